@@ -15,17 +15,17 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 	schema := `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("word ", 1600) + `"}},"required":["a"]}`
 	task := spec.Task{ID: spec.Root, Goal: "g", LoopOptions: spec.LoopOptions{Require: spec.Require{Schema: schema}}}
 	task.Limits = task.Limits.WithDefaults(0)
-	s := State{Task: task}.adopt().say(firstMessage(task))
-	if bare := (State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).adopt().say(firstMessage(task)); s.InputBound() < bare.InputBound()+budget.Text(schema) {
+	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
+	if bare := adoptHistory(State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).appendMessage(firstMessage(task)); s.InputBound() < bare.InputBound()+budget.Text(schema) {
 		t.Errorf("with a schema %d, without one %d", s.InputBound(), bare.InputBound())
 	}
 	s.Cuts, s.Phase, s.Lease, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
-	if s.form() != "" {
+	if s.replySchema() != "" {
 		t.Fatal("the schema is sent with a continuation")
 	}
 	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 3000, Output: 10}}, 0)
 	s.Cuts = 0
-	s = s.say(model.Message{Role: model.User, Text: "result"})
+	s = s.appendMessage(model.Message{Role: model.User, Text: "result"})
 	if need := 3010 + budget.Text(schema); s.InputBound() < need {
 		t.Errorf("the prompt is bound by %d, and with its schema it may have %d", s.InputBound(), need)
 	}
@@ -48,7 +48,7 @@ func TestWhatAProviderAddsForToolsIsHeldFor(t *testing.T) {
 	if got, want := FirstAsk(other).Input, FirstAsk(plain).Input; got != want {
 		t.Errorf("without tools %d is held, want %d", got, want)
 	}
-	s := State{Task: task}.adopt().say(firstMessage(task))
+	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
 	s.Phase, s.Lease, s.Open = Thinking, 1, true
 	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
 	if got := s.InputBound(); got >= 710+1024 {

@@ -21,19 +21,19 @@ func AskSpec() model.ToolSpec {
 		Schema:      `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`}
 }
 
-// QuestionBytesMax bounds a question to a person, so that it fits an entry and a screen.
-const QuestionBytesMax = DetailBytesMax
+// questionBytesMax bounds a question to a person, so that it fits an entry and a screen.
+const questionBytesMax = detailBytesMax
 
-// put asks a person a question on behalf of the loop, at a turn boundary. The answer
+// askPerson asks a person a question on behalf of the loop, at a turn boundary. The answer
 // becomes a message and the loop continues with the transition `then`; a denial ends the
 // loop. If no person can be asked, the loop ends at once with the reason `without`.
-func put(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
+func askPerson(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
 	if !s.Task.LoopOptions.Ask { //mutant:question-needs-a-person
-		return finish(s, spec.Outcome{Reason: without, Text: s.found(), Partial: true, Detail: question})
+		return finishAgent(s, spec.Outcome{Reason: without, Text: partialResult(s), Partial: true, Detail: question})
 	}
 	s.Asks++
 	s.Transition = then
-	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, DetailBytesMax)})
+	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, detailBytesMax)})
 	return s, []Effect{e}
 }
 
@@ -46,8 +46,8 @@ func parkFor(s State, q Park) (State, Effect) {
 	s.events.publishQuestion(q)
 	if q.Reason == spec.ResumeUnsafe {
 		u := event.ResumeUnsafe{Query: q.Query, Call: q.Call}
-		if s.halted() {
-			u.Differs = s.grave()
+		if s.awaitsDriftAnswer() {
+			u.Differs = s.Drift.blocking(&s.Task)
 		}
 		s.events.publish(driftEvents, event.KindCheckpointResumeUnsafe, u)
 	}
@@ -64,48 +64,48 @@ func (c *stepEvents) publishQuestion(q Park) {
 	c.publish(questionEvents, event.KindAgentParked, d)
 }
 
-// escalate reports a problem to a person, who decides how the agent continues.
-func escalate(s State, what string, without spec.Reason, then spec.Transition) (State, []Effect) {
-	if ending, _ := s.spent(); ending != "" {
+// escalateToPerson reports a problem to a person, who decides how the agent continues.
+func escalateToPerson(s State, what string, without spec.Reason, then spec.Transition) (State, []Effect) {
+	if ending, _ := s.reachedLimit(); ending != "" {
 		return nextTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
 	if s.Task.LoopOptions.Ask {
 		what += " How shall it go on? (deny ends it here)"
 	}
-	return put(s, what, spec.NeedsHuman, without, then)
+	return askPerson(s, what, spec.NeedsHuman, without, then)
 }
 
-// told continues the loop after a person has answered its question.
-func told(s State, f Answered) (State, []Effect) {
+// continueWithAnswer continues the loop after a person has answered its question.
+func continueWithAnswer(s State, f Answered) (State, []Effect) {
 	then := s.Transition
 	reason := s.Query.Reason
 	s, fx := endQuestion(s)
-	s.Force, s.Habits = "", s.Habits.afresh()
+	s.Force, s.Habits = "", s.Habits.cleared()
 	if f.Decision == "deny" { //mutant:denial-goes-on
-		s, more := finish(s, spec.Outcome{Reason: reason, Text: s.found(), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
+		s, more := finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
 		return s, append(fx, more...)
 	}
 	text := strings.TrimSpace(f.Text)
 	if text == "" {
 		text = "Go on."
 	}
-	s = s.heard("A person answered: " + text)
+	s = s.appendDirection("A person answered: " + text)
 	s, more := nextTurn(s, then)
 	return s, append(fx, more...)
 }
 
 // question returns the query that a call of ask_human puts to a person.
-func (s State) question(c Call) Park {
-	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.NeedsHuman, Question: history.Clip(asked(c.Args), QuestionBytesMax)}
+func (c Call) question() Park {
+	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.NeedsHuman, Question: history.Clip(questionText(c.Args), questionBytesMax)}
 }
 
-// asked extracts the question from a call's arguments, with its options; "" means that there is none.
-func asked(args string) string {
+// questionText extracts the question from a call's arguments, with its options; "" means that there is none.
+func questionText(args string) string {
 	var a struct {
 		Question string
 		Options  []string
 	}
-	decode(args, &a) // arguments that do not decode have no question
+	decodeArgs(args, &a) // arguments that do not decode have no question
 	text := strings.TrimSpace(a.Question)
 	options := slices.DeleteFunc(a.Options, func(o string) bool { return strings.TrimSpace(o) == "" })
 	if text != "" && len(options) > 0 {
@@ -120,19 +120,19 @@ const (
 	notAnswered = "a person was asked and has not answered"
 )
 
-// misasked returns the error in the arguments of ask_human, or "" if they are valid.
-func misasked(args string) string {
-	switch text := asked(args); {
+// questionError returns the error in the arguments of ask_human, or "" if they are valid.
+func questionError(args string) string {
+	switch text := questionText(args); {
 	case text == "":
 		return "the question is empty"
-	case len(text) > QuestionBytesMax:
-		return fmt.Sprintf("the question with its options is %d bytes, at most %d are allowed", len(text), QuestionBytesMax)
+	case len(text) > questionBytesMax:
+		return fmt.Sprintf("the question with its options is %d bytes, at most %d are allowed", len(text), questionBytesMax)
 	}
 	return ""
 }
 
-// asks reports whether the call will put a question to a person.
-func (c Call) asks() bool { return c.Name == askTool && c.Stage != Ended }
+// asksPerson reports whether the call will put a question to a person.
+func (c Call) asksPerson() bool { return c.Name == askTool && c.Stage != Ended }
 
 // inVain reports whether the call asks although no person can be asked.
 func (c Call) inVain() bool { return c.Name == askTool && c.Result.Text == nobodyToAsk }

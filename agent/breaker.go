@@ -8,19 +8,19 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// Failing is a target on which a tool keeps failing, with no success of any tool since.
-type Failing struct {
+// failingTarget is a target on which a tool keeps failing, with no success of any tool since.
+type failingTarget struct {
 	Target uint64 // hash of the tool and its canonical arguments
 	Times  int
 }
 
 const failingMax = 32 // targets that are remembered
 
-// tally counts consecutive useless replies, and consecutive replies that propose
+// countUseless counts consecutive useless replies, and consecutive replies that propose
 // forbidden tools. A reply counts once, however many calls it proposes: the model
 // makes all of them before it can read the first answer. A forbidden proposal
 // alone makes a reply neither useful nor useless.
-func (s State) tally(calls []Call) (useless, forbidden int) {
+func countUseless(s State, calls []Call) (useless, forbidden int) {
 	known := slices.ContainsFunc(calls, func(c Call) bool { _, ok := s.tools.specs[c.Name]; return ok && !s.tools.forbids(c.Name) })
 	barred := s.tools.firstForbidden(calls) >= 0
 	switch {
@@ -40,17 +40,17 @@ const (
 	notRunAsking  = "not run: a person is asked first"
 )
 
-// hold answers the calls that will not run because of the rest of their reply: the
+// holdCalls answers the calls that will not run because of the rest of their reply: the
 // reply exceeds the limit of forbidden proposals, it does not ask a person
 // although it must, or it asks although no person can be asked.
-func (s State) hold(calls []Call) []Call {
+func holdCalls(s State, calls []Call) []Call {
 	from, text := len(calls), ""
 	limit := s.Task.LoopOptions.Breaker.Forbidden
-	_, forbidden := s.tally(calls)
+	_, forbidden := countUseless(s, calls)
 	switch {
 	case limit > 0 && forbidden >= limit:
 		from, text = 0, notRunRefused
-	case s.Habits.Forced && !slices.ContainsFunc(calls, Call.asks): //mutant:acts-instead-of-asking
+	case s.Habits.Forced && !slices.ContainsFunc(calls, Call.asksPerson): //mutant:acts-instead-of-asking
 		from, text = 0, notRunAsking
 	default:
 		if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
@@ -65,29 +65,29 @@ func (s State) hold(calls []Call) []Call {
 	return calls
 }
 
-// broken escalates when a tool fails repeatedly on one target. It ends a loop
+// applyBreaker escalates when a tool fails repeatedly on one target. It ends a loop
 // whose model repeatedly proposes forbidden tools, or asks although no person can
 // be asked.
-func broken(s State, calls []Call) (next State, fx []Effect, busy bool) {
+func applyBreaker(s State, calls []Call) (next State, fx []Effect, busy bool) {
 	b := s.Task.LoopOptions.Breaker
 	if i := s.tools.firstForbidden(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
-		next, fx = finish(s, spec.Outcome{Reason: spec.Refused, Text: s.found(), Partial: true,
+		next, fx = finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true,
 			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.Habits.Forbidden)})
 		return next, fx, true
 	}
 	if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
-		next, fx = finish(s, spec.Outcome{Reason: spec.NeedsHuman, Text: s.found(), Partial: true, Detail: asked(calls[i].Args)})
+		next, fx = finishAgent(s, spec.Outcome{Reason: spec.NeedsHuman, Text: partialResult(s), Partial: true, Detail: questionText(calls[i].Args)})
 		return next, fx, true
 	}
 	if b.Failures <= 0 {
 		return s, nil, false
 	}
 	var tripped *Call
-	s.Habits.Failing, tripped = failures(slices.Clone(s.Habits.Failing), calls, b.Failures)
+	s.Habits.Failing, tripped = countFailures(slices.Clone(s.Habits.Failing), calls, b.Failures)
 	if tripped == nil {
 		return s, nil, false
 	}
-	next, fx = escalate(s, fmt.Sprintf("%s failed %d times in a row on %s: %s.", tripped.Name, b.Failures,
+	next, fx = escalateToPerson(s, fmt.Sprintf("%s failed %d times in a row on %s: %s.", tripped.Name, b.Failures,
 		history.Clip(tripped.Args, argsShown), history.Clip(tripped.Result.Text, resultShown)), spec.ToolFailure, spec.ApprovalResolved)
 	return next, fx, true
 }
@@ -97,21 +97,21 @@ const (
 	resultShown = 1 << 10
 )
 
-// failures counts the failures of calls that ran. An invalid call is the model's
+// countFailures counts the failures of calls that ran. An invalid call is the model's
 // mistake, not a failure of the tool, and neither is a child that ended early.
-func failures(list []Failing, calls []Call, limit int) ([]Failing, *Call) {
+func countFailures(list []failingTarget, calls []Call, limit int) ([]failingTarget, *Call) {
 	var tripped *Call
 	for i, c := range calls {
-		ran := c.Attempt > 0 || c.delegate()
+		ran := c.Attempt > 0 || c.isDelegation()
 		switch {
 		case !ran:
 		case !c.Result.Error:
 			list = nil
-		case c.delegate():
+		case c.isDelegation():
 		default:
-			at := slices.IndexFunc(list, func(f Failing) bool { return f.Target == target(c) })
+			at := slices.IndexFunc(list, func(f failingTarget) bool { return f.Target == callTarget(c) })
 			if at < 0 {
-				list = newest(append(list, Failing{Target: target(c)}), failingMax)
+				list = lastItems(append(list, failingTarget{Target: callTarget(c)}), failingMax)
 				at = len(list) - 1
 			}
 			list[at].Times++

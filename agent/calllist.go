@@ -25,7 +25,7 @@ func (l callList) results() (results []model.ToolResult, tokens int64) {
 	results = make([]model.ToolResult, len(l))
 	for i, c := range l {
 		results[i] = c.Result //mutant:results-out-of-order
-		tokens += c.tokens()
+		tokens += c.resultTokens()
 	}
 	return results, tokens
 }
@@ -35,7 +35,7 @@ func (l callList) onlyChildrenRun() bool {
 	children := 0
 	for _, c := range l {
 		switch {
-		case c.Stage == Running && c.delegate():
+		case c.Stage == Running && c.isDelegation():
 			children++
 		case c.Stage == Gated && c.Person != "": // its question is asked when the batch has ended
 		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
@@ -72,15 +72,15 @@ func (l callList) mayBegin(i int, limits *spec.Limits) bool {
 	for j, d := range l {
 		open := d.Stage == Starting || d.Stage == Running || d.Stage == Gated
 		switch {
-		case j < i && d.Stage != Ended && !(c.safe() && l.oneBatch(j, i)):
+		case j < i && d.Stage != Ended && !(c.runsParallel() && l.oneBatch(j, i)):
 			return false //mutant:effect-beside-others
-		case open && d.delegate():
+		case open && d.isDelegation():
 			children++
 		case open:
 			tools++
 		}
 	}
-	if c.delegate() {
+	if c.isDelegation() {
 		return children < limits.Children
 	}
 	return tools < limits.Parallel
@@ -88,7 +88,7 @@ func (l callList) mayBegin(i int, limits *spec.Limits) bool {
 
 // oneBatch reports whether all calls from j to i are safe.
 func (l callList) oneBatch(j, i int) bool {
-	return !slices.ContainsFunc(l[j:i+1], func(c Call) bool { return !c.safe() && c.Stage != Ended })
+	return !slices.ContainsFunc(l[j:i+1], func(c Call) bool { return !c.runsParallel() && c.Stage != Ended })
 }
 
 // gatedBy returns the index of the call at whose gate an answer arrived, or -1.

@@ -4,9 +4,9 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// canceled makes the loop end, at its next safe boundary or at once. Either way
+// handleCanceled makes the loop end, at its next safe boundary or at once. Either way
 // every open call gets a truthful result first.
-func canceled(s State, f Canceled) (State, []Effect) {
+func handleCanceled(s State, f Canceled) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}
@@ -17,7 +17,7 @@ func canceled(s State, f Canceled) (State, []Effect) {
 		}
 	}
 	s.Cancel = &f
-	s = s.anew()
+	s = restorePhase(s)
 	switch s.Phase {
 	case Thinking:
 		if f.Now {
@@ -39,10 +39,10 @@ func canceled(s State, f Canceled) (State, []Effect) {
 	var fx []Effect
 	if s.Phase == Waiting && len(s.Calls) > 0 {
 		s, fx = abortHooks(s)
-		s = s.settleCalls(s.never(), "killed while running: its outcome is unknown")
+		s = answerOpenCalls(s, s.Cancel.neverBegun(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
-	return then(fx)(finish(s, s.aborted(spec.ByCancel))) //mutant:waiting-not-canceled
+	return afterEffects(fx)(finishAgent(s, abortedOutcome(s, spec.ByCancel))) //mutant:waiting-not-canceled
 }
 
 // cancelCalls answers the calls that have not begun. It lets running calls
@@ -55,42 +55,42 @@ func cancelCalls(s State) (State, []Effect) {
 			if c.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
-			s = s.with(i, c.ungated(s.never()))
+			s = s.withCall(i, c.endGate(s.Cancel.neverBegun()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
-			s = s.with(i, s.unbegun(c, s.never()))
-		case c.Stage == Running && s.Cancel.Now && c.delegate():
-			s = s.with(i, c.fail("canceled while the child was running"))
+			s = s.withCall(i, s.approvalRules().endUnbegun(c, s.Cancel.neverBegun()))
+		case c.Stage == Running && s.Cancel.Now && c.isDelegation():
+			s = s.withCall(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Sends:
-			s = s.with(i, c.fail("canceled before it was known whether the message was taken"))
+			s = s.withCall(i, c.fail("canceled before it was known whether the message was taken"))
 		case c.Stage == Running && s.Cancel.Now:
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
 	}
-	return then(fx)(advance(s))
+	return afterEffects(fx)(advanceCalls(s))
 }
 
-// settleCalls answers every call that has no result yet.
-func (s State) settleCalls(pending, running string) State {
+// answerOpenCalls answers every call that has no result yet.
+func answerOpenCalls(s State, pending, running string) State {
 	for i, c := range s.Calls {
 		switch c.Stage {
 		case Gated:
-			s = s.with(i, c.ungated(pending))
+			s = s.withCall(i, c.endGate(pending))
 		case Pending, Starting, Retrying:
-			s = s.with(i, s.unbegun(c, pending))
+			s = s.withCall(i, s.approvalRules().endUnbegun(c, pending))
 		case Running:
 			text := running
 			if c.Name == askTool {
 				text = notAnswered
 			}
-			s = s.with(i, c.fail(text))
+			s = s.withCall(i, c.fail(text))
 		}
 	}
 	return s
 }
 
-// never returns the result text of calls that a cancel keeps from beginning.
-func (s State) never() string {
-	switch s.Cancel.As {
+// neverBegun returns the result text of calls that a cancel keeps from beginning.
+func (f Canceled) neverBegun() string {
+	switch f.As {
 	case "":
 		return "never started: the run was canceled"
 	case spec.PolicyBlocked, spec.ToolFailure:
@@ -103,8 +103,8 @@ func (s State) never() string {
 
 // neverStarted ends a canceled run whose last reply asked for calls.
 func neverStarted(s State, calls []Call) (State, []Effect) {
-	s = s.withhold().refuse(calls, s.never())
-	return finish(s, s.aborted(spec.AbortedStreaming))
+	s = refuseCalls(withholdReply(s), calls, s.Cancel.neverBegun())
+	return finishAgent(s, abortedOutcome(s, spec.AbortedStreaming))
 }
 
 // finishCanceled ends a canceled run at a boundary. Before the first tools of this
@@ -112,12 +112,12 @@ func neverStarted(s State, calls []Call) (State, []Effect) {
 // the agent has received since.
 func finishCanceled(s State) (State, []Effect) {
 	if s.ranTools() {
-		return finish(s, s.aborted(spec.AbortedTools))
+		return finishAgent(s, abortedOutcome(s, spec.AbortedTools))
 	}
-	return finish(s, s.aborted(spec.AbortedStreaming))
+	return finishAgent(s, abortedOutcome(s, spec.AbortedStreaming))
 }
 
-func (s State) aborted(why spec.Reason) spec.Outcome {
+func abortedOutcome(s State, why spec.Reason) spec.Outcome {
 	detail := ""
 	if s.Cancel != nil {
 		detail = s.Cancel.Why
@@ -127,7 +127,7 @@ func (s State) aborted(why spec.Reason) spec.Outcome {
 	}
 	text := ""
 	if s.Phase != "" {
-		text = s.found()
+		text = partialResult(s)
 	}
 	return spec.Outcome{Reason: why, Text: text, Partial: true, Detail: detail}
 }

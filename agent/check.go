@@ -22,6 +22,7 @@ type toolRules struct {
 	forbidden []string
 	journal   bool // the loop answers the journal's tools
 	peers     bool // agents of the run send messages to each other
+	skills    bool // no command of the task has the name of the tool that reads skills
 }
 
 // delegateTool is the one tool that the loop itself turns into a child agent.
@@ -37,7 +38,7 @@ type delegateArgs struct {
 
 // compileTools compiles the rules of a task; specs are the tools that its agent may read of.
 func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
-	c := permissions(t)
+	c := toolPermissions(t)
 	c.specs, c.schemas = map[string]model.ToolSpec{}, map[string]*schema.Schema{}
 	c.answer = schemaOf(t.LoopOptions.Require.Schema)
 	names := make([]string, 0, len(specs))
@@ -53,9 +54,10 @@ func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
 	return c
 }
 
-// permissions returns the rules of a task that need no schema.
-func permissions(t spec.Task) *toolRules {
-	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal, peers: t.LoopOptions.Kin}
+// toolPermissions returns the rules of a task that need no schema.
+func toolPermissions(t spec.Task) *toolRules {
+	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal, peers: t.LoopOptions.Kin,
+		skills: !slices.ContainsFunc(t.Commands, func(known spec.Command) bool { return known.Name == skillTool })}
 }
 
 // forbids reports whether the run has the tool but this agent may not use it.
@@ -77,13 +79,13 @@ func (c *toolRules) isMessage(name string) bool { return c.peers && name == send
 // onlyConfirms reports whether the result of a call only confirms that something was passed on.
 func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 	var args delegateArgs
-	decode(call.Args, &args)
+	decodeArgs(call.Args, &args)
 	return c.isMessage(call.Name) || c.peers && call.Name == delegateTool && args.Background
 }
 
-// validate checks one call before the loop acts on it. It returns a call that must
+// validateCall checks one call before the loop acts on it. It returns a call that must
 // not run as Ended, with an error result for the model.
-func (s State) validate(t model.ToolCall, index int) Call {
+func validateCall(s State, t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
 		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.tools.names))
@@ -135,12 +137,12 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 	}
 	switch tool {
 	case askTool:
-		return misasked(args), "nobody was asked"
+		return questionError(args), "nobody was asked"
 	case delegateTool:
 		return c.delegationError(args), "it was not delegated"
 	}
 	if c.isMessage(tool) {
-		return missent(args), "it was not sent"
+		return messageError(args), "it was not sent"
 	}
 	return "", ""
 }
@@ -148,10 +150,10 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 // delegationError returns the error in the arguments of delegate, or "" if they are valid.
 func (c *toolRules) delegationError(args string) string {
 	var asked delegateArgs
-	decode(args, &asked) // arguments that do not decode have no task
+	decodeArgs(args, &asked) // arguments that do not decode have no task
 	switch {
-	case len(args) > GoalBytesMax:
-		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), GoalBytesMax)
+	case len(args) > goalBytesMax:
+		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), goalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
 	case c.peers:
@@ -162,9 +164,9 @@ func (c *toolRules) delegationError(args string) string {
 
 // Bounds of the texts that one agent sends to another, so that each fits an entry.
 const (
-	GoalBytesMax   = 32 << 10
-	AnswerBytesMax = 96 << 10
-	DetailBytesMax = 4 << 10 // of the reason why an agent ended
+	goalBytesMax   = 32 << 10
+	answerBytesMax = 96 << 10
+	detailBytesMax = 4 << 10 // of the reason why an agent ended
 )
 
 const (
@@ -179,9 +181,9 @@ func (c Call) end(r model.ToolResult) Call {
 	return c
 }
 
-// limit lets the first calls of a reply run, as far as the limits allow, and
+// limitCalls lets the first calls of a reply run, as far as the limits allow, and
 // answers the rest.
-func (s State) limit(calls []Call) []Call {
+func limitCalls(s State, calls []Call) []Call {
 	left := min(int64(s.Task.Limits.ReplyCalls), s.Grant.Calls) //mutant:calls-granted
 	for i, c := range calls {
 		if c.Stage == Ended {
@@ -196,8 +198,8 @@ func (s State) limit(calls []Call) []Call {
 	return calls
 }
 
-// noteDropped tells the model how many of its calls the entry of its reply does not hold.
-func (s State) noteDropped(n int) State {
+// remarkDropped tells the model how many of its calls the entry of its reply does not hold.
+func remarkDropped(s State, n int) State {
 	if n <= 0 {
 		return s
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// closing begins the one closing turn that a run has left when a limit cuts it short.
-func closing(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
+// beginClosingTurn begins the one closing turn that a run has left when a limit cuts it short.
+func beginClosingTurn(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
 	s.Ending = ending
 	return beforeModel(s, why)
 }
@@ -28,13 +28,13 @@ func closingText(why spec.Reason) string {
 	return fmt.Sprintf(closingPrompt, "the limit on "+word+" is reached")
 }
 
-// closed ends a run after its closing turn. Calls that the model made nevertheless
+// endClosingTurn ends a run after its closing turn. Calls that the model made nevertheless
 // are answered, so that the history stays well formed.
-func closed(s State, text string, calls []Call) (State, []Effect) {
-	text = history.Clip(text, AnswerBytesMax)
-	s = s.refuse(calls, "not run: this was the closing turn")
+func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
+	text = history.Clip(text, answerBytesMax)
+	s = refuseCalls(s, calls, "not run: this was the closing turn")
 	if strings.TrimSpace(text) == "" {
-		text = s.found()
+		text = partialResult(s)
 	}
-	return finish(s, spec.Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
+	return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
 }

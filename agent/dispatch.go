@@ -9,18 +9,18 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// dispatch runs the calls of a reply that may run, in batches.
-func dispatch(s State, calls []Call) (State, []Effect) {
+// dispatchCalls runs the calls of a reply that may run, in batches.
+func dispatchCalls(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	s.ToolCalls += callList(calls).runnable()
-	s.Useless, s.Habits.Forbidden = s.tally(calls)
+	s.Useless, s.Habits.Forbidden = countUseless(s, calls)
 	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
-	return advance(s)
+	return advanceCalls(s)
 }
 
-// advance begins every call that may begin now, and ends the turn when all
+// advanceCalls begins every call that may begin now, and ends the turn when all
 // calls have their result.
-func advance(s State) (State, []Effect) {
+func advanceCalls(s State) (State, []Effect) {
 	var fx []Effect
 	for i := range s.Calls {
 		if !s.Calls.mayBegin(i, &s.Task.Limits) || s.Cancel != nil { //mutant:begins-unless-canceled
@@ -36,7 +36,7 @@ func advance(s State) (State, []Effect) {
 		return s, append(fx, e)
 	}
 	if s.Calls.ended() {
-		return then(fx)(endBatch(s))
+		return afterEffects(fx)(endBatch(s))
 	}
 	return s, fx
 }
@@ -48,39 +48,40 @@ func beginCall(s State, i int) (State, Effect) {
 	c.Attempt, c.Life = c.Attempt+1, s.Life //mutant:attempt-not-counted
 	switch {
 	case s.tools.isJournal(c.Name):
-		s, c = s.journaled(c)
-		return s.with(i, c), nil
+		s, c = callJournal(s, c)
+		return s.withCall(i, c), nil
 	case c.Name == askTool:
 		c.Stage = Running
-		return parkFor(s.with(i, c), s.question(c))
-	case c.delegate():
-		c.Stage, c.Attempt, c.Born = Running, 0, s.clock()
-		e, why := s.delegation(c)
+		return parkFor(s.withCall(i, c), c.question())
+	case c.isDelegation():
+		c.Stage, c.Attempt, c.Born = Running, 0, s.workTime()
+		e, why := delegationOf(s, c)
 		if why != "" {
-			return s.with(i, c.fail(why)), nil
+			return s.withCall(i, c.fail(why)), nil
 		}
-		return s.with(i, c), e
+		return s.withCall(i, c), e
 	case c.Sends:
 		c.Stage, c.Attempt = Running, 0
-		return s.with(i, c), s.sending(c)
-	case c.recorded(): //mutant:begins-from-the-reply
+		return s.withCall(i, c), c.message()
+	case c.needsRecord(): //mutant:begins-from-the-reply
 		c.Stage = Starting
-		return recordBeginning(s.with(i, c), i)
+		return recordBeginning(s.withCall(i, c), i)
 	}
 	c.Stage = Running
-	return s.with(i, c), s.callTool(c)
+	return s.withCall(i, c), c.callTool(s.Turn)
 }
 
-// decode reads arguments that have been validated; fields that do not fit stay zero.
-func decode(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
+// decodeArgs reads arguments that have been validated; fields that do not fit stay zero.
+func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
-func (s State) callTool(c Call) CallTool {
-	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: s.Turn, Name: c.Name, Args: c.Args}
+// callTool begins the current attempt.
+func (c Call) callTool(turn int) CallTool {
+	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args}
 }
 
-// started handles the Started entry that a shell appends before a side effect: if
+// handleStarted handles the Started entry that a shell appends before a side effect: if
 // the loop reads it under the current epoch, the call begins, once.
-func started(s State, f Started) (State, []Effect) {
+func handleStarted(s State, f Started) (State, []Effect) {
 	i := s.Calls.find(f.Call)
 	if i < 0 || s.Phase != Acting || f.Life != s.Life { //mutant:started-in-its-life
 		return s, nil
@@ -90,12 +91,12 @@ func started(s State, f Started) (State, []Effect) {
 		return s, nil
 	}
 	c.Stage, c.Life = Running, f.Life
-	return s.with(i, c), []Effect{s.callTool(c)}
+	return s.withCall(i, c), []Effect{c.callTool(s.Turn)}
 }
 
-// returned handles a result: a tool's by its attempt, a child's from the
+// handleReturned handles a result: a tool's by its attempt, a child's from the
 // supervisor. A late result resolves a call that waits for a person.
-func returned(s State, f Returned) (State, []Effect) {
+func handleReturned(s State, f Returned) (State, []Effect) {
 	i := s.Calls.find(f.Call)
 	if s.events.returned = f; i >= 0 && f.Size != 0 && f.Ref == "" && s.Calls[i].Stage == Running {
 		s.events.publish(resultEvents, event.KindWarningRaised, event.Warning{What: "a whole result of " + s.Calls[i].Name + " was not kept", Call: f.Call})
@@ -107,16 +108,16 @@ func returned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt { //mutant:late-result-of-other-attempt
 		return s, nil
 	}
-	s = s.credit(c.Born, f.WorkedMS)
-	if f.Live && c.delegate() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
-		s = s.gone(c)
+	s = creditChild(s, c.Born, f.WorkedMS)
+	if f.Live && c.isDelegation() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
+		s = recordBackground(s, c)
 	}
-	if s.halted() {
+	if s.awaitsDriftAnswer() {
 		return whileHalted(s, i, f)
 	}
 	s.ToolMS += f.TookMS
-	if s.passing(c, f) {
-		return again(s, i, f)
+	if mayRunAgain(s, c, f) {
+		return retryLaterCall(s, i, f)
 	}
 	if f.Error && c.Tries > 0 {
 		f.Text += fmt.Sprintf("\n[tried %d times]", c.Attempt)
@@ -127,7 +128,7 @@ func returned(s State, f Returned) (State, []Effect) {
 		s, fx = endQuestion(s)
 	}
 	s, more := finishAttempt(s, i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
-	return then(append(fx, more...))(advance(s))
+	return afterEffects(append(fx, more...))(advanceCalls(s))
 }
 
 // endBatch appends the results to the transcript in the order of the calls and
@@ -135,22 +136,22 @@ func returned(s State, f Returned) (State, []Effect) {
 func endBatch(s State) (State, []Effect) {
 	calls := s.Calls
 	results, counted := calls.results()
-	s = s.say(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
+	s = s.appendMessage(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	if s.Useless >= s.Task.Limits.Malformed {
-		return finish(s, spec.Outcome{Reason: spec.Malformed, Text: s.found(), Partial: true,
+		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
 	if s.Cancel != nil {
 		return nextTurn(s, spec.NextTurn)
 	}
-	s, fx, busy := broken(s, calls)
+	s, fx, busy := applyBreaker(s, calls)
 	if busy {
 		return s, fx
 	}
-	s, why, fx, busy := watched(s, calls, spec.NextTurn)
+	s, why, fx, busy := watchCalls(s, calls, spec.NextTurn)
 	if busy {
 		return s, fx
 	}
-	return then(fx)(nextTurn(s, why))
+	return afterEffects(fx)(nextTurn(s, why))
 }

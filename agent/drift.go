@@ -22,8 +22,8 @@ import (
 // FoundMax bounds the differences that a Resumed lists.
 const FoundMax = 64
 
-// Drift is the difference between the current node and the record.
-type Drift struct {
+// configDrift is the difference between the current node and the record.
+type configDrift struct {
 	Found  map[string]string // the node's versions; "": the node lacks the item
 	Agreed map[string]string // differences that a person has accepted
 	Query  string            // the open question about the differences
@@ -32,23 +32,24 @@ type Drift struct {
 	Held   Park              // an earlier open question, queued behind this one
 }
 
-// grave returns the blocking differences, sorted: those that no person has
+// blocking returns the blocking differences, sorted: those that no person has
 // accepted and that the agent does not accept by itself.
-func (s State) grave() []string {
+func (d configDrift) blocking(t *spec.Task) []string {
 	var keys []string
-	for _, k := range slices.Sorted(maps.Keys(s.Drift.Found)) {
-		found := s.Drift.Found[k]
-		if agreed, ok := s.Drift.Agreed[k]; ok && agreed == found { //mutant:agreed-for-any-other
+	for _, k := range slices.Sorted(maps.Keys(d.Found)) {
+		found := d.Found[k]
+		if agreed, ok := d.Agreed[k]; ok && agreed == found { //mutant:agreed-for-any-other
 			continue
 		}
-		if s.isGrave(k, found) {
+		if isBlocking(t, k, found) {
 			keys = append(keys, k)
 		}
 	}
 	return keys
 }
 
-func (s State) isGrave(key, found string) bool {
+// isBlocking reports whether a difference keeps the agent from continuing by itself.
+func isBlocking(t *spec.Task, key, found string) bool {
 	switch key {
 	case spec.PromptVersion, spec.WorkspaceVersion: //mutant:other-prompt-goes-on
 		return true
@@ -56,33 +57,33 @@ func (s State) isGrave(key, found string) bool {
 		return found == ""
 	}
 	name, ok := strings.CutPrefix(key, spec.ToolVersion)
-	i := slices.IndexFunc(s.Task.Tools, func(t model.ToolSpec) bool { return t.Name == name })
+	i := slices.IndexFunc(t.Tools, func(known model.ToolSpec) bool { return known.Name == name })
 	if !ok || i < 0 || found == "" {
 		return false
 	}
 	class, _, _ := strings.Cut(found, ":")
-	return class != string(s.Task.Tools[i].Class) //mutant:other-class-goes-on
+	return class != string(t.Tools[i].Class) //mutant:other-class-goes-on
 }
 
-// halted reports whether the agent waits for a person because of a difference.
-func (s State) halted() bool { return s.Drift.Query != "" && s.Query.Query == s.Drift.Query }
+// awaitsDriftAnswer reports whether the agent waits for a person because of a difference.
+func (s State) awaitsDriftAnswer() bool { return s.Drift.Query != "" && s.Query.Query == s.Drift.Query }
 
 // compareNode handles a node's report of its differences; ok is false if the report
 // does not change whether the agent continues.
 func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bool) {
 	if f.Looked {
-		s = s.publishDrift(f.Found)
+		s = publishDrift(s, f.Found)
 		s.Drift.Found = f.Found
 	}
-	grave := s.grave()
+	grave := s.Drift.blocking(&s.Task)
 	switch {
-	case s.halted() && (len(grave) == 0 || s.Cancel != nil): // this node matches the record
+	case s.awaitsDriftAnswer() && (len(grave) == 0 || s.Cancel != nil): // this node matches the record
 		s, fx = continueAsRecorded(s)
 		return s, fx, true
-	case s.halted() && f.Looked:
+	case s.awaitsDriftAnswer() && f.Looked:
 		s, fx = askAboutDrift(s, s.Drift.From)
 		return s, fx, true
-	case s.halted():
+	case s.awaitsDriftAnswer():
 		return s, nil, true
 	case len(grave) == 0 || s.Cancel != nil:
 		return s, nil, false
@@ -93,7 +94,7 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 		s.Open = false
 	case Acting:
 		if whole {
-			s = s.neverBegun()
+			s = resetUnbegun(s)
 		}
 	case Waiting:
 		if s.Idle || s.Pause.Waiting { // the wait leads to a reservation, before which the agent asks
@@ -113,36 +114,37 @@ func askAboutDrift(s State, from Phase) (State, []Effect) {
 	s.Asks++
 	s.Drift.From = from
 	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks)
-	q := Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.drifted(), DetailBytesMax)}
+	q := Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
 	s, e := parkFor(s, q)
 	return s, []Effect{e}
 }
 
 // publishDrift warns about the differences that the node has not reported before.
-func (s State) publishDrift(found map[string]string) State {
+func publishDrift(s State, found map[string]string) State {
 	for _, k := range slices.Sorted(maps.Keys(found)) {
 		if old, known := s.Drift.Found[k]; !known || old != found[k] {
 			s.events.publish(driftEvents, event.KindWarningRaised, event.Warning{What: fmt.Sprintf("this node has another %s than the run was begun with", k),
-				Why: fmt.Sprintf("recorded %s, here %s", s.recorded(k), orNone(found[k]))})
+				Why: fmt.Sprintf("recorded %s, here %s", recordedVersion(&s.Task, k), orNone(found[k]))})
 		}
 	}
 	return s
 }
 
-func (s State) drifted() string {
+// question is the question about the blocking differences of a node.
+func (d configDrift) question(t *spec.Task, node string) string {
 	var what []string
-	for _, k := range s.grave() {
-		what = append(what, fmt.Sprintf("%s (recorded %s, here %s)", k, s.recorded(k), orNone(s.Drift.Found[k])))
+	for _, k := range d.blocking(t) {
+		what = append(what, fmt.Sprintf("%s (recorded %s, here %s)", k, recordedVersion(t, k), orNone(d.Found[k])))
 	}
-	return fmt.Sprintf("Node %s has otherwise than this run was begun with: %s. approve: go on by the record; deny: end it here.", s.Node, strings.Join(what, ", "))
+	return fmt.Sprintf("Node %s has otherwise than this run was begun with: %s. approve: go on by the record; deny: end it here.", node, strings.Join(what, ", "))
 }
 
-// recorded returns the task's version of an item that is compared.
-func (s State) recorded(key string) string {
+// recordedVersion returns the task's version of an item that is compared.
+func recordedVersion(t *spec.Task, key string) string {
 	if key == spec.WorkspaceVersion {
-		return orNone(s.Task.Workspace)
+		return orNone(t.Workspace)
 	}
-	return orNone(s.Task.Hashes[key])
+	return orNone(t.Hashes[key])
 }
 
 func orNone(hash string) string {
@@ -156,17 +158,17 @@ func orNone(hash string) string {
 func continueAsRecorded(s State) (State, []Effect) {
 	d := s.Drift
 	s, fx := endQuestion(s)
-	s.Drift = Drift{Found: d.Found, Agreed: d.Agreed}
+	s.Drift = configDrift{Found: d.Found, Agreed: d.Agreed}
 	s.Phase = d.From
 	switch {
 	case d.Held.Query != "":
-		return then(fx)(askQueuedQuestion(s, d.Held))
+		return afterEffects(fx)(askQueuedQuestion(s, d.Held))
 	case d.From == Thinking, d.From == Leasing && d.Spare:
-		return then(fx)(anotherAttempt(s))
+		return afterEffects(fx)(anotherAttempt(s))
 	case d.From == Acting:
-		return then(fx)(lostCalls(s))
+		return afterEffects(fx)(lostCalls(s))
 	case d.From == Hooking:
-		return s, append(fx, s.atGate())
+		return s, append(fx, runGateHooks(s))
 	case d.From == Waiting:
 		return s, append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
 	}
@@ -176,7 +178,7 @@ func continueAsRecorded(s State) (State, []Effect) {
 // returnReservation returns a reservation that was granted although a person must be asked first.
 func returnReservation(s State) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Turn: s.Turn}}
-	if !s.halted() {
+	if !s.awaitsDriftAnswer() {
 		var more []Effect
 		s, more = askAboutDrift(s, Leasing)
 		fx = append(fx, more...)
@@ -185,9 +187,9 @@ func returnReservation(s State) (State, []Effect) {
 	return s, fx
 }
 
-// anew restores the phase in which the question was asked, for events that end the wait from outside.
-func (s State) anew() State {
-	if s.halted() && (s.Drift.From == Hooking || s.Drift.From == Leasing && !s.Drift.Spare) {
+// restorePhase restores the phase in which the question was asked, for events that end the wait from outside.
+func restorePhase(s State) State {
+	if s.awaitsDriftAnswer() && (s.Drift.From == Hooking || s.Drift.From == Leasing && !s.Drift.Spare) {
 		s.Phase = s.Drift.From
 	}
 	return s
@@ -198,16 +200,16 @@ func (s State) anew() State {
 func askQueuedQuestion(s State, q Park) (State, []Effect) {
 	if i := s.Calls.find(q.Call); i >= 0 && s.Calls[i].Stage == Ended {
 		s.Phase = Acting
-		return advance(s)
+		return advanceCalls(s)
 	}
 	s, e := parkFor(s, q)
 	return s, []Effect{e}
 }
 
-// agreed handles a person's answer about a difference.
-func agreed(s State, f Answered) (State, []Effect) {
+// handleDriftAnswer handles a person's answer about a difference.
+func handleDriftAnswer(s State, f Answered) (State, []Effect) {
 	if f.Decision == "deny" {
-		return canceled(s, Canceled{Why: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": "), As: spec.ResumeUnsafe})
+		return handleCanceled(s, Canceled{Why: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": "), As: spec.ResumeUnsafe})
 	}
 	s.Drift.Agreed = maps.Clone(s.Drift.Found)
 	if text := strings.TrimSpace(f.Text); text != "" {
@@ -222,5 +224,5 @@ func whileHalted(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]
 	s.ToolMS += f.TookMS
 	c.Tokens = f.Tokens
-	return s.with(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error})), nil
+	return s.withCall(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error})), nil
 }

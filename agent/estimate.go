@@ -16,8 +16,8 @@ type Sense struct {
 	Ceiling int64
 }
 
-// sense returns the measurements of the model in use.
-func (s State) sense() Sense {
+// tokenMeasures returns the measurements of the model in use.
+func (s State) tokenMeasures() Sense {
 	if s.Sense.Route != s.Route {
 		return Sense{Route: s.Route}
 	}
@@ -28,29 +28,29 @@ func (s State) sense() Sense {
 // for the prefix, plus the count of the tail, calibrated by earlier reports of the
 // same model. Only InputBound is strict.
 func (s State) Estimate() int64 {
-	ratio := s.sense().Ratio
-	if !s.anchored() {
-		return ratio.Apply(s.guess(s.Prompt()))
+	ratio := s.tokenMeasures().Ratio
+	if !s.Anchor.coversRoute(s.Route) {
+		return ratio.Apply(s.guessTokens(s.Prompt()))
 	}
 	return s.Anchor.Tokens + ratio.Apply(history.EstimateTokens(s.History[s.Anchor.Messages:]))
 }
 
-// guess is the estimate of a whole prompt before it is calibrated.
-func (s State) guess(sent []model.Message) int64 {
-	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.dynamic()) + budget.GuessTools(s.Task.Tools) + history.EstimateTokens(sent)
+// guessTokens is the estimate of a whole prompt before it is calibrated.
+func (s State) guessTokens(sent []model.Message) int64 {
+	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.GuessTools(s.Task.Tools) + history.EstimateTokens(sent)
 }
 
-// calibrated learns from a report: it compares the provider's count with the
+// calibrate learns from a report: it compares the provider's count with the
 // estimate, for the part of the prompt that was only estimated when it was sent.
-func (s State) calibrated(r model.Reply) State {
+func calibrate(s State, r model.Reply) State {
 	if !r.UsageKnown || s.Rounds.Sent != nil {
 		return s
 	}
-	know := s.sense()
-	if s.anchored() {
+	know := s.tokenMeasures()
+	if s.Anchor.coversRoute(s.Route) {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, history.EstimateTokens(s.History[s.Anchor.Messages:]))
 	} else {
-		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), s.guess(s.Prompt()))
+		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), s.guessTokens(s.Prompt()))
 	}
 	s.Sense = know
 	return s
@@ -58,33 +58,19 @@ func (s State) calibrated(r model.Reply) State {
 
 // Counts reports whether token counts of texts are useful: only a loop that
 // watches its window estimates.
-func (s State) Counts() bool { return s.threshold() > 0 }
+func (s State) Counts() bool { return s.contextLimits().threshold() > 0 }
 
-// window is how many tokens a prompt and its reply may have together; 0 is unknown.
-func (s State) window() int64 {
-	known, refused := s.route().Window, s.sense().Ceiling
+// contextWindow is how many tokens a prompt and its reply may have together; 0 is unknown.
+func (s State) contextWindow() int64 {
+	known, refused := s.currentModel().Window, s.tokenMeasures().Ceiling
 	if known == 0 || refused > 0 && refused < known {
 		return refused
 	}
 	return known
 }
 
-// roomMin is the part of a window that a prompt may take, however much output
-// is asked for.
-const roomMin = 4
-
-// threshold is the estimate at which a compaction begins: a percentage of the
-// window, or less if the reply would not fit behind it. 0: never.
-func (s State) threshold() int64 {
-	window, percent := s.window(), int64(s.Task.LoopOptions.Context.Percent)
-	if window <= 0 || percent <= 0 {
-		return 0
-	}
-	return max(min(window*percent/100, window-s.Task.Limits.Output), window/roomMin, 1)
-}
-
-// tokens is the estimate of a call's result: the shell's count, if that is plausible.
-func (c Call) tokens() int64 {
+// resultTokens is the estimate of a call's result: the shell's count, if that is plausible.
+func (c Call) resultTokens() int64 {
 	if c.Tokens <= 0 || c.Tokens > budget.Text(c.Result.Text) {
 		return budget.GuessText(c.Result.Text)
 	}

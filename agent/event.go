@@ -190,17 +190,17 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 	return f, true, err
 }
 
-func as[T Fact](body func(any) error) (Fact, error) {
+func decodeAs[T Fact](body func(any) error) (Fact, error) {
 	var v T
 	err := body(&v)
 	return v, err
 }
 
 var facts = map[string]func(func(any) error) (Fact, error){
-	"submitted": as[Submitted], "granted": as[Granted], "denied": as[Denied], "replied": as[Replied],
-	"failed": as[Failed], "started": as[Started], "returned": as[Returned], "stop_allowed": as[StopAllowed],
-	"stop_vetoed": as[StopVetoed], "canceled": as[Canceled], "steered": as[Steered], "messaged": as[Messaged], "answered": as[Answered],
-	"recalled": as[Recalled], "hooked": as[Hooked], "barred": as[Barred], "status_asked": as[StatusAsked], "time_limit_set": as[TimeLimitSet], "admitted": as[Admitted], "woke": as[Woke], "vouched": as[Vouched], "resumed": as[Resumed], "released": as[Released], "checkpoint": as[Checkpoint], "closed": as[Closed],
+	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "denied": decodeAs[Denied], "replied": decodeAs[Replied],
+	"failed": decodeAs[Failed], "started": decodeAs[Started], "returned": decodeAs[Returned], "stop_allowed": decodeAs[StopAllowed],
+	"stop_vetoed": decodeAs[StopVetoed], "canceled": decodeAs[Canceled], "steered": decodeAs[Steered], "messaged": decodeAs[Messaged], "answered": decodeAs[Answered],
+	"recalled": decodeAs[Recalled], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[Vouched], "resumed": decodeAs[Resumed], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -305,15 +305,15 @@ func DecodeAsk(kind string, body func(into any) error) (a Ask, ok bool, err erro
 	return a, true, err
 }
 
-func asAsk[T Ask](body func(any) error) (Ask, error) {
+func decodeAskAs[T Ask](body func(any) error) (Ask, error) {
 	var v T
 	err := body(&v)
 	return v, err
 }
 
 var asks = map[string]func(func(any) error) (Ask, error){
-	"reserve": asAsk[Reserve], "settle": asAsk[Settle], "delegate": asAsk[Delegate], "propose_stop": asAsk[ProposeStop], "send": asAsk[Send],
-	"park": asAsk[Park], "unpark": asAsk[Unpark], "finish": asAsk[Finish], "back": asAsk[Back], "vouch": asAsk[Vouch], "status": asAsk[Status],
+	"reserve": decodeAskAs[Reserve], "settle": decodeAskAs[Settle], "delegate": decodeAskAs[Delegate], "propose_stop": decodeAskAs[ProposeStop], "send": decodeAskAs[Send],
+	"park": decodeAskAs[Park], "unpark": decodeAskAs[Unpark], "finish": decodeAskAs[Finish], "back": decodeAskAs[Back], "vouch": decodeAskAs[Vouch], "status": decodeAskAs[Status],
 }
 
 // CallModel begins an attempt under an open reservation.

@@ -10,67 +10,68 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// AttemptsMax bounds the attempts of one turn with the default limits: each model
+// attemptsMax bounds the attempts of one turn with the default limits: each model
 // of the chain has its own retries. An agent walks the chain once in its lifetime,
 // and never back.
-const AttemptsMax = (1 + spec.RetriesMax) * (1 + spec.FallbacksMax)
+const attemptsMax = (1 + spec.RetriesMax) * (1 + spec.FallbacksMax)
 
-// replaceable reports whether another model may succeed. An invalid request or a
+// isReplaceable reports whether another model may succeed. An invalid request or a
 // refusal would recur with any model; a configuration error is for the operator to
 // fix.
-func replaceable(c model.ErrorClass) bool {
+func isReplaceable(c model.ErrorClass) bool {
 	return c.Retryable() || c == model.Auth || c == model.UnknownClass
 }
 
-// fallback continues with the next model of the chain; at the end of the chain the
+// useFallback continues with the next model of the chain; at the end of the chain the
 // loop ends. The failed model's partial reply is a tombstone. No measurement of
 // the failed model applies to the next one, and data that only the failed model
 // understands stays behind: adapters send opaque data to its issuer alone.
-func fallback(s State, detail string) (State, []Effect) {
-	next, ok := s.nextRoute()
+func useFallback(s State, detail string) (State, []Effect) {
+	next, ok := chainOf(&s.Task).nextAfter(s.Route)
 	if !ok {
-		before := tried(s.chain()[:s.Route+1])
+		before := chainOf(&s.Task)[:s.Route+1].names()
 		if n := len(before) - 1; n > 0 {
 			detail = fmt.Sprintf("%s (%s, after %s)", detail, before[n], strings.Join(before[:n], ", "))
 		}
-		return finish(s, spec.Outcome{Reason: spec.ModelError, Text: s.found(), Partial: true, Detail: detail})
+		return finishAgent(s, spec.Outcome{Reason: spec.ModelError, Text: partialResult(s), Partial: true, Detail: detail})
 	}
-	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.route().Name, To: s.chain()[next].Name, Error: s.events.cause})
-	s.Route, s.Retries, s.Pause = next, 0, Pause{N: s.Pause.N}
+	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.currentModel().Name, To: chainOf(&s.Task)[next].Name, Error: s.events.cause})
+	s.Route, s.Retries, s.Pause = next, 0, throttleWait{N: s.Pause.N}
 	return nextTurn(s, spec.ModelFallback)
 }
 
-// nextRoute returns the next model of the chain that was not tried yet, if any.
-func (s State) nextRoute() (int, bool) {
-	chain := s.chain()
-	before := tried(chain[:s.Route+1])
-	next := s.Route + 1
+// nextAfter returns the next model of the chain that was not tried yet, if any.
+func (chain modelChain) nextAfter(route int) (int, bool) {
+	before := chain[:route+1].names()
+	next := route + 1
 	for next < len(chain) && slices.Contains(before, chain[next].Name) { //mutant:fallback-to-one-that-failed
 		next++ // it has failed already
 	}
 	return next, next < len(chain)
 }
 
-// unpriced skips a fallback that the supervisor cannot cover: the run has a limit
+// skipUnpriced skips a fallback that the supervisor cannot cover: the run has a limit
 // in money, and the price of the model is unknown.
-func unpriced(s State, f Denied) (State, []Effect) {
+func skipUnpriced(s State, f Denied) (State, []Effect) {
 	route := s.Route
-	s.events.cause = fmt.Sprintf("skipped: the run has a limit in money, and the price of %s is not known", s.route().Name)
-	s, fx := fallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.route().Name))
+	s.events.cause = fmt.Sprintf("skipped: the run has a limit in money, and the price of %s is not known", s.currentModel().Name)
+	s, fx := useFallback(s, fmt.Sprintf("%s: the price of %s is not known", f.Why, s.currentModel().Name))
 	if s.Route != route {
 		s.events.publish(retryEvents, event.KindWarningRaised, event.Warning{What: "a fallback model was skipped", Why: s.events.cause})
 	}
 	return s, fx
 }
 
-// chain is the models of the task in the order in which they are tried.
-func (s State) chain() []spec.Model {
-	more := s.Task.LoopOptions.Fallbacks
-	return append([]spec.Model{s.Task.Model}, more[:min(len(more), spec.FallbacksMax)]...) //mutant:fallbacks-without-end
+// modelChain is the models of a task in the order in which they are tried.
+type modelChain []spec.Model
+
+func chainOf(t *spec.Task) modelChain {
+	more := t.LoopOptions.Fallbacks
+	return append(modelChain{t.Model}, more[:min(len(more), spec.FallbacksMax)]...) //mutant:fallbacks-without-end
 }
 
-// tried names the models of a chain, each once.
-func tried(chain []spec.Model) []string {
+// names lists the models of a chain, each once.
+func (chain modelChain) names() []string {
 	var names []string
 	for _, m := range chain {
 		if !slices.Contains(names, m.Name) {
@@ -80,8 +81,8 @@ func tried(chain []spec.Model) []string {
 	return names
 }
 
-// route is the model in use.
-func (s State) route() spec.Model {
+// currentModel is the model in use.
+func (s State) currentModel() spec.Model {
 	if s.Route > 0 {
 		return s.Task.LoopOptions.Fallbacks[s.Route-1]
 	}

@@ -108,10 +108,10 @@ func (f *finishedStep) withFigures(e stepEvent) event.Event {
 		e.Data = d
 	case event.JournalUpdated:
 		e.Data = event.JournalUpdated{Edits: s.Journal.Edits, Sections: changedSections(f.before.Journal, s.Journal),
-			Bytes: len(s.Journal.whole()), Digest: s.Journal.digest()}
+			Bytes: len(s.Journal.fullText()), Digest: s.Journal.digest()}
 	case event.Recovery:
 		e.Data = event.Recovery{Stage: f.recoveryStage(), Used: s.Ladder.Used, Most: spec.RecoveriesMax,
-			Tokens: s.Estimate(), Messages: len(s.Prompt()), Window: s.window()}
+			Tokens: s.Estimate(), Messages: len(s.Prompt()), Window: s.contextWindow()}
 	case event.Compaction:
 		e.Data = f.compaction()
 	case event.ToolCall:
@@ -166,7 +166,7 @@ func (f *finishedStep) escalation(d event.GuardrailFired) event.GuardrailFired {
 	switch {
 	case s.Phase == Done:
 		d.Level = "end"
-	case d.Times >= GuardrailDirective:
+	case d.Times >= guardrailDirective:
 		d.Level = "directive"
 	}
 	return d
@@ -204,7 +204,7 @@ func (f *finishedStep) compaction() event.Compaction {
 	was.Fold, was.Anchor, was.Journal = before.Fold, before.Anchor, before.Journal
 	return event.Compaction{How: s.Fold.As, By: by,
 		BeforeTokens: was.Estimate(), AfterTokens: s.Estimate(), BeforeMessages: len(was.Prompt()), AfterMessages: len(s.Prompt()),
-		Folded: s.Fold.Upto, Window: s.window()}
+		Folded: s.Fold.Upto, Window: s.contextWindow()}
 }
 
 // changedSections lists the sections of a journal that an edit has changed.

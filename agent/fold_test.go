@@ -232,7 +232,7 @@ func TestTheFirstAskCoversARecalledJournal(t *testing.T) {
 	task := reader(0)
 	task.LoopOptions.Journal = true
 	var ask budget.Ask
-	s := step(agent.State{}, agent.Recalled{Past: "p", Messages: past})
+	s := stepFact(agent.State{}, agent.Recalled{Past: "p", Messages: past})
 	_, stepped := agent.Step(s, agent.Event{At: 1, Life: "one", Fact: agent.Submitted{Task: task}})
 	for _, e := range stepped.Effects {
 		if r, ok := e.(agent.Reserve); ok {

@@ -14,14 +14,14 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.letThrough(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
+	if s.approvalRules().isApproved(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
 		return beginCall(s, i)
 	}
 	if c.Passed { // on another node
 		c.Passed, c.Again = false, c.Again+1
 	}
 	c.Stage, c.Gate = Gated, spec.HookPreTool
-	return s.with(i, c), s.atCall(c)
+	return s.withCall(i, c), runCallHooks(s, c)
 }
 
 // finishAttempt handles the result of a call that ran. After a failure it asks the tool_error
@@ -29,36 +29,36 @@ func enterCall(s State, i int) (State, Effect) {
 func finishAttempt(s State, i int, c Call) (State, []Effect) {
 	if c.Result.Error && s.Cancel == nil && len(s.hooks.at(spec.HookToolError, c.Name)) > 0 {
 		c.Stage, c.Gate = Gated, spec.HookToolError
-		return s.with(i, c), []Effect{s.atCall(c)}
+		return s.withCall(i, c), []Effect{runCallHooks(s, c)}
 	}
 	return recordResult(s, i, c)
 }
 
 // recordResult notifies hooks of a result.
 func recordResult(s State, i int, c Call) (State, []Effect) {
-	return notifyHooks(s.with(i, c), spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.told())
+	return notifyHooks(s.withCall(i, c), spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.hookData())
 }
 
-// told returns the data of a call that hooks receive.
-func (c Call) told() spec.HookData {
+// hookData returns the data of a call that hooks receive.
+func (c Call) hookData() spec.HookData {
 	return spec.HookData{Call: c.ID, Tool: c.Name, Args: c.Args, Result: c.Result.Text, Error: c.Result.Error}
 }
 
 // gateID names one gate of one call; at the gate before a call there is no attempt yet.
 func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
 
-// atCall asks the hooks at the gate of a call. The request follows from the state
+// runCallHooks asks the hooks at the gate of a call. The request follows from the state
 // alone, so that a later activation can repeat it.
-func (s State) atCall(c Call) RunHooks {
-	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.at(c.Gate, c.Name), Input: c.told()}
+func runCallHooks(s State, c Call) RunHooks {
+	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.at(c.Gate, c.Name), Input: c.hookData()}
 }
 
 // callHooked continues after the gate of a call.
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
 	v := s.hooks.weigh(c.Gate, c, f.Answers)
-	s = s.publishCallGate(f, c, v)
-	s = s.remark(v.remarks)
+	s = publishCallGate(s, f, c, v)
+	s = keepRemarks(s, v.remarks)
 	if c.Gate == spec.HookToolError {
 		return errorHooked(s, i, v)
 	}
@@ -68,61 +68,61 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 		}
 		c.Args = v.args
 	}
-	c = s.heardOf(c)
+	c = s.approvalRules().askedHere(c)
 	switch v.decision {
 	case spec.HookPrevent:
-		return halt(s.with(i, c.fail(c.unrun()+": the run was ended by "+v.why()).confessing()), spec.PolicyBlocked, v.why()) //mutant:prevented-call-runs
+		return haltByHook(s.withCall(i, c.fail(c.notRunText()+": the run was ended by "+v.reasonText()).withLostNote()), spec.PolicyBlocked, v.reasonText()) //mutant:prevented-call-runs
 	case spec.HookDeny:
-		c = c.fail("denied by " + v.why()) //mutant:denied-call-runs
+		c = c.fail("denied by " + v.reasonText()) //mutant:denied-call-runs
 	case spec.HookAsk:
-		if c.Agreed == v.why() {
+		if c.Agreed == v.reasonText() {
 			c.Stage, c.Passed = Pending, true
 			break
 		}
-		c = c.ask(v, s.Task.LoopOptions.Ask) //mutant:call-to-ask-about-runs
+		c = c.waitForPerson(v, s.Task.LoopOptions.Ask) //mutant:call-to-ask-about-runs
 	case spec.HookSkip:
-		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.why())}) //mutant:skipped-call-runs
+		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.reasonText())}) //mutant:skipped-call-runs
 	case spec.HookOverride:
 		if v.args == "" { //mutant:answered-call-runs-too
-			c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool")})
+			c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.reasonText()+" instead of the tool")})
 			break
 		}
 		c.Stage, c.Passed = Pending, true
 	default:
 		c.Stage, c.Passed = Pending, true
 	}
-	return advance(s.with(i, c.confessing()))
+	return advanceCalls(s.withCall(i, c.withLostNote()))
 }
 
 // errorHooked handles the hooks' verdict on a call that failed: the call's own
 // result stands, the hooks' result replaces it, or the loop ends.
-func errorHooked(s State, i int, v verdict) (State, []Effect) {
+func errorHooked(s State, i int, v hookVerdict) (State, []Effect) {
 	c := s.Calls[i]
 	c = c.end(c.Result)
 	if v.decision == spec.HookPrevent {
-		return halt(s.with(i, c), spec.ToolFailure, v.why())
+		return haltByHook(s.withCall(i, c), spec.ToolFailure, v.reasonText())
 	}
 	if v.decision == spec.HookOverride {
 		c.Tokens = 0 // the count belongs to the other result
-		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.why()+" instead of the tool, which failed")})
+		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.reasonText()+" instead of the tool, which failed")})
 	}
 	s, fx := recordResult(s, i, c)
-	return then(fx)(advance(s))
+	return afterEffects(fx)(advanceCalls(s))
 }
 
-// halt ends the loop within a batch because a hook decided so. It acts like a
+// haltByHook ends the loop within a batch because a hook decided so. It acts like a
 // cancel, so that every open call gets its truthful result.
-func halt(s State, as spec.Reason, why string) (State, []Effect) {
-	return canceled(s, Canceled{Why: why, Now: true, As: as})
+func haltByHook(s State, as spec.Reason, why string) (State, []Effect) {
+	return handleCanceled(s, Canceled{Why: why, Now: true, As: as})
 }
 
-// ask makes a call wait for a person. The decision covers this call with these
+// waitForPerson makes a call wait for a person. The decision covers this call with these
 // arguments: they cannot change any more.
-func (c Call) ask(v verdict, may bool) Call {
+func (c Call) waitForPerson(v hookVerdict, may bool) Call {
 	if !may {
-		return c.fail("denied: " + v.why() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
+		return c.fail("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
 	}
-	c.Person = v.why()
+	c.Person = v.reasonText()
 	return c
 }
 
@@ -139,17 +139,17 @@ func askAboutCall(s State) (State, Effect) {
 	c := s.Calls[first]
 	q := Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
 		Question: history.Clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
-			c.Name, history.Clip(c.Args, approvalShown), history.Clip(c.Person, approvalShown)), DetailBytesMax)}
-	if c.lost() {
-		q.Question = history.Clip(q.Question, DetailBytesMax-len(lostNote)) + lostNote
+			c.Name, history.Clip(c.Args, approvalShown), history.Clip(c.Person, approvalShown)), detailBytesMax)}
+	if c.isLost() {
+		q.Question = history.Clip(q.Question, detailBytesMax-len(lostNote)) + lostNote
 	}
 	return parkFor(s, q)
 }
 
 const approvalShown = 1500
 
-// approved applies a person's decision to a call.
-func (c Call) approved(f Answered) Call {
+// applyDecision applies a person's decision to a call.
+func (c Call) applyDecision(f Answered) Call {
 	c.Person = ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
 	case "approve":
@@ -164,14 +164,14 @@ func (c Call) approved(f Answered) Call {
 	}
 }
 
-// ungated resolves a call whose hooks are no longer awaited: a call that failed
+// endGate resolves a call whose hooks are no longer awaited: a call that failed
 // keeps its result, any other has not begun.
-func (c Call) ungated(never string) Call {
+func (c Call) endGate(never string) Call {
 	c.Person = ""
 	if c.Gate == spec.HookToolError {
 		return c.end(c.Result)
 	}
-	if c.lost() {
+	if c.isLost() {
 		return c.fail("killed while running: its outcome is unknown")
 	}
 	return c.fail(never)

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Goal records how often the loop itself sent back a claimed completion, and which
+// goalProgress records how often the loop itself sent back a claimed completion, and which
 // text of those completions it keeps.
-type Goal struct {
+type goalProgress struct {
 	Sent   int   // because something was missing
 	Nudges int   // because there was budget left to use
 	Used   int64 // output tokens at the newest claimed completion
@@ -26,12 +26,12 @@ type Goal struct {
 	End  spec.Reason // how the loop ends if the stop is allowed; "": completed
 }
 
-// pursue sends a claimed completion back if it lacks something that the task
+// pursueGoal sends a claimed completion back if it lacks something that the task
 // requires, or if there is budget left to use. busy is false if the loop may stop.
-func pursue(s State) (next State, fx []Effect, busy bool) {
+func pursueGoal(s State) (next State, fx []Effect, busy bool) {
 	s.Goal.End = ""
 	r := s.Task.LoopOptions.Require
-	fitting, missing := s.lacks(r)
+	fitting, missing := missingItems(s, r)
 	if len(missing) > 0 {
 		s, fx = sendBack(s, r, missing)
 		return s, fx, true
@@ -39,12 +39,12 @@ func pursue(s State) (next State, fx []Effect, busy bool) {
 	if r.Schema != "" {
 		s.Goal.Kept = fitting
 	}
-	return continued(s)
+	return useBudgetLeft(s)
 }
 
-// lacks compares a claimed completion with the requirements. fitting is the answer
+// missingItems compares a claimed completion with the requirements. fitting is the answer
 // that fits the schema.
-func (s State) lacks(r spec.Require) (fitting string, missing []string) {
+func missingItems(s State, r spec.Require) (fitting string, missing []string) {
 	for _, e := range r.Evidence {
 		if !s.hasEvidence(e) {
 			missing = append(missing, evidenceText(e))
@@ -77,14 +77,14 @@ func evidenceText(e spec.Evidence) string {
 // and reports the answer as incomplete.
 func sendBack(s State, r spec.Require, missing []string) (State, []Effect) {
 	if s.Goal.Sent >= cmp.Or(r.Tries, spec.RequireTries) { //mutant:criteria-for-ever
-		return finish(s, spec.Outcome{Reason: spec.EvidenceMissing, Text: s.answer(), Partial: true, Detail: "missing: " + strings.Join(missing, "; ")})
+		return finishAgent(s, spec.Outcome{Reason: spec.EvidenceMissing, Text: s.finalAnswer(), Partial: true, Detail: "missing: " + strings.Join(missing, "; ")})
 	}
 	s.Goal.Sent++
 	text := notDone + " What is missing:\n- " + strings.Join(missing, "\n- ")
 	if r.Schema != "" {
 		text += "\nThe final answer is JSON alone, of this schema: " + r.Schema
 	}
-	return nextTurn(s.onwards(text), spec.CriteriaUnmet)
+	return nextTurn(sendOnwards(s, text), spec.CriteriaUnmet)
 }
 
 // requirementText is the part of the task's prompt that states the requirements:
@@ -103,10 +103,10 @@ func requirementText(r spec.Require) string {
 	return b.String()
 }
 
-// continued uses up the budget of output tokens: the loop continues until the
+// useBudgetLeft uses up the budget of output tokens: the loop continues until the
 // budget is nearly used, or until several continuations in a row bring little.
 // Tokens that the provider did not report count as none.
-func continued(s State) (next State, fx []Effect, busy bool) {
+func useBudgetLeft(s State) (next State, fx []Effect, busy bool) {
 	c := s.Task.LoopOptions.Continue
 	if c.Tokens <= 0 {
 		return s, nil, false
@@ -121,7 +121,7 @@ func continued(s State) (next State, fx []Effect, busy bool) {
 	}
 	s.Goal.Used = used
 	enough := int64(float64(c.Tokens) * float64(cmp.Or(c.Percent, spec.ContinuePercent)) / 100)
-	if ending, _ := s.spent(); ending != "" || used >= enough { //mutant:nudged-beyond-the-budget
+	if ending, _ := s.reachedLimit(); ending != "" || used >= enough { //mutant:nudged-beyond-the-budget
 		return s, nil, false // the claimed completion stands: a closing turn would only cut it short
 	}
 	if s.Goal.Small >= cmp.Or(c.Rounds, spec.ContinueRounds) { //mutant:nudged-for-ever
@@ -129,30 +129,30 @@ func continued(s State) (next State, fx []Effect, busy bool) {
 		return s, nil, false
 	}
 	if s.Task.LoopOptions.Require.Schema == "" {
-		s.Goal.Kept = s.answer()
+		s.Goal.Kept = s.finalAnswer()
 	}
 	s.Goal.Nudges++
 	text := fmt.Sprintf("%d of %d tokens used. Keep going: do not sum up, go on with what is left to do, or make what you have better.", used, c.Tokens)
-	s, fx = nextTurn(s.onwards(text), spec.BudgetNudge)
+	s, fx = nextTurn(sendOnwards(s, text), spec.BudgetNudge)
 	return s, fx, true
 }
 
-// onwards sends a whole answer back, which ends any series of cut or useless
+// sendOnwards sends a whole answer back, which ends any series of cut or useless
 // replies.
-func (s State) onwards(text string) State {
+func sendOnwards(s State, text string) State {
 	s.Useless, s.Cuts = 0, 0
-	return s.say(model.Message{Role: model.User, Text: text})
+	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }
 
-// reopened drops the kept text: the answer was sent back, so that text is no
+// dropKeptText drops the kept text: the answer was sent back, so that text is no
 // longer part of the answer.
-func (s State) reopened() State {
+func dropKeptText(s State) State {
 	s.Goal.Kept = ""
 	return s
 }
 
-// answer is the final text.
-func (s State) answer() string {
+// finalAnswer is the final text.
+func (s State) finalAnswer() string {
 	text := s.joinedText()
 	switch {
 	case s.Goal.Kept == "":
@@ -161,12 +161,12 @@ func (s State) answer() string {
 	default:
 		text = s.Goal.Kept + "\n\n" + text
 	}
-	return history.Clip(text, AnswerBytesMax)
+	return history.Clip(text, answerBytesMax)
 }
 
 var (
 	errNoJSON    = errors.New("it is not JSON, nor has it a block of ```json")
-	errLong      = fmt.Errorf("it has more than %d bytes", AnswerBytesMax)
+	errLong      = fmt.Errorf("it has more than %d bytes", answerBytesMax)
 	errNoAnswers = errors.New("the schema itself cannot be used")
 )
 
@@ -177,7 +177,7 @@ func (c *toolRules) fitAnswer(text string) (string, error) {
 		return "", errNoAnswers
 	}
 	text = jsonOf(strings.TrimSpace(text))
-	if len(text) > AnswerBytesMax {
+	if len(text) > answerBytesMax {
 		return "", errLong
 	}
 	var v any

@@ -99,17 +99,17 @@ func pursued(r *source) agent.Fact {
 func TestAttemptsOfATurnAreBounded(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: "Compare.", Model: spec.Model{Name: "m"},
 		LoopOptions: spec.LoopOptions{Fallbacks: []spec.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}
-	s := step(agent.State{}, agent.Submitted{Task: task})
+	s := stepFact(agent.State{}, agent.Submitted{Task: task})
 	attempts := 0
 	for s.Phase != agent.Done {
 		switch s.Phase {
 		case agent.Leasing:
-			s = step(s, agent.Granted{Lease: s.Lease, Output: 500})
+			s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 500})
 		case agent.Thinking:
 			attempts++
-			s = step(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
+			s = stepFact(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
 		case agent.Waiting:
-			s = step(s, agent.Woke{Timer: "retry"})
+			s = stepFact(s, agent.Woke{Timer: "retry"})
 		default:
 			t.Fatalf("phase %s", s.Phase)
 		}

@@ -11,105 +11,105 @@ import (
 // Steps for a guardrail that denies without tripping: the number of denials in a
 // row at one point, and the consequence.
 const (
-	GuardrailTold      = 1 // the model reads why
-	GuardrailDirective = 2 // the model reads a directive not to repeat it
-	GuardrailEnd       = 3 // the loop ends
+	guardrailTold      = 1 // the model reads why
+	guardrailDirective = 2 // the model reads a directive not to repeat it
+	guardrailEnd       = 3 // the loop ends
 )
 
 // beforeModel asks the hooks before a model call: context, then input.
 func beforeModel(s State, why spec.Transition) (State, []Effect) {
 	s.Rounds.Sent, s.Transition = nil, why
-	if next, fx, busy := openGate(s, spec.HookContext, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := openGate(s, spec.HookContext, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
 	return checkInput(s, why)
 }
 
-// transformed sends the hooks' messages instead of the prompt this turn. The
+// handleTransform sends the hooks' messages instead of the prompt this turn. The
 // transcript stays as it is.
-func transformed(s State, why spec.Transition, v verdict) (State, []Effect) {
+func handleTransform(s State, why spec.Transition, v hookVerdict) (State, []Effect) {
 	if v.decision == spec.HookTrip {
-		return guarded(s, v)
+		return endByGuardrail(s, v)
 	}
 	s.Rounds.Sent = v.messages
 	return checkInput(s, why)
 }
 
 func checkInput(s State, why spec.Transition) (State, []Effect) {
-	if next, fx, busy := openGate(s, spec.HookInput, Hooking, Gate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := openGate(s, spec.HookInput, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
-	return reserve(s, why)
+	return requestReservation(s, why)
 }
 
 // inputChecked goes on to the model call, or ends the loop.
-func inputChecked(s State, why spec.Transition, v verdict) (State, []Effect) {
+func inputChecked(s State, why spec.Transition, v hookVerdict) (State, []Effect) {
 	switch v.decision {
 	case spec.HookTrip: //mutant:tripwire-before-the-model-ignored
-		return guarded(s, v)
+		return endByGuardrail(s, v)
 	case spec.HookDeny:
-		if s.Rounds.Input++; s.Rounds.Input >= GuardrailEnd {
-			return guarded(s, v)
+		if s.Rounds.Input++; s.Rounds.Input >= guardrailEnd {
+			return endByGuardrail(s, v)
 		}
-		s = s.sayToo(guardText(s.Rounds.Input, "what is in this conversation", v))
+		s = sayToBoth(s, guardText(s.Rounds.Input, "what is in this conversation", v))
 	default:
 		s.Rounds.Input = 0
 	}
-	return reserve(s, why)
+	return requestReservation(s, why)
 }
 
 // checkOutput asks the guardrails about a reply before any of it takes effect.
 func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
-	g := Gate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Lease), Stop: stop}
+	g := hookGate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Lease), Stop: stop}
 	s.Calls = calls
-	s = s.publishNewCalls()
+	s.events.publishNewCalls(s.Calls, s.tools)
 	if next, fx, busy := openGate(s, spec.HookOutput, Hooking, g); busy {
 		return next, fx
 	}
-	return act(s, stop)
+	return actOnReply(s, stop)
 }
 
 // outputChecked lets a reply take effect, sends it back, or ends the loop. No
 // result shows a reply that a guardrail did not pass.
-func outputChecked(s State, stop model.Stop, v verdict) (State, []Effect) {
+func outputChecked(s State, stop model.Stop, v hookVerdict) (State, []Effect) {
 	if v.decision == spec.HookPass { //mutant:reply-not-passed-acts
 		s.Rounds.Output = 0
-		return act(s, stop)
+		return actOnReply(s, stop)
 	}
-	s = s.withhold() //mutant:reply-not-passed-is-shown
+	s = withholdReply(s) //mutant:reply-not-passed-is-shown
 	s.Rounds.Output++
 	calls := s.Calls
 	s.Calls = nil
-	if v.decision == spec.HookTrip || s.Ending != "" || s.Rounds.Output >= GuardrailEnd {
-		return guarded(s.refuse(calls, "never started: a guardrail ended the run"), v)
+	if v.decision == spec.HookTrip || s.Ending != "" || s.Rounds.Output >= guardrailEnd {
+		return endByGuardrail(refuseCalls(s, calls, "never started: a guardrail ended the run"), v)
 	}
 	text := guardText(s.Rounds.Output, "your reply", v)
 	if len(calls) > 0 {
-		s = s.refuse(calls, "never started: "+text)
+		s = refuseCalls(s, calls, "never started: "+text)
 	} else {
-		s = s.say(model.Message{Role: model.User, Text: text})
+		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
 	return nextTurn(s, spec.NextTurn)
 }
 
-// withhold keeps the newest message out of results: the output guardrails have not
+// withholdReply keeps the newest message out of results: the output guardrails have not
 // passed this reply.
-func (s State) withhold() State {
+func withholdReply(s State) State {
 	if len(s.hooks.at(spec.HookOutput, "")) > 0 {
 		s.Withheld = append(slices.Clip(s.Withheld), len(s.History)-1)
 	}
 	return s
 }
 
-func guardText(times int, what string, v verdict) string {
-	if times < GuardrailDirective {
-		return fmt.Sprintf("A guardrail did not pass %s. Take its reason into account: %s", what, v.why())
+func guardText(times int, what string, v hookVerdict) string {
+	if times < guardrailDirective {
+		return fmt.Sprintf("A guardrail did not pass %s. Take its reason into account: %s", what, v.reasonText())
 	}
-	return fmt.Sprintf("A guardrail again did not pass %s. You must avoid this from now on; once more, and the run ends: %s", what, v.why())
+	return fmt.Sprintf("A guardrail again did not pass %s. You must avoid this from now on; once more, and the run ends: %s", what, v.reasonText())
 }
 
-// guarded ends the loop because of a guardrail. The guardrail's reason is the
+// endByGuardrail ends the loop because of a guardrail. The guardrail's reason is the
 // result: a text that it did not pass must not leave by another path.
-func guarded(s State, v verdict) (State, []Effect) {
-	return finish(s, spec.Outcome{Reason: spec.Guardrail, Text: "stopped by a guardrail (" + v.why() + ")", Partial: true, Detail: v.why()})
+func endByGuardrail(s State, v hookVerdict) (State, []Effect) {
+	return finishAgent(s, spec.Outcome{Reason: spec.Guardrail, Text: "stopped by a guardrail (" + v.reasonText() + ")", Partial: true, Detail: v.reasonText()})
 }

@@ -4,40 +4,40 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
 )
 
 // byPerson is the author of a decision that no hook made.
 const byPerson = "a person"
 
 // publishAnswers publishes what the hooks of a point answered.
-func (c *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judged) {
+func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judgedAnswer) {
 	for _, j := range list {
-		c.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
+		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
 			Call: call.ID, Tool: call.Name, Failed: history.Clip(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
-		c.publishHookFailure(turn, j.hook.Name, j.failed)
+		e.publishHookFailure(turn, j.hook.Name, j.failed)
 	}
 }
 
 // publishHookFailure warns about a hook that gave no verdict: its author should fix it.
-func (c *stepEvents) publishHookFailure(turn int, hook, why string) {
+func (e *stepEvents) publishHookFailure(turn int, hook, why string) {
 	if why != "" {
-		c.publishIn(hookEvents, turn, event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: history.Clip(why, errorShown)})
+		e.publishIn(hookEvents, turn, event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: history.Clip(why, errorShown)})
 	}
 }
 
 // publishRemarks publishes the answers of hooks that the loop did not wait for: they decide nothing.
-func (s State) publishRemarks(f Hooked) State {
+func (e *stepEvents) publishRemarks(f Hooked, turn int, hooks *hookRules) {
 	for _, a := range f.Answers {
-		s.events.publishIn(hookEvents, s.Turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: history.Clip(a.Text, spec.HookTextMax),
-			Failed: history.Clip(a.Failed, errorShown), Report: s.hooks.reports(a.Hook), TookMS: a.TookMS})
-		s.events.publishHookFailure(s.Turn, a.Hook, a.Failed)
+		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: history.Clip(a.Text, spec.HookTextMax),
+			Failed: history.Clip(a.Failed, errorShown), Report: hooks.reports(a.Hook), TookMS: a.TookMS})
+		e.publishHookFailure(turn, a.Hook, a.Failed)
 	}
-	return s
 }
 
 // publishGate publishes the answers at a gate outside of calls, and what its guardrails
 // and transforms decided.
-func (s State) publishGate(f Hooked, v verdict) State {
+func publishGate(s State, f Hooked, v hookVerdict) State {
 	turn := s.Turn
 	if f.Point == spec.HookContext || f.Point == spec.HookInput {
 		turn++
@@ -57,15 +57,14 @@ func (s State) publishGate(f Hooked, v verdict) State {
 		}
 	case spec.HookContext:
 		if v.messages != nil && v.decision != spec.HookTrip {
-			s.events.publishIn(hookEvents, turn, event.KindContextTransformed, s.transformation(list, v))
+			s.events.publishIn(hookEvents, turn, event.KindContextTransformed, describeTransform(s.Prompt(), list, v))
 		}
 	}
 	return s
 }
 
-// transformation compares the prompt with the messages that replace it.
-func (s State) transformation(list []judged, v verdict) event.ContextTransformed {
-	prompt := s.Prompt()
+// describeTransform compares the prompt with the messages that replace it.
+func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdict) event.ContextTransformed {
 	d := event.ContextTransformed{Messages: len(prompt), SentMessages: len(v.messages)}
 	for _, j := range list {
 		if !j.hook.Report && (j.answer.Messages != nil || j.answer.Sent > 0) {
@@ -82,7 +81,7 @@ func (s State) transformation(list []judged, v verdict) event.ContextTransformed
 }
 
 // publishCallGate publishes the answers at the gate of a call, and what they decide about it.
-func (s State) publishCallGate(f Hooked, c Call, v verdict) State {
+func publishCallGate(s State, f Hooked, c Call, v hookVerdict) State {
 	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
 	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.Ask || v.decision == spec.HookPass && v.args == "" {
 		return s
@@ -97,12 +96,12 @@ func (s State) publishCallGate(f Hooked, c Call, v verdict) State {
 }
 
 // publishApproval publishes what a person decided about a call.
-func (c *stepEvents) publishApproval(call Call, f Answered) {
+func (e *stepEvents) publishApproval(call Call, f Answered) {
 	d := map[string]spec.HookDecision{"approve": spec.HookAllow, "skip": spec.HookSkip, "text": spec.HookOverride}[f.Decision]
 	if d == "" {
 		d = spec.HookDeny
 	}
-	c.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: []string{byPerson}, Why: f.Text})
+	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: []string{byPerson}, Why: f.Text})
 }
 
 // decisionKind returns the event of a decision: only one that lets the call run approves it.

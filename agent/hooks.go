@@ -11,16 +11,16 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Gate is a point at which the loop waits for hooks, outside of calls.
-type Gate struct {
+// hookGate is a point at which the loop waits for hooks, outside of calls.
+type hookGate struct {
 	ID    string
 	Point spec.HookPoint
 	Why   spec.Transition // context, input: of the turn that waits for it
 	Stop  model.Stop      // output: what the provider said of the reply
 }
 
-// Rounds holds the effects of hooks so far.
-type Rounds struct {
+// hookEffects holds the effects of hooks so far.
+type hookEffects struct {
 	Told   []string // ids of running hooks that the loop does not wait for
 	Blocks int      // stops that hooks have sent back, in a row
 	Block  string   // the text of the last of them
@@ -33,7 +33,7 @@ type Rounds struct {
 // Limits of hooks.
 const (
 	BlocksMax  = 8  // stops in a row that hooks send back; the next block ends the loop
-	RemarksMax = 16 // that enter at one turn boundary; only observers see further ones
+	remarksMax = 16 // that enter at one turn boundary; only observers see further ones
 )
 
 // hookRules says which hooks a task has at which points, and what their answers mean. It derives
@@ -73,32 +73,32 @@ func (r *hookRules) at(p spec.HookPoint, tool string) []spec.Hook {
 }
 
 // openGate opens a gate outside of calls; busy is false if the point has no hooks.
-func openGate(s State, p spec.HookPoint, phase Phase, g Gate) (next State, fx []Effect, busy bool) {
+func openGate(s State, p spec.HookPoint, phase Phase, g hookGate) (next State, fx []Effect, busy bool) {
 	if len(s.hooks.at(p, "")) == 0 {
 		return s, nil, false
 	}
 	g.Point = p
 	s.Phase, s.Gate = phase, g
-	return s, []Effect{s.atGate()}, true
+	return s, []Effect{runGateHooks(s)}, true
 }
 
-// atGate asks the hooks of the open gate. The request follows from the state
+// runGateHooks asks the hooks of the open gate. The request follows from the state
 // alone, so that a later activation can repeat it.
-func (s State) atGate() RunHooks {
+func runGateHooks(s State) RunHooks {
 	e := RunHooks{ID: s.Gate.ID, Point: s.Gate.Point, Turn: s.Turn, Hooks: s.hooks.at(s.Gate.Point, "")}
 	switch s.Gate.Point {
 	case spec.HookContext, spec.HookInput:
-		e.Turn, e.Input.Messages = s.Turn+1, s.sent()
+		e.Turn, e.Input.Messages = s.Turn+1, s.messagesToSend()
 	case spec.HookOutput:
-		e.Input = reply(s)
+		e.Input = replyData(s)
 	case spec.HookStop:
-		e.Input = spec.HookData{Text: s.answer(), Blocks: s.Rounds.Blocks}
+		e.Input = spec.HookData{Text: s.finalAnswer(), Blocks: s.Rounds.Blocks}
 	}
 	return e
 }
 
-// reply returns the newest message as data for hooks.
-func reply(s State) spec.HookData {
+// replyData returns the newest message as data for hooks.
+func replyData(s State) spec.HookData {
 	n := len(s.History) - 1
 	return spec.HookData{Text: s.History[n].Text, Messages: slices.Clip(s.History[n:])}
 }
@@ -114,37 +114,37 @@ func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (
 	return s, []Effect{RunHooks{ID: id, Point: p, Turn: s.Turn, Hooks: at, Input: d}}
 }
 
-// hooked handles the answers of hooks: at a gate that is still open, or as a
+// handleHooked handles the answers of hooks: at a gate that is still open, or as a
 // remark for the next turn. Any other answer is late and has no effect.
-func hooked(s State, f Hooked) (State, []Effect) {
+func handleHooked(s State, f Hooked) (State, []Effect) {
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
 		v := s.hooks.weigh(f.Point, Call{}, f.Answers)
-		if s = s.publishGate(f, v); s.halted() {
+		if s = publishGate(s, f, v); s.awaitsDriftAnswer() {
 			return s, nil // the gate asks again when the loop continues
 		}
-		return passed(s, v)
+		return passGate(s, v)
 	}
 	if i := s.Calls.gatedBy(f); s.Phase == Acting && i >= 0 {
 		return callHooked(s, i, f)
 	}
 	if i := slices.Index(s.Rounds.Told, f.ID); i >= 0 && !f.Point.Gate() {
-		s = s.publishRemarks(f)
+		s.events.publishRemarks(f, s.Turn, s.hooks)
 		s.Rounds.Told = slices.Delete(slices.Clone(s.Rounds.Told), i, i+1)
 		if s.Phase != Done {
-			s = s.remark(f.Answers)
+			s = keepRemarks(s, f.Answers)
 		}
 	}
 	return s, nil
 }
 
-// passed continues after a gate outside of calls.
-func passed(s State, v verdict) (State, []Effect) {
+// passGate continues after a gate outside of calls.
+func passGate(s State, v hookVerdict) (State, []Effect) {
 	g := s.Gate
-	s.Gate = Gate{}
-	s = s.remark(v.remarks)
+	s.Gate = hookGate{}
+	s = keepRemarks(s, v.remarks)
 	switch g.Point {
 	case spec.HookContext:
-		return transformed(s, g.Why, v)
+		return handleTransform(s, g.Why, v)
 	case spec.HookInput:
 		return inputChecked(s, g.Why, v)
 	case spec.HookOutput:
@@ -154,10 +154,10 @@ func passed(s State, v verdict) (State, []Effect) {
 	}
 }
 
-// remark keeps the texts of hooks that decide nothing, for the next turn boundary.
-func (s State) remark(answers []spec.HookAnswer) State {
+// keepRemarks keeps the texts of hooks that decide nothing, for the next turn boundary.
+func keepRemarks(s State, answers []spec.HookAnswer) State {
 	for _, a := range answers {
-		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.hooks.reports(a.Hook) && len(s.Remarks) < RemarksMax {
+		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.hooks.reports(a.Hook) && len(s.Remarks) < remarksMax {
 			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, history.Clip(text, spec.HookTextMax)))
 		}
 	}
@@ -187,6 +187,6 @@ func abortHooks(s State) (State, []Effect) {
 		}
 		s.Rounds.Told = nil
 	}
-	s.Gate = Gate{}
+	s.Gate = hookGate{}
 	return s, fx
 }

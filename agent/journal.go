@@ -24,23 +24,23 @@ type Journal struct {
 	Edits int `json:"-"` // how often it was changed
 	// Shown is the journal as it stood at the last continuation. Prompts hold this version,
 	// so that the prefix that was sent stays the same until the next continuation.
-	Shown Shown `json:"-"`
+	Shown shownJournal `json:"-"`
 }
 
-// Shown is a journal as prompts show it.
-type Shown struct {
+// shownJournal is a journal as prompts show it.
+type shownJournal struct {
 	At     int    // before which message of History the whole of it stands
 	Text   string // all of it, "" while it is empty
-	Digest string // at most DigestMax characters
+	Digest string // at most digestMax characters
 }
 
 // Bounds of a journal: it has to fit into a prompt together with everything else.
 const (
-	JournalTextMax    = 1 << 10 // bytes of a text section
-	JournalEntryMax   = 512     // bytes of an entry of a list
-	JournalEntriesMax = 24      // of one list
-	JournalBytesMax   = 12 << 10
-	DigestMax         = 500 // characters
+	journalTextMax    = 1 << 10 // bytes of a text section
+	journalEntryMax   = 512     // bytes of an entry of a list
+	journalEntriesMax = 24      // of one list
+	journalBytesMax   = 12 << 10
+	digestMax         = 500 // characters
 )
 
 // journalSection is a section of a journal: a text or a list.
@@ -81,8 +81,8 @@ func findSection(name string) (journalSection, bool) {
 	return journalSections[i], true
 }
 
-// whole is the journal as text; "" while nothing is in it.
-func (j Journal) whole() string {
+// fullText is the journal as text; "" while nothing is in it.
+func (j Journal) fullText() string {
 	var b strings.Builder
 	for _, s := range journalSections {
 		if s.text != nil {
@@ -101,13 +101,13 @@ func (j Journal) whole() string {
 	return strings.TrimSpace(b.String())
 }
 
-// digest is the journal in at most DigestMax characters: objective, state,
+// digest is the journal in at most digestMax characters: objective, state,
 // first blocker, next action, and as many of the newest findings as fit.
 func (j Journal) digest() string {
 	var parts []string
 	add := func(name, text string, n int) {
 		if text != "" {
-			parts = append(parts, name+": "+shorten(text, n))
+			parts = append(parts, name+": "+shortenLine(text, n))
 		}
 	}
 	add("objective", j.Objective, 110)
@@ -118,8 +118,8 @@ func (j Journal) digest() string {
 	add("next", j.NextAction, 90)
 	digest := strings.Join(parts, "\n")
 	for _, f := range slices.Backward(j.Findings) {
-		more := strings.TrimPrefix(digest+"\nfound: "+shorten(f, 70), "\n")
-		if len([]rune(more)) > DigestMax {
+		more := strings.TrimPrefix(digest+"\nfound: "+shortenLine(f, 70), "\n")
+		if len([]rune(more)) > digestMax {
 			break
 		}
 		digest = more
@@ -127,8 +127,8 @@ func (j Journal) digest() string {
 	return digest
 }
 
-// shorten puts a text on one line of at most n characters.
-func shorten(s string, n int) string {
+// shortenLine puts a text on one line of at most n characters.
+func shortenLine(s string, n int) string {
 	r := []rune(strings.Join(strings.Fields(s), " "))
 	if len(r) <= n {
 		return string(r)
@@ -136,14 +136,14 @@ func shorten(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// shown returns the journal with the version that prompts show from here on.
-func (j Journal) shown(at int) Journal {
-	j.Shown = Shown{At: at, Text: j.whole(), Digest: j.digest()}
+// withShown returns the journal with the version that prompts show from here on.
+func (j Journal) withShown(at int) Journal {
+	j.Shown = shownJournal{At: at, Text: j.fullText(), Digest: j.digest()}
 	return j
 }
 
 // editJournal replaces the journal.
-func (s State) editJournal(j Journal) State {
+func editJournal(s State, j Journal) State {
 	if j.Edits != s.Journal.Edits {
 		s.events.publishOnce(contextEvents, journalOrder, event.KindJournalUpdated, event.JournalUpdated{})
 	}
@@ -151,15 +151,15 @@ func (s State) editJournal(j Journal) State {
 	return s
 }
 
-// dynamic is the part of the system prompt after the cache breakpoint: the task's
+// systemText is the part of the system prompt after the cache breakpoint: the task's
 // own text, then the digest of the journal as of the last compaction, so that a
 // prefix that was sent stays the same.
-func (s State) dynamic() string {
-	d := s.Task.LoopOptions.Dynamic
-	if s.Journal.Shown.Digest == "" { //mutant:journal-unshown
+func (j Journal) systemText(own string) string {
+	d := own
+	if j.Shown.Digest == "" { //mutant:journal-unshown
 		return d
 	}
-	return strings.TrimPrefix(d+"\n\n"+journalDigestHead+s.Journal.Shown.Digest, "\n\n") //mutant:journal-shown
+	return strings.TrimPrefix(d+"\n\n"+journalDigestHead+j.Shown.Digest, "\n\n") //mutant:journal-shown
 }
 
 // The pair of messages by which a journal is shown, and what goes on after it.
@@ -170,9 +170,9 @@ const (
 	journalGoOn       = "Go on."
 )
 
-// recollected restores the journal of an earlier history with which the agent
+// recollectJournal restores the journal of an earlier history with which the agent
 // begins: the record holds the calls that edited it.
-func (s State) recollected() State {
+func recollectJournal(s State) State {
 	if !s.Task.LoopOptions.Journal {
 		return s
 	}
@@ -186,11 +186,11 @@ func (s State) recollected() State {
 		}
 		for _, r := range m.Results {
 			if c := calls[r.Call]; !r.Error && s.tools.isJournal(c.Name) {
-				j, _ := s.Journal.call(c.Name, c.Args)
-				s = s.editJournal(j)
+				j, _ := s.Journal.applyCall(c.Name, c.Args)
+				s = editJournal(s, j)
 			}
 		}
 	}
-	s.Journal = s.Journal.shown(len(s.History))
+	s.Journal = s.Journal.withShown(len(s.History))
 	return s
 }

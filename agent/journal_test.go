@@ -16,8 +16,8 @@ import (
 // keeper is an agent with a journal, ready for its first reply.
 func keeper() agent.State {
 	m := spec.DefaultLoopOptions()
-	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	return step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
+	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+	return stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
 }
 
 // edit lets an agent call one journal tool, and returns what it reads.
@@ -34,7 +34,7 @@ func editEvents(t *testing.T, s agent.State, tool string, args any) (agent.State
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = step(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+	s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
 	s, stepped := agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: agent.Replied{Lease: s.Lease,
 		Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: string(raw)}}}}}})
 	last := s.History[len(s.History)-1]
@@ -110,11 +110,11 @@ func TestARecalledHistoryBringsItsJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := step(agent.State{}, agent.Resumed{Life: "b"})
+	next := stepFact(agent.State{}, agent.Resumed{Life: "b"})
 	for _, part := range parts {
-		next = step(next, part)
+		next = stepFact(next, part)
 	}
-	next = step(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
+	next = stepFact(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
 	after, stepped := agent.Step(next, agent.Event{Life: "b", Fact: agent.Granted{Lease: next.Lease, Output: 100, Calls: 64}})
 	call, ok := stepped.Effects[0].(agent.CallModel)
 	if !ok {

@@ -55,14 +55,14 @@ func objectSchema(properties map[string]any, required ...string) string {
 	return string(raw)
 }
 
-// journaled answers a call of a journal tool.
-func (s State) journaled(c Call) (State, Call) {
-	j, err := s.Journal.call(c.Name, c.Args)
+// callJournal answers a call of a journal tool.
+func callJournal(s State, c Call) (State, Call) {
+	j, err := s.Journal.applyCall(c.Name, c.Args)
 	if err != nil {
 		return s, c.fail(err.Error() + "; the journal was not changed")
 	}
-	s = s.editJournal(j)
-	text := j.whole()
+	s = editJournal(s, j)
+	text := j.fullText()
 	if c.Name != journalGet {
 		text = "noted"
 	} else if text == "" {
@@ -71,30 +71,30 @@ func (s State) journaled(c Call) (State, Call) {
 	return s, c.end(model.ToolResult{Text: text})
 }
 
-// call executes a call of a journal tool. On error the journal stays unchanged.
-func (j Journal) call(tool, args string) (Journal, error) {
+// applyCall executes a call of a journal tool. On error the journal stays unchanged.
+func (j Journal) applyCall(tool, args string) (Journal, error) {
 	changed := j
 	var err error
 	switch tool {
 	case journalUpdate:
-		changed, err = j.update(args)
+		changed, err = j.setSections(args)
 	case journalAppend:
-		changed, err = j.add(args)
+		changed, err = j.addEntry(args)
 	default:
 		return j, nil
 	}
 	if err != nil {
 		return j, err
 	}
-	if size := len(changed.whole()); size > JournalBytesMax {
-		return j, fmt.Errorf("the journal would have %d bytes, at most %d are allowed: shorten it with %s", size, JournalBytesMax, journalUpdate)
+	if size := len(changed.fullText()); size > journalBytesMax {
+		return j, fmt.Errorf("the journal would have %d bytes, at most %d are allowed: shorten it with %s", size, journalBytesMax, journalUpdate)
 	}
 	changed.Edits++
 	return changed, nil
 }
 
-// update sets the named sections.
-func (j Journal) update(args string) (Journal, error) {
+// setSections sets the named sections.
+func (j Journal) setSections(args string) (Journal, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(args), &given); err != nil {
 		return j, fmt.Errorf("the arguments are not an object of sections")
@@ -112,8 +112,8 @@ func (j Journal) update(args string) (Journal, error) {
 			if err := json.Unmarshal(given[name], &text); err != nil {
 				return j, fmt.Errorf("section %s is a text", name)
 			}
-			if len(text) > JournalTextMax {
-				return j, tooMuch(name, len(text), JournalTextMax)
+			if len(text) > journalTextMax {
+				return j, tooMuch(name, len(text), journalTextMax)
 			}
 			*section.text(&j) = strings.TrimSpace(text)
 			continue
@@ -122,7 +122,7 @@ func (j Journal) update(args string) (Journal, error) {
 		if err := json.Unmarshal(given[name], &list); err != nil {
 			return j, fmt.Errorf("section %s is a list of texts; %s adds one entry", name, journalAppend)
 		}
-		kept, err := entries(name, list)
+		kept, err := checkEntries(name, list)
 		if err != nil {
 			return j, err
 		}
@@ -131,8 +131,8 @@ func (j Journal) update(args string) (Journal, error) {
 	return j, nil
 }
 
-// add appends one entry to a list.
-func (j Journal) add(args string) (Journal, error) {
+// addEntry appends one entry to a list.
+func (j Journal) addEntry(args string) (Journal, error) {
 	var given struct{ Section, Entry string }
 	if err := json.Unmarshal([]byte(args), &given); err != nil {
 		return j, fmt.Errorf("the arguments are not a section and an entry")
@@ -144,7 +144,7 @@ func (j Journal) add(args string) (Journal, error) {
 	if strings.TrimSpace(given.Entry) == "" {
 		return j, fmt.Errorf("the entry is empty")
 	}
-	list, err := entries(given.Section, append(slices.Clone(*section.list(&j)), given.Entry))
+	list, err := checkEntries(given.Section, append(slices.Clone(*section.list(&j)), given.Entry))
 	if err != nil {
 		return j, err
 	}
@@ -152,19 +152,19 @@ func (j Journal) add(args string) (Journal, error) {
 	return j, nil
 }
 
-// entries checks a list: the agent must keep it short.
-func entries(name string, list []string) ([]string, error) {
+// checkEntries checks a list: the agent must keep it short.
+func checkEntries(name string, list []string) ([]string, error) {
 	kept := make([]string, 0, len(list))
 	for _, e := range list {
-		if len(e) > JournalEntryMax {
-			return nil, tooMuch("an entry of "+name, len(e), JournalEntryMax)
+		if len(e) > journalEntryMax {
+			return nil, tooMuch("an entry of "+name, len(e), journalEntryMax)
 		}
 		if e = strings.TrimSpace(e); e != "" {
 			kept = append(kept, e)
 		}
 	}
-	if len(kept) > JournalEntriesMax {
-		return nil, fmt.Errorf("%s would have %d entries, at most %d are allowed: drop what is settled with %s", name, len(kept), JournalEntriesMax, journalUpdate)
+	if len(kept) > journalEntriesMax {
+		return nil, fmt.Errorf("%s would have %d entries, at most %d are allowed: drop what is settled with %s", name, len(kept), journalEntriesMax, journalUpdate)
 	}
 	return kept, nil
 }

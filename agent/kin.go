@@ -62,8 +62,8 @@ type Send struct {
 func (Send) Kind() string { return "send" }
 func (Send) effect()      {}
 
-// Away is a background child.
-type Away struct {
+// backgroundChild is a background child.
+type backgroundChild struct {
 	Child spec.ID
 	Call  string
 	Name  string
@@ -88,10 +88,10 @@ func SendSpec() model.ToolSpec {
 
 type sendArgs struct{ To, Text string }
 
-// missent returns the error in the arguments of send_message, or "" if they are valid.
-func missent(args string) string {
+// messageError returns the error in the arguments of send_message, or "" if they are valid.
+func messageError(args string) string {
 	var a sendArgs
-	decode(args, &a) // arguments that do not decode are empty
+	decodeArgs(args, &a) // arguments that do not decode are empty
 	switch {
 	case strings.TrimSpace(a.To) == "" || len(a.To) > nameMax:
 		return "to names no agent"
@@ -103,14 +103,15 @@ func missent(args string) string {
 	return ""
 }
 
-func (s State) sending(c Call) Send {
+// message is the message that a call sends.
+func (c Call) message() Send {
 	var a sendArgs
-	decode(c.Args, &a)
+	decodeArgs(c.Args, &a)
 	return Send{Call: c.ID, To: strings.TrimSpace(a.To), Text: a.Text}
 }
 
-// remote reports whether the supervisor answers the call, whatever happens to this process.
-func (c Call) remote() bool { return c.delegate() || c.Sends } //mutant:message-sent-again-after-a-crash
+// isRemote reports whether the supervisor answers the call, whatever happens to this process.
+func (c Call) isRemote() bool { return c.isDelegation() || c.Sends } //mutant:message-sent-again-after-a-crash
 
 // schemaText is the schema that a delegation asks an answer to fit, "" if none.
 func (a delegateArgs) schemaText() string {
@@ -137,26 +138,26 @@ func (a delegateArgs) misshaped() string {
 	return ""
 }
 
-// gone records that a child works in the background.
-func (s State) gone(c Call) State {
+// recordBackground records that a child works in the background.
+func recordBackground(s State, c Call) State {
 	var args delegateArgs
-	decode(c.Args, &args)
-	s.Away = append(slices.Clip(s.Away), Away{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
+	decodeArgs(c.Args, &args)
+	s.Away = append(slices.Clip(s.Away), backgroundChild{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
 	return s
 }
 
-// messaged keeps a message of another agent until the next turn boundary. An agent
+// handleMessaged keeps a message of another agent until the next turn boundary. An agent
 // that only waits for such messages continues.
-func messaged(s State, f Messaged) (State, []Effect) {
+func handleMessaged(s State, f Messaged) (State, []Effect) {
 	if s.Phase == Done || s.Phase == "" || !s.Task.LoopOptions.Kin {
 		return s, nil
 	}
 	if f.Call != "" {
-		i := slices.IndexFunc(s.Away, func(a Away) bool { return a.Call == f.Call && a.Child == f.From })
+		i := slices.IndexFunc(s.Away, func(a backgroundChild) bool { return a.Call == f.Call && a.Child == f.From })
 		if i < 0 {
 			return s, nil // the agent awaits no such answer
 		}
-		s = s.credit(s.Away[i].Born, f.WorkedMS)
+		s = creditChild(s, s.Away[i].Born, f.WorkedMS)
 		s.Away = slices.Delete(slices.Clone(s.Away), i, i+1)
 	}
 	if f.Call != "" {
@@ -177,10 +178,10 @@ func wakeIdle(s State) (State, []Effect) {
 	return nextTurn(s, spec.Steering)
 }
 
-// delivered appends the messages of other agents to the transcript.
-func (s State) delivered(why spec.Transition) (State, spec.Transition) {
+// deliverMail appends the messages of other agents to the transcript.
+func deliverMail(s State, why spec.Transition) (State, spec.Transition) {
 	for _, m := range s.Mail {
-		s = s.say(model.Message{Role: model.User, Text: m.marked()})
+		s = s.appendMessage(model.Message{Role: model.User, Text: m.quotedText()})
 		if why == spec.NextTurn || why == "" {
 			why = spec.Steering
 		}
@@ -189,9 +190,9 @@ func (s State) delivered(why spec.Transition) (State, spec.Transition) {
 	return s, why
 }
 
-// marked is the message as the model reads it. A head names its author, and each
+// quotedText is the message as the model reads it. A head names its author, and each
 // of its lines is quoted, so that no text can pass for another author's.
-func (m Messaged) marked() string {
+func (m Messaged) quotedText() string {
 	who := string(m.From)
 	if m.Name != "" {
 		who += " (" + m.Name + ")"
@@ -213,12 +214,12 @@ const answerHead = "[Answer of agent "
 // quote begins each line of a text with a mark, whatever ends the line before.
 var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v", "\n> ", "\f", "\n> ", "\u0085", "\n> ", "\u2028", "\n> ", "\u2029", "\n> ")
 
-// lingers reports whether there is a reason not to stop yet, which the model may not know.
-func (s State) lingers() bool { return len(s.Mail) > 0 || len(s.Away) > 0 }
+// awaitsOthers reports whether there is a reason not to stop yet, which the model may not know.
+func (s State) awaitsOthers() bool { return len(s.Mail) > 0 || len(s.Away) > 0 }
 
-// linger holds a claimed completion back while children work in the background:
+// waitForOthers holds a claimed completion back while children work in the background:
 // their answers wake the agent for another turn. Its limits still apply.
-func linger(s State) (State, []Effect) {
+func waitForOthers(s State) (State, []Effect) {
 	if len(s.Mail) > 0 || len(s.Steers) > 0 || s.Soft {
 		return nextTurn(s, spec.Steering)
 	}
@@ -232,20 +233,20 @@ func linger(s State) (State, []Effect) {
 	return s, nil
 }
 
-// leaving names the background children that end together with the agent.
-func (s State) leaving() string {
-	if len(s.Away) == 0 {
+// leavingChildren names the background children that end together with the agent.
+func leavingChildren(children []backgroundChild) string {
+	if len(children) == 0 {
 		return ""
 	}
 	ids := make([]string, 0, awayShown+1)
-	for i, a := range s.Away {
+	for i, a := range children {
 		if i == awayShown {
 			ids = append(ids, "…")
 			break
 		}
 		ids = append(ids, string(a.Child))
 	}
-	return fmt.Sprintf("%d in the background stopped with it: %s", len(s.Away), strings.Join(ids, ", "))
+	return fmt.Sprintf("%d in the background stopped with it: %s", len(children), strings.Join(ids, ", "))
 }
 
 // awayShown is how many background children an outcome names.

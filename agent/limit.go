@@ -2,9 +2,9 @@ package agent
 
 import "github.com/troupe-run/troupe/agent/spec"
 
-// spent returns the limit that the agent has used up, and the transition to its
+// reachedLimit returns the limit that the agent has used up, and the transition to its
 // closing turn.
-func (s State) spent() (spec.Reason, spec.Transition) {
+func (s State) reachedLimit() (spec.Reason, spec.Transition) {
 	switch {
 	case s.Soft:
 		return spec.Timeout, spec.SoftLimit

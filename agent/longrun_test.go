@@ -184,27 +184,27 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 //behaviour:shows A23
 func TestAModelThatTakesNoPromptIsCalledThreeTimes(t *testing.T) {
 	for name, m := range map[string]spec.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
-		s := step(agent.State{}, agent.Resumed{Life: "a"})
+		s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
 		manners := spec.DefaultLoopOptions()
 		manners.Fallbacks = []spec.Model{{Name: "m/two", Window: 100_000}}
-		s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: manners, Limits: spec.Limits{Turns: 100},
+		s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: manners, Limits: spec.Limits{Turns: 100},
 			Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
 		for n := range 20 { // it worked well until here
-			s = step(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
-			s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: fmt.Sprintf(`{"q":"%d"}`, n)}}}}})
-			s = step(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat(fmt.Sprint("word ", n), 50)})
+			s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+			s = stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: fmt.Sprintf(`{"q":"%d"}`, n)}}}}})
+			s = stepFact(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat(fmt.Sprint("word ", n), 50)})
 		}
 		calls := 0
 		for s.Phase != agent.Done && calls < 100 {
-			s = step(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+			s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
 			if s.Phase == agent.Thinking {
 				calls++
-				s = step(s, agent.Failed{Lease: s.Lease, Class: model.TooLong, Unbilled: true})
+				s = stepFact(s, agent.Failed{Lease: s.Lease, Class: model.TooLong, Unbilled: true})
 			}
 			if s.Phase == agent.Stopping {
-				s = step(s, agent.StopVetoed{Proposal: s.Proposal, Why: "Go on."})
+				s = stepFact(s, agent.StopVetoed{Proposal: s.Proposal, Why: "Go on."})
 			}
-			s = step(s, agent.Steered{Text: "Go on."})
+			s = stepFact(s, agent.Steered{Text: "Go on."})
 		}
 		if calls != 3 || s.Outcome.Reason != spec.PromptTooLong {
 			t.Errorf("%s: %d calls, then %s", name, calls, s.Outcome.Reason)

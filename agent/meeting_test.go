@@ -74,26 +74,26 @@ func TestWhatAHookMayNotSend(t *testing.T) {
 //behaviour:shows A20
 func TestWhatIsLostIsNotPassedOver(t *testing.T) {
 	m := spec.LoopOptions{Hooks: []spec.Hook{{Name: "redact", Point: spec.HookContext, Failing: spec.HookTrip}, {Name: "shorten", Point: spec.HookContext}}}
-	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
+	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
 	lost := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Failed: "it does not fit"}}}
-	if s := step(s, lost); s.Phase != agent.Done || s.Outcome.Reason != spec.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
+	if s := stepFact(s, lost); s.Phase != agent.Done || s.Outcome.Reason != spec.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
 		t.Errorf("lost: phase %s, %+v", s.Phase, s.Outcome)
 	}
 	short := []model.Message{{Role: model.User, Text: "in short"}}
 	there := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
-	if s := step(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
+	if s := stepFact(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
 		t.Errorf("there: phase %s, %+v", s.Phase, s.Rounds.Sent)
 	}
 }
 
 // acting is a loop whose model has just called a tool.
 func acting(m spec.LoopOptions) agent.State {
-	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m,
+	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m,
 		Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
-	s = step(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
-	return step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
+	s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
+	return stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
 }
 
 // TestHooksSaySoMuchAtATurn: however many are told, the model reads a bounded
@@ -108,8 +108,8 @@ func TestHooksSaySoMuchAtATurn(t *testing.T) {
 		m.Hooks = append(m.Hooks, spec.Hook{Name: name, Point: spec.HookSampled})
 		f.Answers = append(f.Answers, spec.HookAnswer{Hook: name, Text: strings.Repeat("x", spec.HookTextMax+9)})
 	}
-	s := step(acting(m), f)
-	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "found"})
+	s := stepFact(acting(m), f)
+	s = stepFact(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "found"})
 	heard := 0
 	for _, said := range s.History {
 		if strings.HasPrefix(said.Text, "Hook h") {
@@ -128,9 +128,9 @@ func TestHooksSaySoMuchAtATurn(t *testing.T) {
 // nothing of the result in its place (A19, D1).
 func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
 	s := acting(spec.LoopOptions{Hooks: []spec.Hook{{Name: "mender", Point: spec.HookToolError}}})
-	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
+	s = stepFact(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
 	text := strings.Repeat("the result of yesterday ", 100)
-	s = step(s, agent.Hooked{ID: "tool_error.1-0.1", Point: spec.HookToolError, Answers: []spec.HookAnswer{{Hook: "mender", Decision: spec.HookOverride, Text: text}}})
+	s = stepFact(s, agent.Hooked{ID: "tool_error.1-0.1", Point: spec.HookToolError, Answers: []spec.HookAnswer{{Hook: "mender", Decision: spec.HookOverride, Text: text}}})
 	if m := s.History[len(s.History)-1]; len(m.Results) != 1 || m.Results[0].Error || m.Tokens < 100 {
 		t.Errorf("%d tokens for %+v", m.Tokens, m.Results)
 	}
@@ -142,11 +142,11 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 	m := spec.LoopOptions{Ask: true, Breaker: spec.Breaker{Failures: 1}}
 	s := acting(m)
 	s.Force = model.ChoiceAny // of a level that was reached before
-	s = step(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
+	s = stepFact(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
 	if s.Query.Query == "" {
 		t.Fatalf("nobody is asked in phase %s", s.Phase)
 	}
-	s = step(s, agent.Answered{Query: s.Query.Query, Decision: "text", Text: "try the other one"})
+	s = stepFact(s, agent.Answered{Query: s.Query.Query, Decision: "text", Text: "try the other one"})
 	if s.Phase != agent.Leasing || s.Force != "" {
 		t.Errorf("phase %s, forced to %q", s.Phase, s.Force)
 	}
@@ -159,10 +159,10 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 	s := acting(spec.LoopOptions{ToolRetries: 1})
 	failed := agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true, Transient: true, TookMS: 500}
-	s = step(step(s, failed), failed)
-	s = step(s, agent.Woke{Timer: "retry-1-0"})
+	s = stepFact(stepFact(s, failed), failed)
+	s = stepFact(s, agent.Woke{Timer: "retry-1-0"})
 	found := agent.Returned{Call: "1-0", Attempt: 2, Text: "found", TookMS: 70}
-	s = step(step(s, found), found)
+	s = stepFact(stepFact(s, found), found)
 	if s.ToolMS != 570 || s.Phase != agent.Leasing {
 		t.Errorf("phase %s, tools took %d ms", s.Phase, s.ToolMS)
 	}
@@ -172,14 +172,14 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 // and nothing after it (A20, G1).
 func TestWhatWasSentOnceIsForgotten(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: strings.Repeat("look at it ", 1000), LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "shorten", Point: spec.HookContext}}}}
-	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: task})
-	s = step(s, agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
+	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepFact(s, agent.Submitted{Task: task})
+	s = stepFact(s, agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
 	if s.InputBound() > 2000 {
 		t.Errorf("the short prompt is bounded by %d tokens", s.InputBound())
 	}
-	s = step(s, agent.Granted{Lease: s.Lease, Output: 1000})
-	s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
+	s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 1000})
+	s = stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
 	if s.Phase != agent.Stopping || s.InputBound() < int64(len(task.Goal)) {
 		t.Errorf("phase %s, the next prompt is bounded by %d tokens", s.Phase, s.InputBound())
 	}
@@ -187,8 +187,8 @@ func TestWhatWasSentOnceIsForgotten(t *testing.T) {
 
 // TestAnEventOfAHookIsBounded: whatever a log says that a hook has said (A19, I1).
 func TestAnEventOfAHookIsBounded(t *testing.T) {
-	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
+	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
 	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: spec.HookInput,
 		Answers: []spec.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*spec.HookTextMax)}}}}
 	_, stepped := agent.Step(s, e)

@@ -8,11 +8,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// found is the partial result when the loop may call no model any more: the last
+// partialResult is the partial result when the loop may call no model any more: the last
 // text and the newest results of the transcript.
-func (s State) found() string {
+func partialResult(s State) string {
 	var b strings.Builder
-	b.WriteString(history.Clip(s.LastText(), AnswerBytesMax))
+	b.WriteString(history.Clip(s.LastText(), answerBytesMax))
 	calls := map[string]model.ToolCall{}
 	for _, m := range s.History {
 		for _, c := range m.Calls {

@@ -9,22 +9,22 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Recall is the part of an earlier history that an agent has received before its task.
-type Recall struct {
+// importedHistory is the part of an earlier history that an agent has received before its task.
+type importedHistory struct {
 	Past     string // the name of that history
 	Parts    int    // that have arrived
 	Messages []model.Message
 	Fold     *history.Summary
 }
 
-// recalled handles a part of an earlier history, before the task. A part 0 starts
+// handleRecalled handles a part of an earlier history, before the task. A part 0 starts
 // anew: the sender of the parts before may have died between them.
-func recalled(s State, f Recalled) (State, []Effect) {
+func handleRecalled(s State, f Recalled) (State, []Effect) {
 	switch {
 	case s.Phase != "":
 		return s, nil
 	case f.Part == 0:
-		s.Recall = Recall{Past: f.Past}
+		s.Recall = importedHistory{Past: f.Past}
 	case f.Past != s.Recall.Past || f.Part != s.Recall.Parts:
 		return s, nil
 	}
@@ -39,10 +39,10 @@ func recalled(s State, f Recalled) (State, []Effect) {
 	return s, nil
 }
 
-// adopt makes the recalled messages the beginning of the transcript. Their calls
+// adoptHistory makes the recalled messages the beginning of the transcript. Their calls
 // get ids that no call of this agent can have, and faults that a provider would
 // reject are repaired: a recalled history may come from anywhere.
-func (s State) adopt() State {
+func adoptHistory(s State) State {
 	if len(s.Recall.Messages) == 0 {
 		return s
 	}
@@ -51,7 +51,7 @@ func (s State) adopt() State {
 		s.Fold = Fold{Upto: fold.Upto, Text: fold.Text, Deep: fold.Deep}
 	}
 	s.transcript = transcript{History: mended, Recalled: len(mended)}
-	s.Recall, s.Task = Recall{}, offerKnownTools(s.Task, mended)
+	s.Recall, s.Task = importedHistory{}, offerKnownTools(s.Task, mended)
 	return s
 }
 
@@ -59,11 +59,11 @@ func (s State) adopt() State {
 // results as known now.
 func (s State) Past() history.Transcript {
 	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: s.Task.System,
-		Model: s.route().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.whole()}
+		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText()}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))
 		for i, c := range s.Calls {
-			results[i] = c.sofar()
+			results[i] = c.resultSoFar()
 		}
 		p.Messages = append(p.Messages, model.Message{Role: model.ToolRole, Results: results})
 	}
@@ -89,7 +89,7 @@ func RecallParts(p history.Transcript, id string) ([]Recalled, error) {
 
 // HistoryBound is an upper bound of the tokens that a history adds to a prompt.
 func HistoryBound(p history.Transcript) int64 {
-	s := State{Recall: Recall{Messages: p.Messages, Fold: p.Fold}}.adopt()
+	s := adoptHistory(State{Recall: importedHistory{Messages: p.Messages, Fold: p.Fold}})
 	var n int64
 	for _, m := range s.Prompt() {
 		n += budget.Message(m)
@@ -97,8 +97,8 @@ func HistoryBound(p history.Transcript) int64 {
 	return n
 }
 
-// sofar returns the result of a call, or a note that there is none yet.
-func (c Call) sofar() model.ToolResult {
+// resultSoFar returns the result of a call, or a note that there is none yet.
+func (c Call) resultSoFar() model.ToolResult {
 	r := model.ToolResult{Call: c.ID, Error: true, Text: "no result yet: the call was under way when this history was taken"}
 	switch c.Stage {
 	case Ended:
@@ -123,28 +123,28 @@ func (s State) Turned(n int) bool {
 	return true
 }
 
-// handed returns the messages with which a child begins that inherits its parent's
+// historyForChild returns the messages with which a child begins that inherits its parent's
 // history: those that the model had read when it requested the child.
-func (s State) handed() []model.Message {
+func historyForChild(s State) []model.Message {
 	if len(s.Calls) > 0 {
 		s.History = s.History[:s.newestReply()]
 	}
 	return history.WithoutMedia(s.Prompt())
 }
 
-// delegation requests the child of a call, or says why it cannot.
-func (s State) delegation(c Call) (e Delegate, why string) {
+// delegationOf requests the child of a call, or says why it cannot.
+func delegationOf(s State, c Call) (e Delegate, why string) {
 	var args delegateArgs
-	decode(c.Args, &args)
+	decodeArgs(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
-	e.SoftMS, e.HardMS = s.left()
+	e.SoftMS, e.HardMS = s.timeLeft()
 	if s.Task.LoopOptions.Kin {
 		e.Background, e.Schema = args.Background, args.schemaText()
 	}
 	if !args.Fork {
 		return e, ""
 	}
-	e.Past = s.handed()
+	e.Past = historyForChild(s)
 	if w := history.SizeOf(e.Past...); !w.Fits() {
 		why = fmt.Sprintf("the history is %d messages of %d bytes, at most %d bytes can be handed on; it was not delegated. "+
 			"Delegate without fork, and put what matters into the task", len(e.Past), w.Bytes, history.PartBytesMax)

@@ -33,9 +33,9 @@ func recall(t *testing.T, past history.Transcript) agent.State {
 		if err := mailbox.Unmarshal(raw, &back); err != nil {
 			t.Fatal(err)
 		}
-		s = step(s, back)
+		s = stepFact(s, back)
 	}
-	return step(s, agent.Submitted{Task: ordinary})
+	return stepFact(s, agent.Submitted{Task: ordinary})
 }
 
 var idForm = regexp.MustCompile(`^past-[0-9]{1,20}$`)
@@ -206,14 +206,14 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 	roomy := ordinary
 	roomy.Model = spec.Model{}
-	s := step(agent.State{}, agent.Submitted{Task: roomy})
+	s := stepFact(agent.State{}, agent.Submitted{Task: roomy})
 	reply := func(calls ...model.ToolCall) {
-		s = step(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
-		s = step(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
+		s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
+		s = stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
 	}
 	for range 3 {
 		reply(model.ToolCall{Name: "search", Args: `{"q":"x"}`})
-		s = step(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", history.PartBytesMax/3)})
+		s = stepFact(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", history.PartBytesMax/3)})
 	}
 	reply(model.ToolCall{Name: "delegate", Args: `{"task":"check","fork":true}`}, model.ToolCall{Name: "delegate", Args: `{"task":"check"}`})
 	forked, plain := s.Calls[0], s.Calls[1]

@@ -9,10 +9,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Pause is the wait for a model that throttles all callers. A waiting agent holds
+// throttleWait is the wait for a model that throttles all callers. A waiting agent holds
 // no reservation, and no refusal counts as a failed attempt: a storm of refusals
 // pauses a loop and does not end it. The wait is part of the agent's time.
-type Pause struct {
+type throttleWait struct {
 	N       int   // number of the newest wait
 	Waiting bool  // now
 	Refused int   // refusals by the provider or the throttle since the model last answered
@@ -58,63 +58,63 @@ type LeaveGate struct{}
 func (AwaitGate) effect() {}
 func (LeaveGate) effect() {}
 
-// elsewhere reports whether there is an alternative to the model in use.
-func (s State) elsewhere() bool {
+// hasAlternative reports whether there is an alternative to the model in use.
+func (s State) hasAlternative() bool {
 	if s.Purpose == ForSummary {
 		return true // the agent's own model, or lines of the messages
 	}
-	_, ok := s.nextRoute()
+	_, ok := chainOf(&s.Task).nextAfter(s.Route)
 	return ok
 }
 
-// patience is how long the loop waits for an answer; 0: not at all.
-func (s State) patience() int64 {
+// patienceMS is how long the loop waits for an answer; 0: not at all.
+func (s State) patienceMS() int64 {
 	p := max(0, s.Task.LoopOptions.PatienceMS)
-	if s.elsewhere() {
+	if s.hasAlternative() {
 		return min(p, spec.PatienceElseMS)
 	}
 	return p
 }
 
-// waits reports whether the loop waits until a refusal has passed. A refusal that
+// waitsOut reports whether the loop waits until a refusal has passed. A refusal that
 // may be billed is a failed attempt; and if another model can take over, each
 // refusal by the provider itself uses up one retry.
-func (s State) waits(f Failed) bool {
-	return s.patience() > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
-		(!s.elsewhere() || s.mayRetry())
+func waitsOut(s State, f Failed) bool {
+	return s.patienceMS() > 0 && f.Unbilled && (f.Class == model.RateLimit || f.Class == model.Overload) && //mutant:storm-kills
+		(!s.hasAlternative() || s.mayRetry())
 }
 
 // mayRetry reports whether another attempt is allowed: failed attempts in a row
 // are bounded, including those after which the agent waited for the throttle.
 func (s State) mayRetry() bool { return s.Retries+s.Pause.Own < s.Task.Limits.Retries } //mutant:model-retried-for-ever
 
-// refused handles a refusal that the loop waits out.
-func refused(s State, f Failed) (State, []Effect) {
-	if s.elsewhere() {
+// waitOutRefusal handles a refusal that the loop waits out.
+func waitOutRefusal(s State, f Failed) (State, []Effect) {
+	if s.hasAlternative() {
 		s.Pause.Own++
 	}
 	return atGate(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
 }
 
-// barred handles a reservation whose request the throttle did not admit.
-func barred(s State, f Barred) (State, []Effect) {
+// handleBarred handles a reservation whose request the throttle did not admit.
+func handleBarred(s State, f Barred) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
 	}
 	s.events.cause = f.Why
-	s.publishUnanswered(Failed{Class: model.RateLimit, Detail: f.Why})
+	s.events.publishUnanswered(s.attempt(), Failed{Class: model.RateLimit, Detail: f.Why})
 	why := "the gate is closed"
 	if f.Why != "" {
 		why += ": " + f.Why
 	}
-	if s.patience() == 0 && s.Cancel == nil {
-		return unanswered(s, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
+	if s.patienceMS() == 0 && s.Cancel == nil {
+		return recoverAttempt(s, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
 	}
 	s, fx := releaseReservation(s)
 	if s.Cancel != nil {
-		return then(fx)(finishCanceled(s))
+		return afterEffects(fx)(finishCanceled(s))
 	}
-	return then(fx)(atGate(s, why, f.AfterMS))
+	return afterEffects(fx)(atGate(s, why, f.AfterMS))
 }
 
 // releaseReservation returns the reservation: nothing was billed under it.
@@ -132,28 +132,28 @@ func atGate(s State, why string, afterMS int64) (State, []Effect) {
 	s.Pause.Refused++
 	s.Pause.Why = why
 	end := s.impatientAt()
-	if s.Now >= end || s.Pause.Refused > RefusalsMax || s.elsewhere() && s.Now+min(max(afterMS, 0), retryAfterMaxMS) >= end {
-		return impatient(s)
+	if s.Now >= end || s.Pause.Refused > RefusalsMax || s.hasAlternative() && s.Now+min(max(afterMS, 0), retryAfterMaxMS) >= end {
+		return giveUpWaiting(s)
 	}
 	s.Pause.N++
 	s.Pause.Waiting = true
-	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calling(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
+	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calledModel(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
 		Refused: s.Pause.Refused, LeftMS: end - s.Now})
 	s.Phase, s.Transition = Waiting, spec.ModelRetry
-	return s, s.atTheGate()
+	return s, awaitThrottle(s)
 }
 
-func (s State) impatientAt() int64 { return s.Pause.Since + s.patience() }
+func (s State) impatientAt() int64 { return s.Pause.Since + s.patienceMS() }
 
-// atTheGate returns the effects that wait. They follow from the state alone, so
+// awaitThrottle returns the effects that wait. They follow from the state alone, so
 // that a later activation can continue the wait.
-func (s State) atTheGate() []Effect {
-	return []Effect{AwaitGate{Pause: s.Pause.N, Model: s.calling(), Tokens: s.Grant.Output + s.Anchor.Tokens},
+func awaitThrottle(s State) []Effect {
+	return []Effect{AwaitGate{Pause: s.Pause.N, Model: s.calledModel(), Tokens: s.Grant.Output + s.Anchor.Tokens},
 		Arm{Timer: gateTimer, Due: s.impatientAt()}}
 }
 
-// admitted requests a new reservation. Meanwhile the turn may have become another one.
-func admitted(s State, f Admitted) (State, []Effect) {
+// handleAdmitted requests a new reservation. Meanwhile the turn may have become another one.
+func handleAdmitted(s State, f Admitted) (State, []Effect) {
 	if s.Phase != Waiting || !s.Pause.Waiting || f.Pause != s.Pause.N { //mutant:turn-of-another-wait
 		return s, nil
 	}
@@ -168,8 +168,8 @@ func admitted(s State, f Admitted) (State, []Effect) {
 	return nextTurn(s, spec.ModelRetry)
 }
 
-// waited handles the timer of a wait.
-func waited(s State) (State, []Effect) {
+// handleThrottleTimer handles the timer of a wait.
+func handleThrottleTimer(s State) (State, []Effect) {
 	if s.Phase != Waiting || !s.Pause.Waiting {
 		return s, nil
 	}
@@ -177,19 +177,19 @@ func waited(s State) (State, []Effect) {
 		return s, []Effect{Arm{Timer: gateTimer, Due: due}}
 	}
 	s.events.cause = s.Pause.Why
-	return then([]Effect{LeaveGate{}})(impatient(s))
+	return afterEffects([]Effect{LeaveGate{}})(giveUpWaiting(s))
 }
 
-// impatient continues without the model: with another one, if there is one.
-func impatient(s State) (State, []Effect) {
+// giveUpWaiting continues without the model: with another one, if there is one.
+func giveUpWaiting(s State) (State, []Effect) {
 	took := time.Duration(s.Now-s.Pause.Since) * time.Millisecond
 	detail := fmt.Sprintf("%s; given up after %s", s.Pause.Why, took.Round(time.Millisecond))
-	s.Pause = Pause{N: s.Pause.N}
+	s.Pause = throttleWait{N: s.Pause.N}
 	switch {
 	case s.Purpose == ForSummary:
 		return otherSummary(s)
 	case s.Ending != "":
-		return finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
+		return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true, Detail: detail})
 	}
-	return fallback(s, detail)
+	return useFallback(s, detail)
 }

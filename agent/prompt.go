@@ -12,7 +12,7 @@ import (
 // summarizes, the journal is included as it was last shown, tombstones are
 // omitted, and neighbouring user messages are joined, so that roles alternate.
 func (s State) Prompt() []model.Message {
-	if s.plain() {
+	if s.Fold.Upto == 0 && s.Journal.Shown.Text == "" && s.sentAsIs() {
 		return slices.Clip(s.History)
 	}
 	sent := make([]model.Message, 0, len(s.History)-s.Fold.Upto+4)
@@ -36,34 +36,28 @@ func (s State) Prompt() []model.Message {
 	return sent
 }
 
-// plain reports whether the transcript can be sent as it is.
-func (s State) plain() bool {
-	return s.Fold.Upto == 0 && s.Journal.Shown.Text == "" && s.sentAsIs()
-}
-
-// anchored reports whether the provider of the model in use has reported the size
-// of a part of the prompt.
-func (s State) anchored() bool { return s.Anchor.Tokens > 0 && s.Anchor.Route == s.Route }
+// coversRoute tells whether the provider of a model has reported the size of a part of the prompt.
+func (a Anchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == route }
 
 // InputBound is an upper bound of the tokens of the next prompt: what the
 // provider reported for the prefix, and the bytes of the rest.
 func (s State) InputBound() int64 {
 	var n int64
-	if s.anchored() && s.Rounds.Sent == nil {
+	if s.Anchor.coversRoute(s.Route) && s.Rounds.Sent == nil {
 		n = s.Anchor.Tokens
 		for _, m := range s.History[s.Anchor.Messages:] { //mutant:bound-without-tail
 			n += budget.Message(m)
 		}
 		if s.Anchor.Formless {
-			n += budget.Text(s.form())
+			n += budget.Text(s.replySchema())
 		}
 	} else {
-		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.dynamic()) + budget.Tools(s.Task.Tools) + budget.Text(s.form())
-		for _, m := range s.sent() {
+		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.Tools(s.Task.Tools) + budget.Text(s.replySchema())
+		for _, m := range s.messagesToSend() {
 			n += budget.Message(m)
 		}
 		if len(s.Task.Tools) > 0 {
-			n += s.route().Frame
+			n += s.currentModel().Frame
 		}
 	}
 	return n + budget.EnvelopeTokens + budget.Text(closingPrompt) + closingWhyMax

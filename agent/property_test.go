@@ -302,10 +302,10 @@ func TestTwoFutures(t *testing.T) {
 		one, two := past, past
 		for i := range max(len(facts), len(others)) {
 			if i < len(facts) {
-				one = step(one, facts[i])
+				one = stepFact(one, facts[i])
 			}
 			if i < len(others) {
-				two = step(two, others[i])
+				two = stepFact(two, others[i])
 			}
 		}
 		if got, want := text(t, one), text(t, alone); got != want {
@@ -317,7 +317,7 @@ func TestTwoFutures(t *testing.T) {
 	}
 }
 
-func step(s agent.State, f agent.Fact) agent.State {
+func stepFact(s agent.State, f agent.Fact) agent.State {
 	s, _ = agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: f})
 	return s
 }
@@ -330,7 +330,7 @@ func follow(s agent.State, data []byte) (agent.State, []agent.Fact) {
 		r.s = s
 		f := r.fact()
 		facts = append(facts, f)
-		s = step(s, f)
+		s = stepFact(s, f)
 	}
 	return s, facts
 }

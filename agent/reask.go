@@ -12,34 +12,44 @@ import (
 // person's approval stays valid as long as the hooks there give the reason that
 // the person read, and the arguments are the same.
 
-// letThrough reports whether the hooks before a call have approved it on the node where it is to begin.
-func (s State) letThrough(c Call) bool {
-	return c.Passed && (!s.Task.LoopOptions.Reask || c.Node == s.Node) //mutant:word-of-another-node-counts
+// approvalRules says whose approval of a call counts.
+type approvalRules struct {
+	reask bool   // on another node the hooks there are asked again
+	node  string // where the agent runs
 }
 
-// heardOf records the node on which the hooks before a call were asked.
-func (s State) heardOf(c Call) Call {
-	if s.Task.LoopOptions.Reask {
-		c.Node = s.Node
+func (s State) approvalRules() approvalRules {
+	return approvalRules{s.Task.LoopOptions.Reask, s.Node}
+}
+
+// isApproved reports whether the hooks before a call have approved it on the node where it is to begin.
+func (r approvalRules) isApproved(c Call) bool {
+	return c.Passed && (!r.reask || c.Node == r.node) //mutant:word-of-another-node-counts
+}
+
+// askedHere records the node on which the hooks before a call were asked.
+func (r approvalRules) askedHere(c Call) Call {
+	if r.reask {
+		c.Node = r.node
 	}
 	return c
 }
 
-// decided returns a call after a person's decision about it.
-func (s State) decided(c Call, f Answered) Call {
+// decide returns a call after a person's decision about it.
+func (r approvalRules) decide(c Call, f Answered) Call {
 	why := c.Person
-	c = c.approved(f)
-	if s.Task.LoopOptions.Reask && c.Passed {
+	c = c.applyDecision(f)
+	if r.reask && c.Passed {
 		c.Agreed = why
 	}
 	return c
 }
 
-// lost reports whether an attempt of the call has begun and its outcome is unknown.
-func (c Call) lost() bool { return c.Class != model.Read && c.Attempt > c.Tries }
+// isLost reports whether an attempt of the call has begun and its outcome is unknown.
+func (c Call) isLost() bool { return c.Class != model.Read && c.Attempt > c.Tries }
 
-// begunBefore reports whether the next attempt of a call has not begun but an earlier attempt is lost.
-func (s State) begunBefore(c Call) bool {
+// isLostBefore reports whether the next attempt of a call has not begun but an earlier attempt is lost.
+func (r approvalRules) isLostBefore(c Call) bool {
 	switch c.Stage {
 	case Starting:
 		c.Attempt--
@@ -47,24 +57,24 @@ func (s State) begunBefore(c Call) bool {
 	default:
 		return false
 	}
-	return s.Task.LoopOptions.Reask && c.lost()
+	return r.reask && c.isLost()
 }
 
-// unbegun ends a call whose next attempt has not begun; never is the result if no
+// endUnbegun ends a call whose next attempt has not begun; never is the result if no
 // attempt has.
-func (s State) unbegun(c Call, never string) Call {
+func (r approvalRules) endUnbegun(c Call, never string) Call {
 	switch {
-	case !s.begunBefore(c):
-		return c.unbegun(never)
+	case !r.isLostBefore(c):
+		return c.endUnbegun(never)
 	case c.Tries > 0: // the result of the last attempt is kept
-		return c.unbegun(never).confessing()
+		return c.endUnbegun(never).withLostNote()
 	}
 	return c.fail("killed while running: its outcome is unknown")
 }
 
-// unrun describes a call that ends before it begins.
-func (c Call) unrun() string {
-	if c.lost() {
+// notRunText describes a call that ends before it begins.
+func (c Call) notRunText() string {
+	if c.isLost() {
 		return "not run again"
 	}
 	return "never started"
@@ -72,9 +82,9 @@ func (c Call) unrun() string {
 
 const lostNote = "\n[it had been started before, and whether that took effect is unknown]"
 
-// confessing adds a note to a result that comes from no attempt: an earlier attempt had begun.
-func (c Call) confessing() Call {
-	if c.Stage == Ended && c.lost() {
+// withLostNote adds a note to a result that comes from no attempt: an earlier attempt had begun.
+func (c Call) withLostNote() Call {
+	if c.Stage == Ended && c.isLost() {
 		c.Result.Text += lostNote
 	}
 	return c

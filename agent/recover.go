@@ -9,13 +9,13 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// useless handles a reply without content: the reply stays in the record as a
+// rejectUseless handles a reply without content: the reply stays in the record as a
 // tombstone, costs a turn, and the loop explains the error to the model.
-func useless(s State, what string) (State, []Effect) {
-	s = s.strikeNewest().say(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.tools.names + "."})
+func rejectUseless(s State, what string) (State, []Effect) {
+	s = s.strikeNewest().appendMessage(model.Message{Role: model.User, Text: what + " Reply with plain text if you are done, or call one of the tools: " + s.tools.names + "."})
 	s.Useless++
 	if s.Useless >= s.Task.Limits.Malformed {
-		return finish(s, spec.Outcome{Reason: spec.Malformed, Text: s.found(), Partial: true,
+		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
 	return nextTurn(s, spec.MalformedRecovery)
@@ -23,35 +23,35 @@ func useless(s State, what string) (State, []Effect) {
 
 const continuePrompt = "You were cut off. Continue from where you stopped."
 
-// cut handles a text that hit the output limit: the model continues it, at most
+// continueCut handles a text that hit the output limit: the model continues it, at most
 // Cuts times in a row, and that costs no turn.
-func cut(s State) (State, []Effect) {
+func continueCut(s State) (State, []Effect) {
 	s.Cuts++
 	if s.Cuts > s.Task.Limits.Cuts {
-		return finish(s, spec.Outcome{Reason: spec.MaxOutputTokens, Text: s.answer(), Partial: true})
+		return finishAgent(s, spec.Outcome{Reason: spec.MaxOutputTokens, Text: s.finalAnswer(), Partial: true})
 	}
 	s.Turn--
-	s = s.say(model.Message{Role: model.User, Text: continuePrompt})
+	s = s.appendMessage(model.Message{Role: model.User, Text: continuePrompt})
 	return nextTurn(s, spec.OutputRecovery)
 }
 
-// failed handles an attempt that the model did not answer.
-func failed(s State, f Failed) (State, []Effect) {
+// handleFailed handles an attempt that the model did not answer.
+func handleFailed(s State, f Failed) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease {
 		return s, nil
 	}
 	s.events.cause = fmt.Sprintf("%s: %s", f.Class, f.Detail)
-	s.publishUnanswered(f)
-	return unanswered(s, f)
+	s.events.publishUnanswered(s.attempt(), f)
+	return recoverAttempt(s, f)
 }
 
-// unanswered recovers from an attempt without an answer: the partial reply stays in the
+// recoverAttempt recovers from an attempt without an answer: the partial reply stays in the
 // record as a tombstone, the reservation is settled, and the loop tries again as
 // far as the class and the limits allow.
-func unanswered(s State, f Failed) (State, []Effect) {
+func recoverAttempt(s State, f Failed) (State, []Effect) {
 	s.ModelMS += f.TookMS
 	if s.Purpose == ForSummary {
-		return unsummarized(s, f)
+		return handleFailedSummary(s, f)
 	}
 	if f.Unbilled {
 		f.Reply.UsageKnown, f.Reply.Usage = true, model.Usage{}
@@ -60,9 +60,9 @@ func unanswered(s State, f Failed) (State, []Effect) {
 		f.Reply.Message.Interrupted = f.Class == model.Aborted
 		s, calls := keepPartialReply(s, f.Reply)
 		s, fx := settleReservation(s, f.Reply, 0)
-		return then(fx)(neverStarted(s, calls))
+		return afterEffects(fx)(neverStarted(s, calls))
 	}
-	anchor, waits := s.Anchor, s.waits(f)
+	anchor, waits := s.Anchor, waitsOut(s, f)
 	s, _ = keepPartialReply(s, f.Reply)
 	if m := s.newest(); m.Role == model.Assistant && !m.Tombstone { //mutant:failed-partial-is-kept
 		s = s.strikeNewest()
@@ -75,28 +75,28 @@ func unanswered(s State, f Failed) (State, []Effect) {
 	s, told := notifyHooks(s, spec.HookStopFailure, fmt.Sprint(s.Lease), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
 	fx = append(fx, told...)
 	switch {
-	case f.Class.Retryable() && s.pastClock(f.AfterMS):
-		return then(fx)(outOfTime(s, f))
+	case f.Class.Retryable() && s.outlasts(f.AfterMS, &s.Task.Limits):
+		return afterEffects(fx)(outOfTime(s, f))
 	case waits:
-		return then(fx)(refused(s, f))
+		return afterEffects(fx)(waitOutRefusal(s, f))
 	case s.Ending != "":
-		return then(fx)(finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: f.Detail}))
+		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Undecodable:
 		s.Turn++
-		return then(fx)(useless(s.tombstoned(), "Your reply could not be read: "+history.Clip(f.Detail, errorShown)+"."))
+		return afterEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+history.Clip(f.Detail, errorShown)+"."))
 	case f.Class == model.TooLong:
 		if next, more, again := tooLong(s); again {
 			return next, append(fx, more...)
 		}
-		return then(fx)(finish(s, spec.Outcome{Reason: spec.PromptTooLong, Text: s.found(), Partial: true, Detail: f.Detail}))
+		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.PromptTooLong, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Refused:
-		return then(fx)(finish(s, spec.Outcome{Reason: spec.Refused, Text: s.found(), Partial: true, Detail: f.Detail}))
+		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class.Retryable() && s.mayRetry():
-		return then(fx)(retryLater(s, f.AfterMS))
-	case replaceable(f.Class):
-		return then(fx)(fallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
+		return afterEffects(fx)(retryLater(s, f.AfterMS))
+	case isReplaceable(f.Class):
+		return afterEffects(fx)(useFallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
 	}
-	return then(fx)(finish(s, spec.Outcome{Reason: spec.ModelError, Text: s.found(), Partial: true,
+	return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.ModelError, Text: partialResult(s), Partial: true,
 		Detail: fmt.Sprintf("%s: %s", f.Class, f.Detail)}))
 }
 
@@ -108,12 +108,12 @@ func keepPartialReply(s State, r model.Reply) (State, []Call) {
 	return takeReply(s, r)
 }
 
-// tombstoned makes sure that the newest message is a tombstone of the assistant.
-func (s State) tombstoned() State {
+// ensureTombstone makes sure that the newest message is a tombstone of the assistant.
+func ensureTombstone(s State) State {
 	if s.newest().Tombstone {
 		return s
 	}
-	return s.say(model.Message{Role: model.Assistant, Tombstone: true})
+	return s.appendMessage(model.Message{Role: model.Assistant, Tombstone: true})
 }
 
 // Backoff between attempts of a failed model call, in milliseconds.
@@ -127,9 +127,9 @@ func retryLater(s State, afterMS int64) (State, []Effect) {
 	return s, []Effect{Arm{Timer: retryTimer, Due: s.RetryDue}}
 }
 
-// pastClock reports whether a wait ends only when the agent's time is over.
-func (s State) pastClock(afterMS int64) bool {
-	return afterMS > 0 && afterMS >= s.Began+s.Task.Limits.HardMS-s.Now
+// outlasts reports whether a wait ends only when the agent's time is over.
+func (c workClock) outlasts(afterMS int64, l *spec.Limits) bool {
+	return afterMS > 0 && afterMS >= c.remaining(l)
 }
 
 // outOfTime continues without a provider that asks to wait beyond the agent's time
@@ -138,14 +138,14 @@ func (s State) pastClock(afterMS int64) bool {
 func outOfTime(s State, f Failed) (State, []Effect) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	detail := fmt.Sprintf("%s: %s; the provider asks to wait %s, the time limit leaves %s", f.Class, f.Detail,
-		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.Began+s.Task.Limits.HardMS-s.Now)))
+		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.remaining(&s.Task.Limits))))
 	switch {
 	case s.Ending != "":
-		return finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true, Detail: detail})
-	case s.elsewhere():
-		return fallback(s, detail)
+		return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true, Detail: detail})
+	case s.hasAlternative():
+		return useFallback(s, detail)
 	}
-	return finish(s, spec.Outcome{Reason: spec.Timeout, Text: s.found(), Partial: true, Detail: detail})
+	return finishAgent(s, spec.Outcome{Reason: spec.Timeout, Text: partialResult(s), Partial: true, Detail: detail})
 }
 
 const retryAfterShownMS = 24 * 60 * 60 * 1000 // the longest wait that a message names

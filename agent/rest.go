@@ -12,33 +12,33 @@ func (s State) Rests() (due int64, ok bool) {
 	default: // a model or hooks have to answer, or the agent has ended
 		return 0, false
 	}
-	if s.Pause.Waiting || s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, s.works) {
+	if s.Pause.Waiting || s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(s.Query) }) {
 		return 0, false
 	}
-	return s.due(), true
+	return nextTimer(s), true
 }
 
-// works reports whether the call is in progress in this process, or about to be.
-func (s State) works(c Call) bool {
+// runsHere reports whether the call is in progress in this process, or about to be; q is the open question.
+func (c Call) runsHere(q Park) bool {
 	switch c.Stage {
 	case Gated:
 		return c.Person == ""
 	case Starting:
 		return true
 	case Running: // remote calls are answered elsewhere, and a person decides about a call that no process completes
-		return !c.remote() && (s.Query.Query == "" || s.Query.Call != c.ID) //mutant:rests-with-a-tool-under-way
+		return !c.isRemote() && (q.Query == "" || q.Call != c.ID) //mutant:rests-with-a-tool-under-way
 	}
 	return false
 }
 
-// due is when the next timer is due; the clocks stand still while a person is
+// nextTimer is when the next timer is due; the clocks stand still while a person is
 // asked, or only children work.
-func (s State) due() int64 {
+func nextTimer(s State) int64 {
 	if s.Phase == "" || s.Query.Query != "" || s.Stands {
 		return 0
 	}
 	due := s.Began + s.Task.Limits.HardMS
-	for _, fx := range s.clocks() { //mutant:forgets-the-retry-of-a-call
+	for _, fx := range s.allTimers() { //mutant:forgets-the-retry-of-a-call
 		if arm, ok := fx.(Arm); ok {
 			due = min(due, arm.Due)
 		}

@@ -34,9 +34,9 @@ type Released struct {
 // Kind is the fact's word in logs.
 func (Released) Kind() string { return "released" }
 
-// resumed begins an activation of the shell: only the outside world can have lost
+// handleResumed begins an activation of the shell: only the outside world can have lost
 // something, so only the phases that wait for the outside world have something to do.
-func resumed(s State, f Resumed) (State, []Effect) {
+func handleResumed(s State, f Resumed) (State, []Effect) {
 	if s.Phase != "" && s.Phase != Done && s.Life != "" && !s.Rested {
 		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Life: f.Life})
 	}
@@ -57,12 +57,12 @@ func resumed(s State, f Resumed) (State, []Effect) {
 		return s, []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged, Ended: &o}}
 	}
 	if f.Damaged != "" { //mutant:own-log-damaged
-		s = s.settleCalls("never started: the log is damaged", "outcome unknown: the log is damaged")
+		s = answerOpenCalls(s, "never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
-		return then(fx)(finish(s, spec.Outcome{Reason: spec.LogDamaged, Text: s.found(), Partial: true, Detail: f.Damaged}))
+		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.LogDamaged, Text: partialResult(s), Partial: true, Detail: f.Damaged}))
 	}
 	if s.Query.Query == "" && !s.Stands {
-		fx = append(fx, s.clocks()...) //mutant:late-timers-are-not-due
+		fx = append(fx, s.allTimers()...) //mutant:late-timers-are-not-due
 	}
 	s.Rounds.Told = nil // they ended with the activation that ran them
 	s, more, decided := compareNode(s, f, whole)
@@ -73,21 +73,21 @@ func resumed(s State, f Resumed) (State, []Effect) {
 	switch s.Phase {
 	case Hooking, Stopping:
 		if s.Gate.ID != "" {
-			fx = append(fx, s.atGate()) //mutant:gate-lost-in-a-crash
+			fx = append(fx, runGateHooks(s)) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
 		if whole && s.Cancel == nil { // its reservation was granted and not used
-			return s, append(fx, s.callModel())
+			return s, append(fx, callModel(s))
 		}
-		return then(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
+		return afterEffects(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
 	case Acting:
 		if whole {
-			s = s.neverBegun()
+			s = resetUnbegun(s)
 		}
-		return then(fx)(lostCalls(s))
+		return afterEffects(fx)(lostCalls(s))
 	case Waiting:
 		if s.Pause.Waiting {
-			return s, append(fx, s.atTheGate()...) //mutant:wait-forgotten-by-a-crash
+			return s, append(fx, awaitThrottle(s)...) //mutant:wait-forgotten-by-a-crash
 		}
 		if s.Query.Query == "" && !s.Idle { //mutant:idle-takes-a-retry's-timer
 			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
@@ -103,13 +103,13 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
-		return then(fx)(finishCanceled(s.idle()))
+		return afterEffects(fx)(finishCanceled(withoutLease(s)))
 	}
 	if s.Cancel != nil {
-		s, more := finish(s.idle(), s.aborted(spec.AbortedStreaming))
+		s, more := finishAgent(withoutLease(s), abortedOutcome(s, spec.AbortedStreaming))
 		return s, append(fx, more...)
 	}
-	return then(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
+	return afterEffects(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
 }
 
 // anotherAttempt requests a reservation that replaces a lost one.
@@ -118,20 +118,20 @@ func anotherAttempt(s State) (State, []Effect) {
 	case s.Purpose == ForSummary:
 		return lostSummary(s)
 	case s.Ending != "":
-		return reserve(s, spec.ClosingTurn)
+		return requestReservation(s, spec.ClosingTurn)
 	}
-	return reserve(s, spec.Resumption)
+	return requestReservation(s, spec.Resumption)
 }
 
-// idle marks that no lease is open, for finish.
-func (s State) idle() State {
+// withoutLease marks that no lease is open, for finish.
+func withoutLease(s State) State {
 	s.Phase = Stopping
 	return s
 }
 
-// CallAttemptsMax is how often a repeatable call begins: a call that ends its own
+// callAttemptsMax is how often a repeatable call begins: a call that ends its own
 // process each time, by the memory it takes, would otherwise do so forever.
-const CallAttemptsMax = 10
+const callAttemptsMax = 10
 
 // lostCalls sorts the calls that were in progress: children answer by themselves,
 // reads and idempotent calls run again with the same key, and a person decides
@@ -144,23 +144,23 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Person != "":
 			continue // the timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
-			e = s.atCall(c) //mutant:call's-gate-lost-in-a-crash
-		case c.remote() && s.Cancel == nil:
+			e = runCallHooks(s, c) //mutant:call's-gate-lost-in-a-crash
+		case c.isRemote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
-			if c.Stage == Running && !c.remote() || s.begunBefore(c) {
-				s = s.with(i, c.fail("killed while running: its outcome is unknown"))
+			if c.Stage == Running && !c.isRemote() || s.approvalRules().isLostBefore(c) {
+				s = s.withCall(i, c.fail("killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
-				s = s.with(i, c.fail("never started: the run was canceled"))
+				s = s.withCall(i, c.fail("never started: the run was canceled"))
 			}
 			continue
 		case c.Name == askTool: // the log of the run holds the question
 			continue
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
-			s, e = enterCall(s.with(i, c), i)
-		case s.countsWork() && c.Attempt >= CallAttemptsMax:
-			s = s.with(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
+			s, e = enterCall(s.withCall(i, c), i)
+		case s.countsWork() && c.Attempt >= callAttemptsMax:
+			s = s.withCall(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
 			s, e = enterCall(s, i)
@@ -174,15 +174,15 @@ func lostCalls(s State) (State, []Effect) {
 	if s.Phase == Waiting {
 		return s, fx
 	}
-	return then(fx)(advance(s))
+	return afterEffects(fx)(advanceCalls(s))
 }
 
-// neverBegun resets the calls that seem to run to the stage before their beginning.
-func (s State) neverBegun() State {
+// resetUnbegun resets the calls that seem to run to the stage before their beginning.
+func resetUnbegun(s State) State {
 	for i, c := range s.Calls {
-		if c.Stage == Running && !c.remote() && c.Name != askTool {
+		if c.Stage == Running && !c.isRemote() && c.Name != askTool {
 			c.Stage = Starting
-			s = s.with(i, c)
+			s = s.withCall(i, c)
 		}
 	}
 	return s
@@ -203,20 +203,20 @@ func endQuestion(s State) (State, []Effect) {
 	fx := []Effect{Unpark{Query: s.Query.Query}}
 	s.Began += s.Now - s.Parked //mutant:people's-time-counts
 	s.Phase, s.Query, s.Parked = Acting, Park{}, 0
-	return s, append(fx, s.clocks()...)
+	return s, append(fx, s.allTimers()...)
 }
 
-// answered handles a person's decision about the open query.
-func answered(s State, f Answered) (State, []Effect) {
+// handleAnswered handles a person's decision about the open query.
+func handleAnswered(s State, f Answered) (State, []Effect) {
 	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
 		return s, nil
 	}
 	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision})
-	if s.halted() {
-		return agreed(s, f)
+	if s.awaitsDriftAnswer() {
+		return handleDriftAnswer(s, f)
 	}
 	if s.Query.Call == "" {
-		return told(s, f)
+		return continueWithAnswer(s, f)
 	}
 	i := s.Calls.find(s.Query.Call)
 	c := s.Calls[i]
@@ -224,10 +224,10 @@ func answered(s State, f Answered) (State, []Effect) {
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
 		s.events.publishApproval(c, f)
-		return then(fx)(advance(s.with(i, s.decided(c, f).confessing())))
+		return afterEffects(fx)(advanceCalls(s.withCall(i, s.approvalRules().decide(c, f).withLostNote())))
 	}
 	if c.Name == askTool {
-		return then(fx)(advance(s.with(i, c.end(reported(f)))))
+		return afterEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
 	}
 	switch f.Decision {
 	case "approve":
@@ -237,15 +237,15 @@ func answered(s State, f Answered) (State, []Effect) {
 		}
 		return s, fx
 	case "text":
-		s = s.with(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
+		s = s.withCall(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
 	default:
-		s = s.with(i, c.fail("not run again; whether the first attempt took effect is unknown"))
+		s = s.withCall(i, c.fail("not run again; whether the first attempt took effect is unknown"))
 	}
-	return then(fx)(advance(s))
+	return afterEffects(fx)(advanceCalls(s))
 }
 
-// reported is the result of asking a person.
-func reported(f Answered) model.ToolResult {
+// personResult is the result of asking a person.
+func personResult(f Answered) model.ToolResult {
 	text := strings.TrimSpace(f.Text)
 	if text == "" {
 		text = answers[f.Decision]
@@ -262,7 +262,7 @@ func endCanceled(s State) State {
 		return s
 	}
 	results, _ := s.Calls.results()
-	s = s.say(model.Message{Role: model.ToolRole, Results: results})
+	s = s.appendMessage(model.Message{Role: model.ToolRole, Results: results})
 	s.Calls = nil
 	return s
 }

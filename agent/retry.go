@@ -12,24 +12,24 @@ import (
 // callTimer begins the name of the timer after which a call runs again.
 const callTimer = "retry-"
 
-// passing reports whether a failed call may run again by itself: the failure is
+// mayRunAgain reports whether a failed call may run again by itself: the failure is
 // transient, running it twice does no harm, and it has tries left.
-func (s State) passing(c Call, f Returned) bool {
-	again := c.Class == model.Read || c.Class == model.Idempotent                                      //mutant:effects-retried
-	return f.Error && f.Transient && again && !c.delegate() && s.Cancel == nil && s.Phase == Acting && //mutant:tool-retries
+func mayRunAgain(s State, c Call, f Returned) bool {
+	again := c.Class == model.Read || c.Class == model.Idempotent                                          //mutant:effects-retried
+	return f.Error && f.Transient && again && !c.isDelegation() && s.Cancel == nil && s.Phase == Acting && //mutant:tool-retries
 		c.Tries < min(s.Task.LoopOptions.ToolRetries, spec.ToolRetriesMax)
 }
 
-// again makes a call wait for its next attempt; other calls continue meanwhile.
+// retryLaterCall makes a call wait for its next attempt; other calls continue meanwhile.
 // The failure is kept: the model reads it if no attempt follows.
-func again(s State, i int, f Returned) (State, []Effect) {
+func retryLaterCall(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]
 	c.Stage, c.Due = Retrying, s.Now+backoffMS[c.Tries] //mutant:tool-backoff
 	c.Tries++
 	c.Result = model.ToolResult{Call: c.ID, Text: f.Text, Error: true}
 	s.events.publish(retryEvents, event.KindToolRetry, event.ToolRetry{Call: c.ID, Tool: c.Name, Class: c.Class, Attempt: f.Attempt, Text: f.Text, TookMS: f.TookMS,
 		WaitMS: c.Due - s.Now, Left: min(s.Task.LoopOptions.ToolRetries, spec.ToolRetriesMax) - c.Tries + 1})
-	s, fx := advance(s.with(i, c))
+	s, fx := advanceCalls(s.withCall(i, c))
 	return s, append([]Effect{Arm{Timer: callTimer + c.ID, Due: c.Due}}, fx...)
 }
 
@@ -46,20 +46,20 @@ func retryCall(s State, timer string) (State, []Effect) {
 		return s, []Effect{Arm{Timer: timer, Due: c.Due}}
 	}
 	c.Stage = Pending
-	return advance(s.with(i, c))
+	return advanceCalls(s.withCall(i, c))
 }
 
-// unbegun ends a call whose next attempt has not begun; text is the result of a
+// endUnbegun ends a call whose next attempt has not begun; text is the result of a
 // call that never ran.
-func (c Call) unbegun(text string) Call {
+func (c Call) endUnbegun(text string) Call {
 	if c.Tries == 0 {
 		return c.fail(text)
 	}
-	return c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reason(text)))
+	return c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reasonPart(text)))
 }
 
-// reason returns the second part of "never started: reason".
-func reason(text string) string {
+// reasonPart returns the second part of "never started: reason".
+func reasonPart(text string) string {
 	_, why, ok := strings.Cut(text, ": ")
 	if !ok {
 		return text

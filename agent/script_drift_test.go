@@ -23,9 +23,9 @@ func versions(d *datadriven.TestData, key string) map[string]string {
 	return m
 }
 
-// resumed is a start: found=(prompt:3c4d, tool/look:) is what the node has
+// handleResumed is a start: found=(prompt:3c4d, tool/look:) is what the node has
 // otherwise, same that it has looked and differs in nothing.
-func resumed(t *testing.T, d *datadriven.TestData) agent.Resumed {
+func handleResumed(t *testing.T, d *datadriven.TestData) agent.Resumed {
 	t.Helper()
 	return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input,
 		Found: versions(d, "found"), Looked: d.HasArg("found") || d.HasArg("same")}

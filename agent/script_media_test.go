@@ -48,8 +48,8 @@ func seen(m model.Message) string {
 //behaviour:shows G1
 func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
 	bound := func(list ...model.Media) (first, folded int64) {
-		s := step(agent.State{}, agent.Resumed{Life: "a"})
-		s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
+		s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+		s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
 		first = s.InputBound()
 		s.Fold = agent.Fold{Upto: 1, Text: "What is this?"}
 		return first, s.InputBound()
@@ -71,10 +71,10 @@ func TestAHookSendsNoMediaOfItsOwn(t *testing.T) {
 		list []model.Media
 		ok   bool
 	}{"none": {nil, true}, "the task's": {[]model.Media{mine}, true}, "cheaper": {[]model.Media{cheap}, false}, "another": {[]model.Media{mine, mine}, false}} {
-		s := step(agent.State{}, agent.Resumed{Life: "a"})
-		s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
+		s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+		s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
 			LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "h", Point: spec.HookContext}}}}})
-		s = step(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
+		s = stepFact(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
 		if got := s.Rounds.Sent != nil; got != c.ok {
 			t.Errorf("%s: taken %v, in phase %s", name, got, s.Phase)
 		}

@@ -13,10 +13,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// recalled reads messages, one per line: `user TEXT`, `assistant TEXT`, `tool`,
+// handleRecalled reads messages, one per line: `user TEXT`, `assistant TEXT`, `tool`,
 // each after an optional `struck`; below them `call ID NAME ARGS`, `result ID
 // TEXT` and `sign ISSUER DATA` belong to the message above.
-func recalled(t *testing.T, d *datadriven.TestData) agent.Fact {
+func handleRecalled(t *testing.T, d *datadriven.TestData) agent.Fact {
 	t.Helper()
 	return agent.Recalled{Past: value(t, d, "past"), Part: number(t, d, "part", 0), Messages: said(t, d)}
 }

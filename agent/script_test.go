@@ -114,7 +114,7 @@ func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	p.n++
 	before := p.state
 	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
-	e.Told, e.Damaged = told(f) || d.Cmd == "answer", d.HasArg("damaged")
+	e.Told, e.Damaged = continueWithAnswer(f) || d.Cmd == "answer", d.HasArg("damaged")
 	after, stepped := agent.Step(before, e)
 	p.state = after
 	var b strings.Builder
@@ -293,14 +293,14 @@ func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "submitted":
 		return agent.Submitted{Task: task(t, d)}
 	case "granted":
-		return granted(t, d, p.state)
+		return handleGranted(t, d, p.state)
 	case "denied":
 		return agent.Denied{Lease: number(t, d, "lease", p.state.Lease), Why: spec.Reason(value(t, d, "why")), Detail: d.Input}
 	case "replied":
-		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: reply(t, d), Dropped: number(t, d, "dropped", 0)}
+		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: replyData(t, d), Dropped: number(t, d, "dropped", 0)}
 	case "failed":
 		f := agent.Failed{Lease: number(t, d, "lease", p.state.Lease), Class: model.ErrorClass(value(t, d, "class")),
-			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: reply(t, d)}
+			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: replyData(t, d)}
 		f.Reply.UsageKnown = d.HasArg("in")
 		if after := value(t, d, "after"); after != "" {
 			f.AfterMS = duration(t, after).Milliseconds()
@@ -340,8 +340,8 @@ func due(t *testing.T, d *datadriven.TestData) int64 {
 	return 0
 }
 
-// told lists the facts that an agent hears from its supervisor.
-func told(f agent.Fact) bool {
+// continueWithAnswer lists the facts that an agent hears from its supervisor.
+func continueWithAnswer(f agent.Fact) bool {
 	switch f.(type) {
 	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
 		agent.StatusAsked, agent.TimeLimitSet, agent.Vouched:
@@ -382,11 +382,11 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	case "woke":
 		return agent.Woke{Timer: first(d)}
 	case "recalled":
-		return recalled(t, d)
+		return handleRecalled(t, d)
 	case "vouched": // for the life in force, or another one
 		return agent.Vouched{Life: cmp.Or(value(t, d, "life"), p.life)}
 	case "resumed":
-		return resumed(t, d)
+		return handleResumed(t, d)
 	case "released":
 		return agent.Released{Rests: d.HasArg("rests"), Due: due(t, d)}
 	case "checkpoint":
@@ -447,7 +447,7 @@ func schema(name string) string {
 	return `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`
 }
 
-func granted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
+func handleGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
 	t.Helper()
 	g := agent.Granted{Lease: number(t, d, "lease", s.Lease), Output: int64(number(t, d, "output", 4096)), Calls: int64(number(t, d, "calls", 64))}
 	if s.Ending != "" {
@@ -459,9 +459,9 @@ func granted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted 
 	return g
 }
 
-// reply reads what a model said, line by line: `say TEXT`, `call NAME ARGS`,
+// replyData reads what a model said, line by line: `say TEXT`, `call NAME ARGS`,
 // `cut NAME ARGS` for a call that was cut off, `sign DATA` for opaque data.
-func reply(t *testing.T, d *datadriven.TestData) model.Reply {
+func replyData(t *testing.T, d *datadriven.TestData) model.Reply {
 	t.Helper()
 	r := model.Reply{Stop: model.Stop(value(t, d, "stop")), UsageKnown: !d.HasArg("usage-unknown"),
 		Usage: model.Usage{Input: int64(number(t, d, "in", 100)), Output: int64(number(t, d, "out", 20))}}

@@ -46,8 +46,8 @@ func work(t *testing.T, tools []model.ToolSpec, replies ...[]used) []event.LoopD
 	t.Helper()
 	m := spec.DefaultLoopOptions()
 	m.Breaker = spec.Breaker{}
-	s := step(agent.State{}, agent.Resumed{Life: "a"})
-	s = step(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: tools, Limits: spec.Limits{Turns: 1000}}})
+	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: tools, Limits: spec.Limits{Turns: 1000}}})
 	var found []event.LoopDetected
 	next := func(f agent.Fact) {
 		e := agent.Event{At: s.Now, Life: "a", Fact: f}

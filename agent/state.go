@@ -29,12 +29,10 @@ type State struct {
 	Phase Phase
 	Life  string // the current activation of the shell
 	Node  string // where it runs
-	Now   int64  // stamp of the last entry
-	Began int64  // stamp of Submitted, moved on by the time that is not work: see worktime.go
-	Stood int64  // since when the clock stands, while Stands
 
-	Recall Recall // of an earlier history, until the task comes
+	Recall importedHistory // of an earlier history, until the task comes
 
+	workClock
 	transcript
 	Transition spec.Transition // why the last turn was taken
 	Turn       int             // turns taken, the closing turn not counted
@@ -50,23 +48,21 @@ type State struct {
 	ToolCalls int      // tool calls run in all
 	CallsOut  bool     // the agent's own limit of calls is used up: the next turn is the closing one
 
-	Proposal int   // number of the newest proposed stop
-	Vetoes   int   // in a row
-	Useless  int   // malformed replies in a row
-	Cuts     int   // cut outputs in a row
-	Retries  int   // failed attempts in a row
-	RetryDue int64 // when the next attempt may be asked for
-	Pause    Pause // the wait for the throttle of the model
+	Proposal int          // number of the newest proposed stop
+	Vetoes   int          // in a row
+	Useless  int          // malformed replies in a row
+	Cuts     int          // cut outputs in a row
+	Retries  int          // failed attempts in a row
+	RetryDue int64        // when the next attempt may be asked for
+	Pause    throttleWait // the wait for the throttle of the model
 
 	Ending  spec.Reason // set: the turn under way is the closing turn, and why
 	Cancel  *Canceled
-	Soft    bool // the soft time limit has passed
 	Steers  []string
-	Mail    []Messaged // of other agents, until the next turn boundary
-	Away    []Away     // children in the background
-	Idle    bool       // Waiting: for them, or for a message
-	Query   Park       // open while waiting for a person
-	Parked  int64      // since when
+	Mail    []Messaged        // of other agents, until the next turn boundary
+	Away    []backgroundChild // children in the background
+	Idle    bool              // Waiting: for them, or for a message
+	Query   Park              // open while waiting for a person
 	Outcome spec.Outcome
 
 	Purpose Purpose // of the newest lease
@@ -77,25 +73,23 @@ type State struct {
 
 	Sense   Sense // measurements of how the model in use counts tokens
 	Fold    Fold  // the summary that replaces the beginning of History in prompts
-	Folding Folding
+	Folding pendingCompaction
 	Ladder  Ladder // how often the loop has recovered from losing context
 	Journal Journal
-	Habits  Habits   // the repetition that the loop detects in itself
-	Gate    Gate     // the hooks that the loop waits for, outside of calls
-	Remarks []string // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
-	Goal    Goal     // how often a stop was sent back, and why
-	Rounds  Rounds   // effects of hooks so far
-	Asks    int      // questions that the loop has put to a person itself
+	Habits  loopDetection // the repetition that the loop detects in itself
+	Gate    hookGate      // the hooks that the loop waits for, outside of calls
+	Remarks []string      // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
+	Goal    goalProgress  // how often a stop was sent back, and why
+	Rounds  hookEffects   // effects of hooks so far
+	Asks    int           // questions that the loop has put to a person itself
 
-	Drift Drift // how the current node differs from the record
-	Vouch Vouching
+	Drift configDrift // how the current node differs from the record
+	Vouch logVerification
 	Whole bool // the current activation began with nothing in progress
 
 	Released bool  // the current activation has ended in order: nothing of it is in progress
 	Rested   bool  // … because there was nothing to do
-	Stands   bool  // the clock: only children work
 	RestDue  int64 // … and when it is to be woken; 0: never
-	Worked   int64 // the clock at the end
 
 	Sent     int // asks to the supervisor
 	Received int // messages of the supervisor
@@ -157,25 +151,25 @@ type Call struct {
 	Due     int64          // stamp of the next attempt, while Retrying
 }
 
-func (c Call) delegate() bool { return c.Child != "" }
+func (c Call) isDelegation() bool { return c.Child != "" }
 
-// safe reports whether the call may run in parallel with others.
-func (c Call) safe() bool { return c.Class == model.Read }
+// runsParallel reports whether the call may run in parallel with others.
+func (c Call) runsParallel() bool { return c.Class == model.Read }
 
-// recorded reports whether the log holds the beginning of the call before the call begins.
-func (c Call) recorded() bool { return c.Class != model.Read }
+// needsRecord reports whether the log holds the beginning of the call before the call begins.
+func (c Call) needsRecord() bool { return c.Class != model.Read }
 
-// say appends a message to the transcript.
-func (s State) say(m model.Message) State {
+// appendMessage appends a message to the transcript.
+func (s State) appendMessage(m model.Message) State {
 	s.events.publishMessage(len(s.History), m)
 	s.transcript = s.extend(m)
 	return s
 }
 
-// heard appends a message that a person sent after the task: it survives every fold.
-func (s State) heard(text string) State {
+// appendDirection appends a message that a person sent after the task: it survives every fold.
+func (s State) appendDirection(text string) State {
 	s.Heard = append(slices.Clip(s.Heard), len(s.History))
-	return s.say(model.Message{Role: model.User, Text: text})
+	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }
 
 // strikeNewest makes the newest message a tombstone.
@@ -187,9 +181,9 @@ func (s State) strikeNewest() State {
 	return s
 }
 
-// with replaces one call, and publishes its progress.
-func (s State) with(i int, c Call) State {
-	s = s.publishProgress(i, c)
+// withCall replaces one call, and publishes its progress.
+func (s State) withCall(i int, c Call) State {
+	s.events.publishProgress(i, s.Calls[i], c, s.tools)
 	s.Calls = slices.Clone(s.Calls) //mutant:no-clone
 	s.Calls[i] = c
 	return s

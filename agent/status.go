@@ -37,9 +37,9 @@ func (Status) Kind() string { return "status" }
 
 func (Status) effect() {}
 
-// statusAsked reports the agent's status. short: the log of the supervisor is shorter than
+// handleStatusAsked reports the agent's status. short: the log of the supervisor is shorter than
 // what this agent has read from it, so no message of the supervisor arrives any more.
-func statusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
+func handleStatusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
 	lost := ""
 	switch {
 	case s.Phase == "" || s.Phase == Done: // its log closes next, and answers: see internal/activation
@@ -51,7 +51,7 @@ func statusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
 	default:
 		return s, []Effect{Status{}}
 	}
-	return then([]Effect{Back{Life: s.Life, Node: s.Node, Damaged: lost}})(canceled(s, Canceled{Why: lost, Now: true, As: spec.LogDamaged}))
+	return afterEffects([]Effect{Back{Life: s.Life, Node: s.Node, Damaged: lost}})(handleCanceled(s, Canceled{Why: lost, Now: true, As: spec.LogDamaged}))
 }
 
 // Closed is the last entry of a log: nothing after it counts.
@@ -64,10 +64,10 @@ type Closed struct {
 	FromI  int     `msgpack:"i,omitempty"`
 }
 
-// lastWord is the message with which the agent ends.
-func (s State) lastWord() Finish {
+// lastMessage is the message with which the agent ends.
+func lastMessage(s State) Finish {
 	return Finish{Outcome: s.Outcome, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
-		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.worked()}
+		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: reportedWork(s)}
 }
 
 // countAsks counts the asks among effects, and writes the count into those that carry it.

@@ -11,11 +11,11 @@ func Step(s State, e Event) (State, Output) {
 		s.Received++
 	}
 	if _, claims := e.Fact.(Resumed); claims {
-		s = s.absent(last)
+		s = skipAbsence(s, last)
 	} else {
-		s = s.overslept(e.Fact, last)
+		s = skipSleep(s, e.Fact, last)
 	}
-	s, fx := step(s, e)
+	s, fx := stepFact(s, e)
 	s, fx = updateClock(s, fx)
 	s, fx = countAsks(s, fx)
 	if s.Phase != "" && !s.countsWork() { // older rules have none of these
@@ -25,53 +25,53 @@ func Step(s State, e Event) (State, Output) {
 	return s, Output{Effects: fx, Events: events}
 }
 
-// step handles one event, whatever the clocks say.
-func step(s State, e Event) (State, []Effect) {
+// stepFact handles one event, whatever the clocks say.
+func stepFact(s State, e Event) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case Submitted:
-		return submitted(s, f)
+		return handleSubmitted(s, f)
 	case Recalled:
-		return recalled(s, f)
+		return handleRecalled(s, f)
 	case Hooked:
-		return hooked(s, f)
+		return handleHooked(s, f)
 	case Granted:
-		return granted(s, f)
+		return handleGranted(s, f)
 	case Denied:
-		return denied(s, f)
+		return handleDenied(s, f)
 	case Replied:
-		return replied(s, f)
+		return handleReplied(s, f)
 	case Failed:
-		return failed(s, f)
+		return handleFailed(s, f)
 	case Started:
-		return started(s, f)
+		return handleStarted(s, f)
 	case Returned:
-		return returned(s, f)
+		return handleReturned(s, f)
 	case StopAllowed:
-		return stopAllowed(s, f)
+		return handleStopAllowed(s, f)
 	case StopVetoed:
-		return stopVetoed(s, f)
+		return handleStopVetoed(s, f)
 	case Canceled:
-		return canceled(s, f)
+		return handleCanceled(s, f)
 	case Steered:
-		return steered(s, f)
+		return handleSteered(s, f)
 	case Messaged:
-		return messaged(s, f)
+		return handleMessaged(s, f)
 	case Answered:
-		return answered(s, f)
+		return handleAnswered(s, f)
 	case Barred:
-		return barred(s, f)
+		return handleBarred(s, f)
 	case Admitted:
-		return admitted(s, f)
+		return handleAdmitted(s, f)
 	case Woke:
-		return woke(s, f)
+		return handleWoke(s, f)
 	case Vouched:
-		return vouched(s, f)
+		return handleVouched(s, f)
 	case StatusAsked:
-		return statusAsked(s, f, e.Damaged)
+		return handleStatusAsked(s, f, e.Damaged)
 	case TimeLimitSet:
-		return timeLimitSet(s, f)
+		return handleTimeLimitSet(s, f)
 	case Resumed:
-		return resumed(s, f)
+		return handleResumed(s, f)
 	case Released:
 		s.Released, s.Rested, s.RestDue = true, f.Rests, f.Due
 		return s, nil

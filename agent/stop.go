@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// propose says that the agent believes it is done: the task's requirements decide
+// proposeCompletion says that the agent believes it is done: the task's requirements decide
 // first, then the stop hooks, then the supervisor.
-func propose(s State) (State, []Effect) {
-	if s.lingers() { //mutant:lingers-before-the-stop
-		return linger(s)
+func proposeCompletion(s State) (State, []Effect) {
+	if s.awaitsOthers() { //mutant:lingers-before-the-stop
+		return waitForOthers(s)
 	}
-	s, fx, busy := pursue(s)
+	s, fx, busy := pursueGoal(s)
 	if busy {
 		return s, fx
 	}
-	if next, fx, busy := openGate(s, spec.HookStop, Stopping, Gate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Lease)}); busy {
+	if next, fx, busy := openGate(s, spec.HookStop, Stopping, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Lease)}); busy {
 		return next, fx
 	}
 	return proposeStop(s)
@@ -28,10 +28,10 @@ func propose(s State) (State, []Effect) {
 
 // stopChecked continues after the stop hooks. A block is not a turn: the loop
 // continues with unchanged counters, so that no recovery begins anew.
-func stopChecked(s State, v verdict) (State, []Effect) {
+func stopChecked(s State, v hookVerdict) (State, []Effect) {
 	switch v.decision {
 	case spec.HookPrevent: //mutant:stop-prevented-goes-on
-		return finish(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.answer(), Partial: true, Detail: v.why()})
+		return finishAgent(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.finalAnswer(), Partial: true, Detail: v.reasonText()})
 	case spec.HookBlock:
 		text := v.text
 		if text == "" {
@@ -39,12 +39,12 @@ func stopChecked(s State, v verdict) (State, []Effect) {
 		}
 		s.Rounds.Blocks++
 		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block { //mutant:blocks-without-end
-			return finish(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.answer(), Partial: true,
-				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.why())})
+			return finishAgent(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.finalAnswer(), Partial: true,
+				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.reasonText())})
 		}
 		s.Rounds.Block = text
 		s.Turn--
-		return nextTurn(s.reopened().say(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
+		return nextTurn(dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
 	}
 	s.Rounds.Blocks, s.Rounds.Block = 0, ""
 	return proposeStop(s)
@@ -57,32 +57,32 @@ func proposeStop(s State) (State, []Effect) {
 	s.Phase = Stopping
 	s.Proposal++
 	s.events.publish(stopEvents, event.KindStopProposed, event.Stop{Proposal: s.Proposal})
-	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.answer()}}
+	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.finalAnswer()}}
 }
 
-// proposes reports whether the loop waits for the verdict on this proposal. While stop
+// awaitsVerdict reports whether the loop waits for the verdict on this proposal. While stop
 // hooks are asked, the next proposal is not made yet, and the previous one is decided.
-func (s State) proposes(proposal int) bool {
+func (s State) awaitsVerdict(proposal int) bool {
 	return s.Phase == Stopping && s.Gate.ID == "" && s.Proposal == proposal
 }
 
-// stopAllowed ends the loop, unless a user's message arrived meanwhile.
-func stopAllowed(s State, f StopAllowed) (State, []Effect) {
-	if !s.proposes(f.Proposal) { //mutant:verdict-of-its-proposal
+// handleStopAllowed ends the loop, unless a user's message arrived meanwhile.
+func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
+	if !s.awaitsVerdict(f.Proposal) { //mutant:verdict-of-its-proposal
 		return s, nil
 	}
 	s.events.publish(entryEvents, event.KindStopAllowed, event.Stop{Proposal: f.Proposal})
 	s.Vetoes = 0
-	if (len(s.Steers) > 0 || s.lingers()) && s.Cancel == nil { //mutant:steered-at-the-stop
-		return nextTurn(s.reopened(), spec.Steering)
+	if (len(s.Steers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
+		return nextTurn(dropKeptText(s), spec.Steering)
 	}
-	return finish(s, spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.answer()})
+	return finishAgent(s, spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()})
 }
 
-// stopVetoed continues the loop with the reason as a message. The supervisor
+// handleStopVetoed continues the loop with the reason as a message. The supervisor
 // counts vetoes and makes the last one final.
-func stopVetoed(s State, f StopVetoed) (State, []Effect) {
-	if !s.proposes(f.Proposal) {
+func handleStopVetoed(s State, f StopVetoed) (State, []Effect) {
+	if !s.awaitsVerdict(f.Proposal) {
 		return s, nil
 	}
 	turn := s.Turn
@@ -90,12 +90,12 @@ func stopVetoed(s State, f StopVetoed) (State, []Effect) {
 	s.events.publish(entryEvents, event.KindStopVetoed, event.Stop{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
 	s.Vetoes++
 	if f.Final {
-		return finish(s, spec.Outcome{Reason: spec.Vetoed, Text: s.answer(), Partial: true, Detail: f.Why})
+		return finishAgent(s, spec.Outcome{Reason: spec.Vetoed, Text: s.finalAnswer(), Partial: true, Detail: f.Why})
 	}
 	why := f.Why
 	if strings.TrimSpace(why) == "" {
 		why = notDone
 	}
-	s = s.reopened().say(model.Message{Role: model.User, Text: why})
+	s = dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: why})
 	return nextTurn(s, spec.StopVeto)
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Habits records the repetition that the loop detects in itself. It is bounded:
+// loopDetection records the repetition that the loop detects in itself. It is bounded:
 // calls and results are kept as hashes.
-type Habits struct {
-	Last  []Habit  // the newest calls, at most Watch.Of
-	Seen  []uint64 // the newest results that reads brought, at most seenMax
-	Loops int      // detections so far
-	Loop  Loop     // the newest detection
-	Level int      // of the ladder; 0: no repetition
-	Calm  int      // calls since the newest detection, or the last step down the ladder
+type loopDetection struct {
+	Last  []rememberedCall // the newest calls, at most Watch.Of
+	Seen  []uint64         // the newest results that reads brought, at most seenMax
+	Loops int              // detections so far
+	Loop  detectedLoop     // the newest detection
+	Level int              // of the ladder; 0: no repetition
+	Calm  int              // calls since the newest detection, or the last step down the ladder
 
 	Halted    string // the tool whose calls in the next reply are not run
 	Forced    bool   // the next reply has to ask a person, or the loop does
-	Failing   []Failing
+	Failing   []failingTarget
 	Forbidden int // replies with forbidden proposals, in a row
 }
 
-// Habit is one call as loop detection remembers it.
-type Habit struct {
+// rememberedCall is one call as loop detection remembers it.
+type rememberedCall struct {
 	Tool   string
 	Turn   int
 	Call   uint64 // hash of the tool and its canonical arguments
@@ -41,21 +41,21 @@ type Habit struct {
 	Futile bool   // the call brought nothing new: an error, nothing, or a result that was seen before
 }
 
-// Loop is one detection.
-type Loop struct {
-	Tier  Tier
+// detectedLoop is one detection.
+type detectedLoop struct {
+	Tier  detectorTier
 	Tool  string
 	Times int
 }
 
-// Tier names a detector.
-type Tier string
+// detectorTier names a detector.
+type detectorTier string
 
 // The detectors. Each word is also in the event.
 const (
-	Identical  Tier = "identical"   // the same call again
-	NoProgress Tier = "no_progress" // other arguments, the same result
-	Pattern    Tier = "pattern"     // other arguments, nothing new
+	Identical  detectorTier = "identical"   // the same call again
+	NoProgress detectorTier = "no_progress" // other arguments, the same result
+	Pattern    detectorTier = "pattern"     // other arguments, nothing new
 )
 
 // Levels of the ladder.
@@ -67,77 +67,77 @@ const (
 
 const seenMax = 64
 
-// watched examines a batch that has ended: a detected loop leads to a nudge, then
+// watchCalls examines a batch that has ended: a detected loop leads to a nudge, then
 // a directive, then a question. busy is true if the loop waits for a person now,
 // or has ended.
-func watched(s State, calls []Call, why spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
+func watchCalls(s State, calls []Call, why spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
 	if answeredByPerson(calls) {
-		s.Habits = s.Habits.afresh()
+		s.Habits = s.Habits.cleared()
 		return s, why, nil, false
 	}
 	if s.Habits.Forced {
-		next, fx = unasked(s, "")
+		next, fx = askInsteadOfModel(s, "")
 		return next, why, fx, true
 	}
 	w := s.Task.LoopOptions.Watch
 	if w.Of <= 0 {
 		return s, why, nil, false
 	}
-	kept := s.remember(w, calls)
-	loop, found := s.Habits.loop(w, s.Turn)
+	kept := s.Habits.remember(w, s.Turn, calls, s.tools)
+	loop, found := s.Habits.findLoop(w, s.Turn)
 	if !found {
-		s.Habits = s.Habits.calmed(w, kept)
+		s.Habits = s.Habits.steppedDown(w, kept)
 		return s, why, nil, false
 	}
 	s.Habits.Loops++
 	s.Habits.Loop, s.Habits.Calm = loop, 0
 	s.Habits.Level = min(s.Habits.Level+1, forced)
 	s.events.publish(loopEvents, event.KindLoopDetected, event.LoopDetected{Tier: string(loop.Tier), Tool: loop.Tool, Times: loop.Times})
-	if ending, _ := s.spent(); ending != "" {
+	if ending, _ := s.reachedLimit(); ending != "" {
 		return s, why, nil, false // a limit ends it now
 	}
-	return climb(s)
+	return escalateLoop(s)
 }
 
-// climb applies the step of the ladder that the agent has reached.
-func climb(s State) (next State, then spec.Transition, fx []Effect, busy bool) {
+// escalateLoop applies the step of the ladder that the agent has reached.
+func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy bool) {
 	loop := s.Habits.Loop
 	switch s.Habits.Level {
 	case nudged:
-		return s.say(user("You " + loop.what() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
+		return s.appendMessage(userMessage("You " + loop.description() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
 	case directed:
 		s.Habits.Halted = loop.Tool
 		if len(s.Task.Tools) > 1 { // a model without another tool may only answer
 			s.Force = model.ChoiceAny
 		}
-		return s.say(user("You " + loop.what() + ", although you were told. Calls of " + loop.Tool +
+		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +
 			" in your next reply will not be run. Use another tool, and another way to what you need.")), spec.LoopNudge, nil, false
 	}
 	if _, offered := s.tools.specs[askTool]; !s.Task.LoopOptions.Ask || !offered {
-		next, fx = unasked(s, "")
+		next, fx = askInsteadOfModel(s, "")
 		return next, spec.LoopNudge, fx, true
 	}
 	s.Force, s.Habits.Forced = askTool, true
-	return s.say(user("You " + loop.what() + ", after two warnings. Ask a person now, with " + askTool +
+	return s.appendMessage(userMessage("You " + loop.description() + ", after two warnings. Ask a person now, with " + askTool +
 		": say what you tried, what you need, and what the choices are.")), spec.AskHumanForced, nil, false
 }
 
-func user(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+func userMessage(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 
-// unasked asks the question of the ladder's last step on behalf of the loop: the
+// askInsteadOfModel asks the question of the ladder's last step on behalf of the loop: the
 // model did not ask, or cannot.
-func unasked(s State, said string) (State, []Effect) {
-	text := "The agent goes in circles: it " + s.Habits.Loop.what() + ", after two warnings."
+func askInsteadOfModel(s State, said string) (State, []Effect) {
+	text := "The agent goes in circles: it " + s.Habits.Loop.description() + ", after two warnings."
 	if said = strings.TrimSpace(said); said != "" {
 		text += fmt.Sprintf(" It says: %q", history.Clip(said, saidShown))
 	}
-	return escalate(s, text, spec.NeedsHuman, spec.AskHumanForced)
+	return escalateToPerson(s, text, spec.NeedsHuman, spec.AskHumanForced)
 }
 
 const saidShown = 1 << 10 // of a model's text within a question
 
-// what describes a detection, to the model and to people.
-func (l Loop) what() string {
+// description describes a detection, to the model and to people.
+func (l detectedLoop) description() string {
 	switch l.Tier {
 	case Identical:
 		return fmt.Sprintf("called %s with the same arguments %d times within the last calls", l.Tool, l.Times)
@@ -149,13 +149,13 @@ func (l Loop) what() string {
 	return "repeated yourself"
 }
 
-// afresh clears the steps of the ladder: a person has given direction.
-func (h Habits) afresh() Habits {
-	return Habits{Seen: h.Seen, Loops: h.Loops, Loop: h.Loop, Forbidden: h.Forbidden}
+// cleared clears the steps of the ladder: a person has given direction.
+func (h loopDetection) cleared() loopDetection {
+	return loopDetection{Seen: h.Seen, Loops: h.Loops, Loop: h.Loop, Forbidden: h.Forbidden}
 }
 
-// calmed steps down the ladder, one level for each Of calls without a detection.
-func (h Habits) calmed(w spec.Watch, calls int) Habits {
+// steppedDown steps down the ladder, one level for each Of calls without a detection.
+func (h loopDetection) steppedDown(w spec.Watch, calls int) loopDetection {
 	for h.Calm += calls; h.Level > 0 && h.Calm >= w.Of; h.Calm -= w.Of {
 		h.Level--
 	}
@@ -165,7 +165,7 @@ func (h Habits) calmed(w spec.Watch, calls int) Habits {
 	return h
 }
 
-// loop finds a loop to which the newest turn has added. The detectors count
+// findLoop finds a loop to which the newest turn has added. The detectors count
 //
 //   - identical: the same call, unless the world changed in between and the
 //     answer differs, as in editing and testing by turns;
@@ -177,16 +177,16 @@ func (h Habits) calmed(w spec.Watch, calls int) Habits {
 //
 // The last two need calls of two turns: a reply makes all its calls before the
 // model reads the first answer, so several calls in one reply are no repetition.
-func (h Habits) loop(w spec.Watch, turn int) (Loop, bool) {
+func (h loopDetection) findLoop(w spec.Watch, turn int) (detectedLoop, bool) {
 	type detector struct {
-		tier Tier
+		tier detectorTier
 		at   int
-		like func(a, b Habit) bool
+		like func(a, b rememberedCall) bool
 	}
 	for _, d := range []detector{
-		{Identical, w.Identical, func(a, b Habit) bool { return a.Call == b.Call && !a.Fresh && !b.Fresh }},
-		{NoProgress, w.Stuck, func(a, b Habit) bool { return a.Result == b.Result && !a.Moved && !b.Moved }},
-		{Pattern, w.Pattern, func(a, b Habit) bool { return a.Tool == b.Tool && a.Futile && b.Futile }},
+		{Identical, w.Identical, func(a, b rememberedCall) bool { return a.Call == b.Call && !a.Fresh && !b.Fresh }},
+		{NoProgress, w.Stuck, func(a, b rememberedCall) bool { return a.Result == b.Result && !a.Moved && !b.Moved }},
+		{Pattern, w.Pattern, func(a, b rememberedCall) bool { return a.Tool == b.Tool && a.Futile && b.Futile }},
 	} {
 		if d.at <= 0 {
 			continue
@@ -203,30 +203,29 @@ func (h Habits) loop(w spec.Watch, turn int) (Loop, bool) {
 				}
 			}
 			if times >= d.at && (before || d.tier == Identical) {
-				return Loop{Tier: d.tier, Tool: newest.Tool, Times: times}, true
+				return detectedLoop{Tier: d.tier, Tool: newest.Tool, Times: times}, true
 			}
 		}
 	}
-	return Loop{}, false
+	return detectedLoop{}, false
 }
 
 // remember records the calls of a batch and returns how many count: those of known
 // tools that are not made for polling. Calls that the loop's own limits kept from
 // running say nothing about the model.
-func (s *State) remember(w spec.Watch, calls []Call) int {
-	h := &s.Habits
+func (h *loopDetection) remember(w spec.Watch, turn int, calls []Call, tools *toolRules) int {
 	h.Last, h.Seen = slices.Clone(h.Last), slices.Clone(h.Seen)
 	kept := 0
 	for _, c := range calls {
-		toolSpec, known := s.tools.specs[c.Name]
-		if !known || s.tools.forbids(c.Name) || c.Result.Text == notRunLimit || toolSpec.Poll || slices.Contains(w.Polling, c.Name) {
+		toolSpec, known := tools.specs[c.Name]
+		if !known || tools.forbids(c.Name) || c.Result.Text == notRunLimit || toolSpec.Poll || slices.Contains(w.Polling, c.Name) {
 			continue
 		}
 		kept++
-		h.Last = append(h.Last, h.habit(c, s.Turn))
-		h.Last = newest(h.Last, min(w.Of, watchMax))
+		h.Last = append(h.Last, h.describeCall(c, turn))
+		h.Last = lastItems(h.Last, min(w.Of, watchMax))
 		if r := h.Last[len(h.Last)-1]; !c.Result.Error && !slices.Contains(h.Seen, r.Result) {
-			h.Seen = newest(append(h.Seen, r.Result), seenMax)
+			h.Seen = lastItems(append(h.Seen, r.Result), seenMax)
 		}
 	}
 	return kept
@@ -235,12 +234,12 @@ func (s *State) remember(w spec.Watch, calls []Call) int {
 // watchMax bounds the memory of loop detection, whatever its task says.
 const watchMax = 64
 
-func newest[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
+func lastItems[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 
-// habit describes a call and its result, compared with the calls before it.
-func (h *Habits) habit(c Call, turn int) Habit {
-	n := Habit{Tool: c.Name, Turn: turn, Call: target(c), Result: hash(c.Name, c.Result.Text)}
-	n.Moved = !c.Result.Error && (c.Class != model.Read || c.delegate()) // a child may have changed anything
+// describeCall describes a call and its result, compared with the calls before it.
+func (h *loopDetection) describeCall(c Call, turn int) rememberedCall {
+	n := rememberedCall{Tool: c.Name, Turn: turn, Call: callTarget(c), Result: hashOf(c.Name, c.Result.Text)}
+	n.Moved = !c.Result.Error && (c.Class != model.Read || c.isDelegation()) // a child may have changed anything
 	n.Futile = c.Result.Error || !n.Moved && (strings.TrimSpace(c.Result.Text) == "" || slices.Contains(h.Seen, n.Result))
 	moved := false
 	for _, old := range slices.Backward(h.Last) {
@@ -253,11 +252,11 @@ func (h *Habits) habit(c Call, turn int) Habit {
 	return n
 }
 
-// target is a short name for a call's tool and arguments, in whatever form they are written.
-func target(c Call) uint64 { return hash(c.Name, canonical(c.Args)) }
+// callTarget is a short name for a call's tool and arguments, in whatever form they are written.
+func callTarget(c Call) uint64 { return hashOf(c.Name, canonicalJSON(c.Args)) }
 
-// canonical writes JSON in one form. Text that does not decode stays as it is.
-func canonical(args string) string {
+// canonicalJSON writes JSON in one form. Text that does not decode stays as it is.
+func canonicalJSON(args string) string {
 	d := json.NewDecoder(strings.NewReader(args))
 	d.UseNumber()
 	var v any
@@ -271,7 +270,7 @@ func canonical(args string) string {
 	return b.String()
 }
 
-func hash(parts ...string) uint64 {
+func hashOf(parts ...string) uint64 {
 	h := fnv.New64a()
 	for _, p := range parts {
 		_, _ = h.Write([]byte(p)) // never fails

@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// woke handles a timer: it counts only if the stamp of its entry confirms that it is due.
-func woke(s State, f Woke) (State, []Effect) {
+// handleWoke handles a timer: it counts only if the stamp of its entry confirms that it is due.
+func handleWoke(s State, f Woke) (State, []Effect) {
 	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" || s.Stands {
 		return s, nil // timers that still matter are armed again after the wait for a person, or for children
 	}
@@ -24,7 +24,7 @@ func woke(s State, f Woke) (State, []Effect) {
 		if due := s.Began + s.Task.Limits.HardMS; s.Now < due { //mutant:early-timer-ends
 			return s, []Effect{Arm{Timer: hardTimer, Due: due}}
 		}
-		return canceled(s, Canceled{Why: "hard time limit", Now: true, As: spec.Timeout})
+		return handleCanceled(s, Canceled{Why: "hard time limit", Now: true, As: spec.Timeout})
 	case retryTimer:
 		if s.Phase == Waiting && !s.Idle && !s.Pause.Waiting {
 			if due := s.RetryDue; s.Now < due {
@@ -33,23 +33,17 @@ func woke(s State, f Woke) (State, []Effect) {
 			return nextTurn(s, s.Transition)
 		}
 	case gateTimer:
-		return waited(s)
+		return handleThrottleTimer(s)
 	default:
 		return retryCall(s, f.Timer)
 	}
 	return s, nil
 }
 
-// clocks arms the time limits, which stand still while a person is asked, and
+// allTimers arms the time limits, which stand still while a person is asked, and
 // the retries of calls.
-func (s State) clocks() []Effect {
-	fx := []Effect{
-		Arm{Timer: softTimer, Due: s.Began + s.Task.Limits.SoftMS},
-		Arm{Timer: hardTimer, Due: s.Began + s.Task.Limits.HardMS},
-	}
-	if s.Soft { // once is enough
-		fx = fx[1:]
-	}
+func (s State) allTimers() []Effect {
+	fx := s.timers(&s.Task.Limits)
 	for _, c := range s.Calls {
 		if c.Stage == Retrying {
 			fx = append(fx, Arm{Timer: callTimer + c.ID, Due: c.Due})

@@ -18,12 +18,12 @@ type transcript struct {
 	Heard    []int // messages of History that people said after the task
 	Withheld []int // messages of History that no result may show
 
-	tape *tape // of History
+	tape *sharedTape // of History
 }
 
-// tape says how much of a backing array of transcripts is in use. It is not part
+// sharedTape says how much of a backing array of transcripts is in use. It is not part
 // of a State's meaning: without it, extend copies.
-type tape struct{ taken int }
+type sharedTape struct{ taken int }
 
 const tapeStart = 8
 
@@ -35,7 +35,7 @@ func (t transcript) extend(m model.Message) transcript {
 	if t.tape == nil || t.tape.taken != n || cap(t.History) == n { //mutant:no-clip
 		grown := make([]model.Message, n, 2*n+tapeStart)
 		copy(grown, t.History)
-		t.History, t.tape = grown, &tape{taken: n}
+		t.History, t.tape = grown, &sharedTape{taken: n}
 	}
 	t.tape.taken++
 	t.History = append(t.History, m)
@@ -100,9 +100,9 @@ func (t transcript) hasText(text string, upto int) bool {
 	return slices.ContainsFunc(t.History[:upto], func(m model.Message) bool { return m.Role == model.User && m.Text == text })
 }
 
-// directions returns the folded messages that people sent after the task; if they are
+// directionsBefore returns the folded messages that people sent after the task; if they are
 // too long, only the newest.
-func (t transcript) directions(upto int) string {
+func (t transcript) directionsBefore(upto int) string {
 	var said []string
 	room := voicesBytesMax
 	for _, i := range slices.Backward(t.Heard) {

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// sayToo appends a user message to the transcript, and to the messages that
+// sayToBoth appends a user message to the transcript, and to the messages that
 // replace it this turn.
-func (s State) sayToo(text string) State {
-	s = s.say(model.Message{Role: model.User, Text: text})
+func sayToBoth(s State, text string) State {
+	s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	sent := slices.Clone(s.Rounds.Sent)
 	switch n := len(sent); {
 	case n == 0:
@@ -22,8 +22,8 @@ func (s State) sayToo(text string) State {
 	return s
 }
 
-// sent returns the messages of a model call: the transcript, or the hooks' version of it.
-func (s State) sent() []model.Message {
+// messagesToSend returns the messages of a model call: the transcript, or the hooks' version of it.
+func (s State) messagesToSend() []model.Message {
 	if s.Rounds.Sent != nil {
 		return s.Rounds.Sent
 	}

@@ -13,29 +13,29 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// submitted opens the loop. It records the prompt before it risks anything.
-func submitted(s State, f Submitted) (State, []Effect) {
+// handleSubmitted opens the loop. It records the prompt before it risks anything.
+func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	if s.Phase != "" { //mutant:task-once
 		return s, nil
 	}
 	s.Task = f.Task
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.Began = s.Now
-	s = s.adopt()
+	s = adoptHistory(s)
 	s.tools = compileTools(s.Task, f.Task.Tools)
 	s.hooks = compileHooks(s.Task, s.tools)
-	s = s.recollected()
+	s = recollectJournal(s)
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
-	s = s.say(firstMessage(f.Task))
-	s, fx, busy := compact(s, "") // of the history with which it begins
+	s = s.appendMessage(firstMessage(f.Task))
+	s, fx, busy := beginCompaction(s, "") // of the history with which it begins
 	if !busy {
 		s, fx = beforeModel(s, "")
 	}
 	if s.Phase == Hooking { // hooks may take longer than the supervisor waits for a first message
 		fx = append(fx, Back{Life: s.Life, Node: s.Node})
 	}
-	return s, append(fx, s.clocks()...)
+	return s, append(fx, s.allTimers()...)
 }
 
 // firstMessage is the message that opens the transcript. No provider takes an empty one.
@@ -55,42 +55,42 @@ func nextTurn(s State, why spec.Transition) (State, []Effect) {
 	}
 	if s.Ending != "" {
 		// The closing turn is over and brought no usable text.
-		return finish(s, spec.Outcome{Reason: s.Ending, Text: s.found(), Partial: true})
+		return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true})
 	}
-	s, why = s.delivered(why)
-	s, fx, busy := compact(s, why)
+	s, why = deliverMail(s, why)
+	s, fx, busy := beginCompaction(s, why)
 	if busy {
 		return s, fx
 	}
-	return onward(s, why)
+	return continueTurn(s, why)
 }
 
-// onward is the boundary after any compaction: it appends the messages that
+// continueTurn is the boundary after any compaction: it appends the messages that
 // arrived meanwhile, then applies the limits.
-func onward(s State, why spec.Transition) (State, []Effect) {
-	s, why = s.delivered(why)
+func continueTurn(s State, why spec.Transition) (State, []Effect) {
+	s, why = deliverMail(s, why)
 	for _, text := range s.Remarks {
-		s = s.say(model.Message{Role: model.User, Text: text})
+		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, why = s.heard(text), spec.Steering
+		s, why = s.appendDirection(text), spec.Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
-		s = s.reopened()
-		s.Force, s.Habits = "", s.Habits.afresh()
+		s = dropKeptText(s)
+		s.Force, s.Habits = "", s.Habits.cleared()
 	}
 	s.Remarks, s.Steers = nil, nil
-	if ending, as := s.spent(); ending != "" {
-		return closing(s, ending, as)
+	if ending, as := s.reachedLimit(); ending != "" {
+		return beginClosingTurn(s, ending, as)
 	}
 	return beforeModel(s, why)
 }
 
-// reserve requests the reservation of the next turn, or of the closing turn.
-func reserve(s State, why spec.Transition) (State, []Effect) {
+// requestReservation requests the reservation of the next turn, or of the closing turn.
+func requestReservation(s State, why spec.Transition) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Leasing, why, ForTurn
 	s.Lease++
-	ask := s.ask()
+	ask := s.reservationAsk()
 	if s.Ending != "" {
 		ask.Final, ask.Calls = true, 0
 	}
@@ -101,8 +101,8 @@ func reserve(s State, why spec.Transition) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// ask is the most that the next turn may cost.
-func (s State) ask() budget.Ask {
+// reservationAsk is the most that the next turn may cost.
+func (s State) reservationAsk() budget.Ask {
 	l := s.Task.Limits
 	calls := int64(l.ReplyCalls)
 	if len(s.Task.Tools) == 0 {
@@ -111,7 +111,7 @@ func (s State) ask() budget.Ask {
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}
-	m := s.route()
+	m := s.currentModel()
 	output, final := outputLimit(m, l.Output), outputLimit(m, l.Closing)
 	return budget.Ask{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
 		Closing: final, Calls: calls, Price: m.Price}
@@ -121,15 +121,15 @@ func (s State) ask() budget.Ask {
 // begins: the supervisor admits a child by it.
 func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := State{Task: t, Recall: Recall{Messages: past}}.adopt()
-	s.tools = permissions(s.Task)
-	return s.recollected().say(firstMessage(t)).ask()
+	s := adoptHistory(State{Task: t, Recall: importedHistory{Messages: past}})
+	s.tools = toolPermissions(s.Task)
+	return recollectJournal(s).appendMessage(firstMessage(t)).reservationAsk()
 }
 
-// granted begins an attempt. A grant of only the closing turn ends the loop after
+// handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
-func granted(s State, f Granted) (State, []Effect) {
-	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
+func handleGranted(s State, f Granted) (State, []Effect) {
+	if s.awaitsDriftAnswer() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		return returnReservation(s)
 	}
 	if s.Phase != Leasing || f.Lease != s.Lease { //mutant:stale-grant
@@ -138,7 +138,7 @@ func granted(s State, f Granted) (State, []Effect) {
 	if s.Cancel != nil { //mutant:granted-after-cancel
 		return finishCanceled(s)
 	}
-	if len(s.grave()) > 0 { //mutant:lease-used-before-the-answer
+	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:lease-used-before-the-answer
 		return returnReservation(s)
 	}
 	if s.Purpose == ForSummary {
@@ -150,44 +150,44 @@ func granted(s State, f Granted) (State, []Effect) {
 		s.Ending, s.Transition = f.Why, spec.ClosingTurn
 	}
 	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Lease: f.Lease, MaxOutput: f.Output})
-	s.publishModelStarted()
+	s.events.publishModelStarted(s.attempt())
 	if text := closingText(s.Ending); s.Ending != "" && s.newest().Text != text {
-		s = s.sayToo(text)
+		s = sayToBoth(s, text)
 	}
-	return s, []Effect{s.callModel()}
+	return s, []Effect{callModel(s)}
 }
 
 // callModel begins the granted attempt. The call follows from the state alone, so
 // that a later activation can begin it.
-func (s State) callModel() CallModel {
+func callModel(s State) CallModel {
 	if s.Purpose == ForSummary {
-		return s.callSummary()
+		return callSummary(s)
 	}
-	m := s.route()
+	m := s.currentModel()
 	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
-		Model: m.Name, System: s.Task.System, Dynamic: s.dynamic(), Messages: s.sent(), Tools: s.Task.Tools,
+		Model: m.Name, System: s.Task.System, Dynamic: s.Journal.systemText(s.Task.LoopOptions.Dynamic), Messages: s.messagesToSend(), Tools: s.Task.Tools,
 		MaxOutput: s.Grant.Output, NoTools: s.Ending != "", Choice: s.Force,
-		Temperature: m.Temperature, Effort: m.Effort, Schema: s.form(),
+		Temperature: m.Temperature, Effort: m.Effort, Schema: s.replySchema(),
 	}}
 }
 
-// form is the schema that this turn's reply must fit if it is the answer; "" if
+// replySchema is the schema that this turn's reply must fit if it is the answer; "" if
 // there is none. A closing turn reports the findings so far, which need not fit; a
 // turn that is forced to call cannot answer; and a turn that continues a cut reply
 // has only the rest.
-func (s State) form() string {
+func (s State) replySchema() string {
 	if s.Ending != "" || s.Force != "" || s.Cuts > 0 {
 		return ""
 	}
 	return s.Task.LoopOptions.Require.Schema
 }
 
-// denied ends the loop without another call: the loop itself reports the findings so far.
-func denied(s State, f Denied) (State, []Effect) {
-	if s.halted() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
+// handleDenied ends the loop without another call: the loop itself reports the findings so far.
+func handleDenied(s State, f Denied) (State, []Effect) {
+	if s.awaitsDriftAnswer() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		s, fx := endQuestion(s)
 		s.Phase, s.Drift.Query = Leasing, ""
-		return then(fx)(denied(s, f))
+		return afterEffects(fx)(handleDenied(s, f))
 	}
 	if s.Phase != Leasing || f.Lease != s.Lease {
 		return s, nil
@@ -196,32 +196,32 @@ func denied(s State, f Denied) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if s.Purpose == ForSummary {
-		return unsummed(s)
+		return foldWithoutModel(s)
 	}
-	if f.Why == spec.CostBudget && s.Route > 0 && !s.route().Price.Covered() {
-		return unpriced(s, f)
+	if f.Why == spec.CostBudget && s.Route > 0 && !s.currentModel().Price.Covered() {
+		return skipUnpriced(s, f)
 	}
 	why := f.Why
 	if s.Ending != "" {
 		why = s.Ending
 	}
-	return finish(s, spec.Outcome{Reason: why, Text: s.found(), Partial: true, Detail: f.Detail})
+	return finishAgent(s, spec.Outcome{Reason: why, Text: partialResult(s), Partial: true, Detail: f.Detail})
 }
 
-// replied handles a reply: it settles the reservation, records the message before
+// handleReplied handles a reply: it settles the reservation, records the message before
 // any of it takes effect, and decides by the calls that it observes, not by the
 // provider's label.
-func replied(s State, f Replied) (State, []Effect) {
+func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.Phase != Thinking || f.Lease != s.Lease { //mutant:reply-of-its-lease
 		return s, nil
 	}
-	s.publishAttempt(event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
+	s.events.publishAttempt(s.attempt(), event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 	s.ModelMS += f.TookMS
-	s.Pause = Pause{N: s.Pause.N}
+	s.Pause = throttleWait{N: s.Pause.N}
 	if s.Purpose == ForSummary { //mutant:summary-is-a-turn
-		return summarized(s, f.Reply)
+		return handleSummary(s, f.Reply)
 	}
-	s = s.calibrated(f.Reply)
+	s = calibrate(s, f.Reply)
 	f.Reply.Message.Tokens = f.Tokens
 	s, calls := takeReply(s, f.Reply)
 	will := callList(calls).runnable()
@@ -235,38 +235,38 @@ func replied(s State, f Replied) (State, []Effect) {
 	}
 	s.Force, s.Habits.Halted = "", ""
 	if s.Cancel != nil {
-		return then(fx)(neverStarted(s, calls))
+		return afterEffects(fx)(neverStarted(s, calls))
 	}
 	if f.Dropped > 0 && len(calls) == 0 && s.Ending == "" { // its text is not an answer: the model wanted to continue
-		return then(fx)(useless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
+		return afterEffects(fx)(rejectUseless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
 	}
-	s = s.noteDropped(f.Dropped)
+	s = remarkDropped(s, f.Dropped)
 	if s.newest().Tombstone { // it says nothing
-		return then(fx)(act(s, f.Reply.Stop))
+		return afterEffects(fx)(actOnReply(s, f.Reply.Stop))
 	}
-	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", reply(s))
-	return then(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
+	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", replyData(s))
+	return afterEffects(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
-// act executes a reply: its calls, which wait in s.Calls, or its end.
-func act(s State, stop model.Stop) (State, []Effect) {
+// actOnReply executes a reply: its calls, which wait in s.Calls, or its end.
+func actOnReply(s State, stop model.Stop) (State, []Effect) {
 	calls, text := s.Calls, s.newest().Text
 	s.Calls = nil
 	switch {
 	case s.Ending != "": //mutant:closing-turn
-		return closed(s, text, calls)
+		return endClosingTurn(s, text, calls)
 	case len(calls) > 0:
-		return dispatch(s, calls)
+		return dispatchCalls(s, calls)
 	case s.Habits.Forced && stop != model.StopRefusal: //mutant:question-not-forced
-		return unasked(s, text)
+		return askInsteadOfModel(s, text)
 	case stop == model.StopRefusal: // some models refuse without a text
-		return finish(s, spec.Outcome{Reason: spec.Refused, Text: cmp.Or(strings.TrimSpace(text), s.found()), Partial: true})
+		return finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: cmp.Or(strings.TrimSpace(text), partialResult(s)), Partial: true})
 	case strings.TrimSpace(text) == "":
-		return useless(s, "Your reply was empty.")
+		return rejectUseless(s, "Your reply was empty.")
 	case stop == model.StopMaxOutput:
-		return cut(s)
+		return continueCut(s)
 	}
-	return propose(s)
+	return proposeCompletion(s)
 }
 
 // takeReply records a reply in the transcript. It numbers the calls by turn and
@@ -279,7 +279,7 @@ func takeReply(s State, r model.Reply) (State, []Call) {
 	m.Calls = slices.Clone(m.Calls)
 	for i := range m.Calls {
 		m.Calls[i].ID = fmt.Sprintf("%d-%d", s.Turn+1, i) //mutant:provider-ids-kept
-		calls[i] = s.validate(m.Calls[i], i)
+		calls[i] = validateCall(s, m.Calls[i], i)
 	}
 	if r.UsageKnown {
 		u := r.Usage
@@ -287,20 +287,20 @@ func takeReply(s State, r model.Reply) (State, []Call) {
 	}
 	// A message without content stays in the record, and no provider accepts it back.
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
-	s = s.say(m)
+	s = s.appendMessage(m)
 	s.Calls, s.events.replied = nil, true
-	return s, s.hold(s.limit(calls))
+	return s, holdCalls(s, limitCalls(s, calls))
 }
 
 // settleReservation closes the reservation with the usage that the provider reported, or in full.
 func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
-		e.Used = s.route().Price.Cost(r.Usage)
+		e.Used = s.currentModel().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
 		if s.Rounds.Sent == nil { // a prompt that hooks changed is no measure of the transcript
-			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.form() == ""}
+			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.replySchema() == ""}
 		}
 	}
 	s.Rounds.Sent = nil
@@ -309,8 +309,8 @@ func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// refuse answers every call with the same error.
-func (s State) refuse(calls []Call, text string) State {
+// refuseCalls answers every call with the same error.
+func refuseCalls(s State, calls []Call, text string) State {
 	if len(calls) == 0 {
 		return s
 	}
@@ -318,16 +318,16 @@ func (s State) refuse(calls []Call, text string) State {
 	for i, c := range calls {
 		results[i] = model.ToolResult{Call: c.ID, Text: text, Error: true}
 	}
-	s = s.publishRefusal(calls, results)
-	return s.say(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
+	s.events.publishRefusal(calls, results, s.tools)
+	return s.appendMessage(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
-// finish is the only way out of the loop.
-func finish(s State, o spec.Outcome) (State, []Effect) {
+// finishAgent is the only way out of the loop.
+func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
 	}
-	s.Worked = s.clock()
+	s.Worked = s.workTime()
 	s, fx := abortHooks(s) //mutant:hooks-left-running
 	if s.Open || s.Phase == Leasing {
 		// A reservation that is open or requested is closed for good.
@@ -345,28 +345,28 @@ func finish(s State, o spec.Outcome) (State, []Effect) {
 		fx = append(fx, Unpark{Query: s.Query.Query})
 		s.Query = Park{}
 	}
-	if left := s.leaving(); left != "" { //mutant:leaves-in-silence
-		o.Detail = strings.TrimPrefix(history.Clip(o.Detail, DetailBytesMax/2)+"; "+left, "; ")
+	if left := leavingChildren(s.Away); left != "" { //mutant:leaves-in-silence
+		o.Detail = strings.TrimPrefix(history.Clip(o.Detail, detailBytesMax/2)+"; "+left, "; ")
 	}
 	s.Idle, s.Away, s.Mail = false, nil, nil
 	// The last message must fit an entry, whatever a provider or a person wrote.
-	o.Text, o.Detail = history.Clip(o.Text, AnswerBytesMax), history.Clip(o.Detail, DetailBytesMax)
+	o.Text, o.Detail = history.Clip(o.Text, answerBytesMax), history.Clip(o.Detail, detailBytesMax)
 	if o.Reason != spec.Completed {
-		o.Journal = s.Journal.whole()
+		o.Journal = s.Journal.fullText()
 	}
 	s.Phase, s.Outcome = Done, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
-	return s, append(fx, s.lastWord())
+	return s, append(fx, lastMessage(s))
 }
 
-// then puts effects in front of those that follow.
-func then(first []Effect) func(State, []Effect) (State, []Effect) {
+// afterEffects puts effects in front of those that follow.
+func afterEffects(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
 }
 
-// steered keeps a user's message for the next turn boundary.
-func steered(s State, f Steered) (State, []Effect) {
+// handleSteered keeps a user's message for the next turn boundary.
+func handleSteered(s State, f Steered) (State, []Effect) {
 	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
 		return s, nil
 	}

@@ -5,31 +5,42 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
+// modelAttempt is a model call under a reservation.
+type modelAttempt struct {
+	model   string
+	lease   int
+	purpose Purpose
+	turn    int
+}
+
+func (s State) attempt() modelAttempt {
+	return modelAttempt{s.calledModel(), s.Lease, s.Purpose, s.Turn + 1}
+}
+
 // publishModelStarted publishes that the granted attempt begins.
-func (s *State) publishModelStarted() {
-	s.events.publish(entryEvents, event.KindModelStarted, event.ModelStarted{Model: s.calling(), Lease: s.Lease, Purpose: string(s.Purpose)})
+func (e *stepEvents) publishModelStarted(a modelAttempt) {
+	e.publish(entryEvents, event.KindModelStarted, event.ModelStarted{Model: a.model, Lease: a.lease, Purpose: string(a.purpose)})
 }
 
 // publishAttempt publishes the end of an attempt. Its entry is the first of the turn.
-func (s *State) publishAttempt(kind event.Kind, d event.ModelFinished) {
-	turn := s.Turn + 1
-	s.events.entryTurn = &turn
-	d.Model, d.Purpose = s.calling(), string(s.Purpose)
-	s.events.publish(entryEvents, kind, d)
+func (e *stepEvents) publishAttempt(a modelAttempt, kind event.Kind, d event.ModelFinished) {
+	e.entryTurn = &a.turn
+	d.Model, d.Purpose = a.model, string(a.purpose)
+	e.publish(entryEvents, kind, d)
 }
 
 // publishUnanswered publishes an attempt without an answer; it becomes a retry if the loop waits for the next attempt.
-func (s *State) publishUnanswered(f Failed) {
-	s.publishAttempt(event.KindErrorRaised, event.ModelFinished{Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
+func (e *stepEvents) publishUnanswered(a modelAttempt, f Failed) {
+	e.publishAttempt(a, event.KindErrorRaised, event.ModelFinished{Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
 		TookMS: f.TookMS, Error: f.Class, Detail: f.Detail})
 }
 
-// calling is the model that the reservation is for.
-func (s State) calling() string {
+// calledModel is the model that the reservation is for.
+func (s State) calledModel() string {
 	if s.Purpose == ForSummary {
-		return s.summarizer().Name
+		return s.summaryModel().Name
 	}
-	return s.route().Name
+	return s.currentModel().Name
 }
 
 // atWork reports whether a turn is in progress, from its model call to the end of

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// verdict is the combined answer of the hooks of a point.
-type verdict struct {
+// hookVerdict is the combined answer of the hooks of a point.
+type hookVerdict struct {
 	decision spec.HookDecision
 	text     string   // of those whose decision it is, in order
 	by       []string // their names
@@ -21,8 +21,8 @@ type verdict struct {
 	remarks []spec.HookAnswer
 }
 
-// judged is one hook's answer as it counts.
-type judged struct {
+// judgedAnswer is one hook's answer as it counts.
+type judgedAnswer struct {
 	hook   spec.Hook
 	answer spec.HookAnswer
 	failed string // why it is no verdict; the decision is then the hook's default
@@ -30,11 +30,11 @@ type judged struct {
 
 // judge examines each answer of a point. An invalid answer counts as a failure of
 // its hook, and so does a missing one.
-func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judged {
+func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judgedAnswer {
 	hooks := r.at(p, c.Name)
-	list := make([]judged, len(hooks))
+	list := make([]judgedAnswer, len(hooks))
 	for i, h := range hooks {
-		j := judged{hook: h, answer: spec.HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
+		j := judgedAnswer{hook: h, answer: spec.HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
 		if i < len(answers) && answers[i].Hook == h.Name {
 			j.answer = answers[i]
 			j.failed = r.answerError(p, c, j.answer) //mutant:nonsense-of-hooks-counts
@@ -87,8 +87,8 @@ func sameMedia(a, b model.Media) bool {
 }
 
 // weigh combines all answers into one verdict: the strictest answer counts, whichever hook gave it.
-func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) verdict {
-	var v verdict
+func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) hookVerdict {
+	var v hookVerdict
 	list := r.judge(p, c, answers)
 	rank := len(p.Decisions())
 	for _, j := range list {
@@ -129,8 +129,8 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) v
 	return v
 }
 
-// why is the verdict in words, for people and models.
-func (v verdict) why() string {
+// reasonText is the verdict in words, for people and models.
+func (v hookVerdict) reasonText() string {
 	who := "hook " + strings.Join(v.by, ", ")
 	if v.text == "" {
 		return who

@@ -40,14 +40,14 @@ func recordBeginning(s State, i int) (State, Effect) {
 	return s, Vouch{Life: s.Life, Lease: s.Lease}
 }
 
-// Vouching is the state of log verification.
-type Vouching struct {
+// logVerification is the state of log verification.
+type logVerification struct {
 	Asked    string // the activation that asked last
 	Answered string // the activation that may begin side effects
 }
 
-// vouched begins the calls that waited for log verification.
-func vouched(s State, f Vouched) (State, []Effect) {
+// handleVouched begins the calls that waited for log verification.
+func handleVouched(s State, f Vouched) (State, []Effect) {
 	if f.Life != s.Life || f.Life != s.Vouch.Asked || s.Vouch.Answered == f.Life {
 		return s, nil
 	}

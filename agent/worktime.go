@@ -5,7 +5,7 @@ import "github.com/troupe-run/troupe/agent/spec"
 // Limits count time at work. State.Began is the start of an agent's clock, moved forward by all time
 // that is not work:
 //
-//   - while a person is asked (State.Parked, see unpark);
+//   - while a person is asked (State.Parked, see endQuestion);
 //   - while the agent only waits for children: their own clocks run, each within the time
 //     that its parent had left when it delegated, and the working time of a child counts
 //     for its parent when the child answers, so a child that is parked costs nothing;
@@ -25,28 +25,56 @@ const restGraceMS = 60_000
 // countsWork reports whether the limits of the agent count time at work.
 func (s State) countsWork() bool { return s.Task.Rules >= spec.WorkRules }
 
-// clock is how long the agent has been at work, in milliseconds.
-func (s State) clock() int64 {
-	now := s.Now
-	switch {
-	case s.Stands:
-		now = s.Stood
-	case s.Query.Query != "":
-		now = s.Parked
-	}
-	return max(0, now-s.Began)
+// workClock counts the time at work.
+type workClock struct {
+	Now    int64 // stamp of the last entry
+	Began  int64 // stamp of Submitted, moved on by the time that is not work
+	Stood  int64 // since when the clock stands, while Stands
+	Stands bool  // only children work
+	Parked int64 // since when a person is asked
+	Soft   bool  // the soft time limit has passed
+	Worked int64 // the clock at the end
 }
 
-// worked is the working time that the end of an agent reports; 0: it was not counted.
-func (s State) worked() int64 {
+// elapsed is the time at work; asking: a person is asked meanwhile.
+func (c workClock) elapsed(asking bool) int64 {
+	now := c.Now
+	switch {
+	case c.Stands:
+		now = c.Stood
+	case asking:
+		now = c.Parked
+	}
+	return max(0, now-c.Began)
+}
+
+// timers arms the time limits.
+func (c workClock) timers(l *spec.Limits) []Effect {
+	fx := []Effect{Arm{Timer: hardTimer, Due: c.Began + l.HardMS}}
+	if !c.Soft { // once is enough
+		fx = append([]Effect{Arm{Timer: softTimer, Due: c.Began + l.SoftMS}}, fx...)
+	}
+	return fx
+}
+
+// remaining is the time until the hard limit.
+func (c workClock) remaining(l *spec.Limits) int64 { return c.Began + l.HardMS - c.Now }
+
+// workTime is how long the agent has been at work, in milliseconds.
+func (s State) workTime() int64 {
+	return s.elapsed(s.Query.Query != "")
+}
+
+// reportedWork is the working time that the end of an agent reports; 0: it was not counted.
+func reportedWork(s State) int64 {
 	if !s.countsWork() {
 		return 0
 	}
 	return s.Worked
 }
 
-// awaitsChildren reports whether the agent does nothing but wait for children.
-func (s State) awaitsChildren() bool {
+// awaitsChildrenOnly reports whether the agent does nothing but wait for children.
+func awaitsChildrenOnly(s State) bool {
 	switch {
 	case s.Phase == Waiting && s.Idle:
 		return len(s.Away) > 0
@@ -59,7 +87,7 @@ func (s State) awaitsChildren() bool {
 // updateClock stops the clock when the agent begins to wait for children, and restarts
 // it when the wait is over.
 func updateClock(s State, fx []Effect) (State, []Effect) {
-	waits := s.awaitsChildren()
+	waits := awaitsChildrenOnly(s)
 	switch {
 	case !s.countsWork() || s.Phase == "" || s.Phase == Done:
 	case waits && !s.Stands: //mutant:waiting-for-children-counts
@@ -67,38 +95,38 @@ func updateClock(s State, fx []Effect) (State, []Effect) {
 	case !waits && s.Stands:
 		s.Began, s.Stands = s.Began+s.Now-s.Stood, false
 		if s.Query.Query == "" {
-			fx = append(fx, s.clocks()...)
+			fx = append(fx, s.allTimers()...)
 		}
 	}
 	return s, fx
 }
 
-// credit counts the work of a child that has answered: the clock is at least its
+// creditChild counts the work of a child that has answered: the clock is at least its
 // value when the child began, plus the time that the child has worked since.
-func (s State) credit(born, worked int64) State {
-	if behind := born + worked - s.clock(); s.countsWork() && worked > 0 && behind > 0 {
+func creditChild(s State, born, worked int64) State {
+	if behind := born + worked - s.workTime(); s.countsWork() && worked > 0 && behind > 0 {
 		s.Began -= behind
 	}
 	return s
 }
 
-// absent removes the time before a claim from the clock: since last, the stamp of the entry
+// skipAbsence removes the time before a claim from the clock: since last, the stamp of the entry
 // before it, no process worked. An agent that was passivated, and was woken in time, had been
 // waiting for an answer of its supervisor or for its own retry: that time counts.
-func (s State) absent(last int64) State {
+func skipAbsence(s State, last int64) State {
 	if !s.countsWork() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
 		return s
 	}
 	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
 		return s
 	}
-	return s.skip(s.Now - last) //mutant:absence-counts
+	return skipTime(s, s.Now-last) //mutant:absence-counts
 }
 
-// overslept removes the time since last from the clock if a time limit passed meanwhile
+// skipSleep removes the time since last from the clock if a time limit passed meanwhile
 // and its timer is later than a running process can be: the machine slept, or no log
 // could be written. A timer that fires in time shows that a process ran.
-func (s State) overslept(f Fact, last int64) State {
+func skipSleep(s State, f Fact, last int64) State {
 	if !s.countsWork() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
 		return s
 	}
@@ -121,11 +149,11 @@ func (s State) overslept(f Fact, last int64) State {
 	if s.Now <= due+restGraceMS {
 		return s
 	}
-	return s.skip(s.Now - last)
+	return skipTime(s, s.Now-last)
 }
 
-// skip moves the start of the agent's clock, and of its patience with a throttle, forward.
-func (s State) skip(ms int64) State {
+// skipTime moves the start of the agent's clock, and of its patience with a throttle, forward.
+func skipTime(s State, ms int64) State {
 	ms = max(0, ms)
 	s.Began += ms
 	if s.Pause.Refused > 0 {
@@ -143,27 +171,27 @@ type TimeLimitSet struct {
 // Kind is the fact's word in logs.
 func (TimeLimitSet) Kind() string { return "time_limit_set" }
 
-// timeLimitSet replaces the time that is left by the requested time. It does not
+// handleTimeLimitSet replaces the time that is left by the requested time. It does not
 // take back a closing turn that has begun.
-func timeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
+func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 	if s.Phase == "" || s.Phase == Done || f.SoftMS <= 0 || f.HardMS < f.SoftMS {
 		return s, nil
 	}
-	at := s.clock()
+	at := s.workTime()
 	s.Task.Limits.SoftMS, s.Task.Limits.HardMS = at+f.SoftMS, at+f.HardMS
 	s.Soft = false
 	if s.Query.Query != "" || s.Stands {
 		return s, nil
 	}
-	return s, s.clocks()
+	return s, s.allTimers()
 }
 
-// left is the time that the agent has left, at least a moment: a child ends before
+// timeLeft is the time that the agent has left, at least a moment: a child ends before
 // its parent does.
-func (s State) left() (soft, hard int64) {
+func (s State) timeLeft() (soft, hard int64) {
 	if !s.countsWork() {
 		return 0, 0
 	}
-	at := s.clock()
+	at := s.workTime()
 	return max(1, s.Task.Limits.SoftMS-at), max(1, s.Task.Limits.HardMS-at)
 }

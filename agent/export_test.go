@@ -1,0 +1,12 @@
+package agent
+
+// Bounds that the tests of behaviour compare with.
+const (
+	JournalTextMax    = journalTextMax
+	JournalEntryMax   = journalEntryMax
+	JournalEntriesMax = journalEntriesMax
+	JournalBytesMax   = journalBytesMax
+	DigestMax         = digestMax
+	AttemptsMax       = attemptsMax
+	RemarksMax        = remarksMax
+)
