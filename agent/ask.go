@@ -75,8 +75,8 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 	return askPerson(s, what, spec.NeedsHuman, without, then)
 }
 
-// continueWithAnswer continues the loop after a person has answered its question.
-func continueWithAnswer(s State, f Answered) (State, []Effect) {
+// fromSupervisor continues the loop after a person has answered its question.
+func fromSupervisor(s State, f Answered) (State, []Effect) {
 	then := s.Transition
 	reason := s.Query.Reason
 	s, fx := endQuestion(s)
@@ -94,8 +94,8 @@ func continueWithAnswer(s State, f Answered) (State, []Effect) {
 	return s, append(fx, more...)
 }
 
-// question returns the query that a call of ask_human puts to a person.
-func (c Call) question() Park {
+// askedQuestion returns the query that a call of ask_human puts to a person.
+func (c Call) askedQuestion() Park {
 	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.NeedsHuman, Question: history.Clip(questionText(c.Args), questionBytesMax)}
 }
 

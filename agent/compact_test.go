@@ -13,11 +13,11 @@ import (
 // The last turn of a run needs no compaction if it fits as it is: a summary
 // would cost what the last word is to be paid from.
 func TestTheLastTurnIsNotCompactedIfItFits(t *testing.T) {
-	task := reader(8000)
+	task := readerTask(8000)
 	task.Limits.Turns, task.LoopOptions.Context.Tail = 2, 1
-	r := read(t, task)
-	r.call("list", "one, two")
-	r.call("read", strings.Repeat("one ", 4500)) // above 70 %, below the window
+	r := readText(t, task)
+	r.callTool("list", "one, two")
+	r.callTool("read", strings.Repeat("one ", 4500)) // above 70 %, below the window
 	if !r.request.NoTools || r.told != "" || r.s.Fold.Upto > 0 || r.s.Ladder != (agent.Ladder{}) {
 		t.Errorf("closing %v, %d messages folded, %+v", r.request.NoTools, r.s.Fold.Upto, r.s.Ladder)
 	}
@@ -32,18 +32,18 @@ func TestASummaryThatIsNoneIsNotTaken(t *testing.T) {
 		"calls":   {Stop: model.StopTools, Message: model.Message{Text: "HALF A SUMMARY", Calls: []model.ToolCall{{Name: "read"}}}},
 		"blank":   {Stop: model.StopEnd, Message: model.Message{Text: " \n"}},
 	} {
-		r := read(t, reader(4000))
+		r := readText(t, readerTask(4000))
 		r.summary = func(e agent.CallModel) agent.Fact { return agent.Replied{Lease: e.Lease, Reply: reply} }
-		r.fill()
+		r.fillWindow()
 		if f := r.s.Fold; !f.Plain || strings.Contains(f.Text, "HALF") || !strings.Contains(f.Text, "agent calls read") {
 			t.Errorf("%s: %+v", name, f)
 		}
 	}
-	r := read(t, reader(4000))
+	r := readText(t, readerTask(4000))
 	r.summary = func(e agent.CallModel) agent.Fact {
 		return agent.Replied{Lease: e.Lease, Reply: model.Reply{Stop: model.StopEnd, Message: model.Message{Text: "A WHOLE SUMMARY"}}}
 	}
-	if r.fill(); r.s.Fold.Plain || !strings.Contains(r.s.Fold.Text, "A WHOLE SUMMARY") {
+	if r.fillWindow(); r.s.Fold.Plain || !strings.Contains(r.s.Fold.Text, "A WHOLE SUMMARY") {
 		t.Errorf("%+v", r.s.Fold)
 	}
 }
@@ -54,14 +54,14 @@ func TestWhoIsAskedForASummaryThatFailed(t *testing.T) {
 	for class, want := range map[model.ErrorClass]string{
 		model.Overload: "script/cheap script/one", model.Auth: "script/cheap script/one", model.TooLong: "script/cheap",
 	} {
-		task := reader(4000)
+		task := readerTask(4000)
 		task.LoopOptions.Context.Model = &spec.Model{Name: "script/cheap"}
-		r, asked := read(t, task), []string{}
+		r, asked := readText(t, task), []string{}
 		r.summary = func(e agent.CallModel) agent.Fact {
 			asked = append(asked, e.Model)
 			return agent.Failed{Lease: e.Lease, Class: class}
 		}
-		r.fill()
+		r.fillWindow()
 		if got := strings.Join(asked, " "); got != want {
 			t.Errorf("%s: %s, want %s", class, got, want)
 		}
@@ -71,14 +71,14 @@ func TestWhoIsAskedForASummaryThatFailed(t *testing.T) {
 // A lease for a summary by a cheap model keeps back what a closing turn by the
 // agent's own would cost (G1).
 func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
-	task := reader(4000)
+	task := readerTask(4000)
 	task.Model.Price = budget.Price{Known: true, Input: 100, Output: 7}
 	task.LoopOptions.Context.Model = &spec.Model{Name: "script/cheap", Price: budget.Price{Known: true, Input: 1, Output: 9}}
-	r := read(t, task)
+	r := readText(t, task)
 	r.summary = func(e agent.CallModel) agent.Fact {
 		return agent.Replied{Lease: e.Lease, Reply: model.Reply{Message: model.Message{Text: "A summary."}}}
 	}
-	r.fill()
+	r.fillWindow()
 	if p := r.ask.Price; !p.Known || p.Input != 100 || p.Output != 9 {
 		t.Errorf("%+v", p)
 	}
@@ -86,16 +86,16 @@ func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
 
 // What a provider reported was about a prompt that is no more (D1).
 func TestAFoldForgetsTheReportedSize(t *testing.T) {
-	r := read(t, reader(8000))
+	r := readText(t, readerTask(8000))
 	r.usage = model.Usage{Input: 1000, Output: 10}
 	for range 12 {
-		r.call("read", "page")
+		r.callTool("read", "page")
 	}
 	if r.s.Anchor.Tokens == 0 || r.s.Fold.Upto > 0 {
 		t.Fatalf("%+v", r.s.Anchor)
 	}
 	r.usage = model.Usage{Input: 5900, Output: 10}
-	r.call("read", "page")
+	r.callTool("read", "page")
 	if r.s.Fold.Upto == 0 || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 5900 {
 		t.Errorf("%d folded, anchor %+v, an estimate of %d", r.s.Fold.Upto, r.s.Anchor, r.s.Estimate())
 	}
@@ -109,9 +109,9 @@ func TestARecalledHistoryIsNotSummarizedPastHooks(t *testing.T) {
 		past = append(past, model.Message{Role: model.Assistant, Text: strings.Repeat("a secret ", 60)}, model.Message{Role: model.User, Text: "more"})
 	}
 	for point, asked := range map[spec.HookPoint]bool{spec.HookContext: false, spec.HookInput: false, spec.HookPostTool: true} {
-		task := reader(4000)
+		task := readerTask(4000)
 		task.LoopOptions.Hooks = []spec.Hook{{Name: "masks", Point: point}}
-		r := read(t, task, agent.Recalled{Past: "p", Messages: past})
+		r := readText(t, task, agent.Recalled{Past: "p", Messages: past})
 		if r.s.Fold.Upto == 0 || (r.told != "") != asked {
 			t.Errorf("a hook at %s: %d folded, a model was told: %v", point, r.s.Fold.Upto, r.told != "")
 		}
@@ -120,11 +120,11 @@ func TestARecalledHistoryIsNotSummarizedPastHooks(t *testing.T) {
 
 // A result that is required evidence and the newest of its tool is pinned once.
 func TestAResultIsPinnedOnce(t *testing.T) {
-	task := reader(4000)
+	task := readerTask(4000)
 	task.LoopOptions.Require.Evidence = []spec.Evidence{{Tool: "list", Contains: "INVOICE"}, {Tool: "list"}}
-	r := read(t, task)
-	r.call("list", "the INVOICE")
-	r.fill()
+	r := readText(t, task)
+	r.callTool("list", "the INVOICE")
+	r.fillWindow()
 	if n := strings.Count(r.s.Fold.Text, "## Newest result of list"); n != 1 {
 		t.Errorf("pinned %d times:\n%s", n, r.s.Fold.Text)
 	}
@@ -133,10 +133,10 @@ func TestAResultIsPinnedOnce(t *testing.T) {
 // A constraint stands in the prompt once: in the system prompt, which is never
 // folded, or else in the fold.
 func TestAConstraintIsNotRepeatedByAFold(t *testing.T) {
-	task := reader(4000)
+	task := readerTask(4000)
 	task.Constraints = []string{"You look.", "Pay nothing."}
-	r := read(t, task)
-	r.fill()
+	r := readText(t, task)
+	r.fillWindow()
 	if text := r.s.Fold.Text; strings.Contains(text, "You look.") || !strings.Contains(text, "Pay nothing.") {
 		t.Errorf("%s", text)
 	}
@@ -145,17 +145,17 @@ func TestAConstraintIsNotRepeatedByAFold(t *testing.T) {
 // What was learned of one model holds for no other: neither how it counts, nor
 // how much it takes (D1).
 func TestAnotherModelIsMeasuredAnew(t *testing.T) {
-	task := reader(100_000)
+	task := readerTask(100_000)
 	task.LoopOptions.Fallbacks = []spec.Model{{Name: "script/two", Window: 100_000}}
-	r := read(t, task)
-	r.call("read", strings.Repeat("some words of a page ", 200))
+	r := readText(t, task)
+	r.callTool("read", strings.Repeat("some words of a page ", 200))
 	before := r.s.Estimate()
 	r.usage = model.Usage{Input: 3 * before, Output: 10}
-	r.call("list", "one, two")
+	r.callTool("list", "one, two")
 	if got := r.s.Estimate(); got < 2*before {
 		t.Fatalf("an estimate of %d after a report of %d", got, 3*before)
 	}
-	r.step(agent.Failed{Lease: r.s.Lease, Class: model.Auth})
+	r.stepThrough(agent.Failed{Lease: r.s.Lease, Class: model.Auth})
 	if got := r.s.Estimate(); r.s.Route != 1 || got > before+before/4 {
 		t.Errorf("model %d: an estimate of %d, before any report it was %d", r.s.Route, got, before)
 	}
@@ -163,15 +163,15 @@ func TestAnotherModelIsMeasuredAnew(t *testing.T) {
 
 // What hooks made of a prompt says nothing of how the prompt is counted.
 func TestWhatHooksSentIsNoMeasure(t *testing.T) {
-	task := reader(100_000)
+	task := readerTask(100_000)
 	task.LoopOptions.Hooks = []spec.Hook{{Name: "masks", Point: spec.HookContext}}
 	r := &reading{t: t, hook: func(e agent.RunHooks) agent.Fact {
 		return agent.Hooked{ID: e.ID, Point: e.Point, Answers: []spec.HookAnswer{{Hook: "masks", Messages: []model.Message{{Role: model.User, Text: "masked"}}}}}
 	}}
-	r.begin(task)
+	r.beginTask(task)
 	r.usage = model.Usage{Input: 90_000, Output: 10}
 	for range 3 {
-		r.call("read", strings.Repeat("some words of a page ", 100))
+		r.callTool("read", strings.Repeat("some words of a page ", 100))
 	}
 	if r.s.Sense != (agent.Sense{}) || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 3000 {
 		t.Errorf("%+v, %+v, an estimate of %d", r.s.Sense, r.s.Anchor, r.s.Estimate())
@@ -181,11 +181,11 @@ func TestWhatHooksSentIsNoMeasure(t *testing.T) {
 // A compaction begins early enough for the reply to fit behind the prompt,
 // however much output is asked for.
 func TestThereIsRoomForTheReply(t *testing.T) {
-	task := reader(5000)
+	task := readerTask(5000)
 	task.Limits.Output = 3000
-	r := read(t, task)
+	r := readText(t, task)
 	for range 30 {
-		r.call("read", strings.Repeat("some words of a page ", 40))
+		r.callTool("read", strings.Repeat("some words of a page ", 40))
 		if size := r.s.Estimate(); size+3000 > 5000 && r.s.Ladder.Used < spec.RecoveriesMax {
 			t.Fatalf("turn %d: a prompt of %d tokens leaves no room for a reply of 3000 in 5000", r.s.Turn, size)
 		}

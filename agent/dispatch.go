@@ -52,7 +52,7 @@ func beginCall(s State, i int) (State, Effect) {
 		return s.withCall(i, c), nil
 	case c.Name == askTool:
 		c.Stage = Running
-		return parkFor(s.withCall(i, c), c.question())
+		return parkFor(s.withCall(i, c), c.askedQuestion())
 	case c.isDelegation():
 		c.Stage, c.Attempt, c.Born = Running, 0, s.workTime()
 		e, why := delegationOf(s, c)

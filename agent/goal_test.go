@@ -21,25 +21,25 @@ func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 	task.LoopOptions = spec.LoopOptions{ToolRetries: 3, Fallbacks: []spec.Model{{Name: "n"}, {Name: "o", Output: 10, Price: budget.Price{Known: true, Input: 1}}},
 		Require:  spec.Require{Evidence: []spec.Evidence{{Tool: "search"}}, Tries: 2},
 		Continue: spec.Continue{Tokens: 2000, Percent: 90, Small: 30, Rounds: 2}}
-	task.Tools = append(task.Tools[:len(task.Tools):len(task.Tools)], model.ToolSpec{Name: "note", Class: model.Idempotent, Schema: schema("note")})
+	task.Tools = append(task.Tools[:len(task.Tools):len(task.Tools)], model.ToolSpec{Name: "note", Class: model.Idempotent, Schema: toolSchema("note")})
 	task.Limits.SoftMS, task.Limits.HardMS = 1<<40, 1<<41
 	reached := map[string]int{}
-	for seed := range seeds(2500) {
+	for seed := range sampledSeeds(2500) {
 		given := task
 		if seed%2 == 0 { // nothing stands in the way of an end
 			given.LoopOptions.Require = spec.Require{}
 		}
-		r := &source{data: noise(seed, 900), task: &given}
+		r := &factSource{data: randomBytes(seed, 900), task: &given}
 		var s agent.State
 		began := map[string]bool{}
 		for n := uint64(1); len(r.data) > 0; n++ {
 			r.s = s
-			e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: pursued(r)}
+			e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: pursuedFact(r)}
 			if f, ok := e.Fact.(agent.Resumed); ok {
 				e.Life = f.Life
 			}
 			next, stepped := agent.Step(s, e)
-			if err := holds(s, next, stepped.Effects, began); err != nil {
+			if err := checkStep(s, next, stepped.Effects, began); err != nil {
 				t.Fatalf("seed %d, step %d, %s: %v", seed, n, e.Fact.Kind(), err)
 			}
 			m := next.Task.LoopOptions
@@ -71,10 +71,10 @@ func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 	}
 }
 
-// pursued makes facts more often what this family is about: failures of every
+// pursuedFact makes facts more often what this family is about: failures of every
 // class, and texts that may be answers.
-func pursued(r *source) agent.Fact {
-	f, b := r.fact(), r.byte()
+func pursuedFact(r *factSource) agent.Fact {
+	f, b := r.nextFact(), r.nextByte()
 	switch f := f.(type) {
 	case agent.Failed:
 		f.Class = []model.ErrorClass{model.Auth, model.Overload, model.UnknownClass, model.Network, model.BadRequest}[b%5]
@@ -99,17 +99,17 @@ func pursued(r *source) agent.Fact {
 func TestAttemptsOfATurnAreBounded(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: "Compare.", Model: spec.Model{Name: "m"},
 		LoopOptions: spec.LoopOptions{Fallbacks: []spec.Model{{Name: "n"}, {Name: "o"}, {Name: "p"}}}}
-	s := stepFact(agent.State{}, agent.Submitted{Task: task})
+	s := stepAgent(agent.State{}, agent.Submitted{Task: task})
 	attempts := 0
 	for s.Phase != agent.Done {
 		switch s.Phase {
 		case agent.Leasing:
-			s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 500})
+			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 500})
 		case agent.Thinking:
 			attempts++
-			s = stepFact(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
+			s = stepAgent(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
 		case agent.Waiting:
-			s = stepFact(s, agent.Woke{Timer: "retry"})
+			s = stepAgent(s, agent.Woke{Timer: "retry"})
 		default:
 			t.Fatalf("phase %s", s.Phase)
 		}

@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// keeper is an agent with a journal, ready for its first reply.
-func keeper() agent.State {
+// journalKeeper is an agent with a journal, ready for its first reply.
+func journalKeeper() agent.State {
 	m := spec.DefaultLoopOptions()
-	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-	return stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
+	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	return stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
 }
 
-// edit lets an agent call one journal tool, and returns what it reads.
-func edit(t *testing.T, s agent.State, tool string, args any) (agent.State, model.ToolResult) {
+// editJournalOnce lets an agent call one journal tool, and returns what it reads.
+func editJournalOnce(t *testing.T, s agent.State, tool string, args any) (agent.State, model.ToolResult) {
 	t.Helper()
 	s, r, _ := editEvents(t, s, tool, args)
 	return s, r
@@ -34,7 +34,7 @@ func editEvents(t *testing.T, s agent.State, tool string, args any) (agent.State
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+	s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
 	s, stepped := agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: agent.Replied{Lease: s.Lease,
 		Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: string(raw)}}}}}})
 	last := s.History[len(s.History)-1]
@@ -47,12 +47,12 @@ func editEvents(t *testing.T, s agent.State, tool string, args any) (agent.State
 // A journal fits beside everything else, whatever a model writes into it; what
 // does not fit changes nothing and says what does (D7).
 func TestAJournalIsBounded(t *testing.T) {
-	s := keeper()
+	s := journalKeeper()
 	refused := func(tool string, args any, want string) {
 		t.Helper()
 		before := s.Journal.Edits
 		var r model.ToolResult
-		if s, r = edit(t, s, tool, args); !r.Error || !strings.Contains(r.Text, want) || s.Journal.Edits != before {
+		if s, r = editJournalOnce(t, s, tool, args); !r.Error || !strings.Contains(r.Text, want) || s.Journal.Edits != before {
 			t.Errorf("%s: error=%t %q, want %q", tool, r.Error, r.Text, want)
 		}
 	}
@@ -65,13 +65,13 @@ func TestAJournalIsBounded(t *testing.T) {
 		for n := range agent.JournalEntriesMax {
 			var r model.ToolResult
 			entry := map[string]string{"section": list, "entry": fmt.Sprintf("%d %s", n, strings.Repeat("ü", 100))}
-			if s, r = edit(t, s, "append_run_journal_entry", entry); r.Error && !strings.Contains(r.Text, "shorten it with update_run_journal") {
+			if s, r = editJournalOnce(t, s, "append_run_journal_entry", entry); r.Error && !strings.Contains(r.Text, "shorten it with update_run_journal") {
 				t.Fatalf("%s %d: %s", list, n, r.Text)
 			}
 		}
 	}
 	refused("append_run_journal_entry", map[string]string{"section": "verified_findings", "entry": "one more"}, "at most 24 are allowed")
-	_, r := edit(t, s, "get_run_journal", map[string]any{})
+	_, r := editJournalOnce(t, s, "get_run_journal", map[string]any{})
 	if r.Error || len(r.Text) > agent.JournalBytesMax || len(r.Text) < agent.JournalBytesMax/2 {
 		t.Errorf("the journal has %d bytes", len(r.Text))
 	}
@@ -82,7 +82,7 @@ func TestAJournalIsBounded(t *testing.T) {
 //
 //behaviour:shows D7
 func TestTheDigestIsShort(t *testing.T) {
-	s := keeper()
+	s := journalKeeper()
 	long := strings.Repeat("größere Wörter ", 50)
 	_, _, events := editEvents(t, s, "update_run_journal", map[string]any{"objective": long, "current_state": long, "handoff_next_action": long,
 		"blockers": []string{long[:400], "another"}, "verified_findings": []string{"old: " + long[:300], "newest: " + long[:300]}})
@@ -102,31 +102,31 @@ func TestTheDigestIsShort(t *testing.T) {
 //
 //behaviour:shows D7
 func TestARecalledHistoryBringsItsJournal(t *testing.T) {
-	s := keeper()
-	s, _ = edit(t, s, "update_run_journal", map[string]any{"objective": "count them", "blockers": []string{"the gate is shut"}})
-	s, _ = edit(t, s, "append_run_journal_entry", map[string]string{"section": "secrets", "entry": "refused"})
+	s := journalKeeper()
+	s, _ = editJournalOnce(t, s, "update_run_journal", map[string]any{"objective": "count them", "blockers": []string{"the gate is shut"}})
+	s, _ = editJournalOnce(t, s, "append_run_journal_entry", map[string]string{"section": "secrets", "entry": "refused"})
 	past := s.Past()
 	parts, err := agent.RecallParts(past, "p")
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := stepFact(agent.State{}, agent.Resumed{Life: "b"})
+	next := stepAgent(agent.State{}, agent.Resumed{Life: "b"})
 	for _, part := range parts {
-		next = stepFact(next, part)
+		next = stepAgent(next, part)
 	}
-	next = stepFact(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
+	next = stepAgent(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
 	after, stepped := agent.Step(next, agent.Event{Life: "b", Fact: agent.Granted{Lease: next.Lease, Output: 100, Calls: 64}})
 	call, ok := stepped.Effects[0].(agent.CallModel)
 	if !ok {
 		t.Fatalf("%T", stepped.Effects[0])
 	}
 	if err := strictRequest(call.Request); err != nil {
-		t.Fatalf("%v\n%s", err, messages(call.Request.Messages))
+		t.Fatalf("%v\n%s", err, printMessages(call.Request.Messages))
 	}
 	n := len(call.Request.Messages)
 	pair, task := call.Request.Messages[n-3], call.Request.Messages[n-1]
 	if !strings.Contains(pair.Text, "## objective\ncount them\n## blockers\n- the gate is shut") || !strings.HasSuffix(task.Text, "Go on counting.") {
-		t.Errorf("the prompt is\n%s", messages(call.Request.Messages))
+		t.Errorf("the prompt is\n%s", printMessages(call.Request.Messages))
 	}
 	if want := "Your run journal in short:\nobjective: count them\nblocker: the gate is shut"; call.Request.Dynamic != want {
 		t.Errorf("dynamic %q, want %q", call.Request.Dynamic, want)

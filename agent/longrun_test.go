@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// provider stands for the service behind a model: it counts by a vocabulary of
+// countingProvider stands for the service behind a model: it counts by a vocabulary of
 // its own and refuses what is beyond its window.
-type provider struct {
+type countingProvider struct {
 	window   int64
 	calls    int
 	refused  int
@@ -43,8 +43,8 @@ func bytesOf(r model.Request) string {
 	return b.String()
 }
 
-// ask is one attempt: what it counts, or false where it is too long.
-func (p *provider) ask(r model.Request, turn bool) (model.Usage, bool) {
+// countUsage is one attempt: what it counts, or false where it is too long.
+func (p *countingProvider) countUsage(r model.Request, turn bool) (model.Usage, bool) {
 	p.calls++
 	raw := bytesOf(r)
 	u := model.Usage{Input: int64(len(raw))/4 + 7*int64(len(r.Messages)), Output: 40}
@@ -67,13 +67,13 @@ func (p *provider) ask(r model.Request, turn bool) (model.Usage, bool) {
 type longRun struct {
 	t        *testing.T
 	s        agent.State
-	provider *provider
+	provider *countingProvider
 	folds    int
 	read     int64 // tokens of all that tools returned, as the provider counts
 	pending  []agent.Effect
 }
 
-func (l *longRun) step(f agent.Fact) {
+func (l *longRun) stepFact(f agent.Fact) {
 	l.t.Helper()
 	before := l.s
 	e := agent.Event{At: l.s.Now + 10, Life: "a", Fact: f}
@@ -84,11 +84,11 @@ func (l *longRun) step(f agent.Fact) {
 	}
 }
 
-// model answers the call that is due: a summary, or what the turn says.
-func (l *longRun) model(reply model.Message) {
+// replyWith answers the call that is due: a summary, or what the turn says.
+func (l *longRun) replyWith(reply model.Message) {
 	l.t.Helper()
 	for {
-		l.step(agent.Granted{Lease: l.s.Lease, Output: 2000, Calls: 64})
+		l.stepFact(agent.Granted{Lease: l.s.Lease, Output: 2000, Calls: 64})
 		call, ok := l.pending[len(l.pending)-1].(agent.CallModel)
 		if !ok {
 			l.t.Fatalf("turn %d: no model call, but %T", l.s.Turn, l.pending[len(l.pending)-1])
@@ -97,15 +97,15 @@ func (l *longRun) model(reply model.Message) {
 			l.t.Fatalf("turn %d: %v", l.s.Turn, err)
 		}
 		turn := l.s.Purpose == agent.ForTurn
-		usage, taken := l.provider.ask(call.Request, turn)
+		usage, taken := l.provider.countUsage(call.Request, turn)
 		if !taken {
 			l.t.Fatalf("turn %d: a prompt of %d messages is too long, the loop took it for %d tokens", l.s.Turn, len(call.Request.Messages), l.s.Estimate())
 		}
 		if turn {
-			l.step(agent.Replied{Lease: l.s.Lease, Tokens: 30, Reply: model.Reply{Message: reply, Usage: usage, UsageKnown: true}})
+			l.stepFact(agent.Replied{Lease: l.s.Lease, Tokens: 30, Reply: model.Reply{Message: reply, Usage: usage, UsageKnown: true}})
 			return
 		}
-		l.step(agent.Replied{Lease: l.s.Lease, Reply: model.Reply{UsageKnown: true, Usage: usage,
+		l.stepFact(agent.Replied{Lease: l.s.Lease, Reply: model.Reply{UsageKnown: true, Usage: usage,
 			Message: model.Message{Text: fmt.Sprintf("So far %d turns of reading; nothing else was wrong.", l.s.Turn)}}})
 	}
 }
@@ -127,15 +127,15 @@ func TestTwoHundredTurnsThroughFiveWindows(t *testing.T) {
 
 func twoHundredTurns(t *testing.T, bytesPerToken int) {
 	const window, turns = 40_000, 200
-	tools := append(agent.JournalTools(), model.ToolSpec{Name: "read", Class: model.Read, Schema: schema("read")},
-		model.ToolSpec{Name: "search", Class: model.Read, Schema: schema("search")})
+	tools := append(agent.JournalTools(), model.ToolSpec{Name: "read", Class: model.Read, Schema: toolSchema("read")},
+		model.ToolSpec{Name: "search", Class: model.Read, Schema: toolSchema("search")})
 	m := spec.DefaultLoopOptions()
 	m.Require.Evidence = []spec.Evidence{{Tool: "search", Contains: "INVOICE"}}
 	m.Dynamic = "Today is Monday."
-	p := &provider{window: window, prefixes: map[string]bool{}}
+	p := &countingProvider{window: window, prefixes: map[string]bool{}}
 	l := &longRun{t: t, provider: p}
-	l.step(agent.Resumed{Life: "a"})
-	l.step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Which invoice is wrong?", System: "You are careful.", Tools: tools,
+	l.stepFact(agent.Resumed{Life: "a"})
+	l.stepFact(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Which invoice is wrong?", System: "You are careful.", Tools: tools,
 		Constraints: []string{"Pay nothing."}, Model: spec.Model{Name: "m/one", Window: window}, LoopOptions: m, Limits: spec.Limits{Turns: turns + 5, Output: 2000}}})
 	for turn := range turns {
 		tool, text := "read", fmt.Sprintf("page %d: ", turn)+strings.Repeat(fmt.Sprintf("line of page %d\n", turn), 250)
@@ -143,19 +143,19 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 		case 3:
 			tool, text = "search", "INVOICE 4711 is wrong"
 		case 4:
-			l.model(model.Message{Calls: []model.ToolCall{{Name: "append_run_journal_entry", Args: `{"section":"verified_findings","entry":"the ledger of May is complete"}`}}})
+			l.replyWith(model.Message{Calls: []model.ToolCall{{Name: "append_run_journal_entry", Args: `{"section":"verified_findings","entry":"the ledger of May is complete"}`}}})
 			continue
 		}
-		l.model(model.Message{Calls: []model.ToolCall{{Name: tool, Args: fmt.Sprintf(`{"q":"%d"}`, turn)}}})
+		l.replyWith(model.Message{Calls: []model.ToolCall{{Name: tool, Args: fmt.Sprintf(`{"q":"%d"}`, turn)}}})
 		counted := int64(0)
 		if bytesPerToken > 0 {
 			counted = int64(len(text) / bytesPerToken)
 		}
-		l.step(agent.Returned{Call: l.s.Calls[0].ID, Attempt: 1, Text: text, Tokens: counted})
+		l.stepFact(agent.Returned{Call: l.s.Calls[0].ID, Attempt: 1, Text: text, Tokens: counted})
 		l.read += int64(len(text)) / 4
 	}
-	l.model(model.Message{Text: "It is 4711."})
-	l.step(agent.StopAllowed{Proposal: l.s.Proposal})
+	l.replyWith(model.Message{Text: "It is 4711."})
+	l.stepFact(agent.StopAllowed{Proposal: l.s.Proposal})
 	if l.s.Phase != agent.Done || l.s.Outcome.Reason != spec.Completed || l.s.Turn != turns+1 {
 		t.Errorf("%s after %d turns: %+v", l.s.Phase, l.s.Turn, l.s.Outcome)
 	}
@@ -184,27 +184,27 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 //behaviour:shows A23
 func TestAModelThatTakesNoPromptIsCalledThreeTimes(t *testing.T) {
 	for name, m := range map[string]spec.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
-		s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
+		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
 		manners := spec.DefaultLoopOptions()
 		manners.Fallbacks = []spec.Model{{Name: "m/two", Window: 100_000}}
-		s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: manners, Limits: spec.Limits{Turns: 100},
-			Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
+		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: manners, Limits: spec.Limits{Turns: 100},
+			Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: toolSchema("search")}}}})
 		for n := range 20 { // it worked well until here
-			s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
-			s = stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: fmt.Sprintf(`{"q":"%d"}`, n)}}}}})
-			s = stepFact(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat(fmt.Sprint("word ", n), 50)})
+			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+			s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: fmt.Sprintf(`{"q":"%d"}`, n)}}}}})
+			s = stepAgent(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat(fmt.Sprint("word ", n), 50)})
 		}
 		calls := 0
 		for s.Phase != agent.Done && calls < 100 {
-			s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
 			if s.Phase == agent.Thinking {
 				calls++
-				s = stepFact(s, agent.Failed{Lease: s.Lease, Class: model.TooLong, Unbilled: true})
+				s = stepAgent(s, agent.Failed{Lease: s.Lease, Class: model.TooLong, Unbilled: true})
 			}
 			if s.Phase == agent.Stopping {
-				s = stepFact(s, agent.StopVetoed{Proposal: s.Proposal, Why: "Go on."})
+				s = stepAgent(s, agent.StopVetoed{Proposal: s.Proposal, Why: "Go on."})
 			}
-			s = stepFact(s, agent.Steered{Text: "Go on."})
+			s = stepAgent(s, agent.Steered{Text: "Go on."})
 		}
 		if calls != 3 || s.Outcome.Reason != spec.PromptTooLong {
 			t.Errorf("%s: %d calls, then %s", name, calls, s.Outcome.Reason)

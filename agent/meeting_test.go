@@ -74,26 +74,26 @@ func TestWhatAHookMayNotSend(t *testing.T) {
 //behaviour:shows A20
 func TestWhatIsLostIsNotPassedOver(t *testing.T) {
 	m := spec.LoopOptions{Hooks: []spec.Hook{{Name: "redact", Point: spec.HookContext, Failing: spec.HookTrip}, {Name: "shorten", Point: spec.HookContext}}}
-	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
+	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
 	lost := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Failed: "it does not fit"}}}
-	if s := stepFact(s, lost); s.Phase != agent.Done || s.Outcome.Reason != spec.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
+	if s := stepAgent(s, lost); s.Phase != agent.Done || s.Outcome.Reason != spec.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
 		t.Errorf("lost: phase %s, %+v", s.Phase, s.Outcome)
 	}
 	short := []model.Message{{Role: model.User, Text: "in short"}}
 	there := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
-	if s := stepFact(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
+	if s := stepAgent(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
 		t.Errorf("there: phase %s, %+v", s.Phase, s.Rounds.Sent)
 	}
 }
 
-// acting is a loop whose model has just called a tool.
-func acting(m spec.LoopOptions) agent.State {
-	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m,
-		Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: schema("search")}}}})
-	s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
-	return stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
+// actingAgent is a loop whose model has just called a tool.
+func actingAgent(m spec.LoopOptions) agent.State {
+	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m,
+		Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: toolSchema("search")}}}})
+	s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
+	return stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
 }
 
 // TestHooksSaySoMuchAtATurn: however many are told, the model reads a bounded
@@ -108,8 +108,8 @@ func TestHooksSaySoMuchAtATurn(t *testing.T) {
 		m.Hooks = append(m.Hooks, spec.Hook{Name: name, Point: spec.HookSampled})
 		f.Answers = append(f.Answers, spec.HookAnswer{Hook: name, Text: strings.Repeat("x", spec.HookTextMax+9)})
 	}
-	s := stepFact(acting(m), f)
-	s = stepFact(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "found"})
+	s := stepAgent(actingAgent(m), f)
+	s = stepAgent(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "found"})
 	heard := 0
 	for _, said := range s.History {
 		if strings.HasPrefix(said.Text, "Hook h") {
@@ -127,10 +127,10 @@ func TestHooksSaySoMuchAtATurn(t *testing.T) {
 // TestAResultOfAHookIsCountedAsItsOwn: what was counted of the failure says
 // nothing of the result in its place (A19, D1).
 func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
-	s := acting(spec.LoopOptions{Hooks: []spec.Hook{{Name: "mender", Point: spec.HookToolError}}})
-	s = stepFact(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
+	s := actingAgent(spec.LoopOptions{Hooks: []spec.Hook{{Name: "mender", Point: spec.HookToolError}}})
+	s = stepAgent(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
 	text := strings.Repeat("the result of yesterday ", 100)
-	s = stepFact(s, agent.Hooked{ID: "tool_error.1-0.1", Point: spec.HookToolError, Answers: []spec.HookAnswer{{Hook: "mender", Decision: spec.HookOverride, Text: text}}})
+	s = stepAgent(s, agent.Hooked{ID: "tool_error.1-0.1", Point: spec.HookToolError, Answers: []spec.HookAnswer{{Hook: "mender", Decision: spec.HookOverride, Text: text}}})
 	if m := s.History[len(s.History)-1]; len(m.Results) != 1 || m.Results[0].Error || m.Tokens < 100 {
 		t.Errorf("%d tokens for %+v", m.Tokens, m.Results)
 	}
@@ -140,13 +140,13 @@ func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
 // the next reply is the model's own choice (A24, E4).
 func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 	m := spec.LoopOptions{Ask: true, Breaker: spec.Breaker{Failures: 1}}
-	s := acting(m)
+	s := actingAgent(m)
 	s.Force = model.ChoiceAny // of a level that was reached before
-	s = stepFact(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
+	s = stepAgent(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
 	if s.Query.Query == "" {
 		t.Fatalf("nobody is asked in phase %s", s.Phase)
 	}
-	s = stepFact(s, agent.Answered{Query: s.Query.Query, Decision: "text", Text: "try the other one"})
+	s = stepAgent(s, agent.Answered{Query: s.Query.Query, Decision: "text", Text: "try the other one"})
 	if s.Phase != agent.Leasing || s.Force != "" {
 		t.Errorf("phase %s, forced to %q", s.Phase, s.Force)
 	}
@@ -157,12 +157,12 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 //
 //behaviour:shows C5
 func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
-	s := acting(spec.LoopOptions{ToolRetries: 1})
+	s := actingAgent(spec.LoopOptions{ToolRetries: 1})
 	failed := agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true, Transient: true, TookMS: 500}
-	s = stepFact(stepFact(s, failed), failed)
-	s = stepFact(s, agent.Woke{Timer: "retry-1-0"})
+	s = stepAgent(stepAgent(s, failed), failed)
+	s = stepAgent(s, agent.Woke{Timer: "retry-1-0"})
 	found := agent.Returned{Call: "1-0", Attempt: 2, Text: "found", TookMS: 70}
-	s = stepFact(stepFact(s, found), found)
+	s = stepAgent(stepAgent(s, found), found)
 	if s.ToolMS != 570 || s.Phase != agent.Leasing {
 		t.Errorf("phase %s, tools took %d ms", s.Phase, s.ToolMS)
 	}
@@ -172,14 +172,14 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 // and nothing after it (A20, G1).
 func TestWhatWasSentOnceIsForgotten(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: strings.Repeat("look at it ", 1000), LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "shorten", Point: spec.HookContext}}}}
-	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-	s = stepFact(s, agent.Submitted{Task: task})
-	s = stepFact(s, agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
+	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepAgent(s, agent.Submitted{Task: task})
+	s = stepAgent(s, agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
 	if s.InputBound() > 2000 {
 		t.Errorf("the short prompt is bounded by %d tokens", s.InputBound())
 	}
-	s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 1000})
-	s = stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
+	s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 1000})
+	s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
 	if s.Phase != agent.Stopping || s.InputBound() < int64(len(task.Goal)) {
 		t.Errorf("phase %s, the next prompt is bounded by %d tokens", s.Phase, s.InputBound())
 	}
@@ -187,8 +187,8 @@ func TestWhatWasSentOnceIsForgotten(t *testing.T) {
 
 // TestAnEventOfAHookIsBounded: whatever a log says that a hook has said (A19, I1).
 func TestAnEventOfAHookIsBounded(t *testing.T) {
-	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
+	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
 	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: spec.HookInput,
 		Answers: []spec.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*spec.HookTextMax)}}}}
 	_, stepped := agent.Step(s, e)

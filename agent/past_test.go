@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// recall begins an agent with a history, part by part, each through an entry.
-func recall(t *testing.T, past history.Transcript) agent.State {
+// recallHistory begins an agent with a history, part by part, each through an entry.
+func recallHistory(t *testing.T, past history.Transcript) agent.State {
 	t.Helper()
 	parts, err := agent.RecallParts(past, "p")
 	if err != nil {
@@ -33,15 +33,15 @@ func recall(t *testing.T, past history.Transcript) agent.State {
 		if err := mailbox.Unmarshal(raw, &back); err != nil {
 			t.Fatal(err)
 		}
-		s = stepFact(s, back)
+		s = stepAgent(s, back)
 	}
-	return stepFact(s, agent.Submitted{Task: ordinary})
+	return stepAgent(s, agent.Submitted{Task: ordinary})
 }
 
 var idForm = regexp.MustCompile(`^past-[0-9]{1,20}$`)
 
-// nameless is a history without the ids of its calls, and with what is sent.
-func nameless(t *testing.T, messages []model.Message) string {
+// withoutNames is a history without the ids of its calls, and with what is sent.
+func withoutNames(t *testing.T, messages []model.Message) string {
 	t.Helper()
 	var list []model.Message
 	for _, m := range messages {
@@ -73,29 +73,29 @@ func nameless(t *testing.T, messages []model.Message) string {
 func TestAnyHistoryCanBeRecalled(t *testing.T) {
 	messages := 0
 	for seed := range uint64(500) {
-		s, _ := follow(agent.State{}, noise(seed, 60+int(seed%500)))
+		s, _ := followFacts(agent.State{}, randomBytes(seed, 60+int(seed%500)))
 		if len(s.History) == 0 {
 			continue
 		}
 		for generation := range 3 {
 			past := s.Past()
 			if err := past.Check(); err != nil {
-				t.Fatalf("seed %d, generation %d: its own history is refused: %v\n%s", seed, generation, err, text(t, s))
+				t.Fatalf("seed %d, generation %d: its own history is refused: %v\n%s", seed, generation, err, stateText(t, s))
 			}
 			raw, err := json.Marshal(past)
 			var read history.Transcript
 			if err == nil {
 				err = json.Unmarshal(raw, &read)
 			}
-			if err != nil || !reflect.DeepEqual(nameless(t, read.Messages), nameless(t, past.Messages)) {
+			if err != nil || !reflect.DeepEqual(withoutNames(t, read.Messages), withoutNames(t, past.Messages)) {
 				t.Fatalf("seed %d: as JSON it is another one: %v", seed, err)
 			}
-			fork := recall(t, read)
+			fork := recallHistory(t, read)
 			n := fork.Recalled
-			if got, want := nameless(t, fork.History[:n]), nameless(t, past.Messages); got != want {
+			if got, want := withoutNames(t, fork.History[:n]), withoutNames(t, past.Messages); got != want {
 				t.Fatalf("seed %d, generation %d: recalled as\n%s\nit was\n%s", seed, generation, got, want)
 			}
-			if err := strict(fork.Prompt()); err != nil {
+			if err := strictTranscript(fork.Prompt()); err != nil {
 				t.Fatalf("seed %d, generation %d: a provider refuses what was recalled: %v", seed, generation, err)
 			}
 			for _, m := range fork.History[:n] {
@@ -106,7 +106,7 @@ func TestAnyHistoryCanBeRecalled(t *testing.T) {
 					}
 				}
 			}
-			s, _ = follow(fork, noise(seed+7, 200)) // and it goes on
+			s, _ = followFacts(fork, randomBytes(seed+7, 200)) // and it goes on
 		}
 	}
 	if messages < 2000 {
@@ -118,42 +118,42 @@ func TestAnyHistoryCanBeRecalled(t *testing.T) {
 // it is sent; what Check accepts is recalled as it is.
 func TestNoHistoryBreaksAnAgent(t *testing.T) {
 	accepted := 0
-	for seed := range seeds(2000) {
-		r := &source{data: noise(seed, 400)}
+	for seed := range sampledSeeds(2000) {
+		r := &factSource{data: randomBytes(seed, 400)}
 		var messages []model.Message
-		for range 1 + r.byte()%9 {
+		for range 1 + r.nextByte()%9 {
 			var m model.Message
-			r.fill(reflect.ValueOf(&m).Elem(), "")
-			m.Role = []model.Role{model.User, model.Assistant, model.ToolRole, model.Assistant, model.User, "x"}[r.byte()%6]
-			m.Tombstone, m.Tokens = r.byte() > 230, 0
-			if r.byte() < 250 {
+			r.fillFact(reflect.ValueOf(&m).Elem(), "")
+			m.Role = []model.Role{model.User, model.Assistant, model.ToolRole, model.Assistant, model.User, "x"}[r.nextByte()%6]
+			m.Tombstone, m.Tokens = r.nextByte() > 230, 0
+			if r.nextByte() < 250 {
 				m.Media = nil
 			}
-			if m.Role != model.Assistant && r.byte() < 200 {
+			if m.Role != model.Assistant && r.nextByte() < 200 {
 				m.Calls = nil
 			}
-			if m.Role != model.ToolRole && r.byte() < 200 {
+			if m.Role != model.ToolRole && r.nextByte() < 200 {
 				m.Results = nil
 			}
 			messages = append(messages, m)
 		}
 		past := history.Transcript{Form: history.Form, Messages: messages}
-		if r.byte() > 128 {
-			past.Fold = &history.Summary{Upto: int(r.byte()%12) - 1, Text: r.word()}
+		if r.nextByte() > 128 {
+			past.Fold = &history.Summary{Upto: int(r.nextByte()%12) - 1, Text: r.nextWord()}
 		}
 		err := past.Check()
 		if known := (*history.Error)(nil); err != nil && (!errors.As(err, &known) || known.Place == "" || known.Remedy == "" || known.What == "") {
 			t.Fatalf("seed %d: refused without place and remedy: %v", seed, err)
 		}
-		s := recall(t, past)
-		if bad := strict(s.Prompt()); bad != nil {
+		s := recallHistory(t, past)
+		if bad := strictTranscript(s.Prompt()); bad != nil {
 			t.Fatalf("seed %d: a provider refuses it: %v", seed, bad)
 		}
 		if err == nil {
 			accepted++
 			kept := s.History[:s.Recalled]
-			if closed := len(kept) - len(messages); closed != 0 && closed != 1 || nameless(t, kept[:len(messages)]) != nameless(t, messages) {
-				t.Fatalf("seed %d: accepted, and changed to\n%s\nfrom\n%s", seed, nameless(t, kept), nameless(t, messages))
+			if closed := len(kept) - len(messages); closed != 0 && closed != 1 || withoutNames(t, kept[:len(messages)]) != withoutNames(t, messages) {
+				t.Fatalf("seed %d: accepted, and changed to\n%s\nfrom\n%s", seed, withoutNames(t, kept), withoutNames(t, messages))
 			}
 		}
 	}
@@ -177,15 +177,15 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 	if err := past.Check(); err != nil {
 		t.Fatal(err)
 	}
-	s := recall(t, past)
-	if got := nameless(t, s.History[:s.Recalled]); got != nameless(t, past.Messages) || s.Fold.Upto != 3 || s.Fold.Text != "the beginning" {
+	s := recallHistory(t, past)
+	if got := withoutNames(t, s.History[:s.Recalled]); got != withoutNames(t, past.Messages) || s.Fold.Upto != 3 || s.Fold.Text != "the beginning" {
 		t.Errorf("%d messages, fold %d: %.300s", s.Recalled, s.Fold.Upto, got)
 	}
 	small := history.Transcript{Form: history.Form}
 	for range history.MessagesMax / 2 {
 		small.Messages = append(small.Messages, model.Message{Role: model.User, Text: "a"}, model.Message{Role: model.Assistant, Text: "b"})
 	}
-	if s := recall(t, small); s.Recalled != history.MessagesMax {
+	if s := recallHistory(t, small); s.Recalled != history.MessagesMax {
 		t.Errorf("%d of %d small messages", s.Recalled, history.MessagesMax)
 	}
 	small.Messages = append(small.Messages, model.Message{Role: model.User, Text: "one more"})
@@ -206,14 +206,14 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 	roomy := ordinary
 	roomy.Model = spec.Model{}
-	s := stepFact(agent.State{}, agent.Submitted{Task: roomy})
+	s := stepAgent(agent.State{}, agent.Submitted{Task: roomy})
 	reply := func(calls ...model.ToolCall) {
-		s = stepFact(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
-		s = stepFact(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
+		s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
+		s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
 	}
 	for range 3 {
 		reply(model.ToolCall{Name: "search", Args: `{"q":"x"}`})
-		s = stepFact(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", history.PartBytesMax/3)})
+		s = stepAgent(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat("r", history.PartBytesMax/3)})
 	}
 	reply(model.ToolCall{Name: "delegate", Args: `{"task":"check","fork":true}`}, model.ToolCall{Name: "delegate", Args: `{"task":"check"}`})
 	forked, plain := s.Calls[0], s.Calls[1]
@@ -224,7 +224,7 @@ func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
 
 // Two calls of one id are two calls, and each has a result of its own.
 func TestResultsOfOneIdAnswerItsCallsInOrder(t *testing.T) {
-	s := recall(t, history.Transcript{Form: history.Form, Messages: []model.Message{{Role: model.User, Text: "go"},
+	s := recallHistory(t, history.Transcript{Form: history.Form, Messages: []model.Message{{Role: model.User, Text: "go"},
 		{Role: model.Assistant, Calls: []model.ToolCall{{ID: "a", Name: "search", Args: `{}`}, {ID: "a", Name: "search", Args: `{}`}}},
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "a", Text: "first"}, {Call: "a", Text: "second"}}}}})
 	if r := s.History[2].Results; len(r) != 2 || r[0].Text != "first" || r[1].Text != "second" || r[0].Call == r[1].Call {

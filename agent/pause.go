@@ -93,7 +93,7 @@ func waitOutRefusal(s State, f Failed) (State, []Effect) {
 	if s.hasAlternative() {
 		s.Pause.Own++
 	}
-	return atGate(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
+	return awaitTurn(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
 }
 
 // handleBarred handles a reservation whose request the throttle did not admit.
@@ -114,7 +114,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 	if s.Cancel != nil {
 		return afterEffects(fx)(finishCanceled(s))
 	}
-	return afterEffects(fx)(atGate(s, why, f.AfterMS))
+	return afterEffects(fx)(awaitTurn(s, why, f.AfterMS))
 }
 
 // releaseReservation returns the reservation: nothing was billed under it.
@@ -123,9 +123,9 @@ func releaseReservation(s State) (State, []Effect) {
 	return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Unused: true}} //mutant:unused-lease
 }
 
-// atGate waits for the agent's turn, as long as the loop has patience. If another
+// awaitTurn waits for the agent's turn, as long as the loop has patience. If another
 // model can take over, it does not begin a pause that exceeds its patience.
-func atGate(s State, why string, afterMS int64) (State, []Effect) {
+func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
 	if s.Pause.Refused == 0 {
 		s.Pause.Since = s.Now
 	}

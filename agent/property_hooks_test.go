@@ -22,11 +22,11 @@ var gatedTask = func() spec.Task {
 }()
 
 // aimHooked makes an answer one to a gate that is open, by the hooks that stand there.
-func (r *source) aimHooked(f *agent.Hooked) {
+func (r *factSource) aimHooked(f *agent.Hooked) {
 	f.ID, f.Point = r.s.Gate.ID, r.s.Gate.Point
 	tool := ""
 	for _, c := range r.s.Calls {
-		if c.Stage == agent.Gated && r.byte() > 100 {
+		if c.Stage == agent.Gated && r.nextByte() > 100 {
 			f.Point, tool = c.Gate, c.Name
 			f.ID = string(f.Point) + "." + c.ID + "." + string(rune('0'+c.Attempt))
 		}
@@ -39,10 +39,10 @@ func (r *source) aimHooked(f *agent.Hooked) {
 		if h.Point != f.Point || h.Tools != "" && h.Tools != tool {
 			continue
 		}
-		a := spec.HookAnswer{Hook: h.Name, Text: r.word()}
+		a := spec.HookAnswer{Hook: h.Name, Text: r.nextWord()}
 		decisions := []spec.HookDecision{"", "", "", "", "allow", "allow", "deny", "ask", "skip", "override", "block", "block", "prevent", "trip", "nonsense"}
-		a.Decision = decisions[int(r.byte())%len(decisions)]
-		switch b := r.byte(); {
+		a.Decision = decisions[int(r.nextByte())%len(decisions)]
+		switch b := r.nextByte(); {
 		case b > 235:
 			a.Failed = "it crashed"
 		case b > 200:
@@ -50,7 +50,7 @@ func (r *source) aimHooked(f *agent.Hooked) {
 		case b > 180:
 			a.Args = `{"task":7}`
 		case b > 80:
-			a.Messages = []model.Message{{Role: model.User, Text: "in short"}, {Role: model.Assistant, Text: r.word()}, {Role: model.User, Text: r.word()}}
+			a.Messages = []model.Message{{Role: model.User, Text: "in short"}, {Role: model.Assistant, Text: r.nextWord()}, {Role: model.User, Text: r.nextWord()}}
 		}
 		f.Answers = append(f.Answers, a)
 	}
@@ -59,8 +59,8 @@ func (r *source) aimHooked(f *agent.Hooked) {
 // TestHooksAnyFacts: with hooks at every point no order of facts makes the loop
 // panic, begin a call twice, or send or leave what a provider refuses (A19).
 func TestHooksAnyFacts(t *testing.T) {
-	for seed := range seeds(3000) {
-		if err := walk(noise(seed, 900), &gatedTask); err != nil {
+	for seed := range sampledSeeds(3000) {
+		if err := walkFacts(randomBytes(seed, 900), &gatedTask); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
@@ -70,13 +70,13 @@ func TestHooksAnyFacts(t *testing.T) {
 // never waits at one that is closed (A17).
 func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 	asked := map[spec.HookPoint]int{}
-	for seed := range seeds(6000) {
-		r := &source{data: noise(seed, 1200), task: &gatedTask}
+	for seed := range sampledSeeds(6000) {
+		r := &factSource{data: randomBytes(seed, 1200), task: &gatedTask}
 		var s agent.State
 		for len(r.data) > 0 {
 			r.s = s
 			var stepped agent.Output
-			s, stepped = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()})
+			s, stepped = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.nextFact()})
 			for _, fx := range stepped.Effects {
 				if e, ok := fx.(agent.RunHooks); ok {
 					asked[e.Point]++

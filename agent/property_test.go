@@ -31,15 +31,15 @@ var likely = map[agent.Phase][]string{
 	agent.Hooking:  {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},
 }
 
-// source makes facts from bytes: small numbers and words that mean something,
+// factSource makes facts from bytes: small numbers and words that mean something,
 // so that a few bytes go far into the machine.
-type source struct {
+type factSource struct {
 	data []byte
 	s    agent.State
 	task *spec.Task // nil: ordinary
 }
 
-func (r *source) byte() byte {
+func (r *factSource) nextByte() byte {
 	if len(r.data) == 0 {
 		return 0
 	}
@@ -51,43 +51,43 @@ func (r *source) byte() byte {
 var words = []string{"", "search", "charge", "delegate", `{"q":"x"}`, `{"task":"look"}`, `{"task":"look","background":true}`, "send_message", `{"to":"parent","text":"x"}`, `{"q":`, " ", "a", strings.Repeat("many words ", 30), "soft", "hard", "retry",
 	"approve", "text", "max_output", "refusal", "too_long", "overload", "network", "undecodable", "vetoed", "token_budget", "1-0", "1-1", "2-0", "root-1-0"}
 
-func (r *source) word() string {
-	b := r.byte()
+func (r *factSource) nextWord() string {
+	b := r.nextByte()
 	if b < 128 && len(r.s.Calls) > 0 {
 		return r.s.Calls[int(b)%len(r.s.Calls)].ID
 	}
 	return words[int(b)%len(words)]
 }
 
-// fill writes bytes into a fact, field by field. Leases and proposals are
+// fillFact writes bytes into a fact, field by field. Leases and proposals are
 // mostly the newest ones.
-func (r *source) fill(v reflect.Value, name string) {
+func (r *factSource) fillFact(v reflect.Value, name string) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				r.fill(v.Field(i), v.Type().Field(i).Name)
+				r.fillFact(v.Field(i), v.Type().Field(i).Name)
 			}
 		}
 	case reflect.String:
 		switch name {
 		case "Life":
-			v.SetString(string(rune('a' + r.byte()%3)))
+			v.SetString(string(rune('a' + r.nextByte()%3)))
 		case "Query", "Timer":
 			if name == "Timer" {
-				v.SetString([]string{"soft", "hard", "retry", "retry", "retry", "retry"}[r.byte()%6])
+				v.SetString([]string{"soft", "hard", "retry", "retry", "retry", "retry"}[r.nextByte()%6])
 				return
 			}
 			v.SetString(r.s.Query.Query)
 		case "Damaged":
-			if r.byte() > 250 {
+			if r.nextByte() > 250 {
 				v.SetString("damaged")
 			}
 		default:
-			v.SetString(r.word())
+			v.SetString(r.nextWord())
 		}
 	case reflect.Int, reflect.Int64:
-		b := int64(r.byte())
+		b := int64(r.nextByte())
 		known := map[string]int{"Lease": r.s.Lease, "Proposal": r.s.Proposal, "Attempt": 1}
 		if want, ok := known[name]; ok && b < 240 {
 			v.SetInt(int64(want))
@@ -95,9 +95,9 @@ func (r *source) fill(v reflect.Value, name string) {
 		}
 		v.SetInt(b % 70)
 	case reflect.Bool:
-		v.SetBool(r.byte() > 180)
+		v.SetBool(r.nextByte() > 180)
 	case reflect.Map: // what a node has otherwise
-		if b := r.byte(); b > 200 {
+		if b := r.nextByte(); b > 200 {
 			key := []string{spec.PromptVersion, spec.RouteVersion, spec.ToolVersion + "charge"}[b%3]
 			v.Set(reflect.ValueOf(map[string]string{key: words[b%3]}))
 		}
@@ -105,23 +105,23 @@ func (r *source) fill(v reflect.Value, name string) {
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return
 		}
-		n := int(r.byte()) % 4
+		n := int(r.nextByte()) % 4
 		v.Set(reflect.MakeSlice(v.Type(), n, n))
 		for i := range n {
-			r.fill(v.Index(i), name)
+			r.fillFact(v.Index(i), name)
 		}
 	}
 }
 
-// fact decodes the next fact from the bytes, as a log would.
-func (r *source) fact() agent.Fact {
-	kind := kinds[int(r.byte())%len(kinds)]
-	if b, next := r.byte(), likely[r.s.Phase]; b < 200 && len(next) > 0 {
+// nextFact decodes the next fact from the bytes, as a log would.
+func (r *factSource) nextFact() agent.Fact {
+	kind := kinds[int(r.nextByte())%len(kinds)]
+	if b, next := r.nextByte(), likely[r.s.Phase]; b < 200 && len(next) > 0 {
 		kind = next[int(b)%len(next)]
 	}
 	f, ok, err := agent.Decode(kind, func(into any) error {
-		r.fill(reflect.ValueOf(into).Elem(), "")
-		r.aim(into)
+		r.fillFact(reflect.ValueOf(into).Elem(), "")
+		r.aimFact(into)
 		return nil
 	})
 	if err != nil || !ok {
@@ -130,9 +130,9 @@ func (r *source) fact() agent.Fact {
 	return f
 }
 
-// aim makes a fact one that the machine waits for, most of the time.
-func (r *source) aim(into any) {
-	if r.byte() > 230 {
+// aimFact makes a fact one that the machine waits for, most of the time.
+func (r *factSource) aimFact(into any) {
+	if r.nextByte() > 230 {
 		return
 	}
 	open := agent.Call{}
@@ -156,7 +156,7 @@ func (r *source) aim(into any) {
 	case *agent.Vouched:
 		f.Life = r.s.Vouch.Asked
 	case *agent.Messaged:
-		if f.Call = ""; len(r.s.Away) > 0 && r.byte() > 60 {
+		if f.Call = ""; len(r.s.Away) > 0 && r.nextByte() > 60 {
 			f.From, f.Call = r.s.Away[0].Child, r.s.Away[0].Call
 		}
 	case *agent.Replied:
@@ -167,10 +167,10 @@ func (r *source) aim(into any) {
 			f.Reply.Message.Calls[i] = []model.ToolCall{{Name: "search", Args: `{"q":"x"}`}, {Name: "charge", Args: `{"q":"5"}`},
 				{Name: "delegate", Args: `{"task":"look"}`}, {Name: "search", Args: `{"q":7}`}, {Name: "refund", Args: `{"q":"5"}`},
 				{Name: "ask_human", Args: `{"question":"Which?"}`}, {Name: "append_run_journal_entry", Args: `{"section":"decisions","entry":"so"}`},
-				{Name: "update_run_journal", Args: `{"objective":"compare"}`}, {Name: "send_message", Args: `{"to":"parent","text":"x"}`}}[r.byte()%9]
+				{Name: "update_run_journal", Args: `{"objective":"compare"}`}, {Name: "send_message", Args: `{"to":"parent","text":"x"}`}}[r.nextByte()%9]
 		}
 	case *agent.Failed:
-		if r.byte() > 200 {
+		if r.nextByte() > 200 {
 			f.Class = model.TooLong
 		}
 	case *agent.Woke:
@@ -180,43 +180,43 @@ func (r *source) aim(into any) {
 			}
 		}
 	case *agent.Canceled:
-		f.Now = f.Now && r.byte() > 128
+		f.Now = f.Now && r.nextByte() > 128
 	}
 }
 
 // ordinary is a task with one tool of each kind.
 var ordinary = spec.Task{Run: "r", ID: spec.Root, Goal: "Compare.", Model: spec.Model{Name: "m", Window: 1000},
 	Limits: spec.Limits{Output: 60, Turns: 60}, Tools: append(agent.JournalTools(), []model.ToolSpec{
-		{Name: "search", Class: model.Read, Schema: schema("search")},
-		{Name: "charge", Class: model.Effect, Schema: schema("charge")},
-		{Name: "delegate", Class: model.Read, Schema: schema("delegate")},
+		{Name: "search", Class: model.Read, Schema: toolSchema("search")},
+		{Name: "charge", Class: model.Effect, Schema: toolSchema("charge")},
+		{Name: "delegate", Class: model.Read, Schema: toolSchema("delegate")},
 		agent.AskSpec(), agent.SendSpec(),
 	}...), Forbidden: []string{"refund"}, LoopOptions: spec.LoopOptions{Watch: spec.DefaultLoopOptions().Watch, Breaker: spec.DefaultLoopOptions().Breaker, Vouch: true, Ask: true,
 		Context: spec.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true, Kin: true}}
 
-// walk steps an agent through the facts of the bytes and checks what must hold
+// walkFacts steps an agent through the facts of the bytes and checks what must hold
 // after each step.
-func walk(data []byte, task *spec.Task) error {
-	r := &source{data: data, task: task}
+func walkFacts(data []byte, task *spec.Task) error {
+	r := &factSource{data: data, task: task}
 	var s agent.State
 	began := map[string]bool{}
 	for n := uint64(1); len(r.data) > 0; n++ {
 		r.s = s
-		e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: r.fact()}
+		e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: r.nextFact()}
 		if f, ok := e.Fact.(agent.Resumed); ok {
 			e.Life = f.Life
 		}
 		next, stepped := agent.Step(s, e)
-		if err := holds(s, next, stepped.Effects, began); err != nil {
-			return fmt.Errorf("step %d, %s in phase %q: %w\n%s", n, e.Fact.Kind(), s.Phase, err, messages(next.History))
+		if err := checkStep(s, next, stepped.Effects, began); err != nil {
+			return fmt.Errorf("step %d, %s in phase %q: %w\n%s", n, e.Fact.Kind(), s.Phase, err, printMessages(next.History))
 		}
 		s = next
 	}
 	return nil
 }
 
-// holds checks one step of an agent.
-func holds(before, after agent.State, effects []agent.Effect, began map[string]bool) error {
+// checkStep checks one step of an agent.
+func checkStep(before, after agent.State, effects []agent.Effect, began map[string]bool) error {
 	if len(after.History) < len(before.History) {
 		return fmt.Errorf("the history shrank from %d to %d", len(before.History), len(after.History))
 	}
@@ -249,7 +249,7 @@ func holds(before, after agent.State, effects []agent.Effect, began map[string]b
 		}
 	}
 	if after.Phase == agent.Done && len(after.History) > 0 {
-		if err := strict(after.Prompt()); err != nil {
+		if err := strictTranscript(after.Prompt()); err != nil {
 			return fmt.Errorf("the history that is left is refused: %w", err)
 		}
 	}
@@ -262,7 +262,7 @@ func FuzzStep(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{19, 0, 200, 200, 0, 0, 1, 0})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if err := walk(data, nil); err != nil {
+		if err := walkFacts(data, nil); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -272,15 +272,15 @@ func FuzzStep(f *testing.F) {
 //
 //behaviour:shows A2 B2
 func TestStepAnyFacts(t *testing.T) {
-	for seed := range seeds(3000) {
-		if err := walk(noise(seed, 700), nil); err != nil {
+	for seed := range sampledSeeds(3000) {
+		if err := walkFacts(randomBytes(seed, 700), nil); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 	}
 }
 
-// noise is n bytes that a seed gives.
-func noise(seed uint64, n int) []byte {
+// randomBytes is n bytes that a seed gives.
+func randomBytes(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 1))
 	data := make([]byte, n)
 	for i := range data {
@@ -294,48 +294,48 @@ func noise(seed uint64, n int) []byte {
 //
 //behaviour:shows A4
 func TestTwoFutures(t *testing.T) {
-	for seed := range seeds(400) {
-		past, _ := follow(agent.State{}, noise(3*seed, int(seed)))
-		was := text(t, past)
-		alone, facts := follow(past, noise(3*seed+1, 120))
-		_, others := follow(past, noise(3*seed+2, 120))
+	for seed := range sampledSeeds(400) {
+		past, _ := followFacts(agent.State{}, randomBytes(3*seed, int(seed)))
+		was := stateText(t, past)
+		alone, facts := followFacts(past, randomBytes(3*seed+1, 120))
+		_, others := followFacts(past, randomBytes(3*seed+2, 120))
 		one, two := past, past
 		for i := range max(len(facts), len(others)) {
 			if i < len(facts) {
-				one = stepFact(one, facts[i])
+				one = stepAgent(one, facts[i])
 			}
 			if i < len(others) {
-				two = stepFact(two, others[i])
+				two = stepAgent(two, others[i])
 			}
 		}
-		if got, want := text(t, one), text(t, alone); got != want {
+		if got, want := stateText(t, one), stateText(t, alone); got != want {
 			t.Fatalf("seed %d: beside another future it came out as\n%s\nalone as\n%s", seed, got, want)
 		}
-		if got := text(t, past); got != was {
+		if got := stateText(t, past); got != was {
 			t.Fatalf("seed %d: the past changed to\n%s\nfrom\n%s", seed, got, was)
 		}
 	}
 }
 
-func stepFact(s agent.State, f agent.Fact) agent.State {
+func stepAgent(s agent.State, f agent.Fact) agent.State {
 	s, _ = agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: f})
 	return s
 }
 
-// follow steps a State through the facts of the bytes, and returns them.
-func follow(s agent.State, data []byte) (agent.State, []agent.Fact) {
-	r := &source{data: data}
+// followFacts steps a State through the facts of the bytes, and returns them.
+func followFacts(s agent.State, data []byte) (agent.State, []agent.Fact) {
+	r := &factSource{data: data}
 	var facts []agent.Fact
 	for len(r.data) > 0 {
 		r.s = s
-		f := r.fact()
+		f := r.nextFact()
 		facts = append(facts, f)
-		s = stepFact(s, f)
+		s = stepAgent(s, f)
 	}
 	return s, facts
 }
 
-func text(t *testing.T, s agent.State) string {
+func stateText(t *testing.T, s agent.State) string {
 	t.Helper()
 	data, err := json.Marshal(s)
 	if err != nil {
@@ -347,8 +347,8 @@ func text(t *testing.T, s agent.State) string {
 // TestInputBound: what an agent asks for covers every byte of what is then
 // sent (G1).
 func TestInputBound(t *testing.T) {
-	for seed := range seeds(1000) {
-		r := &source{data: noise(seed, 700)}
+	for seed := range sampledSeeds(1000) {
+		r := &factSource{data: randomBytes(seed, 700)}
 		if seed%2 == 1 {
 			r.task = &gatedTask
 		}
@@ -356,7 +356,7 @@ func TestInputBound(t *testing.T) {
 		asked := map[int]int64{}
 		for len(r.data) > 0 {
 			r.s = s
-			f := r.fact()
+			f := r.nextFact()
 			if e, ok := f.(agent.Replied); ok {
 				e.Reply.UsageKnown = false // a prefix that was reported is taken at its word
 				f = e
@@ -368,7 +368,7 @@ func TestInputBound(t *testing.T) {
 				case agent.Reserve:
 					asked[e.Lease] = e.Ask.Input
 				case agent.CallModel:
-					if sent := size(e.Request); sent > asked[e.Lease] {
+					if sent := requestSize(e.Request); sent > asked[e.Lease] {
 						t.Fatalf("seed %d: lease %d was asked for %d tokens, %d bytes are sent", seed, e.Lease, asked[e.Lease], sent)
 					}
 				}
@@ -377,8 +377,8 @@ func TestInputBound(t *testing.T) {
 	}
 }
 
-// size is how many tokens a request has at most: its bytes.
-func size(r model.Request) int64 {
+// requestSize is how many tokens a request has at most: its bytes.
+func requestSize(r model.Request) int64 {
 	n := budget.Text(r.System) + budget.Text(r.Dynamic) + budget.Tools(r.Tools)
 	for _, m := range r.Messages {
 		n += budget.Message(m)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// rested steps facts and says whether the agent rests, and until when.
-func rested(s agent.State, facts ...agent.Fact) (agent.State, string) {
+// stepUntilRest steps facts and says whether the agent rests, and until when.
+func stepUntilRest(s agent.State, facts ...agent.Fact) (agent.State, string) {
 	for i, f := range facts {
 		s, _ = agent.Step(s, agent.Event{N: uint64(i + 1), Life: "a", Fact: f})
 	}
@@ -70,23 +70,23 @@ func TestWhoWaitsRests(t *testing.T) {
 			Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}}}, soft},
 		{"for nothing more", []agent.Fact{submitted, agent.Canceled{}}, "works"},
 	} {
-		if _, got := rested(agent.State{}, append([]agent.Fact{begun}, c.facts...)...); got != c.want {
+		if _, got := stepUntilRest(agent.State{}, append([]agent.Fact{begun}, c.facts...)...); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}
 	// After the soft limit only the hard one is left, and hooks are work.
-	s, _ := rested(agent.State{}, begun, submitted, granted, agent.Replied{Lease: 1, Reply: model.Reply{
+	s, _ := stepUntilRest(agent.State{}, begun, submitted, granted, agent.Replied{Lease: 1, Reply: model.Reply{
 		Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}})
 	s, _ = agent.Step(s, agent.Event{N: 9, At: (16 * time.Minute).Milliseconds(), Life: "a", Fact: agent.Woke{Timer: "soft"}})
-	if _, got := rested(s); got != "rests until 20m0s" {
+	if _, got := stepUntilRest(s); got != "rests until 20m0s" {
 		t.Errorf("late: %s", got)
 	}
 	s.Phase, s.Idle, s.Calls = agent.Waiting, true, nil
-	if _, got := rested(s); got != "rests until 20m0s" {
+	if _, got := stepUntilRest(s); got != "rests until 20m0s" {
 		t.Errorf("for children in the background: %s", got)
 	}
 	task.LoopOptions.Hooks = []spec.Hook{{Name: "gate", Point: spec.HookInput, Command: "true"}}
-	if _, got := rested(agent.State{}, begun, agent.Submitted{Task: task}); got != "works" {
+	if _, got := stepUntilRest(agent.State{}, begun, agent.Submitted{Task: task}); got != "works" {
 		t.Errorf("at a gate: %s", got)
 	}
 }

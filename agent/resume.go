@@ -34,9 +34,9 @@ type Released struct {
 // Kind is the fact's word in logs.
 func (Released) Kind() string { return "released" }
 
-// handleResumed begins an activation of the shell: only the outside world can have lost
+// parseResumed begins an activation of the shell: only the outside world can have lost
 // something, so only the phases that wait for the outside world have something to do.
-func handleResumed(s State, f Resumed) (State, []Effect) {
+func parseResumed(s State, f Resumed) (State, []Effect) {
 	if s.Phase != "" && s.Phase != Done && s.Life != "" && !s.Rested {
 		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Life: f.Life})
 	}
@@ -216,7 +216,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 		return handleDriftAnswer(s, f)
 	}
 	if s.Query.Call == "" {
-		return continueWithAnswer(s, f)
+		return fromSupervisor(s, f)
 	}
 	i := s.Calls.find(s.Query.Call)
 	c := s.Calls[i]

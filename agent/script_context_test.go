@@ -11,57 +11,57 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// keeping reads what a script's task says of its context: `window=N` with
+// parseContext reads what a script's task says of its context: `window=N` with
 // `percent=N tail=N prune=N within=N summary=N cheap=MODEL`, `reactive` for the
 // reactive compaction alone, `journal`, `constraint=TEXT`.
-func keeping(t *testing.T, d *datadriven.TestData, task *spec.Task) {
+func parseContext(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
 	m := &task.LoopOptions
 	if d.HasArg("window") {
-		task.Model.Window = int64(number(t, d, "window", 0))
+		task.Model.Window = int64(argumentNumber(t, d, "window", 0))
 		m.Context = spec.DefaultLoopOptions().Context
 	}
 	if d.HasArg("reactive") {
 		m.Context = spec.Context{Tail: spec.CompactTail}
 	}
 	c := &m.Context
-	c.Percent, c.Tail = number(t, d, "percent", c.Percent), number(t, d, "tail", c.Tail)
-	c.PruneTail, c.Within = number(t, d, "prune", c.PruneTail), number(t, d, "within", c.Within)
-	c.Summary = int64(number(t, d, "summary", int(c.Summary)))
-	if name := value(t, d, "cheap"); name != "" {
+	c.Percent, c.Tail = argumentNumber(t, d, "percent", c.Percent), argumentNumber(t, d, "tail", c.Tail)
+	c.PruneTail, c.Within = argumentNumber(t, d, "prune", c.PruneTail), argumentNumber(t, d, "within", c.Within)
+	c.Summary = int64(argumentNumber(t, d, "summary", int(c.Summary)))
+	if name := argumentValue(t, d, "cheap"); name != "" {
 		c.Model = &spec.Model{Name: name}
 	}
-	task.Limits.Output = int64(number(t, d, "output", 0))
+	task.Limits.Output = int64(argumentNumber(t, d, "output", 0))
 	if m.Journal = d.HasArg("journal"); m.Journal {
 		task.Tools = append(task.Tools, agent.JournalTools()...)
 	}
-	if v := value(t, d, "constraint"); v != "" {
+	if v := argumentValue(t, d, "constraint"); v != "" {
 		task.Constraints = []string{v}
 	}
 }
 
-// long makes a text of `bytes=N` bytes out of a line's input: it stands in the
+// longText makes a text of `bytes=N` bytes out of a line's input: it stands in the
 // first line, and the rest is filling.
-func long(t *testing.T, d *datadriven.TestData, text string) string {
+func longText(t *testing.T, d *datadriven.TestData, text string) string {
 	t.Helper()
-	n := number(t, d, "bytes", len(text))
+	n := argumentNumber(t, d, "bytes", len(text))
 	for i := 1; len(text) < n; i++ {
 		text += fmt.Sprintf("\nline %d of it", i)
 	}
 	return text[:n]
 }
 
-// kept prints what stands for the beginning of the transcript.
-func kept(s agent.State) string {
+// printFold prints what stands for the beginning of the transcript.
+func printFold(s agent.State) string {
 	if s.Fold.Upto == 0 {
 		return "nothing is folded\n"
 	}
 	return fmt.Sprintf("%d messages are folded\n%s\n", s.Fold.Upto, s.Fold.Text)
 }
 
-// sent prints the newest request.
-func sent(c agent.CallModel) string {
-	return fmt.Sprintf("model %s\nsystem %q\ndynamic %q\n%s", c.Model, c.Request.System, c.Request.Dynamic, messages(c.Request.Messages))
+// printRequest prints the newest request.
+func printRequest(c agent.CallModel) string {
+	return fmt.Sprintf("model %s\nsystem %q\ndynamic %q\n%s", c.Model, c.Request.System, c.Request.Dynamic, printMessages(c.Request.Messages))
 }
 
 // TestAnyFactsReachEveryRung: the walks over any facts fold, prune, ask, and
@@ -71,11 +71,11 @@ func sent(c agent.CallModel) string {
 func TestAnyFactsReachEveryRung(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(2500) {
-		r := &source{data: noise(seed, 900)}
+		r := &factSource{data: randomBytes(seed, 900)}
 		var s agent.State
 		for len(r.data) > 0 {
 			r.s = s
-			e := agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.fact()}
+			e := agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.nextFact()}
 			next, stepped := agent.Step(s, e)
 			for _, n := range stepped.Events {
 				switch d := n.Data.(type) {
@@ -106,10 +106,10 @@ func TestAnyFactsReachEveryRung(t *testing.T) {
 	}
 }
 
-// running is the call that a line means: the one it names, or `next`, the first that runs.
-func running(d *datadriven.TestData, s agent.State) string {
-	if first(d) != "next" {
-		return first(d)
+// runningCall is the call that a line means: the one it names, or `next`, the first that runs.
+func runningCall(d *datadriven.TestData, s agent.State) string {
+	if firstArgument(d) != "next" {
+		return firstArgument(d)
 	}
 	for _, c := range s.Calls {
 		if c.Stage == agent.Running {
@@ -119,8 +119,8 @@ func running(d *datadriven.TestData, s agent.State) string {
 	return ""
 }
 
-// quoted is a text of a message, the middle of a long one left out.
-func quoted(text string) string {
+// quoteMiddle is a text of a message, the middle of a long one left out.
+func quoteMiddle(text string) string {
 	const ends = 150
 	if len(text) <= 2*ends {
 		return fmt.Sprintf("%q", text)
@@ -128,8 +128,8 @@ func quoted(text string) string {
 	return fmt.Sprintf("%q … %q (%d bytes)", text[:ends], text[len(text)-ends/2:], len(text))
 }
 
-// shown is what an observer is told, without the end of a long one.
-func shown(text string) string {
+// clipData is what an observer is told, without the end of a long one.
+func clipData(text string) string {
 	const most = 400
 	if len(text) <= most {
 		return text

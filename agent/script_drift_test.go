@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 )
 
-// versions are the hashes that a line names: hashes=(prompt:1a2b, tool/look:read:9f).
-func versions(d *datadriven.TestData, key string) map[string]string {
+// parseVersions are the hashes that a line names: hashes=(prompt:1a2b, tool/look:read:9f).
+func parseVersions(d *datadriven.TestData, key string) map[string]string {
 	arg, ok := d.Arg(key)
 	if !ok {
 		return nil
@@ -23,10 +23,10 @@ func versions(d *datadriven.TestData, key string) map[string]string {
 	return m
 }
 
-// handleResumed is a start: found=(prompt:3c4d, tool/look:) is what the node has
+// parseResumed is a start: found=(prompt:3c4d, tool/look:) is what the node has
 // otherwise, same that it has looked and differs in nothing.
-func handleResumed(t *testing.T, d *datadriven.TestData) agent.Resumed {
+func parseResumed(t *testing.T, d *datadriven.TestData) agent.Resumed {
 	t.Helper()
-	return agent.Resumed{Life: first(d), Node: value(t, d, "node"), Damaged: d.Input,
-		Found: versions(d, "found"), Looked: d.HasArg("found") || d.HasArg("same")}
+	return agent.Resumed{Life: firstArgument(d), Node: argumentValue(t, d, "node"), Damaged: d.Input,
+		Found: parseVersions(d, "found"), Looked: d.HasArg("found") || d.HasArg("same")}
 }

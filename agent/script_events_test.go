@@ -13,11 +13,11 @@ import (
 	"github.com/troupe-run/troupe/test/golden"
 )
 
-// heard is what observers are told in a script, as one line of JSON for each event.
-type heard struct{ bytes.Buffer }
+// eventLog is what observers are told in a script, as one line of JSON for each event.
+type eventLog struct{ bytes.Buffer }
 
-// add adds the events of the step that read entry n.
-func (h *heard) add(t *testing.T, n uint64, notes []event.Event) {
+// addEvents adds the events of the step that read entry n.
+func (h *eventLog) addEvents(t *testing.T, n uint64, notes []event.Event) {
 	t.Helper()
 	for _, note := range notes {
 		line := struct {
@@ -35,7 +35,7 @@ func (h *heard) add(t *testing.T, n uint64, notes []event.Event) {
 // compareEvents compares the events of all scripts with testdata/events.golden, also
 // of those steps that show none: a count and a hash for each script. The directive
 // notes in a script shows what a hash stands for.
-func compareEvents(t *testing.T, scripts map[string]*heard) {
+func compareEvents(t *testing.T, scripts map[string]*eventLog) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join("testdata", "*.txt"))
 	if err != nil {
@@ -71,7 +71,7 @@ func noteData(t *testing.T, data any) string {
 	if err := out.Encode(withoutZeros(v)); err != nil {
 		t.Fatal(err)
 	}
-	return shown(strings.TrimSpace(b.String()))
+	return clipData(strings.TrimSpace(b.String()))
 }
 
 // withoutZeros removes fields of JSON that are zero; what has no other field is zero, too.

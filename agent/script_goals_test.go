@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// pursuing reads what a script's task says of other models, retries and goals:
+// parseGoals reads what a script's task says of other models, retries and goals:
 // `fallback=(NAME[:PRICE], …)` with a price of an input token, `tool-retries=N`,
 // `use=TOKENS small=N rounds=N percent=N`, `evidence=(TOOL[:TEXT], …)`, `answer=SCHEMA`
 // (person, broken), `tries=N`.
-func pursuing(t *testing.T, d *datadriven.TestData, task *spec.Task) {
+func parseGoals(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
 	m := &task.LoopOptions
 	if arg, ok := d.Arg("fallback"); ok {
@@ -32,17 +32,17 @@ func pursuing(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 			m.Fallbacks = append(m.Fallbacks, route)
 		}
 	}
-	m.ToolRetries = number(t, d, "tool-retries", 0)
-	m.Continue = spec.Continue{Tokens: int64(number(t, d, "use", 0)), Percent: number(t, d, "percent", 0),
-		Small: int64(number(t, d, "small", 0)), Rounds: number(t, d, "rounds", 0)}
+	m.ToolRetries = argumentNumber(t, d, "tool-retries", 0)
+	m.Continue = spec.Continue{Tokens: int64(argumentNumber(t, d, "use", 0)), Percent: argumentNumber(t, d, "percent", 0),
+		Small: int64(argumentNumber(t, d, "small", 0)), Rounds: argumentNumber(t, d, "rounds", 0)}
 	if arg, ok := d.Arg("evidence"); ok {
 		for _, v := range arg.Vals {
 			name, text, _ := strings.Cut(v, ":")
 			m.Require.Evidence = append(m.Require.Evidence, spec.Evidence{Tool: name, Contains: text})
 		}
 	}
-	m.Require.Schema = answers[value(t, d, "answer")]
-	m.Require.Tries = number(t, d, "tries", 0)
+	m.Require.Schema = answers[argumentValue(t, d, "answer")]
+	m.Require.Tries = argumentNumber(t, d, "tries", 0)
 }
 
 // answers are schemas of answers.
@@ -51,16 +51,16 @@ var answers = map[string]string{
 	"broken": `{"type":`,
 }
 
-// routed says which model a request goes to, unless it is the first.
-func routed(name string) string {
+// printModel says which model a request goes to, unless it is the first.
+func printModel(name string) string {
 	if name == "script/one" {
 		return ""
 	}
 	return " model=" + name
 }
 
-// priced says what an Ask is for, where the model in use has a price.
-func priced(k budget.Ask) string {
+// printAsk says what an Ask is for, where the model in use has a price.
+func printAsk(k budget.Ask) string {
 	if !k.Price.Known {
 		return ""
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// hooks are those of a task's line: hooks=(POINT:NAME, POINT/TOOLS:NAME:FAILING,
+// parseHooks are those of a task's line: hooks=(POINT:NAME, POINT/TOOLS:NAME:FAILING,
 // POINT:NAME::report, …).
-func hooks(t *testing.T, d *datadriven.TestData) []spec.Hook {
+func parseHooks(t *testing.T, d *datadriven.TestData) []spec.Hook {
 	t.Helper()
 	arg, ok := d.Arg("hooks")
 	if !ok {
@@ -41,7 +41,7 @@ func hooks(t *testing.T, d *datadriven.TestData) []spec.Hook {
 // `NAME failed WHY`, `NAME args JSON`, `NAME messages JSON`; `pass` decides nothing.
 func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 	t.Helper()
-	f := agent.Hooked{ID: first(d)}
+	f := agent.Hooked{ID: firstArgument(d)}
 	point, _, _ := strings.Cut(f.ID, ".")
 	f.Point = spec.HookPoint(point)
 	for _, line := range strings.Split(d.Input, "\n") {

@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/agent"
 )
 
-// kin prints the children in the background, and what was said and not read.
-func kin(s agent.State) string {
+// printChildren prints the children in the background, and what was said and not read.
+func printChildren(s agent.State) string {
 	var b strings.Builder
 	if s.Idle {
 		b.WriteString(" idle")

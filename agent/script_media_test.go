@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// media are those of a line: media=(NAME:MOST).
-func media(t *testing.T, d *datadriven.TestData) []model.Media {
+// parseMedia are those of a line: media=(NAME:MOST).
+func parseMedia(t *testing.T, d *datadriven.TestData) []model.Media {
 	t.Helper()
 	arg, ok := d.Arg("media")
 	if !ok {
@@ -33,8 +33,8 @@ func media(t *testing.T, d *datadriven.TestData) []model.Media {
 	return list
 }
 
-// seen prints the media of a message.
-func seen(m model.Message) string {
+// printMedia prints the media of a message.
+func printMedia(m model.Message) string {
 	var b strings.Builder
 	for _, d := range m.Media {
 		fmt.Fprintf(&b, " <%s %s %s>", d.Type, d.Name, d.Ref)
@@ -48,8 +48,8 @@ func seen(m model.Message) string {
 //behaviour:shows G1
 func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
 	bound := func(list ...model.Media) (first, folded int64) {
-		s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-		s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
+		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
 		first = s.InputBound()
 		s.Fold = agent.Fold{Upto: 1, Text: "What is this?"}
 		return first, s.InputBound()
@@ -71,10 +71,10 @@ func TestAHookSendsNoMediaOfItsOwn(t *testing.T) {
 		list []model.Media
 		ok   bool
 	}{"none": {nil, true}, "the task's": {[]model.Media{mine}, true}, "cheaper": {[]model.Media{cheap}, false}, "another": {[]model.Media{mine, mine}, false}} {
-		s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-		s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
+		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
 			LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "h", Point: spec.HookContext}}}}})
-		s = stepFact(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
+		s = stepAgent(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
 		if got := s.Rounds.Sent != nil; got != c.ok {
 			t.Errorf("%s: taken %v, in phase %s", name, got, s.Phase)
 		}

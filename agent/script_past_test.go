@@ -13,15 +13,15 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// handleRecalled reads messages, one per line: `user TEXT`, `assistant TEXT`, `tool`,
+// parseRecalled reads messages, one per line: `user TEXT`, `assistant TEXT`, `tool`,
 // each after an optional `struck`; below them `call ID NAME ARGS`, `result ID
 // TEXT` and `sign ISSUER DATA` belong to the message above.
-func handleRecalled(t *testing.T, d *datadriven.TestData) agent.Fact {
+func parseRecalled(t *testing.T, d *datadriven.TestData) agent.Fact {
 	t.Helper()
-	return agent.Recalled{Past: value(t, d, "past"), Part: number(t, d, "part", 0), Messages: said(t, d)}
+	return agent.Recalled{Past: argumentValue(t, d, "past"), Part: argumentNumber(t, d, "part", 0), Messages: parseMessages(t, d)}
 }
 
-func said(t *testing.T, d *datadriven.TestData) []model.Message {
+func parseMessages(t *testing.T, d *datadriven.TestData) []model.Message {
 	t.Helper()
 	var list []model.Message
 	for _, line := range strings.Split(d.Input, "\n") {
@@ -55,8 +55,8 @@ func said(t *testing.T, d *datadriven.TestData) []model.Message {
 	return list
 }
 
-// past prints what an export of the agent has. Every one can be recalled.
-func (p *play) past(t *testing.T) string {
+// printPast prints what an export of the agent has. Every one can be recalled.
+func (p *scriptPlayer) printPast(t *testing.T) string {
 	t.Helper()
 	past := p.state.Past()
 	err := past.Check()
@@ -69,16 +69,16 @@ func (p *play) past(t *testing.T) string {
 			head += fmt.Sprintf("opaque of %s: %s\n", o.Issuer, o.Data)
 		}
 	}
-	return head + messages(past.Messages)
+	return head + printMessages(past.Messages)
 }
 
-// handed is what a delegation hands on.
-func handed(e agent.Delegate) string {
+// printHistory is what a delegation hands on.
+func printHistory(e agent.Delegate) string {
 	if len(e.Past) == 0 {
 		return ""
 	}
 	text := ""
-	for _, line := range strings.Split(strings.TrimSpace(messages(e.Past)), "\n") {
+	for _, line := range strings.Split(strings.TrimSpace(printMessages(e.Past)), "\n") {
 		text += "\n    with " + line
 	}
 	return text

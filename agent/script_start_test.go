@@ -22,15 +22,15 @@ thinking turn=0
   * model.started
 `
 
-// start begins a new log, plays `submitted` and `granted` up to the first model
+// startTask begins a new log, plays `submitted` and `granted` up to the first model
 // call, and prints nothing. It fails where the output that it hides is not the
 // usual one: such a beginning must be shown.
-func (p *play) start(t *testing.T, d *datadriven.TestData) string {
+func (p *scriptPlayer) startTask(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	p.notes = true
 	begin := *d
 	begin.Cmd = "submitted"
-	got := p.line(t, &begin) + p.line(t, &datadriven.TestData{Pos: d.Pos, Cmd: "granted"})
+	got := p.playLine(t, &begin) + p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: "granted"})
 	p.notes = false
 	calls := 0
 	if d.HasArg("tools") {

@@ -23,66 +23,66 @@ import (
 // Every request of a script must be acceptable to a strict provider, and so
 // must every history that a script leaves behind at its end.
 func TestScripts(t *testing.T) {
-	scripts := map[string]*heard{}
+	scripts := map[string]*eventLog{}
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		if filepath.Ext(path) != ".txt" {
 			return
 		}
-		p := &play{heard: &heard{}}
+		p := &scriptPlayer{heard: &eventLog{}}
 		scripts[path] = p.heard
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			t.Helper()
-			return p.line(t, d)
+			return p.playLine(t, d)
 		})
 	})
 	compareEvents(t, scripts)
 }
 
-// play is a script as it is played.
-type play struct {
+// scriptPlayer is a script as it is played.
+type scriptPlayer struct {
 	state agent.State
 	n     uint64
 	at    int64
 	life  string
 	notes bool
-	heard *heard
+	heard *eventLog
 	call  agent.CallModel // the newest one
 }
 
-func (p *play) line(t *testing.T, d *datadriven.TestData) string {
+func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = play{heard: p.heard}
+		*p = scriptPlayer{heard: p.heard}
 	}
 	if arg, ok := d.Arg("at"); ok {
-		p.at = duration(t, arg.SingleVal(t)).Milliseconds()
+		p.at = parseDuration(t, arg.SingleVal(t)).Milliseconds()
 	}
 	switch d.Cmd {
 	case "new":
 		return ""
 	case "start":
-		return p.start(t, d)
+		return p.startTask(t, d)
 	case "notes":
 		p.notes = true
 		return ""
 	case "transcript":
-		return messages(p.state.History)
+		return printMessages(p.state.History)
 	case "prompt":
-		return messages(p.state.Prompt())
+		return printMessages(p.state.Prompt())
 	case "request":
-		return sent(p.call)
+		return printRequest(p.call)
 	case "fold":
-		return kept(p.state)
+		return printFold(p.state)
 	case "past":
-		return p.past(t)
+		return p.printPast(t)
 	case "repeat":
-		return p.repeat(t, d)
+		return p.repeatLines(t, d)
 	}
-	return p.step(t, d, fact(t, d, p))
+	return p.playFact(t, d, parseFact(t, d, p))
 }
 
-// repeat plays the lines of its input n times and shows the last outcome.
-func (p *play) repeat(t *testing.T, d *datadriven.TestData) string {
+// repeatLines plays the lines of its input n times and shows the last outcome.
+func (p *scriptPlayer) repeatLines(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	var n int
 	d.ScanArgs(t, "times", &n)
@@ -94,14 +94,14 @@ func (p *play) repeat(t *testing.T, d *datadriven.TestData) string {
 			if err != nil {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
-			out = p.line(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: strings.ReplaceAll(body, " | ", "\n")})
+			out = p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: strings.ReplaceAll(body, " | ", "\n")})
 		}
 	}
 	return out
 }
 
-// step steps the machine and checks what must hold in every script.
-func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
+// playFact steps the machine and checks what must hold in every script.
+func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	t.Helper()
 	if p.life == "" { // the first entry of every log
 		p.life = "a"
@@ -114,37 +114,37 @@ func (p *play) step(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	p.n++
 	before := p.state
 	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
-	e.Told, e.Damaged = continueWithAnswer(f) || d.Cmd == "answer", d.HasArg("damaged")
+	e.Told, e.Damaged = fromSupervisor(f) || d.Cmd == "answer", d.HasArg("damaged")
 	after, stepped := agent.Step(before, e)
 	p.state = after
 	var b strings.Builder
-	b.WriteString(where(after))
+	b.WriteString(printState(after))
 	for _, fx := range stepped.Effects {
-		b.WriteString("  " + effect(fx) + "\n")
+		b.WriteString("  " + printEffect(fx) + "\n")
 		if call, ok := fx.(agent.CallModel); ok {
 			p.call = call
 			if err := strictRequest(call.Request); err != nil {
-				t.Errorf("after %s: a provider refuses the request: %v\n%s", f.Kind(), err, messages(call.Request.Messages))
+				t.Errorf("after %s: a provider refuses the request: %v\n%s", f.Kind(), err, printMessages(call.Request.Messages))
 			}
 		}
 	}
 	notes := stepped.Events
-	p.heard.add(t, p.n, notes)
+	p.heard.addEvents(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {
 			fmt.Fprintf(&b, "  * %d %s %s\n", n.Turn, n.Kind, noteData(t, n.Data))
 		}
 	}
 	if after.Phase == agent.Done && len(after.History) > 0 {
-		if err := strict(after.Prompt()); err != nil {
-			t.Errorf("after %s: the history that is left is refused: %v\n%s", f.Kind(), err, messages(after.History))
+		if err := strictTranscript(after.Prompt()); err != nil {
+			t.Errorf("after %s: the history that is left is refused: %v\n%s", f.Kind(), err, printMessages(after.History))
 		}
 	}
 	return b.String()
 }
 
-// where prints where the loop is.
-func where(s agent.State) string {
+// printState prints where the loop is.
+func printState(s agent.State) string {
 	var b strings.Builder
 	phase := string(s.Phase)
 	if phase == "" {
@@ -169,22 +169,22 @@ func where(s agent.State) string {
 	for _, c := range s.Calls {
 		fmt.Fprintf(&b, " %s:%s", c.ID, c.Stage)
 	}
-	b.WriteString(kin(s))
+	b.WriteString(printChildren(s))
 	return b.String() + "\n"
 }
 
-func effect(fx agent.Effect) string {
+func printEffect(fx agent.Effect) string {
 	switch e := fx.(type) {
 	case agent.Reserve:
 		final := ""
 		if e.Ask.Final {
 			final = " final"
 		}
-		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final, priced(e.Ask))
+		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final, printAsk(e.Ask))
 	case agent.Settle:
-		return settled(e)
+		return printSettle(e)
 	case agent.Delegate:
-		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + handed(e) + sentOff(e)
+		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + printHistory(e) + sentOff(e)
 	case agent.Send:
 		return fmt.Sprintf("send %s to=%q %q", e.Call, e.To, e.Text)
 	case agent.ProposeStop:
@@ -194,7 +194,7 @@ func effect(fx agent.Effect) string {
 	case agent.Unpark:
 		return "unpark " + e.Query
 	case agent.Finish:
-		return finished(e)
+		return printFinish(e)
 	case agent.Back:
 		return "back node=" + e.Node
 	case agent.Status:
@@ -212,7 +212,7 @@ func effect(fx agent.Effect) string {
 		if e.Request.Schema != "" {
 			tools += " schema"
 		}
-		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, routed(e.Model))
+		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, printModel(e.Model))
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
 	case agent.CallTool:
@@ -226,7 +226,7 @@ func effect(fx agent.Effect) string {
 	case agent.AbortHooks:
 		return "abort-hooks " + e.ID
 	case agent.AwaitGate:
-		return fmt.Sprintf("await-gate %d%s", e.Pause, routed(e.Model))
+		return fmt.Sprintf("await-gate %d%s", e.Pause, printModel(e.Model))
 	case agent.LeaveGate:
 		return "leave-gate"
 	case agent.Arm:
@@ -235,7 +235,7 @@ func effect(fx agent.Effect) string {
 	panic(fmt.Sprintf("an effect that no script can show: %T", fx))
 }
 
-func settled(e agent.Settle) string {
+func printSettle(e agent.Settle) string {
 	switch {
 	case e.Unused:
 		return fmt.Sprintf("settle %d unused", e.Lease)
@@ -247,7 +247,7 @@ func settled(e agent.Settle) string {
 	return fmt.Sprintf("settle %d tokens=%d calls=%d", e.Lease, e.Used.Tokens, e.Used.Calls)
 }
 
-func finished(e agent.Finish) string {
+func printFinish(e agent.Finish) string {
 	partial, detail := "", ""
 	if e.Outcome.Partial {
 		partial = " partial"
@@ -255,10 +255,10 @@ func finished(e agent.Finish) string {
 	if e.Outcome.Detail != "" {
 		detail = fmt.Sprintf(" (%s)", e.Outcome.Detail)
 	}
-	return fmt.Sprintf("finish %s%s turns=%d calls=%d tokens=%d %s%s", e.Outcome.Reason, partial, e.Turns, e.Calls, e.Usage.Total(), quoted(e.Outcome.Text), detail)
+	return fmt.Sprintf("finish %s%s turns=%d calls=%d tokens=%d %s%s", e.Outcome.Reason, partial, e.Turns, e.Calls, e.Usage.Total(), quoteMiddle(e.Outcome.Text), detail)
 }
 
-func messages(list []model.Message) string {
+func printMessages(list []model.Message) string {
 	var b strings.Builder
 	for _, m := range list {
 		dead := ""
@@ -267,11 +267,11 @@ func messages(list []model.Message) string {
 		}
 		if m.Role == model.ToolRole {
 			for _, r := range m.Results {
-				fmt.Fprintf(&b, "tool%s %s error=%t %s\n", dead, r.Call, r.Error, quoted(r.Text))
+				fmt.Fprintf(&b, "tool%s %s error=%t %s\n", dead, r.Call, r.Error, quoteMiddle(r.Text))
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "%s%s %s%s", m.Role, dead, quoted(m.Text), seen(m))
+		fmt.Fprintf(&b, "%s%s %s%s", m.Role, dead, quoteMiddle(m.Text), printMedia(m))
 		for _, c := range m.Calls {
 			fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Name, c.Args)
 		}
@@ -286,62 +286,62 @@ func messages(list []model.Message) string {
 	return b.String()
 }
 
-// fact makes the event of a line.
-func fact(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
+// parseFact makes the event of a line.
+func parseFact(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "submitted":
-		return agent.Submitted{Task: task(t, d)}
+		return agent.Submitted{Task: parseTask(t, d)}
 	case "granted":
-		return handleGranted(t, d, p.state)
+		return parseGranted(t, d, p.state)
 	case "denied":
-		return agent.Denied{Lease: number(t, d, "lease", p.state.Lease), Why: spec.Reason(value(t, d, "why")), Detail: d.Input}
+		return agent.Denied{Lease: argumentNumber(t, d, "lease", p.state.Lease), Why: spec.Reason(argumentValue(t, d, "why")), Detail: d.Input}
 	case "replied":
-		return agent.Replied{Lease: number(t, d, "lease", p.state.Lease), Reply: replyData(t, d), Dropped: number(t, d, "dropped", 0)}
+		return agent.Replied{Lease: argumentNumber(t, d, "lease", p.state.Lease), Reply: parseReply(t, d), Dropped: argumentNumber(t, d, "dropped", 0)}
 	case "failed":
-		f := agent.Failed{Lease: number(t, d, "lease", p.state.Lease), Class: model.ErrorClass(value(t, d, "class")),
-			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: replyData(t, d)}
+		f := agent.Failed{Lease: argumentNumber(t, d, "lease", p.state.Lease), Class: model.ErrorClass(argumentValue(t, d, "class")),
+			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: parseReply(t, d)}
 		f.Reply.UsageKnown = d.HasArg("in")
-		if after := value(t, d, "after"); after != "" {
-			f.AfterMS = duration(t, after).Milliseconds()
+		if after := argumentValue(t, d, "after"); after != "" {
+			f.AfterMS = parseDuration(t, after).Milliseconds()
 		}
 		return f
 	case "started":
-		f := agent.Started{Call: first(d), Attempt: number(t, d, "attempt", 1), Life: p.life}
-		if v := value(t, d, "life"); v != "" {
+		f := agent.Started{Call: firstArgument(d), Attempt: argumentNumber(t, d, "attempt", 1), Life: p.life}
+		if v := argumentValue(t, d, "life"); v != "" {
 			f.Life = v
 		}
 		return f
 	case "returned":
 		transient := d.HasArg("transient")
-		return agent.Returned{Call: running(d, p.state), Attempt: number(t, d, "attempt", 1), Text: long(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
-			Killed: d.HasArg("killed"), Transient: transient, Ref: value(t, d, "ref"), Size: int64(number(t, d, "size", 0))}
+		return agent.Returned{Call: runningCall(d, p.state), Attempt: argumentNumber(t, d, "attempt", 1), Text: longText(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
+			Killed: d.HasArg("killed"), Transient: transient, Ref: argumentValue(t, d, "ref"), Size: int64(argumentNumber(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
-		return agent.Returned{Call: first(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live"), WorkedMS: workedMS(t, d)}
+		return agent.Returned{Call: firstArgument(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live"), WorkedMS: workedMS(t, d)}
 	}
-	return control(t, d, p)
+	return parseControl(t, d, p)
 }
 
 // workedMS is how long a child was at work, as its answer says.
 func workedMS(t *testing.T, d *datadriven.TestData) int64 {
 	t.Helper()
-	if worked := value(t, d, "worked"); worked != "" {
-		return duration(t, worked).Milliseconds()
+	if worked := argumentValue(t, d, "worked"); worked != "" {
+		return parseDuration(t, worked).Milliseconds()
 	}
 	return 0
 }
 
-// due is when a log at rest wants to be woken, as `due=15m`.
-func due(t *testing.T, d *datadriven.TestData) int64 {
+// restDue is when a log at rest wants to be woken, as `due=15m`.
+func restDue(t *testing.T, d *datadriven.TestData) int64 {
 	t.Helper()
-	if at := value(t, d, "due"); at != "" {
-		return duration(t, at).Milliseconds()
+	if at := argumentValue(t, d, "due"); at != "" {
+		return parseDuration(t, at).Milliseconds()
 	}
 	return 0
 }
 
-// continueWithAnswer lists the facts that an agent hears from its supervisor.
-func continueWithAnswer(f agent.Fact) bool {
+// fromSupervisor lists the facts that an agent hears from its supervisor.
+func fromSupervisor(f agent.Fact) bool {
 	switch f.(type) {
 	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
 		agent.StatusAsked, agent.TimeLimitSet, agent.Vouched:
@@ -350,45 +350,45 @@ func continueWithAnswer(f agent.Fact) bool {
 	return false
 }
 
-// control makes the events that are not about models and tools.
-func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
+// parseControl makes the events that are not about models and tools.
+func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "stop-allowed":
-		return agent.StopAllowed{Proposal: number(t, d, "proposal", p.state.Proposal)}
+		return agent.StopAllowed{Proposal: argumentNumber(t, d, "proposal", p.state.Proposal)}
 	case "stop-vetoed":
-		return agent.StopVetoed{Proposal: number(t, d, "proposal", p.state.Proposal), Why: d.Input, Final: d.HasArg("final")}
+		return agent.StopVetoed{Proposal: argumentNumber(t, d, "proposal", p.state.Proposal), Why: d.Input, Final: d.HasArg("final")}
 	case "canceled":
-		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: spec.Reason(value(t, d, "as"))}
+		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: spec.Reason(argumentValue(t, d, "as"))}
 	case "steered":
 		return agent.Steered{Text: d.Input}
 	case "messaged": // by an agent: `messaged ID name=NAME call=CALL`
-		return agent.Messaged{From: spec.ID(first(d)), Name: value(t, d, "name"), Call: value(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
+		return agent.Messaged{From: spec.ID(firstArgument(d)), Name: argumentValue(t, d, "name"), Call: argumentValue(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
 			WorkedMS: workedMS(t, d)}
 	case "status-asked":
-		return agent.StatusAsked{Life: value(t, d, "life"), Ordinal: number(t, d, "ordinal", 0)}
+		return agent.StatusAsked{Life: argumentValue(t, d, "life"), Ordinal: argumentNumber(t, d, "ordinal", 0)}
 	case "time-limit-set":
-		return agent.TimeLimitSet{SoftMS: duration(t, value(t, d, "soft")).Milliseconds(), HardMS: duration(t, value(t, d, "hard")).Milliseconds()}
+		return agent.TimeLimitSet{SoftMS: parseDuration(t, argumentValue(t, d, "soft")).Milliseconds(), HardMS: parseDuration(t, argumentValue(t, d, "hard")).Milliseconds()}
 	case "answered":
-		return agent.Answered{Query: first(d), Decision: value(t, d, "decision"), Text: d.Input}
+		return agent.Answered{Query: firstArgument(d), Decision: argumentValue(t, d, "decision"), Text: d.Input}
 	case "barred":
-		f := agent.Barred{Lease: number(t, d, "lease", p.state.Lease), Why: d.Input}
-		if after := value(t, d, "after"); after != "" {
-			f.AfterMS = duration(t, after).Milliseconds()
+		f := agent.Barred{Lease: argumentNumber(t, d, "lease", p.state.Lease), Why: d.Input}
+		if after := argumentValue(t, d, "after"); after != "" {
+			f.AfterMS = parseDuration(t, after).Milliseconds()
 		}
 		return f
 	case "admitted":
-		return agent.Admitted{Pause: number(t, d, "pause", p.state.Pause.N)}
+		return agent.Admitted{Pause: argumentNumber(t, d, "pause", p.state.Pause.N)}
 	case "woke":
-		return agent.Woke{Timer: first(d)}
+		return agent.Woke{Timer: firstArgument(d)}
 	case "recalled":
-		return handleRecalled(t, d)
+		return parseRecalled(t, d)
 	case "vouched": // for the life in force, or another one
-		return agent.Vouched{Life: cmp.Or(value(t, d, "life"), p.life)}
+		return agent.Vouched{Life: cmp.Or(argumentValue(t, d, "life"), p.life)}
 	case "resumed":
-		return handleResumed(t, d)
+		return parseResumed(t, d)
 	case "released":
-		return agent.Released{Rests: d.HasArg("rests"), Due: due(t, d)}
+		return agent.Released{Rests: d.HasArg("rests"), Due: restDue(t, d)}
 	case "checkpoint":
 		return agent.Checkpoint{}
 	case "hooked":
@@ -398,8 +398,8 @@ func control(t *testing.T, d *datadriven.TestData, p *play) agent.Fact {
 	return nil
 }
 
-// task makes a task: the goal is the input, limits and tools are arguments.
-func task(t *testing.T, d *datadriven.TestData) spec.Task {
+// parseTask makes a task: the goal is the input, limits and tools are arguments.
+func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	t.Helper()
 	task := spec.Task{Rules: spec.Rules, Run: "r", ID: spec.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
 		Model: spec.Model{Name: "script/one"}}
@@ -409,29 +409,29 @@ func task(t *testing.T, d *datadriven.TestData) spec.Task {
 	if arg, ok := d.Arg("tools"); ok {
 		for _, v := range arg.Vals {
 			name, class, _ := strings.Cut(v, ":")
-			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: schema(name)})
+			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: toolSchema(name)})
 		}
 	}
-	task.Hashes, task.Media = versions(d, "hashes"), media(t, d)
-	task.LoopOptions.Hooks = hooks(t, d)
+	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
+	task.LoopOptions.Hooks = parseHooks(t, d)
 	task.LoopOptions.Ask, task.LoopOptions.Kin, task.LoopOptions.Vouch = d.HasArg("ask"), d.HasArg("kin"), d.HasArg("vouch")
 	task.LoopOptions.Reask = d.HasArg("reask")
-	if patience := value(t, d, "patience"); patience != "" {
-		task.LoopOptions.PatienceMS = duration(t, patience).Milliseconds()
+	if patience := argumentValue(t, d, "patience"); patience != "" {
+		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
 	}
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
 		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
-		*into = number(t, d, key, 0)
+		*into = argumentNumber(t, d, key, 0)
 	}
-	watching(t, d, &task)
-	keeping(t, d, &task)
-	pursuing(t, d, &task)
+	parseWatch(t, d, &task)
+	parseContext(t, d, &task)
+	parseGoals(t, d, &task)
 	return task
 }
 
-// schema of the tools in scripts: they all want a q, a delegate wants a task.
-func schema(name string) string {
+// toolSchema of the tools in scripts: they all want a q, a delegate wants a task.
+func toolSchema(name string) string {
 	if name == "delegate" {
 		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean"},"background":{"type":"boolean"}},"required":["task"]}`
 	}
@@ -447,9 +447,9 @@ func schema(name string) string {
 	return `{"type":"object","properties":{"q":{"type":"string"}},"required":["q"],"additionalProperties":false}`
 }
 
-func handleGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
+func parseGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
 	t.Helper()
-	g := agent.Granted{Lease: number(t, d, "lease", s.Lease), Output: int64(number(t, d, "output", 4096)), Calls: int64(number(t, d, "calls", 64))}
+	g := agent.Granted{Lease: argumentNumber(t, d, "lease", s.Lease), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64))}
 	if s.Ending != "" {
 		g.Closing, g.Calls, g.Output = true, 0, 768
 	}
@@ -459,12 +459,12 @@ func handleGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Gr
 	return g
 }
 
-// replyData reads what a model said, line by line: `say TEXT`, `call NAME ARGS`,
+// parseReply reads what a model said, line by line: `say TEXT`, `call NAME ARGS`,
 // `cut NAME ARGS` for a call that was cut off, `sign DATA` for opaque data.
-func replyData(t *testing.T, d *datadriven.TestData) model.Reply {
+func parseReply(t *testing.T, d *datadriven.TestData) model.Reply {
 	t.Helper()
-	r := model.Reply{Stop: model.Stop(value(t, d, "stop")), UsageKnown: !d.HasArg("usage-unknown"),
-		Usage: model.Usage{Input: int64(number(t, d, "in", 100)), Output: int64(number(t, d, "out", 20))}}
+	r := model.Reply{Stop: model.Stop(argumentValue(t, d, "stop")), UsageKnown: !d.HasArg("usage-unknown"),
+		Usage: model.Usage{Input: int64(argumentNumber(t, d, "in", 100)), Output: int64(argumentNumber(t, d, "out", 20))}}
 	if d.Cmd == "failed" && !d.HasArg("in") {
 		r.Usage = model.Usage{}
 	}
@@ -481,7 +481,7 @@ func replyData(t *testing.T, d *datadriven.TestData) model.Reply {
 			name, args, _ := strings.Cut(rest, " ")
 			r.Message.Calls = append(r.Message.Calls, model.ToolCall{Name: name, Args: args, Cut: word == "cut"})
 		case "sign":
-			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: cmp.Or(value(t, d, "by"), "script/one"), Kind: "signature", Data: []byte(rest)})
+			r.Message.Opaque = append(r.Message.Opaque, model.Opaque{Issuer: cmp.Or(argumentValue(t, d, "by"), "script/one"), Kind: "signature", Data: []byte(rest)})
 		default:
 			t.Fatalf("%s: a reply has lines say, call, cut and sign, not %q", d.Pos, word)
 		}
@@ -489,15 +489,15 @@ func replyData(t *testing.T, d *datadriven.TestData) model.Reply {
 	return r
 }
 
-// first is the argument of a line that has no name: a call, a query, a timer.
-func first(d *datadriven.TestData) string {
+// firstArgument is the argument of a line that has no name: a call, a query, a timer.
+func firstArgument(d *datadriven.TestData) string {
 	if len(d.CmdArgs) == 0 || len(d.CmdArgs[0].Vals) > 0 {
 		return ""
 	}
 	return d.CmdArgs[0].Key
 }
 
-func value(t *testing.T, d *datadriven.TestData, key string) string {
+func argumentValue(t *testing.T, d *datadriven.TestData, key string) string {
 	t.Helper()
 	if arg, ok := d.Arg(key); ok {
 		return arg.SingleVal(t)
@@ -505,9 +505,9 @@ func value(t *testing.T, d *datadriven.TestData, key string) string {
 	return ""
 }
 
-func number(t *testing.T, d *datadriven.TestData, key string, without int) int {
+func argumentNumber(t *testing.T, d *datadriven.TestData, key string, without int) int {
 	t.Helper()
-	v := value(t, d, key)
+	v := argumentValue(t, d, key)
 	if v == "" {
 		return without
 	}
@@ -518,7 +518,7 @@ func number(t *testing.T, d *datadriven.TestData, key string, without int) int {
 	return n
 }
 
-func duration(t *testing.T, text string) time.Duration {
+func parseDuration(t *testing.T, text string) time.Duration {
 	t.Helper()
 	v, err := time.ParseDuration(text)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// watching reads what a script's task says of loops, breakers and people:
+// parseWatch reads what a script's task says of loops, breakers and people:
 // `watch`, `breaker` or `failures=N refuse=N`, `ask`, `polling=(…)`, `forbidden=(…)`.
-func watching(t *testing.T, d *datadriven.TestData, task *spec.Task) {
+func parseWatch(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
 	m := &task.LoopOptions
 	if d.HasArg("watch") {
@@ -23,8 +23,8 @@ func watching(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	if d.HasArg("breaker") {
 		m.Breaker = spec.DefaultLoopOptions().Breaker
 	}
-	m.Breaker.Failures = number(t, d, "failures", m.Breaker.Failures)
-	m.Breaker.Forbidden = number(t, d, "refuse", m.Breaker.Forbidden)
+	m.Breaker.Failures = argumentNumber(t, d, "failures", m.Breaker.Failures)
+	m.Breaker.Forbidden = argumentNumber(t, d, "refuse", m.Breaker.Forbidden)
 	m.Ask = d.HasArg("ask")
 	if arg, ok := d.Arg("polling"); ok {
 		m.Watch.Polling = arg.Vals
@@ -34,20 +34,20 @@ func watching(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	}
 }
 
-// used is one call of a model and what the tool answers.
-type used struct {
+// usedTool is one call of a model and what the tool answers.
+type usedTool struct {
 	tool, args, result string
 	failed             bool
 }
 
-// work lets an agent with all manners make calls, one reply after the other,
+// playCalls lets an agent with all manners make calls, one reply after the other,
 // and returns the levels that its watch came to.
-func work(t *testing.T, tools []model.ToolSpec, replies ...[]used) []event.LoopDetected {
+func playCalls(t *testing.T, tools []model.ToolSpec, replies ...[]usedTool) []event.LoopDetected {
 	t.Helper()
 	m := spec.DefaultLoopOptions()
 	m.Breaker = spec.Breaker{}
-	s := stepFact(agent.State{}, agent.Resumed{Life: "a"})
-	s = stepFact(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: tools, Limits: spec.Limits{Turns: 1000}}})
+	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: tools, Limits: spec.Limits{Turns: 1000}}})
 	var found []event.LoopDetected
 	next := func(f agent.Fact) {
 		e := agent.Event{At: s.Now, Life: "a", Fact: f}
@@ -82,45 +82,45 @@ func work(t *testing.T, tools []model.ToolSpec, replies ...[]used) []event.LoopD
 	return found
 }
 
-func toolbox() []model.ToolSpec {
-	return []model.ToolSpec{{Name: "read_file", Class: model.Read, Schema: schema("")}, {Name: "grep", Class: model.Read, Schema: schema("")},
-		{Name: "edit_file", Class: model.Effect, Schema: schema("")}, {Name: "shell", Class: model.Effect, Schema: schema("")},
-		{Name: "delegate", Class: model.Read, Schema: schema("delegate")}, {Name: "wait", Class: model.Read, Schema: schema(""), Poll: true}}
+func testTools() []model.ToolSpec {
+	return []model.ToolSpec{{Name: "read_file", Class: model.Read, Schema: toolSchema("")}, {Name: "grep", Class: model.Read, Schema: toolSchema("")},
+		{Name: "edit_file", Class: model.Effect, Schema: toolSchema("")}, {Name: "shell", Class: model.Effect, Schema: toolSchema("")},
+		{Name: "delegate", Class: model.Read, Schema: toolSchema("delegate")}, {Name: "wait", Class: model.Read, Schema: toolSchema(""), Poll: true}}
 }
 
-// q is a call with an argument of its own.
-func q(tool string, n int, result string) used {
-	return used{tool: tool, args: fmt.Sprintf(`{"q":"%d"}`, n), result: result}
+// callOf is a call with an argument of its own.
+func callOf(tool string, n int, result string) usedTool {
+	return usedTool{tool: tool, args: fmt.Sprintf(`{"q":"%d"}`, n), result: result}
 }
 
 // TestOrdinaryWorkIsNoLoop: what agents do all day is not taken for a loop (A24).
 //
 //behaviour:shows A24
 func TestOrdinaryWorkIsNoLoop(t *testing.T) {
-	lookAround := func() (replies [][]used) {
+	lookAround := func() (replies [][]usedTool) {
 		for n := range 10 {
-			replies = append(replies, []used{q("read_file", n, fmt.Sprintf("the text of file %d", n))})
+			replies = append(replies, []usedTool{callOf("read_file", n, fmt.Sprintf("the text of file %d", n))})
 		}
 		return replies
 	}
-	for name, replies := range map[string][][]used{
+	for name, replies := range map[string][][]usedTool{
 		"ten files read one after the other": lookAround(),
 		"six children in one reply": {{{tool: "delegate", args: `{"task":"a"}`, result: "none"}, {tool: "delegate", args: `{"task":"b"}`, result: "none"},
 			{tool: "delegate", args: `{"task":"c"}`, result: "none"}, {tool: "delegate", args: `{"task":"d"}`, result: "none"},
 			{tool: "delegate", args: `{"task":"e"}`, result: "none"}, {tool: "delegate", args: `{"task":"f"}`, result: "none"}}},
 		"children whose answers are the same": {{{tool: "delegate", args: `{"task":"a"}`, result: "none"}}, {{tool: "delegate", args: `{"task":"b"}`, result: "none"}},
 			{{tool: "delegate", args: `{"task":"c"}`, result: "none"}}, {{tool: "delegate", args: `{"task":"d"}`, result: "none"}}},
-		"a search that is spread over one reply": {{q("grep", 1, "no matches"), q("grep", 2, "no matches"), q("grep", 3, "no matches"),
-			q("grep", 4, "no matches"), q("grep", 5, "no matches"), q("grep", 6, "no matches")}},
-		"edits that each answer ok": {{q("edit_file", 1, "ok")}, {q("edit_file", 2, "ok")}, {q("edit_file", 3, "ok")}, {q("edit_file", 4, "ok")}},
-		"editing and testing by turns": {{q("edit_file", 1, "ok")}, {q("shell", 0, "3 fail")}, {q("edit_file", 2, "ok")}, {q("shell", 0, "2 fail")},
-			{q("edit_file", 3, "ok")}, {q("shell", 0, "1 fails")}, {q("edit_file", 4, "ok")}, {q("shell", 0, "passed")}},
-		"a file read again after each change": {{q("read_file", 0, "a")}, {q("edit_file", 1, "ok")}, {q("read_file", 0, "b")}, {q("edit_file", 2, "ok")}, {q("read_file", 0, "c")}},
+		"a search that is spread over one reply": {{callOf("grep", 1, "no matches"), callOf("grep", 2, "no matches"), callOf("grep", 3, "no matches"),
+			callOf("grep", 4, "no matches"), callOf("grep", 5, "no matches"), callOf("grep", 6, "no matches")}},
+		"edits that each answer ok": {{callOf("edit_file", 1, "ok")}, {callOf("edit_file", 2, "ok")}, {callOf("edit_file", 3, "ok")}, {callOf("edit_file", 4, "ok")}},
+		"editing and testing by turns": {{callOf("edit_file", 1, "ok")}, {callOf("shell", 0, "3 fail")}, {callOf("edit_file", 2, "ok")}, {callOf("shell", 0, "2 fail")},
+			{callOf("edit_file", 3, "ok")}, {callOf("shell", 0, "1 fails")}, {callOf("edit_file", 4, "ok")}, {callOf("shell", 0, "passed")}},
+		"a file read again after each change": {{callOf("read_file", 0, "a")}, {callOf("edit_file", 1, "ok")}, {callOf("read_file", 0, "b")}, {callOf("edit_file", 2, "ok")}, {callOf("read_file", 0, "c")}},
 		"two failures, then other work": {{{tool: "read_file", args: `{"q":"x"}`, result: "no such file", failed: true}},
-			{{tool: "read_file", args: `{"q":"y"}`, result: "no such file", failed: true}}, {q("grep", 1, "found")}, {q("read_file", 1, "text")}},
-		"a tool that is made for polling": {{q("wait", 0, "not yet")}, {q("wait", 0, "not yet")}, {q("wait", 0, "not yet")}, {q("wait", 0, "not yet")}},
+			{{tool: "read_file", args: `{"q":"y"}`, result: "no such file", failed: true}}, {callOf("grep", 1, "found")}, {callOf("read_file", 1, "text")}},
+		"a tool that is made for polling": {{callOf("wait", 0, "not yet")}, {callOf("wait", 0, "not yet")}, {callOf("wait", 0, "not yet")}, {callOf("wait", 0, "not yet")}},
 	} {
-		if found := work(t, toolbox(), replies...); len(found) > 0 {
+		if found := playCalls(t, testTools(), replies...); len(found) > 0 {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
@@ -130,27 +130,27 @@ func TestOrdinaryWorkIsNoLoop(t *testing.T) {
 //
 //behaviour:shows A24
 func TestLoopsAreSeen(t *testing.T) {
-	miss := func(n int) []used {
-		return []used{{tool: "read_file", args: fmt.Sprintf(`{"q":"%d"}`, n), result: fmt.Sprintf("no file %d", n), failed: true}}
+	miss := func(n int) []usedTool {
+		return []usedTool{{tool: "read_file", args: fmt.Sprintf(`{"q":"%d"}`, n), result: fmt.Sprintf("no file %d", n), failed: true}}
 	}
-	spaced := []used{{tool: "grep", args: `{ "q" : "0" }`, result: "2"}}
+	spaced := []usedTool{{tool: "grep", args: `{ "q" : "0" }`, result: "2"}}
 	for name, c := range map[string]struct {
-		replies [][]used
+		replies [][]usedTool
 		want    event.LoopDetected
 	}{
-		"the same call, however it is written": {[][]used{{q("grep", 0, "1")}, spaced, {q("grep", 0, "3")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "grep", Level: 1, Times: 3}},
-		"the same call in one reply": {[][]used{{q("grep", 0, "1"), q("grep", 0, "1"), q("grep", 0, "1")}},
+		"the same call, however it is written": {[][]usedTool{{callOf("grep", 0, "1")}, spaced, {callOf("grep", 0, "3")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "grep", Level: 1, Times: 3}},
+		"the same call in one reply": {[][]usedTool{{callOf("grep", 0, "1"), callOf("grep", 0, "1"), callOf("grep", 0, "1")}},
 			event.LoopDetected{Tier: string(agent.Identical), Tool: "grep", Level: 1, Times: 3}},
-		"the same test after edits that change nothing in it": {[][]used{{q("shell", 0, "fails")}, {q("edit_file", 1, "ok")}, {q("shell", 0, "fails")}, {q("edit_file", 2, "ok")},
-			{q("shell", 0, "fails")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "shell", Level: 1, Times: 3}},
-		"other words, the same answer": {[][]used{{q("grep", 1, "no matches")}, {q("grep", 2, "no matches")}, {q("grep", 3, "no matches")}},
+		"the same test after edits that change nothing in it": {[][]usedTool{{callOf("shell", 0, "fails")}, {callOf("edit_file", 1, "ok")}, {callOf("shell", 0, "fails")}, {callOf("edit_file", 2, "ok")},
+			{callOf("shell", 0, "fails")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "shell", Level: 1, Times: 3}},
+		"other words, the same answer": {[][]usedTool{{callOf("grep", 1, "no matches")}, {callOf("grep", 2, "no matches")}, {callOf("grep", 3, "no matches")}},
 			event.LoopDetected{Tier: string(agent.NoProgress), Tool: "grep", Level: 1, Times: 3}},
-		"four guesses that miss": {[][]used{miss(1), miss(2), miss(3), miss(4)}, event.LoopDetected{Tier: string(agent.Pattern), Tool: "read_file", Level: 1, Times: 4}},
+		"four guesses that miss": {[][]usedTool{miss(1), miss(2), miss(3), miss(4)}, event.LoopDetected{Tier: string(agent.Pattern), Tool: "read_file", Level: 1, Times: 4}},
 	} {
-		if found := work(t, toolbox(), c.replies[:len(c.replies)-1]...); len(found) > 0 {
+		if found := playCalls(t, testTools(), c.replies[:len(c.replies)-1]...); len(found) > 0 {
 			t.Errorf("%s: seen too early: %+v", name, found)
 		}
-		if found := work(t, toolbox(), c.replies...); len(found) != 1 || found[0] != c.want {
+		if found := playCalls(t, testTools(), c.replies...); len(found) != 1 || found[0] != c.want {
 			t.Errorf("%s: got %+v, want %+v", name, found, c.want)
 		}
 	}
@@ -159,10 +159,10 @@ func TestLoopsAreSeen(t *testing.T) {
 // TestARoundOfManyFilesIsSeenInTheEnd: a loop that is longer than the watch's
 // window brings nothing that was not seen before (A24).
 func TestARoundOfManyFilesIsSeenInTheEnd(t *testing.T) {
-	var replies [][]used
+	var replies [][]usedTool
 	for n := range 24 {
-		replies = append(replies, []used{q("read_file", n%10, fmt.Sprintf("the text of file %d", n%10))})
-		if found := work(t, toolbox(), replies...); len(found) > 0 {
+		replies = append(replies, []usedTool{callOf("read_file", n%10, fmt.Sprintf("the text of file %d", n%10))})
+		if found := playCalls(t, testTools(), replies...); len(found) > 0 {
 			if n != 13 {
 				t.Errorf("seen at reading %d, want the fourth of the second round", n+1)
 			}

@@ -9,8 +9,8 @@ import (
 // rare places; `make exhaustive` plays all.
 var flagEvery = flag.Uint64("agent.every", 3, "of the seeds of random walks, play every nth; an odd number, because some walks differ by parity")
 
-// seeds are those of n that are played.
-func seeds(n uint64) iter.Seq[uint64] {
+// sampledSeeds are those of n that are played.
+func sampledSeeds(n uint64) iter.Seq[uint64] {
 	return func(yield func(uint64) bool) {
 		for seed := uint64(0); seed < n; seed += max(*flagEvery, 1) {
 			if !yield(seed) {

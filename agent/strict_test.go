@@ -12,10 +12,10 @@ import (
 // answers it with HTTP 400.
 var errUnanswered = errors.New("the history ends with unanswered calls")
 
-// strict reports the first thing in a prompt that a strict provider refuses:
+// strictTranscript reports the first thing in a prompt that a strict provider refuses:
 // wrong order of roles, calls without results, results without calls, ids that
 // are empty or used twice, messages without content.
-func strict(messages []model.Message) error {
+func strictTranscript(messages []model.Message) error {
 	if len(messages) == 0 || messages[0].Role != model.User {
 		return errors.New("a prompt begins with a user message")
 	}
@@ -87,7 +87,7 @@ func strictResults(results []model.ToolResult, open []model.ToolCall) error {
 
 // strictRequest is strict about a request: what it sends must also wait for an answer.
 func strictRequest(r model.Request) error {
-	if err := strict(r.Messages); err != nil {
+	if err := strictTranscript(r.Messages); err != nil {
 		return err
 	}
 	if last := r.Messages[len(r.Messages)-1].Role; last == model.Assistant {
