@@ -59,119 +59,119 @@ func (r *Refusal) Error() string {
 	return fmt.Sprintf("strict: %s: %s: %s", r.Rule, r.Where, r.What)
 }
 
-func refuse(rule Rule, where, format string, args ...any) error {
+func refuseRequest(rule Rule, where, format string, args ...any) error {
 	return &Refusal{Rule: rule, Where: where, What: fmt.Sprintf(format, args...)}
 }
 
 // name matches the call ids and tool names that every API accepts.
 var name = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
-// object is a JSON object whose fields are not read yet.
-type object map[string]json.RawMessage
+// jsonObject is a JSON object whose fields are not read yet.
+type jsonObject map[string]json.RawMessage
 
-// document reads a whole body.
-func document(body []byte) (object, error) {
-	var o object
+// readDocument reads a whole body.
+func readDocument(body []byte) (jsonObject, error) {
+	var o jsonObject
 	if !utf8.Valid(body) {
-		return nil, refuse(Encoding, "body", "it is not UTF-8")
+		return nil, refuseRequest(Encoding, "body", "it is not UTF-8")
 	}
 	if err := json.Unmarshal(body, &o); err != nil || o == nil {
-		return nil, refuse(Encoding, "body", "it is not a JSON object: %v", err)
+		return nil, refuseRequest(Encoding, "body", "it is not a JSON object: %v", err)
 	}
 	return o, nil
 }
 
-// fields checks that an object has the required fields (a name with a "!") and
+// checkFields checks that an object has the required fields (a name with a "!") and
 // no field that is not listed.
-func (o object) fields(where string, names ...string) error {
+func (o jsonObject) checkFields(where string, names ...string) error {
 	for i, n := range names {
 		plain, required := strings.CutSuffix(n, "!")
 		names[i] = plain
 		if required && o[plain] == nil {
-			return refuse(Shape, where, "%q is missing", plain)
+			return refuseRequest(Shape, where, "%q is missing", plain)
 		}
 	}
 	for n := range o {
 		if !slices.Contains(names, n) {
-			return refuse(Shape, where, "there is no field %q", n)
+			return refuseRequest(Shape, where, "there is no field %q", n)
 		}
 	}
 	return nil
 }
 
-// read decodes a field as a type; an absent one stays zero.
-func read[T any](o object, where, field string) (v T, err error) {
+// readField decodes a field as a type; an absent one stays zero.
+func readField[T any](o jsonObject, where, field string) (v T, err error) {
 	raw, ok := o[field]
 	if !ok {
 		return v, nil
 	}
 	if err := json.Unmarshal(raw, &v); err != nil || string(raw) == "null" {
-		return v, refuse(Shape, where, "%q is not a %T", field, v)
+		return v, refuseRequest(Shape, where, "%q is not a %T", field, v)
 	}
 	return v, nil
 }
 
 // isObject reports whether raw is one JSON object.
 func isObject(raw []byte) bool {
-	var o object
+	var o jsonObject
 	return json.Unmarshal(raw, &o) == nil && o != nil
 }
 
-func blank(text string) bool { return strings.TrimSpace(text) == "" }
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// transcript is what all judges ask of the calls of a document.
-type transcript struct {
+// toolTranscript is what all judges ask of the calls of a document.
+type toolTranscript struct {
 	ids      map[string]bool
 	declared map[string]bool
-	open     []call // of the message before
+	open     []toolCall // of the message before
 }
 
-type call struct{ id, tool string }
+type toolCall struct{ id, tool string }
 
-// ask takes a call.
-func (t *transcript) ask(where, id, tool string, input []byte) error {
+// addCall takes a call.
+func (t *toolTranscript) addCall(where, id, tool string, input []byte) error {
 	switch {
 	case !name.MatchString(id):
-		return refuse(Identity, where, "the id %q of a call is not well formed", id)
+		return refuseRequest(Identity, where, "the id %q of a call is not well formed", id)
 	case t.ids[id]:
-		return refuse(Identity, where, "the id %q is used twice", id)
+		return refuseRequest(Identity, where, "the id %q is used twice", id)
 	case !name.MatchString(tool):
-		return refuse(Shape, where, "%q is no name of a tool", tool)
+		return refuseRequest(Shape, where, "%q is no name of a tool", tool)
 	case !isObject(input):
-		return refuse(Arguments, where, "the arguments of %s are not a JSON object: %s", id, input)
+		return refuseRequest(Arguments, where, "the arguments of %s are not a JSON object: %s", id, input)
 	case len(t.declared) == 0:
-		return refuse(Declared, where, "there is a call of %s, and no tool is declared", tool)
+		return refuseRequest(Declared, where, "there is a call of %s, and no tool is declared", tool)
 	}
 	t.ids[id] = true
 	return nil
 }
 
-// answer checks the results that directly follow the open calls. A call of an
+// checkAnswers checks the results that directly follow the open calls. A call of an
 // undeclared tool is the model's mistake: the result of such a call must be a failure.
-func (t *transcript) answer(where string, results []answer) error {
+func (t *toolTranscript) checkAnswers(where string, results []toolAnswer) error {
 	seen := map[string]int{}
 	for _, r := range results {
-		i := slices.IndexFunc(t.open, func(c call) bool { return c.id == r.id })
+		i := slices.IndexFunc(t.open, func(c toolCall) bool { return c.id == r.id })
 		if i < 0 {
-			return refuse(Pairing, where, "the result %q answers no call before it", r.id)
+			return refuseRequest(Pairing, where, "the result %q answers no call before it", r.id)
 		}
 		if seen[r.id]++; seen[r.id] > 1 {
-			return refuse(Pairing, where, "the call %q has two results", r.id)
+			return refuseRequest(Pairing, where, "the call %q has two results", r.id)
 		}
 		if tool := t.open[i].tool; !t.declared[tool] && !r.failed {
-			return refuse(Declared, where, "%s is not declared, and %q has a result that is no failure", tool, r.id)
+			return refuseRequest(Declared, where, "%s is not declared, and %q has a result that is no failure", tool, r.id)
 		}
 	}
 	for _, c := range t.open {
 		if seen[c.id] == 0 {
-			return refuse(Pairing, where, "the call %q has no result", c.id)
+			return refuseRequest(Pairing, where, "the call %q has no result", c.id)
 		}
 	}
 	t.open = nil
 	return nil
 }
 
-type answer struct {
+type toolAnswer struct {
 	id     string
 	failed bool
 }

@@ -16,10 +16,10 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 	a := sh.actor
 	switch act := action.(type) {
 	case activation.AppendClaim:
-		if sh.came && sh.reader().Damage == "" && len(sh.reader().Found) == 0 || sh.reader().Epoch.Lease > a.lease {
+		if sh.came && sh.logReader().Damage == "" && len(sh.logReader().Found) == 0 || sh.logReader().Epoch.Lease > a.lease {
 			ps.reach.hit(Reclaimed)
 		}
-		ps.store.beginAppend(&flight{from: sh, to: a.addr, data: act.Data, name: "resumed " + sh.start, claim: true})
+		ps.store.beginAppend(&pendingAppend{from: sh, to: a.addr, data: act.Data, name: "resumed " + sh.start, claim: true})
 	case activation.ReadLog:
 		sh.claim = &act
 	case activation.ReadTail:
@@ -31,27 +31,27 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 		for _, t := range act.Messages {
 			name += fmt.Sprintf(" %s(%d,%d)", t.Kind, t.N, t.I)
 		}
-		ps.store.beginAppend(&flight{from: sh, to: act.To, data: act.Data, name: sh.start + " says" + name, messages: act.Messages})
+		ps.store.beginAppend(&pendingAppend{from: sh, to: act.To, data: act.Data, name: sh.start + " says" + name, messages: act.Messages})
 	case activation.SendAnswer:
 		ps.reach.hit(RepeatedEnd)
-		ps.store.beginAppend(&flight{from: sh, to: act.Message.To, data: act.Data, name: sh.start + " says again " + act.Message.Kind, answer: &act.Message})
+		ps.store.beginAppend(&pendingAppend{from: sh, to: act.Message.To, data: act.Data, name: sh.start + " says again " + act.Message.Kind, answer: &act.Message})
 	case activation.Later:
-		sh.timers = append(sh.timers, timer{fmt.Sprintf("later %T", act.Fact), ps.now + act.Pause.Milliseconds(), act.Fact})
+		sh.timers = append(sh.timers, shellTimer{fmt.Sprintf("later %T", act.Fact), ps.now + act.Pause.Milliseconds(), act.Fact})
 	case activation.ArmTimer:
 		ps.armTimer(sh, act)
 	case activation.DisarmTimer:
-		sh.disarm(act.Timer)
+		sh.disarmTimer(act.Timer)
 	case activation.DisarmTimers:
-		sh.timers = slices.DeleteFunc(sh.timers, func(t timer) bool { return t.fact == nil })
+		sh.timers = slices.DeleteFunc(sh.timers, func(t shellTimer) bool { return t.fact == nil })
 	case activation.PublishResult:
 		if ps.population.super.shadow.super.State.Phase != supervisor.Over && !ps.population.super.hurt {
 			ps.fail("%s publishes the result of a run that goes on", sh.start)
 		}
 	case activation.Fail:
-		ps.note("%s fails: %s: %v", sh.start, act.At, act.Err)
+		ps.traceLine("%s fails: %s: %v", sh.start, act.At, act.Err)
 		ps.killShell(sh)
 	case activation.Warn:
-		ps.note("%s warns: %s %v", sh.start, act.Text, act.Args)
+		ps.traceLine("%s warns: %s %v", sh.start, act.Text, act.Args)
 	case activation.OwnReadBack, activation.PublishNotes:
 	default:
 		if !ps.performWork(sh, action) {
@@ -67,24 +67,24 @@ func (ps *processes) receiveReport(sh *shell, action activation.Action) {
 	case activation.ReportSuperseded, activation.ReportArrived:
 	case activation.ReportGone:
 		ps.coverage.noteDrained(sh)
-		ps.note("%s is gone, in order", sh.start)
+		ps.traceLine("%s is gone, in order", sh.start)
 		ps.killShell(sh)
 	case activation.ReportPassivated:
-		ps.note("%s is at rest", sh.start)
+		ps.traceLine("%s is at rest", sh.start)
 		ps.killShell(sh)
 		if !a.closed {
 			ps.coverage.notePassivated(a)
 		}
 	case activation.ReportEnded:
-		if act.Place >= a.head() {
+		if act.Place >= a.newestPlace() {
 			ps.killShell(sh)
 		}
 	case activation.ReportHopeless:
-		ps.note("%s is hopeless: %s", sh.start, act.Why)
+		ps.traceLine("%s is hopeless: %s", sh.start, act.Why)
 		ps.killShell(sh)
 	case activation.ReportLevel:
-		if act.Place < a.head() {
-			ps.learnFact(sh, activation.Detached{Through: a.head()})
+		if act.Place < a.newestPlace() {
+			ps.learnFact(sh, activation.Detached{Through: a.newestPlace()})
 			return
 		}
 		sh.detached, sh.tail = false, len(a.log)
@@ -106,7 +106,7 @@ func (ps *processes) appendOwn(sh *shell, act activation.AppendOwn) {
 		ps.effects.checkMayBegin(sh, "Begin "+act.Own.Key)
 		ps.drift.checkBegin(sh, agent.Begin{})
 	}
-	ps.store.beginAppend(&flight{from: sh, to: sh.actor.addr, data: act.Data, name: fmt.Sprintf("%s %s of %s", act.Own.Kind, act.Own.Key, sh.start), own: &act.Own})
+	ps.store.beginAppend(&pendingAppend{from: sh, to: sh.actor.addr, data: act.Data, name: fmt.Sprintf("%s %s of %s", act.Own.Kind, act.Own.Key, sh.start), own: &act.Own})
 }
 
 // performWork executes an action that affects the world; it returns false for any other action.
@@ -115,13 +115,13 @@ func (ps *processes) performWork(sh *shell, action activation.Action) bool {
 	case activation.Perform:
 		ps.performEffect(sh, act)
 	case activation.AbortWork:
-		for _, r := range ps.executor.runs {
+		for _, r := range ps.executor.jobs {
 			if r.shell == sh && r.key == act.Key {
 				r.aborted = true
 			}
 		}
 	case activation.EndWork:
-		ps.executor.giveUpJobs(func(r *run) bool { return r.shell == sh && r.key == act.Key })
+		ps.executor.giveUpJobs(func(r *job) bool { return r.shell == sh && r.key == act.Key })
 	case activation.LeaveGate:
 		ps.throttles.withdrawRequest(sh)
 	default:
@@ -135,7 +135,7 @@ func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 	if !sh.came {
 		ps.fail("%s acts before it has read its own Resumed: %T", sh.start, p.Effect)
 	}
-	if sh.lost || p.Lease != sh.lease || sh.reader().N < uint64(sh.proven) {
+	if sh.lost || p.Lease != sh.lease || sh.logReader().N < uint64(sh.proven) {
 		ps.fail("%s begins %T without a lease that it has proven", sh.start, p.Effect)
 	}
 	ps.drift.checkBegin(sh, p.Effect)
@@ -147,7 +147,7 @@ func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 	case agent.RunHooks:
 		ps.executor.runHooks(sh, e)
 	case agent.AwaitGate:
-		ps.throttles.requestAdmission(&ask{shell: sh, model: e.Model, pause: e.Pause})
+		ps.throttles.requestAdmission(&throttleRequest{shell: sh, model: e.Model, pause: e.Pause})
 	default:
 		ps.fail("unknown effect %T", p.Effect)
 	}
@@ -155,16 +155,16 @@ func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 
 // armTimer arms a timer of the machine.
 func (ps *processes) armTimer(sh *shell, act activation.ArmTimer) {
-	sh.disarm(act.Timer)
-	sh.timers = append(sh.timers, timer{name: act.Timer, due: act.Due})
+	sh.disarmTimer(act.Timer)
+	sh.timers = append(sh.timers, shellTimer{name: act.Timer, due: act.Due})
 	if !strings.HasPrefix(act.Timer, "retry-") || ps.quiet {
 		return
 	}
-	if ps.on(Clock) && ps.percent(earlyOdds) {
+	if ps.isOn(Clock) && ps.percent(earlyOdds) {
 		ps.fireTimer(sh, len(sh.timers)-1) // on a clock that runs ahead
 		return
 	}
-	if ps.on(Cancel) && ps.percent(3*raceOdds) && ps.injector.cancels < cancelsMax {
+	if ps.isOn(Cancel) && ps.percent(3*raceOdds) && ps.injector.cancels < cancelsMax {
 		ps.injector.cancels++ // while a call waits for its next attempt
 		ps.store.appendCommand(sh.actor, "canceled", agent.Canceled{Why: "enough", Now: ps.percent(50)})
 	}
@@ -181,25 +181,25 @@ func (ps *processes) readNext(sh *shell) {
 		claim := sh.claim.Claim
 		sh.claim = nil
 		f := activation.LogRead{Claim: claim, Differences: ps.drawDifferences(a)}
-		if !ps.quiet && ps.on(Failing) && ps.percent(8) {
+		if !ps.quiet && ps.isOn(Failing) && ps.percent(8) {
 			f.Err = errNoLeader
 		} else {
-			f.Log = a.between(0, claim.Place)
+			f.Log = a.entriesBetween(0, claim.Place)
 		}
 		ps.learnFact(sh, f)
 	case sh.part != nil:
 		part := *sh.part
 		sh.part = nil
-		entries := a.between(part.After, part.Through)
+		entries := a.entriesBetween(part.After, part.Through)
 		entries = entries[:min(len(entries), partMax)]
 		for _, m := range entries {
 			ps.learnFact(sh, activation.EntryRead{Message: m})
 		}
 		ps.learnFact(sh, activation.TailRead{Through: part.Through, Entries: len(entries)})
 	case !ps.quiet && ps.percent(detachOdds):
-		ps.note("%s is detached from the tail", sh.start)
+		ps.traceLine("%s is detached from the tail", sh.start)
 		sh.detached = true
-		ps.learnFact(sh, activation.Detached{Through: a.head()})
+		ps.learnFact(sh, activation.Detached{Through: a.newestPlace()})
 	default:
 		m := a.log[sh.tail]
 		sh.tail++

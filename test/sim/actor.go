@@ -20,22 +20,22 @@ type actor struct {
 	starts uint64
 	born   int64
 	slow   int64 // until then no node starts a shell
-	shadow shadow
+	shadow shadowReader
 	hurt   bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
 	closed bool
 	spoken bool // … and a message was sent to it since
 }
 
-// head is the place of the newest entry.
-func (a *actor) head() uint64 {
+// newestPlace is the place of the newest entry.
+func (a *actor) newestPlace() uint64 {
 	if len(a.log) == 0 {
 		return 0
 	}
 	return a.log[len(a.log)-1].Place
 }
 
-// between is the log after a place, up to another.
-func (a *actor) between(after, through uint64) []mailbox.Message {
+// entriesBetween is the log after a place, up to another.
+func (a *actor) entriesBetween(after, through uint64) []mailbox.Message {
 	var part []mailbox.Message
 	for _, m := range a.log {
 		if m.Place > after && m.Place <= through {
@@ -49,8 +49,8 @@ func (a *actor) between(after, through uint64) []mailbox.Message {
 // alone whether the actor needs a shell: so every simulated takeover is by a
 // node that has read no more than that.
 
-// standing returns the standing of an actor without a shell, read from its log alone.
-func (a *actor) standing() activation.Standing {
+// readStanding returns the standing of an actor without a shell, read from its log alone.
+func (a *actor) readStanding() activation.Standing {
 	if len(a.log) == 0 {
 		return activation.Standing{}
 	}
@@ -61,20 +61,20 @@ func (a *actor) standing() activation.Standing {
 // it waits, or what it waits for is due; or its log was damaged while it waited, and
 // some node checks it eventually.
 func (a *actor) needsShell(now int64) bool {
-	st := a.standing()
+	st := a.readStanding()
 	return !st.Rests || st.Due != 0 && st.Due <= now || a.hurt
 }
 
 // dueTimer is the timer of a passivated actor.
-func (a *actor) dueTimer() *timer {
-	if a.closed || slices.ContainsFunc(a.shells, (*shell).active) {
+func (a *actor) dueTimer() *shellTimer {
+	if a.closed || slices.ContainsFunc(a.shells, (*shell).isActive) {
 		return nil
 	}
-	st := a.standing()
+	st := a.readStanding()
 	if !st.Rests || st.Due == 0 {
 		return nil
 	}
-	t := &timer{name: "retry", due: st.Due}
+	t := &shellTimer{name: "retry", due: st.Due}
 	if w := a.shadow.agent; w != nil {
 		l := w.State.Task.Limits
 		if st.Due == w.State.Began+l.SoftMS || st.Due == w.State.Began+l.HardMS {
@@ -94,5 +94,5 @@ func (a *actor) awaitsRetry() bool {
 		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying && t.due <= c.Due })
 }
 
-// idles reports whether the agent waits for children in the background.
-func (a *actor) idles() bool { return a.shadow.agent != nil && a.shadow.agent.State.Idle }
+// isIdle reports whether the agent waits for children in the background.
+func (a *actor) isIdle() bool { return a.shadow.agent != nil && a.shadow.agent.State.Idle }

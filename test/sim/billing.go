@@ -5,8 +5,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// bill is the most that a provider takes for a call by its published prices.
-func bill(p budget.Price, prompt, out int64) budget.Amount {
+// maximumBill is the most that a provider takes for a call by its published prices.
+func maximumBill(p budget.Price, prompt, out int64) budget.Amount {
 	in, each := max(p.Input, p.CacheRead, p.CacheWrite), p.Output
 	if p.Long.Above > 0 && prompt > p.Long.Above {
 		in, each = max(p.Long.Input, p.Long.CacheRead, p.Long.CacheWrite), p.Long.Output

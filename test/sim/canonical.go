@@ -16,30 +16,30 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// canon writes a machine's state in one way only, so that two are the same
+// canonicalState writes a machine's state in one way only, so that two are the same
 // exactly if their bytes are.
-func canon(b []byte, a *activation.Agent, s *activation.Supervisor) []byte {
+func canonicalState(b []byte, a *activation.Agent, s *activation.Supervisor) []byte {
 	if a != nil {
 		return canonAgent(b, &a.State)
 	}
 	return canonSuper(b, &s.State)
 }
 
-func num[T ~int | ~int64 | ~uint64](b []byte, v ...T) []byte {
+func appendNumbers[T ~int | ~int64 | ~uint64](b []byte, v ...T) []byte {
 	for _, x := range v {
 		b = binary.AppendVarint(b, int64(x))
 	}
 	return b
 }
 
-func str[T ~string](b []byte, v ...T) []byte {
+func appendStrings[T ~string](b []byte, v ...T) []byte {
 	for _, x := range v {
-		b = append(num(b, len(x)), x...)
+		b = append(appendNumbers(b, len(x)), x...)
 	}
 	return b
 }
 
-func yes(b []byte, v ...bool) []byte {
+func appendBools(b []byte, v ...bool) []byte {
 	for _, x := range v {
 		if x {
 			b = append(b, 1)
@@ -73,9 +73,9 @@ func visiblePaths(t reflect.Type, path []int) (list [][]int) {
 
 func canonAgent(b []byte, s *agent.State) []byte {
 	t := &s.Task
-	b = str(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
-	b = num(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children, len(t.LoopOptions.Hooks))
-	b = num(b, len(s.History))
+	b = appendStrings(b, t.Run, string(t.ID), string(t.Parent), t.Name, t.Goal, t.System, t.Model.Name)
+	b = appendNumbers(b, t.Depth, len(t.Tools), t.Limits.Turns, t.Limits.Calls, t.Limits.Children, len(t.LoopOptions.Hooks))
+	b = appendNumbers(b, len(s.History))
 	for i := range s.History {
 		b = canonMessage(b, &s.History[i])
 	}
@@ -90,31 +90,31 @@ func canonAgent(b []byte, s *agent.State) []byte {
 func canonValue(b []byte, v reflect.Value) []byte {
 	switch v.Kind() {
 	case reflect.String:
-		return str(b, v.String())
+		return appendStrings(b, v.String())
 	case reflect.Bool:
-		return yes(b, v.Bool())
+		return appendBools(b, v.Bool())
 	case reflect.Int, reflect.Int64, reflect.Int32:
-		return num(b, v.Int())
+		return appendNumbers(b, v.Int())
 	case reflect.Uint8, reflect.Uint64, reflect.Uint32:
-		return num(b, v.Uint())
+		return appendNumbers(b, v.Uint())
 	case reflect.Float64:
-		return num(b, int64(math.Float64bits(v.Float())))
+		return appendNumbers(b, int64(math.Float64bits(v.Float())))
 	case reflect.Slice:
-		b = yes(num(b, v.Len()), v.IsNil())
+		b = appendBools(appendNumbers(b, v.Len()), v.IsNil())
 		for i := range v.Len() {
 			b = canonValue(b, v.Index(i))
 		}
 		return b
 	case reflect.Map: // of words
-		b = num(b, v.Len())
+		b = appendNumbers(b, v.Len())
 		keys := v.MapKeys()
 		slices.SortFunc(keys, func(x, y reflect.Value) int { return strings.Compare(x.String(), y.String()) })
 		for _, k := range keys {
-			b = str(b, k.String(), v.MapIndex(k).String())
+			b = appendStrings(b, k.String(), v.MapIndex(k).String())
 		}
 		return b
 	case reflect.Pointer:
-		if b = yes(b, v.IsNil()); !v.IsNil() {
+		if b = appendBools(b, v.IsNil()); !v.IsNil() {
 			b = canonValue(b, v.Elem())
 		}
 		return b
@@ -128,20 +128,20 @@ func canonValue(b []byte, v reflect.Value) []byte {
 }
 
 func canonMessage(b []byte, m *model.Message) []byte {
-	b = str(b, string(m.Role), m.Text)
-	b = num(b, len(m.Calls), len(m.Results))
+	b = appendStrings(b, string(m.Role), m.Text)
+	b = appendNumbers(b, len(m.Calls), len(m.Results))
 	for i := range m.Calls {
-		b = str(b, m.Calls[i].ID, m.Calls[i].Name, m.Calls[i].Args)
-		b = yes(b, m.Calls[i].Cut)
+		b = appendStrings(b, m.Calls[i].ID, m.Calls[i].Name, m.Calls[i].Args)
+		b = appendBools(b, m.Calls[i].Cut)
 	}
 	for i := range m.Results {
-		b = str(b, m.Results[i].Call, m.Results[i].Text)
-		b = yes(b, m.Results[i].Error)
+		b = appendStrings(b, m.Results[i].Call, m.Results[i].Text)
+		b = appendBools(b, m.Results[i].Error)
 	}
 	for i := range m.Opaque {
-		b = str(b, m.Opaque[i].Issuer, m.Opaque[i].Kind, string(m.Opaque[i].Data))
+		b = appendStrings(b, m.Opaque[i].Issuer, m.Opaque[i].Kind, string(m.Opaque[i].Data))
 	}
-	b = yes(b, m.Tombstone, m.Usage != nil)
+	b = appendBools(b, m.Tombstone, m.Usage != nil)
 	if m.Usage != nil {
 		b = canonUsage(b, *m.Usage)
 	}
@@ -149,44 +149,44 @@ func canonMessage(b []byte, m *model.Message) []byte {
 }
 
 func canonUsage(b []byte, u model.Usage) []byte {
-	return num(b, u.Input, u.Output, u.CacheRead, u.CacheCreation, u.Reasoning)
+	return appendNumbers(b, u.Input, u.Output, u.CacheRead, u.CacheCreation, u.Reasoning)
 }
 
 func canonAmount(b []byte, v ...budget.Amount) []byte {
 	for _, a := range v {
-		b = num(b, a.Tokens, a.Nano, a.Calls)
+		b = appendNumbers(b, a.Tokens, a.Nano, a.Calls)
 	}
 	return b
 }
 
 func canonOutcome(b []byte, o spec.Outcome) []byte {
-	b = str(b, string(o.Reason), o.Text, o.Detail)
-	return yes(b, o.Partial)
+	b = appendStrings(b, string(o.Reason), o.Text, o.Detail)
+	return appendBools(b, o.Partial)
 }
 
 func canonSuper(b []byte, s *supervisor.State) []byte {
-	b = str(b, string(s.Phase), s.Life, s.Run.Run)
-	b = num(b, s.Now, s.Began, s.Ended)
-	b = num(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.Told)
+	b = appendStrings(b, string(s.Phase), s.Life, s.Run.Run)
+	b = appendNumbers(b, s.Now, s.Began, s.Ended)
+	b = appendNumbers(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.Told)
 	p := &s.Pool
 	b = canonAmount(b, budget.Amount(p.Limit), p.Spent, p.Held, p.Kept, p.Unknown, p.Overrun)
 	b = canonUsage(b, s.Usage)
-	b = yes(b, s.Cancel != nil)
+	b = appendBools(b, s.Cancel != nil)
 	if s.Cancel != nil {
-		b = str(b, s.Cancel.Why, string(s.Cancel.As))
-		b = yes(b, s.Cancel.Now)
+		b = appendStrings(b, s.Cancel.Why, string(s.Cancel.As))
+		b = appendBools(b, s.Cancel.Now)
 	}
 	b = canonOutcome(b, s.Outcome)
 	s.Members(func(m supervisor.Member) {
-		b = str(b, string(m.ID), string(m.Parent), m.Call, m.Name, m.Node)
-		b = str(b, m.Rights...)
-		b = num(b, m.Depth, m.Children, m.Turns, m.Calls, m.Vetoes)
-		b = yes(b, m.Seen, m.Done, m.Stopping, m.Silent, m.Background, m.Query != nil)
+		b = appendStrings(b, string(m.ID), string(m.Parent), m.Call, m.Name, m.Node)
+		b = appendStrings(b, m.Rights...)
+		b = appendNumbers(b, m.Depth, m.Children, m.Turns, m.Calls, m.Vetoes)
+		b = appendBools(b, m.Seen, m.Done, m.Stopping, m.Silent, m.Background, m.Query != nil)
 		b = canonUsage(b, m.Usage)
 		b = canonOutcome(b, m.Outcome)
 		a := p.Account(string(m.ID))
-		b = num(b, a.Open, a.Closed)
-		b = num(b, m.Sign)
+		b = appendNumbers(b, a.Open, a.Closed)
+		b = appendNumbers(b, m.Sign)
 		b = canonAmount(b, a.Held, a.Kept, a.Spent)
 	})
 	return b
@@ -197,7 +197,7 @@ func canonEffects[E any](b []byte, effects []E) []byte {
 	for _, e := range effects {
 		b = fmt.Appendf(b, "%T", e)
 		if call, ok := any(e).(agent.CallModel); ok {
-			b = num(b, call.Lease)
+			b = appendNumbers(b, call.Lease)
 			for i := range call.Request.Messages {
 				b = canonMessage(b, &call.Request.Messages[i])
 			}

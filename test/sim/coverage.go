@@ -58,10 +58,10 @@ func (cov *coverage) noteAgentStep(before, after *agent.State, f activation.Fact
 	}
 	// A reply decides nothing about the turn that it answers.
 	if t := after.Transition; t != "" && (t != before.Transition || after.Lease != before.Lease || after.Query != before.Query) {
-		cov.reach.hit(taken(t))
+		cov.reach.hit(transitionPlace(t))
 	}
 	if before.Phase != agent.Done && after.Phase == agent.Done {
-		cov.reach.hit(ended(after.Outcome.Reason))
+		cov.reach.hit(reasonPlace(after.Outcome.Reason))
 		cov.noteEnd(before, after, f)
 	}
 }

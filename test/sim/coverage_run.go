@@ -12,7 +12,7 @@ import (
 // noteDrained notes that an activation drained in the middle of its work.
 func (cov *coverage) noteDrained(sh *shell) {
 	st := sh.actor.shadow.agent
-	if st == nil || sh.state.Stage() != activation.Draining || sh.reader().Phase != activation.Active || !sh.isCurrent() {
+	if st == nil || sh.state.Stage() != activation.Draining || sh.logReader().Phase != activation.Active || !sh.isCurrent() {
 		return
 	}
 	switch st.State.Phase {
@@ -108,7 +108,7 @@ var rests = map[agent.Phase]Place{agent.Leasing: RestLeasing, agent.Acting: Rest
 
 // notePassivated notes which kind of actor has passivated.
 func (cov *coverage) notePassivated(a *actor) {
-	st := a.standing()
+	st := a.readStanding()
 	switch {
 	case !st.Rests:
 		cov.reach.hit(RestInVain)
@@ -127,7 +127,7 @@ func (cov *coverage) notePassivated(a *actor) {
 
 // noteReactivated notes what reactivates a passivated actor.
 func (cov *coverage) noteReactivated(a *actor) {
-	if st := a.standing(); st.Rests {
+	if st := a.readStanding(); st.Rests {
 		cov.reach.hit(WokenByClock)
 	} else if w := a.shadow.agent; w != nil && w.State.Rested {
 		cov.reach.hit(WokenByEntry)

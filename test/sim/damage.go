@@ -31,17 +31,17 @@ func (ld *logDamager) loseHead() {
 		ld.processes.killShell(a.shells[0])
 	}
 	ld.markDamaged(a, len(a.log)-k)
-	a.shadow.rotten = !begins(a.log[k])
+	a.shadow.rotten = !mayBeginLog(a.log[k])
 	if a.shadow.rotten {
 		ld.reach.hit(Beheaded)
 	}
-	ld.note("%s loses its first %d entries", a.id, k)
+	ld.traceLine("%s loses its first %d entries", a.id, k)
 	a.log = append(a.log[:0:0], a.log[k:]...)
-	a.shadow.again()
+	a.shadow.readAgain()
 }
 
-// begins reports whether an entry may begin an agent's log, as the judge reads PROTOCOL P26.
-func begins(m mailbox.Message) bool {
+// mayBeginLog reports whether an entry may begin an agent's log, as the judge reads PROTOCOL P26.
+func mayBeginLog(m mailbox.Message) bool {
 	e, err := mailbox.Decode(m.Data)
 	if err != nil || len(e.Items) == 0 {
 		return false
@@ -65,7 +65,7 @@ func (ld *logDamager) loseRunTail() {
 		return
 	}
 	keep := max(1, len(a.log)-ld.between(1, 6))
-	if at := ends(a.log); len(at) > 0 && ld.percent(50) {
+	if at := placesOfEnds(a.log); len(at) > 0 && ld.percent(50) {
 		keep = at[ld.IntN(len(at))]
 	}
 	for len(a.shells) > 0 {
@@ -74,11 +74,11 @@ func (ld *logDamager) loseRunTail() {
 	ld.markDamaged(a, keep)
 	for _, t := range a.shadow.emitted {
 		if t.landed && t.n > uint64(keep) {
-			ld.messages.heard[t.letterKey] = t.body
+			ld.messages.heard[t.messageKey] = t.body
 		}
 	}
 	ld.reach.hit(RunTailLost)
-	ld.note("the log of the run loses its tail, %d entries are left", keep)
+	ld.traceLine("the log of the run loses its tail, %d entries are left", keep)
 	a.log = a.log[:keep:keep]
 	ld.run.over = 0
 	ld.forgetLostEntries()
@@ -88,7 +88,7 @@ func (ld *logDamager) loseRunTail() {
 func (ld *logDamager) forgetLostEntries() {
 	w := &ld.population.super.shadow
 	w.high = map[mailbox.Address]uint64{}
-	w.again()
+	w.readAgain()
 	for _, a := range ld.population.actors {
 		account := w.super.State.Pool.Account(string(a.id))
 		a.shadow.heard = min(a.shadow.heard, w.high[a.addr])
@@ -96,8 +96,8 @@ func (ld *logDamager) forgetLostEntries() {
 	}
 }
 
-// ends are the places of a supervisor's log before each Finish.
-func ends(log []mailbox.Message) (at []int) {
+// placesOfEnds are the places of a supervisor's log before each Finish.
+func placesOfEnds(log []mailbox.Message) (at []int) {
 	for i := 1; i < len(log); i++ {
 		e, err := mailbox.Decode(log[i].Data)
 		if err == nil && slices.ContainsFunc(e.Items, func(t mailbox.Item) bool { return t.Kind == "finish" }) {
@@ -119,27 +119,27 @@ func (ld *logDamager) truncateLog() {
 		ld.processes.killShell(a.shells[0])
 	}
 	keep := max(1, len(a.log)-ld.between(1, 6))
-	if at := started(a.log); len(at) > 0 && ld.percent(80) {
+	if at := placesOfStarted(a.log); len(at) > 0 && ld.percent(80) {
 		keep = at[ld.IntN(len(at))] // before a side effect, which its log then knows nothing of
 	}
 	ld.markDamaged(a, keep)
-	ld.note("truncate %s to %d entries", a.id, keep)
+	ld.traceLine("truncate %s to %d entries", a.id, keep)
 	a.log = a.log[:keep:keep]
-	a.shadow.again()
+	a.shadow.readAgain()
 	if ld.processes.takeOver(a); ld.percent(50) {
 		for uint64(len(a.log)) < a.shadow.heard {
 			ld.store.appendEntry(a.addr, ld.store.encodeEntry(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{Kind: "steered"}}}), "filler")
 		}
 		return
 	}
-	claim := ld.store.flights[len(ld.store.flights)-1]
+	claim := ld.store.pending[len(ld.store.pending)-1]
 	claim.landed, claim.acked = 1, true
 	ld.store.appendEntry(a.addr, claim.data, claim.name)
-	claim.place = a.head()
+	claim.place = a.newestPlace()
 }
 
-// started are the places of a log before each Started.
-func started(log []mailbox.Message) (at []int) {
+// placesOfStarted are the places of a log before each Started.
+func placesOfStarted(log []mailbox.Message) (at []int) {
 	for i := 1; i < len(log); i++ {
 		if e, err := mailbox.Decode(log[i].Data); err == nil && len(e.Items) > 0 && e.Items[0].Kind == "started" {
 			at = append(at, i)
@@ -154,9 +154,9 @@ func (ld *logDamager) dropCovered(a *actor, covered int) {
 	k := ld.between(1, covered)
 	ld.markDamaged(a, len(a.log)-k)
 	a.shadow.rotten = true
-	ld.note("behead %s of %d entries", a.id, k)
+	ld.traceLine("behead %s of %d entries", a.id, k)
 	a.log = append(a.log[:0:0], a.log[k:]...)
-	a.shadow.again()
+	a.shadow.readAgain()
 }
 
 // flipBit changes a byte of an entry that a later claim covers.
@@ -186,19 +186,19 @@ func (ld *logDamager) flipBit() {
 		// superseded, whose hashes are only logged (PROTOCOL P13).
 		data[0] = unreadable
 	}
-	if newer(data) {
+	if hasNewerRules(data) {
 		// An activation steps no entry that looks newer than its own rules; a reader that only
 		// watches does (PROTOCOL P10): both notice the damage, through different states.
 		data[0] = unreadable
 	}
-	ld.note("rot in entry %d of %s", i+1, a.id)
+	ld.traceLine("rot in entry %d of %s", i+1, a.id)
 	a.log = append(a.log[:0:0], a.log...)
 	a.log[i].Data = data
-	a.shadow.again()
+	a.shadow.readAgain()
 }
 
-// newer reports whether an entry begins a run or an agent under rules that no build knows.
-func newer(data []byte) bool {
+// hasNewerRules reports whether an entry begins a run or an agent under rules that no build knows.
+func hasNewerRules(data []byte) bool {
 	e, err := mailbox.Decode(data)
 	if err != nil {
 		return false

@@ -12,7 +12,7 @@ type dice struct{ *rand.Rand }
 // The second half of the generator's state; it only has to be the same always.
 const diceSalt = 0x9e3779b97f4a7c15
 
-func roll(seed int64) dice { return dice{rand.New(rand.NewPCG(uint64(seed), diceSalt))} }
+func newDice(seed int64) dice { return dice{rand.New(rand.NewPCG(uint64(seed), diceSalt))} }
 
 // percent is true in p of 100 cases.
 func (d dice) percent(p int) bool { return d.IntN(100) < p }

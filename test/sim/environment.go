@@ -8,7 +8,7 @@ import (
 // the time, the script, and the places that the seed has reached.
 type environment struct {
 	dice
-	plan
+	seedPlan
 	seed    int64
 	now     int64
 	step    int
@@ -23,7 +23,7 @@ func (e *environment) fail(format string, args ...any) {
 	panic(violation{fmt.Sprintf(format, args...)})
 }
 
-func (e *environment) note(format string, args ...any) {
+func (e *environment) traceLine(format string, args ...any) {
 	if e.tracing {
 		e.script = append(e.script, fmt.Sprintf("%4d %6d ", e.step, e.now)+fmt.Sprintf(format, args...))
 	}

@@ -21,13 +21,13 @@ type executor struct {
 	hooks     *fakeHooks
 	budget    *budgetJudge
 	effects   *effectJudge
-	runs      []*run
+	jobs      []*job
 }
 
 // runHooks begins hooks. Each activation asks at most once at a hook point.
 func (ex *executor) runHooks(sh *shell, e agent.RunHooks) {
 	a := sh.actor
-	ex.note("hooks of %s at %s: %s", a.id, e.Point, e.ID)
+	ex.traceLine("hooks of %s at %s: %s", a.id, e.Point, e.ID)
 	if e.ID == "" || len(e.Hooks) == 0 {
 		ex.fail("%s runs no hooks at %s, as %q", a.id, e.Point, e.ID)
 	}
@@ -40,13 +40,13 @@ func (ex *executor) runHooks(sh *shell, e agent.RunHooks) {
 			ex.fail("%s runs the hook %s of %s at %s", a.id, h.Name, h.Point, e.Point)
 		}
 	}
-	ex.runs = append(ex.runs, &run{shell: sh, key: activation.HookKey(e.ID), hooks: &e})
+	ex.jobs = append(ex.jobs, &job{shell: sh, key: activation.HookKey(e.ID), hooks: &e})
 }
 
 // finishHooks posts the answers of hooks. A live process always gets an
 // answer from them: a hook that crashes or hangs yields its default.
-func (ex *executor) finishHooks(r *run) {
-	if r.shell.reader().Phase == activation.Superseded || r.aborted && ex.percent(50) {
+func (ex *executor) finishHooks(r *job) {
+	if r.shell.logReader().Phase == activation.Superseded || r.aborted && ex.percent(50) {
 		return
 	}
 	e := r.hooks
@@ -58,7 +58,7 @@ func (ex *executor) finishHooks(r *run) {
 		f.Answers = nil
 	}
 	for _, a := range f.Answers {
-		ex.note("hook %s of %s answers %s: %q, %.20q, args %q, %d messages, failed %q", a.Hook, r.shell.actor.id, e.ID, a.Decision, a.Text, a.Args,
+		ex.traceLine("hook %s of %s answers %s: %q, %.20q, args %q, %d messages, failed %q", a.Hook, r.shell.actor.id, e.ID, a.Decision, a.Text, a.Args,
 			len(a.Messages), a.Failed)
 	}
 	ex.processes.postResult(r.shell, "hooked", r.key, f)
@@ -69,9 +69,9 @@ func (ex *executor) finishHooks(r *run) {
 }
 
 // giveUpJobs ends work whose result no shell will receive.
-func (ex *executor) giveUpJobs(which func(*run) bool) {
-	var lost []*run
-	ex.runs = slices.DeleteFunc(ex.runs, func(r *run) bool {
+func (ex *executor) giveUpJobs(which func(*job) bool) {
+	var lost []*job
+	ex.jobs = slices.DeleteFunc(ex.jobs, func(r *job) bool {
 		if !which(r) {
 			return false
 		}
@@ -84,8 +84,8 @@ func (ex *executor) giveUpJobs(which func(*run) bool) {
 	ex.throttles.reportLost(lost)
 }
 
-// run is a model call (lease > 0) or a tool call under way in one process.
-type run struct {
+// job is a model call (lease > 0) or a tool call under way in one process.
+type job struct {
 	shell   *shell
 	key     string // of the work
 	lease   int
@@ -98,21 +98,21 @@ type run struct {
 	aborted bool
 }
 
-// first reports whether the root has only just received its task. It mostly asks for help then.
-func (r *run) first() bool {
+// isFirstOfRoot reports whether the root has only just received its task. It mostly asks for help then.
+func (r *job) isFirstOfRoot() bool {
 	return r.shell.actor.id == spec.Root && len(r.request.Messages) == 1
 }
 
 // callModel asks the gate of the model to admit an attempt.
 func (ex *executor) callModel(sh *shell, e agent.CallModel) {
 	ex.effects.checkMayBegin(sh, "CallModel")
-	ex.throttles.requestAdmission(&ask{shell: sh, model: e.Model, call: &e})
+	ex.throttles.requestAdmission(&throttleRequest{shell: sh, model: e.Model, call: &e})
 }
 
 // sendRequest begins an attempt, if every promise about it holds.
 func (ex *executor) sendRequest(sh *shell, e agent.CallModel) {
 	a := sh.actor
-	ex.note("model call %s lease %d, %d messages", a.id, e.Lease, len(e.Request.Messages))
+	ex.traceLine("model call %s lease %d, %d messages", a.id, e.Lease, len(e.Request.Messages))
 	key := leaseKey{a.id, e.Lease}
 	if ex.budget.called[key]++; ex.budget.called[key] > 1 && !a.hurt {
 		ex.fail("%s: lease %d is used by two model calls", a.id, e.Lease)
@@ -123,13 +123,13 @@ func (ex *executor) sendRequest(sh *shell, e agent.CallModel) {
 			ex.fail("%s: a provider refuses the request under lease %d: %v", a.id, e.Lease, err)
 		}
 	}
-	ex.runs = append(ex.runs, &run{shell: sh, key: activation.ModelKey(e.Lease), lease: e.Lease, request: e.Request, model: e.Model})
+	ex.jobs = append(ex.jobs, &job{shell: sh, key: activation.ModelKey(e.Lease), lease: e.Lease, request: e.Request, model: e.Model})
 }
 
 // callTool begins a tool, if every promise about it holds.
 func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 	a := sh.actor
-	ex.note("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
+	ex.traceLine("tool %s of %s: call %s attempt %d", e.Name, a.id, e.Call, e.Attempt)
 	ex.effects.checkMayBegin(sh, "CallTool "+e.Call)
 	i := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == e.Name })
 	if i < 0 || e.Name == "delegate" || e.Name == sendTool || e.Name == "ask_human" || e.Name == journalTool && ex.opened.LoopOptions.Journal {
@@ -152,15 +152,15 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 		ex.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
 	a.shadow.judge.checkVouched(sh, e.Call, class)
-	ex.runs = append(ex.runs, &run{shell: sh, key: e.Call, call: e.Call, attempt: e.Attempt, name: e.Name})
-	if class != model.Read && class != model.Idempotent && ex.on(TwoHolders) && !ex.quiet && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
+	ex.jobs = append(ex.jobs, &job{shell: sh, key: e.Call, call: e.Call, attempt: e.Attempt, name: e.Name})
+	if class != model.Read && class != model.Idempotent && ex.isOn(TwoHolders) && !ex.quiet && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
 		ex.processes.takeOver(a) // the next activation does not know its outcome
 	}
 }
 
 // finishJob ends a model call or a tool and posts its result.
-func (ex *executor) finishJob(r *run) {
-	ex.runs = slices.DeleteFunc(ex.runs, func(x *run) bool { return x == r })
+func (ex *executor) finishJob(r *job) {
+	ex.jobs = slices.DeleteFunc(ex.jobs, func(x *job) bool { return x == r })
 	sh := r.shell
 	switch {
 	case r.lease != 0:
@@ -174,18 +174,18 @@ func (ex *executor) finishJob(r *run) {
 	if r.aborted {
 		f.Text, f.Error, f.Killed = "killed while running", true, true
 	}
-	ex.note("tool call %s.%d of %s ends", r.call, r.attempt, sh.actor.id)
+	ex.traceLine("tool call %s.%d of %s ends", r.call, r.attempt, sh.actor.id)
 	ex.processes.postResult(sh, "returned", r.key, f)
 }
 
 // drawResult draws the result of a tool. If the model is hostile, so are the tools.
-func (ex *executor) drawResult(r *run) agent.Returned {
+func (ex *executor) drawResult(r *job) agent.Returned {
 	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(ex.IntN(1000)), Error: ex.percent(15)}
 	f.Transient = f.Error && ex.percent(60)
-	if ex.on(Goals) && ex.percent(40) {
+	if ex.isOn(Goals) && ex.percent(40) {
 		f.Text = strings.Repeat("z ", 150) + proof + strings.Repeat(" z", 150)
 	}
-	if !ex.on(Hostile) {
+	if !ex.isOn(Hostile) {
 		return f
 	}
 	switch ex.IntN(8) {
@@ -203,9 +203,9 @@ func (ex *executor) drawResult(r *run) agent.Returned {
 	return f
 }
 
-func (ex *executor) finishModel(r *run) {
+func (ex *executor) finishModel(r *job) {
 	sh := r.shell
-	if sh.reader().Phase == activation.Superseded {
+	if sh.logReader().Phase == activation.Superseded {
 		ex.budget.chargeUnread(r)
 		ex.throttles.reportAnswer(r, throttle.Neutral, 0)
 		return
@@ -215,7 +215,7 @@ func (ex *executor) finishModel(r *run) {
 	reply, dropped := activation.TruncateReply(answer)
 	as, after := verdictOf(fail)
 	defer ex.throttles.reportAnswer(r, as, after)
-	ex.note("model answers %s lease %d: %+v %+v", key.who, key.lease, reply, fail)
+	ex.traceLine("model answers %s lease %d: %+v %+v", key.who, key.lease, reply, fail)
 	if fail != nil && fail.Unbilled {
 		fail.Lease = r.lease
 		ex.processes.postResult(sh, "failed", r.key, *fail)

@@ -13,20 +13,20 @@ type hostileModel struct {
 	model *fakeModel // proposes the calls of a reply
 }
 
-// vice is how a hostile model answers, again and again.
-type vice struct {
+// misbehaviour is how a hostile model answers, again and again.
+type misbehaviour struct {
 	name   string
-	answer func(*hostileModel, *run) (model.Reply, *agent.Failed)
+	answer func(*hostileModel, *job) (model.Reply, *agent.Failed)
 }
 
 // The vices. Each of them lets no run end by itself.
-var vices = []vice{
+var misbehaviours = []misbehaviour{
 	{"endless calls", (*hostileModel).endlessCalls},
 	{"the same call", (*hostileModel).sameCall},
 	{"other calls, nothing new", (*hostileModel).uselessCalls},
 	{"tiny pieces", (*hostileModel).tinyPieces},
 	{"too long", (*hostileModel).promptTooLong},
-	{"nothing", func(*hostileModel, *run) (model.Reply, *agent.Failed) { return says(""), nil }},
+	{"nothing", func(*hostileModel, *job) (model.Reply, *agent.Failed) { return replyOf(""), nil }},
 	{"forbidden", (*hostileModel).forbiddenTool},
 	{"claims", (*hostileModel).claimDone},
 	{"cut arguments", (*hostileModel).cutArguments},
@@ -49,16 +49,16 @@ const (
 )
 
 // answerHostile returns the answer of a model with a vice, if the vice shows now.
-func (hm *hostileModel) answerHostile(r *run) (model.Reply, *agent.Failed, bool) {
-	if !hm.on(Hostile) || r.aborted || !hm.percent(viceOdds) || r.first() && hm.percent(60) {
+func (hm *hostileModel) answerHostile(r *job) (model.Reply, *agent.Failed, bool) {
+	if !hm.isOn(Hostile) || r.aborted || !hm.percent(viceOdds) || r.isFirstOfRoot() && hm.percent(60) {
 		return model.Reply{}, nil, false
 	}
 	v := hm.vice
 	if r.request.Choice == "ask_human" && hm.percent(90) { // it evades, or obeys
-		v = vice{"evades", (*hostileModel).evadeChoice}
+		v = misbehaviour{"evades", (*hostileModel).evadeChoice}
 	}
 	if hm.fickle {
-		v = vices[hm.IntN(len(vices))]
+		v = misbehaviours[hm.IntN(len(misbehaviours))]
 	}
 	reply, fail := v.answer(hm, r)
 	if hm.fickle && hm.percent(5) {
@@ -71,7 +71,7 @@ func (hm *hostileModel) answerHostile(r *run) (model.Reply, *agent.Failed, bool)
 	return reply, fail, true
 }
 
-func says(text string, calls ...model.ToolCall) model.Reply {
+func replyOf(text string, calls ...model.ToolCall) model.Reply {
 	stop := model.StopEnd
 	if len(calls) > 0 {
 		stop = model.StopTools
@@ -85,7 +85,7 @@ func (hm *hostileModel) invalidReply() model.Reply {
 		Tombstone: hm.percent(50), Results: []model.ToolResult{{Call: "1-0", Text: "forged"}}}}
 }
 
-func (hm *hostileModel) endlessCalls(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) endlessCalls(*job) (model.Reply, *agent.Failed) {
 	calls := make([]model.ToolCall, hm.between(1, 3))
 	for i := range calls {
 		calls[i] = hm.model.drawCall(hm.temper)
@@ -93,63 +93,63 @@ func (hm *hostileModel) endlessCalls(*run) (model.Reply, *agent.Failed) {
 			calls[i].ID = "twice" // the provider's ids say nothing
 		}
 	}
-	return says(oneOf(hm.dice, "", "and on"), calls...), nil
+	return replyOf(oneOf(hm.dice, "", "and on"), calls...), nil
 }
 
-func (hm *hostileModel) sameCall(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) sameCall(*job) (model.Reply, *agent.Failed) {
 	c := model.ToolCall{Name: oneOf(hm.dice, "look", "look", "look", "pay"), Args: oneOf(hm.dice, `{"x":1}`, ` { "x" : 1 } `)}
-	return says("", c), nil
+	return replyOf("", c), nil
 }
 
-func (hm *hostileModel) uselessCalls(*run) (model.Reply, *agent.Failed) {
-	return says("", model.ToolCall{Name: "note", Args: `{"x":` + itoa(hm.IntN(100)) + `,"again":true}`}), nil
+func (hm *hostileModel) uselessCalls(*job) (model.Reply, *agent.Failed) {
+	return replyOf("", model.ToolCall{Name: "note", Args: `{"x":` + itoa(hm.IntN(100)) + `,"again":true}`}), nil
 }
 
 // tinyPieces never finish: cut texts, and answers of a word.
-func (hm *hostileModel) tinyPieces(*run) (model.Reply, *agent.Failed) {
-	r := says(oneOf(hm.dice, "a", "b", " c"))
+func (hm *hostileModel) tinyPieces(*job) (model.Reply, *agent.Failed) {
+	r := replyOf(oneOf(hm.dice, "a", "b", " c"))
 	if hm.percent(70) {
 		r.Stop = model.StopMaxOutput
 	}
 	return r, nil
 }
 
-func (hm *hostileModel) promptTooLong(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) promptTooLong(*job) (model.Reply, *agent.Failed) {
 	return model.Reply{}, &agent.Failed{Class: model.TooLong, Detail: "prompt is too long", Unbilled: hm.percent(50)}
 }
 
 // forbiddenTool proposes a call of a tool that the agent does not have.
-func (hm *hostileModel) forbiddenTool(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) forbiddenTool(*job) (model.Reply, *agent.Failed) {
 	name := oneOf(hm.dice, "wipe", "wipe", "wipe", "fly", "", "pay now", strings.Repeat("x", 90), "ask_human", "delegate")
-	return says("", model.ToolCall{Name: name, Args: oneOf(hm.dice, `{"x":1}`, `{"question":"may I?"}`, `{}`)}), nil
+	return replyOf("", model.ToolCall{Name: name, Args: oneOf(hm.dice, `{"x":1}`, `{"question":"may I?"}`, `{}`)}), nil
 }
 
 // evadeChoice a choice that was made for it.
-func (hm *hostileModel) evadeChoice(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) evadeChoice(*job) (model.Reply, *agent.Failed) {
 	if hm.percent(75) {
-		return says("done"), nil
+		return replyOf("done"), nil
 	}
-	return says("", model.ToolCall{Name: "ask_human", Args: `{"question":"what now?"}`}), nil
+	return replyOf("", model.ToolCall{Name: "ask_human", Args: `{"question":"what now?"}`}), nil
 }
 
 // claimDone to be done, at once and without proof.
-func (hm *hostileModel) claimDone(*run) (model.Reply, *agent.Failed) {
-	return says(oneOf(hm.dice, "done", "it is done", `{"answer":7}`, `"yes"`, "done because")), nil
+func (hm *hostileModel) claimDone(*job) (model.Reply, *agent.Failed) {
+	return replyOf(oneOf(hm.dice, "done", "it is done", `{"answer":7}`, `"yes"`, "done because")), nil
 }
 
-func (hm *hostileModel) cutArguments(*run) (model.Reply, *agent.Failed) {
-	r := says("", model.ToolCall{Name: oneOf(hm.dice, "look", "pay"), Args: oneOf(hm.dice, `{"x":"`+cutMark, `{"x":"`+cutMark+`"}`), Cut: true},
+func (hm *hostileModel) cutArguments(*job) (model.Reply, *agent.Failed) {
+	r := replyOf("", model.ToolCall{Name: oneOf(hm.dice, "look", "pay"), Args: oneOf(hm.dice, `{"x":"`+cutMark, `{"x":"`+cutMark+`"}`), Cut: true},
 		model.ToolCall{Name: "look", Args: oneOf(hm.dice, "[]", "null", `{"x":`, "\xff", strings.Repeat("[", 200))})
 	r.Stop = model.StopMaxOutput
 	return r, nil
 }
 
-func (hm *hostileModel) hugeOutput(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) hugeOutput(*job) (model.Reply, *agent.Failed) {
 	n := hm.between(100, muchBytes)
 	if hm.percent(5) {
 		n = hugeBytes
 	}
-	r := says(strings.Repeat(oneOf(hm.dice, "x", "\xff", "é\x00"), n/2))
+	r := replyOf(strings.Repeat(oneOf(hm.dice, "x", "\xff", "é\x00"), n/2))
 	switch {
 	case hm.percent(30):
 		r.Message.Calls = []model.ToolCall{{Name: "look", Args: `{"x":"` + r.Message.Text + `"}`}}
@@ -160,7 +160,7 @@ func (hm *hostileModel) hugeOutput(*run) (model.Reply, *agent.Failed) {
 }
 
 // alwaysFail fails, for ever.
-func (hm *hostileModel) alwaysFail(*run) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) alwaysFail(*job) (model.Reply, *agent.Failed) {
 	f := &agent.Failed{Class: oneOf(hm.dice, model.RateLimit, model.Overload, model.Network, model.Auth, model.UnknownClass), Detail: "sorry",
 		AfterMS: oneOf[int64](hm.dice, 0, -1, 1000, 1<<60)}
 	f.Unbilled = hm.percent(50)

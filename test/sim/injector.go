@@ -53,7 +53,7 @@ func (in *injector) injectFault() {
 	n := in.IntN(len(injections))
 	for range injections {
 		m := injections[n]
-		if in.on(m.kind) {
+		if in.isOn(m.kind) {
 			m.inject(in)
 			return
 		}
@@ -67,25 +67,25 @@ func (in *injector) crashShell() {
 		return
 	}
 	if in.percent(10) { // the whole machine
-		in.note("all shells crash")
+		in.traceLine("all shells crash")
 		for _, a := range in.population.actors {
 			for len(a.shells) > 0 {
 				in.processes.killShell(a.shells[0])
 			}
 		}
-		in.throttles.restart()
+		in.throttles.forgetNode()
 		return
 	}
-	in.note("crash %s", sh.start)
+	in.traceLine("crash %s", sh.start)
 	in.processes.killShell(sh)
 }
 
 func (in *injector) panicShell() {
 	sh := in.population.pickShell()
-	if sh == nil || !sh.active() || sh.lease != sh.actor.lease {
+	if sh == nil || !sh.isActive() || sh.lease != sh.actor.lease {
 		return
 	}
-	in.note("panic %s", sh.start)
+	in.traceLine("panic %s", sh.start)
 	a := sh.actor
 	in.processes.killShell(sh)
 	in.reach.hit(PanicRestart)
@@ -97,7 +97,7 @@ func (in *injector) startSecondHolder() {
 	if sh == nil || sh.actor.closed || len(sh.actor.shells) >= shellsMax {
 		return
 	}
-	in.note("second holder of %s", sh.actor.id)
+	in.traceLine("second holder of %s", sh.actor.id)
 	in.processes.takeOver(sh.actor)
 }
 
@@ -113,13 +113,13 @@ func (in *injector) freezeShell() {
 	if sh == nil || len(sh.actor.shells) >= shellsMax {
 		return
 	}
-	in.note("freeze %s", sh.start)
+	in.traceLine("freeze %s", sh.start)
 	sh.frozen = true
 }
 
 // recreateBucket makes the lease bucket anew: its revisions start again.
 func (in *injector) recreateBucket() {
-	in.note("the lease bucket is made anew")
+	in.traceLine("the lease bucket is made anew")
 	in.processes.leases = uint64(in.IntN(2))
 }
 
@@ -161,12 +161,12 @@ func (in *injector) steerAgent() {
 
 // fireEarly fires a timer before it is due: the node's clock runs ahead.
 func (in *injector) fireEarly() {
-	if in.softMS > 0 && slices.ContainsFunc(in.population.actors, (*actor).idles) && in.percent(30) {
+	if in.softMS > 0 && slices.ContainsFunc(in.population.actors, (*actor).isIdle) && in.percent(30) {
 		in.now += in.softMS // the time is over of who only waits for children
 		return
 	}
 	sh := in.population.pickShell()
-	if sh == nil || !sh.active() || !sh.came || len(sh.timers) == 0 {
+	if sh == nil || !sh.isActive() || !sh.came || len(sh.timers) == 0 {
 		return
 	}
 	if i := in.IntN(len(sh.timers)); sh.timers[i].fact == nil {
@@ -175,7 +175,7 @@ func (in *injector) fireEarly() {
 }
 
 func (in *injector) replacePolicy() {
-	in.store.appendCommand(in.population.super, "policy_set", supervisor.PolicySet{Policy: policy(in.dice)})
+	in.store.appendCommand(in.population.super, "policy_set", supervisor.PolicySet{Policy: drawPolicy(in.dice)})
 }
 
 // changeLimits changes the limits of the live run: up, or down to what is committed.
@@ -208,7 +208,7 @@ func (in *injector) changeLimits() {
 func (in *injector) passTime() {
 	ms := int64(in.between(1000, 61_000))
 	in.now += ms
-	in.note("%d ms pass", ms)
+	in.traceLine("%d ms pass", ms)
 }
 
 // writeGarbage writes what no actor of the run wrote.
@@ -254,10 +254,10 @@ func (in *injector) writeGarbage() {
 // began ends and enters the log, then Released.
 func (in *injector) drainShell() {
 	sh := in.population.pickShell()
-	if sh == nil || !sh.active() || sh.leaving() || sh.lease != sh.actor.lease {
+	if sh == nil || !sh.isActive() || sh.isLeaving() || sh.lease != sh.actor.lease {
 		return
 	}
-	in.note("hand over %s", sh.start)
+	in.traceLine("hand over %s", sh.start)
 	in.processes.learnFact(sh, activation.Drain{})
 }
 

@@ -11,9 +11,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// subject is the agent that judges watch. They read its log by themselves: for the loop
+// watchedAgent is the agent that judges watch. They read its log by themselves: for the loop
 // options they do not trust the state of the agent.
-type subject struct {
+type watchedAgent struct {
 	*environment
 	population *population
 	judges     *judges
@@ -22,7 +22,7 @@ type subject struct {
 
 // agentJudge checks the steps of one agent, with a judge for each family of promises.
 type agentJudge struct {
-	*subject
+	*watchedAgent
 	calls      *callJudge
 	goals      *goalJudge
 	prompts    *promptJudge
@@ -34,11 +34,11 @@ type agentJudge struct {
 }
 
 func newAgentJudge(p *population, a *actor) *agentJudge {
-	s := &subject{environment: p.environment, population: p, judges: p.judges, actor: a}
-	breakers, prompts := &breakerJudge{subject: s, fails: map[string]int{}}, &promptJudge{subject: s}
+	s := &watchedAgent{environment: p.environment, population: p, judges: p.judges, actor: a}
+	breakers, prompts := &breakerJudge{watchedAgent: s, fails: map[string]int{}}, &promptJudge{watchedAgent: s}
 	calls := newCallJudge(s, breakers)
-	return &agentJudge{subject: s, calls: calls, prompts: prompts, breakers: breakers, goals: &goalJudge{subject: s, calls: calls},
-		clock: &clockJudge{subject: s}, pauses: &pauseJudge{subject: s, prompts: prompts}, background: &backgroundJudge{subject: s, away: map[string]spec.ID{}}}
+	return &agentJudge{watchedAgent: s, calls: calls, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls},
+		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}}}
 }
 
 func (j *agentJudge) checkFinal() {

@@ -12,7 +12,7 @@ import (
 
 // backgroundJudge knows the background children of an agent, and the messages that it has not read.
 type backgroundJudge struct {
-	*subject
+	*watchedAgent
 	away map[string]spec.ID // children in the background, by their calls
 	mail []agent.Messaged   // received, and not yet in the transcript
 }

@@ -10,7 +10,7 @@ import (
 
 // breakerJudge counts failures and forbidden proposals, which end in an escalation.
 type breakerJudge struct {
-	*subject
+	*watchedAgent
 	forbidden int            // replies in a row with a forbidden proposal
 	fails     map[string]int // of a tool on a target, in a row
 	halted    string         // the tool whose calls of this turn do not run
@@ -25,7 +25,7 @@ func (j *breakerJudge) checkForced(before, after *agent.State) {
 		return
 	}
 	asks := slices.ContainsFunc(after.Calls, func(c agent.Call) bool { return c.Name == "ask_human" && c.Stage != agent.Ended })
-	if !asks && !limited(before, after) {
+	if !asks && !isAtLimit(before, after) {
 		j.fail("%s was to ask a person, and is %s", a.id, after.Phase)
 	}
 }
@@ -37,7 +37,7 @@ func (j *breakerJudge) checkForbidden(before, after *agent.State, calls []model.
 		return
 	}
 	barred := slices.ContainsFunc(calls, func(c model.ToolCall) bool { return slices.Contains(before.Task.Forbidden, c.Name) })
-	known := slices.ContainsFunc(calls, func(c model.ToolCall) bool { return offered(before, c.Name) })
+	known := slices.ContainsFunc(calls, func(c model.ToolCall) bool { return isOffered(before, c.Name) })
 	switch {
 	case barred:
 		j.forbidden++
@@ -49,12 +49,12 @@ func (j *breakerJudge) checkForbidden(before, after *agent.State, calls []model.
 	}
 }
 
-func offered(st *agent.State, tool string) bool {
+func isOffered(st *agent.State, tool string) bool {
 	return slices.ContainsFunc(st.Task.Tools, func(t model.ToolSpec) bool { return t.Name == tool }) && !slices.Contains(st.Task.Forbidden, tool)
 }
 
-// limited reports whether the agent has used up one of its own limits, so that its closing turn follows.
-func limited(before, after *agent.State) bool {
+// isAtLimit reports whether the agent has used up one of its own limits, so that its closing turn follows.
+func isAtLimit(before, after *agent.State) bool {
 	return before.Soft || before.CallsOut || after.Turn >= before.Task.Limits.Turns
 }
 
@@ -78,7 +78,7 @@ func (j *breakerJudge) checkFailing(before, after *agent.State, results []model.
 			}
 		}
 	}
-	if tripped != "" && j.fails[tripped] >= limit && !limited(before, after) && after.Phase != agent.Waiting && after.Phase != agent.Done {
+	if tripped != "" && j.fails[tripped] >= limit && !isAtLimit(before, after) && after.Phase != agent.Waiting && after.Phase != agent.Done {
 		j.fail("%s has failed %d times in a row on %q, and goes on", j.actor.id, j.fails[tripped], tripped)
 	}
 }

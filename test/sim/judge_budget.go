@@ -31,7 +31,7 @@ func newBudgetJudge(p *population) *budgetJudge {
 }
 
 // chargeUnread charges a call although no shell will receive its answer: the provider counts it anyway.
-func (j *budgetJudge) chargeUnread(r *run) {
+func (j *budgetJudge) chargeUnread(r *job) {
 	j.bills[r.shell.actor.id] += promptTokens(r.request) + int64(j.IntN(int(r.request.MaxOutput)+1))
 }
 
@@ -146,11 +146,11 @@ func (j *budgetJudge) checkReservation(sh *shell, key leaseKey, e agent.CallMode
 	if !ok {
 		j.fail("%s: a model call under lease %d, which nobody granted", key.who, key.lease)
 	}
-	m, ok := j.models()[e.Model]
+	m, ok := j.allModels()[e.Model]
 	if !ok {
 		j.fail("%s calls %q, which is no model of the run", key.who, e.Model)
 	}
-	most := bill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
+	most := maximumBill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
 	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
 		j.fail("%s: lease %d holds %+v, the call may cost %+v", key.who, key.lease, grant, most)
 	}

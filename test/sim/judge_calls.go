@@ -10,7 +10,7 @@ import (
 
 // callJudge knows which calls may begin: what hooks and people said about them, and when they may run again.
 type callJudge struct {
-	*subject
+	*watchedAgent
 	breakers      *breakerJudge
 	open          map[string]agent.RunHooks // hook points without an answer
 	denied        map[string]string         // calls that may not run, and why
@@ -21,8 +21,8 @@ type callJudge struct {
 	withheld      []string                  // what guardrails rejected
 }
 
-func newCallJudge(s *subject, breakers *breakerJudge) *callJudge {
-	return &callJudge{subject: s, breakers: breakers, open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{},
+func newCallJudge(s *watchedAgent, breakers *breakerJudge) *callJudge {
+	return &callJudge{watchedAgent: s, breakers: breakers, open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{},
 		askedOn: map[string]string{}, asked: map[string]string{}, agreed: map[string]string{}, due: map[string]int64{}}
 }
 
@@ -70,7 +70,7 @@ func (j *callJudge) checkBegin(after *agent.State, id string) {
 		j.fail("%s begins %s (%s), and its hooks said %q", a.id, id, c.Name, j.denied[id])
 	case !j.passed[id] && len(hooksAt(after, spec.HookPreTool, c.Name)) > 0:
 		j.fail("%s begins %s (%s) past its hooks", a.id, id, c.Name)
-	case !offered(after, c.Name):
+	case !isOffered(after, c.Name):
 		j.fail("%s begins %s (%s), which it may not use", a.id, id, c.Name)
 	case after.Ending != "":
 		j.fail("%s begins %s (%s) in its closing turn", a.id, id, c.Name)
@@ -130,12 +130,12 @@ func (j *callJudge) noteAnswers(before, after *agent.State, e agent.Hooked) {
 		return
 	}
 	delete(j.open, e.ID)
-	d := strictest(gate, e.Answers)
+	d := strictestDecision(gate, e.Answers)
 	j.checkDecision(after, gate, d)
 	switch gate.Point {
 	case spec.HookPreTool:
 		call := gate.Input.Call
-		j.askedOn[call], j.asked[call] = after.Node, reasons(gate, e.Answers)
+		j.askedOn[call], j.asked[call] = after.Node, questionReasons(gate, e.Answers)
 		if d == spec.HookAsk && j.agreed[call] == j.asked[call] && after.Task.LoopOptions.Reask {
 			d = spec.HookPass
 		}

@@ -7,7 +7,7 @@ import (
 
 // clockJudge has a clock of its own for the working time of an agent.
 type clockJudge struct {
-	*subject
+	*watchedAgent
 	began int64          // the clock, moved on by the time without work
 	rests agent.Released // how the previous activation ended, until the next claim
 }

@@ -20,7 +20,7 @@ type driftJudge struct {
 // the rule in its documentation and not from the code that enforces it.
 func mayNotPass(sh *shell) []string {
 	var keys []string
-	found, pays := sh.reader().Found, slices.ContainsFunc(sh.state.Agent.State.Task.Tools, func(t model.ToolSpec) bool { return t.Name == "pay" })
+	found, pays := sh.logReader().Found, slices.ContainsFunc(sh.state.Agent.State.Task.Tools, func(t model.ToolSpec) bool { return t.Name == "pay" })
 	for k, v := range found {
 		if k == "prompt" || k == "workspace" || k == "route" && v == "" || k == "tool/pay" && pays && !strings.HasPrefix(v, "effect:") {
 			keys = append(keys, k)
@@ -38,31 +38,31 @@ func (j *driftJudge) checkBegin(sh *shell, effect any) {
 		return
 	}
 	for _, k := range mayNotPass(sh) {
-		if !sh.actor.hurt && !slices.Contains(j.agreed[sh.actor.id], k+"="+sh.reader().Found[k]) {
+		if !sh.actor.hurt && !slices.Contains(j.agreed[sh.actor.id], k+"="+sh.logReader().Found[k]) {
 			j.fail("%s begins %T, and its node has another %s", sh.start, effect, k)
 		}
 	}
 }
 
-// halted reports whether an agent waits because a node differs.
-func halted(st *agent.State) bool { return st.Drift.Query != "" && st.Query.Query == st.Drift.Query }
+// isHalted reports whether an agent waits because a node differs.
+func isHalted(st *agent.State) bool { return st.Drift.Query != "" && st.Query.Query == st.Drift.Query }
 
 // noteApproval notes which difference a person approved, and where that happened.
 func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, decision string) {
-	if halted(after) && after.Phase != agent.Waiting {
+	if isHalted(after) && after.Phase != agent.Waiting {
 		j.fail("halted in %s by %s, before %s", after.Phase, kind, before.Phase)
 	}
 	switch {
-	case halted(after) && !halted(before):
+	case isHalted(after) && !isHalted(before):
 		j.reach.hit(HaltedDiffering)
 		if after.Drift.Spare {
 			j.reach.hit(LeaseSpared)
 		}
-	case halted(before) && !halted(after) && kind == "resumed" && after.Phase != agent.Done:
+	case isHalted(before) && !isHalted(after) && kind == "resumed" && after.Phase != agent.Done:
 		j.reach.hit(Relieved)
-	case halted(before) && halted(after) && after.Drift.Spare && !before.Drift.Spare:
+	case isHalted(before) && isHalted(after) && after.Drift.Spare && !before.Drift.Spare:
 		j.reach.hit(LeaseSpared)
-	case halted(before) && kind == "answered" && decision != "deny" && !halted(after):
+	case isHalted(before) && kind == "answered" && decision != "deny" && !isHalted(after):
 		for k, v := range maps.All(before.Drift.Found) {
 			j.agreed[a.id] = append(j.agreed[a.id], k+"="+v)
 		}

@@ -32,7 +32,7 @@ func (j *futuresJudge) checkAgent(before, after agent.State, f activation.Fact) 
 
 func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 	was := canonAgent(nil, &from)
-	facts := futures(from)
+	facts := possibleFacts(from)
 	type future struct {
 		state   agent.State
 		effects []agent.Effect
@@ -50,7 +50,7 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 			j.fail("a future of %s in %s (%s) was changed by another", from.Task.ID, from.Phase, facts[i].Kind())
 		}
 	}
-	for _, fact := range stale(from) {
+	for _, fact := range staleFacts(from) {
 		next, stepped := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
 		if len(stepped.Effects) > 0 || !bytes.Equal(was, canonAgent(nil, &next)) {
 			j.fail("%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
@@ -61,8 +61,8 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 	}
 }
 
-// futures are facts that mean something in a state, in pairs that differ.
-func futures(st agent.State) []agent.Fact {
+// possibleFacts are facts that mean something in a state, in pairs that differ.
+func possibleFacts(st agent.State) []agent.Fact {
 	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Canceled{Why: "this", Now: true},
 		agent.Resumed{Life: "L1", Node: "n1"}, agent.Resumed{Life: "L2", Node: "n2"},
 		agent.Resumed{Life: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
@@ -98,8 +98,8 @@ func futures(st agent.State) []agent.Fact {
 	return list
 }
 
-// stale are answers to questions that were not asked, or not now (PROTOCOL P7).
-func stale(st agent.State) []agent.Fact {
+// staleFacts are answers to questions that were not asked, or not now (PROTOCOL P7).
+func staleFacts(st agent.State) []agent.Fact {
 	text := model.Reply{Message: model.Message{Role: model.Assistant, Text: "stale"}}
 	list := []agent.Fact{agent.StopAllowed{Proposal: st.Proposal - 1}, agent.StopVetoed{Proposal: st.Proposal + 1, Why: "stale"},
 		agent.Granted{Lease: st.Lease - 1, Output: 1}, agent.Denied{Lease: st.Lease - 1, Why: spec.TokenBudget},
@@ -111,7 +111,7 @@ func stale(st agent.State) []agent.Fact {
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}
-	if d := st.Drift; st.Phase != agent.Leasing && (!halted(&st) || d.From != agent.Leasing || d.Spare) {
+	if d := st.Drift; st.Phase != agent.Leasing && (!isHalted(&st) || d.From != agent.Leasing || d.Spare) {
 		list = append(list, agent.Granted{Lease: st.Lease, Output: 1})
 	}
 	if st.Phase != agent.Thinking {

@@ -12,7 +12,7 @@ import (
 
 // goalJudge counts how often an agent is sent back to work, and checks what a completion claims.
 type goalJudge struct {
-	*subject
+	*watchedAgent
 	calls    *callJudge
 	blocks   int   // stops sent back by hooks since the last proposal
 	unmet    int   // completions sent back by the loop
@@ -76,7 +76,7 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 	}
 	r := after.Task.LoopOptions.Require
 	for _, e := range r.Evidence {
-		if !shown(after.History, e) {
+		if !hasEvidence(after.History, e) {
 			j.fail("%s is completed without the evidence %+v", a.id, e)
 		}
 	}
@@ -96,8 +96,8 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 	}
 }
 
-// shown reports whether the history has a successful result of that tool that contains that text.
-func shown(history []model.Message, e spec.Evidence) bool {
+// hasEvidence reports whether the history has a successful result of that tool that contains that text.
+func hasEvidence(history []model.Message, e spec.Evidence) bool {
 	for i, m := range history {
 		for k, r := range m.Results {
 			if i > 0 && k < len(history[i-1].Calls) && history[i-1].Calls[k].Name == e.Tool && !r.Error && strings.Contains(r.Text, e.Contains) {

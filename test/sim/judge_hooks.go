@@ -27,13 +27,13 @@ func hooksAt(st *agent.State, p spec.HookPoint, tool string) []spec.Hook {
 	return at
 }
 
-// reasons is why a person is asked, and about which arguments, by the judge's own
+// questionReasons is why a person is asked, and about which arguments, by the judge's own
 // reading.
-func reasons(gate agent.RunHooks, answers []spec.HookAnswer) string {
+func questionReasons(gate agent.RunHooks, answers []spec.HookAnswer) string {
 	args, why := "", ""
 	for i, h := range gate.Hooks {
 		a := spec.HookAnswer{Decision: h.Failing, Text: "no answer"}
-		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
+		if i < len(answers) && answers[i].Hook == h.Name && isValidAnswer(gate, answers[i]) {
 			a = answers[i]
 		} else if i < len(answers) && answers[i].Hook == h.Name {
 			a.Text = "failed " + answers[i].Failed + string(answers[i].Decision) // its arguments do not count
@@ -51,15 +51,15 @@ func reasons(gate agent.RunHooks, answers []spec.HookAnswer) string {
 	return cmp.Or(args, gate.Input.Args) + "\x00" + why
 }
 
-// strictest combines the answers at a hook point, as far as it matters here: pass,
+// strictestDecision combines the answers at a hook point, as far as it matters here: pass,
 // or the decision that keeps a call from running (ask: unless a person approves), a
 // reply from acting, or a loop from continuing.
-func strictest(gate agent.RunHooks, answers []spec.HookAnswer) spec.HookDecision {
+func strictestDecision(gate agent.RunHooks, answers []spec.HookAnswer) spec.HookDecision {
 	rank := []spec.HookDecision{spec.HookPass, spec.HookOverride, spec.HookSkip, spec.HookAsk, spec.HookDeny, spec.HookPrevent, spec.HookTrip}
 	worst, result := 0, false
 	for i, h := range gate.Hooks {
 		d, args := h.Failing, ""
-		if i < len(answers) && answers[i].Hook == h.Name && sensible(gate, answers[i]) {
+		if i < len(answers) && answers[i].Hook == h.Name && isValidAnswer(gate, answers[i]) {
 			d, args = answers[i].Decision, answers[i].Args
 		}
 		if !h.Report && gate.Point.Knows(d) {
@@ -73,8 +73,8 @@ func strictest(gate agent.RunHooks, answers []spec.HookAnswer) spec.HookDecision
 	return rank[worst]
 }
 
-// sensible reports whether the answer is valid at its hook point.
-func sensible(gate agent.RunHooks, a spec.HookAnswer) bool {
+// isValidAnswer reports whether the answer is valid at its hook point.
+func isValidAnswer(gate agent.RunHooks, a spec.HookAnswer) bool {
 	return a.Failed == "" && gate.Point.Knows(a.Decision) && (a.Messages == nil || history.Sendable(a.Messages) == nil) &&
 		(gate.Point != spec.HookPreTool || a.Args == "" || fitsArgs(gate.Input.Tool, a.Args))
 }

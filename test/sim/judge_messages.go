@@ -12,13 +12,13 @@ import (
 type messageJudge struct {
 	*environment
 	population *population
-	sent       map[callKey]int      // messages between agents
-	heard      map[letterKey]string // messages of the run's log that were read and then lost from the log
-	reused     bool                 // the run's log reused the identity of one of them for other content
+	sent       map[callKey]int       // messages between agents
+	heard      map[messageKey]string // messages of the run's log that were read and then lost from the log
+	reused     bool                  // the run's log reused the identity of one of them for other content
 }
 
 func newMessageJudge(p *population) *messageJudge {
-	return &messageJudge{environment: p.environment, population: p, sent: map[callKey]int{}, heard: map[letterKey]string{}}
+	return &messageJudge{environment: p.environment, population: p, sent: map[callKey]int{}, heard: map[messageKey]string{}}
 }
 
 // checkLanded marks outbox messages that have reached a log, and checks that the reader of
@@ -29,7 +29,7 @@ func (j *messageJudge) checkLanded(at *actor, e mailbox.Entry, closed bool) {
 		return
 	}
 	for _, item := range e.Items {
-		key := letterKey{e.From, item.N, item.I}
+		key := messageKey{e.From, item.N, item.I}
 		t := from.shadow.byKey[key]
 		if t == nil && from == j.population.super && from.closed && item.Kind == "canceled" {
 			continue // a message that a closed log answers is not in that log

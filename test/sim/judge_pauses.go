@@ -12,7 +12,7 @@ import (
 
 // pauseJudge checks how an agent waits for a throttled model.
 type pauseJudge struct {
-	*subject
+	*watchedAgent
 	prompts   *promptJudge
 	refused   int // times since the model last answered, unbilled
 	refusedAt int64
@@ -42,14 +42,14 @@ func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepp
 // patienceOf is how long an agent waits for its model, by the judge's own reading.
 func patienceOf(st *agent.State) int64 {
 	p := max(0, st.Task.LoopOptions.PatienceMS)
-	if st.Purpose == agent.ForSummary || len(untried(st)) > 0 {
+	if st.Purpose == agent.ForSummary || len(untriedModels(st)) > 0 {
 		return min(p, spec.PatienceElseMS)
 	}
 	return p
 }
 
-// untried are the models of the chain that come after the one in use.
-func untried(st *agent.State) (list []string) {
+// untriedModels are the models of the chain that come after the one in use.
+func untriedModels(st *agent.State) (list []string) {
 	fallbacks := st.Task.LoopOptions.Fallbacks
 	fallbacks = fallbacks[:min(len(fallbacks), spec.FallbacksMax)]
 	tried := []string{st.Task.Model.Name}
@@ -96,7 +96,7 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 		j.refusedAt = after.Now
 	}
 	ended := after.Phase == agent.Done && after.Outcome.Reason == spec.ModelError
-	if ended && before.Purpose == agent.ForTurn && len(untried(before)) == 0 && j.refused <= agent.RefusalsMax &&
+	if ended && before.Purpose == agent.ForTurn && len(untriedModels(before)) == 0 && j.refused <= agent.RefusalsMax &&
 		after.Now < j.refusedAt+patienceOf(before) {
 		j.fail("%s is ended by %d refusals within %d ms", j.actor.id, j.refused, after.Now-j.refusedAt)
 	}

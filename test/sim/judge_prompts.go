@@ -12,7 +12,7 @@ import (
 
 // promptJudge checks what the models of an agent are sent, and how often a prompt is compacted.
 type promptJudge struct {
-	*subject
+	*watchedAgent
 	tooLong       int // prompts of turns that were too long
 	rungs, rungAt int // of the ladder, and the turn of the last
 	recoveries    int // rungs that followed on others
@@ -51,15 +51,15 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	}
 	j.checkPinned(after, e.Request)
 	head := e.Request.System + "\x00" + e.Request.Dynamic
-	if j.sent != nil && j.fold == after.Fold && (head != j.head || !continues(j.sent, e.Request.Messages)) {
+	if j.sent != nil && j.fold == after.Fold && (head != j.head || !isContinuation(j.sent, e.Request.Messages)) {
 		j.fail("%s sends another beginning than in the turn before, and nothing was compacted", a.id)
 	}
 	j.sent, j.head, j.fold = e.Request.Messages, head, after.Fold
 }
 
-// continues reports whether one prompt begins with another. The last message of the other may
+// isContinuation reports whether one prompt begins with another. The last message of the other may
 // have been extended.
-func continues(old, now []model.Message) bool {
+func isContinuation(old, now []model.Message) bool {
 	if len(now) < len(old) {
 		return false
 	}
@@ -141,7 +141,7 @@ func (j *promptJudge) checkPinned(after *agent.State, r model.Request) {
 	}
 	for _, e := range after.Task.LoopOptions.Require.Evidence {
 		// The task itself names the word; the result has it between others.
-		if e.Contains == proof && shown(after.History, e) && !holds(" "+proof+" ") {
+		if e.Contains == proof && hasEvidence(after.History, e) && !holds(" "+proof+" ") {
 			j.fail("%s sends a prompt without the evidence %+v, which it has", j.actor.id, e)
 		}
 	}

@@ -115,9 +115,9 @@ func (j *judge) history(t *testing.T, s agent.State) error {
 }
 
 func canonRequest(b []byte, r *model.Request) []byte {
-	b = str(b, r.Model, r.System, r.Dynamic, r.Choice)
-	b = yes(b, r.NoTools)
-	b = num(b, len(r.Tools))
+	b = appendStrings(b, r.Model, r.System, r.Dynamic, r.Choice)
+	b = appendBools(b, r.NoTools)
+	b = appendNumbers(b, len(r.Tools))
 	for i := range r.Messages {
 		b = canonMessage(b, &r.Messages[i])
 	}

@@ -57,7 +57,7 @@ func (j *treeJudge) checkChildAnswer(a *actor, before agent.State, after *agent.
 func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 	m, _ := after.Member(id)
 	l := after.Run.Limits
-	if after.Count() > l.Agents && !j.on(Limits) {
+	if after.Count() > l.Agents && !j.isOn(Limits) {
 		j.fail("%d agents, %d are allowed", after.Count(), l.Agents)
 	}
 	if m.Depth >= l.Depth && id != spec.Root {

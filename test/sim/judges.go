@@ -18,8 +18,8 @@ type judges struct {
 	coverage *coverage
 }
 
-// wire makes the judges of a run.
-func (js *judges) wire(p *population) {
+// wireJudges makes the judges of a run.
+func (js *judges) wireJudges(p *population) {
 	env := p.environment
 	js.coverage = &coverage{environment: env, population: p}
 	js.run = &runJudge{environment: env, population: p, judges: js}
@@ -31,7 +31,7 @@ func (js *judges) wire(p *population) {
 // decodeFact decodes a fact of a log once more, for the judge.
 func decodeFact[T any](p *population, f activation.Fact) T {
 	var v T
-	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !p.on(Garbage) && !p.anyDamaged() {
+	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !p.isOn(Garbage) && !p.anyDamaged() {
 		p.fail("a fact %s does not decode: %v", f.Kind, err)
 	}
 	return v

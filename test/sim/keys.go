@@ -18,13 +18,13 @@ type callKey struct {
 
 type gateKey struct{ life, id string }
 
-type question struct {
+type askedQuestion struct {
 	who   spec.ID
 	query string
 }
 
-// letterKey identifies an outbox message for ever.
-type letterKey struct {
+// messageKey identifies an outbox message for ever.
+type messageKey struct {
 	from mailbox.Address
 	n    uint64
 	i    int

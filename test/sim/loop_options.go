@@ -16,42 +16,42 @@ const (
 	summaryModel = "anthropic/small"
 )
 
-// manners draws the loop options of a run: a swarm of its own, each family on
+// drawLoopOptions draws the loop options of a run: a swarm of its own, each family on
 // or off.
-func manners(d dice, p *plan) spec.LoopOptions {
-	m := spec.LoopOptions{Ask: d.percent(70), Kin: p.on(Kin)}
-	if p.on(Hooks) {
-		m.Hooks = hooks(d)
+func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
+	m := spec.LoopOptions{Ask: d.percent(70), Kin: p.isOn(Kin)}
+	if p.isOn(Hooks) {
+		m.Hooks = drawHooks(d)
 	}
-	if p.on(Watches) {
+	if p.isOn(Watches) {
 		m.Watch = spec.Watch{Of: oneOf(d, 3, spec.WatchOf, 12), Identical: oneOf(d, 0, 2, spec.WatchIdentical),
 			Pattern: oneOf(d, 0, 3, spec.WatchPattern), Stuck: oneOf(d, 0, 2, spec.WatchStuck), Polling: oneOf(d, nil, []string{"note"})}
 		m.Breaker = spec.Breaker{Failures: oneOf(d, 0, 1, spec.BreakerFailures), Forbidden: oneOf(d, 0, 2, spec.BreakerForbidden)}
 	}
-	if p.on(Goals) {
-		m.Require = require(d)
+	if p.isOn(Goals) {
+		m.Require = drawRequirements(d)
 		if d.percent(50) {
 			m.Continue = spec.Continue{Tokens: int64(d.between(20, 400)), Percent: oneOf(d, 0, 50, 90), Small: int64(oneOf(d, 0, 5, 40)), Rounds: oneOf(d, 0, 1, 3)}
 		}
 	}
-	if p.on(Folds) {
+	if p.isOn(Folds) {
 		m.Context = spec.Context{Percent: oneOf(d, 0, 30, spec.CompactPercent), Tail: d.between(1, spec.CompactTail), PruneTail: d.between(0, spec.PruneTail),
 			Within: oneOf(d, 0, 1, 3, spec.LadderTurns), Summary: int64(oneOf(d, 0, 40, 200))}
 		if d.percent(40) {
-			m.Context.Model = &spec.Model{Name: summaryModel, Window: int64(oneOf(d, 0, 300)), Price: price(d)}
+			m.Context.Model = &spec.Model{Name: summaryModel, Window: int64(oneOf(d, 0, 300)), Price: drawPrice(d)}
 		}
 		m.Journal = d.percent(75)
 		m.Dynamic = oneOf(d, "", "", "It is late.")
 	}
-	if p.on(Falls) {
-		second := spec.Model{Name: secondModel, Price: price(d), Window: window(d, p)}
-		all := []spec.Model{second, {Name: thirdModel, Price: price(d)}, p.first, {Name: fourthModel}}
+	if p.isOn(Falls) {
+		second := spec.Model{Name: secondModel, Price: drawPrice(d), Window: drawWindow(d, p)}
+		all := []spec.Model{second, {Name: thirdModel, Price: drawPrice(d)}, p.first, {Name: fourthModel}}
 		if d.percent(50) {
 			all[3] = second
 		}
 		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
 	}
-	if p.on(Refusals) || d.percent(30) {
+	if p.isOn(Refusals) || d.percent(30) {
 		m.PatienceMS = oneOf[int64](d, 0, 500, 5000, spec.PatienceMS, spec.PatienceMS)
 	}
 	m.Vouch = d.percent(80)
@@ -62,8 +62,8 @@ func manners(d dice, p *plan) spec.LoopOptions {
 	return m
 }
 
-// hooks stand at the points of the loop. What they answer is drawn when they run.
-func hooks(d dice) []spec.Hook {
+// drawHooks stand at the points of the loop. What they answer is drawn when they run.
+func drawHooks(d dice) []spec.Hook {
 	points := []spec.HookPoint{spec.HookContext, spec.HookInput, spec.HookOutput, spec.HookSampled, spec.HookPreTool,
 		spec.HookPreTool, spec.HookToolError, spec.HookPostTool, spec.HookStop, spec.HookStop, spec.HookStopFailure}
 	list := make([]spec.Hook, d.between(1, 4))
@@ -85,8 +85,8 @@ var decisions = []spec.HookDecision{spec.HookPass, spec.HookAllow, spec.HookDeny
 // would keep it.
 const proof = "proof"
 
-// require draws the requirements of a claimed completion.
-func require(d dice) spec.Require {
+// drawRequirements draws the requirements of a claimed completion.
+func drawRequirements(d dice) spec.Require {
 	r := spec.Require{Tries: oneOf(d, 0, 1, 3)}
 	if d.percent(60) {
 		r.Evidence = []spec.Evidence{{Tool: oneOf(d, "look", "look", "look", "pay", "fly"), Contains: oneOf(d, "", proof, proof, "nowhere")}}
@@ -97,7 +97,7 @@ func require(d dice) spec.Require {
 	return r
 }
 
-func price(d dice) budget.Price {
+func drawPrice(d dice) budget.Price {
 	if d.percent(30) {
 		return budget.Price{}
 	}
@@ -107,16 +107,16 @@ func price(d dice) budget.Price {
 // long is the price of a long prompt: a few turns produce one.
 var long = budget.Tier{Above: 400, Input: 6, Output: 22, CacheRead: 2, CacheWrite: 8}
 
-// window is small where the run compacts, so that a few turns fill it.
-func window(d dice, p *plan) int64 {
-	if !p.on(Folds) || d.percent(10) {
+// drawWindow is small where the run compacts, so that a few turns fill it.
+func drawWindow(d dice, p *seedPlan) int64 {
+	if !p.isOn(Folds) || d.percent(10) {
 		return 0
 	}
 	return int64(d.between(200, 900))
 }
 
-// models are all models that a run may call, by name.
-func (p *plan) models() map[string]spec.Model {
+// allModels are all models that a run may call, by name.
+func (p *seedPlan) allModels() map[string]spec.Model {
 	all := map[string]spec.Model{p.opened.Model.Name: p.opened.Model}
 	for _, m := range slices.Backward(p.opened.LoopOptions.Fallbacks) {
 		if _, ok := all[m.Name]; !ok {

@@ -28,7 +28,7 @@ func (fm *fakeModel) floodCalls(reply model.Reply) model.Reply {
 
 // signReply puts the model's signature under a reply, which goes back to it and to
 // no other.
-func (fm *fakeModel) signReply(m *model.Message, r *run) {
+func (fm *fakeModel) signReply(m *model.Message, r *job) {
 	if fm.percent(15) {
 		data := `{"thinking":"hm","signature":"` + signedBy + r.model + `"}`
 		m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.model, Kind: oneOf(fm.dice, "thinking", "thinking", "order"), Data: []byte(data)})
@@ -40,7 +40,7 @@ func (fm *fakeModel) signReply(m *model.Message, r *run) {
 const signedBy = "signed by "
 
 // answerRequest returns the answer of the model to a request.
-func (fm *fakeModel) answerRequest(r *run) (model.Reply, *agent.Failed) {
+func (fm *fakeModel) answerRequest(r *job) (model.Reply, *agent.Failed) {
 	if fail := fm.throttles.refusalOf(r); fail != nil {
 		return model.Reply{}, fail
 	}
@@ -58,10 +58,10 @@ func (fm *fakeModel) answerRequest(r *run) (model.Reply, *agent.Failed) {
 }
 
 // answerUsually returns the answer of a well-meaning model that makes mistakes.
-func (fm *fakeModel) answerUsually(r *run) (model.Reply, *agent.Failed) {
+func (fm *fakeModel) answerUsually(r *job) (model.Reply, *agent.Failed) {
 	t := fm.temper
 	if fm.quiet {
-		t = temper{final: 100, delegate: t.delegate, effect: t.effect}
+		t = modelHabits{final: 100, delegate: t.delegate, effect: t.effect}
 	}
 	reply := model.Reply{Stop: model.StopEnd, Message: model.Message{Role: model.Assistant}}
 	reply.UsageKnown = !fm.percent(t.unknownUsage)
@@ -73,7 +73,7 @@ func (fm *fakeModel) answerUsually(r *run) (model.Reply, *agent.Failed) {
 		if fm.percent(50) {
 			fm.composeReply(&reply, r, t)
 		}
-	case r.first() && fm.percent(85):
+	case r.isFirstOfRoot() && fm.percent(85):
 		fm.composeReply(&reply, r, t)
 	case fm.percent(t.fail):
 		fail = &agent.Failed{Class: oneOf(fm.dice, model.RateLimit, model.Overload, model.Network, model.Undecodable, model.Undecodable,
@@ -92,12 +92,12 @@ func (fm *fakeModel) answerUsually(r *run) (model.Reply, *agent.Failed) {
 }
 
 // meterUsage counts the cost of the reply, by the rules or beyond them.
-func (fm *fakeModel) meterUsage(reply *model.Reply, r *run) {
+func (fm *fakeModel) meterUsage(reply *model.Reply, r *job) {
 	if !reply.UsageKnown {
 		return
 	}
 	reply.Usage = model.Usage{Input: promptTokens(r.request), Output: messageTokens(reply.Message)}
-	if reply.Usage.Output > r.request.MaxOutput && (!fm.on(Overrun) || fm.quiet) {
+	if reply.Usage.Output > r.request.MaxOutput && (!fm.isOn(Overrun) || fm.quiet) {
 		reply.UsageKnown = false // a provider that keeps its rules would have cut it
 		return
 	}
@@ -105,15 +105,15 @@ func (fm *fakeModel) meterUsage(reply *model.Reply, r *run) {
 		cached := reply.Usage.Input / 2
 		reply.Usage.Input, reply.Usage.CacheRead = reply.Usage.Input-cached, cached
 	}
-	if fm.on(Overrun) && !fm.quiet && fm.percent(15) {
+	if fm.isOn(Overrun) && !fm.quiet && fm.percent(15) {
 		reply.Usage.Output = max(reply.Usage.Output, r.request.MaxOutput) + int64(fm.between(1, 3000))
 	}
 }
 
 // composeReply writes a reply: a final text, or calls.
-func (fm *fakeModel) composeReply(reply *model.Reply, r *run, t temper) {
+func (fm *fakeModel) composeReply(reply *model.Reply, r *job, t modelHabits) {
 	m := &reply.Message
-	first := r.first()
+	first := r.isFirstOfRoot()
 	if fm.percent(60) {
 		m.Text = oneOf(fm.dice, "done", "it is so because", "42", "see below")
 	}
@@ -132,7 +132,7 @@ func (fm *fakeModel) composeReply(reply *model.Reply, r *run, t temper) {
 	parent := fm.population.byAddr[mailbox.At(runName, string(r.shell.state.Agent.State.Task.Parent))]
 	for i := range n {
 		call := fm.drawCall(t)
-		if parent != nil && parent.idles() && fm.percent(70) {
+		if parent != nil && parent.isIdle() && fm.percent(70) {
 			call = fm.drawMessage()
 		}
 		if first && i < 3 {
@@ -154,7 +154,7 @@ const messagesMax = 16
 const cutMark = "CUT"
 
 // drawCall is one tool call of a reply.
-func (fm *fakeModel) drawCall(t temper) model.ToolCall {
+func (fm *fakeModel) drawCall(t modelHabits) model.ToolCall {
 	if fm.percent(t.bad) {
 		return oneOf(fm.dice,
 			model.ToolCall{Name: "fly", Args: `{}`},

@@ -47,21 +47,23 @@ func (r *Reach) Missing(seeds int) []string {
 		if seeds < byChanceMin && slices.Contains(byChance, p) {
 			continue
 		}
-		if reason, ok := p.reason(); n == 0 && !(ok && slices.Contains(needPerson, reason)) {
+		if reason, ok := p.stopReason(); n == 0 && !(ok && slices.Contains(needPerson, reason)) {
 			list = append(list, p.String())
 		}
 	}
 	return list
 }
 
-// taken is the place of a transition, ended that of a stop reason.
-func taken(t spec.Transition) Place { return placesMax + Place(slices.Index(spec.Transitions(), t)) }
+// transitionPlace is the place of a transition, ended that of a stop reason.
+func transitionPlace(t spec.Transition) Place {
+	return placesMax + Place(slices.Index(spec.Transitions(), t))
+}
 
-func ended(r spec.Reason) Place {
+func reasonPlace(r spec.Reason) Place {
 	return placesMax + transitionsMax + Place(slices.Index(spec.Reasons(), r))
 }
 
-func (p Place) reason() (spec.Reason, bool) {
+func (p Place) stopReason() (spec.Reason, bool) {
 	if p < placesMax+transitionsMax {
 		return "", false
 	}
@@ -221,7 +223,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 
 // String names a place.
 func (p Place) String() string {
-	if r, ok := p.reason(); ok {
+	if r, ok := p.stopReason(); ok {
 		return "ended: " + string(r)
 	}
 	if p >= placesMax {

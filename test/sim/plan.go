@@ -68,17 +68,17 @@ func (f Fault) String() string {
 	return strings.Join(on, ",")
 }
 
-// plan holds the decisions of a seed before the first step.
-type plan struct {
+// seedPlan holds the decisions of a seed before the first step.
+type seedPlan struct {
 	faults     Fault
 	rate       int // faults per 1000 steps
 	faultSteps int // after them no fault happens any more
-	temper     temper
+	temper     modelHabits
 	opened     supervisor.Opened
 	softMS     int64
 	patience   int // per mille: how likely a person answers a query that waits
 	first      spec.Model
-	vice       vice
+	vice       misbehaviour
 	bite       int // percent: how often a hook decides something
 	flood      bool
 	fickle     bool // another vice for each reply
@@ -86,8 +86,8 @@ type plan struct {
 	window     int  // requests at once before anything was refused
 }
 
-// temper is how the model of a run behaves, in percent.
-type temper struct {
+// modelHabits is how the model of a run behaves, in percent.
+type modelHabits struct {
 	final, delegate, bad, empty, cut, fail, unknownUsage, effect int
 }
 
@@ -103,8 +103,8 @@ const (
 	closingOutput  = 60
 )
 
-func newPlan(d dice, force *Fault) plan {
-	p := plan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
+func newPlan(d dice, force *Fault) seedPlan {
+	p := seedPlan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
 	for i := range faultNames {
 		if Fault(1)<<i == Differing { // derived from what was drawn already, so that the runs of the other seeds do not change
 			if p.rate%differingEvery == 0 {
@@ -119,18 +119,18 @@ func newPlan(d dice, force *Fault) plan {
 	if force != nil {
 		p.faults = *force
 	}
-	p.temper = temper{final: oneOf(d, 10, 25, 40), delegate: oneOf(d, 10, 20, 40), bad: oneOf(d, 0, 10, 40), empty: oneOf(d, 0, 4, 30),
+	p.temper = modelHabits{final: oneOf(d, 10, 25, 40), delegate: oneOf(d, 10, 20, 40), bad: oneOf(d, 0, 10, 40), empty: oneOf(d, 0, 4, 30),
 		cut: oneOf(d, 0, 4, 40), fail: oneOf(d, 0, 8, 30), unknownUsage: oneOf(d, 0, 8, 40), effect: oneOf(d, 20, 50, 80)}
-	if p.on(Storm) {
+	if p.isOn(Storm) {
 		p.temper.delegate, p.temper.final = 90, 10
 	}
-	p.vice, p.bite, p.flood = vices[d.IntN(len(vices))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
+	p.vice, p.bite, p.flood = misbehaviours[d.IntN(len(misbehaviours))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
 	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
 	p.window = 64
-	if p.on(Refusals) {
+	if p.isOn(Refusals) {
 		p.window = oneOf(d, 1, 1, 2, 64)
 	}
-	p.opened = opened(d, &p)
+	p.opened = drawRun(d, &p)
 	return p
 }
 
@@ -156,7 +156,7 @@ func faultOdds(f Fault) int {
 	return 45
 }
 
-func (p *plan) on(f Fault) bool { return p.faults&f != 0 }
+func (p *seedPlan) isOn(f Fault) bool { return p.faults&f != 0 }
 
 // sendTool is the loop's own where agents may speak to each other. It is the
 // last of the tools, and no other run has it.
@@ -177,15 +177,15 @@ var tools = []model.ToolSpec{
 	{Name: sendTool, Schema: `{"type":"object","required":["to","text"]}`, Class: model.Read},
 }
 
-// opened is the run that the client asks for.
-func opened(d dice, p *plan) supervisor.Opened {
-	p.first = spec.Model{Name: firstModel, Window: window(d, p)}
+// drawRun is the run that the client asks for.
+func drawRun(d dice, p *seedPlan) supervisor.Opened {
+	p.first = spec.Model{Name: firstModel, Window: drawWindow(d, p)}
 	if d.percent(40) {
 		p.first.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4, Long: long}
 	}
 	o := supervisor.Opened{
 		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: spec.Rules,
-		Model: p.first, LoopOptions: manners(d, p),
+		Model: p.first, LoopOptions: drawLoopOptions(d, p),
 		Agent: spec.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
 			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
 		Limits: spec.RunLimits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
@@ -194,7 +194,7 @@ func opened(d dice, p *plan) supervisor.Opened {
 			{Name: "lead", System: "You lead.", Deny: oneOf(d, nil, nil, []string{"wipe"}), Limits: spec.Limits{Children: oneOf(d, 0, 0, 6)}},
 			{Name: "hand", System: "You work.", Deny: oneOf(d, nil, []string{"wipe"})},
 			{Name: "clerk", System: "You read.", Tools: []string{"look", "note", sendTool}, Limits: spec.Limits{Turns: 3}},
-			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, LoopOptions: typed(d, p)},
+			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, LoopOptions: drawSchema(d, p)},
 		},
 	}
 	if !o.LoopOptions.Kin {
@@ -203,10 +203,10 @@ func opened(d dice, p *plan) supervisor.Opened {
 	if len(o.LoopOptions.Hooks) > 0 { // one that only lead's file has
 		o.Definitions[0].LoopOptions.Hooks = []spec.Hook{{Name: "lead/gate", Point: spec.HookPreTool, Tools: "pay|wipe"}}
 	}
-	if p.on(Hostile) { // it lets no run end by itself
+	if p.isOn(Hostile) { // it lets no run end by itself
 		o.Agent.Turns = oneOf(d, 1, 2, 3, 5, 5, 8, 12)
 	}
-	if p.on(Tiny) {
+	if p.isOn(Tiny) {
 		o.Limits.Tokens = int64(d.between(700, 12_000))
 		if d.percent(30) && o.Model.Price.Known {
 			o.Limits.Nano, o.Limits.Tokens = int64(d.between(3000, 40000)), 0
@@ -214,27 +214,27 @@ func opened(d dice, p *plan) supervisor.Opened {
 	} else if d.percent(60) {
 		o.Limits.Tokens = 400_000
 	}
-	if p.on(Clock) {
+	if p.isOn(Clock) {
 		p.softMS = int64(d.between(200, 6000))
 		o.Agent.SoftMS = p.softMS
 		o.Agent.HardMS = p.softMS + int64(d.between(0, 3000))
 	}
-	if p.on(Veto) {
-		o.Policy = policy(d)
+	if p.isOn(Veto) {
+		o.Policy = drawPolicy(d)
 	}
 	return o
 }
 
-// typed sometimes lets a definition set the schema of its agents' answers.
-func typed(d dice, p *plan) spec.LoopOptions {
-	if !p.on(Kin) || d.percent(70) {
+// drawSchema sometimes lets a definition set the schema of its agents' answers.
+func drawSchema(d dice, p *seedPlan) spec.LoopOptions {
+	if !p.isOn(Kin) || d.percent(70) {
 		return spec.LoopOptions{}
 	}
 	return spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}}
 }
 
-// policy is a random policy.
-func policy(d dice) supervisor.Policy {
+// drawPolicy is a random policy.
+func drawPolicy(d dice) supervisor.Policy {
 	p := supervisor.Policy{Version: d.IntN(100)}
 	switch d.IntN(5) {
 	case 0:

@@ -73,10 +73,10 @@ func (p *population) findActor(at mailbox.Address) *actor {
 	a := p.byAddr[at]
 	if a == nil {
 		a = &actor{addr: at, id: spec.ID(at.Agent()), born: p.now, hurt: p.forged[at]}
-		if p.on(Slow) && !p.quiet && p.percent(20) {
+		if p.isOn(Slow) && !p.quiet && p.percent(20) {
 			a.slow = p.now + int64(p.between(1000, 100_000))
 		}
-		a.shadow.reset(p, a)
+		a.shadow.resetReader(p, a)
 		p.byAddr[at] = a
 		p.actors = append(p.actors, a)
 	}
@@ -100,7 +100,7 @@ func (p *population) describeActors() string {
 			text += fmt.Sprintf(", %s", st.State.Phase)
 		}
 		for _, sh := range a.shells {
-			text += fmt.Sprintf(", shell %s at %d %s", sh.start, sh.reader().N, sh.reader().Phase)
+			text += fmt.Sprintf(", shell %s at %d %s", sh.start, sh.logReader().N, sh.logReader().Phase)
 		}
 		text += ")"
 	}

@@ -63,7 +63,7 @@ func TestEveryPrefix(t *testing.T) {
 				now.take(m.Step(f).World)
 				for _, b := range branches {
 					histories++
-					d := &future{present: now.clone(), dice: roll(seed + int64(i)), judge: j, state: m.State}
+					d := &future{present: now.clone(), dice: newDice(seed + int64(i)), judge: j, state: m.State}
 					if err := d.play(t, b.facts); err != nil {
 						failures++
 						t.Errorf("seed %d, %s, fact %d (%s), then %s: %v", seed, l.Agent, i+1, f.Kind, b.name, err)

@@ -28,7 +28,7 @@ type processes struct {
 // agent's task. A node compares them when it finds the task in the log.
 func (ps *processes) drawDifferences(a *actor) map[string]string {
 	st := a.shadow.agent
-	if ps.quiet || !ps.on(Differing) || st == nil || st.State.Phase == "" || ps.percent(40) {
+	if ps.quiet || !ps.isOn(Differing) || st == nil || st.State.Phase == "" || ps.percent(40) {
 		return nil
 	}
 	return oneOf(ps.dice, nil,
@@ -40,10 +40,10 @@ func (ps *processes) drawDifferences(a *actor) map[string]string {
 // before it affects the world, unless its fence fails.
 func (ps *processes) thawShell(sh *shell) {
 	sh.frozen = false
-	ps.note("thaw %s", sh.start)
-	if sh.lease != sh.actor.lease && !ps.on(Unfenced) {
+	ps.traceLine("thaw %s", sh.start)
+	if sh.lease != sh.actor.lease && !ps.isOn(Unfenced) {
 		sh.lost = true // it begins nothing
-		if ps.on(Zombie) && ps.percent(regainOdds) {
+		if ps.isOn(Zombie) && ps.percent(regainOdds) {
 			ps.regainLease(sh)
 		}
 	}
@@ -64,14 +64,14 @@ func (ps *processes) regainLease(sh *shell) {
 	}
 	a.lease, a.starts = ps.leases, 0
 	sh.lost, sh.lease, sh.proven = false, a.lease, len(a.log)
-	ps.note("%s holds the log again, under lease %d", sh.start, a.lease)
+	ps.traceLine("%s holds the log again, under lease %d", sh.start, a.lease)
 }
 
 // fireTimer has a timer fire, or a fact come that had to wait.
 func (ps *processes) fireTimer(sh *shell, i int) {
 	t := sh.timers[i]
 	sh.timers = slices.Delete(sh.timers, i, i+1)
-	ps.note("timer %s of %s", t.name, sh.start)
+	ps.traceLine("timer %s of %s", t.name, sh.start)
 	if t.fact != nil {
 		ps.learnFact(sh, t.fact)
 		return
@@ -88,7 +88,7 @@ func (ps *processes) launchShell(a *actor) *shell {
 	sh.state = activation.New(a.addr, sh.start, mailbox.Epoch{Lease: a.lease, Start: a.starts}, "node-"+sh.start, false)
 	sh.state.StartsMax = startsMax
 	a.shells = append(a.shells, sh)
-	ps.note("start %s %s epoch %d.%d", a.id, sh.start, a.lease, a.starts)
+	ps.traceLine("start %s %s epoch %d.%d", a.id, sh.start, a.lease, a.starts)
 	ps.learnFact(sh, activation.Activate{})
 	return sh
 }
@@ -126,7 +126,7 @@ func (ps *processes) learnFact(sh *shell, fact any) {
 
 // stepFact steps one fact and carries out the resulting actions.
 func (ps *processes) stepFact(sh *shell, fact any) {
-	phase, read := sh.reader().Phase, sh.reader().N
+	phase, read := sh.logReader().Phase, sh.logReader().N
 	if sh.state.Agent != nil {
 		st := &sh.state.Agent.State
 		sh.canceled, sh.ended = st.Cancel != nil, st.Phase == agent.Done
@@ -134,12 +134,12 @@ func (ps *processes) stepFact(sh *shell, fact any) {
 	sh.postponing = sh.state.IsPostponing()
 	var actions []activation.Action
 	sh.state, actions = activation.Step(sh.state, activation.Event{Now: ps.now, Lease: sh.lease, Held: !sh.lost, Fact: fact})
-	if sh.reader().N > read {
-		ps.note("read %s %s #%d", sh.actor.id, sh.start, sh.reader().N)
+	if sh.logReader().N > read {
+		ps.traceLine("read %s %s #%d", sh.actor.id, sh.start, sh.logReader().N)
 		sh.actor.shadow.compareShell(sh)
 	}
-	if phase != activation.Superseded && sh.reader().Phase == activation.Superseded {
-		ps.note("superseded %s", sh.start)
+	if phase != activation.Superseded && sh.logReader().Phase == activation.Superseded {
+		ps.traceLine("superseded %s", sh.start)
 		ps.store.dropAppends(sh)
 	}
 	for _, action := range actions {
@@ -160,7 +160,7 @@ func (ps *processes) killShell(sh *shell) {
 	ps.store.dropAppends(sh)
 	sh.dead = true
 	ps.throttles.removeShell(sh)
-	ps.executor.giveUpJobs(func(r *run) bool { return r.shell == sh })
+	ps.executor.giveUpJobs(func(r *job) bool { return r.shell == sh })
 	a := sh.actor
 	a.shells = slices.DeleteFunc(a.shells, func(x *shell) bool { return x == sh })
 }

@@ -21,20 +21,20 @@ type scheduler struct {
 	users      *users
 	messages   *messageJudge
 	coverage   *coverage
-	acts       []action
+	acts       []nextAction
 }
 
 // mayPassivate reports whether a node may ask the shell to passivate. The activation decides.
 // The shell itself must know that none of its work is under way in the world.
 func (sc *scheduler) mayPassivate(sh *shell) bool {
-	if !sc.on(Rest) || sc.quiet || !sh.active() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
+	if !sc.isOn(Rest) || sc.quiet || !sh.isActive() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
 		return false
 	}
-	due, ok := sh.reader().MayPassivate()
+	due, ok := sh.logReader().MayPassivate()
 	if !ok || due != 0 && due <= sc.now {
 		return false
 	}
-	for _, r := range sc.executor.runs {
+	for _, r := range sc.executor.jobs {
 		if r.shell == sh && !r.aborted && !sh.state.HasUnread() {
 			sc.fail("%s may rest, and %s is under way", sh.start, cmp.Or(r.call, "its model"))
 		}
@@ -60,14 +60,14 @@ const (
 	actRest                  // a waiting shell passivates
 )
 
-// action is one thing that may happen next.
-type action struct {
+// nextAction is one thing that may happen next.
+type nextAction struct {
 	kind   actKind
 	weight int
 	shell  *shell
 	actor  *actor
-	flight *flight
-	run    *run
+	flight *pendingAppend
+	run    *job
 	i      int
 }
 
@@ -83,37 +83,37 @@ const (
 func (sc *scheduler) runNext() {
 	sc.acts = sc.acts[:0]
 	total := 0
-	add := func(a action) {
+	add := func(a nextAction) {
 		total += a.weight
 		sc.acts = append(sc.acts, a)
 	}
 	for _, a := range sc.population.actors {
 		sc.offerActions(a, add)
 	}
-	for _, f := range sc.store.flights {
+	for _, f := range sc.store.pending {
 		switch {
 		case f.acked && !f.from.frozen:
-			add(action{kind: actAck, weight: usual, flight: f})
+			add(nextAction{kind: actAck, weight: usual, flight: f})
 		case !f.acked:
-			add(action{kind: actLand, weight: usual, flight: f})
+			add(nextAction{kind: actLand, weight: usual, flight: f})
 		}
 	}
-	for i := range sc.store.ghosts {
-		add(action{kind: actGhost, weight: rare, i: i})
+	for i := range sc.store.copies {
+		add(nextAction{kind: actGhost, weight: rare, i: i})
 	}
-	for _, r := range sc.executor.runs {
+	for _, r := range sc.executor.jobs {
 		if !r.shell.frozen {
 			w := usual / 2
 			if r.aborted {
 				w = usual
-			} else if !r.shell.active() {
+			} else if !r.shell.isActive() {
 				w = seldom // the entries of a silent shell come late
 			}
-			add(action{kind: actRun, weight: w, run: r})
+			add(nextAction{kind: actRun, weight: w, run: r})
 		}
 	}
 	if _, at, ok := sc.throttles.nextDue(); ok && at <= sc.now {
-		add(action{kind: actGate, weight: usual})
+		add(nextAction{kind: actGate, weight: usual})
 	}
 	if total == 0 {
 		sc.advanceTime()
@@ -129,50 +129,50 @@ func (sc *scheduler) runNext() {
 }
 
 // offerActions lists what may happen at one actor.
-func (sc *scheduler) offerActions(a *actor, add func(action)) {
+func (sc *scheduler) offerActions(a *actor, add func(nextAction)) {
 	active := false
 	for _, sh := range a.shells {
 		if sh.frozen {
 			if !sc.quiet {
-				add(action{kind: actThaw, weight: rare, shell: sh})
+				add(nextAction{kind: actThaw, weight: rare, shell: sh})
 			}
 			continue
 		}
-		active = active || sh.active()
+		active = active || sh.isActive()
 		if sh.mayRead() {
-			add(action{kind: actRead, weight: usual, shell: sh})
+			add(nextAction{kind: actRead, weight: usual, shell: sh})
 		}
 		if sc.mayPassivate(sh) {
-			add(action{kind: actRest, weight: seldom, shell: sh})
+			add(nextAction{kind: actRest, weight: seldom, shell: sh})
 		}
 		for i, t := range sh.timers {
 			switch _, proves := t.fact.(activation.ProveLease); {
 			case t.due <= sc.now:
-				add(action{kind: actTimer, weight: usual, shell: sh, i: i})
+				add(nextAction{kind: actTimer, weight: usual, shell: sh, i: i})
 			case proves && !sc.quiet: // a process that was frozen finds all its timers due
-				add(action{kind: actTimer, weight: seldom, shell: sh, i: i})
+				add(nextAction{kind: actTimer, weight: seldom, shell: sh, i: i})
 			}
 		}
 	}
 	if !active && (!a.closed && a.needsShell(sc.now) || a.closed && a.spoken) && sc.now >= a.slow {
-		add(action{kind: actStart, weight: usual, actor: a})
+		add(nextAction{kind: actStart, weight: usual, actor: a})
 	}
-	if a.idles() && sc.on(Steer) && !sc.quiet && sc.users.spoken < spokenMax {
-		add(action{kind: actSpeak, weight: seldom, actor: a})
+	if a.isIdle() && sc.isOn(Steer) && !sc.quiet && sc.users.spoken < spokenMax {
+		add(nextAction{kind: actSpeak, weight: seldom, actor: a})
 	}
-	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && sc.users.asked(a.id, st.State.Query.Query) < answersMax {
+	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && sc.users.answersTo(a.id, st.State.Query.Query) < answersMax {
 		switch {
-		case sc.on(Absent):
+		case sc.isOn(Absent):
 			if sc.quiet {
-				add(action{kind: actEnough, weight: rare, actor: a})
+				add(nextAction{kind: actEnough, weight: rare, actor: a})
 			}
 		case sc.quiet || sc.permille(sc.patience):
-			add(action{kind: actAnswer, weight: usual, actor: a})
+			add(nextAction{kind: actAnswer, weight: usual, actor: a})
 		}
 	}
 }
 
-func (sc *scheduler) executeAction(a *action) {
+func (sc *scheduler) executeAction(a *nextAction) {
 	switch a.kind {
 	case actRead:
 		sc.processes.readNext(a.shell)
@@ -181,8 +181,8 @@ func (sc *scheduler) executeAction(a *action) {
 	case actAck:
 		sc.store.acknowledge(a.flight)
 	case actGhost:
-		g := sc.store.ghosts[a.i]
-		sc.store.ghosts = slices.Delete(sc.store.ghosts, a.i, a.i+1)
+		g := sc.store.copies[a.i]
+		sc.store.copies = slices.Delete(sc.store.copies, a.i, a.i+1)
 		sc.store.appendEntry(g.to, g.data, "ghost of "+g.name)
 	case actRun:
 		sc.executor.finishJob(a.run)
@@ -225,11 +225,11 @@ func (sc *scheduler) advanceTime() {
 			}
 		}
 	}
-	var next *timer
+	var next *shellTimer
 	var whose *shell
 	for _, a := range sc.population.actors {
 		if a.slow > sc.now && !a.closed && len(a.shells) == 0 && (next == nil || a.slow < next.due) {
-			next, whose = &timer{name: "slow", due: a.slow}, nil
+			next, whose = &shellTimer{name: "slow", due: a.slow}, nil
 		}
 		for _, sh := range a.shells {
 			for i := range sh.timers {
@@ -243,7 +243,7 @@ func (sc *scheduler) advanceTime() {
 		}
 	}
 	if name, at, ok := sc.throttles.nextDue(); ok && (next == nil || at < next.due) {
-		next, whose = &timer{name: "gate of " + name, due: at}, nil
+		next, whose = &shellTimer{name: "gate of " + name, due: at}, nil
 	}
 	switch {
 	case next == nil && sc.population.awaitsUser():
@@ -259,13 +259,13 @@ func (sc *scheduler) advanceTime() {
 	case whose != nil && sc.isHung(whose, next):
 		sc.fail("nothing happens until the timer %s of %s: %s", next.name, whose.actor.id, sc.population.describeActors())
 	}
-	sc.note("time passes until %s", next.name)
+	sc.traceLine("time passes until %s", next.name)
 	sc.now = max(sc.now, next.due)
 }
 
 // isHung reports whether only the wall clock limit would end this wait, and the wait is not for a
 // person. (A log that was spoiled may lose what was waited for.)
-func (sc *scheduler) isHung(sh *shell, t *timer) bool {
+func (sc *scheduler) isHung(sh *shell, t *shellTimer) bool {
 	if sc.softMS > 0 || sc.population.anyDamaged() || t.name != "soft" && t.name != "hard" {
 		return false
 	}
@@ -275,7 +275,7 @@ func (sc *scheduler) isHung(sh *shell, t *timer) bool {
 		}
 		for _, other := range a.shells {
 			// A provider may ask for a pause that is longer than the rest of a limit.
-			if slices.ContainsFunc(other.timers, func(t timer) bool { return strings.HasPrefix(t.name, "retry") }) {
+			if slices.ContainsFunc(other.timers, func(t shellTimer) bool { return strings.HasPrefix(t.name, "retry") }) {
 				return false
 			}
 		}

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// shadow reads a log the moment it grows, with a LogReader that has no start and so
+// shadowReader reads a log the moment it grows, with a LogReader that has no start and so
 // never acts: its state is what the log implies, and every shell must have the
 // same state at the same entry.
-type shadow struct {
+type shadowReader struct {
 	*environment
 	population *population
 	judges     *judges
@@ -31,10 +31,10 @@ type shadow struct {
 	cursor int
 	index  int // outbox messages made of it so far
 
-	emitted []*letter
+	emitted []*sentMessage
 	settled int // how many of emitted are known to have landed, from the start
-	byKey   map[letterKey]*letter
-	applied map[letterKey]bool
+	byKey   map[messageKey]*sentMessage
+	applied map[messageKey]bool
 	asked   map[string]bool            // requests of clients
 	high    map[mailbox.Address]uint64 // highest n stepped, per sender
 	backs   map[string]bool            // the activations that appended Back, in the supervisor's
@@ -52,9 +52,9 @@ type shadow struct {
 	late    bool // but only after its end
 }
 
-// letter is an outbox message that the log made its actor send.
-type letter struct {
-	letterKey
+// sentMessage is an outbox message that the log made its actor send.
+type sentMessage struct {
+	messageKey
 	to     mailbox.Address
 	kind   string
 	body   string
@@ -63,9 +63,9 @@ type letter struct {
 
 var hashSeed = maphash.MakeSeed()
 
-// reset makes a shadow that has read nothing.
-func (w *shadow) reset(p *population, a *actor) {
-	*w = shadow{environment: p.environment, population: p, judges: p.judges, actor: a, byKey: map[letterKey]*letter{}, applied: map[letterKey]bool{}, asked: map[string]bool{},
+// resetReader makes a shadow that has read nothing.
+func (w *shadowReader) resetReader(p *population, a *actor) {
+	*w = shadowReader{environment: p.environment, population: p, judges: p.judges, actor: a, byKey: map[messageKey]*sentMessage{}, applied: map[messageKey]bool{}, asked: map[string]bool{},
 		high: map[mailbox.Address]uint64{}, backs: map[string]bool{}}
 	if a.id == mailbox.Super {
 		w.super = &activation.Supervisor{Addr: a.addr}
@@ -76,18 +76,18 @@ func (w *shadow) reset(p *population, a *actor) {
 	w.life = activation.NewLogReader(a.addr, "", mailbox.Epoch{}, w)
 }
 
-// again reads a log that was spoiled from its start.
-func (w *shadow) again() {
+// readAgain reads a log that was spoiled from its start.
+func (w *shadowReader) readAgain() {
 	old := *w
-	w.reset(old.population, old.actor)
+	w.resetReader(old.population, old.actor)
 	w.cut, w.heard, w.granted, w.rotten, w.done, w.high = old.cut, old.heard, old.granted, old.rotten, old.done, old.high
 	for int(w.life.N) < len(w.actor.log) {
-		w.feed()
+		w.readEntry()
 	}
 }
 
-// feed reads the next entry of the log.
-func (w *shadow) feed() {
+// readEntry reads the next entry of the log.
+func (w *shadowReader) readEntry() {
 	a := w.actor
 	m := a.log[w.life.N]
 	phase := w.life.Phase
@@ -102,9 +102,9 @@ func (w *shadow) feed() {
 	if err == nil && e.From == a.addr && e.Start != w.inForce() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
 		w.reach.hit(StartedSuperseded)
 	}
-	evidence := w.evidence(e)
+	evidence := w.evidenceFor(e)
 	r := w.life.Next(m)
-	if evidence != "" && w.running(evidence) {
+	if evidence != "" && w.isRunning(evidence) {
 		w.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
 	}
 	if errors.Is(r.Err, activation.ErrDamaged) {
@@ -112,21 +112,21 @@ func (w *shadow) feed() {
 			w.fail("a whole log is called damaged: %v", r.Err)
 		}
 		w.reach.hit(DamagedByHash)
-	} else if r.Err != nil && !w.on(Garbage) && !a.hurt {
+	} else if r.Err != nil && !w.isOn(Garbage) && !a.hurt {
 		w.fail("an entry of our own does not read: %v", r.Err)
 	}
 	if w.life.Phase == activation.Closed && phase != activation.Closed {
-		w.closed()
+		w.checkClosed()
 	}
 	if err == nil && e.From != a.addr && e.From != "" {
 		w.judges.messages.checkLanded(a, e, phase == activation.Closed)
 	}
-	w.buf = canon(w.buf[:0], w.agent, w.super)
+	w.buf = canonicalState(w.buf[:0], w.agent, w.super)
 	w.states = append(w.states, maphash.Bytes(hashSeed, w.buf))
 }
 
 // checkFloor checks that a claimed ack floor is true, whichever activation claims it.
-func (w *shadow) checkFloor(e mailbox.Entry) {
+func (w *shadowReader) checkFloor(e mailbox.Entry) {
 	for w.settled < len(w.emitted) && w.emitted[w.settled].landed {
 		w.settled++
 	}
@@ -142,9 +142,9 @@ func (w *shadow) checkFloor(e mailbox.Entry) {
 	}
 }
 
-// evidence returns the running call whose result an own entry contains,
+// evidenceFor returns the running call whose result an own entry contains,
 // whichever activation posts it.
-func (w *shadow) evidence(e mailbox.Entry) string {
+func (w *shadowReader) evidenceFor(e mailbox.Entry) string {
 	if w.agent == nil || e.From != w.actor.addr || len(e.Items) != 1 || e.Items[0].Kind != "returned" || w.life.Phase == activation.Closed {
 		return ""
 	}
@@ -160,7 +160,7 @@ func (w *shadow) evidence(e mailbox.Entry) string {
 	return ""
 }
 
-func (w *shadow) running(call string) bool {
+func (w *shadowReader) isRunning(call string) bool {
 	for _, c := range w.agent.State.Calls {
 		if c.ID == call && c.Stage == agent.Running {
 			return true
@@ -170,15 +170,15 @@ func (w *shadow) running(call string) bool {
 }
 
 // inForce is the start that the log has in force.
-func (w *shadow) inForce() string {
+func (w *shadowReader) inForce() string {
 	if w.agent != nil {
 		return w.agent.State.Life
 	}
 	return w.super.State.Life
 }
 
-// closed checks a closed log: every outbox message was delivered.
-func (w *shadow) closed() {
+// checkClosed checks a closed log: every outbox message was delivered.
+func (w *shadowReader) checkClosed() {
 	a := w.actor
 	a.closed = true
 	if a.hurt {
@@ -198,7 +198,7 @@ func (w *shadow) closed() {
 }
 
 // Ended is part of activation.Machine.
-func (w *shadow) Ended() bool {
+func (w *shadowReader) Ended() bool {
 	if w.agent != nil {
 		return w.agent.Ended()
 	}
@@ -206,7 +206,7 @@ func (w *shadow) Ended() bool {
 }
 
 // Rests is part of activation.Machine.
-func (w *shadow) Rests() (int64, bool) {
+func (w *shadowReader) Rests() (int64, bool) {
 	if w.agent != nil {
 		return w.agent.Rests()
 	}
@@ -214,9 +214,9 @@ func (w *shadow) Rests() (int64, bool) {
 }
 
 // Step is part of activation.Machine: it steps the machine and checks the step.
-func (w *shadow) Step(f activation.Fact) activation.Stepped {
+func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 	a := w.actor
-	key := w.identify(f)
+	key := w.identifyItem(f)
 	if f.From != "" && !f.Damaged {
 		if w.applied[key] && !a.hurt && !w.population.super.hurt { // a log that lost its tail uses identities again
 			w.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
@@ -231,7 +231,7 @@ func (w *shadow) Step(f activation.Fact) activation.Stepped {
 		w.asked[id] = true
 	}
 	if f.Kind == "resumed" && a.hurt {
-		w.resumed(f)
+		w.noteResumed(f)
 	}
 	if w.super != nil && f.Kind == (agent.Back{}).Kind() {
 		w.backs[decodeFact[agent.Back](w.population, f).Life] = true
@@ -262,19 +262,19 @@ func (w *shadow) Step(f activation.Fact) activation.Stepped {
 		w.judges.run.checkStep(before, f, out)
 	}
 	for _, t := range out.Messages {
-		l := &letter{letterKey{a.addr, f.N, w.index}, t.To, t.Kind, string(t.Body), false}
+		l := &sentMessage{messageKey{a.addr, f.N, w.index}, t.To, t.Kind, string(t.Body), false}
 		w.index++
-		if heard, ok := w.judges.messages.heard[l.letterKey]; ok && heard != l.body {
+		if heard, ok := w.judges.messages.heard[l.messageKey]; ok && heard != l.body {
 			w.judges.messages.reused = true
 		}
 		w.emitted = append(w.emitted, l)
-		w.byKey[l.letterKey] = l
+		w.byKey[l.messageKey] = l
 	}
 	return out
 }
 
-// resumed notes where a damaged log continues, and whether the damage is noticed.
-func (w *shadow) resumed(f activation.Fact) {
+// noteResumed notes where a damaged log continues, and whether the damage is noticed.
+func (w *shadowReader) noteResumed(f activation.Fact) {
 	r := decodeFact[agent.Resumed](w.population, f)
 	if w.regrown == 0 && f.N > w.cut && !w.population.super.shadow.backs[r.Life] { // the claim of a ghost reveals nothing new
 		w.regrown = f.N
@@ -284,30 +284,30 @@ func (w *shadow) resumed(f activation.Fact) {
 	}
 }
 
-// identify finds the item of the entry that is being stepped.
-func (w *shadow) identify(f activation.Fact) letterKey {
+// identifyItem finds the item of the entry that is being stepped.
+func (w *shadowReader) identifyItem(f activation.Fact) messageKey {
 	for ; w.cursor < len(w.entry.Items); w.cursor++ {
 		item := w.entry.Items[w.cursor]
 		same := len(item.Body) == len(f.Body) && (len(f.Body) == 0 || &item.Body[0] == &f.Body[0])
 		if same && item.Kind == f.Kind {
 			w.cursor++
-			return letterKey{w.entry.From, item.N, item.I}
+			return messageKey{w.entry.From, item.N, item.I}
 		}
 	}
 	w.fail("%s steps %s, which is not in entry %d", w.actor.id, f.Kind, f.N)
-	return letterKey{}
+	return messageKey{}
 }
 
 // compareShell checks that a shell's state is the shadow's at the same entry.
-func (w *shadow) compareShell(sh *shell) {
-	if sh.reader().Phase == activation.Superseded {
+func (w *shadowReader) compareShell(sh *shell) {
+	if sh.logReader().Phase == activation.Superseded {
 		return
 	}
-	w.buf = canon(w.buf[:0], sh.state.Agent, sh.state.Super)
-	if maphash.Bytes(hashSeed, w.buf) != w.states[sh.reader().N-1] {
-		w.fail("%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.reader().N)
+	w.buf = canonicalState(w.buf[:0], sh.state.Agent, sh.state.Super)
+	if maphash.Bytes(hashSeed, w.buf) != w.states[sh.logReader().N-1] {
+		w.fail("%s of %s is not what the log says at entry %d", sh.start, sh.actor.id, sh.logReader().N)
 	}
 }
 
 // tooShort reports whether the supervisor had read of more entries than the log held when it continued.
-func (w *shadow) tooShort() bool { return w.regrown > 0 && w.heard >= w.regrown }
+func (w *shadowReader) tooShort() bool { return w.regrown > 0 && w.heard >= w.regrown }

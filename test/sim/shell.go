@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 )
 
-func (sh *shell) disarm(name string) {
-	sh.timers = slices.DeleteFunc(sh.timers, func(t timer) bool { return t.fact == nil && t.name == name })
+func (sh *shell) disarmTimer(name string) {
+	sh.timers = slices.DeleteFunc(sh.timers, func(t shellTimer) bool { return t.fact == nil && t.name == name })
 }
 
 // isCurrent reports whether the log takes the shell for the one that decides.
@@ -32,7 +32,7 @@ type shell struct {
 	// postponed effects.
 	canceled, ended, postponing bool
 	dead                        bool
-	timers                      []timer
+	timers                      []shellTimer
 	inbox                       []any // facts to learn
 	learning                    bool
 
@@ -42,23 +42,23 @@ type shell struct {
 	part     *activation.ReadTail // it reads the entries that the tail did not send
 }
 
-// timer is a timer of the machine, or a fact that follows after a pause.
-type timer struct {
+// shellTimer is a timer of the machine, or a fact that follows after a pause.
+type shellTimer struct {
 	name string
 	due  int64
 	fact any
 }
 
-// reader returns the reader of the activation.
-func (sh *shell) reader() *activation.LogReader { return sh.state.Reader }
+// logReader returns the reader of the activation.
+func (sh *shell) logReader() *activation.LogReader { return sh.state.Reader }
 
-// active reports whether the shell acts as the holder of the actor.
-func (sh *shell) active() bool {
-	return !sh.dead && !sh.frozen && !sh.lost && sh.reader().Phase != activation.Superseded
+// isActive reports whether the shell acts as the holder of the actor.
+func (sh *shell) isActive() bool {
+	return !sh.dead && !sh.frozen && !sh.lost && sh.logReader().Phase != activation.Superseded
 }
 
-// leaving reports whether the shell drains or passivates.
-func (sh *shell) leaving() bool {
+// isLeaving reports whether the shell drains or passivates.
+func (sh *shell) isLeaving() bool {
 	stage := sh.state.Stage()
 	return stage == activation.Draining || stage == activation.Passivating
 }

@@ -23,14 +23,14 @@ type sim struct {
 
 // newSim wires the parts of the simulator.
 func newSim(seed int64, o Options) *sim {
-	env := &environment{dice: roll(seed), seed: seed, tracing: o.Trace, records: o.Record}
-	env.plan = newPlan(env.dice, o.Faults)
+	env := &environment{dice: newDice(seed), seed: seed, tracing: o.Trace, records: o.Record}
+	env.seedPlan = newPlan(env.dice, o.Faults)
 	js := &judges{}
 	p := newPopulation(env, js)
-	js.wire(p)
+	js.wireJudges(p)
 	store, ps, ex, th, in := &logStore{}, &processes{}, &executor{}, &throttles{}, &injector{}
 	tj := &throttleJudge{environment: env, throttles: th}
-	tj.restart()
+	tj.resetState()
 	model := &fakeModel{environment: env, population: p, throttles: th}
 	model.hostile = &hostileModel{environment: env, model: model}
 	damager := &logDamager{environment: env, population: p, store: store, processes: ps, messages: js.messages, run: js.run}
@@ -42,7 +42,7 @@ func newSim(seed int64, o Options) *sim {
 	*th = throttles{environment: env, store: store, processes: ps, executor: ex, injector: in, judge: tj, budget: js.budget,
 		all: map[string]throttle.Gate{}, storms: map[string]int64{}}
 	*in = injector{environment: env, population: p, store: store, processes: ps, throttles: th, damager: damager}
-	us := &users{environment: env, store: store, questions: map[question]int{}}
+	us := &users{environment: env, store: store, questions: map[askedQuestion]int{}}
 	sc := &scheduler{environment: env, population: p, store: store, processes: ps, executor: ex, throttles: th, users: us,
 		messages: js.messages, coverage: js.coverage}
 	return &sim{environment: env, population: p, store: store, processes: ps, scheduler: sc, injector: in, judges: js}
@@ -139,11 +139,11 @@ const (
 func (s *sim) openRun() {
 	s.now = 1000
 	s.population.super = s.population.findActor(mailbox.At(runName, mailbox.Super))
-	if s.on(Cancel) && s.permille(5) {
+	if s.isOn(Cancel) && s.permille(5) {
 		s.injector.cancelSomething() // before Opened
 	}
 	s.store.appendCommand(s.population.super, "opened", s.opened)
-	if s.on(Ghost) && s.percent(20) {
+	if s.isOn(Ghost) && s.percent(20) {
 		s.store.request--
 		s.store.appendCommand(s.population.super, "opened", s.opened)
 	}
@@ -152,7 +152,7 @@ func (s *sim) openRun() {
 // stopFaults ends all faults: from here on the run has to end by itself.
 func (s *sim) stopFaults() {
 	s.quiet = true
-	s.note("calm: no fault happens from here on")
+	s.traceLine("calm: no fault happens from here on")
 	for _, a := range s.population.actors {
 		a.slow = 0
 		for _, sh := range a.shells {

@@ -17,14 +17,14 @@ type logStore struct {
 	population *population
 	processes  *processes
 	injector   *injector
-	flights    []*flight // appends that have not been acknowledged
-	ghosts     []ghost   // copies that may still land
-	request    int       // number of the newest command
+	pending    []*pendingAppend // appends that have not been acknowledged
+	copies     []lateCopy       // copies that may still land
+	request    int              // number of the newest command
 }
 
 // findDelegating is an agent below the root whose Delegate is on its way, if any.
 func (l *logStore) findDelegating() spec.ID {
-	for _, f := range l.flights {
+	for _, f := range l.pending {
 		if f.messages != nil && f.landed == 0 && f.from.actor.id != spec.Root && strings.Contains(f.name, " delegate(") {
 			return f.from.actor.id
 		}
@@ -34,13 +34,13 @@ func (l *logStore) findDelegating() spec.ID {
 
 // landAppend puts a flight into its log. Its acknowledgement may be lost, then the
 // same bytes come again; and it may fail before it has landed.
-func (l *logStore) landAppend(f *flight) {
-	if !l.quiet && l.on(Failing) && l.percent(8) {
-		l.note("append fails, to be tried again: %s", f.name) //mutant:gives-up-sending
+func (l *logStore) landAppend(f *pendingAppend) {
+	if !l.quiet && l.isOn(Failing) && l.percent(8) {
+		l.traceLine("append fails, to be tried again: %s", f.name) //mutant:gives-up-sending
 		return
 	}
-	if !l.quiet && l.on(Failing) && l.percent(fullOdds) {
-		l.note("the store is full: %s", f.name)
+	if !l.quiet && l.isOn(Failing) && l.percent(fullOdds) {
+		l.traceLine("the store is full: %s", f.name)
 		l.endAppend(f, mailbox.ErrFull)
 		return
 	}
@@ -49,14 +49,14 @@ func (l *logStore) landAppend(f *flight) {
 		l.reach.hit(LandedTwice)
 	}
 	l.appendEntry(f.to, f.data, f.name)
-	f.place = l.population.byAddr[f.to].head()
-	if !l.quiet && l.on(LostAck) && l.percent(15) {
-		l.note("its acknowledgement is lost")
+	f.place = l.population.byAddr[f.to].newestPlace()
+	if !l.quiet && l.isOn(LostAck) && l.percent(15) {
+		l.traceLine("its acknowledgement is lost")
 		return
 	}
 	f.acked = true
-	if !l.quiet && l.on(Ghost) && l.percent(8) {
-		l.ghosts = append(l.ghosts, ghost{f.to, f.data, f.name})
+	if !l.quiet && l.isOn(Ghost) && l.percent(8) {
+		l.copies = append(l.copies, lateCopy{f.to, f.data, f.name})
 	}
 }
 
@@ -64,14 +64,14 @@ func (l *logStore) landAppend(f *flight) {
 const fullOdds = 2
 
 // acknowledge lets the sender know that its entry is in the log.
-func (l *logStore) acknowledge(f *flight) {
-	l.note("ack to %s: %s", f.from.start, f.name)
+func (l *logStore) acknowledge(f *pendingAppend) {
+	l.traceLine("ack to %s: %s", f.from.start, f.name)
 	l.endAppend(f, nil)
 }
 
 // endAppend ends a flight.
-func (l *logStore) endAppend(f *flight, err error) {
-	l.flights = slices.DeleteFunc(l.flights, func(x *flight) bool { return x == f })
+func (l *logStore) endAppend(f *pendingAppend, err error) {
+	l.pending = slices.DeleteFunc(l.pending, func(x *pendingAppend) bool { return x == f })
 	switch {
 	case f.claim:
 		l.processes.learnFact(f.from, activation.ClaimAppended{Place: f.place, Err: err})
@@ -84,36 +84,36 @@ func (l *logStore) endAppend(f *flight, err error) {
 	}
 }
 
-func (l *logStore) beginAppend(f *flight) {
+func (l *logStore) beginAppend(f *pendingAppend) {
 	sh := f.from
 	if f.messages != nil {
-		for _, o := range l.flights {
+		for _, o := range l.pending {
 			if o.from == sh && o.to == f.to && o.messages != nil {
 				l.fail("%s has two flights to %s", sh.start, f.to)
 			}
 		}
 	}
-	l.flights = append(l.flights, f)
-	if f.messages != nil && !l.quiet && l.on(Cancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
+	l.pending = append(l.pending, f)
+	if f.messages != nil && !l.quiet && l.isOn(Cancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
 		l.injector.cancelSomething()
 	}
 }
 
 // dropAppends ends the flights of a shell: each may still land as a ghost.
 func (l *logStore) dropAppends(sh *shell) {
-	l.flights = slices.DeleteFunc(l.flights, func(f *flight) bool {
+	l.pending = slices.DeleteFunc(l.pending, func(f *pendingAppend) bool {
 		if f.from != sh {
 			return false
 		}
-		if !l.quiet && f.landed == 0 && l.on(Ghost) && l.percent(50) {
-			l.ghosts = append(l.ghosts, ghost{f.to, f.data, f.name})
+		if !l.quiet && f.landed == 0 && l.isOn(Ghost) && l.percent(50) {
+			l.copies = append(l.copies, lateCopy{f.to, f.data, f.name})
 		}
 		return true
 	})
 }
 
-// flight is an append that has not been acknowledged.
-type flight struct {
+// pendingAppend is an append that has not been acknowledged.
+type pendingAppend struct {
 	from     *shell
 	to       mailbox.Address
 	data     []byte
@@ -127,8 +127,8 @@ type flight struct {
 	answer   *activation.OutboxMessage
 }
 
-// ghost is a copy of an append that lands whenever it likes.
-type ghost struct {
+// lateCopy is a copy of an append that lands whenever it likes.
+type lateCopy struct {
 	to   mailbox.Address
 	data []byte
 	name string
@@ -138,12 +138,12 @@ type ghost struct {
 func (l *logStore) appendEntry(to mailbox.Address, data []byte, name string) {
 	a := l.population.findActor(to)
 	at := l.now
-	if l.on(Clock) && l.percent(10) {
+	if l.isOn(Clock) && l.percent(10) {
 		at -= int64(l.IntN(50))
 	}
-	a.log = append(a.log, mailbox.Message{To: to, Place: a.head() + 1, At: at, Data: data})
-	l.note("  log %s #%d: %s", to.Agent(), len(a.log), name)
-	a.shadow.feed()
+	a.log = append(a.log, mailbox.Message{To: to, Place: a.newestPlace() + 1, At: at, Data: data})
+	l.traceLine("  log %s #%d: %s", to.Agent(), len(a.log), name)
+	a.shadow.readEntry()
 	a.spoken = a.spoken || a.closed && activation.Reopens(a.addr, data)
 }
 
@@ -157,8 +157,8 @@ func (l *logStore) appendCommand(a *actor, kind string, body any) {
 	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", l.request), Kind: kind, Body: raw}}}
 	data := l.encodeEntry(e)
 	l.appendEntry(a.addr, data, "command "+kind)
-	if l.on(Ghost) && !l.quiet && l.percent(10) {
-		l.ghosts = append(l.ghosts, ghost{a.addr, data, "command " + kind})
+	if l.isOn(Ghost) && !l.quiet && l.percent(10) {
+		l.copies = append(l.copies, lateCopy{a.addr, data, "command " + kind})
 	}
 }
 

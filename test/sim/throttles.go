@@ -23,18 +23,18 @@ type throttles struct {
 	judge     *throttleJudge
 	budget    *budgetJudge
 	all       map[string]throttle.Gate // by model
-	asks      []*ask
+	asks      []*throttleRequest
 	storms    map[string]int64 // the provider refuses everybody until then
 }
 
-// restart forgets what the node knew. Its providers go on to refuse.
-func (th *throttles) restart() {
+// forgetNode forgets what the node knew. Its providers go on to refuse.
+func (th *throttles) forgetNode() {
 	th.all, th.asks = map[string]throttle.Gate{}, nil
-	th.judge.restart()
+	th.judge.resetState()
 }
 
-// ask is a shell that waits at a rate limiter: with a reservation, or for its turn.
-type ask struct {
+// throttleRequest is a shell that waits at a rate limiter: with a reservation, or for its turn.
+type throttleRequest struct {
 	shell *shell
 	model string
 	call  *agent.CallModel
@@ -47,21 +47,21 @@ type ask struct {
 var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 2000, JitterMax: 100, Hold: 60, Ticket: 500,
 	Failures: 3, BreakerMin: 200, BreakerMax: 2000, Forget: 5000}
 
-func who(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
+func requesterName(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
 
-// family is what the simulator's gates treat as a run: a child of the root, with
+// familyOf is what the simulator's gates treat as a run: a child of the root, with
 // all agents below it.
-func family(id spec.ID) string {
+func familyOf(id spec.ID) string {
 	parts := strings.SplitN(string(id), "-", 4)
 	return strings.Join(parts[:min(len(parts), 3)], "-")
 }
 
 // requestAdmission asks a gate for admission; a request with a call holds a reservation already.
-func (th *throttles) requestAdmission(a *ask) {
+func (th *throttles) requestAdmission(a *throttleRequest) {
 	th.withdrawRequest(a.shell)
 	a.since, a.step = th.now, th.step
-	if l := (lane{a.model, family(a.shell.actor.id)}); !slices.ContainsFunc(th.asks, func(o *ask) bool {
-		return o.model == l.model && family(o.shell.actor.id) == l.family
+	if l := (waitingLane{a.model, familyOf(a.shell.actor.id)}); !slices.ContainsFunc(th.asks, func(o *throttleRequest) bool {
+		return o.model == l.model && familyOf(o.shell.actor.id) == l.family
 	}) {
 		delete(th.judge.passed, l)
 	}
@@ -70,14 +70,14 @@ func (th *throttles) requestAdmission(a *ask) {
 	if a.call != nil {
 		call = callName(a.shell, a.call.Lease)
 	}
-	th.stepLimiter(a.model, throttle.Asked{At: th.now, Who: who(a.shell), Call: call, Run: family(a.shell.actor.id), Held: a.call != nil})
-	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.on(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
+	th.stepLimiter(a.model, throttle.Asked{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Held: a.call != nil})
+	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
 		th.injector.cancels++ // while it waits with its lease
 		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})
 	}
 }
 
-func callName(sh *shell, lease int) string { return who(sh) + "." + itoa(lease) }
+func callName(sh *shell, lease int) string { return requesterName(sh) + "." + itoa(lease) }
 
 // withdrawRequest withdraws the request of a shell; a reservation is released.
 func (th *throttles) withdrawRequest(sh *shell) {
@@ -87,30 +87,30 @@ func (th *throttles) withdrawRequest(sh *shell) {
 }
 
 // removeShell withdraws the request of a shell that is gone.
-func (th *throttles) removeShell(sh *shell) *ask {
-	i := slices.IndexFunc(th.asks, func(a *ask) bool { return a.shell == sh })
+func (th *throttles) removeShell(sh *shell) *throttleRequest {
+	i := slices.IndexFunc(th.asks, func(a *throttleRequest) bool { return a.shell == sh })
 	if i < 0 {
 		return nil
 	}
 	a := th.asks[i]
 	th.dropRequest(a)
-	th.stepLimiter(a.model, throttle.Left{At: th.now, Who: who(sh)})
+	th.stepLimiter(a.model, throttle.Left{At: th.now, Who: requesterName(sh)})
 	return a
 }
 
 // reportLost reports requests to the gates whose answers no shell will receive.
-func (th *throttles) reportLost(lost []*run) {
+func (th *throttles) reportLost(lost []*job) {
 	for _, r := range lost {
 		th.reportAnswer(r, throttle.Neutral, 0)
 	}
 }
 
-func (th *throttles) dropRequest(a *ask) {
-	th.asks = slices.DeleteFunc(th.asks, func(x *ask) bool { return x == a })
+func (th *throttles) dropRequest(a *throttleRequest) {
+	th.asks = slices.DeleteFunc(th.asks, func(x *throttleRequest) bool { return x == a })
 }
 
 // postBarred posts that nothing was sent.
-func (th *throttles) postBarred(a *ask, afterMS int64) {
+func (th *throttles) postBarred(a *throttleRequest, afterMS int64) {
 	th.reach.hit(BarredAtGate)
 	th.budget.barred[leaseKey{a.shell.actor.id, a.call.Lease}] = true
 	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Lease), agent.Barred{Lease: a.call.Lease, AfterMS: afterMS, Why: "busy"})
@@ -132,7 +132,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 			th.admitRequest(name, fx)
 		case throttle.Refuse:
 			a := th.findRequest(fx.Who)
-			th.note("the gate of %s sends %s away for %d ms", name, a.shell.start, fx.AfterMS)
+			th.traceLine("the gate of %s sends %s away for %d ms", name, a.shell.start, fx.AfterMS)
 			th.dropRequest(a)
 			th.postBarred(a, fx.AfterMS)
 		}
@@ -144,8 +144,8 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 	}
 }
 
-func (th *throttles) findRequest(who_ string) *ask {
-	i := slices.IndexFunc(th.asks, func(a *ask) bool { return who(a.shell) == who_ })
+func (th *throttles) findRequest(who_ string) *throttleRequest {
+	i := slices.IndexFunc(th.asks, func(a *throttleRequest) bool { return requesterName(a.shell) == who_ })
 	if i < 0 {
 		th.fail("a gate answers %s, who does not ask", who_)
 	}
@@ -156,7 +156,7 @@ func (th *throttles) findRequest(who_ string) *ask {
 func (th *throttles) admitRequest(name string, fx throttle.Admit) {
 	a := th.findRequest(fx.Who)
 	th.dropRequest(a)
-	th.note("the gate of %s lets %s in (%v)", name, a.shell.start, fx.Held)
+	th.traceLine("the gate of %s lets %s in (%v)", name, a.shell.start, fx.Held)
 	if th.now < th.judge.closed[name] {
 		th.fail("%s is let in at the gate of %s, whose provider said to wait until %d", a.shell.actor.id, name, th.judge.closed[name])
 	}
@@ -170,7 +170,7 @@ func (th *throttles) admitRequest(name string, fx throttle.Admit) {
 }
 
 // sendAdmitted sends a request whose lease was let in.
-func (th *throttles) sendAdmitted(a *ask) {
+func (th *throttles) sendAdmitted(a *throttleRequest) {
 	if a.shell.lost { // the node looks again just before it sends (P27)
 		th.postBarred(a, 0)
 		th.stepLimiter(a.model, throttle.Answered{At: th.now, Call: callName(a.shell, a.call.Lease), As: throttle.Neutral})
@@ -187,7 +187,7 @@ func (th *throttles) sendAdmitted(a *ask) {
 }
 
 // reportAnswer reports the end of a request to a gate.
-func (th *throttles) reportAnswer(r *run, as throttle.Verdict, afterMS int64) {
+func (th *throttles) reportAnswer(r *job, as throttle.Verdict, afterMS int64) {
 	name := r.model
 	if as == throttle.Limited || as == throttle.Overloaded && afterMS > 0 {
 		th.judge.closed[name] = max(th.judge.closed[name], th.now+min(max(afterMS, 0), gateLimits.PauseMax))
@@ -218,14 +218,14 @@ func verdictOf(f *agent.Failed) (as throttle.Verdict, afterMS int64) {
 
 // startRefusals has a provider refuse everybody for a while.
 func (th *throttles) startRefusals() {
-	models := slices.Sorted(maps.Keys(th.models()))
+	models := slices.Sorted(maps.Keys(th.allModels()))
 	name := oneOf(th.dice, th.opened.Model.Name, models[th.IntN(len(models))])
 	th.storms[name] = th.now + int64(th.between(100, 30_000))
-	th.note("%s refuses everybody until %d", name, th.storms[name])
+	th.traceLine("%s refuses everybody until %d", name, th.storms[name])
 }
 
 // refusalOf returns the refusal of a provider while it throttles every caller.
-func (th *throttles) refusalOf(r *run) *agent.Failed {
+func (th *throttles) refusalOf(r *job) *agent.Failed {
 	if th.quiet || r.aborted || th.now >= th.storms[r.model] {
 		return nil
 	}

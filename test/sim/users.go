@@ -9,12 +9,14 @@ import (
 type users struct {
 	*environment
 	store     *logStore
-	spoken    int              // messages to agents that wait for children
-	questions map[question]int // answers given
+	spoken    int                   // messages to agents that wait for children
+	questions map[askedQuestion]int // answers given
 }
 
-func (u *users) asked(who spec.ID, query string) int { return u.questions[question{who, query}] }
-func (u *users) ask(who spec.ID, query string)       { u.questions[question{who, query}]++ }
+func (u *users) answersTo(who spec.ID, query string) int {
+	return u.questions[askedQuestion{who, query}]
+}
+func (u *users) countAnswer(who spec.ID, query string) { u.questions[askedQuestion{who, query}]++ }
 
 // spokenMax is how often a person sends a message to an agent that waits for children.
 const spokenMax = 2
@@ -27,6 +29,6 @@ const answersMax = 3
 func (u *users) answerQuery(a *actor) {
 	q := a.shadow.agent.State.Query.Query
 	decision := oneOf(u.dice, "approve", "skip", "text", "deny")
-	u.ask(a.id, q)
+	u.countAnswer(a.id, q)
 	u.store.appendCommand(a, "answered", agent.Answered{Query: q, Decision: decision, Text: "it is done"})
 }

@@ -27,26 +27,26 @@ func RunRecorded(t *testing.T, d Dialect, with func(root string, t modelhttp.Tim
 		}
 	})
 	d.New = func(root string, timeouts modelhttp.Timeouts) (model.Client, error) {
-		return &recorded{t: t, make: func(by http.RoundTripper) (model.Client, error) { return with(root, timeouts, by) }, tries: &tries}, nil
+		return &recordingClient{t: t, make: func(by http.RoundTripper) (model.Client, error) { return with(root, timeouts, by) }, tries: &tries}, nil
 	}
 	Run(t, d)
 }
 
-// recorded is a client whose every attempt is made twice.
-type recorded struct {
+// recordingClient is a client whose every attempt is made twice.
+type recordingClient struct {
 	t     *testing.T
 	make  func(http.RoundTripper) (model.Client, error)
 	tries *atomic.Int64
 }
 
-// heard is everything that an attempt returns.
-type heard struct {
+// attemptResult is everything that an attempt returns.
+type attemptResult struct {
 	Reply  model.Reply
 	Deltas []model.Delta
 	Err    *model.Error
 }
 
-func (r *recorded) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+func (r *recordingClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	dir := r.t.TempDir()
 	rec, err := cassette.NewRecorder(cassette.Config{Dir: dir, Scrub: scrubKey})
 	if err != nil {
@@ -57,18 +57,18 @@ func (r *recorded) Complete(ctx context.Context, req model.Request, emit func(mo
 	if err != nil {
 		return model.Reply{}, err
 	}
-	var was heard
+	var was attemptResult
 	var failed error
-	was.Reply, failed = client.Complete(ctx, req, tee(&was, emit))
+	was.Reply, failed = client.Complete(ctx, req, teeDeltas(&was, emit))
 	errors.As(failed, &was.Err)
 	if rec.Err() != nil {
 		r.t.Error(rec.Err())
 	}
-	r.again(ctx, dir, req, was)
+	r.replayRecording(ctx, dir, req, was)
 	return was.Reply, failed
 }
 
-func tee(h *heard, emit func(model.Delta)) func(model.Delta) {
+func teeDeltas(h *attemptResult, emit func(model.Delta)) func(model.Delta) {
 	return func(d model.Delta) {
 		h.Deltas = append(h.Deltas, d)
 		if emit != nil {
@@ -77,9 +77,9 @@ func tee(h *heard, emit func(model.Delta)) func(model.Delta) {
 	}
 }
 
-// again replays the recording, and compares. An attempt that its caller
+// replayRecording replays the recording, and compares. An attempt that its caller
 // stopped cannot be stopped at the same place again.
-func (r *recorded) again(ctx context.Context, dir string, req model.Request, was heard) {
+func (r *recordingClient) replayRecording(ctx context.Context, dir string, req model.Request, was attemptResult) {
 	play, err := cassette.NewPlayer(cassette.PlayConfig{Dir: dir, Scrub: scrubKey})
 	if err != nil {
 		r.t.Error(err)
@@ -93,9 +93,9 @@ func (r *recorded) again(ctx context.Context, dir string, req model.Request, was
 		r.t.Error(err)
 		return
 	}
-	var is heard
+	var is attemptResult
 	var failed error
-	is.Reply, failed = client.Complete(context.WithoutCancel(ctx), req, tee(&is, nil))
+	is.Reply, failed = client.Complete(context.WithoutCancel(ctx), req, teeDeltas(&is, nil))
 	errors.As(failed, &is.Err)
 	if diff := cmp.Diff(was, is); diff != "" {
 		r.t.Errorf("%s: played again it is not the same (-was +is): %s", r.t.Name(), diff)

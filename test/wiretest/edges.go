@@ -17,9 +17,9 @@ import (
 // quiet drops the server's log of handshakes that are meant to fail.
 var quiet = log.New(io.Discard, "", 0)
 
-// listen starts a server that is no HTTP server; handle gets each connection, which is
+// listenRaw starts a server that is no HTTP server; handle gets each connection, which is
 // closed when it returns.
-func listen(t *testing.T, handle func(net.Conn)) (addr string) {
+func listenRaw(t *testing.T, handle func(net.Conn)) (addr string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,16 +47,16 @@ func listen(t *testing.T, handle func(net.Conn)) (addr string) {
 	return l.Addr().String()
 }
 
-// unsent checks that a request is not billed if no byte of it was sent, and that one that
+// testUnsent checks that a request is not billed if no byte of it was sent, and that one that
 // was sent is billed as far as the client can tell.
-func unsent(t *testing.T, d Dialect) {
+func testUnsent(t *testing.T, d Dialect) {
 	plain := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(plain.Close)
 	strange := httptest.NewUnstartedServer(http.NotFoundHandler())
 	strange.Config.ErrorLog = quiet
 	strange.StartTLS()
 	t.Cleanup(strange.Close)
-	silent := listen(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	silent := listenRaw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
 	for name, c := range map[string]struct {
 		root     string
 		timeouts modelhttp.Timeouts
@@ -64,12 +64,12 @@ func unsent(t *testing.T, d Dialect) {
 		unbilled bool
 	}{
 		"TLS to a plain server":      {"https://" + plain.Listener.Addr().String(), modelhttp.Timeouts{}, model.Misconfigured, true},
-		"TLS to a server that talks": {"https://" + listen(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail\r\n") }), modelhttp.Timeouts{}, model.Misconfigured, true},
+		"TLS to a server that talks": {"https://" + listenRaw(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail\r\n") }), modelhttp.Timeouts{}, model.Misconfigured, true},
 		"an unknown authority":       {strange.URL, modelhttp.Timeouts{}, model.Misconfigured, true},
-		"a handshake that is cut":    {"https://" + listen(t, func(net.Conn) {}), modelhttp.Timeouts{}, model.Network, true},
+		"a handshake that is cut":    {"https://" + listenRaw(t, func(net.Conn) {}), modelhttp.Timeouts{}, model.Network, true},
 		"a handshake without an end": {"https://" + silent, modelhttp.Timeouts{Headers: short}, model.Network, true},
 		"no answer to a request":     {"http://" + silent, modelhttp.Timeouts{Headers: 25 * short}, model.Network, false},
-		"a request that is cut off": {"http://" + listen(t, func(c net.Conn) {
+		"a request that is cut off": {"http://" + listenRaw(t, func(c net.Conn) {
 			_, _ = bufio.NewReader(c).ReadString('\n')
 		}), modelhttp.Timeouts{}, model.Network, false},
 	} {
@@ -78,7 +78,7 @@ func unsent(t *testing.T, d Dialect) {
 			t.Fatal(err)
 		}
 		_, err = client.Complete(t.Context(), Request(), nil)
-		if e := failure(t, err); e.Class != c.class || e.Unbilled != c.unbilled {
+		if e := modelError(t, err); e.Class != c.class || e.Unbilled != c.unbilled {
 			t.Errorf("%s: %+v, want %s, unbilled %t", name, e, c.class, c.unbilled)
 		}
 	}
@@ -95,37 +95,37 @@ func keepAlives(t *testing.T, d Dialect) {
 		"fields":         "retry: 10\nid: 7\n\n",
 	} {
 		for _, begun := range []int{0, 1} {
-			client := serve(t, d, func(w http.ResponseWriter, r *http.Request) {
+			client := startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, strings.Join(d.Hello[:begun], "")+noise)
-				drip(w, r, noise)
+				dripResponse(w, r, noise)
 			}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: 4 * short})
 			_, err := client.Complete(t.Context(), Request(), nil)
-			if e := failure(t, err); e.Class != model.Network || e.Unbilled || !strings.Contains(e.Message, "no content of the reply within") {
+			if e := modelError(t, err); e.Class != model.Network || e.Unbilled || !strings.Contains(e.Message, "no content of the reply within") {
 				t.Errorf("%s after %d events: %+v", name, begun, e)
 			}
 		}
-		client := serve(t, d, func(w http.ResponseWriter, r *http.Request) {
+		client := startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, strings.Join(d.Hello, "")+noise)
-			drip(w, r, noise)
+			dripResponse(w, r, noise)
 		}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: 4 * short})
 		got, err := client.Complete(t.Context(), Request(), nil)
 		if err != nil || got.Message.Text != "Hello, wörld" {
 			t.Errorf("%s after the reply: %q, %v", name, got.Message.Text, err)
 		}
 	}
-	client := serve(t, d, Stream(append(append([]string{": ping\n\n", "\n"}, d.Hello...), "event: trailing\n\n", "garbage\x00\xff without an end")), modelhttp.Timeouts{})
+	client := startServer(t, d, Stream(append(append([]string{": ping\n\n", "\n"}, d.Hello...), "event: trailing\n\n", "garbage\x00\xff without an end")), modelhttp.Timeouts{})
 	if got, err := client.Complete(t.Context(), Request(), nil); err != nil || got.Message.Text != "Hello, wörld" {
 		t.Errorf("noise around a reply: %q, %v", got.Message.Text, err)
 	}
 }
 
-// endless checks that headers, redirects and interim responses without an end neither block a call
+// testEndless checks that headers, redirects and interim responses without an end neither block a call
 // nor fill the memory.
-func endless(t *testing.T, d Dialect) {
+func testEndless(t *testing.T, d Dialect) {
 	flood := func(head, line string) string {
-		return "http://" + listen(t, func(c net.Conn) {
+		return "http://" + listenRaw(t, func(c net.Conn) {
 			_, _ = bufio.NewReader(c).ReadString('\n')
 			_, err := io.WriteString(c, head)
 			for chunk := strings.Repeat(line, 1000); err == nil; {
@@ -149,7 +149,7 @@ func endless(t *testing.T, d Dialect) {
 			t.Fatal(err)
 		}
 		_, err = client.Complete(t.Context(), Request(), nil)
-		if e := failure(t, err); e.Class != model.Network && e.Class != model.Misconfigured || len(e.Message) > modelhttp.MaxMessage+10 {
+		if e := modelError(t, err); e.Class != model.Network && e.Class != model.Misconfigured || len(e.Message) > modelhttp.MaxMessage+10 {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// statuses checks that error responses get their class, are requested once, and contain the provider's text.
-func statuses(t *testing.T, d Dialect) {
+// testStatuses checks that error responses get their class, are requested once, and contain the provider's text.
+func testStatuses(t *testing.T, d Dialect) {
 	for name, c := range map[string]struct {
 		status int
 		header [2]string
@@ -47,7 +47,7 @@ func statuses(t *testing.T, d Dialect) {
 	} {
 		c.want.Status = c.status
 		requests := 0
-		client := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+		client := startServer(t, d, func(w http.ResponseWriter, _ *http.Request) {
 			requests++
 			w.Header().Set("Content-Type", "application/json")
 			if c.header[0] != "" {
@@ -57,7 +57,7 @@ func statuses(t *testing.T, d Dialect) {
 			_, _ = io.WriteString(w, c.body)
 		}, modelhttp.Timeouts{})
 		_, err := client.Complete(t.Context(), Request(), nil)
-		if diff := cmp.Diff(&c.want, failure(t, err)); diff != "" {
+		if diff := cmp.Diff(&c.want, modelError(t, err)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 		if requests != 1 {
@@ -65,34 +65,34 @@ func statuses(t *testing.T, d Dialect) {
 		}
 	}
 	for body, want := range map[string]model.ErrorClass{d.TooLong: model.TooLong, d.BadRequest: model.BadRequest} {
-		client := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+		client := startServer(t, d, func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusBadRequest)
 			_, _ = io.WriteString(w, body)
 		}, modelhttp.Timeouts{})
 		_, err := client.Complete(t.Context(), Request(), nil)
-		if e := failure(t, err); e.Class != want || !e.Unbilled {
+		if e := modelError(t, err); e.Class != want || !e.Unbilled {
 			t.Errorf("%s: %+v", body, e)
 		}
 	}
 }
 
 func errorEvent(t *testing.T, d Dialect) {
-	got, err := serve(t, d, Stream(d.Overload), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
-	if e := failure(t, err); e.Class != model.Overload || e.Unbilled || e.Status != 0 || e.Message != "busy" {
+	got, err := startServer(t, d, Stream(d.Overload), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if e := modelError(t, err); e.Class != model.Overload || e.Unbilled || e.Status != 0 || e.Message != "busy" {
 		t.Errorf("%+v", e)
 	}
 	if got.Message.Text != "Hello, " {
 		t.Errorf("%+v", got)
 	}
 	broken := append(append([]string{}, d.Overload[:len(d.Overload)-1]...), "event: message_delta\ndata: {not json\n\n")
-	got, err = serve(t, d, Stream(broken), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
-	if e := failure(t, err); e.Class != model.Undecodable || got.Message.Text != "Hello, " {
+	got, err = startServer(t, d, Stream(broken), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if e := modelError(t, err); e.Class != model.Undecodable || got.Message.Text != "Hello, " {
 		t.Errorf("%+v, %+v", got, e)
 	}
 }
 
-// timers checks that silence at any point ends the attempt.
-func timers(t *testing.T, d Dialect) {
+// testTimers checks that silence at any point ends the attempt.
+func testTimers(t *testing.T, d Dialect) {
 	begin := func(w http.ResponseWriter, text string) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		w.WriteHeader(http.StatusOK)
@@ -125,12 +125,12 @@ func timers(t *testing.T, d Dialect) {
 		"drip": {modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: short},
 			func(w http.ResponseWriter, r *http.Request) {
 				begin(w, d.Hello[0]+": ")
-				drip(w, r, ".")
+				dripResponse(w, r, ".")
 			}, "", "no event within"},
 		"lines for ever": {modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Total: short},
 			func(w http.ResponseWriter, r *http.Request) {
 				begin(w, ": alive\n")
-				drip(w, r, ": alive\n\n")
+				dripResponse(w, r, ": alive\n\n")
 			}, "", "no end of the stream within"},
 		"error body": {modelhttp.Timeouts{Headers: long, FirstByte: short, Idle: short},
 			func(w http.ResponseWriter, r *http.Request) {
@@ -140,9 +140,9 @@ func timers(t *testing.T, d Dialect) {
 				silence(r)
 			}, "", "no first byte of the response within"},
 	} {
-		client := serve(t, d, c.handler, c.timeouts)
+		client := startServer(t, d, c.handler, c.timeouts)
 		got, err := client.Complete(t.Context(), Request(), nil)
-		e := failure(t, err)
+		e := modelError(t, err)
 		if e.Class != model.Network || !strings.Contains(e.Message, c.want) || e.Unbilled {
 			t.Errorf("%s: %+v", name, e)
 		}
@@ -152,8 +152,8 @@ func timers(t *testing.T, d Dialect) {
 	}
 }
 
-// drip sends the same every few milliseconds.
-func drip(w http.ResponseWriter, r *http.Request, what string) {
+// dripResponse sends the same every few milliseconds.
+func dripResponse(w http.ResponseWriter, r *http.Request, what string) {
 	tick := time.NewTicker(short / 10)
 	defer tick.Stop()
 	for {
@@ -169,8 +169,8 @@ func drip(w http.ResponseWriter, r *http.Request, what string) {
 	}
 }
 
-// hostile checks that the data of a server is bounded, also after decompression.
-func hostile(t *testing.T, d Dialect) {
+// testHostile checks that the data of a server is bounded, also after decompression.
+func testHostile(t *testing.T, d Dialect) {
 	var sent atomic.Int64
 	line := bytes.Repeat([]byte("a"), 64<<10)
 	flood := func(w io.Writer, chunk []byte, limit int64) {
@@ -210,8 +210,8 @@ func hostile(t *testing.T, d Dialect) {
 		}, 4 * modelhttp.MaxLine},
 	} {
 		sent.Store(0)
-		_, err := serve(t, d, c.handler, modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
-		if e := failure(t, err); e.Class != model.Undecodable || !strings.Contains(e.Message, "longer than") {
+		_, err := startServer(t, d, c.handler, modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+		if e := modelError(t, err); e.Class != model.Undecodable || !strings.Contains(e.Message, "longer than") {
 			t.Errorf("%s: %+v", name, e)
 		}
 		const buffers = 32 << 20 // of the kernel, on both sides
@@ -226,7 +226,7 @@ func invalidUTF8(t *testing.T, d Dialect) {
 	for _, e := range d.Hello {
 		events = append(events, strings.Replace(e, "Hello", "He\xff\xfello", 1))
 	}
-	got, err := serve(t, d, Stream(events), modelhttp.Timeouts{}).Complete(t.Context(), Request(), func(x model.Delta) {
+	got, err := startServer(t, d, Stream(events), modelhttp.Timeouts{}).Complete(t.Context(), Request(), func(x model.Delta) {
 		if strings.ToValidUTF8(x.Text, "") != x.Text {
 			t.Errorf("delta %q", x.Text)
 		}
@@ -238,14 +238,14 @@ func invalidUTF8(t *testing.T, d Dialect) {
 
 func notAStream(t *testing.T, d Dialect) {
 	answer := func(status int, kind, body string) *model.Error {
-		client := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+		client := startServer(t, d, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", kind)
 			w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, body)
 		}, modelhttp.Timeouts{})
 		_, err := client.Complete(t.Context(), Request(), nil)
-		return failure(t, err)
+		return modelError(t, err)
 	}
 	if e := answer(200, "text/html", "<html>Log in</html>"); e.Class != model.Misconfigured || !strings.Contains(e.Message, "text/html") {
 		t.Errorf("%+v", e)
@@ -264,11 +264,11 @@ func notAStream(t *testing.T, d Dialect) {
 	}
 }
 
-// secrets checks that the text of every error is safe to show.
-func secrets(t *testing.T, d Dialect) {
+// testSecrets checks that the text of every error is safe to show.
+func testSecrets(t *testing.T, d Dialect) {
 	body := d.ErrorBody("authentication_error", "bad key "+Key+" (sk-other-123456789) at https://u:pw@h/p?api_key="+Key+"&x=hidden\x00\n\tend "+strings.Repeat("x", 5000))
 	var errs []error
-	client := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+	client := startServer(t, d, func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusUnauthorized)
 		_, _ = io.WriteString(w, body)
 	}, modelhttp.Timeouts{})
@@ -287,7 +287,7 @@ func secrets(t *testing.T, d Dialect) {
 		t.Fatal(err)
 	}
 	_, err = client.Complete(t.Context(), Request(), nil)
-	if e := failure(t, err); e.Class != model.Network || !e.Unbilled {
+	if e := modelError(t, err); e.Class != model.Network || !e.Unbilled {
 		t.Errorf("a connection that was never made: %+v", e)
 	}
 	errs = append(errs, err)
@@ -309,9 +309,9 @@ func secrets(t *testing.T, d Dialect) {
 	}
 }
 
-// transcripts checks that a transcript that no provider accepts is rejected before anything is sent.
-func transcripts(t *testing.T, d Dialect) {
-	client := serve(t, d, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }, modelhttp.Timeouts{})
+// testTranscripts checks that a transcript that no provider accepts is rejected before anything is sent.
+func testTranscripts(t *testing.T, d Dialect) {
+	client := startServer(t, d, func(http.ResponseWriter, *http.Request) { t.Error("a request was sent") }, modelhttp.Timeouts{})
 	user := model.Message{Role: model.User, Text: "a"}
 	asked := model.Message{Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0", Name: "a", Args: "{}"}, {ID: "1-1", Name: "a", Args: "{}"}}}
 	answers := func(ids ...string) model.Message {
@@ -339,18 +339,18 @@ func transcripts(t *testing.T, d Dialect) {
 		req := Request()
 		req.Messages = messages
 		_, err := client.Complete(t.Context(), req, nil)
-		if e := failure(t, err); e.Class != model.BadRequest || !e.Unbilled || !strings.HasPrefix(e.Message, "not sent") {
+		if e := modelError(t, err); e.Class != model.BadRequest || !e.Unbilled || !strings.HasPrefix(e.Message, "not sent") {
 			t.Errorf("%s: %+v", name, e)
 		}
 	}
 	req := Request()
 	req.Tools[0].Schema = "[]"
-	if _, err := client.Complete(t.Context(), req, nil); failure(t, err).Class != model.BadRequest {
+	if _, err := client.Complete(t.Context(), req, nil); modelError(t, err).Class != model.BadRequest {
 		t.Error(err)
 	}
 	req = Request()
 	req.MaxOutput = 0
-	if _, err := client.Complete(t.Context(), req, nil); failure(t, err).Class != model.BadRequest {
+	if _, err := client.Complete(t.Context(), req, nil); modelError(t, err).Class != model.BadRequest {
 		t.Error(err)
 	}
 }

@@ -20,12 +20,12 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// phase is how far a server gets before its fault.
-type phase int
+// faultPhase is how far a server gets before its fault.
+type faultPhase int
 
 // The phases: nothing was sent, the headers were, half of the stream was, all of it.
 const (
-	noHeaders phase = iota
+	noHeaders faultPhase = iota
 	noByte
 	midStream
 	afterLast
@@ -33,38 +33,38 @@ const (
 
 var phases = []string{"before the headers", "before the first byte", "in the middle", "after the last event"}
 
-// verdict is the required outcome of an attempt: whole, or an error of one of the classes.
-type verdict struct {
+// expectedOutcome is the required outcome of an attempt: whole, or an error of one of the classes.
+type expectedOutcome struct {
 	whole    bool
 	classes  []model.ErrorClass
 	unbilled bool
 	retry    time.Duration
 }
 
-func fails(classes ...model.ErrorClass) verdict { return verdict{classes: classes} }
+func failsWith(classes ...model.ErrorClass) expectedOutcome { return expectedOutcome{classes: classes} }
 
-var whole = verdict{whole: true}
+var whole = expectedOutcome{whole: true}
 
 // broken is the outcome of an exchange that breaks, at each phase.
-var broken = [4]verdict{fails(model.Network), fails(model.Network), fails(model.Network), whole}
+var broken = [4]expectedOutcome{failsWith(model.Network), failsWith(model.Network), failsWith(model.Network), whole}
 
-// fault is one way for a server to fail, at each phase.
-type fault struct {
+// serverFault is one way for a server to fail, at each phase.
+type serverFault struct {
 	name string
 	// events are the events that it sends instead; nil means Calls.
 	events func(Dialect) []string
 	// header is set on the response before anything is sent.
 	header [2]string
-	act    func(*cell)
-	want   [4]verdict
+	act    func(*faultCell)
+	want   [4]expectedOutcome
 	// quick gives the attempt short timers, up to the middle of the stream.
 	quick bool
 }
 
-// cell is one exchange under a fault.
-type cell struct {
+// faultCell is one exchange under a fault.
+type faultCell struct {
 	d    Dialect
-	at   phase
+	at   faultPhase
 	w    http.ResponseWriter
 	r    *http.Request
 	over <-chan struct{}
@@ -72,22 +72,22 @@ type cell struct {
 	drop func()
 }
 
-// send writes text that the client may no longer read.
-func (c *cell) send(text string) {
+// sendText writes text that the client may no longer read.
+func (c *faultCell) sendText(text string) {
 	_, _ = io.WriteString(c.w, text)
 	c.w.(http.Flusher).Flush()
 }
 
-// silence waits for the client to go.
-func (c *cell) silence() {
+// awaitClient waits for the client to go.
+func (c *faultCell) awaitClient() {
 	select {
 	case <-c.r.Context().Done():
 	case <-c.over:
 	}
 }
 
-// raw takes the connection from the server.
-func (c *cell) raw() {
+// hijackConn takes the connection from the server.
+func (c *faultCell) hijackConn() {
 	conn, _, err := c.w.(http.Hijacker).Hijack()
 	if err != nil {
 		panic(http.ErrAbortHandler)
@@ -95,8 +95,8 @@ func (c *cell) raw() {
 	c.conn, c.drop = conn, func() { _ = conn.Close() }
 }
 
-// forever writes the same until the client goes or the test is over.
-func (c *cell) forever(w io.Writer, text string, every time.Duration) {
+// writeForever writes the same until the client goes or the test is over.
+func (c *faultCell) writeForever(w io.Writer, text string, every time.Duration) {
 	for {
 		if _, err := io.WriteString(w, text); err != nil {
 			return
@@ -115,14 +115,14 @@ func (c *cell) forever(w io.Writer, text string, every time.Duration) {
 	}
 }
 
-func abort(*cell)   { panic(http.ErrAbortHandler) }
-func nothing(*cell) {}
+func abortConn(*faultCell)   { panic(http.ErrAbortHandler) }
+func sendNothing(*faultCell) {}
 
-// status is an error of a kind: before the headers a response, later an event.
-func status(name string, code int, kind string, want verdict, later model.ErrorClass, retry string) fault {
-	return fault{name: name, act: func(c *cell) {
+// statusFault is an error of a kind: before the headers a response, later an event.
+func statusFault(name string, code int, kind string, want expectedOutcome, later model.ErrorClass, retry string) serverFault {
+	return serverFault{name: name, act: func(c *faultCell) {
 		if c.at > noHeaders {
-			c.send(c.d.ErrorEvent(kind, "so it is"))
+			c.sendText(c.d.ErrorEvent(kind, "so it is"))
 			return
 		}
 		if retry != "" {
@@ -131,83 +131,85 @@ func status(name string, code int, kind string, want verdict, later model.ErrorC
 		c.w.Header().Set("Content-Type", "application/json")
 		c.w.WriteHeader(code)
 		_, _ = io.WriteString(c.w, c.d.ErrorBody(kind, "so it is"))
-	}, want: [4]verdict{want, fails(later), fails(later), whole}}
+	}, want: [4]expectedOutcome{want, failsWith(later), failsWith(later), whole}}
 }
 
-func free(c model.ErrorClass) verdict { return verdict{classes: []model.ErrorClass{c}, unbilled: true} }
+func unbilledError(c model.ErrorClass) expectedOutcome {
+	return expectedOutcome{classes: []model.ErrorClass{c}, unbilled: true}
+}
 
-func faults() []fault {
-	late := free(model.RateLimit)
+func listFaults() []serverFault {
+	late := unbilledError(model.RateLimit)
 	late.retry = 7 * time.Second
-	return []fault{
-		status("400", 400, "invalid_request_error", free(model.BadRequest), model.BadRequest, ""),
-		status("401", 401, "authentication_error", free(model.Auth), model.Auth, ""),
-		status("408", 408, "timeout_error", fails(model.Network), model.Network, ""),
-		status("413", 413, "request_too_large", free(model.TooLong), model.TooLong, ""),
-		status("429", 429, "rate_limit_error", free(model.RateLimit), model.RateLimit, ""),
-		status("429 with Retry-After", 429, "rate_limit_error", late, model.RateLimit, "7"),
-		status("500", 500, "api_error", fails(model.Overload), model.Overload, ""),
-		status("502", 502, "server_error", fails(model.Overload), model.Overload, ""),
-		status("529", 529, "overloaded_error", free(model.Overload), model.Overload, ""),
-		{name: "reset", act: abort, want: broken},
-		{name: "half-open", act: (*cell).silence, want: broken, quick: true},
-		{name: "slow drip", quick: true, want: broken, act: func(c *cell) {
+	return []serverFault{
+		statusFault("400", 400, "invalid_request_error", unbilledError(model.BadRequest), model.BadRequest, ""),
+		statusFault("401", 401, "authentication_error", unbilledError(model.Auth), model.Auth, ""),
+		statusFault("408", 408, "timeout_error", failsWith(model.Network), model.Network, ""),
+		statusFault("413", 413, "request_too_large", unbilledError(model.TooLong), model.TooLong, ""),
+		statusFault("429", 429, "rate_limit_error", unbilledError(model.RateLimit), model.RateLimit, ""),
+		statusFault("429 with Retry-After", 429, "rate_limit_error", late, model.RateLimit, "7"),
+		statusFault("500", 500, "api_error", failsWith(model.Overload), model.Overload, ""),
+		statusFault("502", 502, "server_error", failsWith(model.Overload), model.Overload, ""),
+		statusFault("529", 529, "overloaded_error", unbilledError(model.Overload), model.Overload, ""),
+		{name: "reset", act: abortConn, want: broken},
+		{name: "half-open", act: (*faultCell).awaitClient, want: broken, quick: true},
+		{name: "slow drip", quick: true, want: broken, act: func(c *faultCell) {
 			if c.at > noHeaders {
-				c.forever(c.w, ".", short/10)
+				c.writeForever(c.w, ".", short/10)
 				return
 			}
-			c.raw()
+			c.hijackConn()
 			defer c.drop()
 			_, _ = io.WriteString(c.conn, "HTTP/1.1 200 OK\r\nContent-Type: text/ev") // and no more of it
 			c.silenceOf()
 		}},
-		{name: "wrong content type", header: [2]string{"Content-Type", "text/html"}, act: nothing,
-			want: [4]verdict{fails(model.Misconfigured), fails(model.Misconfigured), fails(model.Misconfigured), fails(model.Misconfigured)}},
-		{name: "truncated event", want: broken, act: func(c *cell) {
+		{name: "wrong content type", header: [2]string{"Content-Type", "text/html"}, act: sendNothing,
+			want: [4]expectedOutcome{failsWith(model.Misconfigured), failsWith(model.Misconfigured), failsWith(model.Misconfigured), failsWith(model.Misconfigured)}},
+		{name: "truncated event", want: broken, act: func(c *faultCell) {
 			if c.at > noHeaders {
-				c.send(c.d.Calls[0][:len(c.d.Calls[0])/2])
+				c.sendText(c.d.Calls[0][:len(c.d.Calls[0])/2])
 				return
 			}
-			c.raw()
+			c.hijackConn()
 			_, _ = io.WriteString(c.conn, "HTTP/1.1 200 OK\r\nContent-Ty")
 			c.drop()
 		}},
-		{name: "unknown event", want: [4]verdict{whole, whole, whole, whole}, act: func(c *cell) {
+		{name: "unknown event", want: [4]expectedOutcome{whole, whole, whole, whole}, act: func(c *faultCell) {
 			if c.at == noHeaders {
 				c.w.WriteHeader(http.StatusEarlyHints)
 			} else {
-				c.send("event: shiny\ndata: {\"type\":\"shiny\",\"object\":\"shiny\"}\n\n")
+				c.sendText("event: shiny\ndata: {\"type\":\"shiny\",\"object\":\"shiny\"}\n\n")
 			}
-			c.rest()
+			c.sendRest()
 		}},
-		{name: "usage missing", events: func(d Dialect) []string { return d.NoUsage }, act: abort, want: broken},
-		{name: "stop reason wrong", events: renamed(`("(?:stop_reason|finish_reason|finishReason|status)":")[a-zA-Z_]+`, `${1}made_up`), act: nothing, want: broken},
-		{name: "endless line", want: [4]verdict{fails(model.Network), fails(model.Undecodable), fails(model.Undecodable), whole}, act: func(c *cell) {
+		{name: "usage missing", events: func(d Dialect) []string { return d.NoUsage }, act: abortConn, want: broken},
+		{name: "stop reason wrong", events: renameEvent(`("(?:stop_reason|finish_reason|finishReason|status)":")[a-zA-Z_]+`, `${1}made_up`), act: sendNothing, want: broken},
+		{name: "endless line", want: [4]expectedOutcome{failsWith(model.Network), failsWith(model.Undecodable), failsWith(model.Undecodable), whole}, act: func(c *faultCell) {
 			if c.at > noHeaders {
-				c.send("data: ")
-				c.forever(c.w, strings.Repeat("a", 64<<10), 0)
+				c.sendText("data: ")
+				c.writeForever(c.w, strings.Repeat("a", 64<<10), 0)
 				return
 			}
-			c.raw()
+			c.hijackConn()
 			defer c.drop()
 			_, _ = io.WriteString(c.conn, "HTTP/1.1 200 OK\r\nX: ")
-			c.forever(c.conn, strings.Repeat("a", 64<<10), 0)
+			c.writeForever(c.conn, strings.Repeat("a", 64<<10), 0)
 		}},
-		{name: "invalid UTF-8", want: [4]verdict{whole, whole, whole, whole}, act: func(c *cell) {
+		{name: "invalid UTF-8", want: [4]expectedOutcome{whole, whole, whole, whole}, act: func(c *faultCell) {
 			if c.at == noHeaders {
 				c.w.Header().Set("X-Note", "\xff\xfe")
 			} else {
-				c.send(": \xff\xfe\nevent: \xff\ndata: {\"type\":\"\xff\",\"object\":\"\xfe\"}\n\n")
+				c.sendText(": \xff\xfe\nevent: \xff\ndata: {\"type\":\"\xff\",\"object\":\"\xfe\"}\n\n")
 			}
-			c.rest()
+			c.sendRest()
 		}},
-		{name: "duplicate tool ids", events: renamed(`("(?:id|call_id)":")[^"]+`, `${1}same_id`), act: nothing, want: broken},
-		{name: "gzip bomb", header: [2]string{"Content-Encoding", "gzip"}, act: bomb,
-			want: [4]verdict{fails(model.Overload), fails(model.Undecodable), fails(model.Undecodable), whole}},
+		{name: "duplicate tool ids", events: renameEvent(`("(?:id|call_id)":")[^"]+`, `${1}same_id`), act: sendNothing, want: broken},
+		{name: "gzip bomb", header: [2]string{"Content-Encoding", "gzip"}, act: sendEndlessGzip,
+			want: [4]expectedOutcome{failsWith(model.Overload), failsWith(model.Undecodable), failsWith(model.Undecodable), whole}},
 	}
 }
 
-func renamed(pattern, to string) func(Dialect) []string {
+func renameEvent(pattern, to string) func(Dialect) []string {
 	re := regexp.MustCompile(pattern)
 	return func(d Dialect) []string {
 		var out []string
@@ -218,8 +220,8 @@ func renamed(pattern, to string) func(Dialect) []string {
 	}
 }
 
-// bomb is endless when it is unpacked.
-func bomb(c *cell) {
+// sendEndlessGzip is endless when it is unpacked.
+func sendEndlessGzip(c *faultCell) {
 	if c.at == noHeaders {
 		c.w.Header().Set("Content-Encoding", "gzip")
 		c.w.WriteHeader(http.StatusInternalServerError)
@@ -227,7 +229,7 @@ func bomb(c *cell) {
 	z := gzip.NewWriter(c.w)
 	defer z.Close()
 	if c.at > noByte {
-		_, _ = io.WriteString(z, strings.Join(c.d.Calls[:c.sofar()], ""))
+		_, _ = io.WriteString(z, strings.Join(c.d.Calls[:c.eventsBefore()], ""))
 	}
 	line := strings.Repeat("a", 64<<10)
 	for range 2 * modelhttp.MaxLine / len(line) {
@@ -238,26 +240,26 @@ func bomb(c *cell) {
 }
 
 // silenceOf is silence on a connection of our own, whose end no event reports.
-func (c *cell) silenceOf() {
+func (c *faultCell) silenceOf() {
 	select {
 	case <-c.over:
 	case <-time.After(20 * short):
 	}
 }
 
-// sofar is how many events come before the fault, of as many as there are.
-func (c *cell) sofar() int { return [4]int{0, 0, len(c.d.Calls) / 2, len(c.d.Calls)}[c.at] }
+// eventsBefore is how many events come before the fault, of as many as there are.
+func (c *faultCell) eventsBefore() int { return [4]int{0, 0, len(c.d.Calls) / 2, len(c.d.Calls)}[c.at] }
 
-// rest sends the rest of the reply after a fault that is harmless.
-func (c *cell) rest() {
+// sendRest sends the rest of the reply after a fault that is harmless.
+func (c *faultCell) sendRest() {
 	if c.at == noHeaders {
 		c.w.Header().Set("Content-Type", "text/event-stream")
 	}
-	c.send(strings.Join(c.d.Calls[c.sofar():], ""))
+	c.sendText(strings.Join(c.d.Calls[c.eventsBefore():], ""))
 }
 
-// serve is the server of one cell.
-func (f fault) serve(c *cell) {
+// serveCell is the server of one cell.
+func (f serverFault) serveCell(c *faultCell) {
 	if f.events != nil {
 		c.d.Calls = f.events(c.d)
 	}
@@ -271,23 +273,23 @@ func (f fault) serve(c *cell) {
 			f.act(c) // packs the stream itself
 			return
 		}
-		c.send(strings.Join(c.d.Calls[:c.sofar()], ""))
+		c.sendText(strings.Join(c.d.Calls[:c.eventsBefore()], ""))
 	} else if f.events != nil {
-		abort(c)
+		abortConn(c)
 	}
 	f.act(c)
 }
 
-// matrix is FM14: each fault at each phase. An attempt sends one request, ends in
+// testMatrix is FM14: each fault at each phase. An attempt sends one request, ends in
 // time, reports its outcome, and leaves only what can be part of the next request.
-func matrix(t *testing.T, d Dialect) {
+func testMatrix(t *testing.T, d Dialect) {
 	over := make(chan struct{})
 	cells := 0
-	list := faults()
+	list := listFaults()
 	for _, f := range list {
 		for at, name := range phases {
 			cells++
-			t.Run(fmt.Sprintf("%s %s", f.name, name), func(t *testing.T) { try(t, d, f, phase(at), over) })
+			t.Run(fmt.Sprintf("%s %s", f.name, name), func(t *testing.T) { tryCell(t, d, f, faultPhase(at), over) })
 		}
 	}
 	close(over)
@@ -297,7 +299,7 @@ func matrix(t *testing.T, d Dialect) {
 // most is how long an attempt may take that has to end by itself.
 const most = time.Minute
 
-func try(t *testing.T, d Dialect, f fault, at phase, over <-chan struct{}) {
+func tryCell(t *testing.T, d Dialect, f serverFault, at faultPhase, over <-chan struct{}) {
 	var requests atomic.Int64
 	var busy sync.WaitGroup
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -305,7 +307,7 @@ func try(t *testing.T, d Dialect, f fault, at phase, over <-chan struct{}) {
 		busy.Add(1)
 		defer busy.Done()
 		_, _ = io.Copy(io.Discard, r.Body)
-		f.serve(&cell{d: d, at: at, w: w, r: r, over: over})
+		f.serveCell(&faultCell{d: d, at: at, w: w, r: r, over: over})
 	}))
 	defer server.Close()
 	timeouts := modelhttp.Timeouts{}
@@ -323,16 +325,16 @@ func try(t *testing.T, d Dialect, f fault, at phase, over <-chan struct{}) {
 	got, err := client.Complete(ctx, Request(), nil)
 	server.CloseClientConnections()
 	busy.Wait()
-	judge(t, f, at, got, err)
+	judgeOutcome(t, f, at, got, err)
 	// A timer of an attempt may end before a busy machine has begun its request.
 	if n := requests.Load(); n > 1 || n == 0 && !f.quick {
 		t.Errorf("%d requests for one attempt", n)
 	}
-	follow(t, d, got)
+	followUp(t, d, got)
 }
 
-// judge compares the outcome of an attempt with the expected one.
-func judge(t *testing.T, f fault, at phase, got model.Reply, err error) {
+// judgeOutcome compares the outcome of an attempt with the expected one.
+func judgeOutcome(t *testing.T, f serverFault, at faultPhase, got model.Reply, err error) {
 	t.Helper()
 	want := f.want[at]
 	var e *model.Error
@@ -355,9 +357,9 @@ func judge(t *testing.T, f fault, at phase, got model.Reply, err error) {
 	}
 }
 
-// follow sends a request whose transcript contains what an attempt has left: the
+// followUp sends a request whose transcript contains what an attempt has left: the
 // provider must accept it.
-func follow(t *testing.T, d Dialect, got model.Reply) {
+func followUp(t *testing.T, d Dialect, got model.Reply) {
 	t.Helper()
 	m := got.Message
 	if m.Role != model.Assistant || !utf8.ValidString(m.Text) {
@@ -374,7 +376,7 @@ func follow(t *testing.T, d Dialect, got model.Reply) {
 		req.Messages = append(req.Messages, results)
 	}
 	req.Messages = append(req.Messages, model.Message{Role: model.User, Text: "Go on."})
-	if _, err := serve(t, d, Stream(d.Hello), modelhttp.Timeouts{}).Complete(t.Context(), req, nil); err != nil {
+	if _, err := startServer(t, d, Stream(d.Hello), modelhttp.Timeouts{}).Complete(t.Context(), req, nil); err != nil {
 		t.Errorf("what is left cannot be sent: %v", err)
 	}
 }

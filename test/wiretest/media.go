@@ -20,8 +20,8 @@ func Shown() []model.Message {
 	}
 }
 
-// unshowable checks that media which no adapter sends are rejected before anything is sent.
-func unshowable(t *testing.T, d Dialect) {
+// testUnshowable checks that media which no adapter sends are rejected before anything is sent.
+func testUnshowable(t *testing.T, d Dialect) {
 	c, err := d.New("http://127.0.0.1:1", modelhttp.Timeouts{})
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func unshowable(t *testing.T, d Dialect) {
 		req := Request()
 		req.Messages = messages
 		_, err := c.Complete(t.Context(), req, nil)
-		if e := failure(t, err); e.Class != model.BadRequest || !e.Unbilled {
+		if e := modelError(t, err); e.Class != model.BadRequest || !e.Unbilled {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

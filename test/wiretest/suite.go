@@ -72,12 +72,12 @@ func Run(t *testing.T, d Dialect) {
 		name string
 		run  func(*testing.T, Dialect)
 	}{
-		{"hello", hello}, {"usage", usage}, {"calls", calls}, {"no marks", noMarks}, {"limit", limit}, {"refusal", refusal},
+		{"hello", testHello}, {"usage", testUsage}, {"calls", testCalls}, {"no marks", noMarks}, {"limit", testLimit}, {"refusal", testRefusal},
 		{"first delta before the last byte", firstDelta}, {"calls cut", cutEverywhere}, {"every stream cut", cutAll},
-		{"statuses", statuses}, {"error in the stream", errorEvent}, {"timers", timers}, {"cancel", cancel},
-		{"hostile", hostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", secrets},
-		{"transcripts", transcripts}, {"at once", atOnce}, {"faults in phases", matrix}, {"media that cannot be sent", unshowable},
-		{"unsent", unsent}, {"keep-alives", keepAlives}, {"endless", endless},
+		{"statuses", testStatuses}, {"error in the stream", errorEvent}, {"timers", testTimers}, {"cancel", testCancel},
+		{"hostile", testHostile}, {"invalid UTF-8", invalidUTF8}, {"not a stream", notAStream}, {"secrets", testSecrets},
+		{"transcripts", testTranscripts}, {"at once", atOnce}, {"faults in phases", testMatrix}, {"media that cannot be sent", testUnshowable},
+		{"unsent", testUnsent}, {"keep-alives", keepAlives}, {"endless", testEndless},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -102,10 +102,10 @@ func Stream(events []string) http.HandlerFunc {
 	}
 }
 
-// serve starts a server and a client of it.
-func serve(t *testing.T, d Dialect, h http.HandlerFunc, timeouts modelhttp.Timeouts) model.Client {
+// startServer starts a server and a client of it.
+func startServer(t *testing.T, d Dialect, h http.HandlerFunc, timeouts modelhttp.Timeouts) model.Client {
 	t.Helper()
-	s := httptest.NewServer(judged(t, d, h))
+	s := httptest.NewServer(judgeRequests(t, d, h))
 	t.Cleanup(s.Close)
 	c, err := d.New(s.URL, timeouts)
 	if err != nil {
@@ -114,9 +114,9 @@ func serve(t *testing.T, d Dialect, h http.HandlerFunc, timeouts modelhttp.Timeo
 	return c
 }
 
-// judged lets a handler answer only requests that the judge accepts. The same body is
+// judgeRequests lets a handler answer only requests that the judge accepts. The same body is
 // judged once.
-func judged(t *testing.T, d Dialect, h http.HandlerFunc) http.HandlerFunc {
+func judgeRequests(t *testing.T, d Dialect, h http.HandlerFunc) http.HandlerFunc {
 	var last atomic.Value
 	last.Store("")
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -132,8 +132,8 @@ func judged(t *testing.T, d Dialect, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// failure demands a *model.Error.
-func failure(t *testing.T, err error) *model.Error {
+// modelError demands a *model.Error.
+func modelError(t *testing.T, err error) *model.Error {
 	t.Helper()
 	var e *model.Error
 	if !errors.As(err, &e) {
@@ -142,9 +142,9 @@ func failure(t *testing.T, err error) *model.Error {
 	return e
 }
 
-func hello(t *testing.T, d Dialect) {
+func testHello(t *testing.T, d Dialect) {
 	var text strings.Builder
-	got, err := serve(t, d, Stream(d.Hello), modelhttp.Timeouts{}).Complete(t.Context(), Request(), func(x model.Delta) {
+	got, err := startServer(t, d, Stream(d.Hello), modelhttp.Timeouts{}).Complete(t.Context(), Request(), func(x model.Delta) {
 		if x.Kind == model.TextDelta {
 			text.WriteString(x.Text)
 		}
@@ -162,22 +162,22 @@ func hello(t *testing.T, d Dialect) {
 	}
 }
 
-func usage(t *testing.T, d Dialect) {
+func testUsage(t *testing.T, d Dialect) {
 	zero := regexp.MustCompile(`(tokens|TokenCount)":\d+`)
 	var zeros, absurd []string
 	for _, e := range d.Hello {
 		zeros, absurd = append(zeros, zero.ReplaceAllString(e, `$1":0`)), append(absurd, zero.ReplaceAllString(e, `$1":9000000000000000000`))
 	}
 	for _, events := range [][]string{d.NoUsage, zeros, absurd} { // no price times the last is a number
-		got, err := serve(t, d, Stream(events), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+		got, err := startServer(t, d, Stream(events), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
 		if err != nil || got.UsageKnown || got.Message.Text != "Hello, wörld" {
 			t.Errorf("%+v, %v", got, err)
 		}
 	}
 }
 
-func calls(t *testing.T, d Dialect) {
-	got, err := serve(t, d, Stream(d.Calls), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+func testCalls(t *testing.T, d Dialect) {
+	got, err := startServer(t, d, Stream(d.Calls), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +191,8 @@ func calls(t *testing.T, d Dialect) {
 
 // noMarks checks that calls that decode are calls, even if no event marks their end.
 func noMarks(t *testing.T, d Dialect) {
-	got, err := serve(t, d, Stream(d.NoMarks), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
-	if e := failure(t, err); e.Class != model.Network || e.Unbilled {
+	got, err := startServer(t, d, Stream(d.NoMarks), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+	if e := modelError(t, err); e.Class != model.Network || e.Unbilled {
 		t.Errorf("%+v", e)
 	}
 	if diff := cmp.Diff(wantCalls, got.Message.Calls); diff != "" {
@@ -203,8 +203,8 @@ func noMarks(t *testing.T, d Dialect) {
 	}
 }
 
-func limit(t *testing.T, d Dialect) {
-	got, err := serve(t, d, Stream(d.Limit), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+func testLimit(t *testing.T, d Dialect) {
+	got, err := startServer(t, d, Stream(d.Limit), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
 	if err != nil || got.Stop != model.StopMaxOutput || !got.UsageKnown {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -217,8 +217,8 @@ func limit(t *testing.T, d Dialect) {
 	}
 }
 
-func refusal(t *testing.T, d Dialect) {
-	got, err := serve(t, d, Stream(d.Refusal), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
+func testRefusal(t *testing.T, d Dialect) {
+	got, err := startServer(t, d, Stream(d.Refusal), modelhttp.Timeouts{}).Complete(t.Context(), Request(), nil)
 	if err != nil || got.Stop != model.StopRefusal {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -227,7 +227,7 @@ func refusal(t *testing.T, d Dialect) {
 // firstDelta checks that deltas arrive early: the server sends its last events only after the first delta came out.
 func firstDelta(t *testing.T, d Dialect) {
 	seen := make(chan struct{})
-	c := serve(t, d, func(w http.ResponseWriter, r *http.Request) {
+	c := startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		n := 0
 		for ; n < len(d.Hello) && !strings.Contains(d.Hello[n], "Hello"); n++ {
@@ -261,7 +261,7 @@ func cutEverywhere(t *testing.T, d Dialect) {
 	whole, positions := strings.Join(d.Calls, ""), cutPositions(d.Calls)
 	var at atomic.Int64
 	var abrupt atomic.Bool
-	c := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+	c := startServer(t, d, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, whole[:at.Load()])
 		w.(http.Flusher).Flush()
@@ -278,11 +278,11 @@ func cutEverywhere(t *testing.T, d Dialect) {
 			got, err := c.Complete(t.Context(), Request(), nil)
 			if err == nil {
 				complete++
-			} else if e := failure(t, err); e.Class != model.Network || e.Unbilled {
+			} else if e := modelError(t, err); e.Class != model.Network || e.Unbilled {
 				t.Fatalf("cut at %d: %+v", n, e)
 			}
 			wellFormed(t, n, got, err == nil)
-			once(t, d, seen, got)
+			sendOnce(t, d, seen, got)
 		}
 	}
 	if complete < 2 || complete >= len(positions) {
@@ -290,12 +290,12 @@ func cutEverywhere(t *testing.T, d Dialect) {
 	}
 }
 
-// once sends the remains of a cut in another request, if no cut left the same before.
-func once(t *testing.T, d Dialect, seen map[string]bool, got model.Reply) {
+// sendOnce sends the remains of a cut in another request, if no cut left the same before.
+func sendOnce(t *testing.T, d Dialect, seen map[string]bool, got model.Reply) {
 	t.Helper()
 	if key := fmt.Sprintf("%+v", got.Message); !seen[key] {
 		seen[key] = true
-		follow(t, d, got)
+		followUp(t, d, got)
 	}
 }
 
@@ -307,7 +307,7 @@ func cutAll(t *testing.T, d Dialect) {
 	for _, events := range [][]string{d.Hello, d.Limit, d.Refusal, d.Overload, d.Thinking} {
 		whole, positions := strings.Join(events, ""), cutPositions(events)
 		var at atomic.Int64
-		c := serve(t, d, func(w http.ResponseWriter, _ *http.Request) {
+		c := startServer(t, d, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			_, _ = io.WriteString(w, whole[:at.Load()])
 		}, modelhttp.Timeouts{})
@@ -316,9 +316,9 @@ func cutAll(t *testing.T, d Dialect) {
 			at.Store(int64(n))
 			got, err := c.Complete(t.Context(), Request(), nil)
 			if err != nil {
-				failure(t, err)
+				modelError(t, err)
 			}
-			once(t, d, seen, got)
+			sendOnce(t, d, seen, got)
 		}
 		cuts, bytes, left = cuts+len(positions), bytes+len(whole), left+len(seen)
 	}
@@ -347,8 +347,8 @@ func wellFormed(t *testing.T, n int, got model.Reply, complete bool) {
 	}
 }
 
-func cancel(t *testing.T, d Dialect) {
-	c := serve(t, d, func(w http.ResponseWriter, r *http.Request) {
+func testCancel(t *testing.T, d Dialect) {
+	c := startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, e := range d.Hello {
 			_, _ = io.WriteString(w, e)
@@ -362,18 +362,18 @@ func cancel(t *testing.T, d Dialect) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	got, err := c.Complete(ctx, Request(), func(model.Delta) { stop() })
-	if e := failure(t, err); e.Class != model.Aborted || e.Unbilled || got.Message.Text != "Hello, " || got.UsageKnown {
+	if e := modelError(t, err); e.Class != model.Aborted || e.Unbilled || got.Message.Text != "Hello, " || got.UsageKnown {
 		t.Errorf("%+v, %+v", got, e)
 	}
 	got, err = c.Complete(ctx, Request(), nil)
-	if e := failure(t, err); e.Class != model.Aborted || got.Message.Role != model.Assistant {
+	if e := modelError(t, err); e.Class != model.Aborted || got.Message.Role != model.Assistant {
 		t.Errorf("%+v, %+v", got, e)
 	}
 }
 
 // atOnce checks that a client is safe for concurrent use.
 func atOnce(t *testing.T, d Dialect) {
-	c := serve(t, d, Stream(d.Calls), modelhttp.Timeouts{})
+	c := startServer(t, d, Stream(d.Calls), modelhttp.Timeouts{})
 	results := make(chan error)
 	const callers = 8
 	for range callers {
