@@ -88,7 +88,7 @@ func (t *budgetRaces) run() {
 	random := rand.New(rand.NewPCG(t.o.seed, 0))
 	fmt.Printf("seed %d: budget races of %d agents on %d nodes, TTL %v\n", t.o.seed, raceAgents, t.o.nodes, t.o.ttl)
 	asked := 0
-	for n := range t.o.purses {
+	for n := range t.o.races {
 		ops, err := t.runOne(n+1, random)
 		if err != nil {
 			t.found.add("budget race %d: %v", n+1, err)

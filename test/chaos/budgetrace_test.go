@@ -42,7 +42,7 @@ func TestThePoisonIsSeen(t *testing.T) {
 	parked := &event.Result{Reason: spec.ResumeUnsafe}
 	whole := poisonOutcome{result: parked, lives: deathsMax}
 	if bad := whole.listProblems(); len(bad) > 0 {
-		t.Fatalf("a poison that did no harm: %q", bad)
+		t.Fatalf("a poison that had no effect: %q", bad)
 	}
 	for name, p := range map[string]poisonOutcome{
 		"no end":                {lives: 1},

@@ -103,9 +103,9 @@ func (o *options) applyScenario() {
 		o.tokens = runTokens
 	}
 	switch {
-	case o.trees+o.purses > 0:
+	case o.trees+o.races > 0:
 		o.kills, o.runs = 0, 0
-	case o.bombs+o.watchers > 0:
+	case o.storms+o.watchers > 0:
 		o.kills = 0
 	case o.upgrade:
 		o.kills, o.atOnce = 1, upgradeHeld
@@ -255,9 +255,9 @@ func (t *testCluster) selectScenario() scenario {
 		return &busyNode{t}
 	case t.o.watchers > 0:
 		return &watcherLoad{t}
-	case t.o.purses > 0:
+	case t.o.races > 0:
 		return &budgetRaces{t}
-	case t.o.bombs > 0:
+	case t.o.storms > 0:
 		return &spawnStorms{t}
 	case t.o.slow > 0:
 		return &slowDisk{t}

@@ -20,7 +20,7 @@ func (o *options) expectedProblems() []string {
 		return []string{"the runs went on though the streams are full"}
 	case o.slow > 0: // a node is frozen for longer than its leases last
 		return []string{"leases ended, and everybody lives"}
-	case o.bombs > 0: // each storm may have one agent and one child more than the judge knows
+	case o.storms > 0: // each storm may have one agent and one child more than the judge knows
 		sh := stormShapes[1%len(stormShapes)]
 		return []string{fmt.Sprintf("spawn storm 1: %d agents of %d, %d children of %d", sh.agents+1, sh.agents, sh.children+1, sh.children)}
 	case o.watchers > 0: // models are slow while watchers are connected, and none reads

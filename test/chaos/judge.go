@@ -99,7 +99,7 @@ func (t *clusterJudge) judgeRun(r *finishedRun, effects map[string]int) {
 	b := r.result.Budget
 	requests := t.p.countOf(r.id)
 	atLeast := int64(requests * (inputTokens + outputTokens))
-	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.harmsServers()
+	planned := t.o.kills+t.o.stops+t.o.points+t.o.zombies == 0 && !t.o.faultsServers()
 	if r.canceled {
 		t.judgeCanceled(r)
 	}

@@ -123,9 +123,9 @@ func TestTheJudgeOfWatchers(t *testing.T) {
 	}
 }
 
-// TestTheJudgeOfBombs: a spawn storm gets what it may have, no more and no less, all of it ends,
+// TestJudgeOfSpawnStorms: a spawn storm gets what it may have, no more and no less, all of it ends,
 // and what it spent is what its model was asked for.
-func TestTheJudgeOfBombs(t *testing.T) {
+func TestJudgeOfSpawnStorms(t *testing.T) {
 	sh := stormShape{children: 1, agents: 2}
 	const cost = inputTokens + outputTokens
 	for name, c := range map[string]struct {
@@ -199,7 +199,7 @@ func TestTheJudgeOfUpgrades(t *testing.T) {
 
 // TestAControlThatFindsNothingIsBlind: each scenario has its own, and it must find each thing.
 func TestAControlThatFindsNothingIsBlind(t *testing.T) {
-	for _, o := range []options{{full: fullDisk}, {full: fullStreams}, {slow: time.Millisecond}, {bombs: 1}, {watchers: 4}, {upgrade: true}} {
+	for _, o := range []options{{full: fullDisk}, {full: fullStreams}, {slow: time.Millisecond}, {storms: 1}, {watchers: 4}, {upgrade: true}} {
 		o.control = true
 		o.breakOnPurpose()
 		if !o.broken || o.control || len(o.expectedProblems()) == 0 {

@@ -232,12 +232,12 @@ func (h *serverFaults) judgeActivations() {
 // isCalm reports whether no fault was injected after which an actor may be activated again.
 func (h *serverFaults) isCalm() bool {
 	o := h.t.o
-	return o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.harmsServers()
+	return o.kills+o.stops+o.drains+o.points+o.zombies == 0 && !o.faultsServers()
 }
 
-// harmsServers reports whether faults are injected into the servers or their connections after
+// faultsServers reports whether faults are injected into the servers or their connections after
 // which a node may rightly be taken for dead.
-func (o options) harmsServers() bool {
+func (o options) faultsServers() bool {
 	return o.cuts+o.power+o.shapes+o.trees > 0 || o.full == fullDisk || o.slow > 0
 }
 

@@ -123,8 +123,8 @@ type options struct {
 	points, zombies            int
 	busy, leaks                int
 	poison                     bool
-	trees, bombs, watchers     int
-	purses                     int
+	trees, storms, watchers    int
+	races                      int
 	look                       string
 	cancels                    int
 	tokens                     int64
@@ -165,9 +165,9 @@ func main() {
 	flag.IntVar(&o.busy, "busy", 0, "how many agents are in a model call when one node dies or, with -drains, leaves")
 	flag.IntVar(&o.leaks, "leaks", 0, "how many runs begin and end; nothing of them may be left")
 	flag.IntVar(&o.trees, "trees", 0, "how many times a tree of 85 agents is canceled, with all nodes well and with each fault of one node")
-	flag.IntVar(&o.bombs, "bombs", 0, "how many spawn storms: runs whose every agent asks for more children than it may have, beside ordinary ones")
+	flag.IntVar(&o.storms, "bombs", 0, "how many spawn storms: runs whose every agent asks for more children than it may have, beside ordinary ones")
 	flag.IntVar(&o.watchers, "watchers", 0, "how many observers of all events, of which half read nothing and one a byte a second")
-	flag.IntVar(&o.purses, "purses", 0, "how many budget races: runs of 64 agents that spend one limit, while nodes die between reservation, call and settlement")
+	flag.IntVar(&o.races, "purses", 0, "how many budget races: runs of 64 agents that spend one limit, while nodes die between reservation, call and settlement")
 	flag.IntVar(&o.absences, "absences", 0, "how many runs of each kind are left alone for longer than they may work")
 	flag.StringVar(&o.look, "look", "", "be the process of such observers: SERVER SUBJECT HOW-MANY READERS")
 	flag.IntVar(&o.cancels, "cancels", 0, "percentage of runs that two users cancel, repeatedly")

@@ -77,7 +77,7 @@ func (t *spawnStorms) run() {
 	before := len(t.load.runs)
 	t.load.mu.Unlock()
 	t.load.beginRuns()
-	for n := range t.o.bombs {
+	for n := range t.o.storms {
 		if err := t.runOne(n + 1); err != nil {
 			t.found.add("spawn storm %d: %v", n+1, err)
 		}

@@ -1,4 +1,4 @@
-// Package sim plays whole runs of the pure machines from one number.
+// Package sim simulates whole runs of the pure machines from one number.
 //
 // A seed determines everything: the run that a client requests, what models, tools
 // and people do, the order in which things happen, and which faults strike.
@@ -150,7 +150,7 @@
 // A simulator is only as trustworthy as the bugs that it has noticed when they were put in
 // on purpose. The tables of the command mutants list rules with the edit that drops
 // each one. The command compiles the simulator with the edit laid over the tree
-// and plays seeds until one fails. It fails when a mutant survives.
+// and runs seeds until one fails. It fails when a mutant survives.
 //
 // An edit finds its line by a marker, a comment //mutant:NAME at the end of the
 // line, and changes the syntax tree there: it drops the statement, decides the

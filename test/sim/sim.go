@@ -48,7 +48,7 @@ func newSim(seed int64, o Options) *sim {
 	return &sim{environment: env, population: p, store: store, processes: ps, scheduler: sc, injector: in, judges: js}
 }
 
-// Run plays one seed to its end.
+// Run simulates one seed to its end.
 func Run(seed int64, o Options) (res Result) {
 	s := newSim(seed, o)
 	defer func() {
