@@ -141,7 +141,7 @@ type Call struct {
 	Result  model.ToolResult
 	Tokens  int64          // the shell's count of Result; 0: not counted
 	Passed  bool           // the hooks before it have approved it
-	Node    string         // … on the node where they were asked last; see reask.go
+	Node    string         // … on the node where they were asked last; see reapproval.go
 	Agreed  string         // the reason that a person read and agreed to
 	Again   int            // times its hooks were asked anew on another node
 	Gate    spec.HookPoint // Gated: pre_tool or tool_error
