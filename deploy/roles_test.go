@@ -22,8 +22,8 @@ import (
 
 const patience = 60 * time.Second
 
-// site is a server with the roles of nats/troupe.conf, and the seed of each.
-type site struct {
+// testSite is a server with the roles of nats/troupe.conf, and the seed of each.
+type testSite struct {
 	t     *testing.T
 	url   string
 	seeds map[string]string // path, by role
@@ -31,9 +31,9 @@ type site struct {
 
 var roles = []string{"setup", "node", "service", "client", "observer"}
 
-func start(t *testing.T) *site {
+func startSite(t *testing.T) *testSite {
 	t.Helper()
-	s := &site{t: t, seeds: map[string]string{}}
+	s := &testSite{t: t, seeds: map[string]string{}}
 	dir := t.TempDir()
 	for _, role := range roles {
 		pair, err := nkeys.CreateUser()
@@ -76,15 +76,15 @@ func start(t *testing.T) *site {
 	return s
 }
 
-func (s *site) options(role string) bus.Options {
+func (s *testSite) connectOptions(role string) bus.Options {
 	return bus.Options{Servers: s.url, NKey: s.seeds[role]}
 }
 
-// may reports whether a role may publish, or subscribe, to a subject.
-func (s *site) may(role, what, subject string) bool {
+// isAllowed reports whether a role may publish, or subscribe, to a subject.
+func (s *testSite) isAllowed(role, what, subject string) bool {
 	s.t.Helper()
 	denied := make(chan error, 4)
-	o := s.options(role)
+	o := s.connectOptions(role)
 	o.Extra = []nats.Option{nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err })}
 	nc, err := bus.Connect(o)
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *site) may(role, what, subject string) bool {
 // TestEachRoleMayDoWhatItNeedsAndNothingElse is the matrix of roles and
 // subjects: for each subject, who may publish to it and who may subscribe.
 func TestEachRoleMayDoWhatItNeedsAndNothingElse(t *testing.T) {
-	s := start(t)
+	s := startSite(t)
 	for _, row := range []struct{ what, subject, who string }{
 		{"publish", "troupe.box.default.0.run.root", "node"},
 		{"subscribe", "troupe.box.default.0.run.root", ""},
@@ -161,7 +161,7 @@ func TestEachRoleMayDoWhatItNeedsAndNothingElse(t *testing.T) {
 	} {
 		for _, role := range roles {
 			want := strings.Contains(" "+row.who+" ", " "+role+" ")
-			if got := s.may(role, row.what, row.subject); got != want {
+			if got := s.isAllowed(role, row.what, row.subject); got != want {
 				t.Errorf("%s may %s %s: %t, want %t", role, row.what, row.subject, got, want)
 			}
 		}
@@ -171,18 +171,18 @@ func TestEachRoleMayDoWhatItNeedsAndNothingElse(t *testing.T) {
 // TestACompleteSite: setup makes what is needed, a node without any right to
 // make or purge streams runs on it, a client starts a run and an observer sees it.
 func TestACompleteSite(t *testing.T) {
-	s := start(t)
+	s := startSite(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	trusted := t.TempDir()
-	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.options("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
+	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.connectOptions("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
 		Env: func(string) string { return "" }}
 	soon, enough := context.WithTimeout(ctx, 2*time.Second)
 	defer enough()
 	if _, err := node.Start(soon, cfg); !errors.Is(err, node.ErrDenied) {
 		t.Fatalf("a node without streams, and without the right to make them: %v", err)
 	}
-	if err := node.Setup(ctx, node.Config{Bus: s.options("setup")}, 1); err != nil {
+	if err := node.Setup(ctx, node.Config{Bus: s.connectOptions("setup")}, 1); err != nil {
 		t.Fatal(err)
 	}
 	h, err := node.Start(ctx, cfg)
@@ -194,7 +194,7 @@ func TestACompleteSite(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	watcher, err := bus.Connect(s.options("observer"))
+	watcher, err := bus.Connect(s.connectOptions("observer"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestACompleteSite(t *testing.T) {
 	if err := watcher.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	c, err := client.Dial(s.options("client"), "")
+	c, err := client.Dial(s.connectOptions("client"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

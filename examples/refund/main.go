@@ -23,26 +23,26 @@ import (
 
 func main() {
 	for _, s := range scenarios {
-		if err := s.play(); err != nil {
+		if err := s.runScenario(); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
-// play runs one scenario and reports how it ended and which tools ran.
-func (s scenario) play() error {
+// runScenario runs one scenario and reports how it ended and which tools ran.
+func (s scenario) runScenario() error {
 	scripted, err := script.Parse([]byte(s.replies))
 	if err != nil {
 		return err
 	}
-	shop := &shop{broken: s.broken}
+	shop := &refundShop{broken: s.broken}
 	ended := make(chan string, 8)
 	node, err := actors.Start(context.Background(), actors.Config{
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return shop.tools() },
-		Hooks: map[string]actors.HookFunc{"compliance": compliance},
+		Tools: func(spec.Task) (*tool.Set, error) { return shop.toolSet() },
+		Hooks: map[string]actors.HookFunc{"compliance": checkCompliance},
 		Events: func(e event.Published) {
 			if asked, ok := e.Data.(event.AgentParked); ok && e.Kind == event.KindAgentParked {
 				ended <- fmt.Sprintf("%s (it waits): %s", asked.Reason, asked.Question)
@@ -56,7 +56,7 @@ func (s scenario) play() error {
 		return err
 	}
 	defer node.Stop()
-	if err := node.Open(context.Background(), investigation(s.name)); err != nil {
+	if err := node.Open(context.Background(), openInvestigation(s.name)); err != nil {
 		return err
 	}
 	how, _, _ := strings.Cut(<-ended, "\n")
@@ -64,15 +64,15 @@ func (s scenario) play() error {
 	return nil
 }
 
-// investigation defines what the agent may do, what it must have, and what it may cost.
-func investigation(run string) supervisor.Opened {
+// openInvestigation defines what the agent may do, what it must have, and what it may cost.
+func openInvestigation(run string) supervisor.Opened {
 	manners := spec.DefaultLoopOptions()
 	manners.ToolRetries = 0
 	manners.Hooks = []spec.Hook{{Name: "compliance", Point: spec.HookPreTool, Tools: "draft_.*"}}
 	manners.Require.Evidence = []spec.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
 	return supervisor.Opened{
 		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
-		Root: "investigator", Rules: spec.Rules, Tools: specs(), LoopOptions: manners, RootTurns: 4,
+		Root: "investigator", Rules: spec.Rules, Tools: toolSpecs(), LoopOptions: manners, RootTurns: 4,
 		Definitions: []supervisor.Definition{{Name: "investigator", System: "agent: investigator", Tools: allowed, Deny: forbidden}},
 		Model:       spec.Model{Name: "script/refund"},
 		Limits:      spec.RunLimits{Tokens: 50_000, Calls: 12}, Agent: spec.Limits{Parallel: 1},
@@ -85,16 +85,16 @@ var (
 	forbidden = []string{"issue_refund", "change_payment_method", "update_policy"}
 )
 
-// specs lists all tools of the run, including the forbidden ones: the run knows
+// toolSpecs lists all tools of the run, including the forbidden ones: the run knows
 // them, but the agent does not have them.
-func specs() []model.ToolSpec {
+func toolSpecs() []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, name := range slices.Concat(allowed, forbidden) {
 		class := model.Read
 		if slices.Contains(forbidden, name) {
 			class = model.Irreversible
 		}
-		list = append(list, model.ToolSpec{Name: name, Description: about[name], Schema: `{"type":"object"}`, Class: class})
+		list = append(list, model.ToolSpec{Name: name, Description: toolDescriptions[name], Schema: `{"type":"object"}`, Class: class})
 	}
 	return list
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// about is the description of each tool that a model reads.
-var about = map[string]string{
+// toolDescriptions is the description of each tool that a model reads.
+var toolDescriptions = map[string]string{
 	"read_order":                       "Read an order.",
 	"read_delivery_status":             "Read where a parcel was and when.",
 	"search_refund_policy":             "Search the rules for refunds.",
@@ -25,7 +25,7 @@ var about = map[string]string{
 	"update_policy":                    "Change the rules for refunds.",
 }
 
-var answers = map[string]string{
+var toolAnswers = map[string]string{
 	"read_order":                       "O-104: 40 euros, promised for March 4",
 	"read_delivery_status":             "delivered on March 9",
 	"search_refund_policy":             "more than three days late: refund in full",
@@ -33,17 +33,17 @@ var answers = map[string]string{
 	"draft_refund_recommendation":      "draft 1 is filed",
 }
 
-// compliance is asked before a recommendation is drafted: to turn a customer
+// checkCompliance is asked before a recommendation is drafted: to turn a customer
 // down is for people.
-func compliance(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
+func checkCompliance(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
 	if strings.Contains(c.Data.Args, "turn down") {
 		return spec.HookAnswer{Decision: spec.HookPrevent, Text: "A person turns customers down."}, nil
 	}
 	return spec.HookAnswer{}, nil
 }
 
-// shop is the world that the tools act on.
-type shop struct {
+// refundShop is the world that the tools act on.
+type refundShop struct {
 	broken string // a tool that fails
 
 	mu      sync.Mutex
@@ -51,24 +51,24 @@ type shop struct {
 	refunds int
 }
 
-// tools are all of the shop's, the forbidden ones too: that they do not run is
+// toolSet are all of the shop's, the forbidden ones too: that they do not run is
 // not for want of them.
-func (s *shop) tools() (*tool.Set, error) {
+func (s *refundShop) toolSet() (*tool.Set, error) {
 	var all []tool.Tool
-	for _, toolSpec := range specs() {
-		all = append(all, counter{s, toolSpec})
+	for _, toolSpec := range toolSpecs() {
+		all = append(all, shopTool{s, toolSpec})
 	}
 	return tool.NewSet(all...)
 }
 
-type counter struct {
-	shop     *shop
+type shopTool struct {
+	shop     *refundShop
 	toolSpec model.ToolSpec
 }
 
-func (c counter) Spec() model.ToolSpec { return c.toolSpec }
+func (c shopTool) Spec() model.ToolSpec { return c.toolSpec }
 
-func (c counter) Call(context.Context, tool.Call) (tool.Result, error) {
+func (c shopTool) Call(context.Context, tool.Call) (tool.Result, error) {
 	c.shop.mu.Lock()
 	defer c.shop.mu.Unlock()
 	if c.shop.ran = append(c.shop.ran, c.toolSpec.Name); slices.Contains(forbidden, c.toolSpec.Name) {
@@ -77,5 +77,5 @@ func (c counter) Call(context.Context, tool.Call) (tool.Result, error) {
 	if c.toolSpec.Name == c.shop.broken {
 		return tool.Result{}, errors.New("upstream timeout")
 	}
-	return tool.Result{Text: answers[c.toolSpec.Name]}, nil
+	return tool.Result{Text: toolAnswers[c.toolSpec.Name]}, nil
 }

@@ -139,7 +139,7 @@ func approveWhereConfined(l Rules, command string, isConfined func() bool, ask f
 	return ask("rules of the request do not count for commands here")
 }
 
-var probed struct {
+var probeCache struct {
 	sync.Mutex
 	missing *string
 }
@@ -147,10 +147,10 @@ var probed struct {
 // Unconfined returns the protections that this system lacks for confining a command to its
 // directory; "" if it lacks none. It probes the sandbox once per process.
 func Unconfined(ctx context.Context) string {
-	probed.Lock()
-	defer probed.Unlock()
-	if probed.missing != nil {
-		return *probed.missing
+	probeCache.Lock()
+	defer probeCache.Unlock()
+	if probeCache.missing != nil {
+		return *probeCache.missing
 	}
 	report, err := sandbox.Probe(ctx)
 	if err != nil {
@@ -163,6 +163,6 @@ func Unconfined(ctx context.Context) string {
 		}
 	}
 	text := missing.String()
-	probed.missing = &text
+	probeCache.missing = &text
 	return text
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// gone lists the errors of the client library that say that no server answered.
-var gone = []error{
+// unavailableErrors lists the errors of the client library that say that no server answered.
+var unavailableErrors = []error{
 	context.DeadlineExceeded, nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, nats.ErrNoServers,
 	nats.ErrDisconnected, nats.ErrStaleConnection, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
 }
@@ -18,7 +18,7 @@ var gone = []error{
 // whose leader died has none for some seconds, and a server that starts is not ready. The
 // request may have taken effect; a retry may succeed.
 func Unavailable(err error) bool {
-	for _, g := range gone {
+	for _, g := range unavailableErrors {
 		if errors.Is(err, g) {
 			return true
 		}

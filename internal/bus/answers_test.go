@@ -66,45 +66,45 @@ func TestAConflictHasTwoCodes(t *testing.T) {
 	}
 }
 
-// hole stands before a server until it swallows all that is sent.
-type hole struct {
+// blackholeProxy stands before a server until it swallows all that is sent.
+type blackholeProxy struct {
 	net.Listener
-	to   string
-	mu   sync.Mutex
-	over bool
-	all  []net.Conn
-	wait sync.WaitGroup
+	target   string
+	mu       sync.Mutex
+	dropping bool
+	conns    []net.Conn
+	wait     sync.WaitGroup
 }
 
-func dig(t *testing.T, url string) *hole {
+func startBlackholeProxy(t *testing.T, url string) *blackholeProxy {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hole{Listener: l, to: strings.TrimPrefix(url, "nats://")}
+	h := &blackholeProxy{Listener: l, target: strings.TrimPrefix(url, "nats://")}
 	h.wait.Go(func() {
 		for {
 			near, err := h.Accept()
 			if err != nil {
 				return
 			}
-			far, err := net.Dial("tcp", h.to)
+			far, err := net.Dial("tcp", h.target)
 			if err != nil {
 				_ = near.Close() // as if nobody listened
 				continue
 			}
 			h.mu.Lock()
-			h.all = append(h.all, near, far)
+			h.conns = append(h.conns, near, far)
 			h.mu.Unlock()
-			h.wait.Go(func() { h.copy(near, far) })
-			h.wait.Go(func() { h.copy(far, near) })
+			h.wait.Go(func() { h.forwardBytes(near, far) })
+			h.wait.Go(func() { h.forwardBytes(far, near) })
 		}
 	})
 	t.Cleanup(func() {
 		_ = l.Close() // ends the loop
 		h.mu.Lock()
-		for _, c := range h.all {
+		for _, c := range h.conns {
 			_ = c.Close()
 		}
 		h.mu.Unlock()
@@ -113,7 +113,7 @@ func dig(t *testing.T, url string) *hole {
 	return h
 }
 
-func (h *hole) copy(to, from net.Conn) {
+func (h *blackholeProxy) forwardBytes(to, from net.Conn) {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
@@ -121,7 +121,7 @@ func (h *hole) copy(to, from net.Conn) {
 			return
 		}
 		h.mu.Lock()
-		over := h.over
+		over := h.dropping
 		h.mu.Unlock()
 		if over {
 			continue
@@ -132,9 +132,9 @@ func (h *hole) copy(to, from net.Conn) {
 	}
 }
 
-func (h *hole) open() {
+func (h *blackholeProxy) dropTraffic() {
 	h.mu.Lock()
-	h.over = true
+	h.dropping = true
 	h.mu.Unlock()
 }
 
@@ -143,7 +143,7 @@ func (h *hole) open() {
 // default before leases of 20 s end.
 func TestAServerThatFellSilentIsLeft(t *testing.T) {
 	first, second := bustest.PlainServer(t, &server.Options{}), bustest.PlainServer(t, &server.Options{})
-	h := dig(t, first)
+	h := startBlackholeProxy(t, first)
 	left := make(chan string, 4)
 	usual := 0 * time.Second
 	nc, err := bus.Connect(bus.Options{Servers: "nats://" + h.Addr().String() + "," + second, Extra: []nats.Option{
@@ -162,7 +162,7 @@ func TestAServerThatFellSilentIsLeft(t *testing.T) {
 	if usual > 20*time.Second {
 		t.Errorf("a silent server is left after %v", usual)
 	}
-	h.open()
+	h.dropTraffic()
 	select {
 	case url := <-left:
 		if url != second {

@@ -71,10 +71,10 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 	} {
 		_, err := js.KeyValue(ctx, kv.bucket)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			err = create(ctx, js, kv.bucket, cfg)
+			err = createBucket(ctx, js, kv.bucket, cfg)
 		}
 		if err == nil {
-			err = fromLeader(ctx, js, "KV_"+kv.bucket)
+			err = disableDirectReads(ctx, js, "KV_"+kv.bucket)
 		}
 		if err == nil {
 			*kv.to, err = js.KeyValue(ctx, kv.bucket)
@@ -89,10 +89,10 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 	return &b, nil
 }
 
-// create creates a bucket. The bucket of throttle notices falls back to memory: a store that
+// createBucket creates a bucket. The bucket of throttle notices falls back to memory: a store that
 // was full before that bucket existed has no room for it, and its keys need not survive the
 // server.
-func create(ctx context.Context, js jetstream.JetStream, bucket string, cfg BucketConfig) error {
+func createBucket(ctx context.Context, js jetstream.JetStream, bucket string, cfg BucketConfig) error {
 	kv := jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas}
 	gates := bucket == cfg.Names.GateBucket()
 	if gates {
@@ -148,7 +148,7 @@ func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg Buc
 		}
 	}
 	if err == nil {
-		err = fromLeader(ctx, js, "OBJ_"+name)
+		err = disableDirectReads(ctx, js, "OBJ_"+name)
 	}
 	if err == nil {
 		b.Blobs, err = js.ObjectStore(ctx, name)
@@ -156,8 +156,8 @@ func (b *Buckets) openBlobs(ctx context.Context, js jetstream.JetStream, cfg Buc
 	return err
 }
 
-// fromLeader disables direct reads of a stream.
-func fromLeader(ctx context.Context, js jetstream.JetStream, stream string) error {
+// disableDirectReads disables direct reads of a stream.
+func disableDirectReads(ctx context.Context, js jetstream.JetStream, stream string) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {
 		return err

@@ -141,11 +141,11 @@ func (o Options) natsOptions() ([]nats.Option, error) {
 	if o.TLSCA != "" {
 		options = append(options, nats.RootCAs(o.TLSCA))
 	}
-	return append(options, PrivateInbox(o.InboxPrefix), o.servers()), nil
+	return append(options, PrivateInbox(o.InboxPrefix), o.serverOption()), nil
 }
 
-// servers sets the URLs, which take precedence over the URL of a context, if there is one.
-func (o Options) servers() nats.Option {
+// serverOption sets the URLs, which take precedence over the URL of a context, if there is one.
+func (o Options) serverOption() nats.Option {
 	return func(n *nats.Options) error {
 		given := o.Servers
 		if given == "" && n.Url == "" && strings.Join(n.Servers, "") == "" {
@@ -183,13 +183,13 @@ func Connect(o Options) (*nats.Conn, error) {
 		nc, err = nats.Connect("", options...)
 	}
 	if err != nil {
-		return nil, o.explain(err)
+		return nil, o.wrapConnectError(err)
 	}
 	return nc, nil
 }
 
-func (o Options) explain(err error) error {
-	where := redact(o.Servers)
+func (o Options) wrapConnectError(err error) error {
+	where := redactPasswords(o.Servers)
 	switch {
 	case o.Owner != "":
 		where = o.Owner
@@ -203,19 +203,19 @@ func (o Options) explain(err error) error {
 		return fmt.Errorf("%w at %s: %w", ErrCredentials, where, err)
 	case errors.Is(err, statedir.ErrNodeFile), errors.Is(err, statedir.ErrNoServer):
 		return err // from the socket; it names the address
-	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), isNetwork(err):
+	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), isNetworkError(err):
 		return fmt.Errorf("%w at %s: %w", statedir.ErrNoServer, where, err)
 	}
 	return fmt.Errorf("bus: connect to %s: %w", where, err)
 }
 
-func isNetwork(err error) bool {
+func isNetworkError(err error) bool {
 	var network interface{ Timeout() bool }
 	return errors.As(err, &network)
 }
 
-// redact removes passwords from URLs.
-func redact(servers string) string {
+// redactPasswords removes passwords from URLs.
+func redactPasswords(servers string) string {
 	var out []string
 	for s := range strings.SplitSeq(servers, ",") {
 		if u, err := url.Parse(strings.TrimSpace(s)); err == nil {

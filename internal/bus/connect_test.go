@@ -21,8 +21,8 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
-// connect connects until the end of the test.
-func connect(t *testing.T, o bus.Options) *nats.Conn {
+// mustConnect connects until the end of the test.
+func mustConnect(t *testing.T, o bus.Options) *nats.Conn {
 	t.Helper()
 	nc, err := bus.Connect(o)
 	if err != nil {
@@ -68,13 +68,13 @@ func TestConnectSchemes(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.err == nil {
-				connect(t, c.o)
+				mustConnect(t, c.o)
 			} else if _, err := bus.Connect(c.o); !errors.Is(err, c.err) {
 				t.Error(err)
 			}
 		})
 	}
-	if err := bus.CheckJetStream(t.Context(), connect(t, bus.Options{Servers: open})); !errors.Is(err, bus.ErrNoJetStream) {
+	if err := bus.CheckJetStream(t.Context(), mustConnect(t, bus.Options{Servers: open})); !errors.Is(err, bus.ErrNoJetStream) {
 		t.Error(err)
 	}
 }
@@ -122,11 +122,11 @@ func TestContext(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if nc := connect(t, bus.Options{Context: file}); nc.ConnectedUrl() != url {
+	if nc := mustConnect(t, bus.Options{Context: file}); nc.ConnectedUrl() != url {
 		t.Error(nc.ConnectedUrl())
 	}
 	// A flag goes before the context.
-	if nc := connect(t, bus.Options{Context: file, Servers: other}); nc.ConnectedUrl() != other {
+	if nc := mustConnect(t, bus.Options{Context: file, Servers: other}); nc.ConnectedUrl() != other {
 		t.Error(nc.ConnectedUrl())
 	}
 	if _, err := bus.Connect(bus.Options{Context: file, User: "u", Password: "wrong"}); !errors.Is(err, bus.ErrCredentials) {
@@ -166,7 +166,7 @@ func TestAServerWithoutALeaderIsNotOneWithoutJetStream(t *testing.T) {
 		Cluster: server.ClusterOpts{Name: "c", Host: "127.0.0.1", Port: server.RANDOM_PORT}})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	if err := bus.CheckJetStream(ctx, connect(t, bus.Options{Servers: first})); !errors.Is(err, bus.ErrNoLeader) || errors.Is(err, bus.ErrNoJetStream) {
+	if err := bus.CheckJetStream(ctx, mustConnect(t, bus.Options{Servers: first})); !errors.Is(err, bus.ErrNoLeader) || errors.Is(err, bus.ErrNoJetStream) {
 		t.Error(err)
 	}
 }

@@ -31,8 +31,8 @@ const ReplyBytesMax = 512
 // (those of one user may have a prefix of their own below clientInboxes), and
 // those that a server makes for a request from another account.
 var (
-	answered      = []string{"_INBOX.", "_INBOX_client.", ServerInbox}
-	clientInboxes = "_INBOX_client_"
+	answerablePrefixes = []string{"_INBOX.", "_INBOX_client.", ServerInbox}
+	clientInboxes      = "_INBOX_client_"
 )
 
 // NodeClientInbox is where a node that shares a server receives the answers of other nodes:
@@ -51,7 +51,7 @@ func Answerable(subject string) bool {
 			return false
 		}
 	}
-	for _, prefix := range answered {
+	for _, prefix := range answerablePrefixes {
 		if strings.HasPrefix(subject, prefix) {
 			return true
 		}

@@ -139,22 +139,22 @@ var advisories = []struct {
 // ServerMin is the oldest release of nats-server that a node accepts.
 const ServerMin = "2.12.7"
 
-// tooOld says why a release is rejected; "" if it is accepted.
-func tooOld(version string) string {
+// versionProblem says why a release is rejected; "" if it is accepted.
+func versionProblem(version string) string {
 	v := "v" + strings.TrimPrefix(version, "v")
 	if !semver.IsValid(v) {
 		return fmt.Sprintf("version %q is none that is known; at least %s is needed", version, ServerMin)
 	}
 	for _, a := range advisories {
-		if semver.Compare(v, fixIn(v, a.fixed)) < 0 {
-			return fmt.Sprintf("version %s is too old, at least %s is needed: %s", strings.TrimPrefix(v, "v"), strings.TrimPrefix(fixIn(v, a.fixed), "v"), a.what)
+		if semver.Compare(v, releaseWithFix(v, a.fixed)) < 0 {
+			return fmt.Sprintf("version %s is too old, at least %s is needed: %s", strings.TrimPrefix(v, "v"), strings.TrimPrefix(releaseWithFix(v, a.fixed), "v"), a.what)
 		}
 	}
 	return ""
 }
 
-// fixIn is the release that has the fix for users of v.
-func fixIn(v string, fixed []string) string {
+// releaseWithFix is the release that has the fix for users of v.
+func releaseWithFix(v string, fixed []string) string {
 	i := slices.IndexFunc(fixed, func(f string) bool { return semver.Compare(semver.MajorMinor(f), semver.MajorMinor(v)) >= 0 })
 	if i < 0 {
 		return fixed[len(fixed)-1]

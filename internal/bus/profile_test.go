@@ -11,7 +11,7 @@ func TestServersWithKnownHolesAreTooOld(t *testing.T) {
 		"2.10.29": true, "2.11.4": true, "2.12.6": true, "2.12.7-RC.1": true, "2.12.7": false, "v2.12.9": false, "2.13.0": true,
 		"2.14.0-beta.2": true, "2.14.0": false, "2.15.2": false, "2.16.0-dev": false, "3.0.0": false, "": true, "nightly": true,
 	} {
-		if why := tooOld(version); (why != "") != old || old && !strings.Contains(why, "needed") {
+		if why := versionProblem(version); (why != "") != old || old && !strings.Contains(why, "needed") {
 			t.Errorf("%q: %q", version, why)
 		}
 	}

@@ -40,40 +40,40 @@ type ProofConfig struct {
 	Want Profile
 }
 
-// seen holds what was found about the streams.
-type seen struct {
-	streams map[string]*jetstream.StreamInfo
-	names   []string // of streams, sorted
-	peers   []string // servers with a copy, sorted
-	away    []string // the ones in peers that lag or cannot be reached
-	copies  int      // of the stream with the fewest
-	skew    time.Duration
-	room    string // of the fullest stream beyond RoomPercent
-	facts   map[string]ServerFacts
-	how     string // how the facts were obtained, or why they were not
+// streamFacts holds what was found about the streams.
+type streamFacts struct {
+	streams     map[string]*jetstream.StreamInfo
+	names       []string // of streams, sorted
+	peers       []string // servers with a copy, sorted
+	unhealthy   []string // the ones in peers that lag or cannot be reached
+	minCopies   int      // of the stream with the fewest
+	skew        time.Duration
+	fullest     string // of the fullest stream beyond RoomPercent
+	facts       map[string]ServerFacts
+	factsSource string // how the facts were obtained, or why they were not
 }
 
 // Prove checks what can be verified of a server's promise. The error says that the check
 // itself failed, never that a promise does not hold.
 func Prove(ctx context.Context, cfg ProofConfig) (Proof, error) {
-	s, err := cfg.look(ctx)
+	s, err := cfg.gatherFacts(ctx)
 	if err != nil {
 		return Proof{}, fmt.Errorf("bus: prove: %w", err)
 	}
 	_, embedded := cfg.Witness.(nats.InProcessConnProvider) // the server is in this process
-	p := Proof{Profile: profileOf(embedded, cfg.Lazy, s.copies)}
+	p := Proof{Profile: profileOf(embedded, cfg.Lazy, s.minCopies)}
 	p.Promise = p.Profile.Promise()
-	p.Findings = append(p.Findings, cfg.profile(p.Profile, s), cfg.versions(s), cfg.synced(p.Profile, s))
+	p.Findings = append(p.Findings, cfg.checkProfile(p.Profile, s), cfg.checkVersions(s), cfg.checkSync(p.Profile, s))
 	if !embedded {
-		p.Findings = append(p.Findings, cfg.replicas(s))
+		p.Findings = append(p.Findings, cfg.checkReplicas(s))
 	}
-	p.Findings = append(p.Findings, cfg.layout(s), clock(s), cfg.space(ctx, s))
+	p.Findings = append(p.Findings, cfg.checkLayout(s), checkClock(s), cfg.checkSpace(ctx, s))
 	return p, nil
 }
 
-// look asks for all streams, and asks the witness for all servers that store one.
-func (c *ProofConfig) look(ctx context.Context) (seen, error) {
-	s := seen{streams: map[string]*jetstream.StreamInfo{}, facts: map[string]ServerFacts{}}
+// gatherFacts asks for all streams, and asks the witness for all servers that store one.
+func (c *ProofConfig) gatherFacts(ctx context.Context) (streamFacts, error) {
+	s := streamFacts{streams: map[string]*jetstream.StreamInfo{}, facts: map[string]ServerFacts{}}
 	js, err := jetstream.New(c.Conn)
 	if err != nil {
 		return s, err
@@ -93,7 +93,7 @@ func (c *ProofConfig) look(ctx context.Context) (seen, error) {
 			return s, fmt.Errorf("stream %s: %w", name, err)
 		}
 		info := stream.CachedInfo()
-		s.add(name, info, peers, away)
+		s.addStream(name, info, peers, away)
 		if !info.TimeStamp.IsZero() { // taken between the request and the reply
 			s.skew = max(began.Sub(info.TimeStamp), time.Until(info.TimeStamp), s.skew)
 		}
@@ -101,18 +101,18 @@ func (c *ProofConfig) look(ctx context.Context) (seen, error) {
 	if len(peers) == 0 {
 		peers[c.Conn.ConnectedServerName()] = true
 	}
-	s.peers, s.away = slices.Sorted(maps.Keys(peers)), slices.Sorted(maps.Keys(away))
-	c.ask(ctx, &s)
+	s.peers, s.unhealthy = slices.Sorted(maps.Keys(peers)), slices.Sorted(maps.Keys(away))
+	c.askWitness(ctx, &s)
 	return s, nil
 }
 
-func (s *seen) add(name string, info *jetstream.StreamInfo, peers, away map[string]bool) {
+func (s *streamFacts) addStream(name string, info *jetstream.StreamInfo, peers, away map[string]bool) {
 	s.streams[name] = info
-	if n := max(info.Config.Replicas, 1); s.copies == 0 || n < s.copies {
-		s.copies = n
+	if n := max(info.Config.Replicas, 1); s.minCopies == 0 || n < s.minCopies {
+		s.minCopies = n
 	}
-	if used, most := info.State.Bytes, info.Config.MaxBytes; s.room == "" && most > 0 && used/RoomPercent >= uint64(most)/100 {
-		s.room = fmt.Sprintf("%s holds %d of %d MiB", name, used>>20, most>>20)
+	if used, most := info.State.Bytes, info.Config.MaxBytes; s.fullest == "" && most > 0 && used/RoomPercent >= uint64(most)/100 {
+		s.fullest = fmt.Sprintf("%s holds %d of %d MiB", name, used>>20, most>>20)
 	}
 	if info.Cluster == nil {
 		return
@@ -128,36 +128,36 @@ func (s *seen) add(name string, info *jetstream.StreamInfo, peers, away map[stri
 	}
 }
 
-// ask has the witness report what it knows.
-func (c *ProofConfig) ask(ctx context.Context, s *seen) {
+// askWitness has the witness report what it knows.
+func (c *ProofConfig) askWitness(ctx context.Context, s *streamFacts) {
 	at := c.Conn.ConnectedServerName()
 	s.facts[at] = ServerFacts{Name: at, Version: c.Conn.ConnectedServerVersion()}
 	if c.Witness == nil {
-		s.how = "a client cannot see it"
+		s.factsSource = "a client cannot see it"
 		return
 	}
 	list, err := c.Witness.Look(ctx, s.peers)
 	for _, f := range list {
 		s.facts[f.Name] = f
 	}
-	s.how = "seen " + c.Witness.Seen()
+	s.factsSource = "seen " + c.Witness.Seen()
 	if err != nil {
-		s.how = strings.Join(strings.Fields(err.Error()), " ")
+		s.factsSource = strings.Join(strings.Fields(err.Error()), " ")
 	}
 }
 
 const askSystem = "give the node a credential of the system account (--system-creds, --system-nkey, --system-user) or the servers' --monitor addresses"
 
-func (c *ProofConfig) profile(p Profile, s seen) Finding {
+func (c *ProofConfig) checkProfile(p Profile, s streamFacts) Finding {
 	f := Finding{Check: "profile", Status: Proven, Detail: fmt.Sprintf("%s: %s", p, p.Promise())}
 	if c.Want != "" && c.Want != p {
 		return Finding{Check: f.Check, Status: Failed, Refuses: true, Remedy: "see docs/profiles.md",
-			Detail: fmt.Sprintf("%s was asked for, and this is %s with %d copies of each log", c.Want, p, s.copies)}
+			Detail: fmt.Sprintf("%s was asked for, and this is %s with %d copies of each log", c.Want, p, s.minCopies)}
 	}
 	return f
 }
 
-func (c *ProofConfig) versions(s seen) Finding {
+func (c *ProofConfig) checkVersions(s streamFacts) Finding {
 	f := Finding{Check: "server version", Status: Proven, Refuses: true}
 	var known, unknown, old []string
 	for _, name := range s.peers {
@@ -167,27 +167,27 @@ func (c *ProofConfig) versions(s seen) Finding {
 			continue
 		}
 		known = append(known, v)
-		if why := tooOld(v); why != "" {
+		if why := versionProblem(v); why != "" {
 			old = append(old, name+": "+why)
 		}
 	}
 	at := c.Conn.ConnectedServerName()
-	if why := tooOld(s.facts[at].Version); why != "" && !slices.Contains(s.peers, at) { // it relays what the others store
+	if why := versionProblem(s.facts[at].Version); why != "" && !slices.Contains(s.peers, at) { // it relays what the others store
 		old = append(old, at+": "+why)
 	}
 	switch {
 	case len(old) > 0:
 		f.Status, f.Detail, f.Remedy = Failed, strings.Join(old, "; "), "upgrade nats-server"
 	case len(unknown) > 0:
-		f.Status, f.Detail, f.Remedy = Unproven, "not known of "+listed(unknown), askSystem
+		f.Status, f.Detail, f.Remedy = Unproven, "not known of "+joinNames(unknown), askSystem
 	default:
 		slices.Sort(known)
-		f.Detail = listed(slices.Compact(known)) + ", at least " + ServerMin + " is needed"
+		f.Detail = joinNames(slices.Compact(known)) + ", at least " + ServerMin + " is needed"
 	}
 	return f
 }
 
-func (c *ProofConfig) synced(p Profile, s seen) Finding {
+func (c *ProofConfig) checkSync(p Profile, s streamFacts) Finding {
 	f := Finding{Check: "durability", Status: Proven, Refuses: true}
 	if p.Lazy() {
 		f.Detail, f.Remedy = "lazy, as asked: writes are acknowledged before they are on the disk", "--durability sync"
@@ -209,38 +209,38 @@ func (c *ProofConfig) synced(p Profile, s seen) Finding {
 	}
 	switch {
 	case len(lax) > 0:
-		f.Status, f.Detail = Failed, "what was acknowledged may be lost with the power: "+listed(lax)
+		f.Status, f.Detail = Failed, "what was acknowledged may be lost with the power: "+joinNames(lax)
 		f.Remedy = "set jetstream.sync_interval to always there; or --durability lazy, which promises less"
 	case len(unknown) > 0:
-		f.Status, f.Detail, f.Remedy = Unproven, fmt.Sprintf("whether %s sync each write: %s", listed(unknown), s.how), askSystem
+		f.Status, f.Detail, f.Remedy = Unproven, fmt.Sprintf("whether %s sync each write: %s", joinNames(unknown), s.factsSource), askSystem
 	default:
-		f.Detail = fmt.Sprintf("sync: each write is on the disk before it is acknowledged, %s", s.how)
+		f.Detail = fmt.Sprintf("sync: each write is on the disk before it is acknowledged, %s", s.factsSource)
 	}
 	return f
 }
 
-func (c *ProofConfig) replicas(s seen) Finding {
-	f := Finding{Check: "replicas", Status: Proven, Refuses: true, Detail: fmt.Sprintf("%d of each stream, bucket and store, on %s", s.copies, listed(s.peers))}
+func (c *ProofConfig) checkReplicas(s streamFacts) Finding {
+	f := Finding{Check: "replicas", Status: Proven, Refuses: true, Detail: fmt.Sprintf("%d of each stream, bucket and store, on %s", s.minCopies, joinNames(s.peers))}
 	var more []string
 	for _, name := range s.names {
-		if max(s.streams[name].Config.Replicas, 1) > s.copies {
+		if max(s.streams[name].Config.Replicas, 1) > s.minCopies {
 			more = append(more, name)
 		}
 	}
 	switch {
 	case len(more) > 0:
 		f.Status = Failed
-		f.Detail = fmt.Sprintf("%s have more copies than the others, of which there are only %d: what counts is the least", listed(more), s.copies)
+		f.Detail = fmt.Sprintf("%s have more copies than the others, of which there are only %d: what counts is the least", joinNames(more), s.minCopies)
 		f.Remedy = "nats stream edit NAME --replicas=3 for each, or make them by troupe-node --setup --replicas 3"
-	case len(s.away) > 0: // a node starts despite this: tolerating it is the purpose of copies
+	case len(s.unhealthy) > 0: // a node starts despite this: tolerating it is the purpose of copies
 		f.Status, f.Refuses, f.Remedy = Unproven, false, "bring it back, or wait until it has caught up"
-		f.Detail = fmt.Sprintf("%d of each, but %s cannot be reached or is behind", s.copies, listed(s.away))
+		f.Detail = fmt.Sprintf("%d of each, but %s cannot be reached or is behind", s.minCopies, joinNames(s.unhealthy))
 	}
 	return f
 }
 
-// layout checks for settings under which entries would be lost or read stale.
-func (c *ProofConfig) layout(s seen) Finding {
+// checkLayout checks for settings under which entries would be lost or read stale.
+func (c *ProofConfig) checkLayout(s streamFacts) Finding {
 	f := Finding{Check: "streams", Status: Proven, Refuses: true,
 		Detail: fmt.Sprintf("%d: in files, full ones refuse instead of dropping, reads go to the leader, nobody deletes from logs", len(s.names))}
 	var wrong []string
@@ -267,7 +267,7 @@ func (c *ProofConfig) layout(s seen) Finding {
 	return f
 }
 
-func clock(s seen) Finding {
+func checkClock(s streamFacts) Finding {
 	f := Finding{Check: "server clock", Status: Proven, Refuses: true,
 		Detail: "no further from ours than " + max(s.skew, time.Millisecond).Round(time.Millisecond).String()}
 	if s.skew > SkewMax {
@@ -277,9 +277,9 @@ func clock(s seen) Finding {
 	return f
 }
 
-// space checks the free room. It never prevents a node from starting, because the node has
+// checkSpace checks the free room. It never prevents a node from starting, because the node has
 // runs to end.
-func (c *ProofConfig) space(ctx context.Context, s seen) Finding {
+func (c *ProofConfig) checkSpace(ctx context.Context, s streamFacts) Finding {
 	f := Finding{Check: "room", Status: Proven, Detail: fmt.Sprintf("no stream has more than %d %% of its limit", RoomPercent)}
 	js, err := jetstream.New(c.Conn)
 	if err != nil {
@@ -288,8 +288,8 @@ func (c *ProofConfig) space(ctx context.Context, s seen) Finding {
 	}
 	account, err := js.AccountInfo(ctx)
 	switch {
-	case s.room != "":
-		f.Status, f.Detail, f.Remedy = Failed, s.room+": new runs are refused", "troupe prune, or a larger limit: nats stream edit NAME --max-bytes"
+	case s.fullest != "":
+		f.Status, f.Detail, f.Remedy = Failed, s.fullest+": new runs are refused", "troupe prune, or a larger limit: nats stream edit NAME --max-bytes"
 	case err != nil:
 		f.Status, f.Detail, f.Remedy = Unproven, "the limits of the account are not told: "+err.Error(), "allow $JS.API.INFO"
 	case account.Limits.MaxStore > 0 && account.Store/RoomPercent >= uint64(account.Limits.MaxStore)/100:

@@ -38,8 +38,8 @@ type Witness interface {
 	Seen() string
 }
 
-// varz is the part of a server's /varz that troupe uses.
-type varz struct {
+// serverVarz is the part of a server's /varz that troupe uses.
+type serverVarz struct {
 	Name      string `json:"server_name"`
 	Version   string `json:"version"`
 	JetStream struct {
@@ -50,7 +50,7 @@ type varz struct {
 	} `json:"jetstream"`
 }
 
-func (v varz) facts() ServerFacts {
+func (v serverVarz) serverFacts() ServerFacts {
 	f := ServerFacts{Name: v.Name, Version: v.Version}
 	if c := v.JetStream.Config; c != nil {
 		f.JetStream, f.Synced, f.SyncEvery = true, c.SyncAlways, c.SyncInterval
@@ -78,17 +78,17 @@ func (m Monitors) Look(ctx context.Context, _ []string) ([]ServerFacts, error) {
 	var list []ServerFacts
 	var errs []error
 	for _, address := range m {
-		v, err := monitor(ctx, address)
+		v, err := fetchVarz(ctx, address)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		list = append(list, v.facts())
+		list = append(list, v.serverFacts())
 	}
 	return list, errors.Join(errs...)
 }
 
-func monitor(ctx context.Context, address string) (v varz, err error) {
+func fetchVarz(ctx context.Context, address string) (v serverVarz, err error) {
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
 	where, err := url.JoinPath(address, "varz")
@@ -150,12 +150,12 @@ func (s System) Look(ctx context.Context, wanted []string) ([]ServerFacts, error
 			break
 		}
 		var answer struct {
-			Data varz `json:"data"`
+			Data serverVarz `json:"data"`
 		}
 		if json.Unmarshal(m.Data, &answer) != nil || answer.Data.Name == "" {
 			continue // not from a server
 		}
-		list = append(list, answer.Data.facts())
+		list = append(list, answer.Data.serverFacts())
 		delete(missing, answer.Data.Name)
 		var quiet context.CancelFunc
 		wait, quiet = context.WithTimeout(ctx, witnessQuiet)
@@ -187,5 +187,5 @@ func (o Owner) Look(_ context.Context, wanted []string) ([]ServerFacts, error) {
 	return list, nil
 }
 
-// listed joins a list for users.
-func listed(names []string) string { return strings.Join(names, ", ") }
+// joinNames joins a list for users.
+func joinNames(names []string) string { return strings.Join(names, ", ") }

@@ -24,14 +24,14 @@ const (
 	MaxLiveRuns = 2000
 	// MaxQueuedRuns is how many more runs may wait in their logs to become live.
 	MaxQueuedRuns = 10_000
-	// pressPause is how often runs that wait for the user are asked to passivate while other
+	// checkPause is how often runs that wait for the user are asked to passivate while other
 	// runs are queued.
-	pressPause = time.Second
-	// startPatience is how long an admitted run counts as live without an activation.
-	startPatience = 10 * time.Second
+	checkPause = time.Second
+	// startTimeout is how long an admitted run counts as live without an activation.
+	startTimeout = 10 * time.Second
 )
 
-// admission bounds the runs that are live on this node. A run whose log holds nothing but
+// runAdmission bounds the runs that are live on this node. A run whose log holds nothing but
 // requests of clients is queued when too many runs are live, in the order of the broker's
 // stamps, and begun when another one ends, or passivates because it waits. Only a run that
 // has not begun is ever queued: a run that is answered, resumed or taken over, and a
@@ -40,22 +40,22 @@ const (
 // A queued run is never lost: it leaves the queue only for an activation, and if the
 // activation does not come within startPatience, the run is queued again. A second wake of
 // a run that has an activation does nothing.
-type admission struct {
-	most, mostQueued int
-	begin            func(mailbox.Address)      // wakes a run's supervisor
-	press            func()                     // asks waiting runs to passivate
-	holds            func(mailbox.Address) bool // this node may act on the log now
-	owned            func() func(mailbox.Address) bool
-	tell             func(queuedRun, int) // of a run that was queued, and its position
+type runAdmission struct {
+	liveMax, queuedMax int
+	wakeSupervisor     func(mailbox.Address)      // wakes a run's supervisor
+	passivateWaiting   func()                     // asks waiting runs to passivate
+	isHeld             func(mailbox.Address) bool // this node may act on the log now
+	ownedFilter        func() func(mailbox.Address) bool
+	reportQueued       func(queuedRun, int) // of a run that was queued, and its position
 
-	mu       sync.Mutex
-	live     map[string]presence // activations here, by run
-	starting map[string]starting // admitted, and no activation yet
-	queue    []queuedRun         // the oldest first
-	queued   map[string]bool
-	counting int // passes that still count the begun runs; the queue does not move meanwhile
-	pressing *time.Timer
-	closed   bool
+	mu         sync.Mutex
+	live       map[string]activationCount // activations here, by run
+	starting   map[string]startingRun     // admitted, and no activation yet
+	queue      []queuedRun                // the oldest first
+	queued     map[string]bool
+	counting   int // passes that still count the begun runs; the queue does not move meanwhile
+	checkTimer *time.Timer
+	closed     bool
 }
 
 type queuedRun struct {
@@ -63,101 +63,101 @@ type queuedRun struct {
 	stamp int64
 }
 
-func (q queuedRun) before(o queuedRun) int {
+func (q queuedRun) compareOrder(o queuedRun) int {
 	return cmp.Or(cmp.Compare(q.stamp, o.stamp), cmp.Compare(q.at, o.at))
 }
 
-// presence counts the activations of a run's actors.
-type presence struct{ actors, supervisors int }
+// activationCount counts the activations of a run's actors.
+type activationCount struct{ actors, supervisors int }
 
-// starting is an admitted run. If the run had not begun and its supervisor gets no
+// startingRun is an admitted run. If the run had not begun and its supervisor gets no
 // activation, it is queued again.
-type starting struct {
+type startingRun struct {
 	queuedRun // no address: the run had begun
 	since     time.Time
 }
 
-// admit decides whether an entry or a wake may activate an actor of a run.
-func (a *admission) admit(m mailbox.Message) bool {
+// admitEntry decides whether an entry or a wake may activate an actor of a run.
+func (a *runAdmission) admitEntry(m mailbox.Message) bool {
 	kind, from := activation.InspectEntry(m.Data)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	run, isSuper := m.To.Run(), m.To.Agent() == mailbox.Super
 	switch q := (queuedRun{m.To, m.At}); {
 	case from == activation.OriginActor:
-		a.dequeue(run) // it has begun
+		a.removeQueued(run) // it has begun
 		return true
 	case a.queued[run] && isSuper && kind == agent.Canceled{}.Kind():
-		a.dequeue(run)
-		a.start(q) // it only ends
+		a.removeQueued(run)
+		a.markStarting(q) // it only ends
 		return true
 	case a.queued[run]:
 		return false
 	case !isSuper || kind != supervisor.Opened{}.Kind():
 		return true
-	case len(a.queue) == 0 && a.free():
-		a.start(q)
+	case len(a.queue) == 0 && a.hasRoom():
+		a.markStarting(q)
 		return true
 	default:
-		a.tell(q, a.put(q)+1)
+		a.reportQueued(q, a.insertQueued(q)+1)
 		return false
 	}
 }
 
-// put queues a run, and returns how many runs are ahead of it. The caller holds mu.
-func (a *admission) put(q queuedRun) int {
-	i, _ := slices.BinarySearchFunc(a.queue, q, queuedRun.before)
+// insertQueued queues a run, and returns how many runs are ahead of it. The caller holds mu.
+func (a *runAdmission) insertQueued(q queuedRun) int {
+	i, _ := slices.BinarySearchFunc(a.queue, q, queuedRun.compareOrder)
 	a.queue = slices.Insert(a.queue, i, q)
 	a.queued[q.at.Run()] = true
-	a.pressLater()
+	a.scheduleCheck()
 	return i
 }
 
-// start records that a run that had not begun was admitted. The caller holds mu.
-func (a *admission) start(q queuedRun) {
-	a.starting[q.at.Run()] = starting{q, time.Now()}
-	a.pressLater()
+// markStarting records that a run that had not begun was admitted. The caller holds mu.
+func (a *runAdmission) markStarting(q queuedRun) {
+	a.starting[q.at.Run()] = startingRun{q, time.Now()}
+	a.scheduleCheck()
 }
 
-// dequeue removes a run from the queue. The caller holds mu.
-func (a *admission) dequeue(run string) {
+// removeQueued removes a run from the queue. The caller holds mu.
+func (a *runAdmission) removeQueued(run string) {
 	if a.queued[run] {
 		delete(a.queued, run)
 		a.queue = slices.DeleteFunc(a.queue, func(q queuedRun) bool { return q.at.Run() == run })
 	}
 }
 
-// goOn begins queued runs for which there is room.
-func (a *admission) goOn() {
+// beginQueued begins queued runs for which there is room.
+func (a *runAdmission) beginQueued() {
 	a.mu.Lock()
-	next := a.next()
+	next := a.takeRunnable()
 	a.mu.Unlock()
 	for _, at := range next {
-		a.begin(at)
+		a.wakeSupervisor(at)
 	}
 }
 
-// free reports whether one more run may be live. The caller holds mu.
-func (a *admission) free() bool { return len(a.live)+len(a.starting) < a.most }
+// hasRoom reports whether one more run may be live. The caller holds mu.
+func (a *runAdmission) hasRoom() bool { return len(a.live)+len(a.starting) < a.liveMax }
 
-// expire ends the wait for activations that did not come, because the node could not act on
+// expireStarting ends the wait for activations that did not come, because the node could not act on
 // the log just then. A run that has not begun is queued again. The caller holds mu.
-func (a *admission) expire() {
+func (a *runAdmission) expireStarting() {
 	for run, s := range a.starting {
-		if time.Since(s.since) <= startPatience {
+		if time.Since(s.since) <= startTimeout {
 			continue
 		}
 		delete(a.starting, run)
 		if s.at != "" && !a.queued[run] {
-			a.put(s.queuedRun)
+			a.insertQueued(s.queuedRun)
 		}
 	}
 }
 
-// disown removes queued runs in shards that this node has lost: the next owner of a shard
+// dropUnowned removes queued runs in shards that this node has lost: the next owner of a shard
 // queues the runs that it finds there. The caller holds mu.
-func (a *admission) disown() {
-	owned := a.owned()
+func (a *runAdmission) dropUnowned() {
+	owned := a.ownedFilter()
 	a.queue = slices.DeleteFunc(a.queue, func(q queuedRun) bool {
 		if !owned(q.at) {
 			delete(a.queued, q.at.Run())
@@ -166,8 +166,8 @@ func (a *admission) disown() {
 	})
 }
 
-// alive counts activations.
-func (a *admission) alive(at mailbox.Address, change int) {
+// countActivation counts activations.
+func (a *runAdmission) countActivation(at mailbox.Address, change int) {
 	a.mu.Lock()
 	run, isSuper := at.Run(), at.Agent() == mailbox.Super
 	p := a.live[run]
@@ -183,68 +183,68 @@ func (a *admission) alive(at mailbox.Address, change int) {
 		delete(a.starting, run)
 	}
 	if isSuper && change > 0 {
-		a.dequeue(run)
+		a.removeQueued(run)
 	}
 	a.mu.Unlock()
-	a.goOn()
+	a.beginQueued()
 }
 
-// next removes from the queue the runs that may begin now. A run whose lease is in doubt
+// takeRunnable removes from the queue the runs that may begin now. A run whose lease is in doubt
 // keeps its place. The caller holds mu.
-func (a *admission) next() (next []mailbox.Address) {
-	for i := 0; a.counting == 0 && i < len(a.queue) && a.free(); {
+func (a *runAdmission) takeRunnable() (next []mailbox.Address) {
+	for i := 0; a.counting == 0 && i < len(a.queue) && a.hasRoom(); {
 		q := a.queue[i]
-		if !a.holds(q.at) {
+		if !a.isHeld(q.at) {
 			i++
 			continue
 		}
 		a.queue = slices.Delete(a.queue, i, i+1)
 		delete(a.queued, q.at.Run())
-		a.start(q)
+		a.markStarting(q)
 		next = append(next, q.at)
 	}
 	return next
 }
 
-// pressLater checks again after a pause, as long as runs are queued or starting, and asks
+// scheduleCheck checks again after a pause, as long as runs are queued or starting, and asks
 // waiting runs to passivate. The caller holds mu.
-func (a *admission) pressLater() {
-	if a.pressing != nil || a.closed {
+func (a *runAdmission) scheduleCheck() {
+	if a.checkTimer != nil || a.closed {
 		return
 	}
-	a.pressing = time.AfterFunc(pressPause, func() {
+	a.checkTimer = time.AfterFunc(checkPause, func() {
 		a.mu.Lock()
-		a.pressing = nil
-		a.expire()
-		a.disown()
+		a.checkTimer = nil
+		a.expireStarting()
+		a.dropUnowned()
 		waits := len(a.queue) > 0
 		if waits || len(a.starting) > 0 {
-			a.pressLater()
+			a.scheduleCheck()
 		}
 		a.mu.Unlock()
-		a.goOn()
+		a.beginQueued()
 		if waits {
-			a.press()
+			a.passivateWaiting()
 		}
 	})
 }
 
-func (a *admission) close() {
+func (a *runAdmission) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.closed = true
-	if a.pressing != nil {
-		a.pressing.Stop()
+	if a.checkTimer != nil {
+		a.checkTimer.Stop()
 	}
 }
 
 // queueView returns the queue as the control service shows it.
-func (a *admission) queueView() control.Queue {
-	return control.Queue{Place: a.position, Places: a.positions, Full: a.full}
+func (a *runAdmission) queueView() control.Queue {
+	return control.Queue{Place: a.queuePosition, Places: a.queuePositions, Full: a.checkFull}
 }
 
-// position is the place of one run, from 1; 0: it is not queued.
-func (a *admission) position(run string) int {
+// queuePosition is the place of one run, from 1; 0: it is not queued.
+func (a *runAdmission) queuePosition(run string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.queued[run] {
@@ -253,8 +253,8 @@ func (a *admission) position(run string) int {
 	return 1 + slices.IndexFunc(a.queue, func(q queuedRun) bool { return q.at.Run() == run })
 }
 
-// positions are the places of the queued runs, from 1.
-func (a *admission) positions() map[string]int {
+// queuePositions are the places of the queued runs, from 1.
+func (a *runAdmission) queuePositions() map[string]int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	places := make(map[string]int, len(a.queue))
@@ -264,19 +264,19 @@ func (a *admission) positions() map[string]int {
 	return places
 }
 
-// full refuses a new run when the queue is full.
-func (a *admission) full() error {
+// checkFull refuses a new run when the queue is full.
+func (a *runAdmission) checkFull() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if len(a.queue) < a.mostQueued {
+	if len(a.queue) < a.queuedMax {
 		return nil
 	}
 	return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the node has as many runs as it may: %d live, %d queued", len(a.live), len(a.queue)),
 		Hint: "ask again when some have ended; --max-live-runs and --max-queued-runs of troupe up and troupe-node set the limits"}
 }
 
-// count returns how many runs are live, and how many are queued.
-func (a *admission) count() (live, queued int) {
+// countRuns returns how many runs are live, and how many are queued.
+func (a *runAdmission) countRuns() (live, queued int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.live) + len(a.starting), len(a.queue)
@@ -295,25 +295,25 @@ func CheckRunLimits(live, queued int) error {
 // limitRuns sets the functions that bound the live runs.
 func (o *Owner) limitRuns(cfg *actors.Config) {
 	a := &o.admission
-	a.most, a.mostQueued = cmp.Or(o.cfg.MaxLiveRuns, MaxLiveRuns), cmp.Or(o.cfg.MaxQueuedRuns, MaxQueuedRuns)
-	a.live, a.starting, a.queued = map[string]presence{}, map[string]starting{}, map[string]bool{}
-	a.begin = func(at mailbox.Address) { o.cfg.Node().Wake(at) }
-	a.press = func() { o.cfg.Node().PassivateEarly() }
-	a.tell = func(q queuedRun, position int) {
-		o.cfg.Publish(control.QueuedRun(q.at, o.cfg.Name, event.RunQueued{Position: position, MaxLive: a.most}, time.Now()))
+	a.liveMax, a.queuedMax = cmp.Or(o.cfg.MaxLiveRuns, MaxLiveRuns), cmp.Or(o.cfg.MaxQueuedRuns, MaxQueuedRuns)
+	a.live, a.starting, a.queued = map[string]activationCount{}, map[string]startingRun{}, map[string]bool{}
+	a.wakeSupervisor = func(at mailbox.Address) { o.cfg.Node().Wake(at) }
+	a.passivateWaiting = func() { o.cfg.Node().PassivateEarly() }
+	a.reportQueued = func(q queuedRun, position int) {
+		o.cfg.Publish(control.QueuedRun(q.at, o.cfg.Name, event.RunQueued{Position: position, MaxLive: a.liveMax}, time.Now()))
 	}
-	a.owned = o.owned
+	a.ownedFilter = o.ownedFilter
 	holds, alive := cfg.Holds, cfg.Alive
-	a.holds = func(at mailbox.Address) bool {
+	a.isHeld = func(at mailbox.Address) bool {
 		if holds == nil {
 			return true
 		}
 		_, ok := holds(at)
 		return ok
 	}
-	cfg.Admit = a.admit
+	cfg.Admit = a.admitEntry
 	cfg.Alive = func(at mailbox.Address, change int) {
 		alive(at, change)
-		a.alive(at, change)
+		a.countActivation(at, change)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // next has the first time again.
 func TestAReadWithoutAnEndIsGivenUpAndTriedAgainLonger(t *testing.T) {
 	t.Parallel()
-	p := attempts{first: time.Millisecond, most: 5 * time.Millisecond}
+	p := growingTimeout{first: time.Millisecond, most: 5 * time.Millisecond}
 	var had []time.Duration
 	hangs := func(ctx context.Context) error {
 		end, ok := ctx.Deadline()
@@ -27,20 +27,20 @@ func TestAReadWithoutAnEndIsGivenUpAndTriedAgainLonger(t *testing.T) {
 		return context.Cause(ctx)
 	}
 	for _, want := range []time.Duration{1, 2, 4, 5, 5} {
-		if err := p.try(t.Context(), hangs); !errors.Is(err, context.DeadlineExceeded) || had[len(had)-1] != want*time.Millisecond {
+		if err := p.runWithin(t.Context(), hangs); !errors.Is(err, context.DeadlineExceeded) || had[len(had)-1] != want*time.Millisecond {
 			t.Errorf("%v after %v, want %d ms", err, had[len(had)-1], want)
 		}
 	}
 	refused := errors.New("refused")
-	if err := p.try(t.Context(), func(context.Context) error { return refused }); !errors.Is(err, refused) || p.now != p.most {
+	if err := p.runWithin(t.Context(), func(context.Context) error { return refused }); !errors.Is(err, refused) || p.now != p.most {
 		t.Errorf("%v: %+v", err, p)
 	}
 	over, end := context.WithCancel(t.Context())
 	end()
-	if err := p.try(over, hangs); !errors.Is(err, context.Canceled) || p.now != p.most {
+	if err := p.runWithin(over, hangs); !errors.Is(err, context.Canceled) || p.now != p.most {
 		t.Errorf("the node goes: %v, %+v", err, p)
 	}
-	if err := p.try(t.Context(), func(context.Context) error { return nil }); err != nil || p.now != 0 {
+	if err := p.runWithin(t.Context(), func(context.Context) error { return nil }); err != nil || p.now != 0 {
 		t.Errorf("%v: %+v", err, p)
 	}
 }

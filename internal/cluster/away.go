@@ -17,7 +17,7 @@ import (
 // are given up: longer than a machine takes to start again.
 const PoolPatienceDefault = 10 * time.Minute
 
-const poolLooks = 10 // checks within the patience
+const poolChecks = 10 // checks within the patience
 
 // poolWatch gives up agents of pools without a node.
 type poolWatch struct{ *Owner }
@@ -25,7 +25,7 @@ type poolWatch struct{ *Owner }
 // run gives up the agents of pools that no node serves any more. A directory exists only on
 // its own machine, so no other node could continue those agents (PROTOCOL P20).
 func (o poolWatch) run() {
-	tick := time.NewTicker(max(o.cfg.PoolPatience/poolLooks, time.Millisecond))
+	tick := time.NewTicker(max(o.cfg.PoolPatience/poolChecks, time.Millisecond))
 	defer tick.Stop()
 	away := map[string]time.Time{}
 	told := map[mailbox.Address]bool{}
@@ -35,13 +35,13 @@ func (o poolWatch) run() {
 			return
 		case <-tick.C:
 		}
-		if err := o.lookAtPools(away, told); err != nil && o.cfg.Life.Err() == nil {
+		if err := o.checkPools(away, told); err != nil && o.cfg.Life.Err() == nil {
 			o.cfg.Logger.Warn("it is not known which pools have a node; it is looked again", "error", err)
 		}
 	}
 }
 
-func (o poolWatch) lookAtPools(away map[string]time.Time, told map[mailbox.Address]bool) error {
+func (o poolWatch) checkPools(away map[string]time.Time, told map[mailbox.Address]bool) error {
 	ctx, cancel := context.WithTimeout(o.cfg.Life, openTimeout)
 	defer cancel()
 	pools, err := o.cfg.Post.Pools(ctx)
@@ -114,7 +114,7 @@ func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox
 	}
 	for _, at := range logs {
 		super := mailbox.At(at.Run(), mailbox.Super)
-		slot, ours := o.pools.slot(super)
+		slot, ours := o.pools.slotOf(super)
 		if _, ok := o.keeper.Load().Holds(slot); !ours || !ok || !open[at.Run()] || told[at] {
 			continue
 		}

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// census counts the actors of this node.
-type census struct{ live, resting atomic.Int64 }
+// actorCounter counts the actors of this node.
+type actorCounter struct{ live, resting atomic.Int64 }
 
-// hear subscribes to the status reports of the actors.
-func (n *census) hear(cfg *actors.Config) {
+// observeActors subscribes to the status reports of the actors.
+func (n *actorCounter) observeActors(cfg *actors.Config) {
 	alive := cfg.Alive
 	cfg.Alive = func(at mailbox.Address, change int) {
 		n.live.Add(int64(change))
@@ -22,4 +22,4 @@ func (n *census) hear(cfg *actors.Config) {
 	cfg.Resting = func(_ mailbox.Address, change int) { n.resting.Add(int64(change)) }
 }
 
-func (n *census) count() (live, resting int64) { return n.live.Load(), n.resting.Load() }
+func (n *actorCounter) readCounts() (live, resting int64) { return n.live.Load(), n.resting.Load() }

@@ -71,13 +71,13 @@ type Config struct {
 type Owner struct {
 	cfg       Config
 	keeper    atomic.Pointer[shard.Keeper]
-	pools     pools
+	pools     poolList
 	busy      []atomic.Int64 // work in progress, by slot
-	reading   *reading
+	reading   *readSet
 	taking    *takeUps
 	buckets   *bus.Buckets // nil: the node is alone
-	admission admission
-	census    census
+	admission runAdmission
+	census    actorCounter
 }
 
 // New returns an Owner that owns nothing yet: see Hold and KeepShards.
@@ -91,13 +91,13 @@ func (o *Owner) Queue() control.Queue { return o.admission.queueView() }
 
 // Counts sets the numbers of actors and runs on this node.
 func (o *Owner) Counts(i *client.NodeInfo) {
-	i.Live, i.Resting = o.census.count()
-	i.LiveRuns, i.QueuedRuns = o.admission.count()
+	i.Live, i.Resting = o.census.readCounts()
+	i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 }
 
 // Listen subscribes to the status reports of the actors, and bounds the live runs.
 func (o *Owner) Listen(cfg *actors.Config) {
-	o.census.hear(cfg)
+	o.census.observeActors(cfg)
 	o.limitRuns(cfg)
 }
 
@@ -131,12 +131,12 @@ type Inspection struct {
 
 // Inspect returns the current state of the Owner of a shared server.
 func (o *Owner) Inspect() Inspection {
-	in := Inspection{Keeper: o.keeper.Load(), Pools: o.pools, Slots: o.pools.slots()}
+	in := Inspection{Keeper: o.keeper.Load(), Pools: o.pools, Slots: o.pools.countSlots()}
 	for s := range o.busy {
 		in.Busy += o.busy[s].Load()
 	}
-	for s := range o.reading.open {
-		in.Reads = append(in.Reads, o.reading.open[s].Load())
+	for s := range o.reading.isRead {
+		in.Reads = append(in.Reads, o.reading.isRead[s].Load())
 	}
 	if tails := o.reading.tails.Load(); tails != nil {
 		in.Readers = (*tails)[0].Readers()

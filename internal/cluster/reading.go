@@ -13,37 +13,37 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// reading is the part of the logs that a node on a shared server reads: the shards that it
+// readSet is the part of the logs that a node on a shared server reads: the shards that it
 // holds, and those in which it still has shells (PROTOCOL P17). A shell whose lease is lost
 // must continue to read, or it would never learn that another process has claimed its log;
 // and it must not act again on a log that it read with a gap.
-type reading struct {
-	pools pools
-	tails atomic.Pointer[[]*jetstream.Part] // by pool
-	open  []atomic.Bool                     // slots that are read; the node holds no others
-	alive []atomic.Int64                    // shells by slot, including those that are about to start
-	lines []*line                           // by slot; there are as many different lines as streams
-	index roll
+type readSet struct {
+	pools   poolList
+	tails   atomic.Pointer[[]*jetstream.Part] // by pool
+	isRead  []atomic.Bool                     // slots that are read; the node holds no others
+	shells  []atomic.Int64                    // shells by slot, including those that are about to start
+	streams []*streamShards                   // by slot; there are as many different lines as streams
+	index   indexReader
 
 	mu sync.Mutex // of what each line has gained
 }
 
-// line is one stream of a pool and its shards. Each line has its own goroutine, so that a
+// streamShards is one stream of a pool and its shards. Each line has its own goroutine, so that a
 // stream without a leader, whose server is down, does not delay the others.
-type line struct {
+type streamShards struct {
 	pool   int
 	first  int // slot of the pool's first shard
 	slots  []int
-	moved  chan struct{} // shards were gained or lost
+	wakeup chan struct{} // shards were gained or lost
 	gained []int         // and not processed yet
 }
 
-func newReading(p pools) *reading {
-	return &reading{pools: p, open: make([]atomic.Bool, p.slots()), alive: make([]atomic.Int64, p.slots())}
+func newReadSet(p poolList) *readSet {
+	return &readSet{pools: p, isRead: make([]atomic.Bool, p.countSlots()), shells: make([]atomic.Int64, p.countSlots())}
 }
 
-// shards are the numbers of some slots in their pool.
-func (l *line) shards(slots []int) []int {
+// shardNumbers are the numbers of some slots in their pool.
+func (l *streamShards) shardNumbers(slots []int) []int {
 	list := make([]int, len(slots))
 	for i, s := range slots {
 		list[i] = s - l.first
@@ -51,18 +51,18 @@ func (l *line) shards(slots []int) []int {
 	return list
 }
 
-// draw creates the lines of all streams, once there are tails, and returns them.
-func (r *reading) draw() (all []*line) {
+// groupByStream creates the lines of all streams, once there are tails, and returns them.
+func (r *readSet) groupByStream() (all []*streamShards) {
 	first := 0
 	for i, pool := range r.pools {
-		of := make([]*line, (*r.tails.Load())[i].Streams())
+		of := make([]*streamShards, (*r.tails.Load())[i].Streams())
 		for n := range of {
-			of[n] = &line{pool: i, first: first, moved: make(chan struct{}, 1)}
+			of[n] = &streamShards{pool: i, first: first, wakeup: make(chan struct{}, 1)}
 		}
 		for n := range pool.Shards {
 			l := of[n%len(of)]
 			l.slots = append(l.slots, first+n)
-			r.lines = append(r.lines, l)
+			r.streams = append(r.streams, l)
 		}
 		first += pool.Shards
 		all = append(all, of...)
@@ -70,15 +70,15 @@ func (r *reading) draw() (all []*line) {
 	return all
 }
 
-// ours is the logs, with a tail that reads the shards of this node.
-type ours struct {
+// ownLogs is the logs, with a tail that reads the shards of this node.
+type ownLogs struct {
 	redact.Store
 	post    *jetstream.Post
-	reading *reading
+	reading *readSet
 }
 
 // Tail begins with no shards: they come and go with the leases.
-func (o ours) Tail(ctx context.Context, deliver func(mailbox.Message)) (stop func(), err error) {
+func (o ownLogs) Tail(ctx context.Context, deliver func(mailbox.Message)) (stop func(), err error) {
 	var tails []*jetstream.Part
 	stop = func() {
 		for _, t := range tails {
@@ -100,37 +100,37 @@ func (o ours) Tail(ctx context.Context, deliver func(mailbox.Message)) (stop fun
 // streamReader reads the streams of the shards that an Owner holds.
 type streamReader struct{ *Owner }
 
-// changed applies gained and lost leases.
-func (o streamReader) changed(gained, lost []int) {
+// applyLeases applies gained and lost leases.
+func (o streamReader) applyLeases(gained, lost []int) {
 	r := o.reading
 	r.mu.Lock()
 	for _, s := range gained {
-		r.lines[s].gained = append(r.lines[s].gained, s)
+		r.streams[s].gained = append(r.streams[s].gained, s)
 	}
 	r.mu.Unlock()
 	for _, s := range slices.Concat(gained, lost) {
-		r.lines[s].look()
+		r.streams[s].wakeReader()
 	}
 	for _, s := range lost {
-		o.unreadable(s, nil)
+		o.reportUnreadable(s, nil)
 	}
 }
 
-// lookAgain has the runs of all shards that are read taken up again.
-func (r *reading) lookAgain() {
+// retakeAll has the runs of all shards that are read taken up again.
+func (r *readSet) retakeAll() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for s, l := range r.lines {
-		if r.open[s].Load() {
+	for s, l := range r.streams {
+		if r.isRead[s].Load() {
 			l.gained = append(l.gained, s)
-			l.look()
+			l.wakeReader()
 		}
 	}
 }
 
-func (l *line) look() {
+func (l *streamShards) wakeReader() {
 	select {
-	case l.moved <- struct{}{}:
+	case l.wakeup <- struct{}{}:
 	default: // a wake-up is already pending
 	}
 }
@@ -140,39 +140,39 @@ const (
 	attachTimeout = 5 * time.Second // of one attempt to read shards of a stream
 )
 
-// follow reads the gained shards of a stream and then has their unfinished runs taken up,
+// followStream reads the gained shards of a stream and then has their unfinished runs taken up,
 // with retries; it stops reading lost shards once they have no shell left.
-func (o streamReader) follow(l *line) {
+func (o streamReader) followStream(l *streamShards) {
 	due := map[int]struct{}{} // gained, and not passed on to takeUps yet
 	var again <-chan time.Time
 	for {
 		select {
 		case <-o.cfg.Life.Done():
 			return
-		case <-l.moved:
+		case <-l.wakeup:
 		case <-again:
 		}
-		err := o.attach(l, due)
+		err := o.attachShards(l, due)
 		for s := range due {
-			if o.reading.open[s].Load() {
-				o.taking.gained(s)
+			if o.reading.isRead[s].Load() {
+				o.taking.startTakeUp(s)
 				delete(due, s)
 			}
 		}
 		if err != nil && o.cfg.Life.Err() == nil {
 			o.cfg.Logger.Warn("shards were not attached; it is tried again", "pool", o.pools[l.pool].Name,
-				"shards", l.shards(l.slots), "error", err)
+				"shards", l.shardNumbers(l.slots), "error", err)
 		}
 		again = nil
-		if o.detach(l) || err != nil {
+		if o.detachShards(l) || err != nil {
 			again = time.After(followPause)
 		}
 	}
 }
 
-// attach reads all shards of a stream that are held and adds to due those that are
+// attachShards reads all shards of a stream that are held and adds to due those that are
 // newly held. The tail comes first, then the claims of the shells (PROTOCOL P17).
-func (o streamReader) attach(l *line, due map[int]struct{}) error {
+func (o streamReader) attachShards(l *streamShards, due map[int]struct{}) error {
 	r := o.reading
 	r.mu.Lock()
 	for _, s := range l.gained {
@@ -183,7 +183,7 @@ func (o streamReader) attach(l *line, due map[int]struct{}) error {
 	held := o.keeper.Load().Held()
 	var fresh []int
 	for _, s := range l.slots {
-		if !r.open[s].Load() && slices.Contains(held, s) {
+		if !r.isRead[s].Load() && slices.Contains(held, s) {
 			fresh = append(fresh, s)
 		}
 	}
@@ -192,14 +192,14 @@ func (o streamReader) attach(l *line, due map[int]struct{}) error {
 	}
 	ctx, cancel := context.WithTimeout(o.cfg.Life, attachTimeout)
 	defer cancel()
-	err := (*r.tails.Load())[l.pool].Add(ctx, l.shards(fresh)...)
+	err := (*r.tails.Load())[l.pool].Add(ctx, l.shardNumbers(fresh)...)
 	for _, s := range fresh {
 		if err != nil { // their stream has no leader
-			o.unreadable(s, err)
+			o.reportUnreadable(s, err)
 			continue
 		}
-		r.open[s].Store(true)
-		o.unreadable(s, nil)
+		r.isRead[s].Store(true)
+		o.reportUnreadable(s, nil)
 		due[s] = struct{}{}
 	}
 	if err != nil {
@@ -208,25 +208,25 @@ func (o streamReader) attach(l *line, due map[int]struct{}) error {
 	return nil
 }
 
-// detach stops reading the shards of a stream that this node no longer holds and that have
+// detachShards stops reading the shards of a stream that this node no longer holds and that have
 // no shell left; more reports whether some of them still have one.
-func (o streamReader) detach(l *line) (more bool) {
+func (o streamReader) detachShards(l *streamShards) (more bool) {
 	held, r := o.keeper.Load().Held(), o.reading
 	var over []int
 	for _, s := range l.slots {
-		if !r.open[s].Load() || slices.Contains(held, s) {
+		if !r.isRead[s].Load() || slices.Contains(held, s) {
 			continue
 		}
 		// In this order: a shell that is about to start is counted before it asks
 		// whether the shard is held.
-		r.open[s].Store(false)
-		if r.alive[s].Load() > 0 {
-			r.open[s].Store(true)
+		r.isRead[s].Store(false)
+		if r.shells[s].Load() > 0 {
+			r.isRead[s].Store(true)
 			more = true
 			continue
 		}
 		over = append(over, s)
 	}
-	(*r.tails.Load())[l.pool].Remove(l.shards(over)...)
+	(*r.tails.Load())[l.pool].Remove(l.shardNumbers(over)...)
 	return more
 }

@@ -11,31 +11,31 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// requeue is one pass over logs that another node, or process, owned: it queues the runs
+// requeuePass is one pass over logs that another node, or process, owned: it queues the runs
 // that have not begun and wakes the actors of the others.
-type requeue struct {
+type requeuePass struct {
 	t     takeover
 	doubt []mailbox.Address // the newest entry is a request: the run may be queued
 }
 
-// newRequeue begins a pass. If whole is set, the pass covers all logs of the node, and the
+// newRequeuePass begins a pass. If whole is set, the pass covers all logs of the node, and the
 // queue does not move until settle, so that runs that have begun are counted first.
-func (o takeover) newRequeue(whole bool) *requeue {
+func (o takeover) newRequeuePass(whole bool) *requeuePass {
 	a := &o.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if whole {
 		a.counting++
 	}
-	return &requeue{t: o}
+	return &requeuePass{t: o}
 }
 
-// look decides by the newest entry of a log. A request, such as a steer, does not show
+// inspectLog decides by the newest entry of a log. A request, such as a steer, does not show
 // whether its run has begun: settle decides.
-func (r *requeue) look(d mailbox.Message) {
+func (r *requeuePass) inspectLog(d mailbox.Message) {
 	switch kind, from := activation.InspectEntry(d.Data); {
 	case from != activation.OriginClient:
-		r.wake(d.To)
+		r.wakeActor(d.To)
 	case d.To.Agent() == mailbox.Super && kind == supervisor.Opened{}.Kind():
 		r.t.admission.queueAgain(queuedRun{d.To, d.At})
 	default:
@@ -43,23 +43,23 @@ func (r *requeue) look(d mailbox.Message) {
 	}
 }
 
-// settle ends a pass: the supervisors in doubt first, because the queue then shows
+// settleDoubts ends a pass: the supervisors in doubt first, because the queue then shows
 // whether their agents wait.
-func (r *requeue) settle(ctx context.Context, whole bool) {
+func (r *requeuePass) settleDoubts(ctx context.Context, whole bool) {
 	a := &r.t.admission
 	for _, at := range r.doubt {
 		if at.Agent() != mailbox.Super {
 			continue
 		}
-		if q, waits := r.t.unbegun(ctx, at); waits {
+		if q, waits := r.t.readUnbegun(ctx, at); waits {
 			a.queueAgain(q)
 		} else {
-			r.wake(at)
+			r.wakeActor(at)
 		}
 	}
 	for _, at := range r.doubt {
-		if at.Agent() != mailbox.Super && !a.waits(at.Run()) {
-			r.wake(at)
+		if at.Agent() != mailbox.Super && !a.isQueued(at.Run()) {
+			r.wakeActor(at)
 		}
 	}
 	if whole {
@@ -67,44 +67,44 @@ func (r *requeue) settle(ctx context.Context, whole bool) {
 		a.counting--
 		a.mu.Unlock()
 	}
-	a.goOn()
+	a.beginQueued()
 }
 
-// wake activates an actor of a run that has begun, or whose state is in doubt.
-func (r *requeue) wake(at mailbox.Address) {
+// wakeActor activates an actor of a run that has begun, or whose state is in doubt.
+func (r *requeuePass) wakeActor(at mailbox.Address) {
 	a := &r.t.admission
 	a.mu.Lock()
 	run := at.Run()
-	a.dequeue(run)
+	a.removeQueued(run)
 	if _, ok := a.starting[run]; !ok && a.live[run].actors == 0 {
-		a.starting[run] = starting{since: time.Now()}
-		a.pressLater()
+		a.starting[run] = startingRun{since: time.Now()}
+		a.scheduleCheck()
 	}
 	a.mu.Unlock()
 	r.t.cfg.Node().Wake(at)
 }
 
 // queueAgain queues a run that was opened and has not begun, unless it is here already.
-func (a *admission) queueAgain(q queuedRun) {
+func (a *runAdmission) queueAgain(q queuedRun) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	run := q.at.Run()
 	if !a.queued[run] && a.live[run].supervisors == 0 {
 		delete(a.starting, run)
-		a.put(q)
+		a.insertQueued(q)
 	}
 }
 
-// waits reports whether a run is queued.
-func (a *admission) waits(run string) bool {
+// isQueued reports whether a run is queued.
+func (a *runAdmission) isQueued(run string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.queued[run]
 }
 
-// unbegun reads whether the log of a supervisor holds nothing but requests, and no
+// readUnbegun reads whether the log of a supervisor holds nothing but requests, and no
 // cancel. A log that cannot be read is not queued: its supervisor is woken, and says why.
-func (o takeover) unbegun(ctx context.Context, at mailbox.Address) (q queuedRun, waits bool) {
+func (o takeover) readUnbegun(ctx context.Context, at mailbox.Address) (q queuedRun, waits bool) {
 	begun := false
 	err := o.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		kind, from := activation.InspectEntry(m.Data)
@@ -117,16 +117,16 @@ func (o takeover) unbegun(ctx context.Context, at mailbox.Address) (q queuedRun,
 	return q, err == nil && !begun && q.at != ""
 }
 
-// owned returns a function that reports whether this node's queue covers a log: those of
+// ownedFilter returns a function that reports whether this node's queue covers a log: those of
 // its shards, even while a lease is in doubt.
-func (o *Owner) owned() func(mailbox.Address) bool {
+func (o *Owner) ownedFilter() func(mailbox.Address) bool {
 	k := o.keeper.Load()
 	if k == nil {
 		return func(mailbox.Address) bool { return true }
 	}
 	held := k.Held()
 	return func(at mailbox.Address) bool {
-		slot, ok := o.pools.slot(at)
+		slot, ok := o.pools.slotOf(at)
 		return ok && slices.Contains(held, slot)
 	}
 }

@@ -20,7 +20,7 @@ func (o *Owner) CommonRules() int {
 // there is one. Until then this node serves the other logs of the shard.
 func (o *Owner) Foreign(at mailbox.Address, _ string) {
 	k := o.keeper.Load()
-	if slot, ok := o.pools.slot(at); ok && k != nil {
+	if slot, ok := o.pools.slotOf(at); ok && k != nil {
 		k.Avoid(slot)
 	}
 }

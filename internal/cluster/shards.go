@@ -21,12 +21,12 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// pools are the pools of which this node takes shards. A slot is the number of a shard
+// poolList are the pools of which this node takes shards. A slot is the number of a shard
 // among the shards of all of them.
-type pools []shard.Pool
+type poolList []shard.Pool
 
-// slot returns the slot of an address; not ok if its pool is not served here.
-func (p pools) slot(at mailbox.Address) (slot int, ok bool) {
+// slotOf returns the slot of an address; not ok if its pool is not served here.
+func (p poolList) slotOf(at mailbox.Address) (slot int, ok bool) {
 	name := cmp.Or(at.Pool(), names.DefaultPool)
 	for _, pool := range p {
 		if pool.Name == name {
@@ -37,7 +37,7 @@ func (p pools) slot(at mailbox.Address) (slot int, ok bool) {
 	return 0, false
 }
 
-func (p pools) slots() (n int) {
+func (p poolList) countSlots() (n int) {
 	for _, pool := range p {
 		n += pool.Shards
 	}
@@ -61,24 +61,24 @@ func (o *Owner) Hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) er
 	}
 	l := o
 	l.buckets = b
-	l.busy, l.reading = make([]atomic.Int64, l.pools.slots()), newReading(l.pools)
-	cfg.Post = ours{o.cfg.Logs, o.cfg.Post, l.reading}
+	l.busy, l.reading = make([]atomic.Int64, l.pools.countSlots()), newReadSet(l.pools)
+	cfg.Post = ownLogs{o.cfg.Logs, o.cfg.Post, l.reading}
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
 		k := l.keeper.Load()
-		s, ok := l.pools.slot(at)
-		if k == nil || !ok || !l.reading.open[s].Load() {
+		s, ok := l.pools.slotOf(at)
+		if k == nil || !ok || !l.reading.isRead[s].Load() {
 			return 0, false
 		}
 		return k.Holds(s)
 	}
 	count := func(of []atomic.Int64) func(mailbox.Address, int) {
 		return func(at mailbox.Address, change int) {
-			if s, ok := l.pools.slot(at); ok {
+			if s, ok := l.pools.slotOf(at); ok {
 				of[s].Add(int64(change))
 			}
 		}
 	}
-	cfg.Alive, cfg.Busy = count(l.reading.alive), count(l.busy)
+	cfg.Alive, cfg.Busy = count(l.reading.shells), count(l.busy)
 	cfg.Serves = func(pool string) bool { return len(o.Serving(pool)) > 0 }
 	return nil
 }
@@ -109,27 +109,27 @@ func (o *Owner) KeepShards(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lines := o.reading.draw()
+	lines := o.reading.groupByStream()
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: o.cfg.Names, Pools: o.pools, TTL: o.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(o.cfg.Name, o.cfg.Machine, "node"), Host: o.cfg.Machine, PID: os.Getpid(), Version: control.Version(),
 			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.Open(), ", "), Rules: o.cfg.Rules},
-		Load: o.load, Moved: o.movedShard,
+		Load: o.reportLoad, Moved: o.publishMove,
 		Busy: func(s int) bool { return o.busy[s].Load() > 0 },
 		Quiet: func(s int, epoch uint64, done func()) {
 			o.cfg.Node().HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
-				slot, ok := o.pools.slot(at)
+				slot, ok := o.pools.slotOf(at)
 				return ok && lease == epoch && slot == s
 			}, done)
 		},
-		Changed: streamReader{o}.changed, Logger: o.cfg.Logger})
+		Changed: streamReader{o}.applyLeases, Logger: o.cfg.Logger})
 	if err != nil {
 		return err
 	}
 	o.keeper.Store(k)
 	o.taking = takeover{o}.newTakeUps()
 	for _, l := range lines {
-		l.look() // for shards gained before there was an actor to act on them
-		o.cfg.Work.Go(func() { streamReader{o}.follow(l) })
+		l.wakeReader() // for shards gained before there was an actor to act on them
+		o.cfg.Work.Go(func() { streamReader{o}.followStream(l) })
 	}
 	o.cfg.Work.Go(poolWatch{o}.run)
 	return nil
@@ -162,11 +162,11 @@ func (o *Owner) View() *control.Cluster {
 	return &control.Cluster{Ask: k.Ask, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
 		for _, n := range k.Nodes() {
-			i := tellNode(n)
+			i := describeNode(n)
 			if n.ID == k.ID() {
 				i.Proof, i.Journal = o.cfg.Proof, o.cfg.Journal()
-				i.Live, i.Resting = o.census.count()
-				i.LiveRuns, i.QueuedRuns = o.admission.count()
+				i.Live, i.Resting = o.census.readCounts()
+				i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 			}
 			list = append(list, i)
 		}
@@ -174,8 +174,8 @@ func (o *Owner) View() *control.Cluster {
 	}}
 }
 
-// tellNode converts a node to the form that clients see.
-func tellNode(n shard.Seen) client.NodeInfo {
+// describeNode converts a node to the form that clients see.
+func describeNode(n shard.Seen) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
 		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
@@ -194,9 +194,9 @@ func tellNode(n shard.Seen) client.NodeInfo {
 	return i
 }
 
-// load sets the load that this node reports about itself.
-func (o *Owner) load(n *shard.Node) {
-	n.Live, n.Resting = o.census.count()
+// reportLoad sets the load that this node reports about itself.
+func (o *Owner) reportLoad(n *shard.Node) {
+	n.Live, n.Resting = o.census.readCounts()
 	n.Busy = 0
 	for s := range o.busy {
 		n.Busy += o.busy[s].Load()
@@ -214,8 +214,8 @@ func (o *Owner) Close() {
 	k.Close(ctx)
 }
 
-// movedShard logs which shard this node gained or lost, and why.
-func (o *Owner) movedShard(node string, m shard.Move) {
+// publishMove logs which shard this node gained or lost, and why.
+func (o *Owner) publishMove(node string, m shard.Move) {
 	data := event.ShardMoved{Pool: m.Pool, Shard: m.N, Why: string(m.Why), Epoch: m.Epoch, Other: m.Other}
 	o.cfg.Publish(control.Moved(node, o.cfg.Name, m.Taken, data, time.Now()))
 }

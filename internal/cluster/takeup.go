@@ -39,8 +39,8 @@ const (
 	pauseMax      = 30 * time.Second // between two attempts at a shard that cannot be read
 )
 
-// gained starts a goroutine that takes up the runs of a shard.
-func (u *takeUps) gained(slot int) {
+// startTakeUp starts a goroutine that takes up the runs of a shard.
+func (u *takeUps) startTakeUp(slot int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
@@ -53,15 +53,15 @@ func (u *takeUps) gained(slot int) {
 		return
 	}
 	t.running = true
-	u.wait.Go(func() { u.run(slot) })
+	u.wait.Go(func() { u.retryTakeUp(slot) })
 }
 
-// run tries until the runs of a shard are taken up, or the shard is lost.
-func (u *takeUps) run(slot int) {
-	taking := attempts{first: u.first, most: takeUpMost}
+// retryTakeUp tries until the runs of a shard are taken up, or the shard is lost.
+func (u *takeUps) retryTakeUp(slot int) {
+	taking := growingTimeout{first: u.first, most: takeUpMost}
 	pause, failed := u.pause, false
 	for {
-		err := taking.try(u.ctx, func(ctx context.Context) error { return u.inTurn(ctx, slot) })
+		err := taking.runWithin(u.ctx, func(ctx context.Context) error { return u.tryInTurn(ctx, slot) })
 		switch {
 		case u.ctx.Err() != nil:
 			return
@@ -69,10 +69,10 @@ func (u *takeUps) run(slot int) {
 			if failed {
 				u.report(slot, nil)
 			}
-			if u.isOver(slot) {
+			if u.endTakeUp(slot) {
 				return
 			}
-			taking, pause, failed = attempts{first: u.first, most: takeUpMost}, u.pause, false
+			taking, pause, failed = growingTimeout{first: u.first, most: takeUpMost}, u.pause, false
 			continue
 		}
 		failed = true
@@ -86,8 +86,8 @@ func (u *takeUps) run(slot int) {
 	}
 }
 
-// isOver ends the work at a shard, unless it was gained again meanwhile.
-func (u *takeUps) isOver(slot int) bool {
+// endTakeUp ends the work at a shard, unless it was gained again meanwhile.
+func (u *takeUps) endTakeUp(slot int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
@@ -95,8 +95,8 @@ func (u *takeUps) isOver(slot int) bool {
 	return !t.running
 }
 
-// inTurn makes one attempt. An attempt that takes long yields its turn to another shard.
-func (u *takeUps) inTurn(ctx context.Context, slot int) error {
+// tryInTurn makes one attempt. An attempt that takes long yields its turn to another shard.
+func (u *takeUps) tryInTurn(ctx context.Context, slot int) error {
 	select {
 	case u.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -115,7 +115,7 @@ type takeover struct{ *Owner }
 
 // newTakeUps makes the take-ups of a node.
 func (o takeover) newTakeUps() *takeUps {
-	return &takeUps{ctx: o.cfg.Life, try: o.takeUpShard, report: o.unreadable, first: openTimeout, pause: followPause, state: map[int]*takeUp{},
+	return &takeUps{ctx: o.cfg.Life, try: o.takeUpShard, report: o.reportUnreadable, first: openTimeout, pause: followPause, state: map[int]*takeUp{},
 		turn: make(chan struct{}, takeUpsAtOnce), wait: o.cfg.Work,
 		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
 }
@@ -124,7 +124,7 @@ func (o takeover) newTakeUps() *takeUps {
 // passivated ones: see takeUp.
 func (o takeover) takeUpShard(ctx context.Context, slot int) error {
 	s := o.keeper.Load().Shard(slot)
-	list, err := o.reading.index.read(ctx, o.cfg.Runs.List)
+	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
@@ -132,23 +132,23 @@ func (o takeover) takeUpShard(ctx context.Context, slot int) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	open, found, err := o.unfinished(ctx, list, logs)
+	open, found, err := o.findUnfinished(ctx, list, logs)
 	if found > 0 {
-		o.reading.lookAgain() // reads skipped their logs, because their runs were unknown
+		o.reading.retakeAll() // reads skipped their logs, because their runs were unknown
 	}
 	if err != nil {
 		return err
 	}
-	pass := o.newRequeue(false)
-	defer pass.settle(ctx, false)
-	if err := o.cfg.Post.HeadsOf(ctx, s.Pool, []int{s.N}, o.wakes(open, pass)); err != nil {
+	pass := o.newRequeuePass(false)
+	defer pass.settleDoubts(ctx, false)
+	if err := o.cfg.Post.HeadsOf(ctx, s.Pool, []int{s.N}, o.newWaker(open, pass)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
 }
 
-// unreadable logs that a shard cannot be read, or can be read again.
-func (o *Owner) unreadable(slot int, err error) {
+// reportUnreadable logs that a shard cannot be read, or can be read again.
+func (o *Owner) reportUnreadable(slot int, err error) {
 	k := o.keeper.Load()
 	if k == nil {
 		return

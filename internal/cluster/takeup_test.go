@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// eventually waits until something is so.
-func eventually(t *testing.T, what string, is func() bool) {
+// waitUntil waits until something is so.
+func waitUntil(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick, late := time.NewTicker(time.Millisecond), time.After(30*time.Second)
 	defer tick.Stop()
@@ -62,7 +62,7 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 			return nil
 		}}
 	for s := range 16 {
-		u.gained(s)
+		u.startTakeUp(s)
 	}
 	is := func(taken int, wrong ...int) func() bool {
 		return func() bool {
@@ -71,13 +71,13 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 			return len(done) == taken && len(bad) == len(wrong) && !slices.ContainsFunc(wrong, func(s int) bool { return !bad[s] })
 		}
 	}
-	eventually(t, "all others are taken up, and the two are reported", is(13, rotten, silent))
+	waitUntil(t, "all others are taken up, and the two are reported", is(13, rotten, silent))
 	mu.Lock()
 	mended = true
 	mu.Unlock()
-	eventually(t, "the two are taken up as well", is(15))
-	u.gained(lost) // another node gave it back
-	eventually(t, "what is gained again is looked at again", is(16))
+	waitUntil(t, "the two are taken up as well", is(15))
+	u.startTakeUp(lost) // another node gave it back
+	waitUntil(t, "what is gained again is looked at again", is(16))
 	end()
 	wait.Wait()
 }

@@ -16,16 +16,16 @@ import (
 // run whose opener died in between is found by its log.
 func (o *Owner) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
 	t := takeover{o}
-	logs, list, err := t.everything(ctx)
+	logs, list, err := t.readLogsAndIndex(ctx)
 	if err != nil {
 		return nil, err
 	}
-	open, _, err := t.unfinished(ctx, list, logs)
+	open, _, err := t.findUnfinished(ctx, list, logs)
 	return open, err
 }
 
-// everything lists all logs and the index.
-func (o takeover) everything(ctx context.Context) (logs []mailbox.Address, list []client.RunInfo, err error) {
+// readLogsAndIndex lists all logs and the index.
+func (o takeover) readLogsAndIndex(ctx context.Context) (logs []mailbox.Address, list []client.RunInfo, err error) {
 	list, err = o.cfg.Runs.List(ctx)
 	if err == nil {
 		logs, err = o.cfg.Post.Addresses(ctx, "")
@@ -36,9 +36,9 @@ func (o takeover) everything(ctx context.Context) (logs []mailbox.Address, list 
 	return logs, list, nil
 }
 
-// unfinished lists the runs that have not ended, by the index and by some logs; found
+// findUnfinished lists the runs that have not ended, by the index and by some logs; found
 // counts those that only their logs show.
-func (o takeover) unfinished(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) (open []client.RunInfo, found int, err error) {
+func (o takeover) findUnfinished(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) (open []client.RunInfo, found int, err error) {
 	known := map[string]bool{}
 	for _, i := range list {
 		known[i.RunID] = true
@@ -71,34 +71,34 @@ func (o takeover) unfinished(ctx context.Context, list []client.RunInfo, logs []
 // UnfinishedOf lists the runs that have not ended, by an index that was read before and by
 // some logs.
 func (o *Owner) UnfinishedOf(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) ([]client.RunInfo, error) {
-	open, _, err := takeover{o}.unfinished(ctx, list, logs)
+	open, _, err := takeover{o}.findUnfinished(ctx, list, logs)
 	return open, err
 }
 
 // TakeUp wakes the actors of all runs that have not ended, except passivated ones.
-func (o *Owner) TakeUp(ctx context.Context) error { return takeover{o}.all(ctx) }
+func (o *Owner) TakeUp(ctx context.Context) error { return takeover{o}.wakeUnfinished(ctx) }
 
-// all wakes the actors of all unfinished runs, except for passivated actors: the newest
+// wakeUnfinished wakes the actors of all unfinished runs, except for passivated actors: the newest
 // entry of a log is enough to leave its actor passivated (PROTOCOL P17, P19). It makes one
 // pass over the newest entries, because one pass for each run would cost a request to each
 // stream. A supervisor that has ended reports its end again if the index does not know that
 // the run is over.
-func (o takeover) all(ctx context.Context) error {
+func (o takeover) wakeUnfinished(ctx context.Context) error {
 	open, err := o.Unfinished(ctx)
 	if err != nil {
 		return err
 	}
-	pass := o.newRequeue(true)
-	defer pass.settle(ctx, true)
-	if err := o.cfg.Post.Heads(ctx, o.wakes(open, pass)); err != nil {
+	pass := o.newRequeuePass(true)
+	defer pass.settleDoubts(ctx, true)
+	if err := o.cfg.Post.Heads(ctx, o.newWaker(open, pass)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil
 }
 
-// wakes returns a function that wakes or queues the actors of the open runs that are not
+// newWaker returns a function that wakes or queues the actors of the open runs that are not
 // passivated, one at each call.
-func (o takeover) wakes(open []client.RunInfo, pass *requeue) func(mailbox.Head) error {
+func (o takeover) newWaker(open []client.RunInfo, pass *requeuePass) func(mailbox.Head) error {
 	live := map[string]bool{}
 	for _, i := range open {
 		live[i.RunID] = true
@@ -109,31 +109,31 @@ func (o takeover) wakes(open []client.RunInfo, pass *requeue) func(mailbox.Head)
 		case st.Rests:
 			o.cfg.Node().NotePassivated(d.To, st.Due)
 		default:
-			pass.look(d.Message)
+			pass.inspectLog(d.Message)
 		}
 		return nil
 	}
 }
 
-// roll reads the index once for all callers that asked before that read began: a node gains
+// indexReader reads the index once for all callers that asked before that read began: a node gains
 // shards of many streams at once, and each asks.
-type roll struct {
+type indexReader struct {
 	turn sync.Mutex // it is read by one at a time
 	mu   sync.Mutex
-	next *page // not begun yet
+	next *indexRead // not begun yet
 }
 
-type page struct {
+type indexRead struct {
 	once sync.Once
 	list []client.RunInfo
 	err  error
 }
 
-// read returns the result of a call of list that began after the caller came.
-func (r *roll) read(ctx context.Context, list func(context.Context) ([]client.RunInfo, error)) ([]client.RunInfo, error) {
+// readShared returns the result of a call of list that began after the caller came.
+func (r *indexReader) readShared(ctx context.Context, list func(context.Context) ([]client.RunInfo, error)) ([]client.RunInfo, error) {
 	r.mu.Lock()
 	if r.next == nil {
-		r.next = &page{}
+		r.next = &indexRead{}
 	}
 	p := r.next
 	r.mu.Unlock()
@@ -151,14 +151,14 @@ func (r *roll) read(ctx context.Context, list func(context.Context) ([]client.Ru
 // takeUpMost is the longest that one attempt to take up runs may take.
 const takeUpMost = 10 * time.Minute
 
-// attempts bounds each attempt: one log without a leader must not block the reading of
+// growingTimeout bounds each attempt: one log without a leader must not block the reading of
 // shards that were gained meanwhile. An attempt that times out because there is much to
 // read gets twice the time when it is retried.
-type attempts struct {
+type growingTimeout struct {
 	first, most, now time.Duration
 }
 
-func (p *attempts) try(ctx context.Context, do func(context.Context) error) error {
+func (p *growingTimeout) runWithin(ctx context.Context, do func(context.Context) error) error {
 	limit := max(p.first, p.now)
 	within, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

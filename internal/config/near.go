@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-run/troupe/internal/suggest"
 )
 
-// suggestion returns the end of a message about an unknown key.
-func suggestion(key string) string {
-	names := slices.Sorted(maps.Keys(keys))
+// suggestKey returns the end of a message about an unknown key.
+func suggestKey(key string) string {
+	names := slices.Sorted(maps.Keys(settingKinds))
 	if name := Near(key, names); name != "" {
 		return "; did you mean " + name + "?"
 	}

@@ -14,11 +14,11 @@ import (
 // DefaultUSD is the limit in money of a run with a paid key that names none.
 const DefaultUSD = 1.0
 
-// protected are the settings that only the user may set: the location of the state, which
+// userOnlyKeys are the settings that only the user may set: the location of the state, which
 // decides where run requests go and which programs are approved, and what models cost. A
 // working directory may come from anyone, and could otherwise redirect prompts, start
 // programs or spend money.
-var protected = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
+var userOnlyKeys = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
 
 // scriptPrefix begins the route of a model that is a file of this machine.
 const scriptPrefix = "script/"
@@ -28,9 +28,9 @@ func (s Setting) namesScript() bool {
 	return slices.ContainsFunc(strings.Split(s.Value, ","), func(item string) bool { return strings.HasPrefix(strings.TrimSpace(item), scriptPrefix) })
 }
 
-// leaves reports whether the file that a directory names is outside of it, by its path or
+// leadsOutside reports whether the file that a directory names is outside of it, by its path or
 // by a link. A missing file is not outside.
-func (s Setting) leaves(dir string) bool {
+func (s Setting) leadsOutside(dir string) bool {
 	rel, err := filepath.Rel(dir, s.Value)
 	if s.absolute || err != nil || !filepath.IsLocal(rel) {
 		return true
@@ -44,34 +44,34 @@ func (s Setting) leaves(dir string) bool {
 	return err != nil && !errors.Is(err, fs.ErrNotExist)
 }
 
-// own refuses values in the file of the directory dir that only the user may set. user is
+// refuseUserOnly refuses values in the file of the directory dir that only the user may set. user is
 // the user's own value of the same key, if known.
-func (s Setting) own(dir, userFile string, user Setting, known bool) error {
+func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) error {
 	switch {
-	case protected[s.Key]:
-		return s.Error("only you can set this, not the directory that is looked at: take it out here; " + s.elsewhere(userFile))
+	case userOnlyKeys[s.Key]:
+		return s.Error("only you can set this, not the directory that is looked at: take it out here; " + s.whereToSet(userFile))
 	case (s.Key == "model" || s.Key == "fallback") && s.namesScript():
-		return s.Error("a directory cannot name a script as a model: take it out here; " + s.elsewhere(userFile))
-	case keys[s.Key] == path && s.leaves(dir):
-		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.elsewhere(userFile)))
-	case s.Key == "max_budget_usd" && s.above(user, known, DefaultUSD):
+		return s.Error("a directory cannot name a script as a model: take it out here; " + s.whereToSet(userFile))
+	case settingKinds[s.Key] == pathKind && s.leadsOutside(dir):
+		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.whereToSet(userFile)))
+	case s.Key == "max_budget_usd" && s.exceedsLimit(user, known, DefaultUSD):
 		most := fmt.Sprintf("the default of %g", DefaultUSD)
 		if known {
 			most = "yours, " + user.Value + " of " + user.From
 		}
-		return s.Error(fmt.Sprintf("the directory that is looked at may not raise the limit in money: %s is above %s; for more, %s", s.Value, most, s.elsewhere(userFile)))
+		return s.Error(fmt.Sprintf("the directory that is looked at may not raise the limit in money: %s is above %s; for more, %s", s.Value, most, s.whereToSet(userFile)))
 	}
 	return nil
 }
 
-// elsewhere tells the user where to set it instead.
-func (s Setting) elsewhere(userFile string) string {
+// whereToSet tells the user where to set it instead.
+func (s Setting) whereToSet(userFile string) string {
 	return fmt.Sprintf("write it in %s, set %s, or give --%s", userFile, envPrefix+strings.ToUpper(s.Key), s.Flag())
 }
 
-// above reports whether a limit exceeds the user's own, or, if the user has none, most. 0
+// exceedsLimit reports whether a limit exceeds the user's own, or, if the user has none, most. 0
 // is the default, which may exceed the user's limit.
-func (s Setting) above(user Setting, known bool, most float64) bool {
+func (s Setting) exceedsLimit(user Setting, known bool, most float64) bool {
 	v, err := strconv.ParseFloat(s.Value, 64)
 	if err != nil {
 		return false // check reports the error
@@ -91,10 +91,10 @@ func sameFile(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(x, y)
 }
 
-// sound checks one setting of a file by itself, and whether the file may set it: the file
+// checkInFile checks one setting of a file by itself, and whether the file may set it: the file
 // of a directory may not set everything.
-func (s Setting) sound(file string) error {
-	if err := s.check(); err != nil {
+func (s Setting) checkInFile(file string) error {
+	if err := s.checkValue(); err != nil {
 		return err
 	}
 	user := UserFile()
@@ -102,13 +102,13 @@ func (s Setting) sound(file string) error {
 		return nil
 	}
 	dir := filepath.Dir(file)
-	mine, err := read(user)
+	mine, err := readSettings(user)
 	if err != nil {
 		mine = nil // the check of the user's file reports its errors
 	}
 	i := slices.IndexFunc(mine, func(m Setting) bool { return m.Key == s.Key })
 	if i < 0 {
-		return s.own(dir, user, Setting{}, false)
+		return s.refuseUserOnly(dir, user, Setting{}, false)
 	}
-	return s.own(dir, user, mine[i], true)
+	return s.refuseUserOnly(dir, user, mine[i], true)
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/adrg/xdg"
 )
 
-// looked loads the settings of a directory that brings a file.
-func looked(t *testing.T, theirs, mine string, env map[string]string, given ...string) (map[string]Setting, error) {
+// loadSettings loads the settings of a directory that brings a file.
+func loadSettings(t *testing.T, theirs, mine string, env map[string]string, given ...string) (map[string]Setting, error) {
 	t.Helper()
 	dir, user := t.TempDir(), filepath.Join(t.TempDir(), FileName)
-	write(t, filepath.Join(dir, FileName), theirs)
-	write(t, user, mine)
+	writeFile(t, filepath.Join(dir, FileName), theirs)
+	writeFile(t, user, mine)
 	return Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] },
 		Settled: func(flag string) bool { return strings.Contains(strings.Join(given, " "), flag) }})
 }
@@ -29,7 +29,7 @@ func TestADirectoryCannotSayWhatOnlyTheUserMaySay(t *testing.T) {
 	for key, value := range map[string]string{"store_dir": "s", "pricing_file": "free.json", "allow_unpriced": "[openai/o3]", "allow_unbounded": "openai/o3"} {
 		flag, variable := Setting{Key: key}.Flag(), "TROUPE_"+strings.ToUpper(key)
 		line := key + ": " + value + "\n"
-		_, err := looked(t, "model: a/b\n"+line, "", nil)
+		_, err := loadSettings(t, "model: a/b\n"+line, "", nil)
 		if !errors.Is(err, ErrSetting) {
 			t.Errorf("%s: %v", key, err)
 			continue
@@ -39,16 +39,16 @@ func TestADirectoryCannotSayWhatOnlyTheUserMaySay(t *testing.T) {
 				t.Errorf("%s: %v", key, err)
 			}
 		}
-		if _, err := looked(t, line, line, nil); err == nil {
+		if _, err := loadSettings(t, line, line, nil); err == nil {
 			t.Errorf("%s: the directory's goes before the user's", key)
 		}
-		if got, err := looked(t, line, "", map[string]string{variable: "mine"}); err != nil || got[key].Value != "mine" {
+		if got, err := loadSettings(t, line, "", map[string]string{variable: "mine"}); err != nil || got[key].Value != "mine" {
 			t.Errorf("%s: %v %v", key, got, err)
 		}
-		if _, err := looked(t, line, "", nil, flag); err != nil {
+		if _, err := loadSettings(t, line, "", nil, flag); err != nil {
 			t.Errorf("%s: what a flag says goes before it: %v", key, err)
 		}
-		if got, err := looked(t, "", line, nil); err != nil || got[key].Value == "" {
+		if got, err := loadSettings(t, "", line, nil); err != nil || got[key].Value == "" {
 			t.Errorf("%s: the user may: %v %v", key, got, err)
 		}
 	}
@@ -59,7 +59,7 @@ func TestADirectoryCannotSayWhatOnlyTheUserMaySay(t *testing.T) {
 func TestTheUsersOwnFileIsNoDirectorys(t *testing.T) {
 	mine, dir := t.TempDir(), t.TempDir()
 	user := filepath.Join(mine, FileName)
-	write(t, user, "store_dir: s\nmax_budget_usd: 7\n")
+	writeFile(t, user, "store_dir: s\nmax_budget_usd: 7\n")
 	if err := os.Symlink(user, filepath.Join(dir, FileName)); err != nil {
 		t.Fatal(err)
 	}
@@ -84,13 +84,13 @@ func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
 		if c.mine != "" {
 			mine = key + ": " + c.mine + "\n"
 		}
-		got, err := looked(t, key+": "+c.theirs+"\n", mine, nil)
+		got, err := loadSettings(t, key+": "+c.theirs+"\n", mine, nil)
 		if c.counts == "" && (!errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), FileName+":1: "+key+": the directory that is looked at may not raise the limit in money")) ||
 			c.counts != "" && (err != nil || got[key].Value != c.counts) {
 			t.Errorf("%+v: %v %v", c, got, err)
 		}
 	}
-	if got, err := looked(t, key+": 9\n", "", map[string]string{"TROUPE_MAX_BUDGET_USD": "8"}); err != nil || got[key].Value != "8" {
+	if got, err := loadSettings(t, key+": 9\n", "", map[string]string{"TROUPE_MAX_BUDGET_USD": "8"}); err != nil || got[key].Value != "8" {
 		t.Errorf("%v %v", got, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestALimitThatTheDirectoryRaisesIsNoWordOfTheUsers(t *testing.T) {
 		{"9000", "", nil, true}, {"9000", "max_tokens: 8000\n", nil, true}, {"9000", "max_tokens: 9000\n", nil, false},
 		{"9000", "", map[string]string{"TROUPE_MAX_TOKENS": "9000"}, false},
 	} {
-		got, err := looked(t, "max_tokens: "+c.theirs+"\n", c.mine, c.env)
+		got, err := loadSettings(t, "max_tokens: "+c.theirs+"\n", c.mine, c.env)
 		if err != nil || got["max_tokens"].Raised != c.raised {
 			t.Errorf("%+v: %v %v", c, got, err)
 		}
@@ -117,7 +117,7 @@ func TestValidateKnowsWhoseFileItIs(t *testing.T) {
 	text := "store_dir: s\nmax_budget_usd: 50\nmodel: a/b\n"
 	whose := map[string]int{filepath.Join(t.TempDir(), FileName): 2, filepath.Join(t.TempDir(), "draft.yaml"): 0}
 	for file := range maps.Keys(whose) {
-		write(t, file, text)
+		writeFile(t, file, text)
 		if problems := Validate(file); len(problems) != whose[file] {
 			t.Errorf("%s: %v", file, problems)
 		}
@@ -132,9 +132,9 @@ func TestValidateRefusesWhatIsTheUsersAlsoBesideABrokenUsersFile(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(UserFile()), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, UserFile(), "{")
+	writeFile(t, UserFile(), "{")
 	file := filepath.Join(t.TempDir(), FileName)
-	write(t, file, "store_dir: s\nmax_budget_usd: 50\n")
+	writeFile(t, file, "store_dir: s\nmax_budget_usd: 50\n")
 	if problems := Validate(file); len(problems) != 2 {
 		t.Errorf("%v", problems)
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-// about describes the purpose of each setting.
-var about = map[string]string{
+// settingDescriptions describes the purpose of each setting.
+var settingDescriptions = map[string]string{
 	"model":            "model of a run that names none, PROVIDER/MODEL",
 	"store_dir":        "state directory; relative to this file; only in your own file",
 	"color":            "auto, always or never",
@@ -51,8 +51,8 @@ var about = map[string]string{
 // Keys are the names of the settings that are values, in order.
 func Keys() []string {
 	var names []string
-	for key, form := range keys {
-		if form != tree {
+	for key, form := range settingKinds {
+		if form != treeKind {
 			names = append(names, key)
 		}
 	}
@@ -66,13 +66,13 @@ func Schema() *jsonschema.Schema {
 		Description: "Settings of troupe. A flag goes before an environment variable TROUPE_*, that before " + FileName + " of the directory, that before the user's.",
 		// No other keys are allowed.
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
-		Properties:           map[string]*jsonschema.Schema{}, PropertyOrder: slices.Sorted(maps.Keys(keys))}
-	for key, form := range keys {
-		p := form.schema()
-		if form == tree {
+		Properties:           map[string]*jsonschema.Schema{}, PropertyOrder: slices.Sorted(maps.Keys(settingKinds))}
+	for key, form := range settingKinds {
+		p := form.jsonSchema()
+		if form == treeKind {
 			p = treeSchema(key)
 		}
-		p.Description = about[key]
+		p.Description = settingDescriptions[key]
 		s.Properties[key] = p
 	}
 	return s
@@ -81,16 +81,16 @@ func Schema() *jsonschema.Schema {
 // durationForm matches what time.ParseDuration accepts, without a sign.
 const durationForm = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))*$|^0$`
 
-// schema returns the schema of values of a kind.
-func (k kind) schema() *jsonschema.Schema {
+// jsonSchema returns the schema of values of a kind.
+func (k valueKind) jsonSchema() *jsonschema.Schema {
 	switch k {
-	case whole:
+	case wholeKind:
 		return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(0.0)}
-	case number:
+	case numberKind:
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
-	case duration:
+	case durationKind:
 		return &jsonschema.Schema{Type: "string", Pattern: durationForm}
-	case list:
+	case listKind:
 		return anyOf(listOf(&jsonschema.Schema{Type: "string", Pattern: "^[^,]*$"}), &jsonschema.Schema{Type: "string"})
 	}
 	return &jsonschema.Schema{Type: "string"}
@@ -102,18 +102,18 @@ func listOf(s *jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "array", Items: s}
 }
 
-// object has these properties and no others.
-func object(properties map[string]*jsonschema.Schema) *jsonschema.Schema {
+// objectSchema has these properties and no others.
+func objectSchema(properties map[string]*jsonschema.Schema) *jsonschema.Schema {
 	return &jsonschema.Schema{Type: "object", Properties: properties, AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}}}
 }
 
-// counts is an object of whole numbers.
-func counts(names ...string) *jsonschema.Schema {
+// countsSchema is an object of whole numbers.
+func countsSchema(names ...string) *jsonschema.Schema {
 	properties := map[string]*jsonschema.Schema{}
 	for _, n := range names {
-		properties[n] = whole.schema()
+		properties[n] = wholeKind.jsonSchema()
 	}
-	return object(properties)
+	return objectSchema(properties)
 }
 
 // orOff lets a setting be switched off.
@@ -126,27 +126,27 @@ func orOff(s ...*jsonschema.Schema) *jsonschema.Schema {
 func treeSchema(key string) *jsonschema.Schema {
 	switch key { // each schema is used in one place, so none is shared
 	case "watch":
-		return orOff(counts("of", "identical", "pattern", "stuck"))
+		return orOff(countsSchema("of", "identical", "pattern", "stuck"))
 	case "breaker":
-		return orOff(counts("failures", "forbidden"))
+		return orOff(countsSchema("failures", "forbidden"))
 	case "continue":
-		return orOff(whole.schema(), counts("tokens", "percent", "small", "rounds"))
+		return orOff(wholeKind.jsonSchema(), countsSchema("tokens", "percent", "small", "rounds"))
 	case "tool_retries":
-		return orOff(whole.schema())
+		return orOff(wholeKind.jsonSchema())
 	case "context":
-		c := counts("percent", "tail", "prune_tail", "within", "summary_tokens")
-		c.Properties["model"] = text.schema()
+		c := countsSchema("percent", "tail", "prune_tail", "within", "summary_tokens")
+		c.Properties["model"] = textKind.jsonSchema()
 		return orOff(c)
 	case "polling":
-		return anyOf(listOf(text.schema()), text.schema())
+		return anyOf(listOf(textKind.jsonSchema()), textKind.jsonSchema())
 	case "require", "criteria":
-		evidence := anyOf(text.schema(), object(map[string]*jsonschema.Schema{"tool": text.schema(), "contains": text.schema()}))
-		return object(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(text.schema(), &jsonschema.Schema{Type: "object"}),
-			"tries": whole.schema()})
+		evidence := anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{"tool": textKind.jsonSchema(), "contains": textKind.jsonSchema()}))
+		return objectSchema(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(textKind.jsonSchema(), &jsonschema.Schema{Type: "object"}),
+			"tries": wholeKind.jsonSchema()})
 	case "tools":
-		return &jsonschema.Schema{Type: "object", AdditionalProperties: object(map[string]*jsonschema.Schema{
+		return &jsonschema.Schema{Type: "object", AdditionalProperties: objectSchema(map[string]*jsonschema.Schema{
 			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"},
-			"allow": list.schema(), "deny": list.schema(), "private": list.schema(), "git": {Type: "boolean"}, "read": list.schema(), "timeout": duration.schema()})}
+			"allow": listKind.jsonSchema(), "deny": listKind.jsonSchema(), "private": listKind.jsonSchema(), "git": {Type: "boolean"}, "read": listKind.jsonSchema(), "timeout": durationKind.jsonSchema()})}
 	}
 	return &jsonschema.Schema{Types: []string{"object", "array"}}
 }
@@ -157,8 +157,8 @@ func Validate(file string) []error {
 	if _, err := os.Stat(file); err != nil {
 		return []error{fmt.Errorf("%w file %s: %w", ErrSetting, file, err)}
 	}
-	if _, err := read(file); err == nil {
-		return values(file)
+	if _, err := readSettings(file); err == nil {
+		return checkValues(file)
 	}
 	data, err := safefile.Read(file, FileBytesMax)
 	var doc yaml.Node
@@ -166,29 +166,29 @@ func Validate(file string) []error {
 		err = yaml.Unmarshal(data, &doc)
 	}
 	if err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		_, err := read(file)
+		_, err := readSettings(file)
 		return []error{err}
 	}
-	return each(file, doc.Content[0])
+	return checkEachKey(file, doc.Content[0])
 }
 
-// values checks every value of a readable file.
-func values(file string) (problems []error) {
-	found, err := read(file)
+// checkValues checks every value of a readable file.
+func checkValues(file string) (problems []error) {
+	found, err := readSettings(file)
 	if err != nil {
 		return []error{err}
 	}
 	for _, s := range found {
-		if err := s.sound(file); err != nil {
+		if err := s.checkInFile(file); err != nil {
 			problems = append(problems, err)
 		}
 	}
 	return problems
 }
 
-// each checks every key of a mapping separately, so that the first problem does not hide
+// checkEachKey checks every key of a mapping separately, so that the first problem does not hide
 // the others.
-func each(file string, n *yaml.Node) (problems []error) {
+func checkEachKey(file string, n *yaml.Node) (problems []error) {
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
@@ -197,10 +197,10 @@ func each(file string, n *yaml.Node) (problems []error) {
 			continue
 		}
 		seen[key.Value] = true
-		found, err := mapping(file, &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: n.Content[i : i+2]})
+		found, err := parseMapping(file, &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: n.Content[i : i+2]})
 		for _, s := range found {
 			if err == nil {
-				err = s.sound(file)
+				err = s.checkInFile(file)
 			}
 		}
 		if err != nil {

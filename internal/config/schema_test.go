@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// bySchema says whether the schema takes the document of a file.
-func bySchema(t *testing.T, text string) error {
+// validateBySchema says whether the schema takes the document of a file.
+func validateBySchema(t *testing.T, text string) error {
 	t.Helper()
 	s, err := Schema().Resolve(nil)
 	if err != nil {
@@ -58,12 +58,12 @@ func TestTheSchemaSaysWhatValidateSays(t *testing.T) {
 		"hooks:\n  pre_tool: [{name: a, command: 'true'}]\nmax_tokens: 100\n": true,
 	} {
 		file := filepath.Join(t.TempDir(), FileName)
-		write(t, file, text)
+		writeFile(t, file, text)
 		problems := Validate(file)
 		if (len(problems) == 0) != good {
 			t.Errorf("%q: %v", text, problems)
 		}
-		if err := bySchema(t, text); (err == nil) != good {
+		if err := validateBySchema(t, text); (err == nil) != good {
 			t.Errorf("%q: the schema says %v", text, err)
 		}
 	}
@@ -72,13 +72,13 @@ func TestTheSchemaSaysWhatValidateSays(t *testing.T) {
 // Every setting has an entry in the schema, with a description.
 func TestTheSchemaHasAllSettings(t *testing.T) {
 	s := Schema()
-	for key := range keys {
+	for key := range settingKinds {
 		if p := s.Properties[key]; p == nil || p.Description == "" {
 			t.Errorf("%s: %+v", key, p)
 		}
 	}
-	if len(s.Properties) != len(keys) || len(s.PropertyOrder) != len(keys) {
-		t.Errorf("%d properties for %d settings", len(s.Properties), len(keys))
+	if len(s.Properties) != len(settingKinds) || len(s.PropertyOrder) != len(settingKinds) {
+		t.Errorf("%d properties for %d settings", len(s.Properties), len(settingKinds))
 	}
 	raw, err := SchemaJSON()
 	var again jsonschema.Schema
@@ -90,7 +90,7 @@ func TestTheSchemaHasAllSettings(t *testing.T) {
 // The first problem does not hide the others.
 func TestValidateFindsAll(t *testing.T) {
 	file := filepath.Join(t.TempDir(), FileName)
-	write(t, file, "max_turn: 3\nmodel: a/b\ntimeout: soon\nmodel: c/d\nmax_tokens: [1]\n")
+	writeFile(t, file, "max_turn: 3\nmodel: a/b\ntimeout: soon\nmodel: c/d\nmax_tokens: [1]\n")
 	problems := Validate(file)
 	want := []string{`:1: unknown key "max_turn"; did you mean max_turns?`, `:3: timeout: "soon"`, `:4: model is set twice`, `:5: max_tokens: expected one value`}
 	if len(problems) != len(want) {

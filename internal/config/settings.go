@@ -32,27 +32,27 @@ const (
 // ErrSetting is wrapped by every error about the value of a setting.
 var ErrSetting = errors.New("setting")
 
-// kind is the type of a setting's value.
-type kind int
+// valueKind is the type of a setting's value.
+type valueKind int
 
 const (
-	text kind = iota
-	path
-	whole
-	number
-	duration
-	list
-	tree // other packages read it: it has no flag, and no variable
+	textKind valueKind = iota
+	pathKind
+	wholeKind
+	numberKind
+	durationKind
+	listKind
+	treeKind // other packages read it: it has no flag, and no variable
 )
 
-// keys are the settings, named as the long flags with underscores.
-var keys = map[string]kind{
-	"model": text, "store_dir": path, "color": text, "output": text,
-	"max_turns": whole, "max_tokens": whole, "max_tool_calls": whole, "max_depth": whole, "max_children": whole, "max_messages": whole,
-	"max_agents": whole, "max_budget_usd": number, "allow_unpriced": list, "allow_unbounded": list, "pricing_file": path, "timeout": duration, "journal_patience": duration, "max_live_runs": whole,
-	"fallback": list, "json_schema": path, "use_tokens": whole,
-	"require": tree, "criteria": tree, "continue": tree, "watch": tree, "breaker": tree,
-	"context": tree, "polling": tree, "tool_retries": tree, "tools": tree, "hooks": tree,
+// settingKinds are the settings, named as the long flags with underscores.
+var settingKinds = map[string]valueKind{
+	"model": textKind, "store_dir": pathKind, "color": textKind, "output": textKind,
+	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
+	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "journal_patience": durationKind, "max_live_runs": wholeKind,
+	"fallback": listKind, "json_schema": pathKind, "use_tokens": wholeKind,
+	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
+	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "tools": treeKind, "hooks": treeKind,
 }
 
 // Setting is one value and where it was found.
@@ -103,8 +103,8 @@ func Load(p Places) (map[string]Setting, error) {
 		p.User = UserFile()
 	}
 	all := map[string]Setting{}
-	for key, form := range keys {
-		if form == tree {
+	for key, form := range settingKinds {
+		if form == treeKind {
 			continue
 		}
 		name := envPrefix + strings.ToUpper(key)
@@ -112,26 +112,26 @@ func Load(p Places) (map[string]Setting, error) {
 			all[key] = Setting{Key: key, Value: v, From: name}
 		}
 	}
-	if err := p.files(all); err != nil {
+	if err := p.addFiles(all); err != nil {
 		return nil, err
 	}
 	for _, s := range all {
-		if err := s.check(); err != nil {
+		if err := s.checkValue(); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-// files adds the settings of the files, unless an earlier place has the key.
-func (p Places) files(all map[string]Setting) error {
-	mine, err := read(p.User)
+// addFiles adds the settings of the files, unless an earlier place has the key.
+func (p Places) addFiles(all map[string]Setting) error {
+	mine, err := readSettings(p.User)
 	if err != nil {
 		return err
 	}
 	var theirs []Setting
 	if dir := filepath.Join(p.Dir, FileName); p.Dir != "" && !sameFile(dir, p.User) {
-		if theirs, err = readOf(p.Dir); err != nil {
+		if theirs, err = readDirSettings(p.Dir); err != nil {
 			return err
 		}
 	}
@@ -144,11 +144,11 @@ func (p Places) files(all map[string]Setting) error {
 			continue
 		}
 		own, known := user[s.Key]
-		if err := s.own(p.Dir, p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
+		if err := s.refuseUserOnly(p.Dir, p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
 			return err
 		}
-		s.Raised = s.above(own, known, 0)
-		if keys[s.Key] == path {
+		s.Raised = s.exceedsLimit(own, known, 0)
+		if settingKinds[s.Key] == pathKind {
 			s.Below = p.Dir
 		}
 		all[s.Key] = s
@@ -161,20 +161,20 @@ func (p Places) files(all map[string]Setting) error {
 	return nil
 }
 
-// read reads one file; a missing file has no settings.
-func read(file string) ([]Setting, error) {
+// readSettings reads one file; a missing file has no settings.
+func readSettings(file string) ([]Setting, error) {
 	data, err := safefile.Read(file, FileBytesMax)
-	return parse(file, data, err)
+	return parseSettings(file, data, err)
 }
 
-// readOf reads the file of a directory that may come from anyone: it follows no link that
+// readDirSettings reads the file of a directory that may come from anyone: it follows no link that
 // leads out of the directory.
-func readOf(dir string) ([]Setting, error) {
+func readDirSettings(dir string) ([]Setting, error) {
 	data, err := safefile.ReadBelow(dir, FileName, FileBytesMax)
-	return parse(filepath.Join(dir, FileName), data, err)
+	return parseSettings(filepath.Join(dir, FileName), data, err)
 }
 
-func parse(file string, data []byte, err error) ([]Setting, error) {
+func parseSettings(file string, data []byte, err error) ([]Setting, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -188,10 +188,10 @@ func parse(file string, data []byte, err error) ([]Setting, error) {
 	if len(doc.Content) == 0 {
 		return nil, nil
 	}
-	return mapping(file, doc.Content[0])
+	return parseMapping(file, doc.Content[0])
 }
 
-func mapping(file string, n *yaml.Node) ([]Setting, error) {
+func parseMapping(file string, n *yaml.Node) ([]Setting, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%w %s:%d: expected `key: value` lines", ErrSetting, file, n.Line)
 	}
@@ -200,17 +200,17 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		where := fmt.Sprintf("%s:%d", file, key.Line)
-		form, known := keys[key.Value]
+		form, known := settingKinds[key.Value]
 		switch {
 		case !known:
-			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestion(key.Value))
+			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestKey(key.Value))
 		case seen[key.Value]:
 			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
-		case form == tree:
+		case form == treeKind:
 			seen[key.Value] = true
 			continue
-		case form == list && value.Kind == yaml.SequenceNode:
-			items, ok := texts(value)
+		case form == listKind && value.Kind == yaml.SequenceNode:
+			items, ok := joinTexts(value)
 			if !ok {
 				return nil, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
 			}
@@ -223,7 +223,7 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 			continue
 		}
 		s := Setting{Key: key.Value, Value: value.Value, From: where}
-		if s.absolute = form == path && filepath.IsAbs(s.Value); form == path && !s.absolute {
+		if s.absolute = form == pathKind && filepath.IsAbs(s.Value); form == pathKind && !s.absolute {
 			s.Value = filepath.Join(filepath.Dir(file), s.Value)
 		}
 		found = append(found, s)
@@ -231,8 +231,8 @@ func mapping(file string, n *yaml.Node) ([]Setting, error) {
 	return found, nil
 }
 
-// texts joins a list of texts with commas.
-func texts(n *yaml.Node) (joined string, ok bool) {
+// joinTexts joins a list of texts with commas.
+func joinTexts(n *yaml.Node) (joined string, ok bool) {
 	items := make([]string, len(n.Content))
 	for i, c := range n.Content {
 		if items[i] = c.Value; c.Kind != yaml.ScalarNode || strings.Contains(c.Value, ",") {
@@ -242,18 +242,18 @@ func texts(n *yaml.Node) (joined string, ok bool) {
 	return strings.Join(items, ","), true
 }
 
-// check reports a value that is not of its kind.
-func (s Setting) check() error {
-	switch keys[s.Key] {
-	case whole:
+// checkValue reports a value that is not of its kind.
+func (s Setting) checkValue() error {
+	switch settingKinds[s.Key] {
+	case wholeKind:
 		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
 			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
 		}
-	case number:
+	case numberKind:
 		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {
 			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
 		}
-	case duration:
+	case durationKind:
 		if d, err := time.ParseDuration(s.Value); err != nil || d < 0 {
 			return s.Error(fmt.Sprintf("%q is not a duration such as 90s or 5m", s.Value))
 		}

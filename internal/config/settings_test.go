@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -19,8 +19,8 @@ func write(t *testing.T, path, text string) {
 func TestTheFirstPlaceWins(t *testing.T) {
 	dir := t.TempDir()
 	user := filepath.Join(dir, "user.yaml")
-	write(t, user, "model: user/m\nmax_turns: 3\ncolor: never\nstore_dir: state\n")
-	write(t, filepath.Join(dir, FileName), "# a comment\nmodel: dir/m\nmax_turns: 5\njson_schema: answer.json\n")
+	writeFile(t, user, "model: user/m\nmax_turns: 3\ncolor: never\nstore_dir: state\n")
+	writeFile(t, filepath.Join(dir, FileName), "# a comment\nmodel: dir/m\nmax_turns: 5\njson_schema: answer.json\n")
 	env := map[string]string{"TROUPE_MODEL": "env/m"}
 	got, err := Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] }})
 	if err != nil {
@@ -45,7 +45,7 @@ func TestTheFirstPlaceWins(t *testing.T) {
 // Keys that other packages read are accepted, and not returned as settings.
 func TestListsAndWhatOthersRead(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, FileName), "fallback: [a/b, c/d]\nwatch: {of: 3}\ntools:\n  shell: {class: effect}\nuse_tokens: 9\n")
+	writeFile(t, filepath.Join(dir, FileName), "fallback: [a/b, c/d]\nwatch: {of: 3}\ntools:\n  shell: {class: effect}\nuse_tokens: 9\n")
 	got, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
 	if err != nil || len(got) != 2 || got["fallback"].Value != "a/b,c/d" || got["use_tokens"].Value != "9" {
 		t.Errorf("%+v %v", got, err)
@@ -79,7 +79,7 @@ func TestWhatIsRefused(t *testing.T) {
 		strings.Repeat("x", 80) + ": nothing\n": "the keys are",
 	} {
 		dir := t.TempDir()
-		write(t, filepath.Join(dir, FileName), text)
+		writeFile(t, filepath.Join(dir, FileName), text)
 		_, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
 		if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
@@ -89,12 +89,12 @@ func TestWhatIsRefused(t *testing.T) {
 
 func TestNothingIsSet(t *testing.T) {
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, FileName), "# nothing\n")
+	writeFile(t, filepath.Join(dir, FileName), "# nothing\n")
 	got, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
 	if err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
-	write(t, filepath.Join(dir, FileName), "model:\n")
+	writeFile(t, filepath.Join(dir, FileName), "model:\n")
 	if got, err = Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }}); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
@@ -113,7 +113,7 @@ func TestNear(t *testing.T) {
 // agentfile.Hooks.
 func TestHooksAreOfTheFileAndNoSetting(t *testing.T) {
 	user := filepath.Join(t.TempDir(), "user.yaml")
-	write(t, user, "hooks:\n  Stop: [{hooks: [{command: make test}]}]\nmodel: a/b\n")
+	writeFile(t, user, "hooks:\n  Stop: [{hooks: [{command: make test}]}]\nmodel: a/b\n")
 	got, err := Load(Places{User: user, Getenv: func(k string) string { return map[string]string{"TROUPE_HOOKS": "x"}[k] }})
 	if err != nil || len(got) != 1 || got["model"].Value != "a/b" {
 		t.Errorf("%+v, %v", got, err)

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// attach stores a part of a file that will be attached to the prompt of a run, before the
+// attachPart stores a part of a file that will be attached to the prompt of a run, before the
 // run exists. It is idempotent: a client may send the same part again.
-func (c *opener) attach(ctx context.Context, r client.AttachRequest) (any, error) {
+func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, error) {
 	if err := names.Token(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("run_id: %v", err), Hint: "choose a lower-case ULID"}
 	}
@@ -22,12 +22,12 @@ func (c *opener) attach(ctx context.Context, r client.AttachRequest) (any, error
 	if c.cfg.Blobs == nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "this node keeps no blobs", Hint: "ask a node that runs agents"}
 	}
-	done, err := c.opening.only(ctx, r.RunID)
+	done, err := c.locks.lockRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	if err := c.attachable(ctx, r); err != nil {
+	if err := c.checkAttachable(ctx, r); err != nil {
 		return nil, err
 	}
 	ref, err := c.cfg.Blobs.Put(ctx, r.RunID, r.Data)
@@ -40,7 +40,7 @@ func (c *opener) attach(ctx context.Context, r client.AttachRequest) (any, error
 	// Another node may have deleted the run meanwhile, before or after these blobs were
 	// stored. Only if the run is gone are they orphaned: a read error proves nothing about the
 	// run.
-	err = c.missing(ctx, r.RunID)
+	err = c.explainMissing(ctx, r.RunID)
 	switch {
 	case isGone(err):
 		return nil, errors.Join(err, c.cfg.Blobs.Drop(ctx, r.RunID))
@@ -50,10 +50,10 @@ func (c *opener) attach(ctx context.Context, r client.AttachRequest) (any, error
 	return client.Attached{Ref: ref, Size: int64(len(r.Data))}, nil
 }
 
-// attachable rejects parts that no run would read or remove: parts for a run that was
+// checkAttachable rejects parts that no run would read or remove: parts for a run that was
 // deleted, or that exists without them, and parts for which there is no room (PROTOCOL
 // P16).
-func (c *opener) attachable(ctx context.Context, r client.AttachRequest) error {
+func (c *opener) checkAttachable(ctx context.Context, r client.AttachRequest) error {
 	_, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
 	if err != nil {
 		return err
@@ -65,8 +65,8 @@ func (c *opener) attachable(ctx context.Context, r client.AttachRequest) error {
 		}
 		return err
 	}
-	if err := c.missing(ctx, r.RunID); !isNotFound(err) {
+	if err := c.explainMissing(ctx, r.RunID); !isNotFound(err) {
 		return err
 	}
-	return c.room(ctx)
+	return c.checkRoom(ctx)
 }

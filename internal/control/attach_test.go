@@ -35,8 +35,8 @@ func embeddedAs(t *testing.T, cfg embedded.Config) *embedded.Server {
 	return e
 }
 
-// dial connects in a role.
-func dial(t *testing.T, e *embedded.Server, role bus.Role) *nats.Conn {
+// dialRole connects in a role.
+func dialRole(t *testing.T, e *embedded.Server, role bus.Role) *nats.Conn {
 	t.Helper()
 	nc, err := e.Connect(role)
 	if err != nil {
@@ -48,20 +48,20 @@ func dial(t *testing.T, e *embedded.Server, role bus.Role) *nats.Conn {
 
 func bucketsOf(t *testing.T, e *embedded.Server) *bus.Buckets {
 	t.Helper()
-	b, err := bus.ConnectBuckets(t.Context(), dial(t, e, bus.RoleNode), bus.BucketConfig{})
+	b, err := bus.ConnectBuckets(t.Context(), dialRole(t, e, bus.RoleNode), bus.BucketConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-// full is a log store that reports a given usage.
-type full struct {
+// fullStore is a log store that reports a given usage.
+type fullStore struct {
 	mailbox.Store
 	percent uint64
 }
 
-func (f full) Room(context.Context) (used, most uint64, err error) { return f.percent, 100, nil }
+func (f fullStore) Room(context.Context) (used, most uint64, err error) { return f.percent, 100, nil }
 
 // TestNothingIsAttachedWhereThereIsNoRoomForTheRun: attachments that are sent before a run
 // are refused as the run would be, and none of them is kept (PROTOCOL P16).
@@ -69,9 +69,9 @@ func TestNothingIsAttachedWhereThereIsNoRoomForTheRun(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, data := memory.NewBlobs(), []byte("hello")
 	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {
-		c := newOpener(&Config{Post: full{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs})
+		c := newOpener(&Config{Post: fullStore{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs})
 		run := client.NewID()
-		_, err := c.attach(t.Context(), client.AttachRequest{RunID: run, Data: data})
+		_, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: data})
 		var refused *client.Error
 		if errors.As(err, &refused) != (code != "") || refused != nil && refused.Code != code {
 			t.Errorf("%d %%: %v", percent, err)
@@ -83,15 +83,15 @@ func TestNothingIsAttachedWhereThereIsNoRoomForTheRun(t *testing.T) {
 	}
 }
 
-// blinking is a log store in which one read fails, after a given number of reads.
-type blinking struct {
+// failingStore is a log store in which one read fails, after a given number of reads.
+type failingStore struct {
 	mailbox.Store
 	after int
 }
 
 var errBlink = errors.New("no leader")
 
-func (b *blinking) Read(ctx context.Context, at mailbox.Address, after, upTo uint64, each func(mailbox.Message) error) error {
+func (b *failingStore) Read(ctx context.Context, at mailbox.Address, after, upTo uint64, each func(mailbox.Message) error) error {
 	if b.after--; b.after == -1 {
 		return errBlink
 	}
@@ -103,13 +103,13 @@ func (b *blinking) Read(ctx context.Context, at mailbox.Address, after, upTo uin
 func TestAnErrorOfTheLogsTakesNoAttachmentBack(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, run, first := memory.NewBlobs(), client.NewID(), []byte("first")
-	logs := &blinking{Store: memory.New(memory.Config{}), after: 100}
+	logs := &failingStore{Store: memory.New(memory.Config{}), after: 100}
 	c := newOpener(&Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs})
-	if _, err := c.attach(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {
+	if _, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {
 		t.Fatal(err)
 	}
 	logs.after = 1 // the first reading is before the part is kept
-	if _, err := c.attach(t.Context(), client.AttachRequest{RunID: run, Data: []byte("second")}); !errors.Is(err, errBlink) {
+	if _, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: []byte("second")}); !errors.Is(err, errBlink) {
 		t.Fatalf("the second part: %v", err)
 	}
 	if _, _, err := blobs.Get(t.Context(), run, mailbox.BlobRef(first), 0, 10); err != nil {

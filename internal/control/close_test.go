@@ -18,20 +18,20 @@ import (
 // detector sees nothing.
 func TestACloseWithRequestsUnderWay(t *testing.T) {
 	e := startEmbedded(t)
-	asks := dial(t, e, bus.RoleClient)
+	asks := dialRole(t, e, bus.RoleClient)
 	for range 20 {
-		serves := dial(t, e, bus.RoleService)
+		serves := dialRole(t, e, bus.RoleService)
 		c, err := Serve(Config{Conn: serves, Names: names.Names{}, Name: "one", Machine: "m", Self: func() client.NodeInfo { return client.NodeInfo{} }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		flooded(t, asks, c)
+		closeUnderLoad(t, asks, c)
 		serves.Close()
 	}
 }
 
-// flooded closes a service under a flood of requests.
-func flooded(t *testing.T, asks *nats.Conn, c *Control) {
+// closeUnderLoad closes a service under a flood of requests.
+func closeUnderLoad(t *testing.T, asks *nats.Conn, c *Control) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var all sync.WaitGroup
@@ -56,7 +56,7 @@ func flooded(t *testing.T, asks *nats.Conn, c *Control) {
 	if err := c.Close(); err != nil {
 		t.Errorf("close: %v", err)
 	}
-	if c.begin(func() { t.Error("a request began after the end") }) {
+	if c.startRequest(func() { t.Error("a request began after the end") }) {
 		t.Error("the end does not keep requests from beginning")
 	}
 	cancel()

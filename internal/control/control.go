@@ -65,9 +65,9 @@ type Control struct {
 	views *viewer
 	svc   micro.Service
 
-	ctx  context.Context // of all requests
-	end  context.CancelFunc
-	open sync.WaitGroup // requests
+	ctx         context.Context // of all requests
+	endRequests context.CancelFunc
+	inFlight    sync.WaitGroup // requests
 
 	mu sync.Mutex // orders begin and Close
 }
@@ -75,16 +75,16 @@ type Control struct {
 // requestTimeout bounds one request.
 const requestTimeout = 12 * time.Second
 
-// verb serves one endpoint: a request's bytes to a reply, or an error.
-type verb func(context.Context, []byte) (any, error)
+// verbHandler serves one endpoint: a request's bytes to a reply, or an error.
+type verbHandler func(context.Context, []byte) (any, error)
 
-func (c *Control) verbs() map[string]verb {
-	return map[string]verb{
-		"run": handle(c.runs.run), "get": handle(c.views.get), "list": handle(c.views.list), "cancel": handle(c.runs.cancel),
-		"steer": handle(c.runs.steer), "answer": handle(c.runs.answer), "events": handle(c.views.events),
-		"policy": handle(c.runs.policy), "budget": handle(c.runs.budget), "questions": handle(c.views.questions), "transcript": handle(c.views.transcript),
-		"nodes": handle(c.views.nodes), "drain": handle(c.views.drain), "export": handle(c.views.export), "recall": handle(c.runs.recall),
-		"attach": handle(c.runs.attach), "delete": handle(c.runs.delete), "prune": handle(c.runs.prune),
+func (c *Control) verbHandlers() map[string]verbHandler {
+	return map[string]verbHandler{
+		"run": handleJSON(c.runs.openRun), "get": handleJSON(c.views.getRun), "list": handleJSON(c.views.listRuns), "cancel": handleJSON(c.runs.cancelRun),
+		"steer": handleJSON(c.runs.steerAgent), "answer": handleJSON(c.runs.answerQuery), "events": handleJSON(c.views.listEvents),
+		"policy": handleJSON(c.runs.setPolicy), "budget": handleJSON(c.runs.setBudget), "questions": handleJSON(c.views.listQuestions), "transcript": handleJSON(c.views.readTranscript),
+		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
+		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
 	}
 }
 
@@ -102,7 +102,7 @@ func Serve(cfg Config) (*Control, error) {
 		cfg.Clean = func(data []byte) []byte { return data }
 	}
 	c := newControl(cfg)
-	c.ctx, c.end = context.WithCancel(context.Background())
+	c.ctx, c.endRequests = context.WithCancel(context.Background())
 	svc, err := micro.AddService(cfg.Conn, micro.Config{Name: "troupe", Version: Version(),
 		Description: "troupe node " + cfg.Name, Metadata: map[string]string{"node": cfg.Name}})
 	if err != nil {
@@ -110,8 +110,8 @@ func Serve(cfg Config) (*Control, error) {
 	}
 	c.svc = svc
 	handlers := map[string]micro.HandlerFunc{}
-	for verb, serve := range c.verbs() {
-		handlers[verb] = c.respond(verb, serve)
+	for verb, serve := range c.verbHandlers() {
+		handlers[verb] = c.newRequestHandler(verb, serve)
 		subject, err := cfg.Names.Cmd(verb)
 		if err == nil {
 			err = svc.AddEndpoint(verb, handlers[verb], micro.WithEndpointSubject(subject))
@@ -137,12 +137,12 @@ func Serve(cfg Config) (*Control, error) {
 // Close stops answering requests, and cancels those in progress.
 func (c *Control) Close() error {
 	err := c.svc.Stop() // which drains: requests may still come
-	c.end()
+	c.endRequests()
 	// A caller that holds the lock may begin, and a later one sees the end: no request begins
 	// during the wait.
 	c.mu.Lock()
 	c.mu.Unlock() //nolint:staticcheck // empty on purpose, see above
-	c.open.Wait()
+	c.inFlight.Wait()
 	return err
 }
 
@@ -154,52 +154,52 @@ func Version() string {
 	return "0.1.0"
 }
 
-// handle decodes a request strictly: an unknown field is a mistake of the
+// handleJSON decodes a request strictly: an unknown field is a mistake of the
 // client, and the answer names it.
-func handle[R any](serve func(context.Context, R) (any, error)) verb {
+func handleJSON[R any](serve func(context.Context, R) (any, error)) verbHandler {
 	return func(ctx context.Context, data []byte) (any, error) {
 		var r R
-		if err := strict(data, &r); err != nil {
+		if err := decodeStrict(data, &r); err != nil {
 			return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: "send a JSON object with the fields of docs/control.md"}
 		}
 		return serve(ctx, r)
 	}
 }
 
-// respond answers each request in its own goroutine, so that a slow request delays no
+// newRequestHandler answers each request in its own goroutine, so that a slow request delays no
 // other. lane decides the order of the requests.
-func (c *Control) respond(verb string, serve verb) func(micro.Request) {
-	requests := newLane()
+func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.Request) {
+	requests := newFairQueue()
 	return func(r micro.Request) {
 		if r.Reply() != "" && !bus.Answerable(r.Reply()) {
 			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", fmt.Errorf("%w: %.200q", errReply, r.Reply()))
 			return
 		}
-		var t *ticket
+		var t *requestTicket
 		t = newTicket(r.Reply(), len(r.Data()), func() {
-			if !c.begin(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
+			if !c.startRequest(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
 				requests.leave(t)
-				c.refuse(verb, r, errClosing)
+				c.sendRefusal(verb, r, errClosing)
 			}
-		}, func() { c.refuse(verb, r, errBusy) })
+		}, func() { c.sendRefusal(verb, r, errBusy) })
 		requests.enter(t)
 	}
 }
 
 // serveOne serves one request and sends its reply.
-func (c *Control) serveOne(verb string, serve verb, r micro.Request) {
+func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
-	reply, err := c.guard(ctx, verb, serve, c.cfg.Clean(r.Data()))
+	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Clean(r.Data()))
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(reply)
 	}
 	if err == nil {
-		err = c.reply(r, nil, data)
+		err = c.sendReply(r, nil, data)
 	}
 	if err != nil {
-		c.refuse(verb, r, c.truly(err))
+		c.sendRefusal(verb, r, c.explainError(err))
 	}
 }
 
@@ -207,21 +207,21 @@ var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of 
 
 var errClosing = &client.Error{Code: client.CodeUnavailable, Text: "this node is closing", Hint: "ask again: another node answers"}
 
-// begin runs work in a goroutine; it returns false once Close has been called.
-func (c *Control) begin(work func()) bool {
+// startRequest runs work in a goroutine; it returns false once Close has been called.
+func (c *Control) startRequest(work func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
 		return false
 	}
-	c.open.Go(work)
+	c.inFlight.Go(work)
 	return true
 }
 
 var errPanic = errors.New("control: the request met a bug; the node's log has it")
 
-// guard turns a panic into an error: a request must not end the node.
-func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byte) (reply any, err error) {
+// callRecovered turns a panic into an error: a request must not end the node.
+func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHandler, data []byte) (reply any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			c.cfg.Logger.Error("a request met a bug", "verb", verb, "panic", p, "stack", string(debug.Stack()))
@@ -231,11 +231,11 @@ func (c *Control) guard(ctx context.Context, verb string, serve verb, data []byt
 	return serve(ctx, data)
 }
 
-func (c *Control) refuse(verb string, r micro.Request, err error) {
-	told := *refusal(err)
+func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
+	told := *toClientError(err)
 	known := &told
 	known.Text, known.Hint = string(c.cfg.Clean([]byte(known.Text))), string(c.cfg.Clean([]byte(known.Hint)))
-	known.Text = cut(known.Text, errorBytesMax)
+	known.Text = truncateText(known.Text, errorBytesMax)
 	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}
@@ -246,16 +246,16 @@ func (c *Control) refuse(verb string, r micro.Request, err error) {
 	// The headers are for programs; `nats req --raw` shows the body only.
 	body, err := json.Marshal(map[string]string{"error": known.Text, "code": known.Code, "hint": known.Hint})
 	if err == nil {
-		err = c.reply(r, header, body)
+		err = c.sendReply(r, header, body)
 	}
 	if err != nil {
 		c.cfg.Logger.Warn("a refusal was not delivered", "verb", verb, "error", err)
 	}
 }
 
-// reply answers without the library's help: the library's own function may only be called
+// sendReply answers without the library's help: the library's own function may only be called
 // before its handler has returned.
-func (c *Control) reply(r micro.Request, header nats.Header, data []byte) error {
+func (c *Control) sendReply(r micro.Request, header nats.Header, data []byte) error {
 	if r.Reply() == "" {
 		return nil // the client wants no reply
 	}
@@ -272,8 +272,8 @@ var errReply = errors.New("control: answers go to the inboxes of clients and obs
 // request.
 const errorBytesMax = 4 << 10
 
-// refusal finds the code of an error: what the client can do about it.
-func refusal(err error) *client.Error {
+// toClientError finds the code of an error: what the client can do about it.
+func toClientError(err error) *client.Error {
 	var known *client.Error
 	switch {
 	case errors.As(err, &known):
@@ -288,7 +288,7 @@ func refusal(err error) *client.Error {
 	return &client.Error{Code: client.CodeInternal, Text: err.Error()}
 }
 
-func strict(data []byte, into any) error {
+func decodeStrict(data []byte, into any) error {
 	if len(data) == 0 {
 		return nil
 	}

@@ -58,21 +58,21 @@ func (c *lookup) inspectRun(ctx context.Context, info client.RunInfo, now bool) 
 	return v, nil
 }
 
-// unlisted returns the row of a run that the index does not have: its opener died before it
+// findUnlisted returns the row of a run that the index does not have: its opener died before it
 // wrote one, or the row was lost. ok is false if the run has no log.
-func (c *lookup) unlisted(ctx context.Context, run string) (info client.RunInfo, ok bool, err error) {
-	ends, err := c.endings(ctx, run)
+func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunInfo, ok bool, err error) {
+	ends, err := c.readLogStatuses(ctx, run)
 	if err != nil {
 		return info, false, err
 	}
 	info = client.RunInfo{RunID: run, State: Live, Node: c.cfg.Name}
 	for _, e := range ends {
 		switch {
-		case e.life.Deleted:
+		case e.reader.Deleted:
 			return info, false, nil
 		case e.super != nil:
 			s := e.super.State
-			info.Title, info.Model = title(s.Run.Goal), s.Run.Model.Name
+			info.Title, info.Model = shortTitle(s.Run.Goal), s.Run.Model.Name
 			if s.Began > 0 {
 				info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
 			}
@@ -84,8 +84,8 @@ func (c *lookup) unlisted(ctx context.Context, run string) (info client.RunInfo,
 	return info, ok, nil
 }
 
-// canceled returns the cancel in the log of an agent; nil if there is none.
-func (e *ending) canceled() *agent.Canceled {
+// cancelFact returns the cancel in the log of an agent; nil if there is none.
+func (e *logStatus) cancelFact() *agent.Canceled {
 	if e.agent == nil {
 		return nil
 	}
@@ -93,28 +93,28 @@ func (e *ending) canceled() *agent.Canceled {
 }
 
 // isStopped reports whether an agent has appended its end.
-func (e *ending) isStopped() bool { return e.closed > 0 || e.agent.State.Phase == agent.Done }
+func (e *logStatus) isStopped() bool { return e.closed > 0 || e.agent.State.Phase == agent.Done }
 
 // hasBegun reports whether an agent has its task, or may have had it before its log was
 // damaged. A log that holds only a history for a future run is not an agent yet.
-func (e *ending) hasBegun() bool {
-	return e.super == nil && (e.agent.State.Phase != "" || e.life.Damage != "" || e.life.Garbage > 0)
+func (e *logStatus) hasBegun() bool {
+	return e.super == nil && (e.agent.State.Phase != "" || e.reader.Damage != "" || e.reader.Garbage > 0)
 }
 
 // isOrphaned reports whether no activation of this program can get through a log.
-func (e *ending) isOrphaned() bool { return e.newer || e.starts > activation.StartsMax }
+func (e *logStatus) isOrphaned() bool { return e.newer || e.unfinishedStarts > activation.StartsMax }
 
 // needsCancel reports whether an agent is still live and its log does not have the cancel.
-func (e *ending) needsCancel(f agent.Canceled) bool {
+func (e *logStatus) needsCancel(f agent.Canceled) bool {
 	if !e.hasBegun() || e.isStopped() {
 		return false
 	}
-	earlier := e.canceled()
+	earlier := e.cancelFact()
 	return earlier == nil || f.Now && !earlier.Now
 }
 
 // cancelLogs appends a cancel to the logs of agents that need it.
-func (c *canceler) cancelLogs(ctx context.Context, request string, f agent.Canceled, ends map[mailbox.Address]*ending) error {
+func (c *canceler) cancelLogs(ctx context.Context, request string, f agent.Canceled, ends map[mailbox.Address]*logStatus) error {
 	of := f.Of
 	f.Of = ""
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
@@ -134,7 +134,7 @@ func (c *canceler) cancelAgents(ctx context.Context, v runView, r client.CancelR
 	if err := names.Token(r.Request); err != nil {
 		return nil, badRequestID(err)
 	}
-	ends, err := c.endings(ctx, r.RunID)
+	ends, err := c.readLogStatuses(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -153,13 +153,13 @@ func (c *canceler) cancelAgents(ctx context.Context, v runView, r client.CancelR
 		}
 	}
 	ends = c.awaitEnds(ctx, ends, r, f.Of)
-	reply := c.accountOf(ends, f.Of)
+	reply := c.accountLogs(ends, f.Of)
 	reply.Text += "; " + v.lost
 	return reply, nil
 }
 
 // agentLog finds the log of an agent in any pool.
-func agentLog(ends map[mailbox.Address]*ending, run string, id spec.ID) mailbox.Address {
+func agentLog(ends map[mailbox.Address]*logStatus, run string, id spec.ID) mailbox.Address {
 	for at := range ends {
 		if at.Bare() == mailbox.At(run, string(id)) {
 			return at
@@ -170,25 +170,25 @@ func agentLog(ends map[mailbox.Address]*ending, run string, id spec.ID) mailbox.
 
 // awaitEnds waits until the agents have stopped by their own logs, for as long as the
 // request says.
-func (c *canceler) awaitEnds(ctx context.Context, ends map[mailbox.Address]*ending, r client.CancelRequest, of spec.ID) map[mailbox.Address]*ending {
+func (c *canceler) awaitEnds(ctx context.Context, ends map[mailbox.Address]*logStatus, r client.CancelRequest, of spec.ID) map[mailbox.Address]*logStatus {
 	wait := r.Wait()
 	ctx, enough := context.WithTimeout(ctx, wait)
 	defer enough()
-	for pause := cancelLookMin; wait > 0 && len(working(ends, of)) > 0; pause = min(2*pause, cancelLookMax) {
+	for pause := cancelLookMin; wait > 0 && len(unstoppedAgents(ends, of)) > 0; pause = min(2*pause, cancelLookMax) {
 		select {
 		case <-ctx.Done():
 			return ends
 		case <-time.After(pause):
 		}
-		if now, err := c.endings(ctx, r.RunID); err == nil { // else the account is of the previous check
+		if now, err := c.readLogStatuses(ctx, r.RunID); err == nil { // else the account is of the previous check
 			ends = now
 		}
 	}
 	return ends
 }
 
-// working returns the agents that have begun and have not appended that they stopped.
-func working(ends map[mailbox.Address]*ending, of spec.ID) []mailbox.Address {
+// unstoppedAgents returns the agents that have begun and have not appended that they stopped.
+func unstoppedAgents(ends map[mailbox.Address]*logStatus, of spec.ID) []mailbox.Address {
 	var list []mailbox.Address
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
 		if e := ends[at]; e.hasBegun() && !e.isStopped() && !e.isOrphaned() && isCanceled(of, spec.ID(at.Agent())) {
@@ -198,9 +198,9 @@ func working(ends map[mailbox.Address]*ending, of spec.ID) []mailbox.Address {
 	return list
 }
 
-// accountOf is account according to the logs of the agents. Agents that ended before the
+// accountLogs is account according to the logs of the agents. Agents that ended before the
 // cancel do not count.
-func (c *canceler) accountOf(ends map[mailbox.Address]*ending, of spec.ID) client.CancelReply {
+func (c *canceler) accountLogs(ends map[mailbox.Address]*logStatus, of spec.ID) client.CancelReply {
 	r := client.CancelReply{Pending: []client.PendingOn{}}
 	on := map[string]int{}
 	for at, e := range ends {
@@ -208,7 +208,7 @@ func (c *canceler) accountOf(ends map[mailbox.Address]*ending, of spec.ID) clien
 			continue
 		}
 		switch {
-		case e.isStopped() && e.canceled() == nil:
+		case e.isStopped() && e.cancelFact() == nil:
 			continue
 		case e.isStopped():
 			r.Stopped++
@@ -236,15 +236,15 @@ func (c *canceler) cancelStrays(ctx context.Context, s supervisor.State, r clien
 	if !slices.ContainsFunc(logs, isStray) {
 		return client.CancelReply{}, nil
 	}
-	ends, err := c.endings(ctx, r.RunID)
+	ends, err := c.readLogStatuses(ctx, r.RunID)
 	if err != nil {
 		return client.CancelReply{}, err
 	}
-	maps.DeleteFunc(ends, func(at mailbox.Address, _ *ending) bool { return !isStray(at) })
+	maps.DeleteFunc(ends, func(at mailbox.Address, _ *logStatus) bool { return !isStray(at) })
 	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
 		return client.CancelReply{}, err
 	}
-	return c.accountOf(ends, f.Of), nil
+	return c.accountLogs(ends, f.Of), nil
 }
 
 // giveUpSilent marks members as given up whose end the supervisor cannot learn: those whose
@@ -253,7 +253,7 @@ func (c *canceler) cancelStrays(ctx context.Context, s supervisor.State, r clien
 // first. Members in a pool without a node stay pending: a node that joins stops them, and
 // their run ends in order.
 func (c *canceler) giveUpSilent(ctx context.Context, s supervisor.State, r client.CancelRequest, of spec.ID) error {
-	ends, err := c.endings(ctx, r.RunID)
+	ends, err := c.readLogStatuses(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (c *canceler) giveUpSilent(ctx context.Context, s supervisor.State, r clien
 
 // whySilent returns why the supervisor cannot learn that an agent has stopped; "" if it
 // may.
-func (e *ending) whySilent() string {
+func (e *logStatus) whySilent() string {
 	switch {
 	case e == nil:
 		return ""
@@ -321,20 +321,20 @@ const (
 
 // isGraceOver reports whether an agent was canceled with now so long ago that its log may be
 // removed. If the logs of a run could not be read since then, the time is unknown.
-func (e *ending) isGraceOver(now time.Time) bool {
+func (e *logStatus) isGraceOver(now time.Time) bool {
 	return e.canceledNow && now.Sub(e.canceledAt) >= stopGrace
 }
 
 // stopAgents cancels agents that are still live although their run has ended, before their
 // logs are removed: an activation whose log is gone would not read the cancel.
-func (c *canceler) stopAgents(ctx context.Context, run string, ends map[mailbox.Address]*ending) (map[mailbox.Address]*ending, error) {
+func (c *canceler) stopAgents(ctx context.Context, run string, ends map[mailbox.Address]*logStatus) (map[mailbox.Address]*logStatus, error) {
 	f := agent.Canceled{Why: "the run is deleted", Now: true}
 	if err := c.cancelLogs(ctx, deleteRequest, f, ends); err != nil {
 		return nil, err
 	}
 	ends = c.awaitEnds(ctx, ends, client.CancelRequest{RunID: run, WaitMS: stopWait.Milliseconds()}, "")
 	var names []string
-	for _, at := range working(ends, "") {
+	for _, at := range unstoppedAgents(ends, "") {
 		p := c.pendingOn(ends[at].agent.State.Node, 1)
 		if !ends[at].isGraceOver(time.Now()) || p.Unreachable && p.LeaseMS > 0 {
 			names = append(names, fmt.Sprintf("%s on %s", at.Agent(), cmp.Or(p.Node, "no node")))

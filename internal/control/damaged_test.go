@@ -15,15 +15,15 @@ import (
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
 
-// unreadable is a store whose runs cannot be read. The first attempt ends the request.
-type unreadable struct {
+// unreadableStore is a store whose runs cannot be read. The first attempt ends the request.
+type unreadableStore struct {
 	mailbox.Store
 	end context.CancelFunc
 }
 
 var errUnreadable = errors.New("the store hiccups")
 
-func (u unreadable) ReadRun(context.Context, string, func(mailbox.Message) error) error {
+func (u unreadableStore) ReadRun(context.Context, string, func(mailbox.Message) error) error {
 	u.end()
 	return errUnreadable
 }
@@ -45,13 +45,13 @@ func workingRun(t *testing.T) *opener {
 // were canceled is unknown, so they get all of stopGrace.
 func TestAttackDeleteBehindASlowStoreLeavesAgentsTheirGrace(t *testing.T) {
 	c := workingRun(t)
-	ends, err := c.endings(t.Context(), "r")
+	ends, err := c.readLogStatuses(t.Context(), "r")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	defer end()
-	c.cfg.Post = unreadable{c.cfg.Post, end}
+	c.cfg.Post = unreadableStore{c.cfg.Post, end}
 	_, err = c.stopAgents(ctx, "r", ends)
 	if !hasCode(err, client.CodeUnavailable) || !strings.Contains(err.Error(), "root on no node") {
 		t.Errorf("the logs of an agent at work may be removed: %v", err)
@@ -62,13 +62,13 @@ func TestAttackDeleteBehindASlowStoreLeavesAgentsTheirGrace(t *testing.T) {
 func TestTheGraceOfAnAgentBeginsWithACancelNow(t *testing.T) {
 	long := time.Now().Add(-time.Hour)
 	for _, e := range []struct {
-		ending
+		logStatus
 		over bool
 	}{
-		{ending{}, false},
-		{ending{canceledAt: long}, false},
-		{ending{canceledAt: time.Now(), canceledNow: true}, false},
-		{ending{canceledAt: long, canceledNow: true}, true},
+		{logStatus{}, false},
+		{logStatus{canceledAt: long}, false},
+		{logStatus{canceledAt: time.Now(), canceledNow: true}, false},
+		{logStatus{canceledAt: long, canceledNow: true}, true},
 	} {
 		if got := e.isGraceOver(time.Now()); got != e.over {
 			t.Errorf("canceled %v, now %t: the grace is over: %t", e.canceledAt, e.canceledNow, got)
@@ -85,17 +85,17 @@ func TestAttackRequestsOfAClientDoNotStopADelete(t *testing.T) {
 	if err := c.cfg.Node.Command(t.Context(), root, "delete", steer.Kind(), steer); err != nil {
 		t.Fatal(err)
 	}
-	look := func() *ending {
-		ends, err := c.endings(t.Context(), "r")
+	look := func() *logStatus {
+		ends, err := c.readLogStatuses(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return ends[root]
 	}
-	if err := c.cancelLogs(t.Context(), deleteRequest, agent.Canceled{Now: true}, map[mailbox.Address]*ending{root: look()}); err != nil {
+	if err := c.cancelLogs(t.Context(), deleteRequest, agent.Canceled{Now: true}, map[mailbox.Address]*logStatus{root: look()}); err != nil {
 		t.Fatal(err)
 	}
-	if e := look(); e.canceled() == nil {
+	if e := look(); e.cancelFact() == nil {
 		t.Error("the agent does not read the cancel")
 	}
 	// An agent that takes no more requests does not read the cancel, and its grace passes.
@@ -108,9 +108,9 @@ func TestAttackRequestsOfAClientDoNotStopADelete(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := newEnding(root)
-	e.next(mailbox.Message{To: root, Place: 1, At: time.Now().Add(-time.Hour).UnixMilli(), Data: data})
-	if e.canceled() != nil || !e.isGraceOver(time.Now()) {
+	e := newLogStatus(root)
+	e.readEntry(mailbox.Message{To: root, Place: 1, At: time.Now().Add(-time.Hour).UnixMilli(), Data: data})
+	if e.cancelFact() != nil || !e.isGraceOver(time.Now()) {
 		t.Errorf("a cancel that is not read: %+v", e)
 	}
 }

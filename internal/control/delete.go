@@ -21,39 +21,39 @@ import (
 // after which a client retries.
 const closeWait = 2 * time.Second
 
-// ending describes how far a log of a run is from its end.
-type ending struct {
-	life   *activation.LogReader
-	super  *activation.Supervisor // nil: an agent's
-	agent  *activation.Agent      // nil: a supervisor's
-	closed uint64                 // index of the entry that closed it; 0: it is open
-	newer  bool                   // it has an entry of a newer form
-	starts int                    // activations in a row, at its end, that did not get through it
-	start  string                 // the newest of them
+// logStatus describes how far a log of a run is from its end.
+type logStatus struct {
+	reader           *activation.LogReader
+	super            *activation.Supervisor // nil: an agent's
+	agent            *activation.Agent      // nil: a supervisor's
+	closed           uint64                 // index of the entry that closed it; 0: it is open
+	newer            bool                   // it has an entry of a newer form
+	unfinishedStarts int                    // activations in a row, at its end, that did not get through it
+	lastStart        string                 // the newest of them
 	// canceledAt is when the agent was canceled, the first time or the first time with now.
 	canceledAt  time.Time
 	canceledNow bool // that was with now
 }
 
-func newEnding(at mailbox.Address) *ending {
-	e := &ending{}
+func newLogStatus(at mailbox.Address) *logStatus {
+	e := &logStatus{}
 	if at.Agent() == mailbox.Super {
 		e.super = &activation.Supervisor{Addr: at}
-		e.life = activation.NewLogReader(at, "", mailbox.Epoch{}, e.super)
+		e.reader = activation.NewLogReader(at, "", mailbox.Epoch{}, e.super)
 		return e
 	}
 	e.agent = &activation.Agent{Addr: at}
-	e.life = activation.NewLogReader(at, "", mailbox.Epoch{}, e.agent)
+	e.reader = activation.NewLogReader(at, "", mailbox.Epoch{}, e.agent)
 	return e
 }
 
-func (e *ending) next(m mailbox.Message) {
-	r := e.life.Next(m)
+func (e *logStatus) readEntry(m mailbox.Message) {
+	r := e.reader.Next(m)
 	e.newer = e.newer || errors.Is(r.Err, mailbox.ErrForm)
-	if e.closed == 0 && e.life.Phase == activation.Closed {
+	if e.closed == 0 && e.reader.Phase == activation.Closed {
 		e.closed = m.Place
 	}
-	if c := e.canceled(); c != nil {
+	if c := e.cancelFact(); c != nil {
 		e.noteCancel(m.At, *c)
 	}
 	entry, err := mailbox.Decode(m.Data)
@@ -68,31 +68,31 @@ func (e *ending) next(m mailbox.Message) {
 	}
 	switch entry.Items[0].Kind { // as activation.UnfinishedStarts counts
 	case agent.Resumed{}.Kind():
-		if entry.Start != e.start {
-			e.starts++
+		if entry.Start != e.lastStart {
+			e.unfinishedStarts++
 		}
-		e.start = entry.Start
+		e.lastStart = entry.Start
 	case agent.Checkpoint{}.Kind(), agent.Released{}.Kind():
-		e.starts = 0
+		e.unfinishedStarts = 0
 	}
 }
 
-func (e *ending) noteCancel(stamp int64, f agent.Canceled) {
+func (e *logStatus) noteCancel(stamp int64, f agent.Canceled) {
 	if e.canceledAt.IsZero() || f.Now && !e.canceledNow {
 		e.canceledAt, e.canceledNow = time.UnixMilli(stamp), f.Now
 	}
 }
 
-// endings reads every log of a run.
-func (c *lookup) endings(ctx context.Context, run string) (map[mailbox.Address]*ending, error) {
-	all := map[mailbox.Address]*ending{}
+// readLogStatuses reads every log of a run.
+func (c *lookup) readLogStatuses(ctx context.Context, run string) (map[mailbox.Address]*logStatus, error) {
+	all := map[mailbox.Address]*logStatus{}
 	err := c.cfg.Post.ReadRun(ctx, run, func(m mailbox.Message) error {
 		e := all[m.To]
 		if e == nil {
-			e = newEnding(m.To)
+			e = newLogStatus(m.To)
 			all[m.To] = e
 		}
-		e.next(m)
+		e.readEntry(m)
 		return nil
 	})
 	if err != nil {
@@ -101,8 +101,8 @@ func (c *lookup) endings(ctx context.Context, run string) (map[mailbox.Address]*
 	return all, nil
 }
 
-// open returns the agents whose logs are not closed.
-func open(ends map[mailbox.Address]*ending) []string {
+// openAgents returns the agents whose logs are not closed.
+func openAgents(ends map[mailbox.Address]*logStatus) []string {
 	var list []string
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
 		if ends[at].closed == 0 && ends[at].super == nil {
@@ -112,15 +112,15 @@ func open(ends map[mailbox.Address]*ending) []string {
 	return list
 }
 
-// delete removes a run that has ended: its logs, its blobs and its row. Of each log the
+// deleteRun removes a run that has ended: its logs, its blobs and its row. Of each log the
 // closing entry stays as a tombstone, so that a late outbox message does not create the
 // actor again (PROTOCOL P14). If the process dies during a delete, the next delete request
 // finishes it.
-func (c *remover) delete(ctx context.Context, r client.DeleteRequest) (any, error) {
+func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, error) {
 	if err := names.Token(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
 	}
-	done, err := c.opening.only(ctx, r.RunID)
+	done, err := c.locks.lockRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -129,15 +129,15 @@ func (c *remover) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 	if err != nil {
 		return nil, err
 	}
-	ends, err := c.ended(ctx, r.RunID, row.State)
+	ends, err := c.awaitClosedLogs(ctx, r.RunID, row.State)
 	if err != nil {
 		return nil, err
 	}
 	super := mailbox.At(r.RunID, mailbox.Super)
-	if r.Unopened && (listed || ends[super] != nil && !ends[super].life.Deleted) {
+	if r.Unopened && (listed || ends[super] != nil && !ends[super].reader.Deleted) {
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there", r.RunID), Hint: "leave unopened out to delete the run"}
 	}
-	if !listed && ends[super] != nil && ends[super].life.Deleted {
+	if !listed && ends[super] != nil && ends[super].reader.Deleted {
 		return client.Deleted{RunID: r.RunID, Already: true}, nil
 	}
 	if !listed && len(ends) == 0 { // a run that was refused may still have attachments
@@ -156,11 +156,11 @@ func (c *remover) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
 		if at != super {
 			reply.Agents++
-			err = errors.Join(err, c.bury(ctx, at, ends[at]))
+			err = errors.Join(err, c.purgeToTombstone(ctx, at, ends[at]))
 		}
 	}
 	if err == nil {
-		err = c.bury(ctx, super, ends[super])
+		err = c.purgeToTombstone(ctx, super, ends[super])
 	}
 	if err == nil {
 		err = c.cfg.Blobs.Drop(ctx, r.RunID)
@@ -171,15 +171,15 @@ func (c *remover) delete(ctx context.Context, r client.DeleteRequest) (any, erro
 	return reply, err
 }
 
-// ended reads the logs of a run once they are all closed. It wakes the actors of a run that
+// awaitClosedLogs reads the logs of a run once they are all closed. It wakes the actors of a run that
 // is over so that they close their logs: the process that ended the run may have died
 // before that. A run whose supervisor was given up is never closed: its row says that it
 // has ended, and its log does not. Of a run of a newer release only the row gives the
 // state.
-func (c *remover) ended(ctx context.Context, run, row string) (map[mailbox.Address]*ending, error) {
+func (c *remover) awaitClosedLogs(ctx context.Context, run, row string) (map[mailbox.Address]*logStatus, error) {
 	woken := time.Time{}
 	for pause := cancelLookMin; ; pause = min(2*pause, cancelLookMax) {
-		ends, err := c.endings(ctx, run)
+		ends, err := c.readLogStatuses(ctx, run)
 		if err != nil {
 			return nil, err
 		}
@@ -187,9 +187,9 @@ func (c *remover) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 		switch {
 		case super != nil && super.newer && super.closed == 0 && row != Finished:
 			return nil, newerLog(mailbox.At(run, mailbox.Super))
-		case super == nil, super.life.Deleted, super.super.State.Phase == "" && super.closed == 0:
+		case super == nil, super.reader.Deleted, super.super.State.Phase == "" && super.closed == 0:
 			return ends, nil // deleted already, or never opened
-		case super.closed > 0 && len(open(ends)) == 0:
+		case super.closed > 0 && len(openAgents(ends)) == 0:
 			return ends, nil
 		case super.closed == 0 && (super.newer || super.super.State.Phase != supervisor.Over) && row == Finished:
 			return ends, nil
@@ -200,10 +200,10 @@ func (c *remover) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 			if err := c.cfg.Node.Resume(ctx, run); err != nil {
 				return nil, err
 			}
-		case time.Since(woken) > closeWait && (super.closed > 0 || super.isOrphaned() || super.life.Garbage > 0 || super.life.Damage != ""):
+		case time.Since(woken) > closeWait && (super.closed > 0 || super.isOrphaned() || super.reader.Garbage > 0 || super.reader.Damage != ""):
 			return ends, nil // no actor closes it, or its closing entry cannot be read
 		case time.Since(woken) > closeWait:
-			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: %s", run, strings.Join(append([]string{mailbox.Super}, open(ends)...), ", ")), Hint: "ask again"}
+			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: %s", run, strings.Join(append([]string{mailbox.Super}, openAgents(ends)...), ", ")), Hint: "ask again"}
 		}
 		select {
 		case <-time.After(pause):
@@ -213,12 +213,12 @@ func (c *remover) ended(ctx context.Context, run, row string) (map[mailbox.Addre
 	}
 }
 
-// bury removes the entries before the end of a log. It appends an end to a log without one:
+// purgeToTombstone removes the entries before the end of a log. It appends an end to a log without one:
 // the log of a run that was never opened, or of an agent that no activation can read.
-func (c *remover) bury(ctx context.Context, at mailbox.Address, e *ending) error {
+func (c *remover) purgeToTombstone(ctx context.Context, at mailbox.Address, e *logStatus) error {
 	place := uint64(0)
 	switch {
-	case e != nil && e.life.Deleted:
+	case e != nil && e.reader.Deleted:
 		return nil
 	case e != nil && e.closed > 0:
 		place = e.closed
@@ -240,12 +240,12 @@ func (c *remover) bury(ctx context.Context, at mailbox.Address, e *ending) error
 // Buried reports whether a run was deleted: its supervisor's log then holds only the
 // tombstone.
 func Buried(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
-	_, buried, err = grave(ctx, post, mailbox.At(run, mailbox.Super))
+	_, buried, err = readTombstone(ctx, post, mailbox.At(run, mailbox.Super))
 	return buried, err
 }
 
-// grave reads the first entry of a log.
-func grave(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
+// readTombstone reads the first entry of a log.
+func readTombstone(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
 	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		stamp, buried = m.At, activation.IsTombstone([]mailbox.Message{m})
 		return errEnough
@@ -256,8 +256,8 @@ func grave(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp i
 	return stamp, buried, nil
 }
 
-// missing returns the error that explains why a run does not exist.
-func (c *lookup) missing(ctx context.Context, run string) error {
+// explainMissing returns the error that explains why a run does not exist.
+func (c *lookup) explainMissing(ctx context.Context, run string) error {
 	if names.Token(run) != nil {
 		return notFound(run)
 	}
@@ -266,12 +266,12 @@ func (c *lookup) missing(ctx context.Context, run string) error {
 	case err != nil:
 		return err
 	case buried:
-		return gone(run)
+		return deletedError(run)
 	}
 	return notFound(run)
 }
 
-func gone(run string) error {
+func deletedError(run string) error {
 	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs that are there"}
 }
 
@@ -288,10 +288,10 @@ const (
 // tombstoneAge is how long the tombstones of deleted logs stay.
 const tombstoneAge = 30 * 24 * time.Hour
 
-// prune deletes the runs that ended long ago (OlderThanMS), and the tombstones of runs that
+// pruneRuns deletes the runs that ended long ago (OlderThanMS), and the tombstones of runs that
 // were deleted long ago (tombstoneAge). A reply may cover only a part of them: if More is
 // set, the client asks again.
-func (c *remover) prune(ctx context.Context, r client.PruneRequest) (any, error) {
+func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, error) {
 	if r.OlderThanMS < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms is %d", r.OlderThanMS), Hint: "0 is every run that has ended"}
 	}
@@ -318,7 +318,7 @@ func (c *remover) prune(ctx context.Context, r client.PruneRequest) (any, error)
 			reply.Runs = append(reply.Runs, info.RunID)
 			continue
 		}
-		_, err := c.delete(ctx, client.DeleteRequest{RunID: info.RunID})
+		_, err := c.deleteRun(ctx, client.DeleteRequest{RunID: info.RunID})
 		if refused := (*client.Error)(nil); errors.As(err, &refused) {
 			reply.Kept = append(reply.Kept, client.Kept{RunID: info.RunID, Why: refused.Text})
 			continue
@@ -364,7 +364,7 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
 			return n, last, nil
 		}
-		stamp, buried, err := grave(ctx, c.cfg.Post, at)
+		stamp, buried, err := readTombstone(ctx, c.cfg.Post, at)
 		if err != nil {
 			return n, "", err
 		}

@@ -36,14 +36,14 @@ func TestARunWhoseSupervisorWasGivenUpCanBeDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newOpener(&Config{Post: post})
-	if _, err := c.ended(t.Context(), "r", Live); !hasCode(err, client.CodeConflict) {
+	if _, err := c.awaitClosedLogs(t.Context(), "r", Live); !hasCode(err, client.CodeConflict) {
 		t.Errorf("a live run: %v", err)
 	}
-	ends, err := c.ended(t.Context(), "r", Finished)
+	ends, err := c.awaitClosedLogs(t.Context(), "r", Finished)
 	if err != nil || ends[at] == nil {
 		t.Fatalf("a run that was given up: %v", err)
 	}
-	if err := c.bury(t.Context(), at, ends[at]); err != nil {
+	if err := c.purgeToTombstone(t.Context(), at, ends[at]); err != nil {
 		t.Fatal(err)
 	}
 	if gone, err := Buried(t.Context(), post, "r"); err != nil || !gone {
@@ -97,11 +97,11 @@ func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
 			defer node.Stop()
 			c := newOpener(&Config{Post: post, Node: node})
 			for _, row := range []string{Live, Queued, Parked, ""} {
-				if _, err := c.ended(t.Context(), "r", row); !isNewer(err) {
+				if _, err := c.awaitClosedLogs(t.Context(), "r", row); !isNewer(err) {
 					t.Errorf("a run that is %q by its row: %v", row, err)
 				}
 			}
-			if ends, err := c.ended(t.Context(), "r", Finished); err != nil || ends[super] == nil {
+			if ends, err := c.awaitClosedLogs(t.Context(), "r", Finished); err != nil || ends[super] == nil {
 				t.Errorf("a run that has ended by its row: %v", err)
 			}
 		})
@@ -112,14 +112,14 @@ func noModel(string) (model.Client, string, error) { return nil, "", errors.New(
 
 func holdsNothing(mailbox.Address) (uint64, bool) { return 0, false }
 
-// counted counts how often a run is read.
-type counted struct {
+// countingStore counts how often a run is read.
+type countingStore struct {
 	mailbox.Store
-	looks *int
+	reads *int
 }
 
-func (c counted) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
-	*c.looks++
+func (c countingStore) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
+	*c.reads++
 	return c.Store.ReadRun(ctx, run, each)
 }
 
@@ -128,10 +128,10 @@ func TestADeleteThatWaitsLooksLessAndLessOften(t *testing.T) {
 	const patience, looksMax = 600 * time.Millisecond, 8
 	c, looks := workingRun(t), 0
 	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), "", agent.Canceled{}, false) // it is over, and not closed
-	c.cfg.Post = counted{c.cfg.Post, &looks}
+	c.cfg.Post = countingStore{c.cfg.Post, &looks}
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()
-	if _, err := c.ended(ctx, "r", Live); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.awaitClosedLogs(ctx, "r", Live); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	if looks > looksMax {

@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
-	info, err := c.known(ctx, r.RunID)
+func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
+	info, err := c.findRun(ctx, r.RunID)
 	if err != nil {
 		return info, err
 	}
@@ -31,16 +31,16 @@ func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
 	if err != nil {
 		return info, err
 	}
-	if info = stand(info, s); info.State == Parked {
+	if info = applyState(info, s); info.State == Parked {
 		if info, err = c.unlessAnswered(ctx, info); err != nil {
 			return info, err
 		}
 	}
-	info = placed(info, c.cfg.Queue.place(info.RunID))
+	info = withPosition(info, c.cfg.Queue.placeOf(info.RunID))
 	if !r.Describe || s.Phase == "" {
 		return info, nil
 	}
-	d := describe(s)
+	d := describeRun(s)
 	m, _ := s.Member(spec.Root)
 	root, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.Pool))
 	if err != nil {
@@ -49,15 +49,15 @@ func (c *viewer) get(ctx context.Context, r client.GetRequest) (any, error) {
 	if root.Task.ID != "" { // it has read its task
 		d.RootTurns = root.Task.Limits.WithDefaults(0).Turns
 	}
-	if d.Journal, err = journal(root); err != nil {
+	if d.Journal, err = encodeJournal(root); err != nil {
 		return info, err
 	}
 	info.Description = &d
 	return info, nil
 }
 
-// journal is the run journal of an agent; nil if it kept none.
-func journal(s agent.State) (json.RawMessage, error) {
+// encodeJournal is the run journal of an agent; nil if it kept none.
+func encodeJournal(s agent.State) (json.RawMessage, error) {
 	raw, err := json.Marshal(s.Journal)
 	if err != nil {
 		return nil, fmt.Errorf("control: journal of %s: %w", s.Task.ID, err)
@@ -68,14 +68,14 @@ func journal(s agent.State) (json.RawMessage, error) {
 	return raw, nil
 }
 
-// describe returns the configuration of a run, from its first entry, and the state of its
+// describeRun returns the configuration of a run, from its first entry, and the state of its
 // budget.
-func describe(s supervisor.State) client.Description {
+func describeRun(s supervisor.State) client.Description {
 	r := s.Run
 	d := client.Description{
 		Goal: r.Goal, Caller: r.Caller, Trace: r.Trace, Workspace: r.Workspace,
-		Constraints: list(r.Constraints), Criteria: list(r.Criteria), Writable: list(r.Writable),
-		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(bound(r.Model.Name)),
+		Constraints: nonNilList(r.Constraints), Criteria: nonNilList(r.Criteria), Writable: nonNilList(r.Writable),
+		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(modelBound(r.Model.Name)),
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
 		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,
 		LoopOptions: r.LoopOptions, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
@@ -83,7 +83,7 @@ func describe(s supervisor.State) client.Description {
 			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},
 	}
 	for _, def := range r.Definitions {
-		d.Definitions = append(d.Definitions, definition(def))
+		d.Definitions = append(d.Definitions, describeDefinition(def))
 	}
 	for _, toolSpec := range r.Tools {
 		t := client.ToolInfo{Name: toolSpec.Name, Class: toolSpec.Class, Description: toolSpec.Description}
@@ -94,19 +94,19 @@ func describe(s supervisor.State) client.Description {
 	}
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
-		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: list(m.Rights),
+		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(m.Rights),
 			Limit: a.Limit, Used: a.Spent, Reserved: a.Held, Kept: a.Kept})
 	})
 	return d
 }
 
-// bound returns the bound of the model's provider.
-func bound(route string) provider.Bound {
+// modelBound returns the bound of the model's provider.
+func modelBound(route string) provider.Bound {
 	name, _, _ := strings.Cut(route, "/")
 	return provider.BoundOf(name)
 }
 
-func definition(def supervisor.Definition) client.DefinitionInfo {
+func describeDefinition(def supervisor.Definition) client.DefinitionInfo {
 	hash := sha256.Sum256([]byte(def.System))
 	i := client.DefinitionInfo{Name: def.Name, Description: def.Description, PromptBytes: len(def.System), PromptHash: hex.EncodeToString(hash[:]),
 		Tools: def.Tools, Deny: def.Deny, Delegates: def.Delegates, Limits: def.Limits}
@@ -119,8 +119,8 @@ func definition(def supervisor.Definition) client.DefinitionInfo {
 	return i
 }
 
-// list is never null in JSON.
-func list(l []string) []string {
+// nonNilList is never null in JSON.
+func nonNilList(l []string) []string {
 	if l == nil {
 		return []string{}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-func document(t *testing.T, name string) string {
+func readDocument(t *testing.T, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile("../../docs/" + name)
 	if err != nil {
@@ -22,8 +22,8 @@ func document(t *testing.T, name string) string {
 	return string(raw)
 }
 
-// section returns the text under a heading, up to the next heading.
-func section(t *testing.T, text, heading string) string {
+// textUnder returns the text under a heading, up to the next heading.
+func textUnder(t *testing.T, text, heading string) string {
 	t.Helper()
 	_, after, ok := strings.Cut(text, "\n## "+heading+"\n")
 	if !ok {
@@ -35,8 +35,8 @@ func section(t *testing.T, text, heading string) string {
 
 var code = regexp.MustCompile("`([^`]+)`")
 
-// words are the pieces of code in a text.
-func words(text string) (all []string) {
+// codeWords are the pieces of code in a text.
+func codeWords(text string) (all []string) {
 	for _, m := range code.FindAllStringSubmatch(text, -1) {
 		all = append(all, m[1])
 	}
@@ -45,15 +45,15 @@ func words(text string) (all []string) {
 
 // The table of kinds is that of the code, with the fields of the schemas.
 func TestEventsAreDocumented(t *testing.T) {
-	text := document(t, "events.md")
+	text := readDocument(t, "events.md")
 	documented := map[string][]string{}
-	for line := range strings.Lines(section(t, text, "Kinds")) {
+	for line := range strings.Lines(textUnder(t, text, "Kinds")) {
 		cells := strings.Split(line, "|")
 		if len(cells) == 6 && strings.HasPrefix(cells[1], " `") {
-			documented[words(cells[1])[0]] = words(cells[4])
+			documented[codeWords(cells[1])[0]] = codeWords(cells[4])
 		}
 	}
-	for kind := range kinds() {
+	for kind := range eventKinds() {
 		s, err := schemaOf(kind)
 		if err != nil {
 			t.Fatal(err)
@@ -79,23 +79,23 @@ func TestEventsAreDocumented(t *testing.T) {
 
 // Whatever else the document calls a kind is one, or is marked as not built.
 func TestTheTableOfOtherWordsNamesKinds(t *testing.T) {
-	text := document(t, "events.md")
+	text := readDocument(t, "events.md")
 	planned := map[string]bool{}
-	for _, kind := range words(section(t, text, "Not built yet")) {
+	for _, kind := range codeWords(textUnder(t, text, "Not built yet")) {
 		planned[kind] = true
-		if _, built := kinds()[kind]; built {
+		if _, built := eventKinds()[kind]; built {
 			t.Errorf("docs/events.md says that %s is not built", kind)
 		}
 	}
 	rows := 0
-	for line := range strings.Lines(section(t, text, "Where other words went")) {
+	for line := range strings.Lines(textUnder(t, text, "Where other words went")) {
 		cells := strings.Split(line, "|")
 		if len(cells) != 4 {
 			continue
 		}
 		rows++
-		for _, kind := range words(cells[2]) {
-			_, built := kinds()[kind]
+		for _, kind := range codeWords(cells[2]) {
+			_, built := eventKinds()[kind]
 			marked := strings.Contains(cells[2], "`"+kind+"` (not built yet)")
 			if kindForm.MatchString(kind) && (!built && !planned[kind] || marked == built) {
 				t.Errorf("docs/events.md: %s in %s", kind, strings.TrimSpace(line))
@@ -121,21 +121,21 @@ var example = regexp.MustCompile(`nats req troupe\.cmd\.([a-z]+) '([^']*)'`)
 
 // Every verb has its section, which names all fields, and an example that decodes.
 func TestVerbsAreDocumented(t *testing.T) {
-	text := document(t, "control.md")
-	verbs := newControl(Config{}).verbs()
+	text := readDocument(t, "control.md")
+	verbs := newControl(Config{}).verbHandlers()
 	for _, m := range regexp.MustCompile("(?m)^## `troupe.cmd.([a-z]+)`$").FindAllStringSubmatch(text, -1) {
 		if verbs[m[1]] == nil {
 			t.Errorf("docs/control.md has a verb %s that is not", m[1])
 		}
 	}
-	for _, name := range words(section(t, text, "Not built yet")) {
+	for _, name := range codeWords(textUnder(t, text, "Not built yet")) {
 		if verbs[name] != nil {
 			t.Errorf("docs/control.md says that %s is not built", name)
 		}
 	}
 	for verb := range verbs {
-		body := section(t, text, "`troupe.cmd."+verb+"`")
-		named := words(body)
+		body := textUnder(t, text, "`troupe.cmd."+verb+"`")
+		named := codeWords(body)
 		kind := reflect.TypeOf(requests[verb]).Elem()
 		for field := range kind.Fields() {
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
@@ -149,7 +149,7 @@ func TestVerbsAreDocumented(t *testing.T) {
 	}
 	for _, m := range example.FindAllStringSubmatch(text, -1) {
 		into := reflect.New(reflect.TypeOf(requests[m[1]]).Elem()).Interface()
-		if err := strict([]byte(m[2]), into); err != nil {
+		if err := decodeStrict([]byte(m[2]), into); err != nil {
 			t.Errorf("docs/control.md: %s: %v", m[0], err)
 		}
 		if p, ok := into.(*client.PolicyRequest); ok && p.Policy.Validate() != nil {
@@ -157,12 +157,12 @@ func TestVerbsAreDocumented(t *testing.T) {
 		}
 	}
 	for limit := range reflect.TypeFor[spec.RunLimits]().Fields() {
-		if name := limit.Tag.Get("json"); !slices.Contains(words(section(t, text, "`troupe.cmd.budget`")), name) {
+		if name := limit.Tag.Get("json"); !slices.Contains(codeWords(textUnder(t, text, "`troupe.cmd.budget`")), name) {
 			t.Errorf("docs/control.md: budget has a limit %s", name)
 		}
 	}
 	for _, c := range []string{client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict, client.CodeGone, client.CodeLimit, client.CodeInternal, client.CodeUnavailable} {
-		if !strings.Contains(section(t, text, "Errors"), "| "+c+" |") {
+		if !strings.Contains(textUnder(t, text, "Errors"), "| "+c+" |") {
 			t.Errorf("docs/control.md: no code %s", c)
 		}
 	}

@@ -17,7 +17,7 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 	post := memory.New(memory.Config{Now: begun.UnixMilli})
 	putEntry(t, post, mailbox.At("lost", mailbox.Super), "", supervisor.Opened{Run: "lost", Goal: "do it"}, false)
 	c := newOpener(&Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
-	lost, ok, err := c.unlisted(t.Context(), "lost")
+	lost, ok, err := c.findUnlisted(t.Context(), "lost")
 	if err != nil || !ok {
 		t.Fatalf("the run without a row: %t, %v", ok, err)
 	}

@@ -16,53 +16,53 @@ import (
 // pageBytes is the maximum size of the events in one reply.
 const pageBytes = 512 << 10
 
-// past is one event with its sort keys.
-type past struct {
+// pastEvent is one event with its sort keys.
+type pastEvent struct {
 	at    string
 	stamp int64
 	n     uint64
 	raw   json.RawMessage
 }
 
-// events returns the events of a run after a cursor again, from its logs: in order within a
+// listEvents returns the events of a run after a cursor again, from its logs: in order within a
 // log, and by time between logs.
-func (c *viewer) events(ctx context.Context, r client.EventsRequest) (any, error) {
-	if _, err := c.known(ctx, r.RunID); err != nil {
+func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, error) {
+	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	t := teller{cfg: c.cfg, from: r.From, lives: map[mailbox.Address]*told{}}
-	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.next); err != nil {
+	t := eventReplay{cfg: c.cfg, from: r.From, replayed: map[mailbox.Address]*replayedLog{}}
+	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.replayEntry); err != nil {
 		return nil, fmt.Errorf("control: read %s: %w", r.RunID, err)
 	}
-	return t.page(), nil
+	return t.cutPage(), nil
 }
 
-type teller struct {
-	cfg   *Config
-	from  client.Cursor
-	lives map[mailbox.Address]*told
-	list  []past
+type eventReplay struct {
+	cfg      *Config
+	from     client.Cursor
+	replayed map[mailbox.Address]*replayedLog
+	list     []pastEvent
 }
 
-// told is a log that is replayed for its events.
-type told struct {
-	life  *activation.LogReader
-	agent *activation.Agent // nil for a supervisor
+// replayedLog is a log that is replayed for its events.
+type replayedLog struct {
+	reader *activation.LogReader
+	agent  *activation.Agent // nil for a supervisor
 }
 
-func (t *teller) next(m mailbox.Message) error {
-	l := t.lives[m.To]
+func (t *eventReplay) replayEntry(m mailbox.Message) error {
+	l := t.replayed[m.To]
 	if l == nil {
-		l = &told{}
+		l = &replayedLog{}
 		if m.To.Agent() == mailbox.Super {
-			l.life = activation.NewLogReader(m.To, "", mailbox.Epoch{}, &activation.Supervisor{Addr: m.To, Watch: true})
+			l.reader = activation.NewLogReader(m.To, "", mailbox.Epoch{}, &activation.Supervisor{Addr: m.To, Watch: true})
 		} else {
 			l.agent = &activation.Agent{Addr: m.To, Watch: true}
-			l.life = activation.NewLogReader(m.To, "", mailbox.Epoch{}, l.agent)
+			l.reader = activation.NewLogReader(m.To, "", mailbox.Epoch{}, l.agent)
 		}
-		t.lives[m.To] = l
+		t.replayed[m.To] = l
 	}
-	r := l.life.Next(m)
+	r := l.reader.Next(m)
 	at := string(m.To.Bare())
 	if r.N <= t.from[at] {
 		return nil
@@ -71,19 +71,19 @@ func (t *teller) next(m mailbox.Message) error {
 	if l.agent != nil {
 		parent = string(l.agent.State.Task.Parent)
 	}
-	for _, e := range activation.Tell(m.To, parent, t.cfg.Name, r.N, l.life.At, r.Notes) {
+	for _, e := range activation.Tell(m.To, parent, t.cfg.Name, r.N, l.reader.At, r.Notes) {
 		raw, err := Encode(e, t.cfg.Bare)
 		if err != nil {
 			return err
 		}
-		t.list = append(t.list, past{at: at, stamp: l.life.At, n: r.N, raw: raw})
+		t.list = append(t.list, pastEvent{at: at, stamp: l.reader.At, n: r.N, raw: raw})
 	}
 	return nil
 }
 
-// page cuts the list of events to the size of a reply, at the end of an entry.
-func (t *teller) page() client.EventsPage {
-	slices.SortStableFunc(t.list, func(a, b past) int {
+// cutPage cuts the list of events to the size of a reply, at the end of an entry.
+func (t *eventReplay) cutPage() client.EventsPage {
+	slices.SortStableFunc(t.list, func(a, b pastEvent) int {
 		return cmp.Or(cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.at, b.at))
 	})
 	page := client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}}

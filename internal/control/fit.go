@@ -48,26 +48,26 @@ func fitTranscript(t Transcript) (Transcript, error) {
 		}
 		messages := make([]model.Message, len(t.Messages))
 		for i, m := range t.Messages {
-			m.Text = cut(m.Text, most)
+			m.Text = truncateText(m.Text, most)
 			m.Opaque = nil
 			m.Calls, m.Results = append([]model.ToolCall{}, m.Calls...), append([]model.ToolResult{}, m.Results...)
 			for j := range m.Calls {
-				m.Calls[j].Args = cut(m.Calls[j].Args, most)
+				m.Calls[j].Args = truncateText(m.Calls[j].Args, most)
 			}
 			for j := range m.Results {
-				m.Results[j].Text = cut(m.Results[j].Text, most)
+				m.Results[j].Text = truncateText(m.Results[j].Text, most)
 			}
 			messages[i] = m
 		}
 		t.Messages = messages
 		t.Folds = slices.Clone(t.Folds)
 		for i := range t.Folds {
-			t.Folds[i].Text = cut(t.Folds[i].Text, most)
+			t.Folds[i].Text = truncateText(t.Folds[i].Text, most)
 		}
 	}
 }
 
-func cut(s string, most int) string {
+func truncateText(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}

@@ -27,17 +27,17 @@ func QueuedRun(at mailbox.Address, node string, q event.RunQueued, now time.Time
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q}
 }
 
-// unwritable returns the refusal of a request that needs an entry which cannot be stored
+// checkWritable returns the refusal of a request that needs an entry which cannot be stored
 // now; nil while the logs can be written.
-func (c *lookup) unwritable() error {
-	i := c.journal()
+func (c *lookup) checkWritable() error {
+	i := c.journalInfo()
 	if i == nil || i.Low {
 		return nil
 	}
 	return refuseJournal(i)
 }
 
-func (c *lookup) journal() *client.JournalInfo {
+func (c *lookup) journalInfo() *client.JournalInfo {
 	if c.cfg.Journal == nil {
 		return nil
 	}
@@ -48,11 +48,11 @@ func refuseJournal(i *client.JournalInfo) error {
 	return &client.Error{Code: client.CodeJournal, Text: i.Why, Hint: i.Remedy}
 }
 
-// truly returns the true reason of an error: if the logs cannot be written, a mere timeout
+// explainError returns the true reason of an error: if the logs cannot be written, a mere timeout
 // becomes that refusal.
-func (c *Control) truly(err error) error {
+func (c *Control) explainError(err error) error {
 	var known *client.Error
-	if i := c.runs.journal(); i != nil && !i.Low && !errors.As(err, &known) && (bus.Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
+	if i := c.runs.journalInfo(); i != nil && !i.Low && !errors.As(err, &known) && (bus.Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
 		return refuseJournal(i)
 	}
 	return err

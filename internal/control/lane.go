@@ -24,8 +24,8 @@ const (
 	retryAfter = 250 * time.Millisecond
 )
 
-// ticket is one request to a verb.
-type ticket struct {
+// requestTicket is one request to a verb.
+type requestTicket struct {
 	group, source string
 	size          int
 	serve, refuse func()
@@ -42,50 +42,50 @@ const foreignReplies = "_R_"
 // each counts as a source, but all count toward its group. Requests without a credential
 // come from another account, so all of them are one source; a request that wants no reply
 // counts as one of them, because its sender is unknown.
-func newTicket(reply string, size int, serve, refuse func()) *ticket {
+func newTicket(reply string, size int, serve, refuse func()) *requestTicket {
 	group, rest, _ := strings.Cut(cmp.Or(reply, foreignReplies), ".")
 	if group == foreignReplies {
 		rest = ""
 	}
 	connection, _, _ := strings.Cut(rest, ".")
-	return &ticket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
+	return &requestTicket{group: group, source: group + "." + connection, size: size, serve: serve, refuse: refuse}
 }
 
-// share counts the requests of a group or a source, and records when it last had a turn.
-type share struct {
+// slotShare counts the requests of a group or a source, and records when it last had a turn.
+type slotShare struct {
 	running, waiting int
 	bytes            int // of what waits
 	turn             uint64
 }
 
-// lane assigns the slots of one verb to requests: immediately if there is room, else in
+// fairQueue assigns the slots of one verb to requests: immediately if there is room, else in
 // turns. The number and the bytes of waiting requests are bounded; beyond that the source
 // with the most of either loses its newest request.
-type lane struct {
+type fairQueue struct {
 	mu      sync.Mutex
 	running int
-	waiting []*ticket // oldest first
+	waiting []*requestTicket // oldest first
 	bytes   int
 	turn    uint64
-	shares  map[string]*share // groups and sources that run or wait
+	shares  map[string]*slotShare // groups and sources that run or wait
 }
 
-func newLane() *lane { return &lane{shares: map[string]*share{}} }
+func newFairQueue() *fairQueue { return &fairQueue{shares: map[string]*slotShare{}} }
 
 // enter serves a request now or in its turn, or refuses it.
-func (l *lane) enter(t *ticket) {
+func (l *fairQueue) enter(t *requestTicket) {
 	l.mu.Lock()
-	l.queue(t)
-	next := l.next()
-	var refused []*ticket
+	l.appendWaiting(t)
+	next := l.takeNext()
+	var refused []*requestTicket
 	for l.bytes > waitingBytesMax {
-		refused = append(refused, l.drop(l.excess(func(s *share) int { return s.bytes })))
+		refused = append(refused, l.dropWaiting(l.pickExcess(func(s *slotShare) int { return s.bytes })))
 	}
 	for len(l.waiting) > waitingMax {
-		refused = append(refused, l.drop(l.excess(func(s *share) int { return s.waiting })))
+		refused = append(refused, l.dropWaiting(l.pickExcess(func(s *slotShare) int { return s.waiting })))
 	}
-	if next != t && t.waits(l) {
-		t.timer = time.AfterFunc(waitMax, func() { l.expire(t) })
+	if next != t && t.isWaiting(l) {
+		t.timer = time.AfterFunc(waitMax, func() { l.expireTicket(t) })
 	}
 	l.mu.Unlock()
 	if next != nil {
@@ -96,9 +96,9 @@ func (l *lane) enter(t *ticket) {
 	}
 }
 
-func (t *ticket) waits(l *lane) bool { return l.index(t) >= 0 }
+func (t *requestTicket) isWaiting(l *fairQueue) bool { return l.waitingIndex(t) >= 0 }
 
-func (l *lane) index(t *ticket) int {
+func (l *fairQueue) waitingIndex(t *requestTicket) int {
 	for i := len(l.waiting) - 1; i >= 0; i-- {
 		if l.waiting[i] == t {
 			return i
@@ -108,23 +108,23 @@ func (l *lane) index(t *ticket) int {
 }
 
 // leave gives the slot of a request to the next.
-func (l *lane) leave(t *ticket) {
+func (l *fairQueue) leave(t *requestTicket) {
 	l.mu.Lock()
 	l.running--
-	l.count(t, func(s *share) { s.running-- })
-	next := l.next()
+	l.updateShares(t, func(s *slotShare) { s.running-- })
+	next := l.takeNext()
 	l.mu.Unlock()
 	if next != nil {
 		next.serve()
 	}
 }
 
-// expire refuses a request that has waited for too long.
-func (l *lane) expire(t *ticket) {
+// expireTicket refuses a request that has waited for too long.
+func (l *fairQueue) expireTicket(t *requestTicket) {
 	l.mu.Lock()
-	i := l.index(t)
+	i := l.waitingIndex(t)
 	if i >= 0 {
-		l.drop(i)
+		l.dropWaiting(i)
 	}
 	l.mu.Unlock()
 	if i >= 0 {
@@ -132,13 +132,13 @@ func (l *lane) expire(t *ticket) {
 	}
 }
 
-// count changes the shares of a ticket, and removes shares that no request uses. The caller
+// updateShares changes the shares of a ticket, and removes shares that no request uses. The caller
 // holds mu.
-func (l *lane) count(t *ticket, change func(*share)) {
+func (l *fairQueue) updateShares(t *requestTicket, change func(*slotShare)) {
 	for _, name := range []string{t.group, t.source} {
 		s := l.shares[name]
 		if s == nil {
-			s = &share{}
+			s = &slotShare{}
 			l.shares[name] = s
 		}
 		change(s)
@@ -148,34 +148,34 @@ func (l *lane) count(t *ticket, change func(*share)) {
 	}
 }
 
-func (l *lane) queue(t *ticket) {
+func (l *fairQueue) appendWaiting(t *requestTicket) {
 	l.waiting = append(l.waiting, t)
 	l.bytes += t.size
-	l.count(t, func(s *share) { s.waiting, s.bytes = s.waiting+1, s.bytes+t.size })
+	l.updateShares(t, func(s *slotShare) { s.waiting, s.bytes = s.waiting+1, s.bytes+t.size })
 }
 
-// drop removes the i-th waiting request. The caller holds mu.
-func (l *lane) drop(i int) *ticket {
+// dropWaiting removes the i-th waiting request. The caller holds mu.
+func (l *fairQueue) dropWaiting(i int) *requestTicket {
 	t := l.waiting[i]
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	l.bytes -= t.size
 	if t.timer != nil {
 		t.timer.Stop()
 	}
-	l.count(t, func(s *share) { s.waiting, s.bytes = s.waiting-1, s.bytes-t.size })
+	l.updateShares(t, func(s *slotShare) { s.waiting, s.bytes = s.waiting-1, s.bytes-t.size })
 	return t
 }
 
-// next returns the request whose turn it is, nil if there is no slot for any: that of the
+// takeNext returns the request whose turn it is, nil if there is no slot for any: that of the
 // group with the fewest requests in progress, and within it of the source with the fewest;
 // among equals, of the one that was served longest ago. The caller holds mu.
-func (l *lane) next() *ticket {
+func (l *fairQueue) takeNext() *requestTicket {
 	if l.running >= requestsAtOnce {
 		return nil
 	}
 	best := -1
 	for i, t := range l.waiting {
-		if l.shares[t.group].running < groupAtOnce && l.shares[t.source].running < sourceAtOnce && (best < 0 || l.before(t, l.waiting[best])) {
+		if l.shares[t.group].running < groupAtOnce && l.shares[t.source].running < sourceAtOnce && (best < 0 || l.isBefore(t, l.waiting[best])) {
 			best = i
 		}
 	}
@@ -185,11 +185,11 @@ func (l *lane) next() *ticket {
 	l.turn++
 	l.running++
 	t := l.waiting[best]
-	l.count(t, func(s *share) { s.running, s.turn = s.running+1, l.turn })
-	return l.drop(best)
+	l.updateShares(t, func(s *slotShare) { s.running, s.turn = s.running+1, l.turn })
+	return l.dropWaiting(best)
 }
 
-func (l *lane) before(a, b *ticket) bool {
+func (l *fairQueue) isBefore(a, b *requestTicket) bool {
 	for _, names := range [][2]string{{a.group, b.group}, {a.source, b.source}} {
 		x, y := l.shares[names[0]], l.shares[names[1]]
 		switch {
@@ -203,9 +203,9 @@ func (l *lane) before(a, b *ticket) bool {
 	return false // the older one
 }
 
-// excess returns the newest waiting request of the source with the highest value of size,
+// pickExcess returns the newest waiting request of the source with the highest value of size,
 // in the group with the highest. The caller holds mu.
-func (l *lane) excess(size func(*share) int) int {
+func (l *fairQueue) pickExcess(size func(*slotShare) int) int {
 	worst := len(l.waiting) - 1
 	for i := worst - 1; i >= 0; i-- {
 		t, w := l.waiting[i], l.waiting[worst]

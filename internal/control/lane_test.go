@@ -14,21 +14,21 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// slots is a lane whose requests end when the test ends them.
-type slots struct {
-	*lane
+// manualSlots is a lane whose requests end when the test ends them.
+type manualSlots struct {
+	*fairQueue
 	served, refused []string
-	running         []*ticket
+	running         []*requestTicket
 }
 
-func (s *slots) ask(reply string, size int) {
-	var t *ticket
+func (s *manualSlots) enterRequest(reply string, size int) {
+	var t *requestTicket
 	t = newTicket(reply, size, func() { s.served, s.running = append(s.served, reply), append(s.running, t) },
 		func() { s.refused = append(s.refused, reply) })
 	s.enter(t)
 }
 
-func (s *slots) end() {
+func (s *manualSlots) endOldest() {
 	t := s.running[0]
 	s.running = s.running[1:]
 	s.leave(t)
@@ -37,79 +37,79 @@ func (s *slots) end() {
 // TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn: all senders without a credential,
 // or that want no reply, have one share of a verb.
 func TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn(t *testing.T) {
-	s := &slots{lane: newLane()}
+	s := &manualSlots{fairQueue: newFairQueue()}
 	for range requestsAtOnce {
-		s.ask("", 10)
-		s.ask("_R_.hhpMYV.1", 10)
-		s.ask("_R_.other.1", 10)
+		s.enterRequest("", 10)
+		s.enterRequest("_R_.hhpMYV.1", 10)
+		s.enterRequest("_R_.other.1", 10)
 	}
-	if s.lane.running != sourceAtOnce {
-		t.Errorf("they have %d slots, want %d", s.lane.running, sourceAtOnce)
+	if s.fairQueue.running != sourceAtOnce {
+		t.Errorf("they have %d slots, want %d", s.fairQueue.running, sourceAtOnce)
 	}
-	s.ask("_INBOX_client.a.1", 10)
+	s.enterRequest("_INBOX_client.a.1", 10)
 	if got := s.served[len(s.served)-1]; got != "_INBOX_client.a.1" {
 		t.Errorf("the user's own command waits behind %q", got)
 	}
 	for len(s.running) > 0 { // who still waits would be refused after the test
-		s.end()
+		s.endOldest()
 	}
 }
 
 // TestAttackOneConnectionTakesItsShareOnly: one that floods a verb leaves slots, the
 // next turn, and places in the queue to others.
 func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
-	s := &slots{lane: newLane()}
+	s := &manualSlots{fairQueue: newFairQueue()}
 	for range 3 * waitingMax {
-		s.ask("_INBOX_client.hog.1", 10)
+		s.enterRequest("_INBOX_client.hog.1", 10)
 	}
 	if len(s.served) != sourceAtOnce || len(s.waiting) != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
 		t.Fatalf("%d served, %d wait, %d refused", len(s.served), len(s.waiting), len(s.refused))
 	}
-	s.ask("_INBOX_client.other.1", 10)
-	s.ask("_INBOX.watcher.1", 10)
+	s.enterRequest("_INBOX_client.other.1", 10)
+	s.enterRequest("_INBOX.watcher.1", 10)
 	if got := s.served[sourceAtOnce:]; fmt.Sprint(got) != "[_INBOX_client.other.1 _INBOX.watcher.1]" {
 		t.Errorf("at once beside a hog: %v", got)
 	}
 	// Invented inboxes take the share of their group only.
 	for i := range 200 {
-		s.ask(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
+		s.enterRequest(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
 	}
 	if n := s.shares["_INBOX_client"].running; n != groupAtOnce {
 		t.Errorf("one group has %d under way, want %d", n, groupAtOnce)
 	}
 	for i := range 20 { // all slots
-		s.ask("_INBOX.w"+fmt.Sprint(i)+".1", 10)
+		s.enterRequest("_INBOX.w"+fmt.Sprint(i)+".1", 10)
 	}
-	if s.lane.running != requestsAtOnce {
-		t.Errorf("%d run, want %d", s.lane.running, requestsAtOnce)
+	if s.fairQueue.running != requestsAtOnce {
+		t.Errorf("%d run, want %d", s.fairQueue.running, requestsAtOnce)
 	}
-	s.ask("_INBOX_client_alice.a.1", 10)
-	s.end()
+	s.enterRequest("_INBOX_client_alice.a.1", 10)
+	s.endOldest()
 	if got := s.served[len(s.served)-1]; got != "_INBOX_client_alice.a.1" {
 		t.Errorf("the next turn went to %s", got)
 	}
-	s.ask("_INBOX.big.1", waitingBytesMax+1)
+	s.enterRequest("_INBOX.big.1", waitingBytesMax+1)
 	if s.bytes > waitingBytesMax || len(s.waiting) > waitingMax {
 		t.Errorf("%d bytes and %d requests wait", s.bytes, len(s.waiting))
 	}
 	for len(s.running) > 0 {
-		s.end()
+		s.endOldest()
 	}
-	if len(s.waiting) != 0 || s.bytes != 0 || s.lane.running != 0 || len(s.shares) != 0 {
-		t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.lane.running, len(s.shares))
+	if len(s.waiting) != 0 || s.bytes != 0 || s.fairQueue.running != 0 || len(s.shares) != 0 {
+		t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.fairQueue.running, len(s.shares))
 	}
 }
 
 func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
-	l := newLane()
+	l := newFairQueue()
 	for range sourceAtOnce {
 		l.enter(newTicket("_INBOX.a.1", 0, func() {}, func() {}))
 	}
 	served, refused := 0, 0
 	late := newTicket("_INBOX.a.1", 0, func() { served++ }, func() { refused++ })
 	l.enter(late)
-	l.expire(late)
-	l.expire(late)
+	l.expireTicket(late)
+	l.expireTicket(late)
 	l.leave(newTicket("_INBOX.a.1", 0, nil, nil))
 	if served != 0 || refused != 1 || len(l.waiting) != 0 {
 		t.Errorf("served %d, refused %d", served, refused)
@@ -127,7 +127,7 @@ func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
 		<-time.After(50 * time.Millisecond)
 		return client.NodeInfo{}
 	}
-	c, err := Serve(Config{Conn: dial(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
+	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	hog, inbox := dial(t, e, bus.RoleClient), ""
+	hog, inbox := dialRole(t, e, bus.RoleClient), ""
 	inbox = hog.NewInbox()
 	answers, err := hog.SubscribeSync(inbox)
 	if err != nil {
@@ -150,7 +150,7 @@ func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
 	if err := hog.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	asks := client.New(dial(t, e, bus.RoleClient), names.Names{})
+	asks := client.New(dialRole(t, e, bus.RoleClient), names.Names{})
 	for range 3 {
 		began := time.Now()
 		if _, err := asks.Nodes(t.Context()); err != nil || time.Since(began) > bound {
@@ -172,7 +172,7 @@ func TestAttackAHogDoesNotKeepOthersFromAnAnswer(t *testing.T) {
 // comes again, and many at once all get their answer.
 func TestABusyNodeIsAskedAgain(t *testing.T) {
 	e := startEmbedded(t)
-	nc := dial(t, e, bus.RoleService)
+	nc := dialRole(t, e, bus.RoleService)
 	calls := 0
 	_, err := nc.Subscribe("troupe.cmd.list", func(m *nats.Msg) {
 		calls++
@@ -187,7 +187,7 @@ func TestABusyNodeIsAskedAgain(t *testing.T) {
 	if err != nil || nc.Flush() != nil {
 		t.Fatal(err)
 	}
-	asks := client.New(dial(t, e, bus.RoleClient), names.Names{})
+	asks := client.New(dialRole(t, e, bus.RoleClient), names.Names{})
 	if _, err := asks.List(t.Context()); err != nil || calls != 3 {
 		t.Errorf("after %d calls: %v", calls, err)
 	}
@@ -211,7 +211,7 @@ func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
 		<-done
 		return client.NodeInfo{}
 	}
-	c, err := Serve(Config{Conn: dial(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
+	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleService), Names: names.Names{}, Name: "one", Machine: "m", Self: slow})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
 	}
 	asked := make(chan error, 1)
 	go func() {
-		_, err := client.New(dial(t, e, bus.RoleClient), names.Names{}).Nodes(t.Context())
+		_, err := client.New(dialRole(t, e, bus.RoleClient), names.Names{}).Nodes(t.Context())
 		asked <- err
 	}()
 	<-full // the client's, or one more of the hog
@@ -257,15 +257,15 @@ func TestAttackInventedInboxesTakeNoTurns(t *testing.T) {
 // few requests. The many small requests of other sources would free nothing, so they stay.
 func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
 	const big = 1 << 20
-	s := &slots{lane: newLane()}
+	s := &manualSlots{fairQueue: newFairQueue()}
 	for i := range requestsAtOnce {
-		s.ask(fmt.Sprintf("_INBOX_%d.a.1", i), 0)
+		s.enterRequest(fmt.Sprintf("_INBOX_%d.a.1", i), 0)
 	}
 	for i := range 100 {
-		s.ask(fmt.Sprintf("_INBOX_client.c%d.1", i%4), 10)
+		s.enterRequest(fmt.Sprintf("_INBOX_client.c%d.1", i%4), 10)
 	}
 	for range waitingBytesMax/big + 4 {
-		s.ask("_INBOX.hog.1", big)
+		s.enterRequest("_INBOX.hog.1", big)
 	}
 	for _, reply := range s.refused {
 		if reply != "_INBOX.hog.1" {
@@ -276,10 +276,10 @@ func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
 		t.Errorf("%d bytes wait, %d are refused", s.bytes, len(s.refused))
 	}
 	for range requestsAtOnce {
-		s.end()
+		s.endOldest()
 	}
 	for len(s.running) > 0 {
-		s.end()
+		s.endOldest()
 	}
 	if len(s.shares) != 0 || s.bytes != 0 {
 		t.Errorf("left: %d shares, %d bytes", len(s.shares), s.bytes)
@@ -288,12 +288,12 @@ func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
 
 // TestAttackRefusedRequestsKeepNoMemory: the lane holds no request that it gave away.
 func TestAttackRefusedRequestsKeepNoMemory(t *testing.T) {
-	s := &slots{lane: newLane()}
+	s := &manualSlots{fairQueue: newFairQueue()}
 	for range sourceAtOnce + waitingMax {
-		s.ask("_INBOX.hog.1", 10)
+		s.enterRequest("_INBOX.hog.1", 10)
 	}
 	for len(s.waiting) > 0 {
-		s.drop(len(s.waiting) / 2)
+		s.dropWaiting(len(s.waiting) / 2)
 	}
 	for i, held := range s.waiting[:cap(s.waiting)] {
 		if held != nil {

@@ -23,7 +23,7 @@ type Cluster struct {
 // NodesRequest has no fields.
 type NodesRequest struct{}
 
-func (c *viewer) nodes(context.Context, NodesRequest) (any, error) {
+func (c *viewer) listNodes(context.Context, NodesRequest) (any, error) {
 	if c.cfg.Cluster == nil {
 		var self client.NodeInfo
 		if c.cfg.Self != nil {
@@ -35,7 +35,7 @@ func (c *viewer) nodes(context.Context, NodesRequest) (any, error) {
 	return c.cfg.Cluster.Nodes(), nil
 }
 
-func (c *viewer) drain(ctx context.Context, r client.DrainRequest) (any, error) {
+func (c *viewer) drainNodes(ctx context.Context, r client.DrainRequest) (any, error) {
 	if c.cfg.Cluster == nil {
 		return nil, &client.Error{Code: client.CodeConflict, Text: "this node has the logs alone, so nobody could take over what it gives",
 			Hint: "stop it; the next process that opens its state directory goes on"}
@@ -51,13 +51,13 @@ func (c *viewer) drain(ctx context.Context, r client.DrainRequest) (any, error) 
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no node %q", r.Node), Hint: "`troupe nodes list` shows the nodes"}
 	}
 	if !r.Undo {
-		warn(named, c.cfg.Cluster.Nodes())
+		warnUnservedPools(named, c.cfg.Cluster.Nodes())
 	}
 	return named, c.cfg.Cluster.Ask(ctx, r.Node, !r.Undo)
 }
 
-// warn warns, for each node that is asked to leave, about a pool that no other node serves.
-func warn(named, all []client.NodeInfo) {
+// warnUnservedPools warns, for each node that is asked to leave, about a pool that no other node serves.
+func warnUnservedPools(named, all []client.NodeInfo) {
 	stays := map[string]bool{}
 	for _, n := range all {
 		if n.State == "leaving" || slices.ContainsFunc(named, func(m client.NodeInfo) bool { return m.ID == n.ID }) {

@@ -23,7 +23,7 @@ type canceler struct{ *commander }
 
 type remover struct {
 	*canceler
-	opening *openings
+	locks *runLocks
 }
 
 type opener struct{ *remover }
@@ -32,22 +32,22 @@ type viewer struct{ *lookup }
 
 // newOpener makes the parts that change runs.
 func newOpener(cfg *Config) *opener {
-	return &opener{&remover{&canceler{&commander{&lookup{cfg}}}, &openings{}}}
+	return &opener{&remover{&canceler{&commander{&lookup{cfg}}}, &runLocks{}}}
 }
 
-// openings are the runs that are being opened with a history, or deleted.
-type openings struct {
-	mu sync.Mutex
-	of map[string]chan struct{}
+// runLocks are the runs that are being opened with a history, or deleted.
+type runLocks struct {
+	mu     sync.Mutex
+	locked map[string]chan struct{}
 }
 
-// only lets one request at a time open a run that begins with a history, or delete it: the
+// lockRun lets one request at a time open a run that begins with a history, or delete it: the
 // parts of two requests must not mix. A client that gets no reply retries, so the second
 // request waits for the first.
-func (o *openings) only(ctx context.Context, run string) (done func(), err error) {
+func (o *runLocks) lockRun(ctx context.Context, run string) (done func(), err error) {
 	for {
 		o.mu.Lock()
-		busy := o.of[run]
+		busy := o.locked[run]
 		if busy == nil {
 			break
 		}
@@ -59,15 +59,15 @@ func (o *openings) only(ctx context.Context, run string) (done func(), err error
 		}
 	}
 	defer o.mu.Unlock()
-	if o.of == nil {
-		o.of = map[string]chan struct{}{}
+	if o.locked == nil {
+		o.locked = map[string]chan struct{}{}
 	}
 	over := make(chan struct{})
-	o.of[run] = over
+	o.locked[run] = over
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		delete(o.of, run)
+		delete(o.locked, run)
 		close(over)
 	}, nil
 }

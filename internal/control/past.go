@@ -24,15 +24,15 @@ import (
 // errEnough ends a read that has found its result.
 var errEnough = errors.New("control: enough was read")
 
-// taken is a history that was taken from a log.
-type taken struct {
+// logHistory is a history that was taken from a log.
+type logHistory struct {
 	past history.Transcript
 	n    uint64 // entries that it was made from
 }
 
-// take replays an agent's log up to the end of a turn, or, with turn -1, up to entry n; 0
+// readHistory replays an agent's log up to the end of a turn, or, with turn -1, up to entry n; 0
 // is the whole log.
-func (c *lookup) take(ctx context.Context, at mailbox.Address, turn int, n uint64) (taken, error) {
+func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, n uint64) (logHistory, error) {
 	m := &activation.Agent{Addr: at}
 	found := turn < 0
 	l, err := replay(ctx, c.cfg.Post, at, m, func(l *activation.LogReader) error {
@@ -47,29 +47,29 @@ func (c *lookup) take(ctx context.Context, at mailbox.Address, turn int, n uint6
 	})
 	switch {
 	case err != nil:
-		return taken{}, err
+		return logHistory{}, err
 	case m.State.Task.ID == "":
-		return taken{}, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", at.Agent(), at.Run()), Hint: "`troupe tree` shows the agents"}
+		return logHistory{}, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", at.Agent(), at.Run()), Hint: "`troupe tree` shows the agents"}
 	case !found:
 		last := m.State.Turn
 		if last > 0 && !m.State.Turned(last) {
 			last-- // the turn is in progress
 		}
-		return taken{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
+		return logHistory{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
 			Hint: fmt.Sprintf("its turns are 0 to %d; without a turn it is taken as it stands", last)}
 	}
-	return taken{m.State.Past(), l.N}, nil
+	return logHistory{m.State.Past(), l.N}, nil
 }
 
 // exportBytes is the maximum size of an exported document in one reply: as a JSON string it
 // may become twice as long.
 const exportBytes = 384 << 10
 
-// export returns a history as a document that is cut into pages. All pages but the first
+// exportHistory returns a history as a document that is cut into pages. All pages but the first
 // name the entry at which the first page was taken, so that they are pages of the same
 // document.
-func (c *viewer) export(ctx context.Context, r client.ExportRequest) (any, error) {
-	if _, err := c.known(ctx, r.RunID); err != nil {
+func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any, error) {
+	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	if r.Agent == "" {
@@ -84,11 +84,11 @@ func (c *viewer) export(ctx context.Context, r client.ExportRequest) (any, error
 			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("turn is %d", turn), Hint: "turns are counted from 0, which is before the first reply"}
 		}
 	}
-	at, err := c.at(ctx, r.RunID, spec.ID(r.Agent))
+	at, err := c.agentAddress(ctx, r.RunID, spec.ID(r.Agent))
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.take(ctx, at, turn, r.N)
+	t, err := c.readHistory(ctx, at, turn, r.N)
 	if err != nil {
 		return nil, err
 	}
@@ -106,8 +106,8 @@ func (c *viewer) export(ctx context.Context, r client.ExportRequest) (any, error
 	return client.ExportPage{Data: string(doc[r.Offset:end]), N: t.n, Offset: int64(end), Size: int64(len(doc))}, nil
 }
 
-// recall stores a part of an imported history before the run that begins with it.
-func (c *opener) recall(ctx context.Context, r client.RecallRequest) (any, error) {
+// storeHistoryPart stores a part of an imported history before the run that begins with it.
+func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (any, error) {
 	if err := names.Token(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
 	}
@@ -117,27 +117,27 @@ func (c *opener) recall(ctx context.Context, r client.RecallRequest) (any, error
 	if r.Part < 0 || r.Part >= history.PartsMax {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("part is %d", r.Part), Hint: fmt.Sprintf("a history has at most %d parts", history.PartsMax)}
 	}
-	if err := c.unopened(ctx, r.RunID); err != nil {
+	if err := c.checkUnopened(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	return struct{}{}, c.part(ctx, mailbox.At(r.RunID, string(spec.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
+	return struct{}{}, c.appendPart(ctx, mailbox.At(r.RunID, string(spec.Root)), agent.Recalled{Messages: r.Messages, Past: r.Past, Part: r.Part, Fold: r.Fold})
 }
 
-// unopened refuses requests that may only come before a run exists.
-func (c *opener) unopened(ctx context.Context, run string) error {
+// checkUnopened refuses requests that may only come before a run exists.
+func (c *opener) checkUnopened(ctx context.Context, run string) error {
 	_, ok, err := c.cfg.Runs.Get(ctx, run)
 	if err == nil && ok {
 		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", run), Hint: "choose another run_id"}
 	}
 	if err == nil {
-		err = c.room(ctx)
+		err = c.checkRoom(ctx)
 	}
 	return err
 }
 
-// room refuses new runs if the logs are too full for them to end.
-func (c *opener) room(ctx context.Context) error {
-	if i := c.journal(); i != nil {
+// checkRoom refuses new runs if the logs are too full for them to end.
+func (c *opener) checkRoom(ctx context.Context) error {
+	if i := c.journalInfo(); i != nil {
 		return refuseJournal(i)
 	}
 	used, most, err := c.cfg.Post.Room(ctx)
@@ -147,37 +147,37 @@ func (c *opener) room(ctx context.Context) error {
 	return nil
 }
 
-// part appends a part to the log of a root that has no task yet. The request is named by
+// appendPart appends a part to the log of a root that has no task yet. The request is named by
 // the history and the part: if it is sent again, it is applied once.
-func (c *opener) part(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
+func (c *opener) appendPart(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
 	return c.cfg.Node.Command(ctx, root, fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
 }
 
-func (c *opener) parts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
+func (c *opener) appendParts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
 	for _, f := range parts {
-		if err := c.part(ctx, root, f); err != nil {
+		if err := c.appendPart(ctx, root, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// begins writes the history that a run begins with into the log of its root, or finds the
+// prepareHistory writes the history that a run begins with into the log of its root, or finds the
 // one that was sent there, before the run is opened.
-func (c *opener) begins(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+func (c *opener) prepareHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	switch {
 	case r.Fork != "" && r.History != nil:
 		return nil, &client.Error{Code: client.CodeBad, Text: "both fork and history are given", Hint: "a run begins with one history"}
 	case r.Fork != "":
-		return c.fork(ctx, r, root)
+		return c.copyHistory(ctx, r, root)
 	case r.History != nil:
-		return c.sent(ctx, r, root)
+		return c.checkSentHistory(ctx, r, root)
 	}
 	return nil, nil
 }
 
-// fork copies the history of another run's root.
-func (c *opener) fork(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+// copyHistory copies the history of another run's root.
+func (c *opener) copyHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	run, turn, err := ParseFork(r.Fork)
 	if err != nil {
 		return nil, err
@@ -185,14 +185,14 @@ func (c *opener) fork(ctx context.Context, r client.RunRequest, root mailbox.Add
 	if run == r.RunID {
 		return nil, &client.Error{Code: client.CodeBad, Text: "a run cannot be a fork of itself", Hint: "choose another run_id"}
 	}
-	if _, err := c.known(ctx, run); err != nil {
+	if _, err := c.findRun(ctx, run); err != nil {
 		return nil, err
 	}
-	from, err := c.at(ctx, run, spec.Root)
+	from, err := c.agentAddress(ctx, run, spec.Root)
 	if err != nil {
 		return nil, err
 	}
-	t, err := c.take(ctx, from, turn, 0)
+	t, err := c.readHistory(ctx, from, turn, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -203,9 +203,9 @@ func (c *opener) fork(ctx context.Context, r client.RunRequest, root mailbox.Add
 	sum := sha256.Sum256(doc)
 	parts, err := agent.RecallParts(t.past, hex.EncodeToString(sum[:8]))
 	if err != nil {
-		return nil, badPast("the history of "+run, err)
+		return nil, badHistory("the history of "+run, err)
 	}
-	if err := c.parts(ctx, root, parts); err != nil {
+	if err := c.appendParts(ctx, root, parts); err != nil {
 		return nil, err
 	}
 	return &spec.HistoryOrigin{Run: run, Turn: t.past.Turn, Messages: len(t.past.Messages), Bound: agent.HistoryBound(t.past)}, nil
@@ -224,8 +224,8 @@ func ParseFork(text string) (run string, turn int, err error) {
 	return run, turn, nil
 }
 
-// sent checks a history that the client has sent in parts.
-func (c *opener) sent(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
+// checkSentHistory checks a history that the client has sent in parts.
+func (c *opener) checkSentHistory(ctx context.Context, r client.RunRequest, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	s, err := ReplayAgent(ctx, c.cfg.Post, root.Bare())
 	if err != nil {
 		return nil, err
@@ -237,12 +237,12 @@ func (c *opener) sent(ctx context.Context, r client.RunRequest, root mailbox.Add
 	}
 	past := history.Transcript{Form: history.Form, Messages: got.Messages, Fold: got.Fold}
 	if err := past.Check(); err != nil {
-		return nil, badPast("the history", err)
+		return nil, badHistory("the history", err)
 	}
 	if root != root.Bare() { // the client could not know the pool of the root
 		parts, err := agent.RecallParts(past, got.Past)
 		if err == nil {
-			err = c.parts(ctx, root, parts)
+			err = c.appendParts(ctx, root, parts)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("control: history of %s: %w", root, err)
@@ -251,8 +251,8 @@ func (c *opener) sent(ctx context.Context, r client.RunRequest, root mailbox.Add
 	return &spec.HistoryOrigin{Messages: len(got.Messages), Bound: agent.HistoryBound(past)}, nil
 }
 
-// begun describes the history that a run begins with.
-func begun(p *spec.HistoryOrigin) string {
+// describeHistory describes the history that a run begins with.
+func describeHistory(p *spec.HistoryOrigin) string {
 	if p.Run == "" {
 		return fmt.Sprintf("it begins with %d messages of an imported history", p.Messages)
 	}
@@ -277,7 +277,7 @@ func (c *opener) forkNotes(ctx context.Context, o supervisor.Opened) (notes []st
 	return notes, nil
 }
 
-func badPast(whose string, err error) error {
+func badHistory(whose string, err error) error {
 	refused := &client.Error{Code: client.CodeBad, Text: whose + ": " + err.Error()}
 	var known *history.Error
 	if errors.As(err, &known) {

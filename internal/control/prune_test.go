@@ -18,13 +18,13 @@ import (
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
 
-// impatient is a store whose request ends with the first removal.
-type impatient struct {
+// endingStore is a store whose request ends with the first removal.
+type endingStore struct {
 	mailbox.Store
 	end context.CancelFunc
 }
 
-func (i impatient) Purge(ctx context.Context, at mailbox.Address, before uint64) error {
+func (i endingStore) Purge(ctx context.Context, at mailbox.Address, before uint64) error {
 	defer i.end()
 	return i.Store.Purge(ctx, at, before)
 }
@@ -49,8 +49,8 @@ func TestAttackManyTombstonesDoNotStopAPrune(t *testing.T) {
 	removed, r := 0, client.PruneRequest{}
 	for range tombstones + 1 {
 		ctx, end := context.WithCancel(t.Context())
-		c.cfg.Post = impatient{post, end}
-		reply, err := c.prune(ctx, r)
+		c.cfg.Post = endingStore{post, end}
+		reply, err := c.pruneRuns(ctx, r)
 		end()
 		if err != nil {
 			t.Fatal(err)
@@ -73,7 +73,7 @@ func TestAttackManyTombstonesDoNotStopAPrune(t *testing.T) {
 // A client asks on until neither the runs nor the tombstones go on.
 func TestAClientPrunesToTheEnd(t *testing.T) {
 	e := startEmbedded(t)
-	nc := dial(t, e, bus.RoleService)
+	nc := dialRole(t, e, bus.RoleService)
 	pages := []client.Pruned{{Runs: []string{"a"}, Last: "a", More: true}, {Tombstones: 2, TombstonesLast: "b.super", More: true},
 		{Tombstones: 1, TombstonesLast: "c.super", More: true}, {}}
 	var asked []client.PruneRequest
@@ -89,7 +89,7 @@ func TestAClientPrunesToTheEnd(t *testing.T) {
 	if err != nil || nc.Flush() != nil {
 		t.Fatal(err)
 	}
-	p, err := client.New(dial(t, e, bus.RoleClient), names.Names{}).Prune(t.Context(), client.PruneRequest{})
+	p, err := client.New(dialRole(t, e, bus.RoleClient), names.Names{}).Prune(t.Context(), client.PruneRequest{})
 	if err != nil || p.Tombstones != 3 || !slices.Equal(p.Runs, []string{"a"}) {
 		t.Errorf("%+v %v", p, err)
 	}

@@ -7,21 +7,21 @@ type Queue struct {
 	Full   func() error          // refuses a new run when too many wait
 }
 
-func (q Queue) place(run string) int {
+func (q Queue) placeOf(run string) int {
 	if q.Place == nil {
 		return 0
 	}
 	return q.Place(run)
 }
 
-func (q Queue) places() map[string]int {
+func (q Queue) allPlaces() map[string]int {
 	if q.Places == nil {
 		return nil
 	}
 	return q.Places()
 }
 
-func (q Queue) full() error {
+func (q Queue) checkFull() error {
 	if q.Full == nil {
 		return nil
 	}

@@ -16,8 +16,8 @@ import (
 // publish everywhere, as on a server without roles.
 func TestAttackAnswersGoToClientsOnly(t *testing.T) {
 	e := startEmbedded(t)
-	node := dial(t, e, bus.RoleNode)
-	c, err := Serve(Config{Conn: dial(t, e, bus.RoleNode), Names: names.Names{}, Name: "one", Machine: "m", Self: func() client.NodeInfo { return client.NodeInfo{} }})
+	node := dialRole(t, e, bus.RoleNode)
+	c, err := Serve(Config{Conn: dialRole(t, e, bus.RoleNode), Names: names.Names{}, Name: "one", Machine: "m", Self: func() client.NodeInfo { return client.NodeInfo{} }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,12 +46,12 @@ func TestAttackAnswersGoToClientsOnly(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		hears(t, heard, last)
+		expectReply(t, heard, last)
 	}
 }
 
-// hears waits for the reply to the last request.
-func hears(t *testing.T, heard chan string, last string) {
+// expectReply waits for the reply to the last request.
+func expectReply(t *testing.T, heard chan string, last string) {
 	t.Helper()
 	for got := ""; got != last; {
 		select {

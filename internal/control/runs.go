@@ -70,13 +70,13 @@ func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo,
 // may be called again.
 func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
 	for {
-		i, revision, err := r.get(ctx, run)
+		i, revision, err := r.readRow(ctx, run)
 		if err != nil {
 			return err
 		}
 		change(&i)
 		i.RunID = run
-		data, err := json.Marshal(summary(i))
+		data, err := json.Marshal(summarizeRow(i))
 		if err != nil {
 			return fmt.Errorf("control: index %s: %w", run, err)
 		}
@@ -113,9 +113,9 @@ func (r *Runs) Remove(ctx context.Context, run string) error {
 	return nil
 }
 
-// summary returns a row as the index has it: the answer and the agents of a run are in its
+// summarizeRow returns a row as the index has it: the answer and the agents of a run are in its
 // log, and before its end there is no result.
-func summary(i client.RunInfo) client.RunInfo {
+func summarizeRow(i client.RunInfo) client.RunInfo {
 	if i.State != Finished {
 		i.Result = nil
 	}
@@ -132,12 +132,12 @@ func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, 
 	if names.Token(run) != nil {
 		return i, false, nil // no run has such an id
 	}
-	i, _, err = r.get(ctx, run)
+	i, _, err = r.readRow(ctx, run)
 	return i, i.RunID != "", err
 }
 
-// get reads a row with its revision. A row that does not decode counts as missing.
-func (r *Runs) get(ctx context.Context, run string) (i client.RunInfo, revision uint64, err error) {
+// readRow reads a row with its revision. A row that does not decode counts as missing.
+func (r *Runs) readRow(ctx context.Context, run string) (i client.RunInfo, revision uint64, err error) {
 	e, err := r.kv.Get(ctx, run)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):

@@ -29,8 +29,8 @@ const schemaBase = "https://github.com/troupe-run/troupe/blob/main/gateway/schem
 // ErrEvent: a document is not an event that this package publishes.
 var ErrEvent = errors.New("control: not a valid event")
 
-// kinds are all kinds of events, each with the zero value of its data.
-func kinds() map[string]any {
+// eventKinds are all kinds of events, each with the zero value of its data.
+func eventKinds() map[string]any {
 	all := event.RunKinds()
 	maps.Copy(all, event.NodeKinds())
 	return all
@@ -52,7 +52,7 @@ func schemaOf(kind string) (*jsonschema.Schema, error) {
 		return s, nil
 	}
 	s.Properties["kind"] = &jsonschema.Schema{Const: jsonschema.Ptr[any](kind)}
-	data, err := jsonschema.ForType(reflect.TypeOf(kinds()[kind]), nil)
+	data, err := jsonschema.ForType(reflect.TypeOf(eventKinds()[kind]), nil)
 	if err != nil {
 		return nil, fmt.Errorf("control: schema of %s: %w", kind, err)
 	}
@@ -64,7 +64,7 @@ func schemaOf(kind string) (*jsonschema.Schema, error) {
 // schemas are the checked-in ones, ready to validate.
 var schemas = sync.OnceValues(func() (map[string]*jsonschema.Resolved, error) {
 	all := map[string]*jsonschema.Resolved{}
-	for kind := range kinds() {
+	for kind := range eventKinds() {
 		raw, err := schemaFiles.ReadFile("schemas/" + kind + ".json")
 		if err != nil {
 			return nil, fmt.Errorf("control: %w", err)

@@ -27,7 +27,7 @@ var rewrite = flag.Bool("rewrite", false, "write the schemas of events anew")
 //behaviour:shows I1
 func TestSchemasAreThoseOfTheTypes(t *testing.T) {
 	want := map[string][]byte{}
-	for _, kind := range append(slices.Sorted(maps.Keys(kinds())), envelope) {
+	for _, kind := range append(slices.Sorted(maps.Keys(eventKinds())), envelope) {
 		s, err := schemaOf(kind)
 		if err != nil {
 			t.Fatal(err)
@@ -68,8 +68,8 @@ var kindForm = regexp.MustCompile(`^[a-z]+\.[a-z_]+$`)
 //behaviour:shows I1
 func TestEveryKindIsRegistered(t *testing.T) {
 	named, published := map[string]bool{}, map[string]bool{}
-	registered := kinds()
-	for _, text := range literals(t, "../../agent/event/event.go") {
+	registered := eventKinds()
+	for _, text := range stringLiterals(t, "../../agent/event/event.go") {
 		if !kindForm.MatchString(text) {
 			continue
 		}
@@ -127,7 +127,7 @@ func selectorsOf(t *testing.T, path, pkg string) []string {
 	return names
 }
 
-func literals(t *testing.T, path string) []string {
+func stringLiterals(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
 	if err != nil {

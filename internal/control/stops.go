@@ -25,13 +25,13 @@ const (
 	gaveUpWait = time.Second
 )
 
-// cancel appends the request and then waits, for a bounded time, until the agents have
+// cancelRun appends the request and then waits, for a bounded time, until the agents have
 // stopped. The reply says which agents have stopped. An error after the append would tell
 // the client that the cancel was not requested, so cancel returns the current account
 // instead.
-func (c *canceler) cancel(ctx context.Context, r client.CancelRequest) (any, error) {
+func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, error) {
 	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent)}
-	info, err := c.known(ctx, r.RunID)
+	info, err := c.findRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
@@ -42,8 +42,8 @@ func (c *canceler) cancel(ctx context.Context, r client.CancelRequest) (any, err
 	if v.lost != "" {
 		return c.cancelAgents(ctx, v, r, f)
 	}
-	if !isAsked(v.state, f) {
-		if _, err := c.command(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
+	if !isCancelLogged(v.state, f) {
+		if _, err := c.appendCommand(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
 		if v.state, err = ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err != nil {
@@ -53,8 +53,8 @@ func (c *canceler) cancel(ctx context.Context, r client.CancelRequest) (any, err
 	return c.awaitStops(ctx, v.state, r, f), nil
 }
 
-// isAsked reports whether the log has a cancel already: then it needs no second entry.
-func isAsked(s supervisor.State, f agent.Canceled) bool {
+// isCancelLogged reports whether the log has a cancel already: then it needs no second entry.
+func isCancelLogged(s supervisor.State, f agent.Canceled) bool {
 	return s.Cancel != nil && (s.Cancel.Now || !f.Now)
 }
 
@@ -69,7 +69,7 @@ func (c *canceler) awaitStops(ctx context.Context, s supervisor.State, r client.
 	}
 	wait := r.Wait()
 	if s = c.awaitMembers(ctx, s, r, min(wait, directAfter)); wait > directAfter && !allStopped(s, f.Of) {
-		ends, err := c.endings(ctx, r.RunID)
+		ends, err := c.readLogStatuses(ctx, r.RunID)
 		if err == nil {
 			err = c.cancelLogs(ctx, r.Request, f, ends)
 		}
@@ -82,7 +82,7 @@ func (c *canceler) awaitStops(ctx context.Context, s supervisor.State, r client.
 		warn(c.giveUpSilent(ctx, s, r, f.Of))
 		s = c.awaitMembers(ctx, s, r, gaveUpWait)
 	}
-	reply := c.account(s, f.Of)
+	reply := c.accountMembers(s, f.Of)
 	if strays.Agents > 0 {
 		reply.Agents, reply.Stopped, reply.GivenUp = reply.Agents+strays.Agents, reply.Stopped+strays.Stopped, reply.GivenUp+strays.GivenUp
 		reply.Pending = append(reply.Pending, strays.Pending...)
@@ -121,8 +121,8 @@ func allStopped(s supervisor.State, of spec.ID) bool {
 	return all || s.Phase == supervisor.Over
 }
 
-// account counts the agents that have stopped, and those that have not, by node.
-func (c *canceler) account(s supervisor.State, of spec.ID) client.CancelReply {
+// accountMembers counts the agents that have stopped, and those that have not, by node.
+func (c *canceler) accountMembers(s supervisor.State, of spec.ID) client.CancelReply {
 	r := client.CancelReply{Pending: []client.PendingOn{}}
 	on := map[string]int{}
 	s.Members(func(m supervisor.Member) {

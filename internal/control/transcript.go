@@ -23,8 +23,8 @@ type Transcript struct {
 	Folds []client.Fold `json:"folds"`
 }
 
-func (c *viewer) transcript(ctx context.Context, r client.TranscriptRequest) (any, error) {
-	if _, err := c.known(ctx, r.RunID); err != nil {
+func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest) (any, error) {
+	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
 	if r.Agent == "" {
@@ -33,11 +33,11 @@ func (c *viewer) transcript(ctx context.Context, r client.TranscriptRequest) (an
 	if err := names.Token(r.Agent); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
 	}
-	at, err := c.at(ctx, r.RunID, spec.ID(r.Agent))
+	at, err := c.agentAddress(ctx, r.RunID, spec.ID(r.Agent))
 	if err != nil {
 		return nil, err
 	}
-	s, folds, err := c.foldTranscript(ctx, at)
+	s, folds, err := c.replayTranscript(ctx, at)
 	if err != nil {
 		return nil, err
 	}
@@ -47,8 +47,8 @@ func (c *viewer) transcript(ctx context.Context, r client.TranscriptRequest) (an
 	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
 }
 
-// at returns the address of an agent of a run, which its supervisor knows.
-func (c *lookup) at(ctx context.Context, run string, id spec.ID) (mailbox.Address, error) {
+// agentAddress returns the address of an agent of a run, which its supervisor knows.
+func (c *lookup) agentAddress(ctx context.Context, run string, id spec.ID) (mailbox.Address, error) {
 	at := mailbox.At(run, string(id))
 	if c.cfg.Cluster == nil {
 		return at, nil // there is only one pool
@@ -58,9 +58,9 @@ func (c *lookup) at(ctx context.Context, run string, id spec.ID) (mailbox.Addres
 	return at.In(m.Pool), err
 }
 
-// foldTranscript replays the log of an agent, and collects each compaction on the way: the
+// replayTranscript replays the log of an agent, and collects each compaction on the way: the
 // agent's state has only the newest.
-func (c *lookup) foldTranscript(ctx context.Context, at mailbox.Address) (agent.State, []client.Fold, error) {
+func (c *lookup) replayTranscript(ctx context.Context, at mailbox.Address) (agent.State, []client.Fold, error) {
 	m := &activation.Agent{Addr: at}
 	folds := []client.Fold{}
 	upto := 0

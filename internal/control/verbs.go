@@ -18,13 +18,13 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// run opens a run. The log comes first: the index is written after it.
-func (c *opener) run(ctx context.Context, r client.RunRequest) (any, error) {
+// openRun opens a run. The log comes first: the index is written after it.
+func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
 	if err := names.Token(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
 	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
-		done, err := c.opening.only(ctx, r.RunID)
+		done, err := c.locks.lockRun(ctx, r.RunID)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func (c *opener) run(ctx context.Context, r client.RunRequest) (any, error) {
 	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
 		return nil, err
 	} else if ok {
-		if err := c.gone(ctx, known); err != nil {
+		if err := c.recordLostLogs(ctx, known); err != nil {
 			return nil, err
 		}
 		if err := c.moreTime(ctx, known, r); err != nil {
@@ -41,13 +41,13 @@ func (c *opener) run(ctx context.Context, r client.RunRequest) (any, error) {
 		}
 		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already"}, c.cfg.Node.Resume(ctx, r.RunID)
 	}
-	if err := c.missing(ctx, r.RunID); r.Resume || !isNotFound(err) {
+	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
 		return nil, err
 	}
-	if err := c.room(ctx); err != nil {
+	if err := c.checkRoom(ctx); err != nil {
 		return nil, err
 	}
-	if err := c.cfg.Queue.full(); err != nil {
+	if err := c.cfg.Queue.checkFull(); err != nil {
 		return nil, err
 	}
 	opened, accepted, err := c.cfg.Build(r)
@@ -56,26 +56,26 @@ func (c *opener) run(ctx context.Context, r client.RunRequest) (any, error) {
 	}
 	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
 	if r.Fork != "" || r.History != nil {
-		if opened.Past, err = c.begins(ctx, r, root); err != nil {
+		if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {
 			return nil, err
 		}
 		notes, err := c.forkNotes(ctx, opened)
 		if err != nil {
 			return nil, err
 		}
-		accepted.Notes = append(append(accepted.Notes, begun(opened.Past)), notes...)
+		accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
 	}
 	if err := c.cfg.Node.Open(ctx, opened); err != nil {
 		return nil, err
 	}
 	if r.History != nil && root != root.Bare() { // it was copied from there
-		if err := c.bury(ctx, root.Bare(), nil); err != nil {
+		if err := c.purgeToTombstone(ctx, root.Bare(), nil); err != nil {
 			return nil, err
 		}
 	}
 	// A short run may be over, and in the index, before this.
 	return accepted, c.cfg.Runs.Change(ctx, r.RunID, func(i *client.RunInfo) {
-		i.Title, i.Model, i.Node, i.Started = title(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
+		i.Title, i.Model, i.Node, i.Started = shortTitle(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
 		i.State = cmp.Or(i.State, Live)
 	})
 }
@@ -90,14 +90,14 @@ func (c *opener) moreTime(ctx context.Context, known client.RunInfo, r client.Ru
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d", r.TimeoutMS), Hint: "0 leaves the limit as it is"}
 	}
 	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: spec.HardLimitMS(r.TimeoutMS)}
-	_, err := c.command(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
+	_, err := c.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
 	return err
 }
 
-// gone returns an error if a run that has not ended has no logs: its row is written after
+// recordLostLogs returns an error if a run that has not ended has no logs: its row is written after
 // its log, so the log was lost. No actor is left to record that, so gone records it in the
 // row.
-func (c *opener) gone(ctx context.Context, known client.RunInfo) error {
+func (c *opener) recordLostLogs(ctx context.Context, known client.RunInfo) error {
 	if known.State == Finished {
 		return nil
 	}
@@ -113,7 +113,7 @@ func (c *opener) gone(ctx context.Context, known client.RunInfo) error {
 
 const titleBytes = 80
 
-func title(prompt string) string {
+func shortTitle(prompt string) string {
 	for i := range prompt {
 		if i >= titleBytes {
 			return prompt[:i] + "…"
@@ -126,16 +126,16 @@ func notFound(run string) error {
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
 }
 
-// known fails unless the run exists according to the index, or else to its logs.
-func (c *lookup) known(ctx context.Context, run string) (client.RunInfo, error) {
+// findRun fails unless the run exists according to the index, or else to its logs.
+func (c *lookup) findRun(ctx context.Context, run string) (client.RunInfo, error) {
 	i, ok, err := c.cfg.Runs.Get(ctx, run)
 	if err != nil || ok {
 		return i, err
 	}
-	if err = c.missing(ctx, run); !isNotFound(err) || names.Token(run) != nil {
+	if err = c.explainMissing(ctx, run); !isNotFound(err) || names.Token(run) != nil {
 		return i, err
 	}
-	found, ok, lost := c.unlisted(ctx, run)
+	found, ok, lost := c.findUnlisted(ctx, run)
 	if lost != nil {
 		return i, lost
 	}
@@ -162,19 +162,19 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &known) && known.Code == code
 }
 
-// fold updates a row from the supervisor's log.
-func (c *lookup) fold(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
+// refreshRow updates a row from the supervisor's log.
+func (c *lookup) refreshRow(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
 	s, err := ReplaySupervisor(ctx, c.cfg.Post, info.RunID)
 	if err != nil {
 		return info, err
 	}
-	return stand(info, s), nil
+	return applyState(info, s), nil
 }
 
-// stand returns the row with the run's current state. If the log is gone or does not exist
+// applyState returns the row with the run's current state. If the log is gone or does not exist
 // yet, the row is returned as it is. The same holds if the row says that the run has ended
 // and the log does not: its supervisor was given up, so no process could append the end.
-func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
+func applyState(info client.RunInfo, s supervisor.State) client.RunInfo {
 	if s.Phase == "" || info.State == Finished && s.Phase != supervisor.Over {
 		return info
 	}
@@ -195,41 +195,41 @@ func stand(info client.RunInfo, s supervisor.State) client.RunInfo {
 // that takes up a run immediately needs some milliseconds.
 const queuedAfter = 2 * time.Second
 
-// placed returns the row with the run's place in the queue of this node; 0: it has none.
-func placed(info client.RunInfo, place int) client.RunInfo {
+// withPosition returns the row with the run's place in the queue of this node; 0: it has none.
+func withPosition(info client.RunInfo, place int) client.RunInfo {
 	if place > 0 && info.State != Finished {
 		info.State, info.Position = Queued, place
 	}
 	return info
 }
 
-// members returns the agents of a replayed run; none if it has no log.
-func members(info client.RunInfo) []event.AgentResult {
+// agentResults returns the agents of a replayed run; none if it has no log.
+func agentResults(info client.RunInfo) []event.AgentResult {
 	if info.Result == nil {
 		return nil
 	}
 	return info.Result.Agents
 }
 
-// listFolds is how many runs of a list are brought up to date; the others, older ones, are
+// refreshedRowsMax is how many runs of a list are brought up to date; the others, older ones, are
 // shown as the index has them.
-const listFolds = 64
+const refreshedRowsMax = 64
 
-func (c *viewer) list(ctx context.Context, _ struct{}) (any, error) {
+func (c *viewer) listRuns(ctx context.Context, _ struct{}) (any, error) {
 	list, err := c.cfg.Runs.List(ctx)
-	folds, places := 0, c.cfg.Queue.places()
+	folds, places := 0, c.cfg.Queue.allPlaces()
 	for i := range list {
-		list[i] = placed(list[i], places[list[i].RunID])
-		if list[i].State == Finished || list[i].Position > 0 || folds == listFolds || err != nil {
+		list[i] = withPosition(list[i], places[list[i].RunID])
+		if list[i].State == Finished || list[i].Position > 0 || folds == refreshedRowsMax || err != nil {
 			continue
 		}
 		folds++
 		var info client.RunInfo
-		if info, err = c.fold(ctx, list[i]); isNewer(err) {
+		if info, err = c.refreshRow(ctx, list[i]); isNewer(err) {
 			err = nil // only the row can be shown
 			continue
 		}
-		list[i] = summary(info)
+		list[i] = summarizeRow(info)
 	}
 	if err != nil {
 		return nil, err
@@ -237,17 +237,17 @@ func (c *viewer) list(ctx context.Context, _ struct{}) (any, error) {
 	return fitList(list)
 }
 
-// command appends a request to an actor of a run that has not ended. The agent that it
+// appendCommand appends a request to an actor of a run that has not ended. The agent that it
 // names must exist: an append to another name would create a log without an agent.
-func (c *commander) command(ctx context.Context, run, request string, to, of spec.ID, kind string, body any) (any, error) {
-	info, err := c.known(ctx, run)
+func (c *commander) appendCommand(ctx context.Context, run, request string, to, of spec.ID, kind string, body any) (any, error) {
+	info, err := c.findRun(ctx, run)
 	if err != nil {
 		return nil, err
 	}
 	if err := names.Token(request); err != nil {
 		return nil, badRequestID(err)
 	}
-	if info, err = c.fold(ctx, info); err != nil {
+	if info, err = c.refreshRow(ctx, info); err != nil {
 		return nil, err
 	}
 	if info.Result == nil { // there is a row, and no log
@@ -255,9 +255,9 @@ func (c *commander) command(ctx context.Context, run, request string, to, of spe
 	}
 	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))
 	for _, a := range []spec.ID{to, of} {
-		i := slices.IndexFunc(members(info), func(r event.AgentResult) bool { return r.ID == a })
+		i := slices.IndexFunc(agentResults(info), func(r event.AgentResult) bool { return r.ID == a })
 		if i >= 0 && a == to {
-			address = address.In(members(info)[i].Pool)
+			address = address.In(agentResults(info)[i].Pool)
 		}
 		if a != "" && i < 0 {
 			return nil, noAgent(a, run)
@@ -269,26 +269,26 @@ func (c *commander) command(ctx context.Context, run, request string, to, of spe
 	case info.State == Finished:
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
 	}
-	if err := c.unwritable(); err != nil {
+	if err := c.checkWritable(); err != nil {
 		return nil, err
 	}
 	return struct{}{}, c.cfg.Node.Command(ctx, address, request, kind, body)
 }
 
-func (c *commander) steer(ctx context.Context, r client.SteerRequest) (any, error) {
+func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {
 	f := agent.Steered{Text: r.Text}
-	return c.command(ctx, r.RunID, r.Request, cmp.Or(spec.ID(r.Agent), spec.Root), "", f.Kind(), f)
+	return c.appendCommand(ctx, r.RunID, r.Request, cmp.Or(spec.ID(r.Agent), spec.Root), "", f.Kind(), f)
 }
 
-func (c *commander) policy(ctx context.Context, r client.PolicyRequest) (any, error) {
+func (c *commander) setPolicy(ctx context.Context, r client.PolicyRequest) (any, error) {
 	if err := r.Policy.Validate(); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: err.Error()}
 	}
 	f := supervisor.PolicySet{Policy: r.Policy}
-	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
+	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 
-func (c *commander) budget(ctx context.Context, r client.BudgetRequest) (any, error) {
+func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any, error) {
 	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents), int64(l.Messages)) < 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
 	}
@@ -302,44 +302,44 @@ func (c *commander) budget(ctx context.Context, r client.BudgetRequest) (any, er
 		}
 	}
 	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
-	return c.command(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
+	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 
 // decisions are the decisions of a user about a call.
 var decisions = []string{"approve", "deny", "skip", "text"}
 
-// answer passes a user's decision to the agent that asked.
-func (c *commander) answer(ctx context.Context, r client.AnswerRequest) (any, error) {
+// answerQuery passes a user's decision to the agent that asked.
+func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if !slices.Contains(decisions, r.Decision) {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
 	}
-	info, err := c.known(ctx, r.RunID)
+	info, err := c.findRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = c.fold(ctx, info); err != nil {
+	if info, err = c.refreshRow(ctx, info); err != nil {
 		return nil, err
 	}
-	for _, a := range members(info) {
+	for _, a := range agentResults(info) {
 		if a.Query != nil && a.Query.Query == r.Query && (r.Agent == "" || r.Agent == string(a.ID)) {
-			if waits, err := c.waits(ctx, r.RunID, a); err != nil {
+			if waits, err := c.isUnanswered(ctx, r.RunID, a); err != nil {
 				return nil, err
 			} else if !waits {
 				return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", r.Query, r.RunID),
 					Hint: "`troupe run --resume " + r.RunID + "` continues a run that no node has"}
 			}
 			f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
-			return c.command(ctx, r.RunID, r.Request, a.ID, "", f.Kind(), f)
+			return c.appendCommand(ctx, r.RunID, r.Request, a.ID, "", f.Kind(), f)
 		}
 	}
 	return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
 		Hint: "`troupe questions` shows the open ones"}
 }
 
-// waits reports whether an agent still waits for an answer to its query. It reads the
+// isUnanswered reports whether an agent still waits for an answer to its query. It reads the
 // agent's own log, which may contain an answer that no node has read and of which the
 // supervisor does not know.
-func (c *lookup) waits(ctx context.Context, run string, a event.AgentResult) (bool, error) {
+func (c *lookup) isUnanswered(ctx context.Context, run string, a event.AgentResult) (bool, error) {
 	s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)).In(a.Pool))
 	return s.Query.Query == a.Query.Query, err
 }
@@ -348,11 +348,11 @@ func (c *lookup) waits(ctx context.Context, run string, a event.AgentResult) (bo
 // its questions and its supervisor has not read them yet. Otherwise a client that has
 // answered and waits for the run would read the old question again.
 func (c *lookup) unlessAnswered(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
-	for _, a := range members(info) {
+	for _, a := range agentResults(info) {
 		if a.Query == nil {
 			continue
 		}
-		waits, err := c.waits(ctx, info.RunID, a)
+		waits, err := c.isUnanswered(ctx, info.RunID, a)
 		if waits || err != nil {
 			return info, err
 		}
@@ -368,7 +368,7 @@ type Question struct {
 	Query event.OpenQuery `json:"query"`
 }
 
-func (c *viewer) questions(ctx context.Context, _ struct{}) (any, error) {
+func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 	list, err := c.cfg.Runs.List(ctx)
 	if err != nil {
 		return nil, err
@@ -378,18 +378,18 @@ func (c *viewer) questions(ctx context.Context, _ struct{}) (any, error) {
 		if info.State == Finished {
 			continue
 		}
-		info, err := c.fold(ctx, info)
+		info, err := c.refreshRow(ctx, info)
 		if isNewer(err) {
 			continue // this release could not answer it
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range members(info) {
+		for _, a := range agentResults(info) {
 			if a.Query == nil {
 				continue
 			}
-			if waits, err := c.waits(ctx, info.RunID, a); err != nil {
+			if waits, err := c.isUnanswered(ctx, info.RunID, a); err != nil {
 				return nil, err
 			} else if waits {
 				questions = append(questions, Question{info.RunID, a.ID, *a.Query})

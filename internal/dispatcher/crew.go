@@ -26,12 +26,12 @@ type Crew struct{ work chan func() }
 func New(ctx context.Context) *Crew {
 	c := &Crew{work: make(chan func(), Queue)}
 	for range HandsPerCPU * runtime.GOMAXPROCS(0) {
-		go c.hand(ctx)
+		go c.runWorker(ctx)
 	}
 	return c
 }
 
-func (c *Crew) hand(ctx context.Context) {
+func (c *Crew) runWorker(ctx context.Context) {
 	for {
 		select {
 		case run := <-c.work:

@@ -52,10 +52,10 @@ type Case struct {
 	Expected      Expected `yaml:"expected"`
 	Path          string   `yaml:"-"` // file:line
 
-	script  *script.Script
-	scripts map[string]*script.Script
-	manners spec.LoopOptions
-	policy  supervisor.Policy
+	script      *script.Script
+	scripts     map[string]*script.Script
+	loopOptions spec.LoopOptions
+	policy      supervisor.Policy
 }
 
 // Duration is a time written as "50ms".
@@ -110,7 +110,7 @@ type Agent struct {
 	Limits      Limits    `yaml:"limits"`
 	LoopOptions yaml.Node `yaml:"manners"`
 
-	manners spec.LoopOptions
+	loopOptions spec.LoopOptions
 }
 
 // Limits are named like the flags, if there is one. Those of the run are allowed only on

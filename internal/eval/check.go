@@ -19,23 +19,23 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// finish checks a case and prepares it for a trial.
-func (d decoder) finish(c *Case, line int) error {
-	c.MockedTools, c.Tools = renamed(c.MockedTools), renamed(c.Tools)
-	c.Expected.ToolRuns = renamed(c.Expected.ToolRuns)
+// prepareCase checks a case and prepares it for a trial.
+func (d caseDecoder) prepareCase(c *Case, line int) error {
+	c.MockedTools, c.Tools = sanitizeKeys(c.MockedTools), sanitizeKeys(c.Tools)
+	c.Expected.ToolRuns = sanitizeKeys(c.Expected.ToolRuns)
 	for _, names := range []*[]string{&c.Allowed, &c.Denied, &c.Expected.Forbidden, &c.Expected.FirstTools} {
-		*names = toolNames(*names)
+		*names = sanitizeNames(*names)
 	}
 	if c.ID == "" {
-		return d.bad(line, "a case without a case_id")
+		return d.badFile(line, "a case without a case_id")
 	}
 	if strings.TrimSpace(c.Goal) == "" {
-		return d.bad(line, "case %s has no goal", c.ID)
+		return d.badFile(line, "case %s has no goal", c.ID)
 	}
 	if c.FirstToolTurn && c.Expected.StopReason == "" {
 		c.Expected.StopReason = spec.Vetoed
 	}
-	for _, step := range []func(*Case, int) error{d.tools, d.models, d.cast, d.manner, d.events, d.expected} {
+	for _, step := range []func(*Case, int) error{d.checkTools, d.readModels, d.checkAgents, d.readOptions, d.checkInterventions, d.checkExpected} {
 		if err := step(c, line); err != nil {
 			return err
 		}
@@ -43,37 +43,37 @@ func (d decoder) finish(c *Case, line int) error {
 	return nil
 }
 
-// tools checks the declarations of the mocked tools.
-func (d decoder) tools(c *Case, line int) error {
+// checkTools checks the declarations of the mocked tools.
+func (d caseDecoder) checkTools(c *Case, line int) error {
 	statuses := []Status{OK, Error, Retryable, Malformed, Hangs, Crashes}
 	for _, name := range slices.Sorted(maps.Keys(c.MockedTools)) {
 		for i, a := range c.MockedTools[name] {
 			if !slices.Contains(statuses, a.Status) {
-				return d.bad(line, "case %s: answer %d of %s: status %q; it is one of %v", c.ID, i, name, a.Status, statuses)
+				return d.badFile(line, "case %s: answer %d of %s: status %q; it is one of %v", c.ID, i, name, a.Status, statuses)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
 		t := c.Tools[name]
 		var err error
-		if t.schema, err = schema(t.Schema); err != nil {
-			return d.bad(t.Schema.Line, "case %s: schema of %s: %v", c.ID, name, err)
+		if t.schema, err = readSchema(t.Schema); err != nil {
+			return d.badFile(t.Schema.Line, "case %s: schema of %s: %v", c.ID, name, err)
 		}
-		if t.output, err = schema(t.OutputSchema); err != nil {
-			return d.bad(t.OutputSchema.Line, "case %s: output_schema of %s: %v", c.ID, name, err)
+		if t.output, err = readSchema(t.OutputSchema); err != nil {
+			return d.badFile(t.OutputSchema.Line, "case %s: output_schema of %s: %v", c.ID, name, err)
 		}
 		if t.Class == "" {
 			t.Class = model.Read
 		}
 		if !slices.Contains([]model.Class{model.Read, model.Idempotent, model.Effect, model.Irreversible}, t.Class) {
-			return d.bad(line, "case %s: class of %s is %q; it is read, idempotent, effect or irreversible", c.ID, name, t.Class)
+			return d.badFile(line, "case %s: class of %s is %q; it is read, idempotent, effect or irreversible", c.ID, name, t.Class)
 		}
 		c.Tools[name] = t
 	}
 	return nil
 }
 
-func schema(n yaml.Node) (string, error) {
+func readSchema(n yaml.Node) (string, error) {
 	if n.Kind == 0 {
 		return "", nil
 	}
@@ -92,26 +92,26 @@ func schema(n yaml.Node) (string, error) {
 	return string(raw), err
 }
 
-// models reads the scripts.
-func (d decoder) models(c *Case, _ int) error {
+// readModels reads the scripts.
+func (d caseDecoder) readModels(c *Case, _ int) error {
 	var err error
 	if c.Model.Kind == 0 {
-		c.script = obedient(c.MockedTools)
-	} else if c.script, err = d.play(c.Model, "case "+c.ID+": model"); err != nil {
+		c.script = defaultScript(c.MockedTools)
+	} else if c.script, err = d.readScript(c.Model, "case "+c.ID+": model"); err != nil {
 		return err
 	}
 	c.scripts = map[string]*script.Script{}
 	for _, route := range slices.Sorted(maps.Keys(c.Models)) {
-		if c.scripts[route], err = d.play(c.Models[route], "case "+c.ID+": models: "+route); err != nil {
+		if c.scripts[route], err = d.readScript(c.Models[route], "case "+c.ID+": models: "+route); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// obedient returns the model of a case that names none: it calls every mocked tool once for
+// defaultScript returns the model of a case that names none: it calls every mocked tool once for
 // each of its answers, one after the other.
-func obedient(tools map[string][]Answer) *script.Script {
+func defaultScript(tools map[string][]Answer) *script.Script {
 	s := &script.Script{}
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		for range tools[name] {
@@ -122,49 +122,49 @@ func obedient(tools map[string][]Answer) *script.Script {
 	return s
 }
 
-// cast checks the agents.
-func (d decoder) cast(c *Case, line int) error {
+// checkAgents checks the agents.
+func (d caseDecoder) checkAgents(c *Case, line int) error {
 	if len(c.Agents) == 0 {
 		c.Agents = []Agent{{Name: rootName}}
 	}
 	for i := range c.Agents {
 		a := &c.Agents[i]
 		if a.Name == "" {
-			return d.bad(line, "case %s: agent %d has no name", c.ID, i)
+			return d.badFile(line, "case %s: agent %d has no name", c.ID, i)
 		}
 		rules := slices.Contains(orchestrator.Routes(), strings.TrimPrefix(a.Model, builtin))
 		if _, ok := c.scripts[a.Model]; !ok && !rules && a.Model != "" {
-			return d.bad(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
+			return d.badFile(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
 		}
-		if err := d.into(a.LoopOptions, "case "+c.ID+": manners of "+a.Name, &a.manners); err != nil {
+		if err := d.decodeInto(a.LoopOptions, "case "+c.ID+": manners of "+a.Name, &a.loopOptions); err != nil {
 			return err
 		}
-		if err := a.manners.Validate(); err != nil {
-			return d.bad(line, "case %s: agent %s: %v", c.ID, a.Name, err)
+		if err := a.loopOptions.Validate(); err != nil {
+			return d.badFile(line, "case %s: agent %s: %v", c.ID, a.Name, err)
 		}
-		a.Allowed, a.Denied = toolNames(a.Allowed), toolNames(a.Denied)
+		a.Allowed, a.Denied = sanitizeNames(a.Allowed), sanitizeNames(a.Denied)
 	}
 	return nil
 }
 
-// manner reads the loop options, hooks and policy of the run.
-func (d decoder) manner(c *Case, line int) error {
-	c.manners = spec.DefaultLoopOptions()
-	c.manners.ToolRetries = 0 // each scripted answer answers one call
-	if err := d.into(c.LoopOptions, "case "+c.ID+": manners", &c.manners); err != nil {
+// readOptions reads the loop options, hooks and policy of the run.
+func (d caseDecoder) readOptions(c *Case, line int) error {
+	c.loopOptions = spec.DefaultLoopOptions()
+	c.loopOptions.ToolRetries = 0 // each scripted answer answers one call
+	if err := d.decodeInto(c.LoopOptions, "case "+c.ID+": manners", &c.loopOptions); err != nil {
 		return err
 	}
 	for _, h := range c.Hooks {
-		data := spec.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools, TimeoutMS: ms(h.Timeout), Failing: h.Failing, Report: h.Report, Of: h.Of}
+		data := spec.Hook{Name: h.Name, Point: h.Point, Tools: h.Tools, TimeoutMS: durationMS(h.Timeout), Failing: h.Failing, Report: h.Report, Of: h.Of}
 		if err := data.Validate(); err != nil {
-			return d.bad(line, "case %s: %v", c.ID, err)
+			return d.badFile(line, "case %s: %v", c.ID, err)
 		}
-		c.manners.Hooks = append(c.manners.Hooks, data)
+		c.loopOptions.Hooks = append(c.loopOptions.Hooks, data)
 	}
-	if err := c.manners.Validate(); err != nil {
-		return d.bad(line, "case %s: %v", c.ID, err)
+	if err := c.loopOptions.Validate(); err != nil {
+		return d.badFile(line, "case %s: %v", c.ID, err)
 	}
-	if err := d.into(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {
+	if err := d.decodeInto(c.Policy, "case "+c.ID+": policy", &c.policy); err != nil {
 		return err
 	}
 	if c.FirstToolTurn {
@@ -172,13 +172,13 @@ func (d decoder) manner(c *Case, line int) error {
 			When: []supervisor.Condition{{Fact: "calls", Op: ">=", Number: 1}}, Why: "only the first turn with tools is of interest"})
 	}
 	if err := c.policy.Validate(); err != nil {
-		return d.bad(line, "case %s: %v", c.ID, err)
+		return d.badFile(line, "case %s: %v", c.ID, err)
 	}
 	return nil
 }
 
-// events checks the outside events.
-func (d decoder) events(c *Case, line int) error {
+// checkInterventions checks the outside events.
+func (d caseDecoder) checkInterventions(c *Case, line int) error {
 	for i := range c.During {
 		e := &c.During[i]
 		if e.Nth == 0 {
@@ -190,27 +190,27 @@ func (d decoder) events(c *Case, line int) error {
 				deeds++
 			}
 		}
-		if err := kind(e.After); err != nil && e.After != mockCalled {
-			return d.bad(line, "case %s: during: after: %v", c.ID, err)
+		if err := checkKind(e.After); err != nil && e.After != mockCalled {
+			return d.badFile(line, "case %s: during: after: %v", c.ID, err)
 		}
 		if deeds != 1 {
-			return d.bad(line, "case %s: during: after %s there must be one of cancel, steer, answer, crash", c.ID, e.After)
+			return d.badFile(line, "case %s: during: after %s there must be one of cancel, steer, answer, crash", c.ID, e.After)
 		}
 		if e.Cancel != "" && e.Cancel != "boundary" && e.Cancel != "now" {
-			return d.bad(line, "case %s: during: cancel is boundary or now, not %q", c.ID, e.Cancel)
+			return d.badFile(line, "case %s: during: cancel is boundary or now, not %q", c.ID, e.Cancel)
 		}
 		e.Of = strings.TrimSpace(e.Of)
 	}
 	return nil
 }
 
-// kinds are the names of all events.
-func kinds() []string {
+// eventKinds are the names of all events.
+func eventKinds() []string {
 	return slices.Sorted(maps.Keys(event.RunKinds()))
 }
 
-func kind(word string) error {
-	all := kinds()
+func checkKind(word string) error {
+	all := eventKinds()
 	if slices.Contains(all, word) {
 		return nil
 	}
@@ -220,26 +220,26 @@ func kind(word string) error {
 	return fmt.Errorf("unknown event %q", word)
 }
 
-// expected checks that the expectations are valid.
-func (d decoder) expected(c *Case, line int) error {
+// checkExpected checks that the expectations are valid.
+func (d caseDecoder) checkExpected(c *Case, line int) error {
 	x := c.Expected
 	if x.StopReason == "" {
-		return d.bad(line, "case %s: expected has no stop_reason", c.ID)
+		return d.badFile(line, "case %s: expected has no stop_reason", c.ID)
 	}
 	if !slices.Contains(spec.Reasons(), x.StopReason) {
-		return d.bad(line, "case %s: unknown stop_reason %q%s", c.ID, x.StopReason, near(string(x.StopReason), spec.Reasons()))
+		return d.badFile(line, "case %s: unknown stop_reason %q%s", c.ID, x.StopReason, suggestName(string(x.StopReason), spec.Reasons()))
 	}
 	for _, t := range x.Transitions {
 		if !slices.Contains(spec.Transitions(), t) {
-			return d.bad(line, "case %s: unknown transition %q%s", c.ID, t, near(string(t), spec.Transitions()))
+			return d.badFile(line, "case %s: unknown transition %q%s", c.ID, t, suggestName(string(t), spec.Transitions()))
 		}
 	}
 	for _, word := range slices.Concat(x.Events, x.NoEvents) {
-		if _, known := words[word]; known {
+		if _, known := eventAliases[word]; known {
 			continue
 		}
-		if err := kind(word); err != nil {
-			return d.bad(line, "case %s: %v", c.ID, err)
+		if err := checkKind(word); err != nil {
+			return d.badFile(line, "case %s: %v", c.ID, err)
 		}
 	}
 	for _, name := range x.Forbidden {
@@ -256,7 +256,7 @@ func (d decoder) expected(c *Case, line int) error {
 	return nil
 }
 
-func near[T ~string](word string, known []T) string {
+func suggestName[T ~string](word string, known []T) string {
 	names := make([]string, len(known))
 	for i, k := range known {
 		names[i] = string(k)
@@ -267,4 +267,4 @@ func near[T ~string](word string, known []T) string {
 	return ""
 }
 
-func ms(d Duration) int64 { return int64(d) / 1e6 }
+func durationMS(d Duration) int64 { return int64(d) / 1e6 }

@@ -47,23 +47,23 @@ const FileBytesMax = script.MaxBytes
 
 // Parse reads the cases of a file: one, or a list of them, as YAML or JSON.
 func Parse(path string, data []byte) ([]Case, error) {
-	d := decoder{path: path}
+	d := caseDecoder{path: path}
 	if len(data) > FileBytesMax {
-		return nil, d.bad(0, "%d bytes, at most %d are read", len(data), FileBytesMax)
+		return nil, d.badFile(0, "%d bytes, at most %d are read", len(data), FileBytesMax)
 	}
-	root, err := document(data)
+	root, err := parseDocument(data)
 	if err != nil {
-		return nil, d.yaml(err)
+		return nil, d.yamlError(err)
 	}
 	var cases []Case
 	if root.Kind == yaml.SequenceNode {
-		if err := strict(data, &cases); err != nil {
-			return nil, d.yaml(err)
+		if err := decodeStrict(data, &cases); err != nil {
+			return nil, d.yamlError(err)
 		}
 	} else {
 		cases = make([]Case, 1)
-		if err := strict(data, &cases[0]); err != nil {
-			return nil, d.yaml(err)
+		if err := decodeStrict(data, &cases[0]); err != nil {
+			return nil, d.yamlError(err)
 		}
 	}
 	for i := range cases {
@@ -72,16 +72,16 @@ func Parse(path string, data []byte) ([]Case, error) {
 			line = root.Content[i].Line
 		}
 		cases[i].Path = fmt.Sprintf("%s:%d", path, line)
-		if err := d.finish(&cases[i], line); err != nil {
+		if err := d.prepareCase(&cases[i], line); err != nil {
 			return nil, err
 		}
 	}
 	return cases, nil
 }
 
-// document parses text to its one root node.
-func document(data []byte) (root *yaml.Node, err error) {
-	defer guarded(&err)
+// parseDocument parses text to its one root node.
+func parseDocument(data []byte) (root *yaml.Node, err error) {
+	defer recoverParser(&err)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	var doc yaml.Node
 	if err := dec.Decode(&doc); err != nil {
@@ -96,23 +96,23 @@ func document(data []byte) (root *yaml.Node, err error) {
 	return doc.Content[0], nil
 }
 
-// guarded recovers a panic of the parser, which reads untrusted text.
-func guarded(err *error) {
+// recoverParser recovers a panic of the parser, which reads untrusted text.
+func recoverParser(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("the YAML parser failed: %v", p)
 	}
 }
 
-func strict(data []byte, into any) (err error) {
-	defer guarded(&err)
+func decodeStrict(data []byte, into any) (err error) {
+	defer recoverParser(&err)
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	dec.KnownFields(true)
 	return dec.Decode(into)
 }
 
-type decoder struct{ path string }
+type caseDecoder struct{ path string }
 
-func (d decoder) bad(line int, format string, args ...any) error {
+func (d caseDecoder) badFile(line int, format string, args ...any) error {
 	return &BadFile{Path: d.path, Line: line, Text: fmt.Sprintf(format, args...), Remedy: remedy}
 }
 
@@ -121,8 +121,8 @@ var (
 	yamlField = regexp.MustCompile(`field (\S+) not found in type eval\.(\w+)`)
 )
 
-// yaml turns the parser's first error into one with a position.
-func (d decoder) yaml(err error) error {
+// yamlError turns the parser's first error into one with a position.
+func (d caseDecoder) yamlError(err error) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	text = strings.TrimPrefix(text, "unmarshal errors:\n  ")
 	text, _, _ = strings.Cut(text, "\n")
@@ -158,15 +158,15 @@ var keysOf = func() map[string][]string {
 	return all
 }()
 
-// into decodes a part of a case into a type of the runtime, by its JSON names. Fields that
+// decodeInto decodes a part of a case into a type of the runtime, by its JSON names. Fields that
 // the part omits keep their values.
-func (d decoder) into(n yaml.Node, what string, into any) error {
+func (d caseDecoder) decodeInto(n yaml.Node, what string, into any) error {
 	if n.Kind == 0 {
 		return nil
 	}
 	raw, err := asJSON(n)
 	if err != nil {
-		return d.bad(n.Line, "%s: %v", what, err)
+		return d.badFile(n.Line, "%s: %v", what, err)
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
@@ -174,15 +174,15 @@ func (d decoder) into(n yaml.Node, what string, into any) error {
 		text := strings.TrimPrefix(err.Error(), "json: ")
 		if name, ok := strings.CutPrefix(text, "unknown field "); ok {
 			key, _ := strconv.Unquote(name) // the package quotes it
-			return d.bad(lineOf(&n, key), "%s: unknown key %s", what, name)
+			return d.badFile(lineOf(&n, key), "%s: unknown key %s", what, name)
 		}
-		return d.bad(n.Line, "%s: %s", what, text)
+		return d.badFile(n.Line, "%s: %s", what, text)
 	}
 	return nil
 }
 
 func asJSON(n yaml.Node) (raw []byte, err error) {
-	defer guarded(&err)
+	defer recoverParser(&err)
 	var v any
 	if err := n.Decode(&v); err != nil {
 		return nil, err
@@ -205,8 +205,8 @@ func lineOf(n *yaml.Node, key string) int {
 	return 0
 }
 
-// play reads a script from its place in a case; a list is its default.
-func (d decoder) play(n yaml.Node, what string) (*script.Script, error) {
+// readScript reads a script from its place in a case; a list is its default.
+func (d caseDecoder) readScript(n yaml.Node, what string) (*script.Script, error) {
 	if n.Kind == yaml.SequenceNode {
 		list := n
 		n = yaml.Node{Kind: yaml.MappingNode, Line: list.Line,
@@ -214,54 +214,54 @@ func (d decoder) play(n yaml.Node, what string) (*script.Script, error) {
 	}
 	raw, err := yaml.Marshal(&n)
 	if err != nil {
-		return nil, d.bad(n.Line, "%s: %v", what, err)
+		return nil, d.badFile(n.Line, "%s: %v", what, err)
 	}
 	s, err := script.Parse(raw)
 	if err != nil {
 		text := strings.TrimPrefix(err.Error(), script.ErrScript.Error()+": ")
 		if m := yamlField.FindStringSubmatch(text); m != nil {
-			return nil, d.bad(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
+			return nil, d.badFile(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
 		}
 		if m := regexp.MustCompile(`field (\S+) not found`).FindStringSubmatch(text); m != nil {
-			return nil, d.bad(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
+			return nil, d.badFile(lineOf(&n, m[1]), "%s: unknown key %q", what, m[1])
 		}
-		return nil, d.bad(n.Line, "%s: %s", what, text)
+		return nil, d.badFile(n.Line, "%s: %s", what, text)
 	}
 	for _, replies := range s.Agents {
-		rename(replies)
+		renameCalls(replies)
 	}
-	rename(s.Default)
+	renameCalls(s.Default)
 	return s, nil
 }
 
-func rename(replies []script.Reply) {
+func renameCalls(replies []script.Reply) {
 	for _, r := range replies {
 		for i := range r.Calls {
-			r.Calls[i].Name = toolName(r.Calls[i].Name)
+			r.Calls[i].Name = sanitizeName(r.Calls[i].Name)
 		}
 	}
 }
 
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9_-]`)
 
-// toolName returns a tool's name in a form that a provider accepts.
-func toolName(name string) string { return notInName.ReplaceAllString(name, "_") }
+// sanitizeName returns a tool's name in a form that a provider accepts.
+func sanitizeName(name string) string { return notInName.ReplaceAllString(name, "_") }
 
-func toolNames(names []string) []string {
+func sanitizeNames(names []string) []string {
 	if names == nil {
 		return nil
 	}
 	out := make([]string, len(names))
 	for i, n := range names {
-		out[i] = toolName(n)
+		out[i] = sanitizeName(n)
 	}
 	return out
 }
 
-func renamed[T any](m map[string]T) map[string]T {
+func sanitizeKeys[T any](m map[string]T) map[string]T {
 	out := make(map[string]T, len(m))
 	for name, v := range m {
-		out[toolName(name)] = v
+		out[sanitizeName(name)] = v
 	}
 	return out
 }

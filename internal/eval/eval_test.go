@@ -76,8 +76,8 @@ var controls = map[string]struct{ right, wrong, told string }{
 	"children":              {"children: [{name: helper, stop_reason: completed}]", "children: []", "the children are [{helper completed}], expected []"},
 }
 
-// try runs base with an expectation.
-func try(t *testing.T, text string) Verdict {
+// runText runs base with an expectation.
+func runText(t *testing.T, text string) Verdict {
 	t.Helper()
 	cases, err := Parse("base.yaml", []byte(text))
 	if err != nil {
@@ -104,10 +104,10 @@ func TestWrongExpectationsFail(t *testing.T) {
 			if key == "stop_reason" {
 				wrong = strings.Replace(base, "needs_human, PLACE", "completed", 1)
 			}
-			if v := try(t, right); !v.Pass {
+			if v := runText(t, right); !v.Pass {
 				t.Errorf("what holds is told as a difference: %q", v.Differences)
 			}
-			v := try(t, wrong)
+			v := runText(t, wrong)
 			if v.Pass || len(v.Differences) != 1 || !strings.Contains(v.Differences[0], c.told) {
 				t.Errorf("the differences are %q, not %q", v.Differences, c.told)
 			}
@@ -132,7 +132,7 @@ func TestWhatIsNotExpectedFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := try(t, c.text)
+			v := runText(t, c.text)
 			if v.Pass || !strings.Contains(strings.Join(v.Differences, "\n"), c.told) {
 				t.Errorf("the differences are %q, not %q", v.Differences, c.told)
 			}
@@ -150,37 +150,37 @@ func TestReplayIsCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, err := cases[0].play(t.Context())
+	tr, err := cases[0].runToEnd(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, err := tr.log()
+	log, err := tr.readLog()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := fold(log).same(tr.said, tr.told); err != nil {
+	if err := replayLogs(log).compareReport(tr.reported, tr.published); err != nil {
 		t.Fatalf("an honest log differs: %v", err)
 	}
-	other := *tr.said
+	other := *tr.reported
 	other.Text = "Five."
-	if fold(log).same(&other, nil) == nil {
+	if replayLogs(log).compareReport(&other, nil) == nil {
 		t.Error("another result is not seen")
 	}
-	told := slices.Clone(tr.told)
+	told := slices.Clone(tr.published)
 	i := slices.IndexFunc(told, func(e event.Published) bool { return e.Kind == event.KindMessageAssistant })
 	told[i].Data = event.Said{Text: "Five.", Bytes: 5}
-	if fold(log).same(tr.said, told) == nil {
+	if replayLogs(log).compareReport(tr.reported, told) == nil {
 		t.Error("an event that was told otherwise is not seen")
 	}
-	told = append(slices.Clone(tr.told), event.Published{ID: "eval.root#99.0", Seq: 99, Kind: event.KindTurnStarted})
-	if fold(log).same(tr.said, told) == nil {
+	told = append(slices.Clone(tr.published), event.Published{ID: "eval.root#99.0", Seq: 99, Kind: event.KindTurnStarted})
+	if replayLogs(log).compareReport(tr.reported, told) == nil {
 		t.Error("an event that is in no log is not seen")
 	}
-	if fold(log[:len(log)/2]).same(tr.said, tr.told) == nil {
+	if replayLogs(log[:len(log)/2]).compareReport(tr.reported, tr.published) == nil {
 		t.Error("a log without its end is not seen")
 	}
 	log[len(log)/2].Data = []byte("rot")
-	if fold(log).same(tr.said, tr.told) == nil {
+	if replayLogs(log).compareReport(tr.reported, tr.published) == nil {
 		t.Error("an entry that cannot be read is not seen")
 	}
 }
@@ -188,7 +188,7 @@ func TestReplayIsCompared(t *testing.T) {
 // TestMeasures: the rates are those of their definitions.
 func TestMeasures(t *testing.T) {
 	t.Parallel()
-	r := sum([]Verdict{
+	r := buildReport([]Verdict{
 		{Pass: true, StopReason: spec.Completed, Expected: spec.Completed, Proposals: 4, Invalid: 1, Repeated: 2, Tokens: 10, LatencyMS: 5, Replayed: true},
 		{StopReason: spec.NeedsHuman, Expected: spec.Completed, Proposals: 4, LatencyMS: 1},
 		{Pass: true, StopReason: spec.EvidenceMissing, Expected: spec.EvidenceMissing, LatencyMS: 9, Replayed: true},
@@ -208,7 +208,7 @@ func TestMeasures(t *testing.T) {
 	note := func(kind, call, tool, args, text string, failed bool) event.Published {
 		return event.Published{Agent: "root", Kind: kind, Data: event.ToolCall{Call: call, Tool: tool, Args: args, Text: text, Error: failed}}
 	}
-	v.count(record{events: []event.Published{
+	v.countProposals(caseRecord{events: []event.Published{
 		note(event.KindToolProposed, "1-0", "read", `{"a":1,"b":2}`, "", false), note(event.KindToolValidated, "1-0", "read", "", "", false),
 		note(event.KindToolFinished, "1-0", "read", "", "down", true),
 		note(event.KindToolProposed, "2-0", "read", `{"b": 2, "a": 1}`, "", false), note(event.KindToolValidated, "2-0", "read", "", "", false),

@@ -45,8 +45,8 @@ type Child struct {
 	StopReason spec.Reason `yaml:"stop_reason"`
 }
 
-// words maps the event names of other tracers to troupe's kinds.
-var words = map[string][]string{
+// eventAliases maps the event names of other tracers to troupe's kinds.
+var eventAliases = map[string][]string{
 	"proposal":    {event.KindToolProposed, event.KindStopProposed},
 	"validation":  {event.KindToolValidated, event.KindToolDenied, event.KindStopAllowed, event.KindStopVetoed},
 	"action":      {event.KindToolStarted, event.KindDelegationRequested},

@@ -11,25 +11,25 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// hooks answer as the case says, in order, and pass after the last answer.
-type hooks struct {
+// scriptedHooks answer as the case says, in order, and pass after the last answer.
+type scriptedHooks struct {
 	c *Case
 
 	mu    sync.Mutex
 	asked map[string]int // by name
 }
 
-func (h *hooks) funcs() map[string]hook.Func {
+func (h *scriptedHooks) hookFuncs() map[string]hook.Func {
 	all := map[string]hook.Func{}
 	for _, about := range h.c.Hooks {
 		all[about.Name] = func(ctx context.Context, _ hook.Call) (spec.HookAnswer, error) {
-			return h.next(about).give(ctx)
+			return h.nextAnswer(about).answerHook(ctx)
 		}
 	}
 	return all
 }
 
-func (h *hooks) next(about Hook) HookAnswer {
+func (h *scriptedHooks) nextAnswer(about Hook) HookAnswer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := h.asked[about.Name]
@@ -40,7 +40,7 @@ func (h *hooks) next(about Hook) HookAnswer {
 	return HookAnswer{}
 }
 
-func (a HookAnswer) give(ctx context.Context) (spec.HookAnswer, error) {
+func (a HookAnswer) answerHook(ctx context.Context) (spec.HookAnswer, error) {
 	if err := pause(ctx, time.Duration(a.Delay)); err != nil {
 		return spec.HookAnswer{}, err
 	}

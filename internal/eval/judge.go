@@ -10,21 +10,21 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// record is everything by which a trial is judged.
-type record struct {
-	result  event.Result
-	parked  bool
-	events  []event.Published
-	ran     map[string]int
-	excess  []string
-	runs    int
-	told    []string // requests to models
-	replay  error
-	unfired []During
+// caseRecord is everything by which a trial is judged.
+type caseRecord struct {
+	result          event.Result
+	parked          bool
+	events          []event.Published
+	runsByTool      map[string]int
+	overcalledTools []string
+	runs            int
+	prompts         []string // requests to models
+	replay          error
+	unfired         []During
 }
 
-// differences returns the deviations from the expectation, one line each.
-func (x Expected) differences(r record) []string {
+// listDifferences returns the deviations from the expectation, one line each.
+func (x Expected) listDifferences(r caseRecord) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if r.result.Reason != x.StopReason {
@@ -34,12 +34,12 @@ func (x Expected) differences(r record) []string {
 		}
 		add("stop_reason is %s%s, expected %s", r.result.Reason, detail, x.StopReason)
 	}
-	x.counts(r, add)
-	x.texts(r, add)
-	x.trace(r, add)
-	x.children(r, add)
-	for _, name := range r.excess {
-		add("%s ran %d times; the case has fewer answers", name, r.ran[name])
+	x.checkCounts(r, add)
+	x.checkTexts(r, add)
+	x.checkTrace(r, add)
+	x.checkChildren(r, add)
+	for _, name := range r.overcalledTools {
+		add("%s ran %d times; the case has fewer answers", name, r.runsByTool[name])
 	}
 	for _, d := range r.unfired {
 		add("during: there was no %s %s number %d", d.After, d.Of, d.Nth)
@@ -50,20 +50,20 @@ func (x Expected) differences(r record) []string {
 	return list
 }
 
-type adder = func(format string, args ...any)
+type reportFunc = func(format string, args ...any)
 
-// counts checks the counters.
-func (x Expected) counts(r record, add adder) {
+// checkCounts checks the counters.
+func (x Expected) checkCounts(r caseRecord, add reportFunc) {
 	if x.MaxToolCalls != nil && r.runs > *x.MaxToolCalls {
 		add("tools ran %d times, expected at most %d", r.runs, *x.MaxToolCalls)
 	}
 	for _, name := range x.Forbidden {
-		if n := r.ran[name]; n > 0 {
+		if n := r.runsByTool[name]; n > 0 {
 			add("the forbidden tool %s ran %d times", name, n)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(x.ToolRuns)) {
-		if n := r.ran[name]; n != x.ToolRuns[name] {
+		if n := r.runsByTool[name]; n != x.ToolRuns[name] {
 			add("%s ran %d times, expected %d", name, n, x.ToolRuns[name])
 		}
 	}
@@ -84,20 +84,20 @@ func (x Expected) counts(r record, add adder) {
 	}
 }
 
-// texts checks the texts of the answer and of the requests to the model.
-func (x Expected) texts(r record, add adder) {
+// checkTexts checks the texts of the answer and of the requests to the model.
+func (x Expected) checkTexts(r caseRecord, add reportFunc) {
 	for _, text := range x.Answer {
 		if !strings.Contains(r.result.Text, text) {
-			add("the answer lacks %q: %s", text, clip([]byte(r.result.Text)))
+			add("the answer lacks %q: %s", text, clipText([]byte(r.result.Text)))
 		}
 	}
 	for _, text := range x.NotAnswer {
 		if strings.Contains(r.result.Text, text) {
-			add("the answer contains %q: %s", text, clip([]byte(r.result.Text)))
+			add("the answer contains %q: %s", text, clipText([]byte(r.result.Text)))
 		}
 	}
 	if !strings.Contains(r.result.Detail, x.Detail) {
-		add("the detail lacks %q: %s", x.Detail, clip([]byte(r.result.Detail)))
+		add("the detail lacks %q: %s", x.Detail, clipText([]byte(r.result.Detail)))
 	}
 	if x.Question != "" {
 		var asked []string
@@ -111,7 +111,7 @@ func (x Expected) texts(r record, add adder) {
 		}
 	}
 	hears := func(text string) bool {
-		return slices.ContainsFunc(r.told, func(request string) bool { return strings.Contains(request, text) })
+		return slices.ContainsFunc(r.prompts, func(request string) bool { return strings.Contains(request, text) })
 	}
 	for _, text := range x.Told {
 		if !hears(text) {
@@ -125,14 +125,14 @@ func (x Expected) texts(r record, add adder) {
 	}
 }
 
-// trace checks the events.
-func (x Expected) trace(r record, add adder) {
+// checkTrace checks the events.
+func (x Expected) checkTrace(r caseRecord, add reportFunc) {
 	happened := map[string]bool{}
 	for _, e := range r.events {
 		happened[e.Kind] = true
 	}
 	has := func(word string) bool {
-		if kinds, ok := words[word]; ok {
+		if kinds, ok := eventAliases[word]; ok {
 			return slices.ContainsFunc(kinds, func(k string) bool { return happened[k] })
 		}
 		return happened[word]
@@ -148,7 +148,7 @@ func (x Expected) trace(r record, add adder) {
 		}
 	}
 	if x.Transitions != nil {
-		if why := transitions(r.events); !slices.Equal(why, x.Transitions) {
+		if why := rootTransitions(r.events); !slices.Equal(why, x.Transitions) {
 			add("the transitions are %v, expected %v", why, x.Transitions)
 		}
 	}
@@ -159,8 +159,8 @@ func (x Expected) trace(r record, add adder) {
 	}
 }
 
-// transitions returns the reasons why the turns of the root followed each other.
-func transitions(events []event.Published) []spec.Transition {
+// rootTransitions returns the reasons why the turns of the root followed each other.
+func rootTransitions(events []event.Published) []spec.Transition {
 	why := []spec.Transition{}
 	for _, e := range events {
 		if d, ok := e.Data.(event.TurnStarted); ok && e.Agent == string(spec.Root) && d.Transition != "" {
@@ -183,7 +183,7 @@ func firstTools(events []event.Published) []string {
 	return first
 }
 
-func (x Expected) children(r record, add adder) {
+func (x Expected) checkChildren(r caseRecord, add reportFunc) {
 	if x.Children == nil {
 		return
 	}

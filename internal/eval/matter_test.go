@@ -16,17 +16,17 @@ var gifts = map[string]struct {
 	has  func(c *Case) bool
 	take func(c *Case)
 }{
-	"hooks":  {func(c *Case) bool { return c.Hooks != nil }, func(c *Case) { c.Hooks, c.manners.Hooks = nil, nil }},
+	"hooks":  {func(c *Case) bool { return c.Hooks != nil }, func(c *Case) { c.Hooks, c.loopOptions.Hooks = nil, nil }},
 	"during": {func(c *Case) bool { return c.During != nil }, func(c *Case) { c.During = nil }},
 	"policy": {func(c *Case) bool { return len(c.policy.Rules) > 0 }, func(c *Case) { c.policy = supervisor.Policy{} }},
 	"limits": {func(c *Case) bool { return c.Limits != (Limits{}) }, func(c *Case) { c.Limits = Limits{} }},
 	"manners": {func(c *Case) bool { return c.LoopOptions.Kind != 0 }, func(c *Case) {
-		hooks := c.manners.Hooks
-		c.manners = spec.DefaultLoopOptions()
-		c.manners.ToolRetries, c.manners.Hooks = 0, hooks
+		hooks := c.loopOptions.Hooks
+		c.loopOptions = spec.DefaultLoopOptions()
+		c.loopOptions.ToolRetries, c.loopOptions.Hooks = 0, hooks
 	}},
 	"the watch": {func(c *Case) bool { return slices.Contains(c.Expected.Events, event.KindLoopDetected) }, func(c *Case) {
-		c.manners.Watch = spec.Watch{}
+		c.loopOptions.Watch = spec.Watch{}
 	}},
 }
 

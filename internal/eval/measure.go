@@ -72,8 +72,8 @@ type Report struct {
 	Verdicts   []Verdict `json:"verdicts"`
 }
 
-// sum makes the report of all verdicts.
-func sum(verdicts []Verdict, took time.Duration) Report {
+// buildReport makes the report of all verdicts.
+func buildReport(verdicts []Verdict, took time.Duration) Report {
 	r := Report{Verdicts: verdicts, TookMS: took.Milliseconds()}
 	var latencies []int64
 	for _, v := range verdicts {
@@ -100,8 +100,8 @@ func sum(verdicts []Verdict, took time.Duration) Report {
 	return r
 }
 
-// count fills in the counts of proposals from the trace.
-func (v *Verdict) count(r record) {
+// countProposals fills in the counts of proposals from the trace.
+func (v *Verdict) countProposals(r caseRecord) {
 	seen, valid := map[string]bool{}, map[string]bool{}
 	for _, e := range r.events {
 		d, ok := e.Data.(event.ToolCall)
@@ -112,7 +112,7 @@ func (v *Verdict) count(r record) {
 		switch e.Kind {
 		case event.KindToolProposed:
 			v.Proposals++
-			if key := e.Agent + " " + d.Tool + " " + canonical(d.Args); seen[key] {
+			if key := e.Agent + " " + d.Tool + " " + canonicalArgs(d.Args); seen[key] {
 				v.Repeated++
 			} else {
 				seen[key] = true
@@ -128,8 +128,8 @@ func (v *Verdict) count(r record) {
 	}
 }
 
-// canonical are arguments whose keys are in order.
-func canonical(args string) string {
+// canonicalArgs are arguments whose keys are in order.
+func canonicalArgs(args string) string {
 	var v any
 	if json.Unmarshal([]byte(args), &v) != nil {
 		return args

@@ -15,69 +15,69 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// mocks are the tools of a trial: they answer as the case says, in order, and record that
+// toolMocks are the tools of a trial: they answer as the case says, in order, and record that
 // they ran. They live as long as the trial, so that a restarted node finds the world
 // unchanged.
-type mocks struct {
+type toolMocks struct {
 	c      *Case
-	called func(name string) // told of each run as it begins
+	onCall func(name string) // told of each run as it begins
 
-	mu     sync.Mutex
-	ran    map[string]int // runs by tool
-	excess []string       // calls beyond the answers of the case
+	mu              sync.Mutex
+	runsByTool      map[string]int // runs by tool
+	overcalledTools []string       // calls beyond the answers of the case
 }
 
-// set makes the tools of one agent.
-func (m *mocks) set(t spec.Task) (*tool.Set, error) {
+// newToolSet makes the tools of one agent.
+func (m *toolMocks) newToolSet(t spec.Task) (*tool.Set, error) {
 	var tools []tool.Tool
 	for _, toolSpec := range t.Tools {
-		if _, ok := own[toolSpec.Name]; !ok {
-			tools = append(tools, &mock{all: m, toolSpec: toolSpec, about: m.c.Tools[toolSpec.Name]})
+		if _, ok := servedTools[toolSpec.Name]; !ok {
+			tools = append(tools, &toolMock{all: m, toolSpec: toolSpec, about: m.c.Tools[toolSpec.Name]})
 		}
 	}
 	return tool.NewSet(tools...)
 }
 
-// next returns the answer to one more call of a tool.
-func (m *mocks) next(name string) (Answer, bool) {
+// nextAnswer returns the answer to one more call of a tool.
+func (m *toolMocks) nextAnswer(name string) (Answer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list, n := m.c.MockedTools[name], m.ran[name]
-	m.ran[name]++
+	list, n := m.c.MockedTools[name], m.runsByTool[name]
+	m.runsByTool[name]++
 	switch {
 	case n < len(list):
 		return list[n], true
 	case m.c.Tools[name].Repeat && len(list) > 0:
 		return list[len(list)-1], true
 	}
-	if !slices.Contains(m.excess, name) {
-		m.excess = append(m.excess, name)
+	if !slices.Contains(m.overcalledTools, name) {
+		m.overcalledTools = append(m.overcalledTools, name)
 	}
 	return Answer{}, false
 }
 
-// runs returns a copy of the counts so far.
-func (m *mocks) runs() (ran map[string]int, excess []string, all int) {
+// countRuns returns a copy of the counts so far.
+func (m *toolMocks) countRuns() (ran map[string]int, excess []string, all int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	ran = map[string]int{}
-	for name, n := range m.ran {
+	for name, n := range m.runsByTool {
 		ran[name] = n
 		all += n
 	}
-	return ran, slices.Clone(m.excess), all
+	return ran, slices.Clone(m.overcalledTools), all
 }
 
-type mock struct {
-	all      *mocks
+type toolMock struct {
+	all      *toolMocks
 	toolSpec model.ToolSpec
 	about    Tool
 }
 
-func (t *mock) Spec() model.ToolSpec { return t.toolSpec }
+func (t *toolMock) Spec() model.ToolSpec { return t.toolSpec }
 
 // Limits are those that the case names.
-func (t *mock) Limits() tool.Limits {
+func (t *toolMock) Limits() tool.Limits {
 	return tool.Limits{Timeout: time.Duration(t.about.Timeout), Schema: t.about.output}
 }
 
@@ -85,9 +85,9 @@ func (t *mock) Limits() tool.Limits {
 var errMock = errors.New("eval: the case has no more answers of this tool")
 
 // Call answers as the case says.
-func (t *mock) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
-	a, ok := t.all.next(t.toolSpec.Name)
-	t.all.called(t.toolSpec.Name)
+func (t *toolMock) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
+	a, ok := t.all.nextAnswer(t.toolSpec.Name)
+	t.all.onCall(t.toolSpec.Name)
 	if !ok {
 		return tool.Result{}, errMock
 	}
@@ -96,30 +96,30 @@ func (t *mock) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	}
 	switch a.Status {
 	case Error:
-		return tool.Result{}, errors.New(a.reason())
+		return tool.Result{}, errors.New(a.failureReason())
 	case Retryable:
-		return tool.Result{}, transient(a.reason())
+		return tool.Result{}, transientError(a.failureReason())
 	case Malformed:
-		return tool.Result{Text: a.text("\xff\xfe\x00{\"unfinished\": ")}, nil
+		return tool.Result{Text: a.resultText("\xff\xfe\x00{\"unfinished\": ")}, nil
 	case Hangs:
 		<-ctx.Done()
 		return tool.Result{}, ctx.Err()
 	case Crashes:
-		panic(a.reason())
+		panic(a.failureReason())
 	}
-	return tool.Result{Text: a.text("")}, nil
+	return tool.Result{Text: a.resultText("")}, nil
 }
 
-func (a Answer) reason() string {
+func (a Answer) failureReason() string {
 	if a.Reason != "" {
 		return a.Reason
 	}
 	return string(a.Status)
 }
 
-// text is what the model reads about a successful call.
-func (a Answer) text(without string) string {
-	text := a.said(without)
+// resultText is what the model reads about a successful call.
+func (a Answer) resultText(without string) string {
+	text := a.resultBody(without)
 	if fill := min(a.Size, answerMax) - len(text); fill > 0 {
 		text += strings.Repeat(" and so on", fill/10+1)[:fill]
 	}
@@ -128,7 +128,7 @@ func (a Answer) text(without string) string {
 
 const answerMax = 1 << 20
 
-func (a Answer) said(without string) string {
+func (a Answer) resultBody(without string) string {
 	v := a.Result
 	if v == nil && len(a.Fields) > 0 {
 		v = a.Fields
@@ -161,5 +161,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// transient is a failure that may pass.
-func transient(reason string) error { return tool.Transient(errors.New(reason)) }
+// transientError is a failure that may pass.
+func transientError(reason string) error { return tool.Transient(errors.New(reason)) }

@@ -12,13 +12,13 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// opened is the first entry of the case's run.
-func (c *Case) opened() supervisor.Opened {
+// openedEntry is the first entry of the case's run.
+func (c *Case) openedEntry() supervisor.Opened {
 	o := supervisor.Opened{Run: runName, Goal: c.Goal, Root: c.Agents[0].Name, Rules: spec.Rules, Caller: "eval",
-		Model:       spec.Model{Name: routeName, Window: c.Window, Price: c.Price.budget()},
+		Model:       spec.Model{Name: routeName, Window: c.Window, Price: c.Price.budgetPrice()},
 		Limits:      spec.RunLimits{Tokens: c.Limits.Tokens, Nano: int64(c.Limits.USD * 1e9), Calls: c.Limits.ToolCalls, Depth: c.Limits.Depth, Children: c.Limits.Children, Agents: c.Limits.Agents},
-		Agent:       c.Limits.agent(),
-		LoopOptions: c.manners, Policy: c.policy, RootTurns: c.Limits.Turns,
+		Agent:       c.Limits.agentLimits(),
+		LoopOptions: c.loopOptions, Policy: c.policy, RootTurns: c.Limits.Turns,
 	}
 	if o.Model.Window == 0 {
 		o.Model.Window = windowSize
@@ -28,7 +28,7 @@ func (c *Case) opened() supervisor.Opened {
 	}
 	for i, a := range c.Agents {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: "agent: " + a.Name + "\n" + a.System,
-			Tools: a.Allowed, Deny: a.Denied, Delegates: a.Delegates, Limits: a.Limits.agent(), LoopOptions: a.manners}
+			Tools: a.Allowed, Deny: a.Denied, Delegates: a.Delegates, Limits: a.Limits.agentLimits(), LoopOptions: a.loopOptions}
 		d.Limits.Turns = a.Limits.Turns
 		if i == 0 {
 			d.Deny = slices.Concat(d.Deny, c.Denied)
@@ -43,11 +43,11 @@ func (c *Case) opened() supervisor.Opened {
 		}
 		o.Definitions = append(o.Definitions, d)
 	}
-	o.Tools = c.specs()
+	o.Tools = c.toolSpecs()
 	return o
 }
 
-func (p Price) budget() budget.Price {
+func (p Price) budgetPrice() budget.Price {
 	if p == (Price{}) {
 		return budget.Price{}
 	}
@@ -55,20 +55,20 @@ func (p Price) budget() budget.Price {
 	return budget.Price{Known: true, Input: int64(p.Input * nanoPerToken), Output: int64(p.Output * nanoPerToken)}
 }
 
-func (l Limits) agent() spec.Limits {
+func (l Limits) agentLimits() spec.Limits {
 	return spec.Limits{ReplyCalls: l.ReplyCalls, Parallel: l.Parallel, Malformed: l.Malformed, Cuts: l.Cuts,
-		Retries: l.Retries, Output: l.Output, Closing: l.Closing, SoftMS: ms(l.Soft), HardMS: ms(l.Hard)}
+		Retries: l.Retries, Output: l.Output, Closing: l.Closing, SoftMS: durationMS(l.Soft), HardMS: durationMS(l.Hard)}
 }
 
-// specs returns the tools of the run: the mocked ones, and those that the loop serves.
-func (c *Case) specs() []model.ToolSpec {
+// toolSpecs returns the tools of the run: the mocked ones, and those that the loop serves.
+func (c *Case) toolSpecs() []model.ToolSpec {
 	var list []model.ToolSpec
 	for _, name := range c.toolNames() {
-		if toolSpec, ok := own[name]; ok {
+		if toolSpec, ok := servedTools[name]; ok {
 			list = append(list, toolSpec)
 			continue
 		}
-		list = append(list, c.spec(name))
+		list = append(list, c.mockSpec(name))
 	}
 	return list
 }
@@ -91,7 +91,7 @@ func (c *Case) toolNames() []string {
 
 const anyObject = `{"type":"object"}`
 
-func (c *Case) spec(name string) model.ToolSpec {
+func (c *Case) mockSpec(name string) model.ToolSpec {
 	t := c.Tools[name]
 	toolSpec := model.ToolSpec{Name: name, Description: t.Description, Schema: t.schema, Class: t.Class, Poll: t.Poll}
 	if toolSpec.Description == "" {
@@ -106,9 +106,9 @@ func (c *Case) spec(name string) model.ToolSpec {
 	return toolSpec
 }
 
-// own are the tools that need no mock, by name: the loop or the supervisor
+// servedTools are the tools that need no mock, by name: the loop or the supervisor
 // serves them.
-var own = func() map[string]model.ToolSpec {
+var servedTools = func() map[string]model.ToolSpec {
 	all := map[string]model.ToolSpec{"delegate": {Name: "delegate", Class: model.Read,
 		Description: "Give a task to a child agent and wait for its answer.",
 		Schema:      `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"background":{"type":"boolean"},"schema":{"type":"object"}},"required":["task"]}`}}

@@ -21,7 +21,7 @@ func TestOpenedCases(t *testing.T) {
 			t.Fatalf("two cases are called %s", c.ID)
 		}
 		files[name] = true
-		golden.Compare(t, filepath.Join(dir, name), golden.JSON(t, golden.Tree(c.opened(), func(text string) string { return text })))
+		golden.Compare(t, filepath.Join(dir, name), golden.JSON(t, golden.Tree(c.openedEntry(), func(text string) string { return text })))
 	}
 	golden.NoOthers(t, dir, files)
 }

@@ -10,17 +10,17 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// players are the scripted models of a trial. They record the requests, and live as long as
+// scriptedModels are the scripted models of a trial. They record the requests, and live as long as
 // the trial.
-type players struct {
+type scriptedModels struct {
 	clients map[string]model.Client // by route
 
-	mu   sync.Mutex
-	told []string // the text of each request
+	mu      sync.Mutex
+	prompts []string // the text of each request
 }
 
-func (c *Case) players() *players {
-	p := &players{clients: map[string]model.Client{routeName: c.script.Client("")}}
+func (c *Case) newScriptedModels() *scriptedModels {
+	p := &scriptedModels{clients: map[string]model.Client{routeName: c.script.Client("")}}
 	for _, route := range orchestrator.Routes() {
 		p.clients[builtin+route] = orchestrator.New(route)
 	}
@@ -30,28 +30,28 @@ func (c *Case) players() *players {
 	return p
 }
 
-// client finds the script of a route.
-func (p *players) client(route string) (model.Client, string, error) {
+// clientFor finds the script of a route.
+func (p *scriptedModels) clientFor(route string) (model.Client, string, error) {
 	c, ok := p.clients[route]
 	if !ok {
 		return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: fmt.Sprintf("the case has no model %q", route)}
 	}
-	return &player{Client: c, all: p}, route, nil
+	return &recordingClient{Client: c, all: p}, route, nil
 }
 
 // builtin begins the routes of clients that are no models and need no script.
 const builtin = "builtin/"
 
-type player struct {
+type recordingClient struct {
 	model.Client
-	all *players
+	all *scriptedModels
 }
 
 // Complete plays the scripted reply and records the request.
-func (p *player) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+func (p *recordingClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	text := promptText(req)
 	p.all.mu.Lock()
-	p.all.told = append(p.all.told, text)
+	p.all.prompts = append(p.all.prompts, text)
 	p.all.mu.Unlock()
 	return p.Client.Complete(ctx, req, emit)
 }
@@ -76,8 +76,8 @@ func promptText(req model.Request) string {
 	return b.String()
 }
 
-func (p *players) heard() []string {
+func (p *scriptedModels) sentPrompts() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.told
+	return p.prompts
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// folded is a run that was replayed from its logs by the pure machines alone: no model, no
+// replayedRun is a run that was replayed from its logs by the pure machines alone: no model, no
 // tool, no clock.
-type folded struct {
-	result event.Result
-	state  supervisor.State
-	agents map[spec.ID]agent.State
-	events []event.Published
-	wrong  error // the first entry that could not be read
+type replayedRun struct {
+	result  event.Result
+	state   supervisor.State
+	agents  map[spec.ID]agent.State
+	events  []event.Published
+	readErr error // the first entry that could not be read
 }
 
-// fold replays logs as they were written, with the addresses mixed.
-func fold(log []mailbox.Message) *folded {
-	f := &folded{agents: map[spec.ID]agent.State{}}
+// replayLogs replays logs as they were written, with the addresses mixed.
+func replayLogs(log []mailbox.Message) *replayedRun {
+	f := &replayedRun{agents: map[spec.ID]agent.State{}}
 	lives := map[mailbox.Address]*activation.LogReader{}
 	agents := map[mailbox.Address]*activation.Agent{}
 	super := &activation.Supervisor{Watch: true}
@@ -42,8 +42,8 @@ func fold(log []mailbox.Message) *folded {
 			lives[m.To] = l
 		}
 		r := l.Next(m)
-		if r.Err != nil && f.wrong == nil {
-			f.wrong = r.Err
+		if r.Err != nil && f.readErr == nil {
+			f.readErr = r.Err
 		}
 		parent := ""
 		if a := agents[m.To]; a != nil {
@@ -58,14 +58,14 @@ func fold(log []mailbox.Message) *folded {
 	return f
 }
 
-// same reports how a replay differs from the run's own report: its result, the ends of its
+// compareReport reports how a replay differs from the run's own report: its result, the ends of its
 // agents, and every event that it published.
-func (f *folded) same(said *event.Result, told []event.Published) error {
-	if f.wrong != nil {
-		return f.wrong
+func (f *replayedRun) compareReport(said *event.Result, told []event.Published) error {
+	if f.readErr != nil {
+		return f.readErr
 	}
 	if said != nil {
-		if err := equal("the result", *said, f.result); err != nil {
+		if err := compareJSON("the result", *said, f.result); err != nil {
 			return err
 		}
 	}
@@ -82,14 +82,14 @@ func (f *folded) same(said *event.Result, told []event.Published) error {
 		if e.Seq == 0 {
 			continue // a delta is in no log
 		}
-		if err := equal("event "+e.ID, e, again[e.ID]); err != nil {
+		if err := compareJSON("event "+e.ID, e, again[e.ID]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func equal(what string, was, is any) error {
+func compareJSON(what string, was, is any) error {
 	a, err := json.Marshal(was)
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -99,16 +99,16 @@ func equal(what string, was, is any) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	if !bytes.Equal(a, b) {
-		return fmt.Errorf("%s was %s and is %s", what, clip(a), clip(b))
+		return fmt.Errorf("%s was %s and is %s", what, clipText(a), clipText(b))
 	}
 	return nil
 }
 
-const shown = 300
+const clipBytes = 300
 
-func clip(raw []byte) string {
-	if len(raw) <= shown {
+func clipText(raw []byte) string {
+	if len(raw) <= clipBytes {
 		return string(raw)
 	}
-	return string(bytes.ToValidUTF8(raw[:shown], nil)) + "…"
+	return string(bytes.ToValidUTF8(raw[:clipBytes], nil)) + "…"
 }

@@ -35,23 +35,23 @@ func Run(ctx context.Context, cases []Case, parallel int) Report {
 		})
 	}
 	all.Wait()
-	return sum(verdicts, time.Since(began))
+	return buildReport(verdicts, time.Since(began))
 }
 
 // Try runs one case and judges it.
 func (c *Case) Try(ctx context.Context) Verdict {
 	v := Verdict{Case: c.ID, File: c.Path, About: c.About, Expected: c.Expected.StopReason}
-	t, err := c.play(ctx)
+	t, err := c.runToEnd(ctx)
 	if t == nil {
 		v.Differences = []string{err.Error()}
 		return v
 	}
-	r, more := t.record()
+	r, more := t.collectRecord()
 	v.StopReason, v.Parked, v.Turns, v.ToolRuns = r.result.Reason, r.parked, r.result.Turns, r.runs
 	v.Tokens, v.CostUSD, v.CostKnown = r.result.Budget.Used, r.result.CostUSD, r.result.CostKnown
-	v.LatencyMS, v.Replayed = t.took.Milliseconds(), r.replay == nil
-	v.count(r)
-	v.Differences = c.Expected.differences(r)
+	v.LatencyMS, v.Replayed = t.duration.Milliseconds(), r.replay == nil
+	v.countProposals(r)
+	v.Differences = c.Expected.listDifferences(r)
 	for _, err := range []error{err, more} {
 		if err != nil {
 			v.Differences = append([]string{err.Error()}, v.Differences...)
@@ -61,21 +61,21 @@ func (c *Case) Try(ctx context.Context) Verdict {
 	return v
 }
 
-// record gathers the data for the judgement. The events are those of the logs: all of them,
+// collectRecord gathers the data for the judgement. The events are those of the logs: all of them,
 // in the order of the entries.
-func (t *trial) record() (record, error) {
-	log, err := t.log()
+func (t *caseRun) collectRecord() (caseRecord, error) {
+	log, err := t.readLog()
 	if err != nil {
-		return record{replay: err}, fmt.Errorf("eval: %w", err)
+		return caseRecord{replay: err}, fmt.Errorf("eval: %w", err)
 	}
-	f := fold(log)
-	r := record{result: f.result, parked: t.parked, events: f.events, told: t.play.heard(), replay: f.same(t.said, t.told)}
-	for _, e := range t.told {
+	f := replayLogs(log)
+	r := caseRecord{result: f.result, parked: t.parked, events: f.events, prompts: t.models.sentPrompts(), replay: f.compareReport(t.reported, t.published)}
+	for _, e := range t.published {
 		if e.Seq == 0 { // a delta: it is in no log
 			r.events = append(r.events, e)
 		}
 	}
-	r.ran, r.excess, r.runs = t.mocks.runs()
+	r.runsByTool, r.overcalledTools, r.runs = t.mocks.countRuns()
 	for i, d := range t.c.During {
 		if !t.fired[i] {
 			r.unfired = append(r.unfired, d)
@@ -90,14 +90,14 @@ func Load(paths ...string) ([]Case, error) {
 	var cases []Case
 	seen := map[string]string{}
 	for _, path := range paths {
-		files, err := files(path)
+		files, err := caseFiles(path)
 		if err != nil {
 			return nil, err
 		}
 		for _, file := range files {
-			data, err := read(file)
+			data, err := readCaseFile(file)
 			if err != nil {
-				return nil, missing(file, err)
+				return nil, pathError(file, err)
 			}
 			more, err := Parse(file, data)
 			if err != nil {
@@ -115,30 +115,30 @@ func Load(paths ...string) ([]Case, error) {
 	return cases, nil
 }
 
-func read(file string) ([]byte, error) {
+func readCaseFile(file string) ([]byte, error) {
 	return safefile.Read(file, FileBytesMax)
 }
 
-var endings = []string{".yaml", ".yml", ".json"}
+var caseExtensions = []string{".yaml", ".yml", ".json"}
 
-// files are the files of cases at a path.
-func files(path string) ([]string, error) {
+// caseFiles are the files of cases at a path.
+func caseFiles(path string) ([]string, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, missing(path, err)
+		return nil, pathError(path, err)
 	}
 	if !info.IsDir() {
 		return []string{path}, nil
 	}
 	var list []string
 	err = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if err == nil && !d.IsDir() && slices.Contains(endings, filepath.Ext(p)) {
+		if err == nil && !d.IsDir() && slices.Contains(caseExtensions, filepath.Ext(p)) {
 			list = append(list, p)
 		}
 		return err
 	})
 	if err != nil {
-		return nil, missing(path, err)
+		return nil, pathError(path, err)
 	}
 	if len(list) == 0 {
 		return nil, &BadFile{Path: path, Text: "no files of cases here", Remedy: "cases are in files that end in .yaml, .yml or .json"}
@@ -146,7 +146,7 @@ func files(path string) ([]string, error) {
 	return list, nil
 }
 
-func missing(path string, err error) error {
+func pathError(path string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		err = at.Err

@@ -29,118 +29,118 @@ const (
 // mockCalled is the value that During accepts besides the kinds of events.
 const mockCalled = "mock.called"
 
-// called is the message that a mocked tool has begun.
-type called struct{ name string }
+// mockCalledMessage is the message that a mocked tool has begun.
+type mockCalledMessage struct{ name string }
 
-// trial is a case that is running.
-type trial struct {
-	c     *Case
-	post  *memory.Post
-	node  *actors.Node
-	lease uint64
-	mocks *mocks
-	play  *players
-	hooks *hooks
+// caseRun is a case that is running.
+type caseRun struct {
+	c      *Case
+	post   *memory.Post
+	node   *actors.Node
+	lease  uint64
+	mocks  *toolMocks
+	models *scriptedModels
+	hooks  *scriptedHooks
 
 	mu     sync.Mutex // the run reports from other goroutines
 	inbox  []any      // event.Published, supervisor.Result
-	news   chan struct{}
+	wakeup chan struct{}
 	super  *activation.Supervisor
 	parked bool
 
-	told     []event.Published
-	seen     map[string]int // events by kind, and by kind and subject
-	asked    map[string]bool
-	answered map[string]bool
-	fired    map[int]bool // of During
-	said     *event.Result
-	requests int
-	moving   string        // outside event that has yet to show: canceled, crashed
-	took     time.Duration // from Open to the end
+	published           []event.Published
+	seen                map[string]int // events by kind, and by kind and subject
+	asked               map[string]bool
+	answered            map[string]bool
+	fired               map[int]bool // of During
+	reported            *event.Result
+	requests            int
+	pendingIntervention string        // outside event that has yet to show: canceled, crashed
+	duration            time.Duration // from Open to the end
 }
 
 var (
-	errNoEnd = errors.New("the run did not end")
-	errLoud  = errors.New("the run told more events than a trial takes")
+	errNoEnd         = errors.New("the run did not end")
+	errTooManyEvents = errors.New("the run told more events than a trial takes")
 )
 
-// play runs the case to its end, or until it waits for the user.
-func (c *Case) play(ctx context.Context) (*trial, error) {
+// runToEnd runs the case to its end, or until it waits for the user.
+func (c *Case) runToEnd(ctx context.Context) (*caseRun, error) {
 	within := time.Duration(c.Within)
 	if within == 0 {
 		within = TrialMax
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	t := &trial{c: c, post: memory.New(memory.Config{}), mocks: &mocks{c: c, ran: map[string]int{}}, play: c.players(), hooks: &hooks{c: c, asked: map[string]int{}},
-		news: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
+	t := &caseRun{c: c, post: memory.New(memory.Config{}), mocks: &toolMocks{c: c, runsByTool: map[string]int{}}, models: c.newScriptedModels(), hooks: &scriptedHooks{c: c, asked: map[string]int{}},
+		wakeup: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
 		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
-	t.mocks.called = func(name string) { t.hear(called{name}) }
+	t.mocks.onCall = func(name string) { t.enqueueMessage(mockCalledMessage{name}) }
 	l := activation.NewLogReader(t.super.Addr, "", mailbox.Epoch{}, t.super)
 	untail, err := t.post.Tail(ctx, func(m mailbox.Message) {
 		if m.To == t.super.Addr {
 			t.mu.Lock()
 			l.Next(m)
 			t.mu.Unlock()
-			t.wake()
+			t.signalWakeup()
 		}
 	})
 	if err != nil {
 		return nil, fmt.Errorf("eval: %w", err)
 	}
 	defer untail()
-	if err := t.start(ctx); err != nil {
+	if err := t.startNode(ctx); err != nil {
 		return nil, err
 	}
 	defer func() { t.node.Stop() }()
 	began := time.Now()
-	if err := t.node.Open(ctx, c.opened()); err != nil {
+	if err := t.node.Open(ctx, c.openedEntry()); err != nil {
 		return nil, fmt.Errorf("eval: %w", err)
 	}
 	for {
 		select {
 		case <-ctx.Done():
-			t.took = time.Since(began)
+			t.duration = time.Since(began)
 			return t, fmt.Errorf("%w within %s", errNoEnd, within)
-		case <-t.news:
+		case <-t.wakeup:
 		}
-		if done, err := t.look(ctx); done || err != nil {
-			t.took = time.Since(began)
+		if done, err := t.processInbox(ctx); done || err != nil {
+			t.duration = time.Since(began)
 			return t, err
 		}
 	}
 }
 
-// start starts a node on the logs of the trial.
-func (t *trial) start(ctx context.Context) error {
+// startNode starts a node on the logs of the trial.
+func (t *caseRun) startNode(ctx context.Context) error {
 	t.lease++
 	var err error
 	t.node, err = actors.Start(context.WithoutCancel(ctx), actors.Config{Name: nodeName, Post: t.post, Lease: t.lease,
-		Model: t.play.client, Tools: t.mocks.set, Hooks: t.hooks.funcs(), Events: func(e event.Published) { t.hear(e) },
-		Over: func(_ string, r event.Result) { t.hear(r) }})
+		Model: t.models.clientFor, Tools: t.mocks.newToolSet, Hooks: t.hooks.hookFuncs(), Events: func(e event.Published) { t.enqueueMessage(e) },
+		Over: func(_ string, r event.Result) { t.enqueueMessage(r) }})
 	if err != nil {
 		return fmt.Errorf("eval: %w", err)
 	}
 	return nil
 }
 
-func (t *trial) hear(what any) {
+func (t *caseRun) enqueueMessage(what any) {
 	t.mu.Lock()
 	t.inbox = append(t.inbox, what)
 	t.mu.Unlock()
-	t.wake()
+	t.signalWakeup()
 }
 
-func (t *trial) wake() {
+func (t *caseRun) signalWakeup() {
 	select {
-	case t.news <- struct{}{}:
+	case t.wakeup <- struct{}{}:
 	default:
 	}
 }
 
-// look processes the new events, performs the outside events of the case, and reports
+// processInbox processes the new events, performs the outside events of the case, and reports
 // whether the trial is over.
-func (t *trial) look(ctx context.Context) (done bool, err error) {
+func (t *caseRun) processInbox(ctx context.Context) (done bool, err error) {
 	t.mu.Lock()
 	inbox := t.inbox
 	t.inbox = nil
@@ -148,30 +148,30 @@ func (t *trial) look(ctx context.Context) (done bool, err error) {
 	for _, what := range inbox {
 		switch what := what.(type) {
 		case event.Result:
-			t.said = &what
-		case called:
-			if err := t.after(ctx, event.Published{Run: runName, Agent: string(spec.Root), Kind: mockCalled}, []string{"", what.name}); err != nil {
+			t.reported = &what
+		case mockCalledMessage:
+			if err := t.fireInterventions(ctx, event.Published{Run: runName, Agent: string(spec.Root), Kind: mockCalled}, []string{"", what.name}); err != nil {
 				return false, err
 			}
 		case event.Published:
-			if t.told = append(t.told, what); len(t.told) > eventsMax {
-				return false, errLoud
+			if t.published = append(t.published, what); len(t.published) > eventsMax {
+				return false, errTooManyEvents
 			}
-			if err := t.during(ctx, what); err != nil {
+			if err := t.handlePublished(ctx, what); err != nil {
 				return false, err
 			}
 		}
 	}
-	return t.said != nil || t.waits(), nil
+	return t.reported != nil || t.isWaiting(), nil
 }
 
-// waits reports whether the run can continue only with input from the user: every live
+// isWaiting reports whether the run can continue only with input from the user: every live
 // agent without live children has asked a question that the case does not answer.
-func (t *trial) waits() bool {
+func (t *caseRun) isWaiting() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s, waiting := t.super.State, 0
-	all := t.moving == ""
+	all := t.pendingIntervention == ""
 	s.Members(func(m supervisor.Member) {
 		switch {
 		case m.Done || m.Children > 0:
@@ -187,8 +187,8 @@ func (t *trial) waits() bool {
 	return t.parked
 }
 
-// during performs the interventions of the case after an event.
-func (t *trial) during(ctx context.Context, e event.Published) error {
+// handlePublished performs the interventions of the case after an event.
+func (t *caseRun) handlePublished(ctx context.Context, e event.Published) error {
 	about := []string{"", e.Agent}
 	switch d := e.Data.(type) {
 	case event.ToolCall:
@@ -198,22 +198,22 @@ func (t *trial) during(ctx context.Context, e event.Published) error {
 	case event.AgentParked:
 		t.asked[e.Agent+" "+d.Query] = true
 	case event.AgentResumed:
-		if t.moving == crashed {
-			t.moving = ""
+		if t.pendingIntervention == crashed {
+			t.pendingIntervention = ""
 		}
 	}
-	return t.after(ctx, e, about)
+	return t.fireInterventions(ctx, e, about)
 }
 
-// after performs the interventions of the case after an event about the named subject.
-func (t *trial) after(ctx context.Context, e event.Published, about []string) error {
+// fireInterventions performs the interventions of the case after an event about the named subject.
+func (t *caseRun) fireInterventions(ctx context.Context, e event.Published, about []string) error {
 	for _, of := range about {
 		t.seen[e.Kind+" "+of]++
 	}
 	for i, d := range t.c.During {
 		if !t.fired[i] && d.After == e.Kind && slices.Contains(about, d.Of) && t.seen[e.Kind+" "+d.Of] == d.Nth {
 			t.fired[i] = true
-			if err := t.do(ctx, d, e); err != nil {
+			if err := t.performIntervention(ctx, d, e); err != nil {
 				return err
 			}
 		}
@@ -221,14 +221,14 @@ func (t *trial) after(ctx context.Context, e event.Published, about []string) er
 	return nil
 }
 
-// do performs one intervention.
-func (t *trial) do(ctx context.Context, d During, e event.Published) error {
+// performIntervention performs one intervention.
+func (t *caseRun) performIntervention(ctx context.Context, d During, e event.Published) error {
 	t.requests++
 	request := fmt.Sprintf("during-%d", t.requests)
 	at := mailbox.At(e.Run, e.Agent)
 	switch {
 	case d.Cancel != "":
-		t.moving = canceled
+		t.pendingIntervention = canceled
 		f := agent.Canceled{Why: "the case says so", Now: d.Cancel == "now"}
 		return t.node.Command(ctx, t.super.Addr, request, f.Kind(), f)
 	case d.Steer != "":
@@ -249,16 +249,16 @@ func (t *trial) do(ctx context.Context, d During, e event.Published) error {
 		t.answered[e.Agent+" "+q.Query] = true
 		return t.node.Command(ctx, at, request, f.Kind(), f)
 	}
-	t.moving = crashed
+	t.pendingIntervention = crashed
 	t.node.Stop()
-	if err := t.start(ctx); err != nil {
+	if err := t.startNode(ctx); err != nil {
 		return err
 	}
 	return t.node.Resume(ctx, e.Run)
 }
 
-// log returns all entries of the run.
-func (t *trial) log() ([]mailbox.Message, error) {
+// readLog returns all entries of the run.
+func (t *caseRun) readLog() ([]mailbox.Message, error) {
 	var log []mailbox.Message
 	err := t.post.ReadRun(context.Background(), runName, func(m mailbox.Message) error {
 		log = append(log, m)

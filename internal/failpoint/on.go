@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-var dir = os.Getenv(Dir)
+var failpointDir = os.Getenv(Dir)
 
 func init() {
-	if dir == "" {
+	if failpointDir == "" {
 		return
 	}
 	asked := make(chan os.Signal, 1)
@@ -24,7 +24,7 @@ func init() {
 	go func() {
 		for range asked {
 			runtime.GC()
-			_ = write(Stats, fmt.Sprintf("%d", runtime.NumGoroutine())) // a reader sees that the file is missing
+			_ = replaceFile(Stats, fmt.Sprintf("%d", runtime.NumGoroutine())) // a reader sees that the file is missing
 		}
 	}()
 }
@@ -32,7 +32,7 @@ func init() {
 // At marks a place; what names the subject that reaches it: the id of an own entry, a kind,
 // or an address.
 func At(place, what string) {
-	if dir == "" {
+	if failpointDir == "" {
 		return
 	}
 	kind := what
@@ -40,13 +40,13 @@ func At(place, what string) {
 		kind, _, _ = strings.Cut(after, ".")
 	}
 	for _, name := range []string{place, place + "." + kind} {
-		spring(name, what)
+		triggerFailpoint(name, what)
 	}
 }
 
 // Entry marks a place that an encoded log entry reaches. An own entry contains its id.
 func Entry(place string, data []byte) {
-	if dir == "" {
+	if failpointDir == "" {
 		return
 	}
 	before, after, ok := bytes.Cut(data, []byte("!"))
@@ -57,10 +57,10 @@ func Entry(place string, data []byte) {
 	}
 }
 
-// spring executes a failpoint, if it is set. If several goroutines reach it at once, one of
+// triggerFailpoint executes a failpoint, if it is set. If several goroutines reach it at once, one of
 // them takes it.
-func spring(name, what string) {
-	path := filepath.Join(dir, name)
+func triggerFailpoint(name, what string) {
+	path := filepath.Join(failpointDir, name)
 	action, err := os.ReadFile(path)
 	if err != nil {
 		return
@@ -69,30 +69,30 @@ func spring(name, what string) {
 	if !again && os.Rename(path, path+".taken") != nil {
 		return
 	}
-	if write(name+Sprung, what) != nil {
+	if replaceFile(name+Sprung, what) != nil {
 		return
 	}
 	switch string(action) {
 	case Panic:
 		panic("trap: " + name + " " + what)
 	case Stop:
-		send(syscall.SIGSTOP)
+		signalSelf(syscall.SIGSTOP)
 	case Kill, KillAll:
-		send(syscall.SIGKILL)
+		signalSelf(syscall.SIGKILL)
 	}
 }
 
-// send sends the signal to this very thread, so that the thread does not continue past this
+// signalSelf sends the signal to this very thread, so that the thread does not continue past this
 // line.
-func send(s syscall.Signal) {
+func signalSelf(s syscall.Signal) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	_, _, _ = syscall.RawSyscall(syscall.SYS_TGKILL, uintptr(os.Getpid()), uintptr(syscall.Gettid()), uintptr(s)) // it cannot fail: this thread is there
 }
 
-// write replaces a file atomically.
-func write(name, text string) error {
-	path := filepath.Join(dir, name)
+// replaceFile replaces a file atomically.
+func replaceFile(name, text string) error {
+	path := filepath.Join(failpointDir, name)
 	if err := os.WriteFile(path+".new", []byte(text), 0o644); err != nil {
 		return err
 	}

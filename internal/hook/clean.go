@@ -20,9 +20,9 @@ var (
 	errSecret = errors.New("the arguments it gave hold what looks like a secret, and arguments are kept in the log; let the tool read it from its environment")
 )
 
-// clean makes an answer fit for a log: bounded, valid text, with secrets redacted.
-func (r *Runner) clean(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
-	a.Text = clip(r.mask.Text(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
+// sanitizeAnswer makes an answer fit for a log: bounded, valid text, with secrets redacted.
+func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
+	a.Text = clipText(r.mask.Text(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
 	if a.Failed != "" {
 		return a, errors.New(a.Failed)
 	}
@@ -46,12 +46,12 @@ func (r *Runner) clean(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
 	if err := history.Sendable(a.Messages); err != nil {
 		return a, err
 	}
-	a.Messages = r.masked(a.Messages, c.Data.Messages)
+	a.Messages = r.redactMessages(a.Messages, c.Data.Messages)
 	return a, nil
 }
 
-// masked masks the texts that a hook has added; texts from its input stay unchanged.
-func (r *Runner) masked(list, told []model.Message) []model.Message {
+// redactMessages masks the texts that a hook has added; texts from its input stay unchanged.
+func (r *Runner) redactMessages(list, told []model.Message) []model.Message {
 	known := map[string]bool{}
 	for _, m := range told {
 		known[m.Text] = true
@@ -81,9 +81,9 @@ func (r *Runner) masked(list, told []model.Message) []model.Message {
 	return out
 }
 
-// fit bounds the total size of all answers at a hook point: an answer that does not fit
+// fitAnswers bounds the total size of all answers at a hook point: an answer that does not fit
 // after those before it is dropped.
-func fit(answers []spec.HookAnswer) []spec.HookAnswer {
+func fitAnswers(answers []spec.HookAnswer) []spec.HookAnswer {
 	room := AnswersBytesMax
 	for i, a := range answers {
 		size := len(a.Text) + len(a.Args) + len(a.Failed)
@@ -102,7 +102,7 @@ func fit(answers []spec.HookAnswer) []spec.HookAnswer {
 	return answers
 }
 
-func clip(s string, n int) string {
+func clipText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -27,9 +27,9 @@ const (
 // exitRefuses is the exit code of a command that refuses, with stderr as its reason.
 const exitRefuses = 2
 
-// input is the JSON that a command reads from stdin: the fields that hooks of other agent
+// commandInput is the JSON that a command reads from stdin: the fields that hooks of other agent
 // tools know, then troupe's own.
-type input struct {
+type commandInput struct {
 	SessionID  string          `json:"session_id"` // the run
 	Event      string          `json:"hook_event_name"`
 	Cwd        string          `json:"cwd"`
@@ -52,22 +52,22 @@ type input struct {
 	Error    bool            `json:"error,omitempty"`
 }
 
-// events are the names of hook points in hooks of other agent tools.
-var events = map[spec.HookPoint]string{
+// hookEventNames are the names of hook points in hooks of other agent tools.
+var hookEventNames = map[spec.HookPoint]string{
 	spec.HookContext: "TransformContext", spec.HookInput: "InputGuardrail", spec.HookOutput: "OutputGuardrail",
 	spec.HookSampled: "PostSampling", spec.HookPreTool: "PreToolUse", spec.HookPostTool: "PostToolUse",
 	spec.HookToolError: "PostToolUseFailure", spec.HookStop: "Stop", spec.HookStopFailure: "StopFailure",
 }
 
-func event(c Call) string {
+func hookEventName(c Call) string {
 	if c.Hook.Point == spec.HookStop && c.Depth > 0 {
 		return "SubagentStop"
 	}
-	return events[c.Hook.Point]
+	return hookEventNames[c.Hook.Point]
 }
 
-func stdin(c Call) ([]byte, error) {
-	in := input{SessionID: c.Run, Event: event(c), Cwd: c.Workspace, ToolName: c.Data.Tool, ToolUseID: c.Data.Call, Run: c.Run, Agent: c.Agent,
+func encodeInput(c Call) ([]byte, error) {
+	in := commandInput{SessionID: c.Run, Event: hookEventName(c), Cwd: c.Workspace, ToolName: c.Data.Tool, ToolUseID: c.Data.Call, Run: c.Run, Agent: c.Agent,
 		Parent: c.Parent, Name: c.Name, Hook: c.Hook.Name, Point: c.Hook.Point, ID: c.ID, Turn: c.Turn, Text: c.Data.Text,
 		Messages: c.Data.Messages, Error: c.Data.Error}
 	if c.Data.Tool != "" {
@@ -86,17 +86,17 @@ func stdin(c Call) ([]byte, error) {
 	return json.Marshal(in)
 }
 
-var passedOn = []string{"PATH", "HOME", "LANG", "TMPDIR"}
+var inheritedEnv = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// command is the Func of hooks that are commands.
-func command(ctx context.Context, c Call) (spec.HookAnswer, error) {
+// runCommand is the Func of hooks that are commands.
+func runCommand(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	var none spec.HookAnswer
-	data, err := stdin(c)
+	data, err := encodeInput(c)
 	if err != nil {
 		return none, fmt.Errorf("what it is told cannot be written: %w", err)
 	}
 	var env []string
-	for _, name := range passedOn {
+	for _, name := range inheritedEnv {
 		if v, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+v)
 		}
@@ -124,11 +124,11 @@ func command(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	stderr := lastBytes(strings.TrimSpace(string(out.Stderr)), stderrShown)
 	switch {
 	case out.Exit == exitRefuses:
-		return refused(c.Hook.Point, stderr)
+		return refusalAnswer(c.Hook.Point, stderr)
 	case out.Exit < 0:
-		return none, fmt.Errorf("it was ended by a signal%s", and(stderr))
+		return none, fmt.Errorf("it was ended by a signal%s", appendStderr(stderr))
 	case out.Exit != 0:
-		return none, fmt.Errorf("exit code %d%s", out.Exit, and(stderr))
+		return none, fmt.Errorf("exit code %d%s", out.Exit, appendStderr(stderr))
 	case out.Cut:
 		return none, fmt.Errorf("it printed %d bytes, at most %d are read", out.StdoutBytes, most)
 	}
@@ -136,14 +136,14 @@ func command(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	if !bytes.HasPrefix(stdout, []byte("{")) {
 		return none, nil // the output means nothing to troupe
 	}
-	var said output
+	var said commandOutput
 	if err := json.Unmarshal(stdout, &said); err != nil {
 		return none, fmt.Errorf("what it printed is no JSON: %w", err)
 	}
-	return said.answer(c.Hook.Point)
+	return said.toAnswer(c.Hook.Point)
 }
 
-func and(stderr string) string {
+func appendStderr(stderr string) string {
 	if stderr == "" {
 		return ""
 	}
@@ -157,8 +157,8 @@ func lastBytes(s string, n int) string {
 	return strings.ToValidUTF8(s, "\uFFFD")
 }
 
-// refusal is the meaning of "block" at a point; "" where hooks are only notified.
-func refusal(p spec.HookPoint) spec.HookDecision {
+// blockDecision is the meaning of "block" at a point; "" where hooks are only notified.
+func blockDecision(p spec.HookPoint) spec.HookDecision {
 	switch p {
 	case spec.HookPreTool, spec.HookInput, spec.HookOutput:
 		return spec.HookDeny
@@ -168,8 +168,8 @@ func refusal(p spec.HookPoint) spec.HookDecision {
 	return spec.HookPass
 }
 
-// halt is the meaning of "do not continue" at a point.
-func halt(p spec.HookPoint) spec.HookDecision {
+// haltDecision is the meaning of "do not continue" at a point.
+func haltDecision(p spec.HookPoint) spec.HookDecision {
 	switch p {
 	case spec.HookPreTool, spec.HookToolError, spec.HookStop:
 		return spec.HookPrevent
@@ -181,10 +181,10 @@ func halt(p spec.HookPoint) spec.HookDecision {
 
 var errRefuses = errors.New("it refused, which means nothing at context; print {\"continue\": false} to end the run")
 
-// refused is the answer of a command that ended with exitRefuses.
-func refused(p spec.HookPoint, stderr string) (spec.HookAnswer, error) {
+// refusalAnswer is the answer of a command that ended with exitRefuses.
+func refusalAnswer(p spec.HookPoint, stderr string) (spec.HookAnswer, error) {
 	if p == spec.HookContext {
 		return spec.HookAnswer{}, errRefuses
 	}
-	return spec.HookAnswer{Decision: refusal(p), Text: stderr}, nil
+	return spec.HookAnswer{Decision: blockDecision(p), Text: stderr}, nil
 }

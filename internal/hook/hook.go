@@ -48,14 +48,14 @@ type Func func(ctx context.Context, c Call) (spec.HookAnswer, error)
 
 // Runner runs hooks. It is safe for concurrent use.
 type Runner struct {
-	funcs       map[string]Func
-	mask        *redact.Masker
-	gates, told chan struct{}
+	funcs              map[string]Func
+	mask               *redact.Masker
+	blocking, notified chan struct{}
 }
 
 // NewRunner makes a Runner that knows these Go functions by the names of their hooks.
 func NewRunner(funcs map[string]Func) *Runner {
-	return &Runner{funcs: funcs, mask: redact.New(redact.Config{}), gates: make(chan struct{}, GatesMax), told: make(chan struct{}, ToldMax)}
+	return &Runner{funcs: funcs, mask: redact.New(redact.Config{}), blocking: make(chan struct{}, GatesMax), notified: make(chan struct{}, ToldMax)}
 }
 
 // errUnknown: a hook without a command names a Go function that this node does not have.
@@ -74,26 +74,26 @@ func (r *Runner) Run(ctx context.Context, about Call, e agent.RunHooks) []spec.H
 	about.ID, about.Turn, about.Data = e.ID, e.Turn, e.Input
 	answers := make([]spec.HookAnswer, len(e.Hooks))
 	if e.Point == spec.HookContext {
-		r.chain(ctx, about, e.Hooks, answers)
-		return fit(answers)
+		r.runInSequence(ctx, about, e.Hooks, answers)
+		return fitAnswers(answers)
 	}
 	var all sync.WaitGroup
 	for i, h := range e.Hooks {
 		c := about
 		c.Hook = h
-		all.Go(func() { answers[i] = r.one(ctx, c) })
+		all.Go(func() { answers[i] = r.runHook(ctx, c) })
 	}
 	all.Wait()
-	return fit(answers)
+	return fitAnswers(answers)
 }
 
-// chain runs hooks that reshape. It keeps only the last messages, because an entry must
+// runInSequence runs hooks that reshape. It keeps only the last messages, because an entry must
 // hold them.
-func (r *Runner) chain(ctx context.Context, about Call, hooks []spec.Hook, answers []spec.HookAnswer) {
+func (r *Runner) runInSequence(ctx context.Context, about Call, hooks []spec.Hook, answers []spec.HookAnswer) {
 	last := -1
 	for i, h := range hooks {
 		about.Hook = h
-		a := r.one(ctx, about)
+		a := r.runHook(ctx, about)
 		if a.Messages != nil && a.Failed == "" && !h.Report {
 			about.Data.Messages, a.Sent = a.Messages, len(a.Messages)
 			if last >= 0 {
@@ -105,11 +105,11 @@ func (r *Runner) chain(ctx context.Context, about Call, hooks []spec.Hook, answe
 	}
 }
 
-// one asks one hook, within its timeout.
-func (r *Runner) one(ctx context.Context, c Call) spec.HookAnswer {
-	slots := r.told
+// runHook asks one hook, within its timeout.
+func (r *Runner) runHook(ctx context.Context, c Call) spec.HookAnswer {
+	slots := r.notified
 	if c.Hook.Point.Gate() {
-		slots = r.gates
+		slots = r.blocking
 	}
 	select {
 	case slots <- struct{}{}:
@@ -118,12 +118,12 @@ func (r *Runner) one(ctx context.Context, c Call) spec.HookAnswer {
 		return spec.HookAnswer{Hook: c.Hook.Name, Failed: "it was ended before it began"}
 	}
 	began := time.Now()
-	a, err := r.within(ctx, c)
+	a, err := r.callWithTimeout(ctx, c)
 	if err == nil {
-		a, err = r.clean(c, a)
+		a, err = r.sanitizeAnswer(c, a)
 	}
 	if err != nil {
-		a = spec.HookAnswer{Failed: r.mask.Text(clip(err.Error(), failureShown))}
+		a = spec.HookAnswer{Failed: r.mask.Text(clipText(err.Error(), failureShown))}
 	}
 	a.Hook, a.TookMS = c.Hook.Name, time.Since(began).Milliseconds()
 	return a
@@ -131,8 +131,8 @@ func (r *Runner) one(ctx context.Context, c Call) spec.HookAnswer {
 
 const failureShown = 1 << 10
 
-// within calls a hook and returns soon after its timeout, whatever the hook does.
-func (r *Runner) within(ctx context.Context, c Call) (spec.HookAnswer, error) {
+// callWithTimeout calls a hook and returns soon after its timeout, whatever the hook does.
+func (r *Runner) callWithTimeout(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	limit := time.Duration(c.Hook.TimeoutMS) * time.Millisecond
 	if limit <= 0 {
 		limit = spec.HookTimeoutMS * time.Millisecond
@@ -141,7 +141,7 @@ func (r *Runner) within(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	defer cancel()
 	f := r.funcs[c.Hook.Name]
 	if c.Hook.Command != "" {
-		f = command
+		f = runCommand
 	}
 	if f == nil {
 		return spec.HookAnswer{}, errUnknown
@@ -164,22 +164,22 @@ func (r *Runner) within(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	}()
 	select {
 	case out := <-done:
-		return late(ctx, out.answer, out.err)
+		return preferContextCause(ctx, out.answer, out.err)
 	case <-ctx.Done():
 	}
 	grace := time.NewTimer(AbandonGrace)
 	defer grace.Stop()
 	select {
 	case out := <-done:
-		return late(ctx, out.answer, out.err)
+		return preferContextCause(ctx, out.answer, out.err)
 	case <-grace.C:
 		return spec.HookAnswer{}, fmt.Errorf("%w, and did not stop: it may still be running", context.Cause(ctx))
 	}
 }
 
-// late replaces an error that occurs after the end of ctx by the cause of that end. An
+// preferContextCause replaces an error that occurs after the end of ctx by the cause of that end. An
 // answer that arrives despite it counts.
-func late(ctx context.Context, a spec.HookAnswer, err error) (spec.HookAnswer, error) {
+func preferContextCause(ctx context.Context, a spec.HookAnswer, err error) (spec.HookAnswer, error) {
 	if err != nil && ctx.Err() != nil {
 		return spec.HookAnswer{}, context.Cause(ctx)
 	}

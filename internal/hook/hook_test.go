@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// ask runs hooks of one point.
-func ask(t *testing.T, funcs map[string]hook.Func, about hook.Call, e agent.RunHooks) []spec.HookAnswer {
+// runHooks runs hooks of one point.
+func runHooks(t *testing.T, funcs map[string]hook.Func, about hook.Call, e agent.RunHooks) []spec.HookAnswer {
 	t.Helper()
 	answers := hook.NewRunner(funcs).Run(t.Context(), about, e)
 	if len(answers) != len(e.Hooks) {
@@ -72,20 +72,20 @@ func TestCommands(t *testing.T) {
 		"messages in the wrong place":         {spec.HookStop, `echo '{"messages":[{"role":"user","text":"short"}]}'`, spec.HookAnswer{Failed: "mean nothing at stop"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := ask(t, nil, hook.Call{Workspace: t.TempDir()}, agent.RunHooks{Point: c.point, Hooks: []spec.Hook{{Name: "h", Point: c.point, Command: c.command}},
+			got := runHooks(t, nil, hook.Call{Workspace: t.TempDir()}, agent.RunHooks{Point: c.point, Hooks: []spec.Hook{{Name: "h", Point: c.point, Command: c.command}},
 				Input: spec.HookData{Tool: "search", Args: `{"q":"x"}`}})[0]
 			if !strings.Contains(got.Failed, c.want.Failed) || (got.Failed == "") != (c.want.Failed == "") {
 				t.Fatalf("failed: %q, want %q", got.Failed, c.want.Failed)
 			}
 			c.want.Hook, c.want.TookMS, c.want.Failed = "h", got.TookMS, got.Failed
-			if text(t, got) != text(t, c.want) {
-				t.Errorf("got\n%s\nwant\n%s", text(t, got), text(t, c.want))
+			if encodeJSON(t, got) != encodeJSON(t, c.want) {
+				t.Errorf("got\n%s\nwant\n%s", encodeJSON(t, got), encodeJSON(t, c.want))
 			}
 		})
 	}
 }
 
-func text(t *testing.T, v any) string {
+func encodeJSON(t *testing.T, v any) string {
 	t.Helper()
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -102,7 +102,7 @@ func TestStdin(t *testing.T) {
 	for _, p := range []spec.HookPoint{spec.HookPostTool, spec.HookStop} {
 		e := agent.RunHooks{ID: "id-7", Point: p, Turn: 3, Hooks: []spec.Hook{{Name: "save", Point: p, Command: save}},
 			Input: spec.HookData{Call: "3-0", Tool: "search", Args: `{"q":"x"}`, Result: "found", Text: "said", Blocks: 1}}
-		if a := ask(t, nil, about, e)[0]; a.Failed != "" {
+		if a := runHooks(t, nil, about, e)[0]; a.Failed != "" {
 			t.Fatal(a.Failed)
 		}
 	}
@@ -140,7 +140,7 @@ func TestStdin(t *testing.T) {
 func TestAHookThatHangsIsKilled(t *testing.T) {
 	hang := `sleep 60 & wait`
 	began := time.Now()
-	a := ask(t, nil, hook.Call{Workspace: t.TempDir()}, agent.RunHooks{Point: spec.HookStop,
+	a := runHooks(t, nil, hook.Call{Workspace: t.TempDir()}, agent.RunHooks{Point: spec.HookStop,
 		Hooks: []spec.Hook{{Name: "slow", Point: spec.HookStop, Command: hang, TimeoutMS: 100}}})[0]
 	if a.Failed != "timed out after 100ms" || a.Decision != "" {
 		t.Errorf("answer: %+v", a)
@@ -157,7 +157,7 @@ func TestAttackHookRunsBehindNoLink(t *testing.T) {
 	if err := os.Symlink(other, link); err != nil {
 		t.Fatal(err)
 	}
-	a := ask(t, nil, hook.Call{Workspace: link}, agent.RunHooks{Point: spec.HookStop,
+	a := runHooks(t, nil, hook.Call{Workspace: link}, agent.RunHooks{Point: spec.HookStop,
 		Hooks: []spec.Hook{{Name: "touch", Point: spec.HookStop, Command: "echo x > ran", TimeoutMS: 10_000}}})[0]
 	if !strings.Contains(a.Failed, "has taken its place") {
 		t.Errorf("answer: %+v", a)
@@ -186,7 +186,7 @@ func TestGoHooks(t *testing.T) {
 	for _, name := range []string{"deny", "panic", "error", "deaf", "nobody"} {
 		e.Hooks = append(e.Hooks, spec.Hook{Name: name, Point: spec.HookPreTool, TimeoutMS: 50})
 	}
-	got := ask(t, funcs, hook.Call{}, e)
+	got := runHooks(t, funcs, hook.Call{}, e)
 	for i, want := range []spec.HookAnswer{
 		{Decision: spec.HookDeny, Text: "search"}, {Failed: "it crashed: boom"}, {Failed: "no database"},
 		{Failed: "timed out after 50ms, and did not stop: it may still be running"}, {Failed: "this node has no hook of that name"},
@@ -215,7 +215,7 @@ func TestTransformsRunInSequence(t *testing.T) {
 	for _, name := range []string{"one", "watch", "broken", "two"} {
 		e.Hooks = append(e.Hooks, spec.Hook{Name: name, Point: spec.HookContext, Report: name == "watch"})
 	}
-	got := ask(t, funcs, hook.Call{}, e)
+	got := runHooks(t, funcs, hook.Call{}, e)
 	if m := got[3].Messages; len(m) != 1 || m[0].Text != "zero one two" {
 		t.Errorf("the last one sends %+v", m)
 	}
@@ -234,7 +234,7 @@ func TestAnswersFitAnEntry(t *testing.T) {
 		e.Hooks = append(e.Hooks, spec.Hook{Name: "loud", Point: spec.HookStop})
 	}
 	size, lost := 0, 0
-	for _, a := range ask(t, map[string]hook.Func{"loud": loud}, hook.Call{}, e) {
+	for _, a := range runHooks(t, map[string]hook.Func{"loud": loud}, hook.Call{}, e) {
 		size += len(a.Text) + len(a.Failed)
 		if len(a.Text) > spec.HookTextMax {
 			t.Errorf("an answer has %d bytes", len(a.Text))

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// output is what a command may print: the fields that other agent tools know, then troupe's
+// commandOutput is what a command may print: the fields that other agent tools know, then troupe's
 // own. Unknown fields are ignored.
-type output struct {
+type commandOutput struct {
 	Continue   *bool  `json:"continue"`
 	StopReason string `json:"stopReason"`
 	Decision   string `json:"decision"`
@@ -30,10 +30,10 @@ type output struct {
 	Messages *[]model.Message `json:"messages"` // that are sent instead of the prompt
 }
 
-// answer returns the meaning of an output at a hook point.
-func (o output) answer(p spec.HookPoint) (spec.HookAnswer, error) {
+// toAnswer returns the meaning of an output at a hook point.
+func (o commandOutput) toAnswer(p spec.HookPoint) (spec.HookAnswer, error) {
 	var a spec.HookAnswer
-	decision, err := o.decision(p)
+	decision, err := o.toDecision(p)
 	if err != nil {
 		return a, err
 	}
@@ -56,26 +56,26 @@ func (o output) answer(p spec.HookPoint) (spec.HookAnswer, error) {
 		}
 	}
 	switch {
-	case o.stops():
-		a.Text = said(o.StopReason, o.Reason, o.Specific.Reason, o.Text)
+	case o.stopsRun():
+		a.Text = joinTexts(o.StopReason, o.Reason, o.Specific.Reason, o.Text)
 	case decision == spec.HookPass && (o.Decision == "block" || o.Decision == "deny"):
-		a.Text = said(o.Reason, o.Text, o.Specific.Context) // the hook is only notified: its text is all it can give
+		a.Text = joinTexts(o.Reason, o.Text, o.Specific.Context) // the hook is only notified: its text is all it can give
 	case decision == spec.HookPass, decision == spec.HookAllow:
-		a.Text = said(o.Text, o.Specific.Context) // a reason to pass is for people
+		a.Text = joinTexts(o.Text, o.Specific.Context) // a reason to pass is for people
 	case decision == spec.HookOverride:
-		a.Text = said(o.Result, o.Text, o.Reason)
+		a.Text = joinTexts(o.Result, o.Text, o.Reason)
 	default:
-		a.Text = said(o.Reason, o.Specific.Reason, o.Text, o.Specific.Context)
+		a.Text = joinTexts(o.Reason, o.Specific.Reason, o.Text, o.Specific.Context)
 	}
 	return a, nil
 }
 
-func (o output) stops() bool { return o.Continue != nil && !*o.Continue }
+func (o commandOutput) stopsRun() bool { return o.Continue != nil && !*o.Continue }
 
-// decision translates the decision of an output for the point.
-func (o output) decision(p spec.HookPoint) (spec.HookDecision, error) {
-	if o.stops() {
-		return halt(p), nil
+// toDecision translates the decision of an output for the point.
+func (o commandOutput) toDecision(p spec.HookPoint) (spec.HookDecision, error) {
+	if o.stopsRun() {
+		return haltDecision(p), nil
 	}
 	word := o.Decision
 	if p == spec.HookPreTool && o.Specific.Permission != "" {
@@ -90,7 +90,7 @@ func (o output) decision(p spec.HookPoint) (spec.HookDecision, error) {
 		}
 		return spec.HookPass, nil
 	case "block":
-		return refusal(p), nil
+		return blockDecision(p), nil
 	}
 	if d := spec.HookDecision(word); p.Knows(d) {
 		return d, nil
@@ -98,13 +98,13 @@ func (o output) decision(p spec.HookPoint) (spec.HookDecision, error) {
 	if !p.Gate() {
 		return spec.HookPass, nil
 	}
-	return "", fmt.Errorf("%q is no decision at %s", clip(word, wordShown), p)
+	return "", fmt.Errorf("%q is no decision at %s", clipText(word, wordShown), p)
 }
 
 const wordShown = 64
 
-// said joins the texts that are not empty.
-func said(texts ...string) string {
+// joinTexts joins the texts that are not empty.
+func joinTexts(texts ...string) string {
 	var parts []string
 	for _, t := range texts {
 		if t = strings.TrimSpace(t); t != "" {

@@ -8,7 +8,7 @@ import (
 )
 
 // auditor searches the source for problems that rules can find in one line.
-var auditor = job{name: "auditor", wants: auditorWants, answer: auditorAnswer, bytes: auditBytesMax}
+var auditor = childJob{name: "auditor", listCalls: auditorWants, buildAnswer: auditorAnswer, answerMax: auditBytesMax}
 
 const (
 	auditBytesMax = 2600
@@ -25,14 +25,14 @@ const (
 	configGlobs      = "*.env,.env*,*.yml,*.yaml,*.properties,*.toml,*.ini,*.tf"
 )
 
-// topic is one search and the rules that read it.
-type topic struct {
+// auditTopic is one search and the rules that read it.
+type auditTopic struct {
 	label string
-	rules []rule
+	rules []auditRule
 }
 
-func topics() []topic {
-	return []topic{
+func auditTopics() []auditTopic {
+	return []auditTopic{
 		{"secrets", secretRules},
 		{"swallowed errors", swallowRules},
 		{"risky calls", riskRules},
@@ -40,33 +40,33 @@ func topics() []topic {
 	}
 }
 
-// applies reports whether a rule is for one of these extensions.
-func (r rule) applies(exts []string) bool {
+// appliesTo reports whether a rule is for one of these extensions.
+func (r auditRule) appliesTo(exts []string) bool {
 	return len(r.exts) == 0 || slices.ContainsFunc(exts, func(e string) bool { return slices.Contains(r.exts, e) })
 }
 
-func (tp topic) active(h hints) []rule {
-	var rules []rule
+func (tp auditTopic) activeRules(h hints) []auditRule {
+	var rules []auditRule
 	for _, r := range tp.rules {
-		if r.applies(h.Exts) && (!r.frequent || h.Files < largeTree) {
+		if r.appliesTo(h.Exts) && (!r.frequent || h.Files < largeTree) {
 			rules = append(rules, r)
 		}
 	}
 	return rules
 }
 
-// ask returns the one grep of a topic.
-func (tp topic) ask(h hints) (probe, bool) {
-	rules := tp.active(h)
+// grepProbe returns the one grep of a topic.
+func (tp auditTopic) grepProbe(h hints) (searchProbe, bool) {
+	rules := tp.activeRules(h)
 	if len(rules) == 0 {
-		return probe{}, false
+		return searchProbe{}, false
 	}
 	var patterns, exts []string
 	for _, r := range rules {
 		patterns = append(patterns, strings.TrimPrefix(r.pattern, `\b`)) // a word boundary in front keeps RE2 from searching fast
 	}
 	for _, e := range h.Exts {
-		if slices.ContainsFunc(rules, func(r rule) bool { return len(r.exts) == 0 || slices.Contains(r.exts, e) }) {
+		if slices.ContainsFunc(rules, func(r auditRule) bool { return len(r.exts) == 0 || slices.Contains(r.exts, e) }) {
 			exts = append(exts, e)
 		}
 	}
@@ -78,13 +78,13 @@ func (tp topic) ask(h hints) (probe, bool) {
 	if h.Files >= hugeTree {
 		usual = auditHuge
 	}
-	return probe{first: h.Files / usual, room: auditRoom, part: func(k int) want {
-		return want{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(exts, more, k)}, label: tp.label}
+	return searchProbe{firstParts: h.Files / usual, resultBytesMax: auditRoom, searchPart: func(k int) wantedCall {
+		return wantedCall{name: toolGrep, args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(exts, more, k)}, label: tp.label}
 	}}, true
 }
 
 // auditHints falls back to the commonest languages when the task named none.
-func auditHints(t *talk) hints {
+func auditHints(t *conversation) hints {
 	h := t.hints
 	if len(h.Exts) == 0 {
 		h.Exts = []string{".go", ".py", ".js", ".ts", ".java", ".rs", ".rb", ".c"}
@@ -92,22 +92,22 @@ func auditHints(t *talk) hints {
 	return h
 }
 
-func auditorWants(t *talk) []want {
-	var wants []want
-	for _, tp := range topics() {
-		if p, ok := tp.ask(auditHints(t)); ok {
+func auditorWants(t *conversation) []wantedCall {
+	var wants []wantedCall
+	for _, tp := range auditTopics() {
+		if p, ok := tp.grepProbe(auditHints(t)); ok {
 			wants = append(wants, p.run(t).wants...)
 		}
 	}
 	return wants
 }
 
-func auditorAnswer(t *talk) answer {
-	a := answer{}
+func auditorAnswer(t *conversation) agentAnswer {
+	a := agentAnswer{}
 	h := auditHints(t)
 	seen := 0
-	for _, tp := range topics() {
-		p, ok := tp.ask(h)
+	for _, tp := range auditTopics() {
+		p, ok := tp.grepProbe(h)
 		if !ok {
 			continue
 		}
@@ -115,82 +115,84 @@ func auditorAnswer(t *talk) answer {
 		if !r.ok {
 			continue
 		}
-		s := r.got
+		s := r.lastResult
 		seen = max(seen, s.searched)
-		if r.k > 1 {
-			a.limit("%s: %s searched, one in %d by name", tp.label, plural(s.searched, "file"), r.k)
+		if r.parts > 1 {
+			a.addLimit("%s: %s searched, one in %d by name", tp.label, formatCount(s.searched, "file"), r.parts)
 		} else if s.partial {
-			a.limit("%s: the first %d of %s matching lines were read", tp.label, len(s.hits), thousands(int64(s.matches)))
+			a.addLimit("%s: the first %d of %s matching lines were read", tp.label, len(s.hits), formatThousands(int64(s.matches)))
 		}
 		if s.skipped > 0 {
-			a.limit("%s: %s skipped", tp.label, plural(s.skipped, "large file"))
+			a.addLimit("%s: %s skipped", tp.label, formatCount(s.skipped, "large file"))
 		}
-		if !s.whole && len(s.hits) == 0 {
-			a.limit("%s: the result could not be read", tp.label)
+		if !s.complete && len(s.hits) == 0 {
+			a.addLimit("%s: the result could not be read", tp.label)
 		}
-		for _, r := range tp.active(h) {
-			r.judge(s, &a)
+		for _, r := range tp.activeRules(h) {
+			r.reportMatches(s, &a)
 		}
 	}
 	if h.Files >= largeTree {
-		a.limit("audit: patterns that are frequent and mostly harmless were not searched in a tree of this size")
+		a.addLimit("audit: patterns that are frequent and mostly harmless were not searched in a tree of this size")
 	}
-	a.Summary = fmt.Sprintf("auditor: %s in %s searched", plural(len(a.Findings), "claim"), plural(seen, "file"))
+	a.Summary = fmt.Sprintf("auditor: %s in %s searched", formatCount(len(a.Findings), "claim"), formatCount(seen, "file"))
 	return a
 }
 
 var comment = regexp.MustCompile(`^\s*(//|#|\*|/\*|--|<!--|;|%|"""|''')`)
 
-// judge turns the lines that this rule means into one finding with the best
+// reportMatches turns the lines that this rule means into one finding with the best
 // few places, and one of low severity when all of them are in tests.
-func (r rule) judge(s search, a *answer) {
+func (r auditRule) reportMatches(s grepResult, a *agentAnswer) {
 	re := regexp.MustCompile(r.pattern)
-	var mine, tests []hit
+	var mine, tests []fileLine
 	files := map[string]bool{}
 	for _, h := range s.hits {
-		if !re.MatchString(h.text) || !r.means(h) {
+		if !re.MatchString(h.text) || !r.matchesLine(h) {
 			continue
 		}
-		switch standingOf(h.path) {
-		case own:
+		switch originOf(h.path) {
+		case ownFile:
 			mine = append(mine, h)
 			files[h.path] = true
-		case aside:
+		case supportingFile:
 			tests = append(tests, h)
 		}
 	}
 	f := finding{Kind: r.kind, Severity: r.severity, Detail: r.why}
-	if r.raise != nil && slices.ContainsFunc(mine, func(h hit) bool { return r.raise.MatchString(h.text) }) {
+	if r.raise != nil && slices.ContainsFunc(mine, func(h fileLine) bool { return r.raise.MatchString(h.text) }) {
 		f.Severity = r.raised
-		slices.SortStableFunc(mine, func(x, y hit) int { return order(r.raise.MatchString(y.text)) - order(r.raise.MatchString(x.text)) })
+		slices.SortStableFunc(mine, func(x, y fileLine) int {
+			return boolToInt(r.raise.MatchString(y.text)) - boolToInt(r.raise.MatchString(x.text))
+		})
 	}
 	switch {
 	case len(mine) > 0:
-		f.Title = r.title + " in " + plural(len(mine), "place")
+		f.Title = r.title + " in " + formatCount(len(mine), "place")
 		if s.partial {
-			f.Title = r.title + " in at least " + plural(len(mine), "place")
+			f.Title = r.title + " in at least " + formatCount(len(mine), "place")
 		}
 		if len(files) > 1 {
-			f.Title += " (" + plural(len(files), "file") + ")"
+			f.Title += " (" + formatCount(len(files), "file") + ")"
 		}
 		if f.Severity == low && len(mine) >= manyPlaces && r.kind == kindSwallowed {
 			f.Severity = medium
 		}
 	case len(tests) > 0 && r.inTests:
 		mine = tests
-		f.Severity, f.Title = low, r.title+" in "+plural(len(tests), "place")+", all in tests, examples or documents"
+		f.Severity, f.Title = low, r.title+" in "+formatCount(len(tests), "place")+", all in tests, examples or documents"
 	}
 	if n := sameLine(mine); n >= generatedRepeats && n*2 > len(mine) {
 		f.Severity, f.Detail = low, fmt.Sprintf("one line stands there %d times: probably generated code", n)
 	}
-	for _, h := range spread(mine) {
-		f.Evidence = append(f.Evidence, h.evidence())
+	for _, h := range spreadByFile(mine) {
+		f.Evidence = append(f.Evidence, h.asEvidence())
 	}
-	a.add(f)
+	a.addFinding(f)
 }
 
 // sameLine returns how often the most frequent text occurs in these lines.
-func sameLine(hits []hit) (most int) {
+func sameLine(hits []fileLine) (most int) {
 	n := map[string]int{}
 	for _, h := range hits {
 		text := strings.TrimSpace(h.text)
@@ -200,10 +202,10 @@ func sameLine(hits []hit) (most int) {
 	return most
 }
 
-// means reports whether a rule applies to a line with its pattern.
-func (r rule) means(h hit) bool {
+// matchesLine reports whether a rule applies to a line with its pattern.
+func (r auditRule) matchesLine(h fileLine) bool {
 	switch {
-	case len(r.exts) > 0 && !slices.Contains(r.exts, extOf(h.path)), !quotable(h.text):
+	case len(r.exts) > 0 && !slices.Contains(r.exts, extOf(h.path)), !isQuotable(h.text):
 		return false
 	case r.notPath != nil && r.notPath.MatchString(h.path), r.code && comment.MatchString(h.text):
 		return false
@@ -213,16 +215,16 @@ func (r rule) means(h hit) bool {
 	return true
 }
 
-func order(b bool) int {
+func boolToInt(b bool) int {
 	if b {
 		return 1
 	}
 	return 0
 }
 
-// spread takes the first line of each file before a second of any.
-func spread(hits []hit) []hit {
-	var first, rest []hit
+// spreadByFile takes the first line of each file before a second of any.
+func spreadByFile(hits []fileLine) []fileLine {
+	var first, rest []fileLine
 	seen := map[string]bool{}
 	for _, h := range hits {
 		if seen[h.path] {

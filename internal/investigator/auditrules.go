@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// rule is a pattern that one line can show. The patterns of a topic are joined into one
+// auditRule is a pattern that one line can show. The patterns of a topic are joined into one
 // search; then each rule judges the lines that it matches.
-type rule struct {
+type auditRule struct {
 	kind     string
 	exts     []string // nil: every file searched
 	pattern  string
@@ -43,7 +43,7 @@ var (
 
 var placeholder = regexp.MustCompile(`(?i)example|change_?me|placeholder|your[-_ ]|<[a-z_ -]+>|xxxx|\*\*\*|dummy|\.\.\.|\$\{|\{\{|%s|getenv|environ|process\.env|todo|["']password["']\s*[,)\]}]|message|error|invalid|must |label|description|prompt|title|help`)
 
-var secretRules = []rule{
+var secretRules = []auditRule{
 	{kind: kindSecret, severity: high, inTests: true, title: "Key of a known form",
 		pattern: `A[KS]IA[0-9A-Z]{16}|-----BEGIN [A-Z ]*PRIVATE KEY-----|gh[pousr]_[A-Za-z0-9]{36}|xox[abprs]-[A-Za-z0-9-]{10,}|sk_live_[0-9A-Za-z]{16,}|AIza[0-9A-Za-z_-]{35}`,
 		not:     regexp.MustCompile(`(?i)example|regexp|compile|pattern|contains\(|startswith|hasprefix`)},
@@ -57,7 +57,7 @@ var secretRules = []rule{
 		pattern: `[a-z]://[^/\s:@"'<>{}$%]+:[^/\s:@"'<>{}$%]{6,}@[a-zA-Z0-9]`, not: regexp.MustCompile(`(?i)user(name)?:pass(word)?@|example|localhost|127\.0\.0\.1|foo:bar`)},
 }
 
-var swallowRules = []rule{
+var swallowRules = []auditRule{
 	{kind: kindSwallowed, exts: goExt, severity: medium, code: true, title: "Result of a call that changes or reads data dropped with `_ =`",
 		pattern: `^\s*_(, _)* = [\w.]+\.(Unmarshal|Decode|Commit|Sync|Flush|Write|WriteString|WriteFile|Rename|Publish|Ack|Nak|Exec|Save|Send|Store|Put|Update|Delete|Truncate|Seek)\w*\(`},
 	{kind: kindSwallowed, exts: goExt, severity: low, code: true, frequent: true, title: "Result of a call dropped with `_ =`", why: "if that result is an error, it is lost without a trace",
@@ -80,7 +80,7 @@ var swallowRules = []rule{
 // programs are files in which ending the process is the program's own decision.
 var programs = regexp.MustCompile(`(?i)(^|/)(cmd|bin|cli|scripts?|tools?|hack|main)/|(^|/)(main|cli|index|gulpfile|build|bin|app|server|.*main|.*_gen)\.\w+$`)
 
-var riskRules = []rule{
+var riskRules = []auditRule{
 	{kind: kindRisky, exts: goExt, severity: high, code: true, title: "TLS certificate check switched off", why: "anybody on the way can read and change the traffic", pattern: `InsecureSkipVerify:\s*true`},
 	{kind: kindRisky, exts: goExt, severity: medium, code: true, title: "Command run through a shell", why: "an argument from outside becomes a command", pattern: `exec\.Command(Context)?\([^)]*"(sh|bash|cmd)"`},
 	{kind: kindRisky, exts: goExt, severity: medium, code: true, title: "panic on an error", why: "one failed call takes the whole process down", pattern: `\bpanic\((err|e|error)\)`},
@@ -131,7 +131,7 @@ var (
 	inNotes = regexp.MustCompile(noteStart + `(.{0,80}\b(TODO|FIXME|HACK|BUG)\b|\W{0,8}XXX\b)`)
 )
 
-var markerRules = []rule{
+var markerRules = []auditRule{
 	{kind: kindMarker, severity: low, title: "FIXME, HACK or XXX", pattern: `\b(FIXME|HACK|XXX)\b`, must: inNotes,
 		raise: regexp.MustCompile(`(?i)\b(` + defect + `)`), raised: medium},
 	{kind: kindMarker, severity: medium, title: "TODO that admits a defect", pattern: `\b(TODO|BUG)\b.{0,40}\b(` + defect + `)\b`, must: inNotes},

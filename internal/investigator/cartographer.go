@@ -10,7 +10,7 @@ import (
 
 // cartographer maps the source: its purpose, its entry points, the size of its files, and
 // whether it has tests.
-var cartographer = job{name: "cartographer", wants: cartographerWants, answer: cartographerAnswer, bytes: auditBytesMax}
+var cartographer = childJob{name: "cartographer", listCalls: cartographerWants, buildAnswer: cartographerAnswer, answerMax: auditBytesMax}
 
 const (
 	readmeLines  = 14
@@ -43,7 +43,7 @@ var entryRules = []struct {
 }
 
 // entryProbe looks for the lines where programs start.
-func entryProbe(h hints) (probe, bool) {
+func entryProbe(h hints) (searchProbe, bool) {
 	exts := h.Exts
 	var patterns, used []string
 	for _, r := range entryRules {
@@ -58,10 +58,10 @@ func entryProbe(h hints) (probe, bool) {
 		}
 	}
 	if len(used) == 0 {
-		return probe{}, false
+		return searchProbe{}, false
 	}
-	return probe{first: h.Files / entryUsual, room: entryRoom, part: func(k int) want {
-		return want{name: toolGrep, label: "entry points", args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(used, nil, k)}}
+	return searchProbe{firstParts: h.Files / entryUsual, resultBytesMax: entryRoom, searchPart: func(k int) wantedCall {
+		return wantedCall{name: toolGrep, label: "entry points", args: map[string]any{"pattern": strings.Join(patterns, "|"), "glob": partGlob(used, nil, k)}}
 	}}, true
 }
 
@@ -74,7 +74,7 @@ var testGlobs = map[string]string{
 }
 
 // askTests lists test files; in a large tree, those of one part in k.
-func askTests(h hints) (w want, k int, ok bool) {
+func askTests(h hints) (w wantedCall, k int, ok bool) {
 	exts := h.Exts
 	var alts, ends []string
 	for _, e := range exts {
@@ -83,31 +83,31 @@ func askTests(h hints) (w want, k int, ok bool) {
 		}
 	}
 	if len(alts) == 0 {
-		return want{}, 0, false
+		return wantedCall{}, 0, false
 	}
 	if !slices.Equal(ends, []string{"go"}) {
 		alts = append(alts, "**/{test,tests,spec,__tests__}/**/*.{"+strings.Join(ends, ",")+"}")
 	}
 	k = powerOf2(h.Files / testsUsual)
 	pattern := inPart("{"+strings.Join(alts, ",")+"}", k)
-	return want{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "test files"}, k, true
+	return wantedCall{name: toolGlob, args: map[string]any{"pattern": pattern}, label: "test files"}, k, true
 }
 
-func askReadme(root []string) (want, bool) {
+func askReadme(root []string) (wantedCall, bool) {
 	for _, name := range root {
 		if strings.HasPrefix(strings.ToLower(name), "readme") {
-			return want{name: toolRead, args: map[string]any{"path": name, "limit": readmeLines}, label: name}, true
+			return wantedCall{name: toolRead, args: map[string]any{"path": name, "limit": readmeLines}, label: name}, true
 		}
 	}
-	return want{}, false
+	return wantedCall{}, false
 }
 
-func cartographerWants(t *talk) []want {
-	var wants []want
+func cartographerWants(t *conversation) []wantedCall {
+	var wants []wantedCall
 	if t.hints.Files == 0 { // the caller gave no hints
 		wants = append(wants, lookTree)
-		all, _ := t.result(lookTree)
-		t.hints = place{tree: parseGlob(all)}.hints()
+		all, _ := t.resultOf(lookTree)
+		t.hints = directoryProfile{tree: parseGlob(all)}.childHints()
 		if t.hints.Files == 0 {
 			return wants
 		}
@@ -133,24 +133,24 @@ func cartographerWants(t *talk) []want {
 	return wants
 }
 
-func cartographerAnswer(t *talk) answer {
-	a := answer{Summary: "cartographer: " + plural(t.hints.Files, "file")}
+func cartographerAnswer(t *conversation) agentAnswer {
+	a := agentAnswer{Summary: "cartographer: " + formatCount(t.hints.Files, "file")}
 	if w, ok := askReadme(t.hints.Root); ok {
-		text, _ := t.result(w)
-		if s := purpose(parseRead("", text)); s != "" {
-			a.fact(factPurpose, "%s", s)
+		text, _ := t.resultOf(w)
+		if s := readmePurpose(parseRead("", text)); s != "" {
+			a.addFact(factPurpose, "%s", s)
 		}
 	}
-	var first hit
+	var first fileLine
 	if p, ok := entryProbe(t.hints); ok {
-		first = entries(p.run(t).got, &a)
+		first = reportEntryPoints(p.run(t).lastResult, &a)
 	}
-	bigFiles(t, &a)
-	publicAPI(t, &a)
-	license(t, &a)
-	sizes(t, &a)
-	testCount(t, first, &a)
-	absent(t.hints.Root, &a)
+	reportBigFiles(t, &a)
+	reportPublicAPI(t, &a)
+	reportLicense(t, &a)
+	reportLargestFiles(t, &a)
+	reportTestCount(t, first, &a)
+	reportAbsentFiles(t.hints.Root, &a)
 	return a
 }
 
@@ -161,8 +161,8 @@ var (
 	linkText = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)
 )
 
-// purpose is the title and the first sentence of a README.
-func purpose(p page) string {
+// readmePurpose is the title and the first sentence of a README.
+func readmePurpose(p fileExcerpt) string {
 	var parts []string // the title, then the first paragraph
 	paragraph := ""
 	for _, l := range p.lines {
@@ -176,21 +176,21 @@ func purpose(p page) string {
 			parts = append(parts, text)
 		case plain && strings.HasPrefix(l.text, "#"): // the next chapter
 			if paragraph != "" {
-				return sentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
+				return cutAtSentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
 			}
 		case underline.MatchString(l.text) && len(parts) == 0 && paragraph != "":
 			parts, paragraph = append(parts, strings.TrimSpace(paragraph)), ""
 		case plain:
 			paragraph += " " + text
 		case paragraph != "" && text == "":
-			return sentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
+			return cutAtSentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
 		}
 	}
-	return sentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
+	return cutAtSentence(strings.Join(append(parts, strings.TrimSpace(paragraph)), " — "))
 }
 
-// sentence cuts a text after a whole sentence, if one ends in time.
-func sentence(text string) string {
+// cutAtSentence cuts a text after a whole sentence, if one ends in time.
+func cutAtSentence(text string) string {
 	cut := shorten(strings.Trim(text, " —"), purposeShown)
 	if i := strings.LastIndex(cut, ". "); i > purposeShown/3 {
 		return cut[:i+1]
@@ -198,20 +198,20 @@ func sentence(text string) string {
 	return cut
 }
 
-func entries(s search, a *answer) hit {
-	var own1, rest []hit
+func reportEntryPoints(s grepResult, a *agentAnswer) fileLine {
+	var own1, rest []fileLine
 	for _, h := range s.hits {
 		if comment.MatchString(h.text) && !strings.HasPrefix(h.text, "#!") {
 			continue
 		}
-		switch standingOf(h.path) {
-		case own:
+		switch originOf(h.path) {
+		case ownFile:
 			own1 = append(own1, h)
-		case aside:
+		case supportingFile:
 			rest = append(rest, h)
 		}
 	}
-	slices.SortStableFunc(own1, func(x, y hit) int { return strings.Count(x.path, "/") - strings.Count(y.path, "/") })
+	slices.SortStableFunc(own1, func(x, y fileLine) int { return strings.Count(x.path, "/") - strings.Count(y.path, "/") })
 	f := finding{Kind: kindEntry, Severity: info}
 	var shown []string
 	for i, h := range own1 {
@@ -220,25 +220,25 @@ func entries(s search, a *answer) hit {
 			break
 		}
 		shown = append(shown, fmt.Sprintf("%s:%d", h.path, h.line))
-		if quotable(h.text) {
-			f.Evidence = append(f.Evidence, h.evidence())
+		if isQuotable(h.text) {
+			f.Evidence = append(f.Evidence, h.asEvidence())
 		}
 	}
 	if len(shown) > 0 {
 		f.Title = "It starts in " + strings.Join(shown, ", ")
-		a.add(f)
+		a.addFinding(f)
 		return own1[0]
 	}
 	if len(rest) > 0 {
-		a.fact(factEntry, "none of its own (%s in tests and examples): a library", plural(len(rest), "program"))
+		a.addFact(factEntry, "none of its own (%s in tests and examples): a library", formatCount(len(rest), "program"))
 		return rest[0]
 	}
-	return hit{}
+	return fileLine{}
 }
 
 var generatedLine = regexp.MustCompile(`(?i)(file|code)?\s*(auto-?)?generated\b|DO NOT EDIT`)
 
-func bigFiles(t *talk, a *answer) {
+func reportBigFiles(t *conversation, a *agentAnswer) {
 	f := finding{Kind: kindBigFile, Severity: low}
 	var names []string
 	generated := 0
@@ -255,35 +255,35 @@ func bigFiles(t *talk, a *answer) {
 		if page.total >= hugeLines {
 			f.Severity = medium
 		}
-		names = append(names, fmt.Sprintf("%s (%s lines)", p, thousands(int64(page.total))))
-		f.Evidence = append(f.Evidence, line.evidence())
+		names = append(names, fmt.Sprintf("%s (%s lines)", p, formatThousands(int64(page.total))))
+		f.Evidence = append(f.Evidence, line.asEvidence())
 	}
 	if generated > 0 {
-		a.limit("%d of the %d largest source files set aside: their first line says generated", generated, len(t.hints.Largest))
+		a.addLimit("%d of the %d largest source files set aside: their first line says generated", generated, len(t.hints.Largest))
 	}
 	f.Title = "Very long: " + strings.Join(names, ", ")
-	a.add(f)
+	a.addFinding(f)
 }
 
-func testCount(t *talk, first hit, a *answer) {
+func reportTestCount(t *conversation, first fileLine, a *agentAnswer) {
 	w, k, ok := askTests(t.hints)
 	if !ok {
 		return
 	}
-	text, ok := t.result(w)
+	text, ok := t.resultOf(w)
 	tests := parseGlob(text)
-	if !ok || !tests.whole {
+	if !ok || !tests.complete {
 		return
 	}
 	if k > 1 && tests.files == 0 {
 		return // those of other names may be there
 	}
 	if k > 1 {
-		a.fact(factTests, "%s by name, estimated from one name in %d", estimate(tests.files, k), k)
+		a.addFact(factTests, "%s by name, estimated from one name in %d", formatEstimate(tests.files, k), k)
 		return
 	}
 	if tests.files > 0 {
-		a.fact(factTests, "%s by name (%s)", plural(tests.files, "file"), size(tests.bytes))
+		a.addFact(factTests, "%s by name (%s)", formatCount(tests.files, "file"), formatSize(tests.bytes))
 		return
 	}
 	for _, p := range t.hints.Largest {
@@ -293,20 +293,20 @@ func testCount(t *talk, first hit, a *answer) {
 	}
 	// If the main language has no naming convention for tests, their absence shows nothing.
 	_, custom := testGlobs[t.hints.Exts[0]]
-	if custom && t.hints.Files >= testsExpected && quotable(first.text) {
-		a.add(finding{Kind: kindUntested, Severity: medium, Title: "No file is named like a test",
-			Detail: "a change here is checked by nobody before users do, unless tests hide under other names", Evidence: []evidence{first.evidence()}})
+	if custom && t.hints.Files >= testsExpected && isQuotable(first.text) {
+		a.addFinding(finding{Kind: kindUntested, Severity: medium, Title: "No file is named like a test",
+			Detail: "a change here is checked by nobody before users do, unless tests hide under other names", Evidence: []evidence{first.asEvidence()}})
 	}
 }
 
-func firstResult(t *talk, w want) string {
-	text, _ := t.result(w)
+func firstResult(t *conversation, w wantedCall) string {
+	text, _ := t.resultOf(w)
 	return text
 }
 
-// absent names files that readers of a repository expect in its top directory and do not
+// reportAbsentFiles names files that readers of a repository expect in its top directory and do not
 // find.
-func absent(root []string, a *answer) {
+func reportAbsentFiles(root []string, a *agentAnswer) {
 	has := func(prefixes ...string) bool {
 		return slices.ContainsFunc(root, func(n string) bool {
 			return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(strings.ToLower(path.Base(n)), p) })
@@ -323,6 +323,6 @@ func absent(root []string, a *answer) {
 		missing = append(missing, "CI configuration")
 	}
 	if len(root) > 0 && len(missing) > 0 {
-		a.fact(factAbsent, "%s", strings.Join(missing, ", "))
+		a.addFact(factAbsent, "%s", strings.Join(missing, ", "))
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // clusterer groups the error lines of logs into templates.
-var clusterer = job{name: "clusterer", wants: clustererWants, answer: clustererAnswer, bytes: auditBytesMax}
+var clusterer = childJob{name: "clusterer", listCalls: clustererWants, buildAnswer: clustererAnswer, answerMax: auditBytesMax}
 
 const (
 	clustersShown = 6
@@ -31,42 +31,42 @@ var (
 	errorLine = regexp.MustCompile(strings.Join(errorWords, "|"))
 )
 
-func errorProbe(t *talk) probe {
+func errorProbe(t *conversation) searchProbe {
 	return logProbe(t, strings.Join(slices.Concat(fatalWords, errorWords), "|"), "failing lines", errorsUsual, errorsRoom)
 }
 
-func warningProbe(t *talk) probe {
+func warningProbe(t *conversation) searchProbe {
 	return logProbe(t, strings.Join(warnWords, "|"), "warnings", warningsUsual, warningsRoom)
 }
 
 // restProbe looks for failing lines unlike those of a part that was read.
-func restProbe(t *talk, errors probed) (probe, bool) {
-	if !errors.done || errors.k <= 1 {
-		return probe{}, false
+func restProbe(t *conversation, errors probeProgress) (searchProbe, bool) {
+	if !errors.done || errors.parts <= 1 {
+		return searchProbe{}, false
 	}
 	counts := map[string]int{}
-	for _, h := range errors.got.hits {
+	for _, h := range errors.lastResult.hits {
 		counts[templateOf(h.text)]++
 	}
-	var frequent []hit
+	var frequent []fileLine
 	rare := 0
-	for _, h := range errors.got.hits {
+	for _, h := range errors.lastResult.hits {
 		if counts[templateOf(h.text)] > 1 {
 			frequent = append(frequent, h)
 		} else {
 			rare++
 		}
 	}
-	words := restOf(slices.Concat(fatalWords, errorWords), frequent)
+	words := remainderPattern(slices.Concat(fatalWords, errorWords), frequent)
 	if words == "" {
-		return probe{}, false
+		return searchProbe{}, false
 	}
 	p := logProbe(t, words, "failing lines of other forms", 1, restRoom)
-	p.first = atMost(rare, errors.k) * logLineBytes / restRoom
+	p.firstParts = upperEstimate(rare, errors.parts) * logLineBytes / restRoom
 	return p, true
 }
 
-func clustererWants(t *talk) []want {
+func clustererWants(t *conversation) []wantedCall {
 	errors := errorProbe(t).run(t)
 	wants := append(slices.Clone(errors.wants), warningProbe(t).run(t).wants...)
 	if rest, ok := restProbe(t, errors); ok {
@@ -75,72 +75,72 @@ func clustererWants(t *talk) []want {
 	return wants
 }
 
-// cluster is all lines of one template.
-type cluster struct {
+// errorCluster is all lines of one template.
+type errorCluster struct {
 	kind     string
 	template string
-	hits     []hit
+	hits     []fileLine
 	severity severity
 	k        int  // one part in k was read
 	partial  bool // there may be more: the search was cut
 }
 
-func clustererAnswer(t *talk) answer {
-	var a answer
+func clustererAnswer(t *conversation) agentAnswer {
+	var a agentAnswer
 	errors := errorProbe(t).run(t)
-	all := clusters(nil, errors)
-	toldIf(&a, "failing lines", errors)
+	all := addClusters(nil, errors)
+	addAnsweredLimits(&a, "failing lines", errors)
 	if p, ok := restProbe(t, errors); ok {
 		rest := p.run(t)
-		all = clusters(all, rest)
+		all = addClusters(all, rest)
 		if rest.ok {
-			toldIf(&a, "failing lines of other forms", rest)
+			addAnsweredLimits(&a, "failing lines of other forms", rest)
 		} else {
-			a.limit("failing lines of rare forms: not looked for")
+			a.addLimit("failing lines of rare forms: not looked for")
 		}
 	}
 	failing := len(all)
 	warnings := warningProbe(t).run(t)
-	all = clusters(all, warnings)
-	toldIf(&a, "warnings", warnings)
-	slices.SortStableFunc(all, func(x, y cluster) int {
+	all = addClusters(all, warnings)
+	addAnsweredLimits(&a, "warnings", warnings)
+	slices.SortStableFunc(all, func(x, y errorCluster) int {
 		if x.severity != y.severity {
 			return x.severity.rank() - y.severity.rank()
 		}
 		return len(y.hits)*y.k - len(x.hits)*x.k
 	})
-	a.Summary = fmt.Sprintf("clusterer: %s of failing lines, %s of warnings", plural(failing, "form"), plural(len(all)-failing, "form"))
+	a.Summary = fmt.Sprintf("clusterer: %s of failing lines, %s of warnings", formatCount(failing, "form"), formatCount(len(all)-failing, "form"))
 	for i, c := range all {
 		if i == clustersShown {
-			a.limit("error clusters: %d rarer ones not shown", len(all)-i)
+			a.addLimit("error clusters: %d rarer ones not shown", len(all)-i)
 			break
 		}
-		a.add(c.finding())
+		a.addFinding(c.toFinding())
 	}
 	if errors.ok && len(all) == 0 {
-		a.fact(factTemplate, "none: no line says error, warning or the like")
+		a.addFact(factTemplate, "none: no line says error, warning or the like")
 	}
 	return a
 }
 
-func toldIf(a *answer, label string, p probed) {
+func addAnsweredLimits(a *agentAnswer, label string, p probeProgress) {
 	if p.ok {
-		toldPart(a, label, p)
+		addProbeLimits(a, label, p)
 	}
 }
 
 var serious = regexp.MustCompile(`(?i)panic|fatal|out of ?memory|segfault|corrupt|data loss|deadlock`)
 
-// clusters adds the clusters of a probe to the existing ones; a known template keeps the
+// addClusters adds the clusters of a probe to the existing ones; a known template keeps the
 // count of the probe that found it first.
-func clusters(all []cluster, p probed) []cluster {
+func addClusters(all []errorCluster, p probeProgress) []errorCluster {
 	old := len(all)
 	index := map[string]int{}
 	for i, c := range all {
 		index[c.template] = i
 	}
-	for _, h := range p.got.hits {
-		if ours(h.path, defaultReport) {
+	for _, h := range p.lastResult.hits {
+		if isOwnReport(h.path, defaultReport) {
 			continue
 		}
 		tpl := templateOf(h.text)
@@ -151,18 +151,18 @@ func clusters(all []cluster, p probed) []cluster {
 		if !ok {
 			i = len(all)
 			index[tpl] = i
-			all = append(all, cluster{kind: kindCluster, template: tpl, k: p.k, partial: p.k <= 1 && p.got.partial})
+			all = append(all, errorCluster{kind: kindCluster, template: tpl, k: p.parts, partial: p.parts <= 1 && p.lastResult.partial})
 		}
 		all[i].hits = append(all[i].hits, h)
 	}
 	for i := range all[old:] {
-		all[old+i].judge()
+		all[old+i].setSeverity()
 	}
 	return all
 }
 
-// judge sets the severity by the first line and the number of lines.
-func (c *cluster) judge() {
+// setSeverity sets the severity by the first line and the number of lines.
+func (c *errorCluster) setSeverity() {
 	text := c.hits[0].text
 	switch {
 	case fatalLine.MatchString(text), errorLine.MatchString(text) && serious.MatchString(text):
@@ -176,49 +176,49 @@ func (c *cluster) judge() {
 	}
 }
 
-// finding shows the first and the last line of the cluster in time.
-func (c cluster) finding() finding {
-	slices.SortStableFunc(c.hits, func(x, y hit) int {
-		tx, okx := stampOf(x.text)
-		ty, oky := stampOf(y.text)
+// toFinding shows the first and the last line of the cluster in time.
+func (c errorCluster) toFinding() finding {
+	slices.SortStableFunc(c.hits, func(x, y fileLine) int {
+		tx, okx := parseTimestamp(x.text)
+		ty, oky := parseTimestamp(y.text)
 		if !okx || !oky {
 			return 0
 		}
 		return tx.Compare(ty)
 	})
-	var quoted []hit
+	var quoted []fileLine
 	files := map[string]bool{}
 	for _, h := range c.hits {
 		files[h.path] = true
-		if quotable(h.text) {
+		if isQuotable(h.text) {
 			quoted = append(quoted, h)
 		}
 	}
-	often := estimate(len(c.hits), c.k) + "×"
+	often := formatEstimate(len(c.hits), c.k) + "×"
 	if c.partial || c.k > 1 && len(c.hits) == 1 {
 		often = fmt.Sprintf("%d×", len(c.hits))
 		often = "at least " + often
 	}
 	f := finding{Kind: c.kind, Severity: c.severity, Title: often + ": " + shorten(c.template, templateShown)}
 	if len(files) > 1 {
-		f.Title += " (" + plural(len(files), "file") + ")"
+		f.Title += " (" + formatCount(len(files), "file") + ")"
 	}
 	if len(quoted) == 0 {
 		return f
 	}
-	f.Evidence = []evidence{quoted[0].evidence()}
+	f.Evidence = []evidence{quoted[0].asEvidence()}
 	if len(quoted) > 1 {
-		f.Evidence = append(f.Evidence, quoted[len(quoted)-1].evidence())
-		from, ok1 := stampOf(quoted[0].text)
-		to, ok2 := stampOf(quoted[len(quoted)-1].text)
+		f.Evidence = append(f.Evidence, quoted[len(quoted)-1].asEvidence())
+		from, ok1 := parseTimestamp(quoted[0].text)
+		to, ok2 := parseTimestamp(quoted[len(quoted)-1].text)
 		if ok1 && ok2 {
-			f.Detail = "first and last are " + span(to.Sub(from)) + " apart"
+			f.Detail = "first and last are " + formatDuration(to.Sub(from)) + " apart"
 		}
 	} else if c.k <= 1 {
 		f.Detail = "seen once"
 	}
 	if c.k > 1 {
-		f.Detail = strings.TrimPrefix(f.Detail+fmt.Sprintf("; %s of them read", thousands(int64(len(c.hits)))), "; ")
+		f.Detail = strings.TrimPrefix(f.Detail+fmt.Sprintf("; %s of them read", formatThousands(int64(len(c.hits)))), "; ")
 	}
 	return f
 }

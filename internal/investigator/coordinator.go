@@ -15,45 +15,45 @@ const (
 	coordinatorWaves = 12
 )
 
-// coordinate returns the coordinator's next step: look, delegate, write, answer.
-func coordinate(t *talk) move {
+// planCoordinator returns the coordinator's next step: look, delegate, write, answer.
+func planCoordinator(t *conversation) plannedReply {
 	inv := &investigation{reportName: reportName(t.asked), wanted: wantsReport.MatchString(t.asked)}
-	look := []want{lookTop, lookTree}
-	canCall := !t.closing && t.waves < coordinatorWaves
+	look := []wantedCall{lookTop, lookTree}
+	canCall := !t.closing && t.callReplies < coordinatorWaves
 	if canCall {
-		if calls := t.fit(t.missing(look)); len(calls) > 0 {
-			return move{calls: calls}
+		if calls := t.callsThatFit(t.missingCalls(look)); len(calls) > 0 {
+			return plannedReply{calls: calls}
 		}
 	}
 	if !t.sawAnything() {
-		return move{text: "I could see nothing here: " + strings.Join(append(t.gaps(look), "no other look was possible"), "; ") +
+		return plannedReply{text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
 			". Nothing was reported or written. " + notAnLLM + "."}
 	}
-	inv.place = readPlace(t, inv.reportName)
-	inv.limits = t.gaps(look)
-	if inv.place.tree.whole && inv.place.tree.files > 0 && len(inv.place.tree.exts) == 0 {
+	inv.profile = profileDirectory(t, inv.reportName)
+	inv.limits = t.describeGaps(look)
+	if inv.profile.tree.complete && inv.profile.tree.files > 0 && len(inv.profile.tree.exts) == 0 {
 		inv.limits = append(inv.limits, "languages: the list of files came without its extensions")
 	}
-	t.hints = inv.place.hints()
-	t.hints.Logs, t.hints.LogBytes = inv.place.logs, inv.place.logSize
-	if t.offered[toolDelegate] || t.delegated() {
-		team := inv.team()
+	t.hints = inv.profile.childHints()
+	t.hints.Logs, t.hints.LogBytes = inv.profile.logs, inv.profile.logSize
+	if t.offered[toolDelegate] || t.hasDelegated() {
+		team := inv.planDelegations()
 		if canCall {
-			if calls := t.fit(t.missing(team)); len(calls) > 0 {
-				return move{calls: calls}
+			if calls := t.callsThatFit(t.missingCalls(team)); len(calls) > 0 {
+				return plannedReply{calls: calls}
 			}
 		}
-		inv.hear(t, team)
-	} else if calls := inv.alone(t, canCall); len(calls) > 0 {
-		return move{calls: calls}
+		inv.readAnswers(t, team)
+	} else if calls := inv.investigateAlone(t, canCall); len(calls) > 0 {
+		return plannedReply{calls: calls}
 	}
-	inv.merge()
+	inv.mergeAnswers()
 	if canCall && inv.wanted {
-		if calls := inv.writes(t); len(calls) > 0 {
-			return move{calls: calls}
+		if calls := inv.planWrites(t); len(calls) > 0 {
+			return plannedReply{calls: calls}
 		}
 	}
-	return move{text: inv.final(t)}
+	return plannedReply{text: inv.finalMessage(t)}
 }
 
 var (
@@ -74,21 +74,21 @@ func reportName(asked string) string {
 	return name
 }
 
-func (t *talk) delegated() bool {
-	return slices.ContainsFunc(t.exchanges, func(ex exchange) bool { return ex.name == toolDelegate })
+func (t *conversation) hasDelegated() bool {
+	return slices.ContainsFunc(t.exchanges, func(ex toolExchange) bool { return ex.name == toolDelegate })
 }
 
-// roster returns the investigators for a kind of place.
-func (p place) roster() []string {
+// investigatorNames returns the investigators for a kind of place.
+func (p directoryProfile) investigatorNames() []string {
 	switch p.kind {
-	case placeCode:
+	case directoryCode:
 		if p.source == 0 {
 			return []string{historian.name, surveyor.name}
 		}
 		return []string{historian.name, cartographer.name, auditor.name, dependencies.name}
-	case placeLogs:
+	case directoryLogs:
 		return []string{clusterer.name, timeline.name, correlator.name}
-	case placeOther:
+	case directoryOther:
 		return []string{surveyor.name}
 	}
 	return nil
@@ -105,11 +105,11 @@ var taskOf = map[string]string{
 	"surveyor":     "Survey this folder: what is in it, what needs attention.",
 }
 
-// team lists the delegations, each with the hints that this child can use.
-func (inv *investigation) team() []want {
-	all := inv.place.hints()
-	var wants []want
-	for _, name := range inv.place.roster() {
+// planDelegations lists the delegations, each with the hints that this child can use.
+func (inv *investigation) planDelegations() []wantedCall {
+	all := inv.profile.childHints()
+	var wants []wantedCall
+	for _, name := range inv.profile.investigatorNames() {
 		h := hints{}
 		switch name {
 		case historian.name:
@@ -121,67 +121,67 @@ func (inv *investigation) team() []want {
 		case dependencies.name:
 			h.Root = all.Root
 		case clusterer.name, timeline.name, correlator.name:
-			h.Logs, h.LogBytes = inv.place.logs, inv.place.logSize
+			h.Logs, h.LogBytes = inv.profile.logs, inv.profile.logSize
 		}
 		task := taskOf[name]
-		if line := h.line(); line != "" {
+		if line := h.encodeLine(); line != "" {
 			task += "\n" + line
 		}
-		wants = append(wants, want{name: toolDelegate, args: map[string]any{"agent": name, "task": task}, label: name})
+		wants = append(wants, wantedCall{name: toolDelegate, args: map[string]any{"agent": name, "task": task}, label: name})
 	}
 	return wants
 }
 
-// hear reads the answers of the children.
-func (inv *investigation) hear(t *talk, team []want) {
+// readAnswers reads the answers of the children.
+func (inv *investigation) readAnswers(t *conversation, team []wantedCall) {
 	for _, w := range team {
-		ex, made := t.find(w)
+		ex, made := t.findExchange(w)
 		if !made || !ex.answered || ex.failed {
 			continue
 		}
 		a := readAnswer(w.label, ex.text)
 		if len(a.Findings)+len(a.Facts)+len(a.Limits) == 0 && !strings.HasPrefix(a.Summary, w.label+": ") {
-			a.limit("%s gave no machine-readable finding", w.label)
+			a.addLimit("%s gave no machine-readable finding", w.label)
 		}
 		inv.answers = append(inv.answers, a)
 	}
-	for _, gap := range t.gaps(team) {
+	for _, gap := range t.describeGaps(team) {
 		inv.limits = append(inv.limits, strings.Replace(gap, toolDelegate+" failed", "could not be had", 1))
 	}
 }
 
-// alone does the children's work with the coordinator's own tools, in a run without
+// investigateAlone does the children's work with the coordinator's own tools, in a run without
 // delegation.
-func (inv *investigation) alone(t *talk, canCall bool) []want {
-	all := jobs()
+func (inv *investigation) investigateAlone(t *conversation, canCall bool) []wantedCall {
+	all := jobsByName()
 	inv.limits = append(inv.limits, "delegation was not offered: the coordinator looked alone")
-	var wants []want
-	for _, name := range inv.place.roster() {
-		wants = append(wants, all[name].wants(t)...)
+	var wants []wantedCall
+	for _, name := range inv.profile.investigatorNames() {
+		wants = append(wants, all[name].listCalls(t)...)
 	}
 	if canCall {
-		if calls := t.fit(t.missing(wants)); len(calls) > 0 {
+		if calls := t.callsThatFit(t.missingCalls(wants)); len(calls) > 0 {
 			return calls
 		}
 	}
-	for _, name := range inv.place.roster() {
-		a := all[name].answer(t)
+	for _, name := range inv.profile.investigatorNames() {
+		a := all[name].buildAnswer(t)
 		for i := range a.Findings {
 			a.Findings[i].Agent = coordinatorName
 			if a.Findings[i].Detail == "" {
-				a.Findings[i].Detail = why[a.Findings[i].Kind]
+				a.Findings[i].Detail = kindReasons[a.Findings[i].Kind]
 			}
 		}
 		inv.answers = append(inv.answers, a)
 	}
-	inv.limits = append(inv.limits, t.gaps(wants)...)
+	inv.limits = append(inv.limits, t.describeGaps(wants)...)
 	return nil
 }
 
 // investigation is the content of the report.
 type investigation struct {
-	place      place
-	answers    []answer
+	profile    directoryProfile
+	answers    []agentAnswer
 	findings   []finding
 	limits     []string
 	facts      []fact
@@ -189,9 +189,9 @@ type investigation struct {
 	wanted     bool // a report file, not only an answer
 }
 
-// merge joins the children's answers: each claim once, severe ones first, and among equals
+// mergeAnswers joins the children's answers: each claim once, severe ones first, and among equals
 // those in files that change often.
-func (inv *investigation) merge() {
+func (inv *investigation) mergeAnswers() {
 	hot := map[string]bool{}
 	seen := map[string]bool{}
 	for _, a := range inv.answers {
@@ -219,9 +219,9 @@ func (inv *investigation) merge() {
 			inv.findings[i].Detail = strings.TrimSuffix(f.Detail, ".") + "; " + p + " is also a hot spot"
 		}
 	}
-	inv.findings = rank(inv.findings)
-	if logs := len(inv.place.logs); inv.place.kind == placeCode && logs > 0 {
-		inv.limits = append(inv.limits, plural(logs, "log file")+" beside the code: not analysed")
+	inv.findings = sortBySeverity(inv.findings)
+	if logs := len(inv.profile.logs); inv.profile.kind == directoryCode && logs > 0 {
+		inv.limits = append(inv.limits, formatCount(logs, "log file")+" beside the code: not analysed")
 	}
 	slices.Sort(inv.limits)
 	inv.limits = slices.Compact(inv.limits)
@@ -237,16 +237,16 @@ func (inv *investigation) factsNamed(name string) []string {
 	return all
 }
 
-// inShort counts the findings. That there are none means little if much was not examined.
-func (inv *investigation) inShort() string {
+// summaryLine counts the findings. That there are none means little if much was not examined.
+func (inv *investigation) summaryLine() string {
 	if len(inv.findings) == 0 && len(inv.limits) > 0 {
 		return "No findings, and not everything was looked at: see what was not seen"
 	}
-	return counts(inv.findings)
+	return countBySeverity(inv.findings)
 }
 
-// counts returns how many findings there are of each severity.
-func counts(fs []finding) string {
+// countBySeverity returns how many findings there are of each severity.
+func countBySeverity(fs []finding) string {
 	var parts []string
 	for _, s := range severities {
 		n := 0
@@ -262,7 +262,7 @@ func counts(fs []finding) string {
 	if len(parts) == 0 {
 		return "No findings"
 	}
-	return plural(len(fs), "finding") + ": " + strings.Join(parts, ", ")
+	return formatCount(len(fs), "finding") + ": " + strings.Join(parts, ", ")
 }
 
 const (
@@ -271,11 +271,11 @@ const (
 	finalFacts  = 8
 )
 
-// final returns the last message: the findings, the path of the report, and what was not
+// finalMessage returns the last message: the findings, the path of the report, and what was not
 // examined.
-func (inv *investigation) final(t *talk) string {
+func (inv *investigation) finalMessage(t *conversation) string {
 	var b strings.Builder
-	b.WriteString(inv.place.describe() + "\n")
+	b.WriteString(inv.profile.describeDirectory() + "\n")
 	if !inv.wanted {
 		b.WriteString("I only investigate directories; this is what an investigation shows.\n")
 		for i, f := range inv.facts {
@@ -287,16 +287,16 @@ func (inv *investigation) final(t *talk) string {
 			}
 		}
 	}
-	b.WriteString(inv.inShort() + ".\n")
+	b.WriteString(inv.summaryLine() + ".\n")
 	for i, f := range inv.findings {
 		if i == finalTop {
 			fmt.Fprintf(&b, "… and %d more.\n", len(inv.findings)-i)
 			break
 		}
-		fmt.Fprintf(&b, "%d. [%s] %s (%s)\n", i+1, f.Severity, f.Title, f.Evidence[0].where())
+		fmt.Fprintf(&b, "%d. [%s] %s (%s)\n", i+1, f.Severity, f.Title, f.Evidence[0].formatPosition())
 	}
 	if inv.wanted {
-		b.WriteString(inv.whereWritten(t) + "\n")
+		b.WriteString(inv.describeWrites(t) + "\n")
 	}
 	if n := len(inv.limits); n > 0 {
 		b.WriteString("Not seen: " + strings.Join(inv.limits[:min(n, finalLimits)], "; "))
@@ -308,11 +308,11 @@ func (inv *investigation) final(t *talk) string {
 	return b.String() + notAnLLM + "."
 }
 
-// whereWritten describes the outcome of writing the report files.
-func (inv *investigation) whereWritten(t *talk) string {
+// describeWrites describes the outcome of writing the report files.
+func (inv *investigation) describeWrites(t *conversation) string {
 	var written, lost []string
 	for _, name := range []string{inv.reportName, reportJSON} {
-		ex, tried := t.wrote(name)
+		ex, tried := t.findWrite(name)
 		switch {
 		case tried && ex.answered && !ex.failed:
 			written = append(written, name)
@@ -332,11 +332,11 @@ func (inv *investigation) whereWritten(t *talk) string {
 	return strings.Join(lost, "; ") + "."
 }
 
-func (t *talk) wrote(name string) (exchange, bool) {
+func (t *conversation) findWrite(name string) (toolExchange, bool) {
 	for i := len(t.exchanges) - 1; i >= 0; i-- {
 		if t.exchanges[i].name == toolWrite && t.exchanges[i].args["path"] == name {
 			return t.exchanges[i], true
 		}
 	}
-	return exchange{}, false
+	return toolExchange{}, false
 }

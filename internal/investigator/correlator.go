@@ -8,7 +8,7 @@ import (
 )
 
 // correlator follows the ids of failing requests across log files.
-var correlator = job{name: "correlator", wants: correlatorWants, answer: correlatorAnswer}
+var correlator = childJob{name: "correlator", listCalls: correlatorWants, buildAnswer: correlatorAnswer}
 
 const (
 	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)[_-]?id`
@@ -25,12 +25,12 @@ var (
 )
 
 // failuresProbe finds failing lines that name a request.
-func failuresProbe(t *talk) probe {
+func failuresProbe(t *conversation) searchProbe {
 	const id = `(?i:` + idNames + `)`
 	return logProbe(t, `(?:`+failWords+`).*`+id, "failing lines with an id", failuresUsual, failuresRoom)
 }
 
-func correlatorWants(t *talk) []want {
+func correlatorWants(t *conversation) []wantedCall {
 	failures := failuresProbe(t).run(t)
 	wants := slices.Concat(failures.wants, slowProbe(t).run(t).wants)
 	if ids := failingIDs(failures); len(ids) > 0 {
@@ -39,18 +39,18 @@ func correlatorWants(t *talk) []want {
 	return wants
 }
 
-func askIDs(t *talk, ids []string) want {
-	return askLogs(t, strings.Join(ids, "|"), "lines of "+plural(len(ids), "failing id"))
+func askIDs(t *conversation, ids []string) wantedCall {
+	return askLogs(t, strings.Join(ids, "|"), "lines of "+formatCount(len(ids), "failing id"))
 }
 
 // failingIDs are the first few ids of failing lines, one a file in turn.
-func failingIDs(failures probed) []string {
+func failingIDs(failures probeProgress) []string {
 	if !failures.done {
 		return nil
 	}
 	byFile := map[string][]string{}
 	var files []string
-	for _, h := range failures.got.hits {
+	for _, h := range failures.lastResult.hits {
 		id := idOf(h.text)
 		if id == "" {
 			continue
@@ -84,42 +84,42 @@ func idOf(line string) string {
 	return uuid.FindString(line)
 }
 
-func correlatorAnswer(t *talk) answer {
-	var a answer
-	slow(t, &a)
+func correlatorAnswer(t *conversation) agentAnswer {
+	var a agentAnswer
+	reportSlowOperations(t, &a)
 	failures := failuresProbe(t).run(t)
 	ids := failingIDs(failures)
 	if len(ids) == 0 {
 		a.Summary = "correlator: no failing line names a request"
 		if failures.ok {
-			a.limit("correlation: no failing line with a request, trace, session or order id")
+			a.addLimit("correlation: no failing line with a request, trace, session or order id")
 		}
 		return a
 	}
-	followed, _ := t.result(askIDs(t, ids))
+	followed, _ := t.resultOf(askIDs(t, ids))
 	s := parseGrep(followed)
-	told(&a, "lines of failing ids", s)
-	if failures.k > 1 {
-		a.limit("correlation: ids of the failing lines of one second in %d were looked at", failures.k)
+	addSearchLimits(&a, "lines of failing ids", s)
+	if failures.parts > 1 {
+		a.addLimit("correlation: ids of the failing lines of one second in %d were looked at", failures.parts)
 	}
 	for _, id := range ids {
 		if len(a.Findings) < tracesMax {
-			follow(id, s.hits, &a)
+			traceID(id, s.hits, &a)
 		}
 	}
-	a.Summary = fmt.Sprintf("correlator: %s followed", plural(len(ids), "id"))
+	a.Summary = fmt.Sprintf("correlator: %s followed", formatCount(len(ids), "id"))
 	return a
 }
 
 var failing = regexp.MustCompile(failWords)
 
-// follow traces one id: every file once, failing lines preferred, in order of time.
-func follow(id string, hits []hit, a *answer) {
-	best := map[string]hit{}
+// traceID traces one id: every file once, failing lines preferred, in order of time.
+func traceID(id string, hits []fileLine, a *agentAnswer) {
+	best := map[string]fileLine{}
 	var files []string
 	n := 0
 	for _, h := range hits {
-		if !strings.Contains(h.text, id) || !quotable(h.text) {
+		if !strings.Contains(h.text, id) || !isQuotable(h.text) {
 			continue
 		}
 		n++
@@ -135,17 +135,17 @@ func follow(id string, hits []hit, a *answer) {
 		return
 	}
 	slices.SortStableFunc(files, func(x, y string) int {
-		tx, okx := stampOf(best[x].text)
-		ty, oky := stampOf(best[y].text)
+		tx, okx := parseTimestamp(best[x].text)
+		ty, oky := parseTimestamp(best[y].text)
 		if !okx || !oky {
 			return 0
 		}
 		return tx.Compare(ty)
 	})
-	f := finding{Kind: kindTrace, Severity: medium, Title: fmt.Sprintf("%s is in %s: %s", id, plural(len(files), "file"), strings.Join(files, " → ")),
+	f := finding{Kind: kindTrace, Severity: medium, Title: fmt.Sprintf("%s is in %s: %s", id, formatCount(len(files), "file"), strings.Join(files, " → ")),
 		Detail: "a failing request, followed by its id in the order of time"}
 	for _, p := range files[:min(len(files), repeatsMax)] {
-		f.Evidence = append(f.Evidence, best[p].evidence())
+		f.Evidence = append(f.Evidence, best[p].asEvidence())
 	}
-	a.add(f)
+	a.addFinding(f)
 }

@@ -9,7 +9,7 @@ import (
 
 // dependencies reads the manifests: the project's dependencies, and which of them are not
 // pinned, abandoned or replaced.
-var dependencies = job{name: "dependencies", wants: dependenciesWants, answer: dependenciesAnswer}
+var dependencies = childJob{name: "dependencies", listCalls: dependenciesWants, buildAnswer: dependenciesAnswer}
 
 const (
 	manifestLines = 160
@@ -18,24 +18,24 @@ const (
 )
 
 var (
-	askManifests = want{name: toolGlob, label: "manifests below the top directory", args: map[string]any{
+	askManifests = wantedCall{name: toolGlob, label: "manifests below the top directory", args: map[string]any{
 		"pattern": "**/{go.mod,package.json,requirements*.txt,pyproject.toml,Cargo.toml,pom.xml,build.gradle,Gemfile,composer.json,*.csproj}"}}
-	askImages = want{name: toolGrep, label: "images and CI actions", quiet: true, args: map[string]any{
+	askImages = wantedCall{name: toolGrep, label: "images and CI actions", quiet: true, args: map[string]any{
 		"pattern": unpinnedShown, "glob": "{Dockerfile*,**/Dockerfile*,.github/workflows/*}"}}
 )
 
-func askManifest(p string) want {
-	return want{name: toolRead, args: map[string]any{"path": p, "limit": manifestLines}, label: p}
+func askManifest(p string) wantedCall {
+	return wantedCall{name: toolRead, args: map[string]any{"path": p, "limit": manifestLines}, label: p}
 }
 
 // manifestReaders turn a manifest into facts and findings.
-var manifestReaders = map[string]func(m manifest, a *answer){
+var manifestReaders = map[string]func(m manifest, a *agentAnswer){
 	"go.mod": readGoMod, "package.json": readPackageJSON, "requirements.txt": readRequirements, "pyproject.toml": readPyproject,
 	"Cargo.toml": readCargo, "pom.xml": readPom, "build.gradle": readGradle, "build.gradle.kts": readGradle,
 	"Gemfile": readGemfile, "composer.json": readPackageJSON,
 }
 
-func readerOf(p string) func(manifest, *answer) {
+func readerOf(p string) func(manifest, *agentAnswer) {
 	base := path.Base(p)
 	if strings.HasPrefix(base, "requirements") {
 		base = "requirements.txt"
@@ -45,7 +45,7 @@ func readerOf(p string) func(manifest, *answer) {
 
 // manifestPaths chooses the manifests to read: those of the top directory, or else the
 // nearest ones below it.
-func manifestPaths(t *talk) []string {
+func manifestPaths(t *conversation) []string {
 	var paths []string
 	for _, name := range t.hints.Root {
 		if readerOf(name) != nil {
@@ -53,9 +53,9 @@ func manifestPaths(t *talk) []string {
 		}
 	}
 	if len(paths) == 0 {
-		text, _ := t.result(askManifests)
+		text, _ := t.resultOf(askManifests)
 		for _, p := range parseGlob(text).paths {
-			if readerOf(p) != nil && standingOf(p) == own {
+			if readerOf(p) != nil && originOf(p) == ownFile {
 				paths = append(paths, p)
 			}
 		}
@@ -64,8 +64,8 @@ func manifestPaths(t *talk) []string {
 	return paths[:min(len(paths), manifestsMax)]
 }
 
-func dependenciesWants(t *talk) []want {
-	var wants []want
+func dependenciesWants(t *conversation) []wantedCall {
+	var wants []wantedCall
 	if !slices.ContainsFunc(t.hints.Root, func(n string) bool { return readerOf(n) != nil }) {
 		wants = append(wants, askManifests)
 	}
@@ -79,73 +79,73 @@ func dependenciesWants(t *talk) []want {
 // manifest is the part of one manifest that was read.
 type manifest struct {
 	path  string
-	lines []hit
+	lines []fileLine
 	total int
 	root  []string // names in the top directory, for lock files
 }
 
-func (m manifest) locked(names ...string) bool {
+func (m manifest) hasLockFile(names ...string) bool {
 	if strings.Contains(m.path, "/") {
 		return true // its directory was not listed: report nothing
 	}
 	return slices.ContainsFunc(names, func(n string) bool { return slices.Contains(m.root, n) })
 }
 
-func dependenciesAnswer(t *talk) answer {
-	a := answer{}
+func dependenciesAnswer(t *conversation) agentAnswer {
+	a := agentAnswer{}
 	paths := manifestPaths(t)
 	for _, p := range paths {
-		text, ok := t.result(askManifest(p))
+		text, ok := t.resultOf(askManifest(p))
 		if !ok {
 			continue
 		}
 		page := parseRead(p, text)
 		if len(page.lines) == 0 {
-			a.limit("%s: the result could not be read", p)
+			a.addLimit("%s: the result could not be read", p)
 			continue
 		}
 		if page.total > len(page.lines) {
-			a.limit("%s: %d of %d lines were read", p, len(page.lines), page.total)
+			a.addLimit("%s: %d of %d lines were read", p, len(page.lines), page.total)
 		}
 		m := manifest{path: p, lines: page.lines, total: page.total, root: t.hints.Root}
 		readerOf(p)(m, &a)
-		declarations(m, &a)
+		reportDeclarations(m, &a)
 	}
 	if len(paths) == 0 {
-		a.limit("dependencies: no manifest that scout can read")
+		a.addLimit("dependencies: no manifest that scout can read")
 	}
-	if text, ok := t.result(askImages); ok {
-		images(parseGrep(text), &a)
+	if text, ok := t.resultOf(askImages); ok {
+		reportUnpinnedImages(parseGrep(text), &a)
 	}
-	a.Summary = "dependencies: " + plural(len(paths), "manifest")
+	a.Summary = "dependencies: " + formatCount(len(paths), "manifest")
 	return a
 }
 
-func images(s search, a *answer) {
-	var from, uses []hit
+func reportUnpinnedImages(s grepResult, a *agentAnswer) {
+	var from, uses []fileLine
 	for _, h := range s.hits {
 		switch {
-		case standingOf(h.path) != own || !quotable(h.text):
+		case originOf(h.path) != ownFile || !isQuotable(h.text):
 		case strings.Contains(h.text, "uses:"):
 			uses = append(uses, h)
 		case !strings.HasPrefix(strings.TrimSpace(h.text), "FROM scratch") && !strings.Contains(h.text, "$"):
 			from = append(from, h)
 		}
 	}
-	claim(a, from, low, "Image without a fixed version in %s", "")
-	claim(a, uses, low, "CI action that follows a branch in %s", "")
+	addDependencyFinding(a, from, low, "Image without a fixed version in %s", "")
+	addDependencyFinding(a, uses, low, "CI action that follows a branch in %s", "")
 }
 
-// claim adds one finding about these lines, or none if there are none. Without a detail the
+// addDependencyFinding adds one finding about these lines, or none if there are none. Without a detail the
 // finding gets the one of its kind.
-func claim(a *answer, hits []hit, sev severity, title, detail string) {
-	f := finding{Kind: kindDependency, Severity: sev, Title: fmt.Sprintf(title, plural(len(hits), "place")), Detail: detail}
+func addDependencyFinding(a *agentAnswer, hits []fileLine, sev severity, title, detail string) {
+	f := finding{Kind: kindDependency, Severity: sev, Title: fmt.Sprintf(title, formatCount(len(hits), "place")), Detail: detail}
 	for _, h := range hits {
-		if quotable(h.text) && len(f.Evidence) < repeatsMax {
-			f.Evidence = append(f.Evidence, h.evidence())
+		if isQuotable(h.text) && len(f.Evidence) < repeatsMax {
+			f.Evidence = append(f.Evidence, h.asEvidence())
 		}
 	}
-	a.add(f)
+	a.addFinding(f)
 }
 
 // abandoned are packages that their own authors advise against, with the replacement that
@@ -166,37 +166,37 @@ var abandoned = map[string]string{
 	"failure": "thiserror or anyhow", "structopt": "clap", "error-chain": "thiserror or anyhow", "lazy_static": "std::sync::LazyLock",
 }
 
-// abandonedIn reports the dependencies of a manifest that are on the list.
-func abandonedIn(a *answer, deps []dependency) {
-	var hits []hit
+// reportAbandoned reports the dependencies of a manifest that are on the list.
+func reportAbandoned(a *agentAnswer, deps []dependency) {
+	var hits []fileLine
 	var words []string
 	for _, d := range deps {
 		if instead, ok := abandoned[d.name]; ok && !d.indirect {
-			hits = append(hits, d.hit)
+			hits = append(hits, d.fileLine)
 			words = append(words, d.name+" → "+instead)
 		}
 	}
-	f := finding{Kind: kindDependency, Severity: low, Title: plural(len(hits), "dependency") + " abandoned or replaced",
+	f := finding{Kind: kindDependency, Severity: low, Title: formatCount(len(hits), "dependency") + " abandoned or replaced",
 		Detail: "no fixes come any more, as far as scout's own list knows: " + strings.Join(words[:min(len(words), repeatsMax)], "; ")}
 	for _, h := range hits[:min(len(hits), repeatsMax)] {
-		f.Evidence = append(f.Evidence, h.evidence())
+		f.Evidence = append(f.Evidence, h.asEvidence())
 	}
-	a.add(f)
+	a.addFinding(f)
 }
 
 // dependency is one line of a manifest that names another project.
 type dependency struct {
-	hit
+	fileLine
 	name, version string
 	indirect, dev bool
 }
 
 const manyDependencies = 80
 
-// crowd reports a manifest with very many direct dependencies.
-func crowd(a *answer, m manifest, direct int, first hit) {
-	if direct >= manyDependencies && quotable(first.text) {
-		a.add(finding{Kind: kindDependency, Severity: low, Title: fmt.Sprintf("%s names %d direct dependencies", m.path, direct),
-			Detail: "each is code that nobody here reviews", Evidence: []evidence{first.evidence()}})
+// reportManyDependencies reports a manifest with very many direct dependencies.
+func reportManyDependencies(a *agentAnswer, m manifest, direct int, first fileLine) {
+	if direct >= manyDependencies && isQuotable(first.text) {
+		a.addFinding(finding{Kind: kindDependency, Severity: low, Title: fmt.Sprintf("%s names %d direct dependencies", m.path, direct),
+			Detail: "each is code that nobody here reviews", Evidence: []evidence{first.asEvidence()}})
 	}
 }

@@ -33,9 +33,9 @@ func directoryTools(t testing.TB, root string) map[string]toolFunc {
 	return byName
 }
 
-// specs are the real descriptions and schemas, as far as there are any: they
+// toolSpecs are the real descriptions and schemas, as far as there are any: they
 // cost tokens too.
-func specs(names []string) []model.ToolSpec {
+func toolSpecs(names []string) []model.ToolSpec {
 	known := map[string]model.ToolSpec{}
 	if tools, err := builtin.Dir(".", builtin.Config{}); err == nil {
 		for _, one := range tools {

@@ -15,9 +15,9 @@ import (
 // toolFunc is a tool as the driver runs it.
 type toolFunc func(args map[string]any) (text string, failed bool)
 
-// driver is the smallest agent loop: reply, tools, reply, until there are no
+// agentDriver is the smallest agent loop: reply, tools, reply, until there are no
 // calls. Children run like any other tool.
-type driver struct {
+type agentDriver struct {
 	t         *testing.T
 	client    model.Client
 	tools     map[string]toolFunc
@@ -33,12 +33,12 @@ type driver struct {
 	texts    map[string]string
 }
 
-func newDriver(t *testing.T, tools map[string]toolFunc) *driver {
-	return &driver{t: t, client: investigator.New(), tools: tools, maxOutput: 4096,
+func newDriver(t *testing.T, tools map[string]toolFunc) *agentDriver {
+	return &agentDriver{t: t, client: investigator.New(), tools: tools, maxOutput: 4096,
 		tokens: map[string]int64{}, turns: map[string]int{}, peak: map[string]int{}, turnPeak: map[string]int{}, texts: map[string]string{}}
 }
 
-func (d *driver) total() (n int64) {
+func (d *agentDriver) totalTokens() (n int64) {
 	for _, v := range d.tokens {
 		n += v
 	}
@@ -52,25 +52,25 @@ func agentNamed(name string) investigator.Agent {
 
 const loopMax = 40
 
-// run plays one agent to its end and returns its final text.
-func (d *driver) run(name, task string) string {
+// runAgent plays one agent to its end and returns its final text.
+func (d *agentDriver) runAgent(name, task string) string {
 	def := agentNamed(name)
 	req := model.Request{System: def.System, MaxOutput: d.maxOutput, Messages: []model.Message{{Role: model.User, Text: task}}}
 	for _, n := range def.Tools {
 		if n == "delegate" || d.tools[n] != nil {
-			req.Tools = append(req.Tools, specs([]string{n})...)
+			req.Tools = append(req.Tools, toolSpecs([]string{n})...)
 		}
 	}
-	return d.play(name, req)
+	return d.runLoop(name, req)
 }
 
-func (d *driver) play(name string, req model.Request) string {
+func (d *agentDriver) runLoop(name string, req model.Request) string {
 	for turn := 1; turn <= loopMax; turn++ {
 		if d.turnsMax > 0 && turn > d.turnsMax {
 			req.NoTools = true
 			req.Messages = append(req.Messages, model.Message{Role: model.User, Text: "Stop here: the limit on turns is reached. Say what you found so far."})
 		}
-		reply := d.complete(name, req)
+		reply := d.completeChecked(name, req)
 		if len(reply.Message.Calls) == 0 {
 			return reply.Message.Text
 		}
@@ -80,7 +80,7 @@ func (d *driver) play(name string, req model.Request) string {
 		results := make([]model.ToolResult, len(reply.Message.Calls))
 		var wg sync.WaitGroup
 		for i, c := range reply.Message.Calls {
-			wg.Go(func() { results[i] = d.call(c) })
+			wg.Go(func() { results[i] = d.callTool(c) })
 		}
 		wg.Wait()
 		d.mu.Lock()
@@ -97,8 +97,8 @@ func (d *driver) play(name string, req model.Request) string {
 	return ""
 }
 
-// complete makes one call and checks what holds for every reply.
-func (d *driver) complete(name string, req model.Request) model.Reply {
+// completeChecked makes one call and checks what holds for every reply.
+func (d *agentDriver) completeChecked(name string, req model.Request) model.Reply {
 	streamed := ""
 	reply, err := d.client.Complete(context.Background(), req, func(delta model.Delta) { streamed += delta.Text })
 	if err != nil {
@@ -127,7 +127,7 @@ func (d *driver) complete(name string, req model.Request) model.Reply {
 	return reply
 }
 
-func (d *driver) call(c model.ToolCall) model.ToolResult {
+func (d *agentDriver) callTool(c model.ToolCall) model.ToolResult {
 	var args map[string]any
 	if err := json.Unmarshal([]byte(c.Args), &args); err != nil {
 		return model.ToolResult{Call: c.ID, Text: err.Error(), Error: true}
@@ -135,7 +135,7 @@ func (d *driver) call(c model.ToolCall) model.ToolResult {
 	if c.Name == "delegate" && d.tools["delegate"] == nil {
 		agent, _ := args["agent"].(string)
 		task, _ := args["task"].(string)
-		return model.ToolResult{Call: c.ID, Text: d.run(agent, task)}
+		return model.ToolResult{Call: c.ID, Text: d.runAgent(agent, task)}
 	}
 	tool := d.tools[c.Name]
 	if tool == nil {

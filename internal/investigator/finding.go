@@ -52,14 +52,14 @@ const (
 	repeatsMax = 3   // places shown for one claim
 )
 
-// quotable reports whether a line can be evidence: it is whole, and survives a round trip
+// isQuotable reports whether a line can be evidence: it is whole, and survives a round trip
 // through JSON.
-func quotable(text string) bool {
+func isQuotable(text string) bool {
 	return text != "" && len(text) <= quotedMax && !strings.HasSuffix(text, clipMark) &&
 		utf8.ValidString(text) && !strings.ContainsRune(text, utf8.RuneError) && !strings.ContainsAny(text, "\x00\x1b\r")
 }
 
-func (f finding) valid() bool {
+func (f finding) isValid() bool {
 	if f.Kind == "" || f.Title == "" || f.Severity.rank() == len(severities) || len(f.Evidence) == 0 {
 		return false
 	}
@@ -68,9 +68,9 @@ func (f finding) valid() bool {
 	})
 }
 
-// answer is the report of a child to its coordinator: a summary line for people, and lines
+// agentAnswer is the report of a child to its coordinator: a summary line for people, and lines
 // that can be merged: "fact: name: value", one JSON object a finding, "limit: …".
-type answer struct {
+type agentAnswer struct {
 	Summary  string
 	Facts    []fact
 	Findings []finding
@@ -79,16 +79,16 @@ type answer struct {
 
 type fact struct{ name, value string }
 
-func (a *answer) fact(name, format string, args ...any) {
+func (a *agentAnswer) addFact(name, format string, args ...any) {
 	a.Facts = append(a.Facts, fact{name, fmt.Sprintf(format, args...)})
 }
 
-func (a *answer) limit(format string, args ...any) {
+func (a *agentAnswer) addLimit(format string, args ...any) {
 	a.Limits = append(a.Limits, fmt.Sprintf(format, args...))
 }
 
-func (a *answer) add(f finding) {
-	if f.valid() {
+func (a *agentAnswer) addFinding(f finding) {
+	if f.isValid() {
 		a.Findings = append(a.Findings, f)
 	}
 }
@@ -105,8 +105,8 @@ const (
 var statistics = []string{kindGap, kindBurst, kindRestart, kindUntested, kindDependency, kindBigFile, kindChurn, kindOwnership, kindLarge,
 	kindEntry, kindAPI, kindToolchain, kindLicense, kindSize, kindPeriod, kindLayout, kindRoutine, kindRate}
 
-// rank puts severe findings first and keeps the order of equals.
-func rank(fs []finding) []finding {
+// sortBySeverity puts severe findings first and keeps the order of equals.
+func sortBySeverity(fs []finding) []finding {
 	fs = slices.Clone(fs)
 	slices.SortStableFunc(fs, func(a, b finding) int {
 		if a.Severity != b.Severity {
@@ -117,24 +117,24 @@ func rank(fs []finding) []finding {
 	return fs
 }
 
-// render writes the answer within size bytes and the output limit. It drops the least
+// renderWithin writes the answer within size bytes and the output limit. It drops the least
 // severe findings first, then facts, and adds a limit that says how many it dropped.
-func (a answer) render(t *talk, size int) string {
-	fs := rank(a.Findings)
+func (a agentAnswer) renderWithin(t *conversation, size int) string {
+	fs := sortBySeverity(a.Findings)
 	for keep := len(fs); keep >= 0; keep-- {
-		if text := a.text(fs[:keep], a.Facts, len(fs)-keep, 0); len(text) <= size && t.tokens.count(text) <= t.max {
+		if text := a.formatText(fs[:keep], a.Facts, len(fs)-keep, 0); len(text) <= size && t.tokens.count(text) <= t.max {
 			return text
 		}
 	}
 	for keep := len(a.Facts); keep >= 0; keep-- {
-		if text := a.text(nil, a.Facts[:keep], len(fs), len(a.Facts)-keep); len(text) <= size && t.tokens.count(text) <= t.max {
+		if text := a.formatText(nil, a.Facts[:keep], len(fs), len(a.Facts)-keep); len(text) <= size && t.tokens.count(text) <= t.max {
 			return text
 		}
 	}
 	return a.Summary
 }
 
-func (a answer) text(fs []finding, facts []fact, lostFindings, lostFacts int) string {
+func (a agentAnswer) formatText(fs []finding, facts []fact, lostFindings, lostFacts int) string {
 	var b strings.Builder
 	b.WriteString(a.Summary + "\n")
 	for _, f := range facts {
@@ -146,7 +146,7 @@ func (a answer) text(fs []finding, facts []fact, lostFindings, lostFacts int) st
 	limits := slices.Compact(slices.Clone(a.Limits))
 	if lostFindings+lostFacts > 0 {
 		who, _, _ := strings.Cut(a.Summary, ":")
-		limits = append(limits, fmt.Sprintf("%s: %s left out, the answer had to be short", who, plural(lostFindings+lostFacts, "less severe finding")))
+		limits = append(limits, fmt.Sprintf("%s: %s left out, the answer had to be short", who, formatCount(lostFindings+lostFacts, "less severe finding")))
 	}
 	for i, l := range limits {
 		if i == limitsMax {
@@ -174,11 +174,11 @@ var stoppedEarly = regexp.MustCompile(`\[stopped early: ([^\]]*)\]`)
 
 // readAnswer reads a child's text. Anything that is not one of the agreed lines
 // is skipped; the first such line is the summary.
-func readAnswer(agent, text string) answer {
-	var a answer
+func readAnswer(agent, text string) agentAnswer {
+	var a agentAnswer
 	if m := stoppedEarly.FindStringSubmatch(text); m != nil {
 		why, _, _ := strings.Cut(m[1], " — ")
-		a.limit("%s stopped early (%s): its part is incomplete", agent, shorten(why, errorShown))
+		a.addLimit("%s stopped early (%s): its part is incomplete", agent, shorten(why, errorShown))
 		text = strings.ReplaceAll(text, m[0], "")
 	}
 	for line := range strings.Lines(text) {
@@ -198,9 +198,9 @@ func readAnswer(agent, text string) answer {
 			}
 			f.Agent = agent
 			if f.Detail == "" {
-				f.Detail = why[f.Kind]
+				f.Detail = kindReasons[f.Kind]
 			}
-			a.add(f)
+			a.addFinding(f)
 		case a.Summary == "" && line != "":
 			a.Summary = line
 		}
@@ -208,19 +208,19 @@ func readAnswer(agent, text string) answer {
 	return a
 }
 
-func plural(n int, noun string) string {
+func formatCount(n int, noun string) string {
 	switch {
 	case n == 1:
 		return "1 " + noun
 	case strings.HasSuffix(noun, "s") || strings.HasSuffix(noun, "ch"):
-		return thousands(int64(n)) + " " + noun + "es"
+		return formatThousands(int64(n)) + " " + noun + "es"
 	case strings.HasSuffix(noun, "y") && !strings.HasSuffix(noun, "ey"):
-		return thousands(int64(n)) + " " + strings.TrimSuffix(noun, "y") + "ies"
+		return formatThousands(int64(n)) + " " + strings.TrimSuffix(noun, "y") + "ies"
 	}
-	return thousands(int64(n)) + " " + noun + "s"
+	return formatThousands(int64(n)) + " " + noun + "s"
 }
 
-func thousands(n int64) string {
+func formatThousands(n int64) string {
 	s := fmt.Sprint(n)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
 		s = s[:i] + "," + s[i:]

@@ -10,11 +10,11 @@ import (
 
 // historian reads the git history: which files change most, who knows them, and which of
 // them have no tests.
-var historian = job{name: "historian", wants: historianWants, answer: historianAnswer}
+var historian = childJob{name: "historian", listCalls: historianWants, buildAnswer: historianAnswer}
 
 var (
-	askNumstat = want{name: toolNumstat, args: map[string]any{"limit": commitsCounted}, label: "change counts"}
-	askLog     = want{name: toolLog, args: map[string]any{"limit": recentShown}, label: "recent commits"}
+	askNumstat = wantedCall{name: toolNumstat, args: map[string]any{"limit": commitsCounted}, label: "change counts"}
+	askLog     = wantedCall{name: toolLog, args: map[string]any{"limit": recentShown}, label: "recent commits"}
 )
 
 const (
@@ -31,9 +31,9 @@ const (
 	untestedShown  = 3
 )
 
-func historianWants(t *talk) []want {
-	wants := []want{askNumstat, askLog}
-	text, ok := t.result(askNumstat)
+func historianWants(t *conversation) []wantedCall {
+	wants := []wantedCall{askNumstat, askLog}
+	text, ok := t.resultOf(askNumstat)
 	if !ok {
 		return wants
 	}
@@ -49,15 +49,15 @@ func historianWants(t *talk) []want {
 	return wants
 }
 
-func lastTouch(p string) want {
-	return want{name: toolLog, args: map[string]any{"path": p, "limit": 1}, label: "last commit of " + p}
+func lastTouch(p string) wantedCall {
+	return wantedCall{name: toolLog, args: map[string]any{"path": p, "limit": 1}, label: "last commit of " + p}
 }
 
 // hotSources are the files of code that change often, most first.
-func hotSources(h history) []hotFile {
+func hotSources(h gitHistory) []hotFile {
 	var hot []hotFile
 	for _, f := range h.hot {
-		if h.total >= historyMin && f.commits >= hotCommitsMin && isSource(f.path) && standingOf(f.path) == own && path.Base(f.path) != "setup.py" && !strings.Contains(f.path, " => ") {
+		if h.total >= historyMin && f.commits >= hotCommitsMin && isSource(f.path) && originOf(f.path) == ownFile && path.Base(f.path) != "setup.py" && !strings.Contains(f.path, " => ") {
 			hot = append(hot, f)
 		}
 	}
@@ -66,7 +66,7 @@ func hotSources(h history) []hotFile {
 
 // askPresent returns one glob for those of the most changed files that still exist, and for
 // the tests of the hot ones: the history also contains deleted files.
-func askPresent(h history) (want, bool) {
+func askPresent(h gitHistory) (wantedCall, bool) {
 	var names []string
 	for i, f := range h.hot {
 		if i < hotRows+hotAsked && globSafe(f.path) {
@@ -86,75 +86,75 @@ func askPresent(h history) (want, bool) {
 		}
 	}
 	if len(names) == 0 || h.total < historyMin {
-		return want{}, false
+		return wantedCall{}, false
 	}
-	return want{name: toolGlob, args: map[string]any{"pattern": "{" + strings.Join(names, ",") + "}"}, label: "hot files and their tests"}, true
+	return wantedCall{name: toolGlob, args: map[string]any{"pattern": "{" + strings.Join(names, ",") + "}"}, label: "hot files and their tests"}, true
 }
 
-// present reads that glob; ok is false if it cannot tell which files are absent.
-func present(t *talk, h history) (paths []string, ok bool) {
+// existingPaths reads that glob; ok is false if it cannot tell which files are absent.
+func existingPaths(t *conversation, h gitHistory) (paths []string, ok bool) {
 	ask, asked := askPresent(h)
 	if !asked {
 		return nil, false
 	}
-	text, had := t.result(ask)
+	text, had := t.resultOf(ask)
 	found := parseGlob(text)
-	return found.paths, had && found.whole && found.files == len(found.paths)
+	return found.paths, had && found.complete && found.files == len(found.paths)
 }
 
-func historianAnswer(t *talk) answer {
-	var a answer
-	stats, haveStats := t.result(askNumstat)
-	recent, haveLog := t.result(askLog)
+func historianAnswer(t *conversation) agentAnswer {
+	var a agentAnswer
+	stats, haveStats := t.resultOf(askNumstat)
+	recent, haveLog := t.resultOf(askLog)
 	h, l := parseNumstat(stats), parseLog(recent)
 	for _, state := range []string{h.state, l.state} {
 		if state != "" {
 			a.Summary = "historian: no history"
-			a.limit("git history: %s", strings.Trim(state, "[]"))
+			a.addLimit("git history: %s", strings.Trim(state, "[]"))
 			return a
 		}
 	}
 	if (haveStats && h.total == 0 && len(h.hot) == 0) || (haveLog && l.total == 0 && len(l.commits) == 0) {
-		a.limit("git history: the result could not be read")
+		a.addLimit("git history: the result could not be read")
 	}
 	total := max(h.total, l.total)
-	a.Summary = "historian: " + plural(total, "commit")
+	a.Summary = "historian: " + formatCount(total, "commit")
 	if h.shallow || l.shallow {
-		a.limit("shallow clone: %s", plural(total, "commit"))
+		a.addLimit("shallow clone: %s", formatCount(total, "commit"))
 	}
 	if h.total > 0 && l.total > h.total {
-		a.limit("history: the last %s of %s commits were counted", thousands(int64(h.total)), thousands(int64(l.total)))
+		a.addLimit("history: the last %s of %s commits were counted", formatThousands(int64(h.total)), formatThousands(int64(l.total)))
 	}
 	if len(l.commits) > 0 {
 		c := l.commits[0]
-		a.fact(factCommits, "%s, the last one %s by %s: “%s”", plural(total, "commit"), c.date, c.author, shorten(c.subject, subjectShown))
+		a.addFact(factCommits, "%s, the last one %s by %s: “%s”", formatCount(total, "commit"), c.date, c.author, shorten(c.subject, subjectShown))
 	}
 	if h.total > 0 && h.total < historyMin {
-		a.limit("history: %s, too few to tell hot spots or owners", plural(h.total, "commit"))
+		a.addLimit("history: %s, too few to tell hot spots or owners", formatCount(h.total, "commit"))
 		return a
 	}
-	churn(t, h, &a)
-	untested(t, h, &a)
-	owners(h, l, &a)
-	largeCommits(h, &a)
+	reportHotSpots(t, h, &a)
+	reportUntested(t, h, &a)
+	reportOwners(h, l, &a)
+	reportLargeCommits(h, &a)
 	return a
 }
 
 const subjectShown = 60
 
-// churn reports the hot spots, code before the rest, without deleted files.
-func churn(t *talk, h history, a *answer) {
-	paths, known := present(t, h)
+// reportHotSpots reports the hot spots, code before the rest, without deleted files.
+func reportHotSpots(t *conversation, h gitHistory, a *agentAnswer) {
+	paths, known := existingPaths(t, h)
 	gone := func(f hotFile) bool { return known && globSafe(f.path) && !slices.Contains(paths, f.path) }
 	hot := slices.DeleteFunc(hotSources(h), gone)
 	rows := slices.Clone(hot)
 	for i, f := range h.hot {
-		if i < hotRows+hotAsked && f.commits > 1 && standingOf(f.path) != foreign && !gone(f) && !slices.Contains(hot, f) {
+		if i < hotRows+hotAsked && f.commits > 1 && originOf(f.path) != foreignFile && !gone(f) && !slices.Contains(hot, f) {
 			rows = append(rows, f)
 		}
 	}
 	for _, f := range rows[:min(len(rows), hotRows)] {
-		a.fact(factHot, "%d %d %d %d %s", f.commits, f.added, f.deleted, f.authors, f.path)
+		a.addFact(factHot, "%d %d %d %d %s", f.commits, f.added, f.deleted, f.authors, f.path)
 	}
 	f := finding{Kind: kindChurn, Severity: low}
 	var names []string
@@ -166,21 +166,21 @@ func churn(t *talk, h history, a *answer) {
 		if file.commits >= hotStrong {
 			f.Severity = medium
 		}
-		names = append(names, fmt.Sprintf("%s (%s by %s)", file.path, plural(file.commits, "commit"), plural(file.authors, "author")))
+		names = append(names, fmt.Sprintf("%s (%s by %s)", file.path, formatCount(file.commits, "commit"), formatCount(file.authors, "author")))
 		f.Evidence = append(f.Evidence, evidence{Commit: last.commits[0].hash, Path: file.path})
 	}
-	f.Title = fmt.Sprintf("Most changed in %s: %s", plural(h.total, "commit"), strings.Join(names, ", "))
-	a.add(f)
+	f.Title = fmt.Sprintf("Most changed in %s: %s", formatCount(h.total, "commit"), strings.Join(names, ", "))
+	a.addFinding(f)
 }
 
 // startFiles are named by convention, not after their contents: no test is named after
 // them.
 var startFiles = []string{"index", "main", "__init__", "mod", "lib", "setup", "version", "app", "types", "constants", "errors"}
 
-// untested reports hot files that no test is named after. It is a weak sign if no hot file
+// reportUntested reports hot files that no test is named after. It is a weak sign if no hot file
 // has such a test: then this project names tests otherwise.
-func untested(t *talk, h history, a *answer) {
-	paths, known := present(t, h)
+func reportUntested(t *conversation, h gitHistory, a *agentAnswer) {
+	paths, known := existingPaths(t, h)
 	if !known {
 		return
 	}
@@ -202,7 +202,7 @@ func untested(t *talk, h history, a *answer) {
 		}
 	}
 	f.Title = "No test file named after " + strings.Join(names, ", ")
-	a.add(f)
+	a.addFinding(f)
 }
 
 // namedAfter reports whether a test's name is made of this stem.
@@ -212,17 +212,17 @@ func namedAfter(test, stem string) bool {
 	return strings.Contains(test, stem) && slices.Contains([]string{"test", "tests", "spec", "it"}, rest)
 }
 
-var bots = regexp.MustCompile(`(?i)\[bot\]|^(dependabot|renovate|github-actions|greenkeeper|snyk-bot)`)
+var botAuthor = regexp.MustCompile(`(?i)\[bot\]|^(dependabot|renovate|github-actions|greenkeeper|snyk-bot)`)
 
-// owners reports how the commits are distributed over author names.
-func owners(h history, l history, a *answer) {
-	var people []author
+// reportOwners reports how the commits are distributed over author names.
+func reportOwners(h gitHistory, l gitHistory, a *agentAnswer) {
+	var people []authorStat
 	for _, p := range h.authors {
-		if !bots.MatchString(p.name) {
+		if !botAuthor.MatchString(p.name) {
 			people = append(people, p)
 		}
 	}
-	slices.SortStableFunc(people, func(x, y author) int { return y.commits - x.commits })
+	slices.SortStableFunc(people, func(x, y authorStat) int { return y.commits - x.commits })
 	if len(people) == 0 || h.total == 0 {
 		return
 	}
@@ -239,13 +239,13 @@ func owners(h history, l history, a *answer) {
 	}
 	of := "all"
 	if l.total > h.total {
-		of = "the last " + thousands(int64(h.total))
+		of = "the last " + formatThousands(int64(h.total))
 	}
-	names := plural(busFactor, "name")
+	names := formatCount(busFactor, "name")
 	if half*2 < h.total {
 		names = "more than " + names // the list of authors ends before the half is reached
 	}
-	a.fact(factAuthors, "%s; half of %s commits come from %s", strings.Join(shares, ", "), of, names)
+	a.addFact(factAuthors, "%s; half of %s commits come from %s", strings.Join(shares, ", "), of, names)
 	top := people[0]
 	share := top.commits * 100 / h.total
 	if share < ownerShare || len(people) == 1 && h.total < hotStrong {
@@ -257,28 +257,28 @@ func owners(h history, l history, a *answer) {
 	}
 	for _, c := range append(l.commits, h.commits...) {
 		if c.author == top.name {
-			a.add(finding{Kind: kindOwnership, Severity: sev,
-				Title:    fmt.Sprintf("%s made %d %% of %s", top.name, share, plural(h.total, "commit")),
+			a.addFinding(finding{Kind: kindOwnership, Severity: sev,
+				Title:    fmt.Sprintf("%s made %d %% of %s", top.name, share, formatCount(h.total, "commit")),
 				Evidence: []evidence{{Commit: c.hash}}})
 			return
 		}
 	}
 }
 
-// routine matches the subjects of large commits that need no review.
-var routine = regexp.MustCompile(`(?i)\b(initial|import|vendor|vendored|bump|merge|generated?|regenerate|format|fmt|gofmt|lint|license|rename|move|prettier|update dep\w*|upgrade|translations?|snapshot|release)\b`)
+// routineSubject matches the subjects of large commits that need no review.
+var routineSubject = regexp.MustCompile(`(?i)\b(initial|import|vendor|vendored|bump|merge|generated?|regenerate|format|fmt|gofmt|lint|license|rename|move|prettier|update dep\w*|upgrade|translations?|snapshot|release)\b`)
 
-func largeCommits(h history, a *answer) {
+func reportLargeCommits(h gitHistory, a *agentAnswer) {
 	f := finding{Kind: kindLarge, Severity: low}
 	var names []string
 	for _, c := range h.commits {
-		if c.added+c.deleted < largeLines || routine.MatchString(c.subject) || len(names) == largeShown {
+		if c.added+c.deleted < largeLines || routineSubject.MatchString(c.subject) || len(names) == largeShown {
 			continue
 		}
-		names = append(names, fmt.Sprintf("“%s” (+%s -%s in %s, %s)", shorten(c.subject, subjectShown), thousands(int64(c.added)),
-			thousands(int64(c.deleted)), plural(c.files, "file"), c.date))
+		names = append(names, fmt.Sprintf("“%s” (+%s -%s in %s, %s)", shorten(c.subject, subjectShown), formatThousands(int64(c.added)),
+			formatThousands(int64(c.deleted)), formatCount(c.files, "file"), c.date))
 		f.Evidence = append(f.Evidence, evidence{Commit: c.hash})
 	}
 	f.Title = "Very large commit: " + strings.Join(names, ", ")
-	a.add(f)
+	a.addFinding(f)
 }

@@ -15,10 +15,10 @@ const (
 	linesOfLogFile = 3000
 )
 
-// noise is a small generator of numbers that are the same in every run.
-type noise uint64
+// randomSource is a small generator of numbers that are the same in every run.
+type randomSource uint64
 
-func (n *noise) below(limit int) int {
+func (n *randomSource) intBelow(limit int) int {
 	*n = *n*6364136223846793005 + 1442695040888963407
 	return int(uint64(*n)>>33) % limit
 }
@@ -26,27 +26,27 @@ func (n *noise) below(limit int) int {
 // serviceLogs are three large logs with a gap, failures, slow queries, a start.
 func serviceLogs(t *testing.T) string {
 	dir := t.TempDir()
-	n := noise(7)
+	n := randomSource(7)
 	for _, name := range []string{"api.log", "worker.log", "db.log"} {
 		var b strings.Builder
 		at := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 		for i := 1; i <= linesOfLogFile; i++ {
-			at = at.Add(time.Duration(50+n.below(2450)) * time.Millisecond)
+			at = at.Add(time.Duration(50+n.intBelow(2450)) * time.Millisecond)
 			if i == linesOfLogFile/2 {
 				at = at.Add(14 * time.Minute)
 			}
-			says := fmt.Sprintf("INFO handled GET /v1/items/%d in %dms", n.below(999), n.below(300))
-			switch share := n.below(100); {
+			says := fmt.Sprintf("INFO handled GET /v1/items/%d in %dms", n.intBelow(999), n.intBelow(300))
+			switch share := n.intBelow(100); {
 			case i == linesOfLogFile:
 				says = "INFO starting up version 1.2.3"
 			case i == linesOfLogFile/3:
 				says = "ERROR disk is failing: sector 12"
 			case share < 2:
-				says = fmt.Sprintf("ERROR connection to 10.0.0.%d:5432 refused after %dms", n.below(9), n.below(999))
+				says = fmt.Sprintf("ERROR connection to 10.0.0.%d:5432 refused after %dms", n.intBelow(9), n.intBelow(999))
 			case share < 5:
-				says = fmt.Sprintf("WARN slow query took %dms", 500+n.below(8500))
+				says = fmt.Sprintf("WARN slow query took %dms", 500+n.intBelow(8500))
 			}
-			fmt.Fprintf(&b, "%s %s request_id=%08x\n", at.Format("2006-01-02T15:04:05.000Z"), says, n.below(4000)*7919)
+			fmt.Fprintf(&b, "%s %s request_id=%08x\n", at.Format("2006-01-02T15:04:05.000Z"), says, n.intBelow(4000)*7919)
 		}
 		writeFile(t, dir, name, b.String())
 	}
@@ -56,27 +56,27 @@ func serviceLogs(t *testing.T) string {
 // hostLogs are a syslog, whose times have no year, and lines of JSON.
 func hostLogs(t *testing.T) string {
 	dir := t.TempDir()
-	n := noise(11)
+	n := randomSource(11)
 	var syslog, app strings.Builder
 	at := time.Date(2026, 11, 3, 2, 0, 0, 0, time.UTC)
 	for i := 1; i <= 2000; i++ {
-		at = at.Add(time.Duration(1+n.below(40)) * time.Second)
+		at = at.Add(time.Duration(1+n.intBelow(40)) * time.Second)
 		if i == 900 {
 			at = at.Add(2 * time.Hour)
 		}
-		says := fmt.Sprintf("CRON[%d]: (root) CMD (run-parts /etc/cron.hourly)", n.below(9999))
-		switch share := n.below(100); {
+		says := fmt.Sprintf("CRON[%d]: (root) CMD (run-parts /etc/cron.hourly)", n.intBelow(9999))
+		switch share := n.intBelow(100); {
 		case i%500 == 0:
 			says = "systemd[1]: nginx.service: Main process exited, code=exited, status=1/FAILURE"
 		case share < 2:
-			says = fmt.Sprintf("dhclient[%d]: error: no DHCPOFFERS received", n.below(999))
+			says = fmt.Sprintf("dhclient[%d]: error: no DHCPOFFERS received", n.intBelow(999))
 		}
 		fmt.Fprintf(&syslog, "%s host1 %s\n", at.Format(time.Stamp), says)
 		level, text := "info", "request"
-		if n.below(60) == 0 {
+		if n.intBelow(60) == 0 {
 			level, text = "error", "upstream timeout"
 		}
-		fmt.Fprintf(&app, `{"ts":"%s","level":"%s","msg":"%s","duration_ms":%d}`+"\n", at.Format(time.RFC3339), level, text, n.below(1200))
+		fmt.Fprintf(&app, `{"ts":"%s","level":"%s","msg":"%s","duration_ms":%d}`+"\n", at.Format(time.RFC3339), level, text, n.intBelow(1200))
 	}
 	writeFile(t, dir, "syslog", syslog.String())
 	writeFile(t, dir, "app.log", app.String())
@@ -127,21 +127,21 @@ func TestEveryKindOfPlaceHasFourKindsOfFinding(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := place(t)
 			d := newDriver(t, directoryTools(t, dir))
-			d.run("coordinator", task)
+			d.runAgent("coordinator", task)
 			r := readReport(t, dir)
-			if len(r.kinds()) < kindsMin {
-				t.Errorf("kinds: %v\n%s", r.kinds(), readFile(t, dir, "report.md"))
+			if len(r.findingKinds()) < kindsMin {
+				t.Errorf("kinds: %v\n%s", r.findingKinds(), readFile(t, dir, "report.md"))
 			}
-			d.bounded(t)
-			if d.total() > logRunTokens {
-				t.Errorf("%d tokens: %v", d.total(), d.tokens)
+			d.checkResultBytes(t)
+			if d.totalTokens() > logRunTokens {
+				t.Errorf("%d tokens: %v", d.totalTokens(), d.tokens)
 			}
 		})
 	}
 }
 
-// bounded checks the bytes of tool results: a lease is reserved by them.
-func (d *driver) bounded(t *testing.T) {
+// checkResultBytes checks the bytes of tool results: a lease is reserved by them.
+func (d *agentDriver) checkResultBytes(t *testing.T) {
 	t.Helper()
 	for name, bytes := range d.peak {
 		if name != "coordinator" && (bytes > agentBytesMax || d.turnPeak[name] > turnBytesMax) {
@@ -152,11 +152,11 @@ func (d *driver) bounded(t *testing.T) {
 
 func TestLargeLogsAreSampledAndSaid(t *testing.T) {
 	dir := serviceLogs(t)
-	newDriver(t, directoryTools(t, dir)).run("coordinator", task)
+	newDriver(t, directoryTools(t, dir)).runAgent("coordinator", task)
 	r := readReport(t, dir)
 	for _, kind := range []string{"error-cluster", "warning-cluster", "gap", "restart", "slow"} {
-		if !r.kinds()[kind] {
-			t.Errorf("no %s in %v", kind, r.kinds())
+		if !r.findingKinds()[kind] {
+			t.Errorf("no %s in %v", kind, r.findingKinds())
 		}
 	}
 	md := readFile(t, dir, "report.md")

@@ -40,15 +40,15 @@ func largeRepository(t *testing.T, files int) string {
 func TestAWholeRunKeepsToItsTokens(t *testing.T) {
 	dir := largeRepository(t, *flagFiles)
 	d := newDriver(t, directoryTools(t, dir))
-	d.run("coordinator", task)
+	d.runAgent("coordinator", task)
 	readReport(t, dir)
-	t.Logf("%d tokens on %d files: %v", d.total(), *flagFiles, d.tokens)
-	d.bounded(t)
-	if d.total() > runLimit {
-		t.Errorf("%d tokens: %v", d.total(), d.tokens)
+	t.Logf("%d tokens on %d files: %v", d.totalTokens(), *flagFiles, d.tokens)
+	d.checkResultBytes(t)
+	if d.totalTokens() > runLimit {
+		t.Errorf("%d tokens: %v", d.totalTokens(), d.tokens)
 	}
-	if small := newDriver(t, directoryTools(t, sampleRepository(t))); small.run("coordinator", task) == "" || small.total() > runAim {
-		t.Errorf("%d tokens for a small repository", small.total())
+	if small := newDriver(t, directoryTools(t, sampleRepository(t))); small.runAgent("coordinator", task) == "" || small.totalTokens() > runAim {
+		t.Errorf("%d tokens for a small repository", small.totalTokens())
 	}
 	if n := len(readFile(t, dir, "report.md")) + len(readFile(t, dir, "report.json")); n > 9000 {
 		t.Errorf("reports of %d bytes", n)
@@ -60,7 +60,7 @@ func TestEveryOutputLimitIsKept(t *testing.T) {
 	for _, limit := range []int64{64, 80, 100, 150, 250, 400, 768, 1024, 2048, 4096} {
 		d := newDriver(t, directoryTools(t, dir))
 		d.maxOutput = limit // complete checks every reply
-		if text := d.run("coordinator", task); text == "" {
+		if text := d.runAgent("coordinator", task); text == "" {
 			t.Errorf("limit %d: no answer", limit)
 		}
 	}
@@ -72,17 +72,17 @@ func TestEveryOutputLimitOfAnAnswer(t *testing.T) {
 		fmt.Fprintf(&b, "pkg/f%d.go:%d:\tpanic(err)\n", i, i+1)
 	}
 	result := b.String() + "[60 matches in 60 files; 60 files searched]"
-	first := ask(t, "auditor", user(auditHints))
+	first := askAgent(t, "auditor", userMessage(auditHints))
 	texts := make([]string, len(first.Message.Calls))
 	for i := range texts {
 		texts[i] = result
 	}
 	def := agentNamed("auditor")
 	d := newDriver(t, nil)
-	req := model.Request{System: def.System, Tools: specs(def.Tools), Messages: append([]model.Message{user(auditHints)}, answered(first.Message.Calls, texts...)...)}
+	req := model.Request{System: def.System, Tools: toolSpecs(def.Tools), Messages: append([]model.Message{userMessage(auditHints)}, answeredCalls(first.Message.Calls, texts...)...)}
 	// An answer is bounded in bytes too: beyond 1,200 tokens nothing changes.
 	for req.MaxOutput = 64; req.MaxOutput <= 4096; req.MaxOutput += *flagLimits + req.MaxOutput/1200*64 {
-		d.complete("auditor", req)
+		d.completeChecked("auditor", req)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestEveryOutputLimitOfAReport(t *testing.T) {
 	def := agentNamed("coordinator")
 	d := newDriver(t, nil)
 	for limit := int64(64); limit <= 4096; limit += 1 + limit/12 {
-		reply := d.complete("coordinator", model.Request{System: def.System, Tools: specs(def.Tools), MaxOutput: limit, Messages: messages})
+		reply := d.completeChecked("coordinator", model.Request{System: def.System, Tools: toolSpecs(def.Tools), MaxOutput: limit, Messages: messages})
 		for _, c := range reply.Message.Calls {
 			var args map[string]string
 			if err := json.Unmarshal([]byte(c.Args), &args); err != nil || c.Name != "write_file" {
@@ -114,9 +114,9 @@ func TestEveryOutputLimitOfAReport(t *testing.T) {
 
 // reportTurn is a transcript up to the turn that writes the report.
 func reportTurn(t *testing.T) []model.Message {
-	look := ask(t, "coordinator", user(task)).Message.Calls
-	messages := append([]model.Message{user(task)}, answered(look, "main.go\t40\n", "main.go\n[1 files, 40 bytes]\n[extensions: .go 1 40]\n[largest: main.go 40]")...)
-	team := ask(t, "coordinator", messages...).Message.Calls
+	look := askAgent(t, "coordinator", userMessage(task)).Message.Calls
+	messages := append([]model.Message{userMessage(task)}, answeredCalls(look, "main.go\t40\n", "main.go\n[1 files, 40 bytes]\n[extensions: .go 1 40]\n[largest: main.go 40]")...)
+	team := askAgent(t, "coordinator", messages...).Message.Calls
 	var texts []string
 	for i := range team {
 		var b strings.Builder
@@ -126,7 +126,7 @@ func reportTurn(t *testing.T) []model.Message {
 		}
 		texts = append(texts, b.String())
 	}
-	return append(messages, answered(team, texts...)...)
+	return append(messages, answeredCalls(team, texts...)...)
 }
 
 func TestUsageIsWhatTheTokenizerCounts(t *testing.T) {
@@ -135,7 +135,7 @@ func TestUsageIsWhatTheTokenizerCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	count := func(s string) int64 { tokens, _ := enc.Encode(s); return int64(len(tokens)) }
-	reply := complete(t, model.Request{System: "agent: auditor", MaxOutput: 100, Messages: []model.Message{user("Look at this, please: fünf\n")}})
+	reply := completeOnce(t, model.Request{System: "agent: auditor", MaxOutput: 100, Messages: []model.Message{userMessage("Look at this, please: fünf\n")}})
 	want := count("agent: auditor") + count("Look at this, please: fünf\n") + 4
 	if reply.Usage.Input != want || reply.Usage.Output != count(reply.Message.Text) {
 		t.Errorf("usage %+v, want input %d and output %d", reply.Usage, want, count(reply.Message.Text))
@@ -143,7 +143,7 @@ func TestUsageIsWhatTheTokenizerCounts(t *testing.T) {
 }
 
 func TestALongWordIsCountedInTime(t *testing.T) {
-	reply := complete(t, model.Request{System: "agent: auditor", MaxOutput: 100, Messages: []model.Message{user(strings.Repeat("ab", 100_000))}})
+	reply := completeOnce(t, model.Request{System: "agent: auditor", MaxOutput: 100, Messages: []model.Message{userMessage(strings.Repeat("ab", 100_000))}})
 	if reply.Usage.Input < 1000 {
 		t.Errorf("%+v", reply.Usage)
 	}
@@ -178,7 +178,7 @@ func TestAnyResultsKeepTheRules(t *testing.T) {
 		d.client = client
 		d.maxOutput = rapid.Int64Range(64, 4096).Draw(rt, "max output")
 		d.turnsMax = rapid.IntRange(0, 5).Draw(rt, "turns")
-		if text := d.run(agent.Name, task); text == "" {
+		if text := d.runAgent(agent.Name, task); text == "" {
 			rt.Fatalf("%s said nothing", agent.Name)
 		}
 	})

@@ -26,9 +26,9 @@ var epochForm = regexp.MustCompile(`"(?:ts|time|timestamp|t)"\s*:\s*"?(1\d{9})(?
 // stampWindow is how far into a line its own timestamp may stand.
 const stampWindow = 160
 
-// stampOf reads the time of a log line. Zones are not read: times of one file
+// parseTimestamp reads the time of a log line. Zones are not read: times of one file
 // are compared with each other only.
-func stampOf(line string) (time.Time, bool) {
+func parseTimestamp(line string) (time.Time, bool) {
 	line = wholeRunes(line, min(len(line), stampWindow))
 	for _, f := range stampForms {
 		if s := f.re.FindString(line); s != "" {
@@ -45,9 +45,9 @@ func stampOf(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// masks replace the parts that differ between two occurrences of one message by a word. The
+// templateMasks replace the parts that differ between two occurrences of one message by a word. The
 // order matters: longer forms come first.
-var masks = []struct {
+var templateMasks = []struct {
 	re *regexp.Regexp
 	to string
 }{
@@ -88,7 +88,7 @@ func mixedID(word string) string {
 }
 
 func templateOf(line string) string {
-	for i, m := range masks {
+	for i, m := range templateMasks {
 		if i == idMask {
 			line = idField.ReplaceAllString(line, "${1}_id=<id>")
 			line = mixedToken.ReplaceAllStringFunc(line, mixedID)
@@ -100,7 +100,7 @@ func templateOf(line string) string {
 }
 
 // logGlob matches the logs of the task, or all files that look like logs.
-func logGlob(t *talk) string {
+func logGlob(t *conversation) string {
 	var names []string
 	for _, l := range t.hints.Logs {
 		if globSafe(l) {
@@ -120,22 +120,22 @@ func anyOf(paths []string) string {
 	return "{" + strings.Join(paths, ",") + "}"
 }
 
-func askLogs(t *talk, pattern, label string) want {
-	return want{name: toolGrep, args: map[string]any{"pattern": pattern, "glob": logGlob(t)}, label: label}
+func askLogs(t *conversation, pattern, label string) wantedCall {
+	return wantedCall{name: toolGrep, args: map[string]any{"pattern": pattern, "glob": logGlob(t)}, label: label}
 }
 
-// told adds the limits of a search of logs.
-func told(a *answer, label string, s search) {
+// addSearchLimits adds the limits of a search of logs.
+func addSearchLimits(a *agentAnswer, label string, s grepResult) {
 	if s.partial {
-		a.limit("%s: the first %d of %s matching lines were read, in file order", label, len(s.hits), thousands(int64(s.matches)))
+		a.addLimit("%s: the first %d of %s matching lines were read, in file order", label, len(s.hits), formatThousands(int64(s.matches)))
 	}
 	if s.skipped > 0 {
-		a.limit("%s: %s skipped", label, plural(s.skipped, "large file"))
+		a.addLimit("%s: %s skipped", label, formatCount(s.skipped, "large file"))
 	}
 }
 
-// clock formats a time with the precision of the log.
-func clock(at time.Time) string {
+// formatTime formats a time with the precision of the log.
+func formatTime(at time.Time) string {
 	switch {
 	case at.Year() > 0:
 		return at.Format(time.DateTime)
@@ -145,7 +145,7 @@ func clock(at time.Time) string {
 	return at.Format(time.TimeOnly)
 }
 
-func span(d time.Duration) string {
+func formatDuration(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
 		return fmt.Sprintf("%d days", int(d.Hours())/24)

@@ -17,9 +17,9 @@ var (
 	goVersion = regexp.MustCompile(`^go\s+(\d+\.\d+\S*)`)
 )
 
-func readGoMod(m manifest, a *answer) {
+func readGoMod(m manifest, a *agentAnswer) {
 	var deps []dependency
-	var pseudo, local []hit
+	var pseudo, local []fileLine
 	indirect, version, inReplace := 0, "", false
 	for _, l := range m.lines {
 		text := strings.TrimSpace(l.text)
@@ -37,7 +37,7 @@ func readGoMod(m manifest, a *answer) {
 		if d == nil || strings.HasPrefix(text, "exclude") || strings.HasPrefix(text, "module") {
 			continue
 		}
-		dep := dependency{hit: l, name: d[1], version: d[2], indirect: d[3] != ""}
+		dep := dependency{fileLine: l, name: d[1], version: d[2], indirect: d[3] != ""}
 		if dep.indirect {
 			indirect++
 			continue
@@ -47,14 +47,14 @@ func readGoMod(m manifest, a *answer) {
 			pseudo = append(pseudo, l)
 		}
 	}
-	a.fact(factManifest, "`%s`: Go %s; %d direct, %d indirect", m.path, orUnknown(version), len(deps), indirect)
-	claim(a, pseudo, low, "Untagged commit instead of a release in %s", "pinned, but to a state that nobody released")
-	claim(a, local, medium, "`replace` with a directory of this machine in %s", "builds only where that directory is")
-	abandonedIn(a, deps)
+	a.addFact(factManifest, "`%s`: Go %s; %d direct, %d indirect", m.path, orUnknown(version), len(deps), indirect)
+	addDependencyFinding(a, pseudo, low, "Untagged commit instead of a release in %s", "pinned, but to a state that nobody released")
+	addDependencyFinding(a, local, medium, "`replace` with a directory of this machine in %s", "builds only where that directory is")
+	reportAbandoned(a, deps)
 	if len(deps) > 0 {
-		crowd(a, m, len(deps), deps[0].hit)
-		if !m.locked("go.sum") {
-			claim(a, []hit{deps[0].hit}, medium, "No go.sum beside "+m.path+" (%s)", "what is downloaded is not checked")
+		reportManyDependencies(a, m, len(deps), deps[0].fileLine)
+		if !m.hasLockFile("go.sum") {
+			addDependencyFinding(a, []fileLine{deps[0].fileLine}, medium, "No go.sum beside "+m.path+" (%s)", "what is downloaded is not checked")
 		}
 	}
 }
@@ -75,9 +75,9 @@ var (
 	isPrivate   = regexp.MustCompile(`^\s*"private"\s*:\s*true`)
 )
 
-func readPackageJSON(m manifest, a *answer) {
+func readPackageJSON(m manifest, a *agentAnswer) {
 	var deps []dependency
-	var free, elsewhere, hooks, sections []hit
+	var free, elsewhere, hooks, sections []fileLine
 	section, private, dev, php := "", false, 0, strings.HasSuffix(m.path, "composer.json")
 	for _, l := range m.lines {
 		if s := jsonSection.FindStringSubmatch(l.text); s != nil {
@@ -99,7 +99,7 @@ func readPackageJSON(m manifest, a *answer) {
 		if section == "" || p == nil || php && (p[1] == "php" || strings.HasPrefix(p[1], "ext-")) {
 			continue
 		}
-		d := dependency{hit: l, name: p[1], version: p[2], dev: strings.Contains(strings.ToLower(section), "dev")}
+		d := dependency{fileLine: l, name: p[1], version: p[2], dev: strings.Contains(strings.ToLower(section), "dev")}
 		deps = append(deps, d)
 		switch {
 		case section == "peerDependencies":
@@ -112,24 +112,24 @@ func readPackageJSON(m manifest, a *answer) {
 			dev++
 		}
 	}
-	a.fact(factManifest, "`%s`: %d for production, %d for development", m.path, len(deps)-dev, dev)
-	claim(a, free, medium, "Any version accepted in %s", "")
-	claim(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
+	a.addFact(factManifest, "`%s`: %d for production, %d for development", m.path, len(deps)-dev, dev)
+	addDependencyFinding(a, free, medium, "Any version accepted in %s", "")
+	addDependencyFinding(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
 	if len(hooks) > 0 {
-		a.add(finding{Kind: kindDependency, Severity: low, Title: "A script runs at install time", Detail: "whoever installs this runs it unasked",
-			Evidence: []evidence{hooks[0].evidence()}})
+		a.addFinding(finding{Kind: kindDependency, Severity: low, Title: "A script runs at install time", Detail: "whoever installs this runs it unasked",
+			Evidence: []evidence{hooks[0].asEvidence()}})
 	}
-	abandonedIn(a, deps)
+	reportAbandoned(a, deps)
 	if len(deps) == 0 || len(sections) == 0 {
 		return
 	}
-	crowd(a, m, len(deps), sections[0])
-	if !m.locked("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock", "composer.lock") {
+	reportManyDependencies(a, m, len(deps), sections[0])
+	if !m.hasLockFile("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lockb", "bun.lock", "composer.lock") {
 		sev, note := low, "usual for a published library, not for an application"
 		if private {
-			sev, note = medium, why[kindDependency]
+			sev, note = medium, kindReasons[kindDependency]
 		}
-		a.add(finding{Kind: kindDependency, Severity: sev, Title: "No lock file beside " + m.path, Detail: note, Evidence: []evidence{sections[0].evidence()}})
+		a.addFinding(finding{Kind: kindDependency, Severity: sev, Title: "No lock file beside " + m.path, Detail: note, Evidence: []evidence{sections[0].asEvidence()}})
 	}
 }
 
@@ -141,9 +141,9 @@ var (
 // sideManifest is for people who work on the project, not for the product.
 var sideManifest = regexp.MustCompile(`(?i)dev|test|doc|lint|ci|example`)
 
-func readRequirements(m manifest, a *answer) {
+func readRequirements(m manifest, a *agentAnswer) {
 	var deps []dependency
-	var free, elsewhere []hit
+	var free, elsewhere []fileLine
 	for _, l := range m.lines {
 		if strings.Contains(l.text, "git+") || strings.Contains(l.text, "http://") {
 			elsewhere = append(elsewhere, l)
@@ -153,24 +153,24 @@ func readRequirements(m manifest, a *answer) {
 		if pyOption.MatchString(l.text) || p == nil || strings.Contains(l.text, "--hash") {
 			continue
 		}
-		deps = append(deps, dependency{hit: l, name: strings.ToLower(p[1]), version: p[3]})
+		deps = append(deps, dependency{fileLine: l, name: strings.ToLower(p[1]), version: p[3]})
 		if !strings.HasPrefix(p[3], "==") {
 			free = append(free, l)
 		}
 	}
-	a.fact(factManifest, "`%s`: %d, %d of them pinned with ==", m.path, len(deps), len(deps)-len(free))
+	a.addFact(factManifest, "`%s`: %d, %d of them pinned with ==", m.path, len(deps), len(deps)-len(free))
 	sev := low
 	if len(free)*2 > len(deps) && !sideManifest.MatchString(m.path) {
 		sev = medium
 	}
-	claim(a, free, sev, "Version not pinned in %s of "+m.path, "")
-	claim(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
-	abandonedIn(a, deps)
+	addDependencyFinding(a, free, sev, "Version not pinned in %s of "+m.path, "")
+	addDependencyFinding(a, elsewhere, medium, "Dependency from outside the registry in %s", "the registry neither keeps nor checks it")
+	reportAbandoned(a, deps)
 }
 
-func readPyproject(m manifest, a *answer) {
+func readPyproject(m manifest, a *agentAnswer) {
 	var deps []dependency
-	var free []hit
+	var free []fileLine
 	in := false
 	for _, l := range m.lines {
 		text := strings.TrimSpace(l.text)
@@ -185,17 +185,17 @@ func readPyproject(m manifest, a *answer) {
 		if !in || p == nil || p[1] == "python" || strings.HasPrefix(text, "#") {
 			continue
 		}
-		deps = append(deps, dependency{hit: l, name: strings.ToLower(p[1]), version: p[3]})
+		deps = append(deps, dependency{fileLine: l, name: strings.ToLower(p[1]), version: p[3]})
 		if strings.TrimSpace(p[3]) == "" || strings.Contains(text, `"*"`) {
 			free = append(free, l)
 		}
 	}
-	a.fact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
-	claim(a, free, low, "Any version accepted in %s of "+m.path, "")
-	abandonedIn(a, deps)
-	if len(deps) > 0 && !m.locked("poetry.lock", "uv.lock", "Pipfile.lock", "requirements.txt", "pdm.lock") {
-		a.add(finding{Kind: kindDependency, Severity: low, Title: "No lock file beside " + m.path,
-			Detail: "usual for a published library, not for an application", Evidence: []evidence{deps[0].evidence()}})
+	a.addFact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
+	addDependencyFinding(a, free, low, "Any version accepted in %s of "+m.path, "")
+	reportAbandoned(a, deps)
+	if len(deps) > 0 && !m.hasLockFile("poetry.lock", "uv.lock", "Pipfile.lock", "requirements.txt", "pdm.lock") {
+		a.addFinding(finding{Kind: kindDependency, Severity: low, Title: "No lock file beside " + m.path,
+			Detail: "usual for a published library, not for an application", Evidence: []evidence{deps[0].asEvidence()}})
 	}
 }
 
@@ -204,9 +204,9 @@ var (
 	cargoPair    = regexp.MustCompile(`^([\w-]+)\s*=\s*(.*)$`)
 )
 
-func readCargo(m manifest, a *answer) {
+func readCargo(m manifest, a *agentAnswer) {
 	var deps []dependency
-	var free, elsewhere []hit
+	var free, elsewhere []fileLine
 	section := false
 	for _, l := range m.lines {
 		if strings.HasPrefix(l.text, "[") {
@@ -217,7 +217,7 @@ func readCargo(m manifest, a *answer) {
 		if !section || p == nil {
 			continue
 		}
-		deps = append(deps, dependency{hit: l, name: p[1], version: p[2]})
+		deps = append(deps, dependency{fileLine: l, name: p[1], version: p[2]})
 		switch {
 		case strings.Contains(p[2], `"*"`):
 			free = append(free, l)
@@ -225,19 +225,19 @@ func readCargo(m manifest, a *answer) {
 			elsewhere = append(elsewhere, l)
 		}
 	}
-	a.fact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
-	claim(a, free, medium, "Any version accepted in %s", "")
-	claim(a, elsewhere, low, "Dependency from git in %s", "")
-	abandonedIn(a, deps)
-	if len(deps) > 0 && !m.locked("Cargo.lock") {
-		a.add(finding{Kind: kindDependency, Severity: low, Title: "No Cargo.lock beside " + m.path,
-			Detail: "usual for a library, not for a program", Evidence: []evidence{deps[0].evidence()}})
+	a.addFact(factManifest, "`%s`: %d dependencies", m.path, len(deps))
+	addDependencyFinding(a, free, medium, "Any version accepted in %s", "")
+	addDependencyFinding(a, elsewhere, low, "Dependency from git in %s", "")
+	reportAbandoned(a, deps)
+	if len(deps) > 0 && !m.hasLockFile("Cargo.lock") {
+		a.addFinding(finding{Kind: kindDependency, Severity: low, Title: "No Cargo.lock beside " + m.path,
+			Detail: "usual for a library, not for a program", Evidence: []evidence{deps[0].asEvidence()}})
 	}
 }
 
-func readPom(m manifest, a *answer) {
+func readPom(m manifest, a *agentAnswer) {
 	count := 0
-	var free []hit
+	var free []fileLine
 	for _, l := range m.lines {
 		if strings.Contains(l.text, "<dependency>") {
 			count++
@@ -246,15 +246,15 @@ func readPom(m manifest, a *answer) {
 			free = append(free, l)
 		}
 	}
-	a.fact(factManifest, "`%s`: %d dependencies in the lines read", m.path, count)
-	claim(a, free, medium, "Version that changes under the build in %s", "")
+	a.addFact(factManifest, "`%s`: %d dependencies in the lines read", m.path, count)
+	addDependencyFinding(a, free, medium, "Version that changes under the build in %s", "")
 }
 
 var gradleDep = regexp.MustCompile(`^\s*(api|implementation|compile|compileOnly|runtimeOnly|testImplementation|kapt)\b[ (]+["'][^"']+:([^"':]*)["']`)
 
-func readGradle(m manifest, a *answer) {
+func readGradle(m manifest, a *agentAnswer) {
 	count := 0
-	var free []hit
+	var free []fileLine
 	for _, l := range m.lines {
 		d := gradleDep.FindStringSubmatch(l.text)
 		if d == nil {
@@ -265,26 +265,26 @@ func readGradle(m manifest, a *answer) {
 			free = append(free, l)
 		}
 	}
-	a.fact(factManifest, "`%s`: %d dependencies", m.path, count)
-	claim(a, free, medium, "Version that changes under the build in %s", "")
+	a.addFact(factManifest, "`%s`: %d dependencies", m.path, count)
+	addDependencyFinding(a, free, medium, "Version that changes under the build in %s", "")
 }
 
 var gemLine = regexp.MustCompile(`^\s*gem\s+["']([\w-]+)["'](.*)$`)
 
-func readGemfile(m manifest, a *answer) {
+func readGemfile(m manifest, a *agentAnswer) {
 	var deps []dependency
-	var elsewhere []hit
+	var elsewhere []fileLine
 	for _, l := range m.lines {
 		if g := gemLine.FindStringSubmatch(l.text); g != nil {
-			deps = append(deps, dependency{hit: l, name: g[1], version: g[2]})
+			deps = append(deps, dependency{fileLine: l, name: g[1], version: g[2]})
 			if slices.ContainsFunc([]string{"git:", "github:", ":git", "branch:"}, func(s string) bool { return strings.Contains(g[2], s) }) {
 				elsewhere = append(elsewhere, l)
 			}
 		}
 	}
-	a.fact(factManifest, "`%s`: %d gems", m.path, len(deps))
-	claim(a, elsewhere, low, "Dependency from git in %s", "")
-	if len(deps) > 0 && !m.locked("Gemfile.lock") {
-		a.add(finding{Kind: kindDependency, Severity: low, Title: fmt.Sprintf("No Gemfile.lock beside %s", m.path), Evidence: []evidence{deps[0].evidence()}})
+	a.addFact(factManifest, "`%s`: %d gems", m.path, len(deps))
+	addDependencyFinding(a, elsewhere, low, "Dependency from git in %s", "")
+	if len(deps) > 0 && !m.hasLockFile("Gemfile.lock") {
+		a.addFinding(finding{Kind: kindDependency, Severity: low, Title: fmt.Sprintf("No Gemfile.lock beside %s", m.path), Evidence: []evidence{deps[0].asEvidence()}})
 	}
 }

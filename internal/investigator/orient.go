@@ -10,12 +10,12 @@ import (
 
 // The questions of a reader who opens these logs for the first time.
 
-// readLog is a log as a few lines of it show it.
-type readLog struct {
+// sampledLog is a log as a few lines of it show it.
+type sampledLog struct {
 	path  string
 	total int
-	first []hit
-	lines []timed // evenly spread, those with a time
+	first []fileLine
+	lines []timedLine // evenly spread, those with a time
 }
 
 const (
@@ -23,11 +23,11 @@ const (
 	formShown = 90 // of the usual line
 )
 
-func orient(logs []readLog, a *answer) {
-	layout(logs, a)
-	period(logs, a)
-	routineLines(logs, a)
-	rate(logs, a)
+func reportOverview(logs []sampledLog, a *agentAnswer) {
+	reportLogForms(logs, a)
+	reportPeriod(logs, a)
+	reportRoutineLines(logs, a)
+	reportRate(logs, a)
 }
 
 var (
@@ -46,37 +46,37 @@ func formOf(line string) string {
 	case accessLine.MatchString(line):
 		return "access log"
 	}
-	if _, ok := stampOf(line); ok {
+	if _, ok := parseTimestamp(line); ok {
 		return "text with times"
 	}
 	return "text"
 }
 
-func layout(logs []readLog, a *answer) {
+func reportLogForms(logs []sampledLog, a *agentAnswer) {
 	f := finding{Kind: kindLayout, Severity: info}
 	var parts []string
 	for _, l := range logs {
-		if len(l.first) == 0 || !quotable(l.first[0].text) {
+		if len(l.first) == 0 || !isQuotable(l.first[0].text) {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s, %s (%s)", l.path, plural(l.total, "line"), formOf(l.first[0].text)))
-		f.Evidence = append(f.Evidence, l.first[0].evidence())
+		parts = append(parts, fmt.Sprintf("%s, %s (%s)", l.path, formatCount(l.total, "line"), formOf(l.first[0].text)))
+		f.Evidence = append(f.Evidence, l.first[0].asEvidence())
 	}
 	f.Title = "The logs: " + strings.Join(parts, "; ")
-	a.add(f)
+	a.addFinding(f)
 }
 
-// period adds the time span that the logs cover. Logs whose times lack a year cannot be
+// reportPeriod adds the time span that the logs cover. Logs whose times lack a year cannot be
 // compared with logs whose times have one.
-func period(logs []readLog, a *answer) {
-	var from, to timed
+func reportPeriod(logs []sampledLog, a *agentAnswer) {
+	var from, to timedLine
 	named := 0
 	for _, l := range logs {
 		if len(l.lines) < 2 {
 			continue
 		}
 		first, last := l.lines[0], l.lines[len(l.lines)-1]
-		if !quotable(first.text) || !quotable(last.text) || named > 0 && (first.at.Year() == 0) != (from.at.Year() == 0) {
+		if !isQuotable(first.text) || !isQuotable(last.text) || named > 0 && (first.at.Year() == 0) != (from.at.Year() == 0) {
 			continue
 		}
 		if named == 0 || first.at.Before(from.at) {
@@ -90,24 +90,24 @@ func period(logs []readLog, a *answer) {
 	if named == 0 || !to.at.After(from.at) {
 		return
 	}
-	of := plural(named, "log")
+	of := formatCount(named, "log")
 	if named == 1 {
 		of = from.path
 	}
-	a.add(finding{Kind: kindPeriod, Severity: info, Title: fmt.Sprintf("From %s to %s: %s in %s", clock(from.at), clock(to.at), span(to.at.Sub(from.at)), of),
-		Evidence: []evidence{from.evidence(), to.evidence()}})
+	a.addFinding(finding{Kind: kindPeriod, Severity: info, Title: fmt.Sprintf("From %s to %s: %s in %s", formatTime(from.at), formatTime(to.at), formatDuration(to.at.Sub(from.at)), of),
+		Evidence: []evidence{from.asEvidence(), to.asEvidence()}})
 }
 
-// routineLines reports what most lines are about, and so which ones a reader can skip.
-func routineLines(logs []readLog, a *answer) {
-	byForm := map[string][]hit{}
+// reportRoutineLines reports what most lines are about, and so which ones a reader can skip.
+func reportRoutineLines(logs []sampledLog, a *agentAnswer) {
+	byForm := map[string][]fileLine{}
 	n := 0
 	for _, l := range logs {
 		for _, h := range l.lines {
 			n++
-			if quotable(h.text) {
+			if isQuotable(h.text) {
 				form := templateOf(h.text)
-				byForm[form] = append(byForm[form], h.hit)
+				byForm[form] = append(byForm[form], h.fileLine)
 			}
 		}
 	}
@@ -122,41 +122,41 @@ func routineLines(logs []readLog, a *answer) {
 		return
 	}
 	f := finding{Kind: kindRoutine, Severity: info, Title: fmt.Sprintf("The usual line (%d of %d read): %s", len(hits), n, shorten(most, formShown))}
-	for _, h := range spread(hits)[:min(len(hits), 2)] {
-		f.Evidence = append(f.Evidence, h.evidence())
+	for _, h := range spreadByFile(hits)[:min(len(hits), 2)] {
+		f.Evidence = append(f.Evidence, h.asEvidence())
 	}
-	a.add(f)
+	a.addFinding(f)
 }
 
-// rate reports how fast the busiest log grows, if no burst was reported.
-func rate(logs []readLog, a *answer) {
+// reportRate reports how fast the busiest log grows, if no burst was reported.
+func reportRate(logs []sampledLog, a *agentAnswer) {
 	if slices.ContainsFunc(a.Findings, func(f finding) bool { return f.Kind == kindBurst }) {
 		return
 	}
-	var best gap
+	var best sampleGap
 	var usual time.Duration
 	for _, l := range logs {
-		g, each, ok := l.fastest()
-		if ok && l.total >= rateLines && g.wide() > 0 && (best.to.line == 0 || perLine(g) < perLine(best)) {
+		g, each, ok := l.fastestSegment()
+		if ok && l.total >= rateLines && g.elapsed() > 0 && (best.to.line == 0 || timePerLine(g) < timePerLine(best)) {
 			best, usual = g, each
 		}
 	}
 	if best.to.line == 0 {
 		return
 	}
-	a.add(finding{Kind: kindRate, Severity: info, Title: fmt.Sprintf("%s: usually %s, at most %s between the lines read", best.from.path, often(usual), often(perLine(best))),
-		Evidence: []evidence{best.from.evidence(), best.to.evidence()}})
+	a.addFinding(finding{Kind: kindRate, Severity: info, Title: fmt.Sprintf("%s: usually %s, at most %s between the lines read", best.from.path, formatRate(usual), formatRate(timePerLine(best))),
+		Evidence: []evidence{best.from.asEvidence(), best.to.asEvidence()}})
 }
 
-// often returns how many lines come in a unit of time when each takes so long.
-func often(each time.Duration) string {
+// formatRate returns how many lines come in a unit of time when each takes so long.
+func formatRate(each time.Duration) string {
 	for _, unit := range []struct {
 		long time.Duration
 		name string
 	}{{time.Minute, "a minute"}, {time.Hour, "an hour"}} {
 		if n := unit.long / max(each, time.Microsecond); n >= 2 {
-			return plural(int(n), "line") + " " + unit.name
+			return formatCount(int(n), "line") + " " + unit.name
 		}
 	}
-	return plural(int(24*time.Hour/max(each, time.Microsecond)), "line") + " a day"
+	return formatCount(int(24*time.Hour/max(each, time.Microsecond)), "line") + " a day"
 }

@@ -38,22 +38,22 @@ var apiRules = []struct {
 
 // apiProbe looks for the names of the main language; ok is false when scout has
 // no rule for it.
-func apiProbe(h hints) (p probe, name *regexp.Regexp, ok bool) {
+func apiProbe(h hints) (p searchProbe, name *regexp.Regexp, ok bool) {
 	if len(h.Exts) == 0 {
-		return probe{}, nil, false
+		return searchProbe{}, nil, false
 	}
 	for _, r := range apiRules {
 		if !slices.Contains(r.exts, h.Exts[0]) {
 			continue
 		}
-		return probe{first: h.Files / apiUsual, room: apiRoom, part: func(k int) want {
-			return want{name: toolGrep, label: "public names", quiet: true, args: map[string]any{"pattern": r.pattern, "glob": partGlob(h.Exts[:1], nil, k)}}
+		return searchProbe{firstParts: h.Files / apiUsual, resultBytesMax: apiRoom, searchPart: func(k int) wantedCall {
+			return wantedCall{name: toolGrep, label: "public names", quiet: true, args: map[string]any{"pattern": r.pattern, "glob": partGlob(h.Exts[:1], nil, k)}}
 		}}, r.name, true
 	}
-	return probe{}, nil, false
+	return searchProbe{}, nil, false
 }
 
-func publicAPI(t *talk, a *answer) {
+func reportPublicAPI(t *conversation, a *agentAnswer) {
 	p, name, ok := apiProbe(t.hints)
 	if !ok {
 		return
@@ -62,8 +62,8 @@ func publicAPI(t *talk, a *answer) {
 	f := finding{Kind: kindAPI, Severity: info}
 	var names []string
 	total := 0
-	for _, h := range found.got.hits {
-		if standingOf(h.path) != own || !quotable(h.text) {
+	for _, h := range found.lastResult.hits {
+		if originOf(h.path) != ownFile || !isQuotable(h.text) {
 			continue
 		}
 		total++
@@ -73,21 +73,21 @@ func publicAPI(t *talk, a *answer) {
 			names = append(names, word)
 		}
 		if fresh && len(f.Evidence) < repeatsMax {
-			f.Evidence = append(f.Evidence, h.evidence())
+			f.Evidence = append(f.Evidence, h.asEvidence())
 		}
 	}
-	f.Title = fmt.Sprintf("Public names, %s: %s", estimate(total, found.k), strings.Join(names, ", "))
+	f.Title = fmt.Sprintf("Public names, %s: %s", formatEstimate(total, found.parts), strings.Join(names, ", "))
 	if total > len(names) {
 		f.Title += ", …"
 	}
-	a.add(f)
+	a.addFinding(f)
 }
 
-func askHead(p string) want {
-	return want{name: toolRead, args: map[string]any{"path": p, "limit": headLines}, label: "beginning of " + p}
+func askHead(p string) wantedCall {
+	return wantedCall{name: toolRead, args: map[string]any{"path": p, "limit": headLines}, label: "beginning of " + p}
 }
 
-func askLicense(root []string) (want, bool) {
+func askLicense(root []string) (wantedCall, bool) {
 	for _, n := range root {
 		lower := strings.ToLower(n)
 		if strings.HasPrefix(lower, "license") || strings.HasPrefix(lower, "licence") || strings.HasPrefix(lower, "copying") {
@@ -96,31 +96,31 @@ func askLicense(root []string) (want, bool) {
 			return w, true
 		}
 	}
-	return want{}, false
+	return wantedCall{}, false
 }
 
-func license(t *talk, a *answer) {
+func reportLicense(t *conversation, a *agentAnswer) {
 	w, ok := askLicense(t.hints.Root)
 	if !ok {
 		return
 	}
 	name := w.args["path"].(string)
 	if l, ok := firstQuotable(parseRead(name, firstResult(t, w))); ok {
-		a.add(finding{Kind: kindLicense, Severity: info, Title: "License: " + shorten(strings.Trim(l.text, " \t#*=()"), peekShown), Evidence: []evidence{l.evidence()}})
+		a.addFinding(finding{Kind: kindLicense, Severity: info, Title: "License: " + shorten(strings.Trim(l.text, " \t#*=()"), peekShown), Evidence: []evidence{l.asEvidence()}})
 	}
 }
 
-func firstQuotable(p page) (hit, bool) {
+func firstQuotable(p fileExcerpt) (fileLine, bool) {
 	for _, l := range p.lines {
-		if strings.TrimSpace(l.text) != "" && quotable(l.text) {
+		if strings.TrimSpace(l.text) != "" && isQuotable(l.text) {
 			return l, true
 		}
 	}
-	return hit{}, false
+	return fileLine{}, false
 }
 
-// sizes adds the longest source files, unless one is so long that it is a finding already.
-func sizes(t *talk, a *answer) {
+// reportLargestFiles adds the longest source files, unless one is so long that it is a finding already.
+func reportLargestFiles(t *conversation, a *agentAnswer) {
 	if slices.ContainsFunc(a.Findings, func(f finding) bool { return f.Kind == kindBigFile }) {
 		return
 	}
@@ -129,15 +129,15 @@ func sizes(t *talk, a *answer) {
 	for _, p := range t.hints.Largest {
 		page := parseRead(p, firstResult(t, askHead(p)))
 		if l, ok := firstQuotable(page); ok && len(names) < repeatsMax {
-			names = append(names, fmt.Sprintf("%s (%s)", p, plural(page.total, "line")))
-			f.Evidence = append(f.Evidence, l.evidence())
+			names = append(names, fmt.Sprintf("%s (%s)", p, formatCount(page.total, "line")))
+			f.Evidence = append(f.Evidence, l.asEvidence())
 		}
 	}
 	f.Title = "The largest source files by bytes: " + strings.Join(names, ", ")
 	if len(names) == 1 {
 		f.Title = "The largest source file: " + names[0]
 	}
-	a.add(f)
+	a.addFinding(f)
 }
 
 // declared are lines of manifests that say how a project is used, by kind.
@@ -164,8 +164,8 @@ var declared = []struct {
 	{kindLicense, "License", []string{"pom.xml"}, regexp.MustCompile(`(?i)<name>[^<]*(license|MIT|apache|GPL|BSD)[^<]*</name>`)},
 }
 
-// declarations reports what a manifest declares about the project itself.
-func declarations(m manifest, a *answer) {
+// reportDeclarations reports what a manifest declares about the project itself.
+func reportDeclarations(m manifest, a *agentAnswer) {
 	said := map[string]int{}
 	for _, d := range declared {
 		if !slices.Contains(d.files, path.Base(m.path)) {
@@ -174,19 +174,19 @@ func declarations(m manifest, a *answer) {
 		f := finding{Kind: d.kind, Severity: info}
 		var words []string
 		for _, l := range m.lines {
-			if d.pattern.MatchString(l.text) && quotable(l.text) && len(words) < buildShown {
+			if d.pattern.MatchString(l.text) && isQuotable(l.text) && len(words) < buildShown {
 				word := strings.Trim(strings.TrimSpace(l.text), ",{ ")
 				if slices.Contains(words, word) {
 					continue
 				}
 				words = append(words, word)
-				f.Evidence = append(f.Evidence, l.evidence())
+				f.Evidence = append(f.Evidence, l.asEvidence())
 			}
 		}
 		f.Title = d.title + " (" + m.path + "): " + strings.Join(words, ", ")
 		if len(words) > 0 && said[d.kind] == 0 {
 			said[d.kind]++
-			a.add(f)
+			a.addFinding(f)
 		}
 	}
 }

@@ -9,24 +9,24 @@ import (
 // Readers of tool results. Each accepts any text and skips what does not have the agreed
 // form, so that garbage yields nothing instead of nonsense.
 
-// hit is one line that grep or read_file showed.
-type hit struct {
+// fileLine is one line that grep or read_file showed.
+type fileLine struct {
 	path string
 	line int
 	text string
 }
 
-func (h hit) evidence() evidence { return evidence{Path: h.path, Line: h.line, Text: h.text} }
+func (h fileLine) asEvidence() evidence { return evidence{Path: h.path, Line: h.line, Text: h.text} }
 
-// search is what one grep found.
-type search struct {
-	hits     []hit
+// grepResult is what one grep found.
+type grepResult struct {
+	hits     []fileLine
 	matches  int // in all, also those not shown
 	files    int // files with matches
 	searched int
 	partial  bool // more matched than were shown
 	skipped  int  // large files
-	whole    bool // the last line was there
+	complete bool // the last line was there
 }
 
 var (
@@ -35,29 +35,29 @@ var (
 	skipped  = regexp.MustCompile(`(\d+) large files? skipped`)
 )
 
-func parseGrep(text string) search {
-	var s search
+func parseGrep(text string) grepResult {
+	var s grepResult
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := grepLast.FindStringSubmatch(line); m != nil {
-			s.matches, s.files, s.searched, s.whole = number(m[1]), number(m[2]), number(m[3]), true
+			s.matches, s.files, s.searched, s.complete = parseNumber(m[1]), parseNumber(m[2]), parseNumber(m[3]), true
 			s.partial = strings.Contains(m[4], "shown")
 			if k := skipped.FindStringSubmatch(m[4]); k != nil {
-				s.skipped = number(k[1])
+				s.skipped = parseNumber(k[1])
 			}
 			continue
 		}
-		if m := grepLine.FindStringSubmatch(line); m != nil && number(m[2]) > 0 {
-			s.hits = append(s.hits, hit{m[1], number(m[2]), m[3]})
+		if m := grepLine.FindStringSubmatch(line); m != nil && parseNumber(m[2]) > 0 {
+			s.hits = append(s.hits, fileLine{m[1], parseNumber(m[2]), m[3]})
 		}
 	}
 	s.matches = max(s.matches, len(s.hits))
 	return s
 }
 
-// page is a part of a file.
-type page struct {
-	lines []hit
+// fileExcerpt is a part of a file.
+type fileExcerpt struct {
+	lines []fileLine
 	total int
 }
 
@@ -66,28 +66,28 @@ var (
 	readLast = regexp.MustCompile(`^\[lines (\d+)-(\d+) of (\d+)\]$`)
 )
 
-func parseRead(path, text string) page {
-	var p page
+func parseRead(path, text string) fileExcerpt {
+	var p fileExcerpt
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := readLast.FindStringSubmatch(line); m != nil {
-			p.total = number(m[3])
+			p.total = parseNumber(m[3])
 		} else if m := readLine.FindStringSubmatch(line); m != nil {
-			p.lines = append(p.lines, hit{path, number(m[1]), m[2]})
+			p.lines = append(p.lines, fileLine{path, parseNumber(m[1]), m[2]})
 		}
 	}
 	return p
 }
 
-// entry is one name of a directory.
-type entry struct {
+// dirEntry is one name of a directory.
+type dirEntry struct {
 	name string
 	dir  bool
 	link bool
 	size int64
 }
 
-func parseList(text string) (entries []entry, cut bool) {
+func parseList(text string) (entries []dirEntry, cut bool) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		name, size, sized := strings.Cut(line, "\t")
@@ -96,12 +96,12 @@ func parseList(text string) (entries []entry, cut bool) {
 			cut = cut || strings.HasSuffix(line, "more entries]")
 		case sized:
 			if n, err := strconv.ParseInt(size, 10, 64); err == nil {
-				entries = append(entries, entry{name: name, size: n})
+				entries = append(entries, dirEntry{name: name, size: n})
 			}
 		case strings.HasSuffix(line, "/"):
-			entries = append(entries, entry{name: strings.TrimSuffix(line, "/"), dir: true})
+			entries = append(entries, dirEntry{name: strings.TrimSuffix(line, "/"), dir: true})
 		case strings.HasSuffix(line, "@"):
-			entries = append(entries, entry{name: strings.TrimSuffix(line, "@"), link: true})
+			entries = append(entries, dirEntry{name: strings.TrimSuffix(line, "@"), link: true})
 		}
 	}
 	return entries, cut
@@ -114,19 +114,19 @@ type extStat struct {
 	bytes int64
 }
 
-type sized struct {
+type sizedFile struct {
 	path string
 	size int64
 }
 
-// tree is the result of a glob about the matching files.
-type tree struct {
-	paths   []string
-	files   int
-	bytes   int64
-	exts    []extStat
-	largest []sized
-	whole   bool
+// globResult is the result of a glob about the matching files.
+type globResult struct {
+	paths    []string
+	files    int
+	bytes    int64
+	exts     []extStat
+	largest  []sizedFile
+	complete bool
 }
 
 var (
@@ -135,24 +135,24 @@ var (
 	sizedItem = regexp.MustCompile(`^(.+) (\d+)$`)
 )
 
-func parseGlob(text string) tree {
-	var g tree
+func parseGlob(text string) globResult {
+	var g globResult
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		switch {
 		case globCount.MatchString(line):
 			m := globCount.FindStringSubmatch(line)
-			g.files, g.bytes, g.whole = number(m[1]), int64(number(m[2])), true
+			g.files, g.bytes, g.complete = parseNumber(m[1]), int64(parseNumber(m[2])), true
 		case strings.HasPrefix(line, "[extensions: "):
-			for _, item := range listed(line, "[extensions: ") {
+			for _, item := range splitItems(line, "[extensions: ") {
 				if m := extItem.FindStringSubmatch(item); m != nil {
-					g.exts = append(g.exts, extStat{m[1], number(m[2]), int64(number(m[3]))})
+					g.exts = append(g.exts, extStat{m[1], parseNumber(m[2]), int64(parseNumber(m[3]))})
 				}
 			}
 		case strings.HasPrefix(line, "[largest: "):
-			for _, item := range listed(line, "[largest: ") {
+			for _, item := range splitItems(line, "[largest: ") {
 				if m := sizedItem.FindStringSubmatch(item); m != nil {
-					g.largest = append(g.largest, sized{m[1], int64(number(m[2]))})
+					g.largest = append(g.largest, sizedFile{m[1], int64(parseNumber(m[2]))})
 				}
 			}
 		case line == "" || strings.HasPrefix(line, "["):
@@ -163,7 +163,7 @@ func parseGlob(text string) tree {
 	return g
 }
 
-func listed(line, prefix string) []string {
+func splitItems(line, prefix string) []string {
 	return strings.Split(strings.TrimSuffix(strings.TrimPrefix(line, prefix), "]"), "; ")
 }
 
@@ -178,13 +178,13 @@ var (
 	logLast  = regexp.MustCompile(`^\[(\d+) commits? shown of (\d+)(.*)\]$`)
 )
 
-// history is the result of git_log or git_numstat.
-type history struct {
+// gitHistory is the result of git_log or git_numstat.
+type gitHistory struct {
 	commits []commit // git_log's, or numstat's large ones
 	total   int
 	shallow bool
 	hot     []hotFile
-	authors []author
+	authors []authorStat
 	state   string // "[no commits]", "[not a git repository]", "[git is not installed]"
 }
 
@@ -193,17 +193,17 @@ type hotFile struct {
 	commits, added, deleted, authors int
 }
 
-type author struct {
+type authorStat struct {
 	name    string
 	commits int
 }
 
-func parseLog(text string) history {
-	var h history
+func parseLog(text string) gitHistory {
+	var h gitHistory
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
 		if m := logLast.FindStringSubmatch(line); m != nil {
-			h.total, h.shallow = number(m[2]), strings.Contains(m[3], "shallow")
+			h.total, h.shallow = parseNumber(m[2]), strings.Contains(m[3], "shallow")
 			continue
 		}
 		if strings.HasPrefix(line, "[") {
@@ -219,8 +219,8 @@ func parseLog(text string) history {
 
 var numstatLast = regexp.MustCompile(`^\[(\d+) commits?(.*)\]$`)
 
-func parseNumstat(text string) history {
-	var h history
+func parseNumstat(text string) gitHistory {
+	var h gitHistory
 	section := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -230,23 +230,23 @@ func parseNumstat(text string) history {
 			section = line
 		case numstatLast.MatchString(line):
 			m := numstatLast.FindStringSubmatch(line)
-			h.total, h.shallow = number(m[1]), strings.Contains(m[2], "shallow")
+			h.total, h.shallow = parseNumber(m[1]), strings.Contains(m[2], "shallow")
 		case strings.HasPrefix(line, "[") && len(f) == 1:
 			h.state = line
 		case section == "# files" && len(f) >= 5:
-			h.hot = append(h.hot, hotFile{strings.Join(f[4:], "\t"), number(f[0]), number(f[1]), number(f[2]), number(f[3])})
+			h.hot = append(h.hot, hotFile{strings.Join(f[4:], "\t"), parseNumber(f[0]), parseNumber(f[1]), parseNumber(f[2]), parseNumber(f[3])})
 		case section == "# authors" && len(f) >= 2:
-			h.authors = append(h.authors, author{strings.Join(f[1:], "\t"), number(f[0])})
+			h.authors = append(h.authors, authorStat{strings.Join(f[1:], "\t"), parseNumber(f[0])})
 		case section == "# large commits" && len(f) >= 7 && hashForm.MatchString(f[0]):
 			h.commits = append(h.commits, commit{hash: f[0], date: f[1], author: f[2],
-				added: number(f[3]), deleted: number(f[4]), files: number(f[5]), subject: strings.Join(f[6:], "\t")})
+				added: parseNumber(f[3]), deleted: parseNumber(f[4]), files: parseNumber(f[5]), subject: strings.Join(f[6:], "\t")})
 		}
 	}
 	return h
 }
 
-// number reads digits; anything else, or what overflows, is 0.
-func number(s string) int {
+// parseNumber reads digits; anything else, or what overflows, is 0.
+func parseNumber(s string) int {
 	n, err := strconv.Atoi(s)
 	if err != nil {
 		return 0

@@ -49,14 +49,14 @@ func sourceExts(exts []extStat) []string {
 
 func isSource(p string) bool { return languages[strings.ToLower(path.Ext(p))].code }
 
-// standing says how much a line of this file counts as a finding: foreign and generated
+// fileOrigin says how much a line of this file counts as a finding: foreign and generated
 // code nothing, tests and examples little.
-type standing int
+type fileOrigin int
 
 const (
-	foreign standing = iota // vendored, generated or built: not this project's to fix
-	aside                   // tests, fixtures, examples, documents
-	own
+	foreignFile    fileOrigin = iota // vendored, generated or built: not this project's to fix
+	supportingFile                   // tests, fixtures, examples, documents
+	ownFile
 )
 
 var (
@@ -69,26 +69,26 @@ var (
 	testName    = regexp.MustCompile(`(?i)(_test\.|\.test\.|\.spec\.|_spec\.|^test_|-test\.|^conftest\.py$|^test\.[a-z]+$|^benchmark)|(Tests?|IT|Spec|Benchmark)\.(java|kt|scala|cs|swift|php|groovy)$`)
 )
 
-func standingOf(p string) standing {
+func originOf(p string) fileOrigin {
 	base := path.Base(p)
 	if foreignName.MatchString(base) {
-		return foreign
+		return foreignFile
 	}
 	dirs := strings.Split(strings.ToLower(path.Dir(p)), "/")
 	for _, d := range dirs {
 		if slices.Contains(foreignDirs, d) {
-			return foreign
+			return foreignFile
 		}
 	}
 	if testName.MatchString(base) {
-		return aside
+		return supportingFile
 	}
 	for _, d := range dirs {
 		if slices.Contains(asideDirs, d) || strings.HasSuffix(d, "-tests") || strings.HasSuffix(d, ".tests") || strings.HasSuffix(d, "_test") {
-			return aside
+			return supportingFile
 		}
 	}
-	return own
+	return ownFile
 }
 
 // testNames returns the names that a test of this file would have by the conventions of its
@@ -167,6 +167,8 @@ func isLog(p string) bool {
 	return (dir == "log" || dir == "logs") && slices.Contains([]string{"", ".txt", ".out", ".err", ".jsonl"}, path.Ext(base))
 }
 
-// ours reports whether a file in the top directory is one that scout writes: it is never
+// isOwnReport reports whether a file in the top directory is one that scout writes: it is never
 // input.
-func ours(p, reportName string) bool { return p == reportName || p == defaultReport || p == reportJSON }
+func isOwnReport(p, reportName string) bool {
+	return p == reportName || p == defaultReport || p == reportJSON
+}

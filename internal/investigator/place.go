@@ -8,31 +8,31 @@ import (
 	"strings"
 )
 
-// placeKind is what the coordinator takes the directory for.
-type placeKind string
+// directoryKind is what the coordinator takes the directory for.
+type directoryKind string
 
 const (
-	placeUnseen placeKind = "unseen" // no look succeeded
-	placeEmpty  placeKind = "empty"
-	placeCode   placeKind = "code"
-	placeLogs   placeKind = "logs"
-	placeOther  placeKind = "other"
+	directoryUnseen directoryKind = "unseen" // no look succeeded
+	directoryEmpty  directoryKind = "empty"
+	directoryCode   directoryKind = "code"
+	directoryLogs   directoryKind = "logs"
+	directoryOther  directoryKind = "other"
 )
 
-// place describes the directory after the first look.
-type place struct {
-	kind    placeKind
+// directoryProfile describes the directory after the first look.
+type directoryProfile struct {
+	kind    directoryKind
 	git     bool
-	entries []entry
-	tree    tree
+	entries []dirEntry
+	tree    globResult
 	logs    []string // largest first
 	logSize int64    // bytes of all logs, as far as seen
 	source  int      // files of code
 }
 
 var (
-	lookTop  = want{name: toolList, args: map[string]any{"path": "."}, label: "the top directory"}
-	lookTree = want{name: toolGlob, args: map[string]any{"pattern": "**"}, label: "the list of all files"}
+	lookTop  = wantedCall{name: toolList, args: map[string]any{"path": "."}, label: "the top directory"}
+	lookTree = wantedCall{name: toolGlob, args: map[string]any{"pattern": "**"}, label: "the list of all files"}
 )
 
 const (
@@ -40,20 +40,20 @@ const (
 	largestMax = 4
 )
 
-func readPlace(t *talk, reportName string) place {
-	var p place
-	list, listed := t.result(lookTop)
+func profileDirectory(t *conversation, reportName string) directoryProfile {
+	var p directoryProfile
+	list, listed := t.resultOf(lookTop)
 	if listed {
 		p.entries, _ = parseList(list)
 	}
-	all, globbed := t.result(lookTree)
+	all, globbed := t.resultOf(lookTree)
 	if globbed {
 		p.tree = parseGlob(all)
 	}
 	inTree := 0
 	for _, e := range p.entries {
 		p.git = p.git || e.name == ".git"
-		if !ours(e.name, reportName) && e.name != ".git" {
+		if !isOwnReport(e.name, reportName) && e.name != ".git" {
 			inTree++
 		}
 	}
@@ -69,22 +69,22 @@ func readPlace(t *talk, reportName string) place {
 		}
 	}
 	switch {
-	case len(p.entries) == 0 && !p.tree.whole && !listed:
-		p.kind = placeUnseen
+	case len(p.entries) == 0 && !p.tree.complete && !listed:
+		p.kind = directoryUnseen
 	case inTree == 0 && p.tree.files == 0:
-		p.kind = placeEmpty
+		p.kind = directoryEmpty
 	case len(p.logs) > 0 && (p.source == 0 || (logBytes > sourceBytes && p.source < len(p.logs))):
-		p.kind = placeLogs
+		p.kind = directoryLogs
 	case p.source > 0 || p.git:
-		p.kind = placeCode
+		p.kind = directoryCode
 	default:
-		p.kind = placeOther
+		p.kind = directoryOther
 	}
 	return p
 }
 
 // findLogs lists log files, the largest first as far as their sizes are known.
-func findLogs(p place, reportName string) (logs []string, total int64) {
+func findLogs(p directoryProfile, reportName string) (logs []string, total int64) {
 	size := map[string]int64{}
 	for _, s := range p.tree.largest {
 		size[s.path] = s.size
@@ -101,7 +101,7 @@ func findLogs(p place, reportName string) (logs []string, total int64) {
 	}
 	names = append(names, p.tree.paths...)
 	for _, n := range names {
-		if isLog(n) && !ours(n, reportName) && !slices.Contains(logs, n) {
+		if isLog(n) && !isOwnReport(n, reportName) && !slices.Contains(logs, n) {
 			logs = append(logs, n)
 			total += size[n]
 		}
@@ -110,21 +110,21 @@ func findLogs(p place, reportName string) (logs []string, total int64) {
 	return logs[:min(len(logs), logsMax)], total
 }
 
-// tellingRoot are names in the top directory that are useful to children.
-var tellingRoot = []string{"readme", "license", "licence", "copying", "changelog", "security", "contributing", "dockerfile", "makefile",
+// notableRootNames are names in the top directory that are useful to children.
+var notableRootNames = []string{"readme", "license", "licence", "copying", "changelog", "security", "contributing", "dockerfile", "makefile",
 	".github", ".gitlab-ci.yml", ".travis.yml", ".circleci", "jenkinsfile", "azure-pipelines.yml", "main.", "setup.", "index."}
 
-func (p place) hints() hints {
+func (p directoryProfile) childHints() hints {
 	h := hints{Exts: sourceExts(p.tree.exts), Files: p.tree.files}
 	h.Exts = h.Exts[:min(len(h.Exts), extsMax)]
 	for _, s := range p.tree.largest {
-		if isSource(s.path) && standingOf(s.path) == own && len(h.Largest) < largestMax {
+		if isSource(s.path) && originOf(s.path) == ownFile && len(h.Largest) < largestMax {
 			h.Largest = append(h.Largest, s.path)
 		}
 	}
 	for _, e := range p.entries {
 		lower := strings.ToLower(e.name)
-		if isManifest(e.name) || slices.ContainsFunc(tellingRoot, func(s string) bool { return strings.HasPrefix(lower, s) }) {
+		if isManifest(e.name) || slices.ContainsFunc(notableRootNames, func(s string) bool { return strings.HasPrefix(lower, s) }) {
 			h.Root = append(h.Root, e.name)
 		}
 	}
@@ -137,21 +137,21 @@ const (
 	rootMax = 24
 )
 
-// describe returns one sentence about the place.
-func (p place) describe() string {
-	what := map[placeKind]string{placeCode: "A source tree", placeLogs: "A folder of logs", placeOther: "A folder",
-		placeEmpty: "An empty folder", placeUnseen: "A folder that could not be read"}[p.kind]
-	if p.git && p.kind == placeCode {
+// describeDirectory returns one sentence about the place.
+func (p directoryProfile) describeDirectory() string {
+	what := map[directoryKind]string{directoryCode: "A source tree", directoryLogs: "A folder of logs", directoryOther: "A folder",
+		directoryEmpty: "An empty folder", directoryUnseen: "A folder that could not be read"}[p.kind]
+	if p.git && p.kind == directoryCode {
 		what = "A git repository"
 	}
-	if !p.tree.whole {
+	if !p.tree.complete {
 		return what + "."
 	}
-	if p.kind == placeEmpty {
+	if p.kind == directoryEmpty {
 		return what + "."
 	}
-	s := fmt.Sprintf("%s: %s, %s", what, plural(p.tree.files, "file"), size(p.tree.bytes))
-	if langs := p.languages(); len(langs) > 0 && p.kind == placeCode {
+	s := fmt.Sprintf("%s: %s, %s", what, formatCount(p.tree.files, "file"), formatSize(p.tree.bytes))
+	if langs := p.languageTallies(); len(langs) > 0 && p.kind == directoryCode {
 		s += "; mostly " + langs[0].name
 		if len(langs) > 1 {
 			s += ", then " + langs[1].name
@@ -160,28 +160,28 @@ func (p place) describe() string {
 	return s + "."
 }
 
-// tally is one row of the language table.
-type tally struct {
+// languageTally is one row of the language table.
+type languageTally struct {
 	name  string
 	files int
 	bytes int64
 }
 
-// languages sums the extensions by language, code before the rest, most bytes first.
-func (p place) languages() []tally {
-	byName := map[string]*tally{}
+// languageTallies sums the extensions by language, code before the rest, most bytes first.
+func (p directoryProfile) languageTallies() []languageTally {
+	byName := map[string]*languageTally{}
 	for _, e := range p.tree.exts {
 		l := languages[strings.ToLower(e.ext)]
 		if !l.code {
 			continue
 		}
 		if byName[l.name] == nil {
-			byName[l.name] = &tally{name: l.name}
+			byName[l.name] = &languageTally{name: l.name}
 		}
 		byName[l.name].files += e.files
 		byName[l.name].bytes += e.bytes
 	}
-	var all []tally
+	var all []languageTally
 	for _, v := range byName {
 		all = append(all, *v)
 	}
@@ -194,7 +194,7 @@ func (p place) languages() []tally {
 	return all
 }
 
-func size(n int64) string {
+func formatSize(n int64) string {
 	switch {
 	case n >= 1<<20:
 		return fmt.Sprintf("%.1f MB", float64(n)/(1<<20))

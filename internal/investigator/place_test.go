@@ -98,7 +98,7 @@ func readReport(t *testing.T, dir string) reportFile {
 	return r
 }
 
-func (r reportFile) kinds() map[string]bool {
+func (r reportFile) findingKinds() map[string]bool {
 	kinds := map[string]bool{}
 	for _, f := range r.Findings {
 		kinds[f.Kind] = true
@@ -109,11 +109,11 @@ func (r reportFile) kinds() map[string]bool {
 func TestARepositoryIsInvestigated(t *testing.T) {
 	dir := sampleRepository(t)
 	d := newDriver(t, directoryTools(t, dir))
-	text := d.run("coordinator", task)
+	text := d.runAgent("coordinator", task)
 	r := readReport(t, dir)
 	for _, kind := range []string{"churn", "marker", "risky-call", "swallowed-error", "dependency"} {
-		if !r.kinds()[kind] {
-			t.Errorf("no %s in %v", kind, r.kinds())
+		if !r.findingKinds()[kind] {
+			t.Errorf("no %s in %v", kind, r.findingKinds())
 		}
 	}
 	md := readFile(t, dir, "report.md")
@@ -154,11 +154,11 @@ func TestLogsAreInvestigated(t *testing.T) {
 	writeFile(t, dir, "gateway.log", gateway.String())
 	writeFile(t, dir, "payments.log", payments.String())
 	d := newDriver(t, directoryTools(t, dir))
-	d.run("coordinator", "Investigate these logs and write report.md")
+	d.runAgent("coordinator", "Investigate these logs and write report.md")
 	r := readReport(t, dir)
 	for _, kind := range []string{"error-cluster", "gap", "trace", "restart"} {
-		if !r.kinds()[kind] {
-			t.Errorf("no %s in %v", kind, r.kinds())
+		if !r.findingKinds()[kind] {
+			t.Errorf("no %s in %v", kind, r.findingKinds())
 		}
 	}
 	if md := readFile(t, dir, "report.md"); !strings.Contains(md, "20×: ERROR payments timed out request_id=<id> after <n>ms") {
@@ -184,7 +184,7 @@ func TestOtherPlaces(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			newDriver(t, directoryTools(t, c.dir)).run("coordinator", task)
+			newDriver(t, directoryTools(t, c.dir)).runAgent("coordinator", task)
 			if r := readReport(t, c.dir); len(r.Findings) != c.findings {
 				t.Errorf("%d findings: %+v", len(r.Findings), r.Findings)
 			}
@@ -205,7 +205,7 @@ func TestGarbageResultsAreSurvivedAndSaid(t *testing.T) {
 			tools[name] = func(map[string]any) (string, bool) { return garbage, false }
 		}
 		d := newDriver(t, tools)
-		if text := d.run("coordinator", task); !strings.Contains(text, "not an LLM") {
+		if text := d.runAgent("coordinator", task); !strings.Contains(text, "not an LLM") {
 			t.Errorf("%q: %s", garbage, text)
 		}
 	}
@@ -214,7 +214,7 @@ func TestGarbageResultsAreSurvivedAndSaid(t *testing.T) {
 func TestAReportThatIsNotOursIsLeftAlone(t *testing.T) {
 	dir := sampleRepository(t)
 	writeFile(t, dir, "report.md", "my own thoughts\n")
-	text := newDriver(t, directoryTools(t, dir)).run("coordinator", task)
+	text := newDriver(t, directoryTools(t, dir)).runAgent("coordinator", task)
 	if readFile(t, dir, "report.md") != "my own thoughts\n" || !strings.Contains(text, "report.md was not written: ") {
 		t.Error(text)
 	}
@@ -234,7 +234,7 @@ func TestThePromptNamesTheReport(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeFile(t, dir, "docs/a.txt", "hello there\n")
-		newDriver(t, directoryTools(t, dir)).run("coordinator", prompt)
+		newDriver(t, directoryTools(t, dir)).runAgent("coordinator", prompt)
 		if _, err := os.Stat(filepath.Join(dir, want)); err != nil {
 			t.Errorf("%q: %v", prompt, err)
 		}
@@ -243,7 +243,7 @@ func TestThePromptNamesTheReport(t *testing.T) {
 
 func TestAQuestionIsAnsweredInText(t *testing.T) {
 	dir := sampleRepository(t)
-	text := newDriver(t, directoryTools(t, dir)).run("coordinator", "What is in here?")
+	text := newDriver(t, directoryTools(t, dir)).runAgent("coordinator", "What is in here?")
 	if !strings.Contains(text, "I only investigate directories") || !strings.Contains(text, "A git repository") {
 		t.Error(text)
 	}

@@ -10,10 +10,10 @@ import (
 // finds much can cost a child its turn. A probe therefore looks at one part of the place
 // first, estimates from it how much there is, and asks for all of it only if that is
 // little.
-type probe struct {
-	part  func(k int) want // the search in one part of k
-	first int              // the k to begin with
-	room  int              // bytes that the last result may have
+type searchProbe struct {
+	searchPart     func(k int) wantedCall // the search in one part of k
+	firstParts     int                    // the k to begin with
+	resultBytesMax int                    // bytes that the last result may have
 }
 
 const (
@@ -23,30 +23,30 @@ const (
 	worthwhile = 4   // another search must yield this many times as much
 )
 
-// probed is the progress of a probe.
-type probed struct {
-	wants []want // every search so far, the missing one last
-	got   search // of the last one answered
-	k     int    // its part: 1 is everything
-	done  bool   // no further search is wanted
-	ok    bool
+// probeProgress is the progress of a probe.
+type probeProgress struct {
+	wants      []wantedCall // every search so far, the missing one last
+	lastResult grepResult   // of the last one answered
+	parts      int          // its part: 1 is everything
+	done       bool         // no further search is wanted
+	ok         bool
 }
 
-func (p probe) run(t *talk) probed {
-	r := probed{k: powerOf2(p.first)}
-	for k := r.k; ; {
-		w := p.part(k)
+func (p searchProbe) run(t *conversation) probeProgress {
+	r := probeProgress{parts: powerOf2(p.firstParts)}
+	for k := r.parts; ; {
+		w := p.searchPart(k)
 		r.wants = append(r.wants, w)
-		text, ok := t.result(w)
+		text, ok := t.resultOf(w)
 		if !ok {
 			return r
 		}
-		r.got, r.k, r.ok = parseGrep(text), k, true
+		r.lastResult, r.parts, r.ok = parseGrep(text), k, true
 		if k > 1 {
-			r.got.partial = true
+			r.lastResult.partial = true
 		}
-		room := p.lines(r.got)
-		next := powerOf2((atMost(r.got.matches, k) + room - 1) / room)
+		room := p.linesThatFit(r.lastResult)
+		next := powerOf2((upperEstimate(r.lastResult.matches, k) + room - 1) / room)
 		// A search that finds only a little more is not worth a turn.
 		if next*worthwhile > k || k == 1 {
 			r.done = true
@@ -56,8 +56,8 @@ func (p probe) run(t *talk) probed {
 	}
 }
 
-// lines is how many lines like these fit in the room.
-func (p probe) lines(s search) int {
+// linesThatFit is how many lines like these fit in the room.
+func (p searchProbe) linesThatFit(s grepResult) int {
 	each := lineGuess
 	if len(s.hits) > 0 {
 		sum := 0
@@ -66,11 +66,11 @@ func (p probe) lines(s search) int {
 		}
 		each = sum / len(s.hits)
 	}
-	return max(p.room/each, linesLeast)
+	return max(p.resultBytesMax/each, linesLeast)
 }
 
-// atMost is a cautious estimate of all matches if one part in k had n.
-func atMost(n, k int) int {
+// upperEstimate is a cautious estimate of all matches if one part in k had n.
+func upperEstimate(n, k int) int {
 	if k <= 1 {
 		return n
 	}
@@ -160,9 +160,9 @@ func twoDigits(k, limit int) string {
 const logLineBytes = 90
 
 // logProbe searches the logs; usual is how many lines are read for each expected match.
-func logProbe(t *talk, words, label string, usual, room int) probe {
+func logProbe(t *conversation, words, label string, usual, room int) searchProbe {
 	lines := int(min(t.hints.LogBytes/logLineBytes, math.MaxInt32))
-	return probe{first: min(lines*logLineBytes/usual/room, partsMax), room: room, part: func(k int) want {
+	return searchProbe{firstParts: min(lines*logLineBytes/usual/room, partsMax), resultBytesMax: room, searchPart: func(k int) wantedCall {
 		if k <= 1 {
 			return askLogs(t, words, label)
 		}
@@ -170,19 +170,19 @@ func logProbe(t *talk, words, label string, usual, room int) probe {
 	}}
 }
 
-// toldPart reports which part of the logs a probe did not read.
-func toldPart(a *answer, label string, p probed) {
-	if p.k > 1 {
-		a.limit("%s: those of one second in %d were read; the numbers are estimates", label, p.k)
+// addProbeLimits reports which part of the logs a probe did not read.
+func addProbeLimits(a *agentAnswer, label string, p probeProgress) {
+	if p.parts > 1 {
+		a.addLimit("%s: those of one second in %d were read; the numbers are estimates", label, p.parts)
 		return
 	}
-	told(a, label, p.got)
+	addSearchLimits(a, label, p.lastResult)
 }
 
-// estimate formats a number that was extrapolated from one part in k.
-func estimate(n, k int) string {
+// formatEstimate formats a number that was extrapolated from one part in k.
+func formatEstimate(n, k int) string {
 	if k <= 1 {
-		return thousands(int64(n))
+		return formatThousands(int64(n))
 	}
 	n *= k
 	for unit := 10; n >= 10*unit; unit *= 10 {
@@ -190,5 +190,5 @@ func estimate(n, k int) string {
 			n = (n + unit/2) / unit * unit
 		}
 	}
-	return "about " + thousands(int64(n))
+	return "about " + formatThousands(int64(n))
 }

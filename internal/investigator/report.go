@@ -20,45 +20,45 @@ const (
 	reportLimits   = 12
 )
 
-// writes returns the next calls that write the report: both files in one reply if a useful
+// planWrites returns the next calls that write the report: both files in one reply if a useful
 // report fits, else one after the other.
-func (inv *investigation) writes(t *talk) []want {
+func (inv *investigation) planWrites(t *conversation) []wantedCall {
 	if !t.offered[toolWrite] {
 		return nil
 	}
 	var pending []string
 	for _, name := range []string{inv.reportName, reportJSON} {
-		if _, tried := t.wrote(name); !tried {
+		if _, tried := t.findWrite(name); !tried {
 			pending = append(pending, name)
 		}
 	}
 	if len(pending) == 2 {
-		if calls, kept := inv.fitted(t, pending); kept >= min(togetherMin, len(inv.findings)) {
+		if calls, kept := inv.fitReport(t, pending); kept >= min(togetherMin, len(inv.findings)) {
 			return calls
 		}
 	}
 	for _, name := range pending {
-		if calls, kept := inv.fitted(t, []string{name}); kept >= 0 {
+		if calls, kept := inv.fitReport(t, []string{name}); kept >= 0 {
 			return calls
 		}
 	}
 	return nil
 }
 
-// fitted writes these files with as many findings as fit; kept is -1 if they do not fit
+// fitReport writes these files with as many findings as fit; kept is -1 if they do not fit
 // even without findings.
-func (inv *investigation) fitted(t *talk, names []string) (calls []want, kept int) {
-	build := func(n int) ([]want, bool) {
-		var calls []want
+func (inv *investigation) fitReport(t *conversation, names []string) (calls []wantedCall, kept int) {
+	build := func(n int) ([]wantedCall, bool) {
+		var calls []wantedCall
 		bytes, cost := 0, int64(0)
 		for _, name := range names {
-			content := inv.markdown(n)
+			content := inv.renderMarkdown(n)
 			if name == reportJSON {
-				content = inv.json(n)
+				content = inv.renderJSON(n)
 			}
-			w := want{name: toolWrite, args: map[string]any{"path": name, "content": content}, label: name}
+			w := wantedCall{name: toolWrite, args: map[string]any{"path": name, "content": content}, label: name}
 			bytes += len(content)
-			cost += w.cost(t.tokens)
+			cost += w.tokenCost(t.tokens)
 			calls = append(calls, w)
 		}
 		return calls, bytes <= reportBytesMax && cost <= t.max
@@ -77,7 +77,7 @@ func (inv *investigation) limitsFor(n int) []string {
 	limits := inv.limits
 	more := ""
 	if len(limits) > reportLimits {
-		more = fmt.Sprintf("and %s", plural(len(limits)-reportLimits, "other limit"))
+		more = fmt.Sprintf("and %s", formatCount(len(limits)-reportLimits, "other limit"))
 		limits = limits[:reportLimits]
 	}
 	if n == 0 && len(inv.findings) > 0 && len(limits) > 1 {
@@ -88,12 +88,12 @@ func (inv *investigation) limitsFor(n int) []string {
 		limits = append(limits, more)
 	}
 	if lost := len(inv.findings) - n; lost > 0 {
-		limits = append(limits, plural(lost, "less severe finding")+" left out: the output was limited")
+		limits = append(limits, formatCount(lost, "less severe finding")+" left out: the output was limited")
 	}
 	return limits
 }
 
-func (inv *investigation) json(n int) string {
+func (inv *investigation) renderJSON(n int) string {
 	var b strings.Builder
 	b.WriteString(`{"v":1,"generator":"` + generator + `","findings":[`)
 	for i, f := range inv.findings[:n] {
@@ -110,15 +110,15 @@ func (inv *investigation) json(n int) string {
 	return b.String()
 }
 
-func (inv *investigation) markdown(n int) string {
+func (inv *investigation) renderMarkdown(n int) string {
 	var b strings.Builder
 	b.WriteString(generatedMark + "\n# Investigation\n\n")
 	b.WriteString("*" + notAnLLM + ": it counts and matches patterns. Read a finding as a pointer with evidence, not as a verdict.*\n\n")
-	b.WriteString("**What it is.** " + inv.place.describe())
+	b.WriteString("**What it is.** " + inv.profile.describeDirectory())
 	for _, s := range inv.factsNamed(factPurpose) {
 		b.WriteString(" Its README begins: “" + s + "”.")
 	}
-	b.WriteString("\n\n**In short.** " + inv.inShort() + ".\n")
+	b.WriteString("\n\n**In short.** " + inv.summaryLine() + ".\n")
 	inv.markdownFindings(&b, n)
 	if n > 0 || len(inv.findings) == 0 {
 		inv.markdownFacts(&b)
@@ -149,13 +149,13 @@ func (inv *investigation) markdownFindings(b *strings.Builder, n int) {
 		}
 		b.WriteString("\n")
 		for _, e := range f.Evidence {
-			b.WriteString("   - `" + e.where() + "`" + e.quote(f.Kind) + "\n")
+			b.WriteString("   - `" + e.formatPosition() + "`" + e.quoteText(f.Kind) + "\n")
 		}
 	}
 }
 
-// where formats the position as an editor or git accepts it.
-func (e evidence) where() string {
+// formatPosition formats the position as an editor or git accepts it.
+func (e evidence) formatPosition() string {
 	switch {
 	case e.Commit != "" && e.Path != "":
 		return shortHash(e.Commit) + " " + e.Path
@@ -169,8 +169,8 @@ const hashShown = 12
 
 func shortHash(h string) string { return h[:min(len(h), hashShown)] }
 
-// quote shows the line; a line that only proves a file's size is not worth showing.
-func (e evidence) quote(kind string) string {
+// quoteText shows the line; a line that only proves a file's size is not worth showing.
+func (e evidence) quoteText(kind string) string {
 	text := strings.TrimSpace(e.Text)
 	if text == "" || kind == kindBigFile || kind == kindSize {
 		return ""
@@ -193,14 +193,14 @@ func (inv *investigation) markdownFacts(b *strings.Builder) {
 			b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
 		}
 	}
-	if langs := inv.place.languages(); len(langs) > 0 && inv.place.kind == placeCode {
+	if langs := inv.profile.languageTallies(); len(langs) > 0 && inv.profile.kind == directoryCode {
 		b.WriteString("\n## Languages\n| language | files | size |\n|---|--:|--:|\n")
 		for i, l := range langs {
 			if i == languageRows {
 				fmt.Fprintf(b, "| %d more | | |\n", len(langs)-i)
 				break
 			}
-			fmt.Fprintf(b, "| %s | %s | %s |\n", l.name, thousands(int64(l.files)), size(l.bytes))
+			fmt.Fprintf(b, "| %s | %s | %s |\n", l.name, formatThousands(int64(l.files)), formatSize(l.bytes))
 		}
 	}
 	headed := false
@@ -274,9 +274,9 @@ const (
 	kindConfig     = "config"
 )
 
-// why explains in half a sentence what makes a kind matter; children leave it out, since
+// kindReasons explains in half a sentence what makes a kind matter; children leave it out, since
 // the coordinator knows it too and words cost tokens.
-var why = map[string]string{
+var kindReasons = map[string]string{
 	kindChurn:      "defects gather where change does: review and test this first",
 	kindOwnership:  "knowledge that one person has is lost with that person",
 	kindLarge:      "too big to have been reviewed line by line",

@@ -17,9 +17,9 @@ const (
 	beginnings   = 12 // of one word
 )
 
-// restOf matches the lines that contain one of the words, except those that continue like
+// remainderPattern matches the lines that contain one of the words, except those that continue like
 // the given lines.
-func restOf(words []string, lines []hit) string {
+func remainderPattern(words []string, lines []fileLine) string {
 	var all []string
 	for _, word := range words {
 		re := regexp.MustCompile(word)
@@ -27,7 +27,7 @@ func restOf(words []string, lines []hit) string {
 		short := false
 		for _, h := range lines {
 			for _, at := range re.FindAllStringIndex(h.text, -1) {
-				b := beginning(h.text[at[1]:])
+				b := fixedBeginning(h.text[at[1]:])
 				known[b] = true
 				short = short || len(b) < beginningMin
 			}
@@ -36,14 +36,14 @@ func restOf(words []string, lines []hit) string {
 		case len(known) == 0:
 			all = append(all, word)
 		case !short && len(known) <= beginnings:
-			all = append(all, "(?:"+word+")(?:"+departs(slices.Sorted(maps.Keys(known)))+")")
+			all = append(all, "(?:"+word+")(?:"+departurePattern(slices.Sorted(maps.Keys(known)))+")")
 		}
 	}
 	return strings.Join(all, "|")
 }
 
-// beginning is the fixed text that a message starts with.
-func beginning(s string) string {
+// fixedBeginning is the fixed text that a message starts with.
+func fixedBeginning(s string) string {
 	for i, r := range s {
 		if i >= beginningMax || r < ' ' || r > '~' || r >= '0' && r <= '9' {
 			return s[:i]
@@ -52,9 +52,9 @@ func beginning(s string) string {
 	return s
 }
 
-// departs matches a text at the first character that none of these texts has at that
+// departurePattern matches a text at the first character that none of these texts has at that
 // position.
-func departs(known []string) string {
+func departurePattern(known []string) string {
 	next := map[byte][]string{}
 	for _, k := range known {
 		if k == "" {
@@ -73,7 +73,7 @@ func departs(known []string) string {
 		if slices.Contains(next[c], "") {
 			continue
 		}
-		b.WriteString("|" + regexp.QuoteMeta(string(rune(c))) + "(?:" + departs(next[c]) + ")")
+		b.WriteString("|" + regexp.QuoteMeta(string(rune(c))) + "(?:" + departurePattern(next[c]) + ")")
 	}
 	return b.String()
 }

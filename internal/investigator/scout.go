@@ -24,24 +24,24 @@ const Name = "builtin/scout"
 const notAnLLM = Name + " is rule-based, not an LLM"
 
 // Client is the planner. The zero value is not usable: see New.
-type Client struct{ tokens *counter }
+type Client struct{ tokens *tokenCounter }
 
 // New returns a client. The token vocabulary is loaded on first use.
-func New() model.Client { return &Client{tokens: newCounter()} }
+func New() model.Client { return &Client{tokens: newTokenCounter()} }
 
 // Complete decides the next reply of the agent that the system prompt names.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, &model.Error{Class: model.Aborted, Unbilled: true, Message: err.Error()}
 	}
-	input, err := c.tokens.prompt(req)
+	input, err := c.tokens.countPrompt(req)
 	if err != nil {
 		return model.Reply{}, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}
 	}
-	t := readTalk(req, c.tokens)
-	m := next(t)
+	t := readConversation(req, c.tokens)
+	m := planReply(t)
 	if len(m.calls) == 0 {
-		m.text = c.tokens.cut(m.text, t.max)
+		m.text = c.tokens.cutText(m.text, t.max)
 	}
 	reply := model.Reply{
 		Message:    model.Message{Role: model.Assistant, Text: m.text},
@@ -50,15 +50,15 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		Served:     Name,
 	}
 	for _, call := range m.calls {
-		reply.Message.Calls = append(reply.Message.Calls, model.ToolCall{Name: call.name, Args: call.encoded()})
+		reply.Message.Calls = append(reply.Message.Calls, model.ToolCall{Name: call.name, Args: call.encodeArgs()})
 		reply.Stop = model.StopTools
 	}
-	reply.Usage = model.Usage{Input: input, Output: m.cost(c.tokens)}
-	return reply, stream(ctx, m.text, emit)
+	reply.Usage = model.Usage{Input: input, Output: m.tokenCost(c.tokens)}
+	return reply, streamWords(ctx, m.text, emit)
 }
 
-// stream sends the text a word at a time, as a model would.
-func stream(ctx context.Context, text string, emit func(model.Delta)) error {
+// streamWords sends the text a word at a time, as a model would.
+func streamWords(ctx context.Context, text string, emit func(model.Delta)) error {
 	if emit == nil {
 		return nil
 	}
@@ -73,71 +73,71 @@ func stream(ctx context.Context, text string, emit func(model.Delta)) error {
 	return nil
 }
 
-// move is one reply: text, calls, or both.
-type move struct {
+// plannedReply is one reply: text, calls, or both.
+type plannedReply struct {
 	text  string
-	calls []want
+	calls []wantedCall
 }
 
-// cost is the number of output tokens of the move.
-func (m move) cost(c *counter) int64 {
+// tokenCost is the number of output tokens of the move.
+func (m plannedReply) tokenCost(c *tokenCounter) int64 {
 	n := c.count(m.text)
 	for _, w := range m.calls {
-		n += w.cost(c)
+		n += w.tokenCost(c)
 	}
 	return n
 }
 
-// next selects the rules of the agent's role.
-func next(t *talk) move {
+// planReply selects the rules of the agent's role.
+func planReply(t *conversation) plannedReply {
 	if len(t.offered) == 0 && len(t.exchanges) == 0 && !t.closing {
-		return move{text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + notAnLLM + "."}
+		return plannedReply{text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + notAnLLM + "."}
 	}
-	if j, ok := jobs()[t.role]; ok {
-		return child(t, j)
+	if j, ok := jobsByName()[t.role]; ok {
+		return planChild(t, j)
 	}
 	if t.role == coordinatorName || t.offered[toolDelegate] {
-		return coordinate(t)
+		return planCoordinator(t)
 	}
-	return child(t, surveyor)
+	return planChild(t, surveyor)
 }
 
-// job is the speciality of one child.
-type job struct {
+// childJob is the speciality of one child.
+type childJob struct {
 	name string
 	// wants lists every call that the job needs, as far as the transcript shows it; calls
 	// already made are in the list too.
-	wants func(*talk) []want
+	listCalls func(*conversation) []wantedCall
 	// answer reads the results.
-	answer func(*talk) answer
-	bytes  int // the answer's size, 0: answerBytesMax
+	buildAnswer func(*conversation) agentAnswer
+	answerMax   int // the answer's size, 0: answerBytesMax
 }
 
-func jobs() map[string]job {
-	all := map[string]job{}
-	for _, j := range []job{historian, cartographer, auditor, dependencies, clusterer, timeline, correlator, surveyor} {
+func jobsByName() map[string]childJob {
+	all := map[string]childJob{}
+	for _, j := range []childJob{historian, cartographer, auditor, dependencies, clusterer, timeline, correlator, surveyor} {
 		all[j.name] = j
 	}
 	return all
 }
 
-// child makes the missing calls, or else answers.
-func child(t *talk, j job) move {
-	wants := j.wants(t)
-	if !t.closing && t.waves < wavesMax {
-		if calls := t.fit(t.missing(wants)); len(calls) > 0 {
-			return move{calls: calls}
+// planChild makes the missing calls, or else answers.
+func planChild(t *conversation, j childJob) plannedReply {
+	wants := j.listCalls(t)
+	if !t.closing && t.callReplies < wavesMax {
+		if calls := t.callsThatFit(t.missingCalls(wants)); len(calls) > 0 {
+			return plannedReply{calls: calls}
 		}
 	}
 	if !t.sawAnything() {
-		a := answer{Summary: j.name + " could see nothing", Limits: t.gaps(wants)}
-		return move{text: a.render(t, answerBytesMax)}
+		a := agentAnswer{Summary: j.name + " could see nothing", Limits: t.describeGaps(wants)}
+		return plannedReply{text: a.renderWithin(t, answerBytesMax)}
 	}
-	a := j.answer(t)
-	a.Limits = append(a.Limits, t.gaps(wants)...)
-	size := j.bytes
+	a := j.buildAnswer(t)
+	a.Limits = append(a.Limits, t.describeGaps(wants)...)
+	size := j.answerMax
 	if size == 0 {
 		size = answerBytesMax
 	}
-	return move{text: a.render(t, size)}
+	return plannedReply{text: a.renderWithin(t, size)}
 }

@@ -14,23 +14,23 @@ import (
 
 const task = "Investigate this repository and write report.md"
 
-// ask makes one call of an agent with its own tools offered.
-func ask(t *testing.T, agent string, messages ...model.Message) model.Reply {
+// askAgent makes one call of an agent with its own tools offered.
+func askAgent(t *testing.T, agent string, messages ...model.Message) model.Reply {
 	t.Helper()
 	def := agentNamed(agent)
-	return complete(t, model.Request{System: def.System, Tools: specs(def.Tools), MaxOutput: 4096, Messages: messages})
+	return completeOnce(t, model.Request{System: def.System, Tools: toolSpecs(def.Tools), MaxOutput: 4096, Messages: messages})
 }
 
-func complete(t *testing.T, req model.Request) model.Reply {
+func completeOnce(t *testing.T, req model.Request) model.Reply {
 	t.Helper()
 	d := newDriver(t, nil)
-	return d.complete("agent", req)
+	return d.completeChecked("agent", req)
 }
 
-func user(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+func userMessage(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 
-// answered is an assistant message and the results of its calls.
-func answered(calls []model.ToolCall, texts ...string) []model.Message {
+// answeredCalls is an assistant message and the results of its calls.
+func answeredCalls(calls []model.ToolCall, texts ...string) []model.Message {
 	var results []model.ToolResult
 	for i := range calls {
 		calls[i].ID = fmt.Sprintf("1-%d", i)
@@ -41,7 +41,7 @@ func answered(calls []model.ToolCall, texts ...string) []model.Message {
 
 func TestWithoutToolsItSawNothing(t *testing.T) {
 	for _, a := range investigator.Agents() {
-		reply := complete(t, model.Request{System: a.System, MaxOutput: 512, Messages: []model.Message{user(task)}})
+		reply := completeOnce(t, model.Request{System: a.System, MaxOutput: 512, Messages: []model.Message{userMessage(task)}})
 		if !strings.Contains(reply.Message.Text, "could see nothing") || len(reply.Message.Calls) > 0 {
 			t.Errorf("%s: %q", a.Name, reply.Message.Text)
 		}
@@ -55,7 +55,7 @@ func TestWhenEveryToolFailsItSawNothing(t *testing.T) {
 		tools[name] = broken
 	}
 	d := newDriver(t, tools)
-	text := d.run("coordinator", task)
+	text := d.runAgent("coordinator", task)
 	if !strings.Contains(text, "could see nothing") || !strings.Contains(text, "unknown tool") {
 		t.Errorf("%q", text)
 	}
@@ -66,7 +66,7 @@ const auditHints = "Audit.\n" + `{"exts":[".go"],"files":20}`
 // auditOf plays the auditor with this result for each of its searches.
 func auditOf(t *testing.T, results map[string]string) string {
 	t.Helper()
-	first := ask(t, "auditor", user(auditHints))
+	first := askAgent(t, "auditor", userMessage(auditHints))
 	var texts []string
 	for _, c := range first.Message.Calls {
 		text := "[0 matches in 0 files; 20 files searched]"
@@ -77,11 +77,11 @@ func auditOf(t *testing.T, results map[string]string) string {
 		}
 		texts = append(texts, text)
 	}
-	return ask(t, "auditor", append([]model.Message{user(auditHints)}, answered(first.Message.Calls, texts...)...)...).Message.Text
+	return askAgent(t, "auditor", append([]model.Message{userMessage(auditHints)}, answeredCalls(first.Message.Calls, texts...)...)...).Message.Text
 }
 
-// findings are the lines of an answer that a coordinator can merge.
-func findings(t *testing.T, text string) []map[string]any {
+// parseFindings are the lines of an answer that a coordinator can merge.
+func parseFindings(t *testing.T, text string) []map[string]any {
 	t.Helper()
 	var all []map[string]any
 	for line := range strings.Lines(text) {
@@ -98,7 +98,7 @@ func findings(t *testing.T, text string) []map[string]any {
 
 func TestAFindingIsTheLineThatTheToolShowed(t *testing.T) {
 	const line = "server/a.go:12:\t_ = store.Commit(ctx)\n[1 matches in 1 files; 20 files searched]"
-	before := findings(t, auditOf(t, map[string]string{"Unmarshal": line}))
+	before := parseFindings(t, auditOf(t, map[string]string{"Unmarshal": line}))
 	if len(before) != 1 {
 		t.Fatalf("findings: %v", before)
 	}
@@ -111,7 +111,7 @@ func TestAFindingIsTheLineThatTheToolShowed(t *testing.T) {
 		"another path":        strings.Replace(line, "server/", "client/", 1),
 		"another text":        strings.Replace(line, "ctx", "context", 1),
 	} {
-		if after := findings(t, auditOf(t, map[string]string{"Unmarshal": changed})); reflect.DeepEqual(after, before) || len(after) != 1 {
+		if after := parseFindings(t, auditOf(t, map[string]string{"Unmarshal": changed})); reflect.DeepEqual(after, before) || len(after) != 1 {
 			t.Errorf("%s: the finding is still %v", name, after)
 		}
 	}
@@ -121,14 +121,14 @@ func TestAFindingIsTheLineThatTheToolShowed(t *testing.T) {
 		"a test":               strings.Replace(line, "a.go", "a_test.go", 1),
 		"clipped":              strings.Replace(line, "(ctx)", "(ctx …[line clipped]", 1),
 	} {
-		if after := findings(t, auditOf(t, map[string]string{"Unmarshal": gone})); len(after) != 0 {
+		if after := parseFindings(t, auditOf(t, map[string]string{"Unmarshal": gone})); len(after) != 0 {
 			t.Errorf("%s: %v", name, after)
 		}
 	}
 }
 
 func TestMaskedLinesAreEvidenceAsTheyAre(t *testing.T) {
-	got := findings(t, auditOf(t, map[string]string{"PRIVATE KEY": "conf/prod.yaml:3:password: \"[masked]\"\nmain.go:9:const apiKey = \"[masked]\" // live\n[2 matches in 2 files; 20 files searched]"}))
+	got := parseFindings(t, auditOf(t, map[string]string{"PRIVATE KEY": "conf/prod.yaml:3:password: \"[masked]\"\nmain.go:9:const apiKey = \"[masked]\" // live\n[2 matches in 2 files; 20 files searched]"}))
 	if len(got) != 1 || got[0]["severity"] != "high" || !strings.Contains(fmt.Sprint(got[0]["evidence"]), "[masked]") {
 		t.Errorf("%v", got)
 	}
@@ -140,11 +140,11 @@ func TestNoiseIsNotReported(t *testing.T) {
 		`main.go:2:password = "your-password-here"`,
 		`docs/x.yaml:3:api_key: "${API_KEY_FROM_ENV}"`,
 		`[3 matches in 2 files; 20 files searched]`}, "\n")
-	if got := findings(t, auditOf(t, map[string]string{"PRIVATE KEY": noise})); len(got) != 0 {
+	if got := parseFindings(t, auditOf(t, map[string]string{"PRIVATE KEY": noise})); len(got) != 0 {
 		t.Errorf("secrets: %v", got)
 	}
 	markers := "a.go:1:const mask = \"XXX-XXX\"\nb.go:2:supportsXXX := true // because Java has no XXX\n[2 matches in 2 files; 20 files searched]"
-	if got := findings(t, auditOf(t, map[string]string{"FIXME": markers})); len(got) != 0 {
+	if got := parseFindings(t, auditOf(t, map[string]string{"FIXME": markers})); len(got) != 0 {
 		t.Errorf("markers: %v", got)
 	}
 }
@@ -154,7 +154,7 @@ func TestRepeatsAreOneFinding(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&b, "pkg/f%d.go:%d:\t_ = db.Exec(q%d)\n", i%5, i+1, i)
 	}
-	got := findings(t, auditOf(t, map[string]string{"Unmarshal": b.String() + "[240 matches in 9 files; 20 files searched; first 100 shown]"}))
+	got := parseFindings(t, auditOf(t, map[string]string{"Unmarshal": b.String() + "[240 matches in 9 files; 20 files searched; first 100 shown]"}))
 	if len(got) != 1 || len(got[0]["evidence"].([]any)) != 3 || !strings.Contains(got[0]["title"].(string), "at least 40 places (5 files)") {
 		t.Errorf("%v", got)
 	}
@@ -178,7 +178,7 @@ func TestTheSameRequestHasTheSameReply(t *testing.T) {
 	var texts, reports []string
 	for range 2 {
 		d := newDriver(t, directoryTools(t, dir))
-		texts = append(texts, d.run("coordinator", task))
+		texts = append(texts, d.runAgent("coordinator", task))
 		reports = append(reports, readFile(t, dir, "report.md")+readFile(t, dir, "report.json"))
 	}
 	if texts[0] != texts[1] || reports[0] != reports[1] {
@@ -194,7 +194,7 @@ func TestAClosingTurnSaysWhatWasFound(t *testing.T) {
 		if turns == 0 {
 			d.turnsMax = -1 // the driver's 0 is no cap
 		}
-		text := d.run("coordinator", task)
+		text := d.runAgent("coordinator", task)
 		if turns > 0 && !strings.Contains(text, "report.md was not written: the run was closing") && turns < 3 {
 			t.Errorf("%d turns: %s", turns, text)
 		}
@@ -205,19 +205,19 @@ func TestAClosingTurnSaysWhatWasFound(t *testing.T) {
 }
 
 func TestAClosingChildStillAnswersInLinesThatMerge(t *testing.T) {
-	first := ask(t, "auditor", user(auditHints))
+	first := askAgent(t, "auditor", userMessage(auditHints))
 	texts := make([]string, len(first.Message.Calls))
 	for i := range texts {
 		texts[i] = "a.go:3:\tpanic(err)\n[1 matches in 1 files; 20 files searched]"
 	}
 	def := agentNamed("auditor")
-	messages := append([]model.Message{user(auditHints)}, answered(first.Message.Calls, texts...)...)
-	reply := complete(t, model.Request{System: def.System, Tools: specs(def.Tools), NoTools: true, MaxOutput: 768,
-		Messages: append(messages, user("Stop here: the limit on tokens is reached."))})
-	if got := findings(t, reply.Message.Text); len(got) != 1 || got[0]["title"] != "panic on an error in 1 place" {
+	messages := append([]model.Message{userMessage(auditHints)}, answeredCalls(first.Message.Calls, texts...)...)
+	reply := completeOnce(t, model.Request{System: def.System, Tools: toolSpecs(def.Tools), NoTools: true, MaxOutput: 768,
+		Messages: append(messages, userMessage("Stop here: the limit on tokens is reached."))})
+	if got := parseFindings(t, reply.Message.Text); len(got) != 1 || got[0]["title"] != "panic on an error in 1 place" {
 		t.Errorf("%s", reply.Message.Text)
 	}
-	early := complete(t, model.Request{System: def.System, Tools: specs(def.Tools), NoTools: true, MaxOutput: 768, Messages: []model.Message{user(auditHints)}})
+	early := completeOnce(t, model.Request{System: def.System, Tools: toolSpecs(def.Tools), NoTools: true, MaxOutput: 768, Messages: []model.Message{userMessage(auditHints)}})
 	if !strings.Contains(early.Message.Text, "could see nothing") || !strings.Contains(early.Message.Text, "limit: ") {
 		t.Errorf("%s", early.Message.Text)
 	}
@@ -239,7 +239,7 @@ func TestChildrenThatFailAreLimits(t *testing.T) {
 		return "", false
 	}
 	d := newDriver(t, tools)
-	d.run("coordinator", task)
+	d.runAgent("coordinator", task)
 	report := readFile(t, dir, "report.md")
 	for _, want := range []string{"historian: could not be had: no child could be had: depth 3", "auditor stopped early (max_turns)",
 		"panic on an error", "cartographer gave no machine-readable finding", "dependencies: delegate gave an empty result"} {
@@ -250,10 +250,10 @@ func TestChildrenThatFailAreLimits(t *testing.T) {
 }
 
 func TestItGoesOnAfterCorrections(t *testing.T) {
-	look := ask(t, "coordinator", user(task)).Message.Calls
-	messages := append([]model.Message{user(task)}, answered(look, "main.go\t40\n", "main.go\n[1 files, 40 bytes]\n[extensions: .go 1 40]\n[largest: main.go 40]")...)
-	messages = append(messages, user("You were cut off. Continue from where you stopped."), model.Message{Role: model.Assistant, Text: "junk", Tombstone: true})
-	reply := ask(t, "coordinator", messages...)
+	look := askAgent(t, "coordinator", userMessage(task)).Message.Calls
+	messages := append([]model.Message{userMessage(task)}, answeredCalls(look, "main.go\t40\n", "main.go\n[1 files, 40 bytes]\n[extensions: .go 1 40]\n[largest: main.go 40]")...)
+	messages = append(messages, userMessage("You were cut off. Continue from where you stopped."), model.Message{Role: model.Assistant, Text: "junk", Tombstone: true})
+	reply := askAgent(t, "coordinator", messages...)
 	if len(reply.Message.Calls) != 4 || reply.Message.Calls[0].Name != "delegate" {
 		t.Errorf("%+v", reply.Message)
 	}

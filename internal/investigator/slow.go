@@ -22,14 +22,14 @@ var (
 	slowSeconds = regexp.MustCompile(`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}([1-9]\d{0,3}(?:\.\d+)?)s(?:ec\w*)?\b`)
 )
 
-func slowProbe(t *talk) probe {
+func slowProbe(t *conversation) searchProbe {
 	return logProbe(t, slowWords, "slow operations", slowUsual, slowRoom)
 }
 
-// tookOf is the longest time that a line names.
-func tookOf(line string) (longest time.Duration) {
+// longestDuration is the longest time that a line names.
+func longestDuration(line string) (longest time.Duration) {
 	for _, m := range slowMillis.FindAllStringSubmatch(line, -1) {
-		longest = max(longest, time.Duration(number(m[1])+number(m[2]))*time.Millisecond)
+		longest = max(longest, time.Duration(parseNumber(m[1])+parseNumber(m[2]))*time.Millisecond)
 	}
 	for _, m := range slowSeconds.FindAllStringSubmatch(line, -1) {
 		if s, err := strconv.ParseFloat(m[1], 64); err == nil {
@@ -39,23 +39,23 @@ func tookOf(line string) (longest time.Duration) {
 	return longest
 }
 
-func slow(t *talk, a *answer) {
+func reportSlowOperations(t *conversation, a *agentAnswer) {
 	p := slowProbe(t).run(t)
 	if !p.ok {
 		return
 	}
-	toldPart(a, "slow operations", p)
-	hits := slices.DeleteFunc(slices.Clone(p.got.hits), func(h hit) bool { return !quotable(h.text) || tookOf(h.text) < time.Second })
+	addProbeLimits(a, "slow operations", p)
+	hits := slices.DeleteFunc(slices.Clone(p.lastResult.hits), func(h fileLine) bool { return !isQuotable(h.text) || longestDuration(h.text) < time.Second })
 	if len(hits) == 0 {
 		return
 	}
-	slices.SortStableFunc(hits, func(x, y hit) int { return int(tookOf(y.text) - tookOf(x.text)) })
-	f := finding{Kind: kindSlow, Severity: low, Title: fmt.Sprintf("%s× a second or more; the longest seen took %.1f s", estimate(p.got.matches, p.k), tookOf(hits[0].text).Seconds())}
-	if tookOf(hits[0].text) >= slowMedium {
+	slices.SortStableFunc(hits, func(x, y fileLine) int { return int(longestDuration(y.text) - longestDuration(x.text)) })
+	f := finding{Kind: kindSlow, Severity: low, Title: fmt.Sprintf("%s× a second or more; the longest seen took %.1f s", formatEstimate(p.lastResult.matches, p.parts), longestDuration(hits[0].text).Seconds())}
+	if longestDuration(hits[0].text) >= slowMedium {
 		f.Severity = medium
 	}
 	for _, h := range hits[:min(len(hits), repeatsMax)] {
-		f.Evidence = append(f.Evidence, h.evidence())
+		f.Evidence = append(f.Evidence, h.asEvidence())
 	}
-	a.add(f)
+	a.addFinding(f)
 }

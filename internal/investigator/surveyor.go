@@ -8,7 +8,7 @@ import (
 )
 
 // surveyor looks at a folder that is neither code nor logs.
-var surveyor = job{name: "surveyor", wants: surveyorWants, answer: surveyorAnswer}
+var surveyor = childJob{name: "surveyor", listCalls: surveyorWants, buildAnswer: surveyorAnswer}
 
 const (
 	peekLines = 6
@@ -17,31 +17,31 @@ const (
 	fileFacts = 6
 )
 
-var askNotes = want{name: toolGrep, label: "open points in texts", args: map[string]any{
+var askNotes = wantedCall{name: toolGrep, label: "open points in texts", args: map[string]any{
 	"pattern": `\b(TODO|FIXME|TBD|XXX)\b|(?i:password|secret|api[_-]?key)["']?\s*[:=]\s*\S{6,}|-----BEGIN [A-Z ]*PRIVATE KEY-----`,
 	"glob":    "**/*.{md,txt,rst,adoc,csv,json,yaml,yml,toml,ini,cfg,conf,env,properties,html,xml,tex,org}"}}
 
 var textExts = []string{".md", ".txt", ".rst", ".adoc", ".csv", ".tsv", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".tex", ".org", ".xml", ".html", ""}
 
-func surveyorWants(t *talk) []want {
-	wants := []want{lookTop, lookTree, askNotes}
+func surveyorWants(t *conversation) []wantedCall {
+	wants := []wantedCall{lookTop, lookTree, askNotes}
 	for _, p := range peekPaths(t) {
 		wants = append(wants, askPeek(p))
 	}
 	return wants
 }
 
-func askPeek(p string) want {
-	return want{name: toolRead, args: map[string]any{"path": p, "limit": peekLines}, label: p, quiet: true}
+func askPeek(p string) wantedCall {
+	return wantedCall{name: toolRead, args: map[string]any{"path": p, "limit": peekLines}, label: p, quiet: true}
 }
 
 // peekPaths chooses texts that describe the folder: readme files first, then those nearest
 // to the top.
-func peekPaths(t *talk) []string {
-	all, _ := t.result(lookTree)
+func peekPaths(t *conversation) []string {
+	all, _ := t.resultOf(lookTree)
 	var paths []string
 	for _, p := range parseGlob(all).paths {
-		if slices.Contains(textExts, extOf(p)) && !ours(p, reportName(t.asked)) && !strings.HasPrefix(path.Base(p), ".") && standingOf(p) != foreign {
+		if slices.Contains(textExts, extOf(p)) && !isOwnReport(p, reportName(t.asked)) && !strings.HasPrefix(path.Base(p), ".") && originOf(p) != foreignFile {
 			paths = append(paths, p)
 		}
 	}
@@ -58,36 +58,36 @@ func readmeRank(p string) int {
 	return 1
 }
 
-func surveyorAnswer(t *talk) answer {
-	var a answer
-	list, _ := t.result(lookTop)
-	all, _ := t.result(lookTree)
+func surveyorAnswer(t *conversation) agentAnswer {
+	var a agentAnswer
+	list, _ := t.resultOf(lookTop)
+	all, _ := t.resultOf(lookTree)
 	tree := parseGlob(all)
-	dirs := directories(list)
-	a.Summary = fmt.Sprintf("surveyor: %s in %d directories at the top", plural(tree.files, "file"), len(dirs))
+	dirs := topDirectories(list)
+	a.Summary = fmt.Sprintf("surveyor: %s in %d directories at the top", formatCount(tree.files, "file"), len(dirs))
 	if len(dirs) > 0 {
-		a.fact("Directories", "%s", strings.Join(dirs[:min(len(dirs), fileFacts)], ", "))
+		a.addFact("Directories", "%s", strings.Join(dirs[:min(len(dirs), fileFacts)], ", "))
 	}
 	var forms []string
 	for _, e := range tree.exts {
 		if len(forms) < fileFacts {
-			forms = append(forms, fmt.Sprintf("%s %d (%s)", e.ext, e.files, size(e.bytes)))
+			forms = append(forms, fmt.Sprintf("%s %d (%s)", e.ext, e.files, formatSize(e.bytes)))
 		}
 	}
 	if len(forms) > 0 {
-		a.fact("Forms of file", "%s", strings.Join(forms, ", "))
+		a.addFact("Forms of file", "%s", strings.Join(forms, ", "))
 	}
 	for i, f := range tree.largest {
 		if i < 3 {
-			a.fact("Largest", "`%s`, %s", f.path, size(f.size))
+			a.addFact("Largest", "`%s`, %s", f.path, formatSize(f.size))
 		}
 	}
-	peeks(t, &a)
-	notes(t, &a)
+	reportTextFiles(t, &a)
+	reportOpenPoints(t, &a)
 	return a
 }
 
-func directories(list string) []string {
+func topDirectories(list string) []string {
 	entries, _ := parseList(list)
 	var dirs []string
 	for _, e := range entries {
@@ -98,18 +98,18 @@ func directories(list string) []string {
 	return dirs
 }
 
-// peeks quotes the first informative line of a few texts.
-func peeks(t *talk, a *answer) {
+// reportTextFiles quotes the first informative line of a few texts.
+func reportTextFiles(t *conversation, a *agentAnswer) {
 	for _, p := range peekPaths(t) {
-		text, ok := t.result(askPeek(p))
+		text, ok := t.resultOf(askPeek(p))
 		if !ok {
 			continue
 		}
 		page := parseRead(p, text)
 		for _, l := range page.lines {
-			if title := strings.Trim(l.text, "#=-* \t\""); len(title) > 2 && quotable(l.text) {
-				a.add(finding{Kind: textKind(p), Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, plural(page.total, "line"), shorten(title, peekShown)),
-					Evidence: []evidence{l.evidence()}})
+			if title := strings.Trim(l.text, "#=-* \t\""); len(title) > 2 && isQuotable(l.text) {
+				a.addFinding(finding{Kind: textKind(p), Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, formatCount(page.total, "line"), shorten(title, peekShown)),
+					Evidence: []evidence{l.asEvidence()}})
 				break
 			}
 		}
@@ -127,30 +127,30 @@ func textKind(p string) string {
 	return kindDocument
 }
 
-// notes reports secrets and open points in texts.
-func notes(t *talk, a *answer) {
-	text, ok := t.result(askNotes)
+// reportOpenPoints reports secrets and open points in texts.
+func reportOpenPoints(t *conversation, a *agentAnswer) {
+	text, ok := t.resultOf(askNotes)
 	if !ok {
 		return
 	}
 	s := parseGrep(text)
-	told(a, "open points in texts", s)
-	var secrets, open []hit
+	addSearchLimits(a, "open points in texts", s)
+	var secrets, open []fileLine
 	for _, h := range s.hits {
 		switch {
-		case ours(h.path, reportName(t.asked)) || !quotable(h.text) || standingOf(h.path) == foreign:
+		case isOwnReport(h.path, reportName(t.asked)) || !isQuotable(h.text) || originOf(h.path) == foreignFile:
 		case strings.Contains(h.text, "TODO") || strings.Contains(h.text, "FIXME") || strings.Contains(h.text, "TBD") || strings.Contains(h.text, "XXX"):
 			open = append(open, h)
 		case !placeholder.MatchString(h.text):
 			secrets = append(secrets, h)
 		}
 	}
-	note := func(kind string, sev severity, title string, hits []hit) {
-		f := finding{Kind: kind, Severity: sev, Title: title + " in " + plural(len(hits), "place")}
-		for _, h := range spread(hits) {
-			f.Evidence = append(f.Evidence, h.evidence())
+	note := func(kind string, sev severity, title string, hits []fileLine) {
+		f := finding{Kind: kind, Severity: sev, Title: title + " in " + formatCount(len(hits), "place")}
+		for _, h := range spreadByFile(hits) {
+			f.Evidence = append(f.Evidence, h.asEvidence())
 		}
-		a.add(f)
+		a.addFinding(f)
 	}
 	note(kindSecret, high, "Line that looks like a secret", secrets)
 	note(kindMarker, low, "Open point (TODO, FIXME, TBD)", open)

@@ -8,7 +8,7 @@ import (
 
 // timeline finds gaps, bursts and restarts. It reads few lines of each log,
 // evenly spread, and looks closer where the time between two of them is odd.
-var timeline = job{name: "timeline", wants: timelineWants, answer: timelineAnswer, bytes: auditBytesMax}
+var timeline = childJob{name: "timeline", listCalls: timelineWants, buildAnswer: timelineAnswer, answerMax: auditBytesMax}
 
 const (
 	restartWords = `(?i)\b(?:starting (?:up|server|service|application|node)|server (?:is )?(?:starting|started|ready)|started (?:server|service|application)|shutting down|shutdown complete|listening on|restart(?:ed|ing)|SIGTERM|SIGKILL|exited, code|exited with|booting|Linux version \d)`
@@ -25,20 +25,20 @@ const (
 	restartsUsual, restartsRoom = 300, 1400 // see logProbe
 )
 
-func askLine(p string, line, n int) want {
-	return want{name: toolRead, args: map[string]any{"path": p, "offset": line, "limit": n}, label: "lines of " + p, quiet: true}
+func askLine(p string, line, n int) wantedCall {
+	return wantedCall{name: toolRead, args: map[string]any{"path": p, "offset": line, "limit": n}, label: "lines of " + p, quiet: true}
 }
 
-func askFirst(p string) want {
-	return want{name: toolRead, args: map[string]any{"path": p, "limit": 1}, label: "first line of " + p}
+func askFirst(p string) wantedCall {
+	return wantedCall{name: toolRead, args: map[string]any{"path": p, "limit": 1}, label: "first line of " + p}
 }
 
-func timedPaths(t *talk) []string {
+func timedPaths(t *conversation) []string {
 	paths := t.hints.Logs
 	return paths[:min(len(paths), timedLogs)]
 }
 
-func timelineWants(t *talk) []want {
+func timelineWants(t *conversation) []wantedCall {
 	wants := restartProbe(t).run(t).wants
 	for _, p := range timedPaths(t) {
 		wants = append(wants, askFirst(p))
@@ -46,21 +46,21 @@ func timelineWants(t *talk) []want {
 	for _, p := range timedPaths(t) {
 		wants = append(wants, sampleWants(t, p)...)
 	}
-	closer, _ := suspect(t)
+	closer, _ := narrowLargestGap(t)
 	return append(wants, closer...)
 }
 
-func restartProbe(t *talk) probe {
+func restartProbe(t *conversation) searchProbe {
 	return logProbe(t, restartWords, "starts and stops", restartsUsual, restartsRoom)
 }
 
-func sampleWants(t *talk, p string) []want {
+func sampleWants(t *conversation, p string) []wantedCall {
 	total := parseRead(p, firstResult(t, askFirst(p))).total
 	n := samples
 	if len(timedPaths(t)) > 1 {
 		n = samplesMany
 	}
-	var wants []want
+	var wants []wantedCall
 	last := 1
 	for i := 1; i < n && total > 1; i++ {
 		if line := 1 + i*(total-1)/(n-1); line > last {
@@ -71,35 +71,35 @@ func sampleWants(t *talk, p string) []want {
 	return wants
 }
 
-// even are the evenly spread lines of a log, and those of the given looks into it.
-func even(t *talk, p string, looks []want) []timed {
-	return readSamples(p, t, append(append([]want{askFirst(p)}, sampleWants(t, p)...), looks...))
+// evenSamples are the evenly spread lines of a log, and those of the given looks into it.
+func evenSamples(t *conversation, p string, looks []wantedCall) []timedLine {
+	return readSamples(p, t, append(append([]wantedCall{askFirst(p)}, sampleWants(t, p)...), looks...))
 }
 
-// suspect looks closer where most time is missing, in the one log with the largest gap: the
+// narrowLargestGap looks closer where most time is missing, in the one log with the largest gap: the
 // other logs cover the same hour. It returns the looks and their log.
-func suspect(t *talk) (looks []want, log string) {
-	var worst gap
+func narrowLargestGap(t *conversation) (looks []wantedCall, log string) {
+	var worst sampleGap
 	var usual, most time.Duration
 	for _, p := range timedPaths(t) {
-		lines := even(t, p, nil)
+		lines := evenSamples(t, p, nil)
 		if len(lines) != len(sampleWants(t, p))+1 || len(lines) < 4 {
 			continue // not all read yet, or lines without a time
 		}
-		each := typical(gapsOf(lines))
-		if g, lost := lossy(gapsOf(lines), each); lost >= gapMin && lost > most {
+		each := medianLineTime(gapsBetween(lines))
+		if g, lost := largestLoss(gapsBetween(lines), each); lost >= gapMin && lost > most {
 			worst, usual, most, log = g, each, lost, p
 		}
 	}
 	for range closerSteps {
-		if log == "" || worst.lines() <= 1 {
+		if log == "" || worst.lineCount() <= 1 {
 			break
 		}
-		more := closer(log, worst)
+		more := sampleInside(log, worst)
 		looks = append(looks, more...)
-		inside := slices.DeleteFunc(even(t, log, looks), func(l timed) bool { return l.line < worst.from.line || l.line > worst.to.line })
-		g, lost := lossy(gapsOf(inside), usual)
-		if lost < gapMin || g.lines() >= worst.lines() {
+		inside := slices.DeleteFunc(evenSamples(t, log, looks), func(l timedLine) bool { return l.line < worst.from.line || l.line > worst.to.line })
+		g, lost := largestLoss(gapsBetween(inside), usual)
+		if lost < gapMin || g.lineCount() >= worst.lineCount() {
 			break
 		}
 		worst = g
@@ -107,174 +107,176 @@ func suspect(t *talk) (looks []want, log string) {
 	return looks, log
 }
 
-// lossy returns the gap with the most time beyond what its lines usually take.
-func lossy(gaps []gap, usual time.Duration) (worst gap, most time.Duration) {
+// largestLoss returns the gap with the most time beyond what its lines usually take.
+func largestLoss(gaps []sampleGap, usual time.Duration) (worst sampleGap, most time.Duration) {
 	for _, g := range gaps {
-		if lost := g.wide() - usual*time.Duration(g.lines()); lost > most {
+		if lost := g.elapsed() - usual*time.Duration(g.lineCount()); lost > most {
 			worst, most = g, lost
 		}
 	}
 	return worst, most
 }
 
-// closer reads more lines between the two ends of a wide gap.
-func closer(p string, g gap) []want {
+// sampleInside reads more lines between the two ends of a wide gap.
+func sampleInside(p string, g sampleGap) []wantedCall {
 	n := g.to.line - g.from.line
 	if n <= samples {
-		return []want{askLine(p, g.from.line+1, n-1)}
+		return []wantedCall{askLine(p, g.from.line+1, n-1)}
 	}
-	var wants []want
+	var wants []wantedCall
 	for i := 1; i < samples; i++ {
 		wants = append(wants, askLine(p, g.from.line+i*n/samples, 1))
 	}
 	return wants
 }
 
-// timed is a line with its time.
-type timed struct {
-	hit
+// timedLine is a line with its time.
+type timedLine struct {
+	fileLine
 	at time.Time
 }
 
 // readSamples is every line of p that these looks showed and that has a time,
 // in file order.
-func readSamples(p string, t *talk, looks []want) []timed {
-	var all []timed
+func readSamples(p string, t *conversation, looks []wantedCall) []timedLine {
+	var all []timedLine
 	for _, w := range looks {
 		for _, h := range parseRead(p, firstResult(t, w)).lines {
-			if at, ok := stampOf(h.text); ok {
-				all = append(all, timed{h, at})
+			if at, ok := parseTimestamp(h.text); ok {
+				all = append(all, timedLine{h, at})
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(x, y timed) int { return x.line - y.line })
-	return slices.CompactFunc(all, func(x, y timed) bool { return x.line == y.line })
+	slices.SortStableFunc(all, func(x, y timedLine) int { return x.line - y.line })
+	return slices.CompactFunc(all, func(x, y timedLine) bool { return x.line == y.line })
 }
 
-// gap is two neighbouring samples.
-type gap struct{ from, to timed }
+// sampleGap is two neighbouring samples.
+type sampleGap struct{ from, to timedLine }
 
-func (g gap) wide() time.Duration { return g.to.at.Sub(g.from.at) }
-func (g gap) lines() int          { return g.to.line - g.from.line }
+func (g sampleGap) elapsed() time.Duration { return g.to.at.Sub(g.from.at) }
+func (g sampleGap) lineCount() int         { return g.to.line - g.from.line }
 
-func gapsOf(lines []timed) []gap {
-	var gaps []gap
+func gapsBetween(lines []timedLine) []sampleGap {
+	var gaps []sampleGap
 	for i := 1; i < len(lines); i++ {
-		gaps = append(gaps, gap{lines[i-1], lines[i]})
+		gaps = append(gaps, sampleGap{lines[i-1], lines[i]})
 	}
 	return gaps
 }
 
-func perLine(g gap) time.Duration { return g.wide() / time.Duration(max(g.lines(), 1)) }
+func timePerLine(g sampleGap) time.Duration {
+	return g.elapsed() / time.Duration(max(g.lineCount(), 1))
+}
 
-// typical is the median time a line.
-func typical(gaps []gap) time.Duration {
+// medianLineTime is the median time a line.
+func medianLineTime(gaps []sampleGap) time.Duration {
 	var each []time.Duration
 	for _, g := range gaps {
-		each = append(each, perLine(g))
+		each = append(each, timePerLine(g))
 	}
 	slices.Sort(each)
 	return max(each[len(each)/2], time.Millisecond)
 }
 
-func timelineAnswer(t *talk) answer {
-	var a answer
-	looks, closely := suspect(t)
-	var logs []readLog
+func timelineAnswer(t *conversation) agentAnswer {
+	var a agentAnswer
+	looks, closely := narrowLargestGap(t)
+	var logs []sampledLog
 	for _, p := range timedPaths(t) {
 		total := parseRead(p, firstResult(t, askFirst(p))).total
 		if total == 0 {
 			continue
 		}
-		l := readLog{path: p, total: total, first: parseRead(p, firstResult(t, askFirst(p))).lines, lines: even(t, p, nil)}
+		l := sampledLog{path: p, total: total, first: parseRead(p, firstResult(t, askFirst(p))).lines, lines: evenSamples(t, p, nil)}
 		logs = append(logs, l)
 		if len(l.lines) < 2 {
-			a.limit("%s: no times that scout can read", p)
+			a.addLimit("%s: no times that scout can read", p)
 			continue
 		}
-		bursts(l, &a)
-		backwards(l, &a)
+		reportBursts(l, &a)
+		reportBackwardTime(l, &a)
 		if p == closely {
-			silence(l, even(t, p, looks), &a)
+			reportSilence(l, evenSamples(t, p, looks), &a)
 		}
 	}
 	if n := len(t.hints.Logs) - timedLogs; n > 0 {
-		a.limit("timeline: %s not sampled", plural(n, "smaller log"))
+		a.addLimit("timeline: %s not sampled", formatCount(n, "smaller log"))
 	}
-	restarts(t, &a)
-	orient(logs, &a)
-	a.Summary = fmt.Sprintf("timeline: %s sampled at a few lines each", plural(len(timedPaths(t)), "log"))
+	reportRestarts(t, &a)
+	reportOverview(logs, &a)
+	a.Summary = fmt.Sprintf("timeline: %s sampled at a few lines each", formatCount(len(timedPaths(t)), "log"))
 	return a
 }
 
-// silence reports the widest gap of a log that was examined closely.
-func silence(l readLog, lines []timed, a *answer) {
-	usual := typical(gapsOf(l.lines))
-	g, lost := lossy(gapsOf(lines), usual)
-	if lost < gapMin || perLine(g) < usual*gapFactor || !quotable(g.from.text) || !quotable(g.to.text) {
+// reportSilence reports the widest gap of a log that was examined closely.
+func reportSilence(l sampledLog, lines []timedLine, a *agentAnswer) {
+	usual := medianLineTime(gapsBetween(l.lines))
+	g, lost := largestLoss(gapsBetween(lines), usual)
+	if lost < gapMin || timePerLine(g) < usual*gapFactor || !isQuotable(g.from.text) || !isQuotable(g.to.text) {
 		return
 	}
-	title := fmt.Sprintf("%s of silence between two lines of %s", span(g.wide()), l.path)
-	if g.lines() > 1 {
-		title = fmt.Sprintf("%s pass within %d lines of %s", span(g.wide()), g.lines(), l.path)
+	title := fmt.Sprintf("%s of silence between two lines of %s", formatDuration(g.elapsed()), l.path)
+	if g.lineCount() > 1 {
+		title = fmt.Sprintf("%s pass within %d lines of %s", formatDuration(g.elapsed()), g.lineCount(), l.path)
 	}
-	a.add(finding{Kind: kindGap, Severity: medium, Title: title, Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
+	a.addFinding(finding{Kind: kindGap, Severity: medium, Title: title, Evidence: []evidence{g.from.asEvidence(), g.to.asEvidence()}})
 }
 
-func backwards(l readLog, a *answer) {
-	for _, g := range gapsOf(l.lines) {
-		if g.wide() < 0 && quotable(g.from.text) && quotable(g.to.text) {
-			a.add(finding{Kind: kindGap, Severity: low, Title: fmt.Sprintf("Time runs backwards by %s in %s", span(-g.wide()), l.path),
-				Detail: "several writers, a clock that was set, or a file that was joined", Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
+func reportBackwardTime(l sampledLog, a *agentAnswer) {
+	for _, g := range gapsBetween(l.lines) {
+		if g.elapsed() < 0 && isQuotable(g.from.text) && isQuotable(g.to.text) {
+			a.addFinding(finding{Kind: kindGap, Severity: low, Title: fmt.Sprintf("Time runs backwards by %s in %s", formatDuration(-g.elapsed()), l.path),
+				Detail: "several writers, a clock that was set, or a file that was joined", Evidence: []evidence{g.from.asEvidence(), g.to.asEvidence()}})
 			return
 		}
 	}
 }
 
-// fastest is the segment with most lines in its time; ok only for a log with
+// fastestSegment is the segment with most lines in its time; ok only for a log with
 // enough lines to have a rate.
-func (l readLog) fastest() (g gap, usual time.Duration, ok bool) {
-	gaps := gapsOf(l.lines)
+func (l sampledLog) fastestSegment() (g sampleGap, usual time.Duration, ok bool) {
+	gaps := gapsBetween(l.lines)
 	if len(gaps) < 3 {
-		return gap{}, 0, false
+		return sampleGap{}, 0, false
 	}
-	g = slices.MinFunc(gaps, func(x, y gap) int { return int(perLine(x) - perLine(y)) })
-	return g, typical(gaps), g.wide() >= 0 && g.lines() >= samples*2 && quotable(g.from.text) && quotable(g.to.text)
+	g = slices.MinFunc(gaps, func(x, y sampleGap) int { return int(timePerLine(x) - timePerLine(y)) })
+	return g, medianLineTime(gaps), g.elapsed() >= 0 && g.lineCount() >= samples*2 && isQuotable(g.from.text) && isQuotable(g.to.text)
 }
 
-func bursts(l readLog, a *answer) {
-	if g, usual, ok := l.fastest(); ok && perLine(g)*burstFactor <= usual {
-		a.add(finding{Kind: kindBurst, Severity: medium,
-			Title:    fmt.Sprintf("%d lines in %s in %s, more than %d× the usual rate", g.lines(), span(g.wide()), l.path, burstFactor),
-			Evidence: []evidence{g.from.evidence(), g.to.evidence()}})
+func reportBursts(l sampledLog, a *agentAnswer) {
+	if g, usual, ok := l.fastestSegment(); ok && timePerLine(g)*burstFactor <= usual {
+		a.addFinding(finding{Kind: kindBurst, Severity: medium,
+			Title:    fmt.Sprintf("%d lines in %s in %s, more than %d× the usual rate", g.lineCount(), formatDuration(g.elapsed()), l.path, burstFactor),
+			Evidence: []evidence{g.from.asEvidence(), g.to.asEvidence()}})
 	}
 }
 
-func restarts(t *talk, a *answer) {
+func reportRestarts(t *conversation, a *agentAnswer) {
 	p := restartProbe(t).run(t)
 	if !p.ok {
 		return
 	}
-	toldPart(a, "starts and stops", p)
+	addProbeLimits(a, "starts and stops", p)
 	files := map[string]int{}
-	var hits []hit
-	for _, h := range p.got.hits {
-		if quotable(h.text) && h.line > 1 { // a log that begins with a start is no restart
+	var hits []fileLine
+	for _, h := range p.lastResult.hits {
+		if isQuotable(h.text) && h.line > 1 { // a log that begins with a start is no restart
 			files[h.path]++
 			hits = append(hits, h)
 		}
 	}
-	f := finding{Kind: kindRestart, Severity: low, Title: fmt.Sprintf("%s× a line about starting or stopping, in %s", estimate(len(hits), p.k), plural(len(files), "file"))}
+	f := finding{Kind: kindRestart, Severity: low, Title: fmt.Sprintf("%s× a line about starting or stopping, in %s", formatEstimate(len(hits), p.parts), formatCount(len(files), "file"))}
 	for _, n := range files {
-		if n*p.k >= restartsMany {
+		if n*p.parts >= restartsMany {
 			f.Severity = medium
 		}
 	}
 	if f.Severity == low {
 		f.Detail = "what ran before it began again"
 	}
-	for _, h := range spread(hits) {
-		f.Evidence = append(f.Evidence, h.evidence())
+	for _, h := range spreadByFile(hits) {
+		f.Evidence = append(f.Evidence, h.asEvidence())
 	}
-	a.add(f)
+	a.addFinding(f)
 }

@@ -17,27 +17,27 @@ const (
 	countedMax = 2048
 )
 
-// counter counts tokens and remembers counts, since a transcript is counted
+// tokenCounter counts tokens and remembers counts, since a transcript is counted
 // again on every turn. Safe for concurrent use.
-type counter struct {
+type tokenCounter struct {
 	seed       maphash.Seed
 	mu         sync.Mutex
-	young, old map[counted]int64
+	young, old map[countedText]int64
 }
 
-// counted identifies a text without holding it, so that the cache does not keep whole
+// countedText identifies a text without holding it, so that the cache does not keep whole
 // transcripts alive. A collision would cost a wrong count, nothing else.
-type counted struct {
+type countedText struct {
 	hash   uint64
 	length int
 }
 
-func newCounter() *counter {
-	return &counter{seed: maphash.MakeSeed(), young: map[counted]int64{}}
+func newTokenCounter() *tokenCounter {
+	return &tokenCounter{seed: maphash.MakeSeed(), young: map[countedText]int64{}}
 }
 
-// prompt counts everything that a request sends.
-func (c *counter) prompt(req model.Request) (int64, error) {
+// countPrompt counts everything that a request sends.
+func (c *tokenCounter) countPrompt(req model.Request) (int64, error) {
 	if err := tokens.Load(); err != nil {
 		return 0, err
 	}
@@ -61,11 +61,11 @@ func (c *counter) prompt(req model.Request) (int64, error) {
 }
 
 // count is the number of tokens of text.
-func (c *counter) count(text string) int64 {
+func (c *tokenCounter) count(text string) int64 {
 	if text == "" {
 		return 0
 	}
-	key := counted{maphash.String(c.seed, text), len(text)}
+	key := countedText{maphash.String(c.seed, text), len(text)}
 	c.mu.Lock()
 	n, ok := c.young[key]
 	if !ok {
@@ -79,14 +79,14 @@ func (c *counter) count(text string) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.young) >= countedMax {
-		c.young, c.old = map[counted]int64{}, c.young
+		c.young, c.old = map[countedText]int64{}, c.young
 	}
 	c.young[key] = n
 	return n
 }
 
-// cut shortens text to at most limit tokens.
-func (c *counter) cut(text string, limit int64) string {
+// cutText shortens text to at most limit tokens.
+func (c *tokenCounter) cutText(text string, limit int64) string {
 	if c.count(text) <= limit {
 		return text
 	}

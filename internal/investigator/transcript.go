@@ -27,24 +27,24 @@ const (
 	outputMin = 64
 )
 
-// talk is a request as scout reads it.
-type talk struct {
-	role      string
-	asked     string // every user message, the task first
-	task      string // the task alone
-	hints     hints
-	exchanges []exchange
-	waves     int // replies with calls so far
-	offered   map[string]bool
-	closing   bool
-	final     string // last reply without calls, "" if there is none
-	max       int64
-	tokens    *counter
+// conversation is a request as scout reads it.
+type conversation struct {
+	role        string
+	asked       string // every user message, the task first
+	task        string // the task alone
+	hints       hints
+	exchanges   []toolExchange
+	callReplies int // replies with calls so far
+	offered     map[string]bool
+	closing     bool
+	final       string // last reply without calls, "" if there is none
+	max         int64
+	tokens      *tokenCounter
 }
 
-// exchange is one call and its result.
-type exchange struct {
-	want
+// toolExchange is one call and its result.
+type toolExchange struct {
+	wantedCall
 	text     string
 	answered bool
 	failed   bool
@@ -55,10 +55,10 @@ var (
 	newQuestion = regexp.MustCompile(`(?i)\binvestigate\b`)
 )
 
-// readTalk keeps the messages of the last task: in a longer conversation an earlier
+// readConversation keeps the messages of the last task: in a longer conversation an earlier
 // investigation is not evidence for a new one.
-func readTalk(req model.Request, tokens *counter) *talk {
-	t := &talk{offered: map[string]bool{}, closing: req.NoTools, max: max(req.MaxOutput, 1), tokens: tokens}
+func readConversation(req model.Request, tokens *tokenCounter) *conversation {
+	t := &conversation{offered: map[string]bool{}, closing: req.NoTools, max: max(req.MaxOutput, 1), tokens: tokens}
 	if req.MaxOutput <= 0 {
 		t.max = outputMin
 	}
@@ -78,7 +78,7 @@ func readTalk(req model.Request, tokens *counter) *talk {
 		switch m.Role {
 		case model.User:
 			if t.final != "" && newQuestion.MatchString(m.Text) {
-				users, t.exchanges, t.waves, t.final = nil, nil, 0, ""
+				users, t.exchanges, t.callReplies, t.final = nil, nil, 0, ""
 			}
 			users = append(users, m.Text)
 		case model.Assistant:
@@ -86,7 +86,7 @@ func readTalk(req model.Request, tokens *counter) *talk {
 				t.final = m.Text
 				continue
 			}
-			t.waves++
+			t.callReplies++
 			t.exchanges = append(t.exchanges, exchangesOf(m.Calls, resultsAfter(req.Messages[i+1:]))...)
 		}
 	}
@@ -112,14 +112,14 @@ func resultsAfter(rest []model.Message) []model.ToolResult {
 	return nil
 }
 
-func exchangesOf(calls []model.ToolCall, results []model.ToolResult) []exchange {
+func exchangesOf(calls []model.ToolCall, results []model.ToolResult) []toolExchange {
 	byID := map[string]model.ToolResult{}
 	for _, r := range results {
 		byID[r.Call] = r
 	}
-	var all []exchange
+	var all []toolExchange
 	for i, c := range calls {
-		ex := exchange{want: want{name: c.Name}}
+		ex := toolExchange{wantedCall: wantedCall{name: c.Name}}
 		_ = json.Unmarshal([]byte(c.Args), &ex.args) // arguments that do not decode match no call of ours
 		r, ok := byID[c.ID]
 		if (!ok || c.ID == "") && i < len(results) {
@@ -131,16 +131,16 @@ func exchangesOf(calls []model.ToolCall, results []model.ToolResult) []exchange 
 	return all
 }
 
-// want is a call that a rule needs.
-type want struct {
+// wantedCall is a call that a rule needs.
+type wantedCall struct {
 	name  string
 	args  map[string]any
 	label string // how a limit names it
 	quiet bool   // its failure is no limit: it was only an attempt
 }
 
-// encoded is the arguments as JSON; equal arguments are equal text.
-func (w want) encoded() string {
+// encodeArgs is the arguments as JSON; equal arguments are equal text.
+func (w wantedCall) encodeArgs() string {
 	var b strings.Builder
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
@@ -150,30 +150,30 @@ func (w want) encoded() string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-func (w want) key() string { return w.name + w.encoded() }
+func (w wantedCall) callKey() string { return w.name + w.encodeArgs() }
 
-func (w want) cost(c *counter) int64 {
-	return messageOverhead + c.count(w.name) + c.count(w.encoded())
+func (w wantedCall) tokenCost(c *tokenCounter) int64 {
+	return messageOverhead + c.count(w.name) + c.count(w.encodeArgs())
 }
 
-// find returns the last exchange of the same call.
-func (t *talk) find(w want) (exchange, bool) {
-	key := w.key()
+// findExchange returns the last exchange of the same call.
+func (t *conversation) findExchange(w wantedCall) (toolExchange, bool) {
+	key := w.callKey()
 	for i := len(t.exchanges) - 1; i >= 0; i-- {
-		if t.exchanges[i].name == w.name && t.exchanges[i].key() == key {
+		if t.exchanges[i].name == w.name && t.exchanges[i].callKey() == key {
 			return t.exchanges[i], true
 		}
 	}
-	return exchange{}, false
+	return toolExchange{}, false
 }
 
-// result is the text of a call that succeeded.
-func (t *talk) result(w want) (string, bool) {
-	ex, ok := t.find(w)
+// resultOf is the text of a call that succeeded.
+func (t *conversation) resultOf(w wantedCall) (string, bool) {
+	ex, ok := t.findExchange(w)
 	return ex.text, ok && ex.answered && !ex.failed
 }
 
-func (t *talk) sawAnything() bool {
+func (t *conversation) sawAnything() bool {
 	for _, ex := range t.exchanges {
 		if ex.answered && !ex.failed && strings.TrimSpace(ex.text) != "" {
 			return true
@@ -182,25 +182,25 @@ func (t *talk) sawAnything() bool {
 	return false
 }
 
-// missing lists the calls not made yet whose tool is offered.
-func (t *talk) missing(wants []want) []want {
-	var rest []want
+// missingCalls lists the calls not made yet whose tool is offered.
+func (t *conversation) missingCalls(wants []wantedCall) []wantedCall {
+	var rest []wantedCall
 	seen := map[string]bool{}
 	for _, w := range wants {
-		if _, ok := t.find(w); ok || !t.offered[w.name] || seen[w.key()] {
+		if _, ok := t.findExchange(w); ok || !t.offered[w.name] || seen[w.callKey()] {
 			continue
 		}
-		seen[w.key()] = true
+		seen[w.callKey()] = true
 		rest = append(rest, w)
 	}
 	return rest
 }
 
-// fit takes as many calls as the output limit allows; the others follow in the next reply.
-func (t *talk) fit(wants []want) []want {
+// callsThatFit takes as many calls as the output limit allows; the others follow in the next reply.
+func (t *conversation) callsThatFit(wants []wantedCall) []wantedCall {
 	var n int64
 	for i, w := range wants {
-		if n += w.cost(t.tokens); n > t.max {
+		if n += w.tokenCost(t.tokens); n > t.max {
 			return wants[:i]
 		}
 	}
@@ -209,11 +209,11 @@ func (t *talk) fit(wants []want) []want {
 
 var clipNote = regexp.MustCompile(`\[clipped: [^\]]*\]`)
 
-// gaps reports which wanted calls returned nothing, or not everything.
-func (t *talk) gaps(wants []want) []string {
+// describeGaps reports which wanted calls returned nothing, or not everything.
+func (t *conversation) describeGaps(wants []wantedCall) []string {
 	var limits []string
 	for _, w := range wants {
-		ex, made := t.find(w)
+		ex, made := t.findExchange(w)
 		switch {
 		case w.quiet:
 		case !made && t.closing:
@@ -263,7 +263,7 @@ type hints struct {
 	LogBytes int64 `json:"log_bytes,omitempty"`
 }
 
-func (h hints) line() string {
+func (h hints) encodeLine() string {
 	b, err := json.Marshal(h)
 	if err != nil || string(b) == "{}" {
 		return ""

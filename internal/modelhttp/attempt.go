@@ -49,7 +49,7 @@ type Timeouts struct {
 	Content time.Duration
 }
 
-func (t Timeouts) orDefaults() Timeouts {
+func (t Timeouts) withDefaults() Timeouts {
 	or := func(d, otherwise time.Duration) time.Duration {
 		if d <= 0 {
 			return otherwise
@@ -70,20 +70,20 @@ type Attempt struct {
 	timeouts Timeouts
 	secrets  []string
 
-	total   *time.Timer // runs from Do to Close
-	content *time.Timer // runs from the headers to Close; reset when the reply grows
-	size    int         // of the reply, as Grew was told
-	trace   Trace
+	totalTimer   *time.Timer // runs from Do to Close
+	contentTimer *time.Timer // runs from the headers to Close; reset when the reply grows
+	size         int         // of the reply, as Grew was told
+	trace        Trace
 
-	mu    sync.Mutex
-	timer *time.Timer
-	done  bool // the stream held the line that ends it by convention
+	mu      sync.Mutex
+	timer   *time.Timer
+	sawDone bool // the stream held the line that ends it by convention
 }
 
 // NewAttempt begins an attempt under ctx. The secrets never appear in an error.
 // The caller must call Close.
 func NewAttempt(ctx context.Context, transport http.RoundTripper, t Timeouts, secrets ...string) *Attempt {
-	a := &Attempt{parent: ctx, timeouts: t.orDefaults(), secrets: secrets}
+	a := &Attempt{parent: ctx, timeouts: t.withDefaults(), secrets: secrets}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
 	a.client = &http.Client{
 		Transport: transport,
@@ -98,8 +98,8 @@ func (a *Attempt) Context() context.Context { return a.ctx }
 
 // Close ends the attempt and frees its connection.
 func (a *Attempt) Close() {
-	a.guard(0, "")
-	for _, t := range []*time.Timer{a.total, a.content} {
+	a.resetTimer(0, "")
+	for _, t := range []*time.Timer{a.totalTimer, a.contentTimer} {
 		if t != nil {
 			t.Stop()
 		}
@@ -111,7 +111,7 @@ func (a *Attempt) Close() {
 func (a *Attempt) Done() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.done
+	return a.sawDone
 }
 
 // Grew records how much of the reply has arrived, in any unit. An adapter calls it after
@@ -122,13 +122,13 @@ func (a *Attempt) Grew(size int) {
 		return
 	}
 	a.size = size
-	if a.content != nil && a.content.Stop() {
-		a.content.Reset(a.timeouts.Content)
+	if a.contentTimer != nil && a.contentTimer.Stop() {
+		a.contentTimer.Reset(a.timeouts.Content)
 	}
 }
 
-// guard fails the attempt after d unless it is called again; 0 only stops.
-func (a *Attempt) guard(d time.Duration, waiting string) {
+// resetTimer fails the attempt after d unless it is called again; 0 only stops.
+func (a *Attempt) resetTimer(d time.Duration, waiting string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.timer != nil {
@@ -138,11 +138,11 @@ func (a *Attempt) guard(d time.Duration, waiting string) {
 	if d <= 0 {
 		return
 	}
-	a.timer = a.expire(d, waiting)
+	a.timer = a.failAfter(d, waiting)
 }
 
-// expire fails the attempt after d.
-func (a *Attempt) expire(d time.Duration, waiting string) *time.Timer {
+// failAfter fails the attempt after d.
+func (a *Attempt) failAfter(d time.Duration, waiting string) *time.Timer {
 	return time.AfterFunc(d, func() {
 		a.cancel(&model.Error{Class: model.Network, Message: fmt.Sprintf("no %s within %s", waiting, d)})
 	})
@@ -150,24 +150,24 @@ func (a *Attempt) expire(d time.Duration, waiting string) *time.Timer {
 
 // Do sends the request; see Attempt.
 func (a *Attempt) Do(req *http.Request) (*http.Response, error) {
-	a.total = a.expire(a.timeouts.Total, "end of the stream")
-	a.guard(a.timeouts.Headers, "response headers")
+	a.totalTimer = a.failAfter(a.timeouts.Total, "end of the stream")
+	a.resetTimer(a.timeouts.Headers, "response headers")
 	res, err := a.client.Do(a.trace.Watch(req))
 	if err != nil {
 		return nil, a.Failure(err)
 	}
-	a.content = a.expire(a.timeouts.Content, "content of the reply")
-	a.guard(a.timeouts.FirstByte, "first byte of the response")
-	if err := a.refuse(res); err != nil {
+	a.contentTimer = a.failAfter(a.timeouts.Content, "content of the reply")
+	a.resetTimer(a.timeouts.FirstByte, "first byte of the response")
+	if err := a.responseError(res); err != nil {
 		res.Body.Close()
 		return nil, err
 	}
-	res.Body = &body{attempt: a, rc: res.Body}
+	res.Body = &streamBody{attempt: a, rc: res.Body}
 	return res, nil
 }
 
-// refuse returns the error that a response means, or nil if the response is a stream.
-func (a *Attempt) refuse(res *http.Response) error {
+// responseError returns the error that a response means, or nil if the response is a stream.
+func (a *Attempt) responseError(res *http.Response) error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	ok := res.StatusCode >= 200 && res.StatusCode < 300
 	if ok && (kind == "text/event-stream" || kind == "") {
@@ -186,7 +186,7 @@ func (a *Attempt) refuse(res *http.Response) error {
 		return Classify(res.StatusCode, res.Header, text, a.secrets...)
 	}
 	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
-		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", clip(kind, 60))}
+		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", truncateText(kind, 60))}
 }
 
 // Failure turns an error of the exchange into a *model.Error: the caller's cancel takes
@@ -195,13 +195,13 @@ func (a *Attempt) Failure(err error) error {
 	var known *model.Error
 	switch cause := context.Cause(a.ctx); {
 	case a.parent.Err() != nil:
-		return a.unsent(err, &model.Error{Class: model.Aborted, Message: "the call was stopped: " + a.parent.Err().Error()})
+		return a.markUnsent(err, &model.Error{Class: model.Aborted, Message: "the call was stopped: " + a.parent.Err().Error()})
 	case errors.As(cause, &known):
-		return a.unsent(err, known)
+		return a.markUnsent(err, known)
 	case errors.As(err, &known):
 		return known
 	}
-	return a.unsent(err, a.classify(err))
+	return a.markUnsent(err, a.classifyError(err))
 }
 
 // End returns the outcome of an attempt: nil once the provider has said that the reply is
@@ -228,14 +228,14 @@ func BaseURL(base string) (*url.URL, error) {
 	return u, nil
 }
 
-func (a *Attempt) classify(err error) *model.Error {
-	e := &model.Error{Class: model.Network, Message: Scrub(root(err).Error(), a.secrets...)}
+func (a *Attempt) classifyError(err error) *model.Error {
+	e := &model.Error{Class: model.Network, Message: Scrub(rootCause(err).Error(), a.secrets...)}
 	switch {
 	case NoTLS(err):
 		e.Class, e.Message = model.Misconfigured, "the base URL says https, and the server there does not speak TLS"
 	case Untrusted(err):
 		e.Class = model.Misconfigured
-	case isSyntax(err):
+	case isSyntaxError(err):
 		e.Class, e.Message = model.Undecodable, "the stream holds what is not JSON"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Message = "the connection ended in the middle of the response"
@@ -243,9 +243,9 @@ func (a *Attempt) classify(err error) *model.Error {
 	return e
 }
 
-// body bounds a response body and feeds the timers line by line: a server that
+// streamBody bounds a response body and feeds the timers line by line: a server that
 // drips bytes without ever ending a line makes no progress.
-type body struct {
+type streamBody struct {
 	attempt *Attempt
 	rc      io.ReadCloser
 	started bool
@@ -257,13 +257,13 @@ type body struct {
 // doneLine is how OpenAI's streams end, without the space some servers put in it.
 const doneLine = "data:[DONE]"
 
-func (b *body) Read(p []byte) (int, error) {
+func (b *streamBody) Read(p []byte) (int, error) {
 	n, err := b.rc.Read(p)
 	if n > 0 && !b.started {
 		b.started = true
-		b.attempt.guard(b.attempt.timeouts.Idle, "event")
+		b.attempt.resetTimer(b.attempt.timeouts.Idle, "event")
 	}
-	if bad := b.take(p[:n]); bad != nil {
+	if bad := b.countBytes(p[:n]); bad != nil {
 		return 0, bad
 	}
 	switch {
@@ -275,8 +275,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take counts and watches the bytes that arrived.
-func (b *body) take(p []byte) error {
+// countBytes counts and watches the bytes that arrived.
+func (b *streamBody) countBytes(p []byte) error {
 	if b.total += int64(len(p)); b.total > MaxBody {
 		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the response is longer than %d bytes", int64(MaxBody))}
 	}
@@ -302,21 +302,21 @@ func (b *body) take(p []byte) error {
 		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("a line of the response is longer than %d bytes", int64(MaxLine))}
 	}
 	if ended {
-		b.attempt.guard(b.attempt.timeouts.Idle, "event")
+		b.attempt.resetTimer(b.attempt.timeouts.Idle, "event")
 	}
 	return nil
 }
 
-func (b *body) endLine() {
+func (b *streamBody) endLine() {
 	if string(b.head) == doneLine {
 		b.attempt.mu.Lock()
-		b.attempt.done = true
+		b.attempt.sawDone = true
 		b.attempt.mu.Unlock()
 	}
 	b.line, b.head = 0, b.head[:0]
 }
 
-func (b *body) Close() error {
-	b.attempt.guard(0, "")
+func (b *streamBody) Close() error {
+	b.attempt.resetTimer(0, "")
 	return b.rc.Close()
 }

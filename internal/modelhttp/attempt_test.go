@@ -14,15 +14,15 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// drip is a response body that gives a piece after every pause, in the time of
+// slowBody is a response body that gives a piece after every pause, in the time of
 // a synctest bubble, and then nothing until its request is over.
-type drip struct {
+type slowBody struct {
 	ctx    context.Context
 	pause  time.Duration
 	pieces []string
 }
 
-func (d *drip) Read(p []byte) (int, error) {
+func (d *slowBody) Read(p []byte) (int, error) {
 	if len(d.pieces) == 0 {
 		<-d.ctx.Done()
 		return 0, d.ctx.Err()
@@ -39,13 +39,13 @@ func (d *drip) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (d *drip) Close() error { return nil }
+func (d *slowBody) Close() error { return nil }
 
-type transport func(*http.Request) (*http.Response, error)
+type roundTripFunc func(*http.Request) (*http.Response, error)
 
-func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+func (t roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
-func repeat(s string, n int) []string { return strings.SplitAfter(strings.Repeat(s, n), s)[:n] }
+func repeatPiece(s string, n int) []string { return strings.SplitAfter(strings.Repeat(s, n), s)[:n] }
 
 func TestTimersRunFromLineToLine(t *testing.T) {
 	const pause = 80 * time.Second
@@ -56,15 +56,15 @@ func TestTimersRunFromLineToLine(t *testing.T) {
 		want   string
 	}{
 		"nothing":                 {pause, nil, modelhttp.DefaultFirstByte, "no first byte of the response within 2m0s"},
-		"bytes without a line":    {time.Second, repeat(".", 1000), time.Second + modelhttp.DefaultIdle, "no event within 1m30s"},
+		"bytes without a line":    {time.Second, repeatPiece(".", 1000), time.Second + modelhttp.DefaultIdle, "no event within 1m30s"},
 		"one byte":                {pause, []string{"."}, pause + modelhttp.DefaultIdle, "no event within 1m30s"},
-		"keep-alives only":        {pause, repeat(":\n", 50), modelhttp.DefaultContent, "no content of the reply within 10m0s"},
-		"lines, then silence":     {pause, repeat(":\n", 5), 5*pause + modelhttp.DefaultIdle, "no event within 1m30s"},
+		"keep-alives only":        {pause, repeatPiece(":\n", 50), modelhttp.DefaultContent, "no content of the reply within 10m0s"},
+		"lines, then silence":     {pause, repeatPiece(":\n", 5), 5*pause + modelhttp.DefaultIdle, "no event within 1m30s"},
 		"half a line, then bytes": {pause, []string{":\n", "a", "b"}, pause + modelhttp.DefaultIdle, "no event within 1m30s"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			a := modelhttp.NewAttempt(t.Context(), transport(func(r *http.Request) (*http.Response, error) {
-				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &drip{r.Context(), c.pause, c.pieces}}, nil
+			a := modelhttp.NewAttempt(t.Context(), roundTripFunc(func(r *http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &slowBody{r.Context(), c.pause, c.pieces}}, nil
 			}), modelhttp.Timeouts{})
 			defer a.Close()
 			req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, "http://127.0.0.1/", http.NoBody)
@@ -87,7 +87,7 @@ func TestTimersRunFromLineToLine(t *testing.T) {
 
 func TestHeadersAreWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a := modelhttp.NewAttempt(t.Context(), transport(func(r *http.Request) (*http.Response, error) {
+		a := modelhttp.NewAttempt(t.Context(), roundTripFunc(func(r *http.Request) (*http.Response, error) {
 			<-r.Context().Done()
 			return nil, r.Context().Err()
 		}), modelhttp.Timeouts{Headers: time.Second})

@@ -15,11 +15,11 @@ const MaxCalls = 1024
 // Calls assembles the tool calls of one reply from the pieces of a stream. The zero value
 // is ready.
 type Calls struct {
-	list  []*call
+	list  []*partialCall
 	bytes int
 }
 
-type call struct {
+type partialCall struct {
 	index int64
 	id    string
 	name  string
@@ -31,12 +31,12 @@ type call struct {
 // new name at an index whose arguments are complete begins another call: servers that
 // stream whole calls repeat index 0 for all of them.
 func (c *Calls) Delta(index int64, id, name, args string) {
-	k := c.find(index, id, name)
+	k := c.continuedCall(index, id, name)
 	if k == nil {
 		if len(c.list) >= MaxCalls {
 			return
 		}
-		k = &call{index: index, id: id}
+		k = &partialCall{index: index, id: id}
 		c.list = append(c.list, k)
 	}
 	if k.id == "" {
@@ -49,8 +49,8 @@ func (c *Calls) Delta(index int64, id, name, args string) {
 	c.bytes += len(args) + len(name)
 }
 
-// find returns the call that a piece continues, the latest first.
-func (c *Calls) find(index int64, id, name string) *call {
+// continuedCall returns the call that a piece continues, the latest first.
+func (c *Calls) continuedCall(index int64, id, name string) *partialCall {
 	for i := len(c.list) - 1; i >= 0; i-- {
 		k := c.list[i]
 		switch {

@@ -28,12 +28,12 @@ const statusOverloaded = 529
 // Classify reads the error that a provider sent: as a response with that status
 // and headers, or with status 0 as an event in the middle of a stream.
 func Classify(status int, header http.Header, body []byte, secrets ...string) *model.Error {
-	kind, message := envelope(body)
+	kind, message := parseEnvelope(body)
 	if message == "" && status != 0 {
 		message = http.StatusText(status)
 	}
 	return &model.Error{
-		Class:      class(status, kind, message),
+		Class:      errorClass(status, kind, message),
 		Status:     status,
 		RetryAfter: max(retryAfter(header), retryInfo(body)),
 		// Providers document refused requests as free. A server may have worked on a request with
@@ -45,19 +45,19 @@ func Classify(status int, header http.Header, body []byte, secrets ...string) *m
 
 // hasError reports whether a JSON body carries an error.
 func hasError(body []byte) bool {
-	kind, message := envelope(body)
+	kind, message := parseEnvelope(body)
 	return kind != "" || message != ""
 }
 
-// envelope finds the kind and the message of an error in the forms in use:
+// parseEnvelope finds the kind and the message of an error in the forms in use:
 // {"error":{"type","code","message"}}, {"error":"text"}, {"message":"text"}.
 // The kinds are joined: each provider puts the telling one elsewhere.
-func envelope(body []byte) (kind, message string) {
+func parseEnvelope(body []byte) (kind, message string) {
 	var outer struct {
 		Error   json.RawMessage `json:"error"`
 		Message any             `json:"message"`
 	}
-	if json.Unmarshal(first(body), &outer) != nil {
+	if json.Unmarshal(firstError(body), &outer) != nil {
 		return "", ""
 	}
 	var inner struct {
@@ -73,7 +73,7 @@ func envelope(body []byte) (kind, message string) {
 				kind += " " + strings.ToLower(s)
 			}
 		}
-		for _, d := range details(body) {
+		for _, d := range errorDetails(body) {
 			if d.Reason != "" {
 				kind += " " + strings.ToLower(d.Reason)
 			}
@@ -87,9 +87,9 @@ func envelope(body []byte) (kind, message string) {
 	return "", message
 }
 
-// first returns the first error of a body that is a list: Google answers in this form
+// firstError returns the first error of a body that is a list: Google answers in this form
 // if a list was requested.
-func first(body []byte) []byte {
+func firstError(body []byte) []byte {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		return list[0]
@@ -97,19 +97,19 @@ func first(body []byte) []byte {
 	return body
 }
 
-// detail is one of the details that Google puts into an error.
-type detail struct {
+// errorDetail is one of the details that Google puts into an error.
+type errorDetail struct {
 	Reason     string `json:"reason"`
 	RetryDelay string `json:"retryDelay"`
 }
 
-func details(body []byte) []detail {
+func errorDetails(body []byte) []errorDetail {
 	var outer struct {
 		Error struct {
-			Details []detail `json:"details"`
+			Details []errorDetail `json:"details"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(first(body), &outer) != nil {
+	if json.Unmarshal(firstError(body), &outer) != nil {
 		return nil
 	}
 	return outer.Error.Details
@@ -118,7 +118,7 @@ func details(body []byte) []detail {
 // retryInfo reads from the body how long Google asks the client to wait; 0 if the body does
 // not say.
 func retryInfo(body []byte) time.Duration {
-	for _, d := range details(body) {
+	for _, d := range errorDetails(body) {
 		if wait, err := time.ParseDuration(d.RetryDelay); err == nil {
 			return min(max(wait, 0), MaxRetryAfter)
 		}
@@ -126,9 +126,9 @@ func retryInfo(body []byte) time.Duration {
 	return 0
 }
 
-// kinds maps the providers' error codes to classes, in this order: more specific codes come
+// kindClasses maps the providers' error codes to classes, in this order: more specific codes come
 // first.
-var kinds = []struct {
+var kindClasses = []struct {
 	word  string
 	class model.ErrorClass
 }{
@@ -160,30 +160,30 @@ var kinds = []struct {
 	{"internal", model.Overload},
 }
 
-// tooLong are the providers' phrases for a prompt that does not fit.
-var tooLong = []string{
+// tooLongPhrases are the providers' phrases for a prompt that does not fit.
+var tooLongPhrases = []string{
 	"prompt is too long", "context length", "context window", "context limit", "maximum context",
 	"exceeds the context", "exceed context", "too many tokens", "input is too long",
 	"exceeds the maximum number of tokens",
 }
 
-// broke is Anthropic's phrase for an empty account, which it reports as an invalid
+// emptyAccountPhrase is Anthropic's phrase for an empty account, which it reports as an invalid
 // request.
-const broke = "credit balance is too low"
+const emptyAccountPhrase = "credit balance is too low"
 
-func class(status int, kind, message string) model.ErrorClass {
+func errorClass(status int, kind, message string) model.ErrorClass {
 	low := strings.ToLower(message)
-	if strings.Contains(low, broke) {
+	if strings.Contains(low, emptyAccountPhrase) {
 		return model.Auth
 	}
 	if status == 0 || status == http.StatusBadRequest || status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity {
-		for _, words := range tooLong {
+		for _, words := range tooLongPhrases {
 			if strings.Contains(low, words) {
 				return model.TooLong
 			}
 		}
 	}
-	for _, k := range kinds {
+	for _, k := range kindClasses {
 		if strings.Contains(kind, k.word) {
 			return k.class
 		}
@@ -211,25 +211,25 @@ func class(status int, kind, message string) model.ErrorClass {
 func retryAfter(h http.Header) time.Duration {
 	var d time.Duration
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil {
-		d = scale(ms, time.Millisecond)
+		d = boundedDuration(ms, time.Millisecond)
 	} else if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
-		d = scale(s, time.Second)
+		d = boundedDuration(s, time.Second)
 	} else if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
 		d = time.Until(at)
 	}
 	return min(max(d, 0), MaxRetryAfter)
 }
 
-// scale is n units, bounded before it can overflow; not a number counts as 0.
-func scale(n float64, unit time.Duration) time.Duration {
+// boundedDuration is n units, bounded before it can overflow; not a number counts as 0.
+func boundedDuration(n float64, unit time.Duration) time.Duration {
 	if !(n > 0) {
 		return 0
 	}
 	return time.Duration(min(n, float64(MaxRetryAfter/unit)) * float64(unit))
 }
 
-// root strips the wrapping that names the URL of a request.
-func root(err error) error {
+// rootCause strips the wrapping that names the URL of a request.
+func rootCause(err error) error {
 	var u *url.Error
 	for errors.As(err, &u) {
 		err = u.Err
@@ -237,7 +237,7 @@ func root(err error) error {
 	return err
 }
 
-func isSyntax(err error) bool {
+func isSyntaxError(err error) bool {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	return errors.As(err, &syntax) || errors.As(err, &kind)
@@ -257,7 +257,7 @@ const minSecret = 4
 // Scrub makes a provider's or a library's text safe to show: no secret, nothing
 // that looks like a key, no user info or query of a URL, one line, bounded.
 func Scrub(text string, secrets ...string) string {
-	text = clip(strings.ToValidUTF8(text, "\uFFFD"), MaxErrorBody)
+	text = truncateText(strings.ToValidUTF8(text, "\uFFFD"), MaxErrorBody)
 	for _, s := range secrets {
 		if len(s) >= minSecret {
 			text = strings.ReplaceAll(text, s, redacted)
@@ -273,11 +273,11 @@ func Scrub(text string, secrets ...string) string {
 		}
 		return r
 	}, text)
-	return clip(strings.Join(strings.Fields(text), " "), MaxMessage)
+	return truncateText(strings.Join(strings.Fields(text), " "), MaxMessage)
 }
 
-// clip keeps at most n bytes without splitting a character.
-func clip(s string, n int) string {
+// truncateText keeps at most n bytes without splitting a character.
+func truncateText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -18,60 +18,60 @@ import (
 // reserves no more for it.
 func Schema(t model.ToolSpec) (json.RawMessage, error) {
 	if strings.TrimSpace(t.Schema) == "" {
-		return json.RawMessage(bare), nil
+		return json.RawMessage(emptyObjectSchema), nil
 	}
 	if !IsObject(t.Schema) {
-		return nil, unsent("the schema of tool %q is not a JSON object", t.Name)
+		return nil, unsentError("the schema of tool %q is not a JSON object", t.Name)
 	}
-	root := members([]byte(t.Schema))
-	if plain(root) {
+	root := objectMembers([]byte(t.Schema))
+	if isPlainRoot(root) {
 		return json.RawMessage(t.Schema), nil
 	}
-	most := len(t.Schema) + len(bare)
-	copied, ok := folded(root, true, most)
-	if ok && len(object(copied)) > most {
-		copied = needed(copied)
+	most := len(t.Schema) + len(emptyObjectSchema)
+	copied, ok := flattenRoot(root, true, most)
+	if ok && len(encodeObject(copied)) > most {
+		copied = dropUnusedDefs(copied)
 	}
-	if out := object(copied); ok && len(out) <= most {
+	if out := encodeObject(copied); ok && len(out) <= most {
 		return out, nil
 	}
-	moved, ok := folded(root, false, most) // no property is listed twice
-	if out := object(moved); ok && len(out) <= most {
+	moved, ok := flattenRoot(root, false, most) // no property is listed twice
+	if out := encodeObject(moved); ok && len(out) <= most {
 		return out, nil
 	}
-	return json.RawMessage(bare), nil
+	return json.RawMessage(emptyObjectSchema), nil
 }
 
-// bare is a root without properties. It fits the tokens that are reserved for a tool beyond
+// emptyObjectSchema is a root without properties. It fits the tokens that are reserved for a tool beyond
 // its bytes.
-const bare = `{"type":"object","properties":{}}`
+const emptyObjectSchema = `{"type":"object","properties":{}}`
 
-// folded returns a root that every API accepts; not ok if its properties have more bytes
+// flattenRoot returns a root that every API accepts; not ok if its properties have more bytes
 // than most. With copies, they include the properties of referenced schemas.
-func folded(root []member, copies bool, most int) (out []member, ok bool) {
-	f := folder{root: root, copies: copies, room: most}
-	f.add(root, 0)
+func flattenRoot(root []objectMember, copies bool, most int) (out []objectMember, ok bool) {
+	f := propertyGatherer{root: root, copies: copies, room: most}
+	f.gather(root, 0)
 	if f.room < 0 {
 		return nil, false
 	}
-	out = []member{{"type", json.RawMessage(`"object"`)}, {"properties", object(f.properties)}}
+	out = []objectMember{{"type", json.RawMessage(`"object"`)}, {"properties", encodeObject(f.properties)}}
 	for _, m := range root {
-		if m.key != "type" && m.key != "properties" && !slices.Contains(rootRefused, m.key) {
+		if m.key != "type" && m.key != "properties" && !slices.Contains(refusedRootKeys, m.key) {
 			out = append(out, m)
 		}
 	}
 	return out, true
 }
 
-// rootRefused may not stand at the root of a schema.
-var rootRefused = []string{"anyOf", "oneOf", "allOf", "not", "enum", "$ref"}
+// refusedRootKeys may not stand at the root of a schema.
+var refusedRootKeys = []string{"anyOf", "oneOf", "allOf", "not", "enum", "$ref"}
 
-// plain reports whether every API accepts a root unchanged.
-func plain(root []member) bool {
+// isPlainRoot reports whether every API accepts a root unchanged.
+func isPlainRoot(root []objectMember) bool {
 	kind, listed := false, false
 	for _, m := range root {
 		switch {
-		case slices.Contains(rootRefused, m.key):
+		case slices.Contains(refusedRootKeys, m.key):
 			return false
 		case m.key == "type":
 			kind = strings.TrimSpace(string(m.value)) == `"object"`
@@ -82,26 +82,26 @@ func plain(root []member) bool {
 	return kind && listed
 }
 
-// folder gathers the properties of a root and of the schemas that replace it.
-type folder struct {
-	root, properties []member
+// propertyGatherer gathers the properties of a root and of the schemas that replace it.
+type propertyGatherer struct {
+	root, properties []objectMember
 	copies           bool // of referenced schemas
 	nodes            int  // that were looked at
 	room             int  // bytes that the properties may still have
 }
 
-// foldedMax bounds them: references can turn few bytes into many.
-const foldedMax = 1_000
+// gatherNodesMax bounds them: references can turn few bytes into many.
+const gatherNodesMax = 1_000
 
-func (f *folder) add(node []member, depth int) {
-	if f.nodes++; depth > maxSchemaDepth || f.nodes > foldedMax || f.room < 0 {
+func (f *propertyGatherer) gather(node []objectMember, depth int) {
+	if f.nodes++; depth > maxSchemaDepth || f.nodes > gatherNodesMax || f.room < 0 {
 		return
 	}
 	for _, m := range node {
 		switch m.key {
 		case "properties":
-			for _, p := range members(m.value) {
-				if !slices.ContainsFunc(f.properties, func(q member) bool { return q.key == p.key }) {
+			for _, p := range objectMembers(m.value) {
+				if !slices.ContainsFunc(f.properties, func(q objectMember) bool { return q.key == p.key }) {
 					f.properties = append(f.properties, p)
 					f.room -= len(p.key) + len(p.value)
 				}
@@ -110,55 +110,55 @@ func (f *folder) add(node []member, depth int) {
 			var list []json.RawMessage
 			if json.Unmarshal(m.value, &list) == nil {
 				for _, branch := range list {
-					f.add(members(branch), depth+1)
+					f.gather(objectMembers(branch), depth+1)
 				}
 			}
 		case "$ref":
 			if f.copies {
-				f.add(f.meant(m.value), depth+1)
+				f.gather(f.resolveRef(m.value), depth+1)
 			}
 		}
 	}
 }
 
-// meant returns the target of a reference of the usual form (#/$defs/name); nil for any
+// resolveRef returns the target of a reference of the usual form (#/$defs/name); nil for any
 // other.
-func (f *folder) meant(ref json.RawMessage) []member {
+func (f *propertyGatherer) resolveRef(ref json.RawMessage) []objectMember {
 	var to string
 	if json.Unmarshal(ref, &to) != nil || !strings.HasPrefix(to, "#/") {
 		return nil
 	}
 	node := f.root
 	for name := range strings.SplitSeq(to[2:], "/") {
-		i := slices.IndexFunc(node, func(m member) bool { return m.key == name })
+		i := slices.IndexFunc(node, func(m objectMember) bool { return m.key == name })
 		if i < 0 {
 			return nil
 		}
-		node = members(node[i].value)
+		node = objectMembers(node[i].value)
 	}
 	return node
 }
 
-// definitions hold what references are to.
-var definitions = []string{"$defs", "definitions"}
+// definitionKeys hold what references are to.
+var definitionKeys = []string{"$defs", "definitions"}
 
-// needed removes the definitions to which no remaining schema refers.
-func needed(root []member) []member {
+// dropUnusedDefs removes the definitions to which no remaining schema refers.
+func dropUnusedDefs(root []objectMember) []objectMember {
 	defs, kept := map[string]json.RawMessage{}, map[string]bool{}
 	var open []json.RawMessage
 	for _, m := range root {
-		if !slices.Contains(definitions, m.key) {
+		if !slices.Contains(definitionKeys, m.key) {
 			open = append(open, m.value)
 			continue
 		}
-		for _, d := range members(m.value) {
+		for _, d := range objectMembers(m.value) {
 			defs[m.key+"/"+d.key] = d.value
 		}
 	}
 	for ; len(open) > 0; open = open[1:] {
 		var node any
 		var names []string
-		if json.Unmarshal(open[0], &node) != nil || !references(node, &names) {
+		if json.Unmarshal(open[0], &node) != nil || !collectRefs(node, &names) {
 			return root
 		}
 		for _, name := range names {
@@ -170,20 +170,20 @@ func needed(root []member) []member {
 	}
 	out := slices.Clone(root)
 	for i, m := range out {
-		if slices.Contains(definitions, m.key) && IsObject(string(m.value)) {
-			out[i].value = object(slices.DeleteFunc(members(m.value), func(d member) bool { return !kept[m.key+"/"+d.key] }))
+		if slices.Contains(definitionKeys, m.key) && IsObject(string(m.value)) {
+			out[i].value = encodeObject(slices.DeleteFunc(objectMembers(m.value), func(d objectMember) bool { return !kept[m.key+"/"+d.key] }))
 		}
 	}
 	return out
 }
 
-// references gathers the definitions that a schema refers to; false if one of
+// collectRefs gathers the definitions that a schema refers to; false if one of
 // them may be anything.
-func references(node any, names *[]string) bool {
+func collectRefs(node any, names *[]string) bool {
 	switch n := node.(type) {
 	case []any:
 		for _, v := range n {
-			if !references(v, names) {
+			if !collectRefs(v, names) {
 				return false
 			}
 		}
@@ -192,13 +192,13 @@ func references(node any, names *[]string) bool {
 			to, text := v.(string)
 			if key == "$dynamicRef" || key == "$recursiveRef" || key == "$ref" && text {
 				group, name, ok := strings.Cut(strings.TrimPrefix(to, "#/"), "/")
-				if !ok || key != "$ref" || !strings.HasPrefix(to, "#/") || strings.Contains(to, "%") || !slices.Contains(definitions, group) {
+				if !ok || key != "$ref" || !strings.HasPrefix(to, "#/") || strings.Contains(to, "%") || !slices.Contains(definitionKeys, group) {
 					return false
 				}
 				name, _, _ = strings.Cut(name, "/")
 				*names = append(*names, group+"/"+strings.NewReplacer("~1", "/", "~0", "~").Replace(name))
 			}
-			if !references(v, names) {
+			if !collectRefs(v, names) {
 				return false
 			}
 		}

@@ -16,7 +16,7 @@ import (
 // schema has no properties (OpenAI) or a choice at its root (Anthropic) has every
 // request refused that lists it.
 func TestTheRootOfASchemaIsOneThatEveryAPITakes(t *testing.T) {
-	for _, c := range roots() {
+	for _, c := range rootCases() {
 		if c.want == "same" {
 			c.want = c.schema
 		}
@@ -32,8 +32,8 @@ func TestTheRootOfASchemaIsOneThatEveryAPITakes(t *testing.T) {
 	}
 }
 
-// roots are schemas and what is sent in their place.
-func roots() []struct{ schema, want string } {
+// rootCases are schemas and what is sent in their place.
+func rootCases() []struct{ schema, want string } {
 	return []struct{ schema, want string }{
 		{`{"type":"object","properties":{"b":{"type":"string"},"a":{"oneOf":[{}]}}}`, "same"},
 		{`{"properties":{"a":{"anyOf":[{}]}},"type":"object","required":["a"]}`, "same"},
@@ -72,7 +72,7 @@ func TestNoSchemaIsLongerOnTheWireThanWhatIsHeldForIt(t *testing.T) {
 		t.Errorf("the frame has %d tokens, %d are held for it", n, budget.EnvelopeTokens)
 	}
 	many := `{"anyOf":[` + strings.Repeat(`{"$ref":"#"},`, 99) + `{"$ref":"#/anyOf"}],"oneOf":[` + strings.Repeat(`{"$ref":"#/$defs/x"},`, 99) + `{}],"$defs":{"x":{"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/x"},`, 99) + `{}]}}}`
-	all := append(roots(), []struct{ schema, want string }{{schema: many}, {schema: chain(30)}, {schema: `{"properties":{"` + strings.Repeat("<", 99) + `":{}}}`}}...)
+	all := append(rootCases(), []struct{ schema, want string }{{schema: many}, {schema: refChain(30)}, {schema: `{"properties":{"` + strings.Repeat("<", 99) + `":{}}}`}}...)
 	for _, c := range all {
 		got, err := modelhttp.Schema(model.ToolSpec{Name: "t", Schema: c.schema})
 		if held := budget.Tools([]model.ToolSpec{{Schema: c.schema}}) - budget.EnvelopeTokens + int64(len(frame)); err != nil || int64(len(got)) > held {
@@ -88,9 +88,9 @@ func TestNoSchemaIsLongerOnTheWireThanWhatIsHeldForIt(t *testing.T) {
 	}
 }
 
-// chain is a schema of 16 KiB whose choices are each a level of one deep
+// refChain is a schema of 16 KiB whose choices are each a level of one deep
 // property, with a long description at its end.
-func chain(depth int) string {
+func refChain(depth int) string {
 	end, at := `{"description":"`+strings.Repeat("d", 8<<10)+`"}`, "#/$defs/a"
 	var refs []string
 	for i := range depth {

@@ -25,34 +25,34 @@ var (
 // not possible without changing which values fit. With all, every property must be
 // required, too: OpenAI's rule.
 func Constrained(schema string, all bool) (constrained json.RawMessage, ok bool) {
-	c := constrainer{all: all}
-	out := c.node([]byte(schema), 0)
+	c := schemaConstrainer{all: all}
+	out := c.renderNode([]byte(schema), 0)
 	var root struct {
 		Type  string
 		AnyOf json.RawMessage
 	}
-	if c.bad || json.Unmarshal(out, &root) != nil || root.Type != "object" || all && root.AnyOf != nil {
+	if c.unsupported || json.Unmarshal(out, &root) != nil || root.Type != "object" || all && root.AnyOf != nil {
 		return nil, false
 	}
 	return out, true
 }
 
-// constrainer walks a schema; its order is kept, since models write in it.
-type constrainer struct{ all, bad bool }
+// schemaConstrainer walks a schema; its order is kept, since models write in it.
+type schemaConstrainer struct{ all, unsupported bool }
 
-// member is a key of an object with its value.
-type member struct {
+// objectMember is a key of an object with its value.
+type objectMember struct {
 	key   string
 	value json.RawMessage
 }
 
-// members returns the members of an object in order; nil if the JSON is no object.
-func members(raw []byte) []member {
+// objectMembers returns the members of an object in order; nil if the JSON is no object.
+func objectMembers(raw []byte) []objectMember {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
 		return nil
 	}
-	out := []member{}
+	out := []objectMember{}
 	for d.More() {
 		key, err := d.Token()
 		var value json.RawMessage
@@ -60,13 +60,13 @@ func members(raw []byte) []member {
 			return nil
 		}
 		name, _ := key.(string)
-		out = append(out, member{name, value})
+		out = append(out, objectMember{name, value})
 	}
 	return out
 }
 
-// object writes members as an object.
-func object(list []member) json.RawMessage {
+// encodeObject writes members as an object.
+func encodeObject(list []objectMember) json.RawMessage {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // or it would be longer than it was
@@ -86,18 +86,18 @@ func object(list []member) json.RawMessage {
 	return b.Bytes()
 }
 
-func (c *constrainer) fail() json.RawMessage {
-	c.bad = true
+func (c *schemaConstrainer) markUnsupported() json.RawMessage {
+	c.unsupported = true
 	return nil
 }
 
-// node renders one schema.
-func (c *constrainer) node(raw []byte, depth int) json.RawMessage {
-	list := members(raw)
-	if len(list) == 0 || depth > maxSchemaDepth || c.bad {
-		return c.fail() // true, false and {} accept any value
+// renderNode renders one schema.
+func (c *schemaConstrainer) renderNode(raw []byte, depth int) json.RawMessage {
+	list := objectMembers(raw)
+	if len(list) == 0 || depth > maxSchemaDepth || c.unsupported {
+		return c.markUnsupported() // true, false and {} accept any value
 	}
-	var out, properties []member
+	var out, properties []objectMember
 	var required []string
 	kind, closed, listed, said := "", false, false, false
 	for _, m := range list {
@@ -105,30 +105,30 @@ func (c *constrainer) node(raw []byte, depth int) json.RawMessage {
 		case slices.Contains(schemaDropped, m.key):
 			continue
 		case !slices.Contains(schemaKept, m.key):
-			return c.fail()
+			return c.markUnsupported()
 		}
 		switch m.key {
 		case "type":
-			kind = types(m.value)
+			kind = typeNames(m.value)
 		case "properties":
-			properties = members(m.value)
+			properties = objectMembers(m.value)
 			for i := range properties {
-				properties[i].value = c.node(properties[i].value, depth+1)
+				properties[i].value = c.renderNode(properties[i].value, depth+1)
 			}
-			m.value = object(properties)
+			m.value = encodeObject(properties)
 		case "items":
-			m.value, listed = c.node(m.value, depth+1), true
+			m.value, listed = c.renderNode(m.value, depth+1), true
 		case "anyOf":
-			m.value, said = c.list(m.value, depth+1), true
+			m.value, said = c.renderList(m.value, depth+1), true
 		case "enum", "const":
 			said = true
 		case "required":
 			if json.Unmarshal(m.value, &required) != nil {
-				return c.fail()
+				return c.markUnsupported()
 			}
 		case "additionalProperties":
 			if strings.TrimSpace(string(m.value)) != "false" {
-				return c.fail()
+				return c.markUnsupported()
 			}
 			closed = true
 		}
@@ -137,26 +137,26 @@ func (c *constrainer) node(raw []byte, depth int) json.RawMessage {
 	// Providers with structured output refuse a schema without a type, and a list without an
 	// item type.
 	if kind == "" && !said || strings.Contains(kind, "array") && !listed {
-		return c.fail()
+		return c.markUnsupported()
 	}
 	if strings.Contains(kind, "object") {
-		if properties == nil || c.all && !requires(properties, required) {
-			return c.fail()
+		if properties == nil || c.all && !requiresAll(properties, required) {
+			return c.markUnsupported()
 		}
 		if !closed {
-			out = append(out, member{"additionalProperties", json.RawMessage("false")})
+			out = append(out, objectMember{"additionalProperties", json.RawMessage("false")})
 		}
 	}
-	return object(out)
+	return encodeObject(out)
 }
 
-func (c *constrainer) list(raw []byte, depth int) json.RawMessage {
+func (c *schemaConstrainer) renderList(raw []byte, depth int) json.RawMessage {
 	var list []json.RawMessage
 	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
-		return c.fail()
+		return c.markUnsupported()
 	}
 	for i := range list {
-		if list[i] = c.node(list[i], depth); c.bad {
+		if list[i] = c.renderNode(list[i], depth); c.unsupported {
 			return nil
 		}
 	}
@@ -171,8 +171,8 @@ func bytesOf(list []json.RawMessage) [][]byte {
 	return out
 }
 
-// types are the names of a type or of several.
-func types(raw json.RawMessage) string {
+// typeNames are the names of a type or of several.
+func typeNames(raw json.RawMessage) string {
 	var one string
 	var many []string
 	if json.Unmarshal(raw, &one) != nil && json.Unmarshal(raw, &many) != nil {
@@ -181,6 +181,6 @@ func types(raw json.RawMessage) string {
 	return strings.Join(append(many, one), " ")
 }
 
-func requires(properties []member, required []string) bool {
-	return len(required) == len(properties) && !slices.ContainsFunc(properties, func(m member) bool { return !slices.Contains(required, m.key) })
+func requiresAll(properties []objectMember, required []string) bool {
+	return len(required) == len(properties) && !slices.ContainsFunc(properties, func(m objectMember) bool { return !slices.Contains(required, m.key) })
 }

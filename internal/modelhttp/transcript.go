@@ -17,7 +17,7 @@ import (
 func Messages(req model.Request) ([]model.Message, error) {
 	for i, m := range req.Messages {
 		if len(m.Media) > 0 && !m.Tombstone {
-			return nil, unsent("message %d: this API is sent no media", i)
+			return nil, unsentError("message %d: this API is sent no media", i)
 		}
 	}
 	return WithMedia(req)
@@ -27,7 +27,7 @@ func Messages(req model.Request) ([]model.Message, error) {
 // user, with their bytes.
 func WithMedia(req model.Request) ([]model.Message, error) {
 	if req.MaxOutput <= 0 {
-		return nil, unsent("the request has no output limit")
+		return nil, unsentError("the request has no output limit")
 	}
 	var out []model.Message
 	for _, m := range req.Messages {
@@ -36,7 +36,7 @@ func WithMedia(req model.Request) ([]model.Message, error) {
 		}
 	}
 	if len(out) == 0 || out[0].Role != model.User {
-		return nil, unsent("the transcript does not begin with a user message")
+		return nil, unsentError("the transcript does not begin with a user message")
 	}
 	seen := map[string]bool{}
 	for i, m := range out {
@@ -44,12 +44,12 @@ func WithMedia(req model.Request) ([]model.Message, error) {
 		if i > 0 {
 			before = out[i-1].Calls
 		}
-		if err := pair(i, m, before, seen); err != nil {
+		if err := checkMessage(i, m, before, seen); err != nil {
 			return nil, err
 		}
 	}
 	if len(out[len(out)-1].Calls) > 0 {
-		return nil, unsent("the transcript ends in calls without results")
+		return nil, unsentError("the transcript ends in calls without results")
 	}
 	return out, nil
 }
@@ -65,47 +65,47 @@ func Choice(req model.Request) string {
 	return req.Choice
 }
 
-// pair checks message i against the calls of the message before it.
-func pair(i int, m model.Message, before []model.ToolCall, seen map[string]bool) error {
+// checkMessage checks message i against the calls of the message before it.
+func checkMessage(i int, m model.Message, before []model.ToolCall, seen map[string]bool) error {
 	switch {
 	case m.Role != model.User && m.Role != model.Assistant && m.Role != model.ToolRole:
-		return unsent("message %d: unknown role %q", i, m.Role)
+		return unsentError("message %d: unknown role %q", i, m.Role)
 	case m.Role == model.ToolRole && len(before) == 0:
-		return unsent("message %d: results without calls before them", i)
+		return unsentError("message %d: results without calls before them", i)
 	case m.Role != model.ToolRole && len(before) > 0:
-		return unsent("message %d: call %s has no result", i, before[0].ID)
+		return unsentError("message %d: call %s has no result", i, before[0].ID)
 	case m.Role == model.ToolRole && len(m.Results) != len(before):
-		return unsent("message %d: %d results for %d calls", i, len(m.Results), len(before))
+		return unsentError("message %d: %d results for %d calls", i, len(m.Results), len(before))
 	case m.Role != model.User && len(m.Media) > 0:
-		return unsent("message %d: media in a message of role %s", i, m.Role)
+		return unsentError("message %d: media in a message of role %s", i, m.Role)
 	case m.Role != model.Assistant && len(m.Calls) > 0:
-		return unsent("message %d: calls in a message of role %s", i, m.Role)
+		return unsentError("message %d: calls in a message of role %s", i, m.Role)
 	}
 	for _, d := range m.Media {
 		if len(d.Data) == 0 || model.KindOf(d.Type) == "" {
-			return unsent("message %d: %s %q without its bytes, or of no type that can be sent", i, d.Type, d.Name)
+			return unsentError("message %d: %s %q without its bytes, or of no type that can be sent", i, d.Type, d.Name)
 		}
 	}
 	for j, r := range m.Results {
 		if m.Role == model.ToolRole && r.Call != before[j].ID {
-			return unsent("message %d: result %d answers %q instead of %q", i, j, r.Call, before[j].ID)
+			return unsentError("message %d: result %d answers %q instead of %q", i, j, r.Call, before[j].ID)
 		}
 	}
 	for _, c := range m.Calls {
 		if c.ID == "" || seen[c.ID] {
-			return unsent("message %d: the call id %q is empty or was used before", i, c.ID)
+			return unsentError("message %d: the call id %q is empty or was used before", i, c.ID)
 		}
 		seen[c.ID] = true
 	}
 	return nil
 }
 
-func unsent(format string, args ...any) error {
+func unsentError(format string, args ...any) error {
 	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + fmt.Sprintf(format, args...)}
 }
 
 // CallID derives a wire id from troupe's: providers accept letters, digits, _ and -.
-func CallID(prefix, id string) string { return prefix + safe(strings.ReplaceAll(id, "-", "_"), "") }
+func CallID(prefix, id string) string { return prefix + safeName(strings.ReplaceAll(id, "-", "_"), "") }
 
 // MaxName is the longest tool name that all providers take.
 const MaxName = 64
@@ -113,11 +113,11 @@ const MaxName = 64
 // CallName converts the name of a call in a transcript to one that providers accept: models
 // invent names, and the record of one must not make the next request fail.
 func CallName(name string) string {
-	name = safe(name, "_")
+	name = safeName(name, "_")
 	return name[:min(len(name), MaxName)]
 }
 
-func safe(s, empty string) string {
+func safeName(s, empty string) string {
 	s = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' || r == '-' {
 			return r

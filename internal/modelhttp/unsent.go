@@ -32,8 +32,8 @@ func (t *Trace) Unsent(err error) bool {
 	return !t.got.Load() && (t.sought.Load() || errors.As(err, &op) && op.Op == "dial")
 }
 
-// unsent marks the error of a request that was never sent: it cannot have been billed.
-func (a *Attempt) unsent(cause error, told *model.Error) error {
+// markUnsent marks the error of a request that was never sent: it cannot have been billed.
+func (a *Attempt) markUnsent(cause error, told *model.Error) error {
 	if told.Unbilled || !a.trace.Unsent(cause) {
 		return told
 	}

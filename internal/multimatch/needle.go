@@ -22,7 +22,7 @@ func New(words []Word) *Set {
 	s := &Set{columns: 1}
 	for _, w := range words {
 		for i := range len(w.Text) {
-			b := fold(w.Text[i])
+			b := foldCase(w.Text[i])
 			if s.class[b] == 0 {
 				s.class[b] = uint8(min(s.columns, 255))
 				s.columns = min(s.columns+1, 256)
@@ -30,17 +30,17 @@ func New(words []Word) *Set {
 		}
 	}
 	for b := range 256 {
-		s.class[b] = s.class[fold(byte(b))]
+		s.class[b] = s.class[foldCase(byte(b))]
 	}
-	s.grow()
+	s.addState()
 	for _, w := range words {
-		s.add(w)
+		s.addWord(w)
 	}
-	s.link()
+	s.linkStates()
 	return s
 }
 
-func fold(b byte) byte {
+func foldCase(b byte) byte {
 	if 'A' <= b && b <= 'Z' {
 		return b + 'a' - 'A'
 	}
@@ -49,7 +49,7 @@ func fold(b byte) byte {
 
 const none = -1
 
-func (s *Set) grow() int32 {
+func (s *Set) addState() int32 {
 	state := int32(len(s.tags))
 	s.tags = append(s.tags, 0)
 	for range s.columns {
@@ -58,7 +58,7 @@ func (s *Set) grow() int32 {
 	return state
 }
 
-func (s *Set) add(w Word) {
+func (s *Set) addWord(w Word) {
 	if w.Text == "" {
 		return
 	}
@@ -66,7 +66,7 @@ func (s *Set) add(w Word) {
 	for i := range len(w.Text) {
 		at := int(state)*s.columns + int(s.class[w.Text[i]])
 		if s.next[at] == none {
-			to := s.grow()
+			to := s.addState()
 			s.next[at] = to
 		}
 		state = s.next[at]
@@ -74,8 +74,8 @@ func (s *Set) add(w Word) {
 	s.tags[state] |= w.Tag
 }
 
-// link turns the trie into an automaton without dead ends, breadth first.
-func (s *Set) link() {
+// linkStates turns the trie into an automaton without dead ends, breadth first.
+func (s *Set) linkStates() {
 	fail := make([]int32, len(s.tags))
 	var queue []int32
 	for c := range s.columns {

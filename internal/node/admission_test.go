@@ -15,13 +15,13 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// turnstile is a model that says which run asks, and answers one after the other. Who
+// gatedModel is a model that says which run asks, and answers one after the other. Who
 // is to "ask" puts a question to a person first.
-type turnstile struct{ begun, pass chan string }
+type gatedModel struct{ begun, pass chan string }
 
-func newTurnstile() turnstile { return turnstile{make(chan string, 64), make(chan string, 64)} }
+func newGatedModel() gatedModel { return gatedModel{make(chan string, 64), make(chan string, 64)} }
 
-func (w turnstile) Complete(ctx context.Context, req model.Request, _ func(model.Delta)) (model.Reply, error) {
+func (w gatedModel) Complete(ctx context.Context, req model.Request, _ func(model.Delta)) (model.Reply, error) {
 	goal := req.Messages[0].Text
 	say := func(m model.Message) (model.Reply, error) {
 		m.Role = model.Assistant
@@ -39,17 +39,17 @@ func (w turnstile) Complete(ctx context.Context, req model.Request, _ func(model
 	}
 }
 
-func (w turnstile) host(t *testing.T, state string, live, queued int) (*Node, *client.Client) {
+func (w gatedModel) startNode(t *testing.T, state string, live, queued int) (*Node, *client.Client) {
 	t.Helper()
-	h := start(t, state, func(c *Config) {
+	h := startNode(t, state, func(c *Config) {
 		c.MaxLiveRuns, c.MaxQueuedRuns, c.ResumeAll = live, queued, true
 		c.Own.Agents = []agentfile.Definition{{Name: "one", Description: "Does it."}}
 		c.Own.Models, c.Model = map[string]model.Client{"own/wait": w}, "own/wait"
 	})
-	return h, connect(t, h)
+	return h, connectClient(t, h)
 }
 
-func (w turnstile) begins(t *testing.T, want ...string) {
+func (w gatedModel) expectBegun(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
 	for range want {
@@ -66,20 +66,20 @@ func (w turnstile) begins(t *testing.T, want ...string) {
 	}
 }
 
-func opens(t *testing.T, c *client.Client, goals ...string) {
+func openRuns(t *testing.T, c *client.Client, goals ...string) {
 	t.Helper()
 	for _, goal := range goals {
-		if _, err := c.Run(within(t), client.RunRequest{RunID: "run-" + goal, Prompt: goal, Agent: "one"}); err != nil {
+		if _, err := c.Run(testContext(t), client.RunRequest{RunID: "run-" + goal, Prompt: goal, Agent: "one"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// stands waits until a run has a state, and returns its place in the queue.
-func stands(t *testing.T, c *client.Client, goal, state string) int {
+// waitForState waits until a run has a state, and returns its place in the queue.
+func waitForState(t *testing.T, c *client.Client, goal, state string) int {
 	t.Helper()
 	for late := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
-		info, err := c.Get(within(t), "run-"+goal)
+		info, err := c.Get(testContext(t), "run-"+goal)
 		if err == nil && info.State == state {
 			return info.Position
 		}
@@ -95,46 +95,46 @@ func stands(t *testing.T, c *client.Client, goal, state string) int {
 //behaviour:shows G5
 func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 	t.Parallel()
-	w := newTurnstile()
-	_, c := w.host(t, t.TempDir(), 2, 4)
+	w := newGatedModel()
+	_, c := w.startNode(t, t.TempDir(), 2, 4)
 	events := make(chan client.Event, 1024)
 	stop, err := c.Watch(func(e client.Event) { events <- e })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	opens(t, c, "a", "b")
-	w.begins(t, "a", "b")
+	openRuns(t, c, "a", "b")
+	w.expectBegun(t, "a", "b")
 	for i, goal := range []string{"c", "d", "e", "f"} {
-		opens(t, c, goal)
-		if at := stands(t, c, goal, control.Queued); at != i+1 {
+		openRuns(t, c, goal)
+		if at := waitForState(t, c, goal, control.Queued); at != i+1 {
 			t.Errorf("run %s is at place %d, and not %d", goal, at, i+1)
 		}
 	}
-	_, err = c.Run(within(t), client.RunRequest{RunID: "run-g", Prompt: "g"})
+	_, err = c.Run(testContext(t), client.RunRequest{RunID: "run-g", Prompt: "g"})
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code != client.CodeLimit || refused.Hint == "" {
 		t.Errorf("beyond the queue a run is answered with %v", err)
 	}
-	list, err := c.List(within(t))
+	list, err := c.List(testContext(t))
 	if err != nil || len(list) != 6 || list[0].State != control.Queued || list[0].Position != 4 || list[5].State != control.Live {
 		t.Errorf("the list is %+v: %v", list, err)
 	}
-	if _, err := c.Cancel(within(t), client.CancelRequest{RunID: "run-d", Why: "not needed"}); err != nil {
+	if _, err := c.Cancel(testContext(t), client.CancelRequest{RunID: "run-d", Why: "not needed"}); err != nil {
 		t.Fatal(err)
 	}
-	info, err := c.Wait(within(t), "run-d")
+	info, err := c.Wait(testContext(t), "run-d")
 	if err != nil || info.Result == nil || info.Result.Subtype != "error_cancelled" || info.Result.Usage.Total() != 0 {
 		t.Errorf("a queued run that was canceled ends as %+v: %v", info.Result, err)
 	}
 	for _, next := range []string{"c", "e", "f"} {
 		w.pass <- "one"
-		w.begins(t, next)
+		w.expectBegun(t, next)
 	}
 	w.pass <- "one"
 	w.pass <- "one"
 	for _, goal := range []string{"a", "b", "c", "e", "f"} {
-		if info, err := c.Wait(within(t), "run-"+goal); err != nil || info.Result.Text != "done "+goal {
+		if info, err := c.Wait(testContext(t), "run-"+goal); err != nil || info.Result.Text != "done "+goal {
 			t.Errorf("run %s: %+v %v", goal, info.Result, err)
 		}
 	}
@@ -154,26 +154,26 @@ func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 //behaviour:shows G5
 func TestTheQueueOutlivesItsNode(t *testing.T) {
 	t.Parallel()
-	w, state := newTurnstile(), t.TempDir()
-	h, c := w.host(t, state, 1, 10)
-	opens(t, c, "z", "y", "x", "w") // not in the order of their names
-	w.begins(t, "z")
-	stands(t, c, "w", control.Queued)
+	w, state := newGatedModel(), t.TempDir()
+	h, c := w.startNode(t, state, 1, 10)
+	openRuns(t, c, "z", "y", "x", "w") // not in the order of their names
+	w.expectBegun(t, "z")
+	waitForState(t, c, "w", control.Queued)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w = newTurnstile()
-	_, c = w.host(t, state, 1, 10)
+	w = newGatedModel()
+	_, c = w.startNode(t, state, 1, 10)
 	for i, goal := range []string{"z", "y", "x", "w"} {
-		w.begins(t, goal)
+		w.expectBegun(t, goal)
 		if i < 3 {
-			if at := stands(t, c, "w", control.Queued); at != 3-i {
+			if at := waitForState(t, c, "w", control.Queued); at != 3-i {
 				t.Errorf("with %s live the last is at place %d", goal, at)
 			}
 		}
 		w.pass <- "one"
 	}
-	if info, err := c.Wait(within(t), "run-w"); err != nil || info.Result.Text != "done w" {
+	if info, err := c.Wait(testContext(t), "run-w"); err != nil || info.Result.Text != "done w" {
 		t.Errorf("%+v %v", info.Result, err)
 	}
 }
@@ -182,36 +182,36 @@ func TestTheQueueOutlivesItsNode(t *testing.T) {
 // unread log, and a steer the only entry of its agent's log; the run keeps its place.
 func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
 	t.Parallel()
-	w, state := newTurnstile(), t.TempDir()
-	h, c := w.host(t, state, 1, 10)
-	opens(t, c, "z", "y", "x", "w")
-	w.begins(t, "z")
-	stands(t, c, "w", control.Queued)
+	w, state := newGatedModel(), t.TempDir()
+	h, c := w.startNode(t, state, 1, 10)
+	openRuns(t, c, "z", "y", "x", "w")
+	w.expectBegun(t, "z")
+	waitForState(t, c, "w", control.Queued)
 	for _, goal := range []string{"y", "w"} {
-		if err := c.Steer(within(t), client.SteerRequest{RunID: "run-" + goal, Text: "Hurry."}); err != nil {
+		if err := c.Steer(testContext(t), client.SteerRequest{RunID: "run-" + goal, Text: "Hurry."}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.Budget(within(t), client.BudgetRequest{RunID: "run-" + goal, Patch: true, Limits: spec.RunLimits{Calls: 77}}); err != nil {
+		if err := c.Budget(testContext(t), client.BudgetRequest{RunID: "run-" + goal, Patch: true, Limits: spec.RunLimits{Calls: 77}}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w = newTurnstile()
-	_, c = w.host(t, state, 1, 10)
-	w.begins(t, "z")
+	w = newGatedModel()
+	_, c = w.startNode(t, state, 1, 10)
+	w.expectBegun(t, "z")
 	for i, goal := range []string{"y", "x", "w"} {
-		if at := stands(t, c, goal, control.Queued); at != i+1 {
+		if at := waitForState(t, c, goal, control.Queued); at != i+1 {
 			t.Errorf("run %s is at place %d, and not %d", goal, at, i+1)
 		}
 	}
 	for _, goal := range []string{"y", "y", "x", "w", "w"} { // those that were steered have another turn
 		w.pass <- "one"
-		w.begins(t, goal)
+		w.expectBegun(t, goal)
 	}
 	w.pass <- "one"
-	info, err := c.Wait(within(t), "run-w")
+	info, err := c.Wait(testContext(t), "run-w")
 	if err != nil || info.Result == nil || info.Result.Text != "done w" {
 		t.Fatalf("%+v %v", info.Result, err)
 	}
@@ -221,23 +221,23 @@ func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
 // answered it goes on, however many are live.
 func TestAParkedRunHoldsNoPlace(t *testing.T) {
 	t.Parallel()
-	w := newTurnstile()
-	_, c := w.host(t, t.TempDir(), 1, 10)
-	opens(t, c, "ask", "b")
-	stands(t, c, "ask", control.Parked)
-	w.begins(t, "b")
-	q, err := c.Questions(within(t))
+	w := newGatedModel()
+	_, c := w.startNode(t, t.TempDir(), 1, 10)
+	openRuns(t, c, "ask", "b")
+	waitForState(t, c, "ask", control.Parked)
+	w.expectBegun(t, "b")
+	q, err := c.Questions(testContext(t))
 	if err != nil || len(q) != 1 {
 		t.Fatalf("%+v %v", q, err)
 	}
-	if err := c.Answer(within(t), client.AnswerRequest{RunID: "run-ask", Query: q[0].Query, Decision: "text", Text: "this"}); err != nil {
+	if err := c.Answer(testContext(t), client.AnswerRequest{RunID: "run-ask", Query: q[0].Query, Decision: "text", Text: "this"}); err != nil {
 		t.Fatal(err)
 	}
-	w.begins(t, "ask")
+	w.expectBegun(t, "ask")
 	w.pass <- "one"
 	w.pass <- "one"
 	for _, goal := range []string{"ask", "b"} {
-		if info, err := c.Wait(within(t), "run-"+goal); err != nil || info.State != control.Finished {
+		if info, err := c.Wait(testContext(t), "run-"+goal); err != nil || info.State != control.Finished {
 			t.Errorf("run %s: %+v %v", goal, info, err)
 		}
 	}

@@ -6,16 +6,16 @@ import (
 	"github.com/troupe-run/troupe/internal/trust"
 )
 
-// trust returns the policy that decides whose files a node with this configuration
+// trustPolicy returns the policy that decides whose files a node with this configuration
 // executes.
-func (c Config) trust() trust.Policy {
-	return trust.Policy{Roots: c.Roots, Places: c.Trust, StateDir: c.StateDir, OwnHand: c.ownHand}
+func (c Config) trustPolicy() trust.Policy {
+	return trust.Policy{Roots: c.Roots, Places: c.Trust, StateDir: c.StateDir, OwnHand: c.requestsFromUser}
 }
 
 // Approve records that the user names the files of a request in a command: see
 // trust.Policy.Approve.
 func Approve(cfg Config, r client.RunRequest) error {
-	return cfg.trust().Approve(r, func(route string) bool { _, own := cfg.Own.Models[route]; return own })
+	return cfg.trustPolicy().Approve(r, func(route string) bool { _, own := cfg.Own.Models[route]; return own })
 }
 
 // approveModel approves the script of the node's own model: the operator names it when the node starts.

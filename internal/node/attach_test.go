@@ -23,8 +23,8 @@ func jpegHeader(width, height int) []byte {
 		byte(height>>8), byte(height), byte(width>>8), byte(width), 3, 1, 0x22, 0, 2, 0x11, 1, 3, 0x11, 1)
 }
 
-// picture is a PNG of a size.
-func picture(t *testing.T, width, height int) []byte {
+// encodePNG is a PNG of a size.
+func encodePNG(t *testing.T, width, height int) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, width, height))); err != nil {
@@ -38,17 +38,17 @@ func picture(t *testing.T, width, height int) []byte {
 func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	play := script(t, `default: [{text: "a cat"}]`)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	play := writeScript(t, `default: [{text: "a cat"}]`)
 	long := bytes.Repeat([]byte("line,of,a,table\n"), 40_000) // three parts
 	run := client.NewID()
 	var sent []client.Attachment
 	for _, f := range []struct {
 		name, mime string
 		data       []byte
-	}{{"cat.png", model.PNG, picture(t, 30, 20)}, {"t.csv", "text/csv", long}} {
-		a, err := c.Attach(within(t), run, f.name, f.mime, f.data)
+	}{{"cat.png", model.PNG, encodePNG(t, 30, 20)}, {"t.csv", "text/csv", long}} {
+		a, err := c.Attach(testContext(t), run, f.name, f.mime, f.data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,15 +78,15 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 			r.Model = "builtin/scout"
 		}
 		var refused *client.Error
-		if _, err := c.Run(within(t), r); !errors.As(err, &refused) || refused.Code != client.CodeBad || refused.Hint == "" || !strings.Contains(refused.Text, says) {
+		if _, err := c.Run(testContext(t), r); !errors.As(err, &refused) || refused.Code != client.CodeBad || refused.Hint == "" || !strings.Contains(refused.Text, says) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
-	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Prompt: "What is this?", Model: play, Attach: sent}); err != nil {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: run, Prompt: "What is this?", Model: play, Attach: sent}); err != nil {
 		t.Fatal(err)
 	}
-	finished(t, c, run, spec.Completed)
-	s, err := control.ReplayAgent(within(t), h.post, mailbox.At(run, "root"))
+	waitFinished(t, c, run, spec.Completed)
+	s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,25 +103,25 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 func TestWhatCannotBeBoundedIsAllowedByName(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir(), env("ANTHROPIC_API_KEY", "k", "GEMINI_API_KEY", "k", "OPENAI_API_KEY", "k"))
-	c := connect(t, h)
+	h := startNode(t, t.TempDir(), withEnv("ANTHROPIC_API_KEY", "k", "GEMINI_API_KEY", "k", "OPENAI_API_KEY", "k"))
+	c := connectClient(t, h)
 	run := client.NewID()
-	pdf, err := c.Attach(within(t), run, "a.pdf", model.PDF, []byte("%PDF-1.7 and so on"))
+	pdf, err := c.Attach(testContext(t), run, "a.pdf", model.PDF, []byte("%PDF-1.7 and so on"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	image, err := c.Attach(within(t), run, "a.png", model.PNG, picture(t, 1568, 728))
+	image, err := c.Attach(testContext(t), run, "a.png", model.PNG, encodePNG(t, 1568, 728))
 	if err != nil {
 		t.Fatal(err)
 	}
-	photo, err := c.Attach(within(t), run, "a.jpg", model.JPEG, jpegHeader(1568, 728))
+	photo, err := c.Attach(testContext(t), run, "a.jpg", model.JPEG, jpegHeader(1568, 728))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const claude = "anthropic/claude-opus-5-5"
 	ask := func(r client.RunRequest) (client.RunAccepted, []model.Media, error) {
 		r.RunID, r.Prompt, r.Model = run, "What is this?", claude
-		o, a, err := h.build(r)
+		o, a, err := h.buildRun(r)
 		return a, o.Media, err
 	}
 	_, _, err = ask(client.RunRequest{Attach: []client.Attachment{pdf}})

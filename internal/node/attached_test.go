@@ -15,20 +15,20 @@ import (
 // The attachments of a run that was then refused can be deleted.
 func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir())
-	c := connect(t, h)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
 	run := client.NewID()
-	a, err := c.Attach(within(t), run, "cat.png", model.PNG, picture(t, 30, 20))
+	a, err := c.Attach(testContext(t), run, "cat.png", model.PNG, encodePNG(t, 30, 20))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Prompt: "What is this?", Model: "builtin/scout", Attach: []client.Attachment{a}}); err == nil {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: run, Prompt: "What is this?", Model: "builtin/scout", Attach: []client.Attachment{a}}); err == nil {
 		t.Fatal("a model that takes no image takes one")
 	}
-	if _, err := c.Delete(within(t), run); err == nil {
+	if _, err := c.Delete(testContext(t), run); err == nil {
 		t.Error("there is a run to delete")
 	}
-	if _, size, err := h.blobs.Get(within(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
+	if _, size, err := h.blobs.Get(testContext(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
 		t.Errorf("%d bytes are left: %v", size, err)
 	}
 }
@@ -38,12 +38,12 @@ func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
 // was lost finds them stored.
 func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	run, data := client.NewID(), picture(t, 30, 20)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	run, data := client.NewID(), encodePNG(t, 30, 20)
 	attach := func(data []byte) (client.Attachment, string) {
 		t.Helper()
-		a, err := c.Attach(within(t), run, "cat.png", model.PNG, data)
+		a, err := c.Attach(testContext(t), run, "cat.png", model.PNG, data)
 		var refused *client.Error
 		if err != nil && !errors.As(err, &refused) {
 			t.Fatal(err)
@@ -53,26 +53,26 @@ func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
 		return a, ""
 	}
 	a, _ := attach(data)
-	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Prompt: "?", Model: script(t, `default: [{text: "a cat"}]`), Attach: []client.Attachment{a}}); err != nil {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: run, Prompt: "?", Model: writeScript(t, `default: [{text: "a cat"}]`), Attach: []client.Attachment{a}}); err != nil {
 		t.Fatal(err)
 	}
-	finished(t, c, run, spec.Completed)
+	waitFinished(t, c, run, spec.Completed)
 	if again, code := attach(data); code != "" || !slices.Equal(again.Parts, a.Parts) {
 		t.Errorf("sent again: %+v %s", again, code)
 	}
 	if _, code := attach([]byte("more")); code != client.CodeConflict {
 		t.Errorf("more for a run that is there: %q", code)
 	}
-	if err := c.Withdraw(within(t), run); err == nil {
+	if err := c.Withdraw(testContext(t), run); err == nil {
 		t.Error("the attachments of a run that is there are withdrawn")
 	}
-	if _, err := c.Delete(within(t), run); err != nil {
+	if _, err := c.Delete(testContext(t), run); err != nil {
 		t.Fatal(err)
 	}
 	if _, code := attach(data); code != client.CodeGone {
 		t.Errorf("to a deleted run: %q", code)
 	}
-	if _, size, err := h.blobs.Get(within(t), run, mailbox.BlobRef(data), 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
+	if _, size, err := h.blobs.Get(testContext(t), run, mailbox.BlobRef(data), 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
 		t.Errorf("%d bytes are left: %v", size, err)
 	}
 }
@@ -80,19 +80,19 @@ func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
 // Attachments of a run that is then not started are removed; to remove none is no error.
 func TestWhatWasSentBeforeARunIsTakenBack(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir())
-	c := connect(t, h)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
 	run := client.NewID()
-	a, err := c.Attach(within(t), run, "a.txt", "text/plain", []byte("hello"))
+	a, err := c.Attach(testContext(t), run, "a.txt", "text/plain", []byte("hello"))
 	for range 2 {
 		if err == nil {
-			err = c.Withdraw(within(t), run)
+			err = c.Withdraw(testContext(t), run)
 		}
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, size, err := h.blobs.Get(within(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
+	if _, size, err := h.blobs.Get(testContext(t), run, a.Parts[0], 0, 1<<20); !errors.Is(err, mailbox.ErrNoBlob) {
 		t.Errorf("%d bytes are left: %v", size, err)
 	}
 }
@@ -100,11 +100,11 @@ func TestWhatWasSentBeforeARunIsTakenBack(t *testing.T) {
 // All attachments together fit into one request of the provider with the least room.
 func TestAttachmentsFitOneRequest(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir(), env("ANTHROPIC_API_KEY", "k"))
-	c := connect(t, h)
+	h := startNode(t, t.TempDir(), withEnv("ANTHROPIC_API_KEY", "k"))
+	c := connectClient(t, h)
 	run := client.NewID()
-	data := append(picture(t, 3, 3), make([]byte, model.MediaBytesMax-200)...)
-	a, err := c.Attach(within(t), run, "a.png", model.PNG, data)
+	data := append(encodePNG(t, 3, 3), make([]byte, model.MediaBytesMax-200)...)
+	a, err := c.Attach(testContext(t), run, "a.png", model.PNG, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAttachmentsFitOneRequest(t *testing.T) {
 		for i := range list {
 			list[i] = a
 		}
-		_, _, err := h.build(client.RunRequest{RunID: run, Prompt: "?", Model: "anthropic/claude-opus-5-5", Attach: list})
+		_, _, err := h.buildRun(client.RunRequest{RunID: run, Prompt: "?", Model: "anthropic/claude-opus-5-5", Attach: list})
 		if (err != nil && strings.Contains(err.Error(), "together")) != refused {
 			t.Errorf("%d: %v", n, err)
 		}
@@ -124,14 +124,14 @@ func TestAttachmentsFitOneRequest(t *testing.T) {
 func TestASecretInAnAttachmentIsRefused(t *testing.T) {
 	t.Parallel()
 	const key = "sk-live-51H8xQmZp0aVbNcR"
-	h := start(t, t.TempDir(), env("OPENAI_API_KEY", key))
-	c := connect(t, h)
+	h := startNode(t, t.TempDir(), withEnv("OPENAI_API_KEY", key))
+	c := connectClient(t, h)
 	run := client.NewID()
-	a, err := c.Attach(within(t), run, "a.txt", "text/plain", []byte(strings.Repeat("x", client.AttachPartBytes-10)+key))
+	a, err := c.Attach(testContext(t), run, "a.txt", "text/plain", []byte(strings.Repeat("x", client.AttachPartBytes-10)+key))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Run(within(t), client.RunRequest{RunID: run, Prompt: "?", Model: script(t, `default: [{text: "a cat"}]`), Attach: []client.Attachment{a}})
+	_, err = c.Run(testContext(t), client.RunRequest{RunID: run, Prompt: "?", Model: writeScript(t, `default: [{text: "a cat"}]`), Attach: []client.Attachment{a}})
 	if err == nil || !strings.Contains(err.Error(), "holds a secret") || strings.Contains(err.Error(), key) {
 		t.Error(err)
 	}

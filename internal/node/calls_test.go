@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-run/troupe/test/conformance"
 )
 
-// flood is an Anthropic server whose first reply makes a given number of tool calls, and
+// manyCallsProvider is an Anthropic server whose first reply makes a given number of tool calls, and
 // that refuses what a strict provider would refuse.
-type flood struct {
+type manyCallsProvider struct {
 	calls, bytes int
 
 	mu      sync.Mutex
@@ -25,7 +25,7 @@ type flood struct {
 	refused error
 }
 
-func (f *flood) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *manyCallsProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -78,22 +78,22 @@ func TestAttackAReplyWithTooManyCallsDoesNotEndTheRun(t *testing.T) {
 		{6, 100_000, 2, 2, "4 more tool calls"},
 		{1, 300_000, 0, 1, ""},
 	} {
-		f := &flood{calls: c.calls, bytes: c.bytes}
+		f := &manyCallsProvider{calls: c.calls, bytes: c.bytes}
 		server := httptest.NewServer(f)
 		dir := t.TempDir()
-		h := start(t, t.TempDir(), func(cfg *Config) {
+		h := startNode(t, t.TempDir(), func(cfg *Config) {
 			cfg.Roots = []string{dir}
 			cfg.Env = func(name string) string {
 				return map[string]string{"ANTHROPIC_BASE_URL": server.URL, "ANTHROPIC_API_KEY": "key"}[name]
 			}
 		})
-		cl := connect(t, h)
-		a, err := cl.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "Look.", Dir: dir, Model: "anthropic/m", MaxTokens: 100_000_000,
+		cl := connectClient(t, h)
+		a, err := cl.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Look.", Dir: dir, Model: "anthropic/m", MaxTokens: 100_000_000,
 			AllowUnpriced: []string{"anthropic/m"}, LoopOptions: &spec.LoopOptions{Watch: spec.Watch{Of: spec.Off}, Breaker: spec.Breaker{Failures: spec.Off}}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		info, err := cl.Wait(within(t), a.RunID)
+		info, err := cl.Wait(testContext(t), a.RunID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -26,16 +26,16 @@ import (
 // MCP server's header does not reveal a secret: its file does.
 var powerful = []string{"shell-output", "page", "mcp-result", "mcp-error", "mcp-header"}
 
-// teller is an MCP server that leaks secrets.
-func teller(t *testing.T, header *string) string {
+// startLeakyMCP is an MCP server that leaks secrets.
+func startLeakyMCP(t *testing.T, header *string) string {
 	t.Helper()
 	s := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
 	schema := json.RawMessage(`{"type":"object"}`)
 	s.AddTool(&sdk.Tool{Name: "tell", Description: "tells", InputSchema: schema}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: payload("mcp-result") + " mark-mcp-header " + *header}}}, nil
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: leakPayload("mcp-result") + " mark-mcp-header " + *header}}}, nil
 	})
 	s.AddTool(&sdk.Tool{Name: "fail", Description: "fails", InputSchema: schema}, func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-		return nil, fmt.Errorf("%s", payload("mcp-error"))
+		return nil, fmt.Errorf("%s", leakPayload("mcp-error"))
 	})
 	h := httptest.NewServer(sdk.NewStreamableHTTPHandler(func(r *http.Request) *sdk.Server {
 		*header = r.Header.Get("X-Tracker")
@@ -53,42 +53,42 @@ func teller(t *testing.T, header *string) string {
 // TestNoSecretComesOutOfPowers does the same for shell, http_get and MCP servers.
 func TestNoSecretComesOutOfPowers(t *testing.T) {
 	t.Parallel()
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, payload("page")) }))
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, leakPayload("page")) }))
 	defer page.Close()
 	const tracker = "tr4cker-0123456789-abcdef"
 	header, dir, state := "", t.TempDir(), t.TempDir()
-	put(t, payload("shell-output"), dir, "said.txt")
+	writeText(t, leakPayload("shell-output"), dir, "said.txt")
 	agents := agentFiles(t, "hand", "---\nname: hand\ndescription: d\ntools: Bash, WebFetch, mcp__stage__tell, mcp__stage__fail\n---\nhand\n")
-	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"type": "http", "url": teller(t, &header),
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"type": "http", "url": startLeakyMCP(t, &header),
 		"headers": map[string]string{"X-Tracker": "Bearer ${TRACKER}"}}})
-	play := script(t, `
+	play := writeScript(t, `
 agents:
   hand:
     - calls: [{name: shell, args: {command: "cat said.txt"}}, {name: http_get, args: {url: "`+page.URL+`"}}, {name: mcp__stage__tell, args: {}}, {name: mcp__stage__fail, args: {}}]
     - text: "done {{last}}"
 `)
 	host := strings.TrimPrefix(page.URL, "http://")
-	var events, said ear
-	h := start(t, state, func(c *Config) {
+	var events, said lockedBuffer
+	h := startNode(t, state, func(c *Config) {
 		c.Roots, c.Servers = []string{dir, agents}, file
 		c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}, {Name: "http_get", Allow: []string{host}, Private: []string{host}}}
 		c.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		for _, door := range powerful[:4] {
-			c.Environ = append(c.Environ, strings.ToUpper(strings.ReplaceAll(door, "-", "_"))+"_TOKEN="+canary(door))
+			c.Environ = append(c.Environ, strings.ToUpper(strings.ReplaceAll(door, "-", "_"))+"_TOKEN="+canarySecret(door))
 		}
 		c.Env = func(name string) string { return map[string]string{"TRACKER": tracker}[name] }
 	})
-	if _, err := role(t, h, bus.RoleObserver).Subscribe("troupe.evt.>", func(m *nats.Msg) { _, _ = events.Write(m.Data) }); err != nil {
+	if _, err := connectRole(t, h, bus.RoleObserver).Subscribe("troupe.evt.>", func(m *nats.Msg) { _, _ = events.Write(m.Data) }); err != nil {
 		t.Fatal(err)
 	}
-	c := connect(t, h)
-	run := begin(t, c, client.RunRequest{Prompt: "p", Agents: agents, Agent: "hand", Dir: dir, Model: play, Yes: true})
-	info := finished(t, c, run, spec.Completed)
-	exits := map[string][]byte{"answers": answers(t, c, run, info)}
+	c := connectClient(t, h)
+	run := beginRun(t, c, client.RunRequest{Prompt: "p", Agents: agents, Agent: "hand", Dir: dir, Model: play, Yes: true})
+	info := waitFinished(t, c, run, spec.Completed)
+	exits := map[string][]byte{"answers": clientAnswers(t, c, run, info)}
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	exits["events"], exits["log"], exits["store"] = events.bytes(), said.bytes(), under(t, state)
+	exits["events"], exits["log"], exits["store"] = events.copyBytes(), said.copyBytes(), readTree(t, state)
 	if header != "Bearer "+tracker {
 		t.Errorf("the server was sent %q", header)
 	}
@@ -98,7 +98,7 @@ agents:
 			if (exit == "answers" || exit == "store") && !bytes.Contains(data, []byte("mark-"+door)) {
 				t.Errorf("%s: what came in by %s cannot be found, so the look for its secret says nothing", exit, door)
 			}
-			for name, form := range written(canary(door)) {
+			for name, form := range encodedForms(canarySecret(door)) {
 				if looks++; bytes.Contains(data, []byte(form)) {
 					t.Errorf("%s: the secret that came in by %s is there, %s", exit, door, name)
 				}

@@ -33,11 +33,11 @@ var entrances = []string{"prompt", "steering", "refused-request", "system-prompt
 // shapes are the entrances of secrets that are not configured in the node.
 var shapes = map[string]string{".env": "Zx9Qw7Rt5Yu3Io1PmN", "key file": strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B", 2)}
 
-// canary is the secret of a door. It is written otherwise in a URL and in JSON.
-func canary(door string) string { return fmt.Sprintf(`c4nary/%s+"<7>&q\%d`, door, len(door)) }
+// canarySecret is the secret of a door. It is written otherwise in a URL and in JSON.
+func canarySecret(door string) string { return fmt.Sprintf(`c4nary/%s+"<7>&q\%d`, door, len(door)) }
 
-// written are the forms of a secret.
-func written(secret string) map[string]string {
+// encodedForms are the forms of a secret.
+func encodedForms(secret string) map[string]string {
 	quote := func(html bool) string {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
@@ -50,10 +50,10 @@ func written(secret string) map[string]string {
 		"JSON": quote(false), "JSON for pages": quote(true)}
 }
 
-// payload is a text with a secret in every form, and a mark that is none.
-func payload(door string) string {
+// leakPayload is a text with a secret in every form, and a mark that is none.
+func leakPayload(door string) string {
 	text := "mark-" + door
-	for _, form := range written(canary(door)) {
+	for _, form := range encodedForms(canarySecret(door)) {
 		text += " [" + form + "]"
 	}
 	return text
@@ -67,9 +67,9 @@ func asJSON(v any) string {
 	return string(raw)
 }
 
-// informer is a double of a provider whose replies and errors are full of secrets. It
+// leakyProvider is a double of a provider whose replies and errors are full of secrets. It
 // replies only once the run was steered: a run that is over is not.
-type informer struct {
+type leakyProvider struct {
 	steered chan struct{}
 
 	mu     sync.Mutex
@@ -77,7 +77,7 @@ type informer struct {
 	bodies bytes.Buffer
 }
 
-func (p *informer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *leakyProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -90,7 +90,7 @@ func (p *informer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if first {
 		w.Header().Set("Retry-After-Ms", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		fmt.Fprintf(w, `{"error":{"type":"api_error","message":%s}}`, asJSON(payload("provider-error")+r.Header.Get("Authorization")))
+		fmt.Fprintf(w, `{"error":{"type":"api_error","message":%s}}`, asJSON(leakPayload("provider-error")+r.Header.Get("Authorization")))
 		return
 	}
 	select {
@@ -108,10 +108,10 @@ func (p *informer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text("I am done.")
 		say(map[string]any{}, `"stop"`)
 	case strings.Contains(asked, `"role":"assistant"`):
-		text(payload("reply"))
+		text(leakPayload("reply"))
 		say(map[string]any{}, `"stop"`)
 	default:
-		for piece := range slices.Chunk([]byte(payload("reply-in-pieces")), 5) {
+		for piece := range slices.Chunk([]byte(leakPayload("reply-in-pieces")), 5) {
 			text(string(piece))
 		}
 		for i, c := range theCalls() {
@@ -132,24 +132,24 @@ func theCalls() [][2]string {
 		}
 		return asJSON(m)
 	}
-	return [][2]string{{"speak", args("x", payload("arguments"))}, {"fail", "{}"}, {"flood", "{}"}, {"read_file", args("path", "notes.txt")},
+	return [][2]string{{"speak", args("x", leakPayload("arguments"))}, {"fail", "{}"}, {"flood", "{}"}, {"read_file", args("path", "notes.txt")},
 		{"read_file", args("path", ".env")}, {"read_file", args("path", "id_rsa")}, {"grep", args("pattern", "connect")},
-		{"write_file", args("path", "out.txt", "content", payload("arguments-of-a-write"))}, {"delegate", args("agent", "hand", "task", payload("task-of-a-child"))}}
+		{"write_file", args("path", "out.txt", "content", leakPayload("arguments-of-a-write"))}, {"delegate", args("agent", "hand", "task", leakPayload("task-of-a-child"))}}
 }
 
-// scene is where it happens: files, agents and the environment.
-type scene struct{ dir, agents, outside string }
+// leakScenario is where it happens: files, agents and the environment.
+type leakScenario struct{ dir, agents, outside string }
 
-func newScene(t *testing.T) scene {
+func newLeakScenario(t *testing.T) leakScenario {
 	t.Helper()
-	s := scene{t.TempDir(), t.TempDir(), t.TempDir()}
+	s := leakScenario{t.TempDir(), t.TempDir(), t.TempDir()}
 	at := func(name string) string { return "'" + filepath.Join(s.outside, name) + "'" }
 	files := map[string]string{
-		filepath.Join(s.dir, "notes.txt"):  payload("file") + "\nconnect with " + shapes[".env"] + "\n",
+		filepath.Join(s.dir, "notes.txt"):  leakPayload("file") + "\nconnect with " + shapes[".env"] + "\n",
 		filepath.Join(s.dir, ".env"):       "DB_PASSWORD=" + shapes[".env"] + "\n",
 		filepath.Join(s.dir, "id_rsa"):     "-----BEGIN " + "PRIVATE KEY-----\n" + shapes["key file"] + "\n-----END " + "PRIVATE KEY-----\n",
 		filepath.Join(s.agents, "hand.md"): "---\nname: hand\ndescription: Works.\n---\nYou are a hand.\n",
-		filepath.Join(s.agents, "boss.md"): "---\nname: boss\ndescription: " + asJSON(payload("description")) + `
+		filepath.Join(s.agents, "boss.md"): "---\nname: boss\ndescription: " + asJSON(leakPayload("description")) + `
 x-troupe:
   delegates: [hand]
   tools:
@@ -157,12 +157,12 @@ x-troupe:
     - {name: fail, description: Fails., command: "cat ` + at("failure") + ` >&2; exit 3", effect: read}
     - {name: flood, description: Floods., command: "cat ` + at("flood") + `", effect: read}
 ---
-` + payload("system-prompt") + "\n",
-		filepath.Join(s.outside, "speech"):  payload("tool-output"),
-		filepath.Join(s.outside, "failure"): payload("tool-error"),
-		filepath.Join(s.outside, "flood"):   strings.Repeat(payload("tool-output-too-large")+"\n", 300),
-		filepath.Join(s.outside, "hook"):    asJSON(map[string]string{"text": payload("hook-text")}),
-		filepath.Join(s.outside, "broken"):  payload("hook-error"),
+` + leakPayload("system-prompt") + "\n",
+		filepath.Join(s.outside, "speech"):  leakPayload("tool-output"),
+		filepath.Join(s.outside, "failure"): leakPayload("tool-error"),
+		filepath.Join(s.outside, "flood"):   strings.Repeat(leakPayload("tool-output-too-large")+"\n", 300),
+		filepath.Join(s.outside, "hook"):    asJSON(map[string]string{"text": leakPayload("hook-text")}),
+		filepath.Join(s.outside, "broken"):  leakPayload("hook-error"),
 	}
 	for path, text := range files {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -172,7 +172,7 @@ x-troupe:
 	return s
 }
 
-func (s scene) hooks() []spec.Hook {
+func (s leakScenario) leakyHooks() []spec.Hook {
 	return []spec.Hook{{Name: "teller", Point: spec.HookPreTool, Tools: "speak", Command: "cat '" + filepath.Join(s.outside, "hook") + "'"},
 		{Name: "broken", Point: spec.HookPreTool, Tools: "fail", Command: "cat '" + filepath.Join(s.outside, "broken") + "' >&2; exit 1"}}
 }
@@ -181,25 +181,25 @@ func (s scene) hooks() []spec.Hook {
 func environOf() (list []string) {
 	for _, d := range entrances {
 		if d != "key" && d != "address" { // those are a provider's
-			list = append(list, strings.ToUpper(strings.ReplaceAll(d, "-", "_"))+"_TOKEN="+canary(d))
+			list = append(list, strings.ToUpper(strings.ReplaceAll(d, "-", "_"))+"_TOKEN="+canarySecret(d))
 		}
 	}
 	return list
 }
 
-// ear keeps everything that is written to it.
-type ear struct {
+// lockedBuffer keeps everything that is written to it.
+type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (e *ear) Write(p []byte) (int, error) {
+func (e *lockedBuffer) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.text.Write(p)
 }
 
-func (e *ear) bytes() []byte {
+func (e *lockedBuffer) copyBytes() []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return bytes.Clone(e.text.Bytes())
@@ -210,26 +210,26 @@ func (e *ear) bytes() []byte {
 // so the search is meaningful.
 func TestNoSecretComesOut(t *testing.T) {
 	t.Parallel()
-	double := &informer{steered: make(chan struct{})}
+	double := &leakyProvider{steered: make(chan struct{})}
 	server := httptest.NewServer(double)
 	defer server.Close()
 	steered := sync.OnceFunc(func() { close(double.steered) })
 	defer steered()
-	s, state, tape := newScene(t), t.TempDir(), filepath.Join(t.TempDir(), "tape")
+	s, state, tape := newLeakScenario(t), t.TempDir(), filepath.Join(t.TempDir(), "tape")
 	address, err := url.Parse(server.URL + "/v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	address.User = url.UserPassword("user", canary("address"))
-	var events, streamed, said ear
-	h := start(t, state, func(c *Config) {
-		c.Roots, c.Record, c.Hooks, c.Environ = []string{s.dir, s.agents}, tape, s.hooks(), environOf()
+	address.User = url.UserPassword("user", canarySecret("address"))
+	var events, streamed, said lockedBuffer
+	h := startNode(t, state, func(c *Config) {
+		c.Roots, c.Record, c.Hooks, c.Environ = []string{s.dir, s.agents}, tape, s.leakyHooks(), environOf()
 		c.Logger = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		c.Env = func(name string) string {
-			return map[string]string{"OPENAI_API_KEY": canary("key"), "OPENAI_BASE_URL": address.String()}[name]
+			return map[string]string{"OPENAI_API_KEY": canarySecret("key"), "OPENAI_BASE_URL": address.String()}[name]
 		}
 	})
-	if _, err := role(t, h, bus.RoleObserver).Subscribe("troupe.evt.>", func(m *nats.Msg) {
+	if _, err := connectRole(t, h, bus.RoleObserver).Subscribe("troupe.evt.>", func(m *nats.Msg) {
 		var e struct{ Data struct{ Text string } }
 		if strings.HasSuffix(m.Subject, ".message.delta") && json.Unmarshal(m.Data, &e) == nil {
 			_, _ = streamed.Write([]byte(e.Data.Text)) // as a reader joins it
@@ -238,50 +238,50 @@ func TestNoSecretComesOut(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	h.cfg.Logger.Warn(payload("key"), "error", fmt.Errorf("wrapped: %s", payload("address")), slog.Group("g", "x", payload("prompt")))
-	c := connect(t, h)
-	_, refused := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "nobody/" + payload("refused-request")})
-	run := begin(t, c, client.RunRequest{Prompt: payload("prompt"), Agents: s.agents, Agent: "boss", Dir: s.dir, Model: "openai/gpt-x", Yes: true, MaxTokens: 500_000})
-	if err := c.Steer(within(t), client.SteerRequest{RunID: run, Request: client.NewID(), Text: payload("steering")}); err != nil {
+	h.cfg.Logger.Warn(leakPayload("key"), "error", fmt.Errorf("wrapped: %s", leakPayload("address")), slog.Group("g", "x", leakPayload("prompt")))
+	c := connectClient(t, h)
+	_, refused := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "nobody/" + leakPayload("refused-request")})
+	run := beginRun(t, c, client.RunRequest{Prompt: leakPayload("prompt"), Agents: s.agents, Agent: "boss", Dir: s.dir, Model: "openai/gpt-x", Yes: true, MaxTokens: 500_000})
+	if err := c.Steer(testContext(t), client.SteerRequest{RunID: run, Request: client.NewID(), Text: leakPayload("steering")}); err != nil {
 		t.Fatal(err)
 	}
 	steered()
-	info := finished(t, c, run, spec.Completed)
-	exits := map[string][]byte{"answers": answers(t, c, run, info), "refusal": fmt.Append(nil, refused), "events": nil, "log": nil,
+	info := waitFinished(t, c, run, spec.Completed)
+	exits := map[string][]byte{"answers": clientAnswers(t, c, run, info), "refusal": fmt.Append(nil, refused), "events": nil, "log": nil,
 		"requests to the model": double.bodies.Bytes()}
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	exits["events"], exits["streamed text"], exits["log"] = events.bytes(), streamed.bytes(), said.bytes()
-	exits["store"], exits["recording"] = under(t, state), under(t, tape)
+	exits["events"], exits["streamed text"], exits["log"] = events.copyBytes(), streamed.copyBytes(), said.copyBytes()
+	exits["store"], exits["recording"] = readTree(t, state), readTree(t, tape)
 	if exits["written file"], err = os.ReadFile(filepath.Join(s.dir, "out.txt")); err != nil {
 		t.Error(err)
 	}
-	judge(t, exits)
+	checkExits(t, exits)
 }
 
-// answers are everything that a client can ask about a run.
-func answers(t *testing.T, c *client.Client, run string, info client.RunInfo) []byte {
+// clientAnswers are everything that a client can ask about a run.
+func clientAnswers(t *testing.T, c *client.Client, run string, info client.RunInfo) []byte {
 	t.Helper()
 	all := []byte(asJSON(info))
 	for _, who := range []string{"", "root"} {
-		if raw, err := c.Transcript(within(t), run, who); err == nil {
+		if raw, err := c.Transcript(testContext(t), run, who); err == nil {
 			all = append(all, raw...)
 		}
-		if raw, err := c.Export(within(t), run, who, nil); err == nil {
+		if raw, err := c.Export(testContext(t), run, who, nil); err == nil {
 			all = append(all, raw...)
 		}
 	}
-	list, err := c.List(within(t))
+	list, err := c.List(testContext(t))
 	if err != nil {
 		t.Error(err)
 	}
-	whole, err := c.Describe(within(t), run)
+	whole, err := c.Describe(testContext(t), run)
 	if err != nil {
 		t.Error(err)
 	}
 	all = append(all, asJSON([]any{list, whole})...)
-	err = c.Events(within(t), run, nil, false, func(_ client.Event, raw []byte) error {
+	err = c.Events(testContext(t), run, nil, false, func(_ client.Event, raw []byte) error {
 		all = append(all, raw...)
 		return nil
 	})
@@ -291,8 +291,8 @@ func answers(t *testing.T, c *client.Client, run string, info client.RunInfo) []
 	return all
 }
 
-// under is every byte under a directory.
-func under(t *testing.T, dir string) (all []byte) {
+// readTree is every byte under a directory.
+func readTree(t *testing.T, dir string) (all []byte) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || !d.Type().IsRegular() {
@@ -322,12 +322,12 @@ var seen = map[string][]string{
 	"refusal":               {"refused-request"},
 }
 
-func judge(t *testing.T, exits map[string][]byte) {
+func checkExits(t *testing.T, exits map[string][]byte) {
 	t.Helper()
 	looks, found := 0, 0
 	for exit, data := range exits {
 		for _, door := range entrances {
-			for name, form := range written(canary(door)) {
+			for name, form := range encodedForms(canarySecret(door)) {
 				looks++
 				if at := bytes.Index(data, []byte(form)); at >= 0 {
 					found++

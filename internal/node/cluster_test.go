@@ -19,8 +19,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// shared starts a NATS server that several nodes use.
-func shared(t *testing.T) *embedded.Server {
+// startSharedServer starts a NATS server that several nodes use.
+func startSharedServer(t *testing.T) *embedded.Server {
 	t.Helper()
 	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true})
 	if err != nil {
@@ -34,27 +34,27 @@ func shared(t *testing.T) *embedded.Server {
 	return e
 }
 
-// join starts a node on a shared server. Its leases are short where a test waits for
+// startSharedNode starts a node on a shared server. Its leases are short where a test waits for
 // the end of some, and long where none may end because the machine is slow.
-func join(t *testing.T, e *embedded.Server, name string, ttl time.Duration, roots ...string) *Node {
+func startSharedNode(t *testing.T, e *embedded.Server, name string, ttl time.Duration, roots ...string) *Node {
 	t.Helper()
-	return start(t, t.TempDir(), func(c *Config) {
+	return startNode(t, t.TempDir(), func(c *Config) {
 		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, ttl, 20*time.Millisecond
 		c.Bus = e.Options(bus.RoleNode)
 	})
 }
 
-// cut takes a node off the network for good, as the death of its machine would.
-func (h *Node) cut() {
-	for _, nc := range []*nats.Conn{h.doors, h.leases, h.reader, h.owner, h.teller} {
+// cutNetwork takes a node off the network for good, as the death of its machine would.
+func (h *Node) cutNetwork() {
+	for _, nc := range []*nats.Conn{h.serviceConn, h.leaseConn, h.readerConn, h.logConn, h.eventConn} {
 		nc.Close()
 	}
 }
 
-// spread waits until every node holds a part of the shards.
-func spread(t *testing.T, hosts ...*Node) {
+// waitForSpread waits until every node holds a part of the shards.
+func waitForSpread(t *testing.T, hosts ...*Node) {
 	t.Helper()
-	ctx := within(t)
+	ctx := testContext(t)
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
@@ -81,16 +81,16 @@ func spread(t *testing.T, hosts ...*Node) {
 //behaviour:shows F2
 func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	model, gate, agents := held(t)
-	hosts := []*Node{join(t, e, "one", shard.TTLMin, agents), join(t, e, "two", shard.TTLMin, agents), join(t, e, "three", shard.TTLMin, agents)}
-	spread(t, hosts...)
-	c := connect(t, hosts[1])
+	e := startSharedServer(t)
+	model, gate, agents := heldFamily(t)
+	hosts := []*Node{startSharedNode(t, e, "one", shard.TTLMin, agents), startSharedNode(t, e, "two", shard.TTLMin, agents), startSharedNode(t, e, "three", shard.TTLMin, agents)}
+	waitForSpread(t, hosts...)
+	c := connectClient(t, hosts[1])
 	var ids []string
-	idle := func(h *Node) bool { return working(h) == 0 }
+	idle := func(h *Node) bool { return workInProgress(h) == 0 }
 	for len(ids) < 6 || len(ids) < 40 && slices.ContainsFunc(hosts, idle) { // random ids decide which node has which run
-		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
-		await(t, c, id, event.KindToolStarted, 2)
+		id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+		awaitEvents(t, c, id, event.KindToolStarted, 2)
 		ids = append(ids, id)
 	}
 	for _, h := range hosts {
@@ -98,10 +98,10 @@ func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 			t.Errorf("the work is not shared: %s has none of %d runs", h.cfg.Name, len(ids))
 		}
 	}
-	hosts[0].cut()
+	hosts[0].cutNetwork()
 	openGate(t, gate)
 	for _, id := range ids {
-		info := finished(t, c, id, spec.Completed)
+		info := waitFinished(t, c, id, spec.Completed)
 		if !strings.HasPrefix(info.Result.Text, "both: waited: open") {
 			t.Errorf("result: %+v", info.Result)
 		}
@@ -111,56 +111,56 @@ func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 	}
 }
 
-// working returns how much work a node has in progress.
-func working(h *Node) int64 { return h.logOwner.Inspect().Busy }
+// workInProgress returns how much work a node has in progress.
+func workInProgress(h *Node) int64 { return h.logOwner.Inspect().Busy }
 
 // TestANodeThatLeavesGivesItsShardsAtOnce: no other node waits for a lease to expire.
 func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
-	spread(t, one, two)
+	e := startSharedServer(t)
+	one, two := startSharedNode(t, e, "one", shard.TTLDefault), startSharedNode(t, e, "two", shard.TTLDefault)
+	waitForSpread(t, one, two)
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	spread(t, two)
-	id := begin(t, connect(t, two), client.RunRequest{Prompt: "hello", Model: script(t, "agents:\n  coordinator:\n    - text: hi\n")})
-	finished(t, connect(t, two), id, spec.Completed)
+	waitForSpread(t, two)
+	id := beginRun(t, connectClient(t, two), client.RunRequest{Prompt: "hello", Model: writeScript(t, "agents:\n  coordinator:\n    - text: hi\n")})
+	waitFinished(t, connectClient(t, two), id, spec.Completed)
 }
 
 // TestADrainedNodeHoldsNothing: any node accepts the request, and the named node gives up
 // its shards.
 func TestADrainedNodeHoldsNothing(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
-	spread(t, one, two)
-	c := connect(t, two)
-	if _, err := c.Drain(within(t), client.DrainRequest{Node: "nobody"}); err == nil {
+	e := startSharedServer(t)
+	one, two := startSharedNode(t, e, "one", shard.TTLDefault), startSharedNode(t, e, "two", shard.TTLDefault)
+	waitForSpread(t, one, two)
+	c := connectClient(t, two)
+	if _, err := c.Drain(testContext(t), client.DrainRequest{Node: "nobody"}); err == nil {
 		t.Error("a node that is not there was asked to leave")
 	}
-	named, err := c.Drain(within(t), client.DrainRequest{Node: "one"})
+	named, err := c.Drain(testContext(t), client.DrainRequest{Node: "one"})
 	if err != nil || len(named) != 1 || named[0].Name != "one" {
 		t.Fatalf("%+v, %v", named, err)
 	}
-	spread(t, two)
-	eventually(t, "the list says so", func() bool {
-		list, err := c.Nodes(within(t))
+	waitForSpread(t, two)
+	waitUntil(t, "the list says so", func() bool {
+		list, err := c.Nodes(testContext(t))
 		return err == nil && len(list) == 2 && list[0].Name == "one" && list[0].State == "leaving" && len(list[0].Shards) == 0
 	})
-	if _, err := c.Drain(within(t), client.DrainRequest{Node: "one", Undo: true}); err != nil {
+	if _, err := c.Drain(testContext(t), client.DrainRequest{Node: "one", Undo: true}); err != nil {
 		t.Fatal(err)
 	}
-	spread(t, one, two)
+	waitForSpread(t, one, two)
 }
 
 // TestNoAnswerGoesWhereLogsAre: a request that names a log, a lease or an event
 // as the place for its answer gets none, whatever the node's credentials allow.
 func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	one := join(t, e, "one", shard.TTLDefault)
-	spread(t, one)
+	e := startSharedServer(t)
+	one := startSharedNode(t, e, "one", shard.TTLDefault)
+	waitForSpread(t, one)
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 		if err := nc.PublishRequest("troupe.cmd.list", to, nil); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := connect(t, one).List(within(t)); err != nil { // the one before it has been served
+		if _, err := connectClient(t, one).List(testContext(t)); err != nil { // the one before it has been served
 			t.Fatal(err)
 		}
 		if n, _, err := sub.Pending(); err != nil || n != 0 {
@@ -188,13 +188,13 @@ func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
 func TestNodesMayStartAtOnce(t *testing.T) {
 	t.Parallel()
 	for range 3 {
-		e := shared(t)
+		e := startSharedServer(t)
 		hosts := make([]*Node, 4)
 		errs := make([]error, len(hosts))
 		var wait sync.WaitGroup
 		for i := range hosts {
 			wait.Go(func() {
-				hosts[i], errs[i] = Start(within(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault, Lazy: true,
+				hosts[i], errs[i] = Start(testContext(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault, Lazy: true,
 					Bus: e.Options(bus.RoleNode)})
 			})
 		}
@@ -215,21 +215,21 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 // user.
 func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	model, gate, agents := heldBy(t, "effect")
-	one := join(t, e, "one", shard.TTLDefault, agents)
-	spread(t, one)
-	c := connect(t, one)
-	ids := []string{begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}),
-		begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})}
+	e := startSharedServer(t)
+	model, gate, agents := heldFamilyBy(t, "effect")
+	one := startSharedNode(t, e, "one", shard.TTLDefault, agents)
+	waitForSpread(t, one)
+	c := connectClient(t, one)
+	ids := []string{beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}),
+		beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})}
 	for _, id := range ids {
-		await(t, c, id, event.KindToolStarted, 2)
+		awaitEvents(t, c, id, event.KindToolStarted, 2)
 	}
-	two := join(t, e, "two", shard.TTLDefault, agents)
+	two := startSharedNode(t, e, "two", shard.TTLDefault, agents)
 	drained := make(chan error, 1)
-	go func() { drained <- one.Drain(within(t)) }()
-	eventually(t, "the other node sees it leave", func() bool {
-		list, err := connect(t, two).Nodes(within(t))
+	go func() { drained <- one.Drain(testContext(t)) }()
+	waitUntil(t, "the other node sees it leave", func() bool {
+		list, err := connectClient(t, two).Nodes(testContext(t))
 		return err == nil && len(list) == 2 && list[0].State == "leaving"
 	})
 	if len(drained) > 0 {
@@ -242,13 +242,13 @@ func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = connect(t, two)
+	c = connectClient(t, two)
 	for _, id := range ids {
-		info := finished(t, c, id, spec.Completed)
+		info := waitFinished(t, c, id, spec.Completed)
 		if info.Result.Budget.Unknown != 0 {
 			t.Errorf("%d tokens were charged for calls that were never made", info.Result.Budget.Unknown)
 		}
-		_, raw := paged(t, c, id)
+		_, raw := pagedEvents(t, c, id)
 		started := 0
 		for _, published := range raw {
 			if strings.Contains(published, `"kind":"tool.started"`) {

@@ -108,7 +108,7 @@ type Config struct {
 	ResumeAll bool
 	// ownHand: requests come from the user in this same process, so the user has chosen what
 	// they name.
-	ownHand bool
+	requestsFromUser bool
 	// Still runs no actors: the node reads logs for clients, and appends commands for the next
 	// owner.
 	Still  bool
@@ -119,7 +119,7 @@ func (c Config) withDefaults() Config {
 	if c.Rules == 0 {
 		c.Rules = spec.Rules
 	}
-	c.Environ = environ(c)
+	c.Environ = resolveEnviron(c)
 	if c.Env == nil {
 		c.Env = os.Getenv
 	}
@@ -130,7 +130,7 @@ func (c Config) withDefaults() Config {
 		c.Machine, _ = os.Hostname() // empty without one
 	}
 	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
-	c.Pools = c.served()
+	c.Pools = c.servedPools()
 	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
 	c.ServerWait = cmp.Or(c.ServerWait, ServerWaitDefault)
 	return c

@@ -34,16 +34,16 @@ var notAnEntry = []byte{0xc1}
 func rewriteLog(t *testing.T, h *Node, at mailbox.Address, change func([][]byte) [][]byte) {
 	t.Helper()
 	var old [][]byte
-	err := h.post.Read(within(t), at, 0, 0, func(m mailbox.Message) error {
+	err := h.post.Read(testContext(t), at, 0, 0, func(m mailbox.Message) error {
 		old = append(old, slices.Clone(m.Data))
 		return nil
 	})
 	if err == nil {
-		err = h.post.Purge(within(t), at, 0)
+		err = h.post.Purge(testContext(t), at, 0)
 	}
 	for _, data := range change(old) {
 		if err == nil {
-			_, err = mailbox.Put(within(t), h.post, at, data)
+			_, err = mailbox.Put(testContext(t), h.post, at, data)
 		}
 	}
 	if err != nil {
@@ -86,7 +86,7 @@ func appendCrashes(t *testing.T, h *Node, at mailbox.Address) {
 		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: 1, Start: i}, Start: start,
 			Items: []mailbox.Item{{ID: start, Kind: "resumed", Body: body}}})
 		if err == nil {
-			_, err = mailbox.Put(within(t), h.post, at, data)
+			_, err = mailbox.Put(testContext(t), h.post, at, data)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -133,18 +133,18 @@ func damageKinds() []damageKind {
 	}
 	kinds = append(kinds,
 		damageKind{name: noLog, turn: 0, do: func(t *testing.T, h *Node, run string) {
-			for at := range logs(t, h, run) {
+			for at := range logKinds(t, h, run) {
 				rewriteLog(t, h, mailbox.At(run, at), loseAll)
 			}
 		}},
-		damageKind{name: "no row", turn: 1, do: forget},
+		damageKind{name: "no row", turn: 1, do: removeRow},
 		damageKind{name: "no blobs", turn: 2, do: func(t *testing.T, h *Node, run string) {
-			if err := h.blobs.Drop(within(t), run); err != nil {
+			if err := h.blobs.Drop(testContext(t), run); err != nil {
 				t.Fatal(err)
 			}
 		}},
 		damageKind{name: "no row and no log of the supervisor", turn: 0, do: func(t *testing.T, h *Node, run string) {
-			forget(t, h, run)
+			removeRow(t, h, run)
 			rewriteLog(t, h, mailbox.At(run, mailbox.Super), loseAll)
 		}})
 	slices.SortFunc(kinds, func(a, b damageKind) int { return strings.Compare(a.name, b.name) })
@@ -184,25 +184,25 @@ func damagedHost(t *testing.T, mode string, kinds []damageKind) (*Node, []damage
 	var runs []damagedRun
 	var requests []client.RunRequest
 	for _, kind := range kinds {
-		model, gate, agents := held(t)
+		model, gate, agents := heldFamily(t)
 		roots = append(roots, agents)
 		runs = append(runs, damagedRun{kind: kind, id: client.NewID(), gate: gate})
 		requests = append(requests, client.RunRequest{RunID: runs[len(runs)-1].id, Model: model, Agents: agents, Agent: "boss"})
 	}
 	open := func(c *Config) { c.Roots = roots }
-	h := start(t, state, open)
-	c := connect(t, h)
+	h := startNode(t, state, open)
+	c := connectClient(t, h)
 	for _, r := range requests {
-		begin(t, c, r)
+		beginRun(t, c, r)
 	}
 	for _, r := range runs {
-		await(t, c, r.id, event.KindToolStarted, 2)
+		awaitEvents(t, c, r.id, event.KindToolStarted, 2)
 	}
 	restart := func(change ...func(*Config)) {
 		if err := h.Close(); err != nil {
 			t.Fatal(err)
 		}
-		h = start(t, state, append(change, open)...)
+		h = startNode(t, state, append(change, open)...)
 	}
 	if mode != live {
 		restart()
@@ -235,9 +235,9 @@ func checkBounded(t *testing.T, verb string, do func() error) error {
 // deleteDamagedRun deletes a run, asking again while its agents stop.
 func deleteDamagedRun(t *testing.T, c *client.Client, run string) {
 	t.Helper()
-	eventually(t, "the run is deleted", func() bool {
+	waitUntil(t, "the run is deleted", func() bool {
 		err := checkBounded(t, "delete", func() error {
-			_, err := c.Delete(within(t), run)
+			_, err := c.Delete(testContext(t), run)
 			return err
 		})
 		refused := (*client.Error)(nil)
@@ -254,12 +254,12 @@ func deleteDamagedRun(t *testing.T, c *client.Client, run string) {
 // checkNothingLeft checks that a deleted run has no entry but tombstones, no row and no program.
 func checkNothingLeft(t *testing.T, h *Node, r damagedRun) {
 	t.Helper()
-	for at, kinds := range logs(t, h, r.id) {
+	for at, kinds := range logKinds(t, h, r.id) {
 		if kinds[0] != "closed" {
 			t.Errorf("%s: of %s there is left %v", r.kind.name, at, kinds)
 		}
 	}
-	if row, ok, err := h.runs.Get(within(t), r.id); err != nil || ok {
+	if row, ok, err := h.runs.Get(testContext(t), r.id); err != nil || ok {
 		t.Errorf("%s: the index has %+v, %v", r.kind.name, row, err)
 	}
 	if left := programLines(t, r.gate); len(left) > r.kind.outlives {
@@ -280,7 +280,7 @@ func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			noLeaks(t)
 			h, runs := damagedHost(t, mode, chosen[i])
-			c := connect(t, h)
+			c := connectClient(t, h)
 			t.Run("runs", func(t *testing.T) {
 				for _, r := range runs {
 					t.Run(r.kind.name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
 					})
 				}
 			})
-			if list, err := c.List(within(t)); err != nil || len(list) > 0 {
+			if list, err := c.List(testContext(t)); err != nil || len(list) > 0 {
 				t.Errorf("after all were deleted the list has %+v, %v", list, err)
 			}
 		})
@@ -304,7 +304,7 @@ func cancelDamagedRun(t *testing.T, h *Node, c *client.Client, r damagedRun) {
 	t.Helper()
 	began := time.Now()
 	err := checkBounded(t, "cancel", func() error {
-		reply, err := c.Cancel(within(t), client.CancelRequest{RunID: r.id, Now: true})
+		reply, err := c.Cancel(testContext(t), client.CancelRequest{RunID: r.id, Now: true})
 		t.Logf("after %v: %+v %v", time.Since(began).Round(time.Millisecond), reply, err)
 		if err == nil && reply.Text == "" {
 			t.Error("the acknowledgement says nothing")
@@ -316,7 +316,7 @@ func cancelDamagedRun(t *testing.T, h *Node, c *client.Client, r damagedRun) {
 		return
 	}
 	for end := time.Now().Add(answerMax); ; {
-		info, err := c.Get(within(t), r.id)
+		info, err := c.Get(testContext(t), r.id)
 		ended, late := err == nil && info.State == control.Finished && info.Result != nil, time.Now().After(end)
 		if ended || late {
 			running := programsOf(t, r.gate)

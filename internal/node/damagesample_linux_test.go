@@ -17,8 +17,8 @@ var damageModes = []string{live, "idle", "resumed"}
 // pairs of a kind and a mode.
 var damageSample = flag.String("host.damage", "", "sample of damaged runs: 0, 1, 2 or all (default: by the day)")
 
-// sampled returns the kinds that a sample holds in a mode.
-func sampled(sample, mode int) []damageKind {
+// sampledKinds returns the kinds that a sample holds in a mode.
+func sampledKinds(sample, mode int) []damageKind {
 	return slices.DeleteFunc(damageKinds(), func(k damageKind) bool {
 		at := (k.turn + sample) % len(damageModes)
 		if k.name == noLog && damageModes[at] == live {
@@ -40,7 +40,7 @@ func chosenDamage(t *testing.T) (kinds [][]damageKind, again string) {
 	for sample := range damageModes {
 		for mode := range damageModes {
 			if again == "all" || again == strconv.Itoa(sample) {
-				kinds[mode] = append(kinds[mode], sampled(sample, mode)...)
+				kinds[mode] = append(kinds[mode], sampledKinds(sample, mode)...)
 			}
 		}
 	}
@@ -58,7 +58,7 @@ func TestDamageSamplesHoldEveryKind(t *testing.T) {
 	for sample := range damageModes {
 		names, ways := map[string]int{}, map[string]bool{}
 		for mode := range damageModes {
-			for _, k := range sampled(sample, mode) {
+			for _, k := range sampledKinds(sample, mode) {
 				names[k.name]++
 				pairs[k.name+" "+damageModes[mode]] = true
 				for _, way := range logChanges {

@@ -16,14 +16,14 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// cable is a TCP dialer that the test can cut.
-type cable struct {
+// cuttableDialer is a TCP dialer that the test can cut.
+type cuttableDialer struct {
 	mu   sync.Mutex
 	conn net.Conn
 	open chan struct{} // closed while dialing may go on
 }
 
-func (c *cable) Dial(network, address string) (net.Conn, error) {
+func (c *cuttableDialer) Dial(network, address string) (net.Conn, error) {
 	c.mu.Lock()
 	open := c.open
 	c.mu.Unlock()
@@ -35,8 +35,8 @@ func (c *cable) Dial(network, address string) (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends the connection; it stays so until mend is called.
-func (c *cable) cut(t *testing.T) (mend func()) {
+// cutConnection ends the connection; it stays so until mend is called.
+func (c *cuttableDialer) cutConnection(t *testing.T) (mend func()) {
 	t.Helper()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,9 +49,9 @@ func (c *cable) cut(t *testing.T) (mend func()) {
 }
 
 // byCable connects a client by a cable that can be cut.
-func byCable(t *testing.T, h *Node, back nats.ConnHandler) (*nats.Conn, *cable) {
+func byCable(t *testing.T, h *Node, back nats.ConnHandler) (*nats.Conn, *cuttableDialer) {
 	t.Helper()
-	wire := &cable{open: make(chan struct{})}
+	wire := &cuttableDialer{open: make(chan struct{})}
 	close(wire.open)
 	user, password := h.embedded.Credential(bus.RoleClient)
 	nc, err := nats.Connect(h.URL(), nats.UserInfo(user, password), nats.CustomInboxPrefix(bus.InboxPrefix(bus.RoleClient)),
@@ -70,10 +70,10 @@ func byCable(t *testing.T, h *Node, back nats.ConnHandler) (*nats.Conn, *cable) 
 func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	model, gate, agents := held(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	model, gate, agents := heldFamily(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 
 	back := make(chan struct{}, 1)
 	nc, wire := byCable(t, h, func(*nats.Conn) { back <- struct{}{} })
@@ -81,7 +81,7 @@ func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 
 	seen, done := make(chan string, 1024), make(chan error, 1)
 	go func() {
-		done <- client.New(nc, h.names).Events(within(t), id, nil, true, func(e client.Event, _ []byte) error {
+		done <- client.New(nc, h.names).Events(testContext(t), id, nil, true, func(e client.Event, _ []byte) error {
 			if e.Seq > 0 {
 				seen <- e.ID + " " + e.Kind
 			}
@@ -97,24 +97,24 @@ func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 		}
 	}
 	// An event happens while no observer is connected, and more after that.
-	mend := wire.cut(t)
+	mend := wire.cutConnection(t)
 	defer mend()
-	if err := c.Steer(within(t), client.SteerRequest{RunID: id, Text: "be quick"}); err != nil {
+	if err := c.Steer(testContext(t), client.SteerRequest{RunID: id, Text: "be quick"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetLimits(within(t), id, limitsOf(t, h, id)); err != nil {
+	if err := c.SetLimits(testContext(t), id, limitsOf(t, h, id)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, id, event.KindBudgetChanged, 1)
+	awaitEvents(t, c, id, event.KindBudgetChanged, 1)
 	mend()
 	<-back
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	mend = wire.cut(t)
+	mend = wire.cutConnection(t)
 	defer mend()
 	openGate(t, gate)
-	finished(t, c, id, spec.Completed)
+	waitFinished(t, c, id, spec.Completed)
 	mend()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -122,7 +122,7 @@ func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 	for len(seen) > 0 {
 		got = append(got, <-seen)
 	}
-	want, _ := paged(t, c, id)
+	want, _ := pagedEvents(t, c, id)
 	for i := range got {
 		got[i], _, _ = strings.Cut(got[i], " ")
 	}
@@ -161,11 +161,11 @@ func compareLogs(t *testing.T, got, want []string) {
 func TestACursorFromTheMiddle(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Model: script(t, family)})
-	finished(t, c, id, spec.Completed)
-	all, _ := paged(t, c, id)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, family)})
+	waitFinished(t, c, id, spec.Completed)
+	all, _ := pagedEvents(t, c, id)
 	half := all[:len(all)/2]
 	seen := client.Cursor{}
 	last := ""
@@ -174,7 +174,7 @@ func TestACursorFromTheMiddle(t *testing.T) {
 		seen[at], last = n, id
 	}
 	var rest []string
-	err := c.Events(within(t), id, seen, true, func(e client.Event, _ []byte) error {
+	err := c.Events(testContext(t), id, seen, true, func(e client.Event, _ []byte) error {
 		rest = append(rest, e.ID)
 		return nil
 	})

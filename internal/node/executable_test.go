@@ -16,17 +16,17 @@ import (
 // A run wrote these files into its directory; the next request names them.
 const planted = "planted"
 
-// node is one whose requests come from clients, over NATS.
-func node(t *testing.T, change func(*Config)) (h *Node, ask func(client.RunRequest) (client.RunAccepted, error)) {
+// startClientNode is one whose requests come from clients, over NATS.
+func startClientNode(t *testing.T, change func(*Config)) (h *Node, ask func(client.RunRequest) (client.RunAccepted, error)) {
 	t.Helper()
-	h = start(t, t.TempDir(), func(c *Config) { c.ownHand = false; change(c) })
-	c := connect(t, h)
+	h = startNode(t, t.TempDir(), func(c *Config) { c.requestsFromUser = false; change(c) })
+	c := connectClient(t, h)
 	return h, func(r client.RunRequest) (client.RunAccepted, error) {
 		t.Helper()
 		if r.RunID, r.Prompt = client.NewID(), "p"; r.Model == "" {
 			r.Model = "builtin/scout"
 		}
-		return c.Run(within(t), r)
+		return c.Run(testContext(t), r)
 	}
 }
 
@@ -58,17 +58,17 @@ var evil = map[string]string{
 func TestAttackARequestCannotNameAgentsThatARunWrote(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	_, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
+	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 	for what, front := range evil {
 		agents := filepath.Join(dir, strings.ReplaceAll(what, " ", "-"))
-		put(t, "---\nname: "+planted+"\ndescription: d\n"+front+"\n---\nx\n", agents, "a.md")
+		writeText(t, "---\nname: "+planted+"\ndescription: d\n"+front+"\n---\nx\n", agents, "a.md")
 		for _, who := range []string{planted, ""} { // also an agent that is not the requested one
 			_, err := ask(client.RunRequest{Dir: dir, Agents: agents, Agent: who})
 			refusedWith(t, err, client.CodeForbidden, "a.md brings "+strings.TrimSpace(what), "--trust")
 		}
 	}
 	plain := filepath.Join(dir, "plain")
-	put(t, "---\nname: plain\ndescription: d\ntools: Read\n---\nx\n", plain, "a.md")
+	writeText(t, "---\nname: plain\ndescription: d\ntools: Read\n---\nx\n", plain, "a.md")
 	if _, err := ask(client.RunRequest{Dir: dir, Agents: plain, Agent: "plain"}); err != nil {
 		t.Errorf("words alone are no command: %v", err)
 	}
@@ -84,8 +84,8 @@ func TestAttackAnApprovedAgentFileThatARunChangedIsRefused(t *testing.T) {
 	}
 	agents := filepath.Join(real, "team")
 	file := "---\nname: " + planted + "\ndescription: d\n" + evil["commands"] + "\n---\nx\n"
-	put(t, file, agents, "a.md")
-	h, ask := node(t, func(c *Config) { c.Roots = []string{real} })
+	writeText(t, file, agents, "a.md")
+	h, ask := startClientNode(t, func(c *Config) { c.Roots = []string{real} })
 	r := client.RunRequest{Dir: real, Agents: agents, Agent: planted}
 	if err := Approve(h.cfg, r); err != nil {
 		t.Fatal(err)
@@ -93,10 +93,10 @@ func TestAttackAnApprovedAgentFileThatARunChangedIsRefused(t *testing.T) {
 	if _, err := ask(r); err != nil {
 		t.Errorf("approved, and refused: %v", err)
 	}
-	put(t, strings.Replace(file, "touch pwned", "touch more", 1), agents, "a.md")
+	writeText(t, strings.Replace(file, "touch pwned", "touch more", 1), agents, "a.md")
 	_, err = ask(r)
 	refusedWith(t, err, client.CodeForbidden, "a.md brings commands")
-	put(t, file, agents, "b.md") // the approved text under another name
+	writeText(t, file, agents, "b.md") // the approved text under another name
 	if err := os.Remove(filepath.Join(agents, "a.md")); err != nil {
 		t.Fatal(err)
 	}
@@ -107,10 +107,10 @@ func TestAttackAnApprovedAgentFileThatARunChangedIsRefused(t *testing.T) {
 func TestAttackARequestCannotNameAScriptThatARunWrote(t *testing.T) {
 	t.Parallel()
 	dir, trusted := t.TempDir(), t.TempDir()
-	put(t, "default: [{text: hi}]\n", dir, "play.yaml")
-	put(t, "default: [{text: hi}]\n", trusted, "play.yaml")
-	put(t, "password: hunter2-of-the-user\n", trusted, "secret.yaml")
-	_, ask := node(t, func(c *Config) { c.Roots, c.Trust = []string{dir}, []string{trusted} })
+	writeText(t, "default: [{text: hi}]\n", dir, "play.yaml")
+	writeText(t, "default: [{text: hi}]\n", trusted, "play.yaml")
+	writeText(t, "password: hunter2-of-the-user\n", trusted, "secret.yaml")
+	_, ask := startClientNode(t, func(c *Config) { c.Roots, c.Trust = []string{dir}, []string{trusted} })
 	for _, r := range []client.RunRequest{{}, {Dir: dir}} {
 		mine := "script/" + filepath.Join(dir, "play.yaml")
 		for _, change := range []func(){
@@ -139,17 +139,17 @@ func TestAttackAFileOfServersThatARunWroteStartsNothing(t *testing.T) {
 	t.Parallel()
 	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "pwned")
 	file := serverFile(t, filepath.Join(dir, "own.json"), map[string]any{planted: map[string]any{"command": "touch", "args": []string{mark}}})
-	_, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
+	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 	a, err := ask(client.RunRequest{Dir: dir, MCPConfig: file})
-	if err != nil || !noted(a.Notes, "the MCP server "+planted+" is off: it was never allowed") {
+	if err != nil || !hasNote(a.Notes, "the MCP server "+planted+" is off: it was never allowed") {
 		t.Errorf("%q %v", a.Notes, err)
 	}
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("it was started")
 	}
 	other := serverFile(t, filepath.Join(dir, mcp.UserFileName), map[string]any{planted: map[string]any{"command": "touch", "args": []string{mark}}})
-	_, ask = node(t, func(c *Config) { c.Roots, c.Servers = []string{dir}, other })
-	if a, err = ask(client.RunRequest{}); err != nil || !noted(a.Notes, planted+" is off: it was never allowed") {
+	_, ask = startClientNode(t, func(c *Config) { c.Roots, c.Servers = []string{dir}, other })
+	if a, err = ask(client.RunRequest{}); err != nil || !hasNote(a.Notes, planted+" is off: it was never allowed") {
 		t.Errorf("the user's own file where runs write it: %q %v", a.Notes, err)
 	}
 	if _, err := os.Stat(mark); err == nil {
@@ -162,15 +162,15 @@ func TestAttackAFileOfServersThatARunWroteStartsNothing(t *testing.T) {
 func TestAttackNamesInARequestDoNotLeadOut(t *testing.T) {
 	t.Parallel()
 	dir, out := t.TempDir(), t.TempDir()
-	put(t, "---\nname: leak\ndescription: d\n---\nthe-users-secret\n", out, "leak.md")
-	put(t, `{"mcpServers":{"leak":{"command":"the-users-secret"}}}`, out, "mcp.json")
+	writeText(t, "---\nname: leak\ndescription: d\n---\nthe-users-secret\n", out, "leak.md")
+	writeText(t, `{"mcpServers":{"leak":{"command":"the-users-secret"}}}`, out, "mcp.json")
 	for name, to := range map[string]string{"agents/leak.md": "leak.md", "own.json": "mcp.json"} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink(filepath.Join(out, to), path)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
+	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 	for _, r := range []client.RunRequest{{Agents: filepath.Join(dir, "agents"), Agent: "leak"}, {MCPConfig: filepath.Join(dir, "own.json")},
 		{Dir: dir, Agent: "leak"}} {
 		_, err := ask(r)
@@ -183,7 +183,7 @@ func TestAttackNamesInARequestDoNotLeadOut(t *testing.T) {
 func TestAttackATrustedPlaceMustNotLieWhereRunsWrite(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, "", dir, "agents", "a.md")
+	writeText(t, "", dir, "agents", "a.md")
 	for _, place := range []string{dir, filepath.Join(dir, "agents")} {
 		h, err := Start(t.Context(), Config{StateDir: t.TempDir(), Roots: []string{dir}, Trust: []string{place}})
 		if !errors.Is(err, trust.ErrTrust) {
@@ -206,12 +206,12 @@ func TestAttackErrorsOfARequestDoNotQuoteFiles(t *testing.T) {
 		"model":  "---\nname: a\ndescription: d\nx-troupe: {budget: {tokens: " + secret + "}}\n---\nx\n",
 		"schema": "---\nname: a\ndescription: d\nx-troupe: {output_schema: ../" + secret + "}\n---\nx\n",
 	} {
-		put(t, text, dir, name, "a.md")
+		writeText(t, text, dir, name, "a.md")
 	}
-	put(t, "tools: {shell: {class: "+secret+"}}\n", dir, "bad", "troupe.yaml")
-	put(t, `{"mcpServers":{"x":{"command":["`+secret+`"]}}}`, dir, "m", "own.json")
-	put(t, `{"mcpServers":{"x":{"type":"`+secret+`"}}}`, dir, "m", "type.json")
-	_, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
+	writeText(t, "tools: {shell: {class: "+secret+"}}\n", dir, "bad", "troupe.yaml")
+	writeText(t, `{"mcpServers":{"x":{"command":["`+secret+`"]}}}`, dir, "m", "own.json")
+	writeText(t, `{"mcpServers":{"x":{"type":"`+secret+`"}}}`, dir, "m", "type.json")
+	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 	at := func(name ...string) string { return filepath.Join(append([]string{dir}, name...)...) }
 	for _, r := range []client.RunRequest{{Agents: at("field")}, {Agents: at("yaml")}, {Agents: at("model")}, {Agents: at("schema")}, {Dir: at("bad")},
 		{MCPConfig: at("m", "own.json")}, {MCPConfig: at("m", "type.json")}} {

@@ -18,71 +18,71 @@ import (
 	"github.com/troupe-run/troupe/internal/throttle"
 )
 
-// gates shares the rate limits of providers between nodes. Each node has its own keys
+// throttleSync shares the rate limits of providers between nodes. Each node has its own keys
 // (<gate>.<node>), so no node overwrites the notice of another, and each key expires with
 // the pause that it announces. A pause is a duration from the broker's stamp of its entry,
 // so no two clocks are compared. If the bucket cannot be reached, each node runs into the
 // limits by itself: at most as many more refusals as there are nodes.
-type gates struct {
-	js     jetstream.JetStream
-	bucket jetstream.KeyValue
-	name   string // of the bucket
-	id     string // of this node
-	node   func() *actors.Node
-	nodes  func() int // that are live
-	warn   func(what string, err error)
+type throttleSync struct {
+	js         jetstream.JetStream
+	bucket     jetstream.KeyValue
+	name       string // of the bucket
+	id         string // of this node
+	localNode  func() *actors.Node
+	countNodes func() int // that are live
+	warn       func(what string, err error)
 
-	mu   sync.Mutex
-	said map[string]saying // to be told, by gate
-	poke chan struct{}
+	mu      sync.Mutex
+	pending map[string]pendingNotice // to be told, by gate
+	wakeup  chan struct{}
 }
 
-// saying is a notice, and the end of the pause that it announces.
-type saying struct {
-	notice throttle.Notice
-	ends   time.Time
+// pendingNotice is a notice, and the end of the pause that it announces.
+type pendingNotice struct {
+	notice    throttle.Notice
+	pauseEnds time.Time
 }
 
 // Intervals of the sharing.
 const (
-	gateTell   = 2 * time.Second  // one attempt to write a notice
-	gateAgain  = time.Second      // until the next attempt, and between two counts of live nodes
-	gateRead   = time.Minute      // after which the bucket is read again, in case its watch has stalled
-	gateMemory = 10 * time.Minute // of rates
+	noticeTimeout  = 2 * time.Second  // one attempt to write a notice
+	noticeInterval = time.Second      // until the next attempt, and between two counts of live nodes
+	noticeRewatch  = time.Minute      // after which the bucket is read again, in case its watch has stalled
+	rateMemory     = 10 * time.Minute // of rates
 )
 
-// shareGates prepares the sharing. The actors call told.
-func (h *Node) shareGates(b *bus.Buckets) (*gates, error) {
-	js, err := jetstream.New(h.owner)
+// newThrottleSync prepares the sharing. The actors call told.
+func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
+	js, err := jetstream.New(h.logConn)
 	if err != nil {
 		return nil, fmt.Errorf("host: %w", err)
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	g := &gates{js: js, bucket: b.Gates, name: h.names.GateBucket(), id: hex.EncodeToString(id[:]), nodes: h.logOwner.Sharers, said: map[string]saying{},
-		node: func() *actors.Node { return h.node }, poke: make(chan struct{}, 1),
+	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.GateBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.Sharers, pending: map[string]pendingNotice{},
+		localNode: func() *actors.Node { return h.node }, wakeup: make(chan struct{}, 1),
 		warn: func(what string, err error) { h.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
 }
 
-// told queues a notice about what a provider has said here. It does not block.
-func (g *gates) told(name string, n throttle.Notice) {
+// queueNotice queues a notice about what a provider has said here. It does not block.
+func (g *throttleSync) queueNotice(name string, n throttle.Notice) {
 	if names.Token(name) != nil {
 		return // other nodes could not have this name
 	}
 	g.mu.Lock()
-	g.said[name] = saying{n, time.Now().Add(time.Duration(n.PauseMS) * time.Millisecond)}
+	g.pending[name] = pendingNotice{n, time.Now().Add(time.Duration(n.PauseMS) * time.Millisecond)}
 	g.mu.Unlock()
 	select {
-	case g.poke <- struct{}{}:
+	case g.wakeup <- struct{}{}:
 	default: // a wake-up is already pending
 	}
 }
 
 // run writes and reads notices until ctx ends.
-func (g *gates) run(ctx context.Context) {
+func (g *throttleSync) run(ctx context.Context) {
 	seen := map[string]uint64{} // revisions, by key
-	tick := time.NewTicker(gateAgain)
+	tick := time.NewTicker(noticeInterval)
 	defer tick.Stop()
 	var watch jetstream.KeyWatcher
 	var updates <-chan jetstream.KeyValueEntry
@@ -96,7 +96,7 @@ func (g *gates) run(ctx context.Context) {
 	}
 	defer func() { stop() }()
 	for {
-		if watch == nil || time.Since(read) > gateRead {
+		if watch == nil || time.Since(read) > noticeRewatch {
 			stop()
 			read = time.Now()
 			if w, err := g.bucket.WatchAll(ctx); err == nil {
@@ -113,27 +113,27 @@ func (g *gates) run(ctx context.Context) {
 			case e == nil:
 				old = false
 			default:
-				g.heard(ctx, e, seen, old)
+				g.applyNotice(ctx, e, seen, old)
 			}
-		case <-g.poke:
-			g.tell(ctx)
+		case <-g.wakeup:
+			g.writePending(ctx)
 		case <-tick.C:
-			g.node().ShareLimits(g.nodes())
-			g.tell(ctx)
+			g.localNode().ShareLimits(g.countNodes())
+			g.writePending(ctx)
 		}
 	}
 }
 
-// tell writes the pending notices, and keeps those that it could not write for the next
+// writePending writes the pending notices, and keeps those that it could not write for the next
 // attempt.
-func (g *gates) tell(ctx context.Context) {
+func (g *throttleSync) writePending(ctx context.Context) {
 	g.mu.Lock()
-	said := g.said
-	g.said = map[string]saying{}
+	said := g.pending
+	g.pending = map[string]pendingNotice{}
 	g.mu.Unlock()
 	for name, s := range said {
 		n, ttl := s.notice, bus.TTLMin
-		if left := time.Until(s.ends); n.PauseMS > 0 && left > 0 {
+		if left := time.Until(s.pauseEnds); n.PauseMS > 0 && left > 0 {
 			n.PauseMS, ttl = left.Milliseconds(), left+bus.TTLMin
 		} else if n.PauseMS > 0 {
 			n.PauseMS = 0 // the pause is over; only the rates are left
@@ -142,28 +142,28 @@ func (g *gates) tell(ctx context.Context) {
 			}
 		}
 		if n.Requests > 0 || n.Tokens > 0 {
-			ttl = max(ttl, gateMemory)
+			ttl = max(ttl, rateMemory)
 		}
 		data, err := json.Marshal(n)
 		if err == nil {
-			soon, cancel := context.WithTimeout(ctx, gateTell)
+			soon, cancel := context.WithTimeout(ctx, noticeTimeout)
 			err = bus.PutFor(soon, g.js, g.name, name+"."+g.id, data, ttl)
 			cancel()
 		}
 		if err != nil && ctx.Err() == nil {
 			g.warn("what a provider said was not told to the other nodes; it is told again", err)
 			g.mu.Lock()
-			if _, newer := g.said[name]; !newer {
-				g.said[name] = s
+			if _, newer := g.pending[name]; !newer {
+				g.pending[name] = s
 			}
 			g.mu.Unlock()
 		}
 	}
 }
 
-// heard passes on each notice of another node once. It shortens the pause of an older
+// applyNotice passes on each notice of another node once. It shortens the pause of an older
 // notice by the age of that notice.
-func (g *gates) heard(ctx context.Context, e jetstream.KeyValueEntry, seen map[string]uint64, old bool) {
+func (g *throttleSync) applyNotice(ctx context.Context, e jetstream.KeyValueEntry, seen map[string]uint64, old bool) {
 	if e.Operation() != jetstream.KeyValuePut {
 		delete(seen, e.Key()) // the notice has expired
 		return
@@ -179,15 +179,15 @@ func (g *gates) heard(ctx context.Context, e jetstream.KeyValueEntry, seen map[s
 		return
 	}
 	if old && n.PauseMS > 0 {
-		n.PauseMS = max(0, n.PauseMS-g.age(ctx, e.Created()).Milliseconds())
+		n.PauseMS = max(0, n.PauseMS-g.entryAge(ctx, e.Created()).Milliseconds())
 	}
-	g.node().HearNotice(name, n)
+	g.localNode().HearNotice(name, n)
 }
 
-// age returns how long ago the broker stamped an entry, by the broker's own clock. An entry
+// entryAge returns how long ago the broker stamped an entry, by the broker's own clock. An entry
 // of unknown age counts as new, so its pause is the longer one.
-func (g *gates) age(ctx context.Context, stamped time.Time) time.Duration {
-	soon, cancel := context.WithTimeout(ctx, gateTell)
+func (g *throttleSync) entryAge(ctx context.Context, stamped time.Time) time.Duration {
+	soon, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
 	s, err := g.js.Stream(soon, "KV_"+g.name)
 	if err != nil || s.CachedInfo().TimeStamp.IsZero() {

@@ -18,35 +18,35 @@ import (
 // an error, instead of waiting for ever, and from then on its row says how it ended (FM10).
 func TestARunWithoutALogIsToldAsDamaged(t *testing.T) {
 	t.Parallel()
-	model, gate, agents := held(t)
+	model, gate, agents := heldFamily(t)
 	state := t.TempDir()
-	h := start(t, state, func(c *Config) { c.Roots = []string{agents} })
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	h := startNode(t, state, func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 	t.Cleanup(func() { openGate(t, gate) })
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	lose(t, state)
+	emptyLogs(t, state)
 
-	h = start(t, state, func(c *Config) { c.Roots = []string{agents} })
-	c = connect(t, h)
-	_, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true})
+	h = startNode(t, state, func(c *Config) { c.Roots = []string{agents} })
+	c = connectClient(t, h)
+	_, err := c.Run(testContext(t), client.RunRequest{RunID: id, Resume: true})
 	if err == nil || !strings.Contains(err.Error(), "log_damaged: no log of the run is left") {
 		t.Fatalf("resumed: %v", err)
 	}
-	list, err := c.List(within(t))
+	list, err := c.List(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if len(list) != 1 || list[0].State != control.Finished {
 		t.Fatalf("listed: %+v", list)
 	}
-	finished(t, c, id, spec.LogDamaged)
+	waitFinished(t, c, id, spec.LogDamaged)
 }
 
-// lose empties all logs of a store.
-func lose(t *testing.T, state string) {
+// emptyLogs empties all logs of a store.
+func emptyLogs(t *testing.T, state string) {
 	t.Helper()
 	e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(state), DontListen: true, Lazy: true})
 	if err != nil {
@@ -66,14 +66,14 @@ func lose(t *testing.T, state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := js.StreamNames(within(t))
+	names := js.StreamNames(testContext(t))
 	for name := range names.Name() {
 		if !strings.HasPrefix(name, "TROUPE_BOX_") {
 			continue
 		}
-		stream, err := js.Stream(within(t), name)
+		stream, err := js.Stream(testContext(t), name)
 		if err == nil {
-			err = stream.Purge(within(t))
+			err = stream.Purge(testContext(t))
 		}
 		if err != nil {
 			t.Fatal(err)

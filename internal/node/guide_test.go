@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-func lay(t *testing.T, path, text string) {
+func writeFileAt(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		t.Fatal(err)
@@ -24,7 +24,9 @@ func lay(t *testing.T, path, text string) {
 	}
 }
 
-func guided(o supervisor.Opened) bool { return strings.Contains(o.LoopOptions.Dynamic, "tabs") }
+func hasInstructions(o supervisor.Opened) bool {
+	return strings.Contains(o.LoopOptions.Dynamic, "tabs")
+}
 
 // A project's instructions are in the prompts once, after an agent's own text, with secrets
 // masked, and with the name of the file.
@@ -33,13 +35,13 @@ func guided(o supervisor.Opened) bool { return strings.Contains(o.LoopOptions.Dy
 func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
 	t.Parallel()
 	repo := t.TempDir()
-	lay(t, repo+"/.git/HEAD", "ref: x\n")
-	lay(t, repo+"/AGENTS.md", "Use tabs.\npassword = \"hunter2xKq9Zt41Lw\"\n")
-	lay(t, repo+"/sub/x.txt", "x")
-	key := env("ANTHROPIC_API_KEY", "k")
+	writeFileAt(t, repo+"/.git/HEAD", "ref: x\n")
+	writeFileAt(t, repo+"/AGENTS.md", "Use tabs.\npassword = \"hunter2xKq9Zt41Lw\"\n")
+	writeFileAt(t, repo+"/sub/x.txt", "x")
+	key := withEnv("ANTHROPIC_API_KEY", "k")
 	run := func(dir string, change ...func(*Config)) (supervisor.Opened, client.RunAccepted) {
 		t.Helper()
-		o, a, err := doors(dir, append(change, key)...).build(request(func(r *client.RunRequest) { r.Dir, r.Model = dir, "" }))
+		o, a, err := newBuildOnlyNode(dir, append(change, key)...).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Model = dir, "" }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,17 +54,17 @@ func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
 	if !strings.Contains(o.LoopOptions.Dynamic, "(AGENTS.md)") || !strings.HasPrefix(strings.Join(a.Notes, "\n"), "AGENTS.md is part of the prompts") {
 		t.Errorf("%v", a.Notes)
 	}
-	if o, _ := run(repo + "/sub"); guided(o) {
+	if o, _ := run(repo + "/sub"); hasInstructions(o) {
 		t.Errorf("above the root of a node: %q", o.LoopOptions.Dynamic)
 	}
-	if o, a := run(repo+"/sub", func(c *Config) { c.Upward = true }); !guided(o) || !strings.HasPrefix(a.Notes[0], "../AGENTS.md") {
+	if o, a := run(repo+"/sub", func(c *Config) { c.Upward = true }); !hasInstructions(o) || !strings.HasPrefix(a.Notes[0], "../AGENTS.md") {
 		t.Errorf("of the user's own: %q %v", o.LoopOptions.Dynamic, a.Notes)
 	}
-	o, _, err := doors(repo, key).build(request(func(r *client.RunRequest) { r.Dir, r.Model, r.NoAgentsMD = repo, "", true }))
-	if err != nil || guided(o) {
+	o, _, err := newBuildOnlyNode(repo, key).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Model, r.NoAgentsMD = repo, "", true }))
+	if err != nil || hasInstructions(o) {
 		t.Errorf("%q %v", o.LoopOptions.Dynamic, err)
 	}
-	if o, _, err = doors(repo).build(request(func(r *client.RunRequest) { r.Dir = repo })); err != nil || guided(o) {
+	if o, _, err = newBuildOnlyNode(repo).buildRun(newRequest(func(r *client.RunRequest) { r.Dir = repo })); err != nil || hasInstructions(o) {
 		t.Errorf("the built-in model follows rules: %q %v", o.LoopOptions.Dynamic, err)
 	}
 	if err := os.Remove(repo + "/AGENTS.md"); err != nil {
@@ -71,7 +73,7 @@ func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
 	if err := os.Symlink("/etc/hostname", repo+"/AGENTS.md"); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = doors(repo, key).build(request(func(r *client.RunRequest) { r.Dir, r.Model = repo, "" }))
+	_, _, err = newBuildOnlyNode(repo, key).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Model = repo, "" }))
 	if err == nil || !strings.Contains(err.Error(), "AGENTS.md") {
 		t.Errorf("a link out of the repository: %v", err)
 	}
@@ -83,11 +85,11 @@ func TestADirectoryOfManyAgentsFitsARun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for i := range 60 {
-		lay(t, fmt.Sprintf("%s/a%02d.md", dir, i), fmt.Sprintf("---\ndescription: d\nx-troupe: {delegates: [a%02d]}\n---\n%s\n", (i+1)%60, strings.Repeat("word ", 1000)))
+		writeFileAt(t, fmt.Sprintf("%s/a%02d.md", dir, i), fmt.Sprintf("---\ndescription: d\nx-troupe: {delegates: [a%02d]}\n---\n%s\n", (i+1)%60, strings.Repeat("word ", 1000)))
 	}
-	lay(t, dir+"/far.md", "---\ndescription: d\n---\n"+strings.Repeat("x", agentfile.FileBytesMax/2))
-	h := doors(dir)
-	o, a, err := h.build(request(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "a50" }))
+	writeFileAt(t, dir+"/far.md", "---\ndescription: d\n---\n"+strings.Repeat("x", agentfile.FileBytesMax/2))
+	h := newBuildOnlyNode(dir)
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "a50" }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +106,7 @@ func TestADirectoryOfManyAgentsFitsARun(t *testing.T) {
 	if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "agents are left out") {
 		t.Errorf("%v", a.Notes)
 	}
-	if _, _, err := h.build(request(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "far" })); err == nil || !strings.Contains(err.Error(), "the prompts of far have 5243") {
+	if _, _, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "far" })); err == nil || !strings.Contains(err.Error(), "the prompts of far have 5243") {
 		t.Error(err)
 	}
 }

@@ -21,7 +21,7 @@ x-troupe: {hooks: [{point: context, name: fold}]}
 x
 `
 
-func put(t *testing.T, text string, path ...string) {
+func writeText(t *testing.T, text string, path ...string) {
 	t.Helper()
 	file := filepath.Join(path...)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -37,13 +37,13 @@ func put(t *testing.T, text string, path ...string) {
 func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
 	t.Parallel()
 	dir, named := t.TempDir(), t.TempDir()
-	put(t, strings.ReplaceAll(clerkWithHook, "%s", "clerk"), dir, ".claude", "agents", "clerk.md")
-	put(t, strings.ReplaceAll(clerkWithHook, "%s", "friend"), named, "friend.md")
-	put(t, "hooks: {Stop: [{hooks: [{command: touch pwned}]}]}\n", dir, "troupe.yaml")
+	writeText(t, strings.ReplaceAll(clerkWithHook, "%s", "clerk"), dir, ".claude", "agents", "clerk.md")
+	writeText(t, strings.ReplaceAll(clerkWithHook, "%s", "friend"), named, "friend.md")
+	writeText(t, "hooks: {Stop: [{hooks: [{command: touch pwned}]}]}\n", dir, "troupe.yaml")
 	own := spec.Hook{Name: "own", Point: spec.HookStop, Command: "true"}
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Hooks = []string{dir, named}, []spec.Hook{own} })
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots, c.Hooks = []string{dir, named}, []spec.Hook{own} })
 
-	o, a, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p", Dir: dir, Agent: "clerk", Agents: named, Model: "builtin/scout"})
+	o, a, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "p", Dir: dir, Agent: "clerk", Agents: named, Model: "builtin/scout"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,8 +71,8 @@ func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
 // More hooks than one agent may have are refused when the run is opened.
 func TestTooManyHooksAreRefused(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir(), func(c *Config) { c.Hooks = make([]spec.Hook, spec.HooksMax+1) })
-	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"}); err == nil || !strings.Contains(err.Error(), "at most 64") {
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Hooks = make([]spec.Hook, spec.HooksMax+1) })
+	if _, _, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"}); err == nil || !strings.Contains(err.Error(), "at most 64") {
 		t.Errorf("built: %v", err)
 	}
 }
@@ -83,13 +83,13 @@ func TestTooManyHooksAreRefused(t *testing.T) {
 func TestAnOperatorsHookPreventsAStop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, "hello", dir, "README.md")
+	writeText(t, "hello", dir, "README.md")
 	hook := spec.Hook{Name: "audit", Point: spec.HookStop, Of: spec.OfRoot, Command: `echo '{"continue": false, "stopReason": "audit first"}'`}
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Hooks = []string{dir}, []spec.Hook{hook} })
-	c := connect(t, h)
-	a, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "Investigate this directory.", Dir: dir, Model: "builtin/scout"})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots, c.Hooks = []string{dir}, []spec.Hook{hook} })
+	c := connectClient(t, h)
+	a, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Investigate this directory.", Dir: dir, Model: "builtin/scout"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	finished(t, c, a.RunID, spec.StopHookPrevented)
+	waitFinished(t, c, a.RunID, spec.StopHookPrevented)
 }

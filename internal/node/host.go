@@ -40,12 +40,12 @@ type Node struct {
 	cfg         Config
 	names       names.Names
 	embedded    *embedded.Server
-	owner       *nats.Conn // logs, index
-	reader      *nats.Conn
-	teller      *nats.Conn // events: the server copies each to every observer before it reads on
-	telling     *telling
-	leases      *nats.Conn // if there are leases: a renewal must not queue behind appends
-	doors       *nats.Conn // answers requests; may not write logs
+	logConn     *nats.Conn // logs, index
+	readerConn  *nats.Conn
+	eventConn   *nats.Conn // events: the server copies each to every observer before it reads on
+	publisher   *eventPublisher
+	leaseConn   *nats.Conn // if there are leases: a renewal must not queue behind appends
+	serviceConn *nats.Conn // answers requests; may not write logs
 	post        *jetstream.Post
 	blobs       *jetstream.Blobs
 	node        *actors.Node
@@ -59,15 +59,15 @@ type Node struct {
 	mask        *redact.Masker // of all that leaves the process
 	directories *workspace.Directories
 	hub         *mcp.Hub       // nil: none is started
-	inside      []*nats.Conn   // of clients in this process
-	writing     sync.WaitGroup // writes of index rows, and runs that are being taken up
+	localConns  []*nats.Conn   // of clients in this process
+	background  sync.WaitGroup // writes of index rows, and runs that are being taken up
 	logOwner    *cluster.Owner // decides on which logs this node acts
-	gates       *gates
-	journal     journal               // whether the logs can be written
-	refused     atomic.Pointer[error] // the last right that the server refused
+	throttles   *throttleSync
+	journal     journalHealth         // whether the logs can be written
+	lastDenied  atomic.Pointer[error] // the last right that the server refused
 	proof       bus.Proof             // the checks of the server's promises
-	life        context.Context       // until Close
-	end         context.CancelFunc
+	lifetime    context.Context       // until Close
+	endLifetime context.CancelFunc
 }
 
 // ErrOwned is statedir.ErrOwned: another process has the state directory.
@@ -78,7 +78,7 @@ const openTimeout = 30 * time.Second
 // Start starts a node. The caller must Close it.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
-	own, err := cfg.Own.complete()
+	own, err := cfg.Own.checkAndComplete()
 	if err != nil {
 		return nil, err
 	}
@@ -87,10 +87,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(toolset.Check(cfg.Tools), cfg.trust().Check(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
+	if err := errors.Join(toolset.Check(cfg.Tools), cfg.trustPolicy().Check(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
 		return nil, err
 	}
-	mask := cfg.secrets()
+	mask := cfg.newMasker()
 	cfg.Logger = slog.New(redact.Handler{Handler: cfg.Logger.Handler(), Mask: mask})
 	recordings, err := routes.OpenRecordings(cfg.Record, cfg.Replay, mask)
 	if err != nil {
@@ -98,18 +98,18 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	h := &Node{cfg: cfg, names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
 		directories: workspace.New(cfg.StateDir, recordings.Dir())}
-	h.telling = newTelling(h.tell, cfg.Logger)
-	h.journal.h = h
-	h.life, h.end = context.WithCancel(context.WithoutCancel(ctx))
+	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
+	h.journal.node = h
+	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
-	if err := h.open(ctx); err != nil {
-		return nil, errors.Join(h.denied(err), h.Close())
+	if err := h.startComponents(ctx); err != nil {
+		return nil, errors.Join(h.explainDenied(err), h.Close())
 	}
 	return h, nil
 }
 
-func (h *Node) open(ctx context.Context) error {
-	if err := h.connect(); err != nil {
+func (h *Node) startComponents(ctx context.Context) error {
+	if err := h.openConnections(); err != nil {
 		return err
 	}
 	if err := h.cfg.approveModel(h.recordings); err != nil { // now the state directory exists, closed to others
@@ -121,25 +121,25 @@ func (h *Node) open(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := h.prove(ctx); err != nil {
+	if err := h.proveServer(ctx); err != nil {
 		return err
 	}
-	if h.blobs, err = jetstream.OpenBlobs(ctx, h.owner, buckets.Blobs, h.names); err != nil {
+	if h.blobs, err = jetstream.OpenBlobs(ctx, h.logConn, buckets.Blobs, h.names); err != nil {
 		return err
 	}
 	h.runs = control.OpenRuns(buckets)
 	h.logOwner = h.newOwner()
-	h.assemble()
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.logs(), Model: h.routes.Client, Tools: h.toolset.Set, Differs: h.builder.Differences, Rules: h.cfg.Rules, Foreign: h.logOwner.Foreign, Hooks: h.goHooks(),
-		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.publish, Over: h.over, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
+	h.assembleBuilders()
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.Client, Tools: h.toolset.Set, Differs: h.builder.Differences, Rules: h.cfg.Rules, Foreign: h.logOwner.Foreign, Hooks: h.goHooks(),
+		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Over: h.recordResult, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
 	if h.cfg.Still {
-		cfg.Post = still{h.logs()}
+		cfg.Post = passiveStore{h.redactedLogs()}
 	}
 	cfg.ThrottleOf = h.routes.Gate
-	if h.gates, err = h.shareGates(buckets); err != nil {
+	if h.throttles, err = h.newThrottleSync(buckets); err != nil {
 		return err
 	}
-	cfg.TellNotice = h.gates.told
+	cfg.TellNotice = h.throttles.queueNotice
 	if err := h.logOwner.Hold(ctx, buckets, &cfg); err != nil {
 		return err
 	}
@@ -147,12 +147,12 @@ func (h *Node) open(ctx context.Context) error {
 	if h.node, err = actors.Start(h.programs.In(context.Background()), cfg); err != nil {
 		return err
 	}
-	h.writing.Go(func() { h.gates.run(h.life) })
+	h.background.Go(func() { h.throttles.run(h.lifetime) })
 	if err := h.logOwner.KeepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = control.Serve(control.Config{Conn: h.doors, Names: h.names, Post: h.logs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.build, Journal: h.journal.info, Queue: h.logOwner.Queue(), Cluster: h.logOwner.View(), Self: h.self, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.mask.Bytes, Logger: h.cfg.Logger})
+	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.redactedLogs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
+		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.Queue(), Cluster: h.logOwner.View(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.mask.Bytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -165,15 +165,15 @@ func (h *Node) open(ctx context.Context) error {
 	return nil
 }
 
-// connect opens the three connections: an embedded server's own, or to an
+// openConnections opens the three connections: an embedded server's own, or to an
 // external server with the given credentials.
-func (h *Node) connect() error {
+func (h *Node) openConnections() error {
 	// Without a handler the library writes to stderr an error that an observer can cause: a
 	// reply to a subject to which this node may not publish.
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		h.cfg.Logger.Debug("the connection says", "error", err)
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			h.refused.Store(&err)
+			h.lastDenied.Store(&err)
 		}
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {
@@ -189,7 +189,7 @@ func (h *Node) connect() error {
 	if !h.cfg.Bus.Given() {
 		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
 			DontListen: h.cfg.DontListen, NoPort: h.cfg.NoPort, ConfigHome: h.cfg.ConfigHome, OpenWatch: h.cfg.OpenWatch, OpenControl: h.cfg.OpenControl,
-			Lazy: h.cfg.Lazy, Names: h.names, Disk: h.journal.diskStands, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, Names: h.names, Disk: h.journal.reportDisk, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}
@@ -197,19 +197,19 @@ func (h *Node) connect() error {
 		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, quiet) }
 	}
 	var err error
-	if h.owner, err = dial(bus.RoleNode); err != nil {
+	if h.logConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	if h.reader, err = dial(bus.RoleNode); err != nil {
+	if h.readerConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	if h.teller, err = dial(bus.RoleNode); err != nil {
+	if h.eventConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	if h.leases, err = dial(bus.RoleNode); err != nil {
+	if h.leaseConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	h.doors, err = dial(bus.RoleService)
+	h.serviceConn, err = dial(bus.RoleService)
 	return err
 }
 
@@ -236,7 +236,7 @@ func (h *Node) Client() (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.inside = append(h.inside, nc)
+	h.localConns = append(h.localConns, nc)
 	return client.New(nc, h.names), nil
 }
 
@@ -257,19 +257,19 @@ func (h *Node) Close() (err error) {
 		h.logOwner.StopQueue()
 	}
 	h.hub.Close()
-	h.end()
+	h.endLifetime()
 	if h.logOwner != nil {
 		h.logOwner.Close()
 	}
-	h.writing.Wait()
+	h.background.Wait()
 	errs = append(errs, h.directories.Close())
 	if h.post != nil {
 		errs = append(errs, h.post.Close())
 	}
-	if h.teller != nil {
-		h.telling.close()
+	if h.eventConn != nil {
+		h.publisher.close()
 	}
-	for _, nc := range append(h.inside, h.doors, h.leases, h.reader, h.owner, h.teller) {
+	for _, nc := range append(h.localConns, h.serviceConn, h.leaseConn, h.readerConn, h.logConn, h.eventConn) {
 		if nc != nil {
 			nc.Close()
 		}

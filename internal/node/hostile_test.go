@@ -31,15 +31,15 @@ const seed = 20260102
 // answerTime is how long a request of a test waits.
 const answerTime = 30 * time.Second
 
-// buckets returns the streams other than the logs, and how much was ever written to each.
-func buckets(t *testing.T, h *Node) map[string]uint64 {
+// otherStreams returns the streams other than the logs, and how much was ever written to each.
+func otherStreams(t *testing.T, h *Node) map[string]uint64 {
 	t.Helper()
-	js, err := jetstream.New(role(t, h, bus.RoleNode))
+	js, err := jetstream.New(connectRole(t, h, bus.RoleNode))
 	if err != nil {
 		t.Fatal(err)
 	}
 	others := map[string]uint64{}
-	list := js.ListStreams(within(t))
+	list := js.ListStreams(testContext(t))
 	for info := range list.Info() {
 		if !strings.HasPrefix(info.Config.Name, "TROUPE_BOX_") {
 			others[info.Config.Name] = info.State.LastSeq
@@ -51,30 +51,30 @@ func buckets(t *testing.T, h *Node) map[string]uint64 {
 	return others
 }
 
-// entry is one message of a box stream.
-type entry struct {
+// storedEntry is one message of a box stream.
+type storedEntry struct {
 	at   mailbox.Address
 	data []byte
 }
 
-// everything reads all box streams by plain JetStream.
-func everything(t *testing.T, h *Node) (all []entry) {
+// readAllEntries reads all box streams by plain JetStream.
+func readAllEntries(t *testing.T, h *Node) (all []storedEntry) {
 	t.Helper()
-	js, err := jetstream.New(role(t, h, bus.RoleNode))
+	js, err := jetstream.New(connectRole(t, h, bus.RoleNode))
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := js.StreamNames(within(t))
+	names := js.StreamNames(testContext(t))
 	for name := range names.Name() {
 		if !strings.HasPrefix(name, "TROUPE_BOX_") {
 			continue
 		}
-		s, err := js.Stream(within(t), name)
+		s, err := js.Stream(testContext(t), name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for seq := uint64(1); seq <= s.CachedInfo().State.LastSeq; seq++ {
-			m, err := s.GetMsg(within(t), seq)
+			m, err := s.GetMsg(testContext(t), seq)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -82,7 +82,7 @@ func everything(t *testing.T, h *Node) (all []entry) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, entry{at, m.Data})
+			all = append(all, storedEntry{at, m.Data})
 		}
 	}
 	if names.Err() != nil {
@@ -96,7 +96,7 @@ func everything(t *testing.T, h *Node) (all []entry) {
 func onlyOwn(t *testing.T, h *Node, runs []string) {
 	t.Helper()
 	twice, opened := map[string]bool{}, 0
-	for _, e := range everything(t, h) {
+	for _, e := range readAllEntries(t, h) {
 		m, err := mailbox.Decode(e.data)
 		switch key := string(e.at) + string(e.data); {
 		case err != nil, twice[key], !slices.Contains(runs, e.at.Run()):
@@ -117,14 +117,14 @@ func onlyOwn(t *testing.T, h *Node, runs []string) {
 	}
 }
 
-// denials collects what the server refused on a connection.
-type denials struct {
+// denialLog collects what the server refused on a connection.
+type denialLog struct {
 	mu      sync.Mutex
 	refused map[string]bool
 	done    chan string
 }
 
-func (d *denials) take(_ *nats.Conn, _ *nats.Subscription, err error) {
+func (d *denialLog) recordDenial(_ *nats.Conn, _ *nats.Subscription, err error) {
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		return
 	}
@@ -139,9 +139,9 @@ func (d *denials) take(_ *nats.Conn, _ *nats.Subscription, err error) {
 	}
 }
 
-// forbidden are subjects to which no outsider may publish: every family of the catalogue,
+// forbiddenSubjects are subjects to which no outsider may publish: every family of the catalogue,
 // with addresses that exist and addresses that do not.
-func forbidden(run string, box string) []string {
+func forbiddenSubjects(run string, box string) []string {
 	return []string{
 		box, "troupe.box.default.0." + run + ".root", "troupe.box.default.0.nobody.root", "troupe.box.default.63.x.super", "troupe.box.x",
 		"troupe.evt." + run + ".super.run.finished", "troupe.evt." + run + ".root.message.delta", "troupe.evt.x",
@@ -152,9 +152,9 @@ func forbidden(run string, box string) []string {
 	}
 }
 
-// cmds are the verbs, each with a request that would be valid except for one documented
+// harmlessRequests are the verbs, each with a request that would be valid except for one documented
 // flaw: none of them changes anything, even when it is answered.
-func cmds(run string) map[string]string {
+func harmlessRequests(run string) map[string]string {
 	return map[string]string{
 		"run": `{"run_id":"nobody","resume":true}`, "get": `{"run_id":"` + run + `"}`, "list": `{}`, "questions": `{}`,
 		"cancel": `{"run_id":"nobody","request_id":"a","now":true}`, "steer": `{"run_id":"` + run + `","request_id":"a","agent":"nobody","text":"x"}`,
@@ -164,9 +164,9 @@ func cmds(run string) map[string]string {
 	}
 }
 
-// garbage makes bytes that are no request: random ones, and requests that are
+// malformedRequest makes bytes that are no request: random ones, and requests that are
 // broken in one place.
-func garbage(random *rand.Rand, good string) []byte {
+func malformedRequest(random *rand.Rand, good string) []byte {
 	switch random.IntN(6) {
 	case 0:
 		raw := make([]byte, 1+random.IntN(300))
@@ -192,27 +192,27 @@ func garbage(random *rand.Rand, good string) []byte {
 // happened.
 func whileRunsGo(t *testing.T, do func(h *Node, c *client.Client, id string)) (h *Node, runs []string) {
 	t.Helper()
-	model, gate, agents := held(t)
-	h = start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-	c, tp := connect(t, h), record(t, h)
+	model, gate, agents := heldFamily(t)
+	h = startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c, tp := connectClient(t, h), recordEvents(t, h)
 	for range 3 {
-		runs = append(runs, begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}))
+		runs = append(runs, beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}))
 	}
 	for _, id := range runs {
-		await(t, c, id, event.KindToolStarted, 2)
+		awaitEvents(t, c, id, event.KindToolStarted, 2)
 	}
 	do(h, c, runs[0])
 	openGate(t, gate)
 	for _, id := range runs {
-		finished(t, c, id, spec.Completed)
-		_, raw := paged(t, c, id)
-		sameEvents(t, tp.whole(t, id, raw), raw)
+		waitFinished(t, c, id, spec.Completed)
+		_, raw := pagedEvents(t, c, id)
+		sameEvents(t, tp.waitForEvents(t, id, raw), raw)
 	}
 	return h, runs
 }
 
-// ask sends a request and returns the code of its error, "" if there is none.
-func ask(t *testing.T, nc *nats.Conn, subject string, data []byte) string {
+// requestCode sends a request and returns the code of its error, "" if there is none.
+func requestCode(t *testing.T, nc *nats.Conn, subject string, data []byte) string {
 	t.Helper()
 	m, err := nc.Request(subject, data, answerTime)
 	if err != nil {
@@ -227,19 +227,19 @@ func TestOutsidersChangeNothing(t *testing.T) {
 		t.Run(string(who), func(t *testing.T) {
 			noLeaks(t)
 			h, runs := whileRunsGo(t, func(h *Node, c *client.Client, id string) {
-				others := buckets(t, h)
+				others := otherStreams(t, h)
 				random := rand.New(rand.NewPCG(seed, 0))
-				d := &denials{refused: map[string]bool{}, done: make(chan string, 4096)}
-				nc := role(t, h, who, nats.ErrorHandler(d.take))
+				d := &denialLog{refused: map[string]bool{}, done: make(chan string, 4096)}
+				nc := connectRole(t, h, who, nats.ErrorHandler(d.recordDenial))
 				forbiddenBytes(t, h, nc, d, random, id)
 				if who == bus.RoleClient { // an observer asks for nothing
 					brokenRequests(t, nc, random, id)
 					repliesElsewhere(t, h, nc, id)
 				}
-				if now := buckets(t, h); !maps.Equal(now, others) {
+				if now := otherStreams(t, h); !maps.Equal(now, others) {
 					t.Errorf("beside the logs there was %v, now %v", others, now)
 				}
-				if list, err := c.List(within(t)); err != nil || len(list) != 3 {
+				if list, err := c.List(testContext(t)); err != nil || len(list) != 3 {
 					t.Errorf("%d runs, %v", len(list), err)
 				}
 			})
@@ -249,10 +249,10 @@ func TestOutsidersChangeNothing(t *testing.T) {
 }
 
 // forbiddenBytes publishes to forbidden subjects, and waits for every refusal.
-func forbiddenBytes(t *testing.T, h *Node, nc *nats.Conn, d *denials, random *rand.Rand, id string) {
+func forbiddenBytes(t *testing.T, h *Node, nc *nats.Conn, d *denialLog, random *rand.Rand, id string) {
 	t.Helper()
 	box := boxOf(t, h, mailbox.At(id, "root"))
-	subjects := forbidden(id, box)
+	subjects := forbiddenSubjects(id, box)
 	if user := nc.Opts.User; user == string(bus.RoleObserver) {
 		subjects = append(subjects, "_INBOX_client.x")
 	}
@@ -271,7 +271,7 @@ func forbiddenBytes(t *testing.T, h *Node, nc *nats.Conn, d *denials, random *ra
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	limit := within(t)
+	limit := testContext(t)
 	missing := func() (left []string) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
@@ -294,14 +294,14 @@ func forbiddenBytes(t *testing.T, h *Node, nc *nats.Conn, d *denials, random *ra
 // brokenRequests: a malformed request gets an error, and changes nothing.
 func brokenRequests(t *testing.T, nc *nats.Conn, random *rand.Rand, id string) {
 	t.Helper()
-	for verb, good := range cmds(id) {
+	for verb, good := range harmlessRequests(id) {
 		subject := "troupe.cmd." + verb
-		if code := ask(t, nc, subject, []byte(good)); code != "" && code[0] != '4' {
+		if code := requestCode(t, nc, subject, []byte(good)); code != "" && code[0] != '4' {
 			t.Errorf("%s: %s", verb, code)
 		}
 		for range 30 {
-			data := garbage(random, good)
-			if code := ask(t, nc, subject, data); !strings.HasPrefix(code, "4") {
+			data := malformedRequest(random, good)
+			if code := requestCode(t, nc, subject, data); !strings.HasPrefix(code, "4") {
 				t.Errorf("%s %.80q: code %q", verb, data, code)
 			}
 		}
@@ -311,18 +311,18 @@ func brokenRequests(t *testing.T, nc *nats.Conn, random *rand.Rand, id string) {
 		"steer": `{"run_id":"` + id + `","request_id":"a","text":"` + long + `"}`, "cancel": `{"run_id":"` + id + `","request_id":"a","why":"` + long + `"}`,
 		"run": `{"run_id":"long","prompt":"x","model":"builtin/scout","constraints":["` + long + `"]}`, "get": `{"run_id":"` + long + `"}`,
 	} {
-		if code := ask(t, nc, "troupe.cmd."+verb, []byte(data)); !strings.HasPrefix(code, "4") {
+		if code := requestCode(t, nc, "troupe.cmd."+verb, []byte(data)); !strings.HasPrefix(code, "4") {
 			t.Errorf("%s, much: code %q", verb, code)
 		}
 	}
 	for field, value := range map[string]string{"max_tokens": "-1", "max_budget_usd": "1e300", "timeout_ms": "9223372036854775807", "max_agents": "-5",
 		"max_turns": "9999999999999", "prompt": `" "`, "agent": `"no such"`, "model": `"no/such"`, "policy": `{"rules":[{}]}`} {
 		data := fmt.Sprintf(`{"run_id":"bad","prompt":"x","model":"builtin/scout",%q:%s}`, field, value)
-		if code := ask(t, nc, "troupe.cmd.run", []byte(data)); code != client.CodeBad {
+		if code := requestCode(t, nc, "troupe.cmd.run", []byte(data)); code != client.CodeBad {
 			t.Errorf("%s: code %q", data, code)
 		}
 	}
-	if code := ask(t, nc, "troupe.cmd.run", []byte(`{"run_id":"../Bad.*","prompt":"x"}`)); code != client.CodeBad {
+	if code := requestCode(t, nc, "troupe.cmd.run", []byte(`{"run_id":"../Bad.*","prompt":"x"}`)); code != client.CodeBad {
 		t.Errorf("a bad id: %q", code)
 	}
 }
@@ -331,11 +331,11 @@ func brokenRequests(t *testing.T, nc *nats.Conn, random *rand.Rand, id string) {
 // the API: the service may not.
 func repliesElsewhere(t *testing.T, h *Node, nc *nats.Conn, id string) {
 	t.Helper()
-	for _, reply := range append(forbidden(id, boxOf(t, h, mailbox.At(id, "super"))), "troupe.cmd.cancel", "troupe.cmd.run") {
+	for _, reply := range append(forbiddenSubjects(id, boxOf(t, h, mailbox.At(id, "super"))), "troupe.cmd.cancel", "troupe.cmd.run") {
 		if reply == "_INBOX.x" || strings.HasPrefix(reply, "agents.hb.") || reply == "_INBOX_node.x" {
 			continue // the service may answer there
 		}
-		for verb, good := range cmds(id) {
+		for verb, good := range harmlessRequests(id) {
 			for _, data := range []string{good, "{"} {
 				if err := nc.PublishRequest("troupe.cmd."+verb, reply, []byte(data)); err != nil {
 					t.Fatal(err)
@@ -350,8 +350,8 @@ func repliesElsewhere(t *testing.T, h *Node, nc *nats.Conn, id string) {
 	}
 	// Every verb answers in order of arrival or refuses: once these are through,
 	// so are those before them.
-	for verb, good := range cmds(id) {
-		for ask(t, nc, "troupe.cmd."+verb, []byte(good)) == client.CodeLimit {
+	for verb, good := range harmlessRequests(id) {
+		for requestCode(t, nc, "troupe.cmd."+verb, []byte(good)) == client.CodeLimit {
 			continue
 		}
 	}
@@ -370,7 +370,7 @@ func boxOf(t *testing.T, h *Node, at mailbox.Address) string {
 func someEntry(t *testing.T, h *Node, run string) []byte {
 	t.Helper()
 	var first []byte
-	err := h.post.Read(within(t), mailbox.At(run, "root"), 0, 0, func(m mailbox.Message) error {
+	err := h.post.Read(testContext(t), mailbox.At(run, "root"), 0, 0, func(m mailbox.Message) error {
 		if first == nil {
 			first = slices.Clone(m.Data)
 		}
@@ -382,9 +382,9 @@ func someEntry(t *testing.T, h *Node, run string) []byte {
 	return first
 }
 
-// garbled are bytes that a node with a bug may append: none of them decodes,
+// undecodableEntries are bytes that a node with a bug may append: none of them decodes,
 // or its body does not.
-func garbled(t *testing.T, random *rand.Rand, valid []byte) [][]byte {
+func undecodableEntries(t *testing.T, random *rand.Rand, valid []byte) [][]byte {
 	t.Helper()
 	list := [][]byte{{}, {0xc1}, []byte("hello"), []byte(`{"v":1}`)}
 	for range 12 {
@@ -414,16 +414,16 @@ func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
 	appended := map[mailbox.Address]int{}
 	h, _ := whileRunsGo(t, func(h *Node, _ *client.Client, id string) {
 		random := rand.New(rand.NewPCG(seed, 1))
-		nc := role(t, h, bus.RoleNode)
+		nc := connectRole(t, h, bus.RoleNode)
 		js, err := jetstream.New(nc)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list := garbled(t, random, someEntry(t, h, id))
+		list := undecodableEntries(t, random, someEntry(t, h, id))
 		for _, name := range []string{"super", "root", "root-1-0", "root-1-1"} {
 			at := mailbox.At(id, name)
 			for _, data := range list {
-				if _, err := js.Publish(within(t), boxOf(t, h, at), data); err != nil {
+				if _, err := js.Publish(testContext(t), boxOf(t, h, at), data); err != nil {
 					t.Fatal(err)
 				}
 				appended[at]++
@@ -434,7 +434,7 @@ func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
 			if subject == boxOf(t, h, mailbox.At(id, "root")) {
 				continue
 			}
-			if _, err := js.Publish(within(t), subject, someEntry(t, h, id)); err != nil {
+			if _, err := js.Publish(testContext(t), subject, someEntry(t, h, id)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -446,7 +446,7 @@ func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
 		} else {
 			l = activation.NewLogReader(at, "", mailbox.Epoch{}, &activation.Agent{Addr: at})
 		}
-		err := h.post.Read(within(t), at, 0, 0, func(m mailbox.Message) error {
+		err := h.post.Read(testContext(t), at, 0, 0, func(m mailbox.Message) error {
 			l.Next(m)
 			return nil
 		})
@@ -461,13 +461,13 @@ func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
 func TestAPlainReaderFindsTheChildren(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Model: script(t, family)})
-	finished(t, c, id, spec.Completed)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, family)})
+	waitFinished(t, c, id, spec.Completed)
 
 	submitted := map[string]string{}
-	for _, m := range everything(t, h) {
+	for _, m := range readAllEntries(t, h) {
 		e, err := mailbox.Decode(m.data)
 		if err != nil {
 			t.Fatal(err)

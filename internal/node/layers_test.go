@@ -14,10 +14,10 @@ import (
 )
 
 // build makes the first entry of a run of a host that has a key.
-func keyed(t *testing.T, r client.RunRequest) (spec.LoopOptions, map[string]string, []model.ToolSpec) {
+func buildWithKey(t *testing.T, r client.RunRequest) (spec.LoopOptions, map[string]string, []model.ToolSpec) {
 	t.Helper()
 	dir := t.TempDir()
-	h := start(t, t.TempDir(), func(c *Config) {
+	h := startNode(t, t.TempDir(), func(c *Config) {
 		c.Roots = []string{dir}
 		c.Env = func(name string) string {
 			if name == "ANTHROPIC_API_KEY" {
@@ -27,7 +27,7 @@ func keyed(t *testing.T, r client.RunRequest) (spec.LoopOptions, map[string]stri
 		}
 	})
 	r.RunID, r.Prompt, r.Dir = client.NewID(), "p", dir
-	o, _, err := h.build(r)
+	o, _, err := h.buildRun(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func keyed(t *testing.T, r client.RunRequest) (spec.LoopOptions, map[string]stri
 //behaviour:shows D2
 func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 	t.Parallel()
-	m, systems, _ := keyed(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5", Constraints: []string{"Spend nothing.", "Ask first."}, Criteria: []string{"A is found."}})
+	m, systems, _ := buildWithKey(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5", Constraints: []string{"Spend nothing.", "Ask first."}, Criteria: []string{"A is found."}})
 	for name, s := range systems {
 		if !strings.HasPrefix(s, "agent: "+name+"\n") ||
 			!strings.HasSuffix(s, "\n\nConstraints of this run:\n- Spend nothing.\n- Ask first.\n\nThe run is a success if:\n- A is found.") {
@@ -54,7 +54,7 @@ func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 	if !strings.HasPrefix(m.Dynamic, "Today is ") || !strings.Contains(m.Dynamic, "in the directory /") {
 		t.Errorf("dynamic: %q", m.Dynamic)
 	}
-	m, systems, _ = keyed(t, client.RunRequest{Model: "builtin/scout"})
+	m, systems, _ = buildWithKey(t, client.RunRequest{Model: "builtin/scout"})
 	if m.Dynamic != "" || strings.Contains(systems["coordinator"], "Constraints") {
 		t.Errorf("the built-in planner reads neither: %q, %q", m.Dynamic, systems["coordinator"])
 	}
@@ -66,12 +66,12 @@ func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 //behaviour:shows D3
 func TestSummariesAreWrittenByACheapModel(t *testing.T) {
 	t.Parallel()
-	m, _, _ := keyed(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5"})
+	m, _, _ := buildWithKey(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5"})
 	if s := m.Context.Model; s == nil || s.Name != "anthropic/claude-haiku-5-5" || !s.Price.Known || s.Window == 0 {
 		t.Errorf("summaries by %+v", s)
 	}
 	for _, name := range []string{"builtin/scout", "anthropic/claude-haiku-5-5", "anthropic/unlisted"} {
-		if m, _, _ := keyed(t, client.RunRequest{Model: name, AllowUnpriced: []string{"anthropic/unlisted"}}); m.Context.Model != nil {
+		if m, _, _ := buildWithKey(t, client.RunRequest{Model: name, AllowUnpriced: []string{"anthropic/unlisted"}}); m.Context.Model != nil {
 			t.Errorf("%s: summaries by %+v", name, m.Context.Model)
 		}
 	}
@@ -80,7 +80,7 @@ func TestSummariesAreWrittenByACheapModel(t *testing.T) {
 // The journal is offered to agents that are not the built-in planner's.
 func TestTheJournalIsOffered(t *testing.T) {
 	t.Parallel()
-	_, _, tools := keyed(t, client.RunRequest{Model: "builtin/scout"})
+	_, _, tools := buildWithKey(t, client.RunRequest{Model: "builtin/scout"})
 	for _, toolSpec := range agent.JournalTools() {
 		if !slices.Contains(tools, toolSpec) {
 			t.Errorf("%s is no tool of the run", toolSpec.Name)
@@ -93,30 +93,30 @@ func TestTheJournalIsOffered(t *testing.T) {
 //behaviour:shows D7
 func TestAFailedRunShowsItsJournal(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{"/"} })
-	record(t, h)
-	c := connect(t, h)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{"/"} })
+	recordEvents(t, h)
+	c := connectClient(t, h)
 	dir := t.TempDir()
 	agents := t.TempDir()
 	if err := os.WriteFile(filepath.Join(agents, "clerk.md"), []byte("---\nname: clerk\ndescription: keeps a journal\n---\nYou keep a journal.\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	name := script(t, `
+	name := writeScript(t, `
 agents:
   clerk:
     - calls: [{name: update_run_journal, args: {objective: "count them", handoff_next_action: "count the rest"}},
               {name: append_run_journal_entry, args: {section: verified_findings, entry: "there are two"}}]
     - error: {class: misconfigured, message: "the key was withdrawn"}
 `)
-	run := begin(t, c, client.RunRequest{Prompt: "count", Dir: dir, Agent: "clerk", Agents: agents, Model: name})
-	info := finished(t, c, run, spec.ModelError)
+	run := beginRun(t, c, client.RunRequest{Prompt: "count", Dir: dir, Agent: "clerk", Agents: agents, Model: name})
+	info := waitFinished(t, c, run, spec.ModelError)
 	for _, want := range []string{"## objective\ncount them", "- there are two", "## handoff_next_action\ncount the rest"} {
 		if !strings.Contains(info.Result.Journal, want) {
 			t.Errorf("the result's journal lacks %q: %q", want, info.Result.Journal)
 		}
 	}
 	told := ""
-	_, events := paged(t, c, run)
+	_, events := pagedEvents(t, c, run)
 	for _, raw := range events {
 		told += raw
 	}

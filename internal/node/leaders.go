@@ -15,15 +15,15 @@ import (
 const ServerWaitDefault = 2 * time.Minute
 
 const (
-	leaderTry   = openTimeout // of one attempt: requests without a leader are never answered
-	leaderPause = time.Second
+	leaderTryTimeout = openTimeout // of one attempt: requests without a leader are never answered
+	leaderRetryPause = time.Second
 )
 
 // awaitLeaders retries do while JetStream, one of its streams or one of its buckets has no
 // leader, for a limited time. It logs what the node waits for.
 func (h *Node) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
-	refused := func() bool { return h.refused.Load() != nil } // a right that the server refused does not come later
-	return awaiting{wait: h.cfg.ServerWait, refused: refused, try: leaderTry, pause: leaderPause, say: func(err error, left time.Duration) {
+	refused := func() bool { return h.lastDenied.Load() != nil } // a right that the server refused does not come later
+	return leaderWait{wait: h.cfg.ServerWait, refused: refused, try: leaderTryTimeout, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
 		h.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
 	}}.run(ctx, do)
 }
@@ -36,33 +36,33 @@ func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 	}
 	err = h.awaitLeaders(ctx, func(ctx context.Context) (err error) {
 		if h.embedded == nil {
-			if err = bus.CheckJetStream(ctx, h.owner); err != nil {
+			if err = bus.CheckJetStream(ctx, h.logConn); err != nil {
 				return err
 			}
 		}
 		if h.post == nil {
-			h.post, err = jetstream.Open(ctx, h.owner, jetstream.Config{Names: h.names, Reader: h.reader, BytesMax: logs, Others: h.embedded == nil,
-				Stalled: h.journal.stalled, Logger: h.cfg.Logger})
+			h.post, err = jetstream.Open(ctx, h.logConn, jetstream.Config{Names: h.names, Reader: h.readerConn, BytesMax: logs, Others: h.embedded == nil,
+				Stalled: h.journal.reportStall, Logger: h.cfg.Logger})
 		}
 		if err == nil {
-			buckets, err = bus.ConnectBuckets(ctx, h.owner, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
+			buckets, err = bus.ConnectBuckets(ctx, h.logConn, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
 		}
 		return err
 	})
 	return buckets, err
 }
 
-// awaiting is a wait for leaders.
-type awaiting struct {
+// leaderWait is a wait for leaders.
+type leaderWait struct {
 	wait, try, pause time.Duration
 	refused          func() bool
-	say              func(err error, left time.Duration)
+	onWait           func(err error, left time.Duration)
 }
 
-func (a awaiting) run(ctx context.Context, do func(context.Context) error) error {
+func (a leaderWait) run(ctx context.Context, do func(context.Context) error) error {
 	until := time.Now().Add(a.wait)
 	for {
-		err := a.once(ctx, do)
+		err := a.tryOnce(ctx, do)
 		left := time.Until(until)
 		switch {
 		case err == nil || ctx.Err() != nil || !isLeaderless(err) || a.refused():
@@ -72,7 +72,7 @@ func (a awaiting) run(ctx context.Context, do func(context.Context) error) error
 		case left <= 0:
 			return fmt.Errorf("host: after %s: %w: %w", a.wait, bus.ErrNoLeader, err)
 		}
-		a.say(err, left)
+		a.onWait(err, left)
 		select {
 		case <-ctx.Done():
 			return err
@@ -81,7 +81,7 @@ func (a awaiting) run(ctx context.Context, do func(context.Context) error) error
 	}
 }
 
-func (a awaiting) once(ctx context.Context, do func(context.Context) error) error {
+func (a leaderWait) tryOnce(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, a.try)
 	defer cancel()
 	return do(ctx)

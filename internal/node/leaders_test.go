@@ -16,7 +16,7 @@ func TestANodeWaitsForLeaders(t *testing.T) {
 	t.Parallel()
 	asked, said := 0, 0
 	refused := false
-	a := awaiting{wait: time.Minute, refused: func() bool { return refused }, try: time.Millisecond, pause: time.Millisecond, say: func(error, time.Duration) { said++ }}
+	a := leaderWait{wait: time.Minute, refused: func() bool { return refused }, try: time.Millisecond, pause: time.Millisecond, onWait: func(error, time.Duration) { said++ }}
 	err := a.run(t.Context(), func(ctx context.Context) error {
 		switch asked++; asked {
 		case 1:

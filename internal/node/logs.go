@@ -7,12 +7,12 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// logs returns the logs for writers: appends redact known secrets.
-func (h *Node) logs() redact.Store { return redact.Store{Store: h.post, Mask: h.mask} }
+// redactedLogs returns the logs for writers: appends redact known secrets.
+func (h *Node) redactedLogs() redact.Store { return redact.Store{Store: h.post, Mask: h.mask} }
 
-// still is a log store whose entries wake no actor.
-type still struct{ redact.Store }
+// passiveStore is a log store whose entries wake no actor.
+type passiveStore struct{ redact.Store }
 
-func (still) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
+func (passiveStore) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
 	return func() {}, nil
 }

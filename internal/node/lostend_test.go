@@ -52,31 +52,31 @@ func TestAttackRunThatLostTheEndOfAChildCanBeEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	model := script(t, "agents:\n  boss:\n    - calls:\n        - {name: delegate, args: {agent: quick, task: first}}\n        - {name: delegate, args: {agent: keeper, task: second}}\n    - text: both\n  quick:\n    - text: quick\n  keeper:\n    - calls: [{name: wait}]\n    - text: waited\n")
+	model := writeScript(t, "agents:\n  boss:\n    - calls:\n        - {name: delegate, args: {agent: quick, task: first}}\n        - {name: delegate, args: {agent: keeper, task: second}}\n    - text: both\n  quick:\n    - text: quick\n  keeper:\n    - calls: [{name: wait}]\n    - text: waited\n")
 	state, open := t.TempDir(), func(c *Config) { c.Roots = []string{dir} }
-	h := start(t, state, open)
-	c := connect(t, h)
-	run := begin(t, c, client.RunRequest{Model: model, Agents: dir, Agent: "boss"})
-	await(t, c, run, event.KindToolStarted, 1)
-	await(t, c, run, event.KindAgentFinished, 1)
+	h := startNode(t, state, open)
+	c := connectClient(t, h)
+	run := beginRun(t, c, client.RunRequest{Model: model, Agents: dir, Agent: "boss"})
+	awaitEvents(t, c, run, event.KindToolStarted, 1)
+	awaitEvents(t, c, run, event.KindAgentFinished, 1)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
-	h = start(t, state, open)
-	c = connect(t, h)
+	h = startNode(t, state, open)
+	c = connectClient(t, h)
 	rewriteLog(t, h, mailbox.At(run, mailbox.Super), loseFinish(t, "root-1-0"))
 	openGate(t, gate) // root then waits for the lost end alone
-	if _, err := c.Run(within(t), client.RunRequest{RunID: run, Resume: true}); err != nil {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: run, Resume: true}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, run, event.KindAgentFinished, 2)
+	awaitEvents(t, c, run, event.KindAgentFinished, 2)
 	began := time.Now()
-	reply, err := c.Cancel(within(t), client.CancelRequest{RunID: run, Now: true})
+	reply, err := c.Cancel(testContext(t), client.CancelRequest{RunID: run, Now: true})
 	t.Logf("after %v: %+v %v", time.Since(began).Round(time.Millisecond), reply, err)
 	if refused := (*client.Error)(nil); err != nil && !(errors.As(err, &refused) && refused.Code == client.CodeConflict) { // the run may end by itself
 		t.Fatal(err)
 	}
-	info, err := c.Wait(within(t), run)
+	info, err := c.Wait(testContext(t), run)
 	if err != nil || info.State != control.Finished || info.Result == nil {
 		t.Fatalf("after the cancel the run is %+v: %v", info, err)
 	}

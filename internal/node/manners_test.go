@@ -20,19 +20,19 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// doors are a host that only builds runs.
-func doors(dir string, change ...func(*Config)) *Node {
-	cfg := Config{Roots: []string{dir}, Env: func(string) string { return "" }, ownHand: true}.withDefaults()
+// newBuildOnlyNode are a host that only builds runs.
+func newBuildOnlyNode(dir string, change ...func(*Config)) *Node {
+	cfg := Config{Roots: []string{dir}, Env: func(string) string { return "" }, requestsFromUser: true}.withDefaults()
 	for _, c := range change {
 		c(&cfg)
 	}
 	h := &Node{cfg: cfg, routes: cfg.newRoutes(routes.Recordings{}), directories: &workspace.Directories{}}
-	h.assemble()
+	h.assembleBuilders()
 	return h
 }
 
-// env is an environment of these variables.
-func env(pairs ...string) func(*Config) {
+// withEnv is an environment of these variables.
+func withEnv(pairs ...string) func(*Config) {
 	return func(c *Config) {
 		c.Env = func(name string) string {
 			for i := 0; i+1 < len(pairs); i += 2 {
@@ -45,7 +45,7 @@ func env(pairs ...string) func(*Config) {
 	}
 }
 
-func request(change func(*client.RunRequest)) client.RunRequest {
+func newRequest(change func(*client.RunRequest)) client.RunRequest {
 	r := client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"}
 	change(&r)
 	return r
@@ -56,7 +56,7 @@ func request(change func(*client.RunRequest)) client.RunRequest {
 func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","required":["a"]}`
-	o, a, err := doors(t.TempDir()).build(request(func(r *client.RunRequest) {
+	o, a, err := newBuildOnlyNode(t.TempDir()).buildRun(newRequest(func(r *client.RunRequest) {
 		r.Fallback = []string{"ollama/small", "builtin/scout"}
 		r.RequireTool = []string{"delegate=found", "Task"}
 		r.JSONSchema = json.RawMessage(schema)
@@ -87,7 +87,7 @@ func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
 //behaviour:shows A27
 func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
 	t.Parallel()
-	h := doors(t.TempDir())
+	h := newBuildOnlyNode(t.TempDir())
 	for want, change := range map[string]func(*client.RunRequest){
 		`fallback "x": `:                func(r *client.RunRequest) { r.Fallback = []string{"x"} },
 		`fallback: no model is named`:   func(r *client.RunRequest) { r.Fallback = []string{""} },
@@ -107,7 +107,7 @@ func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
 			r.LoopOptions = &spec.LoopOptions{Context: spec.Context{Model: &spec.Model{Name: "nobody/x"}}}
 		},
 	} {
-		_, _, err := h.build(request(change))
+		_, _, err := h.buildRun(newRequest(change))
 		var refused *client.Error
 		if !errors.As(err, &refused) || refused.Code != client.CodeBad || refused.Hint == "" || !strings.Contains(refused.Text, want) {
 			t.Errorf("%s: %v", want, err)
@@ -121,9 +121,9 @@ func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
 //behaviour:shows A15
 func TestFallbacksAreCoveredByTheLimitInMoney(t *testing.T) {
 	t.Parallel()
-	gateway := env("OPENAI_BASE_URL", "https://gateway.example/v1", "ANTHROPIC_API_KEY", "k")
-	h := doors(t.TempDir(), gateway)
-	o, a, err := h.build(request(func(r *client.RunRequest) {
+	gateway := withEnv("OPENAI_BASE_URL", "https://gateway.example/v1", "ANTHROPIC_API_KEY", "k")
+	h := newBuildOnlyNode(t.TempDir(), gateway)
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) {
 		r.MaxBudgetUSD, r.Fallback = 0.5, []string{"openai/gpt-6-sol", "anthropic/claude-sonnet-5-5"}
 	}))
 	if err != nil || len(o.LoopOptions.Fallbacks) != 1 || o.LoopOptions.Fallbacks[0].Name != "anthropic/claude-sonnet-5-5" || o.LoopOptions.Fallbacks[0].Output == 0 {
@@ -132,17 +132,17 @@ func TestFallbacksAreCoveredByTheLimitInMoney(t *testing.T) {
 	if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "fallback openai/gpt-6-sol is left out: its price is unknown") {
 		t.Errorf("%v", a.Notes)
 	}
-	o, _, err = h.build(request(func(r *client.RunRequest) { r.Fallback = []string{"anthropic/claude-sonnet-5-5"} }))
+	o, _, err = h.buildRun(newRequest(func(r *client.RunRequest) { r.Fallback = []string{"anthropic/claude-sonnet-5-5"} }))
 	if err != nil || o.Limits.Nano != PaidNano {
 		t.Errorf("%+v %v", o.Limits, err)
 	}
-	o, _, err = h.build(request(func(r *client.RunRequest) { r.Fallback, r.MaxTokens = []string{"openai/gpt-6-sol"}, 5000 }))
+	o, _, err = h.buildRun(newRequest(func(r *client.RunRequest) { r.Fallback, r.MaxTokens = []string{"openai/gpt-6-sol"}, 5000 }))
 	if err != nil || o.Limits.Nano != 0 || len(o.LoopOptions.Fallbacks) != 1 {
 		t.Errorf("%+v %v", o, err)
 	}
 }
 
-func definition(t *testing.T, o supervisor.Opened, name string) supervisor.Definition {
+func findDefinition(t *testing.T, o supervisor.Opened, name string) supervisor.Definition {
 	t.Helper()
 	i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name })
 	if i < 0 {
@@ -156,18 +156,18 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := func(own string) {
-		put(t, "---\nname: clerk\ndescription: d\nmodel: ollama/m\nx-troupe:\n  "+strings.ReplaceAll(own, "\n", "\n  ")+"\n---\nx\n", dir+"/clerk.md")
+		writeText(t, "---\nname: clerk\ndescription: d\nmodel: ollama/m\nx-troupe:\n  "+strings.ReplaceAll(own, "\n", "\n  ")+"\n---\nx\n", dir+"/clerk.md")
 	}
 	ask := func() (supervisor.Opened, client.RunAccepted, error) {
-		return doors(dir).build(request(func(r *client.RunRequest) { r.Agents, r.Temperature = dir, new(float64) }))
+		return newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Temperature = dir, new(float64) }))
 	}
-	put(t, `{"type":"object"}`, dir+"/finding.json")
+	writeText(t, `{"type":"object"}`, dir+"/finding.json")
 	file("fallback: [ollama/n]\noutput_schema: finding.json\nrequire: {evidence: [delegate=x]}\ncontinue: 500\ncontext: {model: ollama/s}\nwatch: off")
 	o, _, err := ask()
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := definition(t, o, "clerk").LoopOptions
+	m := findDefinition(t, o, "clerk").LoopOptions
 	if len(m.Fallbacks) != 1 || m.Fallbacks[0].Name != "ollama/n" || m.Fallbacks[0].Temperature == nil || m.Context.Model == nil || !m.Context.Model.Price.Known {
 		t.Errorf("models of %+v", m)
 	}
@@ -197,10 +197,10 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, "tools:\n  grep: {class: effect}\n  write_file: {class: read}\n  list_dir: {class: read, poll: true}\n  delegate: {class: effect}\n  fly: {class: read}\n", dir+"/"+config.FileName)
+	writeText(t, "tools:\n  grep: {class: effect}\n  write_file: {class: read}\n  list_dir: {class: read, poll: true}\n  delegate: {class: effect}\n  fly: {class: read}\n", dir+"/"+config.FileName)
 	own := []agentfile.ToolRule{{Name: "write_file", Class: model.Irreversible}, {Name: "git_log", Class: model.Idempotent}, {Name: "list_dir", Class: model.Idempotent}}
-	h := doors(dir, func(c *Config) { c.Tools = own })
-	o, a, err := h.build(request(func(r *client.RunRequest) { r.Dir = dir }))
+	h := newBuildOnlyNode(dir, func(c *Config) { c.Tools = own })
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Dir = dir }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,9 +224,9 @@ func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}
 	}
-	put(t, "tools: {grep: {clas: effect}}\n", dir+"/"+config.FileName)
+	writeText(t, "tools: {grep: {clas: effect}}\n", dir+"/"+config.FileName)
 	var refused *client.Error
-	if _, _, err := h.build(request(func(r *client.RunRequest) { r.Dir = dir })); !errors.As(err, &refused) || !strings.Contains(refused.Text, "did you mean class?") {
+	if _, _, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Dir = dir })); !errors.As(err, &refused) || !strings.Contains(refused.Text, "did you mean class?") {
 		t.Errorf("%v", err)
 	}
 }
@@ -236,7 +236,7 @@ func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, key := range agentfile.SharedKeys() {
-		put(t, key+": {}\n", dir+"/"+config.FileName)
+		writeText(t, key+": {}\n", dir+"/"+config.FileName)
 		if _, err := config.Load(config.Places{Dir: dir, User: dir + "/none", Getenv: func(string) string { return "" }}); err != nil {
 			t.Error(err)
 		}
@@ -253,7 +253,7 @@ func TestARunGoesOnWithAnotherModelAndItsToolRunsAgain(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	dir := t.TempDir()
-	put(t, `---
+	writeText(t, `---
 name: clerk
 description: Probes.
 x-troupe:
@@ -261,18 +261,18 @@ x-troupe:
 ---
 Probe.
 `, dir+"/agents/clerk.md")
-	first := script(t, "agents:\n  clerk:\n    - text: I think\n      cut: true\n      error: {class: authentication}\n")
-	second := script(t, `agents:
+	first := writeScript(t, "agents:\n  clerk:\n    - text: I think\n      cut: true\n      error: {class: authentication}\n")
+	second := writeScript(t, `agents:
   clerk:
     - text: '{"colour":"blue"}'
     - calls: [{name: probe}]
     - text: "It is:\n`+"```json"+`\n{\"colour\":\"blue\"}\n`+"```"+`"
 `)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Agent: "clerk", Agents: dir + "/agents", Dir: dir, Model: first, Fallback: []string{second},
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Agent: "clerk", Agents: dir + "/agents", Dir: dir, Model: first, Fallback: []string{second},
 		RequireTool: []string{"probe=blue"}, JSONSchema: json.RawMessage(`{"type":"object","required":["colour"]}`)})
-	info := finished(t, c, id, spec.Completed)
+	info := waitFinished(t, c, id, spec.Completed)
 	if info.Result.Text != `{"colour":"blue"}` {
 		t.Errorf("the answer is %q", info.Result.Text)
 	}
@@ -281,7 +281,7 @@ Probe.
 		t.Errorf("keys of attempts: %q %v", keys, err)
 	}
 	var told []string
-	err = c.Events(within(t), id, nil, false, func(e client.Event, _ []byte) error {
+	err = c.Events(testContext(t), id, nil, false, func(e client.Event, _ []byte) error {
 		var d struct{ From, To, Transition, Tool string }
 		if err := json.Unmarshal(e.Data, &d); err != nil {
 			return err

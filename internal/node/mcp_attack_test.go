@@ -30,23 +30,23 @@ func TestAttackServerOfADirectoryIsNotStartedInAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir, aside, evil := filepath.Join(above, "work"), filepath.Join(above, "aside"), filepath.Join(above, "evil")
-	config, starts := program(t)
+	config, starts := countingProgram(t)
 	for _, name := range []string{dir, evil} {
 		if err := os.Mkdir(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
 		serverFile(t, filepath.Join(name, mcp.FileName), map[string]any{"stage": config})
 	}
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{above} })
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{above} })
 	allowServer(t, h, dir)
-	o, _ := opened(t, h, client.RunRequest{Dir: dir})
+	o, _ := buildOpened(t, h, client.RunRequest{Dir: dir})
 	tools := h.toolset.Remote(spec.Task{Workspace: dir, Servers: o.Servers, Tools: o.Tools})
 	i := slices.IndexFunc(tools, func(x tool.Tool) bool { return x.Spec().Name == "mcp__stage__shout" })
 	if i < 0 {
 		t.Fatal("the run does not have the tool")
 	}
 	call := func() (string, error) {
-		r, err := tools[i].Call(within(t), tool.Call{ID: "1", Args: json.RawMessage(`{"text":"up"}`)})
+		r, err := tools[i].Call(testContext(t), tool.Call{ID: "1", Args: json.RawMessage(`{"text":"up"}`)})
 		return r.Text, err
 	}
 	if text, err := call(); err != nil || !strings.Contains(text, "UP") {

@@ -24,11 +24,11 @@ import (
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
-// opened returns the first entry that a run would have.
-func opened(t *testing.T, h *Node, r client.RunRequest) (supervisor.Opened, []string) {
+// buildOpened returns the first entry that a run would have.
+func buildOpened(t *testing.T, h *Node, r client.RunRequest) (supervisor.Opened, []string) {
 	t.Helper()
 	r.RunID, r.Prompt, r.Model = client.NewID(), "p", "builtin/scout"
-	o, a, err := h.build(r)
+	o, a, err := h.buildRun(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,21 +48,21 @@ func classOf(t *testing.T, o supervisor.Opened, name string) model.Class {
 func TestOnlyTheOperatorsWordMakesAToolOfAnMCPServerMoreTrusted(t *testing.T) {
 	t.Parallel()
 	server := sdk.NewServer(&sdk.Implementation{Name: "stage", Version: "1"}, nil)
-	server.AddTool(&sdk.Tool{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, shout)
-	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": served(t, server)}})
+	server.AddTool(&sdk.Tool{Name: "look", InputSchema: json.RawMessage(`{"type":"object"}`), Annotations: &sdk.ToolAnnotations{ReadOnlyHint: true, IdempotentHint: true}}, shoutTool)
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": serveMCP(t, server)}})
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, config.FileName), []byte("tools: {mcp__stage__look: {class: read}}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := start(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
-	o, notes := opened(t, h, client.RunRequest{Dir: dir})
-	if got := classOf(t, o, "mcp__stage__look"); got != model.Effect || !noted(notes, "mcp__stage__look stays effect; only the user's own") {
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
+	o, notes := buildOpened(t, h, client.RunRequest{Dir: dir})
+	if got := classOf(t, o, "mcp__stage__look"); got != model.Effect || !hasNote(notes, "mcp__stage__look stays effect; only the user's own") {
 		t.Errorf("%s %q", got, notes)
 	}
-	trusting := start(t, t.TempDir(), func(c *Config) {
+	trusting := startNode(t, t.TempDir(), func(c *Config) {
 		c.Servers, c.Tools = file, []agentfile.ToolRule{{Name: "mcp__stage__look", Class: model.Read}}
 	})
-	if o, _ := opened(t, trusting, client.RunRequest{}); classOf(t, o, "mcp__stage__look") != model.Read {
+	if o, _ := buildOpened(t, trusting, client.RunRequest{}); classOf(t, o, "mcp__stage__look") != model.Read {
 		t.Error("the operator was not heard")
 	}
 }
@@ -71,7 +71,7 @@ func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
 	t.Parallel()
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{
 		"known": map[string]any{"command": "/bin/sleep", "args": []string{"300"}}, "unknown": map[string]any{"command": "/bin/sleep", "args": []string{"301"}}})
-	h := start(t, t.TempDir(), func(c *Config) { c.Servers = file })
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers = file })
 	all, _, err := Servers(h.cfg, "", "", "")
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
@@ -80,12 +80,12 @@ func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
 	if err := allowedServers(h).Allow(all[0].Server, mcp.Listing{Offers: []mcp.Offer{{Raw: "look", Hash: "x", Spec: toolSpec}}}); err != nil {
 		t.Fatal(err)
 	}
-	o, notes := opened(t, h, client.RunRequest{})
+	o, notes := buildOpened(t, h, client.RunRequest{})
 	if classOf(t, o, "mcp__known__look") != model.Effect || len(o.Servers) != 1 || o.Servers[0].Name != "known" {
 		t.Errorf("%+v", o.Servers)
 	}
-	if !noted(notes, "MCP server known: it has not answered within 6s; its tools are as they were allowed") ||
-		!noted(notes, "MCP server unknown: it has not answered within 6s, so its tools are left out; `troupe mcp test unknown` waits longer") {
+	if !hasNote(notes, "MCP server known: it has not answered within 6s; its tools are as they were allowed") ||
+		!hasNote(notes, "MCP server unknown: it has not answered within 6s, so its tools are left out; `troupe mcp test unknown` waits longer") {
 		t.Errorf("%q", notes)
 	}
 }
@@ -93,12 +93,12 @@ func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
 func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": served(t, stage("shout"))}})
-	config, starts := program(t)
+	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": serveMCP(t, newShoutServer("shout"))}})
+	config, starts := countingProgram(t)
 	serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{"stage": config})
-	h := start(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
-	o, notes := opened(t, h, client.RunRequest{Dir: dir})
-	if len(o.Servers) != 1 || o.Servers[0].Source != file || len(starts()) > 0 || !noted(notes, "the MCP server stage is off: the one of the same name in "+file+" goes before it") {
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
+	o, notes := buildOpened(t, h, client.RunRequest{Dir: dir})
+	if len(o.Servers) != 1 || o.Servers[0].Source != file || len(starts()) > 0 || !hasNote(notes, "the MCP server stage is off: the one of the same name in "+file+" goes before it") {
 		t.Errorf("%+v %q", o.Servers, notes)
 	}
 }
@@ -108,10 +108,10 @@ func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) 
 func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 	t.Parallel()
 	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "ran")
-	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
+	writeText(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}})
-	h := start(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
-	opened(t, h, client.RunRequest{Dir: dir})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
+	buildOpened(t, h, client.RunRequest{Dir: dir})
 	if raw, err := os.ReadFile(mark); err == nil {
 		t.Errorf("%s ran", raw)
 	}
@@ -130,11 +130,11 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
 	t.Parallel()
 	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
-	put(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
+	writeText(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
 	definition := map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}}
 	named, brought := serverFile(t, filepath.Join(team, mcp.FileName), definition), serverFile(t, filepath.Join(dir, mcp.FileName), definition)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, team} })
-	opened(t, h, client.RunRequest{Dir: dir, MCPConfig: named})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, team} })
+	buildOpened(t, h, client.RunRequest{Dir: dir, MCPConfig: named})
 	if raw, err := os.ReadFile(mark); err == nil {
 		t.Errorf("%s ran", raw)
 	}
@@ -157,7 +157,7 @@ func TestAttackANodeWithOtherRootsTrustsAServerThatARunWrote(t *testing.T) {
 	dir, mine := t.TempDir(), t.TempDir()
 	file := serverFile(t, filepath.Join(dir, "servers.json"), map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}})
 	node := func(root string) *Node {
-		return doors(root, func(c *Config) { c.StateDir, c.ownHand = t.TempDir(), false })
+		return newBuildOnlyNode(root, func(c *Config) { c.StateDir, c.requestsFromUser = t.TempDir(), false })
 	}
 	all, _, err := node(dir).toolset.FindServers(mine, dir, file, nil)
 	if err != nil || len(all) != 1 || all[0].Own {
@@ -180,10 +180,10 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 	const agent = "---\nname: %[1]s\ndescription: d\nmcpServers: [{%[1]s: {command: %[1]s}}]\n---\nYou are.\n"
-	put(t, fmt.Sprintf(agent, "given"), away, "agents", "given.md")
-	put(t, fmt.Sprintf(agent, "mine"), home, ".claude", "agents", "mine.md")
-	put(t, fmt.Sprintf(agent, "x"), home, ".claude", "agents", "x.md")
-	put(t, fmt.Sprintf(agent, "theirs"), dir, ".claude", "agents", "theirs.md")
+	writeText(t, fmt.Sprintf(agent, "given"), away, "agents", "given.md")
+	writeText(t, fmt.Sprintf(agent, "mine"), home, ".claude", "agents", "mine.md")
+	writeText(t, fmt.Sprintf(agent, "x"), home, ".claude", "agents", "x.md")
+	writeText(t, fmt.Sprintf(agent, "theirs"), dir, ".claude", "agents", "theirs.md")
 	cfg := Config{Servers: users, Env: os.Getenv, StateDir: t.TempDir()}
 	remedies := func(cfg Config, dir, named, agents string) map[string]Server {
 		all, _, err := Servers(cfg, dir, named, agents)
@@ -238,12 +238,12 @@ func TestAFileOfTheDirectoryCannotFillTheAnswer(t *testing.T) {
 	}
 	dir := t.TempDir()
 	serverFile(t, filepath.Join(dir, mcp.FileName), servers)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	_, notes := opened(t, h, client.RunRequest{Dir: dir})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	_, notes := buildOpened(t, h, client.RunRequest{Dir: dir})
 	if size := len(strings.Join(notes, "")); len(notes) > toolset.NotesMax || size > toolset.NotesMax*toolset.NoteBytesMax {
 		t.Errorf("%d notes of %d bytes", len(notes), size)
 	}
-	if !noted(notes, "and 89 more MCP servers are off; `troupe mcp list` shows them") || !noted(notes, "`troupe mcp allow long --dir "+dir+"` allows it") {
+	if !hasNote(notes, "and 89 more MCP servers are off; `troupe mcp list` shows them") || !hasNote(notes, "`troupe mcp allow long --dir "+dir+"` allows it") {
 		t.Errorf("%q", notes)
 	}
 }

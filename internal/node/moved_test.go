@@ -17,7 +17,7 @@ import (
 // and why.
 func TestWhyAShardMovedIsTold(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
+	e := startSharedServer(t)
 	nc, err := e.Connect(bus.RoleObserver)
 	if err != nil {
 		t.Fatal(err)
@@ -48,17 +48,17 @@ func TestWhyAShardMovedIsTold(t *testing.T) {
 	}
 	says := func(what string) {
 		t.Helper()
-		eventually(t, what, func() bool {
+		waitUntil(t, what, func() bool {
 			mu.Lock()
 			defer mu.Unlock()
 			return told[what] > 0
 		})
 	}
-	one := join(t, e, "one", shard.TTLMin)
-	spread(t, one)
+	one := startSharedNode(t, e, "one", shard.TTLMin)
+	waitForSpread(t, one)
 	says("one shard.taken started")
-	two := join(t, e, "two", shard.TTLMin)
-	spread(t, one, two)
+	two := startSharedNode(t, e, "two", shard.TTLMin)
+	waitForSpread(t, one, two)
 	says("one shard.released rebalanced")
 	says("two shard.taken rebalanced")
 	if err := two.Close(); err != nil {
@@ -66,8 +66,8 @@ func TestWhyAShardMovedIsTold(t *testing.T) {
 	}
 	says("two shard.released drained")
 	says("one shard.taken drained")
-	three := join(t, e, "three", shard.TTLMin)
-	spread(t, one, three)
-	three.cut()
+	three := startSharedNode(t, e, "three", shard.TTLMin)
+	waitForSpread(t, one, three)
+	three.cutNetwork()
 	says("one shard.taken expired")
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// muteable is an external server of which one part can stop answering, as a stream without
+// silenceableServer is an external server of which one part can stop answering, as a stream without
 // a leader does.
-type muteable struct{ *server.Server }
+type silenceableServer struct{ *server.Server }
 
-func newMuteable(t *testing.T) muteable {
+func newSilenceableServer(t *testing.T) silenceableServer {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir()})
 	if err != nil {
@@ -30,11 +30,11 @@ func newMuteable(t *testing.T) muteable {
 	}
 	s.Start()
 	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-	return muteable{s}
+	return silenceableServer{s}
 }
 
-// mute redirects requests to a subject to one that no server answers.
-func (s muteable) mute(t *testing.T, subject, to string) {
+// muteSubject redirects requests to a subject to one that no server answers.
+func (s silenceableServer) muteSubject(t *testing.T, subject, to string) {
 	t.Helper()
 	nc, err := nats.Connect(s.ClientURL())
 	if err != nil {
@@ -52,9 +52,9 @@ func (s muteable) mute(t *testing.T, subject, to string) {
 	}
 }
 
-func (s muteable) join(t *testing.T, name string, roots ...string) *Node {
+func (s silenceableServer) startNode(t *testing.T, name string, roots ...string) *Node {
 	t.Helper()
-	return start(t, t.TempDir(), func(c *Config) {
+	return startNode(t, t.TempDir(), func(c *Config) {
 		c.Name, c.Roots, c.LeaseTTL, c.Bus = name, roots, shard.TTLDefault, bus.Options{Servers: s.ClientURL()} // who closes gives its leases back at once
 	})
 }
@@ -71,19 +71,19 @@ func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
 		"its newest": {"$JS.API.CONSUMER.CREATE." + stream + ".>", "nobody.consumer.>"},
 	} {
 		t.Run(what, func(t *testing.T) {
-			s := newMuteable(t)
-			model, gate, agents := held(t)
-			one := s.join(t, "one", agents)
-			spread(t, one)
-			c := connect(t, one)
+			s := newSilenceableServer(t)
+			model, gate, agents := heldFamily(t)
+			one := s.startNode(t, "one", agents)
+			waitForSpread(t, one)
+			c := connectClient(t, one)
 			inMute := func(at mailbox.Address) bool {
 				return mailbox.Shard(at, one.logOwner.Inspect().Pools[0].Shards)%one.post.Streams() == mute
 			}
 			var elsewhere []string // runs with no log in that stream
 			for mutes := 0; len(elsewhere) < 4 || mutes == 0; {
-				id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "keeper"})
-				await(t, c, id, event.KindToolStarted, 1)
-				at, err := one.post.Addresses(within(t), id)
+				id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "keeper"})
+				awaitEvents(t, c, id, event.KindToolStarted, 1)
+				at, err := one.post.Addresses(testContext(t), id)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -93,8 +93,8 @@ func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
 				}
 				elsewhere = append(elsewhere, id)
 			}
-			two := s.join(t, "two", agents)
-			s.mute(t, subject[0], subject[1])
+			two := s.startNode(t, "two", agents)
+			s.muteSubject(t, subject[0], subject[1])
 			if err := one.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -110,20 +110,20 @@ func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
 // index. Whichever stream is read first, all actors of the run are taken up.
 func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
 	t.Parallel()
-	s := newMuteable(t)
-	model, gate, agents := held(t)
-	one := s.join(t, "one", agents)
-	spread(t, one)
-	c := connect(t, one)
+	s := newSilenceableServer(t)
+	model, gate, agents := heldFamily(t)
+	one := s.startNode(t, "one", agents)
+	waitForSpread(t, one)
+	c := connectClient(t, one)
 	ids := make([]string, 6)
 	for i := range ids {
-		ids[i] = begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "keeper"})
-		await(t, c, ids[i], event.KindToolStarted, 1)
-		if err := one.runs.Remove(within(t), ids[i]); err != nil {
+		ids[i] = beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "keeper"})
+		awaitEvents(t, c, ids[i], event.KindToolStarted, 1)
+		if err := one.runs.Remove(testContext(t), ids[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
-	two := s.join(t, "two", agents)
+	two := s.startNode(t, "two", agents)
 	if err := one.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +136,7 @@ func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
 // finishedAt waits until the index of a node says that a run is completed.
 func finishedAt(t *testing.T, h *Node, id string) {
 	t.Helper()
-	limit := within(t)
+	limit := testContext(t)
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for ; ; <-tick.C {

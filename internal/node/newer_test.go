@@ -17,10 +17,10 @@ import (
 // appended.
 func TestARunOfANewerTroupeIsNamedAndNotTouched(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Prompt: "wait", Model: script(t, "default: [{text: at last, delay: 10m}]")})
-	await(t, c, id, event.KindModelStarted, 1)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Prompt: "wait", Model: writeScript(t, "default: [{text: at last, delay: 10m}]")})
+	awaitEvents(t, c, id, event.KindModelStarted, 1)
 	entry, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "x", Kind: agent.Steered{}.Kind(), Body: []byte{0x80}}}})
 	if err != nil {
 		t.Fatal(err)
@@ -34,23 +34,23 @@ func TestARunOfANewerTroupeIsNamedAndNotTouched(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	at := mailbox.At(id, mailbox.Super)
-	place, err := mailbox.Put(within(t), h.post, at, entry)
+	place, err := mailbox.Put(testContext(t), h.post, at, entry)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, get := c.Get(within(t), id)
-	_, cancel := c.Cancel(within(t), client.CancelRequest{RunID: id, WaitMS: -1})
-	_, deleted := c.Delete(within(t), id)
+	_, get := c.Get(testContext(t), id)
+	_, cancel := c.Cancel(testContext(t), client.CancelRequest{RunID: id, WaitMS: -1})
+	_, deleted := c.Delete(testContext(t), id)
 	for verb, err := range map[string]error{"get": get, "cancel": cancel, "delete": deleted} {
 		var refused *client.Error
 		if !errors.As(err, &refused) || refused.Code != client.CodeConflict || !strings.Contains(refused.Text, "written by a newer troupe: upgrade this one") {
 			t.Errorf("%s: %v", verb, err)
 		}
 	}
-	if list, err := c.List(within(t)); err != nil || len(list) != 1 || list[0].RunID != id {
+	if list, err := c.List(testContext(t)); err != nil || len(list) != 1 || list[0].RunID != id {
 		t.Errorf("%+v, %v", list, err)
 	}
-	err = h.post.Read(within(t), at, place, 0, func(m mailbox.Message) error {
+	err = h.post.Read(testContext(t), at, place, 0, func(m mailbox.Message) error {
 		if m.Place > place {
 			t.Errorf("something was appended at %d", m.Place)
 		}

@@ -15,7 +15,7 @@ func TestARefusedPathIsNamedByItsField(t *testing.T) {
 	t.Parallel()
 	root, away := t.TempDir(), t.TempDir()
 	file := serverFile(t, filepath.Join(away, mcp.FileName), map[string]any{})
-	h := doors(root)
+	h := newBuildOnlyNode(root)
 	for _, c := range []struct {
 		field, path, hint string
 		ask               func(r *client.RunRequest, path string)
@@ -29,7 +29,7 @@ func TestARefusedPathIsNamedByItsField(t *testing.T) {
 			"relative":                          {c.field + ` "relative" is not absolute`, "absolute path"},
 			filepath.Join(root, "nowhere.json"): {c.field + ": ", "is there"},
 		} {
-			_, _, err := h.build(request(func(r *client.RunRequest) { c.ask(r, path) }))
+			_, _, err := h.buildRun(newRequest(func(r *client.RunRequest) { c.ask(r, path) }))
 			var refused *client.Error
 			if !errors.As(err, &refused) || !strings.HasPrefix(refused.Text, want[0]) || !strings.Contains(refused.Hint, want[1]) {
 				t.Errorf("%s %s: %v", c.field, path, err)

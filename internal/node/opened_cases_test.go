@@ -23,11 +23,11 @@ import (
 
 // openedNodes are the nodes that the requests of openedCases go to.
 var openedNodes = map[string]func(*Config){
-	"plain": env("OLLAMA_HOST", "127.0.0.1:1"),                                           // no keys: the built-in model
-	"keys":  env("ANTHROPIC_API_KEY", "k", "OPENAI_API_KEY", "k", "GEMINI_API_KEY", "k"), // paid models
-	"plays": env("OLLAMA_HOST", "127.0.0.1:1"),                                           // has a run that can be forked
+	"plain": withEnv("OLLAMA_HOST", "127.0.0.1:1"),                                           // no keys: the built-in model
+	"keys":  withEnv("ANTHROPIC_API_KEY", "k", "OPENAI_API_KEY", "k", "GEMINI_API_KEY", "k"), // paid models
+	"plays": withEnv("OLLAMA_HOST", "127.0.0.1:1"),                                           // has a run that can be forked
 	"prices": func(c *Config) { // the operator's file of prices, and a gateway of models
-		env("OPENAI_BASE_URL", "https://gateway.example/v1")(c)
+		withEnv("OPENAI_BASE_URL", "https://gateway.example/v1")(c)
 		table, err := catalog.Parse([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
 		if err != nil {
 			panic(err) // a text of this file
@@ -121,7 +121,7 @@ var openedCases = []openedCase{
 	}},
 	{"attachments", "keys", func(t *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Model, r.AllowUnbounded = "anthropic/claude-opus-5-5", []string{"anthropic/claude-opus-5-5"}
-		r.Attach = []client.Attachment{attachGolden(t, in, r.RunID, "cat.png", model.PNG, picture(t, 30, 20)),
+		r.Attach = []client.Attachment{attachGolden(t, in, r.RunID, "cat.png", model.PNG, encodePNG(t, 30, 20)),
 			attachGolden(t, in, r.RunID, "a.pdf", model.PDF, []byte("%PDF-1.7 and so on"))}
 	}},
 	{"price-file", "prices", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.MaxBudgetUSD = 1 }},
@@ -136,7 +136,7 @@ var openedCases = []openedCase{
 		r.Model, r.Fork = "script/"+filepath.Join(in.dir, "script.yaml"), in.past+"@1"
 	}},
 	{"history", "plays", func(t *testing.T, in openedInputs, r *client.RunRequest) {
-		past, err := in.client.Recall(within(t), r.RunID, history.Transcript{Messages: []model.Message{{Role: model.User, Text: "What is B?"}, {Role: model.Assistant, Text: "B is faster."}}})
+		past, err := in.client.Recall(testContext(t), r.RunID, history.Transcript{Messages: []model.Message{{Role: model.User, Text: "What is B?"}, {Role: model.Assistant, Text: "B is faster."}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +162,7 @@ var openedCases = []openedCase{
 
 func attachGolden(t *testing.T, in openedInputs, run, name, kind string, data []byte) client.Attachment {
 	t.Helper()
-	a, err := in.client.Attach(within(t), run, name, kind, data)
+	a, err := in.client.Attach(testContext(t), run, name, kind, data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,14 +65,14 @@ func TestOpenedRuns(t *testing.T) {
 			h = openedNode(t, c.node, &in)
 			clients[c.node] = h
 		}
-		in.client = connect(t, h)
+		in.client = connectClient(t, h)
 		r := client.RunRequest{RunID: "golden-" + c.name, Prompt: "Compare A and B."}
 		c.ask(t, in, &r)
 		noteFields(asked, r)
 		got := map[string]any{"request": openedTree(in, texts, r)}
-		accepted, err := in.client.Run(within(t), r)
+		accepted, err := in.client.Run(testContext(t), r)
 		if err != nil {
-			got["refused"] = openedTree(in, texts, refusal(t, err))
+			got["refused"] = openedTree(in, texts, asClientError(t, err))
 		} else {
 			got["accepted"], got["opened"] = openedTree(in, texts, accepted), openedTree(in, texts, firstEntry(t, h, r.RunID))
 		}
@@ -98,7 +98,7 @@ func noteFields(asked map[string]bool, r client.RunRequest) {
 	}
 }
 
-func refusal(t *testing.T, err error) client.Error {
+func asClientError(t *testing.T, err error) client.Error {
 	t.Helper()
 	var refused *client.Error
 	if !errors.As(err, &refused) {
@@ -111,7 +111,7 @@ func refusal(t *testing.T, err error) client.Error {
 func firstEntry(t *testing.T, h *Node, run string) (o supervisor.Opened) {
 	t.Helper()
 	found := false
-	err := h.post.Read(within(t), mailbox.At(run, "super"), 0, 0, func(m mailbox.Message) error {
+	err := h.post.Read(testContext(t), mailbox.At(run, "super"), 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil || found || len(e.Items) == 0 || e.Items[0].Kind != o.Kind() {
 			return err
@@ -198,14 +198,14 @@ func openedProject(t *testing.T) openedInputs {
 // openedNode starts a node of a kind. Only the one that plays runs them.
 func openedNode(t *testing.T, kind string, in *openedInputs) *Node {
 	t.Helper()
-	h := start(t, t.TempDir(), func(c *Config) {
+	h := startNode(t, t.TempDir(), func(c *Config) {
 		c.Roots, c.Machine, c.Still = []string{in.dir, in.agents}, "machine", kind != "plays"
 		openedNodes[kind](c)
 	})
 	if kind == "plays" {
-		c := connect(t, h)
-		in.past = begin(t, c, client.RunRequest{RunID: "past", Prompt: "What is B?", Model: "script/" + filepath.Join(in.dir, "script.yaml"), Dir: in.dir})
-		finished(t, c, in.past, spec.Completed)
+		c := connectClient(t, h)
+		in.past = beginRun(t, c, client.RunRequest{RunID: "past", Prompt: "What is B?", Model: "script/" + filepath.Join(in.dir, "script.yaml"), Dir: in.dir})
+		waitFinished(t, c, in.past, spec.Completed)
 	}
 	return h
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// over writes the result into the index, in a goroutine beside the actor that reports it.
-func (h *Node) over(run string, r event.Result) {
-	h.writing.Go(func() {
-		err := h.index(run, r)
-		for bus.Unavailable(err) && h.life.Err() == nil { // a full disk: the result is in the log, and the row waits
+// recordResult writes the result into the index, in a goroutine beside the actor that reports it.
+func (h *Node) recordResult(run string, r event.Result) {
+	h.background.Go(func() {
+		err := h.writeIndexRow(run, r)
+		for bus.Unavailable(err) && h.lifetime.Err() == nil { // a full disk: the result is in the log, and the row waits
 			select {
-			case <-time.After(indexPause):
-			case <-h.life.Done():
+			case <-time.After(indexRetryPause):
+			case <-h.lifetime.Done():
 			}
-			err = h.index(run, r)
+			err = h.writeIndexRow(run, r)
 		}
 		if err != nil {
 			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
@@ -29,22 +29,22 @@ func (h *Node) over(run string, r event.Result) {
 
 const (
 	// indexTimeout bounds one attempt to write a row, indexPause is the time between two.
-	indexTimeout = 5 * time.Second
-	indexPause   = 500 * time.Millisecond
+	indexTimeout    = 5 * time.Second
+	indexRetryPause = 500 * time.Millisecond
 )
 
-func (h *Node) index(run string, r event.Result) error {
+func (h *Node) writeIndexRow(run string, r event.Result) error {
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
 	err := h.runs.Change(ctx, run, func(i *client.RunInfo) { control.FinishRow(i, r, time.Now()) })
 	if err == nil {
-		err = h.forget(ctx, run)
+		err = h.removeIfDeleted(ctx, run)
 	}
 	return err
 }
 
-// forget removes the row of a run that was deleted while it was written.
-func (h *Node) forget(ctx context.Context, run string) error {
+// removeIfDeleted removes the row of a run that was deleted while it was written.
+func (h *Node) removeIfDeleted(ctx context.Context, run string) error {
 	buried, err := control.Buried(ctx, h.post, run)
 	if err == nil && buried {
 		err = h.runs.Remove(ctx, run)

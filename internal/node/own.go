@@ -29,8 +29,8 @@ type Own struct {
 // ErrOwn: a contribution of the program cannot be used.
 var ErrOwn = errors.New("host: not usable")
 
-// complete checks all fields and fills in the defaults of an agent file.
-func (o Own) complete() (Own, error) {
+// checkAndComplete checks all fields and fills in the defaults of an agent file.
+func (o Own) checkAndComplete() (Own, error) {
 	set, err := tool.NewSet(o.Tools...)
 	if err != nil {
 		return o, fmt.Errorf("%w: %w", ErrOwn, err)

@@ -21,12 +21,12 @@ const PoolPatienceDefault = cluster.PoolPatienceDefault
 func (h *Node) newOwner() *cluster.Owner {
 	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL,
 		Rules: h.cfg.Rules, MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.Still,
-		Names: h.names, Leases: h.leases, Post: h.post, Logs: h.logs(), Runs: h.runs, Node: func() *actors.Node { return h.node }, Publish: h.publish,
-		Proof: &h.proof, Journal: h.journal.info, Mask: h.mask, Life: h.life, Work: &h.writing, Logger: h.cfg.Logger})
+		Names: h.names, Leases: h.leaseConn, Post: h.post, Logs: h.redactedLogs(), Runs: h.runs, Node: func() *actors.Node { return h.node }, Publish: h.queueEvent,
+		Proof: &h.proof, Journal: h.journal.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})
 }
 
-// rules returns the rules version of a new run.
-func (h *Node) rules() int {
+// newRunRules returns the rules version of a new run.
+func (h *Node) newRunRules() int {
 	if h.logOwner == nil {
 		return h.cfg.Rules
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// wordy is an agent with a command whose output is clipped.
-func wordy(t *testing.T) (model, agents string) {
+// writeWordyAgent is an agent with a command whose output is clipped.
+func writeWordyAgent(t *testing.T) (model, agents string) {
 	t.Helper()
 	agents = t.TempDir()
 	text := `---
@@ -39,7 +39,7 @@ Dump.
 	if err := os.WriteFile(filepath.Join(agents, "wordy.md"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return script(t, `
+	return writeScript(t, `
 agents:
   wordy:
     - calls: [{name: dump}]
@@ -51,12 +51,12 @@ agents:
 func TestAHostKeepsWholeResults(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	model, agents := wordy(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-	c, tp := connect(t, h), record(t, h)
-	run := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy"})
-	finished(t, c, run, spec.Completed)
-	s, err := control.ReplayAgent(within(t), h.post, mailbox.At(run, "root"))
+	model, agents := writeWordyAgent(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c, tp := connectClient(t, h), recordEvents(t, h)
+	run := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy"})
+	waitFinished(t, c, run, spec.Completed)
+	s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(run, "root"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,12 +65,12 @@ func TestAHostKeepsWholeResults(t *testing.T) {
 	if !ok {
 		t.Fatalf("the result names no reference: %.200s…%s", result, result[len(result)-200:])
 	}
-	part, size, err := h.blobs.Get(within(t), run, strings.TrimSuffix(ref, "]"), 0, 8)
+	part, size, err := h.blobs.Get(testContext(t), run, strings.TrimSuffix(ref, "]"), 0, 8)
 	if err != nil || string(part) != "1\n2\n3\n4\n" || size < 200_000 {
 		t.Errorf("%q of %d bytes: %v", part, size, err)
 	}
-	_, raw := paged(t, c, run)
-	sameEvents(t, tp.whole(t, run, raw), raw)
+	_, raw := pagedEvents(t, c, run)
+	sameEvents(t, tp.waitForEvents(t, run, raw), raw)
 	told := false
 	for _, e := range raw {
 		told = told || strings.Contains(e, `"kind":"tool.finished"`) && strings.Contains(e, `"size":`+fmt.Sprint(size)) && strings.Contains(e, `"ref":"`)
@@ -80,10 +80,10 @@ func TestAHostKeepsWholeResults(t *testing.T) {
 	}
 }
 
-// export reads and checks the history of a root.
-func export(t *testing.T, c *client.Client, run string, turn *int) history.Transcript {
+// exportTranscript reads and checks the history of a root.
+func exportTranscript(t *testing.T, c *client.Client, run string, turn *int) history.Transcript {
 	t.Helper()
-	doc, err := c.Export(within(t), run, "", turn)
+	doc, err := c.Export(testContext(t), run, "", turn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,8 +97,8 @@ func export(t *testing.T, c *client.Client, run string, turn *int) history.Trans
 	return p
 }
 
-// texts are what was said, without the ids of calls.
-func texts(p history.Transcript) []string {
+// transcriptTexts are what was said, without the ids of calls.
+func transcriptTexts(p history.Transcript) []string {
 	var list []string
 	for _, m := range p.Messages {
 		line := string(m.Role) + " " + m.Text
@@ -122,38 +122,38 @@ const again = `default: [{text: "1"}, {text: "2"}, {text: "3 {{user}}"}, {text: 
 func TestALargeHistoryTravelsWhole(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	_, agents := wordy(t)
-	model := script(t, "agents:\n  wordy:\n    - calls: ["+strings.Repeat("{name: dump}, ", 7)+"]\n    - text: seen\n")
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-	c := connect(t, h)
-	first := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy", MaxTokens: 10_000_000})
-	finished(t, c, first, spec.Completed)
-	past := export(t, c, first, nil)
+	_, agents := writeWordyAgent(t)
+	model := writeScript(t, "agents:\n  wordy:\n    - calls: ["+strings.Repeat("{name: dump}, ", 7)+"]\n    - text: seen\n")
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	first := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "wordy", MaxTokens: 10_000_000})
+	waitFinished(t, c, first, spec.Completed)
+	past := exportTranscript(t, c, first, nil)
 	size := 0
-	for _, line := range texts(past) {
+	for _, line := range transcriptTexts(past) {
 		size += len(line)
 	}
 	if size < 7*60<<10 || past.Turn != 2 || past.Run != first {
 		t.Fatalf("%d bytes after turn %d of %s", size, past.Turn, past.Run)
 	}
 	imported, forked := client.NewID(), client.NewID()
-	recalled, err := c.Recall(within(t), imported, past)
+	recalled, err := c.Recall(testContext(t), imported, past)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := c.Recall(within(t), imported, past); err != nil || again != recalled {
+	if again, err := c.Recall(testContext(t), imported, past); err != nil || again != recalled {
 		t.Fatalf("sent again: %+v %v, before %+v", again, err, recalled)
 	}
-	next := script(t, again)
+	next := writeScript(t, again)
 	for id, r := range map[string]client.RunRequest{imported: {History: &recalled}, forked: {Fork: first}} {
 		r.RunID, r.Model, r.Prompt, r.MaxTokens = id, next, "go on", 10_000_000
-		begin(t, c, r)
-		begin(t, c, r) // it is the same run
-		info := finished(t, c, id, spec.Completed)
+		beginRun(t, c, r)
+		beginRun(t, c, r) // it is the same run
+		info := waitFinished(t, c, id, spec.Completed)
 		if info.Result.Text != "3 go on" {
 			t.Errorf("%s: %q", id, info.Result.Text)
 		}
-		got, want := texts(export(t, c, id, nil)), texts(past)
+		got, want := transcriptTexts(exportTranscript(t, c, id, nil)), transcriptTexts(past)
 		if len(got) != len(want)+2 || !slices.Equal(got[:len(want)], want) {
 			t.Errorf("%s: %d messages, then %d", id, len(want), len(got))
 		}
@@ -167,35 +167,35 @@ func TestALargeHistoryTravelsWhole(t *testing.T) {
 func TestALiveRunIsForked(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	model, gate, agents := held(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-	c, tp := connect(t, h), record(t, h)
-	first := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
-	await(t, c, first, event.KindToolStarted, 2)
-	next := script(t, again)
-	fork := begin(t, c, client.RunRequest{Model: next, Fork: first, Prompt: "meanwhile?"})
-	info := finished(t, c, fork, spec.Completed)
+	model, gate, agents := heldFamily(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c, tp := connectClient(t, h), recordEvents(t, h)
+	first := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	awaitEvents(t, c, first, event.KindToolStarted, 2)
+	next := writeScript(t, again)
+	fork := beginRun(t, c, client.RunRequest{Model: next, Fork: first, Prompt: "meanwhile?"})
+	info := waitFinished(t, c, fork, spec.Completed)
 	if info.Result.Text != "2" {
 		t.Errorf("the fork: %+v", info.Result)
 	}
-	got := texts(export(t, c, fork, nil))
+	got := transcriptTexts(exportTranscript(t, c, fork, nil))
 	if len(got) != 5 || !strings.Contains(got[2], "no result yet: the call was under way when this history was taken") {
 		t.Errorf("the fork was told %q", got)
 	}
-	early := begin(t, c, client.RunRequest{Model: next, Fork: first + "@0", Prompt: "from the start"})
-	finished(t, c, early, spec.Completed)
-	if got := texts(export(t, c, early, nil)); len(got) != 3 || got[1] != "user from the start" {
+	early := beginRun(t, c, client.RunRequest{Model: next, Fork: first + "@0", Prompt: "from the start"})
+	waitFinished(t, c, early, spec.Completed)
+	if got := transcriptTexts(exportTranscript(t, c, early, nil)); len(got) != 3 || got[1] != "user from the start" {
 		t.Errorf("from turn 0: %q", got)
 	}
-	_, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "x", Model: next, Fork: first + "@1"})
+	_, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "x", Model: next, Fork: first + "@1"})
 	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Hint, "its turns are 0 to 0") {
 		t.Errorf("a turn under way: %v", err)
 	}
 	openGate(t, gate)
-	finished(t, c, first, spec.Completed)
+	waitFinished(t, c, first, spec.Completed)
 	for _, run := range []string{first, fork} {
-		_, raw := paged(t, c, run)
-		sameEvents(t, tp.whole(t, run, raw), raw)
+		_, raw := pagedEvents(t, c, run)
+		sameEvents(t, tp.waitForEvents(t, run, raw), raw)
 	}
 }
 
@@ -206,12 +206,12 @@ func TestALiveRunIsForked(t *testing.T) {
 func TestHostileHistoriesAreRefused(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	nc := role(t, h, bus.RoleClient)
-	next := script(t, again)
-	known := begin(t, c, client.RunRequest{Model: next})
-	finished(t, c, known, spec.Completed)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	nc := connectRole(t, h, bus.RoleClient)
+	next := writeScript(t, again)
+	known := beginRun(t, c, client.RunRequest{Model: next})
+	waitFinished(t, c, known, spec.Completed)
 	user := []model.Message{{Role: model.User, Text: "a"}}
 	for want, r := range map[string]client.RecallRequest{
 		"run_id: bus: not a token": {RunID: "A.*", Past: "p", Messages: user},
@@ -234,11 +234,11 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 	refused := func(want string, r client.RunRequest) {
 		t.Helper()
 		r.Model, r.Prompt = next, "x"
-		_, err := c.Run(within(t), r)
+		_, err := c.Run(testContext(t), r)
 		if known := (*client.Error)(nil); !errors.As(err, &known) || !strings.Contains(known.Text, want) || known.Hint == "" {
 			t.Errorf("want %q: %v", want, err)
 		}
-		if _, ok := row(t, c, r.RunID); ok {
+		if _, ok := findRow(t, c, r.RunID); ok {
 			t.Errorf("%s: there is a run", want)
 		}
 	}
@@ -251,18 +251,18 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 	refused(`fork is "`+known+`@-1"`, client.RunRequest{RunID: "r2", Fork: known + "@-1"})
 
 	// Each part is accepted separately; the whole is checked at the end.
-	past, err := c.Recall(within(t), "r4", history.Transcript{Messages: []model.Message{{Role: model.Assistant, Text: "I begin"}}})
+	past, err := c.Recall(testContext(t), "r4", history.Transcript{Messages: []model.Message{{Role: model.Assistant, Text: "I begin"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused("the history: message 0: an assistant's message follows neither", client.RunRequest{RunID: "r4", History: &past})
-	good, err := c.Recall(within(t), "r4", history.Transcript{Messages: user})
+	good, err := c.Recall(testContext(t), "r4", history.Transcript{Messages: user})
 	if err != nil {
 		t.Fatal(err)
 	}
 	refused("1 parts were to be there, and 1 of", client.RunRequest{RunID: "r4", History: &past})
-	begin(t, c, client.RunRequest{RunID: "r4", Model: next, History: &good, Prompt: "go"})
-	finished(t, c, "r4", spec.Completed)
+	beginRun(t, c, client.RunRequest{RunID: "r4", Model: next, History: &good, Prompt: "go"})
+	waitFinished(t, c, "r4", spec.Completed)
 }
 
 // The pages of an export are of one document, however far the log has grown
@@ -270,11 +270,11 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	nc := role(t, h, bus.RoleClient)
-	run := begin(t, c, client.RunRequest{Model: script(t, again)})
-	finished(t, c, run, spec.Completed)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	nc := connectRole(t, h, bus.RoleClient)
+	run := beginRun(t, c, client.RunRequest{Model: writeScript(t, again)})
+	waitFinished(t, c, run, spec.Completed)
 	page := func(n uint64) (p client.ExportPage) {
 		raw, err := json.Marshal(client.ExportRequest{RunID: run, N: n})
 		if err != nil {
@@ -304,12 +304,12 @@ func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
 // A fork begins with messages alone. A note lists what it does not copy.
 func TestAForkTellsWhatItDoesNotTakeAlong(t *testing.T) {
 	t.Parallel()
-	dir := repository(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	c := connect(t, h)
-	first := begin(t, c, client.RunRequest{Model: script(t, again), Dir: dir})
-	finished(t, c, first, spec.Completed)
-	told, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "once more", Model: "builtin/scout", Fork: first})
+	dir := newRepository(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connectClient(t, h)
+	first := beginRun(t, c, client.RunRequest{Model: writeScript(t, again), Dir: dir})
+	waitFinished(t, c, first, spec.Completed)
+	told, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "once more", Model: "builtin/scout", Fork: first})
 	notes := strings.Join(told.Notes, "\n")
 	if err != nil || !strings.Contains(notes, "worked in "+dir) || !strings.Contains(notes, "this run asks builtin/scout") {
 		t.Errorf("%v\n%s", err, notes)

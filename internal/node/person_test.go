@@ -25,7 +25,7 @@ agents:
     - text: "bought: {{last}}"
 `
 
-func askers(t *testing.T) (agents string) {
+func writeAskerAgent(t *testing.T) (agents string) {
 	t.Helper()
 	agents = t.TempDir()
 	if err := os.WriteFile(filepath.Join(agents, "asker.md"), []byte("---\nname: asker\ndescription: Asks.\n---\nAsk.\n"), 0o600); err != nil {
@@ -34,11 +34,11 @@ func askers(t *testing.T) (agents string) {
 	return agents
 }
 
-// kinds are the kinds of a run's events so far.
-func kinds(t *testing.T, c *client.Client, run string) []string {
+// eventKinds are the kinds of a run's events so far.
+func eventKinds(t *testing.T, c *client.Client, run string) []string {
 	t.Helper()
 	var list []string
-	err := c.Events(within(t), run, nil, false, func(e client.Event, _ []byte) error {
+	err := c.Events(testContext(t), run, nil, false, func(e client.Event, _ []byte) error {
 		list = append(list, e.Kind)
 		return nil
 	})
@@ -48,7 +48,7 @@ func kinds(t *testing.T, c *client.Client, run string) []string {
 	return list
 }
 
-func count(list []string, kind string) int {
+func countKind(list []string, kind string) int {
 	n := 0
 	for _, k := range list {
 		if k == kind {
@@ -69,30 +69,30 @@ const waitsForAPerson = time.Minute
 func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
 	roots := func(c *Config) { c.Roots = []string{agents} }
-	first := start(t, state, roots)
-	c := connect(t, first)
+	first := startNode(t, state, roots)
+	c := connectClient(t, first)
 	var ids []string
 	for range 2 {
-		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-		if info, err := c.Wait(within(t), id); err != nil || info.State != control.Parked || info.Result.Reason != spec.NeedsHuman {
+		id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+		if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked || info.Result.Reason != spec.NeedsHuman {
 			t.Fatalf("%+v %v", info, err)
 		}
 		ids = append(ids, id)
 	}
 	cancel := func(id string) {
 		began := time.Now()
-		if _, err := c.Cancel(within(t), client.CancelRequest{RunID: id, Why: "enough"}); err != nil {
+		if _, err := c.Cancel(testContext(t), client.CancelRequest{RunID: id, Why: "enough"}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, c, id, event.KindRunFinished, 1)
-		finished(t, c, id, spec.ByCancel)
+		awaitEvents(t, c, id, event.KindRunFinished, 1)
+		waitFinished(t, c, id, spec.ByCancel)
 		if took := time.Since(began); took > waitsForAPerson {
 			t.Errorf("it took %s", took)
 		}
-		told := kinds(t, c, id)
-		if count(told, event.KindModelStarted) != 1 || count(told, event.KindMessageAssistant) != 1 {
+		told := eventKinds(t, c, id)
+		if countKind(told, event.KindModelStarted) != 1 || countKind(told, event.KindMessageAssistant) != 1 {
 			t.Errorf("a model was asked after the cancel: %v", told)
 		}
 	}
@@ -100,7 +100,7 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = connect(t, start(t, state, roots, func(c *Config) { c.ResumeAll = true }))
+	c = connectClient(t, startNode(t, state, roots, func(c *Config) { c.ResumeAll = true }))
 	cancel(ids[1])
 }
 
@@ -111,27 +111,27 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
 	roots := func(c *Config) { c.Roots = []string{agents} }
-	first := start(t, state, roots)
-	c := connect(t, first)
-	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-	if _, err := c.Wait(within(t), id); err != nil {
+	first := startNode(t, state, roots)
+	c := connectClient(t, first)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+	if _, err := c.Wait(testContext(t), id); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = connect(t, start(t, state, roots, func(c *Config) { c.ResumeAll = true }))
-	open, err := c.Questions(within(t))
+	c = connectClient(t, startNode(t, state, roots, func(c *Config) { c.ResumeAll = true }))
+	open, err := c.Questions(testContext(t))
 	if err != nil || len(open) != 1 || open[0].Question != "Which one?" || open[0].Reason != string(spec.NeedsHuman) {
 		t.Fatalf("%+v %v", open, err)
 	}
-	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
+	if err := c.Answer(testContext(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, id, event.KindRunFinished, 1)
-	if info := finished(t, c, id, spec.Completed); info.Result.Text != "bought: a person answered: the second" {
+	awaitEvents(t, c, id, event.KindRunFinished, 1)
+	if info := waitFinished(t, c, id, spec.Completed); info.Result.Text != "bought: a person answered: the second" {
 		t.Errorf("%q", info.Result.Text)
 	}
 }
@@ -143,33 +143,33 @@ func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
 	roots := func(c *Config) { c.Roots = []string{agents} }
-	first := start(t, state, roots)
-	c := connect(t, first)
-	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-	if _, err := c.Wait(within(t), id); err != nil {
+	first := startNode(t, state, roots)
+	c := connectClient(t, first)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+	if _, err := c.Wait(testContext(t), id); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := start(t, state, roots, func(c *Config) { c.Still = true })
-	c = connect(t, second)
-	open, err := c.Questions(within(t))
+	second := startNode(t, state, roots, func(c *Config) { c.Still = true })
+	c = connectClient(t, second)
+	open, err := c.Questions(testContext(t))
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%+v %v", open, err)
 	}
 	say := func(text string) error {
-		return c.Answer(within(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "text", Text: text})
+		return c.Answer(testContext(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "text", Text: text})
 	}
 	if err := say("the second"); err != nil {
 		t.Fatal(err)
 	}
-	if open, err := c.Questions(within(t)); err != nil || len(open) != 0 {
+	if open, err := c.Questions(testContext(t)); err != nil || len(open) != 0 {
 		t.Errorf("after the answer: %+v %v", open, err)
 	}
-	if info, err := c.Get(within(t), id); err != nil || info.State != control.Live {
+	if info, err := c.Get(testContext(t), id); err != nil || info.State != control.Live {
 		t.Errorf("a run whose only question is answered is %q, %v", info.State, err)
 	}
 	var refused *client.Error
@@ -179,9 +179,9 @@ func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 	if err := second.Close(); err != nil {
 		t.Fatal(err)
 	}
-	c = connect(t, start(t, state, roots, func(c *Config) { c.ResumeAll = true }))
-	await(t, c, id, event.KindRunFinished, 1)
-	if info := finished(t, c, id, spec.Completed); info.Result.Text != "bought: a person answered: the second" {
+	c = connectClient(t, startNode(t, state, roots, func(c *Config) { c.ResumeAll = true }))
+	awaitEvents(t, c, id, event.KindRunFinished, 1)
+	if info := waitFinished(t, c, id, spec.Completed); info.Result.Text != "bought: a person answered: the second" {
 		t.Errorf("%q", info.Result.Text)
 	}
 }
@@ -192,12 +192,12 @@ func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 func TestTheInvestigationIsNoLoop(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	dir := repository(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Dir: dir, Model: "builtin/scout"})
-	finished(t, c, id, spec.Completed)
-	told := kinds(t, c, id)
+	dir := newRepository(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Dir: dir, Model: "builtin/scout"})
+	waitFinished(t, c, id, spec.Completed)
+	told := eventKinds(t, c, id)
 	if slices.Contains(told, event.KindLoopDetected) || slices.Contains(told, event.KindQueryAsked) || !slices.Contains(told, event.KindToolFinished) {
 		t.Errorf("%v", told)
 	}
@@ -214,8 +214,8 @@ func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(agents, "asker.md"), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-		_, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "Ask", Model: script(t, asker), Agents: agents, Agent: "asker"})
+		h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+		_, err := connectClient(t, h).Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "Ask", Model: writeScript(t, asker), Agents: agents, Agent: "asker"})
 		if err == nil || !strings.Contains(err.Error(), "the tool "+name+" is built in") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -229,44 +229,44 @@ func TestACommandCannotTakeANameOfTheLoop(t *testing.T) {
 func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	agents := askers(t)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
-	c := connect(t, h)
+	agents := writeAskerAgent(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
 	const first, more = int64(time.Hour / time.Millisecond), int64(3 * time.Hour / time.Millisecond)
-	id := begin(t, c, client.RunRequest{Model: script(t, asker), Agents: agents, Agent: "asker", TimeoutMS: first})
-	if info, err := c.Wait(within(t), id); err != nil || info.State != control.Parked {
+	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, asker), Agents: agents, Agent: "asker", TimeoutMS: first})
+	if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
 		t.Fatalf("%+v %v", info, err)
 	}
 	limits := func() spec.Limits {
 		t.Helper()
-		s, err := control.ReplayAgent(within(t), h.post, mailbox.At(id, "root"))
+		s, err := control.ReplayAgent(testContext(t), h.post, mailbox.At(id, "root"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		return s.Task.Limits
 	}
 	var refused *client.Error
-	if _, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true, TimeoutMS: spec.TimeoutMaxMS + 1}); !errors.As(err, &refused) || refused.Code != client.CodeBad {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: id, Resume: true, TimeoutMS: spec.TimeoutMaxMS + 1}); !errors.As(err, &refused) || refused.Code != client.CodeBad {
 		t.Errorf("more than a year: %v", err)
 	}
-	if _, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true}); err != nil {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: id, Resume: true}); err != nil {
 		t.Fatal(err)
 	}
 	if l := limits(); l.SoftMS != first || l.HardMS != spec.HardLimitMS(first) {
 		t.Errorf("resumed without a limit: %+v", l)
 	}
-	if _, err := c.Run(within(t), client.RunRequest{RunID: id, Resume: true, TimeoutMS: more}); err != nil {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: id, Resume: true, TimeoutMS: more}); err != nil {
 		t.Fatal(err)
 	}
-	open, err := c.Questions(within(t))
+	open, err := c.Questions(testContext(t))
 	if err != nil || len(open) != 1 {
 		t.Fatalf("%+v %v", open, err)
 	}
-	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
+	if err := c.Answer(testContext(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "text", Text: "the second"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, id, event.KindRunFinished, 1)
-	finished(t, c, id, spec.Completed)
+	awaitEvents(t, c, id, event.KindRunFinished, 1)
+	waitFinished(t, c, id, spec.Completed)
 	if l := limits(); l.SoftMS < more || l.SoftMS > more+first || l.HardMS-l.SoftMS != spec.HardLimitMS(more)-more {
 		t.Errorf("resumed with %d ms: %+v", more, l)
 	}

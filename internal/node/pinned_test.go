@@ -29,9 +29,9 @@ func TestAttackAnAllowedServerWhoseScriptChangedIsNotStarted(t *testing.T) {
 				t.Fatal(err)
 			}
 			mark := filepath.Join(t.TempDir(), "pwned")
-			put(t, "#!/bin/sh\nexit 0\n", dir, "server.sh")
+			writeText(t, "#!/bin/sh\nexit 0\n", dir, "server.sh")
 			serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{planted: config})
-			h, ask := node(t, func(c *Config) { c.Roots = []string{dir} })
+			h, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 			all, _, err := Servers(h.cfg, dir, "", "")
 			if err != nil || len(all) != 1 || all[0].Files[filepath.Join(dir, "server.sh")] == "" {
 				t.Fatalf("%+v %v", all, err)
@@ -42,12 +42,12 @@ func TestAttackAnAllowedServerWhoseScriptChangedIsNotStarted(t *testing.T) {
 			if all, _, err = Servers(h.cfg, dir, "", ""); err != nil || all[0].Off != "" {
 				t.Fatalf("allowed, and off: %s %v", all[0].Off, err)
 			}
-			put(t, "#!/bin/sh\ntouch "+mark+"\n", dir, "server.sh")
-			if _, err := h.hub.List(within(t), all[0].Server, dir); !errors.Is(err, mcp.ErrChanged) { // it changed after it was judged
+			writeText(t, "#!/bin/sh\ntouch "+mark+"\n", dir, "server.sh")
+			if _, err := h.hub.List(testContext(t), all[0].Server, dir); !errors.Is(err, mcp.ErrChanged) { // it changed after it was judged
 				t.Errorf("%v", err)
 			}
 			a, err := ask(client.RunRequest{Dir: dir})
-			if err != nil || !noted(a.Notes, planted+" is off: it is not the one that was allowed") {
+			if err != nil || !hasNote(a.Notes, planted+" is off: it is not the one that was allowed") {
 				t.Errorf("%q %v", a.Notes, err)
 			}
 			if _, err := os.Stat(mark); err == nil {

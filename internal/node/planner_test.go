@@ -27,26 +27,26 @@ func TestAChainGoesOnInTheNextHost(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
-	_, gate, agents := held(t)
+	_, gate, agents := heldFamily(t)
 	roots := func(c *Config) { c.Roots = []string{agents} }
-	first := start(t, state, roots)
-	c := connect(t, first)
-	a, err := c.Chain(within(t), client.RunRequest{RunID: client.NewID(), Model: script(t, crew), Agents: agents}, "Look.",
+	first := startNode(t, state, roots)
+	c := connectClient(t, first)
+	a, err := c.Chain(testContext(t), client.RunRequest{RunID: client.NewID(), Model: writeScript(t, crew), Agents: agents}, "Look.",
 		client.Step{Agent: "surveyor"}, client.Step{Agent: "keeper", Part: "wait"}, client.Step{Agent: "historian"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, a.RunID, event.KindToolStarted, 1)
+	awaitEvents(t, c, a.RunID, event.KindToolStarted, 1)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	openGate(t, gate)
-	second := start(t, state, roots)
-	c = connect(t, second)
-	if err := second.Resume(within(t), a.RunID); err != nil {
+	second := startNode(t, state, roots)
+	c = connectClient(t, second)
+	if err := second.Resume(testContext(t), a.RunID); err != nil {
 		t.Fatal(err)
 	}
-	r := finished(t, c, a.RunID, spec.Completed).Result
+	r := waitFinished(t, c, a.RunID, spec.Completed).Result
 	want := "history (Look.\n\nWhat keeper answered:\nkept: open\n (Look.\n\nYour part: wait\n\nWhat surveyor answered:\nsurveyed (Look.)))"
 	if r.Text != want || len(r.Agents) != 4 || r.Partial {
 		t.Errorf("%q %+v", r.Text, r.Agents)
@@ -62,28 +62,28 @@ func TestAChainGoesOnInTheNextHost(t *testing.T) {
 func TestHelpersOpenRuns(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
-	request := func() client.RunRequest { return client.RunRequest{RunID: client.NewID(), Model: script(t, crew)} }
-	a, err := c.Consolidate(within(t), request(), "Look.", client.Step{Agent: "historian", Part: "one line"},
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	request := func() client.RunRequest { return client.RunRequest{RunID: client.NewID(), Model: writeScript(t, crew)} }
+	a, err := c.Consolidate(testContext(t), request(), "Look.", client.Step{Agent: "historian", Part: "one line"},
 		client.Step{Agent: "surveyor", Part: "left"}, client.Step{Agent: "surveyor", Part: "right"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := finished(t, c, a.RunID, spec.Completed).Result
+	r := waitFinished(t, c, a.RunID, spec.Completed).Result
 	for _, text := range []string{"history (Look.\n\nYour part: one line", "surveyed (Look.\n\nYour part: left)", "surveyed (Look.\n\nYour part: right)"} {
 		if !strings.Contains(r.Text, text) {
 			t.Errorf("%q lacks %q", r.Text, text)
 		}
 	}
 	next := request()
-	next.Fork, next.Model = a.RunID, script(t, `agents: {historian: [{text: "1"}, {text: "2"}, {text: "3"}, {text: "it knows: {{user}}"}]}`)
-	d, err := c.Delegate(within(t), next, "historian", "Go on.")
+	next.Fork, next.Model = a.RunID, writeScript(t, `agents: {historian: [{text: "1"}, {text: "2"}, {text: "3"}, {text: "it knows: {{user}}"}]}`)
+	d, err := c.Delegate(testContext(t), next, "historian", "Go on.")
 	if err != nil {
 		t.Fatal(err)
 	}
 	// Three replies stand in the history that it was given: its own is the fourth.
-	if r := finished(t, c, d.RunID, spec.Completed).Result; !strings.HasPrefix(r.Text, "it knows: ") {
+	if r := waitFinished(t, c, d.RunID, spec.Completed).Result; !strings.HasPrefix(r.Text, "it knows: ") {
 		t.Errorf("%q", r.Text)
 	}
 }
@@ -92,10 +92,10 @@ func TestHelpersOpenRuns(t *testing.T) {
 func TestPlansThatCannotBeFollowed(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := start(t, t.TempDir())
-	c := connect(t, h)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
 	for prompt, told := range map[string]string{"Look at this.": "is no plan", "historian > nobody: Look.": `there is no agent "nobody"`} {
-		_, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Agent: "chain", Prompt: prompt, Model: "builtin/scout"})
+		_, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Agent: "chain", Prompt: prompt, Model: "builtin/scout"})
 		var refused *client.Error
 		if !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Text, told) || refused.Hint == "" {
 			t.Errorf("%q: %v", prompt, err)
@@ -103,10 +103,12 @@ func TestPlansThatCannotBeFollowed(t *testing.T) {
 	}
 	r := client.RunRequest{RunID: client.NewID()}
 	for name, open := range map[string]func() (client.RunAccepted, error){
-		"no steps":        func() (client.RunAccepted, error) { return c.Chain(within(t), r, "Look.") },
-		"no task":         func() (client.RunAccepted, error) { return c.Delegate(within(t), r, "historian", " ") },
-		"no name":         func() (client.RunAccepted, error) { return c.Delegate(within(t), r, "the historian", "Look.") },
-		"steps in a task": func() (client.RunAccepted, error) { return c.Delegate(within(t), r, "historian", "Look:\n- auditor") },
+		"no steps": func() (client.RunAccepted, error) { return c.Chain(testContext(t), r, "Look.") },
+		"no task":  func() (client.RunAccepted, error) { return c.Delegate(testContext(t), r, "historian", " ") },
+		"no name":  func() (client.RunAccepted, error) { return c.Delegate(testContext(t), r, "the historian", "Look.") },
+		"steps in a task": func() (client.RunAccepted, error) {
+			return c.Delegate(testContext(t), r, "historian", "Look:\n- auditor")
+		},
 	} {
 		if a, err := open(); !errors.Is(err, client.ErrPlan) {
 			t.Errorf("%s: %+v %v", name, a, err)

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// served returns the pools of this node: the given ones or "default", and that of its
+// servedPools returns the pools of this node: the given ones or "default", and that of its
 // machine if clients may name directories.
-func (c Config) served() []string {
+func (c Config) servedPools() []string {
 	list := slices.Clone(c.Pools)
 	if len(list) == 0 {
 		list = []string{names.DefaultPool}

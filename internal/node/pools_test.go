@@ -22,7 +22,7 @@ import (
 // joinAs is join for a node of some pools and a machine, with long leases.
 func joinAs(t *testing.T, e *embedded.Server, name string, change func(*Config)) *Node {
 	t.Helper()
-	return start(t, t.TempDir(), func(c *Config) {
+	return startNode(t, t.TempDir(), func(c *Config) {
 		c.Name, c.Machine, c.ResumeAll, c.LeaseTTL = name, name, true, shard.TTLDefault
 		c.Bus = e.Options(bus.RoleNode)
 		change(c)
@@ -32,7 +32,7 @@ func joinAs(t *testing.T, e *embedded.Server, name string, change func(*Config))
 // holdsAll waits until nodes hold all shards of a pool.
 func holdsAll(t *testing.T, pool string, hosts ...*Node) {
 	t.Helper()
-	eventually(t, "all shards of "+pool+" are held", func() bool {
+	waitUntil(t, "all shards of "+pool+" are held", func() bool {
 		n := 0
 		for _, i := range hosts[0].logOwner.View().Nodes() {
 			for _, h := range hosts {
@@ -69,7 +69,7 @@ Mine.
 			t.Fatal(err)
 		}
 	}
-	return script(t, `
+	return writeScript(t, `
 agents:
   boss:
     - calls:
@@ -98,11 +98,11 @@ func nodeOf(info client.RunInfo, id spec.ID) (node, pool string) {
 //behaviour:shows F2
 func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
+	e := startSharedServer(t)
 	model, gate, agents := placedAgents(t)
 	one := joinAs(t, e, "one", func(c *Config) { c.Pools, c.Roots, c.LeaseTTL = []string{"default"}, []string{agents}, shard.TTLMin })
-	c := connect(t, one)
-	_, err := c.RunOn(within(t), "one", client.RunRequest{RunID: "refused", Prompt: "dig", Model: model, Agents: agents, Agent: "boss"})
+	c := connectClient(t, one)
+	_, err := c.RunOn(testContext(t), "one", client.RunRequest{RunID: "refused", Prompt: "dig", Model: model, Agents: agents, Agent: "boss"})
 	var refused *client.Error
 	if !errors.As(err, &refused) || !strings.Contains(refused.Text, "pool gpu") {
 		t.Fatalf("a run whose agent nobody could ever run: %v", err)
@@ -111,18 +111,18 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 	holdsAll(t, "default", one)
 	holdsAll(t, "gpu", two)
 	id := client.NewID()
-	if _, err := c.RunOn(within(t), "one", client.RunRequest{RunID: id, Prompt: "dig", Model: model, Agents: agents, Agent: "boss"}); err != nil {
+	if _, err := c.RunOn(testContext(t), "one", client.RunRequest{RunID: id, Prompt: "dig", Model: model, Agents: agents, Agent: "boss"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, id, event.KindToolStarted, 1)
-	if err := c.Steer(within(t), client.SteerRequest{RunID: id, Request: "s1", Agent: "root-1-0", Text: "deeper"}); err != nil {
+	awaitEvents(t, c, id, event.KindToolStarted, 1)
+	if err := c.Steer(testContext(t), client.SteerRequest{RunID: id, Request: "s1", Agent: "root-1-0", Text: "deeper"}); err != nil {
 		t.Error(err)
 	}
-	two.cut()
+	two.cutNetwork()
 	three := joinAs(t, e, "three", func(c *Config) { c.Pools, c.LeaseTTL = []string{"gpu"}, shard.TTLMin })
 	holdsAll(t, "gpu", three)
 	openGate(t, gate)
-	info := finished(t, c, id, spec.Completed)
+	info := waitFinished(t, c, id, spec.Completed)
 	if !strings.HasPrefix(info.Result.Text, "boss: found gold") {
 		t.Errorf("%q", info.Result.Text)
 	}
@@ -132,11 +132,11 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 	if node, pool := nodeOf(info, "root-1-0"); node != "three" || pool != "gpu" {
 		t.Errorf("the child lived on %s, in pool %q", node, pool)
 	}
-	said, err := c.Transcript(within(t), id, "root-1-0")
+	said, err := c.Transcript(testContext(t), id, "root-1-0")
 	if err != nil || !strings.Contains(string(said), "deeper") {
 		t.Errorf("transcript of the child: %s, %v", said, err)
 	}
-	if _, err := c.Delete(within(t), id); err != nil {
+	if _, err := c.Delete(testContext(t), id); err != nil {
 		t.Error(err)
 	}
 	if left, err := one.post.Addresses(context.Background(), id); err != nil || len(left) == 0 {
@@ -150,21 +150,21 @@ func TestAChildLivesInThePoolThatItsDefinitionNames(t *testing.T) {
 //behaviour:shows F2
 func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	model, _, agents := heldBy(t, "idempotent")
+	e := startSharedServer(t)
+	model, _, agents := heldFamilyBy(t, "idempotent")
 	soon := func(c *Config) { c.PoolPatience, c.LeaseTTL = 3*shard.TTLMin, shard.TTLMin }
 	one := joinAs(t, e, "one", soon)
 	two := joinAs(t, e, "two", func(c *Config) { soon(c); c.Roots = []string{agents} })
 	holdsAll(t, "default", one, two)
 	holdsAll(t, names.MachinePool("two"), two)
-	c, id := connect(t, one), client.NewID()
+	c, id := connectClient(t, one), client.NewID()
 	request := client.RunRequest{RunID: id, Prompt: "wait", Model: model, Agents: agents, Dir: agents, Agent: "boss"}
-	if _, err := c.RunOn(within(t), "two", request); err != nil {
+	if _, err := c.RunOn(testContext(t), "two", request); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, id, event.KindToolStarted, 2)
-	two.cut()
-	info := finished(t, c, id, spec.ResumeUnsafe)
+	awaitEvents(t, c, id, event.KindToolStarted, 2)
+	two.cutNetwork()
+	info := waitFinished(t, c, id, spec.ResumeUnsafe)
 	if !strings.Contains(info.Result.Detail, names.MachinePool("two")) {
 		t.Errorf("%q", info.Result.Detail)
 	}
@@ -178,26 +178,26 @@ func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
 // TestWhoeverDrainsTheLastNodeOfAPoolIsWarned: such a node would keep its shards.
 func TestWhoeverDrainsTheLastNodeOfAPoolIsWarned(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
+	e := startSharedServer(t)
 	one := joinAs(t, e, "one", func(*Config) {})
 	joinAs(t, e, "two", func(c *Config) { c.Pools = []string{"default", "gpu"} })
-	c := connect(t, one)
-	eventually(t, "both are known", func() bool {
-		list, err := c.Nodes(within(t))
+	c := connectClient(t, one)
+	waitUntil(t, "both are known", func() bool {
+		list, err := c.Nodes(testContext(t))
 		return err == nil && len(list) == 2
 	})
-	named, err := c.Drain(within(t), client.DrainRequest{Node: "two"})
+	named, err := c.Drain(testContext(t), client.DrainRequest{Node: "two"})
 	if err != nil || len(named) != 1 || !strings.Contains(named[0].Warning, "pool gpu") {
 		t.Errorf("%+v, %v", named, err)
 	}
-	if _, err := c.Drain(within(t), client.DrainRequest{Node: "two", Undo: true}); err != nil {
+	if _, err := c.Drain(testContext(t), client.DrainRequest{Node: "two", Undo: true}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it stays", func() bool {
-		list, err := c.Nodes(within(t))
+	waitUntil(t, "it stays", func() bool {
+		list, err := c.Nodes(testContext(t))
 		return err == nil && len(list) == 2 && list[1].State == "live"
 	})
-	if named, err = c.Drain(within(t), client.DrainRequest{Node: "one"}); err != nil || len(named) != 1 || named[0].Warning != "" {
+	if named, err = c.Drain(testContext(t), client.DrainRequest{Node: "one"}); err != nil || len(named) != 1 || named[0].Warning != "" {
 		t.Errorf("%+v, %v", named, err)
 	}
 }

@@ -26,13 +26,13 @@ import (
 	"github.com/troupe-run/troupe/tool/shell"
 )
 
-// hands are an agent that names the shell, one that names nothing, and one that
+// writeHandAgents are an agent that names the shell, one that names nothing, and one that
 // has only a tool for reading.
-func hands(t *testing.T) (agents string) {
+func writeHandAgents(t *testing.T) (agents string) {
 	agents = t.TempDir()
-	put(t, "---\nname: hand\ndescription: d\ntools: Bash(echo:*), Read\n---\nx\n", agents, "hand.md")
-	put(t, "---\nname: free\ndescription: d\n---\nx\n", agents, "free.md")
-	put(t, "---\nname: eye\ndescription: d\ntools: Read\n---\nx\n", agents, "eye.md")
+	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash(echo:*), Read\n---\nx\n", agents, "hand.md")
+	writeText(t, "---\nname: free\ndescription: d\n---\nx\n", agents, "free.md")
+	writeText(t, "---\nname: eye\ndescription: d\ntools: Read\n---\nx\n", agents, "eye.md")
 	return agents
 }
 
@@ -42,11 +42,11 @@ func hands(t *testing.T) (agents string) {
 //behaviour:shows C2
 func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
 	t.Parallel()
-	dir, agents := t.TempDir(), hands(t)
+	dir, agents := t.TempDir(), writeHandAgents(t)
 	roots := func(c *Config) { c.Roots = []string{dir, agents} }
 	build := func(change func(*client.RunRequest), more ...func(*Config)) supervisor.Opened {
 		t.Helper()
-		o, _, err := doors(dir, append(more, roots)...).build(request(func(r *client.RunRequest) { r.Dir = dir; change(r) }))
+		o, _, err := newBuildOnlyNode(dir, append(more, roots)...).buildRun(newRequest(func(r *client.RunRequest) { r.Dir = dir; change(r) }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,18 +60,18 @@ func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
 		t.Errorf("%+v", o.Tools)
 	}
 	o := build(func(r *client.RunRequest) { r.Agents = agents })
-	if !has(o, "shell") || has(o, "http_get") || !offered(definition(t, o, "hand"), "shell") || offered(definition(t, o, "free"), "shell") ||
-		!offered(definition(t, o, "free"), "grep") || offered(definition(t, o, "eye"), "shell") {
+	if !has(o, "shell") || has(o, "http_get") || !offered(findDefinition(t, o, "hand"), "shell") || offered(findDefinition(t, o, "free"), "shell") ||
+		!offered(findDefinition(t, o, "free"), "grep") || offered(findDefinition(t, o, "eye"), "shell") {
 		t.Errorf("%+v", o.Definitions)
 	}
-	_, a, err := doors(dir, roots).build(request(func(r *client.RunRequest) { r.Agents, r.Agent = agents, "hand" }))
+	_, a, err := newBuildOnlyNode(dir, roots).buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Agent = agents, "hand" }))
 	if note := "hand names shell, read_file, which it does not have here: give the run a directory with --dir"; err != nil || !slices.Contains(a.Notes, note) {
 		t.Errorf("%v %v", a.Notes, err)
 	}
 	o = build(func(r *client.RunRequest) {
 		r.Agents, r.AllowedTools = agents, []string{"Bash(ls:*)", "WebFetch", "Read"}
 	})
-	if !has(o, "shell") || !has(o, "http_get") || !offered(definition(t, o, "free"), "shell") || has(o, "grep") {
+	if !has(o, "shell") || !has(o, "http_get") || !offered(findDefinition(t, o, "free"), "shell") || has(o, "grep") {
 		t.Errorf("%+v", o.Tools)
 	}
 	rule := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "http_get", Allow: []string{"example.com"}}} }
@@ -83,10 +83,10 @@ func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
 	}
 }
 
-// leaves is what the hook of an agent lets through.
-func leaves(t *testing.T, o supervisor.Opened, name string) (l approval.Rules, tools string) {
+// approvalRules is what the hook of an agent lets through.
+func approvalRules(t *testing.T, o supervisor.Opened, name string) (l approval.Rules, tools string) {
 	t.Helper()
-	for _, k := range definition(t, o, name).LoopOptions.Hooks {
+	for _, k := range findDefinition(t, o, name).LoopOptions.Hooks {
 		if k.Name == approval.HookName {
 			if k.Failing != spec.HookDeny || k.Point != spec.HookPreTool || tools != "" {
 				t.Errorf("%+v", k)
@@ -106,26 +106,26 @@ func leaves(t *testing.T, o supervisor.Opened, name string) (l approval.Rules, t
 //behaviour:shows C2
 func TestWhatIsLookedAtDoesNotSayWhatMayBeDoneToIt(t *testing.T) {
 	t.Parallel()
-	dir, agents := t.TempDir(), hands(t)
-	put(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
-	put(t, "tools: {shell: {allow: [\"*\"], read: [/]}}\n", dir, "troupe.yaml")
-	h := doors(dir, func(c *Config) {
+	dir, agents := t.TempDir(), writeHandAgents(t)
+	writeText(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
+	writeText(t, "tools: {shell: {allow: [\"*\"], read: [/]}}\n", dir, "troupe.yaml")
+	h := newBuildOnlyNode(dir, func(c *Config) {
 		c.Roots = []string{dir, agents}
 		c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"make test"}}, {Name: "write_file", Class: model.Irreversible}}
 	})
-	o, a, err := h.build(request(func(r *client.RunRequest) {
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) {
 		r.Dir, r.Agents, r.Agent, r.Yes = dir, agents, "local", true
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string][]string{"hand": {"make test", "echo:*"}, "local": {"make test"}, "free": {"make test"}} {
-		l, tools := leaves(t, o, name)
+		l, tools := approvalRules(t, o, name)
 		if !slices.Equal(l.Allow, want) || !l.Yes || !slices.Equal(l.Asked, []string{"write_file"}) || tools != "write_file|shell" {
 			t.Errorf("%s: %+v at %s", name, l, tools)
 		}
 	}
-	if _, tools := leaves(t, o, "eye"); tools != "" {
+	if _, tools := approvalRules(t, o, "eye"); tools != "" {
 		t.Errorf("an agent with neither is asked at %s", tools)
 	}
 	notes := strings.Join(a.Notes, "\n")
@@ -143,34 +143,34 @@ agents:
     - text: "{{last}}"
 `
 
-// shelled runs one command as agent hand, and answers for a person if one is asked.
-func shelled(t *testing.T, command, answer string, change func(*client.RunRequest), more ...func(*Config)) (text string, asked bool) {
+// runShellCommand runs one command as agent hand, and answers for a person if one is asked.
+func runShellCommand(t *testing.T, command, answer string, change func(*client.RunRequest), more ...func(*Config)) (text string, asked bool) {
 	t.Helper()
-	dir, agents := t.TempDir(), hands(t)
-	h := start(t, t.TempDir(), append(more, func(c *Config) { c.Roots = []string{dir, agents} })...)
-	c := connect(t, h)
-	r := client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, command))}
+	dir, agents := t.TempDir(), writeHandAgents(t)
+	h := startNode(t, t.TempDir(), append(more, func(c *Config) { c.Roots = []string{dir, agents} })...)
+	c := connectClient(t, h)
+	r := client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: writeScript(t, fmt.Sprintf(shellScript, command))}
 	change(&r)
-	id := begin(t, c, r)
-	info, err := c.Wait(within(t), id)
+	id := beginRun(t, c, r)
+	info, err := c.Wait(testContext(t), id)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if info.State != control.Finished {
 		asked = true
-		open, err := c.Questions(within(t))
+		open, err := c.Questions(testContext(t))
 		if err != nil || len(open) != 1 {
 			t.Fatalf("%+v %v", open, err)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 			t.Error("it ran before a person agreed")
 		}
-		if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: answer}); err != nil {
+		if err := c.Answer(testContext(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: answer}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, c, id, event.KindRunFinished, 1)
+		awaitEvents(t, c, id, event.KindRunFinished, 1)
 	}
-	info = finished(t, c, id, spec.Completed)
+	info = waitFinished(t, c, id, spec.Completed)
 	_, err = os.Stat(filepath.Join(dir, "made"))
 	return fmt.Sprintf("%s made=%v", strings.TrimSpace(info.Result.Text), err == nil), asked
 }
@@ -206,7 +206,7 @@ func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
 		if answer == "" {
 			answer = "approve"
 		}
-		if got, asked := shelled(t, c.command, answer, c.change, c.more...); !strings.HasPrefix(got, c.want) || asked != c.asked {
+		if got, asked := runShellCommand(t, c.command, answer, c.change, c.more...); !strings.HasPrefix(got, c.want) || asked != c.asked {
 			t.Errorf("%s: %q, asked %v", c.what, got, asked)
 		}
 	}
@@ -221,7 +221,7 @@ func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
 	t.Cleanup(s.Close)
 	host := s.Listener.Addr().String()
 	agents := t.TempDir()
-	put(t, "---\nname: reader\ndescription: d\ntools: WebFetch\n---\nx\n", agents, "reader.md")
+	writeText(t, "---\nname: reader\ndescription: d\ntools: WebFetch\n---\nx\n", agents, "reader.md")
 	text := fmt.Sprintf("agents:\n  reader:\n    - calls: [{name: http_get, args: {url: %q}}]\n    - text: \"{{last}}\"\n", s.URL)
 	for _, c := range []struct {
 		rule agentfile.ToolRule
@@ -231,9 +231,9 @@ func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
 		{agentfile.ToolRule{Name: "http_get", Allow: []string{host}}, "private network"},
 		{agentfile.ToolRule{Name: "grep"}, "is not allowed; the operator allows hosts with `tools: {http_get: {allow: [HOST]}}`"},
 	} {
-		h := start(t, t.TempDir(), func(cfg *Config) { cfg.Roots, cfg.Tools = []string{agents}, []agentfile.ToolRule{c.rule} })
-		id := begin(t, connect(t, h), client.RunRequest{Agent: "reader", Agents: agents, Model: script(t, text)})
-		if info := finished(t, connect(t, h), id, spec.Completed); !strings.Contains(info.Result.Text, c.want) {
+		h := startNode(t, t.TempDir(), func(cfg *Config) { cfg.Roots, cfg.Tools = []string{agents}, []agentfile.ToolRule{c.rule} })
+		id := beginRun(t, connectClient(t, h), client.RunRequest{Agent: "reader", Agents: agents, Model: writeScript(t, text)})
+		if info := waitFinished(t, connectClient(t, h), id, spec.Completed); !strings.Contains(info.Result.Text, c.want) {
 			t.Errorf("%+v: %s", c.rule, info.Result.Text)
 		}
 	}
@@ -247,14 +247,14 @@ func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
 func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	dir, agents := t.TempDir(), hands(t)
-	put(t, "API_KEY=correct-horse-battery-staple\n", dir, ".env")
-	h := start(t, t.TempDir(), func(c *Config) {
+	dir, agents := t.TempDir(), writeHandAgents(t)
+	writeText(t, "API_KEY=correct-horse-battery-staple\n", dir, ".env")
+	h := startNode(t, t.TempDir(), func(c *Config) {
 		c.Roots, c.Tools = []string{dir, agents}, []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}}
 	})
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "cut -d= -f2 .env"))})
-	if info := finished(t, c, id, spec.Completed); info.Result.Text != "[masked]\n" {
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: writeScript(t, fmt.Sprintf(shellScript, "cut -d= -f2 .env"))})
+	if info := waitFinished(t, c, id, spec.Completed); info.Result.Text != "[masked]\n" {
 		t.Errorf("%q", info.Result.Text)
 	}
 }
@@ -264,18 +264,18 @@ func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	for _, open := range []bool{false, true} {
-		dir, agents := t.TempDir(), hands(t)
-		put(t, "[core]\n", dir, ".git", "config")
+		dir, agents := t.TempDir(), writeHandAgents(t)
+		writeText(t, "[core]\n", dir, ".git", "config")
 		rules := t.TempDir()
-		put(t, fmt.Sprintf("tools: {shell: {allow: [\"*\"], git: %t}}\n", open), rules, "troupe.yaml")
+		writeText(t, fmt.Sprintf("tools: {shell: {allow: [\"*\"], git: %t}}\n", open), rules, "troupe.yaml")
 		shared, err := agentfile.Share(filepath.Join(rules, "troupe.yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Tools = []string{dir, agents}, shared.Tools })
-		c := connect(t, h)
-		id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "echo hooksPath=x >>.git/config; :"))})
-		info := finished(t, c, id, spec.Completed)
+		h := startNode(t, t.TempDir(), func(c *Config) { c.Roots, c.Tools = []string{dir, agents}, shared.Tools })
+		c := connectClient(t, h)
+		id := beginRun(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: writeScript(t, fmt.Sprintf(shellScript, "echo hooksPath=x >>.git/config; :"))})
+		info := waitFinished(t, c, id, spec.Completed)
 		text, err := os.ReadFile(filepath.Join(dir, ".git", "config"))
 		if err != nil {
 			t.Fatal(err)
@@ -291,12 +291,12 @@ func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, words := range [][]string{{"Read", "Write(docs/**)"}, {"WebFetch(domain:example.com)"}} {
-		_, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.Yes, r.AllowedTools = dir, true, words }))
+		_, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Yes, r.AllowedTools = dir, true, words }))
 		if err == nil || !strings.Contains(err.Error(), "nothing keeps a run to a part of") {
 			t.Errorf("%v: %v", words, err)
 		}
 	}
-	if _, _, err := doors(dir).build(request(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, []string{"Read", "Bash(git log:*)"} })); err != nil {
+	if _, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, []string{"Read", "Bash(git log:*)"} })); err != nil {
 		t.Error(err)
 	}
 }
@@ -306,8 +306,8 @@ func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
 func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
 	t.Parallel()
 	dir, agents := t.TempDir(), t.TempDir()
-	put(t, "---\nname: hand\ndescription: d\ntools: Bash\n---\nx\n", agents, "hand.md")
-	o, _, err := doors(dir, func(c *Config) { c.Roots = []string{dir, agents} }).build(request(func(r *client.RunRequest) {
+	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash\n---\nx\n", agents, "hand.md")
+	o, _, err := newBuildOnlyNode(dir, func(c *Config) { c.Roots = []string{dir, agents} }).buildRun(newRequest(func(r *client.RunRequest) {
 		r.Dir, r.Agents, r.Agent, r.AllowedTools = dir, agents, "hand", []string{"shell(*)"}
 	}))
 	if err != nil {
@@ -329,8 +329,8 @@ func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
 func TestAToolThatNobodyKnowsIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	_, notes := opened(t, h, client.RunRequest{Dir: dir, DisallowedTools: []string{"Bahs", "Read", "WebFetch", "mcp__none"}})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	_, notes := buildOpened(t, h, client.RunRequest{Dir: dir, DisallowedTools: []string{"Bahs", "Read", "WebFetch", "mcp__none"}})
 	if !slices.Equal(notes, []string{`no tool is called "Bahs"; did you mean bash?`, `no tool is called "mcp__none"`}) {
 		t.Errorf("%q", notes)
 	}

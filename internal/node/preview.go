@@ -25,8 +25,8 @@ func Preview(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAcce
 			cfg.Roots = append(cfg.Roots, dir)
 		}
 	}
-	cfg.ownHand = true
+	cfg.requestsFromUser = true
 	h := &Node{cfg: cfg, routes: cfg.newRoutes(routes.Recordings{}), directories: &workspace.Directories{}}
-	h.assemble()
-	return h.build(r)
+	h.assembleBuilders()
+	return h.buildRun(r)
 }

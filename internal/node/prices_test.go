@@ -18,25 +18,25 @@ import (
 func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessItIsNamed(t *testing.T) {
 	t.Parallel()
 	const name = "openai/nobody-knows"
-	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k"))
+	h := newBuildOnlyNode(t.TempDir(), withEnv("OPENAI_API_KEY", "k"))
 	ask := func(change func(*client.RunRequest)) client.RunRequest {
-		return request(func(r *client.RunRequest) { r.Model, r.MaxBudgetUSD = name, 1; change(r) })
+		return newRequest(func(r *client.RunRequest) { r.Model, r.MaxBudgetUSD = name, 1; change(r) })
 	}
 	for _, allowed := range [][]string{nil, {"openai/another"}} {
-		_, _, err := h.build(ask(func(r *client.RunRequest) { r.AllowUnpriced = allowed }))
+		_, _, err := h.buildRun(ask(func(r *client.RunRequest) { r.AllowUnpriced = allowed }))
 		var refused *client.Error
 		if !errors.As(err, &refused) || !strings.Contains(refused.Text, "the price of "+name+" is unknown") || !strings.Contains(refused.Hint, "--allow-unpriced "+name) {
 			t.Errorf("%v: %v", allowed, err)
 		}
 	}
-	o, a, err := h.build(ask(func(r *client.RunRequest) { r.AllowUnpriced, r.Fallback = []string{name}, []string{name} }))
+	o, a, err := h.buildRun(ask(func(r *client.RunRequest) { r.AllowUnpriced, r.Fallback = []string{name}, []string{name} }))
 	if err != nil || !o.Model.Price.Allowed || o.Model.Price.Known || len(o.LoopOptions.Fallbacks) != 1 || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "does not hold") {
 		t.Errorf("%+v, %v, %v", o.Model, a.Notes, err)
 	}
 	if o.Hashes[spec.RouteOf(name)] != h.builder.RouteVersion(name) {
 		t.Error("a node that takes the run over finds another model than was recorded")
 	}
-	if _, _, err := h.build(ask(func(r *client.RunRequest) { r.AllowUnpriced = make([]string, runspec.NamedModelsMax+1) })); err == nil {
+	if _, _, err := h.buildRun(ask(func(r *client.RunRequest) { r.AllowUnpriced = make([]string, runspec.NamedModelsMax+1) })); err == nil {
 		t.Error("any number of names is read")
 	}
 }
@@ -47,8 +47,8 @@ func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := doors(t.TempDir(), env("OPENAI_BASE_URL", "https://gateway.example/v1"), func(c *Config) { c.Prices = table })
-	o, _, err := h.build(request(func(r *client.RunRequest) { r.Model, r.MaxBudgetUSD = "openai/mine", 1 }))
+	h := newBuildOnlyNode(t.TempDir(), withEnv("OPENAI_BASE_URL", "https://gateway.example/v1"), func(c *Config) { c.Prices = table })
+	o, _, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Model, r.MaxBudgetUSD = "openai/mine", 1 }))
 	if err != nil || !o.Model.Price.Known || o.Model.Price.Input != 1000 || o.Model.Window != 9000 {
 		t.Errorf("%+v, %v", o.Model, err)
 	}
@@ -61,7 +61,7 @@ func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
 //behaviour:shows G4
 func TestAPaidKeyHasALimitInMoneyUnlessTheUserSaysAnother(t *testing.T) {
 	t.Parallel()
-	h := doors(t.TempDir(), env("OPENAI_API_KEY", "k", "OLLAMA_HOST", "127.0.0.1:1"))
+	h := newBuildOnlyNode(t.TempDir(), withEnv("OPENAI_API_KEY", "k", "OLLAMA_HOST", "127.0.0.1:1"))
 	for _, c := range []struct {
 		says    string
 		ask     func(*client.RunRequest)
@@ -80,7 +80,7 @@ func TestAPaidKeyHasALimitInMoneyUnlessTheUserSaysAnother(t *testing.T) {
 		{"free, with a paid fallback", func(r *client.RunRequest) { r.Model, r.Fallback = "ollama/small", []string{"openai/o3"} }, PaidNano, false},
 		{"free", func(r *client.RunRequest) { r.Model, r.MaxTokens, r.PaidLimit = "ollama/small", 5000, true }, 0, false},
 	} {
-		o, _, err := h.build(request(c.ask))
+		o, _, err := h.buildRun(newRequest(c.ask))
 		var refused *client.Error
 		if c.refused != errors.As(err, &refused) || c.refused && !strings.Contains(refused.Hint, "--max-tokens") || !c.refused && (err != nil || o.Limits.Nano != c.nano) {
 			t.Errorf("%s: %d nano-dollars, %v", c.says, o.Limits.Nano, err)

@@ -16,18 +16,18 @@ import (
 func TestAttackNamingAScriptTellsNothingOfAFile(t *testing.T) {
 	t.Parallel()
 	out := realDir(t)
-	put(t, "secret", out, "text")
-	put(t, "default: [{text: hi}]\n", out, "play")
-	put(t, "", out, "huge")
+	writeText(t, "secret", out, "text")
+	writeText(t, "default: [{text: hi}]\n", out, "play")
+	writeText(t, "", out, "huge")
 	if err := errors.Join(os.Truncate(filepath.Join(out, "huge"), scriptfile.MaxBytes+1), os.Mkdir(filepath.Join(out, "dirs"), 0o700),
 		os.Symlink("loop", filepath.Join(out, "loop"))); err != nil {
 		t.Fatal(err)
 	}
-	h := restarted(t.TempDir(), realDir(t))
+	h := restartedNode(t.TempDir(), realDir(t))
 	said := map[string]string{}
 	for _, name := range []string{"text", "play", "huge", "dirs", "loop", "none"} {
 		path := filepath.Join(out, name)
-		_, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "script/" + path})
+		_, _, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "script/" + path})
 		var refused *client.Error
 		if !errors.As(err, &refused) {
 			t.Fatalf("%s: %v", name, err)

@@ -16,12 +16,12 @@ import (
 func TestAttackClosedHostLeavesNoProgram(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	dir, agents, token := t.TempDir(), hands(t), fmt.Sprintf("300.3%d3", os.Getpid())
-	h := start(t, t.TempDir(), func(c *Config) {
+	dir, agents, token := t.TempDir(), writeHandAgents(t), fmt.Sprintf("300.3%d3", os.Getpid())
+	h := startNode(t, t.TempDir(), func(c *Config) {
 		c.Roots, c.Tools = []string{dir, agents}, []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}}
 	})
-	c := connect(t, h)
-	begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: script(t, fmt.Sprintf(shellScript, "trap '' TERM HUP; setsid sleep "+token+" & echo >up; while :; do sleep "+token+"; done"))})
+	c := connectClient(t, h)
+	beginRun(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: writeScript(t, fmt.Sprintf(shellScript, "trap '' TERM HUP; setsid sleep "+token+" & echo >up; while :; do sleep "+token+"; done"))})
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(time.Minute); ; <-tick.C {

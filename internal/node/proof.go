@@ -13,15 +13,15 @@ import (
 // systemInbox is the inbox prefix for replies of the system account.
 const systemInbox = "_INBOX_system"
 
-// prove checks the promises of the server. A node does not start on a server that was seen
+// proveServer checks the promises of the server. A node does not start on a server that was seen
 // to break one; it reports those that it cannot check.
-func (h *Node) prove(ctx context.Context) error {
-	w, done, err := h.witness()
+func (h *Node) proveServer(ctx context.Context) error {
+	w, done, err := h.openWitness()
 	if err != nil {
 		return err
 	}
 	defer done()
-	h.proof, err = bus.Prove(ctx, bus.ProofConfig{Conn: h.owner, Names: h.names, Streams: jetstream.DefaultStreams, Lazy: h.cfg.Lazy,
+	h.proof, err = bus.Prove(ctx, bus.ProofConfig{Conn: h.logConn, Names: h.names, Streams: jetstream.DefaultStreams, Lazy: h.cfg.Lazy,
 		Witness: w, Want: h.cfg.Profile})
 	if err != nil {
 		return err
@@ -34,9 +34,9 @@ func (h *Node) prove(ctx context.Context) error {
 	return h.proof.Err()
 }
 
-// witness returns a source that reports how the servers store entries, nil if there is
+// openWitness returns a source that reports how the servers store entries, nil if there is
 // none; done closes it.
-func (h *Node) witness() (w bus.Witness, done func(), err error) {
+func (h *Node) openWitness() (w bus.Witness, done func(), err error) {
 	done = func() {}
 	s := h.cfg.System
 	switch {
@@ -49,7 +49,7 @@ func (h *Node) witness() (w bus.Witness, done func(), err error) {
 	case s.Creds == "" && s.NKey == "" && s.User == "":
 		return nil, done, nil
 	}
-	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+h.owner.ConnectedAddr()), h.cfg.Bus.TLSCert, h.cfg.Bus.TLSKey, h.cfg.Bus.TLSCA
+	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+h.logConn.ConnectedAddr()), h.cfg.Bus.TLSCert, h.cfg.Bus.TLSKey, h.cfg.Bus.TLSCA
 	s.InboxPrefix = cmp.Or(s.InboxPrefix, systemInbox)
 	nc, err := bus.Connect(s)
 	if err != nil {
@@ -61,10 +61,10 @@ func (h *Node) witness() (w bus.Witness, done func(), err error) {
 // Proof returns the result of that check at the start of the node.
 func (h *Node) Proof() bus.Proof { return h.proof }
 
-// self is what the control service reports about a node that owns all logs.
-func (h *Node) self() client.NodeInfo {
+// describeSelf is what the control service reports about a node that owns all logs.
+func (h *Node) describeSelf() client.NodeInfo {
 	i := client.NodeInfo{Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Proof: &h.proof,
-		Journal: h.journal.info()}
+		Journal: h.journal.clientInfo()}
 	h.logOwner.Counts(&i)
 	return i
 }

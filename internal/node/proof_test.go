@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// elsewhere starts a server that is not ours, and returns its address and that
+// startForeignServer starts a server that is not ours, and returns its address and that
 // of its monitoring port.
-func elsewhere(t *testing.T, synced bool) (url string, monitor []string) {
+func startForeignServer(t *testing.T, synced bool) (url string, monitor []string) {
 	t.Helper()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
 		NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: synced})
@@ -36,23 +36,23 @@ func elsewhere(t *testing.T, synced bool) (url string, monitor []string) {
 // to sync, with the remedy; if it cannot check that, it reports so everywhere.
 func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
 	t.Parallel()
-	url, monitor := elsewhere(t, false)
+	url, monitor := startForeignServer(t, false)
 	cfg := Config{StateDir: t.TempDir(), Bus: bus.Options{Servers: url}, Monitor: monitor}
-	if h, err := Start(within(t), cfg); !errors.Is(err, bus.ErrUnfit) || !strings.Contains(err.Error(), "sync_interval") {
+	if h, err := Start(testContext(t), cfg); !errors.Is(err, bus.ErrUnfit) || !strings.Contains(err.Error(), "sync_interval") {
 		t.Fatalf("%v %v", h, err)
 	}
 	cfg.Lazy = true
-	h := start(t, cfg.StateDir, func(c *Config) { c.Bus, c.Monitor, c.Lazy = cfg.Bus, monitor, true })
+	h := startNode(t, cfg.StateDir, func(c *Config) { c.Bus, c.Monitor, c.Lazy = cfg.Bus, monitor, true })
 	if p := h.Proof(); p.Profile != bus.ServerLazy || len(p.Open()) > 0 {
 		t.Errorf("%+v", p)
 	}
-	blind := start(t, t.TempDir(), func(c *Config) { c.Bus, c.Name, c.Lazy = cfg.Bus, "blind", false })
+	blind := startNode(t, t.TempDir(), func(c *Config) { c.Bus, c.Name, c.Lazy = cfg.Bus, "blind", false })
 	if p := blind.Proof(); p.Profile != bus.ServerSync || !slices.Equal(p.Open(), []string{"durability"}) {
 		t.Errorf("%+v", p)
 	}
-	c := connect(t, blind)
-	eventually(t, "one node of two shows its proof", func() bool {
-		list, err := c.Nodes(within(t))
+	c := connectClient(t, blind)
+	waitUntil(t, "one node of two shows its proof", func() bool {
+		list, err := c.Nodes(testContext(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,8 +73,8 @@ func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
 // TestANodeAloneTellsItsProfile: doctor shows the profile that the node saw.
 func TestANodeAloneTellsItsProfile(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir(), func(*Config) {})
-	list, err := connect(t, h).Nodes(within(t))
+	h := startNode(t, t.TempDir(), func(*Config) {})
+	list, err := connectClient(t, h).Nodes(testContext(t))
 	if err != nil || len(list) != 1 || list[0].Proof == nil || list[0].State != "alone" {
 		t.Fatalf("%+v %v", list, err)
 	}

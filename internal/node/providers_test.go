@@ -18,15 +18,15 @@ import (
 	"github.com/troupe-run/troupe/test/conformance"
 )
 
-// trio is three providers at one address, which check their requests: OpenAI thinks, asks
+// threeProviders is three providers at one address, which check their requests: OpenAI thinks, asks
 // for a tool and then refuses the key, Gemini refuses, Anthropic answers.
-type trio struct {
+type threeProviders struct {
 	mu    sync.Mutex
 	asked []string
 	bad   []error
 }
 
-func (d *trio) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *threeProviders) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,24 +86,24 @@ data: {"type":"message_stop"}
 func TestARunGoesThroughThreeProviders(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	d := &trio{}
+	d := &threeProviders{}
 	s := httptest.NewServer(d)
 	defer s.Close()
 	env := map[string]string{"OPENAI_API_KEY": "sk-o", "OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API": "responses", "GEMINI_API_KEY": "g",
 		"GOOGLE_GEMINI_BASE_URL": s.URL, "ANTHROPIC_API_KEY": "sk-a", "ANTHROPIC_BASE_URL": s.URL}
 	dir := t.TempDir()
-	put(t, "---\nname: clerk\ndescription: Probes.\nx-troupe:\n  tools: [{name: probe, description: Probes., command: 'echo the sky is blue', effect: read}]\n---\nProbe.\n", dir+"/agents/clerk.md")
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots, c.Env = []string{dir}, func(k string) string { return env[k] } })
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Agent: "clerk", Agents: dir + "/agents", Dir: dir, Model: "openai/gpt-6-sol",
+	writeText(t, "---\nname: clerk\ndescription: Probes.\nx-troupe:\n  tools: [{name: probe, description: Probes., command: 'echo the sky is blue', effect: read}]\n---\nProbe.\n", dir+"/agents/clerk.md")
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots, c.Env = []string{dir}, func(k string) string { return env[k] } })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Agent: "clerk", Agents: dir + "/agents", Dir: dir, Model: "openai/gpt-6-sol",
 		Fallback:   []string{"gemini/gemini-3.8-flash", "anthropic/claude-sonnet-5-5"},
 		JSONSchema: json.RawMessage(`{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}`)})
-	info := finished(t, c, id, spec.Completed)
+	info := waitFinished(t, c, id, spec.Completed)
 	if info.Result.Text != `{"colour":"blue"}` {
 		t.Errorf("the answer is %q", info.Result.Text)
 	}
 	leases, thought := 0, int64(0)
-	err := c.Events(within(t), id, nil, false, func(e client.Event, _ []byte) error {
+	err := c.Events(testContext(t), id, nil, false, func(e client.Event, _ []byte) error {
 		var d struct{ Usage model.Usage }
 		switch e.Kind {
 		case event.KindModelStarted:

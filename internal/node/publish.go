@@ -11,21 +11,21 @@ import (
 )
 
 const (
-	// tellPause is how long an event waits for others. A server copies each event to every
+	// publishPause is how long an event waits for others. A server copies each event to every
 	// observer and wakes a writer for each copy, but writes events that arrive together at
 	// once.
-	tellPause = 50 * time.Millisecond
-	// tellAhead is how many events may wait while the connection accepts none. Events beyond
+	publishPause = 50 * time.Millisecond
+	// waitingMax is how many events may wait while the connection accepts none. Events beyond
 	// it are not published; a client that follows a run reads them from the logs.
-	tellAhead = 4096
-	// tellText is about how many bytes of a streamed reply are joined in one event.
-	tellText = 16 << 10
+	waitingMax = 4096
+	// mergedTextMax is about how many bytes of a streamed reply are joined in one event.
+	mergedTextMax = 16 << 10
 )
 
-// telling holds the events that wait to be published, in order per log.
-type telling struct {
-	tell   func([]event.Published)
-	logger *slog.Logger
+// eventPublisher holds the events that wait to be published, in order per log.
+type eventPublisher struct {
+	sendEvents func([]event.Published)
+	logger     *slog.Logger
 
 	mu      sync.Mutex
 	waiting []event.Published
@@ -34,35 +34,35 @@ type telling struct {
 	closed  bool        // no more events are published
 	timer   *time.Timer // set while events wait
 
-	turn sync.Mutex // one burst at a time
+	sending sync.Mutex // one burst at a time
 }
 
-func newTelling(tell func([]event.Published), logger *slog.Logger) *telling {
-	return &telling{tell: tell, logger: logger, newest: map[string]int{}}
+func newEventPublisher(tell func([]event.Published), logger *slog.Logger) *eventPublisher {
+	return &eventPublisher{sendEvents: tell, logger: logger, newest: map[string]int{}}
 }
 
 // add queues an event, and never blocks. The end of a run is published without a pause.
-func (t *telling) add(e event.Published) {
+func (t *eventPublisher) add(e event.Published) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
 		return // the logs contain it
 	}
-	pause := tellPause
+	pause := publishPause
 	if e.Kind == event.KindRunFinished {
 		pause = 0
 	}
 	switch {
 	case t.timer == nil:
-		t.timer = time.AfterFunc(pause, t.burst)
+		t.timer = time.AfterFunc(pause, t.publishWaiting)
 	case pause == 0:
 		t.timer.Reset(0)
 	}
 	log, _, _ := strings.Cut(e.ID, "#")
-	if i, ok := t.newest[log]; ok && joined(&t.waiting[i], e) {
+	if i, ok := t.newest[log]; ok && mergeStreamed(&t.waiting[i], e) {
 		return
 	}
-	if len(t.waiting) >= tellAhead {
+	if len(t.waiting) >= waitingMax {
 		t.lost++
 		return
 	}
@@ -70,16 +70,16 @@ func (t *telling) add(e event.Published) {
 	t.waiting = append(t.waiting, e)
 }
 
-// joined merges an event that is in no log into the one before it, if that belongs to the
+// mergeStreamed merges an event that is in no log into the one before it, if that belongs to the
 // same stream: pieces of text are appended, and progress replaces earlier progress.
-func joined(before *event.Published, e event.Published) bool {
-	if e.Seq > 0 || before.Kind != e.Kind || stream(before.ID) != stream(e.ID) {
+func mergeStreamed(before *event.Published, e event.Published) bool {
+	if e.Seq > 0 || before.Kind != e.Kind || streamID(before.ID) != streamID(e.ID) {
 		return false
 	}
 	switch d := e.Data.(type) {
 	case event.Delta:
 		was, ok := before.Data.(event.Delta)
-		if !ok || len(was.Text)+len(d.Text) > tellText {
+		if !ok || len(was.Text)+len(d.Text) > mergedTextMax {
 			return false
 		}
 		e.Data = event.Delta{Text: was.Text + d.Text}
@@ -91,41 +91,41 @@ func joined(before *event.Published, e event.Published) bool {
 	return true
 }
 
-// stream returns the id of an event without its last number.
-func stream(id string) string { return id[:max(0, strings.LastIndexByte(id, '.'))] }
+// streamID returns the id of an event without its last number.
+func streamID(id string) string { return id[:max(0, strings.LastIndexByte(id, '.'))] }
 
-// burst publishes all waiting events.
-func (t *telling) burst() {
-	t.turn.Lock()
-	defer t.turn.Unlock()
+// publishWaiting publishes all waiting events.
+func (t *eventPublisher) publishWaiting() {
+	t.sending.Lock()
+	defer t.sending.Unlock()
 	t.mu.Lock()
 	list, lost := t.waiting, t.lost
 	t.waiting, t.lost, t.timer = nil, 0, nil
 	clear(t.newest)
 	t.mu.Unlock()
-	t.tell(list)
+	t.sendEvents(list)
 	if lost > 0 {
 		t.logger.Warn("events were not told: the connection takes none", "lost", lost)
 	}
 }
 
 // close publishes the waiting events, and none after them.
-func (t *telling) close() {
+func (t *eventPublisher) close() {
 	t.mu.Lock()
 	t.closed = true
 	if t.timer != nil {
 		t.timer.Stop()
 	}
 	t.mu.Unlock()
-	t.burst()
+	t.publishWaiting()
 }
 
-// publish queues one event for observers. The actors do not wait for observers.
-func (h *Node) publish(e event.Published) { h.telling.add(e) }
+// queueEvent queues one event for observers. The actors do not wait for observers.
+func (h *Node) queueEvent(e event.Published) { h.publisher.add(e) }
 
-// tell sends events to observers. It encodes all of them before it sends the first: the
+// sendEvents sends events to observers. It encodes all of them before it sends the first: the
 // connection flushes as soon as data is written.
-func (h *Node) tell(list []event.Published) {
+func (h *Node) sendEvents(list []event.Published) {
 	type message struct {
 		subject string
 		data    []byte
@@ -146,7 +146,7 @@ func (h *Node) tell(list []event.Published) {
 		ready = append(ready, message{subject, h.mask.Bytes(raw)})
 	}
 	for _, m := range ready {
-		if err := h.teller.Publish(m.subject, m.data); err != nil {
+		if err := h.eventConn.Publish(m.subject, m.data); err != nil {
 			failed(m.subject, err)
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 )
 
-// observed is what observers would see: one line for each event, with when it came.
-func observed(t *testing.T, act func(add func(event.Published))) (lines []string, logged string) {
+// observeEvents is what observers would see: one line for each event, with when it came.
+func observeEvents(t *testing.T, act func(add func(event.Published))) (lines []string, logged string) {
 	t.Helper()
 	var out strings.Builder
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		tell := newTelling(func(list []event.Published) {
+		tell := newEventPublisher(func(list []event.Published) {
 			for _, e := range list {
 				lines = append(lines, fmt.Sprintf("%v %s %v", time.Since(began), e.ID, e.Data))
 			}
@@ -30,11 +30,11 @@ func observed(t *testing.T, act func(add func(event.Published))) (lines []string
 	return lines, out.String()
 }
 
-func piece(n int, text string) event.Published {
+func deltaEvent(n int, text string) event.Published {
 	return event.Published{ID: fmt.Sprintf("r.root#lease-1.%d", n), Kind: event.KindMessageDelta, Data: event.Delta{Text: text}}
 }
 
-func fact(log string, n uint64, kind string) event.Published {
+func logEvent(log string, n uint64, kind string) event.Published {
 	return event.Published{ID: fmt.Sprintf("%s#%d.0", log, n), Seq: n, Kind: kind}
 }
 
@@ -42,15 +42,15 @@ func fact(log string, n uint64, kind string) event.Published {
 // observer; the pieces of a streamed reply become one event, in its place.
 func TestEventsAreToldTogether(t *testing.T) {
 	t.Parallel()
-	got, _ := observed(t, func(add func(event.Published)) {
-		add(fact("r.root", 1, event.KindModelStarted))
-		add(piece(1, "a"))
-		add(fact("r.super", 5, event.KindBudgetReserved))
-		add(piece(2, "b"))
-		add(fact("r.root", 2, event.KindModelFinished))
-		add(piece(3, "c"))
-		<-time.After(2 * tellPause) // of the bubble
-		add(piece(4, "d"))
+	got, _ := observeEvents(t, func(add func(event.Published)) {
+		add(logEvent("r.root", 1, event.KindModelStarted))
+		add(deltaEvent(1, "a"))
+		add(logEvent("r.super", 5, event.KindBudgetReserved))
+		add(deltaEvent(2, "b"))
+		add(logEvent("r.root", 2, event.KindModelFinished))
+		add(deltaEvent(3, "c"))
+		<-time.After(2 * publishPause) // of the bubble
+		add(deltaEvent(4, "d"))
 	})
 	want := []string{"50ms r.root#1.0 <nil>", "50ms r.root#lease-1.2 {ab}", "50ms r.super#5.0 <nil>", "50ms r.root#2.0 <nil>",
 		"50ms r.root#lease-1.3 {c}", "150ms r.root#lease-1.4 {d}"}
@@ -62,7 +62,7 @@ func TestEventsAreToldTogether(t *testing.T) {
 // Of how far a call has come, the newest word is enough.
 func TestProgressIsToldAsItStands(t *testing.T) {
 	t.Parallel()
-	got, _ := observed(t, func(add func(event.Published)) {
+	got, _ := observeEvents(t, func(add func(event.Published)) {
 		for i := range 3 {
 			add(event.Published{ID: fmt.Sprintf("r.root#call-7.%d", i), Kind: event.KindToolProgress, Data: event.Progress{Call: "7", Tool: "t", Done: float64(i)}})
 		}
@@ -76,10 +76,10 @@ func TestProgressIsToldAsItStands(t *testing.T) {
 // The end of a run takes along what waits, in order, and waits for nothing.
 func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 	t.Parallel()
-	got, _ := observed(t, func(add func(event.Published)) {
-		add(fact("r.root", 9, event.KindAgentFinished))
-		<-time.After(tellPause / 5) // of the bubble
-		add(fact("r.super", 8, event.KindRunFinished))
+	got, _ := observeEvents(t, func(add func(event.Published)) {
+		add(logEvent("r.root", 9, event.KindAgentFinished))
+		<-time.After(publishPause / 5) // of the bubble
+		add(logEvent("r.super", 8, event.KindRunFinished))
 	})
 	if want := []string{"10ms r.root#9.0 <nil>", "10ms r.super#8.0 <nil>"}; !slices.Equal(got, want) {
 		t.Errorf("told:\n%s", strings.Join(got, "\n"))
@@ -89,22 +89,22 @@ func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 // No more events wait than tellAhead; a message says how many were dropped.
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
-	got, logged := observed(t, func(add func(event.Published)) {
-		for n := range tellAhead + 3 {
-			add(fact("r.root", uint64(n+1), event.KindToolStarted))
+	got, logged := observeEvents(t, func(add func(event.Published)) {
+		for n := range waitingMax + 3 {
+			add(logEvent("r.root", uint64(n+1), event.KindToolStarted))
 		}
-		add(piece(1, strings.Repeat("x", tellText)))
+		add(deltaEvent(1, strings.Repeat("x", mergedTextMax)))
 	})
-	if len(got) != tellAhead || !strings.Contains(logged, "lost=4") {
-		t.Errorf("%d told of %d, and the log says %q", len(got), tellAhead, logged)
+	if len(got) != waitingMax || !strings.Contains(logged, "lost=4") {
+		t.Errorf("%d told of %d, and the log says %q", len(got), waitingMax, logged)
 	}
-	got, _ = observed(t, func(add func(event.Published)) {
+	got, _ = observeEvents(t, func(add func(event.Published)) {
 		for n := range 3 {
-			add(piece(n, strings.Repeat("x", tellText/2)))
+			add(deltaEvent(n, strings.Repeat("x", mergedTextMax/2)))
 		}
 	})
 	if len(got) != 2 {
-		t.Errorf("%d events of at most %d bytes each", len(got), tellText)
+		t.Errorf("%d events of at most %d bytes each", len(got), mergedTextMax)
 	}
 }
 
@@ -113,14 +113,14 @@ func TestNothingIsToldAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	var told []string
 	synctest.Test(t, func(t *testing.T) {
-		tell := newTelling(func(list []event.Published) {
+		tell := newEventPublisher(func(list []event.Published) {
 			for _, e := range list {
 				told = append(told, e.ID)
 			}
 		}, slog.New(slog.DiscardHandler))
-		tell.add(fact("r.root", 1, event.KindModelStarted))
+		tell.add(logEvent("r.root", 1, event.KindModelStarted))
 		tell.close()
-		tell.add(fact("r.root", 2, event.KindModelFinished))
+		tell.add(logEvent("r.root", 2, event.KindModelFinished))
 		<-time.After(time.Second) // of the bubble
 		synctest.Wait()
 	})

@@ -27,30 +27,30 @@ func readsWhatItHolds(h *Node) bool {
 //behaviour:shows F2
 func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	one := join(t, e, "one", shard.TTLDefault)
-	spread(t, one)
-	eventually(t, "one node reads whole streams", func() bool {
+	e := startSharedServer(t)
+	one := startSharedNode(t, e, "one", shard.TTLDefault)
+	waitForSpread(t, one)
+	waitUntil(t, "one node reads whole streams", func() bool {
 		return readsWhatItHolds(one) && one.logOwner.Inspect().Readers == one.post.Streams()
 	})
-	two, three := join(t, e, "two", shard.TTLDefault), join(t, e, "three", shard.TTLDefault)
-	spread(t, one, two, three)
+	two, three := startSharedNode(t, e, "two", shard.TTLDefault), startSharedNode(t, e, "three", shard.TTLDefault)
+	waitForSpread(t, one, two, three)
 	hosts := []*Node{one, two, three}
-	model := script(t, "agents:\n  coordinator:\n    - text: hi\n")
+	model := writeScript(t, "agents:\n  coordinator:\n    - text: hi\n")
 	for range 12 {
 		for _, h := range hosts {
-			c := connect(t, h)
-			finished(t, c, begin(t, c, client.RunRequest{Prompt: "hello", Model: model}), spec.Completed)
+			c := connectClient(t, h)
+			waitFinished(t, c, beginRun(t, c, client.RunRequest{Prompt: "hello", Model: model}), spec.Completed)
 		}
 	}
 	for _, h := range hosts {
-		eventually(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
+		waitUntil(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
 	}
 	if err := three.Close(); err != nil {
 		t.Fatal(err)
 	}
-	spread(t, one, two)
+	waitForSpread(t, one, two)
 	for _, h := range hosts[:2] {
-		eventually(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
+		waitUntil(t, h.cfg.Name+" reads what it holds", func() bool { return readsWhatItHolds(h) })
 	}
 }

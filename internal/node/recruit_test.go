@@ -22,8 +22,8 @@ func TestABrokenAgentFileIsNamedToWhoAsksForItsAgent(t *testing.T) {
 	if err := os.WriteFile(path, []byte("---\nname: clerk\ndescription: d\nmaxTurns: many\n---\nx\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	_, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Dir: dir, Agent: "clerk", Model: "builtin/scout"})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	_, err := connectClient(t, h).Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Dir: dir, Agent: "clerk", Model: "builtin/scout"})
 	var refused *client.Error
 	if !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Text, "clerk.md") {
 		t.Fatalf("refused as %v", err)

@@ -11,18 +11,18 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// counts are how many actors of a node are live, and how many are at rest.
-func counts(h *Node) (live, resting int64) {
+// actorCounts are how many actors of a node are live, and how many are at rest.
+func actorCounts(h *Node) (live, resting int64) {
 	var i client.NodeInfo
 	h.logOwner.Counts(&i)
 	return i.Live, i.Resting
 }
 
-// resting waits until a node runs no actor and has a given number of passivated ones.
-func resting(t *testing.T, h *Node, want int64) {
+// waitForPassivated waits until a node runs no actor and has a given number of passivated ones.
+func waitForPassivated(t *testing.T, h *Node, want int64) {
 	t.Helper()
-	eventually(t, "all rest", func() bool {
-		live, resting := counts(h)
+	waitUntil(t, "all rest", func() bool {
+		live, resting := actorCounts(h)
 		return live == 0 && resting == want
 	})
 }
@@ -34,48 +34,48 @@ func TestWaitingRunsAreLeftAtRest(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	const runs = 5
-	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
 	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }
-	first := start(t, state, opts)
-	c := connect(t, first)
+	first := startNode(t, state, opts)
+	c := connectClient(t, first)
 	var ids []string
 	for range runs {
-		id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-		if info, err := c.Wait(within(t), id); err != nil || info.State != control.Parked {
+		id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+		if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
 			t.Fatalf("%+v %v", info, err)
 		}
 		ids = append(ids, id)
 	}
-	resting(t, first, 2*runs)
-	if list, err := c.Nodes(within(t)); err != nil || len(list) != 1 || list[0].Live != 0 || list[0].Resting != 2*runs {
+	waitForPassivated(t, first, 2*runs)
+	if list, err := c.Nodes(testContext(t)); err != nil || len(list) != 1 || list[0].Live != 0 || list[0].Resting != 2*runs {
 		t.Errorf("%+v %v", list, err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	second := start(t, state, opts)
-	resting(t, second, 2*runs)
-	c = connect(t, second)
+	second := startNode(t, state, opts)
+	waitForPassivated(t, second, 2*runs)
+	c = connectClient(t, second)
 	wakeOne(t, c, ids[1])
-	await(t, c, ids[1], event.KindRunFinished, 1)
-	if _, err := c.Cancel(within(t), client.CancelRequest{RunID: ids[3], Why: "enough"}); err != nil {
+	awaitEvents(t, c, ids[1], event.KindRunFinished, 1)
+	if _, err := c.Cancel(testContext(t), client.CancelRequest{RunID: ids[3], Why: "enough"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, ids[3], event.KindRunFinished, 1)
-	resting(t, second, 2*runs-4)
+	awaitEvents(t, c, ids[3], event.KindRunFinished, 1)
+	waitForPassivated(t, second, 2*runs-4)
 }
 
 // wakeOne answers the question of a run.
 func wakeOne(t *testing.T, c *client.Client, run string) {
 	t.Helper()
-	open, err := c.Questions(within(t))
+	open, err := c.Questions(testContext(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, q := range open {
 		if q.RunID == run {
-			if err := c.Answer(within(t), client.AnswerRequest{RunID: run, Agent: q.Agent, Query: q.Query, Decision: "text", Text: "this"}); err != nil {
+			if err := c.Answer(testContext(t), client.AnswerRequest{RunID: run, Agent: q.Agent, Query: q.Query, Decision: "text", Text: "this"}); err != nil {
 				t.Fatal(err)
 			}
 			return
@@ -89,32 +89,32 @@ func wakeOne(t *testing.T, c *client.Client, run string) {
 func TestATakeoverLeavesWhoRests(t *testing.T) {
 	t.Parallel()
 	const runs = 6
-	e := shared(t)
-	agents, model := askers(t), script(t, asker)
-	one := join(t, e, "one", shard.TTLMin, agents)
-	two := join(t, e, "two", shard.TTLMin, agents)
-	spread(t, one, two)
-	c := connect(t, two)
+	e := startSharedServer(t)
+	agents, model := writeAskerAgent(t), writeScript(t, asker)
+	one := startSharedNode(t, e, "one", shard.TTLMin, agents)
+	two := startSharedNode(t, e, "two", shard.TTLMin, agents)
+	waitForSpread(t, one, two)
+	c := connectClient(t, two)
 	var ids []string
 	for range runs {
-		ids = append(ids, begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"}))
+		ids = append(ids, beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"}))
 	}
 	for _, id := range ids {
-		if info, err := c.Wait(within(t), id); err != nil || info.State != control.Parked {
+		if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
 			t.Fatalf("%+v %v", info, err)
 		}
 	}
-	eventually(t, "all rest somewhere", func() bool {
-		_, a := counts(one)
-		_, b := counts(two)
+	waitUntil(t, "all rest somewhere", func() bool {
+		_, a := actorCounts(one)
+		_, b := actorCounts(two)
 		return a+b == 2*runs
 	})
-	one.cut()
-	resting(t, two, 2*runs)
+	one.cutNetwork()
+	waitForPassivated(t, two, 2*runs)
 	wakeOne(t, c, ids[0])
-	await(t, c, ids[0], event.KindRunFinished, 1)
-	eventually(t, "two tells of all that rest there but those of the run that is over", func() bool {
-		list, err := c.Nodes(within(t))
+	awaitEvents(t, c, ids[0], event.KindRunFinished, 1)
+	waitUntil(t, "two tells of all that rest there but those of the run that is over", func() bool {
+		list, err := c.Nodes(testContext(t))
 		if err != nil || len(list) == 0 {
 			t.Fatalf("%+v %v", list, err)
 		}
@@ -127,30 +127,30 @@ func TestATakeoverLeavesWhoRests(t *testing.T) {
 func TestTheNextNodeTellsTheIndexOfAnEnd(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	state, agents, model := t.TempDir(), askers(t), script(t, asker)
+	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
 	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }
-	first := start(t, state, opts)
-	c := connect(t, first)
-	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-	if info, err := c.Wait(within(t), id); err != nil || info.State != control.Parked {
+	first := startNode(t, state, opts)
+	c := connectClient(t, first)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
+	if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
 		t.Fatalf("%+v %v", info, err)
 	}
 	wakeOne(t, c, id)
-	await(t, c, id, event.KindRunFinished, 1)
-	resting(t, first, 0) // all logs are closed
-	eventually(t, "the index is told", func() bool {
-		list, err := first.runs.List(within(t))
+	awaitEvents(t, c, id, event.KindRunFinished, 1)
+	waitForPassivated(t, first, 0) // all logs are closed
+	waitUntil(t, "the index is told", func() bool {
+		list, err := first.runs.List(testContext(t))
 		return err == nil && len(list) == 1 && list[0].State == control.Finished
 	})
-	if err := first.runs.Change(within(t), id, func(i *client.RunInfo) { i.State, i.Result = control.Live, nil }); err != nil {
+	if err := first.runs.Change(testContext(t), id, func(i *client.RunInfo) { i.State, i.Result = control.Live, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := start(t, state, opts)
-	eventually(t, "the index knows the end", func() bool {
-		list, err := second.runs.List(within(t))
+	second := startNode(t, state, opts)
+	waitUntil(t, "the index knows the end", func() bool {
+		list, err := second.runs.List(testContext(t))
 		return err == nil && len(list) == 1 && list[0].State == control.Finished && list[0].Result != nil
 	})
 }

@@ -16,15 +16,15 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// escalation is a run whose root delegates one call to a child with a looser file,
+// escalationRun is a run whose root delegates one call to a child with a looser file,
 // or to one that delegates it on.
-func escalation(t *testing.T, lead, call string, background bool) (dir string, r client.RunRequest) {
+func escalationRun(t *testing.T, lead, call string, background bool) (dir string, r client.RunRequest) {
 	t.Helper()
 	dir, agents := t.TempDir(), t.TempDir()
-	put(t, "---\nname: lead\ndescription: d\n"+lead+"\n---\nx\n", agents, "lead.md")
-	put(t, "---\nname: middle\ndescription: d\n---\nx\n", agents, "middle.md")
-	put(t, "---\nname: hand\ndescription: d\ntools: Bash(touch:*), Read, Write\n---\nx\n", agents, "hand.md")
-	model := script(t, fmt.Sprintf(`
+	writeText(t, "---\nname: lead\ndescription: d\n"+lead+"\n---\nx\n", agents, "lead.md")
+	writeText(t, "---\nname: middle\ndescription: d\n---\nx\n", agents, "middle.md")
+	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash(touch:*), Read, Write\n---\nx\n", agents, "hand.md")
+	model := writeScript(t, fmt.Sprintf(`
 agents:
   lead:
     - calls: [{name: delegate, args: {agent: middle, task: "go", background: %t}}]
@@ -48,11 +48,11 @@ func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	for _, background := range []bool{false, true} {
-		dir, r := escalation(t, "tools: Bash(echo:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, background)
-		h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
-		c := connect(t, h)
-		id := begin(t, c, r)
-		info, err := c.Wait(within(t), id)
+		dir, r := escalationRun(t, "tools: Bash(echo:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, background)
+		h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
+		c := connectClient(t, h)
+		id := beginRun(t, c, r)
+		info, err := c.Wait(testContext(t), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,14 +62,14 @@ func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 			t.Errorf("background %v: it ran before a person agreed", background)
 		}
-		open, err := c.Questions(within(t))
+		open, err := c.Questions(testContext(t))
 		if err != nil || len(open) != 1 || !strings.Contains(open[0].Question, "touch made") {
 			t.Fatalf("%+v %v", open, err)
 		}
-		if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "deny"}); err != nil {
+		if err := c.Answer(testContext(t), client.AnswerRequest{RunID: id, Agent: open[0].Agent, Query: open[0].Query, Decision: "deny"}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, c, id, event.KindRunFinished, 1)
+		awaitEvents(t, c, id, event.KindRunFinished, 1)
 		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
 			t.Errorf("background %v: it ran though a person denied it", background)
 		}
@@ -80,10 +80,10 @@ func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 func TestAChildRunsACommandUnaskedThatItsAncestorsMayRun(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	dir, r := escalation(t, "tools: Bash(touch:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, false)
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
-	c := connect(t, h)
-	finished(t, c, begin(t, c, r), spec.Completed)
+	dir, r := escalationRun(t, "tools: Bash(touch:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, false)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
+	c := connectClient(t, h)
+	waitFinished(t, c, beginRun(t, c, r), spec.Completed)
 	if _, err := os.Stat(filepath.Join(dir, "made")); err != nil {
 		t.Error(err)
 	}
@@ -101,11 +101,11 @@ hooks:
   PreToolUse:
     - matcher: Write
       hooks: [{type: command, command: "echo 'not by us' >&2; exit 2"}]`
-	dir, r := escalation(t, lead, `{name: write_file, args: {path: made, content: x}}`, false)
+	dir, r := escalationRun(t, lead, `{name: write_file, args: {path: made, content: x}}`, false)
 	r.Yes = true
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
-	c := connect(t, h)
-	info := finished(t, c, begin(t, c, r), spec.Completed)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
+	c := connectClient(t, h)
+	info := waitFinished(t, c, beginRun(t, c, r), spec.Completed)
 	if !strings.Contains(info.Result.Text, "not by us") {
 		t.Errorf("%s", info.Result.Text)
 	}
@@ -121,7 +121,7 @@ func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
 	noLeaks(t)
 	all := func(r *client.RunRequest) { r.AllowedTools = []string{"Bash(*)"} }
 	for _, command := range []string{"touch made", "echo hi && env sh -c 'touch made'", "echo $(touch made)", "X=touch; $X made"} {
-		got, asked := shelled(t, command, "deny", func(r *client.RunRequest) {
+		got, asked := runShellCommand(t, command, "deny", func(r *client.RunRequest) {
 			all(r)
 			r.DisallowedTools = []string{"Bash(touch:*)"}
 		})
@@ -129,7 +129,7 @@ func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
 			t.Errorf("%s: %q, asked %v", command, got, asked)
 		}
 	}
-	if got, asked := shelled(t, "touch made", "approve", all); asked != (approval.Unconfined(t.Context()) != "") || !strings.HasSuffix(got, "made=true") {
+	if got, asked := runShellCommand(t, "touch made", "approve", all); asked != (approval.Unconfined(t.Context()) != "") || !strings.HasSuffix(got, "made=true") {
 		t.Errorf("%q, asked %v", got, asked)
 	}
 }
@@ -139,26 +139,26 @@ func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
 func TestCommandsAreDeniedByAnybody(t *testing.T) {
 	t.Parallel()
 	dir, agents := t.TempDir(), t.TempDir()
-	put(t, "---\nname: hand\ndescription: d\ntools: Bash, Read\ndisallowedTools: Bash(rm:*), Write(x)\n---\nx\n", agents, "hand.md")
-	put(t, "---\nname: passer\ndescription: d\ndisallowedTools: Bash(dd:*)\n---\nx\n", agents, "passer.md")
-	put(t, "tools: {shell: {deny: [curl]}}\n", dir, "troupe.yaml")
-	h := doors(dir, func(c *Config) {
+	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash, Read\ndisallowedTools: Bash(rm:*), Write(x)\n---\nx\n", agents, "hand.md")
+	writeText(t, "---\nname: passer\ndescription: d\ndisallowedTools: Bash(dd:*)\n---\nx\n", agents, "passer.md")
+	writeText(t, "tools: {shell: {deny: [curl]}}\n", dir, "troupe.yaml")
+	h := newBuildOnlyNode(dir, func(c *Config) {
 		c.Roots, c.Tools = []string{dir, agents}, []agentfile.ToolRule{{Name: "shell", Deny: []string{"git push:*"}}}
 	})
-	o, a, err := h.build(request(func(r *client.RunRequest) {
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) {
 		r.Dir, r.Agents, r.Agent, r.DisallowedTools = dir, agents, "hand", []string{"Bash(touch:*)"}
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	every := []string{"git push:*", "curl", "touch:*"}
-	if l, _ := leaves(t, o, "hand"); !slices.Equal(l.Deny, append(slices.Clone(every), "rm:*")) || l.DenyOnly {
+	if l, _ := approvalRules(t, o, "hand"); !slices.Equal(l.Deny, append(slices.Clone(every), "rm:*")) || l.DenyOnly {
 		t.Errorf("%+v", l)
 	}
-	if l, _ := leaves(t, o, "passer"); !slices.Equal(l.Deny, append(slices.Clone(every), "dd:*")) || !l.DenyOnly {
+	if l, _ := approvalRules(t, o, "passer"); !slices.Equal(l.Deny, append(slices.Clone(every), "dd:*")) || !l.DenyOnly {
 		t.Errorf("%+v", l)
 	}
-	if d := definition(t, o, "hand"); slices.Contains(d.Deny, "shell") || !slices.Contains(d.Deny, "write_file") || strings.Contains(strings.Join(a.Notes, "\n"), "without all of shell") {
+	if d := findDefinition(t, o, "hand"); slices.Contains(d.Deny, "shell") || !slices.Contains(d.Deny, "write_file") || strings.Contains(strings.Join(a.Notes, "\n"), "without all of shell") {
 		t.Errorf("%v %v", d.Deny, a.Notes)
 	}
 }

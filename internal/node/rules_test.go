@@ -16,30 +16,30 @@ import (
 // later, by name, and goes on when a node is there that knows them (P10, FM25).
 func TestOldAndNewNodesSideBySide(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
-	model, gate, agents := held(t)
+	e := startSharedServer(t)
+	model, gate, agents := heldFamily(t)
 	node := func(name string, rules int) *Node {
-		return start(t, t.TempDir(), func(c *Config) {
+		return startNode(t, t.TempDir(), func(c *Config) {
 			c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Rules = name, []string{agents}, true, shard.TTLMin, rules
 			c.Bus = e.Options(bus.RoleNode)
 		})
 	}
 	old, young := node("old", 1), node("young", 2)
-	spread(t, old, young)
-	eventually(t, "a new run gets rules 1, which are all that a node knows", func() bool { return young.rules() == 1 })
+	waitForSpread(t, old, young)
+	waitUntil(t, "a new run gets rules 1, which are all that a node knows", func() bool { return young.newRunRules() == 1 })
 	if err := old.Close(); err != nil {
 		t.Fatal(err)
 	}
-	spread(t, young)
-	eventually(t, "a new run gets rules 2, which all nodes know", func() bool { return young.rules() == 2 })
-	c := connect(t, young)
-	id := begin(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
-	await(t, c, id, event.KindToolStarted, 2)
+	waitForSpread(t, young)
+	waitUntil(t, "a new run gets rules 2, which all nodes know", func() bool { return young.newRunRules() == 2 })
+	c := connectClient(t, young)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	awaitEvents(t, c, id, event.KindToolStarted, 2)
 	late := node("late", 1)
-	young.cut() // the old one is alone with a run that it does not know
-	c = connect(t, late)
-	eventually(t, "the old node says what it leaves alone", func() bool {
-		list, err := c.Nodes(within(t))
+	young.cutNetwork() // the old one is alone with a run that it does not know
+	c = connectClient(t, late)
+	waitUntil(t, "the old node says what it leaves alone", func() bool {
+		list, err := c.Nodes(testContext(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -47,7 +47,7 @@ func TestOldAndNewNodesSideBySide(t *testing.T) {
 	})
 	openGate(t, gate)
 	node("next", 2)
-	if info := finished(t, c, id, spec.Completed); info.Result.Budget.Overrun != 0 {
+	if info := waitFinished(t, c, id, spec.Completed); info.Result.Budget.Overrun != 0 {
 		t.Errorf("%+v", info.Result.Budget)
 	}
 }

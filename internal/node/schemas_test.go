@@ -23,15 +23,15 @@ func TestAttackAnAnswerThatTakesForeverToCheck(t *testing.T) {
 	answer := strings.Repeat(`{"a":`, 1500) + "1" + strings.Repeat("}", 1500)
 	texts := fmt.Sprintf("    - text: %q\n", answer)
 	dir := t.TempDir()
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
-	c := connect(t, h)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connectClient(t, h)
 	began := time.Now()
-	id := begin(t, c, client.RunRequest{Dir: dir, Model: script(t, "agents:\n  coordinator:\n"+strings.Repeat(texts, 4)), JSONSchema: json.RawMessage(schema)})
-	info := finished(t, c, id, spec.EvidenceMissing)
+	id := beginRun(t, c, client.RunRequest{Dir: dir, Model: writeScript(t, "agents:\n  coordinator:\n"+strings.Repeat(texts, 4)), JSONSchema: json.RawMessage(schema)})
+	info := waitFinished(t, c, id, spec.EvidenceMissing)
 	if took := time.Since(began); took > patience/2 || !strings.Contains(info.Result.Detail, "did not validate") {
 		t.Errorf("after %s: %s", took, info.Result.Detail)
 	}
-	past, err := c.Transcript(within(t), id, string(spec.Root))
+	past, err := c.Transcript(testContext(t), id, string(spec.Root))
 	if err != nil {
 		t.Fatal(err)
 	}

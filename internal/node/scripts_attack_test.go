@@ -14,9 +14,9 @@ const (
 	rewrittenScript = "default: [{text: the run wrote this}]\n"
 )
 
-// restarted returns a node of a state directory as a restart or another node finds it: it has read no script yet.
-func restarted(state, root string, change ...func(*Config)) *Node {
-	return doors(root, append(change, func(c *Config) { c.StateDir, c.ownHand = state, false })...)
+// restartedNode returns a node of a state directory as a restart or another node finds it: it has read no script yet.
+func restartedNode(state, root string, change ...func(*Config)) *Node {
+	return newBuildOnlyNode(root, append(change, func(c *Config) { c.StateDir, c.requestsFromUser = state, false })...)
 }
 
 // realDir returns a new directory by a path without links.
@@ -33,23 +33,23 @@ func realDir(t *testing.T) string {
 func TestAttackARewrittenScriptIsNotPlayedAfterARestart(t *testing.T) {
 	t.Parallel()
 	root, state := realDir(t), t.TempDir()
-	put(t, approvedScript, root, "play.yaml")
+	writeText(t, approvedScript, root, "play.yaml")
 	route := "script/" + filepath.Join(root, "play.yaml")
-	h := restarted(state, root)
+	h := restartedNode(state, root)
 	if _, _, err := h.routes.Client(route); err == nil {
 		t.Error("the node plays a script below a root that the user has not approved")
 	}
 	if err := h.Approve(client.RunRequest{Model: route}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := restarted(state, root).routes.Client(route); err != nil {
+	if _, _, err := restartedNode(state, root).routes.Client(route); err != nil {
 		t.Errorf("the node refuses the approved content: %v", err)
 	}
-	put(t, rewrittenScript, root, "play.yaml")
-	if _, _, err := restarted(state, root).routes.Client(route); err == nil {
+	writeText(t, rewrittenScript, root, "play.yaml")
+	if _, _, err := restartedNode(state, root).routes.Client(route); err == nil {
 		t.Error("the node plays what the run wrote over the approved script")
 	}
-	if restarted(state, root).builder.RouteVersion(route) != "" {
+	if restartedNode(state, root).builder.RouteVersion(route) != "" {
 		t.Error("the rewritten script is no configuration drift")
 	}
 }
@@ -58,18 +58,18 @@ func TestAttackARewrittenScriptIsNotPlayedAfterARestart(t *testing.T) {
 func TestAttackARewrittenScriptOfAnApprovedAgentFileIsRefused(t *testing.T) {
 	t.Parallel()
 	root, state := realDir(t), t.TempDir()
-	put(t, approvedScript, root, "play.yaml")
+	writeText(t, approvedScript, root, "play.yaml")
 	front := "model: script/" + filepath.Join(root, "play.yaml")
-	put(t, "---\nname: "+planted+"\ndescription: d\n"+front+"\n---\nx\n", root, "team", "a.md")
+	writeText(t, "---\nname: "+planted+"\ndescription: d\n"+front+"\n---\nx\n", root, "team", "a.md")
 	r := client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout", Dir: root, Agents: filepath.Join(root, "team"), Agent: planted}
-	if err := restarted(state, root).Approve(r); err != nil {
+	if err := restartedNode(state, root).Approve(r); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := restarted(state, root).build(r); err != nil {
+	if _, _, err := restartedNode(state, root).buildRun(r); err != nil {
 		t.Errorf("the node refuses the approved agent: %v", err)
 	}
-	put(t, rewrittenScript, root, "play.yaml")
-	_, _, err := restarted(state, root).build(r)
+	writeText(t, rewrittenScript, root, "play.yaml")
+	_, _, err := restartedNode(state, root).buildRun(r)
 	refusedWith(t, err, client.CodeForbidden, "has not approved", "play.yaml")
 }
 
@@ -77,8 +77,8 @@ func TestAttackARewrittenScriptOfAnApprovedAgentFileIsRefused(t *testing.T) {
 func TestAScriptOutsideOfTheRootsIsPlayed(t *testing.T) {
 	t.Parallel()
 	out := realDir(t)
-	put(t, approvedScript, out, "play.yaml")
-	if _, _, err := restarted(t.TempDir(), realDir(t)).routes.Client("script/" + filepath.Join(out, "play.yaml")); err != nil {
+	writeText(t, approvedScript, out, "play.yaml")
+	if _, _, err := restartedNode(t.TempDir(), realDir(t)).routes.Client("script/" + filepath.Join(out, "play.yaml")); err != nil {
 		t.Error(err)
 	}
 }
@@ -87,17 +87,17 @@ func TestAScriptOutsideOfTheRootsIsPlayed(t *testing.T) {
 func TestAttackARewrittenScriptOfTheNodeIsNotPlayed(t *testing.T) {
 	t.Parallel()
 	root, state := realDir(t), t.TempDir()
-	put(t, approvedScript, root, "play.yaml")
+	writeText(t, approvedScript, root, "play.yaml")
 	route := "script/" + filepath.Join(root, "play.yaml")
-	node := func(c *Config) { c.Model, c.Roots, c.ownHand = route, []string{root}, false }
-	h := start(t, state, node)
-	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p"}); err != nil {
+	node := func(c *Config) { c.Model, c.Roots, c.requestsFromUser = route, []string{root}, false }
+	h := startNode(t, state, node)
+	if _, _, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "p"}); err != nil {
 		t.Errorf("the node refuses its own model: %v", err)
 	}
 	if err := os.WriteFile(filepath.Join(root, "play.yaml"), []byte(rewrittenScript), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "p"}); err == nil {
+	if _, _, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "p"}); err == nil {
 		t.Error("the node plays what a run wrote over the script of its own model")
 	}
 }

@@ -11,11 +11,11 @@ import (
 
 // Secrets returns a masker for the secrets of a node with this configuration, for code that
 // prints messages outside the node.
-func Secrets(c Config) *redact.Masker { return c.withDefaults().secrets() }
+func Secrets(c Config) *redact.Masker { return c.withDefaults().newMasker() }
 
-// secrets masks the keys and addresses of providers, the credentials of servers, and the
+// newMasker masks the keys and addresses of providers, the credentials of servers, and the
 // values of variables with names that suggest secrets. more are further known secrets.
-func (c Config) secrets(more ...string) *redact.Masker {
+func (c Config) newMasker(more ...string) *redact.Masker {
 	find := redact.Config{Values: more, Environ: c.Environ}
 	for _, name := range provider.Keys() {
 		find.Credentials = append(find.Credentials, c.Env(name))
@@ -33,8 +33,8 @@ func (c Config) secrets(more ...string) *redact.Masker {
 	return redact.New(find)
 }
 
-// environ returns the whole environment of a node that uses the real one.
-func environ(c Config) []string {
+// resolveEnviron returns the whole environment of a node that uses the real one.
+func resolveEnviron(c Config) []string {
 	if c.Environ == nil && c.Env == nil {
 		return os.Environ()
 	}

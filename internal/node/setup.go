@@ -52,11 +52,11 @@ const setupInbox = "_INBOX_setup"
 // ErrDenied: the server does not grant these credentials the rights that a node needs.
 var ErrDenied = errors.New("host: the server does not allow what a node needs; make the streams with `troupe-node --setup` and credentials that may, and compare the roles with deploy/nats/troupe.conf")
 
-// denied adds the missing right to the error of a request without a reply, if the
+// explainDenied adds the missing right to the error of a request without a reply, if the
 // connection knows it: a server reports a missing right separately from the request, which
 // then times out.
-func (h *Node) denied(err error) error {
-	if refused := h.refused.Load(); refused != nil {
+func (h *Node) explainDenied(err error) error {
+	if refused := h.lastDenied.Load(); refused != nil {
 		return fmt.Errorf("%w: %w: %w", ErrDenied, *refused, err)
 	}
 	return err

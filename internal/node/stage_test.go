@@ -27,7 +27,7 @@ import (
 // patience is how long a test waits for what must happen.
 const patience = 120 * time.Second
 
-func within(t *testing.T) context.Context {
+func testContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
@@ -41,15 +41,15 @@ func noLeaks(t *testing.T) {
 	leaks.Check(t)
 }
 
-// start starts a host in a state directory. Its writes are not synced: no test
+// startNode starts a host in a state directory. Its writes are not synced: no test
 // here turns the machine off.
-func start(t *testing.T, state string, change ...func(*Config)) *Node {
+func startNode(t *testing.T, state string, change ...func(*Config)) *Node {
 	t.Helper()
-	cfg := Config{StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }, ownHand: true}
+	cfg := Config{StateDir: state, Port: embedded.FreePort, Lazy: true, Name: "host", Env: func(string) string { return "" }, requestsFromUser: true}
 	for _, c := range change {
 		c(&cfg)
 	}
-	h, err := Start(within(t), cfg)
+	h, err := Start(testContext(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func start(t *testing.T, state string, change ...func(*Config)) *Node {
 	return h
 }
 
-func connect(t *testing.T, h *Node) *client.Client {
+func connectClient(t *testing.T, h *Node) *client.Client {
 	t.Helper()
 	c, err := h.Client()
 	if err != nil {
@@ -70,8 +70,8 @@ func connect(t *testing.T, h *Node) *client.Client {
 	return c
 }
 
-// role is a plain connection in a role.
-func role(t *testing.T, h *Node, r bus.Role, options ...nats.Option) *nats.Conn {
+// connectRole is a plain connection in a role.
+func connectRole(t *testing.T, h *Node, r bus.Role, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	nc, err := h.embedded.Connect(r, options...)
 	if err != nil {
@@ -81,8 +81,8 @@ func role(t *testing.T, h *Node, r bus.Role, options ...nats.Option) *nats.Conn 
 	return nc
 }
 
-// repository is a small git repository to investigate.
-func repository(t *testing.T) string {
+// newRepository is a small git repository to investigate.
+func newRepository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -105,8 +105,8 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-// script writes a scripted model and returns its name.
-func script(t *testing.T, text string) string {
+// writeScript writes a scripted model and returns its name.
+func writeScript(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "script.yaml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -128,8 +128,8 @@ agents:
     - text: "surveyed {{task}}"
 `
 
-// tape records the published events of all runs, and checks them.
-type tape struct {
+// eventRecorder records the published events of all runs, and checks them.
+type eventRecorder struct {
 	t   *testing.T
 	mu  sync.Mutex
 	raw map[string]string // by id; deltas are only checked
@@ -137,22 +137,22 @@ type tape struct {
 	new chan struct{} // something was taken
 }
 
-// record subscribes to all events as an observer without a password.
-func record(t *testing.T, h *Node) *tape {
+// recordEvents subscribes to all events as an observer without a password.
+func recordEvents(t *testing.T, h *Node) *eventRecorder {
 	t.Helper()
-	tp := &tape{t: t, raw: map[string]string{}, new: make(chan struct{}, 1)}
-	nc := role(t, h, bus.RoleObserver)
-	if _, err := nc.Subscribe("troupe.evt.>", tp.take); err != nil {
+	tp := &eventRecorder{t: t, raw: map[string]string{}, new: make(chan struct{}, 1)}
+	nc := connectRole(t, h, bus.RoleObserver)
+	if _, err := nc.Subscribe("troupe.evt.>", tp.receiveEvent); err != nil {
 		t.Fatal(err)
 	}
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(tp.check)
+	t.Cleanup(tp.reportInvalid)
 	return tp
 }
 
-func (tp *tape) take(m *nats.Msg) {
+func (tp *eventRecorder) receiveEvent(m *nats.Msg) {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	var e client.Event
@@ -179,13 +179,13 @@ func (tp *tape) take(m *nats.Msg) {
 	}
 }
 
-// whole returns the events of one run, by id, once those of want are among them: the log of
+// waitForEvents returns the events of one run, by id, once those of want are among them: the log of
 // a run may be readable before its last events arrive.
-func (tp *tape) whole(t *testing.T, run string, want map[string]string) map[string]string {
+func (tp *eventRecorder) waitForEvents(t *testing.T, run string, want map[string]string) map[string]string {
 	t.Helper()
-	late := within(t).Done()
+	late := testContext(t).Done()
 	for {
-		got := tp.of(run)
+		got := tp.eventsOf(run)
 		missing := slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(id string) bool { _, ok := got[id]; return !ok })
 		if !missing {
 			return got
@@ -198,7 +198,7 @@ func (tp *tape) whole(t *testing.T, run string, want map[string]string) map[stri
 	}
 }
 
-func (tp *tape) check() {
+func (tp *eventRecorder) reportInvalid() {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	for _, b := range tp.bad {
@@ -206,8 +206,8 @@ func (tp *tape) check() {
 	}
 }
 
-// of are the events of one run, by id.
-func (tp *tape) of(run string) map[string]string {
+// eventsOf are the events of one run, by id.
+func (tp *eventRecorder) eventsOf(run string) map[string]string {
 	tp.mu.Lock()
 	defer tp.mu.Unlock()
 	own := maps.Clone(tp.raw)
@@ -215,11 +215,11 @@ func (tp *tape) of(run string) map[string]string {
 	return own
 }
 
-// paged are the events of a run as its logs tell them, in that order.
-func paged(t *testing.T, c *client.Client, run string) (ids []string, raw map[string]string) {
+// pagedEvents are the events of a run as its logs tell them, in that order.
+func pagedEvents(t *testing.T, c *client.Client, run string) (ids []string, raw map[string]string) {
 	t.Helper()
 	raw = map[string]string{}
-	err := c.Events(within(t), run, nil, false, func(e client.Event, data []byte) error {
+	err := c.Events(testContext(t), run, nil, false, func(e client.Event, data []byte) error {
 		if err := control.ValidateEvent(data); err != nil {
 			t.Error(err)
 		}
@@ -236,8 +236,8 @@ func paged(t *testing.T, c *client.Client, run string) (ids []string, raw map[st
 	return ids, raw
 }
 
-// begin opens a run.
-func begin(t *testing.T, c *client.Client, r client.RunRequest) string {
+// beginRun opens a run.
+func beginRun(t *testing.T, c *client.Client, r client.RunRequest) string {
 	t.Helper()
 	if r.RunID == "" {
 		r.RunID = client.NewID()
@@ -245,16 +245,16 @@ func begin(t *testing.T, c *client.Client, r client.RunRequest) string {
 	if r.Prompt == "" {
 		r.Prompt = "Investigate this directory"
 	}
-	if _, err := c.Run(within(t), r); err != nil {
+	if _, err := c.Run(testContext(t), r); err != nil {
 		t.Fatal(err)
 	}
 	return r.RunID
 }
 
-// finished waits for a run and checks how it ended.
-func finished(t *testing.T, c *client.Client, run string, want spec.Reason) client.RunInfo {
+// waitFinished waits for a run and checks how it ended.
+func waitFinished(t *testing.T, c *client.Client, run string, want spec.Reason) client.RunInfo {
 	t.Helper()
-	info, err := c.Wait(within(t), run)
+	info, err := c.Wait(testContext(t), run)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func whereIs(t *testing.T, id string) (at string, n uint64) {
 // limitsOf are the limits that a run was started with.
 func limitsOf(t *testing.T, h *Node, run string) spec.RunLimits {
 	t.Helper()
-	s, err := control.ReplaySupervisor(within(t), h.post, run)
+	s, err := control.ReplaySupervisor(testContext(t), h.post, run)
 	if err != nil {
 		t.Fatal(err)
 	}

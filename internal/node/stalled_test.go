@@ -16,16 +16,16 @@ import (
 // continues without help when the server stores again.
 func TestNodeWhoseServerStoresNothingSaysSo(t *testing.T) {
 	t.Parallel()
-	s := newMuteable(t)
-	h := s.join(t, "one")
-	c := connect(t, h)
+	s := newSilenceableServer(t)
+	h := s.startNode(t, "one")
+	c := connectClient(t, h)
 	told := make(chan *client.JournalInfo, 64)
 	stop, err := c.WatchJournals(func(_ string, i *client.JournalInfo) { told <- i })
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer stop()
-	s.mute(t, "troupe.box.>", "nobody.box.>")
+	s.muteSubject(t, "troupe.box.>", "nobody.box.>")
 	ask := func() error {
 		_, err := c.Run(t.Context(), client.RunRequest{RunID: client.NewID(), Prompt: "go", Model: "builtin/scout"})
 		return err
@@ -63,18 +63,18 @@ func TestNodeWhoseServerStoresNothingSaysSo(t *testing.T) {
 // with a remedy that works, and live ones continue (PROTOCOL P16).
 func TestLowDiskRefusesNewRuns(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir(), func(*Config) {})
-	c := connect(t, h)
+	h := startNode(t, t.TempDir(), func(*Config) {})
+	c := connectClient(t, h)
 	ask := func() error {
 		_, err := c.Run(context.WithoutCancel(t.Context()), client.RunRequest{RunID: client.NewID(), Prompt: "go", Model: "builtin/scout"})
 		return err
 	}
-	h.journal.diskStands(statedir.Disk{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
+	h.journal.reportDisk(statedir.Disk{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
 	var refused *client.Error
 	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeJournal || !strings.Contains(refused.Text, "nearly full") || strings.Contains(refused.Hint, "prune") {
 		t.Errorf("on a low disk a run is answered with %v", err)
 	}
-	h.journal.diskStands(statedir.Disk{Path: "/x", Free: 1 << 40})
+	h.journal.reportDisk(statedir.Disk{Path: "/x", Free: 1 << 40})
 	if err := ask(); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}

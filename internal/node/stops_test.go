@@ -16,27 +16,27 @@ import (
 //behaviour:shows B5
 func TestTheAcknowledgementOfACancelSaysWhoHasStopped(t *testing.T) {
 	t.Parallel()
-	e := shared(t)
+	e := startSharedServer(t)
 	model, _, agents := placedAgents(t)
 	one := joinAs(t, e, "one", func(c *Config) { c.Pools, c.Roots, c.LeaseTTL = []string{"default"}, []string{agents}, shard.TTLMin })
 	two := joinAs(t, e, "two", func(c *Config) { c.Pools, c.LeaseTTL = []string{"gpu"}, shard.TTLMin })
 	holdsAll(t, "default", one)
 	holdsAll(t, "gpu", two)
-	c := connect(t, one)
+	c := connectClient(t, one)
 	begin := func() string {
 		id := client.NewID()
-		if _, err := c.RunOn(within(t), "one", client.RunRequest{RunID: id, Prompt: "dig", Model: model, Agents: agents, Agent: "boss"}); err != nil {
+		if _, err := c.RunOn(testContext(t), "one", client.RunRequest{RunID: id, Prompt: "dig", Model: model, Agents: agents, Agent: "boss"}); err != nil {
 			t.Fatal(err)
 		}
-		await(t, c, id, event.KindToolStarted, 1)
+		awaitEvents(t, c, id, event.KindToolStarted, 1)
 		return id
 	}
 	id := begin()
-	reply, err := c.Cancel(within(t), client.CancelRequest{RunID: id, Now: true, WaitMS: client.CancelWaitMax.Milliseconds()})
+	reply, err := c.Cancel(testContext(t), client.CancelRequest{RunID: id, Now: true, WaitMS: client.CancelWaitMax.Milliseconds()})
 	if err != nil || reply.Agents != 2 || reply.Stopped != 2 || len(reply.Pending) != 0 || reply.Text != "2 of 2 stopped" {
 		t.Errorf("%v, %+v", err, reply)
 	}
-	info, err := c.Get(within(t), id)
+	info, err := c.Get(testContext(t), id)
 	if err != nil || len(info.Result.Agents) != 2 {
 		t.Fatalf("%v, %+v", err, info)
 	}
@@ -46,8 +46,8 @@ func TestTheAcknowledgementOfACancelSaysWhoHasStopped(t *testing.T) {
 		}
 	}
 	id = begin()
-	two.cut()
-	reply, err = c.Cancel(within(t), client.CancelRequest{RunID: id, Agent: "root-1-0", Now: true, WaitMS: 2 * shard.TTLMin.Milliseconds()})
+	two.cutNetwork()
+	reply, err = c.Cancel(testContext(t), client.CancelRequest{RunID: id, Agent: "root-1-0", Now: true, WaitMS: 2 * shard.TTLMin.Milliseconds()})
 	if err != nil || reply.Agents != 1 || reply.Stopped != 0 || len(reply.Pending) != 1 {
 		t.Fatalf("%v, %+v", err, reply)
 	}
@@ -55,11 +55,11 @@ func TestTheAcknowledgementOfACancelSaysWhoHasStopped(t *testing.T) {
 	if p.Node != "two" || p.Agents != 1 || !p.Unreachable || p.LeaseMS != 0 || !strings.Contains(reply.Text, "1 unreachable on two, whose lease has ended") {
 		t.Errorf("%+v", reply)
 	}
-	reply, err = c.Cancel(within(t), client.CancelRequest{RunID: id, Now: true, WaitMS: -1})
+	reply, err = c.Cancel(testContext(t), client.CancelRequest{RunID: id, Now: true, WaitMS: -1})
 	if err != nil || reply.Agents != 2 || len(reply.Pending) == 0 {
 		t.Errorf("%v, %+v", err, reply)
 	}
 	three := joinAs(t, e, "three", func(c *Config) { c.Pools, c.LeaseTTL = []string{"gpu"}, shard.TTLMin })
 	holdsAll(t, "gpu", three)
-	finished(t, c, id, spec.AbortedTools)
+	waitFinished(t, c, id, spec.AbortedTools)
 }

@@ -24,9 +24,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// stormy is a double of a provider that refuses all requests for a while, from its nth
+// stormProvider is a double of a provider that refuses all requests for a while, from its nth
 // request on, and counts its requests.
-type stormy struct {
+type stormProvider struct {
 	*httptest.Server
 	from  int
 	lasts time.Duration
@@ -49,13 +49,13 @@ const stormHeard = 2500 * time.Millisecond
 // thinks is how long an answer takes.
 const thinks = 40 * time.Millisecond
 
-func (p *stormy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *stormProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
 	}
-	left := p.arrive()
-	defer p.leave()
+	left := p.countArrival()
+	defer p.countDeparture()
 	if left > 0 {
 		w.Header().Set("Retry-After-Ms", fmt.Sprint(left.Milliseconds()+1))
 		w.Header().Set("Content-Type", "application/json")
@@ -84,8 +84,8 @@ func (p *stormy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"storm\",\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":5,\"total_tokens\":55}}\n\ndata: [DONE]\n\n")
 }
 
-// arrive counts a request, and says for how long yet everybody is refused.
-func (p *stormy) arrive() time.Duration {
+// countArrival counts a request, and says for how long yet everybody is refused.
+func (p *stormProvider) countArrival() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.requests++
@@ -104,8 +104,8 @@ func (p *stormy) arrive() time.Duration {
 	return p.ended.Sub(now)
 }
 
-// listen waits until the gates of all nodes are closed, and notes when that was.
-func (p *stormy) listen(ctx context.Context, hosts []*Node) {
+// awaitClosedGates waits until the gates of all nodes are closed, and notes when that was.
+func (p *stormProvider) awaitClosedGates(ctx context.Context, hosts []*Node) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for !allShut(ctx, hosts) {
@@ -134,17 +134,17 @@ func allShut(ctx context.Context, hosts []*Node) bool {
 	})
 }
 
-func (p *stormy) leave() {
+func (p *stormProvider) countDeparture() {
 	p.mu.Lock()
 	p.flying--
 	p.mu.Unlock()
 }
 
-// joinWith starts a node on a shared server that is like those of join except for the
+// startSharedNodeWith starts a node on a shared server that is like those of join except for the
 // change. None of them dies.
-func joinWith(t *testing.T, e *embedded.Server, name string, change func(*Config)) *Node {
+func startSharedNodeWith(t *testing.T, e *embedded.Server, name string, change func(*Config)) *Node {
 	t.Helper()
-	return start(t, t.TempDir(), func(c *Config) {
+	return startNode(t, t.TempDir(), func(c *Config) {
 		c.Name, c.ResumeAll, c.LeaseTTL = name, true, shard.TTLDefault
 		c.Bus = e.Options(bus.RoleNode)
 		change(c)
@@ -160,7 +160,7 @@ func joinWith(t *testing.T, e *embedded.Server, name string, change func(*Config
 func TestAStormOfRefusalsPausesAllNodesAndKillsNobody(t *testing.T) {
 	t.Parallel()
 	const runs = 12
-	p := &stormy{from: 20, lasts: 10 * time.Second}
+	p := &stormProvider{from: 20, lasts: 10 * time.Second}
 	p.Server = httptest.NewServer(p)
 	t.Cleanup(p.Close)
 	agents := t.TempDir()
@@ -170,32 +170,32 @@ func TestAStormOfRefusalsPausesAllNodesAndKillsNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	e := shared(t)
+	e := startSharedServer(t)
 	var hosts []*Node
 	for _, name := range []string{"one", "two", "three"} {
-		hosts = append(hosts, joinWith(t, e, name, func(c *Config) {
+		hosts = append(hosts, startSharedNodeWith(t, e, name, func(c *Config) {
 			c.Roots = []string{agents}
 			c.Env = func(v string) string {
 				return map[string]string{"OPENAI_BASE_URL": p.URL + "/v1", "OPENAI_API_KEY": "sk-of-the-storm"}[v]
 			}
 		}))
 	}
-	spread(t, hosts...)
-	c := connect(t, hosts[0])
-	go p.listen(t.Context(), hosts)
+	waitForSpread(t, hosts...)
+	c := connectClient(t, hosts[0])
+	go p.awaitClosedGates(t.Context(), hosts)
 	began := time.Now()
 	var ids []string
 	for range runs {
-		ids = append(ids, begin(t, c, client.RunRequest{Model: "openai/storm", Agents: agents, Agent: "boss", Prompt: "the-whole-task"}))
+		ids = append(ids, beginRun(t, c, client.RunRequest{Model: "openai/storm", Agents: agents, Agent: "boss", Prompt: "the-whole-task"}))
 	}
 	attempts, waits := 0, 0
 	for _, id := range ids {
-		info := finished(t, c, id, spec.Completed)
+		info := waitFinished(t, c, id, spec.Completed)
 		if info.Result.Budget.Unknown != 0 || info.Result.Budget.Overrun != 0 {
 			t.Errorf("run %s: %+v", id, info.Result.Budget)
 		}
 		leases := map[string]int{}
-		for at, kinds := range logs(t, hosts[0], id) {
+		for at, kinds := range logKinds(t, hosts[0], id) {
 			if at == mailbox.Super {
 				continue
 			}
@@ -217,11 +217,11 @@ func TestAStormOfRefusalsPausesAllNodesAndKillsNobody(t *testing.T) {
 	defer p.mu.Unlock()
 	t.Logf("%d agents on 3 nodes, %d requests in %v; a storm of %v: %d under way when it began, %d refused in all, %d of them more than %v later; %d leases came back unused",
 		5*runs, p.requests, time.Since(began).Round(time.Millisecond), p.lasts, p.most, p.during, p.late, stormHeard, waits)
-	p.judge(t, attempts, len(hosts))
+	p.checkRequests(t, attempts, len(hosts))
 }
 
-// judge reports requests that were made in vain. The caller holds mu.
-func (p *stormy) judge(t *testing.T, attempts, nodes int) {
+// checkRequests reports requests that were made in vain. The caller holds mu.
+func (p *stormProvider) checkRequests(t *testing.T, attempts, nodes int) {
 	t.Helper()
 	if p.requests != attempts {
 		t.Errorf("%d requests for %d attempts under leases", p.requests, attempts)
@@ -237,8 +237,8 @@ func (p *stormy) judge(t *testing.T, attempts, nodes int) {
 	}
 }
 
-// shut returns for how long a gate of a node is closed.
-func shut(t *testing.T, h *Node, name string) int64 {
+// closedFor returns for how long a gate of a node is closed.
+func closedFor(t *testing.T, h *Node, name string) int64 {
 	t.Helper()
 	all := make(chan map[string]throttle.Status, 1)
 	h.node.Throttles(func(m map[string]throttle.Status) { all <- m })
@@ -258,18 +258,18 @@ func shut(t *testing.T, h *Node, name string) int64 {
 func TestWhatOneNodeHearsOfAProviderAllObey(t *testing.T) {
 	t.Parallel()
 	const name = "00112233445566778899aabbccddeeff"
-	e := shared(t)
-	one, two := join(t, e, "one", shard.TTLDefault), join(t, e, "two", shard.TTLDefault)
-	one.gates.told(name, throttle.Notice{PauseMS: 120_000, Why: throttle.Limited})
-	eventually(t, "the other node knows", func() bool { return shut(t, two, name) > 0 })
-	if ms := shut(t, two, name); ms < 60_000 || ms > 121_000 {
+	e := startSharedServer(t)
+	one, two := startSharedNode(t, e, "one", shard.TTLDefault), startSharedNode(t, e, "two", shard.TTLDefault)
+	one.throttles.queueNotice(name, throttle.Notice{PauseMS: 120_000, Why: throttle.Limited})
+	waitUntil(t, "the other node knows", func() bool { return closedFor(t, two, name) > 0 })
+	if ms := closedFor(t, two, name); ms < 60_000 || ms > 121_000 {
 		t.Errorf("closed for %d ms", ms)
 	}
-	eventually(t, "some of it is over", func() bool { return shut(t, two, name) < 118_000 })
-	three := join(t, e, "three", shard.TTLDefault)
-	eventually(t, "the newcomer knows", func() bool { return shut(t, three, name) > 0 })
-	if ms := shut(t, three, name); ms > 119_500 {
+	waitUntil(t, "some of it is over", func() bool { return closedFor(t, two, name) < 118_000 })
+	three := startSharedNode(t, e, "three", shard.TTLDefault)
+	waitUntil(t, "the newcomer knows", func() bool { return closedFor(t, three, name) > 0 })
+	if ms := closedFor(t, three, name); ms > 119_500 {
 		t.Errorf("closed for %d ms on the newcomer: a pause does not begin anew", ms)
 	}
-	one.gates.told("not a name", throttle.Notice{PauseMS: 1})
+	one.throttles.queueNotice("not a name", throttle.Notice{PauseMS: 1})
 }

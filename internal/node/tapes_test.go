@@ -20,10 +20,10 @@ import (
 	"github.com/troupe-run/troupe/model/cassette"
 )
 
-// speech is one reply in the words of each provider.
-type speech struct{ openai, anthropic, gemini string }
+// providerReply is one reply in the words of each provider.
+type providerReply struct{ openai, anthropic, gemini string }
 
-var hello = speech{
+var hello = providerReply{
 	openai: `data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":"hello"},"finish_reason":"stop"}]}
 
 data: {"id":"x","object":"chat.completion.chunk","model":"m","choices":[],"usage":{"prompt_tokens":50,"completion_tokens":5,"total_tokens":55}}
@@ -55,8 +55,8 @@ data: {"type":"message_stop"}
 `,
 }
 
-// double answers as whichever provider it is asked as.
-func double(w http.ResponseWriter, r *http.Request) {
+// serveAnyProvider answers as whichever provider it is asked as.
+func serveAnyProvider(w http.ResponseWriter, r *http.Request) {
 	text := hello.openai
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/messages"):
@@ -83,23 +83,23 @@ func TestARunIsReplayedWithoutAKeyOrANetwork(t *testing.T) {
 		{"ollama/qwen3", "", "OLLAMA_HOST", ""},
 	} {
 		t.Run(c.model, func(t *testing.T) {
-			s := httptest.NewServer(http.HandlerFunc(double))
+			s := httptest.NewServer(http.HandlerFunc(serveAnyProvider))
 			defer s.Close()
 			address := strings.Replace(s.URL, "://", "://user:pass-Word-77@", 1) + c.suffix
-			tape, dir := filepath.Join(t.TempDir(), "tape"), repository(t)
+			tape, dir := filepath.Join(t.TempDir(), "tape"), newRepository(t)
 			ask := client.RunRequest{Prompt: "say hello", Dir: dir, Model: c.model}
-			h := start(t, t.TempDir(), func(cfg *Config) {
+			h := startNode(t, t.TempDir(), func(cfg *Config) {
 				cfg.Record, cfg.Roots = tape, []string{dir}
 				cfg.Env = func(name string) string { return map[string]string{c.key: theKey, c.base: address}[name] }
 			})
-			was := finished(t, connect(t, h), begin(t, connect(t, h), ask), spec.Completed)
+			was := waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
 			s.Close()
 			holdsNone(t, tape, theKey, "pass-Word-77", "nobody-elses-business")
 
-			elsewhere := repository(t) // of the same content, at another place
-			h = start(t, t.TempDir(), func(cfg *Config) { cfg.Replay, cfg.Roots = tape, []string{elsewhere} })
+			elsewhere := newRepository(t) // of the same content, at another place
+			h = startNode(t, t.TempDir(), func(cfg *Config) { cfg.Replay, cfg.Roots = tape, []string{elsewhere} })
 			ask.Dir, ask.Model = elsewhere, ""
-			is := finished(t, connect(t, h), begin(t, connect(t, h), ask), spec.Completed)
+			is := waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
 			if is.Model != c.model || is.Result.Text != "hello" || is.Result.Usage != was.Result.Usage || is.Result.Budget.Used != was.Result.Budget.Used {
 				t.Errorf("was %+v\nis %+v", was.Result, is.Result)
 			}
@@ -135,11 +135,11 @@ func holdsNone(t *testing.T, dir string, secrets ...string) {
 	}
 }
 
-// team is a double of OpenAI for a boss and three hands, who get the same task:
+// teamProvider is a double of OpenAI for a boss and three hands, who get the same task:
 // their requests are the same. The first request of all is refused once.
-type team struct{ asked atomic.Int64 }
+type teamProvider struct{ asked atomic.Int64 }
 
-func (s *team) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *teamProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -178,10 +178,10 @@ func (s *team) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // differs from the recording is refused, and the error names the difference.
 func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
 	t.Parallel()
-	double := &team{}
+	double := &teamProvider{}
 	s := httptest.NewServer(double)
 	defer s.Close()
-	agents, dir, tape := t.TempDir(), repository(t), filepath.Join(t.TempDir(), "tape")
+	agents, dir, tape := t.TempDir(), newRepository(t), filepath.Join(t.TempDir(), "tape")
 	for name, text := range map[string]string{"boss": "---\nname: boss\ndescription: Delegates.\nx-troupe:\n  delegates: [hand]\n---\nDelegate.\n",
 		"hand": "---\nname: hand\ndescription: Works.\n---\nWork.\n"} {
 		if err := os.WriteFile(filepath.Join(agents, name+".md"), []byte(text), 0o600); err != nil {
@@ -189,18 +189,18 @@ func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
 		}
 	}
 	ask := client.RunRequest{Agents: agents, Agent: "boss", Dir: dir, Prompt: "the-whole-task"}
-	h := start(t, t.TempDir(), func(c *Config) {
+	h := startNode(t, t.TempDir(), func(c *Config) {
 		c.Record, c.Roots = tape, []string{agents, dir}
 		c.Env = func(v string) string {
 			return map[string]string{"OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API_KEY": theKey}[v]
 		}
 	})
-	was := finished(t, connect(t, h), begin(t, connect(t, h), ask), spec.Completed)
+	was := waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
 	s.Close()
 	asked := double.asked.Load()
 	play := func(ask client.RunRequest, want spec.Reason) (client.RunInfo, *Node) {
-		h := start(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{agents, dir} })
-		return finished(t, connect(t, h), begin(t, connect(t, h), ask), want), h
+		h := startNode(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{agents, dir} })
+		return waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), want), h
 	}
 	is, h := play(ask, spec.Completed)
 	if played, all := h.Played(); played != all || int64(all) != asked || asked != 9 {
@@ -218,9 +218,9 @@ func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
 	}
 }
 
-// searcher is a double that looks for what its prompt says, and so for what the
+// serveSearcher is a double that looks for what its prompt says, and so for what the
 // recording of it says.
-func searcher(w http.ResponseWriter, r *http.Request) {
+func serveSearcher(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return
@@ -240,31 +240,31 @@ func searcher(w http.ResponseWriter, r *http.Request) {
 // find there what the run itself has said, and later more of it than before.
 func TestARecordingBelowTheDirectoryIsNotFoundThere(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewServer(http.HandlerFunc(searcher))
+	s := httptest.NewServer(http.HandlerFunc(serveSearcher))
 	defer s.Close()
-	dir := repository(t)
+	dir := newRepository(t)
 	tape := filepath.Join(dir, "notes", "tape")
 	if err := os.Mkdir(filepath.Dir(tape), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	ask := client.RunRequest{Prompt: "look for the-needle", Dir: dir, Model: "openai/gpt-6-sol"}
-	h := start(t, t.TempDir(), func(c *Config) {
+	h := startNode(t, t.TempDir(), func(c *Config) {
 		c.Record, c.Roots = tape, []string{dir}
 		c.Env = func(v string) string {
 			return map[string]string{"OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API_KEY": theKey}[v]
 		}
 	})
-	finished(t, connect(t, h), begin(t, connect(t, h), ask), spec.Completed)
-	h = start(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{dir} })
-	is := finished(t, connect(t, h), begin(t, connect(t, h), ask), spec.Completed)
+	waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
+	h = startNode(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{dir} })
+	is := waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
 	if played, all := h.Played(); played != all || all != 4 || is.Result.Text != "done" {
 		t.Errorf("%d of %d exchanges were played: %+v", played, all, is.Result)
 	}
 
-	h = start(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{tape} })
+	h = startNode(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{tape} })
 	ask.Dir = tape // all of it is the recording
 	var refused *client.Error
-	if _, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "?", Dir: tape}); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(err.Error(), "recording") {
+	if _, err := connectClient(t, h).Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "?", Dir: tape}); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(err.Error(), "recording") {
 		t.Error(err)
 	}
 }
@@ -278,7 +278,7 @@ func TestADirectoryHoldsOneRecording(t *testing.T) {
 	}
 	for want, cfg := range map[error]Config{cassette.ErrFull: {Record: tape}, cassette.ErrCassette: {Replay: tape}, routes.ErrRecordings: {Record: "a", Replay: "b"}} {
 		cfg.StateDir = t.TempDir()
-		if h, err := Start(within(t), cfg); !errors.Is(err, want) {
+		if h, err := Start(testContext(t), cfg); !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 			if h != nil {
 				t.Error(h.Close())
@@ -291,8 +291,8 @@ func TestADirectoryHoldsOneRecording(t *testing.T) {
 func TestWhatHasNoWireIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	tape := filepath.Join(t.TempDir(), "tape")
-	h := start(t, t.TempDir(), func(c *Config) { c.Record = tape })
-	a, err := connect(t, h).Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: script(t, "default: [{text: hi}]")})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Record = tape })
+	a, err := connectClient(t, h).Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: writeScript(t, "default: [{text: hi}]")})
 	if err != nil || !strings.Contains(strings.Join(a.Notes, "\n"), "without a wire") {
 		t.Errorf("%+v, %v", a, err)
 	}

@@ -21,7 +21,7 @@ var hostileTokens = []string{"a.b", ".", "..", "a.", ".a", "*", "a*", ">", "a.>"
 // written to a log, told as an event, or put into a bucket.
 func TestAttackSubjectTokensAreRefused(t *testing.T) {
 	t.Parallel()
-	h := start(t, t.TempDir())
+	h := startNode(t, t.TempDir())
 	spy, err := h.embedded.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestAttackSubjectTokensAreRefused(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				m, err := asks.RequestWithContext(within(t), "troupe.cmd."+verb, data)
+				m, err := asks.RequestWithContext(testContext(t), "troupe.cmd."+verb, data)
 				if err != nil {
 					t.Fatalf("%s %s=%.40q: %v", verb, field, token, err)
 				}

@@ -16,8 +16,8 @@ type Server = toolset.Server
 
 // newToolset makes the builder of agents' tools.
 func (c Config) newToolset(dirs *workspace.Directories, hub *mcp.Hub, blobs mailbox.Blobs) *toolset.Builder {
-	return toolset.New(toolset.Config{Rules: c.Tools, Own: c.Own.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trust(),
-		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.secrets})
+	return toolset.New(toolset.Config{Rules: c.Tools, Own: c.Own.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
+		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker})
 }
 
 // ByName returns the tools that a run on a node with this configuration has only if they
@@ -30,22 +30,22 @@ func ByName(cfg Config) ([]model.ToolSpec, error) {
 // toolset.Builder.Servers.
 func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) {
 	cfg = cfg.withDefaults()
-	cfg.ownHand = true
+	cfg.requestsFromUser = true
 	return cfg.newToolset(nil, nil, nil).Servers(dir, named, agents)
 }
 
 // ServerDir is toolset.ServerDir.
 func ServerDir(source string) string { return toolset.ServerDir(source) }
 
-// assemble makes the builders of runs and of their agents' tools.
-func (h *Node) assemble() {
+// assembleBuilders makes the builders of runs and of their agents' tools.
+func (h *Node) assembleBuilders() {
 	var blobs mailbox.Blobs
 	if h.blobs != nil {
 		blobs = h.blobs
 	}
 	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
-	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trust(), Tools: h.toolset,
-		Agents: h.cfg.Own.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, Upward: h.cfg.Upward, Mask: h.mask, Blobs: blobs, Rules: h.rules, Machine: h.cfg.Machine}
+	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
+		Agents: h.cfg.Own.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, Upward: h.cfg.Upward, Mask: h.mask, Blobs: blobs, Rules: h.newRunRules, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Own.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
@@ -55,7 +55,7 @@ func (h *Node) assemble() {
 	h.builder = runspec.New(cfg)
 }
 
-// build makes the first entry of a run from a client's request.
-func (h *Node) build(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+// buildRun makes the first entry of a run from a client's request.
+func (h *Node) buildRun(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
 	return h.builder.Build(r)
 }

@@ -25,9 +25,9 @@ func TestAttackARunCannotForgeWhatTheNodeTrusts(t *testing.T) {
 	}
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
-	put(t, "---\nname: mine\ndescription: d\n---\nx\n", home, ".config", "troupe", "agents", "mine.md")
+	writeText(t, "---\nname: mine\ndescription: d\n---\nx\n", home, ".config", "troupe", "agents", "mine.md")
 	state, agents := filepath.Join(home, "var", "state"), t.TempDir()
-	put(t, "---\nname: hand\ndescription: d\ntools: Bash, Read, Write, Edit\n---\nx\n", agents, "hand.md")
+	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash, Read, Write, Edit\n---\nx\n", agents, "hand.md")
 	forged := []string{"var/state/forged", ".config/troupe/agents/forged", ".claude/agents/forged"}
 	var calls []string
 	for _, name := range forged {
@@ -37,12 +37,12 @@ func TestAttackARunCannotForgeWhatTheNodeTrusts(t *testing.T) {
 	calls = append(calls, `{name: shell, args: {command: "mv var old; mv .config old2; mkdir -p var/state .config/troupe/agents; echo forged >var/state/forged"}}`,
 		`{name: edit_file, args: {path: .config/troupe/agents/mine.md, old: x, new: forged}}`, `{name: shell, args: {command: "ln -s var/state link"}}`)
 	text := "agents:\n  hand:\n    - calls: [" + strings.Join(calls, ", ") + "]\n    - calls: [{name: read_file, args: {path: link/node.json}}]\n    - text: \"{{last}}\"\n"
-	h := start(t, state, func(c *Config) {
+	h := startNode(t, state, func(c *Config) {
 		c.Roots, c.Tools = []string{home, agents}, []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}}
 	})
-	c := connect(t, h)
-	id := begin(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: home, Model: script(t, text), Yes: true})
-	info := finished(t, c, id, spec.Completed)
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: home, Model: writeScript(t, text), Yes: true})
+	info := waitFinished(t, c, id, spec.Completed)
 	if !strings.Contains(info.Result.Text, "does not exist") {
 		t.Errorf("the state was read through a link: %s", info.Result.Text)
 	}
@@ -54,7 +54,7 @@ func TestAttackARunCannotForgeWhatTheNodeTrusts(t *testing.T) {
 	if data, err := os.ReadFile(filepath.Join(home, ".config", "troupe", "agents", "mine.md")); err != nil || strings.Contains(string(data), "forged") {
 		t.Errorf("an agent of the user: %q %v", data, err)
 	}
-	if _, err := c.Run(within(t), client.RunRequest{RunID: client.NewID(), Prompt: "go", Agent: "hand", Agents: agents, Dir: state, Model: script(t, text)}); err == nil || !strings.Contains(err.Error(), "decides what this node executes") {
+	if _, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "go", Agent: "hand", Agents: agents, Dir: state, Model: writeScript(t, text)}); err == nil || !strings.Contains(err.Error(), "decides what this node executes") {
 		t.Errorf("a run in the state directory: %v", err)
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// told are the data of a run's events of one kind, as text.
-func told(t *testing.T, c *client.Client, run, kind string) []string {
+// eventsOfKind are the data of a run's events of one kind, as text.
+func eventsOfKind(t *testing.T, c *client.Client, run, kind string) []string {
 	t.Helper()
 	var list []string
-	ids, raw := paged(t, c, run)
+	ids, raw := pagedEvents(t, c, run)
 	for _, id := range ids {
 		if strings.Contains(raw[id], `"kind":"`+kind+`"`) {
 			list = append(list, raw[id])
@@ -39,12 +39,12 @@ func told(t *testing.T, c *client.Client, run, kind string) []string {
 //behaviour:shows F4
 func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 	t.Parallel()
-	modelName, gate, agents := held(t)
+	modelName, gate, agents := heldFamily(t)
 	state := t.TempDir()
-	first := start(t, state, func(c *Config) { c.Roots = []string{agents} })
-	c := connect(t, first)
-	id := begin(t, c, client.RunRequest{Model: modelName, Agents: agents, Agent: "boss"})
-	await(t, c, id, event.KindToolStarted, 2)
+	first := startNode(t, state, func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, first)
+	id := beginRun(t, c, client.RunRequest{Model: modelName, Agents: agents, Agent: "boss"})
+	awaitEvents(t, c, id, event.KindToolStarted, 2)
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,24 +54,24 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 	}
 	openGate(t, gate)
 	hook := spec.Hook{Name: "look", Point: spec.HookPostTool, Command: "true"}
-	c = connect(t, start(t, state, func(c *Config) {
+	c = connectClient(t, startNode(t, state, func(c *Config) {
 		c.Roots, c.ResumeAll, c.Hooks = []string{agents}, true, []spec.Hook{hook}
 	}))
-	await(t, c, id, event.KindCheckpointResumeUnsafe, 1)
-	open, err := c.Questions(within(t))
+	awaitEvents(t, c, id, event.KindCheckpointResumeUnsafe, 1)
+	open, err := c.Questions(testContext(t))
 	if err != nil || len(open) != 1 || open[0].Agent != "root" || open[0].Reason != string(spec.ResumeUnsafe) || !strings.Contains(open[0].Question, "prompt (recorded ") {
 		t.Fatalf("%+v %v", open, err)
 	}
-	if err := c.Answer(within(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "approve"}); err != nil {
+	if err := c.Answer(testContext(t), client.AnswerRequest{RunID: id, Query: open[0].Query, Decision: "approve"}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, c, id, event.KindRunFinished, 1)
-	finished(t, c, id, spec.Completed)
-	if halts := told(t, c, id, event.KindCheckpointResumeUnsafe); len(halts) != 1 {
+	awaitEvents(t, c, id, event.KindRunFinished, 1)
+	waitFinished(t, c, id, spec.Completed)
+	if halts := eventsOfKind(t, c, id, event.KindCheckpointResumeUnsafe); len(halts) != 1 {
 		t.Errorf("%d agents were halted: the prompts of the others are as they were", len(halts))
 	}
 	hooks := 0
-	for _, w := range told(t, c, id, event.KindWarningRaised) {
+	for _, w := range eventsOfKind(t, c, id, event.KindWarningRaised) {
 		if strings.Contains(w, "another hooks") {
 			hooks++
 		}
@@ -86,11 +86,11 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 //behaviour:shows F4
 func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 	t.Parallel()
-	dir := repository(t)
-	put(t, "---\nname: review\ndescription: how to review\n---\nReview.\n", dir, ".agents", "skills", "review", "SKILL.md")
+	dir := newRepository(t)
+	writeText(t, "---\nname: review\ndescription: how to review\n---\nReview.\n", dir, ".agents", "skills", "review", "SKILL.md")
 	crew := agentFiles(t, "far", "---\nname: far\ndescription: reaches far\ntools: Bash, WebFetch, Skill\n---\nReach.\n")
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, crew} })
-	o, _, err := h.build(client.RunRequest{RunID: client.NewID(), Prompt: "look", Dir: dir, Agents: crew, Agent: "far"})
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, crew} })
+	o, _, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "look", Dir: dir, Agents: crew, Agent: "far"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +133,13 @@ func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 		t.Errorf("an older record: %v", found)
 	}
 	other := &Node{cfg: Config{Env: h.cfg.Env, Tools: []agentfile.ToolRule{{Name: "grep", Class: model.Effect}}}, routes: h.routes, directories: &workspace.Directories{}, names: names.Names{}}
-	other.assemble()
+	other.assembleBuilders()
 	if found := other.builder.Differences(task()); !strings.HasPrefix(found[spec.ToolVersion+"grep"], "effect:") || len(found) != 1 {
 		t.Errorf("another class: %v", found)
 	}
 	// What somebody writes into the directory later neither hides a difference nor makes one.
 	for _, file := range []string{"tools: [", "tools: {grep: {class: irreversible}}\n"} {
-		put(t, file, dir, "troupe.yaml")
+		writeText(t, file, dir, "troupe.yaml")
 		if found := h.builder.Differences(task()); len(found) > 0 {
 			t.Errorf("%q makes a difference: %v", file, found)
 		}

@@ -25,12 +25,12 @@ func crewOf(t *testing.T, agents map[string]string, change ...func(*Config)) (su
 			t.Fatal(err)
 		}
 	}
-	return doors(dir, change...).build(request(func(r *client.RunRequest) {
+	return newBuildOnlyNode(dir, change...).buildRun(newRequest(func(r *client.RunRequest) {
 		r.Agents, r.Dir, r.Model, r.MaxTokens = dir, dir, "", 100_000
 	}))
 }
 
-func defined(t *testing.T, o supervisor.Opened, name string) supervisor.Definition {
+func requireDefinition(t *testing.T, o supervisor.Opened, name string) supervisor.Definition {
 	t.Helper()
 	i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == name })
 	if i < 0 {
@@ -64,16 +64,16 @@ func TestAFileGivesNoMoreThanItSays(t *testing.T) {
 	if err := mailbox.Unmarshal(raw, &o); err != nil {
 		t.Fatal(err)
 	}
-	if d := defined(t, o, "none"); d.Tools == nil || len(d.Tools) > 0 {
+	if d := requireDefinition(t, o, "none"); d.Tools == nil || len(d.Tools) > 0 {
 		t.Errorf("none: %#v", d.Tools)
 	}
-	if d := defined(t, o, "part"); !slices.Equal(d.Tools, []string{"read_file", "delegate", "read_result"}) || !slices.Equal(d.Delegates, []string{"none"}) {
+	if d := requireDefinition(t, o, "part"); !slices.Equal(d.Tools, []string{"read_file", "delegate", "read_result"}) || !slices.Equal(d.Delegates, []string{"none"}) {
 		t.Errorf("part: %v %v", d.Tools, d.Delegates)
 	}
-	if d := defined(t, o, "whole"); !slices.Contains(d.Tools, "git_log") || slices.Contains(d.Tools, "write_file") {
+	if d := requireDefinition(t, o, "whole"); !slices.Contains(d.Tools, "git_log") || slices.Contains(d.Tools, "write_file") {
 		t.Errorf("whole: %v", d.Tools)
 	}
-	plan := defined(t, o, "plan")
+	plan := requireDefinition(t, o, "plan")
 	for _, s := range o.Tools {
 		if denied := slices.Contains(plan.Deny, s.Name); denied == (s.Class == model.Read || slices.Contains(toolset.LoopTools, s.Name)) {
 			t.Errorf("plan: %s of class %s: denied is %v", s.Name, s.Class, denied)
@@ -82,10 +82,10 @@ func TestAFileGivesNoMoreThanItSays(t *testing.T) {
 	if !slices.Contains(plan.Deny, "write_file") || slices.Contains(plan.Deny, "class: not read") {
 		t.Errorf("plan: %v", plan.Deny)
 	}
-	if d := defined(t, o, "nobody"); d.Delegates == nil || len(d.Delegates) > 0 {
+	if d := requireDefinition(t, o, "nobody"); d.Delegates == nil || len(d.Delegates) > 0 {
 		t.Errorf("nobody: %#v", d.Delegates)
 	}
-	if d := defined(t, o, "denied"); !slices.Contains(d.Deny, "write_file") || !slices.Contains(d.Deny, "git_blame") {
+	if d := requireDefinition(t, o, "denied"); !slices.Contains(d.Deny, "write_file") || !slices.Contains(d.Deny, "git_blame") {
 		t.Errorf("denied: %v", d.Deny)
 	}
 }
@@ -98,26 +98,26 @@ func TestModelsOfFilesAreThoseOfTheRun(t *testing.T) {
 		"small": "model: haiku\neffort: xhigh\ntemperature: 0.5", "again": "model: haiku", "exact": "model: claude-opus-4.6",
 		"other": "model: gpt-5.4", "odd": "model: sonnet|opus", "own": "model: inherit\neffort: low", "chain": "x-troupe: {fallback: [opus, gpt-5.4]}",
 	}
-	o, a, err := crewOf(t, agents, env("ANTHROPIC_API_KEY", "k"))
+	o, a, err := crewOf(t, agents, withEnv("ANTHROPIC_API_KEY", "k"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	small := defined(t, o, "small").Model
+	small := requireDefinition(t, o, "small").Model
 	if small.Name != "anthropic/claude-haiku-5-5" || small.Effort != "high" || *small.Temperature != 0.5 || !small.Price.Known {
 		t.Errorf("%+v", small)
 	}
-	if m := defined(t, o, "exact").Model; m.Name != "anthropic/claude-opus-4-6" {
+	if m := requireDefinition(t, o, "exact").Model; m.Name != "anthropic/claude-opus-4-6" {
 		t.Errorf("%+v", m)
 	}
-	if m := defined(t, o, "own").Model; m.Name != o.Model.Name || m.Effort != "low" {
+	if m := requireDefinition(t, o, "own").Model; m.Name != o.Model.Name || m.Effort != "low" {
 		t.Errorf("%+v", m)
 	}
 	for _, name := range []string{"other", "odd", "chain"} {
-		if m := defined(t, o, name).Model; m != nil {
+		if m := requireDefinition(t, o, name).Model; m != nil {
 			t.Errorf("%s: %+v", name, m)
 		}
 	}
-	if f := defined(t, o, "chain").LoopOptions.Fallbacks; len(f) != 1 || f[0].Name != "anthropic/claude-opus-5-5" {
+	if f := requireDefinition(t, o, "chain").LoopOptions.Fallbacks; len(f) != 1 || f[0].Name != "anthropic/claude-opus-5-5" {
 		t.Errorf("%+v", f)
 	}
 	notes := strings.Join(a.Notes, "\n")
@@ -136,15 +136,15 @@ func TestAnAgentWithoutAKeyIsLeftOut(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "far.md"), []byte("---\nname: far\ndescription: d\nmodel: openai/gpt-x\n---\np\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := doors(dir)
-	o, a, err := h.build(request(func(r *client.RunRequest) { r.Agents = dir }))
+	h := newBuildOnlyNode(dir)
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Agents = dir }))
 	if err != nil || !strings.Contains(strings.Join(a.Notes, "\n"), "far.md: left out: model: no credentials") {
 		t.Errorf("%v %v", a.Notes, err)
 	}
 	if slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == "far" }) {
 		t.Error("it is there")
 	}
-	if _, _, err := h.build(request(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "far" })); err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
+	if _, _, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "far" })); err == nil || !strings.Contains(err.Error(), "OPENAI_API_KEY") {
 		t.Error(err)
 	}
 }
@@ -155,7 +155,7 @@ func TestAShareIsOfTheRunsBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := defined(t, o, "a").Limits.Tokens, defined(t, o, "b").Limits.Tokens; a != 20_000 || b != 900 {
+	if a, b := requireDefinition(t, o, "a").Limits.Tokens, requireDefinition(t, o, "b").Limits.Tokens; a != 20_000 || b != 900 {
 		t.Errorf("%d %d", a, b)
 	}
 }
@@ -165,9 +165,9 @@ func TestOnlyNotesOnWhoIsAskedForAreShownOfALargeDirectory(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range strings.Fields("a b c d e f g h i j") {
-		lay(t, dir+"/"+name+".md", "---\ndescription: d\ncolor: red\n---\np\n")
+		writeFileAt(t, dir+"/"+name+".md", "---\ndescription: d\ncolor: red\n---\np\n")
 	}
-	_, a, err := doors(dir).build(request(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "c" }))
+	_, a, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Agents, r.Agent = dir, "c" }))
 	if err != nil || len(a.Notes) != 2 || !strings.HasSuffix(a.Notes[0], "c.md:3: color is kept and has no effect here") || !strings.HasPrefix(a.Notes[1], "9 notes on agent files") {
 		t.Errorf("%v %v", a.Notes, err)
 	}
@@ -178,14 +178,14 @@ func TestOnlyNotesOnWhoIsAskedForAreShownOfALargeDirectory(t *testing.T) {
 func TestAFileBehindABuiltInAgentIsNamed(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	put(t, "---\nname: auditor\ndescription: mine\n---\nmine\n", dir, ".claude", "agents", "auditor.md")
-	h := start(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	writeText(t, "---\nname: auditor\ndescription: mine\n---\nmine\n", dir, ".claude", "agents", "auditor.md")
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	file := filepath.Join(dir, ".claude", "agents", "auditor.md")
-	if _, notes := opened(t, h, client.RunRequest{Dir: dir, Agent: "auditor"}); !noted(notes, file+": not used, the built-in agent auditor goes before it; name its directory with --agents") {
+	if _, notes := buildOpened(t, h, client.RunRequest{Dir: dir, Agent: "auditor"}); !hasNote(notes, file+": not used, the built-in agent auditor goes before it; name its directory with --agents") {
 		t.Errorf("%q", notes)
 	}
-	o, notes := opened(t, h, client.RunRequest{Dir: dir, Agent: "auditor", Agents: filepath.Dir(file)})
-	if noted(notes, "not used") || !strings.Contains(o.Definitions[slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == "auditor" })].System, "mine") {
+	o, notes := buildOpened(t, h, client.RunRequest{Dir: dir, Agent: "auditor", Agents: filepath.Dir(file)})
+	if hasNote(notes, "not used") || !strings.Contains(o.Definitions[slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == "auditor" })].System, "mine") {
 		t.Errorf("%q", notes)
 	}
 }

@@ -22,9 +22,9 @@ const (
 func Routes() []string { return []string{Chain, Consolidate, Delegate} }
 
 // New returns the client of a route.
-func New(route string) model.Client { return client{route} }
+func New(route string) model.Client { return planClient{route} }
 
-type client struct{ route string }
+type planClient struct{ route string }
 
 const delegateTool = "delegate"
 
@@ -36,12 +36,12 @@ const (
 )
 
 // Complete takes the next step of the plan. The call is not billed.
-func (c client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+func (c planClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, &model.Error{Class: model.Aborted, Unbilled: true, Message: err.Error()}
 	}
 	reply := model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopEnd, UsageKnown: true, Served: "builtin/" + c.route}
-	text, calls, whole := c.next(req)
+	text, calls, whole := c.nextReply(req)
 	reply.Message.Text = text
 	switch {
 	case len(calls) > 0:
@@ -56,21 +56,21 @@ func (c client) Complete(ctx context.Context, req model.Request, emit func(model
 	return reply, nil
 }
 
-// next returns the next reply: calls, or a text that is the whole answer or a part of it.
-func (c client) next(req model.Request) (text string, calls []model.ToolCall, whole bool) {
-	p, since := c.plan(req.Messages)
+// nextReply returns the next reply: calls, or a text that is the whole answer or a part of it.
+func (c planClient) nextReply(req model.Request) (text string, calls []model.ToolCall, whole bool) {
+	p, since := c.findPlan(req.Messages)
 	if p.Stages == nil {
-		return c.usage(), nil, false
+		return c.usageText(), nil, false
 	}
-	if wrong := p.wrong(); wrong != "" {
-		return wrong + ".\n" + c.usage(), nil, false
+	if wrong := p.explainInvalid(); wrong != "" {
+		return wrong + ".\n" + c.usageText(), nil, false
 	}
-	done := read(p, req.Messages[since:])
+	done := readProgress(p, req.Messages[since:])
 	if n := len(done); n > 0 {
 		stage := done[n-1]
-		none := !slices.ContainsFunc(stage, func(a answer) bool { return a.done && !a.failed })
+		none := !slices.ContainsFunc(stage, func(a stepAnswer) bool { return a.done && !a.failed })
 		if none || n == len(p.Stages) || req.NoTools {
-			return final(p, done)
+			return finalReply(p, done)
 		}
 	}
 	if req.NoTools {
@@ -81,15 +81,15 @@ func (c client) next(req model.Request) (text string, calls []model.ToolCall, wh
 	}
 	for _, s := range p.Stages[len(done)] {
 		// There may be a history to pass on.
-		calls = append(calls, model.ToolCall{Name: delegateTool, Args: arguments(p, s, done, c.route == Delegate && since > 0)})
+		calls = append(calls, model.ToolCall{Name: delegateTool, Args: delegationArgs(p, s, done, c.route == Delegate && since > 0)})
 	}
 	return fmt.Sprintf("Step %d of %d: %s.", len(done)+1, len(p.Stages), strings.Join(Plan{Stages: p.Stages[len(done) : len(done)+1]}.Agents(), ", ")), calls, false
 }
 
-// plan returns the newest plan in the transcript, and its position: earlier messages are
+// findPlan returns the newest plan in the transcript, and its position: earlier messages are
 // history. A plan opens a conversation, or follows an answer; other messages of the user
 // are not plans.
-func (c client) plan(messages []model.Message) (Plan, int) {
+func (c planClient) findPlan(messages []model.Message) (Plan, int) {
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := messages[i]
 		opens := i == 0 || messages[i-1].Role == model.Assistant && len(messages[i-1].Calls) == 0
@@ -102,14 +102,14 @@ func (c client) plan(messages []model.Message) (Plan, int) {
 	return Plan{}, 0
 }
 
-// arguments returns the arguments of a delegation that fit an entry: it shortens the
+// delegationArgs returns the arguments of a delegation that fit an entry: it shortens the
 // answers until they do.
-func arguments(p Plan, s Step, done [][]answer, fork bool) string {
+func delegationArgs(p Plan, s Step, done [][]stepAnswer, fork bool) string {
 	for room := TaskBytesMax; ; room /= 2 {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(false)
-		args := map[string]any{"agent": s.Agent, "task": task(p, s, done, room)}
+		args := map[string]any{"agent": s.Agent, "task": taskText(p, s, done, room)}
 		if fork {
 			args["fork"] = true
 		}
@@ -126,17 +126,17 @@ func Example(route string) string {
 		Consolidate: "historian, auditor > surveyor: Look at this directory."}[route]
 }
 
-func (c client) usage() string {
+func (c planClient) usageText() string {
 	return "This is no plan. Write the agents, a colon, and the task, such as\n\n    " + Example(c.route) +
 		"\n\nor the task, and a line for each step: \"- AGENT: its part\"."
 }
 
-// task returns the prompt of an agent: the task, the agent's part, and the earlier answers.
-func task(p Plan, s Step, done [][]answer, most int) string {
+// taskText returns the prompt of an agent: the task, the agent's part, and the earlier answers.
+func taskText(p Plan, s Step, done [][]stepAnswer, most int) string {
 	var b strings.Builder
-	b.WriteString(clip(p.Task, most/2))
+	b.WriteString(clipText(p.Task, most/2))
 	if s.Part != "" {
-		b.WriteString("\n\nYour part: " + clip(s.Part, most/8))
+		b.WriteString("\n\nYour part: " + clipText(s.Part, most/8))
 	}
 	if len(done) == 0 {
 		return b.String()
@@ -146,32 +146,32 @@ func task(p Plan, s Step, done [][]answer, most int) string {
 	for _, a := range before {
 		switch {
 		case !a.done || a.failed:
-			fmt.Fprintf(&b, "\n\n%s gave no answer: %s", a.Agent, clip(a.why(), whyShown))
+			fmt.Fprintf(&b, "\n\n%s gave no answer: %s", a.Agent, clipText(a.failureText(), failureBytesMax))
 		default:
-			fmt.Fprintf(&b, "\n\nWhat %s answered:\n%s", a.Agent, clip(a.text, room))
+			fmt.Fprintf(&b, "\n\nWhat %s answered:\n%s", a.Agent, clipText(a.text, room))
 		}
 	}
 	return b.String()
 }
 
-const whyShown = 400
+const failureBytesMax = 400
 
-func (a answer) why() string {
+func (a stepAnswer) failureText() string {
 	if !a.done {
 		return "it was never asked"
 	}
 	return a.text
 }
 
-// final returns the last message of a plan: the answer of its last step, or all answers
+// finalReply returns the last message of a plan: the answer of its last step, or all answers
 // joined. It names missing answers first, and an answer with missing parts is not whole.
-func final(p Plan, done [][]answer) (string, []model.ToolCall, bool) {
+func finalReply(p Plan, done [][]stepAnswer) (string, []model.ToolCall, bool) {
 	var gaps []string
 	for i, stage := range done {
 		for _, a := range stage {
 			switch {
 			case !a.done || a.failed:
-				gaps = append(gaps, fmt.Sprintf("step %d, %s, failed: %s", i+1, a.Agent, clip(strings.Join(strings.Fields(a.why()), " "), whyShown)))
+				gaps = append(gaps, fmt.Sprintf("step %d, %s, failed: %s", i+1, a.Agent, clipText(strings.Join(strings.Fields(a.failureText()), " "), failureBytesMax)))
 			case a.partial:
 				gaps = append(gaps, fmt.Sprintf("step %d, %s, answered only in part", i+1, a.Agent))
 			}
@@ -180,37 +180,37 @@ func final(p Plan, done [][]answer) (string, []model.ToolCall, bool) {
 	for i := len(done); i < len(p.Stages); i++ {
 		gaps = append(gaps, fmt.Sprintf("step %d, %s, was not begun", i+1, strings.Join(Plan{Stages: p.Stages[i : i+1]}.Agents(), ", ")))
 	}
-	text := joined(newest(done))
+	text := joinAnswers(newestAnswers(done))
 	if len(gaps) == 0 {
 		return text, nil, true
 	}
 	head := "[incomplete: " + strings.Join(gaps, "; ") + "]"
-	return clip(strings.TrimSpace(head+"\n\n"+text), AnswerBytesMax), nil, false
+	return clipText(strings.TrimSpace(head+"\n\n"+text), AnswerBytesMax), nil, false
 }
 
-// newest returns the answers of the last stage that has any.
-func newest(done [][]answer) []answer {
+// newestAnswers returns the answers of the last stage that has any.
+func newestAnswers(done [][]stepAnswer) []stepAnswer {
 	for _, stage := range slices.Backward(done) {
-		if some := slices.DeleteFunc(slices.Clone(stage), func(a answer) bool { return !a.done || a.failed }); len(some) > 0 {
+		if some := slices.DeleteFunc(slices.Clone(stage), func(a stepAnswer) bool { return !a.done || a.failed }); len(some) > 0 {
 			return some
 		}
 	}
 	return nil
 }
 
-// joined returns a single answer as it is, or several under their names.
-func joined(answers []answer) string {
+// joinAnswers returns a single answer as it is, or several under their names.
+func joinAnswers(answers []stepAnswer) string {
 	if len(answers) == 1 {
-		return clip(answers[0].text, AnswerBytesMax)
+		return clipText(answers[0].text, AnswerBytesMax)
 	}
 	var parts []string
 	for _, a := range answers {
-		parts = append(parts, "## "+a.Agent+"\n\n"+clip(strings.TrimSpace(a.text), AnswerBytesMax/len(answers)))
+		parts = append(parts, "## "+a.Agent+"\n\n"+clipText(strings.TrimSpace(a.text), AnswerBytesMax/len(answers)))
 	}
 	return strings.Join(parts, "\n\n")
 }
 
-func clip(s string, n int) string {
+func clipText(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}

@@ -56,9 +56,9 @@ const (
 const agentName = `[a-z0-9_-]+`
 
 var (
-	stepLine = regexp.MustCompile(`^\s*(-|\*|=>)\s+(` + agentName + `)\s*(?::\s*(.*))?$`)
-	oneLine  = regexp.MustCompile(`(?s)^\s*(` + agentName + `(?:\s*[,>]\s*` + agentName + `)*)\s*:\s+(.*\S)\s*$`)
-	between  = regexp.MustCompile(`[,>]`)
+	stepLine      = regexp.MustCompile(`^\s*(-|\*|=>)\s+(` + agentName + `)\s*(?::\s*(.*))?$`)
+	oneLine       = regexp.MustCompile(`(?s)^\s*(` + agentName + `(?:\s*[,>]\s*` + agentName + `)*)\s*:\s+(.*\S)\s*$`)
+	stepSeparator = regexp.MustCompile(`[,>]`)
 )
 
 // Parse reads a plan for a route (Chain, Consolidate or Delegate). ok is false
@@ -88,7 +88,7 @@ func Parse(route, text string) (p Plan, ok bool) {
 		if route == Chain {
 			before, behind = m[1], ""
 		}
-		steps, last = named(before), named(behind)
+		steps, last = splitSteps(before), splitSteps(behind)
 	}
 	if route == Chain {
 		for _, s := range slices.Concat(steps, last) {
@@ -105,9 +105,9 @@ func Parse(route, text string) (p Plan, ok bool) {
 	return p, true
 }
 
-func named(list string) []Step {
+func splitSteps(list string) []Step {
 	var steps []Step
-	for _, name := range between.Split(list, -1) {
+	for _, name := range stepSeparator.Split(list, -1) {
 		if name = strings.TrimSpace(name); name != "" {
 			steps = append(steps, Step{Agent: name})
 		}
@@ -145,8 +145,8 @@ func (p Plan) Agents() []string {
 	return names
 }
 
-// wrong explains why a plan cannot be followed.
-func (p Plan) wrong() string {
+// explainInvalid explains why a plan cannot be followed.
+func (p Plan) explainInvalid() string {
 	switch {
 	case strings.TrimSpace(p.Task) == "":
 		return "the plan has no task"
@@ -156,8 +156,8 @@ func (p Plan) wrong() string {
 	return ""
 }
 
-// answer is the result of a step.
-type answer struct {
+// stepAnswer is the result of a step.
+type stepAnswer struct {
 	Step
 	text    string
 	failed  bool // there is no answer; text says why
@@ -168,9 +168,9 @@ type answer struct {
 // partialMark is the supervisor's mark on the answer of a child that was cut short.
 const partialMark = "[stopped early: "
 
-// read determines the progress of a plan: one reply with calls for each stage.
-func read(p Plan, messages []model.Message) [][]answer {
-	var all [][]answer
+// readProgress determines the progress of a plan: one reply with calls for each stage.
+func readProgress(p Plan, messages []model.Message) [][]stepAnswer {
+	var all [][]stepAnswer
 	for i, m := range messages {
 		if m.Tombstone || m.Role != model.Assistant || len(m.Calls) == 0 || len(all) == len(p.Stages) {
 			continue
@@ -181,12 +181,12 @@ func read(p Plan, messages []model.Message) [][]answer {
 				results[r.Call] = r
 			}
 		}
-		stage := make([]answer, len(p.Stages[len(all)]))
+		stage := make([]stepAnswer, len(p.Stages[len(all)]))
 		for j, s := range p.Stages[len(all)] {
-			stage[j] = answer{Step: s}
+			stage[j] = stepAnswer{Step: s}
 			if j < len(m.Calls) {
 				if r, ok := results[m.Calls[j].ID]; ok {
-					stage[j] = answer{Step: s, text: r.Text, failed: r.Error, partial: strings.HasPrefix(r.Text, partialMark), done: true}
+					stage[j] = stepAnswer{Step: s, text: r.Text, failed: r.Error, partial: strings.HasPrefix(r.Text, partialMark), done: true}
 				}
 			}
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func stages(list ...orchestrator.Stage) []orchestrator.Stage { return list }
+func stageList(list ...orchestrator.Stage) []orchestrator.Stage { return list }
 
 // TestForms: a plan on one line, or with a line for each step.
 func TestForms(t *testing.T) {
@@ -24,15 +24,15 @@ func TestForms(t *testing.T) {
 		want        []orchestrator.Stage
 		task        string
 	}{
-		{orchestrator.Chain, "a > b: Do it.", stages(a, b), "Do it."},
-		{orchestrator.Chain, "a, b>c : Do it.\nTwice.", stages(a, b, c), "Do it.\nTwice."},
-		{orchestrator.Consolidate, "a, b: Do it.", stages(ab), "Do it."},
-		{orchestrator.Consolidate, "a, b > c: Do it: now.", stages(ab, c), "Do it: now."},
-		{orchestrator.Delegate, "a: Do it.", stages(a), "Do it."},
-		{orchestrator.Chain, "Do it.\n- a: first\n- b\n=> c: last", stages(orchestrator.Stage{{"a", "first"}}, b, orchestrator.Stage{{"c", "last"}}), "Do it."},
-		{orchestrator.Consolidate, "Do it.\r\n* a: first\r\n- b\r\n=> c", stages(orchestrator.Stage{{"a", "first"}, {"b", ""}}, c), "Do it."},
-		{orchestrator.Consolidate, "- a\nDo it,\nall of it.\n  - b:", stages(ab), "Do it,\nall of it."},
-		{orchestrator.Chain, "note: - a bullet with words\n- a", stages(a), "note: - a bullet with words"},
+		{orchestrator.Chain, "a > b: Do it.", stageList(a, b), "Do it."},
+		{orchestrator.Chain, "a, b>c : Do it.\nTwice.", stageList(a, b, c), "Do it.\nTwice."},
+		{orchestrator.Consolidate, "a, b: Do it.", stageList(ab), "Do it."},
+		{orchestrator.Consolidate, "a, b > c: Do it: now.", stageList(ab, c), "Do it: now."},
+		{orchestrator.Delegate, "a: Do it.", stageList(a), "Do it."},
+		{orchestrator.Chain, "Do it.\n- a: first\n- b\n=> c: last", stageList(orchestrator.Stage{{"a", "first"}}, b, orchestrator.Stage{{"c", "last"}}), "Do it."},
+		{orchestrator.Consolidate, "Do it.\r\n* a: first\r\n- b\r\n=> c", stageList(orchestrator.Stage{{"a", "first"}, {"b", ""}}, c), "Do it."},
+		{orchestrator.Consolidate, "- a\nDo it,\nall of it.\n  - b:", stageList(ab), "Do it,\nall of it."},
+		{orchestrator.Chain, "note: - a bullet with words\n- a", stageList(a), "note: - a bullet with words"},
 	} {
 		p, ok := orchestrator.Parse(x.route, x.text)
 		if !ok || p.Task != x.task || !cmp.Equal(p.Stages, x.want) {
@@ -51,8 +51,8 @@ func TestForms(t *testing.T) {
 
 var delegate = []model.ToolSpec{{Name: "delegate"}}
 
-// talk plays a plan against children that answer through a function.
-func talk(t *testing.T, route, prompt string, answer func(agent, task string) model.ToolResult) (model.Reply, []string) {
+// playPlan plays a plan against children that answer through a function.
+func playPlan(t *testing.T, route, prompt string, answer func(agent, task string) model.ToolResult) (model.Reply, []string) {
 	t.Helper()
 	messages := []model.Message{{Role: model.User, Text: prompt}}
 	var tasks []string
@@ -81,13 +81,13 @@ func talk(t *testing.T, route, prompt string, answer func(agent, task string) mo
 	}
 }
 
-func echo(agent, task string) model.ToolResult {
+func echoTask(agent, task string) model.ToolResult {
 	return model.ToolResult{Text: agent + "(" + strings.ReplaceAll(task, "\n", " ") + ")"}
 }
 
 //behaviour:shows H2
 func TestChainPassesOn(t *testing.T) {
-	r, tasks := talk(t, orchestrator.Chain, "Do it.\n- a: first\n- b", echo)
+	r, tasks := playPlan(t, orchestrator.Chain, "Do it.\n- a: first\n- b", echoTask)
 	want := []string{"a: Do it.\n\nYour part: first", "b: Do it.\n\nWhat a answered:\na(Do it.  Your part: first)"}
 	if !cmp.Equal(tasks, want) || r.Stop != model.StopEnd || !strings.HasPrefix(r.Message.Text, "b(Do it.  What a answered") {
 		t.Errorf("%q\n%+v", tasks, r)
@@ -99,7 +99,7 @@ func TestChainPassesOn(t *testing.T) {
 
 //behaviour:shows H2
 func TestConsolidateGathers(t *testing.T) {
-	_, tasks := talk(t, orchestrator.Consolidate, "a, b > c: Do it.", echo)
+	_, tasks := playPlan(t, orchestrator.Consolidate, "a, b > c: Do it.", echoTask)
 	want := []string{"a: Do it.", "b: Do it.", "c: Do it.\n\nWhat a answered:\na(Do it.)\n\nWhat b answered:\nb(Do it.)"}
 	if !cmp.Equal(tasks, want) {
 		t.Errorf("%q", tasks)
@@ -114,7 +114,7 @@ func TestWhatIsNotWholeSaysSo(t *testing.T) {
 			if agent == bad {
 				return r
 			}
-			return echo(agent, task)
+			return echoTask(agent, task)
 		}
 	}
 	failed := model.ToolResult{Text: "no key", Error: true}
@@ -134,7 +134,7 @@ func TestWhatIsNotWholeSaysSo(t *testing.T) {
 		{"the only one", orchestrator.Delegate, "a: x", "[incomplete: step 1, a, answered only in part]\n\n[stopped early", with("a", cut), 1},
 	} {
 		t.Run(x.name, func(t *testing.T) {
-			r, tasks := talk(t, x.route, x.prompt, x.answer)
+			r, tasks := playPlan(t, x.route, x.prompt, x.answer)
 			if !strings.HasPrefix(r.Message.Text, x.text) || r.Stop != model.StopRefusal || len(tasks) != x.asked {
 				t.Errorf("%s %q after %d delegations", r.Stop, r.Message.Text, len(tasks))
 			}
@@ -146,7 +146,7 @@ func TestWhatIsNotWholeSaysSo(t *testing.T) {
 func TestLargeAnswersFit(t *testing.T) {
 	for _, piece := range []string{"word ", "\"\\\n\t<&>", "\x01\x02", "日本語"} {
 		huge := model.ToolResult{Text: strings.Repeat(piece, 96<<10/len(piece))}
-		r, tasks := talk(t, orchestrator.Consolidate, "a, b > c: "+strings.Repeat("x", 32<<10), func(string, string) model.ToolResult { return huge })
+		r, tasks := playPlan(t, orchestrator.Consolidate, "a, b > c: "+strings.Repeat("x", 32<<10), func(string, string) model.ToolResult { return huge })
 		if last := tasks[len(tasks)-1]; !strings.Contains(last, "bytes were left out]") || !strings.Contains(last, "What b answered") {
 			t.Errorf("%q: the last was told %d bytes", piece, len(last))
 		}
@@ -156,19 +156,21 @@ func TestLargeAnswersFit(t *testing.T) {
 	}
 }
 
-func say(text string) model.Message  { return model.Message{Role: model.User, Text: text} }
-func said(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
+func userMessage(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+func assistantMessage(text string) model.Message {
+	return model.Message{Role: model.Assistant, Text: text}
+}
 
 // TestHistory: a plan after an earlier conversation is the one that counts; who
 // is delegated to gets the history. What people say in between is no plan.
 func TestHistory(t *testing.T) {
-	old := []model.Message{say("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0", Name: "delegate"}}},
-		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "old"}}}, said("old")}
-	r, err := orchestrator.New(orchestrator.Delegate).Complete(t.Context(), model.Request{Messages: append(old, say("c: y")), Tools: delegate}, nil)
+	old := []model.Message{userMessage("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0", Name: "delegate"}}},
+		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "old"}}}, assistantMessage("old")}
+	r, err := orchestrator.New(orchestrator.Delegate).Complete(t.Context(), model.Request{Messages: append(old, userMessage("c: y")), Tools: delegate}, nil)
 	if err != nil || len(r.Message.Calls) != 1 || r.Message.Calls[0].Args != `{"agent":"c","fork":true,"task":"y"}` {
 		t.Errorf("%+v %v", r, err)
 	}
-	steered := append(old[:3:3], say("b: hurry"))
+	steered := append(old[:3:3], userMessage("b: hurry"))
 	r, err = orchestrator.New(orchestrator.Chain).Complete(t.Context(), model.Request{Messages: steered, Tools: delegate}, nil)
 	if err != nil || len(r.Message.Calls) != 1 || !strings.Contains(r.Message.Calls[0].Args, "What a answered:\\nold") {
 		t.Errorf("%+v %v", r, err)
@@ -187,16 +189,16 @@ func TestWhereNothingCanBeDone(t *testing.T) {
 		req  model.Request
 		told string
 	}{
-		"no plan":        {model.Request{Messages: []model.Message{say("Do it.")}, Tools: delegate}, "This is no plan"},
+		"no plan":        {model.Request{Messages: []model.Message{userMessage("Do it.")}, Tools: delegate}, "This is no plan"},
 		"no messages":    {model.Request{Tools: delegate}, "This is no plan"},
-		"no task":        {model.Request{Messages: []model.Message{say("- a\n- b")}, Tools: delegate}, "the plan has no task"},
-		"too many steps": {model.Request{Messages: []model.Message{say(many)}, Tools: delegate}, "more than 32 steps"},
-		"no tool":        {model.Request{Messages: []model.Message{say("a: x")}}, "not offered the tool delegate"},
-		"closing":        {model.Request{Messages: []model.Message{say("a: x")}, Tools: delegate, NoTools: true}, "Nothing was delegated yet"},
-		"closing in the middle": {model.Request{Messages: []model.Message{say("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0"}}},
+		"no task":        {model.Request{Messages: []model.Message{userMessage("- a\n- b")}, Tools: delegate}, "the plan has no task"},
+		"too many steps": {model.Request{Messages: []model.Message{userMessage(many)}, Tools: delegate}, "more than 32 steps"},
+		"no tool":        {model.Request{Messages: []model.Message{userMessage("a: x")}}, "not offered the tool delegate"},
+		"closing":        {model.Request{Messages: []model.Message{userMessage("a: x")}, Tools: delegate, NoTools: true}, "Nothing was delegated yet"},
+		"closing in the middle": {model.Request{Messages: []model.Message{userMessage("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0"}}},
 			{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "half of it"}}}}, Tools: delegate, NoTools: true},
 			"[incomplete: step 2, b, was not begun]\n\nhalf of it"},
-		"results are missing": {model.Request{Messages: []model.Message{say("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0"}}}},
+		"results are missing": {model.Request{Messages: []model.Message{userMessage("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0"}}}},
 			Tools: delegate}, "step 1, a, failed: it was never asked"},
 	} {
 		t.Run(name, func(t *testing.T) {

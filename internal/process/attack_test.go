@@ -26,8 +26,8 @@ var (
 // its arguments; one end of a pipe is up when all are.
 const daemon = `trap '' TERM HUP; (setsid sh -c "trap '' TERM HUP; (setsid sleep 300.%[1]s &) ; sleep 300.%[1]s" >/dev/null 2>&1 &); setsid sleep 300.%[1]s & while [ $(ps axo args | grep -c '^sleep 300.%[1]s') -lt 3 ]; do sleep 0.01; done; echo up; `
 
-// alive are the processes of the machine with a token in their arguments.
-func alive(t *testing.T, token string) (found []string) {
+// processesWithToken are the processes of the machine with a token in their arguments.
+func processesWithToken(t *testing.T, token string) (found []string) {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -44,8 +44,8 @@ func alive(t *testing.T, token string) (found []string) {
 // nodeVar makes this test binary run a command as a node does, until it is killed.
 const nodeVar = "PROC_TEST_NODE_OF"
 
-func node(script string) {
-	_, err := Run(context.Background(), Spec{Argv: sh(script), Env: []string{"PATH=" + os.Getenv("PATH")}})
+func runNode(script string) {
+	_, err := Run(context.Background(), Spec{Argv: shellArgv(script), Env: []string{"PATH=" + os.Getenv("PATH")}})
 	fmt.Println(err)
 }
 
@@ -63,19 +63,19 @@ func TestAttackDaemonOutlivesNoKilledNode(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, func() bool { _, err := os.Stat(up); return err == nil })
+		waitUntil(t, func() bool { _, err := os.Stat(up); return err == nil })
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = cmd.Wait()
-		await(t, func() bool { return len(alive(t, token)) == 0 })
-		survivors += len(alive(t, token))
+		waitUntil(t, func() bool { return len(processesWithToken(t, token)) == 0 })
+		survivors += len(processesWithToken(t, token))
 	}
 	t.Logf("%d killed nodes, %d surviving processes", *kills, survivors)
 }
 
-// await looks again and again, for as long as a loaded machine may need.
-func await(t *testing.T, done func() bool) {
+// waitUntil looks again and again, for as long as a loaded machine may need.
+func waitUntil(t *testing.T, done func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -94,25 +94,25 @@ func TestAttackDaemonOutlivesNoCall(t *testing.T) {
 	}
 	env := []string{"PATH=" + os.Getenv("PATH")}
 	token := fmt.Sprintf("4%d4", os.Getpid())
-	out, err := Run(t.Context(), Spec{Argv: sh(fmt.Sprintf(daemon, token) + "exit 7"), Env: env})
-	if left := alive(t, token); err != nil || out.Exit != 7 || string(out.Stdout) != "up\n" || len(left) > 0 {
+	out, err := Run(t.Context(), Spec{Argv: shellArgv(fmt.Sprintf(daemon, token) + "exit 7"), Env: env})
+	if left := processesWithToken(t, token); err != nil || out.Exit != 7 || string(out.Stdout) != "up\n" || len(left) > 0 {
 		t.Errorf("%d %q %v: %v", out.Exit, out.Stdout, err, left)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running Programs
 	up := filepath.Join(t.TempDir(), "up")
 	go func() {
-		await(t, func() bool { _, err := os.Stat(up); return err == nil })
+		waitUntil(t, func() bool { _, err := os.Stat(up); return err == nil })
 		if running.Wait(time.Nanosecond) {
 			t.Error("a program runs, and is not counted")
 		}
 		cancel()
 	}()
-	_, err = Run(running.In(ctx), Spec{Argv: sh(fmt.Sprintf(daemon, token) + "echo >" + up + "; sleep 300." + token), Env: env})
-	if left := alive(t, token); err == nil || len(left) > 0 || !running.Wait(time.Minute) {
+	_, err = Run(running.In(ctx), Spec{Argv: shellArgv(fmt.Sprintf(daemon, token) + "echo >" + up + "; sleep 300." + token), Env: env})
+	if left := processesWithToken(t, token); err == nil || len(left) > 0 || !running.Wait(time.Minute) {
 		t.Errorf("%v: %v", err, left)
 	}
-	c, err := Start(Spec{Argv: sh(fmt.Sprintf(daemon, token) + "sleep 300." + token), Env: env})
+	c, err := Start(Spec{Argv: shellArgv(fmt.Sprintf(daemon, token) + "sleep 300." + token), Env: env})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestAttackDaemonOutlivesNoCall(t *testing.T) {
 		t.Errorf("%q %v", line, err)
 	}
 	c.Stop()
-	if left := alive(t, token); len(left) > 0 {
+	if left := processesWithToken(t, token); len(left) > 0 {
 		t.Error(left)
 	}
 }
@@ -146,11 +146,11 @@ func TestAttackProcessThatForksAndEndsIsCaught(t *testing.T) {
 	defer cancel()
 	for n := range chases {
 		token := fmt.Sprintf("3%d3%d", os.Getpid(), n)
-		out, err := Run(ctx, Spec{Argv: sh("setsid sh -c '" + fmt.Sprintf(runner, token) + "' >/dev/null 2>&1 & sleep 0.05; exit 7"), Env: []string{"PATH=" + os.Getenv("PATH")}})
+		out, err := Run(ctx, Spec{Argv: shellArgv("setsid sh -c '" + fmt.Sprintf(runner, token) + "' >/dev/null 2>&1 & sleep 0.05; exit 7"), Env: []string{"PATH=" + os.Getenv("PATH")}})
 		if err != nil || out.Exit != 7 {
 			t.Errorf("%d %v", out.Exit, err)
 		}
-		if left := alive(t, token); len(left) > 0 {
+		if left := processesWithToken(t, token); len(left) > 0 {
 			escaped++
 			t.Error(left)
 		}
@@ -183,8 +183,8 @@ func TestAttackProgramInheritsNoDescriptor(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // the list of descriptors is read from /proc
 	}
-	open := inheritable(t)
-	out, err := Run(t.Context(), Spec{Argv: sh("for f in /proc/self/fd/*; do echo ${f##*/}; done"), Env: []string{"PATH=" + os.Getenv("PATH")}})
+	open := openInheritable(t)
+	out, err := Run(t.Context(), Spec{Argv: shellArgv("for f in /proc/self/fd/*; do echo ${f##*/}; done"), Env: []string{"PATH=" + os.Getenv("PATH")}})
 	if err != nil || strings.Contains("\n"+string(out.Stdout), fmt.Sprintf("\n%d\n", open)) {
 		t.Errorf("%v: %s", err, out.Stdout)
 	}

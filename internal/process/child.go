@@ -15,12 +15,12 @@ type Child struct {
 	Stdin  *os.File
 	Stdout *os.File
 
-	cmd     *exec.Cmd
-	stderr  *tail
-	done    chan struct{}
-	release func()
-	grace   time.Duration // to end after SIGTERM
-	stop    sync.Once
+	cmd      *exec.Cmd
+	stderr   *tailBuffer
+	done     chan struct{}
+	release  func()
+	grace    time.Duration // to end after SIGTERM
+	stopOnce sync.Once
 }
 
 // Start starts a program. The caller must Stop it.
@@ -31,11 +31,11 @@ func Start(spec Spec) (*Child, error) {
 		cmd.Env = []string{}
 	}
 	ownGroup(cmd)
-	kept, err := keep(cmd)
+	kept, err := wrapInKeeper(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("proc: keeper: %w", err)
 	}
-	c := &Child{cmd: cmd, stderr: &tail{kept: ends{tailMax: StderrBytesMax}}, done: make(chan struct{})}
+	c := &Child{cmd: cmd, stderr: &tailBuffer{kept: endsBuffer{tailMax: StderrBytesMax}}, done: make(chan struct{})}
 	in, stdin, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("proc: stdin: %w", err)
@@ -48,7 +48,7 @@ func Start(spec Spec) (*Child, error) {
 	c.Stdin, c.Stdout = stdin, stdout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, c.stderr
 	cmd.WaitDelay = DrainGrace // for stderr that another process holds open
-	err = start(cmd, kept)
+	err = startProgram(cmd, kept)
 	closeAll(in, out)
 	if err != nil {
 		closeAll(stdin, stdout)
@@ -62,9 +62,9 @@ func Start(spec Spec) (*Child, error) {
 		c.release, c.grace = kept.release, TermGrace+keeperEnd
 	} else {
 		c.grace = TermGrace
-		c.release, unguarded = guard(cmd.Process.Pid)
+		c.release, unguarded = guardGroup(cmd.Process.Pid)
 	}
-	go c.wait()
+	go c.awaitEnd()
 	if unguarded != nil {
 		c.Stop()
 		return nil, fmt.Errorf("proc: guard of %s: %w", spec.Argv[0], unguarded)
@@ -72,10 +72,10 @@ func Start(spec Spec) (*Child, error) {
 	return c, nil
 }
 
-// wait kills the processes that the leader left, so that its stdout ends too.
-func (c *Child) wait() {
+// awaitEnd kills the processes that the leader left, so that its stdout ends too.
+func (c *Child) awaitEnd() {
 	_ = c.cmd.Wait() // the outcome is in its state
-	kill(c.cmd)
+	killGroup(c.cmd)
 	c.release()
 	_ = c.Stdout.SetReadDeadline(time.Now().Add(DrainGrace))
 	close(c.done)
@@ -90,12 +90,12 @@ func (c *Child) Stderr() string { return c.stderr.text() }
 // Stop ends the program and its group: with SIGTERM, then by force. It returns when they
 // are gone.
 func (c *Child) Stop() {
-	c.stop.Do(func() {
+	c.stopOnce.Do(func() {
 		_ = c.Stdin.Close()
 		for _, then := range []struct {
 			after time.Duration
 			end   func(*exec.Cmd)
-		}{{TermGrace, terminate}, {c.grace, kill}} {
+		}{{TermGrace, terminateGroup}, {c.grace, killGroup}} {
 			timer := time.NewTimer(then.after)
 			select {
 			case <-c.done:
@@ -115,20 +115,20 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// tail keeps the end of the output, for a reader in another goroutine.
-type tail struct {
+// tailBuffer keeps the end of the output, for a reader in another goroutine.
+type tailBuffer struct {
 	mu   sync.Mutex
-	kept ends
+	kept endsBuffer
 }
 
-func (t *tail) Write(p []byte) (int, error) {
+func (t *tailBuffer) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.kept.Write(p)
 }
 
-func (t *tail) text() string {
+func (t *tailBuffer) text() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return string(t.kept.bytes())
+	return string(t.kept.joinEnds())
 }

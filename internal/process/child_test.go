@@ -12,7 +12,7 @@ import (
 )
 
 func TestAChildIsTalkedToUntilItIsStopped(t *testing.T) {
-	c, err := Start(Spec{Argv: sh(`echo up >&2; while read -r line; do echo "got $line"; done; exit 3`), Dir: t.TempDir()})
+	c, err := Start(Spec{Argv: shellArgv(`echo up >&2; while read -r line; do echo "got $line"; done; exit 3`), Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestAChildIsTalkedToUntilItIsStopped(t *testing.T) {
 }
 
 func TestAChildThatDoesNotListenIsKilledWithItsFamily(t *testing.T) {
-	argv, pids := family(t, "wait")
+	argv, pids := sleeperFamily(t, "wait")
 	c, err := Start(Spec{Argv: argv})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func TestAChildThatDoesNotListenIsKilledWithItsFamily(t *testing.T) {
 }
 
 func TestAChildThatEndsByItselfLeavesNothing(t *testing.T) {
-	argv, pids := family(t, "exit 0")
+	argv, pids := sleeperFamily(t, "exit 0")
 	c, err := Start(Spec{Argv: argv})
 	if err != nil {
 		t.Fatal(err)
@@ -61,8 +61,8 @@ func TestAChildThatEndsByItselfLeavesNothing(t *testing.T) {
 // itself with no chance to end anything.
 const parentVar = "PROC_TEST_PARENT_OF"
 
-func parent(script string) {
-	c, err := Start(Spec{Argv: sh(script)})
+func runParent(script string) {
+	c, err := Start(Spec{Argv: shellArgv(script)})
 	if err != nil {
 		os.Exit(1)
 	}
@@ -77,7 +77,7 @@ func parent(script string) {
 }
 
 func TestAChildEndsAlsoWhenWeAreKilled(t *testing.T) {
-	argv, pids := family(t, "wait")
+	argv, pids := sleeperFamily(t, "wait")
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = []string{parentVar + "=" + argv[2], "PATH=" + os.Getenv("PATH")}
 	var killed *exec.ExitError

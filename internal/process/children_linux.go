@@ -25,7 +25,7 @@ func EndChildren() {
 	defer tick.Stop()
 	for hasChildren() {
 		found := false
-		for _, pid := range children() {
+		for _, pid := range liveChildren() {
 			found = syscall.Kill(pid, syscall.SIGKILL) == nil || found // one that is gone already is what we want
 		}
 		if !found { // else look again at once: a process that forks and ends is faster than any pause
@@ -40,8 +40,8 @@ func hasChildren() bool {
 	return !errors.Is(unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil), unix.ECHILD)
 }
 
-// children returns the live children of this process, as far as one search finds them.
-func children() []int {
+// liveChildren returns the live children of this process, as far as one search finds them.
+func liveChildren() []int {
 	if list, ok := listedChildren(); ok {
 		return list
 	}

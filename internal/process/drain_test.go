@@ -12,7 +12,7 @@ import (
 // is kept.
 func TestOutputIsKeptThoughItsReaderComesLate(t *testing.T) {
 	t.Parallel()
-	s, err := pipe(100, 0)
+	s, err := newPipeReader(100, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,12 +22,12 @@ func TestOutputIsKeptThoughItsReaderComesLate(t *testing.T) {
 	if err := s.r.SetReadDeadline(time.Now().Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	s.start()
+	s.startReading()
 	<-s.done
 	if err := s.r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := string(s.kept.bytes()); got != "open" {
+	if got := string(s.kept.joinEnds()); got != "open" {
 		t.Errorf("kept is %q", got)
 	}
 }

@@ -2,15 +2,15 @@ package process
 
 import "fmt"
 
-// ends keeps the first headMax and the last tailMax bytes written to it.
-type ends struct {
+// endsBuffer keeps the first headMax and the last tailMax bytes written to it.
+type endsBuffer struct {
 	headMax, tailMax int
 	head, tail       []byte
-	at               int // where the oldest byte of a full tail is
+	tailStart        int // where the oldest byte of a full tail is
 	total            int64
 }
 
-func (e *ends) Write(p []byte) (int, error) {
+func (e *endsBuffer) Write(p []byte) (int, error) {
 	n := len(p)
 	e.total += int64(n)
 	if free := e.headMax - len(e.head); free > 0 {
@@ -22,7 +22,7 @@ func (e *ends) Write(p []byte) (int, error) {
 		return n, nil
 	}
 	if len(p) >= e.tailMax {
-		e.tail, e.at = append(e.tail[:0], p[len(p)-e.tailMax:]...), 0
+		e.tail, e.tailStart = append(e.tail[:0], p[len(p)-e.tailMax:]...), 0
 		return n, nil
 	}
 	if free := e.tailMax - len(e.tail); free > 0 {
@@ -31,20 +31,20 @@ func (e *ends) Write(p []byte) (int, error) {
 		p = p[take:]
 	}
 	for len(p) > 0 {
-		k := copy(e.tail[e.at:], p)
-		p, e.at = p[k:], (e.at+k)%e.tailMax
+		k := copy(e.tail[e.tailStart:], p)
+		p, e.tailStart = p[k:], (e.tailStart+k)%e.tailMax
 	}
 	return n, nil
 }
 
-func (e *ends) lost() int64 { return e.total - int64(len(e.head)) - int64(len(e.tail)) }
+func (e *endsBuffer) lostBytes() int64 { return e.total - int64(len(e.head)) - int64(len(e.tail)) }
 
-// bytes returns the kept bytes, with a mark where bytes are missing between the two ends.
-func (e *ends) bytes() []byte {
+// joinEnds returns the kept bytes, with a mark where bytes are missing between the two ends.
+func (e *endsBuffer) joinEnds() []byte {
 	out := append([]byte{}, e.head...)
-	if lost := e.lost(); lost > 0 && e.headMax > 0 && e.tailMax > 0 {
+	if lost := e.lostBytes(); lost > 0 && e.headMax > 0 && e.tailMax > 0 {
 		out = append(out, fmt.Sprintf("\n[%d bytes not kept]\n", lost)...)
 	}
-	out = append(out, e.tail[e.at:]...)
-	return append(out, e.tail[:e.at]...)
+	out = append(out, e.tail[e.tailStart:]...)
+	return append(out, e.tail[:e.tailStart]...)
 }

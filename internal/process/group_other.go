@@ -8,6 +8,6 @@ import "os/exec"
 
 func ownGroup(*exec.Cmd) {}
 
-func terminate(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+func terminateGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
 
-func kill(cmd *exec.Cmd) { _ = cmd.Process.Kill() }
+func killGroup(cmd *exec.Cmd) { _ = cmd.Process.Kill() }

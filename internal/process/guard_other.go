@@ -2,5 +2,5 @@
 
 package process
 
-// guard does nothing here: a program that reads its stdin ends with it.
-func guard(int) (release func(), err error) { return func() {}, nil }
+// guardGroup does nothing here: a program that reads its stdin ends with it.
+func guardGroup(int) (release func(), err error) { return func() {}, nil }

@@ -8,18 +8,18 @@ import (
 	"strconv"
 )
 
-// guardian waits for the word "done". If the pipe ends without it, the process at the other
+// guardScript waits for the word "done". If the pipe ends without it, the process at the other
 // end is gone, and guardian kills the group.
-const guardian = `read -r word; [ "$word" = done ] || kill -s KILL -- "-$0" 2>/dev/null`
+const guardScript = `read -r word; [ "$word" = done ] || kill -s KILL -- "-$0" 2>/dev/null`
 
-// guard kills a group when this process is gone, for whatever reason. release ends the
+// guardGroup kills a group when this process is gone, for whatever reason. release ends the
 // guard.
-func guard(group int) (release func(), err error) {
+func guardGroup(group int) (release func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return func() {}, err
 	}
-	cmd := exec.Command("/bin/sh", "-c", guardian, strconv.Itoa(group))
+	cmd := exec.Command("/bin/sh", "-c", guardScript, strconv.Itoa(group))
 	cmd.Env, cmd.Stdin = []string{}, r
 	ownGroup(cmd) // the terminal's Ctrl-C must not reach it
 	err = cmd.Start()

@@ -4,9 +4,9 @@ package process
 
 import "os"
 
-// input is a file that holds all of data before a program starts. The system removes it when it is closed, or
+// inputFile is a file that holds all of data before a program starts. The system removes it when it is closed, or
 // when temporary files are cleared.
-func input(data []byte) (*os.File, error) {
+func inputFile(data []byte) (*os.File, error) {
 	if len(data) == 0 {
 		return os.Open(os.DevNull)
 	}

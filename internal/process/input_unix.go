@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// input is a file that contains all of data before a program starts: a program that reads once, without
+// inputFile is a file that contains all of data before a program starts: a program that reads once, without
 // waiting, finds its arguments. It is a pipe, or an unnamed file if the data does not fit a pipe.
-func input(data []byte) (*os.File, error) {
+func inputFile(data []byte) (*os.File, error) {
 	if len(data) == 0 {
 		return os.Open(os.DevNull)
 	}
@@ -48,11 +48,11 @@ func input(data []byte) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return unnamed(data)
+	return unnamedFile(data)
 }
 
-// unnamed returns a file with data that has no name any more.
-func unnamed(data []byte) (*os.File, error) {
+// unnamedFile returns a file with data that has no name any more.
+func unnamedFile(data []byte) (*os.File, error) {
 	f, err := os.CreateTemp("", "troupe-stdin-")
 	if err != nil {
 		return nil, err

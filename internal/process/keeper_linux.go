@@ -112,15 +112,15 @@ func startKept(path string, argv []string) (pid int, err error) {
 	return p.Pid, err
 }
 
-// keeping is the parent's side of a keeper.
-type keeping struct {
+// keeperHandle is the parent's side of a keeper.
+type keeperHandle struct {
 	life, failed *os.File
-	theirs       []*os.File
+	childEnds    []*os.File
 }
 
-// keep makes a command that has not started the command of a keeper. nil: this system
+// wrapInKeeper makes a command that has not started the command of a keeper. nil: this system
 // cannot.
-func keep(cmd *exec.Cmd) (*keeping, error) {
+func wrapInKeeper(cmd *exec.Cmd) (*keeperHandle, error) {
 	if _, err := os.Stat("/proc/self/exe"); err != nil || cmd.Err != nil {
 		return nil, nil
 	}
@@ -135,13 +135,13 @@ func keep(cmd *exec.Cmd) (*keeping, error) {
 	}
 	cmd.Args = append([]string{keeperName, cmd.Path}, cmd.Args...)
 	cmd.Path, cmd.ExtraFiles = "/proc/self/exe", []*os.File{theirLife, theirFailed}
-	return &keeping{life: life, failed: failed, theirs: cmd.ExtraFiles}, nil
+	return &keeperHandle{life: life, failed: failed, childEnds: cmd.ExtraFiles}, nil
 }
 
-// started returns once the program runs, or with the reason why it does not. It is called once, after the
+// awaitStart returns once the program runs, or with the reason why it does not. It is called once, after the
 // keeper was started.
-func (k *keeping) started() error {
-	closeAll(k.theirs...)
+func (k *keeperHandle) awaitStart() error {
+	closeAll(k.childEnds...)
 	_ = k.failed.SetReadDeadline(time.Now().Add(keeperStart))
 	why, _ := io.ReadAll(k.failed) // a slower start is waited for like any program
 	_ = k.failed.Close()
@@ -157,10 +157,10 @@ func (k *keeping) started() error {
 }
 
 // release ends the hold: a keeper that is still running kills its program.
-func (k *keeping) release() { closeAll(k.life) }
+func (k *keeperHandle) release() { closeAll(k.life) }
 
 // abandon is for a keeper that was not started.
-func (k *keeping) abandon() {
-	closeAll(k.theirs...)
+func (k *keeperHandle) abandon() {
+	closeAll(k.childEnds...)
 	closeAll(k.life, k.failed)
 }

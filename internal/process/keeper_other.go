@@ -10,13 +10,13 @@ import (
 // keeperEnd is for systems that have keepers.
 const keeperEnd = time.Duration(0)
 
-// keeping is a keeper, which only Linux has: elsewhere a program that leaves its group is not found.
-type keeping struct{}
+// keeperHandle is a keeper, which only Linux has: elsewhere a program that leaves its group is not found.
+type keeperHandle struct{}
 
-func keep(*exec.Cmd) (*keeping, error) { return nil, nil }
+func wrapInKeeper(*exec.Cmd) (*keeperHandle, error) { return nil, nil }
 
-func (*keeping) started() error { return nil }
+func (*keeperHandle) awaitStart() error { return nil }
 
-func (*keeping) release() {}
+func (*keeperHandle) release() {}
 
-func (*keeping) abandon() {}
+func (*keeperHandle) abandon() {}

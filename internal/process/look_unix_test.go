@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// look reads stdin until a read would block, and prints the data.
-func look() {
+// readWithoutBlocking reads stdin until a read would block, and prints the data.
+func readWithoutBlocking() {
 	if syscall.SetNonblock(0, true) != nil {
 		os.Exit(1)
 	}
@@ -25,8 +25,8 @@ func look() {
 	}
 }
 
-// inheritable opens a descriptor that programs inherit.
-func inheritable(t *testing.T) int {
+// openInheritable opens a descriptor that programs inherit.
+func openInheritable(t *testing.T) int {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "open")
 	f, err := os.Create(file)

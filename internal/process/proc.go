@@ -72,7 +72,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if err := ctx.Err(); err != nil {
 		return Output{}, context.Cause(ctx)
 	}
-	defer begin(ctx)()
+	defer countProgram(ctx)()
 	if spec.StdoutMax <= 0 {
 		spec.StdoutMax = StdoutBytesMax
 	}
@@ -87,7 +87,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
-	stdin, err := input(spec.Stdin)
+	stdin, err := inputFile(spec.Stdin)
 	if err != nil {
 		return Output{}, fmt.Errorf("proc: stdin: %w", err)
 	}
@@ -95,9 +95,9 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	cmd.Stdin = stdin
 	cmd.WaitDelay = DrainGrace // for stdin that the child does not read
 	ownGroup(cmd)
-	var kept *keeping
+	var kept *keeperHandle
 	if spec.Path == "" {
-		if kept, err = keep(cmd); err != nil {
+		if kept, err = wrapInKeeper(cmd); err != nil {
 			return Output{}, fmt.Errorf("proc: keeper: %w", err)
 		}
 	}
@@ -105,17 +105,17 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	if spec.HeadOnly {
 		head = spec.StdoutMax
 	}
-	stdout, err := pipe(head, spec.StdoutMax-head)
+	stdout, err := newPipeReader(head, spec.StdoutMax-head)
 	if err != nil {
 		return Output{}, fmt.Errorf("proc: stdout: %w", err)
 	}
-	stderr, err := pipe(0, StderrBytesMax)
+	stderr, err := newPipeReader(0, StderrBytesMax)
 	if err != nil {
 		stdout.close()
 		return Output{}, fmt.Errorf("proc: stderr: %w", err)
 	}
 	cmd.Stdout, cmd.Stderr = stdout.w, stderr.w
-	if err := start(cmd, kept); err != nil {
+	if err := startProgram(cmd, kept); err != nil {
 		stdout.close()
 		stderr.close()
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) && spec.Dir == "" {
@@ -127,18 +127,18 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 		spec.Grace += keeperEnd
 		defer kept.release()
 	}
-	stdout.start()
-	stderr.start()
-	err = wait(ctx, cmd, spec.Grace)
+	stdout.startReading()
+	stderr.startReading()
+	err = awaitProgram(ctx, cmd, spec.Grace)
 	stdout.drain()
 	stderr.drain()
-	out := Output{Stderr: stderr.kept.bytes(), StdoutBytes: stdout.kept.total, Exit: cmd.ProcessState.ExitCode()}
-	out.Stdout, out.Cut = stdout.kept.bytes(), stdout.kept.lost() > 0
+	out := Output{Stderr: stderr.kept.joinEnds(), StdoutBytes: stdout.kept.total, Exit: cmd.ProcessState.ExitCode()}
+	out.Stdout, out.Cut = stdout.kept.joinEnds(), stdout.kept.lostBytes() > 0
 	return out, err
 }
 
-// start starts a program, by its keeper if it has one.
-func start(cmd *exec.Cmd, kept *keeping) error {
+// startProgram starts a program, by its keeper if it has one.
+func startProgram(cmd *exec.Cmd, kept *keeperHandle) error {
 	if kept == nil {
 		return cmd.Start()
 	}
@@ -146,7 +146,7 @@ func start(cmd *exec.Cmd, kept *keeping) error {
 		kept.abandon()
 		return err
 	}
-	if err := kept.started(); err != nil {
+	if err := kept.awaitStart(); err != nil {
 		_ = cmd.Wait() // it has ended already
 		kept.release()
 		return err
@@ -154,8 +154,8 @@ func start(cmd *exec.Cmd, kept *keeping) error {
 	return nil
 }
 
-// wait returns when the leader has ended and its group is gone.
-func wait(ctx context.Context, cmd *exec.Cmd, grace time.Duration) error {
+// awaitProgram returns when the leader has ended and its group is gone.
+func awaitProgram(ctx context.Context, cmd *exec.Cmd, grace time.Duration) error {
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
 	var err, canceled error
@@ -163,17 +163,17 @@ func wait(ctx context.Context, cmd *exec.Cmd, grace time.Duration) error {
 	case err = <-ended:
 	case <-ctx.Done():
 		canceled = context.Cause(ctx)
-		terminate(cmd)
+		terminateGroup(cmd)
 		timer := time.NewTimer(grace)
 		select {
 		case err = <-ended:
 			timer.Stop()
 		case <-timer.C:
-			kill(cmd)
+			killGroup(cmd)
 			err = <-ended
 		}
 	}
-	kill(cmd) // the processes that the leader left in its group
+	killGroup(cmd) // the processes that the leader left in its group
 	if canceled != nil {
 		return canceled
 	}
@@ -184,27 +184,27 @@ func wait(ctx context.Context, cmd *exec.Cmd, grace time.Duration) error {
 	return fmt.Errorf("proc: wait: %w", err)
 }
 
-// sink reads a pipe and keeps both ends of the data.
-type sink struct {
+// pipeReader reads a pipe and keeps both ends of the data.
+type pipeReader struct {
 	r, w *os.File
-	kept ends
+	kept endsBuffer
 	done chan struct{}
 }
 
-func pipe(head, tail int) (*sink, error) {
+func newPipeReader(head, tail int) (*pipeReader, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
-	return &sink{r: r, w: w, kept: ends{headMax: head, tailMax: tail}, done: make(chan struct{})}, nil
+	return &pipeReader{r: r, w: w, kept: endsBuffer{headMax: head, tailMax: tail}, done: make(chan struct{})}, nil
 }
 
-func (s *sink) close() {
+func (s *pipeReader) close() {
 	_ = s.r.Close()
 	_ = s.w.Close()
 }
 
-func (s *sink) start() {
+func (s *pipeReader) startReading() {
 	_ = s.w.Close()
 	go func() {
 		defer close(s.done)
@@ -220,7 +220,7 @@ func (s *sink) start() {
 }
 
 // drain waits for the end of the pipe, but not for ever.
-func (s *sink) drain() {
+func (s *pipeReader) drain() {
 	_ = s.r.SetReadDeadline(time.Now().Add(DrainGrace))
 	<-s.done
 	_ = s.r.Close()

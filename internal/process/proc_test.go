@@ -18,12 +18,12 @@ import (
 	"time"
 )
 
-func sh(script string) []string { return []string{"/bin/sh", "-c", script} }
+func shellArgv(script string) []string { return []string{"/bin/sh", "-c", script} }
 
 func TestAProgramGetsItsInputAndNothingElseOfOurs(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_NODE", "x")
 	dir := t.TempDir()
-	out, err := Run(t.Context(), Spec{Argv: sh(`cat; pwd; /usr/bin/env | grep -c SECRET_OF; exit 3`), Dir: dir, Env: []string{"A=b"}, Stdin: []byte("in ")})
+	out, err := Run(t.Context(), Spec{Argv: shellArgv(`cat; pwd; /usr/bin/env | grep -c SECRET_OF; exit 3`), Dir: dir, Env: []string{"A=b"}, Stdin: []byte("in ")})
 	if err != nil || out.Exit != 3 || string(out.Stdout) != "in "+dir+"\n0\n" {
 		t.Errorf("%q %d %v", out.Stdout, out.Exit, err)
 	}
@@ -37,7 +37,7 @@ func TestAMissingProgramIsNamed(t *testing.T) {
 }
 
 func TestOutputIsKeptAtBothEndsAndCounted(t *testing.T) {
-	out, err := Run(t.Context(), Spec{Argv: sh(`echo first; head -c 5000000 /dev/zero; echo last; head -c 100000 /dev/zero >&2; echo why >&2`), StdoutMax: 4096})
+	out, err := Run(t.Context(), Spec{Argv: shellArgv(`echo first; head -c 5000000 /dev/zero; echo last; head -c 100000 /dev/zero >&2; echo why >&2`), StdoutMax: 4096})
 	if err != nil || out.StdoutBytes != 5000011 || !out.Cut || len(out.Stdout) > 4200 {
 		t.Fatalf("%d of %d bytes, %v", len(out.Stdout), out.StdoutBytes, err)
 	}
@@ -49,12 +49,12 @@ func TestOutputIsKeptAtBothEndsAndCounted(t *testing.T) {
 	}
 }
 
-// family starts a shell with sleepers that ignore SIGTERM, one of them a
+// sleeperFamily starts a shell with sleepers that ignore SIGTERM, one of them a
 // grandchild, all holding stdout, and returns a function that reads their ids.
-func family(t *testing.T, then string) (argv []string, pids func() []int) {
+func sleeperFamily(t *testing.T, then string) (argv []string, pids func() []int) {
 	file := filepath.Join(t.TempDir(), "pids")
 	script := fmt.Sprintf(`trap '' TERM; sleep 300 & echo $! >>%[1]s; (trap '' TERM; sleep 300 & echo $! >>%[1]s); echo up; %[2]s`, file, then)
-	return sh(script), func() []int {
+	return shellArgv(script), func() []int {
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -71,8 +71,8 @@ func family(t *testing.T, then string) (argv []string, pids func() []int) {
 	}
 }
 
-// gone reports whether a process does not run any more (a zombie does not).
-func gone(pid int) bool {
+// hasEnded reports whether a process does not run any more (a zombie does not).
+func hasEnded(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return true
 	}
@@ -92,10 +92,10 @@ func checkGone(t *testing.T, pids []int) {
 	}
 	late := time.Now().Add(time.Minute)
 	for _, pid := range pids {
-		for !gone(pid) && time.Now().Before(late) {
+		for !hasEnded(pid) && time.Now().Before(late) {
 			<-time.After(5 * time.Millisecond)
 		}
-		if !gone(pid) {
+		if !hasEnded(pid) {
 			t.Errorf("process %d still runs", pid)
 		}
 	}
@@ -108,7 +108,7 @@ func TestACanceledProgramTakesItsWholeFamilyWithIt(t *testing.T) {
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	argv, pids := family(t, "echo up >"+fifo+"; wait")
+	argv, pids := sleeperFamily(t, "echo up >"+fifo+"; wait")
 	canceled := make(chan time.Time, 1)
 	go func() {
 		f, err := os.Open(fifo) // opens when the family is complete
@@ -130,7 +130,7 @@ func TestACanceledProgramTakesItsWholeFamilyWithIt(t *testing.T) {
 }
 
 func TestAProgramThatEndsLeavesNothingInTheBackground(t *testing.T) {
-	argv, pids := family(t, "exit 0")
+	argv, pids := sleeperFamily(t, "exit 0")
 	out, err := Run(t.Context(), Spec{Argv: argv})
 	if err != nil || out.Exit != 0 || string(out.Stdout) != "up\n" {
 		t.Errorf("%q %d %v", out.Stdout, out.Exit, err)
@@ -143,23 +143,23 @@ const escapeVar = "PROC_TEST_ESCAPE_TO"
 
 func TestMain(m *testing.M) {
 	if file := os.Getenv(escapeVar); file != "" {
-		escape(file)
+		escapeSession(file)
 	}
 	if script := os.Getenv(parentVar); script != "" {
-		parent(script)
+		runParent(script)
 	}
 	if script := os.Getenv(nodeVar); script != "" {
-		node(script)
+		runNode(script)
 		syscall.Exit(0)
 	}
 	if os.Getenv(lookVar) != "" {
-		look()
+		readWithoutBlocking()
 		syscall.Exit(0) // os.Exit sleeps for a second under the race detector
 	}
 	os.Exit(m.Run())
 }
 
-func escape(file string) {
+func escapeSession(file string) {
 	if _, err := syscall.Setsid(); err != nil {
 		os.Exit(1)
 	}
@@ -173,7 +173,7 @@ func escape(file string) {
 func TestWhoLeavesTheGroupCannotHoldTheCallerUp(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	out, err := Run(t.Context(), Spec{
-		Argv: sh(os.Args[0] + ` & while [ ! -s ` + file + ` ]; do :; done; exit 0`),
+		Argv: shellArgv(os.Args[0] + ` & while [ ! -s ` + file + ` ]; do :; done; exit 0`),
 		Env:  []string{escapeVar + "=" + file},
 	})
 	if err != nil || out.Exit != 0 {
@@ -193,7 +193,7 @@ func TestWhoLeavesTheGroupCannotHoldTheCallerUp(t *testing.T) {
 }
 
 func TestInputThatNobodyReadsDoesNotHoldTheCallerUp(t *testing.T) {
-	out, err := Run(t.Context(), Spec{Argv: sh("exec true"), Stdin: make([]byte, 1<<20)})
+	out, err := Run(t.Context(), Spec{Argv: shellArgv("exec true"), Stdin: make([]byte, 1<<20)})
 	if err != nil || out.Exit != 0 {
 		t.Errorf("%d %v", out.Exit, err)
 	}
@@ -201,14 +201,14 @@ func TestInputThatNobodyReadsDoesNotHoldTheCallerUp(t *testing.T) {
 
 func TestBothEndsOfWhatIsWrittenInAnyPiecesAreKept(t *testing.T) {
 	for _, piece := range []int{1, 3, 7, 10, 50} {
-		e := ends{headMax: 5, tailMax: 10}
+		e := endsBuffer{headMax: 5, tailMax: 10}
 		all := []byte("0123456789abcdefghijklmnopqrstuvwxyz")
 		for rest := all; len(rest) > 0; {
 			n := min(piece, len(rest))
 			_, _ = e.Write(rest[:n])
 			rest = rest[n:]
 		}
-		if got := string(e.bytes()); got != "01234\n[21 bytes not kept]\nqrstuvwxyz" {
+		if got := string(e.joinEnds()); got != "01234\n[21 bytes not kept]\nqrstuvwxyz" {
 			t.Errorf("pieces of %d: %q", piece, got)
 		}
 	}

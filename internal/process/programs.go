@@ -11,7 +11,7 @@ import (
 type Programs struct {
 	mu      sync.Mutex
 	running int
-	none    chan struct{} // closed when nothing runs; nil: no goroutine waits
+	idle    chan struct{} // closed when nothing runs; nil: no goroutine waits
 }
 
 type programsKey struct{}
@@ -21,8 +21,8 @@ func (p *Programs) In(ctx context.Context) context.Context {
 	return context.WithValue(ctx, programsKey{}, p)
 }
 
-// begin counts a program of a context until the result is called.
-func begin(ctx context.Context) (end func()) {
+// countProgram counts a program of a context until the result is called.
+func countProgram(ctx context.Context) (end func()) {
 	p, ok := ctx.Value(programsKey{}).(*Programs)
 	if !ok {
 		return func() {}
@@ -30,15 +30,15 @@ func begin(ctx context.Context) (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running++
-	return p.end
+	return p.programEnded
 }
 
-func (p *Programs) end() {
+func (p *Programs) programEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running--; p.running == 0 && p.none != nil {
-		close(p.none)
-		p.none = nil
+	if p.running--; p.running == 0 && p.idle != nil {
+		close(p.idle)
+		p.idle = nil
 	}
 }
 
@@ -52,10 +52,10 @@ func (p *Programs) Wait(limit time.Duration) bool {
 		p.mu.Unlock()
 		return true
 	}
-	if p.none == nil {
-		p.none = make(chan struct{})
+	if p.idle == nil {
+		p.idle = make(chan struct{})
 	}
-	none := p.none
+	none := p.idle
 	p.mu.Unlock()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

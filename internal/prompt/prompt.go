@@ -75,12 +75,12 @@ func Compose(layers []Layer, tags ...string) (Prompt, error) {
 	}
 	var shown []Layer
 	for _, l := range layers {
-		text, err := content(l, byName)
+		text, err := layerContent(l, byName)
 		if err != nil {
 			return Prompt{}, err
 		}
 		_, gone := replaced[l.Name]
-		if gone || strings.TrimSpace(text) == "" || !l.tagged(tags) {
+		if gone || strings.TrimSpace(text) == "" || !l.hasTags(tags) {
 			continue
 		}
 		l.Content = text
@@ -103,12 +103,12 @@ func Compose(layers []Layer, tags ...string) (Prompt, error) {
 	return p, nil
 }
 
-func (l Layer) tagged(tags []string) bool {
+func (l Layer) hasTags(tags []string) bool {
 	return !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(l.Tags, t) })
 }
 
-// content returns the text of a layer with the texts of the parents that it keeps.
-func content(l Layer, byName map[string]Layer) (string, error) {
+// layerContent returns the text of a layer with the texts of the parents that it keeps.
+func layerContent(l Layer, byName map[string]Layer) (string, error) {
 	parts, chain := []string{l.Content}, []string{l.Name}
 	keep := l.Merge
 	for l.Parent != "" {

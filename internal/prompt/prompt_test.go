@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/internal/prompt"
 )
 
-func compose(t *testing.T, layers ...prompt.Layer) prompt.Prompt {
+func mustCompose(t *testing.T, layers ...prompt.Layer) prompt.Prompt {
 	t.Helper()
 	p, err := prompt.Compose(layers)
 	if err != nil {
@@ -35,7 +35,7 @@ func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 	want := prompt.Prompt{Stable: "You are careful.\n\nSpend nothing.\n\nBe kind.", Dynamic: "It is early.\n\nYou are in /srv.\n\nToday is Monday."}
 	for range 20 {
 		rand.Shuffle(len(layers), func(i, j int) { layers[i], layers[j] = layers[j], layers[i] })
-		if got := compose(t, layers...); got != want {
+		if got := mustCompose(t, layers...); got != want {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
 	}
@@ -44,20 +44,20 @@ func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 func TestAChildStandsInThePlaceOfItsParent(t *testing.T) {
 	base := prompt.Layer{Name: "base", Content: "Be brief.", Priority: prompt.Role}
 	house := prompt.Layer{Name: "house", Content: "Speak German.", Parent: "base", Priority: prompt.Role}
-	if got := compose(t, base, house); got.Stable != "Speak German." {
+	if got := mustCompose(t, base, house); got.Stable != "Speak German." {
 		t.Errorf("replaced: %q", got.Stable)
 	}
 	house.Merge = true
 	team := prompt.Layer{Name: "team", Content: "Say you.", Parent: "house", Merge: true, Priority: prompt.Role}
-	if got := compose(t, team, base, house); got.Stable != "Be brief.\n\nSpeak German.\n\nSay you." {
+	if got := mustCompose(t, team, base, house); got.Stable != "Be brief.\n\nSpeak German.\n\nSay you." {
 		t.Errorf("merged: %q", got.Stable)
 	}
 	house.Merge, team.Merge = true, false
-	if got := compose(t, team, base, house); got.Stable != "Say you." {
+	if got := mustCompose(t, team, base, house); got.Stable != "Say you." {
 		t.Errorf("replaced with all that the parent keeps: %q", got.Stable)
 	}
 	house.Merge, team.Merge = false, true
-	if got := compose(t, team, base, house); got.Stable != "Speak German.\n\nSay you." {
+	if got := mustCompose(t, team, base, house); got.Stable != "Speak German.\n\nSay you." {
 		t.Errorf("merged with one that replaces: %q", got.Stable)
 	}
 }

@@ -24,8 +24,8 @@ var aliases = map[string]map[string]string{
 // Alias reports whether a word is a rank and not the name of a model.
 func Alias(name string) bool { return aliases[anthropic.Provider][name] != "" }
 
-// makers maps models whose names need no provider to their providers.
-var makers = []struct{ prefix, provider string }{
+// modelPrefixes maps models whose names need no provider to their providers.
+var modelPrefixes = []struct{ prefix, provider string }{
 	{"claude-", anthropic.Provider}, {"gemini-", gemini.Provider}, {"gpt-", openai.Provider}, {"chatgpt-", openai.Provider},
 	{"o1", openai.Provider}, {"o3", openai.Provider}, {"o4", openai.Provider},
 }
@@ -42,7 +42,7 @@ func Meant(name, provider string) (route string, ok bool) {
 		model, ok := aliases[provider][name]
 		return provider + "/" + model, ok
 	}
-	for _, m := range makers {
+	for _, m := range modelPrefixes {
 		if strings.HasPrefix(name, m.prefix) && plainName.MatchString(name) {
 			if m.provider == anthropic.Provider {
 				name = strings.ReplaceAll(name, ".", "-") // Copilot writes claude-opus-4.6

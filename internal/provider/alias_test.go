@@ -22,7 +22,7 @@ func TestAgentFilesNameModelsByRankOrWithoutProvider(t *testing.T) {
 	}
 	for provider, table := range aliases {
 		for word, name := range table {
-			if _, known := listed[provider][name]; !known || !Alias(word) {
+			if _, known := listedModels[provider][name]; !known || !Alias(word) {
 				t.Errorf("%s of %s is %s, whose price is not listed", word, provider, name)
 			}
 		}

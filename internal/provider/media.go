@@ -38,17 +38,17 @@ func (c Choice) Takes(m model.Media) (most int64, bound Bound, ok bool) {
 	case c.Provider == Ollama && m.Kind == model.Document, c.Provider == gemini.Provider && m.Type == model.GIF:
 		return 0, None, false
 	case m.Kind == model.Image:
-		if most := c.image(); most > 0 {
+		if most := c.imageTokensMax(); most > 0 {
 			return most, Documented, true
 		}
 	}
 	return budget.UnboundedTokens, None, true // each page of a document is a text and an image
 }
 
-// image returns the maximum tokens of an image, 0 if that is not published.
-func (c Choice) image() int64 {
+// imageTokensMax returns the maximum tokens of an image, 0 if that is not published.
+func (c Choice) imageTokensMax() int64 {
 	switch {
-	case !c.own:
+	case !c.ownAddress:
 	case c.Provider == anthropic.Provider && strings.HasPrefix(c.Model, "claude-"):
 		return imageAnthropic
 	case c.Provider == gemini.Provider && (strings.HasPrefix(c.Model, "gemini-3") || strings.HasPrefix(c.Model, "gemini-4")):

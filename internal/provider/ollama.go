@@ -23,28 +23,28 @@ const maxTags = 1 << 20
 
 const ollamaPort = "11434"
 
-// ollama serves a model of an Ollama through its OpenAI-compatible API.
-func (cfg Config) ollama(name, why string) (Choice, error) {
-	client, err := openai.New(openai.Config{BaseURL: ollamaBase(cfg.env("OLLAMA_HOST")) + "/v1", MaxTokens: true,
+// chooseOllama serves a model of an Ollama through its OpenAI-compatible API.
+func (cfg Config) chooseOllama(name, why string) (Choice, error) {
+	client, err := openai.New(openai.Config{BaseURL: ollamaBase(cfg.lookupEnv("OLLAMA_HOST")) + "/v1", MaxTokens: true,
 		API: openai.APIChat, Structured: openai.StructuredAlone,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, err
 	}
-	c := Choice{Provider: Ollama, Model: name, Why: why, Client: client, Bound: BoundOf(Ollama), Price: free}
+	c := Choice{Provider: Ollama, Model: name, Why: why, Client: client, Bound: BoundOf(Ollama), Price: freePrice}
 	if strings.HasSuffix(name, "cloud") {
 		c.Price = budget.Price{} // runs at Ollama, on an unknown plan
 	}
-	f := cfg.overridden(Ollama, name).Over(catalog.Facts{Price: c.Price})
+	f := cfg.overriddenFacts(Ollama, name).Over(catalog.Facts{Price: c.Price})
 	c.Price, c.Window, c.MaxOutput = f.Price, f.Window, f.Output
 	return c, nil
 }
 
-// probe returns the first chat model of the Ollama at OLLAMA_HOST, or "".
-func (cfg Config) probe(ctx context.Context) string {
+// probeOllama returns the first chat model of the Ollama at OLLAMA_HOST, or "".
+func (cfg Config) probeOllama(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ollamaBase(cfg.env("OLLAMA_HOST"))+"/api/tags", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, ollamaBase(cfg.lookupEnv("OLLAMA_HOST"))+"/api/tags", nil)
 	if err != nil {
 		return ""
 	}

@@ -24,7 +24,7 @@ func TestOllamaBase(t *testing.T) {
 // TestPricesAreSane: output is the dearest, reading a cache the cheapest, and
 // writing one costs no less than plain input.
 func TestPricesAreSane(t *testing.T) {
-	for provider, table := range listed {
+	for provider, table := range listedModels {
 		for name, f := range table {
 			p := f.Price
 			if !p.Known || p.CacheRead <= 0 || p.CacheRead >= p.Input || p.CacheWrite < p.Input || p.Output <= p.CacheWrite || f.Window < f.Output/2 || f.Output <= 0 {

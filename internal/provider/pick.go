@@ -121,15 +121,15 @@ type Choice struct {
 	// the same provider, address, model and key, and does not reveal the key. See gateOf.
 	Gate string
 
-	own  bool                            // it is called at the provider's own address
-	over func(name string) catalog.Facts // facts in the operator's file about the provider's models
+	ownAddress      bool                            // it is called at the provider's own address
+	overriddenFacts func(name string) catalog.Facts // facts in the operator's file about the provider's models
 }
 
-// gateOf returns one digest of all its arguments. It includes the key, which cannot be
+// deriveThrottleKey returns one digest of all its arguments. It includes the key, which cannot be
 // recovered from it (a key is random, and far too long to guess), and the digests of two
 // models with one key show nothing in common. A secret of the cluster would add nothing: a
 // process that can read the shared digests could read that secret in the same place.
-func gateOf(provider, base, model string, key ...string) string {
+func deriveThrottleKey(provider, base, model string, key ...string) string {
 	sum := sha256.New()
 	for _, part := range append([]string{"troupe gate 1", provider, strings.TrimRight(base, "/"), model}, key...) {
 		fmt.Fprintf(sum, "%d %s ", len(part), part)
@@ -137,10 +137,10 @@ func gateOf(provider, base, model string, key ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// gated names the gate of a choice that has none yet.
-func gated(c Choice, err error) (Choice, error) {
+// withThrottleKey names the gate of a choice that has none yet.
+func withThrottleKey(c Choice, err error) (Choice, error) {
 	if c.Gate == "" {
-		c.Gate = gateOf(c.Provider, "", c.Model)
+		c.Gate = deriveThrottleKey(c.Provider, "", c.Model)
 	}
 	return c, err
 }
@@ -150,9 +150,11 @@ func (c Choice) Name() string { return c.Provider + "/" + c.Model }
 
 // Choose chooses a model, and names its gate. It uses the network only to probe a local Ollama, and only
 // if nothing else is named (ProbeTimeout).
-func Choose(ctx context.Context, cfg Config) (Choice, error) { return gated(cfg.choose(ctx)) }
+func Choose(ctx context.Context, cfg Config) (Choice, error) {
+	return withThrottleKey(cfg.chooseModel(ctx))
+}
 
-func (cfg Config) choose(ctx context.Context) (Choice, error) {
+func (cfg Config) chooseModel(ctx context.Context) (Choice, error) {
 	if cfg.Env == nil {
 		cfg.Env = func(string) string { return "" }
 	}
@@ -161,27 +163,27 @@ func (cfg Config) choose(ctx context.Context) (Choice, error) {
 	}
 	switch {
 	case cfg.Model != "":
-		return cfg.named(cfg.Model, "named by --model")
+		return cfg.chooseNamed(cfg.Model, "named by --model")
 	case cfg.Setting != "":
-		return cfg.named(cfg.Setting, "named by the configuration")
+		return cfg.chooseNamed(cfg.Setting, "named by the configuration")
 	}
-	if v := cfg.first("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"); v != "" {
-		return cfg.anthropic(DefaultAnthropic, v+" is set")
+	if v := cfg.firstSetVariable("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"); v != "" {
+		return cfg.chooseAnthropic(DefaultAnthropic, v+" is set")
 	}
-	if v := cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL"); v != "" {
-		return cfg.openai(DefaultOpenAI, v+" is set")
+	if v := cfg.firstSetVariable("OPENAI_API_KEY", "OPENAI_BASE_URL"); v != "" {
+		return cfg.chooseOpenAI(DefaultOpenAI, v+" is set")
 	}
-	if v := cfg.first(geminiKeys...); v != "" {
-		return cfg.gemini(DefaultGemini, v+" is set")
+	if v := cfg.firstSetVariable(geminiKeys...); v != "" {
+		return cfg.chooseGemini(DefaultGemini, v+" is set")
 	}
-	if name := cfg.probe(ctx); name != "" {
-		return cfg.ollama(name, "Ollama answers at "+ollamaBase(cfg.env("OLLAMA_HOST")))
+	if name := cfg.probeOllama(ctx); name != "" {
+		return cfg.chooseOllama(name, "Ollama answers at "+ollamaBase(cfg.lookupEnv("OLLAMA_HOST")))
 	}
-	return cfg.builtin("no key is set and no Ollama answers")
+	return cfg.chooseBuiltin("no key is set and no Ollama answers")
 }
 
-// named returns the choice for a name.
-func (cfg Config) named(name, why string) (Choice, error) {
+// chooseNamed returns the choice for a name.
+func (cfg Config) chooseNamed(name, why string) (Choice, error) {
 	provider, rest, ok := strings.Cut(name, "/")
 	if !ok || rest == "" {
 		return Choice{}, fmt.Errorf("%w: %q; write PROVIDER/MODEL, such as %s/%s or %s/%s", ErrName, name,
@@ -189,30 +191,30 @@ func (cfg Config) named(name, why string) (Choice, error) {
 	}
 	switch provider {
 	case anthropic.Provider:
-		if cfg.first("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL") == "" {
+		if cfg.firstSetVariable("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL") == "" {
 			return Choice{}, fmt.Errorf("%w for %s: set ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN or ANTHROPIC_BASE_URL", ErrCredentials, name)
 		}
-		return cfg.anthropic(rest, why)
+		return cfg.chooseAnthropic(rest, why)
 	case openai.Provider:
-		if cfg.first("OPENAI_API_KEY", "OPENAI_BASE_URL") == "" {
+		if cfg.firstSetVariable("OPENAI_API_KEY", "OPENAI_BASE_URL") == "" {
 			return Choice{}, fmt.Errorf("%w for %s: set OPENAI_API_KEY or OPENAI_BASE_URL", ErrCredentials, name)
 		}
-		return cfg.openai(rest, why)
+		return cfg.chooseOpenAI(rest, why)
 	case gemini.Provider:
-		if cfg.first(geminiKeys...) == "" && cfg.env(geminiBase) == "" {
+		if cfg.firstSetVariable(geminiKeys...) == "" && cfg.lookupEnv(geminiBase) == "" {
 			return Choice{}, fmt.Errorf("%w for %s: set GEMINI_API_KEY, GOOGLE_API_KEY or %s", ErrCredentials, name, geminiBase)
 		}
-		return cfg.gemini(rest, why)
+		return cfg.chooseGemini(rest, why)
 	case Ollama:
-		return cfg.ollama(rest, why)
+		return cfg.chooseOllama(rest, why)
 	case Script:
-		return cfg.script(rest, why)
+		return cfg.chooseScript(rest, why)
 	case Builtin:
 		switch {
 		case rest == ScoutModel:
-			return cfg.builtin(why)
+			return cfg.chooseBuiltin(why)
 		case slices.Contains(orchestrator.Routes(), rest):
-			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.New(rest), Bound: Exact, Price: free}, nil
+			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.New(rest), Bound: Exact, Price: freePrice}, nil
 		}
 		return Choice{}, fmt.Errorf("%w: %q; the built-in models are %s/%s", ErrName, name, Builtin,
 			strings.Join(append([]string{ScoutModel}, orchestrator.Routes()...), ", "+Builtin+"/"))
@@ -221,22 +223,22 @@ func (cfg Config) named(name, why string) (Choice, error) {
 		strings.Join([]string{anthropic.Provider, openai.Provider, gemini.Provider, Ollama, Builtin, Script}, ", "))
 }
 
-func (cfg Config) anthropic(name, why string) (Choice, error) {
-	key, token, base := cfg.env("ANTHROPIC_API_KEY"), cfg.env("ANTHROPIC_AUTH_TOKEN"), cfg.env("ANTHROPIC_BASE_URL")
+func (cfg Config) chooseAnthropic(name, why string) (Choice, error) {
+	key, token, base := cfg.lookupEnv("ANTHROPIC_API_KEY"), cfg.lookupEnv("ANTHROPIC_AUTH_TOKEN"), cfg.lookupEnv("ANTHROPIC_BASE_URL")
 	own := base == "" || sameHost(base, anthropic.DefaultBaseURL)
 	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own, DropStale: own,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	return cfg.hosted(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: gateOf(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
+	return cfg.fillFacts(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: deriveThrottleKey(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
 }
 
-func (cfg Config) openai(name, why string) (Choice, error) {
-	key, base := cfg.env("OPENAI_API_KEY"), cfg.env("OPENAI_BASE_URL")
+func (cfg Config) chooseOpenAI(name, why string) (Choice, error) {
+	key, base := cfg.lookupEnv("OPENAI_API_KEY"), cfg.lookupEnv("OPENAI_BASE_URL")
 	own := openai.Own(base)
 	o := openai.Config{BaseURL: base, APIKey: key, MaxTokens: !own && !isOpenAI(name), Timeouts: cfg.Timeouts, Transport: cfg.Transport}
-	if o.API = openai.API(cfg.env(openAIAPI)); o.API != "" && o.API != openai.APIResponses && o.API != openai.APIChat {
+	if o.API = openai.API(cfg.lookupEnv(openAIAPI)); o.API != "" && o.API != openai.APIResponses && o.API != openai.APIChat {
 		return Choice{}, fmt.Errorf("%w: %s is neither %s nor %s", ErrName, openAIAPI, openai.APIResponses, openai.APIChat)
 	}
 	if isOpenAI(name) { // a gateway hands it on
@@ -246,7 +248,7 @@ func (cfg Config) openai(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
 	}
-	return cfg.hosted(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: gateOf(openai.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.fillFacts(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: deriveThrottleKey(openai.Provider, base, name, key)}, own, own && key != ""), nil
 }
 
 // openAIAPI names the variable for the API at OPENAI_BASE_URL: responses or chat; see openai.Config.
@@ -258,31 +260,31 @@ var geminiKeys = []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}
 
 const geminiBase = "GOOGLE_GEMINI_BASE_URL"
 
-func (cfg Config) gemini(name, why string) (Choice, error) {
-	key, base := "", cfg.env(geminiBase)
-	if v := cfg.first(geminiKeys...); v != "" {
-		key = cfg.env(v)
+func (cfg Config) chooseGemini(name, why string) (Choice, error) {
+	key, base := "", cfg.lookupEnv(geminiBase)
+	if v := cfg.firstSetVariable(geminiKeys...); v != "" {
+		key = cfg.lookupEnv(v)
 	}
 	own := base == "" || sameHost(base, gemini.DefaultBaseURL)
 	client, err := gemini.New(gemini.Config{BaseURL: base, APIKey: key, Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s: %w", geminiBase, err)
 	}
-	return cfg.hosted(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, Gate: gateOf(gemini.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.fillFacts(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, Gate: deriveThrottleKey(gemini.Provider, base, name, key)}, own, own && key != ""), nil
 }
 
-// hosted fills in the facts about a listed model. At another address than the provider's
+// fillFacts fills in the facts about a listed model. At another address than the provider's
 // own, the same name may have another price, so the price stays unknown unless the operator
 // states it.
-func (cfg Config) hosted(c Choice, own, paid bool) Choice {
+func (cfg Config) fillFacts(c Choice, own, paid bool) Choice {
 	f := factsOf(c.Provider, c.Model)
 	if !own {
 		f.Price = budget.Price{}
 	}
-	f = cfg.overridden(c.Provider, c.Model).Over(f)
+	f = cfg.overriddenFacts(c.Provider, c.Model).Over(f)
 	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
-	c.own, c.Frame = own, frame(c.Provider, c.Model)
-	c.over = func(name string) catalog.Facts { return cfg.overridden(c.Provider, name) }
+	c.ownAddress, c.Frame = own, toolFrameTokens(c.Provider, c.Model)
+	c.overriddenFacts = func(name string) catalog.Facts { return cfg.overriddenFacts(c.Provider, name) }
 	return c
 }
 
@@ -298,7 +300,7 @@ func isOpenAI(name string) bool {
 	return false
 }
 
-func (cfg Config) script(path, why string) (Choice, error) {
+func (cfg Config) chooseScript(path, why string) (Choice, error) {
 	load := cfg.Script
 	if load == nil {
 		load = script.Load
@@ -307,22 +309,22 @@ func (cfg Config) script(path, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s/%s: %w", Script, path, err)
 	}
-	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Bound: Exact, Price: free}, nil
+	return Choice{Provider: Script, Model: path, Why: why, Client: s.Client(""), Bound: Exact, Price: freePrice}, nil
 }
 
-func (cfg Config) builtin(why string) (Choice, error) {
+func (cfg Config) chooseBuiltin(why string) (Choice, error) {
 	if cfg.Scout == nil {
 		return Choice{}, fmt.Errorf("%w: %s, and there is no built-in one", ErrNoModel, why)
 	}
-	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Bound: Exact, Price: free}, nil
+	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Bound: Exact, Price: freePrice}, nil
 }
 
-func (cfg Config) env(name string) string { return strings.TrimSpace(cfg.Env(name)) }
+func (cfg Config) lookupEnv(name string) string { return strings.TrimSpace(cfg.Env(name)) }
 
-// first returns the first of the variables that is set.
-func (cfg Config) first(names ...string) string {
+// firstSetVariable returns the first of the variables that is set.
+func (cfg Config) firstSetVariable(names ...string) string {
 	for _, n := range names {
-		if cfg.env(n) != "" {
+		if cfg.lookupEnv(n) != "" {
 			return n
 		}
 	}

@@ -22,15 +22,15 @@ import (
 
 const secret = "sk-very-secret-1234"
 
-// nobody returns an address at which no Ollama answers.
-func nobody(t *testing.T) string {
+// closedServerURL returns an address at which no Ollama answers.
+func closedServerURL(t *testing.T) string {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	return s.URL
 }
 
-// config is a configuration without anything, and with a built-in model.
-func config(t *testing.T, env map[string]string) provider.Config {
+// emptyConfig is a configuration without anything, and with a built-in model.
+func emptyConfig(t *testing.T, env map[string]string) provider.Config {
 	t.Helper()
 	s, err := script.Parse([]byte("default: [{text: built in}]"))
 	if err != nil {
@@ -40,12 +40,12 @@ func config(t *testing.T, env map[string]string) provider.Config {
 		env = map[string]string{}
 	}
 	if env["OLLAMA_HOST"] == "" {
-		env["OLLAMA_HOST"] = nobody(t)
+		env["OLLAMA_HOST"] = closedServerURL(t)
 	}
 	return provider.Config{Env: func(k string) string { return env[k] }, Scout: s.Client("")}
 }
 
-func choose(t *testing.T, cfg provider.Config) provider.Choice {
+func mustChoose(t *testing.T, cfg provider.Config) provider.Choice {
 	t.Helper()
 	c, err := provider.Choose(t.Context(), cfg)
 	if err != nil {
@@ -88,9 +88,9 @@ func TestOrder(t *testing.T) {
 		"ollama by name":      {all, "ollama/qwen3:8b", "", "ollama/qwen3:8b", "--model", false},
 		"slashes in the name": {all, "openai/meta/llama-4", "", "openai/meta/llama-4", "--model", true},
 	} {
-		cfg := config(t, c.env)
+		cfg := emptyConfig(t, c.env)
 		cfg.Model, cfg.Setting = c.model, c.setting
-		got := choose(t, cfg)
+		got := mustChoose(t, cfg)
 		if got.Name() != c.want || !strings.Contains(got.Why, c.why) || got.Paid != c.paid {
 			t.Errorf("%s: %s, paid %v, because %s", name, got.Name(), got.Paid, got.Why)
 		}
@@ -115,14 +115,14 @@ func TestRefusals(t *testing.T) {
 		"no script":        {nil, "script/does-not-exist.yaml", os.ErrNotExist, "does-not-exist"},
 		"address":          {map[string]string{"OPENAI_BASE_URL": "h" + secret}, "", nil, "OPENAI_BASE_URL"},
 	} {
-		cfg := config(t, c.env)
+		cfg := emptyConfig(t, c.env)
 		cfg.Model = c.model
 		_, err := provider.Choose(t.Context(), cfg)
 		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), secret) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	cfg := config(t, nil)
+	cfg := emptyConfig(t, nil)
 	cfg.Scout = nil
 	if _, err := provider.Choose(t.Context(), cfg); !errors.Is(err, provider.ErrNoModel) {
 		t.Error(err)
@@ -148,7 +148,7 @@ func TestOllama(t *testing.T) {
 	}))
 	defer s.Close()
 	env := map[string]string{"OLLAMA_HOST": strings.TrimPrefix(s.URL, "http://")}
-	c := choose(t, config(t, env))
+	c := mustChoose(t, emptyConfig(t, env))
 	if c.Name() != "ollama/qwen3:8b" || !c.Price.Known {
 		t.Errorf("%+v", c)
 	}
@@ -159,7 +159,7 @@ func TestOllama(t *testing.T) {
 	}
 	env["OPENAI_API_KEY"] = secret
 	asked = nil
-	if choose(t, config(t, env)); len(asked) != 0 {
+	if mustChoose(t, emptyConfig(t, env)); len(asked) != 0 {
 		t.Errorf("asked %v though a key was set", asked)
 	}
 }
@@ -170,13 +170,13 @@ func TestASilentOllamaIsNotWaitedFor(t *testing.T) {
 	defer s.Close()
 	defer close(over)
 	began := time.Now()
-	c := choose(t, config(t, map[string]string{"OLLAMA_HOST": s.URL}))
+	c := mustChoose(t, emptyConfig(t, map[string]string{"OLLAMA_HOST": s.URL}))
 	if took := time.Since(began); c.Provider != provider.Builtin || took < provider.ProbeTimeout || took > time.Minute {
 		t.Errorf("%s after %s", c.Name(), took)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if c, err := provider.Choose(ctx, config(t, map[string]string{"OLLAMA_HOST": s.URL})); err != nil || c.Provider != provider.Builtin {
+	if c, err := provider.Choose(ctx, emptyConfig(t, map[string]string{"OLLAMA_HOST": s.URL})); err != nil || c.Provider != provider.Builtin {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -207,9 +207,9 @@ func TestPrices(t *testing.T) {
 		for k, v := range c.env {
 			env[k] = v
 		}
-		cfg := config(t, env)
+		cfg := emptyConfig(t, env)
 		cfg.Model = name
-		got := choose(t, cfg)
+		got := mustChoose(t, cfg)
 		cost := got.Price.Cost(model.Usage{Input: part, Output: part, CacheRead: part, CacheCreation: part})
 		if got.Price.Known != c.known || cost.Nano != c.nano || got.Window != c.window || got.MaxOutput != c.limit {
 			t.Errorf("%s: %+v costs %d", name, got, cost.Nano)
@@ -240,15 +240,15 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 		"anthropic/claude-opus-5-5":   {Price: budget.Price{Known: true, Input: 4000, Output: 20_000, CacheRead: 200, CacheWrite: 5000}, Window: 1_000_000, MaxOutput: 500},
 		"ollama/qwen3:8b":             {Price: budget.Price{Known: true}, Window: 40_960},
 	} {
-		cfg := config(t, env)
+		cfg := emptyConfig(t, env)
 		cfg.Model, cfg.Prices = name, table
-		if got := choose(t, cfg); got.Price != want.Price || got.Window != want.Window || got.MaxOutput != want.MaxOutput {
+		if got := mustChoose(t, cfg); got.Price != want.Price || got.Window != want.Window || got.MaxOutput != want.MaxOutput {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	cfg := config(t, env)
+	cfg := emptyConfig(t, env)
 	cfg.Model, cfg.Prices = "anthropic/claude-opus-5-5", table
-	if cheap, ok := choose(t, cfg).Cheapest(); !ok || cheap.Model == "claude-haiku-5-5" {
+	if cheap, ok := mustChoose(t, cfg).Cheapest(); !ok || cheap.Model == "claude-haiku-5-5" {
 		t.Errorf("the cheapest by the file is %s", cheap.Model)
 	}
 	for _, l := range provider.Listed(table) {
@@ -261,9 +261,9 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 func TestGatesOfKeysDiffer(t *testing.T) {
 	gates := map[string]string{}
 	for _, env := range []map[string]string{{"GEMINI_API_KEY": secret}, {"GEMINI_API_KEY": "other"}, {"GEMINI_API_KEY": secret, "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}} {
-		cfg := config(t, env)
+		cfg := emptyConfig(t, env)
 		cfg.Model = "gemini/gemini-4-argon"
-		gates[choose(t, cfg).Gate] = "seen"
+		gates[mustChoose(t, cfg).Gate] = "seen"
 	}
 	if len(gates) != 3 {
 		t.Errorf("two keys or addresses share a gate: %v", gates)
@@ -276,18 +276,18 @@ func TestTheAPIOfOpenAI(t *testing.T) {
 		{"", "", "/v1/responses"}, {"", "chat", "/v1/chat/completions"}, {"http://127.0.0.1:1/v1", "", "/v1/chat/completions"},
 		{"http://127.0.0.1:1/v1", "responses", "/v1/responses"},
 	} {
-		cfg := config(t, map[string]string{"OPENAI_API_KEY": secret, "OPENAI_BASE_URL": c.base, "OPENAI_API": c.api})
+		cfg := emptyConfig(t, map[string]string{"OPENAI_API_KEY": secret, "OPENAI_BASE_URL": c.base, "OPENAI_API": c.api})
 		asked := ""
 		cfg.Transport = roundTrip(func(r *http.Request) (*http.Response, error) {
 			asked = r.URL.Path
 			return nil, errors.New("nothing is sent")
 		})
-		choice := choose(t, cfg)
+		choice := mustChoose(t, cfg)
 		if _, err := choice.Client.Complete(t.Context(), model.Request{Model: choice.Model, MaxOutput: 16, Messages: []model.Message{{Role: model.User, Text: "a"}}}, nil); err == nil || asked != c.path {
 			t.Errorf("%+v: asked %s, %v", c, asked, err)
 		}
 	}
-	cfg := config(t, map[string]string{"OPENAI_API_KEY": secret, "OPENAI_API": "soap"})
+	cfg := emptyConfig(t, map[string]string{"OPENAI_API_KEY": secret, "OPENAI_API": "soap"})
 	if _, err := provider.Choose(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "OPENAI_API is neither responses nor chat") {
 		t.Error(err)
 	}
@@ -302,9 +302,9 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 func TestAnthropicItselfIsAskedToOverlookOldThoughts(t *testing.T) {
 	for base, want := range map[string]bool{"": true, "https://api.anthropic.com": true, "http://127.0.0.1:1": false} {
 		var sent *http.Request
-		cfg := config(t, map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": base})
+		cfg := emptyConfig(t, map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": base})
 		cfg.Transport = roundTrip(func(r *http.Request) (*http.Response, error) { sent = r; return nil, errors.New("nobody is there") })
-		c := choose(t, cfg)
+		c := mustChoose(t, cfg)
 		_, err := c.Client.Complete(t.Context(), model.Request{Model: c.Model, MaxOutput: 7, Messages: []model.Message{{Role: model.User, Text: "a"}}}, nil)
 		if err == nil || sent == nil || sent.Header.Get("Anthropic-Beta") != "" != want {
 			t.Errorf("%q: %v, %v", base, err, sent)
@@ -321,9 +321,9 @@ func TestALongPromptCostsWhatIsPublishedForIt(t *testing.T) {
 		"openai/gpt-5.6-luna":        {272_000, 400, 1_800, 40, 500},
 		"openai/gpt-6-sol":           {272_000, 4_000, 15_000, 400, 5_000},
 	} {
-		cfg := config(t, env)
+		cfg := emptyConfig(t, env)
 		cfg.Model = name
-		p := choose(t, cfg).Price
+		p := mustChoose(t, cfg).Price
 		for kind, d := range map[string]struct {
 			u    model.Usage
 			want int64
@@ -342,9 +342,9 @@ func TestALongPromptCostsWhatIsPublishedForIt(t *testing.T) {
 func TestWhatAnthropicAddsForTools(t *testing.T) {
 	env := map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": secret}
 	for name, want := range map[string]bool{"anthropic/claude-opus-4-7": true, "anthropic/claude-of-tomorrow": true, "anthropic/kimi-k3": false, "openai/gpt-6-sol": false, "ollama/qwen3": false} {
-		cfg := config(t, env)
+		cfg := emptyConfig(t, env)
 		cfg.Model = name
-		if got := choose(t, cfg).Frame; got > 0 != want || want && got < 804 {
+		if got := mustChoose(t, cfg).Frame; got > 0 != want || want && got < 804 {
 			t.Errorf("%s: %d tokens", name, got)
 		}
 	}

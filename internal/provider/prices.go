@@ -21,8 +21,8 @@ import (
 // pages: plain requests, standard tier, no regional surcharge.
 const PricesAsOf = "2026-11-20"
 
-// free is the price of models inside troupe.
-var free = budget.Price{Known: true}
+// freePrice is the price of models inside troupe.
+var freePrice = budget.Price{Known: true}
 
 // Windows. If longer prompts cost more per token, the window ends where the higher rate
 // begins: a prompt that grows beyond it is reserved at the higher rate.
@@ -36,61 +36,61 @@ const (
 	output128k = 128_000
 )
 
-// usd makes a price from US dollars per million tokens, in thousandths:
+// priceUSD makes a price from US dollars per million tokens, in thousandths:
 // input, output, cache read, cache write. A thousandth of a dollar per million
 // is one billionth per token.
-func usd(input, output, read, write, window, most int64) catalog.Facts {
+func priceUSD(input, output, read, write, window, most int64) catalog.Facts {
 	return catalog.Facts{Price: budget.Price{Known: true, Input: input, Output: output, CacheRead: read, CacheWrite: write}, Window: window, Output: most}
 }
 
-// doubling is usd for a model whose prompts beyond its window cost twice as much, and whose
+// doublingPrice is usd for a model whose prompts beyond its window cost twice as much, and whose
 // output then costs half as much again.
-func doubling(input, output, read, write, window, most int64) catalog.Facts {
-	return beyond(usd(input, output, read, write, window, most), 2*input, output+output/2, 2*read, 2*write)
+func doublingPrice(input, output, read, write, window, most int64) catalog.Facts {
+	return withLongPrice(priceUSD(input, output, read, write, window, most), 2*input, output+output/2, 2*read, 2*write)
 }
 
-// beyond returns the facts with another price for prompts beyond the window.
-func beyond(f catalog.Facts, input, output, read, write int64) catalog.Facts {
+// withLongPrice returns the facts with another price for prompts beyond the window.
+func withLongPrice(f catalog.Facts, input, output, read, write int64) catalog.Facts {
 	f.Price.Long = budget.Tier{Above: f.Window, Input: input, Output: output, CacheRead: read, CacheWrite: write}
 	return f
 }
 
-// listed are the models with a known price; other models have none, which is not zero. The
+// listedModels are the models with a known price; other models have none, which is not zero. The
 // names are the SDKs' own constants; Google's are those on its pages. Of Google's two
 // prices the table has the later one: until 2026-11-30 (gemini-4-argon) and 2026-12-31
 // (gemini-3.8-flash) half of it is billed, and a limit in money must hold after that, too.
 // Google does not bill cache writes.
-var listed = map[string]map[string]catalog.Facts{
+var listedModels = map[string]map[string]catalog.Facts{
 	anthropic.Provider: {
-		claude.ModelClaudeFable5_1:  usd(10_000, 50_000, 250, 12_500, window1m, output128k),
-		claude.ModelClaudeFable5:    usd(10_000, 50_000, 1_000, 12_500, window1m, output128k),
-		claude.ModelClaudeOpus5_5:   usd(4_000, 20_000, 200, 5_000, window1m, output128k),
-		claude.ModelClaudeOpus5:     usd(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_8:   usd(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_7:   usd(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_6:   usd(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_5:   usd(5_000, 25_000, 500, 6_250, window200k, output64k),
-		claude.ModelClaudeSonnet5_5: usd(2_000, 10_000, 100, 2_500, window1m, output128k),
-		claude.ModelClaudeSonnet5:   usd(2_000, 10_000, 200, 2_500, window1m, output128k),
-		claude.ModelClaudeSonnet4_6: usd(3_000, 15_000, 300, 3_750, window200k, output64k),
-		claude.ModelClaudeSonnet4_5: usd(3_000, 15_000, 300, 3_750, window200k, output64k), //nolint:staticcheck // served until 2026-11-30
-		claude.ModelClaudeHaiku5_5:  beyond(usd(100, 500, 10, 125, window100k, output128k), 500, 2_500, 50, 625),
-		claude.ModelClaudeHaiku4_5:  usd(1_000, 5_000, 100, 1_250, window200k, output64k),
+		claude.ModelClaudeFable5_1:  priceUSD(10_000, 50_000, 250, 12_500, window1m, output128k),
+		claude.ModelClaudeFable5:    priceUSD(10_000, 50_000, 1_000, 12_500, window1m, output128k),
+		claude.ModelClaudeOpus5_5:   priceUSD(4_000, 20_000, 200, 5_000, window1m, output128k),
+		claude.ModelClaudeOpus5:     priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_8:   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_7:   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_6:   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		claude.ModelClaudeOpus4_5:   priceUSD(5_000, 25_000, 500, 6_250, window200k, output64k),
+		claude.ModelClaudeSonnet5_5: priceUSD(2_000, 10_000, 100, 2_500, window1m, output128k),
+		claude.ModelClaudeSonnet5:   priceUSD(2_000, 10_000, 200, 2_500, window1m, output128k),
+		claude.ModelClaudeSonnet4_6: priceUSD(3_000, 15_000, 300, 3_750, window200k, output64k),
+		claude.ModelClaudeSonnet4_5: priceUSD(3_000, 15_000, 300, 3_750, window200k, output64k), //nolint:staticcheck // served until 2026-11-30
+		claude.ModelClaudeHaiku5_5:  withLongPrice(priceUSD(100, 500, 10, 125, window100k, output128k), 500, 2_500, 50, 625),
+		claude.ModelClaudeHaiku4_5:  priceUSD(1_000, 5_000, 100, 1_250, window200k, output64k),
 	},
 	openai.Provider: {
-		gpt.ChatModelGPT6Astra:   doubling(10_000, 50_000, 1_000, 12_500, window272k, output128k),
-		gpt.ChatModelGPT6_1Sol:   doubling(2_000, 10_000, 100, 2_500, window272k, output128k),
-		gpt.ChatModelGPT6_1Terra: doubling(1_000, 5_000, 50, 1_250, window272k, output128k),
-		gpt.ChatModelGPT6Sol:     doubling(2_000, 10_000, 200, 2_500, window272k, output128k),
-		gpt.ChatModelGPT6Luna:    doubling(100, 500, 10, 125, window272k, output128k),
-		gpt.ChatModelGPT5_6Terra: doubling(2_000, 12_000, 200, 2_500, window272k, output128k),
-		gpt.ChatModelGPT5_6Luna:  doubling(200, 1_200, 20, 250, window272k, output128k),
-		gpt.ChatModelGPT5_4:      doubling(2_500, 15_000, 250, 2_500, window272k, output128k),
-		gpt.ChatModelGPT5_4Mini:  usd(750, 4_500, 75, 750, window272k, output128k),
+		gpt.ChatModelGPT6Astra:   doublingPrice(10_000, 50_000, 1_000, 12_500, window272k, output128k),
+		gpt.ChatModelGPT6_1Sol:   doublingPrice(2_000, 10_000, 100, 2_500, window272k, output128k),
+		gpt.ChatModelGPT6_1Terra: doublingPrice(1_000, 5_000, 50, 1_250, window272k, output128k),
+		gpt.ChatModelGPT6Sol:     doublingPrice(2_000, 10_000, 200, 2_500, window272k, output128k),
+		gpt.ChatModelGPT6Luna:    doublingPrice(100, 500, 10, 125, window272k, output128k),
+		gpt.ChatModelGPT5_6Terra: doublingPrice(2_000, 12_000, 200, 2_500, window272k, output128k),
+		gpt.ChatModelGPT5_6Luna:  doublingPrice(200, 1_200, 20, 250, window272k, output128k),
+		gpt.ChatModelGPT5_4:      doublingPrice(2_500, 15_000, 250, 2_500, window272k, output128k),
+		gpt.ChatModelGPT5_4Mini:  priceUSD(750, 4_500, 75, 750, window272k, output128k),
 	},
 	gemini.Provider: {
-		"gemini-4-argon": usd(4_000, 20_000, 200, 4_000, window1m, output65k),
-		DefaultGemini:    usd(1_500, 7_500, 150, 1_500, window1m, output65k),
+		"gemini-4-argon": priceUSD(4_000, 20_000, 200, 4_000, window1m, output65k),
+		DefaultGemini:    priceUSD(1_500, 7_500, 150, 1_500, window1m, output65k),
 	},
 }
 
@@ -98,9 +98,9 @@ var listed = map[string]map[string]catalog.Facts{
 // 290 to 804 tokens, depending on the model, according to its price page.
 const frameAnthropic = 1_024
 
-// frame returns the most tokens that a provider adds to a prompt that lists tools.
+// toolFrameTokens returns the most tokens that a provider adds to a prompt that lists tools.
 // Providers other than these document none.
-func frame(provider, name string) int64 {
+func toolFrameTokens(provider, name string) int64 {
 	if provider == anthropic.Provider && strings.HasPrefix(name, "claude-") {
 		return frameAnthropic
 	}
@@ -118,9 +118,9 @@ type Listing struct {
 // applied.
 func Listed(over catalog.Table) []Listing {
 	var list []Listing
-	for provider, table := range listed {
+	for provider, table := range listedModels {
 		for name, f := range table {
-			f = Config{Prices: over}.overridden(provider, name).Over(f)
+			f = Config{Prices: over}.overriddenFacts(provider, name).Over(f)
 			list = append(list, Listing{provider, name, f, BoundOf(provider)})
 		}
 	}
@@ -130,24 +130,24 @@ func Listed(over catalog.Table) []Listing {
 	return list
 }
 
-// dated matches the date at the end of a snapshot's name, which does not change the price.
-var dated = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
+// snapshotDate matches the date at the end of a snapshot's name, which does not change the price.
+var snapshotDate = regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2})$`)
 
 // factsOf returns the listed facts about a model; the zero value if it is not listed.
 func factsOf(provider, name string) catalog.Facts {
-	table := listed[provider]
+	table := listedModels[provider]
 	if f, ok := table[name]; ok {
 		return f
 	}
-	return table[dated.ReplaceAllString(name, "")]
+	return table[snapshotDate.ReplaceAllString(name, "")]
 }
 
-// overridden returns the facts that the operator's file states about a model, if any.
-func (cfg Config) overridden(provider, name string) catalog.Facts {
+// overriddenFacts returns the facts that the operator's file states about a model, if any.
+func (cfg Config) overriddenFacts(provider, name string) catalog.Facts {
 	if f, ok := cfg.Prices.Of(provider, name); ok {
 		return f
 	}
-	f, _ := cfg.Prices.Of(provider, dated.ReplaceAllString(name, ""))
+	f, _ := cfg.Prices.Of(provider, snapshotDate.ReplaceAllString(name, ""))
 	return f
 }
 
@@ -159,8 +159,8 @@ func (c Choice) Cheapest() (cheap Choice, ok bool) {
 		return Choice{}, false
 	}
 	best := c
-	for _, name := range slices.Sorted(maps.Keys(listed[c.Provider])) {
-		f := c.over(name).Over(listed[c.Provider][name])
+	for _, name := range slices.Sorted(maps.Keys(listedModels[c.Provider])) {
+		f := c.overriddenFacts(name).Over(listedModels[c.Provider][name])
 		if f.Price.Input+f.Price.Output < best.Price.Input+best.Price.Output {
 			best = Choice{Provider: c.Provider, Model: name, Price: f.Price, Window: f.Window, MaxOutput: f.Output, Bound: c.Bound, Paid: c.Paid}
 		}

@@ -11,50 +11,50 @@ import (
 	"strings"
 )
 
-// encodings returns the forms in which a value may occur.
-func encodings(v string) []string {
+// encodedForms returns the forms in which a value may occur.
+func encodedForms(v string) []string {
 	forms := []string{v, hex.EncodeToString([]byte(v)), strings.ToUpper(hex.EncodeToString([]byte(v)))}
-	forms = append(forms, escapes(v)...)
-	return append(forms, base64s(v)...)
+	forms = append(forms, escapedForms(v)...)
+	return append(forms, base64Forms(v)...)
 }
 
 var percent = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// escapes returns the forms in URLs and in quoted texts.
-func escapes(v string) []string {
+// escapedForms returns the forms in URLs and in quoted texts.
+func escapedForms(v string) []string {
 	forms := []string{url.QueryEscape(v), url.PathEscape(v)}
 	for _, f := range forms {
 		forms = append(forms, percent.ReplaceAllStringFunc(f, strings.ToLower))
 	}
 	for _, f := range append([]string{v}, forms...) {
-		for _, once := range inJSON(f) {
+		for _, once := range jsonForms(f) {
 			forms = append(forms, once, strings.ReplaceAll(once, "/", `\/`))
-			forms = append(forms, inJSON(once)...) // JSON in JSON, as in arguments of tools
+			forms = append(forms, jsonForms(once)...) // JSON in JSON, as in arguments of tools
 		}
 	}
-	return append(forms, inside(strconv.Quote(v)), inside(strconv.QuoteToASCII(v)))
+	return append(forms, stripQuotes(strconv.Quote(v)), stripQuotes(strconv.QuoteToASCII(v)))
 }
 
-// inJSON returns a value within a JSON text, as encoders with and without HTML escaping
+// jsonForms returns a value within a JSON text, as encoders with and without HTML escaping
 // write it.
-func inJSON(v string) (forms []string) {
+func jsonForms(v string) (forms []string) {
 	for _, html := range []bool{true, false} {
 		var b bytes.Buffer
 		enc := json.NewEncoder(&b)
 		enc.SetEscapeHTML(html)
 		if enc.Encode(v) == nil {
-			forms = append(forms, inside(strings.TrimSuffix(b.String(), "\n")))
+			forms = append(forms, stripQuotes(strings.TrimSuffix(b.String(), "\n")))
 		}
 	}
 	return forms
 }
 
-func inside(quoted string) string { return quoted[1 : len(quoted)-1] }
+func stripQuotes(quoted string) string { return quoted[1 : len(quoted)-1] }
 
-// base64s returns the encodings of a value on its own, and the stable part of its encodings
+// base64Forms returns the encodings of a value on its own, and the stable part of its encodings
 // within a longer text (user:value in a header), where it may begin at any of three
 // offsets.
-func base64s(v string) []string {
+func base64Forms(v string) []string {
 	var forms []string
 	for _, e := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
 		forms = append(forms, e.EncodeToString([]byte(v)))

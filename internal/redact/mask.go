@@ -46,9 +46,9 @@ type Config struct {
 
 // Masker masks text. It is safe for concurrent use.
 type Masker struct {
-	values []string // longest first, with their encodings
-	words  *multimatch.Set
-	only   *multimatch.Set // the values alone; nil without any
+	values     []string // longest first, with their encodings
+	words      *multimatch.Set
+	valueWords *multimatch.Set // the values alone; nil without any
 	// longest is one byte less than the longest value.
 	longest int
 }
@@ -56,10 +56,10 @@ type Masker struct {
 // New makes a Masker that finds secrets by shape and by the given values.
 func New(cfg Config) *Masker {
 	m := &Masker{}
-	for _, v := range cfg.secrets() {
+	for _, v := range cfg.secretValues() {
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); len(line) >= ValueBytesMin && !strings.Contains(Replacement, line) {
-				m.values = append(m.values, encodings(line)...)
+				m.values = append(m.values, encodedForms(line)...)
 			}
 		}
 	}
@@ -76,7 +76,7 @@ func New(cfg Config) *Masker {
 	}
 	m.words = multimatch.New(words)
 	if len(m.values) > 0 {
-		m.only, m.longest = multimatch.New(words[len(ruleWords):]), len(m.values[0])-1
+		m.valueWords, m.longest = multimatch.New(words[len(ruleWords):]), len(m.values[0])-1
 	}
 	return m
 }
@@ -107,29 +107,29 @@ func (m *Masker) Values(s string) string {
 	if !m.Holds([]byte(s)) {
 		return s
 	}
-	return string(replace([]byte(s), m.exact([]byte(s))))
+	return string(replaceSpans([]byte(s), m.exactSpans([]byte(s))))
 }
 
 // Holds reports whether a text may contain one of the exact values, in one pass: if not,
 // Values changes nothing.
-func (m *Masker) Holds(text []byte) bool { return m.only != nil && m.only.Any(text) }
+func (m *Masker) Holds(text []byte) bool { return m.valueWords != nil && m.valueWords.Any(text) }
 
 // Lines masks the lines of one file, which must come in order from the first: the body of a
 // private key can be recognized only by the line above it.
 type Lines struct {
-	m    *Masker
-	kind kind
-	key  int  // lines that may still belong to a private key
-	body bool // one of them did
+	m            *Masker
+	kind         fileKind
+	keyLinesLeft int  // lines that may still belong to a private key
+	sawKeyBody   bool // one of them did
 }
 
-type kind int
+type fileKind int
 
 const (
-	plain  kind = iota
-	source      // code: a value without quotes is an expression
-	env         // NAME=value: every value is masked
-	keying      // a key file: every line is masked but its frame
+	plainFile  fileKind = iota
+	sourceFile          // code: a value without quotes is an expression
+	envFile             // NAME=value: every value is masked
+	keyFile             // a key file: every line is masked but its frame
 )
 
 var (
@@ -143,11 +143,11 @@ func (m *Masker) Lines(path string) *Lines {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	switch {
 	case envName.MatchString(name):
-		return &Lines{m: m, kind: env}
+		return &Lines{m: m, kind: envFile}
 	case keyName.MatchString(name):
-		return &Lines{m: m, kind: keying}
+		return &Lines{m: m, kind: keyFile}
 	case sourceName.MatchString(name):
-		return &Lines{m: m, kind: source}
+		return &Lines{m: m, kind: sourceFile}
 	}
 	return &Lines{m: m}
 }
@@ -169,15 +169,15 @@ const keyLinesMax = 400
 // share memory with the argument.
 func (l *Lines) Line(line []byte) []byte {
 	switch l.kind {
-	case env:
-		return envLine(line)
-	case keying:
-		return keyLine(line)
+	case envFile:
+		return maskEnvLine(line)
+	case keyFile:
+		return maskKeyLine(line)
 	}
-	within := l.key > 0
-	line = l.byRules(line)
-	if within && l.key > 0 {
-		line = l.inKey(line)
+	within := l.keyLinesLeft > 0
+	line = l.maskByRules(line)
+	if within && l.keyLinesLeft > 0 {
+		line = l.maskInKey(line)
 	}
 	return line
 }
@@ -185,9 +185,9 @@ func (l *Lines) Line(line []byte) []byte {
 // passesMax bounds how often one line is searched.
 const passesMax = 8
 
-// byRules masks secrets that the line alone reveals. Masking one value may reveal another
+// maskByRules masks secrets that the line alone reveals. Masking one value may reveal another
 // beside it, so byRules repeats until it finds none.
-func (l *Lines) byRules(line []byte) []byte {
+func (l *Lines) maskByRules(line []byte) []byte {
 	for range passesMax {
 		tags := l.m.words.Tags(line)
 		if tags == 0 {
@@ -195,31 +195,31 @@ func (l *Lines) byRules(line []byte) []byte {
 		}
 		if tags&tagKey != 0 {
 			if at := keyBegin.FindIndex(line); at != nil && !bytes.Contains(line[at[1]:], keyEnd) {
-				l.key, l.body = keyLinesMax, false
+				l.keyLinesLeft, l.sawKeyBody = keyLinesMax, false
 			}
 		}
 		var spans []span
 		if tags&tagValue != 0 {
-			spans = l.m.exact(line)
+			spans = l.m.exactSpans(line)
 		}
-		if spans = l.find(line, tags, spans); len(spans) == 0 {
+		if spans = l.ruleSpans(line, tags, spans); len(spans) == 0 {
 			break
 		}
-		line = replace(line, spans)
+		line = replaceSpans(line, spans)
 	}
 	return line
 }
 
-// inKey masks a line between the frame lines of a private key. A line that
+// maskInKey masks a line between the frame lines of a private key. A line that
 // cannot be part of one ends the key: a frame that source code merely mentions
 // has no body.
-func (l *Lines) inKey(line []byte) []byte {
-	l.key--
+func (l *Lines) maskInKey(line []byte) []byte {
+	l.keyLinesLeft--
 	if keyHead.Match(line) {
 		return line
 	}
 	body := keyBody
-	if l.body {
+	if l.sawKeyBody {
 		body = keyTail // the last line of a body is short
 	}
 	var spans []span
@@ -227,17 +227,17 @@ func (l *Lines) inKey(line []byte) []byte {
 		spans = append(spans, span{at[2], at[3]})
 	}
 	if bytes.Contains(line, keyEnd) || len(spans) == 0 && !bytes.Contains(line, []byte(Replacement)) {
-		l.key, l.body = 0, false
+		l.keyLinesLeft, l.sawKeyBody = 0, false
 		return line
 	}
-	l.body = true
+	l.sawKeyBody = true
 	for _, at := range keyRun.FindAllIndex(line, -1) {
 		spans = append(spans, span{at[0], at[1]})
 	}
-	return replace(line, spans)
+	return replaceSpans(line, spans)
 }
 
-func (m *Masker) exact(line []byte) []span {
+func (m *Masker) exactSpans(line []byte) []span {
 	var spans []span
 	for _, v := range m.values {
 		for from := 0; ; {
@@ -254,9 +254,9 @@ func (m *Masker) exact(line []byte) []span {
 
 var envAssign = regexp.MustCompile(`^\s*#*\s*(?:export\s+)?[A-Za-z_][\w.-]*\s*[=:]\s*`)
 
-// envLine masks the value of an assignment. A line that is not an assignment, a comment or
+// maskEnvLine masks the value of an assignment. A line that is not an assignment, a comment or
 // blank continues a value.
-func envLine(line []byte) []byte {
+func maskEnvLine(line []byte) []byte {
 	if at := envAssign.FindIndex(line); at != nil {
 		value := bytes.TrimSpace(line[at[1]:])
 		if len(value) == 0 || string(value) == Replacement {
@@ -271,7 +271,7 @@ func envLine(line []byte) []byte {
 	return []byte(Replacement)
 }
 
-func keyLine(line []byte) []byte {
+func maskKeyLine(line []byte) []byte {
 	text := bytes.TrimSpace(line)
 	if len(text) == 0 || bytes.HasPrefix(text, []byte("-----")) && bytes.HasSuffix(text, []byte("-----")) {
 		return line
@@ -282,8 +282,8 @@ func keyLine(line []byte) []byte {
 // span is a part of a line: from, to.
 type span struct{ from, to int }
 
-// replace puts Replacement in place of each span; spans that touch become one.
-func replace(line []byte, spans []span) []byte {
+// replaceSpans puts Replacement in place of each span; spans that touch become one.
+func replaceSpans(line []byte, spans []span) []byte {
 	if len(spans) == 0 {
 		return line
 	}
@@ -319,7 +319,7 @@ func EnvValues(text string) []string {
 		}
 		value := strings.Trim(strings.TrimSpace(line[at[1]:]), `"'`)
 		named := secretName.MatchString(line[:at[1]]) && len(value) >= envNamedMin
-		if value != Replacement && nonPlaceholder(value) && (named || len(value) >= longValue && random(value)) {
+		if value != Replacement && isNotPlaceholder(value) && (named || len(value) >= longValue && looksRandom(value)) {
 			values = append(values, value)
 		}
 	}

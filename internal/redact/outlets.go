@@ -104,7 +104,7 @@ type Handler struct {
 	Mask *Masker
 }
 
-func (l Handler) attr(a slog.Attr) slog.Attr {
+func (l Handler) maskAttr(a slog.Attr) slog.Attr {
 	a.Value = a.Value.Resolve()
 	switch a.Value.Kind() {
 	case slog.KindString:
@@ -116,7 +116,7 @@ func (l Handler) attr(a slog.Attr) slog.Attr {
 	case slog.KindGroup:
 		var list []slog.Attr
 		for _, b := range a.Value.Group() {
-			list = append(list, l.attr(b))
+			list = append(list, l.maskAttr(b))
 		}
 		a.Value = slog.GroupValue(list...)
 	}
@@ -126,7 +126,7 @@ func (l Handler) attr(a slog.Attr) slog.Attr {
 // Handle implements slog.Handler.
 func (l Handler) Handle(ctx context.Context, r slog.Record) error {
 	clean := slog.NewRecord(r.Time, r.Level, l.Mask.Values(r.Message), r.PC)
-	r.Attrs(func(a slog.Attr) bool { clean.AddAttrs(l.attr(a)); return true })
+	r.Attrs(func(a slog.Attr) bool { clean.AddAttrs(l.maskAttr(a)); return true })
 	return l.Handler.Handle(ctx, clean)
 }
 
@@ -134,7 +134,7 @@ func (l Handler) Handle(ctx context.Context, r slog.Record) error {
 func (l Handler) WithAttrs(list []slog.Attr) slog.Handler {
 	var clean []slog.Attr
 	for _, a := range list {
-		clean = append(clean, l.attr(a))
+		clean = append(clean, l.maskAttr(a))
 	}
 	return Handler{l.Handler.WithAttrs(clean), l.Mask}
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/troupe-run/troupe/internal/multimatch"
 )
 
-// rule finds one family of secrets. The value is the first group that matched, or the whole
+// secretRule finds one family of secrets. The value is the first group that matched, or the whole
 // match if the pattern has no group.
-type rule struct {
-	words   []string // one of them is in every line that the pattern can match
-	pattern *regexp.Regexp
-	with    byte                    // a character that the line must have too; 0: none
-	after   bool                    // the pattern is tried directly after each word, and nowhere else
-	config  bool                    // not for source code, where such a value is an expression
-	judge   func(value string) bool // nil: every match is a secret
-	tag     uint64
+type secretRule struct {
+	words         []string // one of them is in every line that the pattern can match
+	pattern       *regexp.Regexp
+	needsByte     byte                    // a character that the line must have too; 0: none
+	afterWord     bool                    // the pattern is tried directly after each word, and nowhere else
+	configOnly    bool                    // not for source code, where such a value is an expression
+	isSecretValue func(value string) bool // nil: every match is a secret
+	tag           uint64
 }
 
 const (
@@ -27,14 +27,14 @@ const (
 	tagKey   uint64 = 1 << 62 // the frame of a private key
 )
 
-// issued finds tokens in the format of one issuer. Case counts.
-func issued(pattern string, words ...string) rule {
-	return rule{words: words, pattern: regexp.MustCompile(pattern)}
+// issuedToken finds tokens in the format of one issuer. Case counts.
+func issuedToken(pattern string, words ...string) secretRule {
+	return secretRule{words: words, pattern: regexp.MustCompile(pattern)}
 }
 
-// named finds the value that follows a name, directly after a word of the name.
-func named(judge func(string) bool, pattern string, words ...string) rule {
-	return rule{words: words, pattern: regexp.MustCompile("^(?i:" + pattern + ")"), after: true, judge: judge}
+// namedValue finds the value that follows a name, directly after a word of the name.
+func namedValue(judge func(string) bool, pattern string, words ...string) secretRule {
+	return secretRule{words: words, pattern: regexp.MustCompile("^(?i:" + pattern + ")"), afterWord: true, isSecretValue: judge}
 }
 
 const (
@@ -57,29 +57,29 @@ var nameWords = func() []string {
 }()
 
 // rules are the rules for known issuers, then those that guess by name.
-var rules = []rule{
-	issued(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
-	issued(`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{30,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
-	issued(`glpat-[A-Za-z0-9_-]{20,}`, "glpat-"),
-	issued(`xox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
-	issued(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})`, "hooks.slack.com"),
-	issued(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{16,}`, "k_live_", "k_test_", "whsec_"),
-	{words: []string{"sk-"}, pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), judge: random},
-	issued(`\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`, "AIza", "ya29.", "GOCSPX-"),
-	issued(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`, "eyJ"),
-	issued(`\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z]{30,}|\bdckr_pat_[A-Za-z0-9_-]{20,}|\bpypi-[A-Za-z0-9_-]{40,}`, "npm_", "hf_", "dckr_pat_", "pypi-"),
-	issued(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "SG."),
-	issued(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)*([A-Za-z0-9+/=\\\s]{16,})`, "PRIVATE KEY"),
-	{words: []string{"://"}, with: '@', pattern: regexp.MustCompile(`[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`), judge: nonPlaceholder},
-	named(random, scheme, "bearer", "basic"),
-	named(random, nameEnd+assign+quoted, nameWords...),
-	named(random, nameEnd+escaped, nameWords...),
-	named(random, element, "password", "passwd", "secret", "token", "apikey", "api_key", "api-key"),
-	inConfig(named(bare, nameEnd+bareEnd, nameWords...)),
+var rules = []secretRule{
+	issuedToken(`\b(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{16}\b`, "AKIA", "ASIA", "ABIA", "ACCA"),
+	issuedToken(`gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{30,}`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+	issuedToken(`glpat-[A-Za-z0-9_-]{20,}`, "glpat-"),
+	issuedToken(`xox[abeoprs]-[A-Za-z0-9-]{10,}|\bxapp-[A-Za-z0-9-]{10,}`, "xox", "xapp-"),
+	issuedToken(`hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{20,})`, "hooks.slack.com"),
+	issuedToken(`\b[rs]k_(?:live|test)_[A-Za-z0-9]{16,}|\bwhsec_[A-Za-z0-9+/=]{16,}`, "k_live_", "k_test_", "whsec_"),
+	{words: []string{"sk-"}, pattern: regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), isSecretValue: looksRandom},
+	issuedToken(`\bAIza[0-9A-Za-z_-]{35}|\bya29\.[0-9A-Za-z_-]{20,}|\bGOCSPX-[0-9A-Za-z_-]{20,}`, "AIza", "ya29.", "GOCSPX-"),
+	issuedToken(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?`, "eyJ"),
+	issuedToken(`\bnpm_[A-Za-z0-9]{30,}|\bhf_[A-Za-z]{30,}|\bdckr_pat_[A-Za-z0-9_-]{20,}|\bpypi-[A-Za-z0-9_-]{40,}`, "npm_", "hf_", "dckr_pat_", "pypi-"),
+	issuedToken(`\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`, "SG."),
+	issuedToken(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:\\[nr]|\s)*([A-Za-z0-9+/=\\\s]{16,})`, "PRIVATE KEY"),
+	{words: []string{"://"}, needsByte: '@', pattern: regexp.MustCompile(`[a-zA-Z]://[^/\s:@"'<>]*:([^/\s:@"'<>]{3,})@[\w\[]`), isSecretValue: isNotPlaceholder},
+	namedValue(looksRandom, scheme, "bearer", "basic"),
+	namedValue(looksRandom, nameEnd+assign+quoted, nameWords...),
+	namedValue(looksRandom, nameEnd+escaped, nameWords...),
+	namedValue(looksRandom, element, "password", "passwd", "secret", "token", "apikey", "api_key", "api-key"),
+	forConfigOnly(namedValue(isBareSecret, nameEnd+bareEnd, nameWords...)),
 }
 
-func inConfig(r rule) rule {
-	r.config = true
+func forConfigOnly(r secretRule) secretRule {
+	r.configOnly = true
 	return r
 }
 
@@ -95,17 +95,17 @@ var ruleWords = func() []multimatch.Word {
 	return words
 }()
 
-// find adds the spans of all rules whose words the line holds.
-func (l *Lines) find(line []byte, tags uint64, spans []span) []span {
+// ruleSpans adds the spans of all rules whose words the line holds.
+func (l *Lines) ruleSpans(line []byte, tags uint64, spans []span) []span {
 	behind := uint64(0)
 	for _, r := range rules {
 		switch {
-		case tags&r.tag == 0 || r.config && l.kind == source || r.with != 0 && bytes.IndexByte(line, r.with) < 0:
-		case r.after:
+		case tags&r.tag == 0 || r.configOnly && l.kind == sourceFile || r.needsByte != 0 && bytes.IndexByte(line, r.needsByte) < 0:
+		case r.afterWord:
 			behind |= r.tag
-		case holds(line, r.words):
+		case containsAny(line, r.words):
 			for _, at := range r.pattern.FindAllSubmatchIndex(line, -1) {
-				spans = r.add(spans, line, at, 0)
+				spans = r.addMatch(spans, line, at, 0)
 			}
 		}
 	}
@@ -118,15 +118,15 @@ func (l *Lines) find(line []byte, tags uint64, spans []span) []span {
 				continue
 			}
 			if at := r.pattern.FindSubmatchIndex(line[end:]); at != nil {
-				spans = r.add(spans, line, at, end)
+				spans = r.addMatch(spans, line, at, end)
 			}
 		}
 	})
 	return spans
 }
 
-// add judges a match; offset is where in the line the pattern was tried.
-func (r rule) add(spans []span, line []byte, at []int, offset int) []span {
+// addMatch judges a match; offset is where in the line the pattern was tried.
+func (r secretRule) addMatch(spans []span, line []byte, at []int, offset int) []span {
 	from, to := at[0], at[1]
 	for g := 2; g+1 < len(at); g += 2 {
 		if at[g] >= 0 {
@@ -134,14 +134,14 @@ func (r rule) add(spans []span, line []byte, at []int, offset int) []span {
 			break
 		}
 	}
-	if r.judge != nil && !r.judge(string(line[offset+from:offset+to])) {
+	if r.isSecretValue != nil && !r.isSecretValue(string(line[offset+from:offset+to])) {
 		return spans
 	}
 	return append(spans, span{offset + from, offset + to})
 }
 
-// holds checks the case, which the words' automaton ignores.
-func holds(line []byte, words []string) bool {
+// containsAny checks the case, which the words' automaton ignores.
+func containsAny(line []byte, words []string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return bytes.Contains(line, []byte(w)) })
 }
 
@@ -166,12 +166,12 @@ const (
 	longValue     = 20
 )
 
-func nonPlaceholder(v string) bool { return !placeholders.MatchString(v) }
+func isNotPlaceholder(v string) bool { return !placeholders.MatchString(v) }
 
-// random reports whether a value looks generated, or like a password, and not like a word,
+// looksRandom reports whether a value looks generated, or like a password, and not like a word,
 // a path or a reference.
-func random(v string) bool {
-	if !nonPlaceholder(v) || number.MatchString(v) || pathLike.MatchString(v) || strings.ContainsAny(v, "(){}") {
+func looksRandom(v string) bool {
+	if !isNotPlaceholder(v) || number.MatchString(v) || pathLike.MatchString(v) || strings.ContainsAny(v, "(){}") {
 		return false
 	}
 	if hexOnly.MatchString(v) {
@@ -183,10 +183,10 @@ func random(v string) bool {
 	return mixed && e >= entropyQuoted || len(v) >= longValue && upper && e >= entropyLong && !strings.ContainsAny(v, "._-/ ")
 }
 
-// bare judges a value without quotes, which is an expression in source code and a value in
+// isBareSecret judges a value without quotes, which is an expression in source code and a value in
 // a configuration file.
-func bare(v string) bool {
-	if !random(v) || !digits.MatchString(v) || entropy(v) < entropyBare {
+func isBareSecret(v string) bool {
+	if !looksRandom(v) || !digits.MatchString(v) || entropy(v) < entropyBare {
 		return false
 	}
 	return !identifier.MatchString(v) || !strings.Contains(v, ".") && digitsInside.MatchString(v)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// secretEnv matches the names of variables that hold a secret.
-var secretEnv = regexp.MustCompile(`(?i)(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKENS?|KEY|APIKEY|CREDENTIALS?|AUTH|COOKIE|DSN)($|_)`)
+// secretVariable matches the names of variables that hold a secret.
+var secretVariable = regexp.MustCompile(`(?i)(^|_)(PASS|PASSWD|PASSWORD|PASSPHRASE|PWD|SECRETS?|TOKENS?|KEY|APIKEY|CREDENTIALS?|AUTH|COOKIE|DSN)($|_)`)
 
 // SecretBytesMin is the minimum length of a variable's or a credential's value to count as
 // a secret.
@@ -30,9 +30,9 @@ func isSecret(v string) bool {
 	return len(v) >= SecretBytesMin && !(len(v) <= plainBytesMax && plainWord.MatchString(v)) && !notSecret.MatchString(v)
 }
 
-// secrets returns the values of a configuration that must not leave the process.
+// secretValues returns the values of a configuration that must not leave the process.
 // docs/secrets.md states the guarantee.
-func (c Config) secrets() []string {
+func (c Config) secretValues() []string {
 	values := slices.Clone(c.Values)
 	add := func(list ...string) {
 		for _, v := range list {
@@ -43,23 +43,23 @@ func (c Config) secrets() []string {
 	}
 	add(c.Credentials...)
 	for _, address := range c.Addresses {
-		add(inAddress(address)...)
+		add(addressSecrets(address)...)
 	}
 	for _, pair := range c.Environ {
 		name, v, _ := strings.Cut(pair, "=")
-		if secretEnv.MatchString(name) && name != "PWD" && name != "OLDPWD" {
+		if secretVariable.MatchString(name) && name != "PWD" && name != "OLDPWD" {
 			add(v)
 		}
 		if strings.Contains(v, "://") {
-			add(inAddress(v)...)
+			add(addressSecrets(v)...)
 		}
 	}
 	return values
 }
 
-// inAddress returns the secrets of a URL: its password, or its user if there is no
+// addressSecrets returns the secrets of a URL: its password, or its user if there is no
 // password, and the values of parameters with names that suggest secrets.
-func inAddress(v string) []string {
+func addressSecrets(v string) []string {
 	u, err := url.Parse(strings.TrimSpace(v))
 	if err != nil {
 		return nil
@@ -73,7 +73,7 @@ func inAddress(v string) []string {
 		found = append(found, password, u.User.String())
 	}
 	for name, values := range u.Query() {
-		if secretEnv.MatchString(name) || strings.HasSuffix(strings.ToLower(name), "key") {
+		if secretVariable.MatchString(name) || strings.HasSuffix(strings.ToLower(name), "key") {
 			found = append(found, values...)
 		}
 	}

@@ -46,8 +46,8 @@ func OpenRecordings(record, replay string, mask *redact.Masker) (t Recordings, e
 	return t, err
 }
 
-// transport carries the requests; nil is the network.
-func (t Recordings) transport() http.RoundTripper {
+// httpTransport carries the requests; nil is the network.
+func (t Recordings) httpTransport() http.RoundTripper {
 	switch {
 	case t.rec != nil:
 		return t.rec
@@ -57,9 +57,9 @@ func (t Recordings) transport() http.RoundTripper {
 	return nil
 }
 
-// env returns the environment by which a model is chosen. A replay uses that of the
+// modelEnv returns the environment by which a model is chosen. A replay uses that of the
 // recording, and nothing of the real one: no key, no address.
-func (t Recordings) env(real func(string) string) func(string) string {
+func (t Recordings) modelEnv(real func(string) string) func(string) string {
 	if t.play == nil {
 		return real
 	}
@@ -90,7 +90,7 @@ func (t Recordings) Now() time.Time {
 
 // Begin records that a run begins.
 func (t Recordings) Begin(dir string, c provider.Choice, now time.Time, real func(string) string) (note string, err error) {
-	if err := t.apart(dir); err != nil {
+	if err := t.checkSeparateDir(dir); err != nil {
 		return "", err
 	}
 	switch {
@@ -117,9 +117,9 @@ func (t Recordings) Begin(dir string, c provider.Choice, now time.Time, real fun
 	return note, t.rec.Begin(l)
 }
 
-// apart refuses a run in the very directory of the recording: in a directory that contains
+// checkSeparateDir refuses a run in the very directory of the recording: in a directory that contains
 // the recording the tools hide it, but here nothing would be left.
-func (t Recordings) apart(dir string) error {
+func (t Recordings) checkSeparateDir(dir string) error {
 	if t.dir == "" || dir == "" {
 		return nil
 	}

@@ -55,18 +55,18 @@ type Resolver struct {
 	builtin model.Client
 
 	mu      sync.Mutex
-	known   *recent[string, provider.Choice]
-	scripts *recent[scriptKey, *scriptfile.Script]
+	known   *lruCache[string, provider.Choice]
+	scripts *lruCache[scriptKey, *scriptfile.Script]
 }
 
 // New returns a Resolver.
 func New(cfg Config) *Resolver {
 	return &Resolver{cfg: cfg, builtin: investigator.New(),
-		known: newRecent[string, provider.Choice](routesKept), scripts: newRecent[scriptKey, *scriptfile.Script](scriptsKept)}
+		known: newLRUCache[string, provider.Choice](routesKept), scripts: newLRUCache[scriptKey, *scriptfile.Script](scriptsKept)}
 }
 
-// own returns the client of a route that the program provides. Its price is unknown.
-func (m *Resolver) own(name string) (provider.Choice, bool) {
+// ownChoice returns the client of a route that the program provides. Its price is unknown.
+func (m *Resolver) ownChoice(name string) (provider.Choice, bool) {
 	c, ok := m.cfg.Own[name]
 	if !ok {
 		return provider.Choice{}, false
@@ -80,27 +80,27 @@ func (m *Resolver) IsOwn(route string) bool { _, own := m.cfg.Own[route]; return
 
 // Choose picks the model of a new run.
 func (m *Resolver) Choose(ctx context.Context, named string) (provider.Choice, error) {
-	if c, ok := m.own(cmp.Or(named, m.cfg.Recordings.Model(named), m.cfg.Model)); ok {
-		return m.keep(c), nil
+	if c, ok := m.ownChoice(cmp.Or(named, m.cfg.Recordings.Model(named), m.cfg.Model)); ok {
+		return m.keepChoice(c), nil
 	}
-	c, err := provider.Choose(ctx, provider.Config{Model: m.cfg.Recordings.Model(named), Setting: m.cfg.Model, Env: m.cfg.Recordings.env(m.cfg.Env), Scout: m.builtin, Cache: true,
-		Prices: m.cfg.Prices, Transport: m.cfg.Recordings.transport(), Script: m.script})
+	c, err := provider.Choose(ctx, provider.Config{Model: m.cfg.Recordings.Model(named), Setting: m.cfg.Model, Env: m.cfg.Recordings.modelEnv(m.cfg.Env), Scout: m.builtin, Cache: true,
+		Prices: m.cfg.Prices, Transport: m.cfg.Recordings.httpTransport(), Script: m.readTrustedScript})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}
 	if named != m.cfg.Recordings.Model(named) {
 		c.Why = "as it was recorded"
 	}
-	return m.keep(c), nil
+	return m.keepChoice(c), nil
 }
 
 // ErrNotApproved: a run may have written the file that a route names, and the user has not approved its
 // content.
 var ErrNotApproved = errors.New("routes: the user of this node has not approved it, and it lies in a root, where runs write")
 
-// script reads the script of a route. The node reads it again after a restart and after a takeover, when
+// readTrustedScript reads the script of a route. The node reads it again after a restart and after a takeover, when
 // the request that named it was checked long ago, so each reading checks the content.
-func (m *Resolver) script(path string) (*scriptfile.Script, error) {
+func (m *Resolver) readTrustedScript(path string) (*scriptfile.Script, error) {
 	return m.ReadScript(path, m.cfg.Trust.TrustsScript)
 }
 
@@ -129,7 +129,7 @@ func (m *Resolver) ReadScript(path string, allows func(place, digest string) boo
 	return s, nil
 }
 
-func (m *Resolver) keep(c provider.Choice) provider.Choice {
+func (m *Resolver) keepChoice(c provider.Choice) provider.Choice {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.known.put(c.Name(), c)

@@ -46,7 +46,7 @@ func Read(path string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return drain(f, info, path, limit)
+	return readLimited(f, info, path, limit)
 }
 
 // ReadIn is Read for a file below an opened directory. No path leads out of it.
@@ -55,7 +55,7 @@ func ReadIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return drain(f, info, filepath.Join(root.Name(), name), limit)
+	return readLimited(f, info, filepath.Join(root.Name(), name), limit)
 }
 
 // ReadBelow is ReadIn for a directory that is not opened yet. name may be absolute if it is
@@ -70,7 +70,7 @@ func ReadBelow(dir, name string, limit int64) ([]byte, error) {
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, plain(dir, err)
+		return nil, fileError(dir, err)
 	}
 	defer func() { _ = root.Close() }()
 	return ReadIn(root, name, limit)
@@ -78,46 +78,46 @@ func ReadBelow(dir, name string, limit int64) ([]byte, error) {
 
 // Open opens a regular file for reading. The caller closes it.
 func Open(path string) (*os.File, fs.FileInfo, error) {
-	return open(path, os.Stat, os.OpenFile)
+	return openRegular(path, os.Stat, os.OpenFile)
 }
 
 // OpenIn is Open for a file below an opened directory.
 func OpenIn(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
-	return open(name, root.Stat, root.OpenFile)
+	return openRegular(name, root.Stat, root.OpenFile)
 }
 
-// open checks the file before it opens it, because opening a device may have an effect, and
+// openRegular checks the file before it opens it, because opening a device may have an effect, and
 // again afterwards, because the name may lead to another file by then.
-func open(name string, stat func(string) (fs.FileInfo, error), opener func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
+func openRegular(name string, stat func(string) (fs.FileInfo, error), opener func(string, int, fs.FileMode) (*os.File, error)) (*os.File, fs.FileInfo, error) {
 	info, err := stat(name)
 	if err == nil && !info.Mode().IsRegular() {
 		err = ErrSpecial
 	}
 	if err != nil {
-		return nil, nil, plain(name, err)
+		return nil, nil, fileError(name, err)
 	}
 	f, err := opener(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, plain(name, err)
+		return nil, nil, fileError(name, err)
 	}
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = ErrSpecial
 	}
 	if err != nil {
-		return nil, nil, errors.Join(plain(name, err), f.Close())
+		return nil, nil, errors.Join(fileError(name, err), f.Close())
 	}
 	return f, info, nil
 }
 
-// drain reads and closes a file. It also cuts off a file that grows meanwhile.
-func drain(f *os.File, info fs.FileInfo, name string, limit int64) ([]byte, error) {
+// readLimited reads and closes a file. It also cuts off a file that grows meanwhile.
+func readLimited(f *os.File, info fs.FileInfo, name string, limit int64) ([]byte, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	if info.Size() > limit {
 		return nil, &Error{name, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrTooLarge, info.Size(), limit)}
 	}
 	data, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err != nil {
-		return nil, plain(name, err)
+		return nil, fileError(name, err)
 	}
 	if int64(len(data)) > limit {
 		return nil, &Error{name, fmt.Errorf("%w: at most %d bytes are read", ErrTooLarge, limit)}
@@ -125,8 +125,8 @@ func drain(f *os.File, info fs.FileInfo, name string, limit int64) ([]byte, erro
 	return data, nil
 }
 
-// plain names the file and the reason, without the system call.
-func plain(name string, err error) error {
+// fileError names the file and the reason, without the system call.
+func fileError(name string, err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
 		err = at.Err

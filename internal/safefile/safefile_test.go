@@ -15,14 +15,14 @@ import (
 
 const limit = 1 << 10
 
-func write(t *testing.T, path string, size int) {
+func writeFile(t *testing.T, path string, size int) {
 	t.Helper()
 	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), size), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func link(t *testing.T, to, path string) {
+func createLink(t *testing.T, to, path string) {
 	t.Helper()
 	if err := os.Symlink(to, path); err != nil {
 		t.Fatal(err)
@@ -32,9 +32,9 @@ func link(t *testing.T, to, path string) {
 func TestAttackSpecialAndLargeFilesAreNotRead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	write(t, at("fits"), limit)
-	write(t, at("large"), limit+1)
-	link(t, "/dev/zero", at("zero"))
+	writeFile(t, at("fits"), limit)
+	writeFile(t, at("large"), limit+1)
+	createLink(t, "/dev/zero", at("zero"))
 	if err := syscall.Mkfifo(at("pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +59,15 @@ func TestAttackSpecialAndLargeFilesAreNotRead(t *testing.T) {
 
 func TestAttackNothingLeadsOutOfTheDirectory(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(out, "secret"), 3)
-	link(t, filepath.Join(out, "secret"), filepath.Join(dir, "link"))
-	link(t, out, filepath.Join(dir, "sub"))
+	writeFile(t, filepath.Join(out, "secret"), 3)
+	createLink(t, filepath.Join(out, "secret"), filepath.Join(dir, "link"))
+	createLink(t, out, filepath.Join(dir, "sub"))
 	for _, name := range []string{"link", "sub/secret", filepath.Join(out, "secret"), "../" + filepath.Base(out) + "/secret"} {
 		if data, err := ReadBelow(dir, name, limit); !errors.Is(err, ErrOutside) {
 			t.Errorf("%s: %q %v", name, data, err)
 		}
 	}
-	write(t, filepath.Join(dir, "own"), 3)
+	writeFile(t, filepath.Join(dir, "own"), 3)
 	if data, err := ReadBelow(dir, filepath.Join(dir, "own"), limit); err != nil || len(data) != 3 {
 		t.Errorf("%q %v", data, err)
 	}

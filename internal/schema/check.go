@@ -5,96 +5,96 @@ import (
 	"maps"
 )
 
-// check is one value being checked with one schema.
-type check struct {
-	left  int // steps
-	spent bool
-	depth int
-	notes bool // the caller needs to know what was seen
-	known map[pair]verdict
+// validation is one value being checked with one schema.
+type validation struct {
+	stepsLeft      int // steps
+	spent          bool
+	depth          int
+	trackEvaluated bool // the caller needs to know what was seen
+	results        map[nodeValue]checkResult
 }
 
-type pair struct {
-	n *node
-	w *value
+type nodeValue struct {
+	n *schemaNode
+	w *measuredValue
 }
 
-// verdict is the result of a schema applied to a value: the first fault, or what was seen.
-type verdict struct {
-	fault *fault
-	seen  *seen // nil: nothing seen, or the caller does not need it
+// checkResult is the result of a schema applied to a value: the first fault, or what was seen.
+type checkResult struct {
+	fault     *fault
+	evaluated *evaluatedParts // nil: nothing seen, or the caller does not need it
 }
 
-// seen are the items and properties that a schema has found to fit.
-type seen struct {
+// evaluatedParts are the items and properties that a schema has found to fit.
+type evaluatedParts struct {
 	allItems, allProps bool
 	first              int // number of leading items
 	items              map[int]bool
 	props              map[string]bool
 }
 
-var spentFault = verdict{fault: (&node{}).says("too much work")}
+var spentResult = checkResult{fault: (&schemaNode{}).newFault("too much work")}
 
-// apply applies a schema to a value, once.
-func (c *check) apply(n *node, w *value) verdict {
-	if !c.pay(n.cost) {
-		return spentFault
+// applySchema applies a schema to a value, once.
+func (c *validation) applySchema(n *schemaNode, w *measuredValue) checkResult {
+	if !c.spendSteps(n.cost) {
+		return spentResult
 	}
 	if n.simple {
-		return c.look(n, w)
+		return c.applyKeywords(n, w)
 	}
-	key := pair{n, w}
-	if o, ok := c.known[key]; ok {
+	key := nodeValue{n, w}
+	if o, ok := c.results[key]; ok {
 		return o
 	}
 	if c.depth++; c.depth > DepthMax {
 		c.spent = true
 	}
-	o := c.look(n, w)
+	o := c.applyKeywords(n, w)
 	c.depth--
-	c.known[key] = o
+	c.results[key] = o
 	return o
 }
 
-// look applies the keywords of a schema, in an order that depends on the schema and the
+// applyKeywords applies the keywords of a schema, in an order that depends on the schema and the
 // value alone.
-func (c *check) look(n *node, w *value) verdict {
-	var s *seen
-	if c.notes {
-		s = &seen{items: map[int]bool{}, props: map[string]bool{}}
+func (c *validation) applyKeywords(n *schemaNode, w *measuredValue) checkResult {
+	var s *evaluatedParts
+	if c.trackEvaluated {
+		s = &evaluatedParts{items: map[int]bool{}, props: map[string]bool{}}
 	}
 	if n.ref != nil {
-		if f := c.same(n, n.ref, w, s); f != nil {
-			return verdict{fault: f}
+		if f := c.applyInPlace(n, n.ref, w, s); f != nil {
+			return checkResult{fault: f}
 		}
 	}
-	f := c.local(n, w)
+	f := c.checkLocal(n, w)
 	if f == nil {
-		f = c.alternatives(n, w, s)
+		f = c.applyAlternatives(n, w, s)
 	}
 	if f == nil && w.kind == "array" {
-		f = c.array(n, w, s)
+		f = c.checkArray(n, w, s)
 	}
 	if f == nil && w.kind == "object" {
-		f = c.object(n, w, s)
+		f = c.checkObject(n, w, s)
 	}
 	if f != nil {
-		return verdict{fault: f}
+		return checkResult{fault: f}
 	}
-	return verdict{seen: s}
+	return checkResult{evaluated: s}
 }
 
-// local checks the keywords that depend on the value alone.
-func (c *check) local(n *node, w *value) *fault {
+// checkLocal checks the keywords that depend on the value alone.
+func (c *validation) checkLocal(n *schemaNode, w *measuredValue) *fault {
 	if !w.isOf(n.types) {
 		return n.localFault(w)
 	}
-	if n.listed != nil || n.constant != nil {
-		if !n.kinds[w.kind] || !c.pay(w.size/stepBytes) {
+	if n.enumIdentities != nil || n.constIdentity != nil {
+		if !n.kinds[w.kind] || !c.spendSteps(w.size/stepBytes) {
 			return n.localFault(w)
 		}
 		id := w.identity()
-		if n.listed != nil && !n.listed[id] || n.constant != nil && *n.constant != id {
+		if n.enumIdentities != nil && !n.enumIdentities[id] || n.constIdentity != nil && *n.constIdentity != id {
 			return n.localFault(w)
 		}
 	}
@@ -106,48 +106,48 @@ func (c *check) local(n *node, w *value) *fault {
 		if w.kind == "number" {
 			cost += stepsNumber
 		}
-		if !c.pay(cost) || n.rest.Validate(w.raw) != nil {
+		if !c.spendSteps(cost) || n.rest.Validate(w.raw) != nil {
 			return n.localFault(w)
 		}
 	}
 	return nil
 }
 
-// sizes checks the number of items or properties, and which properties there are.
-func (c *check) sizes(n *node, w *value) *fault {
-	if n.sizes != nil && (!c.pay(1+len(n.local.Required)/stepNames) || n.sizes.Validate(w.raw) != nil) {
+// checkSizes checks the number of items or properties, and which properties there are.
+func (c *validation) checkSizes(n *schemaNode, w *measuredValue) *fault {
+	if n.sizes != nil && (!c.spendSteps(1+len(n.local.Required)/stepNames) || n.sizes.Validate(w.raw) != nil) {
 		return n.localFault(w)
 	}
 	return nil
 }
 
-func (c *check) distinct(n *node, w *value) *fault {
-	if !c.pay(len(w.items) + w.size/stepBytes) {
-		return spentFault.fault
+func (c *validation) checkUnique(n *schemaNode, w *measuredValue) *fault {
+	if !c.spendSteps(len(w.items) + w.size/stepBytes) {
+		return spentResult.fault
 	}
 	places := make(map[string]int, len(w.items))
 	for i, in := range w.items {
 		id := in.identity()
 		if j, twice := places[id]; twice {
-			return n.says(fmt.Sprintf("uniqueItems: array items %d and %d are equal", i, j))
+			return n.newFault(fmt.Sprintf("uniqueItems: array items %d and %d are equal", i, j))
 		}
 		places[id] = i
 	}
 	return nil
 }
 
-// same applies a schema within n to the same value, and records what that schema has seen.
-func (c *check) same(n, to *node, w *value, s *seen) *fault {
-	o := c.apply(to, w)
+// applyInPlace applies a schema within n to the same value, and records what that schema has seen.
+func (c *validation) applyInPlace(n, to *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
+	o := c.applySchema(to, w)
 	if o.fault != nil {
 		return &fault{at: n, in: []*fault{o.fault}}
 	}
-	c.note(s, o.seen)
+	c.mergeEvaluated(s, o.evaluated)
 	return nil
 }
 
-func (c *check) note(s, more *seen) {
-	if s == nil || more == nil || !c.pay((len(more.items)+len(more.props))/stepEntries) {
+func (c *validation) mergeEvaluated(s, more *evaluatedParts) {
+	if s == nil || more == nil || !c.spendSteps((len(more.items)+len(more.props))/stepEntries) {
 		return
 	}
 	s.allItems, s.allProps, s.first = s.allItems || more.allItems, s.allProps || more.allProps, max(s.first, more.first)
@@ -155,10 +155,10 @@ func (c *check) note(s, more *seen) {
 	maps.Copy(s.props, more.props)
 }
 
-// alternatives applies the schemas that apply to the same value.
-func (c *check) alternatives(n *node, w *value, s *seen) *fault {
+// applyAlternatives applies the schemas that apply to the same value.
+func (c *validation) applyAlternatives(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
 	for _, to := range n.all {
-		if f := c.same(n, to, w, s); f != nil {
+		if f := c.applyInPlace(n, to, w, s); f != nil {
 			return f
 		}
 	}
@@ -168,33 +168,33 @@ func (c *check) alternatives(n *node, w *value, s *seen) *fault {
 	if f := c.oneOf(n, w, s); f != nil {
 		return f
 	}
-	if n.not != nil && c.apply(n.not, w).fault == nil {
-		return n.says("not: validated against <anonymous schema>")
+	if n.not != nil && c.applySchema(n.not, w).fault == nil {
+		return n.newFault("not: validated against <anonymous schema>")
 	}
 	if n.cond == nil {
 		return nil
 	}
 	next := n.els
-	if o := c.apply(n.cond, w); o.fault == nil {
-		c.note(s, o.seen)
+	if o := c.applySchema(n.cond, w); o.fault == nil {
+		c.mergeEvaluated(s, o.evaluated)
 		next = n.then
 	}
 	if next == nil {
 		return nil
 	}
-	return c.same(n, next, w, s)
+	return c.applyInPlace(n, next, w, s)
 }
 
 // anyOf applies all alternatives if the caller needs to know what they have seen.
-func (c *check) anyOf(n *node, w *value, s *seen) *fault {
+func (c *validation) anyOf(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
 	if n.any == nil {
 		return nil
 	}
 	var faults []*fault
 	for _, to := range n.any {
-		o := c.apply(to, w)
+		o := c.applySchema(to, w)
 		if c.spent {
-			return spentFault.fault
+			return spentResult.fault
 		}
 		if o.fault == nil && s == nil {
 			return nil
@@ -202,7 +202,7 @@ func (c *check) anyOf(n *node, w *value, s *seen) *fault {
 		if o.fault != nil {
 			faults = append(faults, o.fault)
 		}
-		c.note(s, o.seen)
+		c.mergeEvaluated(s, o.evaluated)
 	}
 	if len(faults) < len(n.any) {
 		return nil
@@ -210,27 +210,27 @@ func (c *check) anyOf(n *node, w *value, s *seen) *fault {
 	return &fault{at: n, what: func() string { return "anyOf: did not validate against any of " + n.anyText + ":\n" }, in: faults}
 }
 
-func (c *check) oneOf(n *node, w *value, s *seen) *fault {
+func (c *validation) oneOf(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
 	if n.one == nil {
 		return nil
 	}
 	fits := -1
 	for i, to := range n.one {
-		o := c.apply(to, w)
+		o := c.applySchema(to, w)
 		if c.spent {
-			return spentFault.fault
+			return spentResult.fault
 		}
 		if o.fault != nil {
 			continue
 		}
 		if fits >= 0 {
-			return n.says(fmt.Sprintf("oneOf: validated against both %s and %s", n.one[fits].place, to.place))
+			return n.newFault(fmt.Sprintf("oneOf: validated against both %s and %s", n.one[fits].place, to.place))
 		}
 		fits = i
-		c.note(s, o.seen)
+		c.mergeEvaluated(s, o.evaluated)
 	}
 	if fits < 0 {
-		return n.says("oneOf: did not validate against any of " + n.oneText)
+		return n.newFault("oneOf: did not validate against any of " + n.oneText)
 	}
 	return nil
 }

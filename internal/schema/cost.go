@@ -38,12 +38,12 @@ const (
 	stepMatched = 32 // instructions of a pattern at one byte
 )
 
-// pay subtracts steps from the remaining budget. Once the budget is spent, no more schemas
+// spendSteps subtracts steps from the remaining budget. Once the budget is spent, no more schemas
 // are applied.
-func (c *check) pay(steps int) bool {
-	if c.spent = c.spent || steps > c.left; c.spent {
+func (c *validation) spendSteps(steps int) bool {
+	if c.spent = c.spent || steps > c.stepsLeft; c.spent {
 		return false
 	}
-	c.left -= steps
+	c.stepsLeft -= steps
 	return true
 }

@@ -13,12 +13,12 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func list(n int, one string) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
+func repeatItem(n int, one string) string { return "[" + strings.Repeat(one+",", n-1) + one + "]" }
 
-// hostile are families of schemas and values whose check grows fast with n.
-var hostile = map[string]func(n int) (text, value string){
+// costlyFamilies are families of schemas and values whose check grows fast with n.
+var costlyFamilies = map[string]func(n int) (text, value string){
 	"alternatives within alternatives": func(n int) (string, string) {
-		return fmt.Sprintf(`{"type":"object","$defs":{"n":{"anyOf":%s}},"properties":{"a":{"$ref":"#/$defs/n"}}}`, list(4, `{"type":"object","required":["x"],"properties":{"a":{"$ref":"#/$defs/n"}}}`)),
+		return fmt.Sprintf(`{"type":"object","$defs":{"n":{"anyOf":%s}},"properties":{"a":{"$ref":"#/$defs/n"}}}`, repeatItem(4, `{"type":"object","required":["x"],"properties":{"a":{"$ref":"#/$defs/n"}}}`)),
 			strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n)
 	},
 	"all of it twice, and of that": func(n int) (string, string) {
@@ -35,7 +35,7 @@ var hostile = map[string]func(n int) (text, value string){
 		return `{"$defs":{"n":{"type":"array","items":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`, strings.Repeat("[", n) + "1" + strings.Repeat("]", n)
 	},
 	"wide, with many ways": func(n int) (string, string) {
-		return `{"contains":{"anyOf":` + list(200, `{"type":"string"}`) + `}}`, list(n, `{"a":1}`)
+		return `{"contains":{"anyOf":` + repeatItem(200, `{"type":"string"}`) + `}}`, repeatItem(n, `{"a":1}`)
 	},
 	"unique items that a careless hash takes for one": func(n int) (string, string) {
 		text, items := strings.Repeat("x", 400), []string{}
@@ -47,35 +47,35 @@ var hostile = map[string]func(n int) (text, value string){
 		return `{"uniqueItems":true}`, "[" + strings.Join(items, ",") + "]"
 	},
 	"numbers that are far apart": func(n int) (string, string) {
-		return `{"contains":{"enum":` + list(4000, "1e308") + `}}`, list(n, "5e-324")
+		return `{"contains":{"enum":` + repeatItem(4000, "1e308") + `}}`, repeatItem(n, "5e-324")
 	},
 	"a number with bounds": func(n int) (string, string) {
-		return `{"items":{"multipleOf":5e-324,"minimum":5e-324,"maximum":1e308}}`, list(n, "1e308")
+		return `{"items":{"multipleOf":5e-324,"minimum":5e-324,"maximum":1e308}}`, repeatItem(n, "1e308")
 	},
 	"names with a pattern": func(n int) (string, string) {
 		return `{"propertyNames":{"pattern":"(x+x+)+y"}}`, `{"` + strings.Repeat("x", n) + `":1}`
 	},
 	"required and bounds at every way": func(n int) (string, string) {
-		return `{"items":{"allOf":` + list(400, `{"required":["a","b","c"],"minProperties":3}`) + `}}`, list(n, `{"a":1,"b":2,"c":3}`)
+		return `{"items":{"allOf":` + repeatItem(400, `{"required":["a","b","c"],"minProperties":3}`) + `}}`, repeatItem(n, `{"a":1,"b":2,"c":3}`)
 	},
 	"many names that are missing": func(n int) (string, string) {
-		return `{"contains":{"required":` + list(6000, `"a"`) + `}}`, list(n, `{}`)
+		return `{"contains":{"required":` + repeatItem(6000, `"a"`) + `}}`, repeatItem(n, `{}`)
 	},
 	"many properties of none": func(n int) (string, string) {
 		var names []string
 		for i := range 2500 {
 			names = append(names, fmt.Sprintf(`"%d":true`, i))
 		}
-		return `{"items":{"properties":{` + strings.Join(names, ",") + `}}}`, list(n, `{}`)
+		return `{"items":{"properties":{` + strings.Join(names, ",") + `}}}`, repeatItem(n, `{}`)
 	},
 	"alternatives of many numbers": func(n int) (string, string) {
-		return `{"contains":{"anyOf":` + list(700, `{"multipleOf":5e-324,"minimum":1}`) + `}}`, list(n, "1e-308")
+		return `{"contains":{"anyOf":` + repeatItem(700, `{"multipleOf":5e-324,"minimum":1}`) + `}}`, repeatItem(n, "1e-308")
 	},
 	"missing at every way": func(n int) (string, string) {
-		return `{"contains":{"anyOf":` + list(20, `{"required":`+list(300, `"a"`)+`}`) + `}}`, list(n, `{"b":1}`)
+		return `{"contains":{"anyOf":` + repeatItem(20, `{"required":`+repeatItem(300, `"a"`)+`}`) + `}}`, repeatItem(n, `{"b":1}`)
 	},
 	"large values, printed": func(n int) (string, string) {
-		return `{"anyOf":` + list(400, `{"type":"string"}`) + `}`, list(n, `"`+strings.Repeat("x", 50)+`"`)
+		return `{"anyOf":` + repeatItem(400, `{"type":"string"}`) + `}`, repeatItem(n, `"`+strings.Repeat("x", 50)+`"`)
 	},
 	"many patterns of many names": func(n int) (string, string) {
 		var patterns, names []string
@@ -91,18 +91,18 @@ var hostile = map[string]func(n int) (text, value string){
 		return `{"pattern":"(x?){1000}y"}`, `"` + strings.Repeat("x", n) + `"`
 	},
 	"a large enum": func(n int) (string, string) {
-		return `{"contains":{"enum":` + list(1000, `"xxxxxxxxxxxxxxxxxxxx"`) + `}}`, list(n, `"xxxxxxxxxxxxxxxxxxxy"`)
+		return `{"contains":{"enum":` + repeatItem(1000, `"xxxxxxxxxxxxxxxxxxxx"`) + `}}`, repeatItem(n, `"xxxxxxxxxxxxxxxxxxxy"`)
 	},
 	"unique items, again and again": func(n int) (string, string) {
-		return `{"allOf":` + list(500, `{"uniqueItems":true}`) + `}`, "[" + numbers(n) + "]"
+		return `{"allOf":` + repeatItem(500, `{"uniqueItems":true}`) + `}`, "[" + numberList(n) + "]"
 	},
 	"properties that nobody evaluated": func(n int) (string, string) {
-		return `{"$defs":{"n":{"anyOf":` + list(5, `{"properties":{"a":true}}`) + `,"unevaluatedProperties":{"$ref":"#/$defs/n"},"additionalProperties":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`,
+		return `{"$defs":{"n":{"anyOf":` + repeatItem(5, `{"properties":{"a":true}}`) + `,"unevaluatedProperties":{"$ref":"#/$defs/n"},"additionalProperties":{"$ref":"#/$defs/n"}}},"$ref":"#/$defs/n"}`,
 			strings.Repeat(`{"b":`, n) + "1" + strings.Repeat("}", n)
 	},
 }
 
-func numbers(n int) string {
+func numberList(n int) string {
 	texts := make([]string, n)
 	for i := range texts {
 		texts[i] = fmt.Sprint(i)
@@ -119,7 +119,7 @@ const slow = 10 * time.Second
 //
 //behaviour:shows C1
 func TestAttackAHostileSchemaTakesBoundedTime(t *testing.T) {
-	for name, family := range hostile {
+	for name, family := range costlyFamilies {
 		var within, beyond time.Duration
 		refused, size := false, 0
 		for n := 1; n <= 1<<12 && !refused; n += n + 1 {
@@ -158,7 +158,7 @@ func TestASchemaThatIsTooMuchWorkIsRefusedAtOnce(t *testing.T) {
 	for i := range 13 {
 		ways += fmt.Sprintf(`"n%d":{"anyOf":[{"$ref":"#/$defs/n%d"},{"$ref":"#/$defs/n%d"}]},`, i, i+1, i+1)
 	}
-	ways += `"n13":{"anyOf":` + list(1, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`) + `}},"$ref":"#/$defs/n0"}`
+	ways += `"n13":{"anyOf":` + repeatItem(1, `{"enum":["`+strings.Repeat("x", 20_000)+`"]}`) + `}},"$ref":"#/$defs/n0"}`
 	began := time.Now()
 	_, err := Compile(ways)
 	if err == nil || time.Since(began) > slow || !strings.Contains(err.Error(), "simpler") && !strings.Contains(err.Error(), "applies more than") {
@@ -179,7 +179,7 @@ func TestAttackADeepSchemaIsRefusedAtOnce(t *testing.T) {
 	if _, err := Compile(strings.Repeat(`{"not":`, NestingMax-1) + "{}" + strings.Repeat("}", NestingMax-1)); err != nil {
 		t.Error(err)
 	}
-	if n := nesting(`{"a\"{":["{[",{}]}`); n != 3 {
+	if n := nestingDepth(`{"a\"{":["{[",{}]}`); n != 3 {
 		t.Error(n)
 	}
 }
@@ -210,7 +210,7 @@ func TestOrdinarySchemasAreCheapEnough(t *testing.T) {
 		if err := s.Validate(c.Value); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}
-		steps, err := s.measure(c.Value)
+		steps, err := s.countSteps(c.Value)
 		t.Logf("%s: %d steps, %v", file, steps, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 // fault explains why a value does not fit a schema. Its text is built on demand: most
 // faults belong to alternatives that were not meant.
 type fault struct {
-	at   *node
+	at   *schemaNode
 	what func() string // nil: that of the faults within
 	in   []*fault
 }
@@ -18,7 +18,7 @@ type fault struct {
 // Error returns the text, cut at TextBytesMax.
 func (f *fault) Error() string {
 	var b strings.Builder
-	f.write(&b)
+	f.writeTo(&b)
 	text := b.String()
 	if len(text) <= TextBytesMax {
 		return text
@@ -30,7 +30,7 @@ func (f *fault) Error() string {
 	return text[:end] + "…"
 }
 
-func (f *fault) write(b *strings.Builder) {
+func (f *fault) writeTo(b *strings.Builder) {
 	b.WriteString("validating " + f.at.place + ": ")
 	if f.what != nil {
 		b.WriteString(f.what())
@@ -42,14 +42,16 @@ func (f *fault) write(b *strings.Builder) {
 		if i > 0 {
 			b.WriteByte('\n')
 		}
-		in.write(b)
+		in.writeTo(b)
 	}
 }
 
-func (n *node) says(text string) *fault { return &fault{at: n, what: func() string { return text }} }
+func (n *schemaNode) newFault(text string) *fault {
+	return &fault{at: n, what: func() string { return text }}
+}
 
 // localFault is the library's error about the keywords that depend on the value alone.
-func (n *node) localFault(w *value) *fault {
+func (n *schemaNode) localFault(w *measuredValue) *fault {
 	return &fault{at: n, what: func() string {
 		r, err := n.local.Resolve(&jsonschema.ResolveOptions{})
 		if err == nil {

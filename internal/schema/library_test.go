@@ -10,39 +10,39 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// maker makes schemas and values of few names, so that they often meet.
-type maker struct{ *rand.Rand }
+// randomMaker makes schemas and values of few names, so that they often meet.
+type randomMaker struct{ *rand.Rand }
 
-func (m maker) pick(of ...string) string { return of[m.IntN(len(of))] }
+func (m randomMaker) pickOne(of ...string) string { return of[m.IntN(len(of))] }
 
-func (m maker) value(deep int) string {
+func (m randomMaker) makeValue(deep int) string {
 	if deep == 0 || m.IntN(3) == 0 {
-		return m.pick(`1`, `1.5`, `2`, `"a"`, `"ab"`, `true`, `null`, `[]`, `{}`)
+		return m.pickOne(`1`, `1.5`, `2`, `"a"`, `"ab"`, `true`, `null`, `[]`, `{}`)
 	}
 	var parts []string
 	if m.IntN(2) == 0 {
 		for range m.IntN(4) {
-			parts = append(parts, m.value(deep-1))
+			parts = append(parts, m.makeValue(deep-1))
 		}
 		return "[" + strings.Join(parts, ",") + "]"
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		if m.IntN(2) == 0 {
-			parts = append(parts, fmt.Sprintf(`%q:%s`, name, m.value(deep-1)))
+			parts = append(parts, fmt.Sprintf(`%q:%s`, name, m.makeValue(deep-1)))
 		}
 	}
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-func (m maker) schema(deep int) string {
+func (m randomMaker) makeSchema(deep int) string {
 	if deep == 0 || m.IntN(6) == 0 {
-		return m.pick(`true`, `false`, `{"type":"string"}`, `{"type":["integer","array"]}`, `{"type":"object"}`, `{"const":1}`, `{"const":null}`, `{"enum":[1,"a",{},[]]}`,
+		return m.pickOne(`true`, `false`, `{"type":"string"}`, `{"type":["integer","array"]}`, `{"type":"object"}`, `{"const":1}`, `{"const":null}`, `{"enum":[1,"a",{},[]]}`,
 			`{"minimum":1.2}`, `{"maxLength":1}`, `{"pattern":"^a$"}`, `{"required":["a"]}`, `{"minItems":2}`, `{"uniqueItems":true}`, `{"maxProperties":1}`, `{"type":"number"}`)
 	}
-	in := func() string { return m.schema(deep - 1) }
+	in := func() string { return m.makeSchema(deep - 1) }
 	parts := map[string]bool{}
 	for range 1 + m.IntN(3) {
-		key := m.pick("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "items", "prefixItems", "contains", "unevaluatedItems", "unevaluatedProperties",
+		key := m.pickOne("allOf", "anyOf", "oneOf", "not", "if", "then", "else", "items", "prefixItems", "contains", "unevaluatedItems", "unevaluatedProperties",
 			"properties", "patternProperties", "additionalProperties", "propertyNames", "dependentSchemas", "dependentRequired", "$ref", "required", "minContains")
 		if parts[key] {
 			continue
@@ -62,9 +62,9 @@ func (m maker) schema(deep int) string {
 		case "required":
 			v = `["b"]`
 		case "minContains":
-			v = m.pick("0", "1", "2")
+			v = m.pickOne("0", "1", "2")
 		case "$ref":
-			v = m.pick(`"#/$defs/x"`, `"#/$defs/y~1z"`)
+			v = m.pickOne(`"#/$defs/x"`, `"#/$defs/y~1z"`)
 		default:
 			v = in()
 		}
@@ -85,12 +85,12 @@ func sortedKeys(m map[string]bool) (keys []string) {
 
 // The verdict about a value is that of the library that compiles the schemas.
 func TestWhatFitsIsWhatTheLibrarySays(t *testing.T) {
-	m := maker{rand.New(rand.NewPCG(1, 2))}
+	m := randomMaker{rand.New(rand.NewPCG(1, 2))}
 	fit, unfit := 0, 0
 	for range 800 {
-		leaf := strings.ReplaceAll(m.schema(1), "$ref", "$comment")
-		text := fmt.Sprintf(`{"$defs":{"x":%s,"y/z":{"properties":{"a":{"$ref":"#/$defs/x"}},"items":{"$ref":"#/$defs/x"}}},"allOf":[%s]}`, leaf, m.schema(3))
-		s, err := compile(text)
+		leaf := strings.ReplaceAll(m.makeSchema(1), "$ref", "$comment")
+		text := fmt.Sprintf(`{"$defs":{"x":%s,"y/z":{"properties":{"a":{"$ref":"#/$defs/x"}},"items":{"$ref":"#/$defs/x"}}},"allOf":[%s]}`, leaf, m.makeSchema(3))
+		s, err := compileText(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -103,8 +103,8 @@ func TestWhatFitsIsWhatTheLibrarySays(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 10 {
-			raw := m.value(3)
-			v := decode(t, raw)
+			raw := m.makeValue(3)
+			v := decodeJSON(t, raw)
 			want, got := r.Validate(v), s.Validate(v)
 			if (want == nil) != (got == nil) {
 				t.Fatalf("%s\n%s\nlibrary: %v\nhere: %v", text, raw, want, got)

@@ -4,8 +4,8 @@ package schema
 // square of the depth.
 const NestingMax = 256
 
-// nesting returns the depth of a JSON text.
-func nesting(text string) (deepest int) {
+// nestingDepth returns the depth of a JSON text.
+func nestingDepth(text string) (deepest int) {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {

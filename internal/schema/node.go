@@ -15,104 +15,104 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 )
 
-// node is one schema of a document. The library checks the keywords that depend on the
+// schemaNode is one schema of a document. The library checks the keywords that depend on the
 // value alone; the node applies the schemas within itself, so that each is applied to each
 // value once, in document order.
-type node struct {
+type schemaNode struct {
 	place string // as errors name it
 	cost  int    // steps of checking its keywords
 
-	types    []string
-	listed   map[string]bool      // identities of enum; nil: any value
-	constant *string              // identity of const
-	kinds    map[string]bool      // of the values of enum or const
-	local    *jsonschema.Schema   // every keyword that depends on the value alone
-	rest     *jsonschema.Resolved // of numbers and strings
-	sizes    *jsonschema.Resolved // of arrays and objects, checked after their contents
-	pattern  int                  // instructions
-	unique   bool
+	types          []string
+	enumIdentities map[string]bool      // identities of enum; nil: any value
+	constIdentity  *string              // identity of const
+	kinds          map[string]bool      // of the values of enum or const
+	local          *jsonschema.Schema   // every keyword that depends on the value alone
+	rest           *jsonschema.Resolved // of numbers and strings
+	sizes          *jsonschema.Resolved // of arrays and objects, checked after their contents
+	pattern        int                  // instructions
+	unique         bool
 
-	applied
-	items
-	properties
+	inPlaceSchemas
+	itemSchemas
+	propertySchemas
 }
 
-// applied are the schemas that apply to the same value.
-type applied struct {
-	ref                  *node
-	all, any, one        []*node
+// inPlaceSchemas are the schemas that apply to the same value.
+type inPlaceSchemas struct {
+	ref                  *schemaNode
+	all, any, one        []*schemaNode
 	anyText, oneText     string // how errors list the alternatives
-	not, cond, then, els *node
+	not, cond, then, els *schemaNode
 	simple               bool // there are none, and none within
 }
 
-// items are the schemas of the items of an array.
-type items struct {
-	first            []*node // one each
-	others           *node
-	contains         *node
+// itemSchemas are the schemas of the items of an array.
+type itemSchemas struct {
+	first            []*schemaNode // one each
+	others           *schemaNode
+	contains         *schemaNode
 	least            int // how many items must fit contains
 	most             *int
-	unevaluatedItems *node
+	unevaluatedItems *schemaNode
 }
 
-// properties are the schemas of the properties of an object. Those that apply no other
+// propertySchemas are the schemas of the properties of an object. Those that apply no other
 // schemas come first: such a schema distinguishes the kinds of a union.
-type properties struct {
-	props                 []named
-	patterns              []pattern
-	extra                 *node // for properties that neither names
-	closed                bool  // extra fits nothing
-	names                 *node
-	needs                 []need
-	dependents            []named
-	unevaluatedProperties *node
+type propertySchemas struct {
+	props                 []namedSchema
+	patterns              []patternSchema
+	extra                 *schemaNode // for properties that neither names
+	closed                bool        // extra fits nothing
+	names                 *schemaNode
+	needs                 []dependentNames
+	dependents            []namedSchema
+	unevaluatedProperties *schemaNode
 }
 
-type named struct {
+type namedSchema struct {
 	name string
-	to   *node
+	to   *schemaNode
 }
 
-type pattern struct {
+type patternSchema struct {
 	re   *regexp.Regexp
 	cost int
-	to   *node
+	to   *schemaNode
 }
 
-type need struct {
+type dependentNames struct {
 	name  string
 	names []string
 }
 
-// document makes nodes of a schema and of all schemas within it.
-type document struct {
-	draft7 bool
-	places map[string]*jsonschema.Schema
-	nodes  map[*jsonschema.Schema]*node
-	seen   bool // some schema needs to know what others have seen
-	order  []string
+// nodeBuilder makes nodes of a schema and of all schemas within it.
+type nodeBuilder struct {
+	draft7         bool
+	places         map[string]*jsonschema.Schema
+	nodes          map[*jsonschema.Schema]*schemaNode
+	needsEvaluated bool // some schema needs to know what others have seen
+	order          []string
 }
 
-func newDocument(root *jsonschema.Schema) (*document, error) {
-	d := &document{places: map[string]*jsonschema.Schema{}, nodes: map[*jsonschema.Schema]*node{},
+func buildNodes(root *jsonschema.Schema) (*nodeBuilder, error) {
+	d := &nodeBuilder{places: map[string]*jsonschema.Schema{}, nodes: map[*jsonschema.Schema]*schemaNode{},
 		draft7: strings.Contains(root.Schema, "draft-07")}
-	if err := d.index(root, ""); err != nil {
+	if err := d.addNodes(root, ""); err != nil {
 		return nil, err
 	}
 	for _, place := range d.order {
 		s := d.places[place]
 		n := d.nodes[s]
-		d.seen = d.seen || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
+		d.needsEvaluated = d.needsEvaluated || s.UnevaluatedItems != nil || s.UnevaluatedProperties != nil
 		if s.Ref != "" {
-			if n.ref = d.nodes[d.places[canonical(s.Ref)]]; n.ref == nil {
+			if n.ref = d.nodes[d.places[canonicalRef(s.Ref)]]; n.ref == nil {
 				return nil, fmt.Errorf("schema: the reference %.80q at #%s leads to no schema", s.Ref, place)
 			}
 			if d.draft7 {
 				continue // keywords beside a reference have no effect
 			}
 		}
-		if err := d.fill(n, s); err != nil {
+		if err := d.fillNode(n, s); err != nil {
 			return nil, fmt.Errorf("schema: at #%s: %w", place, err)
 		}
 	}
@@ -120,26 +120,26 @@ func newDocument(root *jsonschema.Schema) (*document, error) {
 		n.simple = n.appliesNone()
 	}
 	for _, n := range d.nodes {
-		slices.SortStableFunc(n.props, func(a, b named) int { return order(b.to.simple) - order(a.to.simple) })
+		slices.SortStableFunc(n.props, func(a, b namedSchema) int { return boolToInt(b.to.simple) - boolToInt(a.to.simple) })
 	}
 	return d, nil
 }
 
-func order(first bool) int {
+func boolToInt(first bool) int {
 	if first {
 		return 1
 	}
 	return 0
 }
 
-// index makes an empty node for every schema, in a fixed order.
-func (d *document) index(s *jsonschema.Schema, place string) error {
+// addNodes makes an empty node for every schema, in a fixed order.
+func (d *nodeBuilder) addNodes(s *jsonschema.Schema, place string) error {
 	if s == nil {
 		return fmt.Errorf("schema: #%s is null, not a schema", place)
 	}
 	d.places[place] = s
 	d.order = append(d.order, place)
-	d.nodes[s] = &node{place: s.ID, cost: 1}
+	d.nodes[s] = &schemaNode{place: s.ID, cost: 1}
 	if s.ID == "" {
 		d.nodes[s].place = place
 	}
@@ -159,16 +159,16 @@ func (d *document) index(s *jsonschema.Schema, place string) error {
 		switch in := v.Field(i).Interface().(type) {
 		case *jsonschema.Schema:
 			if in != nil {
-				err = d.index(in, place+"/"+key)
+				err = d.addNodes(in, place+"/"+key)
 			}
 		case []*jsonschema.Schema:
 			for j := 0; j < len(in) && err == nil; j++ {
-				err = d.index(in[j], place+"/"+key+"/"+strconv.Itoa(j))
+				err = d.addNodes(in[j], place+"/"+key+"/"+strconv.Itoa(j))
 			}
 		case map[string]*jsonschema.Schema:
 			for _, name := range slices.Sorted(maps.Keys(in)) {
 				if err == nil {
-					err = d.index(in[name], place+"/"+key+"/"+escape.Replace(name))
+					err = d.addNodes(in[name], place+"/"+key+"/"+pointerEscaper.Replace(name))
 				}
 			}
 		}
@@ -180,25 +180,25 @@ func (d *document) index(s *jsonschema.Schema, place string) error {
 }
 
 var (
-	escape   = strings.NewReplacer("~", "~0", "/", "~1")
-	unescape = strings.NewReplacer("~1", "/", "~0", "~")
+	pointerEscaper   = strings.NewReplacer("~", "~0", "/", "~1")
+	pointerUnescaper = strings.NewReplacer("~1", "/", "~0", "~")
 )
 
-// canonical returns the position that a reference of the document names.
-func canonical(ref string) string {
+// canonicalRef returns the position that a reference of the document names.
+func canonicalRef(ref string) string {
 	parts := strings.Split(strings.TrimPrefix(ref, "#"), "/")
 	for i, part := range parts {
-		parts[i] = escape.Replace(unescape.Replace(part))
+		parts[i] = pointerEscaper.Replace(pointerUnescaper.Replace(part))
 	}
 	return strings.Join(parts, "/")
 }
 
-// fill sets the fields of a node from its schema.
-func (d *document) fill(n *node, s *jsonschema.Schema) error {
-	one := func(s *jsonschema.Schema) *node { return d.nodes[s] }
-	many := func(list []*jsonschema.Schema) (to []*node) {
+// fillNode sets the fields of a node from its schema.
+func (d *nodeBuilder) fillNode(n *schemaNode, s *jsonschema.Schema) error {
+	one := func(s *jsonschema.Schema) *schemaNode { return d.nodes[s] }
+	many := func(list []*jsonschema.Schema) (to []*schemaNode) {
 		if list != nil {
-			to = make([]*node, len(list)) // an empty list of alternatives fits nothing
+			to = make([]*schemaNode, len(list)) // an empty list of alternatives fits nothing
 		}
 		for i, s := range list {
 			to[i] = d.nodes[s]
@@ -219,64 +219,64 @@ func (d *document) fill(n *node, s *jsonschema.Schema) error {
 			n.others = one(s.AdditionalItems)
 		}
 	}
-	n.props = d.sorted(s.Properties)
+	n.props = d.sortedSchemas(s.Properties)
 	n.extra, n.names, n.unevaluatedProperties = one(s.AdditionalProperties), one(s.PropertyNames), one(s.UnevaluatedProperties)
 	n.closed = n.extra != nil && s.AdditionalProperties.Not != nil && reflect.ValueOf(*s.AdditionalProperties.Not).IsZero()
 	needs := s.DependentRequired
-	n.dependents = d.sorted(s.DependentSchemas)
+	n.dependents = d.sortedSchemas(s.DependentSchemas)
 	if d.draft7 {
-		needs, n.dependents = s.DependencyStrings, d.sorted(s.DependencySchemas)
+		needs, n.dependents = s.DependencyStrings, d.sortedSchemas(s.DependencySchemas)
 	}
 	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		n.needs = append(n.needs, need{name, needs[name]})
+		n.needs = append(n.needs, dependentNames{name, needs[name]})
 		n.cost += len(needs[name]) / stepEntries
 	}
-	for _, p := range d.sorted(s.PatternProperties) {
+	for _, p := range d.sortedSchemas(s.PatternProperties) {
 		re, err := regexp.Compile(p.name)
 		if err != nil {
 			return fmt.Errorf("patternProperties[%q]: %w", p.name, err)
 		}
-		n.patterns = append(n.patterns, pattern{re, instructions(p.name), p.to})
+		n.patterns = append(n.patterns, patternSchema{re, programSize(p.name), p.to})
 	}
 	n.cost += (len(n.props) + len(s.Required) + len(n.needs) + len(n.dependents)) / stepEntries
 	return n.fillLocal(s)
 }
 
-func (d *document) sorted(m map[string]*jsonschema.Schema) (list []named) {
+func (d *nodeBuilder) sortedSchemas(m map[string]*jsonschema.Schema) (list []namedSchema) {
 	for _, name := range slices.Sorted(maps.Keys(m)) {
-		list = append(list, named{name, d.nodes[m[name]]})
+		list = append(list, namedSchema{name, d.nodes[m[name]]})
 	}
 	return list
 }
 
-func (n *node) appliesNone() bool {
+func (n *schemaNode) appliesNone() bool {
 	return n.ref == nil && len(n.all)+len(n.any)+len(n.one) == 0 && n.not == nil && n.cond == nil &&
 		len(n.first) == 0 && n.others == nil && n.contains == nil && n.unevaluatedItems == nil &&
 		len(n.props)+len(n.patterns)+len(n.needs)+len(n.dependents) == 0 && n.extra == nil && n.names == nil && n.unevaluatedProperties == nil
 }
 
 // fillLocal sets the keywords that depend on the value alone.
-func (n *node) fillLocal(s *jsonschema.Schema) error {
+func (n *schemaNode) fillLocal(s *jsonschema.Schema) error {
 	n.types = s.Types
 	if s.Type != "" {
 		n.types = []string{s.Type}
 	}
 	n.kinds = map[string]bool{}
 	if s.Enum != nil {
-		n.listed = map[string]bool{}
+		n.enumIdentities = map[string]bool{}
 		for _, v := range s.Enum {
-			w := weigh(v)
-			n.listed[w.identity()], n.kinds[w.kind] = true, true
+			w := measureValue(v)
+			n.enumIdentities[w.identity()], n.kinds[w.kind] = true, true
 		}
 	}
 	if s.Const != nil {
-		w := weigh(*s.Const)
+		w := measureValue(*s.Const)
 		id := w.identity()
-		n.constant, n.kinds[w.kind] = &id, true
+		n.constIdentity, n.kinds[w.kind] = &id, true
 	}
 	n.unique = s.UniqueItems
 	if s.Pattern != "" {
-		n.pattern = instructions(s.Pattern)
+		n.pattern = programSize(s.Pattern)
 	}
 	local := jsonschema.Schema{
 		MultipleOf: s.MultipleOf, Minimum: s.Minimum, Maximum: s.Maximum, ExclusiveMinimum: s.ExclusiveMinimum, ExclusiveMaximum: s.ExclusiveMaximum,
@@ -284,24 +284,24 @@ func (n *node) fillLocal(s *jsonschema.Schema) error {
 	}
 	sizes := jsonschema.Schema{MinItems: s.MinItems, MaxItems: s.MaxItems, MinProperties: s.MinProperties, MaxProperties: s.MaxProperties, Required: s.Required}
 	var err, sizesErr error
-	n.rest, err = resolve(local)
-	n.sizes, sizesErr = resolve(sizes)
+	n.rest, err = resolveKeywords(local)
+	n.sizes, sizesErr = resolveKeywords(sizes)
 	local.Type, local.Types, local.Enum, local.Const = s.Type, s.Types, s.Enum, s.Const
 	local.MinItems, local.MaxItems, local.MinProperties, local.MaxProperties, local.Required = s.MinItems, s.MaxItems, s.MinProperties, s.MaxProperties, s.Required
 	n.local = &local
 	return errors.Join(err, sizesErr)
 }
 
-// resolve compiles a schema of some keywords; nil if it has none.
-func resolve(s jsonschema.Schema) (*jsonschema.Resolved, error) {
+// resolveKeywords compiles a schema of some keywords; nil if it has none.
+func resolveKeywords(s jsonschema.Schema) (*jsonschema.Resolved, error) {
 	if reflect.ValueOf(s).IsZero() {
 		return nil, nil
 	}
 	return s.Resolve(nil)
 }
 
-// parse parses the text of a schema, and lets the library check all of it.
-func parse(text string) (*document, *jsonschema.Schema, error) {
+// parseSchema parses the text of a schema, and lets the library check all of it.
+func parseSchema(text string) (*nodeBuilder, *jsonschema.Schema, error) {
 	var s jsonschema.Schema
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		if strings.Contains(strings.ToLower(text), "dependencies") { // the library reads those in no fixed order
@@ -309,7 +309,7 @@ func parse(text string) (*document, *jsonschema.Schema, error) {
 		}
 		return nil, nil, err
 	}
-	d, err := newDocument(&s)
+	d, err := buildNodes(&s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -324,8 +324,8 @@ func parse(text string) (*document, *jsonschema.Schema, error) {
 	return d, &s, err
 }
 
-// instructions returns the size of the program of a regular expression.
-func instructions(text string) int {
+// programSize returns the size of the program of a regular expression.
+func programSize(text string) int {
 	re, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
 		return len(text) // the library reports the error

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func decode(t *testing.T, text string) (v any) {
+func decodeJSON(t *testing.T, text string) (v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		t.Fatalf("%s: %v", text, err)
@@ -34,7 +34,7 @@ func TestSeveralFaultsGiveOneText(t *testing.T) {
 		}
 		texts := map[string]bool{}
 		for range 200 {
-			err := s.Validate(decode(t, raw))
+			err := s.Validate(decodeJSON(t, raw))
 			if err == nil {
 				t.Fatalf("%s: fits", text)
 			}
@@ -58,7 +58,7 @@ func TestSeveralFaultsOfASchemaGiveOneText(t *testing.T) {
 	} {
 		texts := map[string]bool{}
 		for range 200 {
-			_, err := compile(text)
+			_, err := compileText(text)
 			if err == nil {
 				t.Fatalf("%s: compiled", text)
 			}
@@ -76,7 +76,7 @@ func TestTheTextOfAFaultIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Validate(decode(t, strings.Repeat("[", 500)+`"é"`+strings.Repeat("]", 500)))
+	err = s.Validate(decodeJSON(t, strings.Repeat("[", 500)+`"é"`+strings.Repeat("]", 500)))
 	if err == nil || len(err.Error()) > TextBytesMax+len("…") {
 		t.Errorf("%v", err)
 	}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// union is a schema of ten kinds, each within itself, and told apart by tag.
-func union(of, tag string) string {
+// unionSchema is a schema of ten kinds, each within itself, and told apart by tag.
+func unionSchema(of, tag string) string {
 	var kinds []string
 	for i := range 10 {
 		kinds = append(kinds, fmt.Sprintf(`{"type":"object","additionalProperties":false,"required":["kind","name"],"properties":{"kind":{"%s"},"name":{"type":"string"},
@@ -21,12 +21,12 @@ func union(of, tag string) string {
 	return fmt.Sprintf(`{"type":"object","properties":{"plan":{"$ref":"#/$defs/n"}},"$defs":{"n":{"%s":[%s]}}}`, of, strings.Join(kinds, ","))
 }
 
-// plan is a tree of steps of a given number, three below each.
-func plan(at, n int) map[string]any {
+// planTree is a tree of steps of a given number, three below each.
+func planTree(at, n int) map[string]any {
 	step := map[string]any{"kind": fmt.Sprintf("k%d", at%10), "name": fmt.Sprintf("step %d", at)}
 	var below []any
 	for i := 3*at + 1; i <= 3*at+3 && i < n; i++ {
-		below = append(below, plan(i, n))
+		below = append(below, planTree(i, n))
 	}
 	if len(below) > 0 {
 		step["else"] = below[0]
@@ -39,14 +39,14 @@ func plan(at, n int) map[string]any {
 func TestAUnionOfManyKindsWithinItselfPasses(t *testing.T) {
 	for _, of := range []string{"oneOf", "anyOf"} {
 		for _, tag := range []string{`const":"k%d`, `enum":["k%d"],"title":"`, `pattern":"^k%d$`} {
-			s, err := Compile(union(of, tag))
+			s, err := Compile(unionSchema(of, tag))
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, n := range []int{1, 200, 2000} {
-				value := map[string]any{"plan": plan(0, n)}
+				value := map[string]any{"plan": planTree(0, n)}
 				began := time.Now()
-				steps, err := s.measure(value)
+				steps, err := s.countSteps(value)
 				if err != nil || steps > 100*n+100 {
 					t.Errorf("%s %s, a plan of %d: %d steps, %.300v", of, tag, n, steps, err)
 				}
@@ -75,7 +75,7 @@ func TestSchemasThatPeopleWriteAreUsable(t *testing.T) {
 		node = fmt.Sprintf(`{"type":"object","x-depth":%d,"properties":{"left":%s,"right":{"ref":"#/components/N"}},"allOf":[{"ref":"#/components/M"}]}`, i, node)
 	}
 	for text, values := range map[string][]string{
-		meta: {meta, union("oneOf", `const":"k%d`), tree, `true`},
+		meta: {meta, unionSchema("oneOf", `const":"k%d`), tree, `true`},
 		tree: {`{"components":{"A":` + node + `,"B":` + node + `}}`},
 	} {
 		s, err := Compile(text)
@@ -83,7 +83,7 @@ func TestSchemasThatPeopleWriteAreUsable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, raw := range values {
-			steps, err := s.measure(decode(t, raw))
+			steps, err := s.countSteps(decodeJSON(t, raw))
 			if err != nil {
 				t.Errorf("%.300v", err)
 			}
@@ -95,7 +95,7 @@ func TestSchemasThatPeopleWriteAreUsable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, raw := range []string{`7`, `{"type":"text"}`, `{"items":{"allOf":[]}}`, `{"$defs":{"a":{"required":["x","x"]}}}`} {
-		if s.Validate(decode(t, raw)) == nil {
+		if s.Validate(decodeJSON(t, raw)) == nil {
 			t.Errorf("%s fits", raw)
 		}
 	}
@@ -123,7 +123,7 @@ func TestTheSchemasOfThisRepositoryAreUsable(t *testing.T) {
 					t.Errorf("%s: %.200s: %v", path, text, err)
 					continue
 				}
-				if steps, _ := s.measure(map[string]any{}); steps > 1000 {
+				if steps, _ := s.countSteps(map[string]any{}); steps > 1000 {
 					t.Errorf("%s: %d steps for an empty object", path, steps)
 				}
 			}

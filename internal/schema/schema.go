@@ -19,14 +19,14 @@ const KeptBytesMax = 1 << 20
 
 // Schema is a compiled schema. It is shared, and must not be changed.
 type Schema struct {
-	root *node
-	kind string
-	seen bool // some schema needs to know what others have seen
+	root           *schemaNode
+	kind           string
+	needsEvaluated bool // some schema needs to know what others have seen
 }
 
 // Compile checks and compiles a schema, and tries it once, so that a schema that can check
 // nothing, or nothing within StepsMax, is refused here and not at every use.
-func Compile(text string) (*Schema, error) { return kept.compile(text) }
+func Compile(text string) (*Schema, error) { return schemaCache.compileOnce(text) }
 
 // Type returns the one type that the schema requires, if it requires one.
 func (s *Schema) Type() string { return s.kind }
@@ -36,77 +36,77 @@ func (s *Schema) Type() string { return s.kind }
 // document order, with names sorted. A value that takes too much work to check does not
 // fit: ErrCost.
 func (s *Schema) Validate(v any) error {
-	_, err := s.measure(v)
+	_, err := s.countSteps(v)
 	return err
 }
 
-// measure is Validate, and returns the steps that the check took.
-func (s *Schema) measure(v any) (steps int, err error) {
-	c := check{left: StepsMax, known: map[pair]verdict{}, notes: s.seen}
-	found := c.apply(s.root, weigh(v)).fault
+// countSteps is Validate, and returns the steps that the check took.
+func (s *Schema) countSteps(v any) (steps int, err error) {
+	c := validation{stepsLeft: StepsMax, results: map[nodeValue]checkResult{}, trackEvaluated: s.needsEvaluated}
+	found := c.applySchema(s.root, measureValue(v)).fault
 	switch {
 	case c.spent:
 		return StepsMax, costError("this value")
 	case found != nil:
-		return StepsMax - c.left, found
+		return StepsMax - c.stepsLeft, found
 	}
-	return StepsMax - c.left, nil
+	return StepsMax - c.stepsLeft, nil
 }
 
-var kept = memory{bytesMax: KeptBytesMax}
+var schemaCache = compileCache{bytesMax: KeptBytesMax}
 
-type memory struct {
+type compileCache struct {
 	bytesMax int
 
-	mu    sync.Mutex
-	known map[string]outcome
-	bytes int
+	mu       sync.Mutex
+	outcomes map[string]compileOutcome
+	bytes    int
 }
 
-type outcome struct {
+type compileOutcome struct {
 	schema *Schema
 	err    error
 }
 
-func (m *memory) compile(text string) (*Schema, error) {
+func (m *compileCache) compileOnce(text string) (*Schema, error) {
 	m.mu.Lock()
-	o, ok := m.known[text]
+	o, ok := m.outcomes[text]
 	m.mu.Unlock()
 	if ok {
 		return o.schema, o.err
 	}
-	o.schema, o.err = compile(text)
-	m.keep(strings.Clone(text), o)
+	o.schema, o.err = compileText(text)
+	m.storeOutcome(strings.Clone(text), o)
 	return o.schema, o.err
 }
 
-func (m *memory) keep(text string, o outcome) {
+func (m *compileCache) storeOutcome(text string, o compileOutcome) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.known == nil || m.bytes+len(text) > m.bytesMax {
-		m.known, m.bytes = map[string]outcome{}, 0
+	if m.outcomes == nil || m.bytes+len(text) > m.bytesMax {
+		m.outcomes, m.bytes = map[string]compileOutcome{}, 0
 	}
-	if _, twice := m.known[text]; !twice && len(text) <= m.bytesMax {
-		m.known[text] = o
+	if _, twice := m.outcomes[text]; !twice && len(text) <= m.bytesMax {
+		m.outcomes[text] = o
 		m.bytes += len(text)
 	}
 }
 
-func compile(text string) (*Schema, error) {
-	if n := nesting(text); n > NestingMax {
+func compileText(text string) (*Schema, error) {
+	if n := nestingDepth(text); n > NestingMax {
 		return nil, fmt.Errorf("%w: it is nested %d deep, at most %d are allowed; name its parts in $defs", model.ErrSchema, n, NestingMax)
 	}
 	if err := model.CheckSchema(text); err != nil {
 		return nil, err
 	}
-	d, root, err := parse(text)
+	d, root, err := parseSchema(text)
 	if err != nil {
 		return nil, err
 	}
-	s := &Schema{root: d.nodes[root], kind: root.Type, seen: d.seen}
+	s := &Schema{root: d.nodes[root], kind: root.Type, needsEvaluated: d.needsEvaluated}
 	for _, least := range []any{map[string]any{}, []any{}, "", 0.0, true, nil} {
-		if _, err := s.measure(least); errors.Is(err, ErrCost) {
-			return nil, costError(fmt.Sprintf("an empty %s with it", weigh(least).kind))
+		if _, err := s.countSteps(least); errors.Is(err, ErrCost) {
+			return nil, costError(fmt.Sprintf("an empty %s with it", measureValue(least).kind))
 		}
 	}
 	return s, nil

@@ -37,17 +37,17 @@ func TestWhatCannotBeUsedIsRefusedEachTime(t *testing.T) {
 
 func TestWhatIsRememberedIsBounded(t *testing.T) {
 	text := func(i int) string { return fmt.Sprintf(`{"type":"object","title":"%04d"}`, i) }
-	m := memory{bytesMax: 10 * len(text(0))}
+	m := compileCache{bytesMax: 10 * len(text(0))}
 	for i := range 95 {
-		if _, err := m.compile(text(i)); err != nil {
+		if _, err := m.compileOnce(text(i)); err != nil {
 			t.Fatal(err)
 		}
-		if len(m.known) > 10 || m.bytes > m.bytesMax || m.bytes != len(m.known)*len(text(0)) {
-			t.Fatalf("%d texts of %d bytes after %d", len(m.known), m.bytes, i)
+		if len(m.outcomes) > 10 || m.bytes > m.bytesMax || m.bytes != len(m.outcomes)*len(text(0)) {
+			t.Fatalf("%d texts of %d bytes after %d", len(m.outcomes), m.bytes, i)
 		}
 	}
 	if long := `{"title":"` + strings.Repeat("x", m.bytesMax) + `"}`; true {
-		if _, err := m.compile(long); err != nil || m.bytes > m.bytesMax {
+		if _, err := m.compileOnce(long); err != nil || m.bytes > m.bytesMax {
 			t.Errorf("%d bytes, %v", m.bytes, err)
 		}
 	}

@@ -7,23 +7,23 @@ import (
 	"strconv"
 )
 
-// value is a JSON value with its size.
-type value struct {
+// measuredValue is a JSON value with its size.
+type measuredValue struct {
 	raw   any
 	kind  string // as the keyword type names it; "" if the value is not JSON
 	whole bool   // a number without a fraction
 	size  int    // bytes, including those of the values within
-	items []*value
-	props map[string]*value
+	items []*measuredValue
+	props map[string]*measuredValue
 	names []string // of props, sorted
-	texts map[string]*value
+	texts map[string]*measuredValue
 }
 
 const valueBytes = 8 // of a value besides its text
 
-// weigh measures a value and everything within it.
-func weigh(v any) *value {
-	w := &value{raw: v, size: valueBytes}
+// measureValue measures a value and everything within it.
+func measureValue(v any) *measuredValue {
+	w := &measuredValue{raw: v, size: valueBytes}
 	switch v := v.(type) {
 	case nil:
 		w.kind = "null"
@@ -36,14 +36,14 @@ func weigh(v any) *value {
 	case []any:
 		w.kind = "array"
 		for _, one := range v {
-			in := weigh(one)
+			in := measureValue(one)
 			w.items, w.size = append(w.items, in), w.size+in.size
 		}
 	case map[string]any:
-		w.kind, w.props = "object", make(map[string]*value, len(v))
+		w.kind, w.props = "object", make(map[string]*measuredValue, len(v))
 		w.names = slices.Sorted(maps.Keys(v))
 		for name, one := range v {
-			in := weigh(one)
+			in := measureValue(one)
 			w.props[name], w.size = in, w.size+in.size+len(name)
 		}
 	}
@@ -51,7 +51,7 @@ func weigh(v any) *value {
 }
 
 // isOf reports whether a value is of one of the types; every value is of an empty list.
-func (w *value) isOf(types []string) bool {
+func (w *measuredValue) isOf(types []string) bool {
 	for _, t := range types {
 		if t == w.kind || t == "integer" && w.whole {
 			return true
@@ -61,20 +61,20 @@ func (w *value) isOf(types []string) bool {
 }
 
 // nameValue returns the name of a property as a value.
-func (w *value) nameValue(name string) *value {
+func (w *measuredValue) nameValue(name string) *measuredValue {
 	if w.texts == nil {
-		w.texts = map[string]*value{}
+		w.texts = map[string]*measuredValue{}
 	}
 	if w.texts[name] == nil {
-		w.texts[name] = weigh(name)
+		w.texts[name] = measureValue(name)
 	}
 	return w.texts[name]
 }
 
 // identity returns a text that equal values share, and no others.
-func (w *value) identity() string { return string(w.appendIdentity(nil)) }
+func (w *measuredValue) identity() string { return string(w.appendIdentity(nil)) }
 
-func (w *value) appendIdentity(b []byte) []byte {
+func (w *measuredValue) appendIdentity(b []byte) []byte {
 	switch v := w.raw.(type) {
 	case nil:
 		return append(b, 'n')

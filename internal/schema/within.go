@@ -6,15 +6,15 @@ import (
 	"slices"
 )
 
-// within applies a schema to a part of the value.
-func (c *check) within(n, to *node, in *value) *fault {
-	if f := c.apply(to, in).fault; f != nil {
+// applyToChild applies a schema to a part of the value.
+func (c *validation) applyToChild(n, to *schemaNode, in *measuredValue) *fault {
+	if f := c.applySchema(to, in).fault; f != nil {
 		return &fault{at: n, in: []*fault{f}}
 	}
 	return nil
 }
 
-func (c *check) array(n *node, w *value, s *seen) *fault {
+func (c *validation) checkArray(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
 	for i, in := range w.items {
 		to := n.others
 		if i < len(n.first) {
@@ -23,7 +23,7 @@ func (c *check) array(n *node, w *value, s *seen) *fault {
 		if to == nil {
 			break
 		}
-		if f := c.within(n, to, in); f != nil {
+		if f := c.applyToChild(n, to, in); f != nil {
 			return f
 		}
 	}
@@ -32,15 +32,15 @@ func (c *check) array(n *node, w *value, s *seen) *fault {
 		s.allItems = s.allItems || n.others != nil
 	}
 	if n.contains != nil {
-		if f := c.contain(n, w, s); f != nil {
+		if f := c.checkContains(n, w, s); f != nil {
 			return f
 		}
 	}
-	if f := c.sizes(n, w); f != nil {
+	if f := c.checkSizes(n, w); f != nil {
 		return f
 	}
 	if n.unique {
-		if f := c.distinct(n, w); f != nil {
+		if f := c.checkUnique(n, w); f != nil {
 			return f
 		}
 	}
@@ -49,7 +49,7 @@ func (c *check) array(n *node, w *value, s *seen) *fault {
 	}
 	for i := s.first; i < len(w.items); i++ {
 		if !s.items[i] {
-			if f := c.within(n, n.unevaluatedItems, w.items[i]); f != nil {
+			if f := c.applyToChild(n, n.unevaluatedItems, w.items[i]); f != nil {
 				return f
 			}
 		}
@@ -58,12 +58,12 @@ func (c *check) array(n *node, w *value, s *seen) *fault {
 	return nil
 }
 
-func (c *check) contain(n *node, w *value, s *seen) *fault {
+func (c *validation) checkContains(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
 	found := 0
 	for i, in := range w.items {
-		fits := c.apply(n.contains, in).fault == nil
+		fits := c.applySchema(n.contains, in).fault == nil
 		if c.spent {
-			return spentFault.fault
+			return spentResult.fault
 		}
 		if !fits {
 			continue
@@ -74,39 +74,39 @@ func (c *check) contain(n *node, w *value, s *seen) *fault {
 	}
 	switch {
 	case found == 0 && n.least > 0:
-		return n.says("contains: the array does not have an item matching " + n.contains.place)
+		return n.newFault("contains: the array does not have an item matching " + n.contains.place)
 	case found < n.least:
-		return n.says(fmt.Sprintf("minContains: contains validated %d items, less than %d", found, n.least))
+		return n.newFault(fmt.Sprintf("minContains: contains validated %d items, less than %d", found, n.least))
 	case n.most != nil && found > *n.most:
-		return n.says(fmt.Sprintf("maxContains: contains validated %d items, greater than %d", found, *n.most))
+		return n.newFault(fmt.Sprintf("maxContains: contains validated %d items, greater than %d", found, *n.most))
 	}
 	return nil
 }
 
-func (c *check) object(n *node, w *value, s *seen) *fault {
-	if f := c.properties(n, w, s); f != nil {
+func (c *validation) checkObject(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
+	if f := c.checkProperties(n, w, s); f != nil {
 		return f
 	}
 	for _, name := range w.names {
 		if n.names == nil {
 			break
 		}
-		if f := c.within(n, n.names, w.nameValue(name)); f != nil {
+		if f := c.applyToChild(n, n.names, w.nameValue(name)); f != nil {
 			return f
 		}
 	}
-	if f := c.sizes(n, w); f != nil {
+	if f := c.checkSizes(n, w); f != nil {
 		return f
 	}
 	for _, d := range n.needs {
 		missing := slices.DeleteFunc(slices.Clone(d.names), func(name string) bool { return w.props[name] != nil })
 		if w.props[d.name] != nil && len(missing) > 0 {
-			return n.says(fmt.Sprintf("dependentRequired[%q]: missing properties %q", d.name, missing))
+			return n.newFault(fmt.Sprintf("dependentRequired[%q]: missing properties %q", d.name, missing))
 		}
 	}
 	for _, d := range n.dependents {
 		if w.props[d.name] != nil {
-			if f := c.same(n, d.to, w, s); f != nil {
+			if f := c.applyInPlace(n, d.to, w, s); f != nil {
 				return f
 			}
 		}
@@ -116,7 +116,7 @@ func (c *check) object(n *node, w *value, s *seen) *fault {
 	}
 	for _, name := range w.names {
 		if !s.props[name] {
-			if f := c.within(n, n.unevaluatedProperties, w.props[name]); f != nil {
+			if f := c.applyToChild(n, n.unevaluatedProperties, w.props[name]); f != nil {
 				return f
 			}
 		}
@@ -125,42 +125,42 @@ func (c *check) object(n *node, w *value, s *seen) *fault {
 	return nil
 }
 
-// properties applies the schemas for the names of the properties.
-func (c *check) properties(n *node, w *value, s *seen) *fault {
+// checkProperties applies the schemas for the names of the properties.
+func (c *validation) checkProperties(n *schemaNode, w *measuredValue, s *evaluatedParts) *fault {
 	if len(n.props)+len(n.patterns) == 0 && n.extra == nil {
 		return nil
 	}
 	named := map[string]bool{}
 	for _, p := range n.props {
 		if in := w.props[p.name]; in != nil {
-			if f := c.within(n, p.to, in); f != nil {
+			if f := c.applyToChild(n, p.to, in); f != nil {
 				return f
 			}
 			named[p.name] = true
 		}
 	}
 	if len(n.patterns) > 0 || n.extra != nil {
-		if f := c.others(n, w, named); f != nil {
+		if f := c.checkOtherProperties(n, w, named); f != nil {
 			return f
 		}
 	}
-	if s != nil && c.pay(len(named)/stepEntries) {
+	if s != nil && c.spendSteps(len(named)/stepEntries) {
 		maps.Copy(s.props, named)
 	}
 	return nil
 }
 
-func (c *check) others(n *node, w *value, named map[string]bool) *fault {
+func (c *validation) checkOtherProperties(n *schemaNode, w *measuredValue, named map[string]bool) *fault {
 	var unexpected []string
 	for _, name := range w.names {
 		for _, p := range n.patterns {
-			if !c.pay(1 + p.cost*(len(name)+1)/stepMatched) {
-				return spentFault.fault
+			if !c.spendSteps(1 + p.cost*(len(name)+1)/stepMatched) {
+				return spentResult.fault
 			}
 			if !p.re.MatchString(name) {
 				continue
 			}
-			if f := c.within(n, p.to, w.props[name]); f != nil {
+			if f := c.applyToChild(n, p.to, w.props[name]); f != nil {
 				return f
 			}
 			named[name] = true
@@ -172,14 +172,14 @@ func (c *check) others(n *node, w *value, named map[string]bool) *fault {
 		case n.closed:
 			unexpected = append(unexpected, name)
 		default:
-			if f := c.within(n, n.extra, w.props[name]); f != nil {
+			if f := c.applyToChild(n, n.extra, w.props[name]); f != nil {
 				return f
 			}
 			named[name] = true
 		}
 	}
 	if len(unexpected) > 0 {
-		return n.says(fmt.Sprintf("unexpected additional properties %q", unexpected))
+		return n.newFault(fmt.Sprintf("unexpected additional properties %q", unexpected))
 	}
 	return nil
 }

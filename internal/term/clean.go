@@ -11,19 +11,19 @@ import (
 // characters that change the writing direction, invisible characters and invalid UTF-8 by
 // visible escapes. Newlines and tabs stay.
 func Clean(text string) string {
-	return clean(text, func(r rune) bool { return r == '\n' || r == '\t' })
+	return escapeHarmful(text, func(r rune) bool { return r == '\n' || r == '\t' })
 }
 
 // Line is Clean for one line: newlines and tabs become single spaces.
 func Line(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
-	return strings.TrimSpace(clean(text, func(rune) bool { return false }))
+	return strings.TrimSpace(escapeHarmful(text, func(rune) bool { return false }))
 }
 
-func clean(text string, keep func(rune) bool) string {
+func escapeHarmful(text string, keep func(rune) bool) string {
 	harmless := true
 	for _, r := range text {
-		if harmful(r) && !keep(r) || r == utf8.RuneError {
+		if isHarmful(r) && !keep(r) || r == utf8.RuneError {
 			harmless = false
 			break
 		}
@@ -40,16 +40,16 @@ func clean(text string, keep func(rune) bool) string {
 				continue
 			}
 			b.WriteRune(r)
-		case !harmful(r) || keep(r):
+		case !isHarmful(r) || keep(r):
 			b.WriteRune(r)
 		default:
-			b.WriteString(escape(r))
+			b.WriteString(escapeRune(r))
 		}
 	}
 	return b.String()
 }
 
-func escape(r rune) string {
+func escapeRune(r rune) string {
 	switch {
 	case r < 0x80:
 		return fmt.Sprintf(`\x%02x`, r)
@@ -59,10 +59,10 @@ func escape(r rune) string {
 	return fmt.Sprintf(`\U%08x`, r)
 }
 
-// harmful reports whether r is a control character (C0, DEL, C1), a format character (bidi
+// isHarmful reports whether r is a control character (C0, DEL, C1), a format character (bidi
 // controls, zero width, tags) other than the joiners that emoji and scripts need, a line or
 // paragraph separator, or for private use.
-func harmful(r rune) bool {
+func isHarmful(r rune) bool {
 	switch r {
 	case '\u200c', '\u200d':
 		return false
@@ -78,19 +78,19 @@ func CleanJSON(doc []byte) []byte {
 	var b strings.Builder
 	for _, r := range string(doc) {
 		switch {
-		case r == '\n', !harmful(r):
+		case r == '\n', !isHarmful(r):
 			b.WriteRune(r)
 		case r <= 0xffff:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
-			hi, lo := surrogates(r)
+			hi, lo := surrogatePair(r)
 			fmt.Fprintf(&b, `\u%04x\u%04x`, hi, lo)
 		}
 	}
 	return []byte(b.String())
 }
 
-func surrogates(r rune) (hi, lo rune) {
+func surrogatePair(r rune) (hi, lo rune) {
 	r -= 0x10000
 	return 0xd800 + r>>10, 0xdc00 + r&0x3ff
 }

@@ -61,7 +61,7 @@ const (
 // Style colours text, or leaves it unchanged.
 type Style struct{ On bool }
 
-func (s Style) wrap(code, text string) string {
+func (s Style) applyCode(code, text string) string {
 	if !s.On || text == "" {
 		return text
 	}
@@ -69,19 +69,19 @@ func (s Style) wrap(code, text string) string {
 }
 
 // Bold, Dim and the colours, for text that is clean.
-func (s Style) Bold(text string) string { return s.wrap("1", text) }
+func (s Style) Bold(text string) string { return s.applyCode("1", text) }
 
 // Dim marks less important text.
-func (s Style) Dim(text string) string { return s.wrap("2", text) }
+func (s Style) Dim(text string) string { return s.applyCode("2", text) }
 
 // Red marks errors and failures.
-func (s Style) Red(text string) string { return s.wrap("31", text) }
+func (s Style) Red(text string) string { return s.applyCode("31", text) }
 
 // Green marks finished work.
-func (s Style) Green(text string) string { return s.wrap("32", text) }
+func (s Style) Green(text string) string { return s.applyCode("32", text) }
 
 // Yellow marks what needs the user's attention.
-func (s Style) Yellow(text string) string { return s.wrap("33", text) }
+func (s Style) Yellow(text string) string { return s.applyCode("33", text) }
 
 // Cyan marks names.
-func (s Style) Cyan(text string) string { return s.wrap("36", text) }
+func (s Style) Cyan(text string) string { return s.applyCode("36", text) }

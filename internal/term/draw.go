@@ -14,19 +14,19 @@ const (
 	doingMin     = 10
 )
 
-// row is one line of the tree.
-type row struct {
-	branch string
-	m      *member
-	more   int // instead of a member: the number of members that are done
+// treeRow is one line of the tree.
+type treeRow struct {
+	branch   string
+	m        *member
+	moreDone int // instead of a member: the number of members that are done
 }
 
 // Lines draws the tree and a summary below it, at most height lines of at most
 // width columns.
 func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
-	rows, left := t.rows(false), 0
+	rows, left := t.listRows(false), 0
 	if len(rows) > height-1 { // the summary takes one line
-		rows = t.rows(true)
+		rows = t.listRows(true)
 	}
 	if len(rows) > height-1 {
 		most := max(1, height-2) // the line that counts the omitted rows takes another
@@ -35,23 +35,23 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	names := 0
 	for _, r := range rows {
 		if r.m != nil {
-			names = max(names, Width(r.branch)+2+Width(Line(r.m.label())))
+			names = max(names, Width(r.branch)+2+Width(Line(r.m.displayName())))
 		}
 	}
 	names = min(names, nameColumns, max(doingMin, width/2))
 	var lines []string
 	for _, r := range rows {
-		lines = append(lines, Cut(r.draw(s, names, width, now), width))
+		lines = append(lines, Cut(r.drawRow(s, names, width, now), width))
 	}
 	if left > 0 {
-		lines = append(lines, s.Dim("… "+count(left, "more line")))
+		lines = append(lines, s.Dim("… "+formatCount(left, "more line")))
 	}
 	return append(lines, Cut(t.Summary(s, now), width))
 }
 
-// rows walks the tree from its roots. With fold, agents that are done and have
+// listRows walks the tree from its roots. With fold, agents that are done and have
 // nothing live below them are counted instead of shown.
-func (t *Tree) rows(fold bool) []row {
+func (t *Tree) listRows(fold bool) []treeRow {
 	children := map[string][]*member{}
 	for _, id := range t.order {
 		m := t.agents[id]
@@ -61,14 +61,14 @@ func (t *Tree) rows(fold bool) []row {
 		}
 		children[parent] = append(children[parent], m)
 	}
-	var rows []row
+	var rows []treeRow
 	var walk func(parent, indent string, depth int)
 	walk = func(parent, indent string, depth int) {
 		shown, done := children[parent], 0
 		if fold && depth > 0 {
 			shown = nil
 			for _, m := range children[parent] {
-				if over(m, children) {
+				if isSubtreeDone(m, children) {
 					done++
 				} else {
 					shown = append(shown, m)
@@ -77,20 +77,20 @@ func (t *Tree) rows(fold bool) []row {
 		}
 		for i, m := range shown {
 			last := i == len(shown)-1 && done == 0
-			branch, next := branches(indent, last, depth)
-			rows = append(rows, row{branch: branch, m: m})
+			branch, next := branchPrefixes(indent, last, depth)
+			rows = append(rows, treeRow{branch: branch, m: m})
 			walk(m.id, next, depth+1)
 		}
 		if done > 0 {
-			branch, _ := branches(indent, true, depth)
-			rows = append(rows, row{branch: branch, more: done})
+			branch, _ := branchPrefixes(indent, true, depth)
+			rows = append(rows, treeRow{branch: branch, moreDone: done})
 		}
 	}
 	walk("", "", 0)
 	return rows
 }
 
-func branches(indent string, last bool, depth int) (branch, next string) {
+func branchPrefixes(indent string, last bool, depth int) (branch, next string) {
 	switch {
 	case depth == 0:
 		return "", ""
@@ -100,68 +100,68 @@ func branches(indent string, last bool, depth int) (branch, next string) {
 	return indent + "├─ ", indent + "│  "
 }
 
-func over(m *member, children map[string][]*member) bool {
+func isSubtreeDone(m *member, children map[string][]*member) bool {
 	if m.reason == "" {
 		return false
 	}
 	for _, c := range children[m.id] {
-		if !over(c, children) {
+		if !isSubtreeDone(c, children) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *member) label() string {
+func (m *member) displayName() string {
 	if m.name == "" {
 		return m.id
 	}
 	return m.name
 }
 
-func (r row) draw(s Style, names, width int, now time.Time) string {
+func (r treeRow) drawRow(s Style, names, width int, now time.Time) string {
 	if r.m == nil {
-		return s.Dim(fmt.Sprintf("%s✓ %d more done", r.branch, r.more))
+		return s.Dim(fmt.Sprintf("%s✓ %d more done", r.branch, r.moreDone))
 	}
 	m := r.m
-	mark, doing := m.state(s, now)
-	name := Pad(Line(m.label()), max(1, names-Width(r.branch)-2))
+	mark, doing := m.markAndActivity(s, now)
+	name := Pad(Line(m.displayName()), max(1, names-Width(r.branch)-2))
 	turn := ""
 	if m.turn > 0 {
 		turn = fmt.Sprintf("turn %d", m.turn)
 	}
 	room := max(doingMin, width-names-turnColumns-tokenColumns-4)
 	return s.Dim(r.branch) + mark + " " + s.Bold(name) + "  " + s.Dim(Pad(turn, turnColumns)) + Pad(doing, room) + " " +
-		fmt.Sprintf("%*s", tokenColumns, tokens(m.tokens))
+		fmt.Sprintf("%*s", tokenColumns, formatTokens(m.tokens))
 }
 
-// state returns an agent's mark and its current activity.
-func (m *member) state(s Style, now time.Time) (mark, doing string) {
+// markAndActivity returns an agent's mark and its current activity.
+func (m *member) markAndActivity(s Style, now time.Time) (mark, doing string) {
 	switch {
 	case m.reason == "completed":
-		return s.Green("✓"), "done" + m.took(now)
+		return s.Green("✓"), "done" + m.elapsedSuffix(now)
 	case m.reason != "":
 		text := Line(string(m.reason))
 		if m.detail != "" {
 			text += ": " + Line(m.detail)
 		}
-		return s.Red("✗"), s.Red(text) + m.took(now)
+		return s.Red("✗"), s.Red(text) + m.elapsedSuffix(now)
 	case m.asks:
-		return s.Yellow("?"), s.Yellow(Line(m.doing))
+		return s.Yellow("?"), s.Yellow(Line(m.activity))
 	case len(m.calls) == 1:
 		return s.Cyan("●"), Line(m.calls[0].label)
-	case m.children() == len(m.calls) && len(m.calls) > 1:
+	case m.countChildCalls() == len(m.calls) && len(m.calls) > 1:
 		return s.Cyan("●"), fmt.Sprintf("waits for %d children", len(m.calls))
 	case len(m.calls) > 1:
 		return s.Cyan("●"), fmt.Sprintf("%s and %d more", Line(m.calls[len(m.calls)-1].label), len(m.calls)-1)
-	case m.doing == "queued":
+	case m.activity == "queued":
 		return s.Dim("·"), s.Dim("queued")
 	}
-	return s.Cyan("●"), Line(m.doing)
+	return s.Cyan("●"), Line(m.activity)
 }
 
-// children counts the calls in progress that are children.
-func (m *member) children() int {
+// countChildCalls counts the calls in progress that are children.
+func (m *member) countChildCalls() int {
 	n := 0
 	for _, c := range m.calls {
 		if c.child {
@@ -171,7 +171,7 @@ func (m *member) children() int {
 	return n
 }
 
-func (m *member) took(now time.Time) string {
+func (m *member) elapsedSuffix(now time.Time) string {
 	if m.began.IsZero() {
 		return ""
 	}
@@ -190,13 +190,13 @@ func (t *Tree) Summary(s Style, now time.Time) string {
 	}
 	var b strings.Builder
 	if limit := t.Budget.Limit.Tokens; limit > 0 {
-		fmt.Fprintf(&b, "tokens %s %s/%s", bar(s, t.Budget.Used, t.Budget.Reserved, limit), tokens(t.Budget.Used), tokens(limit))
+		fmt.Fprintf(&b, "tokens %s %s/%s", budgetBar(s, t.Budget.Used, t.Budget.Reserved, limit), formatTokens(t.Budget.Used), formatTokens(limit))
 	} else {
-		fmt.Fprintf(&b, "tokens %s", tokens(t.Budget.Used))
+		fmt.Fprintf(&b, "tokens %s", formatTokens(t.Budget.Used))
 	}
-	fmt.Fprintf(&b, "   %s   %s", count(len(t.agents), "agent"), count(t.Calls, "tool call"))
+	fmt.Fprintf(&b, "   %s   %s", formatCount(len(t.agents), "agent"), formatCount(t.Calls, "tool call"))
 	if !t.Began.IsZero() {
-		fmt.Fprintf(&b, "   %s", clock(end.Sub(t.Began)))
+		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))
 	}
 	if t.notice != "" {
 		b.WriteString("   " + s.Yellow(Line(t.notice)))
@@ -204,8 +204,8 @@ func (t *Tree) Summary(s Style, now time.Time) string {
 	return b.String()
 }
 
-// bar shows the used and the reserved part of a limit.
-func bar(s Style, used, reserved, limit int64) string {
+// budgetBar shows the used and the reserved part of a limit.
+func budgetBar(s Style, used, reserved, limit int64) string {
 	cells := func(n float64) int { return int(min(barColumns, max(0, n)*barColumns/float64(limit))) }
 	full := cells(float64(used))
 	held := max(full, cells(float64(used)+float64(reserved))) - full
@@ -213,30 +213,30 @@ func bar(s Style, used, reserved, limit int64) string {
 		s.Dim(strings.Repeat("░", barColumns-full-held)) + "]"
 }
 
-func count(n int, what string) string {
+func formatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// tokens formats a number of tokens for people: 950, 4.1k, 1.2M.
-func tokens(n int64) string {
+// formatTokens formats a number of tokens for people: 950, 4.1k, 1.2M.
+func formatTokens(n int64) string {
 	switch {
 	case n < 1000:
 		return fmt.Sprint(n)
 	case n < 1_000_000:
-		return trim(float64(n)/1e3) + "k"
+		return formatDecimal(float64(n)/1e3) + "k"
 	}
-	return trim(float64(n)/1e6) + "M"
+	return formatDecimal(float64(n)/1e6) + "M"
 }
 
-func trim(v float64) string {
+func formatDecimal(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
 // Tokens formats a number of tokens for people.
-func Tokens(n int64) string { return tokens(n) }
+func Tokens(n int64) string { return formatTokens(n) }
 
 // Took formats a duration for people: 180ms, 1.9s, 2m05s.
 func Took(d time.Duration) string {
@@ -264,7 +264,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-func clock(d time.Duration) string {
+func formatClock(d time.Duration) string {
 	d = max(0, d)
 	return fmt.Sprintf("%02d:%02d", int(d.Minutes()), int(d.Seconds())%60)
 }

@@ -26,8 +26,8 @@ func EventLine(s Style, e client.Event) string {
 	if len(run) > runColumns {
 		run = run[len(run)-runColumns:]
 	}
-	line := s.Dim(hour(e.TS)) + " " + s.Dim(Line(run)) + " " + s.Cyan(Pad(Line(e.Agent), agentColumns)) + " " +
-		s.kind(e.Kind, Pad(Line(e.Kind), kindColumns))
+	line := s.Dim(timeOfDay(e.TS)) + " " + s.Dim(Line(run)) + " " + s.Cyan(Pad(Line(e.Agent), agentColumns)) + " " +
+		s.colorKind(e.Kind, Pad(Line(e.Kind), kindColumns))
 	if d := Detail(e); d != "" {
 		line += " " + Cut(d, detailColumns)
 	}
@@ -40,11 +40,11 @@ func PlainLine(s Style, e client.Event, name string) string {
 	if who == "" || e.Agent == "super" {
 		who = "run"
 	}
-	return strings.TrimRight(s.Dim(hour(e.TS))+" "+s.Cyan(who)+"  "+s.kind(e.Kind, Line(e.Kind))+"  "+Cut(Detail(e), detailColumns), " ")
+	return strings.TrimRight(s.Dim(timeOfDay(e.TS))+" "+s.Cyan(who)+"  "+s.colorKind(e.Kind, Line(e.Kind))+"  "+Cut(Detail(e), detailColumns), " ")
 }
 
-// hour returns the time of day of a stamp, in local time.
-func hour(stamp string) string {
+// timeOfDay returns the time of day of a stamp, in local time.
+func timeOfDay(stamp string) string {
 	at, err := time.Parse(time.RFC3339, stamp)
 	if err != nil {
 		return "--:--:--"
@@ -52,7 +52,7 @@ func hour(stamp string) string {
 	return at.Local().Format(time.TimeOnly)
 }
 
-func (s Style) kind(kind, text string) string {
+func (s Style) colorKind(kind, text string) string {
 	switch kind {
 	case event.KindRunFinished, event.KindAgentFinished, event.KindStopAllowed:
 		return s.Green(text)
@@ -71,7 +71,7 @@ func (s Style) kind(kind, text string) string {
 func Important(e client.Event) bool {
 	switch e.Kind {
 	case event.KindToolStarted:
-		d, ok := decode[event.ToolCall](e)
+		d, ok := decodeData[event.ToolCall](e)
 		return ok && d.Class != model.Read && d.Class != ""
 	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentFinished, event.KindDelegationRequested, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
@@ -95,112 +95,112 @@ func Detail(e client.Event) string {
 func detail(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindRunStarted, event.KindRunFinished, event.KindAgentSpawned, event.KindPolicyApplied:
-		return ofRun(e)
+		return describeRun(e)
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
-		d, ok := decode[event.BudgetChanged](e)
-		return strings.TrimSpace(fmt.Sprintf("%s %s/%s used, %s reserved %s", d.Agent, tokens(d.Used), tokens(d.Limit.Tokens),
-			tokens(d.Reserved), d.Why)), ok
+		d, ok := decodeData[event.BudgetChanged](e)
+		return strings.TrimSpace(fmt.Sprintf("%s %s/%s used, %s reserved %s", d.Agent, formatTokens(d.Used), formatTokens(d.Limit.Tokens),
+			formatTokens(d.Reserved), d.Why)), ok
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished, event.KindDelegationRequested, event.KindDelegationFinished, event.KindDelegationBackground:
-		d, ok := decode[event.ToolCall](e)
-		return ofTool(d), ok
+		d, ok := decodeData[event.ToolCall](e)
+		return describeToolCall(d), ok
 	case event.KindMessageUser, event.KindMessageAssistant, event.KindMessageTombstoned, event.KindMessageDelta, event.KindMessageReasoning:
-		d, ok := decode[event.Said](e)
-		return said(d), ok
+		d, ok := decodeData[event.Said](e)
+		return describeMessage(d), ok
 	case event.KindModelFinished, event.KindModelRetry, event.KindErrorRaised:
-		d, ok := decode[event.ModelFinished](e)
-		return ofModel(d), ok
+		d, ok := decodeData[event.ModelFinished](e)
+		return describeModelCall(d), ok
 	}
-	return ofAgent(e)
+	return describeAgent(e)
 }
 
-func ofRun(e client.Event) (string, bool) {
+func describeRun(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindRunStarted:
-		d, ok := decode[event.RunStarted](e)
+		d, ok := decodeData[event.RunStarted](e)
 		return fmt.Sprintf("%s  %s", d.Model, d.Goal), ok
 	case event.KindAgentSpawned:
-		d, ok := decode[event.AgentSpawned](e)
+		d, ok := decodeData[event.AgentSpawned](e)
 		return fmt.Sprintf("%s %s", d.Agent, d.Name), ok
 	case event.KindPolicyApplied:
-		d, ok := decode[event.PolicyApplied](e)
-		return fmt.Sprintf("version %d, %s", d.Version, count(d.Rules, "rule")), ok
+		d, ok := decodeData[event.PolicyApplied](e)
+		return fmt.Sprintf("version %d, %s", d.Version, formatCount(d.Rules, "rule")), ok
 	}
-	d, ok := decode[event.Result](e)
-	return fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, count(d.Turns, "turn"), tokens(d.Budget.Used),
-		count(len(d.Agents), "agent"), Took(time.Duration(d.DurationMS)*time.Millisecond)), ok
+	d, ok := decodeData[event.Result](e)
+	return fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, formatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
+		formatCount(len(d.Agents), "agent"), Took(time.Duration(d.DurationMS)*time.Millisecond)), ok
 }
 
-func ofAgent(e client.Event) (string, bool) {
+func describeAgent(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindAgentStarted:
-		d, ok := decode[event.AgentStarted](e)
+		d, ok := decodeData[event.AgentStarted](e)
 		return fmt.Sprintf("%s  %s  %s", d.Name, d.Model, d.Goal), ok
 	case event.KindMessageAgent:
-		d, ok := decode[event.AgentSaid](e)
+		d, ok := decodeData[event.AgentSaid](e)
 		return fmt.Sprintf("from %s  %s", d.From, d.Text), ok
 	case event.KindAgentWaiting:
-		d, ok := decode[event.AgentWaiting](e)
-		return fmt.Sprintf("for %s", count(len(d.Children), "agent")), ok
+		d, ok := decodeData[event.AgentWaiting](e)
+		return fmt.Sprintf("for %s", formatCount(len(d.Children), "agent")), ok
 	case event.KindAgentResumed:
-		d, ok := decode[event.AgentResumed](e)
+		d, ok := decodeData[event.AgentResumed](e)
 		return d.Phase, ok
 	case event.KindAgentFinished:
-		d, ok := decode[event.AgentFinished](e)
-		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s tokens  %s", d.Reason, count(d.Turns, "turn"), count(d.Calls, "tool call"),
-			tokens(d.Usage.Total()), d.Detail)), ok
+		d, ok := decodeData[event.AgentFinished](e)
+		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s tokens  %s", d.Reason, formatCount(d.Turns, "turn"), formatCount(d.Calls, "tool call"),
+			formatTokens(d.Usage.Total()), d.Detail)), ok
 	case event.KindQueryAsked, event.KindAgentParked:
-		d, ok := decode[event.AgentParked](e)
+		d, ok := decodeData[event.AgentParked](e)
 		return fmt.Sprintf("%s  %s", d.Query, d.Question), ok
 	case event.KindQueryAnswered:
-		d, ok := decode[event.QueryAnswered](e)
+		d, ok := decodeData[event.QueryAnswered](e)
 		return d.Query + "  " + d.Decision, ok
 	case event.KindTurnStarted:
-		d, ok := decode[event.TurnStarted](e)
+		d, ok := decodeData[event.TurnStarted](e)
 		return fmt.Sprintf("turn %d  %s", e.Turn, d.Transition), ok
 	case event.KindTurnFinished:
-		d, ok := decode[event.TurnFinished](e)
+		d, ok := decodeData[event.TurnFinished](e)
 		return fmt.Sprintf("turn %d  %s", e.Turn, d.Transition), ok
 	case event.KindModelStarted:
-		d, ok := decode[event.ModelStarted](e)
+		d, ok := decodeData[event.ModelStarted](e)
 		return d.Model, ok
 	case event.KindStopProposed, event.KindStopAllowed, event.KindStopVetoed:
-		d, ok := decode[event.Stop](e)
+		d, ok := decodeData[event.Stop](e)
 		return d.Why, ok
 	case event.KindLoopDetected:
-		d, ok := decode[event.LoopDetected](e)
+		d, ok := decodeData[event.LoopDetected](e)
 		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
 	case event.KindContextCompacted, event.KindRecoveryFired, event.KindJournalUpdated:
-		return ofContext(e)
+		return describeContext(e)
 	case event.KindLimitSoft, event.KindWarningRaised:
-		return ofWarning(e)
+		return describeWarning(e)
 	case event.KindModelFallback:
-		d, ok := decode[event.Fallback](e)
+		d, ok := decodeData[event.Fallback](e)
 		return fmt.Sprintf("%s → %s  %s", d.From, d.To, d.Error), ok
 	case event.KindGatePaused:
-		d, ok := decode[event.GatePaused](e)
+		d, ok := decodeData[event.GatePaused](e)
 		return fmt.Sprintf("%s  %s  patience for %s", d.Model, d.Why, Took(time.Duration(d.LeftMS)*time.Millisecond)), ok
 	case event.KindToolRetry:
-		d, ok := decode[event.ToolRetry](e)
+		d, ok := decodeData[event.ToolRetry](e)
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, Took(time.Duration(d.WaitMS)*time.Millisecond)), ok
 	}
-	return ofHook(e)
+	return describeHook(e)
 }
 
-func ofContext(e client.Event) (string, bool) {
+func describeContext(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindContextCompacted:
-		d, ok := decode[event.Compaction](e)
-		return fmt.Sprintf("%s  %s → %s tokens, %d → %s, summarized by %s", d.How, tokens(d.BeforeTokens), tokens(d.AfterTokens),
-			d.BeforeMessages, count(d.AfterMessages, "message"), d.By), ok
+		d, ok := decodeData[event.Compaction](e)
+		return fmt.Sprintf("%s  %s → %s tokens, %d → %s, summarized by %s", d.How, formatTokens(d.BeforeTokens), formatTokens(d.AfterTokens),
+			d.BeforeMessages, formatCount(d.AfterMessages, "message"), d.By), ok
 	case event.KindRecoveryFired:
-		d, ok := decode[event.Recovery](e)
-		return fmt.Sprintf("%s  %d of %d  %s tokens", d.Stage, d.Used, d.Most, tokens(d.Tokens)), ok
+		d, ok := decodeData[event.Recovery](e)
+		return fmt.Sprintf("%s  %d of %d  %s tokens", d.Stage, d.Used, d.Most, formatTokens(d.Tokens)), ok
 	}
-	d, ok := decode[event.JournalUpdated](e)
+	d, ok := decodeData[event.JournalUpdated](e)
 	return fmt.Sprintf("%s  %s", strings.Join(d.Sections, ", "), d.Digest), ok
 }
 
-func ofWarning(e client.Event) (string, bool) {
+func describeWarning(e client.Event) (string, bool) {
 	var d struct {
 		What, Why string
 		Live      int
@@ -217,29 +217,29 @@ func ofWarning(e client.Event) (string, bool) {
 		text += ": " + d.Why
 	}
 	if d.Live > 0 {
-		text += fmt.Sprintf(" (%s live)", count(d.Live, "agent"))
+		text += fmt.Sprintf(" (%s live)", formatCount(d.Live, "agent"))
 	}
 	return text, true
 }
 
-func ofModel(d event.ModelFinished) string {
+func describeModelCall(d event.ModelFinished) string {
 	if d.Error != "" {
 		return fmt.Sprintf("%s  %s: %s", d.Model, d.Error, d.Detail)
 	}
 	usage := "usage unknown"
 	if d.UsageKnown {
-		usage = fmt.Sprintf("%s in, %s out", tokens(d.Usage.Prompt()), tokens(d.Usage.Output))
+		usage = fmt.Sprintf("%s in, %s out", formatTokens(d.Usage.Prompt()), formatTokens(d.Usage.Output))
 	}
 	return fmt.Sprintf("%s  %s  %s  %s", d.Model, d.Stop, usage, Took(time.Duration(d.TookMS)*time.Millisecond))
 }
 
-func said(d event.Said) string {
+func describeMessage(d event.Said) string {
 	text := d.Text
 	if text == "" && d.Bytes > 0 {
 		text = fmt.Sprintf("%d bytes", d.Bytes)
 	}
 	if d.Calls > 0 {
-		text += "  → " + count(d.Calls, "call")
+		text += "  → " + formatCount(d.Calls, "call")
 	}
 	if d.Interrupted {
 		text += "  (interrupted)"
@@ -247,8 +247,8 @@ func said(d event.Said) string {
 	return text
 }
 
-func ofTool(d event.ToolCall) string {
-	text := d.Call + "  " + label(d)
+func describeToolCall(d event.ToolCall) string {
+	text := d.Call + "  " + callLabel(d)
 	if d.Child != "" {
 		text += "  → " + string(d.Child)
 	}
@@ -261,11 +261,11 @@ func ofTool(d event.ToolCall) string {
 	return text
 }
 
-// gist are the arguments that best describe a call.
-var gist = []string{"path", "pattern", "command", "url", "task", "question", "agent", "name"}
+// mainArgs are the arguments that best describe a call.
+var mainArgs = []string{"path", "pattern", "command", "url", "task", "question", "agent", "name"}
 
-// label is a readable name of a call: the tool and its main argument.
-func label(d event.ToolCall) string {
+// callLabel is a readable name of a call: the tool and its main argument.
+func callLabel(d event.ToolCall) string {
 	if d.Args == "" {
 		return d.Tool
 	}
@@ -273,7 +273,7 @@ func label(d event.ToolCall) string {
 	if json.Unmarshal([]byte(d.Args), &args) != nil {
 		return d.Tool + " " + Cut(Line(d.Args), argColumns)
 	}
-	for _, name := range gist {
+	for _, name := range mainArgs {
 		if v, ok := args[name].(string); ok && v != "" {
 			if d.Tool == "delegate" && name == "task" {
 				if a, ok := args["agent"].(string); ok {

@@ -8,35 +8,35 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// ofHook summarizes the answers of hooks and their effect.
-func ofHook(e client.Event) (string, bool) {
+// describeHook summarizes the answers of hooks and their effect.
+func describeHook(e client.Event) (string, bool) {
 	switch e.Kind {
 	case event.KindHookFired:
-		d, ok := decode[event.HookFired](e)
-		return words(string(d.Point), d.Hook, string(d.Decision), d.Call, d.Tool, why("failed: ", d.Failed), d.Text), ok
+		d, ok := decodeData[event.HookFired](e)
+		return joinNonEmpty(string(d.Point), d.Hook, string(d.Decision), d.Call, d.Tool, prefixNonEmpty("failed: ", d.Failed), d.Text), ok
 	case event.KindToolDenied, event.KindToolApproved:
-		d, ok := decode[event.ToolDecided](e)
-		return words(d.Call, d.Tool, string(d.Decision), why("by ", strings.Join(d.By, ", ")), d.Why, d.Args), ok
+		d, ok := decodeData[event.ToolDecided](e)
+		return joinNonEmpty(d.Call, d.Tool, string(d.Decision), prefixNonEmpty("by ", strings.Join(d.By, ", ")), d.Why, d.Args), ok
 	case event.KindGuardrailTriggered, event.KindGuardrailEscalated:
-		d, ok := decode[event.GuardrailFired](e)
-		return words(string(d.Point), strings.Join(d.Guardrails, ", "), string(d.Decision), d.Level, d.Why), ok
+		d, ok := decodeData[event.GuardrailFired](e)
+		return joinNonEmpty(string(d.Point), strings.Join(d.Guardrails, ", "), string(d.Decision), d.Level, d.Why), ok
 	case event.KindContextTransformed:
-		d, ok := decode[event.ContextTransformed](e)
-		return fmt.Sprintf("%s  %s instead of %d", strings.Join(d.Hooks, ", "), count(d.SentMessages, "message"), d.Messages), ok
+		d, ok := decodeData[event.ContextTransformed](e)
+		return fmt.Sprintf("%s  %s instead of %d", strings.Join(d.Hooks, ", "), formatCount(d.SentMessages, "message"), d.Messages), ok
 	}
 	return "", false
 }
 
-// why puts a word before a text that is not empty.
-func why(word, text string) string {
+// prefixNonEmpty puts a word before a text that is not empty.
+func prefixNonEmpty(word, text string) string {
 	if text == "" {
 		return ""
 	}
 	return word + text
 }
 
-// words joins the words that are not empty.
-func words(list ...string) string {
+// joinNonEmpty joins the words that are not empty.
+func joinNonEmpty(list ...string) string {
 	var said []string
 	for _, w := range list {
 		if w != "" {

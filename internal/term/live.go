@@ -25,7 +25,7 @@ func (l *Live) Draw(lines []string) error {
 		lines = append([]string{fmt.Sprintf("… %d lines above", left)}, lines[left:]...)
 	}
 	var b strings.Builder
-	l.home(&b, width)
+	l.moveHome(&b, width)
 	l.widths = l.widths[:0]
 	for _, line := range lines {
 		line = Cut(line, width-1)
@@ -41,7 +41,7 @@ func (l *Live) Draw(lines []string) error {
 func (l *Live) Above(lines ...string) error {
 	width, _ := l.Size()
 	var b strings.Builder
-	l.home(&b, width)
+	l.moveHome(&b, width)
 	l.widths = l.widths[:0]
 	b.WriteString("\x1b[J")
 	for _, line := range lines {
@@ -54,9 +54,9 @@ func (l *Live) Above(lines ...string) error {
 // Leave leaves the drawn lines on the screen.
 func (l *Live) Leave() { l.widths = nil }
 
-// home moves to the first line of the region. A terminal that became narrower has wrapped
+// moveHome moves to the first line of the region. A terminal that became narrower has wrapped
 // the lines in the region.
-func (l *Live) home(b *strings.Builder, width int) {
+func (l *Live) moveHome(b *strings.Builder, width int) {
 	rows := 0
 	for _, w := range l.widths {
 		rows += 1 + max(0, w-1)/max(1, width)

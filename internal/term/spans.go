@@ -43,8 +43,8 @@ const (
 	forRetry  = "retry"
 )
 
-// open identifies a span that has begun, for the event that ends it.
-type open struct {
+// openSpanKey identifies a span that has begun, for the event that ends it.
+type openSpanKey struct {
 	agent, what string
 }
 
@@ -54,7 +54,7 @@ type Timeline struct {
 	began time.Time
 	last  time.Time
 	spans []Span
-	open  map[open]int // index in spans
+	open  map[openSpanKey]int // index in spans
 }
 
 // Take adds the next event of the run. It ignores events without a time.
@@ -65,85 +65,85 @@ func (t *Timeline) Take(e client.Event) {
 		return
 	}
 	if t.began.IsZero() {
-		t.began, t.open = at, map[open]int{}
+		t.began, t.open = at, map[openSpanKey]int{}
 	}
 	if at.After(t.last) {
 		t.last = at
 	}
 	if e.Agent != "super" {
-		t.step(e, at.Sub(t.began).Milliseconds())
+		t.applyEvent(e, at.Sub(t.began).Milliseconds())
 	}
 }
 
-// step begins and ends the spans of an agent.
-func (t *Timeline) step(e client.Event, ms int64) {
+// applyEvent begins and ends the spans of an agent.
+func (t *Timeline) applyEvent(e client.Event, ms int64) {
 	switch e.Kind {
 	case event.KindAgentStarted:
-		t.begin(e, forBudget, WaitingSpan, forBudget, ms)
+		t.beginSpan(e, forBudget, WaitingSpan, forBudget, ms)
 	case event.KindAgentResumed, event.KindAgentFinished:
-		t.endAll(e.Agent, ms) // work in progress is lost, or no longer useful
+		t.endAgentSpans(e.Agent, ms) // work in progress is lost, or no longer useful
 	case event.KindTurnStarted:
-		t.end(e.Agent, forBudget, ms, false)
-		t.end(e.Agent, forRetry, ms, false)
-		t.begin(e, "turn", TurnSpan, "turn", ms)
+		t.endSpan(e.Agent, forBudget, ms, false)
+		t.endSpan(e.Agent, forRetry, ms, false)
+		t.beginSpan(e, "turn", TurnSpan, "turn", ms)
 	case event.KindTurnFinished:
-		t.end(e.Agent, "turn", ms, false)
-		if d, ok := decode[event.TurnFinished](e); ok && d.Phase == string(agent.Leasing) {
-			t.begin(e, forBudget, WaitingSpan, forBudget, ms)
+		t.endSpan(e.Agent, "turn", ms, false)
+		if d, ok := decodeData[event.TurnFinished](e); ok && d.Phase == string(agent.Leasing) {
+			t.beginSpan(e, forBudget, WaitingSpan, forBudget, ms)
 		}
 	case event.KindModelStarted:
-		if d, ok := decode[event.ModelStarted](e); ok {
-			t.end(e.Agent, forRetry, ms, false)
-			t.begin(e, "model", ModelSpan, d.Model, ms)
+		if d, ok := decodeData[event.ModelStarted](e); ok {
+			t.endSpan(e.Agent, forRetry, ms, false)
+			t.beginSpan(e, "model", ModelSpan, d.Model, ms)
 		}
 	case event.KindModelFinished:
-		t.end(e.Agent, "model", ms, false)
+		t.endSpan(e.Agent, "model", ms, false)
 	case event.KindModelRetry:
-		t.end(e.Agent, "model", ms, true)
-		t.begin(e, forRetry, WaitingSpan, forRetry, ms)
+		t.endSpan(e.Agent, "model", ms, true)
+		t.beginSpan(e, forRetry, WaitingSpan, forRetry, ms)
 	case event.KindErrorRaised:
-		t.end(e.Agent, "model", ms, true)
+		t.endSpan(e.Agent, "model", ms, true)
 	case event.KindToolStarted, event.KindDelegationRequested:
-		if d, ok := decode[event.ToolCall](e); ok && d.Child != "" {
-			t.begin(e, "call "+d.Call, WaitingSpan, string(d.Child), ms)
+		if d, ok := decodeData[event.ToolCall](e); ok && d.Child != "" {
+			t.beginSpan(e, "call "+d.Call, WaitingSpan, string(d.Child), ms)
 		} else if ok {
-			t.begin(e, "call "+d.Call, ToolSpan, d.Tool, ms)
+			t.beginSpan(e, "call "+d.Call, ToolSpan, d.Tool, ms)
 		}
 	case event.KindToolFinished, event.KindDelegationFinished, event.KindDelegationBackground:
-		if d, ok := decode[event.ToolCall](e); ok {
-			t.end(e.Agent, "call "+d.Call, ms, d.Error)
+		if d, ok := decodeData[event.ToolCall](e); ok {
+			t.endSpan(e.Agent, "call "+d.Call, ms, d.Error)
 		}
 	case event.KindQueryAsked:
-		if d, ok := decode[event.AgentParked](e); ok {
-			t.begin(e, "query "+d.Query, WaitingSpan, forPerson, ms)
+		if d, ok := decodeData[event.AgentParked](e); ok {
+			t.beginSpan(e, "query "+d.Query, WaitingSpan, forPerson, ms)
 		}
 	case event.KindQueryAnswered:
-		if d, ok := decode[event.QueryAnswered](e); ok {
-			t.end(e.Agent, "query "+d.Query, ms, false)
+		if d, ok := decodeData[event.QueryAnswered](e); ok {
+			t.endSpan(e.Agent, "query "+d.Query, ms, false)
 		}
 	}
 }
 
-// begin opens a span; a span that is open under the same key ends there.
-func (t *Timeline) begin(e client.Event, key string, kind SpanKind, name string, ms int64) {
-	t.end(e.Agent, key, ms, false)
-	t.open[open{e.Agent, key}] = len(t.spans)
+// beginSpan opens a span; a span that is open under the same key ends there.
+func (t *Timeline) beginSpan(e client.Event, key string, kind SpanKind, name string, ms int64) {
+	t.endSpan(e.Agent, key, ms, false)
+	t.open[openSpanKey{e.Agent, key}] = len(t.spans)
 	t.spans = append(t.spans, Span{Agent: e.Agent, Kind: kind, Name: name, Turn: e.Turn, StartMS: ms, Open: true})
 }
 
-func (t *Timeline) end(who, key string, ms int64, failed bool) {
-	i, ok := t.open[open{who, key}]
+func (t *Timeline) endSpan(who, key string, ms int64, failed bool) {
+	i, ok := t.open[openSpanKey{who, key}]
 	if !ok {
 		return
 	}
-	delete(t.open, open{who, key})
+	delete(t.open, openSpanKey{who, key})
 	t.spans[i].EndMS, t.spans[i].Open, t.spans[i].Error = max(ms, t.spans[i].StartMS), false, failed
 }
 
-func (t *Timeline) endAll(who string, ms int64) {
+func (t *Timeline) endAgentSpans(who string, ms int64) {
 	for key := range t.open {
 		if key.agent == who {
-			t.end(who, key.what, ms, false)
+			t.endSpan(who, key.what, ms, false)
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (t *Timeline) endAll(who string, ms int64) {
 // Spans returns all spans in order of their start; an open span extends to now, or to the
 // end of the run.
 func (t *Timeline) Spans(now time.Time) []Span {
-	end := t.until(now).Sub(t.began).Milliseconds()
+	end := t.visibleEnd(now).Sub(t.began).Milliseconds()
 	list := slices.Clone(t.spans)
 	for i := range list {
 		list[i].Of = t.tree.Name(list[i].Agent)
@@ -167,8 +167,8 @@ func (t *Timeline) Spans(now time.Time) []Span {
 	return list
 }
 
-// until returns the end of the time range shown.
-func (t *Timeline) until(now time.Time) time.Time {
+// visibleEnd returns the end of the time range shown.
+func (t *Timeline) visibleEnd(now time.Time) time.Time {
 	if !t.tree.Ended.IsZero() || now.Before(t.last) {
 		return t.last
 	}

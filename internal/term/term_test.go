@@ -164,7 +164,7 @@ func parseEvent(t *testing.T, doc string) client.Event {
 	return e
 }
 
-var story = []string{
+var treeEvents = []string{
 	`{"run":"r","agent":"super","ts":"2026-01-02T03:04:00.000Z","kind":"run.started","data":{"goal":"g","model":"m","limits":{"tokens":1000}}}`,
 	`{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root","name":"boss"}}`,
 	`{"run":"r","agent":"root","ts":"2026-01-02T03:04:00.000Z","kind":"agent.started","data":{"name":"boss"}}`,
@@ -181,7 +181,7 @@ var story = []string{
 
 func TestTree(t *testing.T) {
 	var tree Tree
-	for _, doc := range story {
+	for _, doc := range treeEvents {
 		tree.Take(parseEvent(t, doc))
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -260,7 +260,7 @@ func TestEventLine(t *testing.T) {
 
 // No document makes a line that is not one line, whatever it holds.
 func FuzzEventLine(f *testing.F) {
-	for _, doc := range story {
+	for _, doc := range treeEvents {
 		f.Add([]byte(doc))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {

@@ -12,8 +12,8 @@ const (
 	markEvery   = 16 // columns between the marks of the axis, at least
 )
 
-// paint defines the look of one kind of span. Earlier kinds cover later ones.
-type paint struct {
+// spanStyle defines the look of one kind of span. Earlier kinds cover later ones.
+type spanStyle struct {
 	kind  SpanKind
 	name  string // "" : any
 	glyph string
@@ -21,7 +21,7 @@ type paint struct {
 	what  string
 }
 
-var paints = []paint{
+var spanStyles = []spanStyle{
 	{ModelSpan, "", "█", func(s Style) func(string) string { return s.Green }, "model"},
 	{ToolSpan, "", "▓", func(s Style) func(string) string { return s.Cyan }, "tool"},
 	{WaitingSpan, forPerson, "?", func(s Style) func(string) string { return s.Yellow }, "waits for a person"},
@@ -31,13 +31,13 @@ var paints = []paint{
 	{TurnSpan, "", "─", func(s Style) func(string) string { return s.Dim }, "rest of a turn"},
 }
 
-func paintOf(s Span) int {
-	for i, p := range paints {
+func styleIndex(s Span) int {
+	for i, p := range spanStyles {
 		if p.kind == s.Kind && (p.name == "" || p.name == s.Name) {
 			return i
 		}
 	}
-	return len(paints) - 1
+	return len(spanStyles) - 1
 }
 
 // Lines draws a bar for each agent over the time of the run, an axis above the bars and a
@@ -46,71 +46,71 @@ func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
 	if t.began.IsZero() {
 		return []string{Cut("nothing has happened yet", width)}
 	}
-	rows := t.tree.rows(false)
+	rows := t.tree.listRows(false)
 	names := 0
 	for _, r := range rows {
-		names = max(names, Width(r.branch)+Width(Line(r.m.label())))
+		names = max(names, Width(r.branch)+Width(Line(r.m.displayName())))
 	}
 	names = min(names, nameColumns, max(doingMin, width/3))
 	bars := max(barMin, width-names-tookColumns-2)
-	total := max(1, t.until(now).Sub(t.began).Milliseconds())
+	total := max(1, t.visibleEnd(now).Sub(t.began).Milliseconds())
 	spans := map[string][]Span{}
 	used := map[int]bool{}
 	for _, sp := range t.Spans(now) {
 		spans[sp.Agent] = append(spans[sp.Agent], sp)
 	}
-	lines := []string{Cut(Pad("", names)+" "+s.Dim(axis(bars, total)), width)}
+	lines := []string{Cut(Pad("", names)+" "+s.Dim(drawAxis(bars, total)), width)}
 	for _, r := range rows {
 		list := spans[r.m.id]
-		name := Pad(Line(r.m.label()), max(1, names-Width(r.branch)))
-		lines = append(lines, Cut(s.Dim(r.branch)+s.Bold(name)+" "+draw(s, list, bars, total, used)+" "+
-			fmt.Sprintf("%*s", tookColumns, took(list)), width))
+		name := Pad(Line(r.m.displayName()), max(1, names-Width(r.branch)))
+		lines = append(lines, Cut(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, bars, total, used)+" "+
+			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
 	}
-	return append(lines, legend(s, used, width)...)
+	return append(lines, drawLegend(s, used, width)...)
 }
 
-// draw makes one bar. Each column shows the kind that took most of its time.
-func draw(s Style, list []Span, columns int, total int64, used map[int]bool) string {
+// drawBar makes one bar. Each column shows the kind that took most of its time.
+func drawBar(s Style, list []Span, columns int, total int64, used map[int]bool) string {
 	var b strings.Builder
 	for c := range columns {
 		from, to := int64(c)*total/int64(columns), int64(c+1)*total/int64(columns)
-		best := cell(list, from, max(to, from+1))
+		best := dominantStyle(list, from, max(to, from+1))
 		if best < 0 {
 			b.WriteByte(' ')
 			continue
 		}
 		used[best] = true
-		b.WriteString(paints[best].style(s)(paints[best].glyph))
+		b.WriteString(spanStyles[best].style(s)(spanStyles[best].glyph))
 	}
 	return b.String()
 }
 
-// cell returns the paint of a stretch of time, -1 for none. The rest of a turn shows only
+// dominantStyle returns the paint of a stretch of time, -1 for none. The rest of a turn shows only
 // if there is nothing else.
-func cell(list []Span, from, to int64) int {
-	spent := make([]int64, len(paints))
+func dominantStyle(list []Span, from, to int64) int {
+	spent := make([]int64, len(spanStyles))
 	seen := false
 	for _, sp := range list {
 		// A span without duration is visible, too.
 		if n := min(sp.EndMS, to) - max(sp.StartMS, from); n > 0 || n == 0 && sp.StartMS == sp.EndMS && sp.StartMS < to {
-			spent[paintOf(sp)] += max(n, 1)
+			spent[styleIndex(sp)] += max(n, 1)
 			seen = true
 		}
 	}
 	if !seen {
 		return -1
 	}
-	best := len(paints) - 1
-	for i := range paints[:len(paints)-1] {
-		if spent[i] > 0 && (best == len(paints)-1 || spent[i] > spent[best]) {
+	best := len(spanStyles) - 1
+	for i := range spanStyles[:len(spanStyles)-1] {
+		if spent[i] > 0 && (best == len(spanStyles)-1 || spent[i] > spent[best]) {
 			best = i
 		}
 	}
 	return best
 }
 
-// took returns the time from the first span of an agent to the end of its last.
-func took(list []Span) string {
+// activeTime returns the time from the first span of an agent to the end of its last.
+func activeTime(list []Span) string {
 	if len(list) == 0 {
 		return "-"
 	}
@@ -121,8 +121,8 @@ func took(list []Span) string {
 	return Took(time.Duration(last-first) * time.Millisecond)
 }
 
-// axis returns a line of times, each above its column.
-func axis(columns int, total int64) string {
+// drawAxis returns a line of times, each above its column.
+func drawAxis(columns int, total int64) string {
 	line := []rune(strings.Repeat(" ", columns))
 	marks := max(1, columns/markEvery)
 	free := 0
@@ -143,11 +143,11 @@ func axis(columns int, total int64) string {
 	return strings.TrimRight(string(line), " ")
 }
 
-// legend explains the signs in use, in as many lines as needed.
-func legend(s Style, used map[int]bool, width int) []string {
+// drawLegend explains the signs in use, in as many lines as needed.
+func drawLegend(s Style, used map[int]bool, width int) []string {
 	var lines []string
 	line := ""
-	for i, p := range paints {
+	for i, p := range spanStyles {
 		if !used[i] {
 			continue
 		}

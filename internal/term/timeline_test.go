@@ -11,58 +11,58 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 )
 
-// at is an event of the run at a number of milliseconds after its start.
-func at(ms int, agent, kind, data string) string {
+// eventAt is an event of the run at a number of milliseconds after its start.
+func eventAt(ms int, agent, kind, data string) string {
 	ts := time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC).Add(time.Duration(ms) * time.Millisecond).Format(time.RFC3339Nano)
 	return fmt.Sprintf(`{"run":"r","agent":%q,"ts":%q,"kind":%q,"turn":1,"data":%s}`, agent, ts, kind, data)
 }
 
 // A coordinator with two children: one calls tools, one is retried and then
 // asks a person; at last the coordinator sums up.
-var day = []string{
-	at(0, "super", event.KindRunStarted, `{"goal":"g","model":"m","limits":{"tokens":1000}}`),
-	at(0, "super", event.KindAgentSpawned, `{"id":"root","name":"coordinator"}`),
-	at(100, "root", event.KindAgentStarted, `{"name":"coordinator"}`),
-	at(500, "root", event.KindTurnStarted, `{}`),
-	at(500, "root", event.KindModelStarted, `{"model":"m"}`),
-	at(2000, "root", event.KindModelFinished, `{"model":"m"}`),
-	at(2000, "root", event.KindDelegationRequested, `{"call":"1-0","tool":"delegate","child":"root-1-0"}`),
-	at(2000, "root", event.KindDelegationRequested, `{"call":"1-1","tool":"delegate","child":"root-1-1"}`),
-	at(2100, "super", event.KindAgentSpawned, `{"id":"root-1-0","name":"historian","parent":"root"}`),
-	at(2100, "super", event.KindAgentSpawned, `{"id":"root-1-1","name":"auditor","parent":"root"}`),
-	at(2200, "root-1-0", event.KindAgentStarted, `{"name":"historian"}`),
-	at(2300, "root-1-0", event.KindTurnStarted, `{}`),
-	at(2300, "root-1-0", event.KindModelStarted, `{"model":"m"}`),
-	at(3300, "root-1-0", event.KindModelFinished, `{"model":"m"}`),
-	at(3300, "root-1-0", event.KindToolStarted, `{"call":"1-0","tool":"git_log"}`),
-	at(4000, "root-1-0", event.KindToolStarted, `{"call":"1-1","tool":"grep"}`),
-	at(5000, "root-1-0", event.KindToolFinished, `{"call":"1-0","tool":"git_log"}`),
-	at(6000, "root-1-0", event.KindToolFinished, `{"call":"1-1","tool":"grep","error":true}`),
-	at(6400, "root-1-0", event.KindTurnFinished, `{"phase":"stopping"}`),
-	at(6500, "root-1-0", event.KindAgentFinished, `{"name":"historian","stop_reason":"completed","turns":1}`),
-	at(2200, "root-1-1", event.KindAgentStarted, `{"name":"auditor"}`),
-	at(3200, "root-1-1", event.KindTurnStarted, `{}`),
-	at(3200, "root-1-1", event.KindModelStarted, `{"model":"m"}`),
-	at(3900, "root-1-1", event.KindModelRetry, `{"model":"m","error":"rate_limited"}`),
-	at(5000, "root-1-1", event.KindModelStarted, `{"model":"m"}`),
-	at(5400, "root-1-1", event.KindModelFinished, `{"model":"m"}`),
-	at(5400, "root-1-1", event.KindQueryAsked, `{"query":"q","question":"may I?"}`),
-	at(8000, "root-1-1", event.KindQueryAnswered, `{"query":"q","decision":"approve"}`),
-	at(8000, "root-1-1", event.KindToolStarted, `{"call":"1-0","tool":"deploy"}`),
-	at(9000, "root-1-1", event.KindAgentResumed, `{"phase":"acting"}`),
-	at(9100, "root-1-1", event.KindAgentFinished, `{"name":"auditor","stop_reason":"completed","turns":1}`),
-	at(6500, "root", event.KindDelegationFinished, `{"call":"1-0","tool":"delegate","child":"root-1-0"}`),
-	at(9100, "root", event.KindDelegationFinished, `{"call":"1-1","tool":"delegate","child":"root-1-1"}`),
-	at(9200, "root", event.KindTurnFinished, `{"phase":"leasing"}`),
-	at(9300, "root", event.KindTurnStarted, `{}`),
-	at(9300, "root", event.KindModelStarted, `{"model":"m"}`),
-	at(11900, "root", event.KindModelFinished, `{"model":"m"}`),
-	at(11950, "root", event.KindTurnFinished, `{"phase":"stopping"}`),
-	at(12000, "root", event.KindAgentFinished, `{"name":"coordinator","stop_reason":"completed","turns":2}`),
-	at(12000, "super", event.KindRunFinished, `{"type":"result","stop_reason":"completed"}`),
+var timelineEvents = []string{
+	eventAt(0, "super", event.KindRunStarted, `{"goal":"g","model":"m","limits":{"tokens":1000}}`),
+	eventAt(0, "super", event.KindAgentSpawned, `{"id":"root","name":"coordinator"}`),
+	eventAt(100, "root", event.KindAgentStarted, `{"name":"coordinator"}`),
+	eventAt(500, "root", event.KindTurnStarted, `{}`),
+	eventAt(500, "root", event.KindModelStarted, `{"model":"m"}`),
+	eventAt(2000, "root", event.KindModelFinished, `{"model":"m"}`),
+	eventAt(2000, "root", event.KindDelegationRequested, `{"call":"1-0","tool":"delegate","child":"root-1-0"}`),
+	eventAt(2000, "root", event.KindDelegationRequested, `{"call":"1-1","tool":"delegate","child":"root-1-1"}`),
+	eventAt(2100, "super", event.KindAgentSpawned, `{"id":"root-1-0","name":"historian","parent":"root"}`),
+	eventAt(2100, "super", event.KindAgentSpawned, `{"id":"root-1-1","name":"auditor","parent":"root"}`),
+	eventAt(2200, "root-1-0", event.KindAgentStarted, `{"name":"historian"}`),
+	eventAt(2300, "root-1-0", event.KindTurnStarted, `{}`),
+	eventAt(2300, "root-1-0", event.KindModelStarted, `{"model":"m"}`),
+	eventAt(3300, "root-1-0", event.KindModelFinished, `{"model":"m"}`),
+	eventAt(3300, "root-1-0", event.KindToolStarted, `{"call":"1-0","tool":"git_log"}`),
+	eventAt(4000, "root-1-0", event.KindToolStarted, `{"call":"1-1","tool":"grep"}`),
+	eventAt(5000, "root-1-0", event.KindToolFinished, `{"call":"1-0","tool":"git_log"}`),
+	eventAt(6000, "root-1-0", event.KindToolFinished, `{"call":"1-1","tool":"grep","error":true}`),
+	eventAt(6400, "root-1-0", event.KindTurnFinished, `{"phase":"stopping"}`),
+	eventAt(6500, "root-1-0", event.KindAgentFinished, `{"name":"historian","stop_reason":"completed","turns":1}`),
+	eventAt(2200, "root-1-1", event.KindAgentStarted, `{"name":"auditor"}`),
+	eventAt(3200, "root-1-1", event.KindTurnStarted, `{}`),
+	eventAt(3200, "root-1-1", event.KindModelStarted, `{"model":"m"}`),
+	eventAt(3900, "root-1-1", event.KindModelRetry, `{"model":"m","error":"rate_limited"}`),
+	eventAt(5000, "root-1-1", event.KindModelStarted, `{"model":"m"}`),
+	eventAt(5400, "root-1-1", event.KindModelFinished, `{"model":"m"}`),
+	eventAt(5400, "root-1-1", event.KindQueryAsked, `{"query":"q","question":"may I?"}`),
+	eventAt(8000, "root-1-1", event.KindQueryAnswered, `{"query":"q","decision":"approve"}`),
+	eventAt(8000, "root-1-1", event.KindToolStarted, `{"call":"1-0","tool":"deploy"}`),
+	eventAt(9000, "root-1-1", event.KindAgentResumed, `{"phase":"acting"}`),
+	eventAt(9100, "root-1-1", event.KindAgentFinished, `{"name":"auditor","stop_reason":"completed","turns":1}`),
+	eventAt(6500, "root", event.KindDelegationFinished, `{"call":"1-0","tool":"delegate","child":"root-1-0"}`),
+	eventAt(9100, "root", event.KindDelegationFinished, `{"call":"1-1","tool":"delegate","child":"root-1-1"}`),
+	eventAt(9200, "root", event.KindTurnFinished, `{"phase":"leasing"}`),
+	eventAt(9300, "root", event.KindTurnStarted, `{}`),
+	eventAt(9300, "root", event.KindModelStarted, `{"model":"m"}`),
+	eventAt(11900, "root", event.KindModelFinished, `{"model":"m"}`),
+	eventAt(11950, "root", event.KindTurnFinished, `{"phase":"stopping"}`),
+	eventAt(12000, "root", event.KindAgentFinished, `{"name":"coordinator","stop_reason":"completed","turns":2}`),
+	eventAt(12000, "super", event.KindRunFinished, `{"type":"result","stop_reason":"completed"}`),
 }
 
-func timeline(t *testing.T, docs []string) *Timeline {
+func buildTimeline(t *testing.T, docs []string) *Timeline {
 	t.Helper()
 	var line Timeline
 	for _, doc := range docs {
@@ -80,7 +80,7 @@ func TestTheTimelineIsBarsOverTheTimeOfTheRun(t *testing.T) {
 		"█ model   ▓ tool   ? waits for a person   × waits to try again",
 		"· waits for the budget   ░ waits for children   ─ rest of a turn",
 	}
-	lines := timeline(t, day).Lines(Style{}, time.Time{}, 80)
+	lines := buildTimeline(t, timelineEvents).Lines(Style{}, time.Time{}, 80)
 	if d := cmp.Diff(want, lines); d != "" {
 		t.Error(d)
 	}
@@ -88,9 +88,9 @@ func TestTheTimelineIsBarsOverTheTimeOfTheRun(t *testing.T) {
 
 // However narrow the terminal and however wide the names, no line is broken.
 func TestNoLineOfATimelineIsWiderThanTheTerminal(t *testing.T) {
-	docs := append([]string{}, day...)
-	docs = append(docs, at(12100, "super", event.KindAgentSpawned, `{"id":"root-2-0","name":"日本語の名前がとても長いエージェントですから切ります","parent":"root"}`))
-	line := timeline(t, docs)
+	docs := append([]string{}, timelineEvents...)
+	docs = append(docs, eventAt(12100, "super", event.KindAgentSpawned, `{"id":"root-2-0","name":"日本語の名前がとても長いエージェントですから切ります","parent":"root"}`))
+	line := buildTimeline(t, docs)
 	for width := 30; width < 200; width++ {
 		for _, style := range []Style{{}, {On: true}} {
 			for _, l := range line.Lines(style, time.Time{}, width) {
@@ -103,7 +103,7 @@ func TestNoLineOfATimelineIsWiderThanTheTerminal(t *testing.T) {
 }
 
 func TestSpans(t *testing.T) {
-	line := timeline(t, day)
+	line := buildTimeline(t, timelineEvents)
 	var got []string
 	for _, s := range line.Spans(time.Time{}) {
 		got = append(got, fmt.Sprintf("%s %s %s %d-%d error=%t open=%t", s.Of, s.Kind, s.Name, s.StartMS, s.EndMS, s.Error, s.Open))
@@ -137,7 +137,7 @@ func TestSpans(t *testing.T) {
 
 // A run that lives is shown up to now.
 func TestATimelineOfALiveRunEndsNow(t *testing.T) {
-	line := timeline(t, day[:5])
+	line := buildTimeline(t, timelineEvents[:5])
 	spans := line.Spans(time.Date(2026, 1, 2, 3, 4, 3, 0, time.UTC))
 	last := spans[len(spans)-1]
 	if !last.Open || last.Kind != ModelSpan || last.EndMS != 3000 {

@@ -28,8 +28,8 @@ type Tree struct {
 type member struct {
 	id, name, parent string
 	turn             int
-	doing            string
-	calls            []call // in progress
+	activity         string
+	calls            []openCall // in progress
 	tokens           int64
 	began, ended     time.Time
 	reason           spec.Reason
@@ -37,8 +37,8 @@ type member struct {
 	asks             bool
 }
 
-// call is a call in progress; a child's is not the agent's own work.
-type call struct {
+// openCall is a call in progress; a child's is not the agent's own work.
+type openCall struct {
 	id, label string
 	child     bool
 }
@@ -80,61 +80,61 @@ func (t *Tree) Take(e client.Event) {
 	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
 	switch e.Agent {
 	case "super":
-		t.run(e, at)
+		t.applyRunEvent(e, at)
 		return
 	case "":
 		return // it has no place in a tree
 	}
-	m := t.member(e.Agent)
+	m := t.ensureMember(e.Agent)
 	if m.parent == "" {
 		m.parent = e.Parent
 	}
 	m.turn = max(m.turn, e.Turn)
 	switch e.Kind {
 	case event.KindAgentStarted:
-		if d, ok := decode[event.AgentStarted](e); ok {
-			m.name, m.began, m.doing = d.Name, at, "started"
+		if d, ok := decodeData[event.AgentStarted](e); ok {
+			m.name, m.began, m.activity = d.Name, at, "started"
 		}
 	case event.KindAgentResumed:
-		m.doing = "resumed"
+		m.activity = "resumed"
 	case event.KindAgentFinished:
-		if d, ok := decode[event.AgentFinished](e); ok {
+		if d, ok := decodeData[event.AgentFinished](e); ok {
 			m.reason, m.detail, m.ended = d.Reason, d.Detail, at
 			m.turn, m.calls, m.asks = d.Turns, nil, false
 		}
 	default:
-		m.step(e)
-		t.count(e)
+		m.applyEvent(e)
+		t.countToolCall(e)
 	}
 }
 
-// run processes an event of the supervisor.
-func (t *Tree) run(e client.Event, at time.Time) {
+// applyRunEvent processes an event of the supervisor.
+func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 	switch e.Kind {
 	case event.KindRunStarted:
-		if d, ok := decode[event.RunStarted](e); ok {
+		if d, ok := decodeData[event.RunStarted](e); ok {
 			t.Goal, t.Model, t.Began = d.Goal, d.Model, at
 			t.Budget.Limit.Tokens, t.Budget.Limit.Nano = d.Limits.Tokens, d.Limits.Nano
 		}
 	case event.KindRunFinished:
-		if d, ok := decode[event.Result](e); ok {
+		if d, ok := decodeData[event.Result](e); ok {
 			t.Result, t.Ended, t.notice = &d, at, ""
 			t.Budget.Used, t.Budget.Reserved = d.Budget.Used, d.Budget.Reserved
 		}
 	case event.KindAgentSpawned:
-		if d, ok := decode[event.AgentSpawned](e); ok && d.Agent != "" {
-			m := t.member(string(d.Agent))
+		if d, ok := decodeData[event.AgentSpawned](e); ok && d.Agent != "" {
+			m := t.ensureMember(string(d.Agent))
 			m.name, m.parent = d.Name, string(d.Parent)
 		}
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
-		if d, ok := decode[event.BudgetChanged](e); ok {
+		if d, ok := decodeData[event.BudgetChanged](e); ok {
 			t.Budget = d
 			if d.Why != "" && e.Kind != event.KindBudgetSettled {
 				t.notice = "closing: " + string(d.Why)
 			}
 		}
 	case event.KindWarningRaised:
-		if d, ok := decode[event.Warning](e); ok && d.What == "cancel" {
+		if d, ok := decodeData[event.Warning](e); ok && d.What == "cancel" {
 			t.notice = "stopping"
 			if d.Now {
 				t.notice = "stopping now"
@@ -143,85 +143,85 @@ func (t *Tree) run(e client.Event, at time.Time) {
 	}
 }
 
-func (t *Tree) member(id string) *member {
+func (t *Tree) ensureMember(id string) *member {
 	if t.agents == nil {
 		t.agents = map[string]*member{}
 	}
 	m := t.agents[id]
 	if m == nil {
-		m = &member{id: id, doing: "queued"}
+		m = &member{id: id, activity: "queued"}
 		t.agents[id] = m
 		t.order = append(t.order, id)
 	}
 	return m
 }
 
-func (t *Tree) count(e client.Event) {
+func (t *Tree) countToolCall(e client.Event) {
 	if e.Kind == event.KindToolFinished {
 		t.Calls++
 	}
 }
 
-// step processes an event of an agent.
-func (m *member) step(e client.Event) {
+// applyEvent processes an event of an agent.
+func (m *member) applyEvent(e client.Event) {
 	switch e.Kind {
 	case event.KindTurnStarted:
-		m.doing = "thinking"
-		if d, ok := decode[event.TurnStarted](e); ok && d.Transition != "" && d.Transition != spec.NextTurn {
-			m.doing = "thinking (" + string(d.Transition) + ")"
+		m.activity = "thinking"
+		if d, ok := decodeData[event.TurnStarted](e); ok && d.Transition != "" && d.Transition != spec.NextTurn {
+			m.activity = "thinking (" + string(d.Transition) + ")"
 		}
 	case event.KindMessageDelta:
-		m.doing = "writing"
+		m.activity = "writing"
 	case event.KindMessageReasoning:
-		m.doing = "reasoning"
+		m.activity = "reasoning"
 	case event.KindModelFinished:
-		if d, ok := decode[event.ModelFinished](e); ok {
+		if d, ok := decodeData[event.ModelFinished](e); ok {
 			m.tokens += d.Usage.Total()
 		}
 	case event.KindModelRetry, event.KindErrorRaised:
-		if d, ok := decode[event.ModelFinished](e); ok {
+		if d, ok := decodeData[event.ModelFinished](e); ok {
 			m.tokens += d.Usage.Total()
-			m.doing = "model " + string(d.Error)
+			m.activity = "model " + string(d.Error)
 		}
 	case event.KindToolStarted, event.KindDelegationRequested:
-		if d, ok := decode[event.ToolCall](e); ok {
-			m.calls = append(m.without(d.Call), call{d.Call, label(d), d.Child != ""})
+		if d, ok := decodeData[event.ToolCall](e); ok {
+			m.calls = append(m.callsWithout(d.Call), openCall{d.Call, callLabel(d), d.Child != ""})
 		}
 	case event.KindAgentWaiting:
-		m.doing = "waits for its children"
+		m.activity = "waits for its children"
 	case event.KindToolFinished, event.KindDelegationFinished, event.KindDelegationBackground:
-		if d, ok := decode[event.ToolCall](e); ok {
-			m.calls = m.without(d.Call)
+		if d, ok := decodeData[event.ToolCall](e); ok {
+			m.calls = m.callsWithout(d.Call)
 		}
 	case event.KindGatePaused:
-		if d, ok := decode[event.GatePaused](e); ok {
-			m.doing = "waits for " + d.Model
+		if d, ok := decodeData[event.GatePaused](e); ok {
+			m.activity = "waits for " + d.Model
 		}
 	case event.KindModelFallback:
-		if d, ok := decode[event.Fallback](e); ok {
-			m.doing = "goes on with " + d.To
+		if d, ok := decodeData[event.Fallback](e); ok {
+			m.activity = "goes on with " + d.To
 		}
 	case event.KindToolRetry:
-		if d, ok := decode[event.ToolRetry](e); ok {
-			m.calls, m.doing = m.without(d.Call), "will run "+d.Tool+" again"
+		if d, ok := decodeData[event.ToolRetry](e); ok {
+			m.calls, m.activity = m.callsWithout(d.Call), "will run "+d.Tool+" again"
 		}
 	case event.KindStopProposed:
-		m.doing = "has an answer"
+		m.activity = "has an answer"
 	case event.KindStopVetoed:
-		if d, ok := decode[event.Stop](e); ok {
-			m.doing = "sent back: " + d.Why
+		if d, ok := decodeData[event.Stop](e); ok {
+			m.activity = "sent back: " + d.Why
 		}
 	case event.KindQueryAsked, event.KindAgentParked:
-		if d, ok := decode[event.AgentParked](e); ok {
-			m.doing, m.asks = "asks: "+d.Question, true
+		if d, ok := decodeData[event.AgentParked](e); ok {
+			m.activity, m.asks = "asks: "+d.Question, true
 		}
 	case event.KindQueryAnswered:
-		m.doing, m.asks = "answered", false
+		m.activity, m.asks = "answered", false
 	}
 }
 
-func (m *member) without(id string) []call {
-	var rest []call
+func (m *member) callsWithout(id string) []openCall {
+	var rest []openCall
 	for _, c := range m.calls {
 		if c.id != id {
 			rest = append(rest, c)
@@ -230,7 +230,7 @@ func (m *member) without(id string) []call {
 	return rest
 }
 
-// decode decodes an event's data; ok is false if the data does not fit its kind.
-func decode[D any](e client.Event) (d D, ok bool) {
+// decodeData decodes an event's data; ok is false if the data does not fit its kind.
+func decodeData[D any](e client.Event) (d D, ok bool) {
 	return d, json.Unmarshal(e.Data, &d) == nil
 }

@@ -5,9 +5,9 @@ import (
 	"unicode"
 )
 
-// wide are the ranges of characters that take two columns: East Asian wide and
+// wideRanges are the ranges of characters that take two columns: East Asian wide and
 // full width, and pictures.
-var wide = &unicode.RangeTable{
+var wideRanges = &unicode.RangeTable{
 	R16: []unicode.Range16{
 		{Lo: 0x1100, Hi: 0x115f, Stride: 1}, {Lo: 0x231a, Hi: 0x231b, Stride: 1}, {Lo: 0x2e80, Hi: 0x303e, Stride: 1},
 		{Lo: 0x3041, Hi: 0xa4cf, Stride: 1}, {Lo: 0xa960, Hi: 0xa97f, Stride: 1}, {Lo: 0xac00, Hi: 0xd7a3, Stride: 1},
@@ -20,13 +20,13 @@ var wide = &unicode.RangeTable{
 	},
 }
 
-func columns(r rune) int {
+func runeWidth(r rune) int {
 	switch {
 	case r < 0x300:
 		return 1
 	case unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf):
 		return 0
-	case unicode.Is(wide, r):
+	case unicode.Is(wideRanges, r):
 		return 2
 	}
 	return 1
@@ -35,9 +35,9 @@ func columns(r rune) int {
 // Width returns how many columns clean text takes; colours take none.
 func Width(text string) int {
 	n := 0
-	skip(text, func(r rune, code bool) bool {
+	walkRunes(text, func(r rune, code bool) bool {
 		if !code {
-			n += columns(r)
+			n += runeWidth(r)
 		}
 		return true
 	})
@@ -55,10 +55,10 @@ func Cut(text string, width int) string {
 	}
 	var b strings.Builder
 	n, colored := 0, false
-	skip(text, func(r rune, code bool) bool {
+	walkRunes(text, func(r rune, code bool) bool {
 		if code {
 			colored = true
-		} else if n += columns(r); n > width-1 {
+		} else if n += runeWidth(r); n > width-1 {
 			return false
 		}
 		b.WriteRune(r)
@@ -77,8 +77,8 @@ func Pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-Width(text)))
 }
 
-// skip calls each for every character and reports which characters belong to a colour.
-func skip(text string, each func(r rune, code bool) bool) {
+// walkRunes calls each for every character and reports which characters belong to a colour.
+func walkRunes(text string, each func(r rune, code bool) bool) {
 	inside := false
 	for _, r := range text {
 		if r == 0x1b {

@@ -16,7 +16,7 @@ func Wrap(text string, width int) []string {
 				line += " "
 			}
 			for Width(word) > width {
-				head := fitting(word, width)
+				head := bytesFitting(word, width)
 				lines, word = append(lines, word[:head]), word[head:]
 			}
 			line += word
@@ -26,11 +26,11 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// fitting returns how many bytes of a word fit into width columns, one character at least.
-func fitting(word string, width int) int {
+// bytesFitting returns how many bytes of a word fit into width columns, one character at least.
+func bytesFitting(word string, width int) int {
 	n := 0
 	for i, r := range word {
-		if n += columns(r); n > width && i > 0 {
+		if n += runeWidth(r); n > width && i > 0 {
 			return i
 		}
 	}

@@ -47,7 +47,7 @@ func DefaultLimits() Limits {
 		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, Window: 4096, Burst: 10_000, Forget: 10 * 60_000}
 }
 
-func (l Limits) filled() Limits {
+func (l Limits) withDefaults() Limits {
 	d := DefaultLimits()
 	for _, p := range [...]struct {
 		to *int64
@@ -135,16 +135,16 @@ type (
 // Event is one of the events above.
 //
 //sumtype:decl
-type Event interface{ at() int64 }
+type Event interface{ eventTime() int64 }
 
-func (e Asked) at() int64    { return e.At }
-func (e Left) at() int64     { return e.At }
-func (e Began) at() int64    { return e.At }
-func (e Answered) at() int64 { return e.At }
-func (e Heard) at() int64    { return e.At }
-func (e Ruled) at() int64    { return e.At }
-func (e Shared) at() int64   { return e.At }
-func (e Ticked) at() int64   { return e.At }
+func (e Asked) eventTime() int64    { return e.At }
+func (e Left) eventTime() int64     { return e.At }
+func (e Began) eventTime() int64    { return e.At }
+func (e Answered) eventTime() int64 { return e.At }
+func (e Heard) eventTime() int64    { return e.At }
+func (e Ruled) eventTime() int64    { return e.At }
+func (e Shared) eventTime() int64   { return e.At }
+func (e Ticked) eventTime() int64   { return e.At }
 
 // Effects.
 type (
@@ -200,34 +200,34 @@ type Gate struct {
 	seed   uint64
 	now    int64
 
-	until  int64 // no request is admitted before it
-	why    Verdict
-	said   int64 // end of the pause that the other nodes were told
-	streak int   // refusals without an answer in between, of requests each sent after the one before
+	closedUntil    int64 // no request is admitted before it
+	closedBy       Verdict
+	announcedUntil int64 // end of the pause that the other nodes were told
+	refusalStreak  int   // refusals without an answer in between, of requests each sent after the one before
 
-	breaker Breaker
-	fails   int    // in a row
-	opened  int    // how often in a row
-	trial   string // the request on trial; "": none
-	ours    bool   // the provider itself caused it to open
+	breaker          Breaker
+	failureStreak    int    // in a row
+	breakerOpenings  int    // how often in a row
+	trialCall        string // the request on trial; "": none
+	openedByProvider bool   // the provider itself caused it to open
 
-	window int64 // thousandths of requests at once
-	knee   int64 // where the window grows slower
-	cut    int64 // when it was last cut
-	flying *immutable.Map[string, flight]
+	window         int64 // thousandths of requests at once
+	slowGrowthFrom int64 // where the window grows slower
+	windowCutAt    int64 // when it was last cut
+	inFlight       *immutable.Map[string, inFlightCall]
 
-	nodes    int
-	own      Ruled // the rates that were set here
-	lent     int64 // until when the rates of another node apply instead; 0: they do not
-	requests bucket
-	tokens   bucket
+	nodes          int
+	ownRates       Ruled // the rates that were set here
+	peerRatesUntil int64 // until when the rates of another node apply instead; 0: they do not
+	requests       rateBucket
+	tokens         rateBucket
 
-	queue   queue
+	queue   fairQueue
 	tickets *immutable.SortedMap[string, ticket] // by caller
 }
 
-// flight is a request in flight.
-type flight struct {
+// inFlightCall is a request in flight.
+type inFlightCall struct {
 	since  int64
 	tokens int64
 }
@@ -240,126 +240,126 @@ type ticket struct {
 
 // New makes a throttle that is open. Throttles of different nodes need different seeds.
 func New(l Limits, seed uint64) Gate {
-	l = l.filled()
-	return Gate{limits: l, seed: seed, nodes: 1, window: int64(l.Window) * milli, knee: int64(l.Window) * milli, cut: -1,
-		flying: immutable.NewMap[string, flight](nil), tickets: immutable.NewSortedMap[string, ticket](nil), queue: newQueue()}
+	l = l.withDefaults()
+	return Gate{limits: l, seed: seed, nodes: 1, window: int64(l.Window) * windowUnit, slowGrowthFrom: int64(l.Window) * windowUnit, windowCutAt: -1,
+		inFlight: immutable.NewMap[string, inFlightCall](nil), tickets: immutable.NewSortedMap[string, ticket](nil), queue: newQueue()}
 }
 
-// milli is the unit of windows.
-const milli = 1000
+// windowUnit is the unit of windows.
+const windowUnit = 1000
 
 // Step applies one event.
 func (g Gate) Step(e Event) (Gate, []Effect) {
-	g.now = max(g.now, e.at())
-	g = g.refilled().returned()
+	g.now = max(g.now, e.eventTime())
+	g = g.refillBuckets().restoreOwnRates()
 	var fx []Effect
 	switch e := e.(type) {
 	case Asked:
-		g, fx = g.asked(e)
+		g, fx = g.admitOrQueue(e)
 	case Left:
-		g.queue = g.queue.without(e.Who)
-		g = g.revoked(e.Who)
+		g.queue = g.queue.withoutCaller(e.Who)
+		g = g.revokeTicket(e.Who)
 	case Began:
-		if g.trial == e.Call {
-			g, fx = g.recovered()
+		if g.trialCall == e.Call {
+			g, fx = g.closeBreaker()
 		}
 	case Answered:
-		g, fx = g.answered(e)
+		g, fx = g.applyAnswer(e)
 	case Heard:
-		g = g.heard(e.Notice)
+		g = g.applyNotice(e.Notice)
 	case Ruled:
-		g, fx = g.ruled(e)
+		g, fx = g.setRates(e)
 	case Shared:
 		g.nodes = max(1, e.Nodes)
-		g = g.shared()
+		g = g.divideRates()
 	case Ticked:
 	}
-	g, more := g.move()
+	g, more := g.admitWaiting()
 	return g, append(fx, more...)
 }
 
-// asked admits a request whose caller has a ticket, and queues any other.
-func (g Gate) asked(e Asked) (Gate, []Effect) {
+// admitOrQueue admits a request whose caller has a ticket, and queues any other.
+func (g Gate) admitOrQueue(e Asked) (Gate, []Effect) {
 	t, invited := g.tickets.Get(e.Who)
-	g.queue = g.queue.without(e.Who)
-	g = g.revoked(e.Who)
+	g.queue = g.queue.withoutCaller(e.Who)
+	g = g.revokeTicket(e.Who)
 	if invited && e.Held && t.until > g.now {
-		return g.fly(e.Who, e.Call, e.Tokens)
+		return g.startCall(e.Who, e.Call, e.Tokens)
 	}
-	if _, again := g.flying.Get(e.Call); again {
+	if _, again := g.inFlight.Get(e.Call); again {
 		return g, nil
 	}
-	g.queue = g.queue.with(wait{who: e.Who, call: e.Call, run: e.Run, tokens: max(0, e.Tokens), held: e.Held, since: g.now})
+	g.queue = g.queue.withRequest(waitingRequest{who: e.Who, call: e.Call, run: e.Run, tokens: max(0, e.Tokens), reserved: e.Held, since: g.now})
 	return g, nil
 }
 
-// fly counts a request as in flight.
-func (g Gate) fly(who, call string, tokens int64) (Gate, []Effect) {
+// startCall counts a request as in flight.
+func (g Gate) startCall(who, call string, tokens int64) (Gate, []Effect) {
 	if g.breaker == Half {
-		g.trial = call
+		g.trialCall = call
 	}
-	g = g.spend(tokens)
-	g.flying = g.flying.Set(call, flight{since: g.now, tokens: tokens})
+	g = g.spendRates(tokens)
+	g.inFlight = g.inFlight.Set(call, inFlightCall{since: g.now, tokens: tokens})
 	return g, []Effect{Admit{Who: who, Call: call, Held: true}}
 }
 
-// revoked revokes a ticket and returns the rate that was spent on it.
-func (g Gate) revoked(who string) Gate {
+// revokeTicket revokes a ticket and returns the rate that was spent on it.
+func (g Gate) revokeTicket(who string) Gate {
 	if t, ok := g.tickets.Get(who); ok {
 		g.tickets = g.tickets.Delete(who)
-		g.requests, g.tokens = g.requests.give(1), g.tokens.give(float64(t.tokens))
-		if g.trial == trialOf(who) {
-			g.trial = ""
+		g.requests, g.tokens = g.requests.refund(1), g.tokens.refund(float64(t.tokens))
+		if g.trialCall == ticketTrial(who) {
+			g.trialCall = ""
 		}
 	}
 	return g
 }
 
-// trialOf names the trial of an admitted caller that has not sent its request yet.
-func trialOf(who string) string { return "ticket of " + who }
+// ticketTrial names the trial of an admitted caller that has not sent its request yet.
+func ticketTrial(who string) string { return "ticket of " + who }
 
-// move admits the requests that may begin, and rejects callers that have queued too long with
+// admitWaiting admits the requests that may begin, and rejects callers that have queued too long with
 // a reservation.
-func (g Gate) move() (Gate, []Effect) {
+func (g Gate) admitWaiting() (Gate, []Effect) {
 	var fx []Effect
-	if g.breaker == Open && g.now >= g.until {
+	if g.breaker == Open && g.now >= g.closedUntil {
 		g.breaker = Half
 	}
-	if g.cut >= 0 && g.now-g.cut > g.limits.Forget && g.closedFor() == 0 {
-		g.window, g.knee, g.cut = int64(g.limits.Window)*milli, int64(g.limits.Window)*milli, -1
+	if g.windowCutAt >= 0 && g.now-g.windowCutAt > g.limits.Forget && g.closedFor() == 0 {
+		g.window, g.slowGrowthFrom, g.windowCutAt = int64(g.limits.Window)*windowUnit, int64(g.limits.Window)*windowUnit, -1
 	}
-	g = g.expired()
+	g = g.expireTickets()
 	for {
-		w, ok := g.queue.first()
-		if !ok || !g.open(w.tokens) {
+		w, ok := g.queue.nextRequest()
+		if !ok || !g.canAdmit(w.tokens) {
 			break
 		}
-		g.queue = g.queue.served(w)
-		if w.held {
-			next, more := g.fly(w.who, w.call, w.tokens)
+		g.queue = g.queue.withoutServed(w)
+		if w.reserved {
+			next, more := g.startCall(w.who, w.call, w.tokens)
 			g, fx = next, append(fx, more...)
 			continue
 		}
 		if g.breaker == Half {
-			g.trial = trialOf(w.who)
+			g.trialCall = ticketTrial(w.who)
 		}
-		g = g.spend(w.tokens)
+		g = g.spendRates(w.tokens)
 		g.tickets = g.tickets.Set(w.who, ticket{until: g.now + g.limits.Ticket, tokens: w.tokens})
 		fx = append(fx, Admit{Who: w.who, Call: w.call})
 	}
 	wait := g.closedFor()
 	for {
-		w, ok := g.queue.oldestHeld()
+		w, ok := g.queue.oldestReserved()
 		if !ok || wait == 0 && g.now < w.since+g.limits.Hold || wait > 0 && g.now+wait <= w.since+g.limits.Hold { //mutant:lease-waits-at-the-gate
 			return g, fx
 		}
-		g.queue = g.queue.without(w.who)
-		fx = append(fx, Refuse{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.reason()})
+		g.queue = g.queue.withoutCaller(w.who)
+		fx = append(fx, Refuse{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.closedReason()})
 	}
 }
 
-// expired drops tickets that were not used in time.
-func (g Gate) expired() Gate {
+// expireTickets drops tickets that were not used in time.
+func (g Gate) expireTickets() Gate {
 	var late []string
 	for it := g.tickets.Iterator(); !it.Done(); {
 		who, t, _ := it.Next()
@@ -368,15 +368,15 @@ func (g Gate) expired() Gate {
 		}
 	}
 	for _, who := range late {
-		g = g.revoked(who)
+		g = g.revokeTicket(who)
 	}
 	return g
 }
 
-// reason is why the throttle admits no request.
-func (g Gate) reason() Verdict {
-	if g.why == "" {
+// closedReason is why the throttle admits no request.
+func (g Gate) closedReason() Verdict {
+	if g.closedBy == "" {
 		return Limited
 	}
-	return g.why
+	return g.closedBy
 }

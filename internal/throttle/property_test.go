@@ -9,21 +9,21 @@ import (
 	"github.com/troupe-run/troupe/internal/throttle"
 )
 
-// crowd is agents of several runs before one gate, with an outside judge: what
+// crowdModel is agents of several runs before one gate, with an outside judge: what
 // the provider has said, who waits since when, what is under way.
-type crowd struct {
+type crowdModel struct {
 	t      *rapid.T
 	g      throttle.Gate
 	l      throttle.Limits
 	at     int64
-	agents map[string]*visitor
+	agents map[string]*crowdCaller
 	closed int64 // by the provider's own words: nothing may begin before
 	calls  int
 	// admissions of other runs since a run's first came to wait
 	since map[string]map[string]int
 }
 
-type visitor struct {
+type crowdCaller struct {
 	run, call string
 	stage     string // "", holding, waiting, invited, flying
 	asked     int64
@@ -32,7 +32,7 @@ type visitor struct {
 	trial     bool  // it is flying on trial
 }
 
-func (c *crowd) step(e throttle.Event) {
+func (c *crowdModel) applyEvent(e throttle.Event) {
 	next, fx := c.g.Step(e)
 	c.g = next
 	if c.g.Status(c.at).Breaker != throttle.Half {
@@ -43,7 +43,7 @@ func (c *crowd) step(e throttle.Event) {
 	for _, f := range fx {
 		switch f := f.(type) {
 		case throttle.Admit:
-			c.admitted(f)
+			c.checkAdmission(f)
 		case throttle.Refuse:
 			v := c.agents[f.Who]
 			v.guest = false
@@ -57,10 +57,10 @@ func (c *crowd) step(e throttle.Event) {
 			}
 		}
 	}
-	c.waits()
+	c.updateWaiting()
 }
 
-func (c *crowd) admitted(f throttle.Admit) {
+func (c *crowdModel) checkAdmission(f throttle.Admit) {
 	v := c.agents[f.Who]
 	if c.at < c.closed {
 		c.t.Fatalf("%d: %s is let in, and the provider said to wait until %d", c.at, f.Who, c.closed)
@@ -68,7 +68,7 @@ func (c *crowd) admitted(f throttle.Admit) {
 	switch {
 	case f.Held && f.Call == v.call && (v.stage == "holding" || v.stage == "invited"):
 		v.stage = "flying"
-		c.onTrial(f.Who, v)
+		c.checkTrial(f.Who, v)
 	case !f.Held && v.stage == "waiting":
 		v.stage, v.ends = "invited", c.at+c.l.Ticket
 	default:
@@ -86,8 +86,8 @@ func (c *crowd) admitted(f throttle.Admit) {
 	}
 }
 
-// waits begins to watch over the runs that have come to wait.
-func (c *crowd) waits() {
+// updateWaiting begins to watch over the runs that have come to wait.
+func (c *crowdModel) updateWaiting() {
 	waiting := map[string]bool{}
 	for _, v := range c.agents {
 		if v.stage == "waiting" || v.stage == "holding" {
@@ -110,8 +110,8 @@ func (c *crowd) waits() {
 	}
 }
 
-// onTrial: while the breaker is half open one request at a time begins.
-func (c *crowd) onTrial(who string, v *visitor) {
+// checkTrial: while the breaker is half open one request at a time begins.
+func (c *crowdModel) checkTrial(who string, v *crowdCaller) {
 	b := c.g.Status(c.at)
 	for other, o := range c.agents {
 		if b.Breaker == throttle.Half && o != v && o.trial && o.stage == "flying" {
@@ -121,36 +121,36 @@ func (c *crowd) onTrial(who string, v *visitor) {
 	v.trial = b.Breaker == throttle.Half
 }
 
-// pass lets time go on, with every tick that the gate wants.
-func (c *crowd) pass(ms int64) {
+// advanceTime lets time go on, with every tick that the gate wants.
+func (c *crowdModel) advanceTime(ms int64) {
 	end := c.at + ms
 	for range 100_000 {
 		next, ok := c.g.Next()
 		if !ok || next > end {
 			c.at = end
-			c.step(throttle.Ticked{At: end})
+			c.applyEvent(throttle.Ticked{At: end})
 			return
 		}
 		c.at = next
-		c.step(throttle.Ticked{At: next})
+		c.applyEvent(throttle.Ticked{At: next})
 	}
 	c.t.Fatal("the gate never rests")
 }
 
-func (c *crowd) act(t *rapid.T) {
+func (c *crowdModel) takeRandomAction(t *rapid.T) {
 	who := fmt.Sprint("a", rapid.IntRange(0, 19).Draw(t, "who"))
 	v := c.agents[who]
 	switch rapid.IntRange(0, 9).Draw(t, "what") {
 	case 0, 1, 2:
-		c.ask(who, v, rapid.Bool().Draw(t, "held"))
+		c.requestCall(who, v, rapid.Bool().Draw(t, "held"))
 	case 3, 4, 5:
 		if v.stage == "flying" {
-			c.answer(t, v)
+			c.answerCall(t, v)
 		}
 	case 6:
 		if v.stage == "waiting" || v.stage == "invited" || v.stage == "holding" {
 			v.stage = ""
-			c.step(throttle.Left{At: c.at, Who: who})
+			c.applyEvent(throttle.Left{At: c.at, Who: who})
 		}
 	case 7:
 		n := throttle.Notice{PauseMS: int64(rapid.IntRange(0, 5000).Draw(t, "pause")), Why: rapid.SampledFrom([]throttle.Verdict{throttle.Limited, throttle.Overloaded, throttle.OK}).Draw(t, "why")}
@@ -159,15 +159,15 @@ func (c *crowd) act(t *rapid.T) {
 		} else if n.PauseMS == 0 {
 			c.closed = 0 // it may be what overload had closed; the judge does not tell the two apart
 		}
-		c.step(throttle.Heard{At: c.at, Notice: n})
+		c.applyEvent(throttle.Heard{At: c.at, Notice: n})
 	case 8:
-		c.pass(int64(rapid.IntRange(1, 4000).Draw(t, "ms")))
+		c.advanceTime(int64(rapid.IntRange(1, 4000).Draw(t, "ms")))
 	default:
-		c.step(throttle.Shared{At: c.at, Nodes: rapid.IntRange(1, 4).Draw(t, "nodes")})
+		c.applyEvent(throttle.Shared{At: c.at, Nodes: rapid.IntRange(1, 4).Draw(t, "nodes")})
 	}
 }
 
-func (c *crowd) ask(who string, v *visitor, held bool) {
+func (c *crowdModel) requestCall(who string, v *crowdCaller, held bool) {
 	switch {
 	case v.stage == "" && !held:
 		v.stage, v.call = "waiting", ""
@@ -178,10 +178,10 @@ func (c *crowd) ask(who string, v *visitor, held bool) {
 	default:
 		return
 	}
-	c.step(throttle.Asked{At: c.at, Who: who, Call: v.call, Run: v.run, Tokens: 50, Held: v.stage == "holding"})
+	c.applyEvent(throttle.Asked{At: c.at, Who: who, Call: v.call, Run: v.run, Tokens: 50, Held: v.stage == "holding"})
 }
 
-func (c *crowd) answer(t *rapid.T, v *visitor) {
+func (c *crowdModel) answerCall(t *rapid.T, v *crowdCaller) {
 	as := rapid.SampledFrom([]throttle.Verdict{throttle.OK, throttle.OK, throttle.OK, throttle.Limited, throttle.Overloaded, throttle.Failed, throttle.Neutral}).Draw(t, "as")
 	after := int64(0)
 	if as == throttle.Limited || as == throttle.Overloaded {
@@ -189,7 +189,7 @@ func (c *crowd) answer(t *rapid.T, v *visitor) {
 		c.closed = max(c.closed, c.at+min(after, c.l.PauseMax))
 	}
 	v.stage = ""
-	c.step(throttle.Answered{At: c.at, Call: v.call, As: as, AfterMS: after})
+	c.applyEvent(throttle.Answered{At: c.at, Call: v.call, As: as, AfterMS: after})
 }
 
 // Whatever happens: nothing begins while the provider said to wait, one request
@@ -200,37 +200,37 @@ func (c *crowd) answer(t *rapid.T, v *visitor) {
 //behaviour:shows G6
 func TestAnyCrowd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &crowd{t: t, l: throttle.DefaultLimits(), agents: map[string]*visitor{}, since: map[string]map[string]int{}}
+		c := &crowdModel{t: t, l: throttle.DefaultLimits(), agents: map[string]*crowdCaller{}, since: map[string]map[string]int{}}
 		c.l.Window = rapid.SampledFrom([]int{1, 2, 8, 1024}).Draw(t, "window")
 		c.g = throttle.New(c.l, rapid.Uint64().Draw(t, "seed"))
 		for i := range 20 { // a0 is alone in its run
-			c.agents[fmt.Sprint("a", i)] = &visitor{run: fmt.Sprint("run", min(i, 1)+i/12)}
+			c.agents[fmt.Sprint("a", i)] = &crowdCaller{run: fmt.Sprint("run", min(i, 1)+i/12)}
 		}
 		if rapid.Bool().Draw(t, "ruled") {
-			c.step(throttle.Ruled{Requests: int64(rapid.IntRange(20, 600).Draw(t, "requests")), Tokens: int64(rapid.IntRange(2000, 60_000).Draw(t, "tokens"))})
+			c.applyEvent(throttle.Ruled{Requests: int64(rapid.IntRange(20, 600).Draw(t, "requests")), Tokens: int64(rapid.IntRange(2000, 60_000).Draw(t, "tokens"))})
 		}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
-			c.act(t)
+			c.takeRandomAction(t)
 		}
-		c.calm()
+		c.drainCallers()
 	})
 }
 
-// calm: from here on everything is answered, and everybody has a turn.
-func (c *crowd) calm() {
+// drainCallers: from here on everything is answered, and everybody has a turn.
+func (c *crowdModel) drainCallers() {
 	served := map[string]bool{}
 	for range 2000 {
-		c.pass(1000)
+		c.advanceTime(1000)
 		for i := range 20 {
 			who := fmt.Sprint("a", i)
 			switch v := c.agents[who]; {
 			case v.stage == "flying":
 				v.stage, served[who] = "", true
-				c.step(throttle.Answered{At: c.at, Call: v.call, As: throttle.OK})
+				c.applyEvent(throttle.Answered{At: c.at, Call: v.call, As: throttle.OK})
 			case v.stage == "invited":
-				c.ask(who, v, true)
+				c.requestCall(who, v, true)
 			case v.stage == "" && !served[who]:
-				c.ask(who, v, false)
+				c.requestCall(who, v, false)
 			}
 		}
 		if len(served) == 20 {

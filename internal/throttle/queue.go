@@ -2,67 +2,67 @@ package throttle
 
 import "github.com/benbjohnson/immutable"
 
-// queue holds the waiting requests: one lane for each run, in the order of asking, and the
+// fairQueue holds the waiting requests: one lane for each run, in the order of asking, and the
 // lanes are served in turn. So a run with one agent waits for one call of each other run, not
 // for all of them.
-type queue struct {
-	arrival uint64
-	turn    uint64
-	lanes   *immutable.SortedMap[string, lane] // by run
-	ring    *immutable.SortedMap[uint64, string]
-	places  *immutable.Map[string, place] // by caller
-	held    *immutable.SortedMap[uint64, string]
+type fairQueue struct {
+	arrival  uint64
+	turn     uint64
+	lanes    *immutable.SortedMap[string, runLane] // by run
+	ring     *immutable.SortedMap[uint64, string]
+	places   *immutable.Map[string, queuePosition] // by caller
+	reserved *immutable.SortedMap[uint64, string]
 }
 
-// lane holds the waiting requests of one run.
-type lane struct {
+// runLane holds the waiting requests of one run.
+type runLane struct {
 	turn  uint64 // its place in the ring
-	waits *immutable.SortedMap[uint64, wait]
+	waits *immutable.SortedMap[uint64, waitingRequest]
 }
 
-type wait struct {
+type waitingRequest struct {
 	who, call, run string
 	tokens         int64
-	held           bool
+	reserved       bool
 	since          int64
 }
 
-type place struct {
+type queuePosition struct {
 	run string
 	n   uint64
 }
 
-func newQueue() queue {
-	return queue{lanes: immutable.NewSortedMap[string, lane](nil), ring: immutable.NewSortedMap[uint64, string](nil),
-		places: immutable.NewMap[string, place](nil), held: immutable.NewSortedMap[uint64, string](nil)}
+func newQueue() fairQueue {
+	return fairQueue{lanes: immutable.NewSortedMap[string, runLane](nil), ring: immutable.NewSortedMap[uint64, string](nil),
+		places: immutable.NewMap[string, queuePosition](nil), reserved: immutable.NewSortedMap[uint64, string](nil)}
 }
 
-// with returns the queue with a request appended to the lane of its run.
-func (q queue) with(w wait) queue {
+// withRequest returns the queue with a request appended to the lane of its run.
+func (q fairQueue) withRequest(w waitingRequest) fairQueue {
 	l, ok := q.lanes.Get(w.run)
 	if !ok {
 		q.turn++
-		l = lane{turn: q.turn, waits: immutable.NewSortedMap[uint64, wait](nil)}
+		l = runLane{turn: q.turn, waits: immutable.NewSortedMap[uint64, waitingRequest](nil)}
 		q.ring = q.ring.Set(l.turn, w.run)
 	}
 	q.arrival++
 	l.waits = l.waits.Set(q.arrival, w)
 	q.lanes = q.lanes.Set(w.run, l)
-	q.places = q.places.Set(w.who, place{w.run, q.arrival})
-	if w.held {
-		q.held = q.held.Set(q.arrival, w.who)
+	q.places = q.places.Set(w.who, queuePosition{w.run, q.arrival})
+	if w.reserved {
+		q.reserved = q.reserved.Set(q.arrival, w.who)
 	}
 	return q
 }
 
-// without returns the queue without the request of a caller.
-func (q queue) without(who string) queue {
+// withoutCaller returns the queue without the request of a caller.
+func (q fairQueue) withoutCaller(who string) fairQueue {
 	p, ok := q.places.Get(who)
 	if !ok {
 		return q
 	}
 	q.places = q.places.Delete(who)
-	q.held = q.held.Delete(p.n)
+	q.reserved = q.reserved.Delete(p.n)
 	l, _ := q.lanes.Get(p.run)
 	l.waits = l.waits.Delete(p.n)
 	if l.waits.Len() == 0 {
@@ -73,12 +73,12 @@ func (q queue) without(who string) queue {
 	return q
 }
 
-// first returns the request whose turn it is.
-func (q queue) first() (wait, bool) {
+// nextRequest returns the request whose turn it is.
+func (q fairQueue) nextRequest() (waitingRequest, bool) {
 	it := q.ring.Iterator()
 	_, run, ok := it.Next()
 	if !ok {
-		return wait{}, false
+		return waitingRequest{}, false
 	}
 	l, _ := q.lanes.Get(run)
 	waits := l.waits.Iterator()
@@ -86,10 +86,10 @@ func (q queue) first() (wait, bool) {
 	return w, true
 }
 
-// served returns the queue without the request that had its turn; its run becomes the last in
+// withoutServed returns the queue without the request that had its turn; its run becomes the last in
 // the ring.
-func (q queue) served(w wait) queue {
-	q = q.without(w.who)
+func (q fairQueue) withoutServed(w waitingRequest) fairQueue {
+	q = q.withoutCaller(w.who)
 	l, ok := q.lanes.Get(w.run)
 	if !ok {
 		return q
@@ -102,12 +102,12 @@ func (q queue) served(w wait) queue {
 	return q
 }
 
-// oldestHeld returns the request that has waited longest with a reservation.
-func (q queue) oldestHeld() (wait, bool) {
-	it := q.held.Iterator()
+// oldestReserved returns the request that has waited longest with a reservation.
+func (q fairQueue) oldestReserved() (waitingRequest, bool) {
+	it := q.reserved.Iterator()
 	n, who, ok := it.Next()
 	if !ok {
-		return wait{}, false
+		return waitingRequest{}, false
 	}
 	p, _ := q.places.Get(who)
 	l, _ := q.lanes.Get(p.run)
@@ -115,4 +115,4 @@ func (q queue) oldestHeld() (wait, bool) {
 	return w, ok
 }
 
-func (q queue) len() int { return q.places.Len() }
+func (q fairQueue) len() int { return q.places.Len() }

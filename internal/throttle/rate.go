@@ -2,35 +2,37 @@ package throttle
 
 import "math"
 
-// bucket holds how much of a rate this node may spend. Without a rate it is unlimited.
-type bucket struct {
-	minute int64   // what the key allows, for all nodes
-	share  float64 // of this node, a millisecond
-	most   float64
-	level  float64
-	at     int64
+// rateBucket holds how much of a rate this node may spend. Without a rate it is unlimited.
+type rateBucket struct {
+	perMinute   int64   // what the key allows, for all nodes
+	refillPerMS float64 // of this node, a millisecond
+	capacity    float64
+	level       float64
+	at          int64
 }
 
-func (b bucket) refilled(now int64) bucket {
-	b.level, b.at = min(b.most, b.level+float64(now-b.at)*b.share), now
+func (b rateBucket) refillTo(now int64) rateBucket {
+	b.level, b.at = min(b.capacity, b.level+float64(now-b.at)*b.refillPerMS), now
 	return b
 }
 
-// has reports whether a request for n may pass. One for more than the bucket ever holds
+// canSpend reports whether a request for n may pass. One for more than the bucket ever holds
 // passes when the bucket is full, and leaves it in debt.
-func (b bucket) has(n float64) bool { return b.minute <= 0 || b.level >= min(n, b.most)-epsilon }
+func (b rateBucket) canSpend(n float64) bool {
+	return b.perMinute <= 0 || b.level >= min(n, b.capacity)-epsilon
+}
 
-func (b bucket) give(n float64) bucket {
-	b.level = min(b.most, b.level+n)
+func (b rateBucket) refund(n float64) rateBucket {
+	b.level = min(b.capacity, b.level+n)
 	return b
 }
 
-// wait is the time until the bucket holds n.
-func (b bucket) wait(n float64) int64 {
-	if b.has(n) || b.share <= 0 {
+// timeUntil is the time until the bucket holds n.
+func (b rateBucket) timeUntil(n float64) int64 {
+	if b.canSpend(n) || b.refillPerMS <= 0 {
 		return 0
 	}
-	return int64(math.Ceil((min(n, b.most) - b.level) / b.share))
+	return int64(math.Ceil((min(n, b.capacity) - b.level) / b.refillPerMS))
 }
 
 // epsilon compensates for the rounding errors of many small refills.
@@ -38,47 +40,47 @@ const epsilon = 1e-6
 
 const minuteMS = 60_000
 
-// divided returns the share of one of the nodes that share a rate.
-func (b bucket) divided(nodes int, burstMS int64) bucket {
-	if b.minute <= 0 {
-		return bucket{at: b.at}
+// divideAmong returns the share of one of the nodes that share a rate.
+func (b rateBucket) divideAmong(nodes int, burstMS int64) rateBucket {
+	if b.perMinute <= 0 {
+		return rateBucket{at: b.at}
 	}
-	fresh := b.most == 0
-	b.share = float64(b.minute) / float64(nodes) / minuteMS
-	b.most = max(1, b.share*float64(burstMS))
+	fresh := b.capacity == 0
+	b.refillPerMS = float64(b.perMinute) / float64(nodes) / minuteMS
+	b.capacity = max(1, b.refillPerMS*float64(burstMS))
 	if fresh {
-		b.level = b.most
+		b.level = b.capacity
 	}
-	b.level = min(b.level, b.most)
+	b.level = min(b.level, b.capacity)
 	return b
 }
 
-func (g Gate) refilled() Gate {
-	g.requests, g.tokens = g.requests.refilled(g.now), g.tokens.refilled(g.now)
+func (g Gate) refillBuckets() Gate {
+	g.requests, g.tokens = g.requests.refillTo(g.now), g.tokens.refillTo(g.now)
 	return g
 }
 
-// shared divides the rates by the nodes that share them.
-func (g Gate) shared() Gate {
-	g.requests, g.tokens = g.requests.divided(g.nodes, g.limits.Burst), g.tokens.divided(g.nodes, g.limits.Burst)
+// divideRates divides the rates by the nodes that share them.
+func (g Gate) divideRates() Gate {
+	g.requests, g.tokens = g.requests.divideAmong(g.nodes, g.limits.Burst), g.tokens.divideAmong(g.nodes, g.limits.Burst)
 	return g
 }
 
-// returned restores the rates that were set here, once those of another node have applied
+// restoreOwnRates restores the rates that were set here, once those of another node have applied
 // long enough.
-func (g Gate) returned() Gate {
-	if g.lent == 0 || g.now < g.lent {
+func (g Gate) restoreOwnRates() Gate {
+	if g.peerRatesUntil == 0 || g.now < g.peerRatesUntil {
 		return g
 	}
-	g.requests.minute, g.tokens.minute, g.lent = g.own.Requests, g.own.Tokens, 0
-	return g.shared()
+	g.requests.perMinute, g.tokens.perMinute, g.peerRatesUntil = g.ownRates.Requests, g.ownRates.Tokens, 0
+	return g.divideRates()
 }
 
-func (g Gate) spend(tokens int64) Gate {
-	if g.requests.minute > 0 {
+func (g Gate) spendRates(tokens int64) Gate {
+	if g.requests.perMinute > 0 {
 		g.requests.level--
 	}
-	if g.tokens.minute > 0 {
+	if g.tokens.perMinute > 0 {
 		g.tokens.level -= float64(tokens)
 	}
 	return g
@@ -92,25 +94,25 @@ func (g Gate) Next() (at int64, ok bool) {
 			at, ok = t, true
 		}
 	}
-	if w, waits := g.queue.oldestHeld(); waits {
+	if w, waits := g.queue.oldestReserved(); waits {
 		due(w.since + g.limits.Hold)
 	}
 	for it := g.tickets.Iterator(); !it.Done(); {
 		_, t, _ := it.Next()
 		due(t.until)
 	}
-	if g.lent > 0 {
-		due(g.lent)
+	if g.peerRatesUntil > 0 {
+		due(g.peerRatesUntil)
 	}
-	w, waits := g.queue.first()
+	w, waits := g.queue.nextRequest()
 	switch {
 	case !waits:
-	case g.now < g.until:
-		due(g.until)
-	case g.open(w.tokens):
+	case g.now < g.closedUntil:
+		due(g.closedUntil)
+	case g.canAdmit(w.tokens):
 		due(g.now)
 	default:
-		if n := max(g.requests.wait(1), g.tokens.wait(float64(w.tokens))); n > 0 {
+		if n := max(g.requests.timeUntil(1), g.tokens.timeUntil(float64(w.tokens))); n > 0 {
 			due(g.now + n)
 		}
 	}
@@ -130,9 +132,9 @@ type Status struct {
 // Status returns the status of the throttle at a time.
 func (g Gate) Status(now int64) Status {
 	g.now = max(g.now, now)
-	s := Status{ClosedMS: g.closedFor(), Breaker: g.breaker, Window: int(g.window / milli), Flying: g.flying.Len(), Waiting: g.queue.len()}
+	s := Status{ClosedMS: g.closedFor(), Breaker: g.breaker, Window: int(g.window / windowUnit), Flying: g.inFlight.Len(), Waiting: g.queue.len()}
 	if s.ClosedMS > 0 || s.Breaker != Closed {
-		s.Why = g.reason()
+		s.Why = g.closedReason()
 	}
 	return s
 }
@@ -141,6 +143,6 @@ func (g Gate) Status(now int64) Status {
 // later.
 func (g Gate) Idle(now int64) bool {
 	g.now = max(g.now, now)
-	return g.flying.Len() == 0 && g.queue.len() == 0 && g.tickets.Len() == 0 && g.closedFor() == 0 && g.breaker == Closed &&
-		g.window >= int64(g.limits.Window)*milli && g.requests.minute == 0 && g.tokens.minute == 0
+	return g.inFlight.Len() == 0 && g.queue.len() == 0 && g.tickets.Len() == 0 && g.closedFor() == 0 && g.breaker == Closed &&
+		g.window >= int64(g.limits.Window)*windowUnit && g.requests.perMinute == 0 && g.tokens.perMinute == 0
 }

@@ -10,29 +10,29 @@ import (
 // was asked for with a rate limit is not taken back by it.
 func TestTheEndOfAnOverloadEndsNoPauseOfALimit(t *testing.T) {
 	t.Run("heard from another node", func(t *testing.T) {
-		p := begin(t, throttle.Limits{JitterMax: 1})
-		p.step(throttle.Heard{At: 0, Notice: throttle.Notice{PauseMS: 1000, Why: throttle.Overloaded}})
-		p.step(throttle.Heard{At: 10, Notice: throttle.Notice{PauseMS: 30_000, Why: throttle.Limited}})
-		p.step(throttle.Heard{At: 2000, Notice: throttle.Notice{Why: throttle.OK}})
-		if who := admitted(p.ask(2001, "a", "r")); len(who) > 0 {
+		p := newDriver(t, throttle.Limits{JitterMax: 1})
+		p.applyEvent(throttle.Heard{At: 0, Notice: throttle.Notice{PauseMS: 1000, Why: throttle.Overloaded}})
+		p.applyEvent(throttle.Heard{At: 10, Notice: throttle.Notice{PauseMS: 30_000, Why: throttle.Limited}})
+		p.applyEvent(throttle.Heard{At: 2000, Notice: throttle.Notice{Why: throttle.OK}})
+		if who := admittedCallers(p.requestReserved(2001, "a", "r")); len(who) > 0 {
 			t.Errorf("%v is let in 28 s before the end of the pause: %+v", who, p.g.Status(2001))
 		}
 	})
 	t.Run("while a request is on trial", func(t *testing.T) {
-		p := begin(t, throttle.Limits{JitterMax: 1, Failures: 1})
+		p := newDriver(t, throttle.Limits{JitterMax: 1, Failures: 1})
 		for _, who := range []string{"early", "b", "c", "d", "e"} {
-			p.ask(0, who, "r")
+			p.requestReserved(0, who, "r")
 		}
-		p.answer(1, "b", throttle.Overloaded, 0) // the provider's own word opens the breaker
+		p.answerCall(1, "b", throttle.Overloaded, 0) // the provider's own word opens the breaker
 		for _, who := range []string{"c", "d", "e"} {
-			p.answer(2, who, throttle.Neutral, 0)
+			p.answerCall(2, who, throttle.Neutral, 0)
 		}
-		p.until(3000)
-		if who := admitted(p.ask(3000, "trial", "r")); len(who) != 1 {
+		p.advanceTo(3000)
+		if who := admittedCallers(p.requestReserved(3000, "trial", "r")); len(who) != 1 {
 			t.Fatalf("no trial: %+v", p.g.Status(3000))
 		}
-		p.answer(3010, "early", throttle.Limited, 30_000)
-		if n := told(p.step(throttle.Began{At: 3020, Call: "trial"})); len(n) > 0 {
+		p.answerCall(3010, "early", throttle.Limited, 30_000)
+		if n := publishedNotices(p.applyEvent(throttle.Began{At: 3020, Call: "trial"})); len(n) > 0 {
 			t.Errorf("the pause of the others is taken back: %+v", n)
 		}
 	})

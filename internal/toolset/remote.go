@@ -35,19 +35,19 @@ func (b *Builder) Ask(on []Server) []Offered {
 	defer cancel()
 	var all sync.WaitGroup
 	for i, s := range on {
-		all.Go(func() { out[i] = b.askOne(ctx, s) })
+		all.Go(func() { out[i] = b.listTools(ctx, s) })
 	}
 	all.Wait()
 	return out
 }
 
-func (b *Builder) askOne(ctx context.Context, s Server) Offered {
+func (b *Builder) listTools(ctx context.Context, s Server) Offered {
 	var out Offered
 	note := func(format string, args ...any) { out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...)) }
 	var v mcp.Verdict
 	var err error
 	if b.cfg.Hub == nil {
-		v, err = b.allowed().Pinned(s.Server)
+		v, err = b.approvedServers().Pinned(s.Server)
 	} else {
 		var now mcp.Listing
 		now, err = b.cfg.Hub.List(ctx, s.Server, ServerDir(s.Source))
@@ -57,9 +57,9 @@ func (b *Builder) askOne(ctx context.Context, s Server) Offered {
 			for _, why := range now.Refused {
 				note("left out: %s", why)
 			}
-			v, err = b.allowed().Admit(s.Server, now)
+			v, err = b.approvedServers().Admit(s.Server, now)
 		case slow:
-			if v, err = b.allowed().Pinned(s.Server); len(v.Tools) > 0 {
+			if v, err = b.approvedServers().Pinned(s.Server); len(v.Tools) > 0 {
 				note("it has not answered within %s; its tools are as they were allowed", serverWait)
 			} else {
 				note("it has not answered within %s, so its tools are left out; `%s` waits longer", serverWait, s.Remedy("test"))
@@ -128,14 +128,14 @@ func (b *Builder) CurrentServer(s spec.Server, workspace string) (mcp.Server, er
 	if err != nil {
 		return def, err
 	}
-	def.Own, def.Flags = s.Own && operators(s.Source, workspace) && b.cfg.Trust.TrustsNamed(s.Source, digest, workspace), b.findFlags(s.Source, workspace)
+	def.Own, def.Flags = s.Own && isOperatorFile(s.Source, workspace) && b.cfg.Trust.TrustsNamed(s.Source, digest, workspace), b.findFlags(s.Source, workspace)
 	if def.Own {
 		return def, nil
 	}
 	if wrong := b.pinFiles(&def); wrong != "" {
 		return def, fmt.Errorf("%w: %s", mcp.ErrConfig, wrong)
 	}
-	switch state, err := b.allowed().State(def); {
+	switch state, err := b.approvedServers().State(def); {
 	case err != nil:
 		return def, err
 	case state != mcp.Allowed:

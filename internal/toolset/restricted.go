@@ -52,8 +52,8 @@ func Index(list []model.ToolSpec, name string) int {
 	return slices.IndexFunc(list, func(s model.ToolSpec) bool { return s.Name == name })
 }
 
-// restrictedOf returns the restricted tools of a task that are not its own commands.
-func (b *Builder) restrictedOf(t spec.Task) ([]tool.Tool, error) {
+// restrictedTools returns the restricted tools of a task that are not its own commands.
+func (b *Builder) restrictedTools(t spec.Task) ([]tool.Tool, error) {
 	var list []tool.Tool
 	for _, name := range ByName {
 		if Index(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
@@ -108,12 +108,12 @@ func (b *Builder) SkillPlaces(dir, source string) skill.Places {
 	if config == "" && home != "" {
 		config = filepath.Join(home, ".config")
 	}
-	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config), Mine: !brought(source, dir)}
+	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config), Mine: !cameWithDirectory(source, dir)}
 }
 
-// brought reports whether a file came with the directory of the run; false if there is no
+// cameWithDirectory reports whether a file came with the directory of the run; false if there is no
 // file.
-func brought(file, dir string) bool {
+func cameWithDirectory(file, dir string) bool {
 	rel, err := filepath.Rel(dir, file)
 	return dir != "" && file != "" && err == nil && filepath.IsLocal(rel)
 }

@@ -26,7 +26,7 @@ type Server struct {
 func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definition) (all []Server, notes []string, err error) {
 	add := func(servers []mcp.Server, trusted bool) {
 		for _, s := range servers {
-			s.Own, s.Flags = trusted && operators(s.Source, dir), b.findFlags(s.Source, dir)
+			s.Own, s.Flags = trusted && isOperatorFile(s.Source, dir), b.findFlags(s.Source, dir)
 			f := Server{Server: s, Trusted: trusted}
 			f.Off = b.pinFiles(&f.Server)
 			if i := slices.IndexFunc(all, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
@@ -56,7 +56,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		take(named, f, nil, b.cfg.Trust.TrustsNamed(named, f.Digest, dir))
 	}
 	for _, d := range crew {
-		servers, more, wrong := inline(d)
+		servers, more, wrong := inlineServers(d)
 		if notes = append(notes, more...); wrong != nil {
 			return nil, nil, refuse.Bad("change mcpServers in "+d.Path, "%v", wrong)
 		}
@@ -79,7 +79,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		if liesBelow(dir, all[i].Source) {
 			all[i].At = held
 		}
-		b.judge(&all[i], i)
+		b.checkApproval(&all[i], i)
 	}
 	return all, notes, nil
 }
@@ -98,8 +98,8 @@ func (b *Builder) pinFiles(s *mcp.Server) (wrong string) {
 	return ""
 }
 
-// inline returns the servers that an agent file defines.
-func inline(d agentfile.Definition) (servers []mcp.Server, notes []string, err error) {
+// inlineServers returns the servers that an agent file defines.
+func inlineServers(d agentfile.Definition) (servers []mcp.Server, notes []string, err error) {
 	for _, s := range d.MCPServers {
 		if s.Config == nil {
 			continue
@@ -115,8 +115,8 @@ func inline(d agentfile.Definition) (servers []mcp.Server, notes []string, err e
 	return servers, notes, nil
 }
 
-// judge sets the reason why a server is off that the operator has not approved.
-func (b *Builder) judge(s *Server, i int) {
+// checkApproval sets the reason why a server is off that the operator has not approved.
+func (b *Builder) checkApproval(s *Server, i int) {
 	switch {
 	case s.Off != "":
 		return
@@ -126,7 +126,7 @@ func (b *Builder) judge(s *Server, i int) {
 	case s.Trusted:
 		return
 	}
-	switch state, err := b.allowed().State(s.Server); {
+	switch state, err := b.approvedServers().State(s.Server); {
 	case err != nil:
 		s.Off = err.Error()
 	case state == mcp.Fresh:
@@ -136,8 +136,8 @@ func (b *Builder) judge(s *Server, i int) {
 	}
 }
 
-// allowed returns what the operator of this node has approved.
-func (b *Builder) allowed() mcp.Lock { return mcp.OpenLock(statedir.StateDir(b.cfg.StateDir)) }
+// approvedServers returns what the operator of this node has approved.
+func (b *Builder) approvedServers() mcp.Lock { return mcp.OpenLock(statedir.StateDir(b.cfg.StateDir)) }
 
 // Servers returns the MCP servers that a run in a directory would have, used or not, and
 // warnings about their files. It starts none of them.
@@ -156,13 +156,13 @@ func (b *Builder) Servers(dir, named, agents string) ([]Server, []string, error)
 	for i := range all { // the user names the directory, also by a link
 		all[i].At = nil
 	}
-	users, more := b.usersServers(dir, all)
+	users, more := b.userServers(dir, all)
 	return append(all, users...), append(notes, more...), nil
 }
 
-// usersServers returns the servers of agents that a run finds in the user's agent
+// userServers returns the servers of agents that a run finds in the user's agent
 // directories. A run has them only with their agent, so they take no name from the others.
-func (b *Builder) usersServers(dir string, others []Server) (all []Server, notes []string) {
+func (b *Builder) userServers(dir string, others []Server) (all []Server, notes []string) {
 	crew, _, broken := agentfile.Find(dir)
 	if broken != nil {
 		notes = append(notes, "agent files that cannot be read are left out; `troupe agents validate` shows them")
@@ -171,13 +171,13 @@ func (b *Builder) usersServers(dir string, others []Server) (all []Server, notes
 		if !b.cfg.Trust.Trusts(d.Path, d.Digest, dir) {
 			d, _ = trust.Harmless(d)
 		}
-		servers, more, wrong := inline(d)
+		servers, more, wrong := inlineServers(d)
 		if notes = append(notes, FirstFew(more, NotesAbout, "notes on "+d.Path)...); wrong != nil {
 			notes = append(notes, wrong.Error())
 			continue
 		}
 		for _, s := range servers {
-			s.Own, s.Flags = operators(s.Source, dir), b.findFlags(s.Source, dir)
+			s.Own, s.Flags = isOperatorFile(s.Source, dir), b.findFlags(s.Source, dir)
 			f := Server{Server: s, Trusted: true}
 			known := append(slices.Clip(others), all...)
 			if i := slices.IndexFunc(known, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
@@ -186,7 +186,7 @@ func (b *Builder) usersServers(dir string, others []Server) (all []Server, notes
 				}
 				f.Off = fmt.Sprintf("only runs with the agent %s have it, in place of the one in %s; `%s` tries it", d.Name, known[i].Source, s.Remedy("test"))
 			}
-			b.judge(&f, len(known))
+			b.checkApproval(&f, len(known))
 			all = append(all, f)
 		}
 	}
@@ -199,9 +199,9 @@ func liesBelow(dir, source string) bool {
 	return dir != "" && err == nil && filepath.IsLocal(rel)
 }
 
-// operators reports whether a file is the operator's: the server file of the run's
+// isOperatorFile reports whether a file is the operator's: the server file of the run's
 // directory may come from anyone, and the operator has written or named all others.
-func operators(source, workspace string) bool {
+func isOperatorFile(source, workspace string) bool {
 	return workspace == "" || source != filepath.Join(workspace, mcp.FileName)
 }
 
@@ -211,7 +211,7 @@ func (b *Builder) findFlags(source, workspace string) []string {
 	switch {
 	case source == b.cfg.Servers:
 		return nil
-	case !operators(source, workspace):
+	case !isOperatorFile(source, workspace):
 		return []string{"--dir", workspace}
 	case filepath.Ext(source) == ".md":
 		return []string{"--agents", filepath.Dir(source)}

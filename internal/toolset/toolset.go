@@ -82,7 +82,7 @@ func (b *Builder) Set(t spec.Task) (*tool.Set, error) {
 		}
 		tools = append(tools, cmd)
 	}
-	own, err := b.restrictedOf(t)
+	own, err := b.restrictedTools(t)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (b *Builder) Set(t spec.Task) (*tool.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)
 	}
-	set, err := tool.NewSet(slices.Concat(tools, b.own(t), []tool.Tool{reader})...)
+	set, err := tool.NewSet(slices.Concat(tools, b.programTools(t), []tool.Tool{reader})...)
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)
 	}
@@ -144,8 +144,8 @@ func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
 	return slices.Clone(known), nil
 }
 
-// own returns the tools of the program that a task has.
-func (b *Builder) own(t spec.Task) []tool.Tool {
+// programTools returns the tools of the program that a task has.
+func (b *Builder) programTools(t spec.Task) []tool.Tool {
 	return slices.DeleteFunc(slices.Clone(b.cfg.Own), func(own tool.Tool) bool {
 		name := own.Spec().Name
 		command := slices.ContainsFunc(t.Commands, func(c spec.Command) bool { return c.Name == name })

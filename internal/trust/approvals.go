@@ -29,36 +29,36 @@ const approvalDir = "approved"
 // approvalsMax is how many approvals are kept; the oldest are removed first.
 const approvalsMax = 4096
 
-// approvals are contents of files that the user has approved by naming the file in a
+// approvalStore are contents of files that the user has approved by naming the file in a
 // command. Another content under the same path is not approved.
-type approvals struct {
+type approvalStore struct {
 	dir string
 	max int
 }
 
-func approvalsOf(stateDir string) approvals {
-	return approvals{filepath.Join(statedir.StateDir(stateDir), approvalDir), approvalsMax}
+func openApprovals(stateDir string) approvalStore {
+	return approvalStore{filepath.Join(statedir.StateDir(stateDir), approvalDir), approvalsMax}
 }
 
-func (a approvals) file(path, digest string) string {
+func (a approvalStore) approvalPath(path, digest string) string {
 	sum := sha256.Sum256([]byte(path + "\x00" + digest))
 	return filepath.Join(a.dir, hex.EncodeToString(sum[:]))
 }
 
-func (a approvals) has(path, digest string) bool {
+func (a approvalStore) isApproved(path, digest string) bool {
 	if digest == "" {
 		return false
 	}
-	info, err := os.Lstat(a.file(path, digest))
+	info, err := os.Lstat(a.approvalPath(path, digest))
 	return err == nil && info.Mode().IsRegular()
 }
 
-// add records an approval; the text in the file is for people. An approval that exists already becomes the
+// recordApproval records an approval; the text in the file is for people. An approval that exists already becomes the
 // newest.
-func (a approvals) add(path, digest string) error {
-	if a.has(path, digest) {
+func (a approvalStore) recordApproval(path, digest string) error {
+	if a.isApproved(path, digest) {
 		now := time.Now()
-		err := os.Chtimes(a.file(path, digest), now, now)
+		err := os.Chtimes(a.approvalPath(path, digest), now, now)
 		if err == nil || !errors.Is(err, fs.ErrNotExist) { // another process may have removed it
 			return wrapApproval(err)
 		}
@@ -66,7 +66,7 @@ func (a approvals) add(path, digest string) error {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return wrapApproval(err)
 	}
-	return wrapApproval(os.WriteFile(a.file(path, digest), []byte(path+"\nsha256 "+digest+"\n"), 0o600))
+	return wrapApproval(os.WriteFile(a.approvalPath(path, digest), []byte(path+"\nsha256 "+digest+"\n"), 0o600))
 }
 
 func wrapApproval(err error) error {
@@ -76,9 +76,9 @@ func wrapApproval(err error) error {
 	return nil
 }
 
-// trim removes the oldest approvals once there are too many. It leaves room, so that not every new approval
+// removeOldest removes the oldest approvals once there are too many. It leaves room, so that not every new approval
 // makes it read all of them again.
-func (a approvals) trim() error {
+func (a approvalStore) removeOldest() error {
 	entries, err := os.ReadDir(a.dir)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(entries) <= a.max {
 		return nil
@@ -107,7 +107,7 @@ func (a approvals) trim() error {
 // also approves the scripts that it names as models. isOwn reports routes that the program
 // itself provides, whatever their names.
 func (p Policy) Approve(r client.RunRequest, isOwn func(route string) bool) error {
-	a := approvalsOf(p.StateDir)
+	a := openApprovals(p.StateDir)
 	approve := func(path string, limit int64) error {
 		place, data, err := Read(path, limit)
 		switch {
@@ -116,14 +116,14 @@ func (p Policy) Approve(r client.RunRequest, isOwn func(route string) bool) erro
 		case err != nil:
 			return nil // it may be a file on the node's machine
 		}
-		return a.add(place, agentfile.Digest(data))
+		return a.recordApproval(place, agentfile.Digest(data))
 	}
 	var errs []error
 	routes := RoutesOf(r)
 	if real, err := filepath.EvalSymlinks(r.Agents); err == nil && r.Agents != "" {
 		defs, _, _ := agentfile.Load(real) // the node reports the errors of the others
 		for _, d := range defs {
-			errs = append(errs, a.add(d.Path, d.Digest))
+			errs = append(errs, a.recordApproval(d.Path, d.Digest))
 			routes = append(routes, RoutesOfFile(d)...)
 		}
 	}
@@ -138,7 +138,7 @@ func (p Policy) Approve(r client.RunRequest, isOwn func(route string) bool) erro
 			errs = append(errs, approve(path, scriptfile.MaxBytes))
 		}
 	}
-	return errors.Join(append(errs, a.trim())...)
+	return errors.Join(append(errs, a.removeOldest())...)
 }
 
 // RoutesOf returns the models that a request names.

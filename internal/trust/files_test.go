@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// put writes a file.
-func put(t *testing.T, text string, path ...string) {
+// writeText writes a file.
+func writeText(t *testing.T, text string, path ...string) {
 	t.Helper()
 	file := filepath.Join(path...)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {

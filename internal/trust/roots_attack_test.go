@@ -13,7 +13,7 @@ import (
 func TestAttackAnotherNameOfARootIsThatRoot(t *testing.T) {
 	t.Parallel()
 	root, other := filepath.Join(t.TempDir(), "Root"), filepath.Join(t.TempDir(), "name")
-	put(t, "x", root, "agents", "a.md")
+	writeText(t, "x", root, "agents", "a.md")
 	if err := os.Symlink(root, other); err != nil {
 		t.Fatal(err)
 	}

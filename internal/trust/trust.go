@@ -74,7 +74,7 @@ func (p Policy) mayChange(path, workspace string) (place string, may bool) {
 	if workspace != "" {
 		places = append(slices.Clip(places), workspace)
 	}
-	stops, err := stopsOf(path)
+	stops, err := resolutionSteps(path)
 	if err != nil {
 		return "", true
 	}
@@ -87,10 +87,10 @@ const linksMax = 40
 
 var errLinks = errors.New("trust: the path leads through too many links")
 
-// stopsOf follows a path, and returns everything that decides where it leads: the location of each link, each
+// resolutionSteps follows a path, and returns everything that decides where it leads: the location of each link, each
 // directory whose parent the target of a link names by "..", and last the location of the file itself,
 // without links.
-func stopsOf(path string) (stops []string, err error) {
+func resolutionSteps(path string) (stops []string, err error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -136,11 +136,11 @@ func stopsOf(path string) (stops []string, err error) {
 // change it, or has approved this content. The content was read before, perhaps through a link that has
 // changed since, so the file at the end of the path must have this content now.
 func (p Policy) Trusts(path, digest, workspace string) bool {
-	return p.isKept(path, digest, workspace) || approvalsOf(p.StateDir).has(path, digest)
+	return p.isProtected(path, digest, workspace) || openApprovals(p.StateDir).isApproved(path, digest)
 }
 
-// isKept reports whether a content is that of a file that no run can change.
-func (p Policy) isKept(path, digest, workspace string) bool {
+// isProtected reports whether a content is that of a file that no run can change.
+func (p Policy) isProtected(path, digest, workspace string) bool {
 	place, may := p.mayChange(path, workspace)
 	if may {
 		return false
@@ -161,8 +161,8 @@ func (p Policy) TrustsScript(place, digest string) bool { return p.TrustsNamed(p
 // TrustsNamedScript is TrustsScript for a script that a request names: it is not enough that no run can
 // write it.
 func (p Policy) TrustsNamedScript(place, digest string) bool {
-	isTrusted := ContainingPlace(place, p.Places) != "" && p.isKept(place, digest, "")
-	return p.OwnHand || isTrusted || approvalsOf(p.StateDir).has(place, digest)
+	isTrusted := ContainingPlace(place, p.Places) != "" && p.isProtected(place, digest, "")
+	return p.OwnHand || isTrusted || openApprovals(p.StateDir).isApproved(place, digest)
 }
 
 // Read reads a file, and returns its path without links.

@@ -15,8 +15,8 @@ func TestAttackALinkThatChangesAfterTheReadIsNotTrusted(t *testing.T) {
 	t.Parallel()
 	const good, evil = "the user's own", "the run's"
 	root, own := realDir(t), realDir(t)
-	put(t, good, own, "good.md")
-	put(t, evil, own, "plain.md")
+	writeText(t, good, own, "good.md")
+	writeText(t, evil, own, "plain.md")
 	at := func(dir, name string) string { return filepath.Join(dir, name) }
 	link := func(to, from string) {
 		t.Helper()
@@ -24,7 +24,7 @@ func TestAttackALinkThatChangesAfterTheReadIsNotTrusted(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put(t, "", root, "sub", "x")
+	writeText(t, "", root, "sub", "x")
 	link(at(own, "good.md"), at(own, "link.md"))
 	link(at(root, "target.md"), at(own, "chain.md"))
 	link(root+"/sub/../../"+filepath.Base(own)+"/good.md", at(own, "parent.md"))
@@ -39,7 +39,7 @@ func TestAttackALinkThatChangesAfterTheReadIsNotTrusted(t *testing.T) {
 		{"a file of the user", "good.md", good, func() {}, true},
 		{"a link to a file of the user", "link.md", good, func() {}, true},
 		{"a file that changed after the read", "good.md", evil, func() {}, false},
-		{"a link into the root", "chain.md", evil, func() { put(t, evil, root, "target.md") }, false},
+		{"a link into the root", "chain.md", evil, func() { writeText(t, evil, root, "target.md") }, false},
 		{"a link whose target the run removed", "chain.md", evil, func() { link("nowhere", at(root, "target.md")) }, false},
 		{"a link that the run led back to the user's file", "chain.md", evil, func() { link(at(own, "good.md"), at(root, "target.md")) }, false},
 		{"a link of a run that chooses the user's file", "chain.md", good, func() {}, false},

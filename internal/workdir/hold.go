@@ -40,13 +40,13 @@ func (d *Directory) Open() (*os.File, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.file != nil && !same(d.file, now) && !removed(d.file) {
+	if d.file != nil && !isSameFile(d.file, now) && !isRemovedFile(d.file) {
 		_ = now.Close()
 		return nil, fmt.Errorf("%s: %w", d.path, ErrReplaced)
 	}
-	if d.file == nil || !same(d.file, now) {
+	if d.file == nil || !isSameFile(d.file, now) {
 		again, err := Open(d.path)
-		if err != nil || !same(again, now) {
+		if err != nil || !isSameFile(again, now) {
 			_ = now.Close()
 			return nil, fmt.Errorf("%s: %w", d.path, errors.Join(ErrReplaced, err))
 		}
@@ -72,20 +72,20 @@ func (d *Directory) OpenFor(path string) (*os.File, error) {
 	defer func() { _ = at.Close() }()
 	root, err := os.OpenRoot(Through(at))
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: d.path, Err: underlying(err)}
+		return nil, &os.PathError{Op: "open", Path: d.path, Err: withoutPath(err)}
 	}
 	defer func() { _ = root.Close() }()
 	return root.OpenFile(rel, directoryOnly, 0)
 }
 
-func same(a, b *os.File) bool {
+func isSameFile(a, b *os.File) bool {
 	one, err := a.Stat()
 	other, bad := b.Stat()
 	return err == nil && bad == nil && os.SameFile(one, other)
 }
 
-// removed reports whether an open directory has no name any more.
-func removed(f *os.File) bool {
+// isRemovedFile reports whether an open directory has no name any more.
+func isRemovedFile(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && Removed(info)
 }

@@ -14,13 +14,13 @@ import (
 // TestAttackPipeIsNoDirectory: a pipe in the place of a directory blocks no caller, as a
 // root, below one, and for a program.
 func TestAttackPipeIsNoDirectory(t *testing.T) {
-	above, one, _ := stage(t)
+	above, one, _ := makeTestDirs(t)
 	held, err := workdir.Hold(one)
-	do(t, err)
+	mustSucceed(t, err)
 	root, _, err := workdir.Root(one)
-	do(t, err)
+	mustSucceed(t, err)
 	defer func() { _ = root.Close() }()
-	do(t, os.Remove(filepath.Join(one, "in")), syscall.Mkfifo(filepath.Join(one, "in"), 0o644), syscall.Mkfifo(filepath.Join(above, "pipe"), 0o644))
+	mustSucceed(t, os.Remove(filepath.Join(one, "in")), syscall.Mkfifo(filepath.Join(one, "in"), 0o644), syscall.Mkfifo(filepath.Join(above, "pipe"), 0o644))
 	if _, _, err := workdir.Root(filepath.Join(above, "pipe")); err == nil {
 		t.Error("a pipe is a root")
 	}
@@ -33,7 +33,7 @@ func TestAttackPipeIsNoDirectory(t *testing.T) {
 	if _, err := held.OpenFor(filepath.Join(above, "pipe")); err == nil {
 		t.Error("a program starts in a pipe")
 	}
-	do(t, os.RemoveAll(one), syscall.Mkfifo(one, 0o644))
+	mustSucceed(t, os.RemoveAll(one), syscall.Mkfifo(one, 0o644))
 	if _, err := held.OpenFor(one); err == nil {
 		t.Error("a program starts in a pipe in the place of the directory")
 	}

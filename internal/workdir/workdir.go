@@ -44,7 +44,7 @@ func Root(path string) (*os.Root, os.FileInfo, error) {
 	defer func() { _ = f.Close() }()
 	root, err := os.OpenRoot(Through(f))
 	if err != nil {
-		return nil, nil, &os.PathError{Op: "open", Path: path, Err: underlying(err)}
+		return nil, nil, &os.PathError{Op: "open", Path: path, Err: withoutPath(err)}
 	}
 	info, err := root.Stat(".")
 	if err == nil {
@@ -69,13 +69,13 @@ func Below(root *os.Root, name string) (*os.Root, error) {
 	}
 	below, err := os.OpenRoot(through)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: name, Err: underlying(err)}
+		return nil, &os.PathError{Op: "open", Path: name, Err: withoutPath(err)}
 	}
 	return below, nil
 }
 
-// underlying returns an error without its path.
-func underlying(err error) error {
+// withoutPath returns an error without its path.
+func withoutPath(err error) error {
 	var at *os.PathError
 	if errors.As(err, &at) {
 		return at.Err

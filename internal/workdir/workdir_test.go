@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/internal/workdir"
 )
 
-// stage is a directory without links with two more in it.
-func stage(t *testing.T) (above, one, other string) {
+// makeTestDirs is a directory without links with two more in it.
+func makeTestDirs(t *testing.T) (above, one, other string) {
 	t.Helper()
 	above, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -26,7 +26,7 @@ func stage(t *testing.T) (above, one, other string) {
 	return above, one, other
 }
 
-func do(t *testing.T, errs ...error) {
+func mustSucceed(t *testing.T, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -34,14 +34,14 @@ func do(t *testing.T, errs ...error) {
 }
 
 func TestAttackLinkOnTheWayIsNotFollowed(t *testing.T) {
-	above, one, other := stage(t)
+	above, one, other := makeTestDirs(t)
 	f, err := workdir.Open(filepath.Join(one, "in"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	info, err := f.Stat()
-	do(t, err, f.Close())
-	do(t, os.Rename(one, filepath.Join(above, "aside")), os.Symlink(other, one))
+	mustSucceed(t, err, f.Close())
+	mustSucceed(t, os.Rename(one, filepath.Join(above, "aside")), os.Symlink(other, one))
 	for name, err := range map[string]error{"below a link": workdir.Check(filepath.Join(one, "in"), info), "a link": workdir.Check(one, info),
 		"another": workdir.Check(filepath.Join(other, "in"), info)} {
 		if !errors.Is(err, workdir.ErrReplaced) {
@@ -51,7 +51,7 @@ func TestAttackLinkOnTheWayIsNotFollowed(t *testing.T) {
 	if _, _, err := workdir.Root(filepath.Join(one, "in")); !errors.Is(err, workdir.ErrReplaced) {
 		t.Errorf("as a root: %v", err)
 	}
-	do(t, os.Remove(one), os.Rename(filepath.Join(above, "aside"), one), workdir.Check(filepath.Join(one, "in"), info))
+	mustSucceed(t, os.Remove(one), os.Rename(filepath.Join(above, "aside"), one), workdir.Check(filepath.Join(one, "in"), info))
 	if err := workdir.Check(filepath.Join(above, "none"), info); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("not there: %v", err)
 	}
@@ -59,9 +59,9 @@ func TestAttackLinkOnTheWayIsNotFollowed(t *testing.T) {
 
 // TestAttackHeldDirectoryIsNotAnother: one that was removed and made again is the same; one in its place is not.
 func TestAttackHeldDirectoryIsNotAnother(t *testing.T) {
-	above, one, other := stage(t)
+	above, one, other := makeTestDirs(t)
 	d, err := workdir.Hold(one)
-	do(t, err)
+	mustSucceed(t, err)
 	open := func() error {
 		f, err := d.Open()
 		if err == nil {
@@ -69,13 +69,13 @@ func TestAttackHeldDirectoryIsNotAnother(t *testing.T) {
 		}
 		return err
 	}
-	do(t, open(), os.RemoveAll(one))
+	mustSucceed(t, open(), os.RemoveAll(one))
 	if err := open(); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("removed: %v", err)
 	}
-	do(t, os.Mkdir(one, 0o755), open(), os.Rename(one, filepath.Join(above, "aside")), os.Rename(other, one))
+	mustSucceed(t, os.Mkdir(one, 0o755), open(), os.Rename(one, filepath.Join(above, "aside")), os.Rename(other, one))
 	if err := open(); !errors.Is(err, workdir.ErrReplaced) {
 		t.Errorf("another one: %v", err)
 	}
-	do(t, os.Rename(one, other), os.Rename(filepath.Join(above, "aside"), one), open())
+	mustSucceed(t, os.Rename(one, other), os.Rename(filepath.Join(above, "aside"), one), open())
 }

@@ -26,7 +26,7 @@ type Directories struct {
 	trusted   []string // nor are these, see trustedDirs
 
 	mu    sync.Mutex // never held during a file operation: a mount may hang
-	known []*heldOpen
+	known []*heldDirectory
 }
 
 // New returns Directories for a node with a state directory. No tool sees the directory
@@ -38,17 +38,17 @@ func New(stateDir, recording string) *Directories {
 // ErrMoved is the error of tools whose directory was replaced by another one.
 var ErrMoved = errors.New("workspace: the directory of the run is another one now: a link or another directory has taken its place")
 
-// heldOpen is a directory and its key: its path and the writable part of it.
-type heldOpen struct {
+// heldDirectory is a directory and its key: its path and the writable part of it.
+type heldDirectory struct {
 	key string
 	*builtin.Directory
 }
 
-// open returns a directory that is held open, or opens it: one that was removed and made
+// openDirectory returns a directory that is held open, or opens it: one that was removed and made
 // again is a new one.
-func (p *Directories) open(dir string, writable []string) (*builtin.Directory, error) {
+func (p *Directories) openDirectory(dir string, writable []string) (*builtin.Directory, error) {
 	key := dir + "\x00" + strings.Join(writable, "\x00")
-	old := p.use(key, nil)
+	old := p.reuseHeld(key, nil)
 	if old != nil && old.Current() {
 		return old.Directory, nil
 	}
@@ -68,21 +68,21 @@ func (p *Directories) open(dir string, writable []string) (*builtin.Directory, e
 	if err != nil {
 		return nil, err
 	}
-	first := p.use(key, &heldOpen{key, d}, old)
+	first := p.reuseHeld(key, &heldDirectory{key, d}, old)
 	if first.Directory != d { // another goroutine was first; both share its directory
 		return first.Directory, d.Close()
 	}
 	return d, nil
 }
 
-// use returns the directory held under a key, or else fresh, and holds it. It first drops
+// reuseHeld returns the directory held under a key, or else fresh, and holds it. It first drops
 // the stale ones.
-func (p *Directories) use(key string, fresh *heldOpen, stale ...*heldOpen) *heldOpen {
+func (p *Directories) reuseHeld(key string, fresh *heldDirectory, stale ...*heldDirectory) *heldDirectory {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known = slices.DeleteFunc(p.known, func(k *heldOpen) bool { return slices.Contains(stale, k) })
+	p.known = slices.DeleteFunc(p.known, func(k *heldDirectory) bool { return slices.Contains(stale, k) })
 	found := fresh
-	if i := slices.IndexFunc(p.known, func(k *heldOpen) bool { return k.key == key }); i >= 0 {
+	if i := slices.IndexFunc(p.known, func(k *heldDirectory) bool { return k.key == key }); i >= 0 {
 		found = p.known[i]
 		p.known = slices.Delete(p.known, i, i+1)
 	}
@@ -114,11 +114,11 @@ func (p *Directories) Tools(dir string, writable []string) ([]tool.Tool, error) 
 	if dir == "" {
 		return nil, nil
 	}
-	d, err := p.open(dir, writable)
+	d, err := p.openDirectory(dir, writable)
 	if err != nil {
 		return nil, err
 	}
-	o := &lease{all: p, dir: dir, writable: writable, now: d}
+	o := &directoryLease{directories: p, dir: dir, writable: writable, current: d}
 	tools := make([]tool.Tool, len(d.Tools))
 	for i, t := range d.Tools {
 		tools[i] = leasedTool{t, o, i}
@@ -126,21 +126,21 @@ func (p *Directories) Tools(dir string, writable []string) ([]tool.Tool, error) 
 	return tools, nil
 }
 
-// lease is a directory that an agent works in. The directory may be removed and made again
+// directoryLease is a directory that an agent works in. The directory may be removed and made again
 // meanwhile.
-type lease struct {
-	all      *Directories
-	dir      string
-	writable []string
+type directoryLease struct {
+	directories *Directories
+	dir         string
+	writable    []string
 
-	mu  sync.Mutex
-	now *builtin.Directory
+	mu      sync.Mutex
+	current *builtin.Directory
 }
 
-// at returns the current directory.
-func (o *lease) at() (*builtin.Directory, error) {
+// currentDirectory returns the current directory.
+func (o *directoryLease) currentDirectory() (*builtin.Directory, error) {
 	o.mu.Lock()
-	now := o.now
+	now := o.current
 	o.mu.Unlock()
 	if now.Current() {
 		return now, nil
@@ -148,21 +148,21 @@ func (o *lease) at() (*builtin.Directory, error) {
 	if !now.Removed() { // it was moved aside; the directory there now is not the one the agent worked in
 		return nil, ErrMoved
 	}
-	now, err := o.all.open(o.dir, o.writable)
+	now, err := o.directories.openDirectory(o.dir, o.writable)
 	if err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.now = now
+	o.current = now
 	return now, nil
 }
 
 // leasedTool is one tool of a directory that may be removed and made again.
 type leasedTool struct {
 	tool.Tool // as it was found
-	of        *lease
-	n         int
+	lease     *directoryLease
+	index     int
 }
 
 // Limits returns the limits of the tool.
@@ -175,9 +175,9 @@ func (t leasedTool) Limits() (own tool.Limits) {
 
 // Call implements tool.Tool.
 func (t leasedTool) Call(ctx context.Context, call tool.Call) (tool.Result, error) {
-	d, err := t.of.at()
+	d, err := t.lease.currentDirectory()
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return d.Tools[t.n].Call(ctx, call)
+	return d.Tools[t.index].Call(ctx, call)
 }

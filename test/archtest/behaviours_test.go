@@ -20,22 +20,22 @@ var families = []struct {
 // shows nothing in particular.
 const claimsMax = 3
 
-// row is a line of a table of docs/behaviours.md.
-type row struct {
+// behaviourRow is a line of a table of docs/behaviours.md.
+type behaviourRow struct {
 	id, promise, rest string
 	line              string // as it stands in the file
 }
 
-var quoted = regexp.MustCompile("`([^`]+)`")
+var backquoted = regexp.MustCompile("`([^`]+)`")
 
 // readBehaviours returns the rows of both tables.
-func readBehaviours(t *testing.T) (shown, notYet []row) {
+func readBehaviours(t *testing.T) (shown, notYet []behaviourRow) {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, "docs", "behaviours.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var into *[]row
+	var into *[]behaviourRow
 	for i, line := range strings.Split(string(data), "\n") {
 		switch {
 		case line == "## Shown":
@@ -48,7 +48,7 @@ func readBehaviours(t *testing.T) (shown, notYet []row) {
 				t.Errorf("docs/behaviours.md:%d: a row has an id, a promise, and what shows it", i+1)
 				continue
 			}
-			*into = append(*into, row{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2]), line})
+			*into = append(*into, behaviourRow{strings.TrimSpace(cells[0]), strings.TrimSpace(cells[1]), strings.TrimSpace(cells[2]), line})
 		}
 	}
 	return shown, notYet
@@ -89,7 +89,7 @@ func TestShownByTests(t *testing.T) {
 	byTests := goClaims(t)
 	for _, r := range shown {
 		names := byTests[r.id]
-		for _, m := range quoted.FindAllStringSubmatch(r.rest, -1) {
+		for _, m := range backquoted.FindAllStringSubmatch(r.rest, -1) {
 			if !isScript(m[1]) {
 				continue // TestBehavioursNameTheTestsThatClaimThem compares it with the directives
 			}

@@ -33,7 +33,7 @@ var (
 func goClaims(t *testing.T) map[string][]string {
 	t.Helper()
 	claims := map[string][]string{}
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		over := map[*ast.Comment]string{}
 		for _, decl := range f.ast.Decls {
 			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Doc != nil && f.test && fn.Recv == nil && claimable.MatchString(fn.Name.Name) {
@@ -47,18 +47,18 @@ func goClaims(t *testing.T) map[string][]string {
 				rows, ok := strings.CutPrefix(c.Text, claimDirective)
 				if !ok {
 					if misspelled.MatchString(c.Text) {
-						t.Errorf("%s: a claim is written %sROW ROW", f.line(c), claimDirective)
+						t.Errorf("%s: a claim is written %sROW ROW", f.lineOf(c), claimDirective)
 					}
 					continue
 				}
 				test := over[c]
 				if test == "" {
-					t.Errorf("%s: a claim must stand directly over a test, an example or a fuzz test", f.line(c))
+					t.Errorf("%s: a claim must stand directly over a test, an example or a fuzz test", f.lineOf(c))
 					continue
 				}
 				for _, id := range strings.Fields(rows) {
 					if !rowID.MatchString(id) {
-						t.Errorf("%s: %q is no row of docs/behaviours.md", f.line(c), id)
+						t.Errorf("%s: %q is no row of docs/behaviours.md", f.lineOf(c), id)
 					}
 					claims[id] = append(claims[id], f.path+":"+test)
 				}
@@ -73,9 +73,9 @@ func goClaims(t *testing.T) map[string][]string {
 
 // shownBy returns the cell of a row: its scripts as the document lists them,
 // then the Go tests that claim it.
-func shownBy(r row, claims map[string][]string) string {
+func shownBy(r behaviourRow, claims map[string][]string) string {
 	var names []string
-	for _, m := range quoted.FindAllStringSubmatch(r.rest, -1) {
+	for _, m := range backquoted.FindAllStringSubmatch(r.rest, -1) {
 		if isScript(m[1]) {
 			names = append(names, "`"+m[1]+"`")
 		}

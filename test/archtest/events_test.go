@@ -21,14 +21,14 @@ var literalKinds = []string{"agent/event", "internal/bus", "mailbox", "cmd/evide
 func TestEventKindsAreNamedOnce(t *testing.T) {
 	kinds := slices.Collect(maps.Keys(event.RunKinds()))
 	kinds = slices.AppendSeq(kinds, maps.Keys(event.NodeKinds()))
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		if slices.ContainsFunc(literalKinds, func(dir string) bool { return f.dir == dir || strings.HasPrefix(f.dir, dir+"/") }) {
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
 				if text, err := strconv.Unquote(lit.Value); err == nil && slices.Contains(kinds, text) {
-					t.Errorf("%s writes out the kind %q: package event has a constant for it", f.line(n), text)
+					t.Errorf("%s writes out the kind %q: package event has a constant for it", f.lineOf(n), text)
 				}
 			}
 			return true

@@ -14,14 +14,14 @@ import (
 // TestNothingSkipped: a test that may be skipped is one that nobody runs.
 func TestNothingSkipped(t *testing.T) {
 	testers := []string{"t", "b", "tb", "f"}
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			from, name := selected(n)
+			from, name := selectorParts(n)
 			if slices.Contains(testers, from) && slices.Contains([]string{"Skip", "Skipf", "SkipNow"}, name) {
-				t.Errorf("%s calls %s.%s: nothing is skipped; what needs more than Go has a target of its own", f.line(n), from, name)
+				t.Errorf("%s calls %s.%s: nothing is skipped; what needs more than Go has a target of its own", f.lineOf(n), from, name)
 			}
 			if from == "testing" && (name == "Short" || name == "Testing") {
-				t.Errorf("%s calls testing.%s: there is one way to run the tests", f.line(n), name)
+				t.Errorf("%s calls testing.%s: there is one way to run the tests", f.lineOf(n), name)
 			}
 			return true
 		})
@@ -30,13 +30,13 @@ func TestNothingSkipped(t *testing.T) {
 
 // TestNoSleep: a test that sleeps is slow or wrong, on some machine both.
 func TestNoSleep(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		if !f.test {
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if from, name := selected(n); from == "time" && name == "Sleep" {
-				t.Errorf("%s sleeps: wait for what should happen instead", f.line(n))
+			if from, name := selectorParts(n); from == "time" && name == "Sleep" {
+				t.Errorf("%s sleeps: wait for what should happen instead", f.lineOf(n))
 			}
 			return true
 		})
@@ -47,26 +47,26 @@ func TestNoSleep(t *testing.T) {
 // time: `go work(ctx)`, then Send to self. A single channel or lock, and the
 // argument that an actor has one reader is over.
 func TestOneIdiom(t *testing.T) {
-	for _, f := range sources(t) {
-		if !f.in("actors") || f.test {
+	for _, f := range readSources(t) {
+		if !f.isBelow("actors") || f.test {
 			continue
 		}
-		for p, spec := range f.imports() {
+		for p, spec := range f.importSpecs() {
 			if p == "sync" || strings.HasPrefix(p, "sync/") || strings.HasPrefix(p, "golang.org/x/sync") {
-				t.Errorf("%s imports %s: actors share nothing, so they lock nothing", f.line(spec), p)
+				t.Errorf("%s imports %s: actors share nothing, so they lock nothing", f.lineOf(spec), p)
 			}
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if what := idiom(n); what != "" {
-				t.Errorf("%s: %s in actors; use `go work(ctx)`, then Send to self", f.line(n), what)
+			if what := forbiddenIdiom(n); what != "" {
+				t.Errorf("%s: %s in actors; use `go work(ctx)`, then Send to self", f.lineOf(n), what)
 			}
 			return true
 		})
 	}
 }
 
-// idiom names what a node does that the shells do without.
-func idiom(n ast.Node) string {
+// forbiddenIdiom names what a node does that the shells do without.
+func forbiddenIdiom(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.ChanType:
 		return "a channel"
@@ -105,7 +105,7 @@ func TestIdiomBites(t *testing.T) {
 		}
 		got := ""
 		ast.Inspect(parsed, func(n ast.Node) bool {
-			if what := idiom(n); what != "" {
+			if what := forbiddenIdiom(n); what != "" {
 				got = what
 			}
 			return true
@@ -120,15 +120,15 @@ func TestIdiomBites(t *testing.T) {
 // shows them all.
 func TestSubjects(t *testing.T) {
 	subject := regexp.MustCompile(`^troupe\.(box|evt|cmd|prompt|status|hb|[%*>{])|^agents\.`)
-	for _, f := range sources(t) {
-		if f.in("internal/bus") || f.test {
+	for _, f := range readSources(t) {
+		if f.isBelow("internal/bus") || f.test {
 			continue
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
 			var parts []ast.Expr
 			switch n := n.(type) {
 			case *ast.CallExpr:
-				if from, name := selected(n.Fun); from != "fmt" || !strings.HasPrefix(name, "Sprint") {
+				if from, name := selectorParts(n.Fun); from != "fmt" || !strings.HasPrefix(name, "Sprint") {
 					return true
 				}
 				parts = n.Args
@@ -141,7 +141,7 @@ func TestSubjects(t *testing.T) {
 					continue
 				}
 				if text, err := strconv.Unquote(lit.Value); err == nil && subject.MatchString(text) {
-					t.Errorf("%s builds a subject from %q: subjects are made in internal/bus only", f.line(lit), text)
+					t.Errorf("%s builds a subject from %q: subjects are made in internal/bus only", f.lineOf(lit), text)
 				}
 			}
 			return true
@@ -153,11 +153,11 @@ func TestSubjects(t *testing.T) {
 // yet", not in the code.
 func TestNothingHalfDone(t *testing.T) {
 	word := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		for _, group := range f.ast.Comments {
 			for _, c := range group.List {
 				if m := word.FindString(c.Text); m != "" {
-					t.Errorf("%s: a %s; build it, or name it in docs/behaviours.md", f.line(c), m)
+					t.Errorf("%s: a %s; build it, or name it in docs/behaviours.md", f.lineOf(c), m)
 				}
 			}
 		}
@@ -169,7 +169,7 @@ func TestNothingHalfDone(t *testing.T) {
 			id, ok := call.Fun.(*ast.Ident)
 			lit, text := call.Args[0].(*ast.BasicLit)
 			if ok && text && id.Name == "panic" && strings.Contains(strings.ToLower(lit.Value), "not implemented") {
-				t.Errorf("%s: panics as not implemented; a door that is not built does not exist", f.line(call))
+				t.Errorf("%s: panics as not implemented; a door that is not built does not exist", f.lineOf(call))
 			}
 			return true
 		})

@@ -11,14 +11,14 @@ import (
 // of it only package actor: NATS is the network.
 func TestProtoactor(t *testing.T) {
 	const library = "github.com/asynkron/protoactor-go/"
-	for _, f := range sources(t) {
-		for p, spec := range f.imports() {
+	for _, f := range readSources(t) {
+		for p, spec := range f.importSpecs() {
 			switch {
 			case !strings.HasPrefix(p, library):
-			case !f.in("actors"):
-				t.Errorf("%s imports %s: only actors does", f.line(spec), p)
+			case !f.isBelow("actors"):
+				t.Errorf("%s imports %s: only actors does", f.lineOf(spec), p)
 			case p != library+"actor":
-				t.Errorf("%s imports %s: of the library only package actor is used; no remote, no cluster", f.line(spec), p)
+				t.Errorf("%s imports %s: of the library only package actor is used; no remote, no cluster", f.lineOf(spec), p)
 			}
 		}
 	}
@@ -26,16 +26,16 @@ func TestProtoactor(t *testing.T) {
 
 // TestNATS: few packages know the broker.
 func TestNATS(t *testing.T) {
-	for _, f := range sources(t) {
-		for p, spec := range f.imports() {
+	for _, f := range readSources(t) {
+		for p, spec := range f.importSpecs() {
 			server := strings.HasPrefix(p, "github.com/nats-io/nats-server/")
 			client := strings.HasPrefix(p, "github.com/nats-io/nats.go")
-			lease := f.in("internal/cluster")
+			lease := f.isBelow("internal/cluster")
 			switch {
-			case server && !f.in("internal/bus/embedded", "internal/bus/bustest") && !f.test:
-				t.Errorf("%s imports %s: only internal/bus/embedded embeds the server", f.line(spec), p)
-			case client && !f.test && !lease && !f.in("internal/bus", "mailbox/jetstream", "client", "internal/control", "internal/node", "test/chaos"):
-				t.Errorf("%s imports %s: only internal/bus, mailbox/jetstream, client, internal/control, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.line(spec), p)
+			case server && !f.isBelow("internal/bus/embedded", "internal/bus/bustest") && !f.test:
+				t.Errorf("%s imports %s: only internal/bus/embedded embeds the server", f.lineOf(spec), p)
+			case client && !f.test && !lease && !f.isBelow("internal/bus", "mailbox/jetstream", "client", "internal/control", "internal/node", "test/chaos"):
+				t.Errorf("%s imports %s: only internal/bus, mailbox/jetstream, client, internal/control, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.lineOf(spec), p)
 			}
 		}
 	}
@@ -59,27 +59,27 @@ var impure = []string{"context", "net", "os", "sync", "math/rand", "log", "log/s
 
 // TestPure: the machines decide from their log and nothing else.
 func TestPure(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		may, ok := pure[f.dir]
 		if !ok || f.test {
 			continue
 		}
-		for p, spec := range f.imports() {
+		for p, spec := range f.importSpecs() {
 			for _, bad := range impure {
 				if p == bad || strings.HasPrefix(p, bad+"/") {
-					t.Errorf("%s imports %s: %s is a value, it has no %s", f.line(spec), p, f.dir, bad)
+					t.Errorf("%s imports %s: %s is a value, it has no %s", f.lineOf(spec), p, f.dir, bad)
 				}
 			}
 			if our, ok := strings.CutPrefix(p, module); ok && !slices.Contains(may, our) {
-				t.Errorf("%s imports %s: %s may import only %v", f.line(spec), our, f.dir, may)
+				t.Errorf("%s imports %s: %s may import only %v", f.lineOf(spec), our, f.dir, may)
 			}
 		}
 		ast.Inspect(f.ast, func(n ast.Node) bool {
-			if from, name := selected(n); from == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}, name) {
-				t.Errorf("%s calls time.%s: times come in inside events, or a replay differs", f.line(n), name)
+			if from, name := selectorParts(n); from == "time" && slices.Contains([]string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}, name) {
+				t.Errorf("%s calls time.%s: times come in inside events, or a replay differs", f.lineOf(n), name)
 			}
 			if _, ok := n.(*ast.GoStmt); ok {
-				t.Errorf("%s starts a goroutine: what decides has none", f.line(n))
+				t.Errorf("%s starts a goroutine: what decides has none", f.lineOf(n))
 			}
 			return true
 		})
@@ -133,19 +133,19 @@ func layerOf(dir string) (layer int, ok bool) {
 // TestLayers: imports go down. A folder in no layer is an error, so a new package
 // says where it belongs. Verification under test/ may import all of it.
 func TestLayers(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		own, ok := layerOf(f.dir)
 		if !ok {
 			t.Errorf("%s: the folder %s is in no layer of test/archtest; say where it belongs", f.path, f.dir)
 			continue
 		}
-		for p, spec := range f.imports() {
+		for p, spec := range f.importSpecs() {
 			our, ok := strings.CutPrefix(p, module)
-			if !ok || f.test || f.in("test") && strings.HasPrefix(our, "test/") {
+			if !ok || f.test || f.isBelow("test") && strings.HasPrefix(our, "test/") {
 				continue
 			}
 			if below, ok := layerOf(our); !ok || below >= own {
-				t.Errorf("%s imports %s: it is in no layer below %s", f.line(spec), our, f.dir)
+				t.Errorf("%s imports %s: it is in no layer below %s", f.lineOf(spec), our, f.dir)
 			}
 		}
 	}
@@ -154,14 +154,14 @@ func TestLayers(t *testing.T) {
 // TestShellsKnowInterfaces: the shells know a mailbox and a model by their
 // interfaces, so that each can be replaced.
 func TestShellsKnowInterfaces(t *testing.T) {
-	for _, f := range sources(t) {
-		if !f.in("actors") || f.test {
+	for _, f := range readSources(t) {
+		if !f.isBelow("actors") || f.test {
 			continue
 		}
-		for p, spec := range f.imports() {
+		for p, spec := range f.importSpecs() {
 			our, ok := strings.CutPrefix(p, module)
 			if ok && (strings.HasPrefix(our, "mailbox/") || strings.HasPrefix(our, "model/")) {
-				t.Errorf("%s imports %s: actors know mailboxes and models by their interfaces", f.line(spec), our)
+				t.Errorf("%s imports %s: actors know mailboxes and models by their interfaces", f.lineOf(spec), our)
 			}
 		}
 	}

@@ -28,7 +28,7 @@ func TestScriptDirectivesAreDocumented(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, word := range directives(string(data)) {
+			for _, word := range scriptDirectives(string(data)) {
 				if !strings.Contains(string(page), "`"+word+"`") {
 					t.Errorf("%s uses the directive %q, which docs/scripts.md does not name", path, word)
 				}
@@ -40,8 +40,8 @@ func TestScriptDirectivesAreDocumented(t *testing.T) {
 // spaced matches an expected output that has empty lines: it stands between pairs of separators.
 var spaced = regexp.MustCompile(`(?s)\n----\n----\n.*?\n----\n----\n`)
 
-// directives returns the words that begin the steps of a script.
-func directives(script string) []string {
+// scriptDirectives returns the words that begin the steps of a script.
+func scriptDirectives(script string) []string {
 	var words []string
 	next := true // a step may begin here
 	for _, line := range strings.Split(spaced.ReplaceAllString(script, "\n----\n"), "\n") {

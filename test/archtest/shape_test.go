@@ -17,7 +17,7 @@ const (
 
 // TestFileSize: a file that outgrows its limit holds two ideas.
 func TestFileSize(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		lines, most := strings.Count(f.text, "\n"), fileLinesMax
 		if f.test {
 			most = testLinesMax
@@ -30,14 +30,14 @@ func TestFileSize(t *testing.T) {
 
 // TestFuncSize: a function fits on a screen.
 func TestFuncSize(t *testing.T) {
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		for _, d := range f.ast.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || fn.Body == nil {
 				continue
 			}
 			if n := f.fset.Position(fn.End()).Line - f.fset.Position(fn.Pos()).Line + 1; n > funcLinesMax {
-				t.Errorf("%s: %s has %d lines, at most %d: it must fit on a screen", f.line(fn), fn.Name.Name, n, funcLinesMax)
+				t.Errorf("%s: %s has %d lines, at most %d: it must fit on a screen", f.lineOf(fn), fn.Name.Name, n, funcLinesMax)
 			}
 		}
 	}
@@ -46,7 +46,7 @@ func TestFuncSize(t *testing.T) {
 // TestPackageComment: each package says what it is, in one place.
 func TestPackageComment(t *testing.T) {
 	said := map[string][]string{}
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		if f.test {
 			continue
 		}
@@ -75,7 +75,7 @@ func TestPackageComment(t *testing.T) {
 // TestPackageNames: a package is a noun of the domain, not a drawer.
 func TestPackageNames(t *testing.T) {
 	drawers := []string{"types", "common", "util", "utils", "core", "events", "pkg", "helpers", "base", "misc"}
-	for _, f := range sources(t) {
+	for _, f := range readSources(t) {
 		for _, name := range []string{strings.TrimSuffix(f.ast.Name.Name, "_test"), path.Base(f.dir)} {
 			if slices.Contains(drawers, name) {
 				t.Errorf("%s: package %q is a drawer; a type lives beside its use", f.path, name)

@@ -16,8 +16,8 @@ import (
 
 const module = "github.com/troupe-run/troupe/"
 
-// source is one Go file of the tree.
-type source struct {
+// sourceFile is one Go file of the tree.
+type sourceFile struct {
 	path string // from the root, with slashes
 	dir  string
 	test bool
@@ -26,13 +26,13 @@ type source struct {
 	fset *token.FileSet
 }
 
-// line says where a node is.
-func (f source) line(n ast.Node) string {
+// lineOf says where a node is.
+func (f sourceFile) lineOf(n ast.Node) string {
 	return f.path + ":" + strconv.Itoa(f.fset.Position(n.Pos()).Line)
 }
 
-// in reports whether the file is in one of the folders or below it.
-func (f source) in(folders ...string) bool {
+// isBelow reports whether the file is in one of the folders or below it.
+func (f sourceFile) isBelow(folders ...string) bool {
 	for _, folder := range folders {
 		if f.dir == folder || strings.HasPrefix(f.dir, folder+"/") {
 			return true
@@ -41,8 +41,8 @@ func (f source) in(folders ...string) bool {
 	return false
 }
 
-// imports are the paths that the file imports.
-func (f source) imports() map[string]*ast.ImportSpec {
+// importSpecs are the paths that the file imports.
+func (f sourceFile) importSpecs() map[string]*ast.ImportSpec {
 	specs := map[string]*ast.ImportSpec{}
 	for _, spec := range f.ast.Imports {
 		if p, err := strconv.Unquote(spec.Path.Value); err == nil {
@@ -55,9 +55,9 @@ func (f source) imports() map[string]*ast.ImportSpec {
 // root is the folder of go.mod.
 const root = "../.."
 
-// tree reads every Go file once.
-var tree = sync.OnceValues(func() ([]source, error) {
-	var files []source
+// parseTree reads every Go file once.
+var parseTree = sync.OnceValues(func() ([]sourceFile, error) {
+	var files []sourceFile
 	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -85,15 +85,15 @@ var tree = sync.OnceValues(func() ([]source, error) {
 		if err != nil {
 			return err
 		}
-		files = append(files, source{path: rel, dir: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), text: string(data), ast: parsed, fset: fset})
+		files = append(files, sourceFile{path: rel, dir: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), text: string(data), ast: parsed, fset: fset})
 		return nil
 	})
 	return files, err
 })
 
-func sources(t *testing.T) []source {
+func readSources(t *testing.T) []sourceFile {
 	t.Helper()
-	files, err := tree()
+	files, err := parseTree()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,9 +103,9 @@ func sources(t *testing.T) []source {
 	return files
 }
 
-// selected is the package and name of a selector like time.Now; "" if the node
+// selectorParts is the package and name of a selector like time.Now; "" if the node
 // is not one.
-func selected(n ast.Node) (from, name string) {
+func selectorParts(n ast.Node) (from, name string) {
 	sel, ok := n.(*ast.SelectorExpr)
 	if !ok {
 		return "", ""

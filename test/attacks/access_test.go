@@ -98,7 +98,7 @@ func TestAttackOtherAccountConnects(t *testing.T) {
 	startNode(t, "--nats-port", "-1")
 	file := nodeFile(t)
 	config := filepath.Join(owner.home, "config")
-	r := finish(t, attackCommand(t, "connect", file.Address, owner.stateDir(), config))
+	r := runCommand(t, attackCommand(t, "connect", file.Address, owner.stateDir(), config))
 	if r.code != 0 || r.stdout != "" {
 		t.Errorf("exit %d: %s%s", r.code, r.stdout, r.stderr)
 	}
@@ -106,12 +106,12 @@ func TestAttackOtherAccountConnects(t *testing.T) {
 		t.Errorf("the context of observers: %v, %v", info, err)
 	}
 	// The owner itself gets in.
-	if r := finish(t, owner.command(t, troupeBinary, "list")); r.code != 0 {
+	if r := runCommand(t, owner.newCommand(t, troupeBinary, "list")); r.code != 0 {
 		t.Errorf("the owner: exit %d: %s", r.code, r.stderr)
 	}
 	for _, args := range [][]string{{"list"}, {"run", "secret-prompt"}} {
-		cmd := attacker.command(t, troupeBinary, append(args, "--store-dir", owner.stateDir())...)
-		if r := finish(t, cmd); r.code == 0 {
+		cmd := attacker.newCommand(t, troupeBinary, append(args, "--store-dir", owner.stateDir())...)
+		if r := runCommand(t, cmd); r.code == 0 {
 			t.Errorf("the attacker's troupe %v: %s%s", args, r.stdout, r.stderr)
 		}
 	}
@@ -147,7 +147,7 @@ func TestAttackPortAfterCrash(t *testing.T) {
 	if line := <-said; line != "listening" {
 		t.Fatalf("the fake server: %q", line)
 	}
-	r := finish(t, owner.command(t, troupeBinary, "run", "-m", "builtin/scout", "secret-prompt"))
+	r := runCommand(t, owner.newCommand(t, troupeBinary, "run", "-m", "builtin/scout", "secret-prompt"))
 	if r.code != 0 {
 		t.Errorf("the owner's run: exit %d: %s", r.code, r.stderr)
 	}
@@ -167,7 +167,7 @@ func TestAttackOpenAccess(t *testing.T) {
 			node := startNode(t, "--nats-port", "-1", flag)
 			address := nodeFile(t).Address
 			for i, args := range [][]string{{"doctor"}, {"list"}} {
-				r := finish(t, attacker.command(t, troupeBinary, append(args, "-s", address)...))
+				r := runCommand(t, attacker.newCommand(t, troupeBinary, append(args, "-s", address)...))
 				opened := r.code == 0
 				if i == 0 { // doctor asks for verbs too: what counts is that it was let in
 					opened = !strings.Contains(r.stdout+r.stderr, "refused the credentials")
@@ -176,7 +176,7 @@ func TestAttackOpenAccess(t *testing.T) {
 					t.Errorf("%v: exit %d: %s%s", args, r.code, r.stdout, r.stderr)
 				}
 			}
-			if r := finish(t, attacker.command(t, troupeBinary, "prune", "--older-than", "1h", "-s", address)); r.code == 0 {
+			if r := runCommand(t, attacker.newCommand(t, troupeBinary, "prune", "--older-than", "1h", "-s", address)); r.code == 0 {
 				t.Errorf("the attacker pruned: %s", r.stdout)
 			}
 			_ = syscall.Kill(-node.Process.Pid, syscall.SIGKILL)

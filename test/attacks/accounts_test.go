@@ -88,7 +88,7 @@ func runWithAccounts(m *testing.M) (code int, err error) {
 			return 1, err
 		}
 		*a.account = created
-		defer func() { err = errors.Join(err, created.remove()) }()
+		defer func() { err = errors.Join(err, created.removeAccount()) }()
 	}
 	if err := buildBinaries(base); err != nil {
 		return 1, err
@@ -103,23 +103,23 @@ func createAccount(base, role string) (account, error) {
 	}
 	u, err := user.Lookup(a.name)
 	if err != nil {
-		return a, errors.Join(err, a.remove())
+		return a, errors.Join(err, a.removeAccount())
 	}
 	uid, _ := strconv.ParseUint(u.Uid, 10, 32) // 0 is refused below
 	gid, _ := strconv.ParseUint(u.Gid, 10, 32)
 	a.uid, a.gid = uint32(uid), uint32(gid)
 	if a.uid == 0 || a.gid == 0 {
-		return a, errors.Join(fmt.Errorf("account %s has no uid of its own", a.name), a.remove())
+		return a, errors.Join(fmt.Errorf("account %s has no uid of its own", a.name), a.removeAccount())
 	}
 	err = errors.Join(os.Mkdir(a.home, 0o755), os.Mkdir(filepath.Join(a.home, "tmp"), 0o700), os.Chown(a.home, int(a.uid), int(a.gid)),
 		os.Chown(filepath.Join(a.home, "tmp"), int(a.uid), int(a.gid)))
 	if err != nil {
-		return a, errors.Join(err, a.remove())
+		return a, errors.Join(err, a.removeAccount())
 	}
 	return a, nil
 }
 
-func (a account) remove() error {
+func (a account) removeAccount() error {
 	if out, err := exec.Command("userdel", a.name).CombinedOutput(); err != nil {
 		return fmt.Errorf("userdel %s: %w: %s", a.name, err, out)
 	}
@@ -158,9 +158,9 @@ func buildBinaries(base string) error {
 // stateDir is where the account's troupe keeps its state by default.
 func (a account) stateDir() string { return filepath.Join(a.home, "state", "troupe") }
 
-// command is a process of the account, in its home, with nothing of the test's
+// newCommand is a process of the account, in its home, with nothing of the test's
 // environment but PATH. The account's process group ends with the test.
-func (a account) command(t *testing.T, name string, args ...string) *exec.Cmd {
+func (a account) newCommand(t *testing.T, name string, args ...string) *exec.Cmd {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), commandTimeout)
 	t.Cleanup(cancel)
@@ -180,19 +180,19 @@ func attackCommand(t *testing.T, name string, args ...string) *exec.Cmd {
 	if attacks[name] == nil {
 		t.Fatalf("there is no attack %q", name)
 	}
-	cmd := attacker.command(t, selfBinary, args...)
+	cmd := attacker.newCommand(t, selfBinary, args...)
 	cmd.Env = append(cmd.Env, attackVariable+"="+name)
 	return cmd
 }
 
-// result is what came of a command.
-type result struct {
+// commandResult is what came of a command.
+type commandResult struct {
 	stdout, stderr string
 	code           int
 }
 
-// finish runs a command to its end.
-func finish(t *testing.T, cmd *exec.Cmd) result {
+// runCommand runs a command to its end.
+func runCommand(t *testing.T, cmd *exec.Cmd) commandResult {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -201,14 +201,14 @@ func finish(t *testing.T, cmd *exec.Cmd) result {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatalf("%s: %v\n%s", cmd, err, stderr.String())
 	}
-	return result{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+	return commandResult{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // startNode starts a troupe-node of the owner and waits until its state file is
 // there. It ends with the test.
 func startNode(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
-	cmd := owner.command(t, nodeBinary, args...)
+	cmd := owner.newCommand(t, nodeBinary, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Start(); err != nil {
@@ -244,7 +244,7 @@ func waitFor(t *testing.T, what string, done func() bool) {
 func TestAttackReadsTheStateDirectory(t *testing.T) {
 	startNode(t)
 	for _, path := range []string{"", "node.json", "owner.lock", "jetstream"} {
-		r := finish(t, attacker.command(t, "ls", filepath.Join(owner.stateDir(), path)))
+		r := runCommand(t, attacker.newCommand(t, "ls", filepath.Join(owner.stateDir(), path)))
 		if r.code == 0 {
 			t.Errorf("the attacker lists %q: %s", path, strings.TrimSpace(r.stdout))
 		}

@@ -22,14 +22,14 @@ func TestAttackPlantedStateIsNotTrusted(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if r := finish(t, attacker.command(t, "sh", "-c", "echo \"holds troupe's state\" >"+dir+"/owner.lock && mkdir "+dir+"/approved")); r.code != 0 {
+	if r := runCommand(t, attacker.newCommand(t, "sh", "-c", "echo \"holds troupe's state\" >"+dir+"/owner.lock && mkdir "+dir+"/approved")); r.code != 0 {
 		t.Fatalf("the attacker cannot plant: %s", r.stderr)
 	}
 	for _, mode := range []os.FileMode{0o777, 0o700} {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		r := finish(t, owner.command(t, nodeBinary, "--store-dir", dir))
+		r := runCommand(t, owner.newCommand(t, nodeBinary, "--store-dir", dir))
 		if r.code != 2 && r.code != 6 && r.code != 1 || !strings.Contains(r.stderr, "choose another --store-dir") {
 			t.Errorf("mode %o: exit code %d, %s", mode, r.code, r.stderr)
 		}

@@ -28,8 +28,8 @@ import (
 // patience is how long the programs may take; a cold build is most of it.
 const patience = 10 * time.Minute
 
-// programs builds what the tests run, into one directory.
-func programs(t *testing.T, ctx context.Context) (dir string) {
+// buildPrograms builds what the tests run, into one directory.
+func buildPrograms(t *testing.T, ctx context.Context) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	root, err := filepath.Abs("../..")
@@ -49,8 +49,8 @@ func programs(t *testing.T, ctx context.Context) (dir string) {
 	return dir
 }
 
-// stage is a node, and an environment that knows nothing of the machine's user.
-type stage struct {
+// testNode is a node, and an environment that knows nothing of the machine's user.
+type testNode struct {
 	t     *testing.T
 	ctx   context.Context
 	bin   string
@@ -60,16 +60,16 @@ type stage struct {
 	url   string
 }
 
-func setUp(t *testing.T) *stage {
+func startTestNode(t *testing.T) *testNode {
 	t.Helper()
 	// Not t.Context(): it ends before the node has been told to stop.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	s := &stage{t: t, ctx: ctx, bin: programs(t, ctx), store: t.TempDir(), repo: repository(t)}
+	s := &testNode{t: t, ctx: ctx, bin: buildPrograms(t, ctx), store: t.TempDir(), repo: makeRepository(t)}
 	home := t.TempDir()
 	s.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 
-	node := s.command("troupe-node", "--store-dir", s.store, "--root", s.repo, "--nats-port", "-1", "-o", "json")
+	node := s.newCommand("troupe-node", "--store-dir", s.store, "--root", s.repo, "--nats-port", "-1", "-o", "json")
 	out, err := node.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -95,8 +95,8 @@ func setUp(t *testing.T) *stage {
 	return s
 }
 
-// repository is a small git repository.
-func repository(t *testing.T) string {
+// makeRepository is a small git repository.
+func makeRepository(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -118,16 +118,16 @@ func repository(t *testing.T) string {
 	return dir
 }
 
-func (s *stage) command(name string, args ...string) *exec.Cmd {
+func (s *testNode) newCommand(name string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(s.ctx, filepath.Join(s.bin, name), args...)
 	cmd.Env, cmd.Dir = s.env, s.repo
 	return cmd
 }
 
-// output runs a program to its end.
-func (s *stage) output(name string, args ...string) []byte {
+// runProgram runs a program to its end.
+func (s *testNode) runProgram(name string, args ...string) []byte {
 	s.t.Helper()
-	cmd := s.command(name, args...)
+	cmd := s.newCommand(name, args...)
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -137,14 +137,14 @@ func (s *stage) output(name string, args ...string) []byte {
 	return out
 }
 
-// nats runs the stock CLI with the credential of node.json.
-func (s *stage) nats(args ...string) []byte {
+// runNATS runs the stock CLI with the credential of node.json.
+func (s *testNode) runNATS(args ...string) []byte {
 	s.t.Helper()
-	return s.output("nats", append(s.credential(), args...)...)
+	return s.runProgram("nats", append(s.credentialFlags(), args...)...)
 }
 
-// credential are the flags of the stock CLI for the user of the node.
-func (s *stage) credential() []string {
+// credentialFlags are the flags of the stock CLI for the user of the node.
+func (s *testNode) credentialFlags() []string {
 	s.t.Helper()
 	file, err := statedir.ReadNodeFile(s.store)
 	if err != nil {
@@ -153,16 +153,16 @@ func (s *stage) credential() []string {
 	return []string{"-s", file.Address, "--user", file.User, "--password", file.Password, "--inbox-prefix", bus.InboxPrefix(bus.RoleClient)}
 }
 
-// listener is a `nats sub` that runs until the end of the test.
-type listener struct {
+// subscriber is a `nats sub` that runs until the end of the test.
+type subscriber struct {
 	mu    sync.Mutex
 	lines []string
 	more  chan struct{} // something came
 }
 
-func (s *stage) listen(args ...string) *listener {
+func (s *testNode) startSubscriber(args ...string) *subscriber {
 	s.t.Helper()
-	cmd := s.command("nats", append([]string{"--context", "troupe", "sub", "troupe.evt.>"}, args...)...)
+	cmd := s.newCommand("nats", append([]string{"--context", "troupe", "sub", "troupe.evt.>"}, args...)...)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		s.t.Fatal(err)
@@ -170,7 +170,7 @@ func (s *stage) listen(args ...string) *listener {
 	if err := cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}
-	l := &listener{more: make(chan struct{}, 1)}
+	l := &subscriber{more: make(chan struct{}, 1)}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -194,52 +194,52 @@ func (s *stage) listen(args ...string) *listener {
 	return l
 }
 
-func (l *listener) all() []string {
+func (l *subscriber) allLines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-// until waits for a line that meets a condition.
-func (l *listener) until(s *stage, what string, so func(string) bool) {
+// waitForLine waits for a line that meets a condition.
+func (l *subscriber) waitForLine(s *testNode, what string, so func(string) bool) {
 	s.t.Helper()
-	for !slices.ContainsFunc(l.all(), so) {
+	for !slices.ContainsFunc(l.allLines(), so) {
 		select {
 		case <-l.more:
 		case <-s.ctx.Done():
-			s.t.Fatalf("no line with %s in\n%s", what, strings.Join(l.all(), "\n"))
+			s.t.Fatalf("no line with %s in\n%s", what, strings.Join(l.allLines(), "\n"))
 		}
 	}
 }
 
-// run starts a run by the cli, follows it, and returns its result.
-func (s *stage) run(args ...string) (result struct {
+// startRun starts a run by the cli, follows it, and returns its result.
+func (s *testNode) startRun(args ...string) (result struct {
 	RunID  string `json:"run_id"`
 	Reason string `json:"stop_reason"`
 	Agents []struct{ ID, Name string }
 }) {
 	s.t.Helper()
-	raw := s.output("troupe", append([]string{"run", "--store-dir", s.store, "-m", "builtin/scout", "-o", "json"}, args...)...)
+	raw := s.runProgram("troupe", append([]string{"run", "--store-dir", s.store, "-m", "builtin/scout", "-o", "json"}, args...)...)
 	if err := json.Unmarshal(raw, &result); err != nil {
 		s.t.Fatalf("%v\n%s", err, raw)
 	}
 	return result
 }
 
-var received = regexp.MustCompile(`Received on "([^"]+)"`)
+var receivedForm = regexp.MustCompile(`Received on "([^"]+)"`)
 
 // The stock NATS CLI sees a run as it happens, by the context that the node wrote.
 // With the credential of the state directory it finds the service and asks it.
 func TestTheStockNatsCLI(t *testing.T) {
-	s := setUp(t)
-	plain := s.listen()
-	readable := s.listen("--translate", filepath.Join(s.bin, "troupe")+" fmt --color never")
+	s := startTestNode(t)
+	plain := s.startSubscriber()
+	readable := s.startSubscriber("--translate", filepath.Join(s.bin, "troupe")+" fmt --color never")
 	// `nats sub` does not say when it is subscribed: it is once it hears something.
-	for len(plain.all()) == 0 || len(readable.all()) == 0 {
-		s.run("hello")
+	for len(plain.allLines()) == 0 || len(readable.allLines()) == 0 {
+		s.startRun("hello")
 	}
 
-	result := s.run("--dir", s.repo, "Investigate this repository and write report.md")
+	result := s.startRun("--dir", s.repo, "Investigate this repository and write report.md")
 	if result.Reason != "completed" || len(result.Agents) < 4 {
 		t.Fatalf("%+v", result)
 	}
@@ -248,14 +248,14 @@ func TestTheStockNatsCLI(t *testing.T) {
 	}
 	id := result.RunID
 	finished := "troupe.evt." + id + ".super.run.finished"
-	plain.until(s, finished, func(line string) bool {
+	plain.waitForLine(s, finished, func(line string) bool {
 		var e client.Event
 		return json.Unmarshal([]byte(line), &e) == nil && e.Run == id && e.Kind == event.KindRunFinished
 	})
 	var kinds, agents []string
 	subject := ""
-	for _, line := range plain.all() {
-		if m := received.FindStringSubmatch(line); m != nil {
+	for _, line := range plain.allLines() {
+		if m := receivedForm.FindStringSubmatch(line); m != nil {
 			subject = m[1]
 		}
 		var e client.Event
@@ -283,56 +283,56 @@ func TestTheStockNatsCLI(t *testing.T) {
 			t.Errorf("nothing of %s (%s)", a.ID, a.Name)
 		}
 	}
-	readable.until(s, "the end", func(line string) bool {
-		return strings.Contains(line, event.KindRunFinished) && !strings.Contains(line, "{") && !received.MatchString(line)
+	readable.waitForLine(s, "the end", func(line string) bool {
+		return strings.Contains(line, event.KindRunFinished) && !strings.Contains(line, "{") && !receivedForm.MatchString(line)
 	})
-	for _, line := range readable.all() {
+	for _, line := range readable.allLines() {
 		if strings.HasPrefix(line, "{") {
 			t.Fatalf("not translated: %s", line)
 		}
 	}
-	s.service(id)
+	s.checkService(id)
 }
 
-// service asks the control service by the stock CLI.
-func (s *stage) service(id string) {
+// checkService asks the control service by the stock CLI.
+func (s *testNode) checkService(id string) {
 	t := s.t
 	t.Helper()
-	if out := s.nats("micro", "ls"); !bytes.Contains(out, []byte("troupe")) {
+	if out := s.runNATS("micro", "ls"); !bytes.Contains(out, []byte("troupe")) {
 		t.Errorf("micro ls: %s", out)
 	}
-	info := s.nats("micro", "info", "troupe")
+	info := s.runNATS("micro", "info", "troupe")
 	for _, verb := range []string{"run", "cancel", "steer", "answer", "list", "get", "events", "transcript", "budget", "policy", "questions"} {
 		if !bytes.Contains(info, []byte("troupe.cmd."+verb)) {
 			t.Errorf("micro info has no %s: %s", verb, info)
 		}
 	}
 	var list []client.RunInfo
-	if err := json.Unmarshal(s.nats("req", "--raw", "troupe.cmd.list", "{}"), &list); err != nil || len(list) < 2 ||
+	if err := json.Unmarshal(s.runNATS("req", "--raw", "troupe.cmd.list", "{}"), &list); err != nil || len(list) < 2 ||
 		!slices.ContainsFunc(list, func(i client.RunInfo) bool { return i.RunID == id && i.State == "finished" }) {
 		t.Errorf("list: %+v %v", list, err)
 	}
 	var got client.RunInfo
-	if err := json.Unmarshal(s.nats("req", "--raw", "troupe.cmd.get", `{"run_id":"`+id+`"}`), &got); err != nil || got.Result == nil || got.Result.Run != id {
+	if err := json.Unmarshal(s.runNATS("req", "--raw", "troupe.cmd.get", `{"run_id":"`+id+`"}`), &got); err != nil || got.Result == nil || got.Result.Run != id {
 		t.Errorf("get: %+v %v", got, err)
 	}
 	var refused struct{ Code, Error, Hint string }
-	if err := json.Unmarshal(s.nats("req", "--raw", "troupe.cmd.get", `{"run_id":"nobody"}`), &refused); err != nil || refused.Code != "404" || refused.Hint == "" {
+	if err := json.Unmarshal(s.runNATS("req", "--raw", "troupe.cmd.get", `{"run_id":"nobody"}`), &refused); err != nil || refused.Code != "404" || refused.Hint == "" {
 		t.Errorf("a refusal: %+v %v", refused, err)
 	}
-	cmd := s.command("nats", append(s.credential(), "req", "troupe.cmd.get", `{"run_id":"nobody"}`)...)
+	cmd := s.newCommand("nats", append(s.credentialFlags(), "req", "troupe.cmd.get", `{"run_id":"nobody"}`)...)
 	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("Nats-Service-Error-Code: 404")) {
 		t.Errorf("a refusal: %s %v", out, err)
 	}
 	// What nobody outside may.
-	for who, flags := range map[string][]string{"nobody": {"-s", s.url}, "an observer": {"--context", "troupe"}, "a client": s.credential()} {
-		cmd = s.command("nats", append(flags, "stream", "ls", "--timeout", "2s")...)
+	for who, flags := range map[string][]string{"nobody": {"-s", s.url}, "an observer": {"--context", "troupe"}, "a client": s.credentialFlags()} {
+		cmd = s.newCommand("nats", append(flags, "stream", "ls", "--timeout", "2s")...)
 		if out, err := cmd.CombinedOutput(); err == nil {
 			t.Errorf("%s lists streams: %s", who, out)
 		}
 	}
 	for who, flags := range map[string][]string{"nobody": {"-s", s.url}, "an observer": {"--context", "troupe"}} {
-		cmd = s.command("nats", append(flags, "req", "troupe.cmd.list", "{}", "--timeout", "2s")...)
+		cmd = s.newCommand("nats", append(flags, "req", "troupe.cmd.list", "{}", "--timeout", "2s")...)
 		if out, err := cmd.CombinedOutput(); err == nil && bytes.Contains(out, []byte(id)) {
 			t.Errorf("%s lists runs: %s", who, out)
 		}

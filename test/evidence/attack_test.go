@@ -13,7 +13,7 @@ import (
 // TestAttackSettingsOfTheRepositoryRunNoProgram: git runs the program that checks signatures for a signed commit,
 // and that of a remote for an object that is missing in a partial clone.
 func TestAttackSettingsOfTheRepositoryRunNoProgram(t *testing.T) {
-	dir, first, _ := repository(t)
+	dir, first, _ := makeRepository(t)
 	git := func(input string, args ...string) string {
 		t.Helper()
 		cmd := exec.Command("git", append([]string{"-C", dir}, args...)...)
@@ -37,13 +37,13 @@ func TestAttackSettingsOfTheRepositoryRunNoProgram(t *testing.T) {
 		"extensions.partialClone": "origin", "remote.origin.promisor": "true", "remote.origin.url": dir, "remote.origin.uploadpack": program} {
 		git("", "config", name, value)
 	}
-	j, err := newJudge(dir)
+	j, err := newChecker(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.close()
 	for _, commit := range []string{signed, strings.Repeat("1", len(first))} {
-		err := j.check(evidence{Commit: commit, Path: "a.go"})
+		err := j.checkEvidence(evidence{Commit: commit, Path: "a.go"})
 		if (err == nil) != (commit == signed) {
 			t.Errorf("%s: %v", commit, err)
 		}

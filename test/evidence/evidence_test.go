@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// repository makes a git repository with two commits and returns their hashes.
-func repository(t *testing.T) (dir, first, second string) {
+// makeRepository makes a git repository with two commits and returns their hashes.
+func makeRepository(t *testing.T) (dir, first, second string) {
 	t.Helper()
 	dir = t.TempDir()
 	git := func(args ...string) string {
@@ -43,7 +43,7 @@ func repository(t *testing.T) (dir, first, second string) {
 }
 
 func TestEvidenceIsCheckedAgainstTheDirectory(t *testing.T) {
-	dir, first, second := repository(t)
+	dir, first, second := makeRepository(t)
 	if err := os.WriteFile(filepath.Join(filepath.Dir(dir), "outside.txt"), []byte("x\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -75,39 +75,39 @@ func TestEvidenceIsCheckedAgainstTheDirectory(t *testing.T) {
 		{"unknown commit", evidence{Commit: strings.Repeat("0", 40)}, errCommit},
 		{"an option instead of a commit", evidence{Commit: "--output=x"}, errHash},
 	}
-	j, err := newJudge(dir)
+	j, err := newChecker(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.close()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			if err := j.check(c.e); !errors.Is(err, c.want) {
+			if err := j.checkEvidence(c.e); !errors.Is(err, c.want) {
 				t.Fatalf("got %v, want %v", err, c.want)
 			}
 		})
 	}
-	if err := j.check(evidence{Path: "../outside.txt", Line: 1, Text: "x"}); err == nil {
+	if err := j.checkEvidence(evidence{Path: "../outside.txt", Line: 1, Text: "x"}); err == nil {
 		t.Fatal("a path outside the directory passed")
 	}
 }
 
 func TestCommitPathsBelowTheTopOfTheRepository(t *testing.T) {
-	dir, _, second := repository(t)
-	j, err := newJudge(filepath.Join(dir, "sub"))
+	dir, _, second := makeRepository(t)
+	j, err := newChecker(filepath.Join(dir, "sub"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer j.close()
 	for _, path := range []string{"ü b.txt", "sub/ü b.txt"} {
-		if err := j.check(evidence{Commit: second, Path: path}); err != nil {
+		if err := j.checkEvidence(evidence{Commit: second, Path: path}); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
 }
 
 func TestExitSaysWhetherTheReportIsTrue(t *testing.T) {
-	dir, first, _ := repository(t)
+	dir, first, _ := makeRepository(t)
 	good := evidence{Path: "a.go", Line: 1, Text: "package a"}
 	bad := evidence{Path: "a.go", Line: 1, Text: "package b"}
 	cases := []struct {

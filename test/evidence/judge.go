@@ -30,47 +30,47 @@ var (
 	errUntouched = errors.New("the commit does not touch this path")
 )
 
-var hash = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
+var hashForm = regexp.MustCompile(`^[0-9a-f]{7,64}$`)
 
-// judge checks evidence against one directory.
-type judge struct {
+// checker checks evidence against one directory.
+type checker struct {
 	dir   string
 	root  *os.Root            // keeps every path inside the directory, links too
 	files map[string][]string // lines of files already read
 }
 
-func newJudge(dir string) (*judge, error) {
+func newChecker(dir string) (*checker, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	return &judge{dir: dir, root: root, files: map[string][]string{}}, nil
+	return &checker{dir: dir, root: root, files: map[string][]string{}}, nil
 }
 
-func (j *judge) close() {
+func (j *checker) close() {
 	if err := j.root.Close(); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 	}
 }
 
-func (j *judge) check(e evidence) error {
+func (j *checker) checkEvidence(e evidence) error {
 	if e.Commit != "" {
-		return j.commit(e)
+		return j.checkCommit(e)
 	}
 	if e.Path == "" || e.Line <= 0 {
 		return errForm
 	}
-	lines, err := j.lines(e.Path)
+	lines, err := j.readLines(e.Path)
 	if err != nil {
 		return err
 	}
 	if e.Line > len(lines) {
 		return fmt.Errorf("%w: %d of %d", errLine, e.Line, len(lines))
 	}
-	return same(lines[e.Line-1], e.Text)
+	return matchLine(lines[e.Line-1], e.Text)
 }
 
-func (j *judge) lines(path string) ([]string, error) {
+func (j *checker) readLines(path string) ([]string, error) {
 	if lines, ok := j.files[path]; ok {
 		return lines, nil
 	}
@@ -94,23 +94,23 @@ func (j *judge) lines(path string) ([]string, error) {
 	return lines, nil
 }
 
-// same compares a line of a file with the text that a report shows for it. Only
+// matchLine compares a line of a file with the text that a report shows for it. Only
 // a carriage return at the end, which is part of the line break, may be missing.
-func same(line, text string) error {
+func matchLine(line, text string) error {
 	line = strings.TrimSuffix(line, "\r")
 	text = strings.TrimSuffix(text, "\r")
 	if line == text {
 		return nil
 	}
 	if strings.Contains(text, mask) {
-		return masked(line, strings.Split(text, mask))
+		return matchMasked(line, strings.Split(text, mask))
 	}
 	return fmt.Errorf("%w: %q", errText, shorten(line))
 }
 
-// masked matches the parts around masks in place: the first begins the line,
+// matchMasked matches the parts around masks in place: the first begins the line,
 // the last ends it, the others follow in order, and each mask hides something.
-func masked(line string, parts []string) error {
+func matchMasked(line string, parts []string) error {
 	if !strings.ContainsFunc(strings.Join(parts, ""), func(r rune) bool { return !unicode.IsSpace(r) }) {
 		return errMask
 	}
@@ -145,11 +145,11 @@ func firstRune(s string) (r rune, size int) {
 	return r, len(s)
 }
 
-func (j *judge) commit(e evidence) error {
-	if !hash.MatchString(e.Commit) {
+func (j *checker) checkCommit(e evidence) error {
+	if !hashForm.MatchString(e.Commit) {
 		return errHash
 	}
-	if _, err := j.git("cat-file", "-e", e.Commit+"^{commit}"); err != nil {
+	if _, err := j.runGit("cat-file", "-e", e.Commit+"^{commit}"); err != nil {
 		return fmt.Errorf("%w: %w", errCommit, err)
 	}
 	if e.Path == "" {
@@ -158,7 +158,7 @@ func (j *judge) commit(e evidence) error {
 	// Paths are relative to the directory, or to the top of the repository when
 	// the directory is below it; a merge is compared with each of its parents.
 	for _, relative := range []string{"--relative", "--no-relative"} {
-		out, err := j.git("show", "-m", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--format=", "--name-only", "--no-renames", "-z", relative, e.Commit)
+		out, err := j.runGit("show", "-m", "--no-ext-diff", "--no-textconv", "--no-show-signature", "--format=", "--name-only", "--no-renames", "-z", relative, e.Commit)
 		if err != nil {
 			return err
 		}
@@ -171,22 +171,22 @@ func (j *judge) commit(e evidence) error {
 	return errUntouched
 }
 
-// harmless are the options of every git command. The repository may be anybody's, and its settings name programs:
+// safeGitOptions are the options of every git command. The repository may be anybody's, and its settings name programs:
 // for signatures, of a remote that missing objects come from, for hooks and file monitors.
-var harmless = []string{"--no-pager", "--no-optional-locks", "--no-replace-objects",
+var safeGitOptions = []string{"--no-pager", "--no-optional-locks", "--no-replace-objects",
 	"-c", "core.fsmonitor=false", "-c", "core.hooksPath=" + os.DevNull, "-c", "core.sshCommand=false", "-c", "protocol.allow=never",
 	"-c", "log.showSignature=false", "-c", "gpg.program=false", "-c", "diff.external=", "-c", "credential.helper="}
 
-// environment returns ours without variables that lead git elsewhere, and without settings of the user and the system.
-func environment() []string {
+// gitEnvironment returns ours without variables that lead git elsewhere, and without settings of the user and the system.
+func gitEnvironment() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "GIT_") })
 	return append(env, "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_SYSTEM="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_ATTR_NOSYSTEM=1",
 		"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=", "GIT_TERMINAL_PROMPT=0")
 }
 
-func (j *judge) git(args ...string) ([]byte, error) {
-	cmd := exec.Command("git", append(append([]string{"-C", j.dir}, harmless...), args...)...)
-	cmd.Env = environment()
+func (j *checker) runGit(args ...string) ([]byte, error) {
+	cmd := exec.Command("git", append(append([]string{"-C", j.dir}, safeGitOptions...), args...)...)
+	cmd.Env = gitEnvironment()
 	out, err := cmd.Output()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {

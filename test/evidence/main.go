@@ -72,21 +72,21 @@ func run(args []string, out, errs io.Writer) int {
 		flags.Usage()
 		return exitUsage
 	}
-	r, err := load(flags.Arg(0))
+	r, err := loadReport(flags.Arg(0))
 	if err != nil {
 		fmt.Fprintln(errs, "error:", err)
 		return exitUsage
 	}
-	j, err := newJudge(*dir)
+	j, err := newChecker(*dir)
 	if err != nil {
 		fmt.Fprintln(errs, "error:", err)
 		return exitUsage
 	}
 	defer j.close()
-	return judgeAll(j, r, out)
+	return checkAll(j, r, out)
 }
 
-func load(name string) (report, error) {
+func loadReport(name string) (report, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return report{}, err
@@ -101,8 +101,8 @@ func load(name string) (report, error) {
 	return r, nil
 }
 
-// judgeAll prints each failure and the counts.
-func judgeAll(j *judge, r report, out io.Writer) int {
+// checkAll prints each failure and the counts.
+func checkAll(j *checker, r report, out io.Writer) int {
 	lines, commits, failed, bare := 0, 0, 0, 0
 	for i, f := range r.Findings {
 		if len(f.Evidence) == 0 {
@@ -115,7 +115,7 @@ func judgeAll(j *judge, r report, out io.Writer) int {
 			} else {
 				lines++
 			}
-			if err := j.check(e); err != nil {
+			if err := j.checkEvidence(e); err != nil {
 				failed++
 				fmt.Fprintf(out, "FALSE finding %d (%s): %s: %v\n", i+1, f.Kind, e, err)
 			}

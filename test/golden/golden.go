@@ -40,7 +40,7 @@ func Compare(t *testing.T, path, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := diff(string(want), got); d != "" {
+	if d := diffLines(string(want), got); d != "" {
 		t.Errorf("%s differs; if the change is meant, run this test with -update and read the difference\n%s", path, d)
 	}
 }
@@ -79,9 +79,9 @@ func JSON(t *testing.T, v any) string {
 	return b.String()
 }
 
-// diff returns the lines between the first and the last difference of two
+// diffLines returns the lines between the first and the last difference of two
 // texts, and "" if there is none.
-func diff(want, got string) string {
+func diffLines(want, got string) string {
 	if want == got {
 		return ""
 	}

@@ -26,13 +26,13 @@ func TestTreeKeepsEmptyLists(t *testing.T) {
 
 // A failure shows the lines that differ, and no others.
 func TestDiffShowsWhatDiffers(t *testing.T) {
-	if got := diff("a\nb\nc\n", "a\nB\nc\n"); got != "from line 2:\n- b\n+ B\n" {
+	if got := diffLines("a\nb\nc\n", "a\nB\nc\n"); got != "from line 2:\n- b\n+ B\n" {
 		t.Errorf("%q", got)
 	}
-	if got := diff("a\n", "a\n"); got != "" {
+	if got := diffLines("a\n", "a\n"); got != "" {
 		t.Errorf("%q", got)
 	}
-	if got := diff("", strings.Repeat("x\n", 100)); !strings.Contains(got, "more lines") || strings.Count(got, "\n") > diffLinesMax+4 {
+	if got := diffLines("", strings.Repeat("x\n", 100)); !strings.Contains(got, "more lines") || strings.Count(got, "\n") > diffLinesMax+4 {
 		t.Errorf("%q", got)
 	}
 }

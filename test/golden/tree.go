@@ -13,21 +13,21 @@ import (
 // that is empty and not nil stays: in definitions it means none, and nil means all.
 // replace is applied to each text.
 func Tree(v any, replace func(string) string) any {
-	return tree(reflect.ValueOf(v), replace)
+	return valueTree(reflect.ValueOf(v), replace)
 }
 
-func tree(v reflect.Value, replace func(string) string) any {
+func valueTree(v reflect.Value, replace func(string) string) any {
 	switch v.Kind() {
 	case reflect.Invalid:
 		return nil
 	case reflect.Pointer, reflect.Interface:
-		return tree(v.Elem(), replace)
+		return valueTree(v.Elem(), replace)
 	case reflect.Struct:
-		return fields(v, replace)
+		return structTree(v, replace)
 	case reflect.Map:
 		m := map[string]any{}
 		for _, key := range v.MapKeys() {
-			m[replace(fmt.Sprint(key))] = tree(v.MapIndex(key), replace)
+			m[replace(fmt.Sprint(key))] = valueTree(v.MapIndex(key), replace)
 		}
 		return m
 	case reflect.Slice, reflect.Array:
@@ -39,7 +39,7 @@ func tree(v reflect.Value, replace func(string) string) any {
 		}
 		list := []any{}
 		for i := range v.Len() {
-			list = append(list, tree(v.Index(i), replace))
+			list = append(list, valueTree(v.Index(i), replace))
 		}
 		return list
 	case reflect.String:
@@ -51,7 +51,7 @@ func tree(v reflect.Value, replace func(string) string) any {
 	return v.Interface()
 }
 
-func fields(v reflect.Value, replace func(string) string) any {
+func structTree(v reflect.Value, replace func(string) string) any {
 	m := map[string]any{}
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -62,13 +62,13 @@ func fields(v reflect.Value, replace func(string) string) any {
 		if name == "" || name == "-" {
 			name = f.Name
 		}
-		if inner, ok := tree(v.Field(i), replace).(map[string]any); ok && f.Anonymous {
+		if inner, ok := valueTree(v.Field(i), replace).(map[string]any); ok && f.Anonymous {
 			for key, value := range inner {
 				m[key] = value
 			}
 			continue
 		}
-		m[name] = tree(v.Field(i), replace)
+		m[name] = valueTree(v.Field(i), replace)
 	}
 	return m
 }

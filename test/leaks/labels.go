@@ -14,9 +14,9 @@ import (
 // labels of the goroutine that starts it.
 const label = "leaks-of"
 
-// ofAllServers starts the goroutine of a clock that all NATS servers of a process share. It
+// sharedServerClock starts the goroutine of a clock that all NATS servers of a process share. It
 // ends with the last of them, which may be a server of another test; Main finds it.
-const ofAllServers = "nats-server/v2/server/ats.Register"
+const sharedServerClock = "nats-server/v2/server/ats.Register"
 
 // checkPause is the time between two checks of the goroutines of a test.
 const checkPause = 20 * time.Millisecond
@@ -33,26 +33,26 @@ func Check(t testing.TB) {
 	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(), pprof.Labels(label, name)))
 	t.Cleanup(func() {
 		pprof.SetGoroutineLabels(context.Background()) // the cleanups run on the goroutine of the test
-		if left := await(Patience, name); left != "" {
+		if left := awaitGoroutines(Patience, name); left != "" {
 			t.Errorf("goroutines of the test are left:\n%s", left)
 		}
 	})
 }
 
-// await returns the goroutines of a test that are left after patience.
-func await(patience time.Duration, test string) (left string) {
+// awaitGoroutines returns the goroutines of a test that are left after patience.
+func awaitGoroutines(patience time.Duration, test string) (left string) {
 	tick := time.NewTicker(checkPause)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; <-tick.C {
-		if left = labeled(test); left == "" || time.Now().After(end) {
+		if left = labeledGoroutines(test); left == "" || time.Now().After(end) {
 			return left
 		}
 	}
 }
 
-// labeled returns the goroutines that carry the label of a test, as the goroutine
+// labeledGoroutines returns the goroutines that carry the label of a test, as the goroutine
 // profile describes them.
-func labeled(test string) string {
+func labeledGoroutines(test string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {
 		return err.Error()
@@ -60,7 +60,7 @@ func labeled(test string) string {
 	mark := fmt.Sprintf("%q:%q", label, test)
 	var found []string
 	for group := range strings.SplitSeq(profile.String(), "\n\n") {
-		if strings.Contains(group, mark) && !strings.Contains(group, ofAllServers) {
+		if strings.Contains(group, mark) && !strings.Contains(group, sharedServerClock) {
 			found = append(found, group)
 		}
 	}

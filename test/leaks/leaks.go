@@ -16,13 +16,13 @@ const Patience = 30 * time.Second
 // Main runs the tests of a package and fails them if goroutines are left, but
 // for the exceptions. It does not return.
 func Main(m goleak.TestingM, except ...goleak.Option) {
-	goleak.VerifyTestMain(patient{m, except}, except...)
+	goleak.VerifyTestMain(patientTests{m, except}, except...)
 }
 
 // Find reports which goroutines are left when Patience is over.
-func Find(except ...goleak.Option) error { return find(Patience, except) }
+func Find(except ...goleak.Option) error { return findLeaks(Patience, except) }
 
-func find(patience time.Duration, except []goleak.Option) (left error) {
+func findLeaks(patience time.Duration, except []goleak.Option) (left error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if left = goleak.Find(except...); left == nil { // it waits a moment itself
 			return nil
@@ -31,14 +31,14 @@ func find(patience time.Duration, except []goleak.Option) (left error) {
 	return left
 }
 
-// patient are tests that end when their goroutines have, or with Patience.
-type patient struct {
+// patientTests are tests that end when their goroutines have, or with Patience.
+type patientTests struct {
 	goleak.TestingM
 	except []goleak.Option
 }
 
 // Run implements goleak.TestingM.
-func (p patient) Run() int {
+func (p patientTests) Run() int {
 	code := p.TestingM.Run()
 	if code == 0 {
 		_ = Find(p.except...) // goleak retries, and reports the goroutines that are left

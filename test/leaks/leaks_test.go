@@ -24,26 +24,26 @@ func TestWhoStaysIsALeak(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	over := make(chan struct{})
 	go func() { <-over }()
-	if find(time.Second, []goleak.Option{before}) == nil {
+	if findLeaks(time.Second, []goleak.Option{before}) == nil {
 		t.Error("it was not found")
 	}
 	close(over)
 }
 
-// fake is a test whose cleanups run when it is told to, and that counts its errors.
-type fake struct {
+// fakeTest is a test whose cleanups run when it is told to, and that counts its errors.
+type fakeTest struct {
 	testing.TB
 	cleanups []func()
 }
 
-func (f *fake) Helper()           {}
-func (f *fake) Name() string      { return "TestFake/a \"quoted\" name" }
-func (f *fake) Cleanup(do func()) { f.cleanups = append(f.cleanups, do) }
+func (f *fakeTest) Helper()           {}
+func (f *fakeTest) Name() string      { return "TestFake/a \"quoted\" name" }
+func (f *fakeTest) Cleanup(do func()) { f.cleanups = append(f.cleanups, do) }
 
 // TestLeakOfATestCarriesItsName: a goroutine of a goroutine of a test is found by the
 // label that it inherits, and one of another test is not.
 func TestLeakOfATestCarriesItsName(t *testing.T) {
-	f, over, begun, ended := &fake{TB: t}, make(chan struct{}), make(chan struct{}), make(chan struct{})
+	f, over, begun, ended := &fakeTest{TB: t}, make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() { // the other test
 		defer close(ended)
 		Check(f)
@@ -53,10 +53,10 @@ func TestLeakOfATestCarriesItsName(t *testing.T) {
 		<-begun
 	}()
 	<-ended
-	if labeled(t.Name()) != "" {
+	if labeledGoroutines(t.Name()) != "" {
 		t.Error("a goroutine of another test is found")
 	}
-	if left := await(time.Second, f.Name()); !strings.Contains(left, "TestLeakOfATestCarriesItsName") {
+	if left := awaitGoroutines(time.Second, f.Name()); !strings.Contains(left, "TestLeakOfATestCarriesItsName") {
 		t.Errorf("found is %q", left)
 	}
 	close(over)

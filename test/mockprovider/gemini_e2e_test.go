@@ -16,8 +16,8 @@ import (
 
 const geminiPath = "/v1beta/models/gemini-3.8-flash:streamGenerateContent"
 
-// google is our client of Gemini at the mock.
-func google(t *testing.T, url string) model.Client {
+// newGeminiClient is our client of Gemini at the mock.
+func newGeminiClient(t *testing.T, url string) model.Client {
 	t.Helper()
 	c, err := gemini.New(gemini.Config{BaseURL: url, APIKey: key})
 	if err != nil {
@@ -27,15 +27,15 @@ func google(t *testing.T, url string) model.Client {
 }
 
 func geminiRequest(text string) model.Request {
-	r := request(text)
+	r := newRequest(text)
 	r.Model = "gemini-3.8-flash"
 	return r
 }
 
 func TestGeminiStreamsText(t *testing.T) {
-	m, _ := start(t)
+	m, _ := startMock(t)
 	var pieces []string
-	got, err := google(t, m.URL).Complete(t.Context(), geminiRequest("please greet me"), func(d model.Delta) { pieces = append(pieces, d.Text) })
+	got, err := newGeminiClient(t, m.URL).Complete(t.Context(), geminiRequest("please greet me"), func(d model.Delta) { pieces = append(pieces, d.Text) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,14 +45,14 @@ func TestGeminiStreamsText(t *testing.T) {
 	if !got.UsageKnown || got.Usage.Input != 21 || got.Usage.Output != 9 {
 		t.Errorf("usage %+v, known %v", got.Usage, got.UsageKnown)
 	}
-	if e := last(t, m); !strings.HasPrefix(e.Path, geminiPath) {
+	if e := lastEntry(t, m); !strings.HasPrefix(e.Path, geminiPath) {
 		t.Errorf("asked %s", e.Path)
 	}
 }
 
 func TestGeminiCallsToolsSideBySide(t *testing.T) {
-	m, _ := start(t)
-	c, req := google(t, m.URL), geminiRequest("please look")
+	m, _ := startMock(t)
+	c, req := newGeminiClient(t, m.URL), geminiRequest("please look")
 	got, err := c.Complete(t.Context(), req, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -73,8 +73,8 @@ func TestGeminiCallsToolsSideBySide(t *testing.T) {
 }
 
 func TestGeminiIsCutAndRefused(t *testing.T) {
-	m, _ := start(t)
-	c := google(t, m.URL)
+	m, _ := startMock(t)
+	c := newGeminiClient(t, m.URL)
 	got, err := c.Complete(t.Context(), geminiRequest("long answer"), nil)
 	if err != nil || got.Stop != model.StopMaxOutput || got.Message.Text != "It begins and" {
 		t.Errorf("%+v, %v", got, err)
@@ -105,7 +105,7 @@ func TestGeminiThinksSeesAndKeepsASchema(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	c, thought := google(t, m.URL), ""
+	c, thought := newGeminiClient(t, m.URL), ""
 	got, err := c.Complete(t.Context(), geminiRequest("please think"), func(d model.Delta) {
 		if d.Kind == model.ReasoningDelta {
 			thought += d.Text

@@ -125,15 +125,15 @@ func Start(ctx context.Context, cfg Config) (*Mock, error) {
 	}
 	m := &Mock{cmd: cmd, drained: make(chan struct{})}
 	found := make(chan string, 1)
-	go m.drain(out, cfg.Log, found)
-	return m, m.await(ctx, found)
+	go m.readOutput(out, cfg.Log, found)
+	return m, m.waitForURL(ctx, found)
 }
 
 // listening is the text that the mock prints before its URL.
 const listening = "listening on "
 
-// drain reads the mock's output to its end and sends the URL on.
-func (m *Mock) drain(out io.Reader, log io.Writer, found chan<- string) {
+// readOutput reads the mock's output to its end and sends the URL on.
+func (m *Mock) readOutput(out io.Reader, log io.Writer, found chan<- string) {
 	defer close(m.drained)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -147,7 +147,7 @@ func (m *Mock) drain(out io.Reader, log io.Writer, found chan<- string) {
 	}
 }
 
-func (m *Mock) await(ctx context.Context, found <-chan string) error {
+func (m *Mock) waitForURL(ctx context.Context, found <-chan string) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	select {

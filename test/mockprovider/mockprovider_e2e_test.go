@@ -24,16 +24,16 @@ const (
 	name = "gemini-3-claude-gpt-5" // each provider takes it for one of its own
 )
 
-// provider is one of our clients, and how it writes call ids.
-type provider struct {
+// providerClient is one of our clients, and how it writes call ids.
+type providerClient struct {
 	name   string
 	path   string
 	prefix string
 	client model.Client
 }
 
-// start starts the mock and makes four clients of it.
-func start(t *testing.T) (*mockprovider.Mock, []provider) {
+// startMock starts the mock and makes four clients of it.
+func startMock(t *testing.T) (*mockprovider.Mock, []providerClient) {
 	t.Helper()
 	fixtures, err := os.ReadFile("testdata/fixtures.json")
 	if err != nil {
@@ -64,11 +64,11 @@ func start(t *testing.T) (*mockprovider.Mock, []provider) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return m, []provider{{"anthropic", "/v1/messages", "toolu_", a}, {"openai", "/v1/chat/completions", "call_", o},
+	return m, []providerClient{{"anthropic", "/v1/messages", "toolu_", a}, {"openai", "/v1/chat/completions", "call_", o},
 		{"openai responses", "/v1/responses", "call_", r}, {"gemini", "/v1beta/models/" + name + ":streamGenerateContent", "call_", g}}
 }
 
-func request(text string) model.Request {
+func newRequest(text string) model.Request {
 	tool := func(name string) model.ToolSpec {
 		return model.ToolSpec{Name: name, Description: "A tool.", Schema: `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`}
 	}
@@ -77,8 +77,8 @@ func request(text string) model.Request {
 		Tools:    []model.ToolSpec{tool("read_file"), tool("grep"), tool("list_dir")}}
 }
 
-// last is the mock's latest entry.
-func last(t *testing.T, m *mockprovider.Mock) mockprovider.Entry {
+// lastEntry is the mock's latest entry.
+func lastEntry(t *testing.T, m *mockprovider.Mock) mockprovider.Entry {
 	t.Helper()
 	entries, err := m.Journal(t.Context())
 	if err != nil || len(entries) == 0 {
@@ -88,10 +88,10 @@ func last(t *testing.T, m *mockprovider.Mock) mockprovider.Entry {
 }
 
 func TestStreamedText(t *testing.T) {
-	m, providers := start(t)
+	m, providers := startMock(t)
 	for _, p := range providers {
 		var pieces []string
-		got, err := p.client.Complete(t.Context(), request("please greet me"), func(d model.Delta) { pieces = append(pieces, d.Text) })
+		got, err := p.client.Complete(t.Context(), newRequest("please greet me"), func(d model.Delta) { pieces = append(pieces, d.Text) })
 		if err != nil {
 			t.Fatal(p.name, err)
 		}
@@ -107,7 +107,7 @@ func TestStreamedText(t *testing.T) {
 		if len(pieces) < 3 || strings.Join(pieces, "") != want.Message.Text {
 			t.Errorf("%s: deltas %q", p.name, pieces)
 		}
-		e := last(t, m)
+		e := lastEntry(t, m)
 		if !strings.HasPrefix(e.Path, p.path) || !e.Body.Stream || e.Body.Model != name || len(e.Body.Tools) != 3 {
 			t.Errorf("%s: %+v", p.name, e)
 		}
@@ -120,7 +120,7 @@ func TestStreamedText(t *testing.T) {
 		if e.Body.MaxTokens+e.Body.MaxOutput != 321 {
 			t.Errorf("%s: %+v", p.name, e.Body)
 		}
-		if string(e.Body.Tools[0].Function.Parameters) != request("").Tools[0].Schema {
+		if string(e.Body.Tools[0].Function.Parameters) != newRequest("").Tools[0].Schema {
 			t.Errorf("%s: schema %s", p.name, e.Body.Tools[0].Function.Parameters)
 		}
 	}
@@ -129,9 +129,9 @@ func TestStreamedText(t *testing.T) {
 // TestToolRound: parallel calls come whole and in order, and their results go
 // back under ids of ours.
 func TestToolRound(t *testing.T) {
-	m, providers := start(t)
+	m, providers := startMock(t)
 	for _, p := range providers {
-		req := request("please look")
+		req := newRequest("please look")
 		got, err := p.client.Complete(t.Context(), req, nil)
 		if err != nil {
 			t.Fatal(p.name, err)
@@ -159,7 +159,7 @@ func TestToolRound(t *testing.T) {
 		}
 		// The mock writes an assistant message for each item of Responses.
 		var calls, answers []string
-		for _, said := range last(t, m).Body.Messages {
+		for _, said := range lastEntry(t, m).Body.Messages {
 			for _, c := range said.ToolCalls {
 				calls = append(calls, c.ID+" "+c.Function.Name)
 			}
@@ -186,13 +186,13 @@ func TestToolRound(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	m, providers := start(t)
+	m, providers := startMock(t)
 	for _, p := range providers {
 		entries, err := m.Journal(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = p.client.Complete(t.Context(), request("too fast"), nil)
+		_, err = p.client.Complete(t.Context(), newRequest("too fast"), nil)
 		var e *model.Error
 		if !errors.As(err, &e) || e.Class != model.RateLimit || e.RetryAfter != time.Second || e.Message != "Slow down" || !e.Unbilled {
 			t.Errorf("%s: %v", p.name, err)
@@ -201,16 +201,16 @@ func TestFaults(t *testing.T) {
 		if err != nil || len(after) != len(entries)+1 {
 			t.Errorf("%s: %d requests for one attempt", p.name, len(after)-len(entries))
 		}
-		got, err := p.client.Complete(t.Context(), request("long answer"), nil)
+		got, err := p.client.Complete(t.Context(), newRequest("long answer"), nil)
 		if err != nil || got.Stop != model.StopMaxOutput || got.Message.Text != "It begins and" {
 			t.Errorf("%s: %+v, %v", p.name, got, err)
 		}
-		got, err = p.client.Complete(t.Context(), request("break off"), nil)
+		got, err = p.client.Complete(t.Context(), newRequest("break off"), nil)
 		if !errors.As(err, &e) || e.Class != model.Network || e.Unbilled || got.UsageKnown ||
 			!strings.HasPrefix("A stream that is broken off after a few of its pieces.", got.Message.Text) {
 			t.Errorf("%s: %+v, %v", p.name, got, err)
 		}
-		_, err = p.client.Complete(t.Context(), request("something else"), nil)
+		_, err = p.client.Complete(t.Context(), newRequest("something else"), nil)
 		if !errors.As(err, &e) || e.Status != 503 || !strings.Contains(e.Message, "no fixture matched") {
 			t.Errorf("%s: %v", p.name, err)
 		}
@@ -220,10 +220,10 @@ func TestFaults(t *testing.T) {
 // TestReasoning: what a model thought comes as deltas, and goes back so that the
 // mock, which checks it as the provider does, takes it.
 func TestReasoning(t *testing.T) {
-	_, providers := start(t)
+	_, providers := startMock(t)
 	for _, p := range providers {
 		var thought, text string
-		req := request("think hard")
+		req := newRequest("think hard")
 		got, err := p.client.Complete(t.Context(), req, func(d model.Delta) {
 			if d.Kind == model.ReasoningDelta {
 				thought += d.Text
@@ -246,9 +246,9 @@ func TestReasoning(t *testing.T) {
 
 // TestStructuredOutput: the schema of the answer is taken, and the answer comes.
 func TestStructuredOutput(t *testing.T) {
-	_, providers := start(t)
+	_, providers := startMock(t)
 	for _, p := range providers {
-		req := request("as JSON")
+		req := newRequest("as JSON")
 		req.Schema = `{"type":"object","properties":{"answer":{"type":"integer"}},"required":["answer"],"additionalProperties":false}`
 		if got, err := p.client.Complete(t.Context(), req, nil); err != nil || got.Message.Text != `{"answer":42}` || got.Stop != model.StopEnd {
 			t.Errorf("%s: %+v, %v", p.name, got, err)
@@ -258,7 +258,7 @@ func TestStructuredOutput(t *testing.T) {
 
 // TestChaos: the mock's own faults, each with one request and its class.
 func TestChaos(t *testing.T) {
-	m, providers := start(t)
+	m, providers := startMock(t)
 	set := func(method, rates string) {
 		req, err := http.NewRequestWithContext(t.Context(), method, m.URL+"/__aimock/chaos", strings.NewReader(rates))
 		if err != nil {
@@ -284,7 +284,7 @@ func TestChaos(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = p.client.Complete(t.Context(), request("please greet me"), nil)
+			_, err = p.client.Complete(t.Context(), newRequest("please greet me"), nil)
 			var e *model.Error
 			if !errors.As(err, &e) || e.Class != c.want {
 				t.Errorf("%s %s: %v", p.name, c.rates, err)

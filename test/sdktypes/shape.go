@@ -31,20 +31,20 @@ func Fits(data []byte, t reflect.Type, besides ...string) error {
 			delete(root, b)
 		}
 	}
-	return fits("body", v, t)
+	return checkValue("body", v, t)
 }
 
-func wrong(where, format string, args ...any) error {
+func shapeError(where, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s", ErrShape, where, fmt.Sprintf(format, args...))
 }
 
-func fits(where string, v any, t reflect.Type) error {
+func checkValue(where string, v any, t reflect.Type) error {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	if strings.HasPrefix(t.Name(), "Opt[") { // an optional value of the SDKs
 		if f, ok := t.FieldByName("Value"); ok {
-			return fits(where, v, f.Type)
+			return checkValue(where, v, f.Type)
 		}
 	}
 	switch t.Kind() {
@@ -52,18 +52,18 @@ func fits(where string, v any, t reflect.Type) error {
 		return nil
 	case reflect.Struct:
 		if variants := variantsOf(t); len(variants) > 0 {
-			return union(where, v, variants)
+			return checkUnion(where, v, variants)
 		}
-		return object(where, v, t)
+		return checkObject(where, v, t)
 	case reflect.Map:
-		return mapping(where, v, t)
+		return checkMap(where, v, t)
 	case reflect.Slice:
 		if t.Elem().Kind() == reflect.Uint8 {
-			return encoded(where, v)
+			return checkBase64(where, v)
 		}
-		return list(where, v, t)
+		return checkList(where, v, t)
 	}
-	return scalar(where, v, t)
+	return checkScalar(where, v, t)
 }
 
 // variantsOf returns the types of a union, one of whose fields is inlined.
@@ -77,23 +77,23 @@ func variantsOf(t reflect.Type) []reflect.Type {
 	return out
 }
 
-func union(where string, v any, variants []reflect.Type) error {
+func checkUnion(where string, v any, variants []reflect.Type) error {
 	var errs []error
 	for _, t := range variants {
-		err := fits(where, v, t)
+		err := checkValue(where, v, t)
 		if err == nil {
 			return nil
 		}
 		errs = append(errs, fmt.Errorf("as %s: %w", t, err))
 	}
-	return wrong(where, "it is none of %d variants: %v", len(variants), errors.Join(errs...))
+	return shapeError(where, "it is none of %d variants: %v", len(variants), errors.Join(errs...))
 }
 
-// object judges an object by the fields of a struct.
-func object(where string, v any, t reflect.Type) error {
+// checkObject judges an object by the fields of a struct.
+func checkObject(where string, v any, t reflect.Type) error {
 	o, ok := v.(map[string]any)
 	if !ok {
-		return wrong(where, "%v is not a %s", v, t)
+		return shapeError(where, "%v is not a %s", v, t)
 	}
 	known := map[string]bool{}
 	for i := range t.NumField() {
@@ -106,61 +106,61 @@ func object(where string, v any, t reflect.Type) error {
 		value, there := o[key]
 		switch constant := f.Tag.Get("default"); {
 		case !there && (f.Tag.Get("api") == "required" || constant != ""):
-			return wrong(where, "%q of %s is missing", key, t)
+			return shapeError(where, "%q of %s is missing", key, t)
 		case !there:
 			continue
 		case constant != "" && value != constant:
-			return wrong(where, "%q is %v instead of %q", key, value, constant)
+			return shapeError(where, "%q is %v instead of %q", key, value, constant)
 		}
-		if err := fits(where+"."+key, value, f.Type); err != nil {
+		if err := checkValue(where+"."+key, value, f.Type); err != nil {
 			return err
 		}
 	}
 	for key := range o {
 		if !known[key] {
-			return wrong(where, "%s has no field %q", t, key)
+			return shapeError(where, "%s has no field %q", t, key)
 		}
 	}
 	return nil
 }
 
-func mapping(where string, v any, t reflect.Type) error {
+func checkMap(where string, v any, t reflect.Type) error {
 	o, ok := v.(map[string]any)
 	if !ok {
-		return wrong(where, "%v is not a %s", v, t)
+		return shapeError(where, "%v is not a %s", v, t)
 	}
 	for key, value := range o {
-		if err := fits(where+"."+key, value, t.Elem()); err != nil {
+		if err := checkValue(where+"."+key, value, t.Elem()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func list(where string, v any, t reflect.Type) error {
+func checkList(where string, v any, t reflect.Type) error {
 	l, ok := v.([]any)
 	if !ok {
-		return wrong(where, "%v is not a %s", v, t)
+		return shapeError(where, "%v is not a %s", v, t)
 	}
 	for i, value := range l {
-		if err := fits(fmt.Sprintf("%s[%d]", where, i), value, t.Elem()); err != nil {
+		if err := checkValue(fmt.Sprintf("%s[%d]", where, i), value, t.Elem()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// encoded judges bytes, which JSON holds in one of the two alphabets of base64.
-func encoded(where string, v any) error {
+// checkBase64 judges bytes, which JSON holds in one of the two alphabets of base64.
+func checkBase64(where string, v any) error {
 	s, ok := v.(string)
 	_, err := base64.StdEncoding.DecodeString(s)
 	if _, err2 := base64.URLEncoding.DecodeString(s); !ok || err != nil && err2 != nil {
-		return wrong(where, "%v is not base64", v)
+		return shapeError(where, "%v is not base64", v)
 	}
 	return nil
 }
 
-func scalar(where string, v any, t reflect.Type) error {
+func checkScalar(where string, v any, t reflect.Type) error {
 	ok := false
 	switch n, number := v.(json.Number); t.Kind() {
 	case reflect.String:
@@ -174,7 +174,7 @@ func scalar(where string, v any, t reflect.Type) error {
 		ok = number && err == nil
 	}
 	if !ok {
-		return wrong(where, "%v is not a %s", v, t)
+		return shapeError(where, "%v is not a %s", v, t)
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ import (
 
 // An account of this machine that has no credential is refused, whatever it says.
 func TestAttackAnonymousConnectIsRefused(t *testing.T) {
-	e := start(t, embedded.Config{Port: embedded.FreePort})
+	e := startServer(t, embedded.Config{Port: embedded.FreePort})
 	for name, o := range map[string]bus.Options{
 		"nothing": {}, "a role without its password": {User: "node", Password: " "}, "the user of open access": {User: "anyone", Password: " "}, "a token": {Token: "x"},
 	} {
@@ -52,21 +52,21 @@ func TestAttackAnonymousConnectIsRefused(t *testing.T) {
 	}
 }
 
-// fake listens on a port as another account may after a crash, greets as a NATS server
+// fakeServer listens on a port as another account may after a crash, greets as a NATS server
 // does and takes down all that it is sent.
-type fake struct {
+type fakeServer struct {
 	net.Listener
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func listen(t *testing.T, network, address string) *fake {
+func startFakeServer(t *testing.T, network, address string) *fakeServer {
 	t.Helper()
 	l, err := net.Listen(network, address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fake{Listener: l}
+	f := &fakeServer{Listener: l}
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -74,13 +74,13 @@ func listen(t *testing.T, network, address string) *fake {
 			if err != nil {
 				return
 			}
-			go f.serve(conn)
+			go f.serveConn(conn)
 		}
 	}()
 	return f
 }
 
-func (f *fake) serve(conn net.Conn) {
+func (f *fakeServer) serveConn(conn net.Conn) {
 	_, _ = io.WriteString(conn, `INFO {"server_id":"x","version":"2.12.7","proto":1,"max_payload":1048576}`+"\r\n")
 	lines := bufio.NewScanner(conn)
 	for lines.Scan() {
@@ -93,7 +93,7 @@ func (f *fake) serve(conn net.Conn) {
 	}
 }
 
-func (f *fake) heard() string {
+func (f *fakeServer) receivedText() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.text.String()
@@ -101,8 +101,8 @@ func (f *fake) heard() string {
 
 // After a kill -9 node.json stays. Whoever listens on its port by then gets no byte.
 func TestAttackStaleNodeFileLeaksNothing(t *testing.T) {
-	dir := private(t)
-	e := start(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
+	dir := privateDir(t)
+	e := startServer(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
 	left, err := os.ReadFile(statedir.NodeFilePath(dir))
 	if err != nil {
 		t.Fatal(err)
@@ -113,11 +113,11 @@ func TestAttackStaleNodeFileLeaksNothing(t *testing.T) {
 	if err := os.WriteFile(statedir.NodeFilePath(dir), left, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f := listen(t, "tcp", strings.TrimPrefix(e.URL(), "nats://"))
+	f := startFakeServer(t, "tcp", strings.TrimPrefix(e.URL(), "nats://"))
 	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNoServer) {
 		t.Errorf("joined: %v", err)
 	}
-	if heard := f.heard(); heard != "" {
+	if heard := f.receivedText(); heard != "" {
 		t.Errorf("the fake server heard %s", heard)
 	}
 }
@@ -128,8 +128,8 @@ func TestAttackSocketInOpenDirectoryIsRefused(t *testing.T) {
 		return // no modes
 	}
 	public := t.TempDir()
-	f := listen(t, "unix", filepath.Join(public, "s"))
-	dir := private(t)
+	f := startFakeServer(t, "unix", filepath.Join(public, "s"))
+	dir := privateDir(t)
 	file := statedir.NodeFile{Address: "nats://127.0.0.1:1", Socket: filepath.Join(public, "s"), User: "client", Password: "secret"}
 	data, err := json.Marshal(file)
 	if err == nil {
@@ -147,7 +147,7 @@ func TestAttackSocketInOpenDirectoryIsRefused(t *testing.T) {
 	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), "chmod 700 "+dir) {
 		t.Errorf("an open state directory: %v", err)
 	}
-	if heard := f.heard(); heard != "" {
+	if heard := f.receivedText(); heard != "" {
 		t.Errorf("the fake server heard %s", heard)
 	}
 }
@@ -162,7 +162,7 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	e := start(t, embedded.Config{StateDir: dir, DontListen: true})
+	e := startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -175,7 +175,7 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	start(t, embedded.Config{StateDir: dir, DontListen: true})
+	startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
@@ -195,8 +195,8 @@ func TestStateDirectoryIsClosed(t *testing.T) {
 // The path of a socket may be longer than an address of the system.
 func TestLongStateDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), strings.Repeat("way", 30))
-	e := start(t, embedded.Config{StateDir: dir, NoPort: true})
-	closed, register := closing(t)
+	e := startServer(t, embedded.Config{StateDir: dir, NoPort: true})
+	closed, register := trackClosing(t)
 	nc, file, err := bus.Join(dir, closed)
 	if err != nil {
 		t.Fatal(err)
@@ -219,10 +219,10 @@ func TestLongStateDirectory(t *testing.T) {
 
 // A connection by the socket comes back by the socket, and proves it each time.
 func TestReconnectsByTheSocket(t *testing.T) {
-	dir := private(t)
-	start(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
+	dir := privateDir(t)
+	startServer(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
 	back := make(chan struct{}, 1)
-	closed, register := closing(t)
+	closed, register := trackClosing(t)
 	nc, _, err := bus.Join(dir, closed, nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
 	if err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
-// announce writes node.json atomically.
-func (e *Server) announce() error {
+// writeNodeFile writes node.json atomically.
+func (e *Server) writeNodeFile() error {
 	user, password := e.Credential(bus.RoleClient)
 	data, err := json.Marshal(statedir.NodeFile{
 		Address: e.URL(), Socket: e.socket.listener.(*statedir.Socket).Path, User: user, Password: password, PID: os.Getpid(),

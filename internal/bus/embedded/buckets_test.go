@@ -17,10 +17,10 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-func buckets(t *testing.T) (*bus.Buckets, jetstream.JetStream, *nats.Conn) {
+func openTestBuckets(t *testing.T) (*bus.Buckets, jetstream.JetStream, *nats.Conn) {
 	t.Helper()
-	e := start(t, embedded.Config{DontListen: true, Lazy: true})
-	nc := dial(t, e, bus.RoleNode)
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true})
+	nc := connectAs(t, e, bus.RoleNode)
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func buckets(t *testing.T) (*bus.Buckets, jetstream.JetStream, *nats.Conn) {
 
 // TestBucketsFromLeader: no read of shared state asks for a direct get.
 func TestBucketsFromLeader(t *testing.T) {
-	b, js, nc := buckets(t)
+	b, js, nc := openTestBuckets(t)
 	direct, err := nc.SubscribeSync("$JS.API.DIRECT.>")
 	if err != nil {
 		t.Fatal(err)
@@ -81,10 +81,10 @@ func putBlob(t *testing.T, js jetstream.JetStream, name, data string) {
 	}
 }
 
-func TestRenew(t *testing.T) { bustest.Bubble(t, renew) }
+func TestRenew(t *testing.T) { bustest.Bubble(t, testRenewal) }
 
-func renew(t *testing.T) {
-	b, js, _ := buckets(t)
+func testRenewal(t *testing.T) {
+	b, js, _ := openTestBuckets(t)
 	bucket := names.Names{}.ShardBucket()
 	watch, err := b.Shards.Watch(t.Context(), "default.1")
 	if err != nil {

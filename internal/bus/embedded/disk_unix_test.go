@@ -27,9 +27,9 @@ const fullDir = "TROUPE_TEST_FULL_DIR"
 func init() { children[fullDir] = fillDisk }
 
 const (
-	filesMost = 64 << 10 // the largest file while the disk is full
-	entryBig  = 8 << 10
-	mendsIn   = 20 * time.Second
+	filesMost       = 64 << 10 // the largest file while the disk is full
+	entryBig        = 8 << 10
+	recoveryTimeout = 20 * time.Second
 )
 
 func limitFiles(most uint64) error {
@@ -59,7 +59,7 @@ func fillDisk(dir string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*mendsIn)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*recoveryTimeout)
 	defer cancel()
 	stream, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "S", Subjects: []string{"troupe.box.x"}})
 	if err != nil {
@@ -69,10 +69,10 @@ func fillDisk(dir string) error {
 		return err
 	}
 	acked := uint64(0)
-	for publish(ctx, js, time.Second) == nil {
+	for publishUntilAcked(ctx, js, time.Second) == nil {
 		acked++
 	}
-	d, err := heard(told)
+	d, err := awaitDiskReport(told)
 	if err != nil || d.Failed.IsZero() || !strings.Contains(d.Why, dir) || d.Remedy == "" {
 		return fmt.Errorf("after %d entries the disk is told as %+v: %w", acked, d, err)
 	}
@@ -82,10 +82,10 @@ func fillDisk(dir string) error {
 	if err := limitFiles(1 << 40); err != nil {
 		return err
 	}
-	if d, err := heard(told); err != nil || !d.Failed.IsZero() {
+	if d, err := awaitDiskReport(told); err != nil || !d.Failed.IsZero() {
 		return fmt.Errorf("with room the disk is told as %+v: %w", d, err)
 	}
-	if err := publish(ctx, js, mendsIn); err != nil {
+	if err := publishUntilAcked(ctx, js, recoveryTimeout); err != nil {
 		return fmt.Errorf("with room the same connection cannot publish: %w", err)
 	}
 	info, err := stream.Info(ctx)
@@ -98,17 +98,17 @@ func fillDisk(dir string) error {
 	return e.Close()
 }
 
-func heard(told chan statedir.Disk) (statedir.Disk, error) {
+func awaitDiskReport(told chan statedir.Disk) (statedir.Disk, error) {
 	select {
 	case d := <-told:
 		return d, nil
-	case <-time.After(mendsIn):
+	case <-time.After(recoveryTimeout):
 		return statedir.Disk{}, errors.New("nothing is told")
 	}
 }
 
-// publish publishes until an entry is acknowledged, or for so long.
-func publish(ctx context.Context, js jetstream.JetStream, patience time.Duration) error {
+// publishUntilAcked publishes until an entry is acknowledged, or for so long.
+func publishUntilAcked(ctx context.Context, js jetstream.JetStream, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for {

@@ -26,8 +26,8 @@ const (
 // publishers receive no error, and the state persists until the server is restarted.
 var storeFailures = []string{"ritical write error", "disabling JetStream", "will be DISABLED"}
 
-// storeFailed reports whether a line of the server's log is one of storeFailures.
-func storeFailed(line string) bool {
+// isStoreFailure reports whether a line of the server's log is one of storeFailures.
+func isStoreFailure(line string) bool {
 	for _, s := range storeFailures {
 		if strings.Contains(line, s) {
 			return true
@@ -36,8 +36,8 @@ func storeFailed(line string) bool {
 	return false
 }
 
-// lowAt is the number of free bytes below which the disk of a directory is low.
-func lowAt(dir string) (int64, error) {
+// lowDiskThreshold is the number of free bytes below which the disk of a directory is low.
+func lowDiskThreshold(dir string) (int64, error) {
 	free, err := statedir.DiskFree(dir)
 	if err != nil {
 		return 0, err
@@ -47,29 +47,29 @@ func lowAt(dir string) (int64, error) {
 
 // diskWatch watches the disk and the store of an embedded server.
 type diskWatch struct {
-	failures chan error // from the server's log; one is enough
-	quit     chan struct{}
-	ended    chan struct{}
-	low      bool
-	pause    time.Duration // before the next restart
-	restarts time.Time     // the newest
+	failures    chan error // from the server's log; one is enough
+	quit        chan struct{}
+	ended       chan struct{}
+	low         bool
+	pause       time.Duration // before the next restart
+	lastRestart time.Time     // the newest
 }
 
 func newDiskWatch() *diskWatch {
 	return &diskWatch{failures: make(chan error, 1), quit: make(chan struct{}), ended: make(chan struct{}), pause: restartPauseMin}
 }
 
-// suspect queues a report of the server about its store. It never blocks: the caller holds
+// reportFailure queues a report of the server about its store. It never blocks: the caller holds
 // the server's locks.
-func (w *diskWatch) suspect(err error) {
+func (w *diskWatch) reportFailure(err error) {
 	select {
 	case w.failures <- err:
 	default:
 	}
 }
 
-// wait waits, unless the watch ends.
-func (w *diskWatch) wait(d time.Duration) bool {
+// pauseFor waits, unless the watch ends.
+func (w *diskWatch) pauseFor(d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -96,94 +96,94 @@ func (e *Server) watchDisk() {
 		case <-e.disk.quit:
 			return
 		case err := <-e.disk.failures:
-			if !e.mend(err) {
+			if !e.recoverStore(err) {
 				return
 			}
 		case <-tick.C:
-			e.lookAtDisk()
+			e.checkDisk()
 		}
 	}
 }
 
-// lookAtDisk reports once when the disk becomes low, and when it no longer is, and detects a
+// checkDisk reports once when the disk becomes low, and when it no longer is, and detects a
 // store that is off although the server's log did not say why.
-func (e *Server) lookAtDisk() {
-	if !e.running().JetStreamEnabled() {
-		e.disk.suspect(errors.New("the server turned its store off"))
+func (e *Server) checkDisk() {
+	if !e.currentServer().JetStreamEnabled() {
+		e.disk.reportFailure(errors.New("the server turned its store off"))
 		return
 	}
 	free, err := statedir.DiskFree(e.cfg.StateDir)
 	if err != nil {
 		return // the next look, or a failed write, says more
 	}
-	low := free < e.lowAt
-	if !low && e.disk.low && free < e.lowAt+e.lowAt/4 {
+	low := free < e.lowDiskBytes
+	if !low && e.disk.low && free < e.lowDiskBytes+e.lowDiskBytes/4 {
 		return // not yet: it would be reported repeatedly
 	}
 	if low == e.disk.low {
 		return
 	}
 	e.disk.low = low
-	e.tellDisk(e.lowDisk(free))
+	e.reportDisk(e.describeDisk(free))
 }
 
-// lowDisk describes a disk that is writable, but may be low.
-func (e *Server) lowDisk(free int64) statedir.Disk {
+// describeDisk describes a disk that is writable, but may be low.
+func (e *Server) describeDisk(free int64) statedir.Disk {
 	d := statedir.Disk{Path: e.cfg.StateDir, Free: free, Low: e.disk.low}
 	if d.Low {
-		d.Why = fmt.Sprintf("the disk of %s is nearly full: %s are free, new runs need %s", d.Path, statedir.Size(free), statedir.Size(e.lowAt))
+		d.Why = fmt.Sprintf("the disk of %s is nearly full: %s are free, new runs need %s", d.Path, statedir.Size(free), statedir.Size(e.lowDiskBytes))
 		d.Remedy = "free some space on the disk of " + d.Path
 	}
 	return d
 }
 
-func (e *Server) tellDisk(d statedir.Disk) {
+func (e *Server) reportDisk(d statedir.Disk) {
 	if e.cfg.Disk != nil {
 		e.cfg.Disk(d)
 	}
 }
 
-// mend restarts the server as soon as its disk is writable. It returns false if the watch
+// recoverStore restarts the server as soon as its disk is writable. It returns false if the watch
 // ends first.
-func (e *Server) mend(why error) bool {
+func (e *Server) recoverStore(why error) bool {
 	w, since := e.disk, time.Now()
-	if since.Sub(w.restarts) > restartCalm {
+	if since.Sub(w.lastRestart) > restartCalm {
 		w.pause = restartPauseMin
 	}
-	e.tellDisk(statedir.FailedDisk(e.cfg.StateDir, since, why))
+	e.reportDisk(statedir.FailedDisk(e.cfg.StateDir, since, why))
 	for pause := w.pause; ; pause = max(diskProbePause, w.pause) {
-		if !w.wait(pause) {
+		if !w.pauseFor(pause) {
 			return false
 		}
 		err := statedir.ProbeDisk(e.cfg.StateDir)
 		if err == nil {
 			w.pause = min(2*w.pause, restartPauseMax)
-			err = e.restart()
+			err = e.restartNATS()
 		}
 		if err == nil {
 			break
 		}
 		e.cfg.Logger.Debug("the store cannot be opened again yet", "path", e.cfg.StateDir, "error", err)
 	}
-	w.restarts = time.Now()
+	w.lastRestart = time.Now()
 	free, err := statedir.DiskFree(e.cfg.StateDir)
 	if err != nil {
 		free = -1
 	}
-	w.low = free >= 0 && free < e.lowAt
-	e.tellDisk(e.lowDisk(free))
+	w.low = free >= 0 && free < e.lowDiskBytes
+	e.reportDisk(e.describeDisk(free))
 	return true
 }
 
-// restart replaces the server by a new one on the same store, with the same ports and
+// restartNATS replaces the server by a new one on the same store, with the same ports and
 // credentials. Connections reconnect by themselves.
-func (e *Server) restart() error {
-	old := e.running()
+func (e *Server) restartNATS() error {
+	old := e.currentServer()
 	old.Shutdown()
 	old.WaitForShutdown()
 	select {
 	case <-e.disk.failures: //nolint:errcheck // the old server's: the new one reports its own
 	default:
 	}
-	return e.serve()
+	return e.startNATS()
 }

@@ -96,17 +96,17 @@ type Config struct {
 
 // Server is a NATS server in this process, together with the ownership of its directory.
 type Server struct {
-	cfg      Config
-	server   atomic.Pointer[server.Server] // replaced after its disk failed
-	lock     *statedir.Lock
-	secrets  map[bus.Role]string
-	storeMax int64
-	lowAt    int64 // free bytes below which the disk is low
-	disk     *diskWatch
-	watching bool   // watchDisk runs
-	port     *front // observers; nil without a port
-	socket   *front // commands of the same user; nil without a socket
-	watch    watchContext
+	cfg          Config
+	server       atomic.Pointer[server.Server] // replaced after its disk failed
+	lock         *statedir.Lock
+	secrets      map[bus.Role]string
+	storeMax     int64
+	lowDiskBytes int64 // free bytes below which the disk is low
+	disk         *diskWatch
+	watching     bool           // watchDisk runs
+	port         *proxyListener // observers; nil without a port
+	socket       *proxyListener // commands of the same user; nil without a socket
+	watch        watchContext
 
 	closing sync.Once
 	closed  error
@@ -152,7 +152,7 @@ func (e *Server) start() error {
 	var err error
 	e.storeMax, err = storeMax(e.cfg.StateDir, e.cfg.StoreMax)
 	if err == nil {
-		e.lowAt, err = lowAt(e.cfg.StateDir)
+		e.lowDiskBytes, err = lowDiskThreshold(e.cfg.StateDir)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
@@ -161,10 +161,10 @@ func (e *Server) start() error {
 		return fmt.Errorf("%w: there is room for %d MiB in %s, %d MiB are needed: free some disk space or choose another directory",
 			ErrStart, e.storeMax>>20, e.cfg.StateDir, StoreMin>>20)
 	}
-	if err := e.listen(); err != nil {
+	if err := e.openListeners(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
-	if err := e.serve(); err != nil {
+	if err := e.startNATS(); err != nil {
 		return err
 	}
 	e.watching = true
@@ -172,19 +172,19 @@ func (e *Server) start() error {
 	if e.cfg.DontListen {
 		return nil
 	}
-	for _, f := range []*front{e.port, e.socket} {
+	for _, f := range []*proxyListener{e.port, e.socket} {
 		if f != nil {
-			f.open(e.InProcessConn)
+			f.acceptConns(e.InProcessConn)
 		}
 	}
 	if e.port != nil {
 		e.watch = e.writeContext()
 	}
-	return e.announce()
+	return e.writeNodeFile()
 }
 
-// listen opens the socket and the port. Connections wait until the server runs.
-func (e *Server) listen() error {
+// openListeners opens the socket and the port. Connections wait until the server runs.
+func (e *Server) openListeners() error {
 	if e.cfg.DontListen {
 		return nil
 	}
@@ -192,8 +192,8 @@ func (e *Server) listen() error {
 	if err != nil {
 		return err
 	}
-	portMax, socketMax := e.connections()
-	e.socket = newFront(l, socketMax, 0)
+	portMax, socketMax := e.connectionLimits()
+	e.socket = newProxyListener(l, socketMax, 0)
 	if e.cfg.NoPort {
 		return nil
 	}
@@ -208,15 +208,15 @@ func (e *Server) listen() error {
 	if err != nil {
 		return fmt.Errorf("bus: cannot listen: %w", err)
 	}
-	e.port = newFront(tcp, portMax, PortPendingMax)
+	e.port = newProxyListener(tcp, portMax, PortPendingMax)
 	return nil
 }
 
-// serve starts the server. The server has no listener of its own, so after a restart its
+// startNATS starts the server. The server has no listener of its own, so after a restart its
 // replacement is reachable at the same addresses.
-func (e *Server) serve() error {
-	log := &serverLog{Logger: e.cfg.Logger, failed: e.disk.suspect}
-	options, err := e.options()
+func (e *Server) startNATS() error {
+	log := &serverLog{Logger: e.cfg.Logger, failed: e.disk.reportFailure}
+	options, err := e.serverOptions()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrStart, err)
 	}
@@ -227,14 +227,14 @@ func (e *Server) serve() error {
 	s.SetLogger(log, false, false)
 	s.Start()
 	switch {
-	case log.fatal() != "":
-		err = errors.New(log.fatal())
+	case log.fatalError() != "":
+		err = errors.New(log.fatalError())
 	case !s.ReadyForConnections(readyTimeout):
 		err = errors.New("not ready in time")
 	case !s.JetStreamEnabled():
 		err = errors.New("JetStream is off")
 	default:
-		err = e.separate(s)
+		err = e.configureAccounts(s)
 	}
 	if err != nil {
 		s.Shutdown()
@@ -247,7 +247,7 @@ func (e *Server) serve() error {
 
 const loopback = "127.0.0.1"
 
-func (e *Server) options() (*server.Options, error) {
+func (e *Server) serverOptions() (*server.Options, error) {
 	watchers, err := watcherAccount()
 	if err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (e *Server) options() (*server.Options, error) {
 		MaxSubs:                SubjectsMax,
 		AuthTimeout:            AuthTimeout.Seconds(),
 		Accounts:               []*server.Account{watchers},
-		Users:                  e.users(watchers),
+		Users:                  e.roleUsers(watchers),
 	}
 	if e.cfg.OpenWatch || e.cfg.OpenControl {
 		o.NoAuthUser = string(bus.RoleAnyone)
@@ -317,11 +317,11 @@ func (e *Server) Credential(role bus.Role) (user, password string) {
 	return string(role), e.secrets[role]
 }
 
-// running returns the current server.
-func (e *Server) running() *server.Server { return e.server.Load() }
+// currentServer returns the current server.
+func (e *Server) currentServer() *server.Server { return e.server.Load() }
 
 // InProcessConn connects to the current server.
-func (e *Server) InProcessConn() (net.Conn, error) { return e.running().InProcessConn() }
+func (e *Server) InProcessConn() (net.Conn, error) { return e.currentServer().InProcessConn() }
 
 // Connect opens a connection inside the process in a role. Only RoleNode may access logs and
 // leases; a connection that answers requests from outside must use RoleService.
@@ -348,21 +348,21 @@ func (e *Server) Close() error {
 		if !e.cfg.DontListen {
 			errs = append(errs, statedir.RemoveNodeFile(e.cfg.StateDir), e.watch.remove())
 		}
-		for _, f := range []*front{e.port, e.socket} {
+		for _, f := range []*proxyListener{e.port, e.socket} {
 			if f != nil {
-				errs = append(errs, f.refuse())
+				errs = append(errs, f.closeListener())
 			}
 		}
 		if e.watching {
 			e.disk.close()
 		}
-		if s := e.running(); s != nil {
+		if s := e.currentServer(); s != nil {
 			s.Shutdown()
 			s.WaitForShutdown()
 		}
-		for _, f := range []*front{e.port, e.socket} {
+		for _, f := range []*proxyListener{e.port, e.socket} {
 			if f != nil {
-				f.end()
+				f.closeRelays()
 			}
 		}
 		e.closed = errors.Join(append(errs, e.lock.Release())...)

@@ -33,7 +33,7 @@ var children = map[string]func(dir string) error{}
 
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdDir); dir != "" {
-		hold(dir)
+		holdStateDir(dir)
 		return
 	}
 	for name, child := range children {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	leaks.Main(m)
 }
 
-func hold(dir string) {
+func holdStateDir(dir string) {
 	e, err := embedded.Start(embedded.Config{StateDir: dir, Port: embedded.FreePort})
 	if err != nil {
 		fmt.Println(err)
@@ -58,7 +58,7 @@ func hold(dir string) {
 	select {}
 }
 
-func start(t *testing.T, cfg embedded.Config) *embedded.Server {
+func startServer(t *testing.T, cfg embedded.Config) *embedded.Server {
 	t.Helper()
 	if cfg.StateDir == "" {
 		cfg.StateDir = t.TempDir()
@@ -75,8 +75,8 @@ func start(t *testing.T, cfg embedded.Config) *embedded.Server {
 	return e
 }
 
-// closing makes the end of a test wait until a connection's goroutines are gone.
-func closing(t *testing.T) (nats.Option, func(*nats.Conn)) {
+// trackClosing makes the end of a test wait until a connection's goroutines are gone.
+func trackClosing(t *testing.T) (nats.Option, func(*nats.Conn)) {
 	ended := make(chan struct{})
 	return nats.ClosedHandler(func(*nats.Conn) { close(ended) }), func(nc *nats.Conn) {
 		t.Cleanup(func() {
@@ -86,9 +86,9 @@ func closing(t *testing.T) (nats.Option, func(*nats.Conn)) {
 	}
 }
 
-func dial(t *testing.T, e *embedded.Server, role bus.Role, options ...nats.Option) *nats.Conn {
+func connectAs(t *testing.T, e *embedded.Server, role bus.Role, options ...nats.Option) *nats.Conn {
 	t.Helper()
-	closed, register := closing(t)
+	closed, register := trackClosing(t)
 	nc, err := e.Connect(role, append(options, closed)...)
 	if err != nil {
 		t.Fatal(err)
@@ -97,9 +97,9 @@ func dial(t *testing.T, e *embedded.Server, role bus.Role, options ...nats.Optio
 	return nc
 }
 
-func connect(t *testing.T, o bus.Options) *nats.Conn {
+func mustConnect(t *testing.T, o bus.Options) *nats.Conn {
 	t.Helper()
-	closed, register := closing(t)
+	closed, register := trackClosing(t)
 	o.Extra = append(o.Extra, closed)
 	nc, err := bus.Connect(o)
 	if err != nil {
@@ -112,13 +112,13 @@ func connect(t *testing.T, o bus.Options) *nats.Conn {
 // violations collects what the server refuses a connection.
 type violations chan error
 
-func (v violations) option() nats.Option {
+func (v violations) errorHandler() nats.Option {
 	return nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { v <- err })
 }
 
-// refused reports whether the server refused what nc did last. Errors come
+// wasRefused reports whether the server refused what nc did last. Errors come
 // before the answer to a ping, and are handed over in order.
-func (v violations) refused(t *testing.T, nc *nats.Conn) bool {
+func (v violations) wasRefused(t *testing.T, nc *nats.Conn) bool {
 	t.Helper()
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
@@ -191,15 +191,15 @@ var may = []struct {
 }
 
 func TestPermissions(t *testing.T) {
-	e := start(t, embedded.Config{DontListen: true})
-	open := start(t, embedded.Config{Port: embedded.FreePort, OpenControl: true})
-	quiet := start(t, embedded.Config{Port: embedded.FreePort, OpenWatch: true})
+	e := startServer(t, embedded.Config{DontListen: true})
+	open := startServer(t, embedded.Config{Port: embedded.FreePort, OpenControl: true})
+	quiet := startServer(t, embedded.Config{Port: embedded.FreePort, OpenWatch: true})
 	as := func(role bus.Role) func(*testing.T, nats.Option) *nats.Conn {
-		return func(t *testing.T, said nats.Option) *nats.Conn { return dial(t, e, role, said) }
+		return func(t *testing.T, said nats.Option) *nats.Conn { return connectAs(t, e, role, said) }
 	}
 	nobody := func(e *embedded.Server) func(*testing.T, nats.Option) *nats.Conn {
 		return func(t *testing.T, said nats.Option) *nats.Conn {
-			return connect(t, bus.Options{Servers: e.URL(), Extra: []nats.Option{said}})
+			return mustConnect(t, bus.Options{Servers: e.URL(), Extra: []nats.Option{said}})
 		}
 	}
 	for _, who := range []struct {
@@ -215,22 +215,22 @@ func TestPermissions(t *testing.T) {
 	} {
 		t.Run(who.name, func(t *testing.T) {
 			said := make(violations, 16)
-			nc := who.dial(t, said.option())
+			nc := who.dial(t, said.errorHandler())
 			for i, row := range may {
-				if got := allowed(t, nc, said, row.subject); got != who.rule(i) {
+				if got := probeSubject(t, nc, said, row.subject); got != who.rule(i) {
 					t.Errorf("%s: allowed %q, want %q", row.subject, got, who.rule(i))
 				}
 			}
 		})
 	}
 	// The node may do all of it: everything else in this repository shows that.
-	if err := bus.CheckJetStream(t.Context(), dial(t, e, bus.RoleNode)); err != nil {
+	if err := bus.CheckJetStream(t.Context(), connectAs(t, e, bus.RoleNode)); err != nil {
 		t.Error(err)
 	}
 }
 
-// allowed tries a subject.
-func allowed(t *testing.T, nc *nats.Conn, said violations, subject string) string {
+// probeSubject tries a subject.
+func probeSubject(t *testing.T, nc *nats.Conn, said violations, subject string) string {
 	t.Helper()
 	got := ""
 	// A wildcard is nothing that can be published to.
@@ -238,7 +238,7 @@ func allowed(t *testing.T, nc *nats.Conn, said violations, subject string) strin
 		if err := nc.Publish(subject, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
-		if !said.refused(t, nc) {
+		if !said.wasRefused(t, nc) {
 			got += "p"
 		}
 	}
@@ -246,7 +246,7 @@ func allowed(t *testing.T, nc *nats.Conn, said violations, subject string) strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !said.refused(t, nc) {
+	if !said.wasRefused(t, nc) {
 		got += "s"
 	}
 	if err := sub.Unsubscribe(); err != nil && !errors.Is(err, nats.ErrBadSubscription) {
@@ -258,14 +258,14 @@ func allowed(t *testing.T, nc *nats.Conn, said violations, subject string) strin
 // TestAnswerIntoALog: a client asks for an answer on a subject that only the
 // node may write. The service must not be its tool.
 func TestAnswerIntoALog(t *testing.T) {
-	e := start(t, embedded.Config{DontListen: true})
-	node := dial(t, e, bus.RoleNode)
+	e := startServer(t, embedded.Config{DontListen: true})
+	node := connectAs(t, e, bus.RoleNode)
 	heard, err := node.SubscribeSync("troupe.box.>")
 	if err != nil {
 		t.Fatal(err)
 	}
 	said := make(violations, 16)
-	service := dial(t, e, bus.RoleService, said.option())
+	service := connectAs(t, e, bus.RoleService, said.errorHandler())
 	answered := make(chan struct{})
 	_, err = service.Subscribe("troupe.cmd.list", func(m *nats.Msg) {
 		if err := m.Respond([]byte("{}")); err != nil {
@@ -276,12 +276,12 @@ func TestAnswerIntoALog(t *testing.T) {
 	if err = errors.Join(err, service.Flush(), node.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	client := dial(t, e, bus.RoleClient)
+	client := connectAs(t, e, bus.RoleClient)
 	if err := client.PublishRequest("troupe.cmd.list", "troupe.box.default.0.run.root", nil); err != nil {
 		t.Fatal(err)
 	}
 	<-answered
-	if !said.refused(t, service) {
+	if !said.wasRefused(t, service) {
 		t.Error("the service may publish to a log")
 	}
 	if err := node.Flush(); err != nil {
@@ -300,7 +300,7 @@ func TestAnswerIntoALog(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, role := range []bus.Role{bus.RoleClient} {
-		if _, err := dial(t, e, role).Request("troupe.cmd.get", nil, 10*time.Second); err != nil {
+		if _, err := connectAs(t, e, role).Request("troupe.cmd.get", nil, 10*time.Second); err != nil {
 			t.Errorf("%s: %v", role, err)
 		}
 	}
@@ -311,13 +311,13 @@ func TestNodeFile(t *testing.T) {
 	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNoServer) {
 		t.Fatal(err)
 	}
-	e := start(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
+	e := startServer(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
 	path := filepath.Join(dir, "node.json")
 	info, err := os.Stat(path)
 	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
 		t.Fatalf("%v, %v", info, err)
 	}
-	closed, register := closing(t)
+	closed, register := trackClosing(t)
 	nc, n, err := bus.Join(dir, closed)
 	if err != nil {
 		t.Fatal(err)
@@ -348,14 +348,14 @@ func TestNodeFile(t *testing.T) {
 
 func TestOneOwner(t *testing.T) {
 	dir := t.TempDir()
-	e := start(t, embedded.Config{StateDir: dir, DontListen: true})
+	e := startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 	if _, err := embedded.Start(embedded.Config{StateDir: dir, DontListen: true}); !errors.Is(err, statedir.ErrOwned) {
 		t.Fatal(err)
 	}
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	start(t, embedded.Config{StateDir: dir, DontListen: true})
+	startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 }
 
 // TestOwnerKilled: the lock of a process that was killed is free at once, and
@@ -383,7 +383,7 @@ func TestOwnerKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // it was killed
-	start(t, embedded.Config{StateDir: dir, DontListen: true})
+	startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 }
 
 func TestPorts(t *testing.T) {
@@ -399,14 +399,14 @@ func TestPorts(t *testing.T) {
 	}
 	// Whoever has the usual port: there is always one for us, on loopback only.
 	for range 2 {
-		e := start(t, embedded.Config{})
+		e := startServer(t, embedded.Config{})
 		if !strings.HasPrefix(e.URL(), "nats://127.0.0.1:") {
 			t.Error(e.URL())
 		}
 		user, password := e.Credential(bus.RoleClient)
-		connect(t, bus.Options{Servers: e.URL(), User: user, Password: password})
+		mustConnect(t, bus.Options{Servers: e.URL(), User: user, Password: password})
 	}
-	e := start(t, embedded.Config{DontListen: true})
+	e := startServer(t, embedded.Config{DontListen: true})
 	if e.URL() != "" {
 		t.Error(e.URL())
 	}
@@ -416,15 +416,15 @@ func TestPorts(t *testing.T) {
 }
 
 func TestStoreMax(t *testing.T) {
-	e := start(t, embedded.Config{DontListen: true, StoreMax: 100 << 20})
+	e := startServer(t, embedded.Config{DontListen: true, StoreMax: 100 << 20})
 	if e.StoreMax() != 100<<20 {
 		t.Error(e.StoreMax())
 	}
-	e = start(t, embedded.Config{DontListen: true, StoreMax: 1 << 60})
+	e = startServer(t, embedded.Config{DontListen: true, StoreMax: 1 << 60})
 	if most := e.StoreMax(); most <= 0 || most >= 1<<60 {
 		t.Errorf("more than the disk: %d", most)
 	}
-	js, err := jetstream.New(dial(t, e, bus.RoleNode))
+	js, err := jetstream.New(connectAs(t, e, bus.RoleNode))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -436,8 +436,8 @@ func TestStoreMax(t *testing.T) {
 
 // TestSmallStore: on a small disk everything still finds its place.
 func TestSmallStore(t *testing.T) {
-	e := start(t, embedded.Config{DontListen: true, Lazy: true, StoreMax: embedded.StoreMin})
-	js, err := jetstream.New(dial(t, e, bus.RoleNode))
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true, StoreMax: embedded.StoreMin})
+	js, err := jetstream.New(connectAs(t, e, bus.RoleNode))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -461,8 +461,8 @@ func TestSmallStore(t *testing.T) {
 func TestSurvives(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
-		e := start(t, embedded.Config{StateDir: dir, DontListen: true})
-		nc := dial(t, e, bus.RoleNode)
+		e := startServer(t, embedded.Config{StateDir: dir, DontListen: true})
+		nc := connectAs(t, e, bus.RoleNode)
 		js, err := jetstream.New(nc)
 		if err != nil {
 			t.Fatal(err)

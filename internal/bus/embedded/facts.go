@@ -12,8 +12,8 @@ func (e *Server) Seen() string { return "in this process" }
 
 // Look implements Witness.
 func (e *Server) Look(context.Context, []string) ([]bus.ServerFacts, error) {
-	f := bus.ServerFacts{Name: e.running().Name(), Version: server.VERSION}
-	if c := e.running().JetStreamConfig(); c != nil {
+	f := bus.ServerFacts{Name: e.currentServer().Name(), Version: server.VERSION}
+	if c := e.currentServer().JetStreamConfig(); c != nil {
 		f.JetStream, f.Synced, f.SyncEvery = true, c.SyncAlways, c.SyncInterval
 	}
 	return []bus.ServerFacts{f}, nil

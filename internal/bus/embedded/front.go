@@ -31,27 +31,27 @@ const (
 // errBusy is the message to a connection beyond the limit, in the NATS protocol.
 const errBusy = "-ERR 'maximum connections exceeded'\r\n"
 
-// front is a listener of the embedded server. The server itself does not listen: a front
+// proxyListener is a listener of the embedded server. The server itself does not listen: a front
 // relays each connection to a connection inside the process. So observers have limits of their
 // own, and a client of the port that reads too slowly stalls no publisher.
-type front struct {
-	listener net.Listener
-	most     int // connections
-	pending  int // bytes that may wait for one connection; 0: the server's limit alone
-	ended    sync.WaitGroup
+type proxyListener struct {
+	listener   net.Listener
+	maxConns   int // connections
+	maxPending int // bytes that may wait for one connection; 0: the server's limit alone
+	ended      sync.WaitGroup
 
 	mu      sync.Mutex
 	closed  bool
-	relays  map[*relay]struct{}
+	relays  map[*connRelay]struct{}
 	waiting int // bytes that wait for all connections
 }
 
-func newFront(l net.Listener, most, pending int) *front {
-	return &front{listener: l, most: most, pending: pending, relays: map[*relay]struct{}{}}
+func newProxyListener(l net.Listener, most, pending int) *proxyListener {
+	return &proxyListener{listener: l, maxConns: most, maxPending: pending, relays: map[*connRelay]struct{}{}}
 }
 
-// open accepts connections, and relays each to a connection that inside makes.
-func (f *front) open(inside func() (net.Conn, error)) {
+// acceptConns accepts connections, and relays each to a connection that inside makes.
+func (f *proxyListener) acceptConns(inside func() (net.Conn, error)) {
 	f.ended.Go(func() {
 		for {
 			conn, err := f.listener.Accept()
@@ -62,14 +62,14 @@ func (f *front) open(inside func() (net.Conn, error)) {
 				<-time.After(acceptPause)
 				continue
 			}
-			f.take(conn, inside)
+			f.relayConn(conn, inside)
 		}
 	})
 }
 
-func (f *front) take(conn net.Conn, inside func() (net.Conn, error)) {
+func (f *proxyListener) relayConn(conn net.Conn, inside func() (net.Conn, error)) {
 	f.mu.Lock()
-	full := len(f.relays) >= f.most
+	full := len(f.relays) >= f.maxConns
 	f.mu.Unlock()
 	if full {
 		_ = conn.SetWriteDeadline(time.Now().Add(relayGrace)) // a new connection has room for a line
@@ -82,7 +82,7 @@ func (f *front) take(conn net.Conn, inside func() (net.Conn, error)) {
 		_ = conn.Close()
 		return
 	}
-	r := &relay{front: f, out: conn, in: in, more: make(chan struct{}, 1)}
+	r := &connRelay{proxy: f, out: conn, in: in, more: make(chan struct{}, 1)}
 	f.mu.Lock()
 	closed := f.closed
 	if !closed {
@@ -96,16 +96,16 @@ func (f *front) take(conn net.Conn, inside func() (net.Conn, error)) {
 	f.ended.Go(r.run)
 }
 
-// refuse closes the listener: no new connections.
-func (f *front) refuse() error {
+// closeListener closes the listener: no new connections.
+func (f *proxyListener) closeListener() error {
 	if err := f.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		return err
 	}
 	return nil
 }
 
-// end closes all connections, and waits until they have ended.
-func (f *front) end() {
+// closeRelays closes all connections, and waits until they have ended.
+func (f *proxyListener) closeRelays() {
 	f.mu.Lock()
 	f.closed = true
 	for r := range f.relays {
@@ -115,7 +115,7 @@ func (f *front) end() {
 	f.ended.Wait()
 }
 
-func (f *front) forget(r *relay) {
+func (f *proxyListener) removeRelay(r *connRelay) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.relays, r)
@@ -123,13 +123,13 @@ func (f *front) forget(r *relay) {
 	r.waiting = 0
 }
 
-// add counts bytes that wait for a connection, and reports whether they are within the limit.
-func (f *front) add(r *relay, n int) bool {
+// countPending counts bytes that wait for a connection, and reports whether they are within the limit.
+func (f *proxyListener) countPending(r *connRelay, n int) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r.waiting += n
 	f.waiting += n
-	if r.waiting > f.pending {
+	if r.waiting > f.maxPending {
 		return false
 	}
 	if n > 0 && f.waiting > PortPendingSum {
@@ -144,9 +144,9 @@ func (f *front) add(r *relay, n int) bool {
 	return true
 }
 
-// relay carries the bytes of one connection between outside and the server.
-type relay struct {
-	front   *front
+// connRelay carries the bytes of one connection between outside and the server.
+type connRelay struct {
+	proxy   *proxyListener
 	out, in net.Conn
 	waiting int // of front
 
@@ -157,21 +157,21 @@ type relay struct {
 }
 
 // close ends a relay from either side.
-func (r *relay) close() {
+func (r *connRelay) close() {
 	_ = r.out.Close() // undelivered bytes are discarded
 	_ = r.in.Close()  // a pipe in memory: it cannot fail
 }
 
-func (r *relay) run() {
-	defer r.front.forget(r)
+func (r *connRelay) run() {
+	defer r.proxy.removeRelay(r)
 	var sides sync.WaitGroup
 	sides.Go(func() {
 		_, _ = io.Copy(r.in, r.out) // either side may end at any time
 		_ = r.in.Close()            // as above
 	})
-	if r.front.pending > 0 {
-		sides.Go(r.write)
-		r.read()
+	if r.proxy.maxPending > 0 {
+		sides.Go(r.drainBuffer)
+		r.fillBuffer()
 	} else {
 		_, _ = io.Copy(r.out, r.in) // either side may end at any time
 		r.close()
@@ -179,12 +179,12 @@ func (r *relay) run() {
 	sides.Wait()
 }
 
-// read buffers what the server sends at once, up to the limit.
-func (r *relay) read() {
+// fillBuffer buffers what the server sends at once, up to the limit.
+func (r *connRelay) fillBuffer() {
 	chunk := make([]byte, relayChunk)
 	for {
 		n, err := r.in.Read(chunk)
-		if n > 0 && !r.front.add(r, n) {
+		if n > 0 && !r.proxy.countPending(r, n) {
 			r.close()
 			err = net.ErrClosed
 		}
@@ -203,9 +203,9 @@ func (r *relay) read() {
 	}
 }
 
-// write forwards what read has buffered. It ends with the server's side, and then closes the
+// drainBuffer forwards what read has buffered. It ends with the server's side, and then closes the
 // connection.
-func (r *relay) write() {
+func (r *connRelay) drainBuffer() {
 	defer r.close()
 	var free []byte
 	for range r.more {
@@ -214,7 +214,7 @@ func (r *relay) write() {
 		r.buffer = free[:0]
 		r.mu.Unlock()
 		_, err := r.out.Write(full)
-		r.front.add(r, -len(full))
+		r.proxy.countPending(r, -len(full))
 		if over || err != nil {
 			return
 		}

@@ -22,18 +22,18 @@ const inboxRandom = 26
 // process share a prefix and count in fixed steps, and each service tells one of
 // them to whoever asks $SRV.PING. No inbox hangs on them alone.
 func TestAttackInboxesCannotBeGuessed(t *testing.T) {
-	e := start(t, embedded.Config{})
+	e := startServer(t, embedded.Config{})
 	url := bustest.PlainServer(t, &server.Options{})
 	for _, row := range []struct {
 		name, prefix string
 		dial         func() *nats.Conn
 	}{
-		{"embedded node", "_INBOX_node", func() *nats.Conn { return dial(t, e, bus.RoleNode) }},
-		{"embedded service", "_INBOX_service", func() *nats.Conn { return dial(t, e, bus.RoleService) }},
-		{"embedded client", "_INBOX_client", func() *nats.Conn { return dial(t, e, bus.RoleClient) }},
-		{"embedded observer", "_INBOX", func() *nats.Conn { return dial(t, e, bus.RoleObserver) }},
-		{"server elsewhere", "_INBOX", func() *nats.Conn { return connect(t, bus.Options{Servers: url}) }},
-		{"server elsewhere, a prefix", "_INBOX_x", func() *nats.Conn { return connect(t, bus.Options{Servers: url, InboxPrefix: "_INBOX_x"}) }},
+		{"embedded node", "_INBOX_node", func() *nats.Conn { return connectAs(t, e, bus.RoleNode) }},
+		{"embedded service", "_INBOX_service", func() *nats.Conn { return connectAs(t, e, bus.RoleService) }},
+		{"embedded client", "_INBOX_client", func() *nats.Conn { return connectAs(t, e, bus.RoleClient) }},
+		{"embedded observer", "_INBOX", func() *nats.Conn { return connectAs(t, e, bus.RoleObserver) }},
+		{"server elsewhere", "_INBOX", func() *nats.Conn { return mustConnect(t, bus.Options{Servers: url}) }},
+		{"server elsewhere, a prefix", "_INBOX_x", func() *nats.Conn { return mustConnect(t, bus.Options{Servers: url, InboxPrefix: "_INBOX_x"}) }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			seen := map[string]bool{}
@@ -54,15 +54,15 @@ func TestAttackInboxesCannotBeGuessed(t *testing.T) {
 // answers requests, should its own check fail: a request names the subject of
 // its answer.
 func TestAttackServiceCannotAnswerToNodes(t *testing.T) {
-	e := start(t, embedded.Config{})
-	node, heard := dial(t, e, bus.RoleNode), make(chan string, 16)
+	e := startServer(t, embedded.Config{})
+	node, heard := connectAs(t, e, bus.RoleNode), make(chan string, 16)
 	if _, err := node.Subscribe(">", func(m *nats.Msg) { heard <- m.Subject }); err != nil {
 		t.Fatal(err)
 	}
 	if err := node.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	service := dial(t, e, bus.RoleService, make(violations, 16).option())
+	service := connectAs(t, e, bus.RoleService, make(violations, 16).errorHandler())
 	for _, subject := range []string{node.NewInbox(), "_INBOX_node.x", "_INBOX_service.x", "_INBOX_setup.x", "_INBOX_system.x", "$JS.API.INFO",
 		"$KV.troupe_shards.default.0", "$O.troupe_blobs.M.x", "troupe.box.default.0.run.root", "troupe.evt.run.root.turn.started", "troupe.cmd.cancel"} {
 		if err := service.Publish(subject, []byte(`{"stream":"TROUPE_BOX_DEFAULT_0","seq":7}`)); err != nil {

@@ -19,13 +19,13 @@ import (
 //
 //behaviour:shows C2
 func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
-	e := start(t, embedded.Config{Port: embedded.FreePort})
+	e := startServer(t, embedded.Config{Port: embedded.FreePort})
 	said := func(address string) string {
 		return fmt.Sprintf(`{"address":%q,"socket":"/nowhere","user":"client","password":"x","pid":1}`, address)
 	}
 	for _, address := range []string{"nats://evil.example:4222", "nats://10.0.0.7:4222", "nats://0.0.0.0:4222", e.URL() + ",nats://10.0.0.7:4222",
 		"ws://127.0.0.1:4222", "nats://127.0.0.1@10.0.0.7:4222", "nats://127.0.0.1.evil.example:4222", "127.0.0.1:4222"} {
-		dir := private(t)
+		dir := privateDir(t)
 		if err := os.WriteFile(statedir.NodeFilePath(dir), []byte(said(address)), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +51,7 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 			return errors.Join(os.WriteFile(path, []byte(said(e.URL())), 0o600), os.Chown(path, 12345, -1))
 		},
 	} {
-		dir := private(t)
+		dir := privateDir(t)
 		if err := put(statedir.NodeFilePath(dir)); errors.Is(err, errors.ErrUnsupported) {
 			continue
 		} else if err != nil {
@@ -63,8 +63,8 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 	}
 }
 
-// private is a directory as an owner makes it.
-func private(t *testing.T) string {
+// privateDir is a directory as an owner makes it.
+func privateDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o700); err != nil {

@@ -20,7 +20,7 @@ const WatcherSubsMax = 64
 // impersonate another client.
 const watchers = "WATCHERS"
 
-func inbox(role bus.Role) string { return bus.InboxPrefix(role) + ".>" }
+func inboxSubjects(role bus.Role) string { return bus.InboxPrefix(role) + ".>" }
 
 // watcherAccount makes the account of observers. The library accepts its limits only in the
 // form of a configuration file.
@@ -36,9 +36,9 @@ func watcherAccount() (*server.Account, error) {
 	return o.Accounts[0], nil
 }
 
-// separate gives the account of observers its imports, and the other account JetStream: with
+// configureAccounts gives the account of observers its imports, and the other account JetStream: with
 // several accounts the server enables JetStream in none of them by itself.
-func (e *Server) separate(s *server.Server) error {
+func (e *Server) configureAccounts(s *server.Server) error {
 	own := s.GlobalAccount()
 	if err := own.EnableJetStream(nil, nil); err != nil {
 		return fmt.Errorf("enable JetStream: %w", err)
@@ -47,7 +47,7 @@ func (e *Server) separate(s *server.Server) error {
 	if err != nil {
 		return fmt.Errorf("account of observers: %w", err)
 	}
-	for _, subject := range e.watched() {
+	for _, subject := range e.observerSubjects() {
 		if err := own.AddStreamExport(subject, nil); err != nil {
 			return fmt.Errorf("export %s: %w", subject, err)
 		}
@@ -71,14 +71,16 @@ func (e *Server) separate(s *server.Server) error {
 	return nil
 }
 
-// watched lists the subjects that observers may subscribe to.
-func (e *Server) watched() []string { return []string{e.cfg.Names.Events(), names.HeartbeatSubjects} }
+// observerSubjects lists the subjects that observers may subscribe to.
+func (e *Server) observerSubjects() []string {
+	return []string{e.cfg.Names.Events(), names.HeartbeatSubjects}
+}
 
-// users lists the roles with their permissions. Everything not allowed is refused.
-func (e *Server) users(apart *server.Account) []*server.User {
+// roleUsers lists the roles with their permissions. Everything not allowed is refused.
+func (e *Server) roleUsers(apart *server.Account) []*server.User {
 	var users []*server.User
 	for _, role := range append(roles[:len(roles):len(roles)], bus.RoleAnyone) {
-		u := &server.User{Username: string(role), Password: e.secrets[role], Permissions: e.permissions(role)}
+		u := &server.User{Username: string(role), Password: e.secrets[role], Permissions: e.rolePermissions(role)}
 		if role == bus.RoleObserver || role == bus.RoleAnyone {
 			u.Account = apart
 		}
@@ -89,26 +91,26 @@ func (e *Server) users(apart *server.Account) []*server.User {
 	return users
 }
 
-func (e *Server) permissions(role bus.Role) *server.Permissions {
+func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 	subjects := e.cfg.Names
 	publish := server.SubjectPermission{Deny: []string{">"}}
-	subscribe := server.SubjectPermission{Allow: e.watched()}
+	subscribe := server.SubjectPermission{Allow: e.observerSubjects()}
 	ask := func() {
 		publish = server.SubjectPermission{
 			Allow: []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects},
 			Deny:  []string{names.HeartbeatSubjects}, // only nodes send them
 		}
-		subscribe.Allow = append(subscribe.Allow, inbox(role))
+		subscribe.Allow = append(subscribe.Allow, inboxSubjects(role))
 	}
 	switch {
 	case role == bus.RoleNode:
 		return nil
 	case role == bus.RoleService:
-		publish = server.SubjectPermission{Allow: []string{inbox(bus.RoleClient), bus.NodeClientInbox + ".>", names.HeartbeatSubjects}}
+		publish = server.SubjectPermission{Allow: []string{inboxSubjects(bus.RoleClient), bus.NodeClientInbox + ".>", names.HeartbeatSubjects}}
 		if e.cfg.OpenControl {
 			publish.Allow = append(publish.Allow, bus.ServerInbox+">")
 		}
-		subscribe.Allow = []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects, inbox(bus.RoleService)}
+		subscribe.Allow = []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects, inboxSubjects(bus.RoleService)}
 	case role == bus.RoleClient:
 		ask()
 	case role == bus.RoleAnyone && e.cfg.OpenControl:

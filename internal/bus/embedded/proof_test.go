@@ -23,22 +23,22 @@ const (
 	pause    = 10 * time.Millisecond // between two looks at what a test waits for
 )
 
-// estate is servers with an account for troupe and one for the system.
-type estate struct {
+// testCluster is servers with an account for troupe and one for the system.
+type testCluster struct {
 	t       *testing.T
 	servers []*server.Server
 }
 
-// found starts as many servers as there are words on whether each syncs. More
+// startCluster starts as many servers as there are words on whether each syncs. More
 // than one are a cluster. Somebody else may get a port before its server has it:
 // then others are tried.
-func found(t *testing.T, synced ...bool) *estate {
+func startCluster(t *testing.T, synced ...bool) *testCluster {
 	t.Helper()
 	for range 5 {
-		e := &estate{t: t, servers: gather(t, synced)}
-		t.Cleanup(e.end)
+		e := &testCluster{t: t, servers: launchServers(t, synced)}
+		t.Cleanup(e.shutDown)
 		if slices.ContainsFunc(e.servers, func(s *server.Server) bool { return !s.ReadyForConnections(patience / 2) }) {
-			e.end()
+			e.shutDown()
 			continue
 		}
 		for _, s := range e.servers {
@@ -56,16 +56,16 @@ func found(t *testing.T, synced ...bool) *estate {
 	return nil
 }
 
-// end shuts the servers down, which may be so already.
-func (e *estate) end() {
+// shutDown shuts the servers down, which may be so already.
+func (e *testCluster) shutDown() {
 	for _, s := range e.servers {
 		s.Shutdown()
 		s.WaitForShutdown()
 	}
 }
 
-// gather starts servers that are to be a cluster.
-func gather(t *testing.T, synced []bool) (servers []*server.Server) {
+// launchServers starts servers that are to be a cluster.
+func launchServers(t *testing.T, synced []bool) (servers []*server.Server) {
 	t.Helper()
 	var routes []*url.URL
 	var ports []int
@@ -100,7 +100,7 @@ func gather(t *testing.T, synced []bool) (servers []*server.Server) {
 	return servers
 }
 
-func (e *estate) as(user string) *nats.Conn {
+func (e *testCluster) connectUser(user string) *nats.Conn {
 	e.t.Helper()
 	nc, err := bus.Connect(bus.Options{Servers: e.servers[0].ClientURL(), User: user, Password: user})
 	if err != nil {
@@ -110,7 +110,7 @@ func (e *estate) as(user string) *nats.Conn {
 	return nc
 }
 
-func (e *estate) monitors() bus.Monitors {
+func (e *testCluster) monitorURLs() bus.Monitors {
 	var m bus.Monitors
 	for _, s := range e.servers {
 		m = append(m, "http://"+s.MonitorAddr().String())
@@ -118,10 +118,10 @@ func (e *estate) monitors() bus.Monitors {
 	return m
 }
 
-// furnish makes the buckets and one stream of logs, as soon as there is a leader.
-func (e *estate) furnish(replicas int, change func(*jetstream.StreamConfig)) *nats.Conn {
+// createStreams makes the buckets and one stream of logs, as soon as there is a leader.
+func (e *testCluster) createStreams(replicas int, change func(*jetstream.StreamConfig)) *nats.Conn {
 	e.t.Helper()
-	nc := e.as("app")
+	nc := e.connectUser("app")
 	js, err := jetstream.New(nc)
 	if err != nil {
 		e.t.Fatal(err)
@@ -145,7 +145,7 @@ func (e *estate) furnish(replicas int, change func(*jetstream.StreamConfig)) *na
 	}
 }
 
-func prove(t *testing.T, cfg bus.ProofConfig) bus.Proof {
+func proveDurability(t *testing.T, cfg bus.ProofConfig) bus.Proof {
 	t.Helper()
 	cfg.Streams = 1
 	p, err := bus.Prove(t.Context(), cfg)
@@ -155,8 +155,8 @@ func prove(t *testing.T, cfg bus.ProofConfig) bus.Proof {
 	return p
 }
 
-// is reports what was found of one check.
-func is(t *testing.T, p bus.Proof, check string, status bus.Status, says string) {
+// expectFinding reports what was found of one check.
+func expectFinding(t *testing.T, p bus.Proof, check string, status bus.Status, says string) {
 	t.Helper()
 	i := slices.IndexFunc(p.Findings, func(f bus.Finding) bool { return f.Check == check })
 	if i < 0 {
@@ -170,8 +170,8 @@ func is(t *testing.T, p bus.Proof, check string, status bus.Status, says string)
 // TestAnEmbeddedServerProvesWhatItWasStartedWith: what lazy gives up is said.
 func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
 	for lazy, profile := range map[bool]bus.Profile{false: bus.EmbeddedSync, true: bus.EmbeddedLazy} {
-		e := start(t, embedded.Config{DontListen: true, Lazy: lazy})
-		nc := dial(t, e, bus.RoleNode)
+		e := startServer(t, embedded.Config{DontListen: true, Lazy: lazy})
+		nc := connectAs(t, e, bus.RoleNode)
 		if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
 			t.Fatal(err)
 		}
@@ -186,10 +186,10 @@ func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
 		if lazy {
 			says = "lazy, as asked"
 		}
-		is(t, p, "durability", bus.Proven, says)
+		expectFinding(t, p, "durability", bus.Proven, says)
 	}
-	e := start(t, embedded.Config{DontListen: true, Lazy: true})
-	nc := dial(t, e, bus.RoleNode)
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true})
+	nc := connectAs(t, e, bus.RoleNode)
 	if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
 		t.Fatal(err)
 	}
@@ -197,41 +197,41 @@ func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
 	if err != nil || !errors.Is(p.Err(), bus.ErrUnfit) {
 		t.Errorf("%v %v", p.Err(), err)
 	}
-	is(t, p, "durability", bus.Failed, "syncs every 2m0s")
+	expectFinding(t, p, "durability", bus.Failed, "syncs every 2m0s")
 }
 
 // TestAServerElsewhereIsBelievedOnlyWhatWasSeen: without a witness it is not
 // proven that it syncs; with one it is proven, or refused.
 func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
 	for _, synced := range []bool{true, false} {
-		e := found(t, synced)
-		nc := e.furnish(1, nil)
-		blind := prove(t, bus.ProofConfig{Conn: nc})
-		is(t, blind, "durability", bus.Unproven, "a client cannot see it")
-		is(t, blind, "server version", bus.Proven, "2.")
+		e := startCluster(t, synced)
+		nc := e.createStreams(1, nil)
+		blind := proveDurability(t, bus.ProofConfig{Conn: nc})
+		expectFinding(t, blind, "durability", bus.Unproven, "a client cannot see it")
+		expectFinding(t, blind, "server version", bus.Proven, "2.")
 		if blind.Profile != bus.ServerSync || blind.Err() != nil {
 			t.Errorf("%+v", blind)
 		}
-		for how, w := range map[string]bus.Witness{"the system account": bus.System{Conn: e.as("sys")}, "monitoring ports": e.monitors()} {
-			p := prove(t, bus.ProofConfig{Conn: nc, Witness: w})
+		for how, w := range map[string]bus.Witness{"the system account": bus.System{Conn: e.connectUser("sys")}, "monitoring ports": e.monitorURLs()} {
+			p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: w})
 			if synced {
-				is(t, p, "durability", bus.Proven, how)
+				expectFinding(t, p, "durability", bus.Proven, how)
 				continue
 			}
-			is(t, p, "durability", bus.Failed, "s0 syncs every 2m0s")
+			expectFinding(t, p, "durability", bus.Failed, "s0 syncs every 2m0s")
 			if err := p.Err(); !errors.Is(err, bus.ErrUnfit) || !strings.Contains(err.Error(), "sync_interval") {
 				t.Errorf("%s: %v", how, err)
 			}
-			if lazy := prove(t, bus.ProofConfig{Conn: nc, Witness: w, Lazy: true}); lazy.Profile != bus.ServerLazy || lazy.Err() != nil {
+			if lazy := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: w, Lazy: true}); lazy.Profile != bus.ServerLazy || lazy.Err() != nil {
 				t.Errorf("%+v", lazy)
 			}
 		}
-		wrong := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.as("app")}})
-		is(t, wrong, "durability", bus.Unproven, "not of the system account")
-		nobody := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.Monitors{"http://127.0.0.1:1"}})
-		is(t, nobody, "durability", bus.Unproven, "no server said how it stores")
-		other := prove(t, bus.ProofConfig{Conn: nc, Want: bus.ClusterSync})
-		is(t, other, "profile", bus.Failed, "cluster was asked for")
+		wrong := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.connectUser("app")}})
+		expectFinding(t, wrong, "durability", bus.Unproven, "not of the system account")
+		nobody := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.Monitors{"http://127.0.0.1:1"}})
+		expectFinding(t, nobody, "durability", bus.Unproven, "no server said how it stores")
+		other := proveDurability(t, bus.ProofConfig{Conn: nc, Want: bus.ClusterSync})
+		expectFinding(t, other, "profile", bus.Failed, "cluster was asked for")
 	}
 }
 
@@ -240,17 +240,17 @@ func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
 // the least counts.
 func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	e := found(t, true, true, false)
-	nc := e.furnish(3, nil)
-	p := prove(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.as("sys")}, Want: bus.ClusterSync})
+	e := startCluster(t, true, true, false)
+	nc := e.createStreams(3, nil)
+	p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.connectUser("sys")}, Want: bus.ClusterSync})
 	if p.Profile != bus.ClusterSync {
 		t.Errorf("%+v", p)
 	}
-	is(t, p, "durability", bus.Failed, "s2 syncs every 2m0s")
-	is(t, p, "server version", bus.Proven, "2.")
-	some := prove(t, bus.ProofConfig{Conn: nc, Witness: e.monitors()[:2]})
-	is(t, some, "durability", bus.Unproven, "whether s2 sync each write")
-	is(t, some, "server version", bus.Unproven, "not known of s2")
+	expectFinding(t, p, "durability", bus.Failed, "s2 syncs every 2m0s")
+	expectFinding(t, p, "server version", bus.Proven, "2.")
+	some := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: e.monitorURLs()[:2]})
+	expectFinding(t, some, "durability", bus.Unproven, "whether s2 sync each write")
+	expectFinding(t, some, "server version", bus.Unproven, "not known of s2")
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
@@ -264,8 +264,8 @@ func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
 	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	uneven := prove(t, bus.ProofConfig{Conn: nc})
-	is(t, uneven, "replicas", bus.Failed, "have more copies than the others")
+	uneven := proveDurability(t, bus.ProofConfig{Conn: nc})
+	expectFinding(t, uneven, "replicas", bus.Failed, "have more copies than the others")
 	if uneven.Profile != bus.ServerSync || uneven.Err() == nil {
 		t.Errorf("%+v", uneven)
 	}
@@ -273,7 +273,7 @@ func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
 
 // TestStreamsThatWouldLoseEntriesAreRefused: each setting by name.
 func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
-	e := found(t, true)
+	e := startCluster(t, true)
 	for says, change := range map[string]func(*jetstream.StreamConfig){
 		"allows direct reads":      func(c *jetstream.StreamConfig) { c.AllowDirect = true },
 		"drops what is old":        func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
@@ -284,7 +284,7 @@ func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
 		"persists asynchronously":  func(c *jetstream.StreamConfig) { c.PersistMode = jetstream.AsyncPersistMode },
 		"TROUPE_BOX_DEFAULT_0 hol": func(c *jetstream.StreamConfig) { c.MaxBytes = 1 << 10 },
 	} {
-		nc := e.furnish(1, change)
+		nc := e.createStreams(1, change)
 		js, err := jetstream.New(nc)
 		if err != nil {
 			t.Fatal(err)
@@ -294,14 +294,14 @@ func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := prove(t, bus.ProofConfig{Conn: nc, Witness: e.monitors()})
+		p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: e.monitorURLs()})
 		switch {
 		case change == nil:
 			if p.Err() != nil || len(p.Open()) > 0 {
 				t.Errorf("%+v", p)
 			}
 		case strings.HasSuffix(says, "hol"): // its runs must be ended by somebody
-			is(t, p, "room", bus.Failed, says)
+			expectFinding(t, p, "room", bus.Failed, says)
 			if p.Err() != nil {
 				t.Error(p.Err())
 			}

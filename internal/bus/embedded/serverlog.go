@@ -12,23 +12,23 @@ import (
 // keeps the error that would have ended the process.
 type serverLog struct {
 	*slog.Logger
-	failed func(error) // receives the failure of a store that is off
-	mu     sync.Mutex
-	last   string
+	failed    func(error) // receives the failure of a store that is off
+	mu        sync.Mutex
+	fatalLine string
 }
 
-// hear reports a line that says that the store is off.
-func (l *serverLog) hear(line string) string {
-	if storeFailed(line) {
+// checkLine reports a line that says that the store is off.
+func (l *serverLog) checkLine(line string) string {
+	if isStoreFailure(line) {
 		l.failed(errors.New(line))
 	}
 	return line
 }
 
-func (l *serverLog) fatal() string {
+func (l *serverLog) fatalError() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last
+	return l.fatalLine
 }
 
 func (l *serverLog) Noticef(format string, v ...any) { l.Debug(fmt.Sprintf(format, v...)) }
@@ -36,15 +36,15 @@ func (l *serverLog) Warnf(format string, v ...any) {
 	if strings.HasPrefix(format, "Plaintext passwords") {
 		return // the passwords are random, new at each start, and never leave this machine
 	}
-	l.Warn(l.hear(fmt.Sprintf(format, v...)))
+	l.Warn(l.checkLine(fmt.Sprintf(format, v...)))
 }
-func (l *serverLog) Errorf(format string, v ...any) { l.Error(l.hear(fmt.Sprintf(format, v...))) }
+func (l *serverLog) Errorf(format string, v ...any) { l.Error(l.checkLine(fmt.Sprintf(format, v...))) }
 func (l *serverLog) Debugf(string, ...any)          {}
 func (l *serverLog) Tracef(string, ...any)          {}
 
 func (l *serverLog) Fatalf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = fmt.Sprintf(format, v...)
-	l.Error(l.last)
+	l.fatalLine = fmt.Sprintf(format, v...)
+	l.Error(l.fatalLine)
 }

@@ -82,12 +82,12 @@ func (e *Server) writeContext() watchContext {
 		e.cfg.Logger.Warn("observers have no nats CLI context", "error", err)
 		return watchContext{}
 	}
-	w.command = configVarName + "=" + quoted(e.cfg.StateDir) + " " + w.command
+	w.command = configVarName + "=" + shellQuote(e.cfg.StateDir) + " " + w.command
 	return w
 }
 
-// quoted quotes a word for a shell's command line.
-func quoted(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+// shellQuote quotes a word for a shell's command line.
+func shellQuote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
 
 // writeIn writes the context under the first free name: one without a context, or with the
 // context of a server that has ended.

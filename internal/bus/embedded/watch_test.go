@@ -20,11 +20,11 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 )
 
-// observe connects by a context of the nats CLI.
-func observe(t *testing.T, home, name string, options ...nats.Option) *nats.Conn {
+// connectObserver connects by a context of the nats CLI.
+func connectObserver(t *testing.T, home, name string, options ...nats.Option) *nats.Conn {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", home)
-	closed, register := closing(t)
+	closed, register := trackClosing(t)
 	nc, _, err := natscontext.Connect(name, append(options, closed)...)
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +40,7 @@ func contextPath(home, name string) string {
 // An observer connects by the context that the server writes, and hears events.
 func TestObserverContext(t *testing.T) {
 	home := t.TempDir()
-	e := start(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
+	e := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
 	if e.Watch() != "nats --context troupe" {
 		t.Errorf("watch by %q", e.Watch())
 	}
@@ -49,7 +49,7 @@ func TestObserverContext(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	said := make(violations, 16)
-	nc := observe(t, home, "troupe", said.option())
+	nc := connectObserver(t, home, "troupe", said.errorHandler())
 	sub, err := nc.SubscribeSync("troupe.evt.>")
 	if err == nil {
 		err = nc.Flush()
@@ -57,7 +57,7 @@ func TestObserverContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := dial(t, e, bus.RoleNode)
+	node := connectAs(t, e, bus.RoleNode)
 	if err := errors.Join(node.Publish("troupe.evt.run.root.turn.started", []byte("x")), node.Flush()); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestObserverContext(t *testing.T) {
 		if err := nc.Publish(subject, nil); err != nil {
 			t.Fatal(err)
 		}
-		if !said.refused(t, nc) {
+		if !said.wasRefused(t, nc) {
 			t.Errorf("an observer published to %s", subject)
 		}
 	}
@@ -88,13 +88,13 @@ func TestContextsOfOthersStay(t *testing.T) {
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(mine), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	first := start(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
-	second := start(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
+	first := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
+	second := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
 	for e, name := range map[*embedded.Server]string{first: "troupe-2", second: "troupe-3"} {
 		if e.Watch() != "nats --context "+name {
 			t.Errorf("%q, want %s", e.Watch(), name)
 		}
-		if nc := observe(t, home, name); nc.ConnectedUrl() != e.URL() {
+		if nc := connectObserver(t, home, name); nc.ConnectedUrl() != e.URL() {
 			t.Errorf("%s leads to %s, not %s", name, nc.ConnectedUrl(), e.URL())
 		}
 	}
@@ -104,7 +104,7 @@ func TestContextsOfOthersStay(t *testing.T) {
 	if err = errors.Join(err, first.Close(), os.WriteFile(contextPath(home, "troupe-2"), left, 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	third := start(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
+	third := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
 	if third.Watch() != "nats --context troupe-2" {
 		t.Errorf("a stale context was not replaced: %q", third.Watch())
 	}
@@ -125,20 +125,20 @@ func TestContextWithoutConfiguration(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	e := start(t, embedded.Config{Port: embedded.FreePort, ConfigHome: file})
+	e := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: file})
 	if want := "XDG_CONFIG_HOME='" + e.StateDir() + "' nats --context troupe"; e.Watch() != want {
 		t.Errorf("%q, want %q", e.Watch(), want)
 	}
-	if nc := observe(t, e.StateDir(), "troupe"); nc.ConnectedUrl() != e.URL() {
+	if nc := connectObserver(t, e.StateDir(), "troupe"); nc.ConnectedUrl() != e.URL() {
 		t.Error(nc.ConnectedUrl())
 	}
 }
 
 // An observer may have so many subscriptions, and the server goes on.
 func TestAttackObserverSubscriptionsAreBounded(t *testing.T) {
-	e := start(t, embedded.Config{DontListen: true})
+	e := startServer(t, embedded.Config{DontListen: true})
 	said := make(chan error, 1)
-	nc := dial(t, e, bus.RoleObserver, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said <- err }))
+	nc := connectAs(t, e, bus.RoleObserver, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { said <- err }))
 	for range embedded.WatcherSubsMax + 1 {
 		if _, err := nc.SubscribeSync("troupe.evt.>"); err != nil {
 			t.Fatal(err)
@@ -147,7 +147,7 @@ func TestAttackObserverSubscriptionsAreBounded(t *testing.T) {
 	if err := <-said; !errors.Is(err, nats.ErrMaxSubscriptionsExceeded) {
 		t.Errorf("%v", err)
 	}
-	if err := bus.CheckJetStream(t.Context(), dial(t, e, bus.RoleNode)); err != nil {
+	if err := bus.CheckJetStream(t.Context(), connectAs(t, e, bus.RoleNode)); err != nil {
 		t.Error(err)
 	}
 }
@@ -155,7 +155,7 @@ func TestAttackObserverSubscriptionsAreBounded(t *testing.T) {
 // An observer that reads nothing is cut off at its own limit, and what the node
 // publishes does not wait for it.
 func TestAttackObserverThatReadsNothingIsCutOff(t *testing.T) {
-	e := start(t, embedded.Config{Port: embedded.FreePort})
+	e := startServer(t, embedded.Config{Port: embedded.FreePort})
 	user, password := e.Credential(bus.RoleObserver)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(e.URL(), "nats://"))
 	if err != nil {
@@ -165,7 +165,7 @@ func TestAttackObserverThatReadsNothingIsCutOff(t *testing.T) {
 	fmt.Fprintf(conn, "CONNECT {\"user\":%q,\"pass\":%q,\"verbose\":false}\r\nSUB troupe.evt.> 1\r\nPING\r\n", user, password)
 	for lines := bufio.NewScanner(conn); lines.Scan() && lines.Text() != "PONG"; {
 	}
-	node := dial(t, e, bus.RoleNode)
+	node := connectAs(t, e, bus.RoleNode)
 	event := make([]byte, embedded.PayloadMax)
 	for sent := 0; sent < embedded.PortPendingMax+16<<20; sent += len(event) {
 		if err := errors.Join(node.Publish("troupe.evt.run.root.turn.started", event), node.Flush()); err != nil {

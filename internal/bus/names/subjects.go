@@ -63,7 +63,7 @@ func Token(s string) error {
 	return nil
 }
 
-func tokens(names ...string) error {
+func checkTokens(names ...string) error {
 	for _, s := range names {
 		if err := Token(s); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (n Names) Prefix() string {
 func (n Names) Box(pool string, shard int, at mailbox.Address) (string, error) {
 	at = at.Bare()
 	run, agent, _ := strings.Cut(string(at), ".")
-	if err := tokens(pool, run, agent); err != nil {
+	if err := checkTokens(pool, run, agent); err != nil {
 		return "", fmt.Errorf("box of %q: %w", at, err)
 	}
 	return n.Prefix() + "." + boxToken + "." + pool + "." + strconv.Itoa(shard) + "." + string(at), nil
@@ -153,7 +153,7 @@ func (n Names) ParseBox(subject string) (pool string, shard int, at mailbox.Addr
 // Event is the subject of an event. A kind is two tokens: "turn.started".
 func (n Names) Event(run, agent, kind string) (string, error) {
 	noun, verb, _ := strings.Cut(kind, ".")
-	if err := tokens(run, agent, noun, verb); err != nil {
+	if err := checkTokens(run, agent, noun, verb); err != nil {
 		return "", fmt.Errorf("event %q of %s.%s: %w", kind, run, agent, err)
 	}
 	return n.Prefix() + "." + eventToken + "." + run + "." + agent + "." + kind, nil
@@ -204,7 +204,7 @@ const (
 
 // Agent is a subject of the Synadia Agent Protocol for one exported agent.
 func (n Names) Agent(verb, owner, name string) (string, error) {
-	if err := tokens(verb, owner, name); err != nil {
+	if err := checkTokens(verb, owner, name); err != nil {
 		return "", fmt.Errorf("agent %q of %q: %w", name, owner, err)
 	}
 	return "agents." + verb + "." + n.Prefix() + "." + owner + "." + name, nil

@@ -33,22 +33,22 @@ func TestSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, want := range map[string]string{
-		n.BoxStream("default", 3):         "TROUPE_BOX_DEFAULT_3",
-		other.BoxStream("gpu-1", 0):       "ACME_BOX_GPU-1_0",
-		n.BoxShard("default", 3):          "troupe.box.default.3.*.*",
-		n.Boxes():                         "troupe.box.>",
-		n.Events():                        "troupe.evt.>",
-		n.Cmds():                          "troupe.cmd.>",
-		n.CmdGroup():                      "troupe.cmd",
-		other.ShardBucket():               "acme_shards",
-		n.NodeBucket():                    "troupe_nodes",
-		n.RunBucket():                     "troupe_runs",
-		n.BlobStore():                     "troupe_blobs",
-		must(n.BoxRun("r")):               "troupe.box.*.*.r.*",
-		must(n.RunEvents("r")):            "troupe.evt.r.>",
-		must(other.Cmd("run")):            "acme.cmd.run",
-		must(n.Agent("hb", "me", "x")):    "agents.hb.troupe.me.x",
-		must(names.KVSubject("b", "a.1")): "$KV.b.a.1",
+		n.BoxStream("default", 3):                "TROUPE_BOX_DEFAULT_3",
+		other.BoxStream("gpu-1", 0):              "ACME_BOX_GPU-1_0",
+		n.BoxShard("default", 3):                 "troupe.box.default.3.*.*",
+		n.Boxes():                                "troupe.box.>",
+		n.Events():                               "troupe.evt.>",
+		n.Cmds():                                 "troupe.cmd.>",
+		n.CmdGroup():                             "troupe.cmd",
+		other.ShardBucket():                      "acme_shards",
+		n.NodeBucket():                           "troupe_nodes",
+		n.RunBucket():                            "troupe_runs",
+		n.BlobStore():                            "troupe_blobs",
+		mustSubject(n.BoxRun("r")):               "troupe.box.*.*.r.*",
+		mustSubject(n.RunEvents("r")):            "troupe.evt.r.>",
+		mustSubject(other.Cmd("run")):            "acme.cmd.run",
+		mustSubject(n.Agent("hb", "me", "x")):    "agents.hb.troupe.me.x",
+		mustSubject(names.KVSubject("b", "a.1")): "$KV.b.a.1",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -67,7 +67,7 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-func must(s string, err error) string {
+func mustSubject(s string, err error) string {
 	if err != nil {
 		panic(err)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// diskProbe is how many bytes must be written and synced successfully before a server
+	// diskProbeBytes is how many bytes must be written and synced successfully before a server
 	// whose store has failed is restarted.
-	diskProbe = 1 << 20
+	diskProbeBytes = 1 << 20
 )
 
 // ErrDisk says that the directory of the embedded server cannot be written.
@@ -33,8 +33,8 @@ type Disk struct {
 	Low bool
 }
 
-// diskTrouble lists the errors of a disk, and what to do about them.
-var diskTrouble = []struct {
+// diskErrors lists the errors of a disk, and what to do about them.
+var diskErrors = []struct {
 	err         error
 	why, remedy string
 }{
@@ -50,7 +50,7 @@ var diskTrouble = []struct {
 // explainDisk turns a disk error, or the server's log line about one, into the sentences of a
 // Disk.
 func explainDisk(dir string, err error) (why, remedy string) {
-	for _, t := range diskTrouble {
+	for _, t := range diskErrors {
 		if errors.Is(err, t.err) || strings.Contains(err.Error(), t.err.Error()) {
 			return fmt.Sprintf(t.why, dir), fmt.Sprintf(t.remedy, dir)
 		}
@@ -87,7 +87,7 @@ func Size(n int64) string {
 func ProbeDisk(dir string) error {
 	f, err := os.CreateTemp(dir, ".probe-*")
 	if err == nil {
-		_, err = f.Write(make([]byte, diskProbe))
+		_, err = f.Write(make([]byte, diskProbeBytes))
 		err = errors.Join(err, f.Sync(), f.Close(), os.Remove(f.Name()))
 	}
 	if err != nil {

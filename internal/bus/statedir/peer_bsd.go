@@ -18,4 +18,4 @@ func peerUser(fd int) (int, error) {
 	return int(who.Uid), nil
 }
 
-func checkPeer(conn *net.UnixConn) error { return samePeer(conn, peerUser) }
+func checkPeer(conn *net.UnixConn) error { return checkPeerUser(conn, peerUser) }

@@ -18,7 +18,7 @@ func peerUser(fd int) (int, error) {
 	return int(who.Uid), nil
 }
 
-func checkPeer(conn *net.UnixConn) error { return samePeer(conn, peerUser) }
+func checkPeer(conn *net.UnixConn) error { return checkPeerUser(conn, peerUser) }
 
 // socketAddress returns an address for a path; done may be called once the address was used.
 // A path that is too long is reached through a descriptor of its directory.
@@ -34,7 +34,7 @@ func socketAddress(path string) (address string, done func(), err error) {
 	address = fmt.Sprintf("/proc/self/fd/%d", dir.Fd())
 	if _, err := os.Stat(address); err != nil {
 		done()
-		return "", nil, errLong // there is no /proc
+		return "", nil, errLongPath // there is no /proc
 	}
 	return filepath.Join(address, filepath.Base(path)), done, nil
 }

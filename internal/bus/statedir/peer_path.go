@@ -5,7 +5,7 @@ package statedir
 // socketAddress returns an address for a path.
 func socketAddress(path string) (address string, done func(), err error) {
 	if len(path) > socketPathMax {
-		return "", nil, errLong
+		return "", nil, errLongPath
 	}
 	return path, func() {}, nil
 }

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// samePeer reports whether the process at the other end is this user's.
-func samePeer(conn *net.UnixConn, peerUser func(fd int) (int, error)) error {
+// checkPeerUser reports whether the process at the other end is this user's.
+func checkPeerUser(conn *net.UnixConn, peerUser func(fd int) (int, error)) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return fmt.Errorf("bus: socket: %w", err)
@@ -22,7 +22,7 @@ func samePeer(conn *net.UnixConn, peerUser func(fd int) (int, error)) error {
 		return fmt.Errorf("bus: socket: %w", asked)
 	}
 	if uid != os.Geteuid() {
-		return fmt.Errorf("%w (%d)", errPeer, uid)
+		return fmt.Errorf("%w (%d)", errForeignPeer, uid)
 	}
 	return nil
 }

@@ -95,17 +95,17 @@ func CheckPrivate(dir string) error {
 	if err != nil {
 		return err
 	}
-	return closedDir(dir, info)
+	return checkClosedDir(dir, info)
 }
 
-func closedDir(dir string, info fs.FileInfo) error {
+func checkClosedDir(dir string, info fs.FileInfo) error {
 	if !info.IsDir() {
 		return fmt.Errorf("%w: %s is no directory", ErrStateDir, dir)
 	}
 	if err := ownedBySelf(info); err != nil {
 		return fmt.Errorf("%w: %s %w: choose another --store-dir", ErrStateDir, dir, err)
 	}
-	if mode, open := opened(info); open {
+	if mode, open := accessByOthers(info); open {
 		return fmt.Errorf("%w: %s has the mode %#o", errMode, dir, mode)
 	}
 	return nil
@@ -131,7 +131,7 @@ func ListenSocket(dir string) (*Socket, error) {
 		return nil, fmt.Errorf("bus: socket: %w", err)
 	}
 	address, done, err := socketAddress(s.Path)
-	if errors.Is(err, errLong) {
+	if errors.Is(err, errLongPath) {
 		if s.temp, err = os.MkdirTemp("", "troupe-"); err != nil {
 			return nil, fmt.Errorf("bus: socket: %w", err)
 		}
@@ -139,11 +139,11 @@ func ListenSocket(dir string) (*Socket, error) {
 		address, done, err = socketAddress(s.Path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bus: socket: %w", errors.Join(err, s.clean()))
+		return nil, fmt.Errorf("bus: socket: %w", errors.Join(err, s.removeFiles()))
 	}
 	defer done()
 	if s.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"}); err != nil {
-		return nil, fmt.Errorf("bus: socket %s: %w", s.Path, errors.Join(err, s.clean()))
+		return nil, fmt.Errorf("bus: socket %s: %w", s.Path, errors.Join(err, s.removeFiles()))
 	}
 	s.SetUnlinkOnClose(false) // its address may be invalid by then
 	if err := os.Chmod(s.Path, 0o600); err != nil {
@@ -171,10 +171,10 @@ func (s *Socket) Close() error {
 	if err := s.UnixListener.Close(); err != nil {
 		return err
 	}
-	return s.clean()
+	return s.removeFiles()
 }
 
-func (s *Socket) clean() error {
+func (s *Socket) removeFiles() error {
 	err := os.Remove(s.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
@@ -185,11 +185,11 @@ func (s *Socket) clean() error {
 	return err
 }
 
-// errLong says that the address of a socket has too many bytes.
-var errLong = errors.New("the path of the socket is too long")
+// errLongPath says that the address of a socket has too many bytes.
+var errLongPath = errors.New("the path of the socket is too long")
 
-// errPeer says that the process at the other end of a socket is not this user's.
-var errPeer = errors.New("bus: the process at the other end of the socket is of another user")
+// errForeignPeer says that the process at the other end of a socket is not this user's.
+var errForeignPeer = errors.New("bus: the process at the other end of the socket is of another user")
 
 // OwnerDialer connects to the owner of a state directory, and reconnects: each time it reads
 // node.json anew and verifies the server before it sends a byte. Such a connection uses no

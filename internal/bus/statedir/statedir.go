@@ -76,7 +76,7 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 	if err != nil {
 		return n, fmt.Errorf("bus: %w", err)
 	}
-	if err := ours(info); err != nil {
+	if err := checkNodeFile(info); err != nil {
 		return n, fmt.Errorf("%w: %s %w", ErrNodeFile, path, err)
 	}
 	if err := CheckPrivate(dir); err != nil {
@@ -92,7 +92,7 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 	if err := json.Unmarshal(data, &n); err != nil {
 		return n, fmt.Errorf("bus: %s: %w", path, err)
 	}
-	if n.Address != "" && !here(n.Address) {
+	if n.Address != "" && !isLoopback(n.Address) {
 		return n, fmt.Errorf("%w: %s names the address %.200q, which is not one of this machine alone (nats://127.0.0.1:PORT)", ErrNodeFile, path, n.Address)
 	}
 	if n.Socket == "" {
@@ -104,17 +104,17 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 // ErrIrregular says that a path is a link, a directory or a pipe instead of a file.
 var ErrIrregular = errors.New("is no regular file")
 
-// ours checks that this user has written a node.json and that no other user can read it, as
+// checkNodeFile checks that this user has written a node.json and that no other user can read it, as
 // announce creates it.
-func ours(info fs.FileInfo) error {
+func checkNodeFile(info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return ErrIrregular
 	}
-	return private(info)
+	return checkPrivateFile(info)
 }
 
-// here reports whether an address is on loopback, as that of an embedded server is.
-func here(address string) bool {
+// isLoopback reports whether an address is on loopback, as that of an embedded server is.
+func isLoopback(address string) bool {
 	host, ok := strings.CutPrefix(address, "nats://")
 	at, err := netip.ParseAddrPort(host)
 	return ok && err == nil && at.Addr().IsLoopback()
@@ -170,7 +170,7 @@ func TakeLock(path string) (*Lock, error) {
 
 // Release releases the lock.
 func (l *Lock) Release() error {
-	if err := errors.Join(unlock(l.f), l.f.Close()); err != nil {
+	if err := errors.Join(unlockFile(l.f), l.f.Close()); err != nil {
 		return fmt.Errorf("bus: unlock: %w", err)
 	}
 	return nil

@@ -27,9 +27,9 @@ func tryLock(f *os.File) (held bool, err error) {
 	}
 }
 
-// unlock releases the lock. Closing alone would not release it while a child that was forked
+// unlockFile releases the lock. Closing alone would not release it while a child that was forked
 // just now still has the descriptor.
-func unlock(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
+func unlockFile(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }
 
 // diskFree is how many bytes an ordinary user may still write under dir.
 func diskFree(dir string) (int64, error) {
@@ -57,9 +57,9 @@ func ownedBySelf(info fs.FileInfo) error {
 	return nil
 }
 
-// private checks that a file belongs to this user, and that no other user may read or write
+// checkPrivateFile checks that a file belongs to this user, and that no other user may read or write
 // it.
-func private(info fs.FileInfo) error {
+func checkPrivateFile(info fs.FileInfo) error {
 	if err := ownedBySelf(info); err != nil {
 		return err
 	}
@@ -69,8 +69,8 @@ func private(info fs.FileInfo) error {
 	return nil
 }
 
-// opened reports whether others may enter a directory.
-func opened(info fs.FileInfo) (mode fs.FileMode, open bool) {
+// accessByOthers reports whether others may enter a directory.
+func accessByOthers(info fs.FileInfo) (mode fs.FileMode, open bool) {
 	mode = info.Mode().Perm()
 	return mode, mode&0o077 != 0
 }

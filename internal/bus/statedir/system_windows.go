@@ -19,8 +19,8 @@ func tryLock(f *os.File) (held bool, err error) {
 	return false, err
 }
 
-// unlock releases the lock.
-func unlock(f *os.File) error {
+// unlockFile releases the lock.
+func unlockFile(f *os.File) error {
 	return windows.UnlockFileEx(windows.Handle(f.Fd()), 0, 1, 0, new(windows.Overlapped))
 }
 
@@ -40,12 +40,12 @@ func diskFree(dir string) (int64, error) {
 // OpenFilesMax is how many descriptors this process may have: Windows has no such limit.
 func OpenFilesMax() uint64 { return math.MaxUint64 }
 
-// private accepts every file: on Windows a file inherits its readers from its directory, and
+// checkPrivateFile accepts every file: on Windows a file inherits its readers from its directory, and
 // no mode expresses them.
-func private(fs.FileInfo) error { return nil }
+func checkPrivateFile(fs.FileInfo) error { return nil }
 
 // ownedBySelf accepts every file: see private.
 func ownedBySelf(fs.FileInfo) error { return nil }
 
-// opened reports no access of others: see private.
-func opened(info fs.FileInfo) (mode fs.FileMode, open bool) { return info.Mode().Perm(), false }
+// accessByOthers reports no access of others: see private.
+func accessByOthers(info fs.FileInfo) (mode fs.FileMode, open bool) { return info.Mode().Perm(), false }

@@ -21,33 +21,33 @@ import (
 func Best(pool string, shard int, nodes []string) string {
 	best := ""
 	for _, n := range nodes {
-		if best == "" || before(pool, shard, n, best) {
+		if best == "" || isBetterNode(pool, shard, n, best) {
 			best = n
 		}
 	}
 	return best
 }
 
-// before reports whether node a is better for a shard than node b.
-func before(pool string, shard int, a, b string) bool {
-	wa, wb := weight(pool, shard, a), weight(pool, shard, b)
+// isBetterNode reports whether node a is better for a shard than node b.
+func isBetterNode(pool string, shard int, a, b string) bool {
+	wa, wb := nodeWeight(pool, shard, a), nodeWeight(pool, shard, b)
 	return wa > wb || wa == wb && a < b
 }
 
-// rank returns how many nodes rank above the given node for a shard; ok is false if that
+// rankNode returns how many nodes rank above the given node for a shard; ok is false if that
 // node takes no shards.
-func rank(pool string, shard int, node string, nodes []string) (n int, ok bool) {
+func rankNode(pool string, shard int, node string, nodes []string) (n int, ok bool) {
 	for _, other := range nodes {
 		if other == node {
 			ok = true
-		} else if before(pool, shard, other, node) {
+		} else if isBetterNode(pool, shard, other, node) {
 			n++
 		}
 	}
 	return n, ok
 }
 
-func weight(pool string, shard int, node string) uint64 {
+func nodeWeight(pool string, shard int, node string) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(node))
 	h.Write([]byte{0, byte(shard), byte(shard >> 8)})
@@ -100,9 +100,9 @@ func Next(v View) Plan {
 	v.Pool = cmp.Or(v.Pool, names.DefaultPool)
 	for s := range v.Shards {
 		holder, held := v.Holders[s]
-		nodes := v.takers(s)
+		nodes := v.eligibleNodes(s)
 		best := Best(v.Pool, s, nodes)
-		n, takes := rank(v.Pool, s, v.Self, nodes)
+		n, takes := rankNode(v.Pool, s, v.Self, nodes)
 		switch {
 		case !held && takes && v.Free[s] >= time.Duration(n)*v.Patience:
 			p.Take = append(p.Take, s)
@@ -119,9 +119,9 @@ func Next(v View) Plan {
 	return p
 }
 
-// takers returns the nodes that may hold a shard: those that are not too old for it or,
+// eligibleNodes returns the nodes that may hold a shard: those that are not too old for it or,
 // if all are too old, all nodes, which then serve the rest of its logs.
-func (v View) takers(shard int) []string {
+func (v View) eligibleNodes(shard int) []string {
 	if len(v.Avoid[shard]) == 0 {
 		return v.Nodes
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func nodes(n int) []string {
+func nodeIDs(n int) []string {
 	list := make([]string, n)
 	for i := range list {
 		list[i] = fmt.Sprintf("node-%d", i)
@@ -21,7 +21,7 @@ func TestEveryNodeGetsAFairShare(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		share := map[string]int{}
 		for s := range shards {
-			share[Best("default", s, nodes(n))]++
+			share[Best("default", s, nodeIDs(n))]++
 		}
 		for node, got := range share {
 			if got > 2*shards/n+1 {
@@ -36,7 +36,7 @@ func TestEveryNodeGetsAFairShare(t *testing.T) {
 
 // TestOnlyTheShareOfANodeThatGoesMoves: the other nodes keep their shards.
 func TestOnlyTheShareOfANodeThatGoesMoves(t *testing.T) {
-	before, after := nodes(5), nodes(4)
+	before, after := nodeIDs(5), nodeIDs(4)
 	for s := range 256 {
 		if old := Best("default", s, before); old != "node-4" && Best("default", s, after) != old {
 			t.Errorf("shard %d moved from %s to %s, and node-4 had gone", s, old, Best("default", s, after))
@@ -53,7 +53,7 @@ func TestOnlyTheShareOfANodeThatGoesMoves(t *testing.T) {
 
 // TestAShardMovesOnlyWhileItIsIdleAndOneAtATime: a shard with work in progress stays.
 func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
-	v := View{Self: "node-0", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
+	v := View{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
 	for s := range 64 {
 		v.Holders[s] = "node-0" // the first node had all, and a second one came
 	}
@@ -75,7 +75,7 @@ func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
 // TestTheNextBestNodeTakesWhatTheBestOneDoesNot: it may be frozen, and count as
 // live for a while.
 func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
-	v := View{Shards: 64, Nodes: nodes(3), Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: time.Second,
+	v := View{Shards: 64, Nodes: nodeIDs(3), Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: time.Second,
 		Busy: func(int) bool { return false }}
 	for waited, most := range []int{1, 2, 3} {
 		for s := range v.Shards {
@@ -101,7 +101,7 @@ func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
 
 // TestNobodyTakesWhatIsHeld: not even the node that should have it.
 func TestNobodyTakesWhatIsHeld(t *testing.T) {
-	v := View{Self: "node-1", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Patience: time.Second, Busy: func(int) bool { return false }}
+	v := View{Self: "node-1", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Patience: time.Second, Busy: func(int) bool { return false }}
 	for s := range 64 {
 		v.Holders[s] = "node-0"
 	}
@@ -119,7 +119,7 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 // TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter: an idle one moves first, and a node
 // that joins and leaves repeatedly does not stop work on any shard.
 func TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter(t *testing.T) {
-	v := View{Self: "node-0", Shards: 64, Nodes: nodes(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, Settle: time.Minute,
+	v := View{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, Settle: time.Minute,
 		Busy: func(int) bool { return true }}
 	for s := range v.Shards {
 		v.Holders[s] = "node-0"

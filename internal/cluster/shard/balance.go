@@ -11,7 +11,7 @@ import (
 // to rest, and gives them back.
 type balancer struct {
 	cfg     *Config
-	state   *state
+	state   *keeperState
 	wakeup  wakeup
 	store   *leaseStore
 	planner *planner
@@ -19,14 +19,14 @@ type balancer struct {
 
 // runPlan takes and gives away what the present view asks for.
 func (b *balancer) runPlan(ctx context.Context) {
-	b.notify(b.dropLost(ctx))
+	b.reportChanges(b.dropLost(ctx))
 	p := b.planner.nextPlan()
 	taking, cancel := b.cfg.roundTimeout(ctx)
 	defer cancel()
-	gained := eachShard(p.Take, func(s int) bool { return b.store.take(taking, s) })
+	gained := eachShard(p.Take, func(s int) bool { return b.store.takeLease(taking, s) })
 	b.reportTaken(gained)
 	for _, s := range p.Give {
-		b.bringToRest(s)
+		b.drainShard(s)
 	}
 	b.state.Lock()
 	quiet, why := b.state.holdings.takeQuiet(), Rebalanced
@@ -35,17 +35,17 @@ func (b *balancer) runPlan(ctx context.Context) {
 	}
 	b.state.Unlock()
 	lost := b.dropAll(quiet, why)
-	b.notify(gained, lost)
+	b.reportChanges(gained, lost)
 	freeing, enough := b.cfg.roundTimeout(ctx)
 	defer enough()
-	b.release(freeing, lost)
+	b.releaseLeases(freeing, lost)
 }
 
 // eachShard calls do for shards, some at a time, and returns those for which it is true.
 func eachShard(slots []int, do func(slot int) bool) (list []int) {
 	var wait sync.WaitGroup
 	is := make([]bool, len(slots))
-	turn := make(chan struct{}, renewersAt)
+	turn := make(chan struct{}, requestsAtOnce)
 	for i, s := range slots {
 		turn <- struct{}{}
 		wait.Go(func() {
@@ -131,10 +131,10 @@ func (b *balancer) dropAll(slots []int, why Why) (lost []int) {
 	return lost
 }
 
-// bringToRest drains a shard, once. The plan after that gives it away.
-func (b *balancer) bringToRest(slot int) {
+// drainShard drains a shard, once. The plan after that gives it away.
+func (b *balancer) drainShard(slot int) {
 	b.state.Lock()
-	epoch, ok := b.state.holdings.beginGiving(slot)
+	epoch, ok := b.state.holdings.beginHandOff(slot)
 	b.state.Unlock()
 	if !ok {
 		return
@@ -147,13 +147,13 @@ func (b *balancer) bringToRest(slot int) {
 	})
 }
 
-// release deletes leases, including those that earlier calls could not delete: Close
+// releaseLeases deletes leases, including those that earlier calls could not delete: Close
 // retries what a plan could not finish. It returns how many leases may still exist.
-func (b *balancer) release(ctx context.Context, slots []int) (left int) {
+func (b *balancer) releaseLeases(ctx context.Context, slots []int) (left int) {
 	b.state.Lock()
 	slots = append(slots, b.state.holdings.takeOwed()...)
 	b.state.Unlock()
-	owed := eachShard(slots, func(s int) bool { return !b.store.release(ctx, s) })
+	owed := eachShard(slots, func(s int) bool { return !b.store.releaseLease(ctx, s) })
 	b.state.Lock()
 	defer b.state.Unlock()
 	for _, s := range owed {
@@ -166,13 +166,13 @@ func (b *balancer) release(ctx context.Context, slots []int) (left int) {
 // leases may still exist.
 func (b *balancer) releaseAll(ctx context.Context) (left int) {
 	b.state.RLock()
-	list := b.state.holdings.list()
+	list := b.state.holdings.heldSlots()
 	b.state.RUnlock()
-	return b.release(ctx, b.dropAll(list, Drained))
+	return b.releaseLeases(ctx, b.dropAll(list, Drained))
 }
 
-// notify tells the owner of the Keeper which shards were gained and lost.
-func (b *balancer) notify(gained, lost []int) {
+// reportChanges tells the owner of the Keeper which shards were gained and lost.
+func (b *balancer) reportChanges(gained, lost []int) {
 	if len(gained)+len(lost) == 0 {
 		return
 	}

@@ -126,12 +126,12 @@ const Form = 2
 // leader (4 to 9 s, by the documentation of the server): with a shorter one every
 // failover looks like the death of all nodes.
 const (
-	TTLDefault  = 20 * time.Second
-	TTLMin      = 2 * time.Second
-	renewParts  = 4 // renewals within one TTL
-	renewersAt  = 8 // requests at once
-	settleParts = 3
-	calmParts   = 2 // TTLs in which a node that lost its session takes no other node's former shards: those nodes need about one to return
+	TTLDefault     = 20 * time.Second
+	TTLMin         = 2 * time.Second
+	renewParts     = 4 // renewals within one TTL
+	requestsAtOnce = 8 // requests at once
+	settleParts    = 3
+	calmParts      = 2 // TTLs in which a node that lost its session takes no other node's former shards: those nodes need about one to return
 )
 
 // Config configures a Keeper. JS, Buckets, Pools, Busy, Quiet and Changed are required. A
@@ -182,8 +182,8 @@ var ErrTTL = errors.New("shard: the TTL of leases is too short")
 // ErrConfig means that a required field of a Config is missing or wrong.
 var ErrConfig = errors.New("shard: config")
 
-// fill checks the configuration, sets the defaults, and lists the shards of all pools.
-func (c *Config) fill() error {
+// checkAndFill checks the configuration, sets the defaults, and lists the shards of all pools.
+func (c *Config) checkAndFill() error {
 	if c.JS == nil || c.Buckets == nil || len(c.Pools) == 0 || c.Busy == nil || c.Quiet == nil || c.Changed == nil {
 		return fmt.Errorf("%w: JS, Buckets, Pools, Busy, Quiet and Changed are required", ErrConfig)
 	}

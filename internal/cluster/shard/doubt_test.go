@@ -14,8 +14,8 @@ func TestAShardThatWasInDoubtIsGainedAgain(t *testing.T) {
 }
 
 func aShardThatWasInDoubtIsGainedAgain(t *testing.T) {
-	a := join(t, server(t), "a", long)
-	until(t, "it holds all", sole(a))
+	a := startLeaseNode(t, startServer(t), "a", long)
+	waitUntil(t, "it holds all", isHeldByBest(a))
 	slot := a.Held()[0]
 	a.mu.Lock()
 	clear(a.took)
@@ -24,10 +24,10 @@ func aShardThatWasInDoubtIsGainedAgain(t *testing.T) {
 	if _, holds := a.Holds(slot); holds {
 		t.Error("a shard in doubt counts as held")
 	}
-	until(t, "it is told that it has the shard", func() bool {
+	waitUntil(t, "it is told that it has the shard", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return len(a.took) == 1 && a.took[slot]
 	})
-	a.leave(t)
+	a.closeKeeper(t)
 }

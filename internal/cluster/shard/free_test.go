@@ -14,14 +14,14 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// forgetful are leases for which the first attempt to delete each gets no reply.
-type forgetful struct {
+// lossyBucket are leases for which the first attempt to delete each gets no reply.
+type lossyBucket struct {
 	jetstream.KeyValue
 	mu   sync.Mutex
 	once map[string]bool
 }
 
-func (f *forgetful) Delete(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
+func (f *lossyBucket) Delete(ctx context.Context, key string, opts ...jetstream.KVDeleteOpt) error {
 	f.mu.Lock()
 	again := f.once[key]
 	f.once[key] = true
@@ -40,7 +40,7 @@ func TestALeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
 }
 
 func aLeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
-	e := server(t)
+	e := startServer(t)
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
@@ -50,15 +50,15 @@ func aLeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := buckets(t, nc)
+	b := openBuckets(t, nc)
 	leases := b.Shards
-	b.Shards = &forgetful{KeyValue: leases, once: map[string]bool{}}
+	b.Shards = &lossyBucket{KeyValue: leases, once: map[string]bool{}}
 	k, err := shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: defaultNames(t), Node: shard.Node{Name: "a"}, TTL: shard.TTLDefault,
 		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: func(int) bool { return false }, Quiet: func(_ int, _ uint64, done func()) { done() }, Changed: func(_, _ []int) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it holds all", func() bool { return len(k.Held()) == shards })
+	waitUntil(t, "it holds all", func() bool { return len(k.Held()) == shards })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	k.Close(ctx)
@@ -88,8 +88,8 @@ func TestACloseWithoutAConnectionDoesNotWait(t *testing.T) {
 }
 
 func aCloseWithoutAConnectionDoesNotWait(t *testing.T) {
-	a := join(t, server(t), "a", shard.TTLMin)
-	until(t, "it holds all", func() bool { return len(a.Held()) == shards })
+	a := startLeaseNode(t, startServer(t), "a", shard.TTLMin)
+	waitUntil(t, "it holds all", func() bool { return len(a.Held()) == shards })
 	a.nc.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

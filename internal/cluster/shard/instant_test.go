@@ -18,7 +18,7 @@ func TestALeaseEndsByEitherClock(t *testing.T) {
 	now := readClock()
 	s := newState(Node{})
 	s.session.begin("s", 1, now.add(20*time.Second))
-	s.holdings.add(0, held{epoch: 7, session: "s"})
+	s.holdings.add(0, heldLease{epoch: 7, session: "s"})
 	for what, c := range map[string]struct {
 		mono, wall time.Duration
 		holds      bool
@@ -30,13 +30,13 @@ func TestALeaseEndsByEitherClock(t *testing.T) {
 		"the wall clock was set back a moment":    {10 * time.Second, -time.Second, true},
 		"the wall clock was set forward too much": {time.Second, 21 * time.Second, false},
 	} {
-		s.session.clock = func() instant { return instant{now.mono + c.mono, now.wall.Add(c.wall)} }
-		if _, ok := s.holds(0); ok != c.holds {
+		s.session.clock = func() clockReading { return clockReading{now.mono + c.mono, now.wall.Add(c.wall)} }
+		if _, ok := s.holdsSlot(0); ok != c.holds {
 			t.Errorf("%s: holds %v", what, ok)
 		}
 	}
 	s.session.clock, s.session.id = readClock, "another"
-	if _, ok := s.holds(0); ok {
+	if _, ok := s.holdsSlot(0); ok {
 		t.Error("a lease of a session that has ended is held")
 	}
 }
@@ -54,7 +54,7 @@ func TestATTLThatCannotHoldIsRefused(t *testing.T) {
 	for _, ttl := range []time.Duration{TTLMin - time.Second, TTLMin + time.Millisecond} {
 		c := Config{JS: struct{ jetstream.JetStream }{}, Buckets: &bus.Buckets{}, Pools: []Pool{{"default", 1}}, TTL: ttl,
 			Busy: func(int) bool { return false }, Quiet: func(int, uint64, func()) {}, Changed: func(_, _ []int) {}}
-		if err := c.fill(); !errors.Is(err, ErrTTL) {
+		if err := c.checkAndFill(); !errors.Is(err, ErrTTL) {
 			t.Errorf("a TTL of %s: %v", ttl, err)
 		}
 	}

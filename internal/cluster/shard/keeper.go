@@ -24,7 +24,7 @@ import (
 // follows the buckets, the planner decides and the balancer carries out.
 type Keeper struct {
 	cfg      *Config
-	state    *state
+	state    *keeperState
 	wakeup   wakeup
 	renewer  *renewer
 	watcher  *watcher
@@ -35,25 +35,25 @@ type Keeper struct {
 
 // Start announces the node and keeps taking the shards that belong to it.
 func Start(ctx context.Context, cfg Config) (*Keeper, error) {
-	if err := cfg.fill(); err != nil {
+	if err := cfg.checkAndFill(); err != nil {
 		return nil, err
 	}
-	cfg.Node.ID = keyToken(cfg.Node.Name) + "-" + nonce()[:8]
+	cfg.Node.ID = keyToken(cfg.Node.Name) + "-" + newNonce()[:8]
 	cfg.Node.Started, cfg.Node.Form = time.Now().UnixMilli(), Form
 	k := newKeeper(&cfg)
 	if err := k.watcher.checkForms(ctx); err != nil {
 		return nil, err
 	}
-	took, err := k.renewer.announce(ctx)
+	took, err := k.renewer.announceNode(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := k.renewer.checkTTL(ctx, took); err != nil {
-		return nil, errors.Join(err, k.renewer.withdraw(ctx))
+		return nil, errors.Join(err, k.renewer.withdrawNode(ctx))
 	}
 	life, stop := context.WithCancel(context.WithoutCancel(ctx))
 	k.stop = stop
-	stopWatch, err := k.watcher.start(ctx, life)
+	stopWatch, err := k.watcher.startWatches(ctx, life)
 	if err != nil {
 		stop()
 		return nil, err
@@ -74,7 +74,7 @@ func newKeeper(cfg *Config) *Keeper {
 	}
 }
 
-func nonce() string {
+func newNonce() string {
 	var b [8]byte
 	rand.Read(b[:]) // never fails: crypto/rand ends the process instead
 	return hex.EncodeToString(b[:])
@@ -96,7 +96,7 @@ func keyToken(name string) string {
 func (k *Keeper) Holds(shard int) (epoch uint64, ok bool) {
 	k.state.RLock()
 	defer k.state.RUnlock()
-	return k.state.holds(shard)
+	return k.state.holdsSlot(shard)
 }
 
 // Slot returns the number under which a Keeper has a shard; ok is false for a
@@ -143,7 +143,7 @@ func (k *Keeper) ReadNodes(ctx context.Context) (list []Seen, err error) {
 func (k *Keeper) Held() []int {
 	k.state.RLock()
 	defer k.state.RUnlock()
-	return k.state.holdings.list()
+	return k.state.holdings.heldSlots()
 }
 
 // run plans whenever something changes. Renewal runs in a separate goroutine: in a storm,
@@ -156,7 +156,7 @@ func (k *Keeper) run(ctx context.Context, stopWatch func()) {
 	work := context.WithoutCancel(ctx)
 	var renewing sync.WaitGroup
 	defer renewing.Wait()
-	renewing.Go(func() { k.renew(ctx, work) })
+	renewing.Go(func() { k.renewLoop(ctx, work) })
 	tick := time.NewTicker(k.cfg.TTL / renewParts)
 	defer tick.Stop()
 	defer func() { stopWatch() }()
@@ -169,14 +169,14 @@ func (k *Keeper) run(ctx context.Context, stopWatch func()) {
 		case <-k.wakeup:
 		case <-tick.C:
 			if k.watcher.isStale() {
-				stopWatch = k.watcher.restart(ctx, stopWatch)
+				stopWatch = k.watcher.restartWatches(ctx, stopWatch)
 			}
 		}
 	}
 }
 
-// renew renews the session, and reads some leases back, until ctx ends.
-func (k *Keeper) renew(ctx, work context.Context) {
+// renewLoop renews the session, and reads some leases back, until ctx ends.
+func (k *Keeper) renewLoop(ctx, work context.Context) {
 	tick := time.NewTicker(k.cfg.TTL / renewParts)
 	defer tick.Stop()
 	for {
@@ -185,7 +185,7 @@ func (k *Keeper) renew(ctx, work context.Context) {
 			return
 		case <-tick.C:
 			k.renewer.renewNode(work)
-			k.balancer.store.verify(work)
+			k.balancer.store.verifyLeases(work)
 			k.wakeup.wake()
 		}
 	}

@@ -26,8 +26,8 @@ const (
 	short, long = shard.TTLMin, 5 * shard.TTLMin
 )
 
-// server starts NATS in the process.
-func server(t *testing.T) *embedded.Server {
+// startServer starts NATS in the process.
+func startServer(t *testing.T) *embedded.Server {
 	t.Helper()
 	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
@@ -41,8 +41,8 @@ func server(t *testing.T) *embedded.Server {
 	return e
 }
 
-// member is a node that keeps leases, and nothing else.
-type member struct {
+// leaseNode is a node that keeps leases, and nothing else.
+type leaseNode struct {
 	*shard.Keeper
 	nc   *nats.Conn
 	mu   sync.Mutex
@@ -52,7 +52,7 @@ type member struct {
 	gave func()         // is called when some are lost
 }
 
-func (m *member) changed(gained, lost []int) {
+func (m *leaseNode) recordChanges(gained, lost []int) {
 	m.mu.Lock()
 	gave := m.gave
 	for _, s := range gained {
@@ -64,8 +64,8 @@ func (m *member) changed(gained, lost []int) {
 	}
 }
 
-// quiet calls done immediately for an idle shard, and later for a busy one.
-func (m *member) quiet(s int, _ uint64, done func()) {
+// drainSlot calls done immediately for an idle shard, and later for a busy one.
+func (m *leaseNode) drainSlot(s int, _ uint64, done func()) {
 	m.mu.Lock()
 	busy := m.busy[s]
 	if busy {
@@ -77,8 +77,8 @@ func (m *member) quiet(s int, _ uint64, done func()) {
 	}
 }
 
-// finish ends all work in progress.
-func (m *member) finish() {
+// finishWork ends all work in progress.
+func (m *leaseNode) finishWork() {
 	m.mu.Lock()
 	rest := m.rest
 	m.rest = map[int]func(){}
@@ -89,24 +89,24 @@ func (m *member) finish() {
 	}
 }
 
-func (m *member) isBusy(s int) bool {
+func (m *leaseNode) isBusy(s int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.busy[s]
 }
 
-func join(t *testing.T, e *embedded.Server, name string, ttl time.Duration, busy ...int) *member {
+func startLeaseNode(t *testing.T, e *embedded.Server, name string, ttl time.Duration, busy ...int) *leaseNode {
 	t.Helper()
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	return enter(t, nc, name, ttl, busy...)
+	return startLeaseNodeOver(t, nc, name, ttl, busy...)
 }
 
-// buckets opens the buckets, and creates missing ones.
-func buckets(t *testing.T, nc *nats.Conn) *bus.Buckets {
+// openBuckets opens the buckets, and creates missing ones.
+func openBuckets(t *testing.T, nc *nats.Conn) *bus.Buckets {
 	t.Helper()
 	b, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{})
 	if err != nil {
@@ -115,8 +115,8 @@ func buckets(t *testing.T, nc *nats.Conn) *bus.Buckets {
 	return b
 }
 
-// enter is join over a connection.
-func enter(t *testing.T, nc *nats.Conn, name string, ttl time.Duration, busy ...int) *member {
+// startLeaseNodeOver is join over a connection.
+func startLeaseNodeOver(t *testing.T, nc *nats.Conn, name string, ttl time.Duration, busy ...int) *leaseNode {
 	t.Helper()
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -126,27 +126,27 @@ func enter(t *testing.T, nc *nats.Conn, name string, ttl time.Duration, busy ...
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
+	m := &leaseNode{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
 	for _, s := range busy {
 		m.busy[s] = true
 	}
-	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: buckets(t, nc), Names: names, Node: shard.Node{Name: name},
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
+	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: openBuckets(t, nc), Names: names, Node: shard.Node{Name: name},
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.drainSlot, Changed: m.recordChanges})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func (m *member) leave(t *testing.T) {
+func (m *leaseNode) closeKeeper(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	m.Close(ctx)
 }
 
-// until waits for a condition that the cluster reaches without help.
-func until(t *testing.T, what string, holds func() bool) {
+// waitUntil waits for a condition that the cluster reaches without help.
+func waitUntil(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	tick, late := time.NewTicker(10*time.Millisecond), time.After(patience)
 	defer tick.Stop()
@@ -159,9 +159,9 @@ func until(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// sole reports whether each shard is held by the node that ranks first for it, and by no
+// isHeldByBest reports whether each shard is held by the node that ranks first for it, and by no
 // other. A node may have no shards: the ranking depends on the ids, which are random.
-func sole(members ...*member) func() bool {
+func isHeldByBest(members ...*leaseNode) func() bool {
 	ids := make([]string, len(members))
 	for i, m := range members {
 		ids[i] = m.ID()
@@ -183,16 +183,16 @@ func sole(members ...*member) func() bool {
 func TestNodesShareTheShards(t *testing.T) { bustest.Bubble(t, nodesShareTheShards) }
 
 func nodesShareTheShards(t *testing.T) {
-	e := server(t)
-	a := join(t, e, "a", long)
-	until(t, "the first node holds all", sole(a))
-	b, c := join(t, e, "b", long), join(t, e, "c", long)
-	until(t, "three nodes hold a part each", sole(a, b, c))
-	until(t, "each knows of all three", func() bool { return len(a.Nodes()) == 3 && len(b.Nodes()) == 3 && len(c.Nodes()) == 3 })
-	b.leave(t)
-	until(t, "two nodes hold all", sole(a, c))
-	a.leave(t)
-	c.leave(t)
+	e := startServer(t)
+	a := startLeaseNode(t, e, "a", long)
+	waitUntil(t, "the first node holds all", isHeldByBest(a))
+	b, c := startLeaseNode(t, e, "b", long), startLeaseNode(t, e, "c", long)
+	waitUntil(t, "three nodes hold a part each", isHeldByBest(a, b, c))
+	waitUntil(t, "each knows of all three", func() bool { return len(a.Nodes()) == 3 && len(b.Nodes()) == 3 && len(c.Nodes()) == 3 })
+	b.closeKeeper(t)
+	waitUntil(t, "two nodes hold all", isHeldByBest(a, c))
+	a.closeKeeper(t)
+	c.closeKeeper(t)
 }
 
 // TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch: when its leases expire, without
@@ -204,16 +204,16 @@ func TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 }
 
 func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
-	e := server(t)
-	a := join(t, e, "a", short)
-	until(t, "the first node holds all", sole(a))
+	e := startServer(t)
+	a := startLeaseNode(t, e, "a", short)
+	waitUntil(t, "the first node holds all", isHeldByBest(a))
 	before := map[int]uint64{}
 	for _, s := range a.Held() {
 		before[s], _ = a.Holds(s)
 	}
 	a.nc.Close() // it is cut off, and does not know why
-	b := join(t, e, "b", short)
-	until(t, "the other node holds all", sole(b))
+	b := startLeaseNode(t, e, "b", short)
+	waitUntil(t, "the other node holds all", isHeldByBest(b))
 	for s := range shards {
 		if epoch, _ := b.Holds(s); epoch <= before[s] {
 			t.Errorf("shard %d: epoch %d after %d", s, epoch, before[s])
@@ -222,40 +222,40 @@ func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 			t.Errorf("shard %d: the node that was cut off still believes in its lease", s)
 		}
 	}
-	b.leave(t)
-	a.leave(t)
+	b.closeKeeper(t)
+	a.closeKeeper(t)
 }
 
 // TestWhatIsBusyStays: a shard moves only while no work is in progress in it.
 func TestWhatIsBusyStays(t *testing.T) { bustest.Bubble(t, whatIsBusyStays) }
 
 func whatIsBusyStays(t *testing.T) {
-	e := server(t)
+	e := startServer(t)
 	busy := make([]int, shards)
 	for s := range shards {
 		busy[s] = s
 	}
-	a := join(t, e, "a", long, busy...)
-	until(t, "the first node holds all", sole(a))
-	b := join(t, e, "b", long)
-	until(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
+	a := startLeaseNode(t, e, "a", long, busy...)
+	waitUntil(t, "the first node holds all", isHeldByBest(a))
+	b := startLeaseNode(t, e, "b", long)
+	waitUntil(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
 	if n := len(b.Held()); n != 0 {
 		t.Errorf("the second node holds %d shards that were busy", n)
 	}
-	a.finish()
-	until(t, "what became idle moved", sole(a, b))
+	a.finishWork()
+	waitUntil(t, "what became idle moved", isHeldByBest(a, b))
 	if err := b.Ask(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the node that was asked to leave has given all", sole(b))
+	waitUntil(t, "the node that was asked to leave has given all", isHeldByBest(b))
 	if err := b.Ask(t.Context(), "a", false); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the node that may stay has a part again", sole(a, b))
+	waitUntil(t, "the node that may stay has a part again", isHeldByBest(a, b))
 	a.Leave()
-	until(t, "the node that leaves has given all", sole(b))
-	b.leave(t)
-	a.leave(t)
+	waitUntil(t, "the node that leaves has given all", isHeldByBest(b))
+	b.closeKeeper(t)
+	a.closeKeeper(t)
 }
 
 // TestANodeThatLeavesWaitsForWhatIsBusy: it keeps its lease until the work in
@@ -265,16 +265,16 @@ func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 }
 
 func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
-	e := server(t)
+	e := startServer(t)
 	busy := make([]int, shards)
 	for s := range shards {
 		busy[s] = s
 	}
-	a := join(t, e, "a", long, busy...)
-	until(t, "the first node holds all", sole(a))
-	b := join(t, e, "b", long)
+	a := startLeaseNode(t, e, "a", long, busy...)
+	waitUntil(t, "the first node holds all", isHeldByBest(a))
+	b := startLeaseNode(t, e, "b", long)
 	a.Leave()
-	until(t, "the others see it leave", func() bool {
+	waitUntil(t, "the others see it leave", func() bool {
 		for _, n := range b.Nodes() {
 			if n.Name == "a" && n.Leaving {
 				return true
@@ -285,15 +285,15 @@ func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	if n := len(a.Held()); n != shards {
 		t.Errorf("it gave %d shards that were busy", shards-n)
 	}
-	until(t, "all of them are asked to come to rest", func() bool {
+	waitUntil(t, "all of them are asked to come to rest", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return len(a.rest) == shards
 	})
-	a.finish()
-	until(t, "the other one has all", sole(b))
-	b.leave(t)
-	a.leave(t)
+	a.finishWork()
+	waitUntil(t, "the other one has all", isHeldByBest(b))
+	b.closeKeeper(t)
+	a.closeKeeper(t)
 }
 
 // TestANodeThatGoesLeavesNoLeaseBehind: its keeper is closed while it gives shards away. No
@@ -303,27 +303,27 @@ func TestANodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
 }
 
 func aNodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
-	e := server(t)
-	a, b := join(t, e, "a", long), join(t, e, "b", long)
-	until(t, "both hold a part", sole(a, b))
+	e := startServer(t)
+	a, b := startLeaseNode(t, e, "a", long), startLeaseNode(t, e, "b", long)
+	waitUntil(t, "both hold a part", isHeldByBest(a, b))
 	ended := make(chan struct{})
 	a.mu.Lock()
 	a.gave = sync.OnceFunc(func() {
 		go func() {
 			defer close(ended)
-			a.leave(t)
+			a.closeKeeper(t)
 		}()
 		<-time.After(20 * time.Millisecond) // the keeper has been told
 	})
 	a.mu.Unlock()
 	a.Leave()
 	<-ended
-	leases := buckets(t, b.nc).Shards
+	leases := openBuckets(t, b.nc).Shards
 	for s := range shards {
 		held, err := leases.Get(t.Context(), fmt.Sprintf("default.%d", s))
 		if err == nil && strings.Contains(string(held.Value()), a.ID()) {
 			t.Errorf("the lease of %d is left behind", s)
 		}
 	}
-	b.leave(t)
+	b.closeKeeper(t)
 }

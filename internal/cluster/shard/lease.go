@@ -22,15 +22,15 @@ import (
 // leaseStore reads and writes the leases of shards.
 type leaseStore struct {
 	cfg      *Config
-	state    *state
+	state    *keeperState
 	verified int // where the next verification begins; only Keeper.renew uses it
 }
 
 // errHeld: a node holds the shard.
 var errHeld = errors.New("shard: the shard is held")
 
-// take acquires a shard that no node holds. The revision of the write is the epoch.
-func (l *leaseStore) take(ctx context.Context, slot int) bool {
+// takeLease acquires a shard that no node holds. The revision of the write is the epoch.
+func (l *leaseStore) takeLease(ctx context.Context, slot int) bool {
 	s := l.cfg.slots[slot]
 	l.state.RLock()
 	session, live := l.state.session.id, l.state.session.isLive()
@@ -59,7 +59,7 @@ func (l *leaseStore) take(ctx context.Context, slot int) bool {
 	if l.state.session.id != session {
 		return false // the lease names a session that has ended meanwhile
 	}
-	l.state.holdings.add(slot, held{epoch: epoch, session: session})
+	l.state.holdings.add(slot, heldLease{epoch: epoch, session: session})
 	l.state.view.leases[s] = leaseRecord{lease{Node: l.cfg.Node.ID, Session: session}, epoch}
 	return true
 }
@@ -130,21 +130,21 @@ func (l *leaseStore) isOurs(ctx context.Context, slot int) (revision uint64, ok 
 	return e.Revision(), found.Session == l.state.session.id && found.Node == l.cfg.Node.ID, nil
 }
 
-// verifyAt is how many leases are read back at each renewal. Reading costs no write.
-const verifyAt = 16
+// verifiedPerRenewal is how many leases are read back at each renewal. Reading costs no write.
+const verifiedPerRenewal = 16
 
-// verify reads some of the leases back, different ones at each renewal, because no watch
+// verifyLeases reads some of the leases back, different ones at each renewal, because no watch
 // reports that the bucket was created anew. A lease that no longer belongs to this node is
 // put in doubt, and the next plan drops it.
-func (l *leaseStore) verify(ctx context.Context) {
+func (l *leaseStore) verifyLeases(ctx context.Context) {
 	l.state.RLock()
-	list := l.state.holdings.list()
+	list := l.state.holdings.heldSlots()
 	l.state.RUnlock()
 	if len(list) == 0 {
 		return
 	}
 	from := l.verified % len(list)
-	list = append(list[from:], list[:from]...)[:min(verifyAt, len(list))]
+	list = append(list[from:], list[:from]...)[:min(verifiedPerRenewal, len(list))]
 	l.verified = from + len(list)
 	ctx, cancel := l.cfg.roundTimeout(ctx)
 	defer cancel()
@@ -160,9 +160,9 @@ func (l *leaseStore) verify(ctx context.Context) {
 // stored in between.
 const releaseTries = 3
 
-// release deletes a lease of this node, so that no other node waits for its end. It is
+// releaseLease deletes a lease of this node, so that no other node waits for its end. It is
 // false if the lease may still exist.
-func (l *leaseStore) release(ctx context.Context, slot int) bool {
+func (l *leaseStore) releaseLease(ctx context.Context, slot int) bool {
 	var err error
 	for range releaseTries {
 		var gone bool
@@ -190,5 +190,5 @@ func (l *leaseStore) releaseOnce(ctx context.Context, slot int) (gone bool, err 
 }
 
 func (l *leaseStore) encodeLease(session string) []byte {
-	return encode(lease{Node: l.cfg.Node.ID, Session: session, Form: Form})
+	return mustEncode(lease{Node: l.cfg.Node.ID, Session: session, Form: Form})
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// wire is the connection between nodes and the server, and can be cut.
-type wire struct {
+// cuttableWire is the connection between nodes and the server, and can be cut.
+type cuttableWire struct {
 	e     *embedded.Server
 	mu    sync.Mutex
 	cut   bool
@@ -33,38 +33,38 @@ type wire struct {
 // errCut is the error of a connection through a wire that is cut.
 var errCut = errors.New("the wire is cut")
 
-// lay lays a wire to a server.
-func lay(t *testing.T, e *embedded.Server) *wire {
+// newWire lays a wire to a server.
+func newWire(t *testing.T, e *embedded.Server) *cuttableWire {
 	t.Helper()
-	w := &wire{e: e, flow: make(chan struct{}), conns: map[net.Conn]struct{}{}}
+	w := &cuttableWire{e: e, flow: make(chan struct{}), conns: map[net.Conn]struct{}{}}
 	close(w.flow)
 	t.Cleanup(func() {
-		w.set(true)
+		w.setCut(true)
 		w.wait.Wait()
 	})
 	return w
 }
 
 // InProcessConn connects to the server through the wire.
-func (w *wire) InProcessConn() (net.Conn, error) {
+func (w *cuttableWire) InProcessConn() (net.Conn, error) {
 	far, err := w.e.InProcessConn()
 	if err != nil {
 		return nil, err
 	}
 	client, near := net.Pipe()
-	if !w.keep(near, far) {
+	if !w.trackConns(near, far) {
 		return nil, errCut
 	}
-	w.carry(near, far)
-	w.carry(far, near)
+	w.copyDelayed(near, far)
+	w.copyDelayed(far, near)
 	return client, nil
 }
 
 // queued is how many writes a wire holds back, like the buffers of a real one.
 const queued = 10_000
 
-// carry is one direction. Data that is sent while the wire is held waits in it.
-func (w *wire) carry(to, from net.Conn) {
+// copyDelayed is one direction. Data that is sent while the wire is held waits in it.
+func (w *cuttableWire) copyDelayed(to, from net.Conn) {
 	queue := make(chan []byte, queued)
 	w.wait.Go(func() {
 		defer close(queue)
@@ -81,7 +81,7 @@ func (w *wire) carry(to, from net.Conn) {
 	})
 	w.wait.Go(func() {
 		for data := range queue {
-			<-w.flowing()
+			<-w.flowChannel()
 			if _, err := to.Write(data); err != nil {
 				_, _ = to.Close(), from.Close() // ends the other goroutine
 			}
@@ -90,22 +90,22 @@ func (w *wire) carry(to, from net.Conn) {
 	})
 }
 
-func (w *wire) flowing() <-chan struct{} {
+func (w *cuttableWire) flowChannel() <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.flow
 }
 
-// hold delays all data from now on, without an error; let releases it.
-func (w *wire) hold() (let func()) {
+// holdData delays all data from now on, without an error; let releases it.
+func (w *cuttableWire) holdData() (let func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.flow = make(chan struct{})
 	return sync.OnceFunc(func() { close(w.flow) })
 }
 
-// keep notes two ends, unless the wire is cut.
-func (w *wire) keep(ends ...net.Conn) bool {
+// trackConns notes two ends, unless the wire is cut.
+func (w *cuttableWire) trackConns(ends ...net.Conn) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range ends {
@@ -118,8 +118,8 @@ func (w *wire) keep(ends ...net.Conn) bool {
 	return !w.cut
 }
 
-// set cuts the wire, or mends it.
-func (w *wire) set(cut bool) {
+// setCut cuts the wire, or mends it.
+func (w *cuttableWire) setCut(cut bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.cut = cut
@@ -131,8 +131,8 @@ func (w *wire) set(cut bool) {
 	}
 }
 
-// over connects through a wire, as to a server elsewhere.
-func (w *wire) over(t *testing.T) *nats.Conn {
+// connectNode connects through a wire, as to a server elsewhere.
+func (w *cuttableWire) connectNode(t *testing.T) *nats.Conn {
 	t.Helper()
 	user, password := w.e.Credential(bus.RoleNode)
 	nc, err := bus.Connect(bus.Options{User: user, Password: password,
@@ -144,8 +144,8 @@ func (w *wire) over(t *testing.T) *nats.Conn {
 	return nc
 }
 
-// whose says who holds each shard.
-func whose(members ...*member) map[int]string {
+// shardHolders says who holds each shard.
+func shardHolders(members ...*leaseNode) map[int]string {
 	holders := map[int]string{}
 	for _, m := range members {
 		for _, s := range m.Held() {
@@ -167,28 +167,28 @@ func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
 }
 
 func afterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
-	e := server(t)
-	first, second := lay(t, e), lay(t, e)
-	a, b := enter(t, first.over(t), "a", short), enter(t, second.over(t), "b", short)
-	until(t, "both hold a part", sole(a, b))
-	before := whose(a, b)
-	first.set(true)
-	second.set(true)
-	until(t, "nobody believes in a lease", func() bool { return len(whose(a, b)) == 0 })
+	e := startServer(t)
+	first, second := newWire(t, e), newWire(t, e)
+	a, b := startLeaseNodeOver(t, first.connectNode(t), "a", short), startLeaseNodeOver(t, second.connectNode(t), "b", short)
+	waitUntil(t, "both hold a part", isHeldByBest(a, b))
+	before := shardHolders(a, b)
+	first.setCut(true)
+	second.setCut(true)
+	waitUntil(t, "nobody believes in a lease", func() bool { return len(shardHolders(a, b)) == 0 })
 	watcher, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer watcher.Close()
-	until(t, "the sessions of the nodes have ended, and with them their leases", func() bool { return len(keys(t, watcher)) == 0 })
+	waitUntil(t, "the sessions of the nodes have ended, and with them their leases", func() bool { return len(nodeKeys(t, watcher)) == 0 })
 	a.mu.Lock()
 	clear(a.took)
 	a.mu.Unlock()
-	first.set(false)
-	until(t, "the first one has its part again", func() bool { return maps.Equal(whose(a), only(before, a.ID())) })
-	second.set(false)
-	until(t, "both hold a part again", sole(a, b))
-	if after := whose(a, b); !maps.Equal(after, before) {
+	first.setCut(false)
+	waitUntil(t, "the first one has its part again", func() bool { return maps.Equal(shardHolders(a), shardsOf(before, a.ID())) })
+	second.setCut(false)
+	waitUntil(t, "both hold a part again", isHeldByBest(a, b))
+	if after := shardHolders(a, b); !maps.Equal(after, before) {
 		t.Errorf("shards moved:\n%v\n%v", before, after)
 	}
 	a.mu.Lock()
@@ -198,12 +198,12 @@ func afterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
 		}
 	}
 	a.mu.Unlock()
-	a.leave(t)
-	b.leave(t)
+	a.closeKeeper(t)
+	b.closeKeeper(t)
 }
 
-// only is the part of one holder.
-func only(holders map[int]string, id string) map[int]string {
+// shardsOf is the part of one holder.
+func shardsOf(holders map[int]string, id string) map[int]string {
 	part := map[int]string{}
 	for s, holder := range holders {
 		if holder == id {
@@ -213,17 +213,17 @@ func only(holders map[int]string, id string) map[int]string {
 	return part
 }
 
-// keys are those of the nodes.
-func keys(t *testing.T, nc *nats.Conn) []string {
+// nodeKeys are those of the nodes.
+func nodeKeys(t *testing.T, nc *nats.Conn) []string {
 	t.Helper()
-	found, err := buckets(t, nc).Nodes.ListKeys(t.Context())
+	found, err := openBuckets(t, nc).Nodes.ListKeys(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.Collect(each(found.Keys()))
+	return slices.Collect(chanValues(found.Keys()))
 }
 
-func each[T any](c <-chan T) func(func(T) bool) {
+func chanValues[T any](c <-chan T) func(func(T) bool) {
 	return func(yield func(T) bool) {
 		for v := range c {
 			if !yield(v) {
@@ -241,19 +241,19 @@ func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 }
 
 func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
-	e := server(t)
-	w := lay(t, e)
-	a := enter(t, w.over(t), "a", long)
-	until(t, "it holds all", sole(a))
+	e := startServer(t)
+	w := newWire(t, e)
+	a := startLeaseNodeOver(t, w.connectNode(t), "a", long)
+	waitUntil(t, "it holds all", isHeldByBest(a))
 	epochs := map[int]uint64{}
 	for _, s := range a.Held() {
 		epochs[s], _ = a.Holds(s)
 	}
-	let := w.hold()
+	let := w.holdData()
 	<-time.After(long * 3 / 10) // all leases were to be renewed meanwhile
-	w.set(true)
+	w.setCut(true)
 	let()
-	w.set(false)
+	w.setCut(false)
 	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for s, epoch := range epochs {
 			if now, ok := a.Holds(s); !ok || now != epoch {
@@ -261,7 +261,7 @@ func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 			}
 		}
 	}
-	a.leave(t)
+	a.closeKeeper(t)
 }
 
 // TestBucketsThatAreMadeAnewAreSeen: an operator removed the buckets of leases and nodes,
@@ -272,9 +272,9 @@ func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
 }
 
 func bucketsThatAreMadeAnewAreSeen(t *testing.T) {
-	e := server(t)
-	a, b, dead := join(t, e, "a", short), join(t, e, "b", short), join(t, e, "dead", short)
-	until(t, "all hold a part", sole(a, b, dead))
+	e := startServer(t)
+	a, b, dead := startLeaseNode(t, e, "a", short), startLeaseNode(t, e, "b", short), startLeaseNode(t, e, "dead", short)
+	waitUntil(t, "all hold a part", isHeldByBest(a, b, dead))
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
@@ -294,12 +294,12 @@ func bucketsThatAreMadeAnewAreSeen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	buckets(t, nc)
-	until(t, "two hold all", sole(a, b))
-	c := join(t, e, "c", short)
-	until(t, "the one that came has a part too", sole(a, b, c))
-	for _, m := range []*member{a, b, c, dead} {
-		m.leave(t)
+	openBuckets(t, nc)
+	waitUntil(t, "two hold all", isHeldByBest(a, b))
+	c := startLeaseNode(t, e, "c", short)
+	waitUntil(t, "the one that came has a part too", isHeldByBest(a, b, c))
+	for _, m := range []*leaseNode{a, b, c, dead} {
+		m.closeKeeper(t)
 	}
 }
 
@@ -311,27 +311,27 @@ func TestAShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 }
 
 func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
-	e := server(t)
+	e := startServer(t)
 	busy := make([]int, shards)
 	for s := range shards {
 		busy[s] = s
 	}
-	a := join(t, e, "a", long, busy...)
-	until(t, "it holds all", sole(a))
-	b := join(t, e, "b", long)
+	a := startLeaseNode(t, e, "a", long, busy...)
+	waitUntil(t, "it holds all", isHeldByBest(a))
+	b := startLeaseNode(t, e, "b", long)
 	if err := b.Ask(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "all are to come to rest", func() bool {
+	waitUntil(t, "all are to come to rest", func() bool {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		return len(a.rest) == shards
 	})
-	b.leave(t)
+	b.closeKeeper(t)
 	if err := a.Ask(t.Context(), "a", false); err != nil {
 		t.Fatal(err)
 	}
-	leases := buckets(t, a.nc).Shards
+	leases := openBuckets(t, a.nc).Shards
 	before := map[int]uint64{}
 	for s := range shards {
 		before[s], _ = a.Holds(s)
@@ -340,13 +340,13 @@ func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 		}
 	}
 	taken := map[int]uint64{}
-	until(t, "it holds all again", func() bool {
+	waitUntil(t, "it holds all again", func() bool {
 		for s := range shards {
 			taken[s], _ = a.Holds(s)
 		}
-		return sole(a)() && !slices.ContainsFunc(busy, func(s int) bool { return taken[s] == before[s] })
+		return isHeldByBest(a)() && !slices.ContainsFunc(busy, func(s int) bool { return taken[s] == before[s] })
 	})
-	a.finish()
+	a.finishWork()
 	for end := time.Now().Add(shard.TTLMin); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		for s, epoch := range taken {
 			if now, ok := a.Holds(s); !ok || now != epoch {
@@ -354,5 +354,5 @@ func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 			}
 		}
 	}
-	a.leave(t)
+	a.closeKeeper(t)
 }

@@ -9,12 +9,12 @@ import (
 // of Keeper.run uses it.
 type planner struct {
 	cfg    *Config
-	state  *state
+	state  *keeperState
 	vacant map[int]time.Time // by slot: since when no node has held the shard
 	better map[int]time.Time // by slot: since when another node has been the best one for a shard that is held
 }
 
-func newPlanner(cfg *Config, s *state) *planner {
+func newPlanner(cfg *Config, s *keeperState) *planner {
 	return &planner{cfg: cfg, state: s, vacant: map[int]time.Time{}, better: map[int]time.Time{}}
 }
 
@@ -29,7 +29,7 @@ func (p *planner) nextPlan() Plan {
 	_, known := p.state.view.nodes[p.cfg.Node.ID]
 	calm := !known || p.state.session.isCalm(now)
 	leaves, former := p.state.isLeaving(), maps.Clone(p.state.holdings.former)
-	moving := len(p.state.holdings.giving) > 0
+	moving := len(p.state.holdings.outgoing) > 0
 	p.state.Unlock()
 	var all Plan
 	first := 0 // slot of the pool
@@ -83,7 +83,7 @@ func (p *planner) poolViews(now time.Time) []View {
 // addShard adds the state of one shard to the view of its pool. The caller holds the lock
 // of the state.
 func (p *planner) addShard(v *View, shard, slot int, now time.Time) {
-	holder, held := p.state.view.holder(p.cfg.slots[slot])
+	holder, held := p.state.view.holderOf(p.cfg.slots[slot])
 	if held && holder == v.Self {
 		held = false // the holdings know better
 	}
@@ -97,7 +97,7 @@ func (p *planner) addShard(v *View, shard, slot int, now time.Time) {
 	}
 	delete(p.vacant, slot)
 	v.Holders[shard] = holder
-	if best := Best(v.Pool, shard, v.takers(shard)); holder != v.Self || best == v.Self || best == "" {
+	if best := Best(v.Pool, shard, v.eligibleNodes(shard)); holder != v.Self || best == v.Self || best == "" {
 		delete(p.better, slot)
 		return
 	}

@@ -16,19 +16,19 @@ import (
 // renewer writes this node's own key, which renews all its leases.
 type renewer struct {
 	cfg     *Config
-	state   *state
+	state   *keeperState
 	writing sync.Mutex // held while the key is written
 }
 
-// announce writes the key that shows that this node is alive, and begins a session. It
+// announceNode writes the key that shows that this node is alive, and begins a session. It
 // returns how long the write took.
-func (r *renewer) announce(ctx context.Context) (took time.Duration, err error) {
+func (r *renewer) announceNode(ctx context.Context) (took time.Duration, err error) {
 	r.state.RLock()
 	node, clock := r.state.self, r.state.session.clock
 	r.state.RUnlock()
-	node.Session = nonce()
+	node.Session = newNonce()
 	sent := clock()
-	revision, err := r.cfg.Buckets.Nodes.Create(ctx, node.ID, encode(node), jetstream.KeyTTL(r.cfg.TTL))
+	revision, err := r.cfg.Buckets.Nodes.Create(ctx, node.ID, mustEncode(node), jetstream.KeyTTL(r.cfg.TTL))
 	if err != nil {
 		return 0, fmt.Errorf("shard: announce %s: %w", node.ID, err)
 	}
@@ -84,8 +84,8 @@ func replicasOf(status jetstream.KeyValueStatus) int {
 	return s.StreamInfo().Config.Replicas
 }
 
-// withdraw removes the key of a node that fails to start.
-func (r *renewer) withdraw(ctx context.Context) error {
+// withdrawNode removes the key of a node that fails to start.
+func (r *renewer) withdrawNode(ctx context.Context) error {
 	if err := r.cfg.Buckets.Nodes.Purge(ctx, r.cfg.Node.ID, jetstream.PurgeTTL(bus.MarkerTTL)); err != nil {
 		return fmt.Errorf("shard: withdraw %s: %w", r.cfg.Node.ID, err)
 	}
@@ -134,23 +134,23 @@ func (r *renewer) renewOnce(ctx context.Context) error {
 	r.state.Unlock()
 	r.cfg.Load(&node)
 	sent := clock()
-	revision, err := bus.Renew(ctx, r.cfg.JS, r.cfg.Names.NodeBucket(), node.ID, encode(node), revision, r.cfg.TTL)
+	revision, err := bus.Renew(ctx, r.cfg.JS, r.cfg.Names.NodeBucket(), node.ID, mustEncode(node), revision, r.cfg.TTL)
 	switch {
 	case err == nil:
-		r.extend(revision, sent)
+		r.extendSession(revision, sent)
 	case errors.Is(err, bus.ErrRevision):
-		return r.adopt(ctx, err)
+		return r.adoptRevision(ctx, err)
 	default:
 		r.state.Lock()
-		r.state.session.unknown = attempt{node.Beat, sent} // it may have landed, or land later
+		r.state.session.unknown = unknownRenewal{node.Beat, sent} // it may have landed, or land later
 		r.state.Unlock()
 	}
 	return err
 }
 
-// adopt decides after a conflict by what the leader has: a key with our session means that
+// adoptRevision decides after a conflict by what the leader has: a key with our session means that
 // an earlier renewal landed; no key means that the session has ended.
-func (r *renewer) adopt(ctx context.Context, cause error) error {
+func (r *renewer) adoptRevision(ctx context.Context, cause error) error {
 	e, err := r.cfg.Buckets.Nodes.Get(ctx, r.cfg.Node.ID)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return r.beginSession(ctx)
@@ -169,7 +169,7 @@ func (r *renewer) adopt(ctx context.Context, cause error) error {
 	case same:
 		return cause // another write is in progress: no verdict
 	case found.Beat == unknown.beat:
-		r.extend(e.Revision(), unknown.sent)
+		r.extendSession(e.Revision(), unknown.sent)
 	default: // it is unknown when it was sent
 		r.state.Lock()
 		r.state.session.revision = e.Revision()
@@ -178,7 +178,7 @@ func (r *renewer) adopt(ctx context.Context, cause error) error {
 	return errAdopted
 }
 
-func (r *renewer) extend(revision uint64, sent instant) {
+func (r *renewer) extendSession(revision uint64, sent clockReading) {
 	r.state.Lock()
 	defer r.state.Unlock()
 	r.state.session.extend(revision, sent.add(r.cfg.TTL))
@@ -191,11 +191,11 @@ func (r *renewer) beginSession(ctx context.Context) error {
 	r.state.session.end(time.Now().Add(calmParts * r.cfg.TTL))
 	r.state.Unlock()
 	r.cfg.Logger.Warn("the leases of the node have ended: its key expired", "node", r.cfg.Node.ID)
-	_, err := r.announce(ctx)
+	_, err := r.announceNode(ctx)
 	return err
 }
 
-func encode(v any) []byte {
+func mustEncode(v any) []byte {
 	data, err := json.Marshal(v)
 	if err != nil {
 		panic("shard: a value of ours does not encode: " + err.Error())

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// written is how many writes a bucket has taken.
-func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
+// countWrites is how many writes a bucket has taken.
+func countWrites(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
 	t.Helper()
 	s, err := js.Stream(t.Context(), "KV_"+bucket)
 	if err != nil {
@@ -32,8 +32,8 @@ func written(t *testing.T, js jetstream.JetStream, bucket string) uint64 {
 func TestRenewingAllLeasesIsOneWrite(t *testing.T) { bustest.Bubble(t, renewingAllLeasesIsOneWrite) }
 
 func renewingAllLeasesIsOneWrite(t *testing.T) {
-	a := join(t, server(t), "a", long)
-	until(t, "it holds all", sole(a))
+	a := startLeaseNode(t, startServer(t), "a", long)
+	waitUntil(t, "it holds all", isHeldByBest(a))
 	js, err := jetstream.New(a.nc)
 	if err != nil {
 		t.Fatal(err)
@@ -43,9 +43,9 @@ func renewingAllLeasesIsOneWrite(t *testing.T) {
 		epochs[s], _ = a.Holds(s)
 	}
 	nodes, leases := defaultNames(t).NodeBucket(), defaultNames(t).ShardBucket()
-	renewals, taken := written(t, js, nodes), written(t, js, leases)
-	until(t, "all leases have been renewed for two TTLs", func() bool { return written(t, js, nodes) >= renewals+8 })
-	if more := written(t, js, leases) - taken; more != 0 {
+	renewals, taken := countWrites(t, js, nodes), countWrites(t, js, leases)
+	waitUntil(t, "all leases have been renewed for two TTLs", func() bool { return countWrites(t, js, nodes) >= renewals+8 })
+	if more := countWrites(t, js, leases) - taken; more != 0 {
 		t.Errorf("%d leases were written", more)
 	}
 	for s, epoch := range epochs {
@@ -53,7 +53,7 @@ func renewingAllLeasesIsOneWrite(t *testing.T) {
 			t.Errorf("shard %d: epoch %d, %v, and it was %d", s, now, ok, epoch)
 		}
 	}
-	a.leave(t)
+	a.closeKeeper(t)
 }
 
 // TestANodeWhoseKeyExpiredTakesItsShardsAgain: its leases name a session that has ended,
@@ -66,10 +66,10 @@ func TestANodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
 }
 
 func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
-	e := server(t)
-	w := lay(t, e)
-	a := enter(t, w.over(t), "a", short)
-	until(t, "it holds all", sole(a))
+	e := startServer(t)
+	w := newWire(t, e)
+	a := startLeaseNodeOver(t, w.connectNode(t), "a", short)
+	waitUntil(t, "it holds all", isHeldByBest(a))
 	before := map[int]uint64{}
 	for _, s := range a.Held() {
 		before[s], _ = a.Holds(s)
@@ -79,17 +79,17 @@ func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer watcher.Close()
-	w.set(true)
-	until(t, "it does not believe in its leases", func() bool { return len(whose(a)) == 0 })
-	until(t, "its session has ended", func() bool { return len(keys(t, watcher)) == 0 })
-	w.set(false)
-	until(t, "it holds all again", sole(a))
+	w.setCut(true)
+	waitUntil(t, "it does not believe in its leases", func() bool { return len(shardHolders(a)) == 0 })
+	waitUntil(t, "its session has ended", func() bool { return len(nodeKeys(t, watcher)) == 0 })
+	w.setCut(false)
+	waitUntil(t, "it holds all again", isHeldByBest(a))
 	for s, epoch := range before {
 		if now, _ := a.Holds(s); now <= epoch {
 			t.Errorf("shard %d: epoch %d after %d", s, now, epoch)
 		}
 	}
-	a.leave(t)
+	a.closeKeeper(t)
 }
 
 // TestALeaseOfANewerFormIsNotTouched: this program cannot tell whether the lease has
@@ -99,16 +99,16 @@ func TestALeaseOfANewerFormIsNotTouched(t *testing.T) {
 }
 
 func aLeaseOfANewerFormIsNotTouched(t *testing.T) {
-	e := server(t)
-	a := join(t, e, "a", short)
-	until(t, "it holds all", sole(a))
-	b := buckets(t, a.nc)
+	e := startServer(t)
+	a := startLeaseNode(t, e, "a", short)
+	waitUntil(t, "it holds all", isHeldByBest(a))
+	b := openBuckets(t, a.nc)
 	newer := []byte(fmt.Sprintf(`{"form":%d,"holder":{"node":"young"}}`, shard.Form+1))
 	revision, err := b.Shards.Put(t.Context(), "default.3", newer)
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it knows that it has lost the shard", func() bool { return len(a.Held()) == shards-1 })
+	waitUntil(t, "it knows that it has lost the shard", func() bool { return len(a.Held()) == shards-1 })
 	for end := time.Now().Add(2 * short); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		if _, ok := a.Holds(3); ok {
 			t.Fatal("it holds a shard whose lease it cannot read")
@@ -122,12 +122,12 @@ func aLeaseOfANewerFormIsNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: defaultNames(t), Node: shard.Node{Name: "old"}, TTL: short,
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: a.isBusy, Quiet: a.quiet, Changed: a.changed})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: a.isBusy, Quiet: a.drainSlot, Changed: a.recordChanges})
 	if !errors.Is(err, statedir.ErrNewer) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
 		t.Errorf("it begins beside a newer node: %v", err)
 	}
-	if len(keys(t, a.nc)) != 1 {
+	if len(nodeKeys(t, a.nc)) != 1 {
 		t.Error("the node that did not begin is listed")
 	}
-	a.leave(t)
+	a.closeKeeper(t)
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// stuck is a bucket of leases in which, once it is shut, nothing can be taken until
+// blockingBucket is a bucket of leases in which, once it is shut, nothing can be taken until
 // it is released.
-type stuck struct {
+type blockingBucket struct {
 	jetstream.KeyValue
 	shut    atomic.Bool
 	asked   chan struct{}
 	release chan struct{}
 }
 
-func (s *stuck) Create(ctx context.Context, key string, value []byte, opts ...jetstream.KVCreateOpt) (uint64, error) {
+func (s *blockingBucket) Create(ctx context.Context, key string, value []byte, opts ...jetstream.KVCreateOpt) (uint64, error) {
 	if s.shut.Load() {
 		select {
 		case s.asked <- struct{}{}:
@@ -42,7 +42,7 @@ func TestWhatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 }
 
 func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
-	e := server(t)
+	e := startServer(t)
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)
@@ -52,18 +52,18 @@ func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := buckets(t, nc)
+	b := openBuckets(t, nc)
 	leases := b.Shards
-	slow := &stuck{KeyValue: leases, asked: make(chan struct{}, 1), release: make(chan struct{})}
+	slow := &blockingBucket{KeyValue: leases, asked: make(chan struct{}, 1), release: make(chan struct{})}
 	b.Shards = slow
 	const ttl = 3 * shard.TTLMin // the machine may have other work
-	m := &member{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
+	m := &leaseNode{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Node: shard.Node{Name: "a"},
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.quiet, Changed: m.changed})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.drainSlot, Changed: m.recordChanges})
 	if err != nil {
 		t.Fatal(err)
 	}
-	until(t, "it holds all", sole(m))
+	waitUntil(t, "it holds all", isHeldByBest(m))
 	epochs := map[int]uint64{}
 	for s := 1; s < shards; s++ {
 		epochs[s], _ = m.Holds(s)
@@ -81,6 +81,6 @@ func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 		}
 	}
 	close(slow.release)
-	until(t, "it holds all again", sole(m))
-	m.leave(t)
+	waitUntil(t, "it holds all again", isHeldByBest(m))
+	m.closeKeeper(t)
 }

@@ -8,20 +8,20 @@ type leaseRecord struct {
 	revision uint64
 }
 
-// view is the cluster as reported by the watches: all pools, including those that this node
+// clusterView is the cluster as reported by the watches: all pools, including those that this node
 // does not serve. It may be behind the leader.
-type view struct {
+type clusterView struct {
 	leases map[Shard]leaseRecord
 	nodes  map[string]Seen
 	ends   map[Shard]leaseEnd // how the last lease of a shard ended
 
-	seen   uint64 // revision of this node's own key
-	looked uint64 // seen, one tick ago
-	missed int    // ticks in which seen did not change although the key was written
+	seen       uint64 // revision of this node's own key
+	seenBefore uint64 // seen, one tick ago
+	missed     int    // ticks in which seen did not change although the key was written
 }
 
-func newView() view {
-	return view{leases: map[Shard]leaseRecord{}, nodes: map[string]Seen{}, ends: map[Shard]leaseEnd{}}
+func newView() clusterView {
+	return clusterView{leases: map[Shard]leaseRecord{}, nodes: map[string]Seen{}, ends: map[Shard]leaseEnd{}}
 }
 
 // staleAfter is the number of ticks without this node's own key after which the watches
@@ -30,29 +30,29 @@ const staleAfter = 4
 
 // isStale reports whether the watches differ from the contents of the buckets. It is called
 // once in a tick, before this node's own key, at revision own, is written again.
-func (v *view) isStale(own uint64) bool {
+func (v *clusterView) isStale(own uint64) bool {
 	switch {
 	case v.missed >= staleAfter:
-	case v.seen == own, v.seen != v.looked:
+	case v.seen == own, v.seen != v.seenBefore:
 		v.missed = 0
 	default:
 		v.missed++
 	}
-	v.looked = v.seen
+	v.seenBefore = v.seen
 	return v.missed >= staleAfter
 }
 
-// seeSelf records the revision of this node's own key. A lower one means that the bucket
+// recordOwnKey records the revision of this node's own key. A lower one means that the bucket
 // was created anew: the watch does not report deleted keys.
-func (v *view) seeSelf(revision uint64) {
+func (v *clusterView) recordOwnKey(revision uint64) {
 	if revision < v.seen {
 		v.missed = staleAfter
 	}
 	v.seen = revision
 }
 
-// holder names the node whose valid lease the view has.
-func (v *view) holder(s Shard) (id string, ok bool) {
+// holderOf names the node whose valid lease the view has.
+func (v *clusterView) holderOf(s Shard) (id string, ok bool) {
 	r, ok := v.leases[s]
 	if !ok || r.Form > Form {
 		return r.Node, ok // of a newer form: this program cannot judge it
@@ -61,10 +61,10 @@ func (v *view) holder(s Shard) (id string, ok bool) {
 }
 
 // holdsByNode lists the shards of each node.
-func (v *view) holdsByNode() map[string][]Shard {
+func (v *clusterView) holdsByNode() map[string][]Shard {
 	held := map[string][]Shard{}
 	for s := range v.leases {
-		if id, ok := v.holder(s); ok {
+		if id, ok := v.holderOf(s); ok {
 			held[id] = append(held[id], s)
 		}
 	}
@@ -72,7 +72,7 @@ func (v *view) holdsByNode() map[string][]Shard {
 }
 
 // takersOf lists the nodes that take shards of a pool.
-func (v *view) takersOf(pool string) []string {
+func (v *clusterView) takersOf(pool string) []string {
 	var list []string
 	for id, n := range v.nodes {
 		if !n.Leaving && n.Serves(pool) {
@@ -83,7 +83,7 @@ func (v *view) takersOf(pool string) []string {
 }
 
 // endSession records how the leases of a session ended: it was not renewed.
-func (v *view) endSession(of Seen) {
+func (v *clusterView) endSession(of Seen) {
 	for s, r := range v.leases {
 		if r.Node == of.ID && r.Session == of.Session {
 			v.ends[s] = leaseEnd{Expired, of.ID}
@@ -93,7 +93,7 @@ func (v *view) endSession(of Seen) {
 
 // removeLease records how a lease ended. A holder gives a lease back by deleting its key;
 // the server purges expired keys.
-func (v *view) removeLease(s Shard, op jetstream.KeyValueOp) {
+func (v *clusterView) removeLease(s Shard, op jetstream.KeyValueOp) {
 	before, known := v.leases[s]
 	if !known {
 		return

@@ -17,13 +17,13 @@ import (
 // watcher keeps the view of nodes and leases up to date.
 type watcher struct {
 	cfg    *Config
-	state  *state
+	state  *keeperState
 	wakeup wakeup
 }
 
-// start begins to watch both buckets, and returns when each has been read once. The
+// startWatches begins to watch both buckets, and returns when each has been read once. The
 // watches last until stop is called or life ends; ctx bounds the first reading.
-func (w *watcher) start(ctx, life context.Context) (stop func(), err error) {
+func (w *watcher) startWatches(ctx, life context.Context) (stop func(), err error) {
 	nodes, err := w.cfg.Buckets.Nodes.WatchAll(life)
 	if err != nil {
 		return nil, fmt.Errorf("shard: watch nodes: %w", err)
@@ -37,7 +37,7 @@ func (w *watcher) start(ctx, life context.Context) (stop func(), err error) {
 	for _, bucket := range []struct {
 		from jetstream.KeyWatcher
 		see  func(jetstream.KeyValueEntry)
-	}{{nodes, w.seeNode}, {leases, w.seeLease}} {
+	}{{nodes, w.applyNode}, {leases, w.applyLease}} {
 		if failed := readCurrent(ctx, bucket.from, bucket.see); failed != nil {
 			err = failed
 		}
@@ -64,8 +64,8 @@ func (w *watcher) isStale() bool {
 	return w.state.view.isStale(w.state.session.revision)
 }
 
-// restart watches again, from an empty view. If that fails, the old view is kept.
-func (w *watcher) restart(ctx context.Context, stopOld func()) (stop func()) {
+// restartWatches watches again, from an empty view. If that fails, the old view is kept.
+func (w *watcher) restartWatches(ctx context.Context, stopOld func()) (stop func()) {
 	soon, cancel := w.cfg.roundTimeout(ctx)
 	defer cancel()
 	stopOld()
@@ -74,7 +74,7 @@ func (w *watcher) restart(ctx context.Context, stopOld func()) (stop func()) {
 	nodes, leases := v.nodes, v.leases
 	v.nodes, v.leases, v.missed = map[string]Seen{}, map[Shard]leaseRecord{}, 0
 	w.state.Unlock()
-	stop, err := w.start(soon, ctx)
+	stop, err := w.startWatches(soon, ctx)
 	w.cfg.Logger.Warn("the view of nodes and leases stood still; it is read anew", "node", w.cfg.Node.ID, "error", err)
 	if err != nil {
 		w.state.Lock()
@@ -100,18 +100,18 @@ func readCurrent(ctx context.Context, w jetstream.KeyWatcher, see func(jetstream
 	}
 }
 
-func (w *watcher) seeNode(e jetstream.KeyValueEntry) {
+func (w *watcher) applyNode(e jetstream.KeyValueEntry) {
 	w.state.Lock()
 	defer w.state.Unlock()
 	if name, ok := strings.CutPrefix(e.Key(), leavePrefix); ok {
 		if name == keyToken(w.cfg.Node.Name) {
-			w.state.asked = e.Operation() == jetstream.KeyValuePut
+			w.state.leaveRequested = e.Operation() == jetstream.KeyValuePut
 		}
 		return
 	}
 	v := &w.state.view
 	if e.Key() == w.cfg.Node.ID {
-		v.seeSelf(e.Revision())
+		v.recordOwnKey(e.Revision())
 	}
 	var n Node
 	put := e.Operation() == jetstream.KeyValuePut && json.Unmarshal(e.Value(), &n) == nil && n.ID == e.Key()
@@ -125,7 +125,7 @@ func (w *watcher) seeNode(e jetstream.KeyValueEntry) {
 	v.nodes[n.ID] = Seen{Node: n, Heard: e.Created(), Came: time.Now()}
 }
 
-func (w *watcher) seeLease(e jetstream.KeyValueEntry) {
+func (w *watcher) applyLease(e jetstream.KeyValueEntry) {
 	dot := strings.LastIndexByte(e.Key(), '.')
 	n, err := strconv.Atoi(e.Key()[dot+1:])
 	if dot < 0 || err != nil {

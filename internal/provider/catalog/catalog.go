@@ -50,19 +50,19 @@ func (f Facts) Over(g Facts) Facts {
 
 // Table holds the facts of one source.
 type Table struct {
-	File string    // where it was read from
-	Date time.Time // when the file was written
-	list map[string]Facts
+	File  string    // where it was read from
+	Date  time.Time // when the file was written
+	facts map[string]Facts
 }
 
 // Of returns the facts about a model of one of troupe's providers.
 func (t Table) Of(provider, name string) (Facts, bool) {
-	f, ok := t.list[provider+"/"+name]
+	f, ok := t.facts[provider+"/"+name]
 	return f, ok
 }
 
 // Len returns the number of models in the table.
-func (t Table) Len() int { return len(t.list) }
+func (t Table) Len() int { return len(t.facts) }
 
 // Load reads a file in either form; "" is an empty table.
 func Load(file string) (Table, error) {
@@ -92,25 +92,25 @@ func Parse(data []byte) (Table, error) {
 	if err := json.Unmarshal(data, &top); err != nil {
 		return Table{}, fmt.Errorf("%w: %w", ErrForm, err)
 	}
-	t := Table{list: map[string]Facts{}}
-	for _, read := range []func(map[string]map[string]json.RawMessage) error{t.modelsDev, t.liteLLM} {
+	t := Table{facts: map[string]Facts{}}
+	for _, read := range []func(map[string]map[string]json.RawMessage) error{t.readModelsDev, t.readLiteLLM} {
 		if err := read(top); err != nil {
 			return Table{}, err
 		}
 	}
-	if len(t.list) == 0 {
+	if len(t.facts) == 0 {
 		return Table{}, fmt.Errorf("%w: no model is in it", ErrForm)
 	}
 	return t, nil
 }
 
-// ours are troupe's names of providers that the catalogs name otherwise.
-var ours = map[string]string{"google": "gemini"}
+// providerAliases are troupe's names of providers that the catalogs name otherwise.
+var providerAliases = map[string]string{"google": "gemini"}
 
-// add stores the facts about a model.
-func (t Table) add(provider, name string, f Facts) {
-	if as, ok := ours[provider]; ok {
+// addFacts stores the facts about a model.
+func (t Table) addFacts(provider, name string, f Facts) {
+	if as, ok := providerAliases[provider]; ok {
 		provider = as
 	}
-	t.list[provider+"/"+name] = f
+	t.facts[provider+"/"+name] = f
 }

@@ -13,31 +13,31 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// rates are the raw rates of a file for one length of prompts.
-type rates struct {
+// rawRates are the raw rates of a file for one length of prompts.
+type rawRates struct {
 	input, output, read, write, reasoning json.RawMessage
 }
 
-// tier holds the rates for prompts above a length; 0 is any. If a file states them twice,
+// priceTier holds the rates for prompts above a length; 0 is any. If a file states them twice,
 // in two forms, the higher rate counts.
-type tier struct {
+type priceTier struct {
 	above int64
-	rates
-	again []rates
+	rawRates
+	duplicateRates []rawRates
 }
 
-// price reads prices per number of tokens. A missing rate is replaced by the plain rate of
+// parsePrice reads prices per number of tokens. A missing rate is replaced by the plain rate of
 // its kind. price keeps two rates for long prompts; if there is a third, end is the prompt
 // length at which it begins.
-func price(per int64, tiers []tier) (p budget.Price, end int64, err error) {
-	slices.SortFunc(tiers, func(a, b tier) int { return cmp.Compare(a.above, b.above) })
+func parsePrice(per int64, tiers []priceTier) (p budget.Price, end int64, err error) {
+	slices.SortFunc(tiers, func(a, b priceTier) int { return cmp.Compare(a.above, b.above) })
 	for i, t := range tiers {
 		if i > 0 && t.above == tiers[i-1].above {
 			return p, 0, fmt.Errorf("%w: two rates for prompts above %d tokens", ErrEntry, t.above)
 		}
-		r, known, err := t.rates.read1(per, p)
-		for _, other := range t.again {
-			dear, _, bad := other.read1(per, p)
+		r, known, err := t.rawRates.readRates(per, p)
+		for _, other := range t.duplicateRates {
+			dear, _, bad := other.readRates(per, p)
 			r, err = r.Dearer(dear), cmp.Or(err, bad)
 		}
 		if err != nil {
@@ -65,11 +65,11 @@ func tierOf(above int64, p budget.Price) budget.Tier {
 	return budget.Tier{Above: above, Input: p.Input, Output: p.Output, CacheRead: p.CacheRead, CacheWrite: p.CacheWrite}
 }
 
-// read1 reads the rates of one tier; a rate that the tier omits is taken from base, if base
+// readRates reads the rates of one tier; a rate that the tier omits is taken from base, if base
 // has it, so that a tier may list only the differences.
-func (r rates) read1(per int64, base budget.Price) (p budget.Price, known bool, err error) {
+func (r rawRates) readRates(per int64, base budget.Price) (p budget.Price, known bool, err error) {
 	read := func(raw json.RawMessage, otherwise int64) (int64, bool) {
-		n, ok, bad := rate(raw, per)
+		n, ok, bad := parseRate(raw, per)
 		err = cmp.Or(err, bad)
 		if !ok {
 			return otherwise, false
@@ -105,7 +105,7 @@ const million = 1_000_000
 // overContext matches the older name of a tier: context_over_200k.
 var overContext = regexp.MustCompile(`^context_over_(\d{1,6})k$`)
 
-func (t Table) modelsDev(top map[string]map[string]json.RawMessage) error {
+func (t Table) readModelsDev(top map[string]map[string]json.RawMessage) error {
 	for _, provider := range slices.Sorted(maps.Keys(top)) {
 		raw, ok := top[provider]["models"]
 		if !ok {
@@ -116,24 +116,24 @@ func (t Table) modelsDev(top map[string]map[string]json.RawMessage) error {
 			return fmt.Errorf("%w: %s: %w", ErrForm, provider, err)
 		}
 		for _, name := range slices.Sorted(maps.Keys(models)) {
-			f, err := models[name].facts()
+			f, err := models[name].parseFacts()
 			if err != nil {
 				return fmt.Errorf("%s/%s: %w", provider, name, err)
 			}
-			t.add(provider, name, f)
+			t.addFacts(provider, name, f)
 		}
 	}
 	return nil
 }
 
-func costs(m map[string]json.RawMessage) rates {
-	return rates{m["input"], m["output"], m["cache_read"], m["cache_write"], m["reasoning"]}
+func costRates(m map[string]json.RawMessage) rawRates {
+	return rawRates{m["input"], m["output"], m["cache_read"], m["cache_write"], m["reasoning"]}
 }
 
-func (m devModel) facts() (f Facts, err error) {
-	tiers := []tier{{rates: costs(m.Cost)}}
+func (m devModel) parseFacts() (f Facts, err error) {
+	tiers := []priceTier{{rawRates: costRates(m.Cost)}}
 	if raw, ok := m.Cost["tiers"]; ok {
-		if tiers, err = named(tiers, raw); err != nil {
+		if tiers, err = readTiers(tiers, raw); err != nil {
 			return f, err
 		}
 	}
@@ -144,30 +144,30 @@ func (m devModel) facts() (f Facts, err error) {
 				return f, fmt.Errorf("%w: %s: %w", ErrEntry, key, err)
 			}
 			above, _ := strconv.ParseInt(k[1], 10, 64) // six digits
-			if i := slices.IndexFunc(tiers, func(t tier) bool { return t.above > 0 && t.above == above*1000 }); i > 0 {
-				tiers[i].again = append(tiers[i].again, costs(more))
+			if i := slices.IndexFunc(tiers, func(t priceTier) bool { return t.above > 0 && t.above == above*1000 }); i > 0 {
+				tiers[i].duplicateRates = append(tiers[i].duplicateRates, costRates(more))
 			} else {
-				tiers = append(tiers, tier{above: above * 1000, rates: costs(more)})
+				tiers = append(tiers, priceTier{above: above * 1000, rawRates: costRates(more)})
 			}
 		}
 	}
 	var end, input int64
-	if f.Price, end, err = price(million, tiers); err != nil {
+	if f.Price, end, err = parsePrice(million, tiers); err != nil {
 		return f, err
 	}
-	if f.Window, err = count(m.Limit.Context); err != nil {
+	if f.Window, err = parseCount(m.Limit.Context); err != nil {
 		return f, err
 	}
-	if input, err = count(m.Limit.Input); err != nil {
+	if input, err = parseCount(m.Limit.Input); err != nil {
 		return f, err
 	}
-	f.Output, err = count(m.Limit.Output)
-	f.Window = least(least(f.Window, input), end)
+	f.Output, err = parseCount(m.Limit.Output)
+	f.Window = leastKnown(leastKnown(f.Window, input), end)
 	return f, err
 }
 
-// named reads the newer form of tiers: a list of tiers with the size at which each begins.
-func named(tiers []tier, raw json.RawMessage) ([]tier, error) {
+// readTiers reads the newer form of tiers: a list of tiers with the size at which each begins.
+func readTiers(tiers []priceTier, raw json.RawMessage) ([]priceTier, error) {
 	var list []map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) > tiersMax {
 		return nil, fmt.Errorf("%w: tiers: %.80s", ErrEntry, raw)
@@ -180,17 +180,17 @@ func named(tiers []tier, raw json.RawMessage) ([]tier, error) {
 		if err := json.Unmarshal(m["tier"], &at); err != nil || at.Type != "context" {
 			return nil, fmt.Errorf("%w: a tier of no size", ErrEntry)
 		}
-		above, err := count(at.Size)
+		above, err := parseCount(at.Size)
 		if err != nil || above == 0 {
 			return nil, fmt.Errorf("%w: a tier of the size %.40s", ErrEntry, at.Size)
 		}
-		tiers = append(tiers, tier{above: above, rates: costs(m)})
+		tiers = append(tiers, priceTier{above: above, rawRates: costRates(m)})
 	}
 	return tiers, nil
 }
 
-// least returns the smaller of two numbers, ignoring unknown ones.
-func least(a, b int64) int64 {
+// leastKnown returns the smaller of two numbers, ignoring unknown ones.
+func leastKnown(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return max(a, b)
 	}
@@ -200,25 +200,25 @@ func least(a, b int64) int64 {
 // aboveTier matches the end of the names of rates for long prompts in LiteLLM's form.
 var aboveTier = regexp.MustCompile(`_above_(\d{1,6})k_tokens$`)
 
-// liteLLM reads dollars a token. The names of some providers' models begin with
+// readLiteLLM reads dollars a token. The names of some providers' models begin with
 // the provider.
-func (t Table) liteLLM(top map[string]map[string]json.RawMessage) error {
+func (t Table) readLiteLLM(top map[string]map[string]json.RawMessage) error {
 	for _, key := range slices.Sorted(maps.Keys(top)) {
 		m := top[key]
 		var provider string
 		if raw, ok := m["litellm_provider"]; !ok || key == "sample_spec" || json.Unmarshal(raw, &provider) != nil || provider == "" {
 			continue
 		}
-		f, err := liteFacts(m)
+		f, err := liteLLMFacts(m)
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
 		}
-		t.add(provider, strings.TrimPrefix(key, provider+"/"), f)
+		t.addFacts(provider, strings.TrimPrefix(key, provider+"/"), f)
 	}
 	return nil
 }
 
-func liteFacts(m map[string]json.RawMessage) (f Facts, err error) {
+func liteLLMFacts(m map[string]json.RawMessage) (f Facts, err error) {
 	found := map[int64]string{0: ""}
 	for key := range m {
 		if k := aboveTier.FindStringSubmatch(key); k != nil {
@@ -226,21 +226,21 @@ func liteFacts(m map[string]json.RawMessage) (f Facts, err error) {
 			found[above*1000] = k[0]
 		}
 	}
-	var tiers []tier
+	var tiers []priceTier
 	for above, end := range found {
-		tiers = append(tiers, tier{above: above, rates: rates{m["input_cost_per_token"+end], m["output_cost_per_token"+end], m["cache_read_input_token_cost"+end],
+		tiers = append(tiers, priceTier{above: above, rawRates: rawRates{m["input_cost_per_token"+end], m["output_cost_per_token"+end], m["cache_read_input_token_cost"+end],
 			m["cache_creation_input_token_cost"+end], m["output_cost_per_reasoning_token"+end]}})
 	}
 	var end int64
-	if f.Price, end, err = price(1, tiers); err != nil {
+	if f.Price, end, err = parsePrice(1, tiers); err != nil {
 		return f, err
 	}
-	if f.Window, err = count(m["max_input_tokens"]); err != nil {
+	if f.Window, err = parseCount(m["max_input_tokens"]); err != nil {
 		return f, err
 	}
-	f.Window = least(f.Window, end)
-	if f.Output, err = count(m["max_output_tokens"]); err == nil && f.Output == 0 {
-		f.Output, err = count(m["max_tokens"])
+	f.Window = leastKnown(f.Window, end)
+	if f.Output, err = parseCount(m["max_output_tokens"]); err == nil && f.Output == 0 {
+		f.Output, err = parseCount(m["max_tokens"])
 	}
 	return f, err
 }

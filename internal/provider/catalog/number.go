@@ -13,11 +13,11 @@ const (
 	wordMax  = 32            // bytes of a number: an exponent of a thousand digits is an attack
 )
 
-// rate converts a price in dollars per number of tokens to billionths of a dollar per
+// parseRate converts a price in dollars per number of tokens to billionths of a dollar per
 // token. It rounds up, because a reservation must cover the call. known is false if the
 // file states no price.
-func rate(raw json.RawMessage, per int64) (nano int64, known bool, err error) {
-	n, known, err := number(raw)
+func parseRate(raw json.RawMessage, per int64) (nano int64, known bool, err error) {
+	n, known, err := parseNumber(raw)
 	if err != nil || !known {
 		return 0, false, err
 	}
@@ -30,9 +30,9 @@ func rate(raw json.RawMessage, per int64) (nano int64, known bool, err error) {
 	return up.Int64(), true, nil
 }
 
-// count reads a number of tokens; 0 if the file states none.
-func count(raw json.RawMessage) (int64, error) {
-	n, known, err := number(raw)
+// parseCount reads a number of tokens; 0 if the file states none.
+func parseCount(raw json.RawMessage) (int64, error) {
+	n, known, err := parseNumber(raw)
 	if err != nil || !known {
 		return 0, err
 	}
@@ -42,7 +42,7 @@ func count(raw json.RawMessage) (int64, error) {
 	return n.Num().Int64(), nil
 }
 
-func number(raw json.RawMessage) (n *big.Rat, known bool, err error) {
+func parseNumber(raw json.RawMessage) (n *big.Rat, known bool, err error) {
 	if len(raw) == 0 || string(raw) == "null" {
 		return nil, false, nil
 	}

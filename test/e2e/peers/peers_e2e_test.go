@@ -29,14 +29,14 @@ import (
 
 const patience = 3 * time.Minute
 
-func within(t *testing.T) context.Context {
+func patientContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-func install(t *testing.T) Peers {
+func mustInstall(t *testing.T) Peers {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -47,7 +47,7 @@ func install(t *testing.T) Peers {
 	return p
 }
 
-func write(t *testing.T, path, text string) string {
+func writeFile(t *testing.T, path, text string) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func write(t *testing.T, path, text string) string {
 	return path
 }
 
-func soon(t *testing.T, what string, so func() bool) {
+func waitUntil(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -67,8 +67,8 @@ func soon(t *testing.T, what string, so func() bool) {
 	t.Fatalf("it never was so: %s", what)
 }
 
-// listen starts the server "everything" at a loopback address.
-func listen(t *testing.T, p Peers) (url string) {
+// startEverything starts the server "everything" at a loopback address.
+func startEverything(t *testing.T, p Peers) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -88,7 +88,7 @@ func listen(t *testing.T, p Peers) (url string) {
 		_ = cmd.Wait()
 	})
 	url = fmt.Sprintf("http://127.0.0.1:%d/mcp", port)
-	soon(t, "the server listens", func() bool {
+	waitUntil(t, "the server listens", func() bool {
 		r, err := http.Get(url)
 		if err == nil {
 			_ = r.Body.Close()
@@ -102,13 +102,13 @@ const lead = "---\nname: lead\ndescription: leads\ntools: delegate, mcp__here, m
 
 const worker = "---\nname: worker\ndescription: works\ntools: mcp__here, mcp__web, mcp__files\n---\nwork\n"
 
-// begin starts a node with servers, and a run of a lead whose child does calls,
+// startRun starts a node with servers, and a run of a lead whose child does calls,
 // one after the other, and says what came of each.
-func begin(t *testing.T, servers map[string]any, calls ...string) (*client.Client, client.RunAccepted, func() []client.Event) {
+func startRun(t *testing.T, servers map[string]any, calls ...string) (*client.Client, client.RunAccepted, func() []client.Event) {
 	t.Helper()
 	agents, at := t.TempDir(), t.TempDir()
-	write(t, filepath.Join(agents, "lead.md"), lead)
-	write(t, filepath.Join(agents, "worker.md"), worker)
+	writeFile(t, filepath.Join(agents, "lead.md"), lead)
+	writeFile(t, filepath.Join(agents, "worker.md"), worker)
 	raw, err := json.Marshal(map[string]any{"mcpServers": servers})
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func begin(t *testing.T, servers map[string]any, calls ...string) (*client.Clien
 	// The reference server calls its write_file destructive, which always asks a
 	// person; here the operator says otherwise, as he may.
 	writes := agentfile.ToolRule{Name: "mcp__files__write_file", Class: model.Effect}
-	h, err := node.Start(within(t), node.Config{Tools: []agentfile.ToolRule{writes}, StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true, Name: "peers", Roots: []string{agents},
-		Servers: write(t, filepath.Join(at, "mcp.json"), string(raw)), Env: func(string) string { return "" }})
+	h, err := node.Start(patientContext(t), node.Config{Tools: []agentfile.ToolRule{writes}, StateDir: t.TempDir(), Port: embedded.FreePort, Lazy: true, Name: "peers", Roots: []string{agents},
+		Servers: writeFile(t, filepath.Join(at, "mcp.json"), string(raw)), Env: func(string) string { return "" }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,11 +141,11 @@ func begin(t *testing.T, servers map[string]any, calls ...string) (*client.Clien
 		t.Fatal(err)
 	}
 	t.Cleanup(stop)
-	task := client.RunRequest{RunID: client.NewID(), Prompt: "p", Agents: agents, Agent: "lead", Model: "script/" + write(t, filepath.Join(at, "script.yaml"), text)}
+	task := client.RunRequest{RunID: client.NewID(), Prompt: "p", Agents: agents, Agent: "lead", Model: "script/" + writeFile(t, filepath.Join(at, "script.yaml"), text)}
 	if err := h.Approve(task); err != nil {
 		t.Fatal(err)
 	}
-	a, err := c.Run(within(t), task)
+	a, err := c.Run(patientContext(t), task)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,27 +162,27 @@ func begin(t *testing.T, servers map[string]any, calls ...string) (*client.Clien
 	}
 }
 
-// finished waits for the end of a run, and until all that it told has come: the
+// waitForEnd waits for the end of a run, and until all that it told has come: the
 // index may say so first.
-func finished(t *testing.T, c *client.Client, run string, events func() []client.Event) client.RunInfo {
+func waitForEnd(t *testing.T, c *client.Client, run string, events func() []client.Event) client.RunInfo {
 	t.Helper()
 	var info client.RunInfo
-	soon(t, "the run is over", func() bool {
+	waitUntil(t, "the run is over", func() bool {
 		var err error
-		info, err = c.Get(within(t), run)
+		info, err = c.Get(patientContext(t), run)
 		return err == nil && info.State == "finished"
 	})
 	if info.Result.Reason != spec.Completed {
 		t.Errorf("%+v", info.Result)
 	}
-	soon(t, "the end is told", func() bool {
+	waitUntil(t, "the end is told", func() bool {
 		return slices.ContainsFunc(events(), func(e client.Event) bool { return e.Kind == event.KindRunFinished })
 	})
 	return info
 }
 
-// results are what the tools of a run gave, by name and number.
-func results(t *testing.T, events []client.Event) []event.ToolCall {
+// toolResults are what the tools of a run gave, by name and number.
+func toolResults(t *testing.T, events []client.Event) []event.ToolCall {
 	t.Helper()
 	var all []event.ToolCall
 	for _, e := range events {
@@ -198,11 +198,11 @@ func results(t *testing.T, events []client.Event) []event.ToolCall {
 }
 
 func TestTheReferenceServersServeADelegatedChildOverBothTransports(t *testing.T) {
-	p, dir := install(t), t.TempDir()
-	write(t, filepath.Join(dir, "note.txt"), "the cat sat on the mat")
-	c, a, events := begin(t, map[string]any{
+	p, dir := mustInstall(t), t.TempDir()
+	writeFile(t, filepath.Join(dir, "note.txt"), "the cat sat on the mat")
+	c, a, events := startRun(t, map[string]any{
 		"here":  map[string]any{"command": "node", "args": []string{p.Everything}},
-		"web":   map[string]any{"type": "http", "url": listen(t, p)},
+		"web":   map[string]any{"type": "http", "url": startEverything(t, p)},
 		"files": map[string]any{"command": "node", "args": []string{p.Filesystem, dir}},
 	},
 		`{name: mcp__here__echo, args: {message: hello}}`,
@@ -217,8 +217,8 @@ func TestTheReferenceServersServeADelegatedChildOverBothTransports(t *testing.T)
 		`{name: mcp__here__echo, args: {message: 7}}`,
 	)
 	t.Logf("notes: %q", a.Notes)
-	finished(t, c, a.RunID, events)
-	all := results(t, events())
+	waitForEnd(t, c, a.RunID, events)
+	all := toolResults(t, events())
 	want := []struct {
 		error bool
 		text  string
@@ -238,9 +238,9 @@ func TestTheReferenceServersServeADelegatedChildOverBothTransports(t *testing.T)
 }
 
 func TestAReferenceServerThatIsKilledInACallGivesAnErrorResultAndIsStartedAgain(t *testing.T) {
-	p := install(t)
+	p := mustInstall(t)
 	pids := filepath.Join(t.TempDir(), "pids")
-	c, a, events := begin(t, map[string]any{"here": map[string]any{"command": "/bin/sh", "args": []string{"-c", `echo $$ >>"$1"; exec node "$0"`, p.Everything, pids}}},
+	c, a, events := startRun(t, map[string]any{"here": map[string]any{"command": "/bin/sh", "args": []string{"-c", `echo $$ >>"$1"; exec node "$0"`, p.Everything, pids}}},
 		`{name: mcp__here__trigger-long-running-operation, args: {duration: 120, steps: 600}}`,
 		`{name: mcp__here__echo, args: {message: again}}`,
 	)
@@ -252,7 +252,7 @@ func TestAReferenceServerThatIsKilledInACallGivesAnErrorResultAndIsStartedAgain(
 		}
 		return false
 	}
-	soon(t, "the call makes progress", progress)
+	waitUntil(t, "the call makes progress", progress)
 	data, err := os.ReadFile(pids)
 	if err != nil {
 		t.Fatal(err)
@@ -264,8 +264,8 @@ func TestAReferenceServerThatIsKilledInACallGivesAnErrorResultAndIsStartedAgain(
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	finished(t, c, a.RunID, events)
-	all := results(t, events())
+	waitForEnd(t, c, a.RunID, events)
+	all := toolResults(t, events())
 	if len(all) != 2 || !all[0].Error || !strings.Contains(all[0].Text, "the server ended during the call") || !strings.Contains(all[0].Text, "its last word was: ") {
 		t.Fatalf("%+v", all)
 	}

@@ -24,7 +24,7 @@ const scenarioVar = "MCP_CONFORMANCE_SCENARIO"
 
 func TestMain(m *testing.M) {
 	if scenario := os.Getenv(scenarioVar); scenario != "" {
-		if err := play(context.Background(), scenario, os.Args[len(os.Args)-1]); err != nil {
+		if err := playScenario(context.Background(), scenario, os.Args[len(os.Args)-1]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -33,14 +33,14 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// calls are the calls that a scenario waits for.
-var calls = map[string][2]string{
+// scenarioCalls are the calls that a scenario waits for.
+var scenarioCalls = map[string][2]string{
 	"tools_call": {"add_numbers", `{"a":5,"b":3}`},
 	"sse-retry":  {"test_reconnection", `{}`},
 }
 
-// play does with our client what a scenario is about.
-func play(ctx context.Context, scenario, url string) error {
+// playScenario does with our client what a scenario is about.
+func playScenario(ctx context.Context, scenario, url string) error {
 	hub := mcp.New(mcp.Config{})
 	defer hub.Close()
 	def := mcp.Server{Name: "suite", Source: "suite", Own: true, URL: url}
@@ -48,7 +48,7 @@ func play(ctx context.Context, scenario, url string) error {
 	if err != nil {
 		return err
 	}
-	call, ok := calls[scenario]
+	call, ok := scenarioCalls[scenario]
 	if !ok {
 		return nil
 	}
@@ -68,11 +68,11 @@ func play(ctx context.Context, scenario, url string) error {
 	return fmt.Errorf("the server has no tool %s", call[0])
 }
 
-// applies are the scenarios that a client of tools must pass.
-var applies = []string{"initialize", "tools_call", "sse-retry"}
+// requiredScenarios are the scenarios that a client of tools must pass.
+var requiredScenarios = []string{"initialize", "tools_call", "sse-retry"}
 
-// other says why a scenario is not about us; docs/mcp.md says it too.
-func other(scenario string) string {
+// whyNotApplicable says why a scenario is not about us; docs/mcp.md says it too.
+func whyNotApplicable(scenario string) string {
 	switch {
 	case strings.HasPrefix(scenario, "auth/"):
 		return "OAuth: a header of the definition is how a server is told who asks"
@@ -82,45 +82,45 @@ func other(scenario string) string {
 	return ""
 }
 
-var listed = regexp.MustCompile(`(?m)^\s+- (\S+) \[`)
+var scenarioLine = regexp.MustCompile(`(?m)^\s+- (\S+) \[`)
 
 func TestTheClientScenariosOfTheConformanceSuiteThatApplyPass(t *testing.T) {
-	p := install(t)
-	out, err := exec.CommandContext(within(t), p.Node, p.Suite, "list", "--client").CombinedOutput()
+	p := mustInstall(t)
+	out, err := exec.CommandContext(patientContext(t), p.Node, p.Suite, "list", "--client").CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var all []string
-	for _, m := range listed.FindAllStringSubmatch(string(out), -1) {
+	for _, m := range scenarioLine.FindAllStringSubmatch(string(out), -1) {
 		all = append(all, m[1])
 	}
-	if len(all) < len(applies) {
+	if len(all) < len(requiredScenarios) {
 		t.Fatalf("the list of scenarios cannot be read:\n%s", out)
 	}
 	for _, scenario := range all {
-		if why := other(scenario); why != "" {
+		if why := whyNotApplicable(scenario); why != "" {
 			t.Logf("%s does not apply: %s", scenario, why)
 			continue
 		}
-		if !slices.Contains(applies, scenario) {
+		if !slices.Contains(requiredScenarios, scenario) {
 			t.Errorf("nobody has said whether %s is about us", scenario)
 			continue
 		}
-		t.Run(scenario, func(t *testing.T) { passes(t, p, scenario) })
+		t.Run(scenario, func(t *testing.T) { runScenario(t, p, scenario) })
 	}
 }
 
-// passes runs one scenario, and reads the verdicts that the suite writes.
-func passes(t *testing.T, p Peers, scenario string) {
+// runScenario runs one scenario, and reads the verdicts that the suite writes.
+func runScenario(t *testing.T, p Peers, scenario string) {
 	dir := t.TempDir()
-	cmd := exec.CommandContext(within(t), p.Node, p.Suite, "client", "--command", os.Args[0], "--scenario", scenario, "--output-dir", dir)
+	cmd := exec.CommandContext(patientContext(t), p.Node, p.Suite, "client", "--command", os.Args[0], "--scenario", scenario, "--output-dir", dir)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var checks []struct{ ID, Status, ErrorMessage string }
 	found := false
-	walk(t, dir, func(name string, data []byte) {
+	walkFiles(t, dir, func(name string, data []byte) {
 		if name == "checks.json" {
 			found = true
 			if err := json.Unmarshal(data, &checks); err != nil {
@@ -139,8 +139,8 @@ func passes(t *testing.T, p Peers, scenario string) {
 	}
 }
 
-// walk reads all files below a directory.
-func walk(t *testing.T, dir string, read func(name string, data []byte)) {
+// walkFiles reads all files below a directory.
+func walkFiles(t *testing.T, dir string, read func(name string, data []byte)) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -149,7 +149,7 @@ func walk(t *testing.T, dir string, read func(name string, data []byte)) {
 	for _, e := range entries {
 		path := dir + "/" + e.Name()
 		if e.IsDir() {
-			walk(t, path, read)
+			walkFiles(t, path, read)
 			continue
 		}
 		data, err := os.ReadFile(path)
