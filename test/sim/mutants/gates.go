@@ -3,8 +3,8 @@ package main
 // ofGates lists mutants of the rules of the rate limiters of models.
 var ofGates = []Mutant{
 	{"ignores-retry-after", "G6: a pause is as long as the provider asks",
-		own(Replace(`pause := backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.streak-1)`))},
-	{"shorter-pause-wins", "G6: a later refusal does not shorten the pause", own(ReplaceTerm(1, 1, `g.until != end`))},
+		own(Replace(`pause := backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.refusalStreak-1)`))},
+	{"shorter-pause-wins", "G6: a later refusal does not shorten the pause", own(ReplaceTerm(1, 1, `g.closedUntil != end`))},
 	{"forgets-fair-share", "G6: runs take turns", []Edit{{"turn-advances", Drop}, {"run-takes-turn", Drop}}},
 	{"lease-waits-at-the-gate", "G6: who holds a lease does not wait long", own(Within(3, 3, Without(2, 2)))},
 	{"gate-wait-holds-its-lease", "G6: who waits at the gate has given its lease back",
