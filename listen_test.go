@@ -77,7 +77,7 @@ func TestEmbeddedNodeListens(t *testing.T) {
 	if n.URL() == "" || !strings.HasSuffix(n.Watch(), " nats --context troupe") {
 		t.Errorf("%q, %q", n.URL(), n.Watch())
 	}
-	nc, _, err := bus.Join(dir)
+	nc, _, err := bus.JoinOwner(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -91,7 +91,7 @@ type Config struct {
 // Errors of Start and Run.
 var (
 	// ErrConfig: a contribution of the program cannot be used.
-	ErrConfig = node.ErrOwn
+	ErrConfig = node.ErrContribution
 	// ErrIncomplete: the run ended without completing its task. The Result has the reason and
 	// the partial answer.
 	ErrIncomplete = errors.New("troupe: the run did not complete")
@@ -121,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.cfg.Dir = dir
 	}
 	state := cfg.StateDir
-	if state == "" && !cfg.Bus.Given() {
+	if state == "" && !cfg.Bus.NamesServer() {
 		temp, err := os.MkdirTemp("", "troupe-")
 		if err != nil {
 			return nil, fmt.Errorf("troupe: %w", err)
@@ -129,7 +129,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.temp, state = temp, temp
 	}
 	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model,
-		Own: node.Own{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
+		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
@@ -138,7 +138,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if n.host, err = node.Start(ctx, c); err != nil {
 		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.removeTemp())
 	}
-	if n.client, err = n.host.Client(); err != nil {
+	if n.client, err = n.host.NewClient(); err != nil {
 		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.Close())
 	}
 	return n, nil
@@ -157,7 +157,7 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", context.Cause(ctx))
 	}
-	if err := n.host.Approve(t); err != nil { // the program itself names these files
+	if err := n.host.ApproveRequest(t); err != nil { // the program itself names these files
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
 	}
 	// The request is not canceled with ctx: a run that is accepted after its caller has gone
@@ -198,7 +198,7 @@ func (n *Node) URL() string { return n.host.URL() }
 
 // Watch returns the command that observes this node, without its arguments, as in
 // XDG_CONFIG_HOME='/state' nats --context troupe; "" where URL is.
-func (n *Node) Watch() string { return n.host.Watch() }
+func (n *Node) Watch() string { return n.host.WatchCommand() }
 
 // Close stops the node. Work in progress continues at the next start on the same StateDir,
 // or on another node.

@@ -69,7 +69,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 	}
 	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
 		tokens: s.state.Agent.State.Anchor.Tokens + e.Request.MaxOutput, begin: begin, // estimated; corrected later
-		refuse: func(afterMS int64, why throttle.Verdict) { barred(afterMS, string(why)) }})
+		refuse: func(afterMS int64, why throttle.CallOutcome) { barred(afterMS, string(why)) }})
 }
 
 // isEnding reports whether the process is ending or the shell is superseded. The work that it

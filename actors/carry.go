@@ -160,12 +160,12 @@ func (s *shell) appendOwn(c actor.Context, a activation.AppendOwn) {
 
 func (s *shell) sendMessages(c actor.Context, a activation.SendMessages) {
 	tell, kind := s.factSender(c), a.Messages[0].Kind
-	failpoint.At(failpoint.LetterBefore, kind)
+	failpoint.At(failpoint.OutboxBefore, kind)
 	s.cfg.Post.Append(s.ctx, a.To, a.Data, func(_ uint64, err error) {
-		failpoint.At(failpoint.LetterAcked, kind)
+		failpoint.At(failpoint.OutboxAcked, kind)
 		tell(activation.MessagesSent{To: a.To, Messages: a.Messages, Err: err})
 	})
-	failpoint.At(failpoint.LetterSent, kind)
+	failpoint.At(failpoint.OutboxSent, kind)
 }
 
 // failShell stops the shell by a panic, because it cannot continue without its log; the router

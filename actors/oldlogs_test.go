@@ -39,7 +39,7 @@ func TestRecordLogs(t *testing.T) {
 	if *record == "" {
 		return // TestOldLogs reads what was recorded
 	}
-	if err := names.Token(*record); err != nil {
+	if err := names.CheckToken(*record); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(mailboxes, *record)

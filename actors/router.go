@@ -31,7 +31,7 @@ type (
 type router struct {
 	ctx    context.Context
 	cfg    Config
-	hands  *dispatcher.Crew
+	hands  *dispatcher.WorkerPool
 	shells map[mailbox.Address]*shellPlace
 	pids   map[string]mailbox.Address
 	gone   map[mailbox.Address]struct{}
@@ -66,7 +66,7 @@ type shellPlace struct {
 	elders     []*actor.PID // superseded shells with work under way, after the log was claimed again
 }
 
-func newRouter(ctx context.Context, cfg Config, hands *dispatcher.Crew) *router {
+func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *router {
 	return &router{ctx: ctx, cfg: cfg, hands: hands, shells: map[mailbox.Address]*shellPlace{}, pids: map[string]mailbox.Address{},
 		gone: map[mailbox.Address]struct{}{}}
 }

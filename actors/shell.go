@@ -107,7 +107,7 @@ func (s *shell) passFailpoints(m mailbox.Message) {
 	}
 	failpoint.At(failpoint.Read, string(m.To.Bare()))
 	if s.state.Reader.Phase == activation.Active { // otherwise it is an old entry, read again
-		failpoint.Entry(failpoint.OwnReading, m.Data)
+		failpoint.AtEntry(failpoint.OwnReading, m.Data)
 	}
 }
 

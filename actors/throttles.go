@@ -28,7 +28,7 @@ type throttleKeeper struct {
 
 // modelThrottle is one throttle, with the requests that wait at it.
 type modelThrottle struct {
-	state    throttle.Gate
+	state    throttle.Throttle
 	requests map[string]throttleRequest // by asker
 	timer    *time.Timer
 	due      int64
@@ -47,7 +47,7 @@ type (
 		// own. refuse says that the call will not be made. Without a reservation both are nil,
 		// and admit says that it is the agent's turn.
 		begin  func(streams func()) callVerdict
-		refuse func(afterMS int64, why throttle.Verdict)
+		refuse func(afterMS int64, why throttle.CallOutcome)
 		admit  func()
 	}
 	// withdrawal withdraws the requests of an activation.
@@ -56,7 +56,7 @@ type (
 		start string
 	}
 	callVerdict struct {
-		as      throttle.Verdict
+		as      throttle.CallOutcome
 		afterMS int64
 		used    int64
 	}
@@ -95,20 +95,20 @@ func (k *throttleKeeper) Receive(c actor.Context) {
 	case withdrawal:
 		k.withdrawRequest(c, m.asker())
 	case callEnded:
-		k.stepThrottle(c, m.door, throttle.Answered{At: k.clockMS(), Call: m.call, As: m.as, AfterMS: m.afterMS, Used: m.used})
+		k.stepThrottle(c, m.door, throttle.CallAnswered{At: k.clockMS(), Call: m.call, Outcome: m.as, AfterMS: m.afterMS, Used: m.used})
 	case callStreaming:
-		k.stepThrottle(c, m.door, throttle.Began{At: k.clockMS(), Call: m.call})
+		k.stepThrottle(c, m.door, throttle.ReplyBegan{At: k.clockMS(), Call: m.call})
 	case peerNotice:
-		k.stepThrottle(c, m.door, throttle.Heard{At: k.clockMS(), Notice: m.notice})
+		k.stepThrottle(c, m.door, throttle.NoticeReceived{At: k.clockMS(), Notice: m.notice})
 	case throttleDue:
 		if d := k.throttles[m.door]; d != nil {
 			d.timer = nil
-			k.stepThrottle(c, m.door, throttle.Ticked{At: k.clockMS()})
+			k.stepThrottle(c, m.door, throttle.TimePassed{At: k.clockMS()})
 		}
 	case nodesChanged:
 		k.nodes = m.nodes
 		for name := range k.throttles {
-			k.stepThrottle(c, name, throttle.Shared{At: k.clockMS(), Nodes: k.nodes})
+			k.stepThrottle(c, name, throttle.NodeCountSet{At: k.clockMS(), Nodes: k.nodes})
 		}
 	case showThrottles:
 		all := map[string]throttle.Status{}
@@ -148,7 +148,7 @@ func (k *throttleKeeper) submitRequest(c actor.Context, m throttleRequest) {
 	d := k.openThrottle(c, m.door)
 	d.requests[who] = m
 	k.throttleOf[who] = m.door
-	k.stepThrottle(c, m.door, throttle.Asked{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Tokens: m.tokens, Held: m.begin != nil})
+	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Tokens: m.tokens, Reserved: m.begin != nil})
 }
 
 func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {
@@ -161,7 +161,7 @@ func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {
 	if m.refuse != nil {
 		m.refuse(0, throttle.Neutral)
 	}
-	k.stepThrottle(c, name, throttle.Left{At: k.clockMS(), Who: who})
+	k.stepThrottle(c, name, throttle.CallerLeft{At: k.clockMS(), Who: who})
 }
 
 // openThrottle returns a door, and creates it if necessary.
@@ -171,10 +171,10 @@ func (k *throttleKeeper) openThrottle(c actor.Context, name string) *modelThrott
 		k.seed += 2 // throttles need different seeds
 		d = &modelThrottle{state: throttle.New(k.cfg.ThrottleLimits, k.seed), requests: map[string]throttleRequest{}}
 		k.throttles[name] = d
-		k.stepThrottle(c, name, throttle.Shared{At: k.clockMS(), Nodes: k.nodes})
+		k.stepThrottle(c, name, throttle.NodeCountSet{At: k.clockMS(), Nodes: k.nodes})
 		if requests, tokens := k.cfg.Rates(name); requests > 0 || tokens > 0 {
 			k.throttles[name] = d
-			k.stepThrottle(c, name, throttle.Ruled{At: k.clockMS(), Requests: requests, Tokens: tokens})
+			k.stepThrottle(c, name, throttle.RatesSet{At: k.clockMS(), Requests: requests, Tokens: tokens})
 		}
 		k.throttles[name] = d // step has removed the door if its throttle knows nothing yet
 	}
@@ -196,7 +196,7 @@ const heardDoorsMax = 1024
 func (k *throttleKeeper) stepThrottle(c actor.Context, name string, e throttle.Event) {
 	d := k.throttles[name]
 	if d == nil {
-		if _, told := e.(throttle.Heard); !told || len(k.throttles) >= heardDoorsMax {
+		if _, told := e.(throttle.NoticeReceived); !told || len(k.throttles) >= heardDoorsMax {
 			return // the throttle has nothing to remember, or this node may never use it
 		}
 		d = k.openThrottle(c, name)
@@ -205,17 +205,17 @@ func (k *throttleKeeper) stepThrottle(c actor.Context, name string, e throttle.E
 	d.state = next
 	for _, fx := range effects {
 		switch fx := fx.(type) {
-		case throttle.Admit:
+		case throttle.AdmitCaller:
 			delete(k.throttleOf, fx.Who)
 			k.admitRequest(c, name, d.takeRequest(fx.Who))
-		case throttle.Refuse:
+		case throttle.RejectCaller:
 			delete(k.throttleOf, fx.Who)
 			d.takeRequest(fx.Who).refuse(fx.AfterMS, fx.Why)
-		case throttle.Tell:
+		case throttle.PublishNotice:
 			k.cfg.TellNotice(name, fx.Notice)
 		}
 	}
-	if d.state.Idle(k.clockMS()) && len(d.requests) == 0 {
+	if d.state.IsIdle(k.clockMS()) && len(d.requests) == 0 {
 		d.stopTimer()
 		delete(k.throttles, name)
 		return
@@ -236,7 +236,7 @@ func (k *throttleKeeper) admitRequest(c actor.Context, name string, m throttleRe
 
 // armTimer sets a timer for the moment when time alone changes the state of the throttle.
 func (d *modelThrottle) armTimer(c actor.Context, name string, now int64) {
-	at, ok := d.state.Next()
+	at, ok := d.state.NextTick()
 	switch {
 	case !ok:
 		d.stopTimer()

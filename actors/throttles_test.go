@@ -89,7 +89,7 @@ func (s *testNode) awaitThrottle(flying, waiting int) {
 func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		ThrottleLimits: throttle.Limits{Window: 1, Hold: 3_600_000},
+		ThrottleLimits: throttle.Limits{InitialWindow: 1, QueueMax: 3_600_000},
 		Model:          func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools:          func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {
@@ -114,7 +114,7 @@ func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		ThrottleLimits: throttle.Limits{Window: 1, Hold: 3_600_000},
+		ThrottleLimits: throttle.Limits{InitialWindow: 1, QueueMax: 3_600_000},
 		Model:          func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools:          func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	waits := func(flying, waiting int) { t.Helper(); s.awaitThrottle(flying, waiting) }
@@ -143,7 +143,7 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		ThrottleLimits: throttle.Limits{Hold: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
+		ThrottleLimits: throttle.Limits{QueueMax: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {

@@ -39,7 +39,7 @@ func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	subject, err := names.Cmd("list")
+	subject, err := names.CommandSubject("list")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func Busy(err error) bool {
 }
 
 func (c *Client) askNode(ctx context.Context, verb string, request, reply any) error {
-	subject, err := c.names.Cmd(verb)
+	subject, err := c.names.CommandSubject(verb)
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (c *Client) Run(ctx context.Context, r RunRequest) (RunAccepted, error) {
 // RunOn is Run on the nodes of one machine: the one that has the directories.
 func (c *Client) RunOn(ctx context.Context, machine string, r RunRequest) (RunAccepted, error) {
 	var a RunAccepted
-	subject, err := c.names.CmdAt("run", machine)
+	subject, err := c.names.MachineCommand("run", machine)
 	if err == nil {
 		err = c.askAt(ctx, subject, "run", r, &a)
 	}

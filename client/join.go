@@ -25,11 +25,11 @@ func Dial(o bus.Options, prefix string) (*Client, error) {
 		return nil, err
 	}
 	role := bus.RoleClient
-	if o.Anonymous() {
+	if o.IsAnonymous() {
 		role = bus.RoleObserver
 	}
 	o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(role))
-	if !bus.Answerable(o.InboxPrefix + ".x") {
+	if !bus.CanAnswer(o.InboxPrefix + ".x") {
 		return nil, fmt.Errorf("%w %q: nodes answer below _INBOX, _INBOX_client and _INBOX_client_NAME only", ErrInbox, o.InboxPrefix)
 	}
 	nc, err := bus.Connect(o)
@@ -42,7 +42,7 @@ func Dial(o bus.Options, prefix string) (*Client, error) {
 // Join connects to the owner of a state directory. When the owner ends, the connection ends
 // and gone is called: the next owner has another address. The caller must Close the client.
 func Join(dir string, gone func()) (*Client, error) {
-	nc, file, err := bus.Join(dir, nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { gone() }))
+	nc, file, err := bus.JoinOwner(dir, nats.NoReconnect(), nats.ClosedHandler(func(*nats.Conn) { gone() }))
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func Lost(err error) bool {
 // Watch calls each for the events of all runs from now on, from a goroutine of its own, until
 // stop is called. Events may be lost; use Events to read those of one run without a gap.
 func (c *Client) Watch(each func(Event)) (stop func(), err error) {
-	sub, err := c.nc.Subscribe(c.names.Events(), func(m *nats.Msg) {
+	sub, err := c.nc.Subscribe(c.names.AllEvents(), func(m *nats.Msg) {
 		var e Event
 		if json.Unmarshal(m.Data, &e) == nil { // otherwise it is not an event of a node
 			each(e)

@@ -59,14 +59,14 @@ func (c *Client) runPlan(ctx context.Context, r RunRequest, route string, p orch
 		}
 	}
 	r.Agent, r.Prompt = route, p.Text(route)
-	for _, name := range p.Agents() {
+	for _, name := range p.AgentNames() {
 		if !stepName.MatchString(name) {
 			return RunAccepted{}, fmt.Errorf("%w: %q is no agent's name", ErrPlan, name)
 		}
 	}
-	again, ok := orchestrator.Parse(route, r.Prompt)
+	again, ok := orchestrator.ParsePlan(route, r.Prompt)
 	switch {
-	case len(p.Agents()) == 0:
+	case len(p.AgentNames()) == 0:
 		return RunAccepted{}, fmt.Errorf("%w: it has no steps", ErrPlan)
 	case p.Task == "":
 		return RunAccepted{}, fmt.Errorf("%w: it has no task", ErrPlan)

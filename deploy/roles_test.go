@@ -175,14 +175,14 @@ func TestACompleteSite(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	trusted := t.TempDir()
-	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.connectOptions("node"), Doors: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
+	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.connectOptions("node"), ServiceBus: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
 		Env: func(string) string { return "" }}
 	soon, enough := context.WithTimeout(ctx, 2*time.Second)
 	defer enough()
 	if _, err := node.Start(soon, cfg); !errors.Is(err, node.ErrDenied) {
 		t.Fatalf("a node without streams, and without the right to make them: %v", err)
 	}
-	if err := node.Setup(ctx, node.Config{Bus: s.connectOptions("setup")}, 1); err != nil {
+	if err := node.SetupServer(ctx, node.Config{Bus: s.connectOptions("setup")}, 1); err != nil {
 		t.Fatal(err)
 	}
 	h, err := node.Start(ctx, cfg)

@@ -79,7 +79,7 @@ func Command(cfg CommandConfig) (Tool, error) {
 
 type shellCommand struct {
 	cfg CommandConfig
-	dir *workdir.Directory // nil: that of the process
+	dir *workdir.HeldDirectory // nil: that of the process
 }
 
 func (t *shellCommand) holdDirectory() (err error) {
@@ -113,7 +113,7 @@ func (t *shellCommand) Call(ctx context.Context, c Call) (Result, error) {
 			return Result{}, fmt.Errorf("%s could not run: %w", t.cfg.Name, err)
 		}
 		defer func() { _ = at.Close() }()
-		dir = workdir.Through(at)
+		dir = workdir.DescriptorPath(at)
 	}
 	out, err := process.Run(ctx, process.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},

@@ -129,9 +129,9 @@ func (s *Set) finishResult(e *toolEntry, r Result) Result {
 		}
 	}
 	if e.limits.Masked {
-		r.Text = s.mask.Values(r.Text)
+		r.Text = s.mask.MaskValues(r.Text)
 	} else {
-		r.Text = s.mask.Text(r.Text)
+		r.Text = s.mask.MaskText(r.Text)
 	}
 	if len(r.Text) > e.limits.Output {
 		whole := r.Text

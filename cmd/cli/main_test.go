@@ -194,7 +194,7 @@ func halfRun() {
 	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
 	check(err)
 	runs := control.OpenRuns(buckets)
-	lease, err := control.Own(ctx, buckets, "half")
+	lease, err := control.RecordOwner(ctx, buckets, "half")
 	check(err)
 	choice, err := provider.Choose(ctx, provider.Config{Model: "script/" + path})
 	check(err)

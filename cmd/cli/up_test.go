@@ -30,9 +30,9 @@ func upNode() {
 	name, root, durability := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", "")
 	_ = f.Parse(os.Args[1:]) // it exits
 	h, err := node.Start(ctx, node.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
-		Lazy:  *durability == "lazy",
-		Bus:   bus.Options{}.FromEnv(os.Getenv),
-		Doors: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
+		Lazy:       *durability == "lazy",
+		Bus:        bus.Options{}.FromEnv(os.Getenv),
+		ServiceBus: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
 	if err == nil {
 		fmt.Println("ready")
 		<-ctx.Done()

@@ -103,7 +103,7 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 		if signal == syscall.SIGTERM {
 			task := client.RunRequest{RunID: "slow", Prompt: "wait", Model: "script/" + path}
 			approve := func() {
-				if err := node.Approve(node.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
+				if err := node.ApproveRequest(node.Config{StateDir: filepath.Join(dir, "state")}, task); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -66,10 +66,10 @@ func live(dir string) *event.Result {
 	ctx := context.Background()
 	h := must(node.Start(ctx, node.Config{StateDir: filepath.Join(dir, "state"), Port: embedded.FreePort, Roots: []string{dir}}))
 	defer h.Close()
-	c := must(h.Client())
+	c := must(h.NewClient())
 	task := client.RunRequest{RunID: "crash", Prompt: "Count once", Agent: "clerk", Agents: dir, Dir: dir,
 		Model: "script/" + filepath.Join(dir, "script.yaml")}
-	check(h.Approve(task)) // its agent file defines a command, and is in a directory that the run may write
+	check(h.ApproveRequest(task)) // its agent file defines a command, and is in a directory that the run may write
 	must(c.Run(ctx, task))
 	check(c.Events(ctx, "crash", nil, true, func(e client.Event, _ []byte) error {
 		_, err := fmt.Fprintln(os.Stderr, e.Kind)

@@ -25,9 +25,9 @@ import (
 // it refuses the call.
 const HookName = "approval"
 
-// AskedBytesMax is the maximum size of a command in a question: the user cannot approve
+// QuestionBytesMax is the maximum size of a command in a question: the user cannot approve
 // text that is not shown.
-const AskedBytesMax = 1400
+const QuestionBytesMax = 1400
 
 // Rules are the rules of a task about calls that need no approval.
 type Rules struct {
@@ -49,7 +49,7 @@ func HooksOf(d agentfile.Definition) []spec.Hook {
 	if l.Allow == nil && l.Deny == nil {
 		return nil
 	}
-	return []spec.Hook{l.Hook(shell.Name)}
+	return []spec.Hook{l.NewHook(shell.Name)}
 }
 
 // AllowedCommands returns the rules of shell among refs.
@@ -62,8 +62,8 @@ func AllowedCommands(refs []agentfile.ToolRef) (rules []string) {
 	return rules
 }
 
-// Hook returns the hook with these rules before calls of some tools.
-func (l Rules) Hook(tools ...string) spec.Hook {
+// NewHook returns the hook with these rules before calls of some tools.
+func (l Rules) NewHook(tools ...string) spec.Hook {
 	for i, name := range tools {
 		tools[i] = regexp.QuoteMeta(name)
 	}
@@ -74,22 +74,22 @@ func (l Rules) Hook(tools ...string) spec.Hook {
 	return spec.Hook{Name: HookName, Point: spec.HookPreTool, Tools: strings.Join(tools, "|"), Failing: spec.HookDeny, Rules: string(rules)}
 }
 
-// Decide decides whether a call needs approval: it is the function of the hook.
-func Decide(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
-	return DecideWhere(ctx, c, Unconfined)
+// DecideApproval decides whether a call needs approval: it is the function of the hook.
+func DecideApproval(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
+	return DecideWithProtections(ctx, c, MissingProtections)
 }
 
-// DecideWhere is Decide with a function that reports which sandbox protections this system lacks. It runs on
+// DecideWithProtections is Decide with a function that reports which sandbox protections this system lacks. It runs on
 // the node that would execute the call, and the question to the user names what the system does not enforce.
 // If another node lacks other protections, the user is asked again (spec.LoopOptions.Reask).
-func DecideWhere(ctx context.Context, c hook.Call, confined func(context.Context) string) (spec.HookAnswer, error) {
+func DecideWithProtections(ctx context.Context, c hook.Call, confined func(context.Context) string) (spec.HookAnswer, error) {
 	var l Rules
 	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {
 		return spec.HookAnswer{}, fmt.Errorf("its rules cannot be read: %w", err)
 	}
 	ask := func(why string) (spec.HookAnswer, error) {
-		if len(c.Data.Args) > AskedBytesMax {
-			return spec.HookAnswer{Decision: spec.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), AskedBytesMax)}, nil
+		if len(c.Data.Args) > QuestionBytesMax {
+			return spec.HookAnswer{Decision: spec.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), QuestionBytesMax)}, nil
 		}
 		if c.Data.Tool == shell.Name {
 			if missing := confined(ctx); missing != "" {
@@ -144,9 +144,9 @@ var probeCache struct {
 	missing *string
 }
 
-// Unconfined returns the protections that this system lacks for confining a command to its
+// MissingProtections returns the protections that this system lacks for confining a command to its
 // directory; "" if it lacks none. It probes the sandbox once per process.
-func Unconfined(ctx context.Context) string {
+func MissingProtections(ctx context.Context) string {
 	probeCache.Lock()
 	defer probeCache.Unlock()
 	if probeCache.missing != nil {

@@ -18,8 +18,8 @@ func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
 	t.Parallel()
 	asked := func(l Rules, missing string) string {
 		t.Helper()
-		c := hook.Call{Hook: l.Hook(shell.Name), Data: spec.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
-		a, err := DecideWhere(t.Context(), c, func(context.Context) string { return missing })
+		c := hook.Call{Hook: l.NewHook(shell.Name), Data: spec.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
+		a, err := DecideWithProtections(t.Context(), c, func(context.Context) string { return missing })
 		if err != nil {
 			t.Fatal(err)
 		}

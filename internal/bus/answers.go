@@ -14,10 +14,10 @@ var unavailableErrors = []error{
 	nats.ErrDisconnected, nats.ErrStaleConnection, nats.ErrConnectionReconnecting, nats.ErrReconnectBufExceeded,
 }
 
-// Unavailable reports whether an error says only that no server could answer now: a stream
+// IsUnavailable reports whether an error says only that no server could answer now: a stream
 // whose leader died has none for some seconds, and a server that starts is not ready. The
 // request may have taken effect; a retry may succeed.
-func Unavailable(err error) bool {
+func IsUnavailable(err error) bool {
 	for _, g := range unavailableErrors {
 		if errors.Is(err, g) {
 			return true
@@ -43,9 +43,9 @@ const (
 	codeSequenceUnread  = 10163 // "expected last sequence per subject temporarily unavailable"
 )
 
-// Conflict reports whether a write was refused because the key has another
+// IsConflict reports whether a write was refused because the key has another
 // revision than the one expected, or another write to it is under way.
-func Conflict(err error) bool {
+func IsConflict(err error) bool {
 	var api *jetstream.APIError
 	if !errors.As(err, &api) {
 		return errors.Is(err, jetstream.ErrKeyExists) || errors.Is(err, ErrRevision)

@@ -40,7 +40,7 @@ func TestWhatMayBeAskedAgain(t *testing.T) {
 		{context.Canceled, false},
 		{errors.New("anything"), false},
 	} {
-		if got := bus.Unavailable(fmt.Errorf("read: %w", row.err)); got != row.pass {
+		if got := bus.IsUnavailable(fmt.Errorf("read: %w", row.err)); got != row.pass {
 			t.Errorf("%v: %t", row.err, got)
 		}
 	}
@@ -60,7 +60,7 @@ func TestAConflictHasTwoCodes(t *testing.T) {
 		{&jetstream.APIError{Code: 503, ErrorCode: 10008}, false},
 		{nats.ErrTimeout, false},
 	} {
-		if got := bus.Conflict(fmt.Errorf("write: %w", row.err)); got != row.conflict {
+		if got := bus.IsConflict(fmt.Errorf("write: %w", row.err)); got != row.conflict {
 			t.Errorf("%v: %t", row.err, got)
 		}
 	}

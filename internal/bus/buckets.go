@@ -67,7 +67,7 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 		bucket string
 	}{
 		{&b.Shards, cfg.Names.ShardBucket()}, {&b.Nodes, cfg.Names.NodeBucket()}, {&b.Runs, cfg.Names.RunBucket()},
-		{&b.Gates, cfg.Names.GateBucket()},
+		{&b.Gates, cfg.Names.ThrottleBucket()},
 	} {
 		_, err := js.KeyValue(ctx, kv.bucket)
 		if errors.Is(err, jetstream.ErrBucketNotFound) {
@@ -94,7 +94,7 @@ func OpenBuckets(ctx context.Context, js jetstream.JetStream, cfg BucketConfig) 
 // server.
 func createBucket(ctx context.Context, js jetstream.JetStream, bucket string, cfg BucketConfig) error {
 	kv := jetstream.KeyValueConfig{Bucket: bucket, LimitMarkerTTL: MarkerTTL, MaxBytes: BucketBytesMax, Replicas: cfg.Replicas}
-	gates := bucket == cfg.Names.GateBucket()
+	gates := bucket == cfg.Names.ThrottleBucket()
 	if gates {
 		kv.MaxBytes = GateBytesMax
 	}
@@ -123,9 +123,9 @@ func ConnectBuckets(ctx context.Context, nc *nats.Conn, cfg BucketConfig) (*Buck
 	return OpenBuckets(ctx, js, cfg)
 }
 
-// Over returns the lease and node buckets of b on another connection, so that requests to
+// OnConnection returns the lease and node buckets of b on another connection, so that requests to
 // them do not queue behind other traffic.
-func (b *Buckets) Over(ctx context.Context, js jetstream.JetStream, names names.Names) (*Buckets, error) {
+func (b *Buckets) OnConnection(ctx context.Context, js jetstream.JetStream, names names.Names) (*Buckets, error) {
 	over := *b
 	for bucket, kv := range map[string]*jetstream.KeyValue{names.ShardBucket(): &over.Shards, names.NodeBucket(): &over.Nodes} {
 		var err error
@@ -171,16 +171,16 @@ func disableDirectReads(ctx context.Context, js jetstream.JetStream, stream stri
 	return err
 }
 
-// Renew writes a key that has the given revision, and sets its TTL again. The Update of the
+// RenewKey writes a key that has the given revision, and sets its TTL again. The Update of the
 // client library drops the TTL: a lease renewed with it never ends.
-func Renew(ctx context.Context, js jetstream.JetStream, bucket, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
+func RenewKey(ctx context.Context, js jetstream.JetStream, bucket, key string, value []byte, revision uint64, ttl time.Duration) (uint64, error) {
 	subject, err := names.KVSubject(bucket, key)
 	if err != nil {
 		return 0, fmt.Errorf("bus: renew: %w", err)
 	}
 	ack, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: value},
 		jetstream.WithExpectLastSequencePerSubject(revision), jetstream.WithMsgTTL(max(ttl, TTLMin)))
-	if Conflict(err) {
+	if IsConflict(err) {
 		return 0, fmt.Errorf("bus: renew %s: %w: %w", key, ErrRevision, err)
 	}
 	if err == nil {
@@ -192,8 +192,8 @@ func Renew(ctx context.Context, js jetstream.JetStream, bucket, key string, valu
 	return ack.Sequence, nil
 }
 
-// PutFor writes a key that has a single writer, with a TTL.
-func PutFor(ctx context.Context, js jetstream.JetStream, bucket, key string, value []byte, ttl time.Duration) error {
+// PutWithTTL writes a key that has a single writer, with a TTL.
+func PutWithTTL(ctx context.Context, js jetstream.JetStream, bucket, key string, value []byte, ttl time.Duration) error {
 	subject, err := names.KVSubject(bucket, key)
 	if err != nil {
 		return fmt.Errorf("bus: put: %w", err)

@@ -92,12 +92,12 @@ func (o Options) FromEnv(getenv func(string) string) Options {
 	return o
 }
 
-// Given reports whether o names a server. If not, the caller looks for a node of the state
+// NamesServer reports whether o names a server. If not, the caller looks for a node of the state
 // directory, or starts one.
-func (o Options) Given() bool { return o.Servers != "" || o.Context != "" || o.Owner != "" }
+func (o Options) NamesServer() bool { return o.Servers != "" || o.Context != "" || o.Owner != "" }
 
-// Anonymous reports whether o holds no credential. A context may hold one, and so may a URL.
-func (o Options) Anonymous() bool {
+// IsAnonymous reports whether o holds no credential. A context may hold one, and so may a URL.
+func (o Options) IsAnonymous() bool {
 	return o.Context == "" && o.Creds == "" && o.NKey == "" && o.User == "" && o.Token == "" && o.TLSCert == "" && !strings.Contains(o.Servers, "@")
 }
 
@@ -231,10 +231,10 @@ func redactPasswords(servers string) string {
 	return strings.Join(out, ",")
 }
 
-// Join connects to the owner of a state directory by its node.json and its socket.
+// JoinOwner connects to the owner of a state directory by its node.json and its socket.
 // ErrNoServer or ErrCredentials: there is no owner, or the file is from a process that died.
 // ErrNodeFile: no process of this user wrote the file.
-func Join(dir string, extra ...nats.Option) (*nats.Conn, statedir.NodeFile, error) {
+func JoinOwner(dir string, extra ...nats.Option) (*nats.Conn, statedir.NodeFile, error) {
 	n, err := statedir.ReadNodeFile(dir)
 	if err != nil {
 		return nil, n, err
@@ -260,7 +260,7 @@ func CheckJetStream(ctx context.Context, nc *nats.Conn) error {
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 		errors.Is(err, nats.ErrNoResponders), errors.Is(nc.LastError(), nats.ErrPermissionViolation):
 		return fmt.Errorf("%w: %w", ErrNoJetStream, err)
-	case errors.Is(err, context.DeadlineExceeded), Unavailable(err): // a server without JetStream says so
+	case errors.Is(err, context.DeadlineExceeded), IsUnavailable(err): // a server without JetStream says so
 		return fmt.Errorf("%w: %w", ErrNoLeader, err)
 	}
 	return fmt.Errorf("bus: %w", err)

@@ -137,10 +137,10 @@ func TestContext(t *testing.T) {
 func TestFromEnv(t *testing.T) {
 	env := map[string]string{"NATS_URL": "nats://env", "NATS_USER": "u", "NATS_CA": "ca.pem", "NATS_CONTEXT": "c"}
 	o := bus.Options{User: "flag"}.FromEnv(func(name string) string { return env[name] })
-	if o.Servers != "nats://env" || o.User != "flag" || o.TLSCA != "ca.pem" || o.Context != "c" || !o.Given() {
+	if o.Servers != "nats://env" || o.User != "flag" || o.TLSCA != "ca.pem" || o.Context != "c" || !o.NamesServer() {
 		t.Errorf("%+v", o)
 	}
-	if (bus.Options{User: "u"}).Given() {
+	if (bus.Options{User: "u"}).NamesServer() {
 		t.Error("a user is no server")
 	}
 }

@@ -39,10 +39,10 @@ var (
 // nodes do not answer to its own inboxes.
 const NodeClientInbox = "_INBOX_client_node"
 
-// Answerable reports whether a node may send an answer to a reply subject. The request names
+// CanAnswer reports whether a node may send an answer to a reply subject. The request names
 // that subject, so all subjects but the inboxes of clients and observers are refused: an
 // answer in a log would be an entry, and an answer in an inbox of a node an acknowledgement.
-func Answerable(subject string) bool {
+func CanAnswer(subject string) bool {
 	if len(subject) > ReplyBytesMax || strings.ContainsAny(subject, "*> \t\r\n\f\x00") {
 		return false
 	}

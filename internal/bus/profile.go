@@ -24,8 +24,8 @@ const (
 	ClusterLazy  Profile = "cluster-lazy"
 )
 
-// Profiles lists them all.
-func Profiles() []Profile {
+// AllProfiles lists them all.
+func AllProfiles() []Profile {
 	return []Profile{EmbeddedSync, EmbeddedLazy, ServerSync, ServerLazy, ClusterSync, ClusterLazy}
 }
 
@@ -44,8 +44,8 @@ var promises = map[Profile]string{
 // Promise describes the promise of a profile in a sentence.
 func (p Profile) Promise() string { return promises[p] }
 
-// Lazy reports whether writes may be acknowledged before they are on a disk.
-func (p Profile) Lazy() bool { return p == EmbeddedLazy || p == ServerLazy || p == ClusterLazy }
+// IsLazy reports whether writes may be acknowledged before they are on a disk.
+func (p Profile) IsLazy() bool { return p == EmbeddedLazy || p == ServerLazy || p == ClusterLazy }
 
 func profileOf(embedded, lazy bool, copies int) Profile {
 	switch {
@@ -63,22 +63,22 @@ func profileOf(embedded, lazy bool, copies int) Profile {
 	return ServerSync
 }
 
-// Status of a Finding.
-type Status string
+// FindingStatus of a Finding.
+type FindingStatus string
 
 // A finding was verified, cannot be verified from here, or does not hold.
 const (
-	Proven   Status = "proven"
-	Unproven Status = "unproven"
-	Failed   Status = "failed"
+	Proven   FindingStatus = "proven"
+	Unproven FindingStatus = "unproven"
+	Failed   FindingStatus = "failed"
 )
 
 // Finding is the result of one check.
 type Finding struct {
-	Check  string `json:"check"`
-	Status Status `json:"status"`
-	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"`
+	Check  string        `json:"check"`
+	Status FindingStatus `json:"status"`
+	Detail string        `json:"detail"`
+	Remedy string        `json:"remedy,omitempty"`
 	// Refuses says that no node starts if the check fails.
 	Refuses bool `json:"-"`
 }
@@ -108,8 +108,8 @@ func (p Proof) Err() error {
 	return fmt.Errorf("%w: profile %s: %s", ErrUnfit, p.Profile, strings.Join(wrong, "; "))
 }
 
-// Open names the checks that are not proven.
-func (p Proof) Open() []string {
+// UnprovenChecks names the checks that are not proven.
+func (p Proof) UnprovenChecks() []string {
 	var open []string
 	for _, f := range p.Findings {
 		if f.Status != Proven {
@@ -121,7 +121,7 @@ func (p Proof) Open() []string {
 
 // String describes the profile in a few words, for a line of a log or a table.
 func (p Proof) String() string {
-	if open := p.Open(); len(open) > 0 {
+	if open := p.UnprovenChecks(); len(open) > 0 {
 		return fmt.Sprintf("%s (not proven: %s)", p.Profile, strings.Join(open, ", "))
 	}
 	return string(p.Profile)

@@ -20,7 +20,7 @@ func TestServersWithKnownHolesAreTooOld(t *testing.T) {
 // TestEveryProfileSaysWhatItPromises: and no two the same.
 func TestEveryProfileSaysWhatItPromises(t *testing.T) {
 	said := map[string]bool{}
-	for _, p := range Profiles() {
+	for _, p := range AllProfiles() {
 		if p.Promise() == "" || said[p.Promise()] {
 			t.Errorf("%s: %q", p, p.Promise())
 		}
@@ -34,7 +34,7 @@ func TestEveryProfileSaysWhatItPromises(t *testing.T) {
 		{true, false, 1, EmbeddedSync}, {true, true, 1, EmbeddedLazy}, {false, false, 1, ServerSync}, {false, true, 2, ServerLazy},
 		{false, false, 3, ClusterSync}, {false, true, 5, ClusterLazy},
 	} {
-		if got := profileOf(c.embedded, c.lazy, c.copies); got != c.want || got.Lazy() != c.lazy {
+		if got := profileOf(c.embedded, c.lazy, c.copies); got != c.want || got.IsLazy() != c.lazy {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

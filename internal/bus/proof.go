@@ -35,7 +35,7 @@ type ProofConfig struct {
 	// Lazy skips the check whether writes are synced.
 	Lazy bool
 	// Witness reports how servers store, if there is one.
-	Witness Witness
+	Witness ServerWitness
 	// Want is the profile that the server must have. Default: any.
 	Want Profile
 }
@@ -53,9 +53,9 @@ type streamFacts struct {
 	factsSource string // how the facts were obtained, or why they were not
 }
 
-// Prove checks what can be verified of a server's promise. The error says that the check
+// ProveDurability checks what can be verified of a server's promise. The error says that the check
 // itself failed, never that a promise does not hold.
-func Prove(ctx context.Context, cfg ProofConfig) (Proof, error) {
+func ProveDurability(ctx context.Context, cfg ProofConfig) (Proof, error) {
 	s, err := cfg.gatherFacts(ctx)
 	if err != nil {
 		return Proof{}, fmt.Errorf("bus: prove: %w", err)
@@ -136,11 +136,11 @@ func (c *ProofConfig) askWitness(ctx context.Context, s *streamFacts) {
 		s.factsSource = "a client cannot see it"
 		return
 	}
-	list, err := c.Witness.Look(ctx, s.peers)
+	list, err := c.Witness.ReportFacts(ctx, s.peers)
 	for _, f := range list {
 		s.facts[f.Name] = f
 	}
-	s.factsSource = "seen " + c.Witness.Seen()
+	s.factsSource = "seen " + c.Witness.FactsSource()
 	if err != nil {
 		s.factsSource = strings.Join(strings.Fields(err.Error()), " ")
 	}
@@ -189,7 +189,7 @@ func (c *ProofConfig) checkVersions(s streamFacts) Finding {
 
 func (c *ProofConfig) checkSync(p Profile, s streamFacts) Finding {
 	f := Finding{Check: "durability", Status: Proven, Refuses: true}
-	if p.Lazy() {
+	if p.IsLazy() {
 		f.Detail, f.Remedy = "lazy, as asked: writes are acknowledged before they are on the disk", "--durability sync"
 		return f
 	}

@@ -29,13 +29,13 @@ type ServerFacts struct {
 	SyncEvery time.Duration
 }
 
-// Witness reports what servers say about themselves.
-type Witness interface {
+// ServerWitness reports what servers say about themselves.
+type ServerWitness interface {
 	// Look asks the servers. wanted are the names of those that matter: it is no error if
 	// others answer, or not all.
-	Look(ctx context.Context, wanted []string) ([]ServerFacts, error)
+	ReportFacts(ctx context.Context, wanted []string) ([]ServerFacts, error)
 	// Seen says how the facts were obtained.
-	Seen() string
+	FactsSource() string
 }
 
 // serverVarz is the part of a server's /varz that troupe uses.
@@ -61,8 +61,8 @@ func (v serverVarz) serverFacts() ServerFacts {
 // ErrWitness says that no server answered that could report how servers store.
 var ErrWitness = errors.New("bus: no server said how it stores")
 
-// Monitors are the monitoring addresses of servers, as in http://10.0.0.1:8222.
-type Monitors []string
+// MonitorURLs are the monitoring addresses of servers, as in http://10.0.0.1:8222.
+type MonitorURLs []string
 
 const (
 	varzBytesMax   = 1 << 20
@@ -70,11 +70,11 @@ const (
 	witnessQuiet   = 500 * time.Millisecond // pause after the last answer while some are missing
 )
 
-// Seen implements Witness.
-func (m Monitors) Seen() string { return "at their monitoring ports" }
+// FactsSource implements Witness.
+func (m MonitorURLs) FactsSource() string { return "at their monitoring ports" }
 
-// Look implements Witness.
-func (m Monitors) Look(ctx context.Context, _ []string) ([]ServerFacts, error) {
+// ReportFacts implements Witness.
+func (m MonitorURLs) ReportFacts(ctx context.Context, _ []string) ([]ServerFacts, error) {
 	var list []ServerFacts
 	var errs []error
 	for _, address := range m {
@@ -117,17 +117,17 @@ func fetchVarz(ctx context.Context, address string) (v serverVarz, err error) {
 	return v, nil
 }
 
-// System asks the servers over a connection of the system account.
-type System struct{ Conn *nats.Conn }
+// SystemAccount asks the servers over a connection of the system account.
+type SystemAccount struct{ Conn *nats.Conn }
 
 // systemVarz is a request that all servers of a cluster answer.
 const systemVarz = "$SYS.REQ.SERVER.PING.VARZ"
 
-// Seen implements Witness.
-func (s System) Seen() string { return "by the system account" }
+// FactsSource implements Witness.
+func (s SystemAccount) FactsSource() string { return "by the system account" }
 
-// Look implements Witness.
-func (s System) Look(ctx context.Context, wanted []string) ([]ServerFacts, error) {
+// ReportFacts implements Witness.
+func (s SystemAccount) ReportFacts(ctx context.Context, wanted []string) ([]ServerFacts, error) {
 	ctx, cancel := context.WithTimeout(ctx, witnessTimeout)
 	defer cancel()
 	inbox := s.Conn.NewInbox()
@@ -167,15 +167,15 @@ func (s System) Look(ctx context.Context, wanted []string) ([]ServerFacts, error
 	return list, nil
 }
 
-// Owner reports what the owner of a state directory has written in its node.json, which only
+// NodeFileWitness reports what the owner of a state directory has written in its node.json, which only
 // this user can write.
-type Owner struct{ Dir string }
+type NodeFileWitness struct{ Dir string }
 
-// Seen implements Witness.
-func (o Owner) Seen() string { return "in the node.json of its owner" }
+// FactsSource implements Witness.
+func (o NodeFileWitness) FactsSource() string { return "in the node.json of its owner" }
 
-// Look implements Witness.
-func (o Owner) Look(_ context.Context, wanted []string) ([]ServerFacts, error) {
+// ReportFacts implements Witness.
+func (o NodeFileWitness) ReportFacts(_ context.Context, wanted []string) ([]ServerFacts, error) {
 	file, err := statedir.ReadNodeFile(o.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWitness, err)

@@ -113,12 +113,12 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 			return err
 		}
 	}
-	on, err := term.Color(a.console.Color, term.IsTTY(a.console.Out), a.console.Getenv)
+	on, err := term.UseColor(a.console.Color, term.IsTTY(a.console.Out), a.console.Getenv)
 	if err != nil {
 		return exit.UsageError("--color auto decides by the terminal", "--color is auto, always or never, not %q", a.console.Color)
 	}
 	a.console.Style.On = on
-	a.console.ErrStyle.On, _ = term.Color(a.console.Color, term.IsTTY(a.console.Err), a.console.Getenv) // the same word again
+	a.console.ErrStyle.On, _ = term.UseColor(a.console.Color, term.IsTTY(a.console.Err), a.console.Getenv) // the same word again
 	a.sessions.Conn.Options = a.sessions.Conn.FromEnv(a.console.Getenv)
 	return nil
 }

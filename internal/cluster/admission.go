@@ -300,7 +300,7 @@ func (o *Owner) limitRuns(cfg *actors.Config) {
 	a.wakeSupervisor = func(at mailbox.Address) { o.cfg.Node().Wake(at) }
 	a.passivateWaiting = func() { o.cfg.Node().PassivateEarly() }
 	a.reportQueued = func(q queuedRun, position int) {
-		o.cfg.Publish(control.QueuedRun(q.at, o.cfg.Name, event.RunQueued{Position: position, MaxLive: a.liveMax}, time.Now()))
+		o.cfg.Publish(control.RunQueuedEvent(q.at, o.cfg.Name, event.RunQueued{Position: position, MaxLive: a.liveMax}, time.Now()))
 	}
 	a.ownedFilter = o.ownedFilter
 	holds, alive := cfg.Holds, cfg.Alive

@@ -79,7 +79,7 @@ func (o poolWatch) checkPools(away map[string]time.Time, told map[mailbox.Addres
 
 // servedPools returns the pools that live nodes serve; known is false if this node does not
 // see itself, because it then does not see the others either.
-func servedPools(nodes []shard.Seen, self string) (served map[string]bool, known bool) {
+func servedPools(nodes []shard.SeenNode, self string) (served map[string]bool, known bool) {
 	served = map[string]bool{names.DefaultPool: true} // supervisors run there; without them nothing is decided
 	for _, n := range nodes {
 		known = known || n.ID == self

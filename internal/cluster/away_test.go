@@ -11,7 +11,7 @@ import (
 // its view proves nothing about pools.
 func TestANodeThatSeesNobodyDoesNotSayWhoIsAway(t *testing.T) {
 	t.Parallel()
-	nodes := []shard.Seen{{Node: shard.Node{ID: "a", Pools: []string{"gpu"}}}}
+	nodes := []shard.SeenNode{{Node: shard.Node{ID: "a", Pools: []string{"gpu"}}}}
 	if served, known := servedPools(nodes, "a"); !known || !served["gpu"] || !served[names.DefaultPool] {
 		t.Errorf("%v, known %v", served, known)
 	}

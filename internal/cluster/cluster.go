@@ -86,17 +86,17 @@ func New(cfg Config) *Owner { return &Owner{cfg: cfg} }
 // IsShared reports whether the logs are on a server that others share.
 func (o *Owner) IsShared() bool { return o.buckets != nil }
 
-// Queue is the queue of runs as clients see it.
-func (o *Owner) Queue() control.Queue { return o.admission.queueView() }
+// QueueView is the queue of runs as clients see it.
+func (o *Owner) QueueView() control.Queue { return o.admission.queueView() }
 
-// Counts sets the numbers of actors and runs on this node.
-func (o *Owner) Counts(i *client.NodeInfo) {
+// FillCounts sets the numbers of actors and runs on this node.
+func (o *Owner) FillCounts(i *client.NodeInfo) {
 	i.Live, i.Resting = o.census.readCounts()
 	i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 }
 
-// Listen subscribes to the status reports of the actors, and bounds the live runs.
-func (o *Owner) Listen(cfg *actors.Config) {
+// ObserveActors subscribes to the status reports of the actors, and bounds the live runs.
+func (o *Owner) ObserveActors(cfg *actors.Config) {
 	o.census.observeActors(cfg)
 	o.limitRuns(cfg)
 }
@@ -104,8 +104,8 @@ func (o *Owner) Listen(cfg *actors.Config) {
 // StopQueue closes the queue: no more runs begin.
 func (o *Owner) StopQueue() { o.admission.close() }
 
-// Sharers returns how many nodes share the rate limits of a provider key.
-func (o *Owner) Sharers() int {
+// CountSharers returns how many nodes share the rate limits of a provider key.
+func (o *Owner) CountSharers() int {
 	k := o.keeper.Load()
 	if k == nil {
 		return 1

@@ -9,16 +9,16 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// Size is the number of shards and streams with which a pool is made.
-type Size struct{ Shards, Streams int }
+// PoolSize is the number of shards and streams with which a pool is made.
+type PoolSize struct{ Shards, Streams int }
 
 // SizeOf returns the size of a pool. The pool of one machine has one stream, because it has
 // few nodes and there may be many machines.
-func SizeOf(pool string) Size {
+func SizeOf(pool string) PoolSize {
 	if strings.HasPrefix(pool, names.MachinePrefix) {
-		return Size{Shards: 16, Streams: 1}
+		return PoolSize{Shards: 16, Streams: 1}
 	}
-	return Size{Shards: jetstream.DefaultShards, Streams: jetstream.DefaultStreams}
+	return PoolSize{Shards: jetstream.DefaultShards, Streams: jetstream.DefaultStreams}
 }
 
 // HasPool reports whether a pool exists.
@@ -30,8 +30,8 @@ func (o *Owner) HasPool(ctx context.Context, pool string) (bool, error) {
 	return err == nil, err
 }
 
-// Serving lists the live nodes that are not leaving and take shards of a pool.
-func (o *Owner) Serving(pool string) (ids []string) {
+// ServingNodes lists the live nodes that are not leaving and take shards of a pool.
+func (o *Owner) ServingNodes(pool string) (ids []string) {
 	k := o.keeper.Load()
 	if k == nil { // it is about to begin
 		return nil

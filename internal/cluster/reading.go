@@ -180,7 +180,7 @@ func (o streamReader) attachShards(l *streamShards, due map[int]struct{}) error 
 	}
 	l.gained = nil
 	r.mu.Unlock()
-	held := o.keeper.Load().Held()
+	held := o.keeper.Load().HeldShards()
 	var fresh []int
 	for _, s := range l.slots {
 		if !r.isRead[s].Load() && slices.Contains(held, s) {
@@ -211,7 +211,7 @@ func (o streamReader) attachShards(l *streamShards, due map[int]struct{}) error 
 // detachShards stops reading the shards of a stream that this node no longer holds and that have
 // no shell left; more reports whether some of them still have one.
 func (o streamReader) detachShards(l *streamShards) (more bool) {
-	held, r := o.keeper.Load().Held(), o.reading
+	held, r := o.keeper.Load().HeldShards(), o.reading
 	var over []int
 	for _, s := range l.slots {
 		if !r.isRead[s].Load() || slices.Contains(held, s) {

@@ -124,7 +124,7 @@ func (o *Owner) ownedFilter() func(mailbox.Address) bool {
 	if k == nil {
 		return func(mailbox.Address) bool { return true }
 	}
-	held := k.Held()
+	held := k.HeldShards()
 	return func(at mailbox.Address) bool {
 		slot, ok := o.pools.slotOf(at)
 		return ok && slices.Contains(held, slot)

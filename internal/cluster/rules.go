@@ -16,11 +16,11 @@ func (o *Owner) CommonRules() int {
 	return least
 }
 
-// Foreign passes a shard to a node that knows the newer form that this one met in it, if
+// PassNewerShard passes a shard to a node that knows the newer form that this one met in it, if
 // there is one. Until then this node serves the other logs of the shard.
-func (o *Owner) Foreign(at mailbox.Address, _ string) {
+func (o *Owner) PassNewerShard(at mailbox.Address, _ string) {
 	k := o.keeper.Load()
 	if slot, ok := o.pools.slotOf(at); ok && k != nil {
-		k.Avoid(slot)
+		k.AvoidShard(slot)
 	}
 }

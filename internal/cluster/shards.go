@@ -44,11 +44,11 @@ func (p poolList) countSlots() (n int) {
 	return n
 }
 
-// Hold sets the functions of cfg that decide where this node acts. In a cluster the node
+// ConfigureActors sets the functions of cfg that decide where this node acts. In a cluster the node
 // begins to hold shards only in keepShards, once its actors can act on them.
-func (o *Owner) Hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
+func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
 	if o.cfg.Alone {
-		lease, err := control.Own(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
+		lease, err := control.RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))
 		if err != nil {
 			return err
 		}
@@ -79,7 +79,7 @@ func (o *Owner) Hold(ctx context.Context, b *bus.Buckets, cfg *actors.Config) er
 		}
 	}
 	cfg.Alive, cfg.Busy = count(l.reading.shells), count(l.busy)
-	cfg.Serves = func(pool string) bool { return len(o.Serving(pool)) > 0 }
+	cfg.Serves = func(pool string) bool { return len(o.ServingNodes(pool)) > 0 }
 	return nil
 }
 
@@ -105,23 +105,23 @@ func (o *Owner) KeepShards(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	buckets, err := o.buckets.Over(ctx, js, o.cfg.Names)
+	buckets, err := o.buckets.OnConnection(ctx, js, o.cfg.Names)
 	if err != nil {
 		return err
 	}
 	lines := o.reading.groupByStream()
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: o.cfg.Names, Pools: o.pools, TTL: o.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(o.cfg.Name, o.cfg.Machine, "node"), Host: o.cfg.Machine, PID: os.Getpid(), Version: control.Version(),
-			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.Open(), ", "), Rules: o.cfg.Rules},
-		Load: o.reportLoad, Moved: o.publishMove,
-		Busy: func(s int) bool { return o.busy[s].Load() > 0 },
-		Quiet: func(s int, epoch uint64, done func()) {
+			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.UnprovenChecks(), ", "), Rules: o.cfg.Rules},
+		SetLoad: o.reportLoad, ShardMoved: o.publishMove,
+		IsBusy: func(s int) bool { return o.busy[s].Load() > 0 },
+		DrainShard: func(s int, epoch uint64, done func()) {
 			o.cfg.Node().HandOver(fmt.Sprintf("shard %d", s), func(at mailbox.Address, lease uint64) bool {
 				slot, ok := o.pools.slotOf(at)
 				return ok && lease == epoch && slot == s
 			}, done)
 		},
-		Changed: streamReader{o}.applyLeases, Logger: o.cfg.Logger})
+		ShardsChanged: streamReader{o}.applyLeases, Logger: o.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (o *Owner) KeepShards(ctx context.Context) error {
 func (o *Owner) Drain(ctx context.Context) error {
 	done := make(chan struct{})
 	if k := o.keeper.Load(); k != nil {
-		k.Leave() // so that others take over as shards become quiet
+		k.StartDrain() // so that others take over as shards become quiet
 	}
 	o.cfg.Node().HandOver("all", func(mailbox.Address, uint64) bool { return true }, func() { close(done) })
 	select {
@@ -153,13 +153,13 @@ func (o *Owner) Drain(ctx context.Context) error {
 	}
 }
 
-// View is what the control service knows about the nodes; nil if there is only this one.
-func (o *Owner) View() *control.Cluster {
+// ClusterView is what the control service knows about the nodes; nil if there is only this one.
+func (o *Owner) ClusterView() *control.Cluster {
 	k := o.keeper.Load()
 	if k == nil {
 		return nil
 	}
-	return &control.Cluster{Ask: k.Ask, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
+	return &control.Cluster{Ask: k.RequestLeave, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
 		for _, n := range k.Nodes() {
 			i := describeNode(n)
@@ -175,7 +175,7 @@ func (o *Owner) View() *control.Cluster {
 }
 
 // describeNode converts a node to the form that clients see.
-func describeNode(n shard.Seen) client.NodeInfo {
+func describeNode(n shard.SeenNode) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
 		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
@@ -215,7 +215,7 @@ func (o *Owner) Close() {
 }
 
 // publishMove logs which shard this node gained or lost, and why.
-func (o *Owner) publishMove(node string, m shard.Move) {
+func (o *Owner) publishMove(node string, m shard.ShardMove) {
 	data := event.ShardMoved{Pool: m.Pool, Shard: m.N, Why: string(m.Why), Epoch: m.Epoch, Other: m.Other}
-	o.cfg.Publish(control.Moved(node, o.cfg.Name, m.Taken, data, time.Now()))
+	o.cfg.Publish(control.ShardMovedEvent(node, o.cfg.Name, m.Taken, data, time.Now()))
 }

@@ -123,7 +123,7 @@ func (o takeover) newTakeUps() *takeUps {
 // takeUpShard wakes the actors of the unfinished runs whose logs are in one shard, except
 // passivated ones: see takeUp.
 func (o takeover) takeUpShard(ctx context.Context, slot int) error {
-	s := o.keeper.Load().Shard(slot)
+	s := o.keeper.Load().ShardAt(slot)
 	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
@@ -153,7 +153,7 @@ func (o *Owner) reportUnreadable(slot int, err error) {
 	if k == nil {
 		return
 	}
-	s := k.Shard(slot)
+	s := k.ShardAt(slot)
 	news := k.CannotRead(slot, err != nil)
 	if err != nil {
 		o.cfg.Logger.Error("a shard cannot be read: its runs stand still; it is tried again", "pool", s.Pool, "shard", s.N, "error", err)
@@ -163,9 +163,9 @@ func (o *Owner) reportUnreadable(slot int, err error) {
 	}
 	why := ""
 	if err != nil {
-		why = string(o.cfg.Mask.Bytes([]byte(err.Error())))
+		why = string(o.cfg.Mask.MaskBytes([]byte(err.Error())))
 	} else {
 		o.cfg.Logger.Info("a shard can be read again", "pool", s.Pool, "shard", s.N)
 	}
-	o.cfg.Publish(control.Unreadable(k.ID(), o.cfg.Name, err != nil, event.ShardUnreadable{Pool: s.Pool, Shard: s.N, Why: why}, time.Now()))
+	o.cfg.Publish(control.ShardUnreadableEvent(k.ID(), o.cfg.Name, err != nil, event.ShardUnreadable{Pool: s.Pool, Shard: s.N, Why: why}, time.Now()))
 }

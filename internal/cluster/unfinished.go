@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Unfinished lists the runs that have not ended. The index is written after the log, so a
+// UnfinishedRuns lists the runs that have not ended. The index is written after the log, so a
 // run whose opener died in between is found by its log.
-func (o *Owner) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
+func (o *Owner) UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error) {
 	t := takeover{o}
 	logs, list, err := t.readLogsAndIndex(ctx)
 	if err != nil {
@@ -50,7 +50,7 @@ func (o takeover) findUnfinished(ctx context.Context, list []client.RunInfo, log
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
 		}
-		if buried, err := control.Buried(ctx, o.cfg.Post, at.Run()); err != nil {
+		if buried, err := control.IsDeleted(ctx, o.cfg.Post, at.Run()); err != nil {
 			return nil, found, err
 		} else if buried {
 			continue // it was deleted
@@ -75,8 +75,8 @@ func (o *Owner) UnfinishedOf(ctx context.Context, list []client.RunInfo, logs []
 	return open, err
 }
 
-// TakeUp wakes the actors of all runs that have not ended, except passivated ones.
-func (o *Owner) TakeUp(ctx context.Context) error { return takeover{o}.wakeUnfinished(ctx) }
+// TakeUpAll wakes the actors of all runs that have not ended, except passivated ones.
+func (o *Owner) TakeUpAll(ctx context.Context) error { return takeover{o}.wakeUnfinished(ctx) }
 
 // wakeUnfinished wakes the actors of all unfinished runs, except for passivated actors: the newest
 // entry of a log is enough to leave its actor passivated (PROTOCOL P17, P19). It makes one
@@ -84,7 +84,7 @@ func (o *Owner) TakeUp(ctx context.Context) error { return takeover{o}.wakeUnfin
 // stream. A supervisor that has ended reports its end again if the index does not know that
 // the run is over.
 func (o takeover) wakeUnfinished(ctx context.Context) error {
-	open, err := o.Unfinished(ctx)
+	open, err := o.UnfinishedRuns(ctx)
 	if err != nil {
 		return err
 	}

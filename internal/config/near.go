@@ -11,21 +11,21 @@ import (
 // suggestKey returns the end of a message about an unknown key.
 func suggestKey(key string) string {
 	names := slices.Sorted(maps.Keys(settingKinds))
-	if name := Near(key, names); name != "" {
+	if name := NearestName(key, names); name != "" {
 		return "; did you mean " + name + "?"
 	}
 	return "; the keys are " + strings.Join(names, ", ")
 }
 
-// Near returns the name that a misspelled word probably stands for, or "".
-func Near(word string, names []string) string {
+// NearestName returns the name that a misspelled word probably stands for, or "".
+func NearestName(word string, names []string) string {
 	if len(word) > suggest.WordMax {
 		return ""
 	}
-	word = suggest.Plain(word)
+	word = suggest.NormalizeWord(word)
 	best, least := "", len(word)/2+1
 	for _, n := range names {
-		if d := suggest.Distance(word, suggest.Plain(n)); d < least {
+		if d := suggest.EditDistance(word, suggest.NormalizeWord(n)); d < least {
 			best, least = n, d
 		}
 	}

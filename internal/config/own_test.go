@@ -17,7 +17,7 @@ func loadSettings(t *testing.T, theirs, mine string, env map[string]string, give
 	dir, user := t.TempDir(), filepath.Join(t.TempDir(), FileName)
 	writeFile(t, filepath.Join(dir, FileName), theirs)
 	writeFile(t, user, mine)
-	return Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] },
+	return Load(SettingSources{Dir: dir, User: user, Getenv: func(k string) string { return env[k] },
 		Settled: func(flag string) bool { return strings.Contains(strings.Join(given, " "), flag) }})
 }
 
@@ -64,7 +64,7 @@ func TestTheUsersOwnFileIsNoDirectorys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range []string{mine, dir} {
-		got, err := Load(Places{Dir: at, User: user, Getenv: func(string) string { return "" }})
+		got, err := Load(SettingSources{Dir: at, User: user, Getenv: func(string) string { return "" }})
 		if err != nil || got["store_dir"].Value != filepath.Join(mine, "s") || got["max_budget_usd"].Value != "7" {
 			t.Errorf("%v %v", got, err)
 		}
@@ -118,7 +118,7 @@ func TestValidateKnowsWhoseFileItIs(t *testing.T) {
 	whose := map[string]int{filepath.Join(t.TempDir(), FileName): 2, filepath.Join(t.TempDir(), "draft.yaml"): 0}
 	for file := range maps.Keys(whose) {
 		writeFile(t, file, text)
-		if problems := Validate(file); len(problems) != whose[file] {
+		if problems := ValidateFile(file); len(problems) != whose[file] {
 			t.Errorf("%s: %v", file, problems)
 		}
 	}
@@ -135,7 +135,7 @@ func TestValidateRefusesWhatIsTheUsersAlsoBesideABrokenUsersFile(t *testing.T) {
 	writeFile(t, UserFile(), "{")
 	file := filepath.Join(t.TempDir(), FileName)
 	writeFile(t, file, "store_dir: s\nmax_budget_usd: 50\n")
-	if problems := Validate(file); len(problems) != 2 {
+	if problems := ValidateFile(file); len(problems) != 2 {
 		t.Errorf("%v", problems)
 	}
 }

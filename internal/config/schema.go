@@ -48,8 +48,8 @@ var settingDescriptions = map[string]string{
 	"tools":            "effect classes of tools",
 }
 
-// Keys are the names of the settings that are values, in order.
-func Keys() []string {
+// SettingKeys are the names of the settings that are values, in order.
+func SettingKeys() []string {
 	var names []string
 	for key, form := range settingKinds {
 		if form != treeKind {
@@ -60,8 +60,8 @@ func Keys() []string {
 	return names
 }
 
-// Schema is the JSON Schema of a troupe.yaml, made from the settings.
-func Schema() *jsonschema.Schema {
+// SettingsSchema is the JSON Schema of a troupe.yaml, made from the settings.
+func SettingsSchema() *jsonschema.Schema {
 	s := &jsonschema.Schema{Schema: "https://json-schema.org/draft/2020-12/schema", Title: FileName, Type: "object",
 		Description: "Settings of troupe. A flag goes before an environment variable TROUPE_*, that before " + FileName + " of the directory, that before the user's.",
 		// No other keys are allowed.
@@ -151,9 +151,9 @@ func treeSchema(key string) *jsonschema.Schema {
 	return &jsonschema.Schema{Types: []string{"object", "array"}}
 }
 
-// Validate reads one file as Load would and reports everything that is wrong
+// ValidateFile reads one file as Load would and reports everything that is wrong
 // with it, in the order of its lines.
-func Validate(file string) []error {
+func ValidateFile(file string) []error {
 	if _, err := os.Stat(file); err != nil {
 		return []error{fmt.Errorf("%w file %s: %w", ErrSetting, file, err)}
 	}
@@ -212,7 +212,7 @@ func checkEachKey(file string, n *yaml.Node) (problems []error) {
 
 // SchemaJSON is Schema as a document.
 func SchemaJSON() ([]byte, error) {
-	raw, err := json.MarshalIndent(Schema(), "", "  ")
+	raw, err := json.MarshalIndent(SettingsSchema(), "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("%w schema: %w", ErrSetting, err)
 	}

@@ -14,7 +14,7 @@ import (
 // validateBySchema says whether the schema takes the document of a file.
 func validateBySchema(t *testing.T, text string) error {
 	t.Helper()
-	s, err := Schema().Resolve(nil)
+	s, err := SettingsSchema().Resolve(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestTheSchemaSaysWhatValidateSays(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), FileName)
 		writeFile(t, file, text)
-		problems := Validate(file)
+		problems := ValidateFile(file)
 		if (len(problems) == 0) != good {
 			t.Errorf("%q: %v", text, problems)
 		}
@@ -71,7 +71,7 @@ func TestTheSchemaSaysWhatValidateSays(t *testing.T) {
 
 // Every setting has an entry in the schema, with a description.
 func TestTheSchemaHasAllSettings(t *testing.T) {
-	s := Schema()
+	s := SettingsSchema()
 	for key := range settingKinds {
 		if p := s.Properties[key]; p == nil || p.Description == "" {
 			t.Errorf("%s: %+v", key, p)
@@ -91,7 +91,7 @@ func TestTheSchemaHasAllSettings(t *testing.T) {
 func TestValidateFindsAll(t *testing.T) {
 	file := filepath.Join(t.TempDir(), FileName)
 	writeFile(t, file, "max_turn: 3\nmodel: a/b\ntimeout: soon\nmodel: c/d\nmax_tokens: [1]\n")
-	problems := Validate(file)
+	problems := ValidateFile(file)
 	want := []string{`:1: unknown key "max_turn"; did you mean max_turns?`, `:3: timeout: "soon"`, `:4: model is set twice`, `:5: max_tokens: expected one value`}
 	if len(problems) != len(want) {
 		t.Fatal(problems)
@@ -101,7 +101,7 @@ func TestValidateFindsAll(t *testing.T) {
 			t.Errorf("%v, want %s", p, want[i])
 		}
 	}
-	if problems := Validate(filepath.Join(t.TempDir(), "none")); len(problems) != 1 {
+	if problems := ValidateFile(filepath.Join(t.TempDir(), "none")); len(problems) != 1 {
 		t.Error(problems)
 	}
 }

@@ -78,8 +78,8 @@ func (s Setting) Error(why string) error {
 	return fmt.Errorf("%w %s: %s: %s", ErrSetting, s.From, s.Key, why)
 }
 
-// Places say where to look.
-type Places struct {
+// SettingSources say where to look.
+type SettingSources struct {
 	// Dir holds troupe.yaml; "" looks in none.
 	Dir string
 	// User is the user's file. Default: XDG_CONFIG_HOME/troupe/troupe.yaml.
@@ -95,7 +95,7 @@ type Places struct {
 func UserFile() string { return filepath.Join(xdg.ConfigHome, "troupe", FileName) }
 
 // Load returns the settings by key. The first place that has a key takes precedence.
-func Load(p Places) (map[string]Setting, error) {
+func Load(p SettingSources) (map[string]Setting, error) {
 	if p.Getenv == nil {
 		p.Getenv = os.Getenv
 	}
@@ -124,7 +124,7 @@ func Load(p Places) (map[string]Setting, error) {
 }
 
 // addFiles adds the settings of the files, unless an earlier place has the key.
-func (p Places) addFiles(all map[string]Setting) error {
+func (p SettingSources) addFiles(all map[string]Setting) error {
 	mine, err := readSettings(p.User)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ func TestTheFirstPlaceWins(t *testing.T) {
 	writeFile(t, user, "model: user/m\nmax_turns: 3\ncolor: never\nstore_dir: state\n")
 	writeFile(t, filepath.Join(dir, FileName), "# a comment\nmodel: dir/m\nmax_turns: 5\njson_schema: answer.json\n")
 	env := map[string]string{"TROUPE_MODEL": "env/m"}
-	got, err := Load(Places{Dir: dir, User: user, Getenv: func(k string) string { return env[k] }})
+	got, err := Load(SettingSources{Dir: dir, User: user, Getenv: func(k string) string { return env[k] }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTheFirstPlaceWins(t *testing.T) {
 func TestListsAndWhatOthersRead(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, FileName), "fallback: [a/b, c/d]\nwatch: {of: 3}\ntools:\n  shell: {class: effect}\nuse_tokens: 9\n")
-	got, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
+	got, err := Load(SettingSources{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
 	if err != nil || len(got) != 2 || got["fallback"].Value != "a/b,c/d" || got["use_tokens"].Value != "9" {
 		t.Errorf("%+v %v", got, err)
 	}
@@ -80,7 +80,7 @@ func TestWhatIsRefused(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		writeFile(t, filepath.Join(dir, FileName), text)
-		_, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
+		_, err := Load(SettingSources{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
 		if !errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -90,12 +90,12 @@ func TestWhatIsRefused(t *testing.T) {
 func TestNothingIsSet(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, FileName), "# nothing\n")
-	got, err := Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
+	got, err := Load(SettingSources{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
 	if err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
 	writeFile(t, filepath.Join(dir, FileName), "model:\n")
-	if got, err = Load(Places{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }}); err != nil || len(got) != 0 {
+	if got, err = Load(SettingSources{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }}); err != nil || len(got) != 0 {
 		t.Errorf("%v %v", got, err)
 	}
 }
@@ -103,7 +103,7 @@ func TestNothingIsSet(t *testing.T) {
 func TestNear(t *testing.T) {
 	names := []string{"max-turns", "max-tokens", "model", "output"}
 	for word, want := range map[string]string{"max_turn": "max-turns", "maxtokens": "max-tokens", "modle": "model", "zzz": ""} {
-		if got := Near(word, names); got != want {
+		if got := NearestName(word, names); got != want {
 			t.Errorf("%s: %q, want %q", word, got, want)
 		}
 	}
@@ -114,7 +114,7 @@ func TestNear(t *testing.T) {
 func TestHooksAreOfTheFileAndNoSetting(t *testing.T) {
 	user := filepath.Join(t.TempDir(), "user.yaml")
 	writeFile(t, user, "hooks:\n  Stop: [{hooks: [{command: make test}]}]\nmodel: a/b\n")
-	got, err := Load(Places{User: user, Getenv: func(k string) string { return map[string]string{"TROUPE_HOOKS": "x"}[k] }})
+	got, err := Load(SettingSources{User: user, Getenv: func(k string) string { return map[string]string{"TROUPE_HOOKS": "x"}[k] }})
 	if err != nil || len(got) != 1 || got["model"].Value != "a/b" {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -13,7 +13,7 @@ import (
 // attachPart stores a part of a file that will be attached to the prompt of a run, before the
 // run exists. It is idempotent: a client may send the same part again.
 func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, error) {
-	if err := names.Token(r.RunID); err != nil {
+	if err := names.CheckToken(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("run_id: %v", err), Hint: "choose a lower-case ULID"}
 	}
 	if n := len(r.Data); n == 0 || n > client.AttachPartBytes {

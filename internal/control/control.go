@@ -52,9 +52,9 @@ type Config struct {
 	// Queue describes the runs that are queued on this node. Default: none.
 	Queue Queue
 	// Bare omits the texts of people, models and tools from events.
-	Bare bool
+	OmitTexts bool
 	// Clean redacts secrets in requests and replies. Default: nothing is redacted.
-	Clean  func([]byte) []byte
+	Redact func([]byte) []byte
 	Logger *slog.Logger // default: discard
 }
 
@@ -98,8 +98,8 @@ func Serve(cfg Config) (*Control, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Clean == nil {
-		cfg.Clean = func(data []byte) []byte { return data }
+	if cfg.Redact == nil {
+		cfg.Redact = func(data []byte) []byte { return data }
 	}
 	c := newControl(cfg)
 	c.ctx, c.endRequests = context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func Serve(cfg Config) (*Control, error) {
 	handlers := map[string]micro.HandlerFunc{}
 	for verb, serve := range c.verbHandlers() {
 		handlers[verb] = c.newRequestHandler(verb, serve)
-		subject, err := cfg.Names.Cmd(verb)
+		subject, err := cfg.Names.CommandSubject(verb)
 		if err == nil {
 			err = svc.AddEndpoint(verb, handlers[verb], micro.WithEndpointSubject(subject))
 		}
@@ -120,7 +120,7 @@ func Serve(cfg Config) (*Control, error) {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
 		}
 	}
-	here, err := cfg.Names.CmdAt("run", cfg.Machine)
+	here, err := cfg.Names.MachineCommand("run", cfg.Machine)
 	if err == nil {
 		err = svc.AddEndpoint("run-here", handlers["run"], micro.WithEndpointSubject(here))
 	}
@@ -171,7 +171,7 @@ func handleJSON[R any](serve func(context.Context, R) (any, error)) verbHandler 
 func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.Request) {
 	requests := newFairQueue()
 	return func(r micro.Request) {
-		if r.Reply() != "" && !bus.Answerable(r.Reply()) {
+		if r.Reply() != "" && !bus.CanAnswer(r.Reply()) {
 			c.cfg.Logger.Debug("a request is not served", "verb", verb, "error", fmt.Errorf("%w: %.200q", errReply, r.Reply()))
 			return
 		}
@@ -190,7 +190,7 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
-	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Clean(r.Data()))
+	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
 	var data []byte
 	if err == nil {
 		data, err = json.Marshal(reply)
@@ -234,7 +234,7 @@ func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHand
 func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
 	told := *toClientError(err)
 	known := &told
-	known.Text, known.Hint = string(c.cfg.Clean([]byte(known.Text))), string(c.cfg.Clean([]byte(known.Hint)))
+	known.Text, known.Hint = string(c.cfg.Redact([]byte(known.Text))), string(c.cfg.Redact([]byte(known.Hint)))
 	known.Text = truncateText(known.Text, errorBytesMax)
 	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
 	if known.Hint != "" {
@@ -259,10 +259,10 @@ func (c *Control) sendReply(r micro.Request, header nats.Header, data []byte) er
 	if r.Reply() == "" {
 		return nil // the client wants no reply
 	}
-	if !bus.Answerable(r.Reply()) {
+	if !bus.CanAnswer(r.Reply()) {
 		return fmt.Errorf("%w: %q", errReply, r.Reply())
 	}
-	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.cfg.Clean(data)})
+	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.cfg.Redact(data)})
 }
 
 // errReply: a request wants its reply at a subject that is not a client's inbox.
@@ -282,7 +282,7 @@ func toClientError(err error) *client.Error {
 		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
 	case errors.Is(err, mailbox.ErrFull):
 		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "remove old runs, or give the streams more room"}
-	case bus.Unavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
+	case bus.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
 		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}
 	return &client.Error{Code: client.CodeInternal, Text: err.Error()}

@@ -45,7 +45,7 @@ func (c *lookup) inspectRun(ctx context.Context, info client.RunInfo, now bool) 
 	v := runView{info: info, state: s}
 	switch {
 	case isNewer(err) && now:
-		v.lost = "the log of its supervisor was " + statedir.ErrNewer.Error()
+		v.lost = "the log of its supervisor was " + statedir.ErrNewerForm.Error()
 	case err != nil:
 		return v, err
 	case s.Phase == "":
@@ -131,7 +131,7 @@ func (c *canceler) cancelLogs(ctx context.Context, request string, f agent.Cance
 // cancelAgents stops the agents of a run whose supervisor cannot, and ends its row. The
 // row is final unless the supervisor comes back and writes another result.
 func (c *canceler) cancelAgents(ctx context.Context, v runView, r client.CancelRequest, f agent.Canceled) (any, error) {
-	if err := names.Token(r.Request); err != nil {
+	if err := names.CheckToken(r.Request); err != nil {
 		return nil, badRequestID(err)
 	}
 	ends, err := c.readLogStatuses(ctx, r.RunID)
@@ -275,7 +275,7 @@ func (e *logStatus) whySilent() string {
 	case e == nil:
 		return ""
 	case e.newer:
-		return "this node cannot stop it: its log was " + statedir.ErrNewer.Error()
+		return "this node cannot stop it: its log was " + statedir.ErrNewerForm.Error()
 	case e.isStopped():
 		return "its log says that it has ended, and the log of its supervisor lost that"
 	}
@@ -301,7 +301,7 @@ func (c *canceler) endRow(ctx context.Context, info client.RunInfo, why string) 
 	if err != nil {
 		return err
 	}
-	buried, err := Buried(ctx, c.cfg.Post, info.RunID)
+	buried, err := IsDeleted(ctx, c.cfg.Post, info.RunID)
 	if err == nil && buried { // it was deleted meanwhile
 		err = c.cfg.Runs.Remove(ctx, info.RunID)
 	}

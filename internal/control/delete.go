@@ -117,7 +117,7 @@ func openAgents(ends map[mailbox.Address]*logStatus) []string {
 // actor again (PROTOCOL P14). If the process dies during a delete, the next delete request
 // finishes it.
 func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, error) {
-	if err := names.Token(r.RunID); err != nil {
+	if err := names.CheckToken(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
 	}
 	done, err := c.locks.lockRun(ctx, r.RunID)
@@ -237,9 +237,9 @@ func (c *remover) purgeToTombstone(ctx context.Context, at mailbox.Address, e *l
 	return nil
 }
 
-// Buried reports whether a run was deleted: its supervisor's log then holds only the
+// IsDeleted reports whether a run was deleted: its supervisor's log then holds only the
 // tombstone.
-func Buried(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
+func IsDeleted(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
 	_, buried, err = readTombstone(ctx, post, mailbox.At(run, mailbox.Super))
 	return buried, err
 }
@@ -258,10 +258,10 @@ func readTombstone(ctx context.Context, post mailbox.Store, at mailbox.Address) 
 
 // explainMissing returns the error that explains why a run does not exist.
 func (c *lookup) explainMissing(ctx context.Context, run string) error {
-	if names.Token(run) != nil {
+	if names.CheckToken(run) != nil {
 		return notFound(run)
 	}
-	buried, err := Buried(ctx, c.cfg.Post, run)
+	buried, err := IsDeleted(ctx, c.cfg.Post, run)
 	switch {
 	case err != nil:
 		return err

@@ -46,7 +46,7 @@ func TestARunWhoseSupervisorWasGivenUpCanBeDeleted(t *testing.T) {
 	if err := c.purgeToTombstone(t.Context(), at, ends[at]); err != nil {
 		t.Fatal(err)
 	}
-	if gone, err := Buried(t.Context(), post, "r"); err != nil || !gone {
+	if gone, err := IsDeleted(t.Context(), post, "r"); err != nil || !gone {
 		t.Errorf("after the delete: buried %t, %v", gone, err)
 	}
 }

@@ -101,7 +101,7 @@ func describeRun(s supervisor.State) client.Description {
 }
 
 // modelBound returns the bound of the model's provider.
-func modelBound(route string) provider.Bound {
+func modelBound(route string) provider.CostBound {
 	name, _, _ := strings.Cut(route, "/")
 	return provider.BoundOf(name)
 }

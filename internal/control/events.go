@@ -72,7 +72,7 @@ func (t *eventReplay) replayEntry(m mailbox.Message) error {
 		parent = string(l.agent.State.Task.Parent)
 	}
 	for _, e := range activation.Tell(m.To, parent, t.cfg.Name, r.N, l.reader.At, r.Notes) {
-		raw, err := Encode(e, t.cfg.Bare)
+		raw, err := EncodeEvent(e, t.cfg.OmitTexts)
 		if err != nil {
 			return err
 		}
@@ -101,8 +101,8 @@ func (t *eventReplay) cutPage() client.EventsPage {
 	return page
 }
 
-// Encode returns the document of an event, cut to fit a message.
-func Encode(e event.Published, bare bool) ([]byte, error) {
+// EncodeEvent returns the document of an event, cut to fit a message.
+func EncodeEvent(e event.Published, bare bool) ([]byte, error) {
 	if bare {
 		e.Data = event.WithoutContent(e.Data)
 		if _, delta := e.Data.(event.Delta); delta {
@@ -118,7 +118,7 @@ func Encode(e event.Published, bare bool) ([]byte, error) {
 		return nil, fmt.Errorf("control: event %s: %w", e.ID, err)
 	}
 	if len(raw) > eventBytesMax && !bare {
-		return Encode(e, true)
+		return EncodeEvent(e, true)
 	}
 	return raw, nil
 }

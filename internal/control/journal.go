@@ -13,16 +13,16 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Journal returns the event of a node whose entries no server stores, whose entries a
+// JournalEvent returns the event of a node whose entries no server stores, whose entries a
 // server stores again, or whose disk is nearly full.
-func Journal(node, kind string, s event.JournalState, at time.Time) event.Published {
+func JournalEvent(node, kind string, s event.JournalState, at time.Time) event.Published {
 	id := strings.ToLower(node)
 	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind), TS: event.FormatStamp(at.UnixMilli()),
 		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s}
 }
 
-// QueuedRun returns the event of a run that waits until fewer runs are live.
-func QueuedRun(at mailbox.Address, node string, q event.RunQueued, now time.Time) event.Published {
+// RunQueuedEvent returns the event of a run that waits until fewer runs are live.
+func RunQueuedEvent(at mailbox.Address, node string, q event.RunQueued, now time.Time) event.Published {
 	return event.Published{V: 1, ID: fmt.Sprintf("%s#queued.%d", at.Bare(), now.UnixMilli()), TS: event.FormatStamp(now.UnixMilli()),
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q}
 }
@@ -52,7 +52,7 @@ func refuseJournal(i *client.JournalInfo) error {
 // becomes that refusal.
 func (c *Control) explainError(err error) error {
 	var known *client.Error
-	if i := c.runs.journalInfo(); i != nil && !i.Low && !errors.As(err, &known) && (bus.Unavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
+	if i := c.runs.journalInfo(); i != nil && !i.Low && !errors.As(err, &known) && (bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
 		return refuseJournal(i)
 	}
 	return err

@@ -11,8 +11,8 @@ import (
 // ClusterRun takes the place of the run ID in events of nodes.
 const ClusterRun = "_cluster"
 
-// Moved returns the event of a shard that a node took or released.
-func Moved(node, name string, taken bool, m event.ShardMoved, at time.Time) event.Published {
+// ShardMovedEvent returns the event of a shard that a node took or released.
+func ShardMovedEvent(node, name string, taken bool, m event.ShardMoved, at time.Time) event.Published {
 	kind := event.KindShardReleased
 	if taken {
 		kind = event.KindShardTaken
@@ -22,9 +22,9 @@ func Moved(node, name string, taken bool, m event.ShardMoved, at time.Time) even
 		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: m}
 }
 
-// Unreadable returns the event of a shard that a node holds and cannot read, or can read
+// ShardUnreadableEvent returns the event of a shard that a node holds and cannot read, or can read
 // again.
-func Unreadable(node, name string, is bool, u event.ShardUnreadable, at time.Time) event.Published {
+func ShardUnreadableEvent(node, name string, is bool, u event.ShardUnreadable, at time.Time) event.Published {
 	kind := event.KindShardReadable
 	if is {
 		kind = event.KindShardUnreadable

@@ -75,7 +75,7 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 	if r.Agent == "" {
 		r.Agent = string(spec.Root)
 	}
-	if err := names.Token(r.Agent); err != nil {
+	if err := names.CheckToken(r.Agent); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
 	}
 	turn := -1
@@ -108,10 +108,10 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 
 // storeHistoryPart stores a part of an imported history before the run that begins with it.
 func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (any, error) {
-	if err := names.Token(r.RunID); err != nil {
+	if err := names.CheckToken(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
 	}
-	if err := names.Token(r.Past); err != nil {
+	if err := names.CheckToken(r.Past); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "past: " + err.Error(), Hint: "name the history by its hash"}
 	}
 	if r.Part < 0 || r.Part >= history.PartsMax {
@@ -218,7 +218,7 @@ func ParseFork(text string) (run string, turn int, err error) {
 	if at {
 		turn, err = strconv.Atoi(number)
 	}
-	if names.Token(run) != nil || err != nil || turn < -1 || at && turn < 0 {
+	if names.CheckToken(run) != nil || err != nil || turn < -1 || at && turn < 0 {
 		return "", 0, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("fork is %.100q", text), Hint: "name a run, or RUN@TURN; `troupe list` shows the runs"}
 	}
 	return run, turn, nil

@@ -62,7 +62,7 @@ func ReplayAgent(ctx context.Context, post mailbox.Store, at mailbox.Address) (a
 
 // newerLog returns the error for a request that needs a log newer than this program.
 func newerLog(at mailbox.Address) error {
-	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, statedir.ErrNewer), Hint: "ask a node of the newer release, or upgrade this one"}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the log of %s was %v", at, statedir.ErrNewerForm), Hint: "ask a node of the newer release, or upgrade this one"}
 }
 
 // isNewer reports whether a log could not be read because it is newer than this program.

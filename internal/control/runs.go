@@ -34,9 +34,9 @@ func OpenRuns(b *bus.Buckets) *Runs {
 	return &Runs{kv: b.Runs, ListQuiet: ListQuietDefault}
 }
 
-// Own records that this process owns the logs. The revision of that write orders its
+// RecordOwner records that this process owns the logs. The revision of that write orders its
 // activations after those of all earlier owners.
-func Own(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
+func RecordOwner(ctx context.Context, b *bus.Buckets, owner string) (revision uint64, err error) {
 	revision, err = b.Shards.PutString(ctx, "all", owner)
 	if err != nil {
 		return 0, fmt.Errorf("control: own the shards: %w", err)
@@ -86,7 +86,7 @@ func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunIn
 			_, err = r.kv.Update(ctx, run, data, revision)
 		}
 		switch {
-		case bus.Conflict(err):
+		case bus.IsConflict(err):
 			continue
 		case err != nil:
 			return fmt.Errorf("control: index %s: %w", run, err)
@@ -129,7 +129,7 @@ func summarizeRow(i client.RunInfo) client.RunInfo {
 
 // Get reads a row; ok is false if it does not exist.
 func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
-	if names.Token(run) != nil {
+	if names.CheckToken(run) != nil {
 		return i, false, nil // no run has such an id
 	}
 	i, _, err = r.readRow(ctx, run)

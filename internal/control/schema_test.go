@@ -180,7 +180,7 @@ func TestBareEventsHaveNoContent(t *testing.T) {
 		event.Result{Text: secret, Agents: []event.AgentResult{{Query: query}}},
 		event.Delta{Text: secret},
 	} {
-		raw, err := Encode(event.Published{Kind: "x", Data: data}, true)
+		raw, err := EncodeEvent(event.Published{Kind: "x", Data: data}, true)
 		if err != nil || bytes.Contains(raw, []byte(secret)) {
 			t.Errorf("%T: %s %v", data, raw, err)
 		}

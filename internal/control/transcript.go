@@ -30,7 +30,7 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 	if r.Agent == "" {
 		r.Agent = string(spec.Root)
 	}
-	if err := names.Token(r.Agent); err != nil {
+	if err := names.CheckToken(r.Agent); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
 	}
 	at, err := c.agentAddress(ctx, r.RunID, spec.ID(r.Agent))

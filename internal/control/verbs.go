@@ -20,7 +20,7 @@ import (
 
 // openRun opens a run. The log comes first: the index is written after it.
 func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
-	if err := names.Token(r.RunID); err != nil {
+	if err := names.CheckToken(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
 	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
@@ -132,7 +132,7 @@ func (c *lookup) findRun(ctx context.Context, run string) (client.RunInfo, error
 	if err != nil || ok {
 		return i, err
 	}
-	if err = c.explainMissing(ctx, run); !isNotFound(err) || names.Token(run) != nil {
+	if err = c.explainMissing(ctx, run); !isNotFound(err) || names.CheckToken(run) != nil {
 		return i, err
 	}
 	found, ok, lost := c.findUnlisted(ctx, run)
@@ -244,7 +244,7 @@ func (c *commander) appendCommand(ctx context.Context, run, request string, to, 
 	if err != nil {
 		return nil, err
 	}
-	if err := names.Token(request); err != nil {
+	if err := names.CheckToken(request); err != nil {
 		return nil, badRequestID(err)
 	}
 	if info, err = c.refreshRow(ctx, info); err != nil {

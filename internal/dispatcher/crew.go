@@ -8,30 +8,30 @@ import (
 	"runtime"
 )
 
-// HandsPerCPU is the number of goroutines for each processor. An actor's Receive does not
+// WorkersPerCPU is the number of goroutines for each processor. An actor's Receive does not
 // block, so few are enough; with a few more than one, others continue while one opens a
 // directory.
-const HandsPerCPU = 4
+const WorkersPerCPU = 4
 
-// Queue is how many wake-ups may wait before Schedule starts an additional goroutine.
-const Queue = 4096
+// QueueMax is how many wake-ups may wait before Schedule starts an additional goroutine.
+const QueueMax = 4096
 
 // Throughput is how many messages a mailbox runs before it lets others run.
 const throughput = 300
 
-// Crew implements protoactor's Dispatcher.
-type Crew struct{ work chan func() }
+// WorkerPool implements protoactor's Dispatcher.
+type WorkerPool struct{ work chan func() }
 
 // New starts a crew that ends with ctx.
-func New(ctx context.Context) *Crew {
-	c := &Crew{work: make(chan func(), Queue)}
-	for range HandsPerCPU * runtime.GOMAXPROCS(0) {
+func New(ctx context.Context) *WorkerPool {
+	c := &WorkerPool{work: make(chan func(), QueueMax)}
+	for range WorkersPerCPU * runtime.GOMAXPROCS(0) {
 		go c.runWorker(ctx)
 	}
 	return c
 }
 
-func (c *Crew) runWorker(ctx context.Context) {
+func (c *WorkerPool) runWorker(ctx context.Context) {
 	for {
 		select {
 		case run := <-c.work:
@@ -43,7 +43,7 @@ func (c *Crew) runWorker(ctx context.Context) {
 }
 
 // Schedule runs a mailbox soon. It never blocks and never loses a wake-up.
-func (c *Crew) Schedule(run func()) {
+func (c *WorkerPool) Schedule(run func()) {
 	select {
 	case c.work <- run:
 	default:
@@ -52,4 +52,4 @@ func (c *Crew) Schedule(run func()) {
 }
 
 // Throughput implements Dispatcher.
-func (c *Crew) Throughput() int { return throughput }
+func (c *WorkerPool) Throughput() int { return throughput }

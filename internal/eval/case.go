@@ -25,9 +25,9 @@ type Case struct {
 	Goal  string `yaml:"goal"`
 	// MockedTools are the answers by tool, in order. Tool names may contain any characters;
 	// those that a provider does not accept in a name become underscores.
-	MockedTools map[string][]Answer `yaml:"mocked_tools"`
+	MockedTools map[string][]MockAnswer `yaml:"mocked_tools"`
 	// Tools declares tools beyond their answers.
-	Tools map[string]Tool `yaml:"tools"`
+	Tools map[string]MockTool `yaml:"tools"`
 	// Model holds the scripted replies: a script, or a list that is its default.
 	// Without it the model calls each mocked tool once for each answer, and ends.
 	Model yaml.Node `yaml:"model"`
@@ -38,19 +38,19 @@ type Case struct {
 	Denied  []string             `yaml:"forbidden_tools"` // of the root and all below it
 	Limits  Limits               `yaml:"limits"`
 	// LoopOptions override those of a new run, in which tools are not retried.
-	LoopOptions yaml.Node `yaml:"manners"`
-	Hooks       []Hook    `yaml:"hooks"`
-	Policy      yaml.Node `yaml:"policy"` // the stop-veto policy
+	LoopOptions yaml.Node      `yaml:"manners"`
+	Hooks       []ScriptedHook `yaml:"hooks"`
+	Policy      yaml.Node      `yaml:"policy"` // the stop-veto policy
 	// Window and Price are those of the scripted model.
 	Window int64 `yaml:"window"`
 	Price  Price `yaml:"price"`
 	// FirstToolTurn ends the run after the first turn that called tools, by the veto that any
 	// policy may have: a cheap check of which tools a model reaches for.
-	FirstToolTurn bool     `yaml:"stop_after_first_tool_turn"`
-	During        []During `yaml:"during"`
-	Within        Duration `yaml:"within"` // most that the trial may take; 0: TrialMax
-	Expected      Expected `yaml:"expected"`
-	Path          string   `yaml:"-"` // file:line
+	FirstToolTurn bool           `yaml:"stop_after_first_tool_turn"`
+	Interventions []Intervention `yaml:"during"`
+	TimeLimit     Duration       `yaml:"within"` // most that the trial may take; 0: TrialMax
+	Expected      Expected       `yaml:"expected"`
+	Path          string         `yaml:"-"` // file:line
 
 	script      *script.Script
 	scripts     map[string]*script.Script
@@ -61,10 +61,10 @@ type Case struct {
 // Duration is a time written as "50ms".
 type Duration = script.Duration
 
-// Answer is one result of a mocked tool. Keys other than those named here are the JSON
+// MockAnswer is one result of a mocked tool. Keys other than those named here are the JSON
 // result of a successful call.
-type Answer struct {
-	Status Status         `yaml:"status"`
+type MockAnswer struct {
+	Status MockStatus     `yaml:"status"`
 	Reason string         `yaml:"reason"` // of an error
 	Result any            `yaml:"result"` // text, or anything else as JSON
 	Size   int            `yaml:"size"`   // bytes, padded with meaningless words
@@ -72,21 +72,21 @@ type Answer struct {
 	Fields map[string]any `yaml:",inline"`
 }
 
-// Status says how a mocked call ends.
-type Status string
+// MockStatus says how a mocked call ends.
+type MockStatus string
 
 // Statuses.
 const (
-	OK        Status = "ok"
-	Error     Status = "error"           // a failure that stays
-	Retryable Status = "retryable_error" // one that may pass: a time-out, a 503
-	Malformed Status = "malformed"       // an invalid result: not text, or not fit for output_schema
-	Hangs     Status = "hangs"           // until the loop gives up
-	Crashes   Status = "crashes"
+	OK        MockStatus = "ok"
+	Error     MockStatus = "error"           // a failure that stays
+	Retryable MockStatus = "retryable_error" // one that may pass: a time-out, a 503
+	Malformed MockStatus = "malformed"       // an invalid result: not text, or not fit for output_schema
+	Hangs     MockStatus = "hangs"           // until the loop gives up
+	Crashes   MockStatus = "crashes"
 )
 
-// Tool describes a mocked tool, apart from its answers.
-type Tool struct {
+// MockTool describes a mocked tool, apart from its answers.
+type MockTool struct {
 	Description  string      `yaml:"description"`
 	Class        model.Class `yaml:"class"`  // default read
 	Schema       yaml.Node   `yaml:"schema"` // of the arguments; default any object
@@ -140,8 +140,8 @@ type Price struct {
 	Output float64 `yaml:"output"`
 }
 
-// Hook is a hook with scripted answers. After the last answer it passes.
-type Hook struct {
+// ScriptedHook is a hook with scripted answers. After the last answer it passes.
+type ScriptedHook struct {
 	Name    string            `yaml:"name"`
 	Point   spec.HookPoint    `yaml:"point"`
 	Tools   string            `yaml:"tools"`
@@ -168,33 +168,33 @@ type Message struct {
 	Text string     `yaml:"text"`
 }
 
-// During is an outside event during the run: it happens after the Nth event of a kind.
+// Intervention is an outside event during the run: it happens after the Nth event of a kind.
 // Exactly one of the last fields is set.
-type During struct {
+type Intervention struct {
 	After string `yaml:"after"` // kind of event, or mock.called: a mocked tool has begun
 	Of    string `yaml:"of"`    // tool or agent that the event is about; "": any
 	Nth   int    `yaml:"nth"`   // from 1, the default
 
-	Cancel string `yaml:"cancel"` // boundary, now
-	Steer  string `yaml:"steer"`
-	Answer *Reply `yaml:"answer"` // to the question of the agent whose event it is
+	Cancel string     `yaml:"cancel"` // boundary, now
+	Steer  string     `yaml:"steer"`
+	Answer *UserReply `yaml:"answer"` // to the question of the agent whose event it is
 	// Crash stops the node as a kill does, and starts another on the same logs.
 	Crash bool `yaml:"crash"`
 }
 
-// Reply is a user's answer.
-type Reply struct {
+// UserReply is a user's answer.
+type UserReply struct {
 	Decision string `yaml:"decision"` // default text
 	Text     string `yaml:"text"`
 }
 
 // Limits of a trial.
 const (
-	TrialMax   = 30 * time.Second // wall clock
-	eventsMax  = 100_000          // of one trial: a case whose script goes on for ever is stopped
-	rootName   = "agent"          // of the root where a case names no agents
-	routeName  = "script/eval"    // of the case's own script
-	runName    = "eval"
-	tokensMax  = 1_000_000 // of a case that names no limit
-	windowSize = 200_000   // of a case that names no window
+	CaseTimeMax = 30 * time.Second // wall clock
+	eventsMax   = 100_000          // of one trial: a case whose script goes on for ever is stopped
+	rootName    = "agent"          // of the root where a case names no agents
+	routeName   = "script/eval"    // of the case's own script
+	runName     = "eval"
+	tokensMax   = 1_000_000 // of a case that names no limit
+	windowSize  = 200_000   // of a case that names no window
 )

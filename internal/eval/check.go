@@ -45,7 +45,7 @@ func (d caseDecoder) prepareCase(c *Case, line int) error {
 
 // checkTools checks the declarations of the mocked tools.
 func (d caseDecoder) checkTools(c *Case, line int) error {
-	statuses := []Status{OK, Error, Retryable, Malformed, Hangs, Crashes}
+	statuses := []MockStatus{OK, Error, Retryable, Malformed, Hangs, Crashes}
 	for _, name := range slices.Sorted(maps.Keys(c.MockedTools)) {
 		for i, a := range c.MockedTools[name] {
 			if !slices.Contains(statuses, a.Status) {
@@ -111,7 +111,7 @@ func (d caseDecoder) readModels(c *Case, _ int) error {
 
 // defaultScript returns the model of a case that names none: it calls every mocked tool once for
 // each of its answers, one after the other.
-func defaultScript(tools map[string][]Answer) *script.Script {
+func defaultScript(tools map[string][]MockAnswer) *script.Script {
 	s := &script.Script{}
 	for _, name := range slices.Sorted(maps.Keys(tools)) {
 		for range tools[name] {
@@ -132,7 +132,7 @@ func (d caseDecoder) checkAgents(c *Case, line int) error {
 		if a.Name == "" {
 			return d.badFile(line, "case %s: agent %d has no name", c.ID, i)
 		}
-		rules := slices.Contains(orchestrator.Routes(), strings.TrimPrefix(a.Model, builtin))
+		rules := slices.Contains(orchestrator.RouteNames(), strings.TrimPrefix(a.Model, builtin))
 		if _, ok := c.scripts[a.Model]; !ok && !rules && a.Model != "" {
 			return d.badFile(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
 		}
@@ -179,8 +179,8 @@ func (d caseDecoder) readOptions(c *Case, line int) error {
 
 // checkInterventions checks the outside events.
 func (d caseDecoder) checkInterventions(c *Case, line int) error {
-	for i := range c.During {
-		e := &c.During[i]
+	for i := range c.Interventions {
+		e := &c.Interventions[i]
 		if e.Nth == 0 {
 			e.Nth = 1
 		}
@@ -214,7 +214,7 @@ func checkKind(word string) error {
 	if slices.Contains(all, word) {
 		return nil
 	}
-	if near := config.Near(word, all); near != "" {
+	if near := config.NearestName(word, all); near != "" {
 		return fmt.Errorf("unknown event %q; did you mean %s?", word, near)
 	}
 	return fmt.Errorf("unknown event %q", word)
@@ -247,9 +247,9 @@ func (d caseDecoder) checkExpected(c *Case, line int) error {
 			// A forbidden tool that the case does not declare otherwise is a tool of the run all the
 			// same: it is known, and no agent may use it.
 			if c.Tools == nil {
-				c.Tools = map[string]Tool{}
+				c.Tools = map[string]MockTool{}
 			}
-			c.Tools[name] = Tool{Class: model.Irreversible}
+			c.Tools[name] = MockTool{Class: model.Irreversible}
 			c.Denied = append(c.Denied, name)
 		}
 	}
@@ -261,7 +261,7 @@ func suggestName[T ~string](word string, known []T) string {
 	for i, k := range known {
 		names[i] = string(k)
 	}
-	if best := config.Near(word, names); best != "" {
+	if best := config.NearestName(word, names); best != "" {
 		return "; did you mean " + best + "?"
 	}
 	return ""

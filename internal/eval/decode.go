@@ -45,8 +45,8 @@ const remedy = "docs/evals.md shows the form of a case"
 // FileBytesMax bounds a file of cases.
 const FileBytesMax = script.MaxBytes
 
-// Parse reads the cases of a file: one, or a list of them, as YAML or JSON.
-func Parse(path string, data []byte) ([]Case, error) {
+// ParseCases reads the cases of a file: one, or a list of them, as YAML or JSON.
+func ParseCases(path string, data []byte) ([]Case, error) {
 	d := caseDecoder{path: path}
 	if len(data) > FileBytesMax {
 		return nil, d.badFile(0, "%d bytes, at most %d are read", len(data), FileBytesMax)
@@ -135,7 +135,7 @@ func (d caseDecoder) yamlError(err error) error {
 		names := keysOf[m[2]]
 		b.Text = fmt.Sprintf("unknown key %q", m[1])
 		b.Remedy = "the keys here are " + strings.Join(names, ", ")
-		if near := config.Near(m[1], names); near != "" {
+		if near := config.NearestName(m[1], names); near != "" {
 			b.Remedy = "did you mean " + near + "?"
 		}
 	}
@@ -145,7 +145,7 @@ func (d caseDecoder) yamlError(err error) error {
 // keysOf are the keys of each type of a case, by the type's name.
 var keysOf = func() map[string][]string {
 	all := map[string][]string{}
-	for _, v := range []any{Case{}, Answer{}, Tool{}, Agent{}, Limits{}, Price{}, Hook{}, HookAnswer{}, Message{}, During{}, Reply{}, Expected{}, Child{}} {
+	for _, v := range []any{Case{}, MockAnswer{}, MockTool{}, Agent{}, Limits{}, Price{}, ScriptedHook{}, HookAnswer{}, Message{}, Intervention{}, UserReply{}, Expected{}, Child{}} {
 		t := reflect.TypeOf(v)
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")

@@ -17,7 +17,7 @@ import (
 //
 //behaviour:shows J1 J3
 func TestEvals(t *testing.T) {
-	cases, err := Load("../../test/evals")
+	cases, err := LoadCases("../../test/evals")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,11 +79,11 @@ var controls = map[string]struct{ right, wrong, told string }{
 // runText runs base with an expectation.
 func runText(t *testing.T, text string) Verdict {
 	t.Helper()
-	cases, err := Parse("base.yaml", []byte(text))
+	cases, err := ParseCases("base.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return cases[0].Try(t.Context())
+	return cases[0].Run(t.Context())
 }
 
 // TestWrongExpectationsFail: a case with a wrong expectation fails, for each kind of
@@ -146,7 +146,7 @@ func TestWhatIsNotExpectedFails(t *testing.T) {
 //behaviour:shows J1
 func TestReplayIsCompared(t *testing.T) {
 	t.Parallel()
-	cases, err := Parse("x.yaml", []byte("case_id: x\ngoal: y\nmodel: [{text: Four.}]\nexpected: {stop_reason: completed}"))
+	cases, err := ParseCases("x.yaml", []byte("case_id: x\ngoal: y\nmodel: [{text: Four.}]\nexpected: {stop_reason: completed}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -255,7 +255,7 @@ func TestBadFiles(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse("x.yaml", []byte(c.text))
+			_, err := ParseCases("x.yaml", []byte(c.text))
 			var bad *BadFile
 			if !errors.As(err, &bad) || !errors.Is(err, ErrCase) || !strings.Contains(err.Error(), c.told) {
 				t.Fatalf("%v, not %q", err, c.told)
@@ -282,17 +282,17 @@ func TestPlacesOfCases(t *testing.T) {
 	write("README.md", "not a case")
 	write("a.yaml", strings.ReplaceAll(one, "ID", "a"))
 	write("b.json", `[{"case_id":"b","goal":"y","expected":{"stop_reason":"completed"}},{"case_id":"c","goal":"y","expected":{"stop_reason":"completed"}}]`)
-	cases, err := Load(dir)
+	cases, err := LoadCases(dir)
 	if err != nil || len(cases) != 3 || cases[2].ID != "c" {
 		t.Fatalf("%v %v", cases, err)
 	}
 	twice := write("d.yml", strings.ReplaceAll(one, "ID", "a"))
 	for path, told := range map[string]string{dir: "case a is in", filepath.Join(dir, "none"): "no such file", t.TempDir(): "no files of cases"} {
-		if _, err := Load(path); !errors.Is(err, ErrCase) || !strings.Contains(err.Error(), told) {
+		if _, err := LoadCases(path); !errors.Is(err, ErrCase) || !strings.Contains(err.Error(), told) {
 			t.Errorf("%v, not %q", err, told)
 		}
 	}
-	if _, err := Load(twice); err != nil {
+	if _, err := LoadCases(twice); err != nil {
 		t.Error(err)
 	}
 }
@@ -302,7 +302,7 @@ func TestCanceled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	cases, err := Parse("x.yaml", []byte("case_id: x\ngoal: y\nexpected: {stop_reason: completed}"))
+	cases, err := ParseCases("x.yaml", []byte("case_id: x\ngoal: y\nexpected: {stop_reason: completed}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -317,7 +317,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"case_id":"x","goal":"y","tools":{"a.b":{"schema":{"$ref":"#"}}},"expected":{"stop_reason":"completed"}}`))
 	f.Add([]byte("- &a {case_id: x, goal: y, expected: {stop_reason: completed}}\n- <<: *a\n  case_id: z\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		cases, err := Parse("x.yaml", data)
+		cases, err := ParseCases("x.yaml", data)
 		if bad := (*BadFile)(nil); err != nil && !errors.As(err, &bad) {
 			t.Errorf("%v", err)
 		}

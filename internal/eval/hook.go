@@ -29,7 +29,7 @@ func (h *scriptedHooks) hookFuncs() map[string]hook.Func {
 	return all
 }
 
-func (h *scriptedHooks) nextAnswer(about Hook) HookAnswer {
+func (h *scriptedHooks) nextAnswer(about ScriptedHook) HookAnswer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	n := h.asked[about.Name]

@@ -20,7 +20,7 @@ type caseRecord struct {
 	runs            int
 	prompts         []string // requests to models
 	replay          error
-	unfired         []During
+	unfired         []Intervention
 }
 
 // listDifferences returns the deviations from the expectation, one line each.

@@ -17,7 +17,7 @@ var gifts = map[string]struct {
 	take func(c *Case)
 }{
 	"hooks":  {func(c *Case) bool { return c.Hooks != nil }, func(c *Case) { c.Hooks, c.loopOptions.Hooks = nil, nil }},
-	"during": {func(c *Case) bool { return c.During != nil }, func(c *Case) { c.During = nil }},
+	"during": {func(c *Case) bool { return c.Interventions != nil }, func(c *Case) { c.Interventions = nil }},
 	"policy": {func(c *Case) bool { return len(c.policy.Rules) > 0 }, func(c *Case) { c.policy = supervisor.Policy{} }},
 	"limits": {func(c *Case) bool { return c.Limits != (Limits{}) }, func(c *Case) { c.Limits = Limits{} }},
 	"manners": {func(c *Case) bool { return c.LoopOptions.Kind != 0 }, func(c *Case) {
@@ -48,7 +48,7 @@ var idle = map[string][]string{
 //behaviour:shows J1
 func TestWhatIsGivenMatters(t *testing.T) {
 	t.Parallel()
-	cases, err := Load("../../test/evals")
+	cases, err := LoadCases("../../test/evals")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func TestWhatIsGivenMatters(t *testing.T) {
 			}
 			bare := c
 			g.take(&bare)
-			bare.ID, bare.Within = c.ID+" without "+name, Duration(2*time.Second)
+			bare.ID, bare.TimeLimit = c.ID+" without "+name, Duration(2*time.Second)
 			without = append(without, bare)
 		}
 	}

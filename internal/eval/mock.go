@@ -39,7 +39,7 @@ func (m *toolMocks) newToolSet(t spec.Task) (*tool.Set, error) {
 }
 
 // nextAnswer returns the answer to one more call of a tool.
-func (m *toolMocks) nextAnswer(name string) (Answer, bool) {
+func (m *toolMocks) nextAnswer(name string) (MockAnswer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	list, n := m.c.MockedTools[name], m.runsByTool[name]
@@ -53,7 +53,7 @@ func (m *toolMocks) nextAnswer(name string) (Answer, bool) {
 	if !slices.Contains(m.overcalledTools, name) {
 		m.overcalledTools = append(m.overcalledTools, name)
 	}
-	return Answer{}, false
+	return MockAnswer{}, false
 }
 
 // countRuns returns a copy of the counts so far.
@@ -71,7 +71,7 @@ func (m *toolMocks) countRuns() (ran map[string]int, excess []string, all int) {
 type toolMock struct {
 	all      *toolMocks
 	toolSpec model.ToolSpec
-	about    Tool
+	about    MockTool
 }
 
 func (t *toolMock) Spec() model.ToolSpec { return t.toolSpec }
@@ -110,7 +110,7 @@ func (t *toolMock) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
 	return tool.Result{Text: a.resultText("")}, nil
 }
 
-func (a Answer) failureReason() string {
+func (a MockAnswer) failureReason() string {
 	if a.Reason != "" {
 		return a.Reason
 	}
@@ -118,7 +118,7 @@ func (a Answer) failureReason() string {
 }
 
 // resultText is what the model reads about a successful call.
-func (a Answer) resultText(without string) string {
+func (a MockAnswer) resultText(without string) string {
 	text := a.resultBody(without)
 	if fill := min(a.Size, answerMax) - len(text); fill > 0 {
 		text += strings.Repeat(" and so on", fill/10+1)[:fill]
@@ -128,7 +128,7 @@ func (a Answer) resultText(without string) string {
 
 const answerMax = 1 << 20
 
-func (a Answer) resultBody(without string) string {
+func (a MockAnswer) resultBody(without string) string {
 	v := a.Result
 	if v == nil && len(a.Fields) > 0 {
 		v = a.Fields

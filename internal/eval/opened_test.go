@@ -10,7 +10,7 @@ import (
 // TestOpenedCases compares the first entry of each case's run with
 // testdata/opened/CASE.json. A case is opened by this package, not by internal/node.
 func TestOpenedCases(t *testing.T) {
-	cases, err := Load("../../test/evals")
+	cases, err := LoadCases("../../test/evals")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestOpenedCases(t *testing.T) {
 			t.Fatalf("two cases are called %s", c.ID)
 		}
 		files[name] = true
-		golden.Compare(t, filepath.Join(dir, name), golden.JSON(t, golden.Tree(c.openedEntry(), func(text string) string { return text })))
+		golden.Compare(t, filepath.Join(dir, name), golden.JSON(t, golden.ToTree(c.openedEntry(), func(text string) string { return text })))
 	}
-	golden.NoOthers(t, dir, files)
+	golden.CheckUnused(t, dir, files)
 }

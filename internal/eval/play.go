@@ -21,7 +21,7 @@ type scriptedModels struct {
 
 func (c *Case) newScriptedModels() *scriptedModels {
 	p := &scriptedModels{clients: map[string]model.Client{routeName: c.script.Client("")}}
-	for _, route := range orchestrator.Routes() {
+	for _, route := range orchestrator.RouteNames() {
 		p.clients[builtin+route] = orchestrator.New(route)
 	}
 	for route, s := range c.scripts {

@@ -31,15 +31,15 @@ func Run(ctx context.Context, cases []Case, parallel int) Report {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			verdicts[i] = cases[i].Try(ctx)
+			verdicts[i] = cases[i].Run(ctx)
 		})
 	}
 	all.Wait()
 	return buildReport(verdicts, time.Since(began))
 }
 
-// Try runs one case and judges it.
-func (c *Case) Try(ctx context.Context) Verdict {
+// Run runs one case and judges it.
+func (c *Case) Run(ctx context.Context) Verdict {
 	v := Verdict{Case: c.ID, File: c.Path, About: c.About, Expected: c.Expected.StopReason}
 	t, err := c.runToEnd(ctx)
 	if t == nil {
@@ -76,7 +76,7 @@ func (t *caseRun) collectRecord() (caseRecord, error) {
 		}
 	}
 	r.runsByTool, r.overcalledTools, r.runs = t.mocks.countRuns()
-	for i, d := range t.c.During {
+	for i, d := range t.c.Interventions {
 		if !t.fired[i] {
 			r.unfired = append(r.unfired, d)
 		}
@@ -84,9 +84,9 @@ func (t *caseRun) collectRecord() (caseRecord, error) {
 	return r, nil
 }
 
-// Load reads the cases of files and of directories, in which every .yaml, .yml
+// LoadCases reads the cases of files and of directories, in which every .yaml, .yml
 // and .json file is one of cases.
-func Load(paths ...string) ([]Case, error) {
+func LoadCases(paths ...string) ([]Case, error) {
 	var cases []Case
 	seen := map[string]string{}
 	for _, path := range paths {
@@ -99,7 +99,7 @@ func Load(paths ...string) ([]Case, error) {
 			if err != nil {
 				return nil, pathError(file, err)
 			}
-			more, err := Parse(file, data)
+			more, err := ParseCases(file, data)
 			if err != nil {
 				return nil, err
 			}

@@ -66,9 +66,9 @@ var (
 
 // runToEnd runs the case to its end, or until it waits for the user.
 func (c *Case) runToEnd(ctx context.Context) (*caseRun, error) {
-	within := time.Duration(c.Within)
+	within := time.Duration(c.TimeLimit)
 	if within == 0 {
-		within = TrialMax
+		within = CaseTimeMax
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -210,7 +210,7 @@ func (t *caseRun) fireInterventions(ctx context.Context, e event.Published, abou
 	for _, of := range about {
 		t.seen[e.Kind+" "+of]++
 	}
-	for i, d := range t.c.During {
+	for i, d := range t.c.Interventions {
 		if !t.fired[i] && d.After == e.Kind && slices.Contains(about, d.Of) && t.seen[e.Kind+" "+d.Of] == d.Nth {
 			t.fired[i] = true
 			if err := t.performIntervention(ctx, d, e); err != nil {
@@ -222,7 +222,7 @@ func (t *caseRun) fireInterventions(ctx context.Context, e event.Published, abou
 }
 
 // performIntervention performs one intervention.
-func (t *caseRun) performIntervention(ctx context.Context, d During, e event.Published) error {
+func (t *caseRun) performIntervention(ctx context.Context, d Intervention, e event.Published) error {
 	t.requests++
 	request := fmt.Sprintf("during-%d", t.requests)
 	at := mailbox.At(e.Run, e.Agent)

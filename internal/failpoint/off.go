@@ -5,5 +5,5 @@ package failpoint
 // At marks a place; what names the subject that reaches it.
 func At(place, what string) {}
 
-// Entry marks a place that an encoded log entry reaches.
-func Entry(place string, data []byte) {}
+// AtEntry marks a place that an encoded log entry reaches.
+func AtEntry(place string, data []byte) {}

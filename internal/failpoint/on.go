@@ -13,7 +13,7 @@ import (
 	"syscall"
 )
 
-var failpointDir = os.Getenv(Dir)
+var failpointDir = os.Getenv(DirVariable)
 
 func init() {
 	if failpointDir == "" {
@@ -24,7 +24,7 @@ func init() {
 	go func() {
 		for range asked {
 			runtime.GC()
-			_ = replaceFile(Stats, fmt.Sprintf("%d", runtime.NumGoroutine())) // a reader sees that the file is missing
+			_ = replaceFile(StatsFile, fmt.Sprintf("%d", runtime.NumGoroutine())) // a reader sees that the file is missing
 		}
 	}()
 }
@@ -44,8 +44,8 @@ func At(place, what string) {
 	}
 }
 
-// Entry marks a place that an encoded log entry reaches. An own entry contains its id.
-func Entry(place string, data []byte) {
+// AtEntry marks a place that an encoded log entry reaches. An own entry contains its id.
+func AtEntry(place string, data []byte) {
 	if failpointDir == "" {
 		return
 	}
@@ -69,7 +69,7 @@ func triggerFailpoint(name, what string) {
 	if !again && os.Rename(path, path+".taken") != nil {
 		return
 	}
-	if replaceFile(name+Sprung, what) != nil {
+	if replaceFile(name+HitSuffix, what) != nil {
 		return
 	}
 	switch string(action) {

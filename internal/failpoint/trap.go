@@ -10,8 +10,8 @@
 // content is the fault for the process that reaches the place.
 package failpoint
 
-// Dir is the variable that names the directory of a process's failpoints.
-const Dir = "TROUPE_TRAPS"
+// DirVariable is the variable that names the directory of a process's failpoints.
+const DirVariable = "TROUPE_TRAPS"
 
 // Faults.
 const (
@@ -25,12 +25,12 @@ const (
 	KillAll = "kill all"
 )
 
-// Sprung is the suffix of the file that records that a failpoint was hit, and by which
+// HitSuffix is the suffix of the file that records that a failpoint was hit, and by which
 // subject.
-const Sprung = ".sprung"
+const HitSuffix = ".sprung"
 
-// Stats is the file into which a process writes its number of goroutines on SIGUSR1.
-const Stats = "stats"
+// StatsFile is the file into which a process writes its number of goroutines on SIGUSR1.
+const StatsFile = "stats"
 
 // Places.
 const (
@@ -42,9 +42,9 @@ const (
 	ClaimBefore   = "claim-before"   // before an activation claims its log
 	ClaimAcked    = "claim-acked"    // when the broker has stored the claim
 	Read          = "read"           // before any entry is stepped; by the address of the log
-	LetterBefore  = "letter-before"  // before an outbox message is appended to another actor's log
-	LetterSent    = "letter-sent"    // after the append was requested
-	LetterAcked   = "letter-acked"   // when the broker has stored it
+	OutboxBefore  = "letter-before"  // before an outbox message is appended to another actor's log
+	OutboxSent    = "letter-sent"    // after the append was requested
+	OutboxAcked   = "letter-acked"   // when the broker has stored it
 	ModelBefore   = "model-before"   // before a request is sent
 	ModelAfter    = "model-after"    // after the model answered, before the answer is recorded
 	ToolBefore    = "tool-before"    // before a tool is called; by the key of the call

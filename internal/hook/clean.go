@@ -22,7 +22,7 @@ var (
 
 // sanitizeAnswer makes an answer fit for a log: bounded, valid text, with secrets redacted.
 func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
-	a.Text = clipText(r.mask.Text(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
+	a.Text = clipText(r.mask.MaskText(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
 	if a.Failed != "" {
 		return a, errors.New(a.Failed)
 	}
@@ -33,7 +33,7 @@ func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, err
 			return a, fmt.Errorf("the arguments it gave have %d bytes, at most %d are allowed", len(a.Args), ArgsBytesMax)
 		case json.Unmarshal([]byte(a.Args), &object) != nil || object == nil:
 			return a, errArgs
-		case r.mask.Text(a.Args) != a.Args && r.mask.Text(c.Data.Args) == c.Data.Args:
+		case r.mask.MaskText(a.Args) != a.Args && r.mask.MaskText(c.Data.Args) == c.Data.Args:
 			return a, errSecret
 		}
 	}
@@ -63,7 +63,7 @@ func (r *Runner) redactMessages(list, told []model.Message) []model.Message {
 		if known[s] {
 			return s
 		}
-		return r.mask.Text(strings.ToValidUTF8(s, "\uFFFD"))
+		return r.mask.MaskText(strings.ToValidUTF8(s, "\uFFFD"))
 	}
 	out := make([]model.Message, len(list))
 	for i, m := range list {

@@ -114,7 +114,7 @@ func runCommand(ctx context.Context, c Call) (spec.HookAnswer, error) {
 			return none, fmt.Errorf("it could not run: %w", err)
 		}
 		defer func() { _ = at.Close() }()
-		dir = workdir.Through(at)
+		dir = workdir.DescriptorPath(at)
 	}
 	out, err := process.Run(ctx, process.Spec{Argv: []string{"/bin/sh", "-c", c.Hook.Command}, Dir: dir, Env: env, Stdin: data,
 		StdoutMax: most, HeadOnly: true})

@@ -19,10 +19,10 @@ import (
 
 // Limits of hooks.
 const (
-	// GatesMax and ToldMax bound the hooks that run at once in a process: those for which
+	// BlockingMax and ToldMax bound the hooks that run at once in a process: those for which
 	// loops wait, and those for which they do not. Further hooks wait.
-	GatesMax = 64
-	ToldMax  = 8
+	BlockingMax = 64
+	NotifiedMax = 8
 	// AbandonGrace is how long a hook may take to end after its timeout. A command is killed
 	// earlier; a Go function is abandoned.
 	AbandonGrace = 2 * time.Second
@@ -55,7 +55,7 @@ type Runner struct {
 
 // NewRunner makes a Runner that knows these Go functions by the names of their hooks.
 func NewRunner(funcs map[string]Func) *Runner {
-	return &Runner{funcs: funcs, mask: redact.New(redact.Config{}), blocking: make(chan struct{}, GatesMax), notified: make(chan struct{}, ToldMax)}
+	return &Runner{funcs: funcs, mask: redact.New(redact.Config{}), blocking: make(chan struct{}, BlockingMax), notified: make(chan struct{}, NotifiedMax)}
 }
 
 // errUnknown: a hook without a command names a Go function that this node does not have.
@@ -123,7 +123,7 @@ func (r *Runner) runHook(ctx context.Context, c Call) spec.HookAnswer {
 		a, err = r.sanitizeAnswer(c, a)
 	}
 	if err != nil {
-		a = spec.HookAnswer{Failed: r.mask.Text(clipText(err.Error(), failureShown))}
+		a = spec.HookAnswer{Failed: r.mask.MaskText(clipText(err.Error(), failureShown))}
 	}
 	a.Hook, a.TookMS = c.Hook.Name, time.Since(began).Milliseconds()
 	return a

@@ -25,8 +25,8 @@ const childForm = " Make all tool calls of a step in one reply, then answer in a
 	` {"kind","severity":"high|medium|low|info","title","detail","evidence":[{"path","line","text"} or {"commit","path"}]},` +
 	" text being that line exactly as the tool showed it, then `limit: …` lines for what you could not see. Claim nothing that you did not see."
 
-// Agents returns the built-in definitions, the coordinator first.
-func Agents() []Agent {
+// BuiltinAgents returns the built-in definitions, the coordinator first.
+func BuiltinAgents() []Agent {
 	child := func(name, description, task string, tools ...string) Agent {
 		return Agent{Name: name, Description: description, System: "agent: " + name + "\n" + task + childForm,
 			Tools: tools, MaxTurns: childTurns, MaxOutput: childOutput}

@@ -46,7 +46,7 @@ func (d *agentDriver) totalTokens() (n int64) {
 }
 
 func agentNamed(name string) investigator.Agent {
-	all := investigator.Agents()
+	all := investigator.BuiltinAgents()
 	return all[slices.IndexFunc(all, func(a investigator.Agent) bool { return a.Name == name })]
 }
 

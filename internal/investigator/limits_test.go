@@ -173,7 +173,7 @@ func TestAnyResultsKeepTheRules(t *testing.T) {
 				tools[name] = func(map[string]any) (string, bool) { return text, failed }
 			}
 		}
-		agent := rapid.SampledFrom(investigator.Agents()).Draw(rt, "agent")
+		agent := rapid.SampledFrom(investigator.BuiltinAgents()).Draw(rt, "agent")
 		d := newDriver(t, tools)
 		d.client = client
 		d.maxOutput = rapid.Int64Range(64, 4096).Draw(rt, "max output")

@@ -40,7 +40,7 @@ func answeredCalls(calls []model.ToolCall, texts ...string) []model.Message {
 }
 
 func TestWithoutToolsItSawNothing(t *testing.T) {
-	for _, a := range investigator.Agents() {
+	for _, a := range investigator.BuiltinAgents() {
 		reply := completeOnce(t, model.Request{System: a.System, MaxOutput: 512, Messages: []model.Message{userMessage(task)}})
 		if !strings.Contains(reply.Message.Text, "could see nothing") || len(reply.Message.Calls) > 0 {
 			t.Errorf("%s: %q", a.Name, reply.Message.Text)

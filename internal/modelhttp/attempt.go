@@ -73,7 +73,7 @@ type Attempt struct {
 	totalTimer   *time.Timer // runs from Do to Close
 	contentTimer *time.Timer // runs from the headers to Close; reset when the reply grows
 	size         int         // of the reply, as Grew was told
-	trace        Trace
+	trace        SendTrace
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -107,17 +107,17 @@ func (a *Attempt) Close() {
 	a.cancel(context.Canceled)
 }
 
-// Done reports whether the stream held "data: [DONE]".
-func (a *Attempt) Done() bool {
+// SawDoneLine reports whether the stream held "data: [DONE]".
+func (a *Attempt) SawDoneLine() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.sawDone
 }
 
-// Grew records how much of the reply has arrived, in any unit. An adapter calls it after
+// RecordGrowth records how much of the reply has arrived, in any unit. An adapter calls it after
 // each event: an event by which the reply did not grow is a keep-alive, and keep-alives
 // alone do not extend the attempt.
-func (a *Attempt) Grew(size int) {
+func (a *Attempt) RecordGrowth(size int) {
 	if size == a.size {
 		return
 	}
@@ -152,9 +152,9 @@ func (a *Attempt) failAfter(d time.Duration, waiting string) *time.Timer {
 func (a *Attempt) Do(req *http.Request) (*http.Response, error) {
 	a.totalTimer = a.failAfter(a.timeouts.Total, "end of the stream")
 	a.resetTimer(a.timeouts.Headers, "response headers")
-	res, err := a.client.Do(a.trace.Watch(req))
+	res, err := a.client.Do(a.trace.Attach(req))
 	if err != nil {
-		return nil, a.Failure(err)
+		return nil, a.ModelError(err)
 	}
 	a.contentTimer = a.failAfter(a.timeouts.Content, "content of the reply")
 	a.resetTimer(a.timeouts.FirstByte, "first byte of the response")
@@ -180,18 +180,18 @@ func (a *Attempt) responseError(res *http.Response) error {
 	text, err := io.ReadAll(io.LimitReader(res.Body, MaxErrorBody))
 	var known *model.Error
 	if err != nil && (a.ctx.Err() != nil || errors.As(err, &known)) {
-		return a.Failure(err)
+		return a.ModelError(err)
 	}
 	if !ok || hasError(text) {
-		return Classify(res.StatusCode, res.Header, text, a.secrets...)
+		return ClassifyError(res.StatusCode, res.Header, text, a.secrets...)
 	}
 	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
 		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", truncateText(kind, 60))}
 }
 
-// Failure turns an error of the exchange into a *model.Error: the caller's cancel takes
+// ModelError turns an error of the exchange into a *model.Error: the caller's cancel takes
 // precedence, then troupe's timers, then the error itself.
-func (a *Attempt) Failure(err error) error {
+func (a *Attempt) ModelError(err error) error {
 	var known *model.Error
 	switch cause := context.Cause(a.ctx); {
 	case a.parent.Err() != nil:
@@ -204,23 +204,23 @@ func (a *Attempt) Failure(err error) error {
 	return a.markUnsent(err, a.classifyError(err))
 }
 
-// End returns the outcome of an attempt: nil once the provider has said that the reply is
+// Outcome returns the outcome of an attempt: nil once the provider has said that the reply is
 // whole, whatever failed after that; otherwise the failure, the caller's cancel, or a
 // stream that ended early.
-func (a *Attempt) End(whole bool, err error) error {
+func (a *Attempt) Outcome(whole bool, err error) error {
 	switch {
 	case whole:
 		return nil
 	case err != nil:
 		return err
 	case a.parent.Err() != nil:
-		return a.Failure(a.parent.Err())
+		return a.ModelError(a.parent.Err())
 	}
 	return &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
 }
 
-// BaseURL refuses an address to which no request can be sent.
-func BaseURL(base string) (*url.URL, error) {
+// ParseBaseURL refuses an address to which no request can be sent.
+func ParseBaseURL(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
@@ -229,11 +229,11 @@ func BaseURL(base string) (*url.URL, error) {
 }
 
 func (a *Attempt) classifyError(err error) *model.Error {
-	e := &model.Error{Class: model.Network, Message: Scrub(rootCause(err).Error(), a.secrets...)}
+	e := &model.Error{Class: model.Network, Message: ScrubText(rootCause(err).Error(), a.secrets...)}
 	switch {
-	case NoTLS(err):
+	case IsNotTLS(err):
 		e.Class, e.Message = model.Misconfigured, "the base URL says https, and the server there does not speak TLS"
-	case Untrusted(err):
+	case IsUntrusted(err):
 		e.Class = model.Misconfigured
 	case isSyntaxError(err):
 		e.Class, e.Message = model.Undecodable, "the stream holds what is not JSON"
@@ -270,7 +270,7 @@ func (b *streamBody) Read(p []byte) (int, error) {
 	case err == io.EOF:
 		b.endLine()
 	case err != nil:
-		err = b.attempt.Failure(err)
+		err = b.attempt.ModelError(err)
 	}
 	return n, err
 }

@@ -12,9 +12,9 @@ import (
 // It is far above what the agent loop answers (64).
 const MaxCalls = 1024
 
-// Calls assembles the tool calls of one reply from the pieces of a stream. The zero value
+// CallAssembler assembles the tool calls of one reply from the pieces of a stream. The zero value
 // is ready.
-type Calls struct {
+type CallAssembler struct {
 	list  []*partialCall
 	bytes int
 }
@@ -27,10 +27,10 @@ type partialCall struct {
 	ended bool
 }
 
-// Delta adds one piece. Pieces belong together by id, and by index if they have no id. A
+// AddDelta adds one piece. Pieces belong together by id, and by index if they have no id. A
 // new name at an index whose arguments are complete begins another call: servers that
 // stream whole calls repeat index 0 for all of them.
-func (c *Calls) Delta(index int64, id, name, args string) {
+func (c *CallAssembler) AddDelta(index int64, id, name, args string) {
 	k := c.continuedCall(index, id, name)
 	if k == nil {
 		if len(c.list) >= MaxCalls {
@@ -50,7 +50,7 @@ func (c *Calls) Delta(index int64, id, name, args string) {
 }
 
 // continuedCall returns the call that a piece continues, the latest first.
-func (c *Calls) continuedCall(index int64, id, name string) *partialCall {
+func (c *CallAssembler) continuedCall(index int64, id, name string) *partialCall {
 	for i := len(c.list) - 1; i >= 0; i-- {
 		k := c.list[i]
 		switch {
@@ -69,8 +69,8 @@ func (c *Calls) continuedCall(index int64, id, name string) *partialCall {
 	return nil
 }
 
-// End records that the provider marked the call at an index as complete.
-func (c *Calls) End(index int64) {
+// EndCall records that the provider marked the call at an index as complete.
+func (c *CallAssembler) EndCall(index int64) {
 	for _, k := range c.list {
 		if k.index == index {
 			k.ended = true
@@ -79,25 +79,25 @@ func (c *Calls) End(index int64) {
 }
 
 // EndAll records that the provider marked the reply as complete.
-func (c *Calls) EndAll() {
+func (c *CallAssembler) EndAll() {
 	for _, k := range c.list {
 		k.ended = true
 	}
 }
 
 // Size grows with each piece that was kept.
-func (c *Calls) Size() int { return len(c.list) + c.bytes }
+func (c *CallAssembler) Size() int { return len(c.list) + c.bytes }
 
 // Len is how many calls have begun.
-func (c *Calls) Len() int { return len(c.list) }
+func (c *CallAssembler) Len() int { return len(c.list) }
 
-// Result returns the calls in the order in which they began, without ids. Arguments that
+// ToolCalls returns the calls in the order in which they began, without ids. Arguments that
 // decode make a call, whether its end was marked or not. Arguments that do not decode are
 // kept as text: as Cut if the end was not marked, or if limit says that the provider cut
 // this reply at its output limit and the call is the last one. Only a call that was marked
 // complete without any arguments gets "{}": providers write a call without arguments in
 // this way.
-func (c *Calls) Result(limit bool) []model.ToolCall {
+func (c *CallAssembler) ToolCalls(limit bool) []model.ToolCall {
 	var out []model.ToolCall
 	for i, k := range c.list {
 		args := strings.ToValidUTF8(k.args.String(), "\uFFFD")
@@ -125,9 +125,9 @@ func IsObject(text string) bool {
 // overflows.
 const usageMax = 1 << 32
 
-// Plausible reports whether a reported usage can be true: no prompt has zero tokens.
+// IsPlausibleUsage reports whether a reported usage can be true: no prompt has zero tokens.
 // Servers that do not count report zeros; Plausible treats them as unknown usage.
-func Plausible(u model.Usage) bool {
+func IsPlausibleUsage(u model.Usage) bool {
 	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheCreation} {
 		if n < 0 || n > usageMax {
 			return false

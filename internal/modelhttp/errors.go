@@ -25,9 +25,9 @@ const (
 // statusOverloaded is Anthropic's own status for a service under load.
 const statusOverloaded = 529
 
-// Classify reads the error that a provider sent: as a response with that status
+// ClassifyError reads the error that a provider sent: as a response with that status
 // and headers, or with status 0 as an event in the middle of a stream.
-func Classify(status int, header http.Header, body []byte, secrets ...string) *model.Error {
+func ClassifyError(status int, header http.Header, body []byte, secrets ...string) *model.Error {
 	kind, message := parseEnvelope(body)
 	if message == "" && status != 0 {
 		message = http.StatusText(status)
@@ -39,7 +39,7 @@ func Classify(status int, header http.Header, body []byte, secrets ...string) *m
 		// Providers document refused requests as free. A server may have worked on a request with
 		// 408 or 499; an event in a stream follows output.
 		Unbilled: status >= 400 && status < 500 && status != http.StatusRequestTimeout && status != 499 || status == statusOverloaded,
-		Message:  Scrub(message, secrets...),
+		Message:  ScrubText(message, secrets...),
 	}
 }
 
@@ -254,9 +254,9 @@ var (
 // minSecret keeps a one-letter test key from redacting half a message.
 const minSecret = 4
 
-// Scrub makes a provider's or a library's text safe to show: no secret, nothing
+// ScrubText makes a provider's or a library's text safe to show: no secret, nothing
 // that looks like a key, no user info or query of a URL, one line, bounded.
-func Scrub(text string, secrets ...string) string {
+func ScrubText(text string, secrets ...string) string {
 	text = truncateText(strings.ToValidUTF8(text, "\uFFFD"), MaxErrorBody)
 	for _, s := range secrets {
 		if len(s) >= minSecret {

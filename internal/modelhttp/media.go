@@ -8,15 +8,15 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Base64 returns a medium in the form that APIs accept.
-func Base64(m model.Media) string { return base64.StdEncoding.EncodeToString(m.Data) }
+// EncodeBase64 returns a medium in the form that APIs accept.
+func EncodeBase64(m model.Media) string { return base64.StdEncoding.EncodeToString(m.Data) }
 
 // DataURL returns a medium for APIs that want a URL.
-func DataURL(m model.Media) string { return "data:" + m.Type + ";base64," + Base64(m) }
+func DataURL(m model.Media) string { return "data:" + m.Type + ";base64," + EncodeBase64(m) }
 
 // FileName is the name of a medium, which some APIs demand.
 func FileName(m model.Media) string {
-	if Blank(m.Name) {
+	if IsBlank(m.Name) {
 		return "attachment"
 	}
 	return m.Name

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Schema returns the schema of a tool as JSON, or an error naming the tool. The JSON is
+// ToolSchema returns the schema of a tool as JSON, or an error naming the tool. The JSON is
 // the schema as written, unless an API would reject its root, and with the root every
 // request that lists the tool: a root without properties (OpenAI), or one with a choice
 // (Anthropic). In that case Schema lists the properties of all alternatives and omits what
@@ -16,7 +16,7 @@ import (
 //
 // The result is never longer than the schema as written plus bare, because budget.Tools
 // reserves no more for it.
-func Schema(t model.ToolSpec) (json.RawMessage, error) {
+func ToolSchema(t model.ToolSpec) (json.RawMessage, error) {
 	if strings.TrimSpace(t.Schema) == "" {
 		return json.RawMessage(emptyObjectSchema), nil
 	}

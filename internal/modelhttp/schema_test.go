@@ -20,13 +20,13 @@ func TestTheRootOfASchemaIsOneThatEveryAPITakes(t *testing.T) {
 		if c.want == "same" {
 			c.want = c.schema
 		}
-		got, err := modelhttp.Schema(model.ToolSpec{Name: "t", Schema: c.schema})
+		got, err := modelhttp.ToolSchema(model.ToolSpec{Name: "t", Schema: c.schema})
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s:\n got %s %v\nwant %s", c.schema, got, err, c.want)
 		}
 	}
 	for _, bad := range []string{`[]`, `true`, `{`, `"object"`} {
-		if _, err := modelhttp.Schema(model.ToolSpec{Name: "t", Schema: bad}); err == nil {
+		if _, err := modelhttp.ToolSchema(model.ToolSpec{Name: "t", Schema: bad}); err == nil {
 			t.Errorf("%s was taken", bad)
 		}
 	}
@@ -74,7 +74,7 @@ func TestNoSchemaIsLongerOnTheWireThanWhatIsHeldForIt(t *testing.T) {
 	many := `{"anyOf":[` + strings.Repeat(`{"$ref":"#"},`, 99) + `{"$ref":"#/anyOf"}],"oneOf":[` + strings.Repeat(`{"$ref":"#/$defs/x"},`, 99) + `{}],"$defs":{"x":{"allOf":[` + strings.Repeat(`{"$ref":"#/$defs/x"},`, 99) + `{}]}}}`
 	all := append(rootCases(), []struct{ schema, want string }{{schema: many}, {schema: refChain(30)}, {schema: `{"properties":{"` + strings.Repeat("<", 99) + `":{}}}`}}...)
 	for _, c := range all {
-		got, err := modelhttp.Schema(model.ToolSpec{Name: "t", Schema: c.schema})
+		got, err := modelhttp.ToolSchema(model.ToolSpec{Name: "t", Schema: c.schema})
 		if held := budget.Tools([]model.ToolSpec{{Schema: c.schema}}) - budget.EnvelopeTokens + int64(len(frame)); err != nil || int64(len(got)) > held {
 			t.Errorf("%.300s: %d bytes, %d are held, %v", c.schema, len(got), held, err)
 		}

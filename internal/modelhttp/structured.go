@@ -20,11 +20,11 @@ var (
 		"minProperties", "maxProperties", "deprecated", "readOnly", "writeOnly"}
 )
 
-// Constrained renders a schema for structured output: it contains nothing that providers
+// ConstrainSchema renders a schema for structured output: it contains nothing that providers
 // refuse, and no object allows properties other than those named. ok is false if that is
 // not possible without changing which values fit. With all, every property must be
 // required, too: OpenAI's rule.
-func Constrained(schema string, all bool) (constrained json.RawMessage, ok bool) {
+func ConstrainSchema(schema string, all bool) (constrained json.RawMessage, ok bool) {
 	c := schemaConstrainer{all: all}
 	out := c.renderNode([]byte(schema), 0)
 	var root struct {

@@ -42,7 +42,7 @@ func TestConstrainedSchemas(t *testing.T) {
 			c.all = c.loose
 		}
 		for all, want := range map[bool]string{false: c.loose, true: c.all} {
-			got, ok := modelhttp.Constrained(c.schema, all)
+			got, ok := modelhttp.ConstrainSchema(c.schema, all)
 			if string(got) != want || ok != (want != "") {
 				t.Errorf("%s, all %v:\n got %s %v\nwant %s", c.schema, all, got, ok, want)
 			}
@@ -54,7 +54,7 @@ func TestConstrainedSchemas(t *testing.T) {
 func FuzzConstrained(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"anyOf":[{"type":"array","items":{"type":"string"}}]}},"required":["a"]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		got, ok := modelhttp.Constrained(text, false)
+		got, ok := modelhttp.ConstrainSchema(text, false)
 		if _, err := schema.Compile(text); err != nil || !ok {
 			return
 		}

@@ -9,23 +9,23 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Messages returns the messages of a request's transcript to send, without tombstones, or
+// SendableMessages returns the messages of a request's transcript to send, without tombstones, or
 // an error if no provider would accept them: they must begin with a user message, every
 // call must be answered directly after by the results of the same ids in the same order,
 // and no id may occur twice. Such a request is a bug of troupe, so Messages refuses it,
 // unsent, instead of silently repairing it.
-func Messages(req model.Request) ([]model.Message, error) {
+func SendableMessages(req model.Request) ([]model.Message, error) {
 	for i, m := range req.Messages {
 		if len(m.Media) > 0 && !m.Tombstone {
 			return nil, unsentError("message %d: this API is sent no media", i)
 		}
 	}
-	return WithMedia(req)
+	return SendableWithMedia(req)
 }
 
-// WithMedia is Messages for an adapter that renders media. Media are in messages of the
+// SendableWithMedia is Messages for an adapter that renders media. Media are in messages of the
 // user, with their bytes.
-func WithMedia(req model.Request) ([]model.Message, error) {
+func SendableWithMedia(req model.Request) ([]model.Message, error) {
 	if req.MaxOutput <= 0 {
 		return nil, unsentError("the request has no output limit")
 	}
@@ -54,10 +54,10 @@ func WithMedia(req model.Request) ([]model.Message, error) {
 	return out, nil
 }
 
-// Choice returns the tool choice of a request in a valid form: "", model.ChoiceAny or a
+// ToolChoice returns the tool choice of a request in a valid form: "", model.ChoiceAny or a
 // name. A name that is not among the tools forces nothing: a provider would refuse the
 // whole request.
-func Choice(req model.Request) string {
+func ToolChoice(req model.Request) string {
 	named := func(t model.ToolSpec) bool { return t.Name == req.Choice }
 	if req.NoTools || len(req.Tools) == 0 || req.Choice != model.ChoiceAny && !slices.ContainsFunc(req.Tools, named) {
 		return ""
@@ -130,10 +130,10 @@ func safeName(s, empty string) string {
 	return s
 }
 
-// Arguments returns the arguments of a call in a transcript as a JSON object. Text that is
+// CallArguments returns the arguments of a call in a transcript as a JSON object. Text that is
 // not JSON goes back to the model as a string inside an object, so that the model can see
 // what it wrote. JSON that is not valid UTF-8 is repaired, because it is sent verbatim.
-func Arguments(c model.ToolCall) json.RawMessage {
+func CallArguments(c model.ToolCall) json.RawMessage {
 	c.Args = strings.ToValidUTF8(c.Args, "\uFFFD")
 	if IsObject(c.Args) {
 		return json.RawMessage(c.Args)
@@ -145,5 +145,5 @@ func Arguments(c model.ToolCall) json.RawMessage {
 	return data
 }
 
-// Blank reports whether a text is one that a provider would reject as empty.
-func Blank(text string) bool { return strings.TrimSpace(text) == "" }
+// IsBlank reports whether a text is one that a provider would reject as empty.
+func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -11,30 +11,30 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Trace records how far a request got. The transport reports that it looks for a
+// SendTrace records how far a request got. The transport reports that it looks for a
 // connection, and later that it has one: a name that does not resolve, a refused
 // connection, a proxy that refuses the tunnel and a failed TLS handshake are in between.
 // Bytes written before the second report do not belong to the request.
-type Trace struct{ sought, got atomic.Bool }
+type SendTrace struct{ sought, got atomic.Bool }
 
-// Watch returns the request with the trace.
-func (t *Trace) Watch(req *http.Request) *http.Request {
+// Attach returns the request with the trace.
+func (t *SendTrace) Attach(req *http.Request) *http.Request {
 	return req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
 		GetConn: func(string) { t.sought.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
 	}))
 }
 
-// Unsent reports whether provably no byte of the request was sent, given the error
+// ProvesUnsent reports whether provably no byte of the request was sent, given the error
 // that it ended with. A transport that reports nothing leaves it unknown.
-func (t *Trace) Unsent(err error) bool {
+func (t *SendTrace) ProvesUnsent(err error) bool {
 	var op *net.OpError
 	return !t.got.Load() && (t.sought.Load() || errors.As(err, &op) && op.Op == "dial")
 }
 
 // markUnsent marks the error of a request that was never sent: it cannot have been billed.
 func (a *Attempt) markUnsent(cause error, told *model.Error) error {
-	if told.Unbilled || !a.trace.Unsent(cause) {
+	if told.Unbilled || !a.trace.ProvesUnsent(cause) {
 		return told
 	}
 	free := *told
@@ -42,15 +42,15 @@ func (a *Attempt) markUnsent(cause error, told *model.Error) error {
 	return &free
 }
 
-// Untrusted reports whether the server is not the one that the base URL names: its
+// IsUntrusted reports whether the server is not the one that the base URL names: its
 // certificate is not trusted, or it does not speak TLS. A retry does not help.
-func Untrusted(err error) bool {
+func IsUntrusted(err error) bool {
 	var certificate *tls.CertificateVerificationError
-	return errors.As(err, &certificate) || NoTLS(err)
+	return errors.As(err, &certificate) || IsNotTLS(err)
 }
 
-// NoTLS reports whether the server answered a TLS handshake in plain text.
-func NoTLS(err error) bool {
+// IsNotTLS reports whether the server answered a TLS handshake in plain text.
+func IsNotTLS(err error) bool {
 	var record tls.RecordHeaderError
 	return errors.As(err, &record) || errors.Is(err, http.ErrSchemeMismatch)
 }

@@ -35,7 +35,7 @@ func TestCallsInAnyInterleaving(t *testing.T) {
 			rest[i] = string(args)
 		}
 		stop := rapid.IntRange(0, 40).Draw(t, "stop")
-		var c modelhttp.Calls
+		var c modelhttp.CallAssembler
 		var order []int
 		for step := 0; step < stop && strings.Join(rest, "") != ""; step++ {
 			i := rapid.IntRange(0, n-1).Draw(t, "piece of")
@@ -48,10 +48,10 @@ func TestCallsInAnyInterleaving(t *testing.T) {
 			if ids {
 				id = "id" + want[i].Name
 			}
-			c.Delta(int64(i), id, name, rest[i][:size])
+			c.AddDelta(int64(i), id, name, rest[i][:size])
 			rest[i] = rest[i][size:]
 		}
-		got := c.Result(false)
+		got := c.ToolCalls(false)
 		if len(got) != len(order) {
 			t.Fatalf("%d calls of %d", len(got), len(order))
 		}
@@ -67,11 +67,11 @@ func TestCallsInAnyInterleaving(t *testing.T) {
 }
 
 func TestCallsAreBounded(t *testing.T) {
-	var c modelhttp.Calls
+	var c modelhttp.CallAssembler
 	for i := range 2 * modelhttp.MaxCalls {
-		c.Delta(int64(i), "", "a", "{}")
+		c.AddDelta(int64(i), "", "a", "{}")
 	}
-	if len(c.Result(false)) != modelhttp.MaxCalls || c.Len() != modelhttp.MaxCalls {
+	if len(c.ToolCalls(false)) != modelhttp.MaxCalls || c.Len() != modelhttp.MaxCalls {
 		t.Errorf("%d calls", c.Len())
 	}
 }
@@ -92,13 +92,13 @@ func TestResultMarksWhatWasCut(t *testing.T) {
 		{`null`, true, false, model.ToolCall{Args: `null`}},
 		{"{\"a\":\"\xff\"}", true, false, model.ToolCall{Args: "{\"a\":\"\uFFFD\"}"}},
 	} {
-		var calls modelhttp.Calls
-		calls.Delta(0, "", "n", c.args)
+		var calls modelhttp.CallAssembler
+		calls.AddDelta(0, "", "n", c.args)
 		if c.end {
-			calls.End(0)
+			calls.EndCall(0)
 		}
 		c.want.Name = "n"
-		if diff := cmp.Diff([]model.ToolCall{c.want}, calls.Result(c.limit)); diff != "" {
+		if diff := cmp.Diff([]model.ToolCall{c.want}, calls.ToolCalls(c.limit)); diff != "" {
 			t.Errorf("%q %v %v: %s", c.args, c.end, c.limit, diff)
 		}
 	}
@@ -115,7 +115,7 @@ func TestNamesAndArgumentsAreAlwaysAccepted(t *testing.T) {
 		if len(modelhttp.CallName(s)) > modelhttp.MaxName {
 			t.Fatal("too long")
 		}
-		if raw := modelhttp.Arguments(model.ToolCall{Args: s}); !modelhttp.IsObject(string(raw)) {
+		if raw := modelhttp.CallArguments(model.ToolCall{Args: s}); !modelhttp.IsObject(string(raw)) {
 			t.Fatalf("%q became %q", s, raw)
 		}
 	})
@@ -125,7 +125,7 @@ func TestNamesAndArgumentsAreAlwaysAccepted(t *testing.T) {
 // make the request undecodable.
 func TestArgumentsAreUTF8(t *testing.T) {
 	for _, args := range []string{"{\"x\":\"\xff\"}", "\xff", "{\xff}"} {
-		if raw := modelhttp.Arguments(model.ToolCall{Args: args}); !modelhttp.IsObject(string(raw)) || !utf8.Valid(raw) {
+		if raw := modelhttp.CallArguments(model.ToolCall{Args: args}); !modelhttp.IsObject(string(raw)) || !utf8.Valid(raw) {
 			t.Errorf("%q became %q", args, raw)
 		}
 	}
@@ -141,12 +141,12 @@ func TestScrub(t *testing.T) {
 		"a\x00b\r\n\tc":                          "a b c",
 		"task-force and risk-free":               "task-force and risk-free",
 	} {
-		if got := modelhttp.Scrub(text, "s3cret", "", "abc", "a/b+c=d"); got != want {
+		if got := modelhttp.ScrubText(text, "s3cret", "", "abc", "a/b+c=d"); got != want {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		s := modelhttp.Scrub(string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))+" s3cret", "s3cret")
+		s := modelhttp.ScrubText(string(rapid.SliceOf(rapid.Byte()).Draw(t, "text"))+" s3cret", "s3cret")
 		if !utf8.ValidString(s) || strings.Contains(s, "s3cret") || strings.ContainsAny(s, "\n\r\x00") || len(s) > modelhttp.MaxMessage+len("…") {
 			t.Fatalf("%q", s)
 		}
@@ -158,7 +158,7 @@ func FuzzClassify(f *testing.F) {
 	f.Add(0, []byte(`{"error":[]}`))
 	f.Add(529, []byte(`{"error":{"type":{},"code":1,"message":[]},"message":{}}`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
-		e := modelhttp.Classify(status, nil, body)
+		e := modelhttp.ClassifyError(status, nil, body)
 		if e.Class == "" || len(e.Message) > modelhttp.MaxMessage+len("…") || e.Unbilled && status < 400 {
 			t.Errorf("%+v", e)
 		}
@@ -180,7 +180,7 @@ func TestRetryAfterInEveryForm(t *testing.T) {
 	} {
 		h := http.Header{}
 		h.Set(c.header, c.value)
-		if e := modelhttp.Classify(http.StatusTooManyRequests, h, []byte(c.body)); e.Class != model.RateLimit || e.RetryAfter < c.low || e.RetryAfter > c.high {
+		if e := modelhttp.ClassifyError(http.StatusTooManyRequests, h, []byte(c.body)); e.Class != model.RateLimit || e.RetryAfter < c.low || e.RetryAfter > c.high {
 			t.Errorf("%+v: %+v", c, e)
 		}
 	}
@@ -194,7 +194,7 @@ func TestAnEmptyAccountIsNoBadRequest(t *testing.T) {
 		402: `{"type":"error","error":{"type":"billing_error","message":"no"}}`,
 		403: `{"error":{"code":403,"status":"PERMISSION_DENIED","message":"Billing is disabled"}}`,
 	} {
-		if e := modelhttp.Classify(status, nil, []byte(body)); e.Class != model.Auth || !e.Unbilled {
+		if e := modelhttp.ClassifyError(status, nil, []byte(body)); e.Class != model.Auth || !e.Unbilled {
 			t.Errorf("%d: %+v", status, e)
 		}
 	}

@@ -2,9 +2,9 @@
 // only the few lines that hold one need a regular expression.
 package multimatch
 
-// Set is a compiled list of words (an Aho-Corasick automaton over folded
+// WordSet is a compiled list of words (an Aho-Corasick automaton over folded
 // bytes). It is safe for concurrent use.
-type Set struct {
+type WordSet struct {
 	class   [256]uint8 // byte → column; letters of both cases share one
 	columns int
 	next    []int32  // state*columns + class → state
@@ -18,8 +18,8 @@ type Word struct {
 }
 
 // New compiles words; empty words are left out.
-func New(words []Word) *Set {
-	s := &Set{columns: 1}
+func New(words []Word) *WordSet {
+	s := &WordSet{columns: 1}
 	for _, w := range words {
 		for i := range len(w.Text) {
 			b := foldCase(w.Text[i])
@@ -49,7 +49,7 @@ func foldCase(b byte) byte {
 
 const none = -1
 
-func (s *Set) addState() int32 {
+func (s *WordSet) addState() int32 {
 	state := int32(len(s.tags))
 	s.tags = append(s.tags, 0)
 	for range s.columns {
@@ -58,7 +58,7 @@ func (s *Set) addState() int32 {
 	return state
 }
 
-func (s *Set) addWord(w Word) {
+func (s *WordSet) addWord(w Word) {
 	if w.Text == "" {
 		return
 	}
@@ -75,7 +75,7 @@ func (s *Set) addWord(w Word) {
 }
 
 // linkStates turns the trie into an automaton without dead ends, breadth first.
-func (s *Set) linkStates() {
+func (s *WordSet) linkStates() {
 	fail := make([]int32, len(s.tags))
 	var queue []int32
 	for c := range s.columns {
@@ -102,8 +102,8 @@ func (s *Set) linkStates() {
 	}
 }
 
-// Tags returns the union of the tags of all words in text.
-func (s *Set) Tags(text []byte) uint64 {
+// MatchTags returns the union of the tags of all words in text.
+func (s *WordSet) MatchTags(text []byte) uint64 {
 	var state int32
 	var tags uint64
 	for _, b := range text {
@@ -113,9 +113,9 @@ func (s *Set) Tags(text []byte) uint64 {
 	return tags
 }
 
-// Each calls hit for every word in text, in the order of their ends: end is the
+// EachMatch calls hit for every word in text, in the order of their ends: end is the
 // offset after the word, tags are those of all words that end there.
-func (s *Set) Each(text []byte, hit func(end int, tags uint64)) {
+func (s *WordSet) EachMatch(text []byte, hit func(end int, tags uint64)) {
 	var state int32
 	for i, b := range text {
 		state = s.next[int(state)*s.columns+int(s.class[b])]
@@ -125,8 +125,8 @@ func (s *Set) Each(text []byte, hit func(end int, tags uint64)) {
 	}
 }
 
-// Any reports whether text contains a word. Every word needs a tag that is not 0.
-func (s *Set) Any(text []byte) bool {
+// HasMatch reports whether text contains a word. Every word needs a tag that is not 0.
+func (s *WordSet) HasMatch(text []byte) bool {
 	var state int32
 	for _, b := range text {
 		state = s.next[int(state)*s.columns+int(s.class[b])]

@@ -10,7 +10,7 @@ import (
 func TestTagsOfAllWordsAreFoundWhateverTheirCase(t *testing.T) {
 	s := New([]Word{{"secret", 1}, {"secret_key", 2}, {"key", 4}, {"", 8}})
 	for text, want := range map[string]uint64{"": 0, "nothing": 0, "SeCrEt": 1, "a secret_KEY b": 7, "keyboard": 4} {
-		if got := s.Tags([]byte(text)); got != want {
+		if got := s.MatchTags([]byte(text)); got != want {
 			t.Errorf("%q: tags %b, want %b", text, got, want)
 		}
 	}
@@ -19,7 +19,7 @@ func TestTagsOfAllWordsAreFoundWhateverTheirCase(t *testing.T) {
 func TestEachTellsWhereWordsEnd(t *testing.T) {
 	s := New([]Word{{"ab", 1}, {"b", 2}})
 	var ends []int
-	s.Each([]byte("xabyb"), func(end int, tags uint64) { ends = append(ends, end, int(tags)) })
+	s.EachMatch([]byte("xabyb"), func(end int, tags uint64) { ends = append(ends, end, int(tags)) })
 	if len(ends) != 4 || ends[0] != 3 || ends[1] != 3 || ends[2] != 5 || ends[3] != 2 {
 		t.Errorf("ends %v", ends)
 	}
@@ -38,7 +38,7 @@ func TestTheAutomatonFindsWhatSearchingForEachWordFinds(t *testing.T) {
 			}
 		}
 		s := New(words)
-		if got := s.Tags([]byte(text)); got != want || s.Any([]byte(text)) != (want != 0) {
+		if got := s.MatchTags([]byte(text)); got != want || s.HasMatch([]byte(text)) != (want != 0) {
 			t.Fatalf("%v in %q: %b, want %b", texts, text, got, want)
 		}
 	})

@@ -43,8 +43,8 @@ func (w gatedModel) startNode(t *testing.T, state string, live, queued int) (*No
 	t.Helper()
 	h := startNode(t, state, func(c *Config) {
 		c.MaxLiveRuns, c.MaxQueuedRuns, c.ResumeAll = live, queued, true
-		c.Own.Agents = []agentfile.Definition{{Name: "one", Description: "Does it."}}
-		c.Own.Models, c.Model = map[string]model.Client{"own/wait": w}, "own/wait"
+		c.Contributions.Agents = []agentfile.Definition{{Name: "one", Description: "Does it."}}
+		c.Contributions.Models, c.Model = map[string]model.Client{"own/wait": w}, "own/wait"
 	})
 	return h, connectClient(t, h)
 }

@@ -9,22 +9,22 @@ import (
 // trustPolicy returns the policy that decides whose files a node with this configuration
 // executes.
 func (c Config) trustPolicy() trust.Policy {
-	return trust.Policy{Roots: c.Roots, Places: c.Trust, StateDir: c.StateDir, OwnHand: c.requestsFromUser}
+	return trust.Policy{Roots: c.Roots, Places: c.Trust, StateDir: c.StateDir, RequestsFromUser: c.requestsFromUser}
 }
 
-// Approve records that the user names the files of a request in a command: see
+// ApproveRequest records that the user names the files of a request in a command: see
 // trust.Policy.Approve.
-func Approve(cfg Config, r client.RunRequest) error {
-	return cfg.trustPolicy().Approve(r, func(route string) bool { _, own := cfg.Own.Models[route]; return own })
+func ApproveRequest(cfg Config, r client.RunRequest) error {
+	return cfg.trustPolicy().ApproveRequest(r, func(route string) bool { _, own := cfg.Contributions.Models[route]; return own })
 }
 
 // approveModel approves the script of the node's own model: the operator names it when the node starts.
 func (c Config) approveModel(t routes.Recordings) error {
-	if c.Still {
+	if c.NoActors {
 		return nil // it replays no model
 	}
-	return Approve(c, client.RunRequest{Model: c.Model, Fallback: []string{t.Model("")}})
+	return ApproveRequest(c, client.RunRequest{Model: c.Model, Fallback: []string{t.DefaultRoute("")}})
 }
 
-// Approve is Approve for a request of the program that embeds the node.
-func (h *Node) Approve(r client.RunRequest) error { return Approve(h.cfg, r) }
+// ApproveRequest is Approve for a request of the program that embeds the node.
+func (h *Node) ApproveRequest(r client.RunRequest) error { return ApproveRequest(h.cfg, r) }

@@ -13,6 +13,6 @@ func (h *Node) goHooks() map[string]hook.Func {
 	if all == nil {
 		all = map[string]hook.Func{}
 	}
-	all[approval.HookName] = approval.Decide
+	all[approval.HookName] = approval.DecideApproval
 	return all
 }

@@ -39,8 +39,8 @@ func startSharedServer(t *testing.T) *embedded.Server {
 func startSharedNode(t *testing.T, e *embedded.Server, name string, ttl time.Duration, roots ...string) *Node {
 	t.Helper()
 	return startNode(t, t.TempDir(), func(c *Config) {
-		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Linger = name, roots, true, ttl, 20*time.Millisecond
-		c.Bus = e.Options(bus.RoleNode)
+		c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.IdleTimeout = name, roots, true, ttl, 20*time.Millisecond
+		c.Bus = e.ConnectOptions(bus.RoleNode)
 	})
 }
 
@@ -60,7 +60,7 @@ func waitForSpread(t *testing.T, hosts ...*Node) {
 	for {
 		sum, all := 0, true
 		for _, h := range hosts {
-			n := len(h.logOwner.Inspect().Keeper.Held())
+			n := len(h.logOwner.Inspect().Keeper.HeldShards())
 			sum, all = sum+n, all && n > 0
 		}
 		if all && sum == hosts[0].logOwner.Inspect().Slots {
@@ -195,7 +195,7 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 		for i := range hosts {
 			wait.Go(func() {
 				hosts[i], errs[i] = Start(testContext(t), Config{Name: fmt.Sprintf("n%d", i), LeaseTTL: shard.TTLDefault, Lazy: true,
-					Bus: e.Options(bus.RoleNode)})
+					Bus: e.ConnectOptions(bus.RoleNode)})
 			})
 		}
 		wait.Wait()

@@ -21,7 +21,7 @@ type Config struct {
 	Bus bus.Options
 	// Doors are credentials of the connection that answers requests, on the same
 	// server: they should not allow writing logs, leases and events. Default: Bus.
-	Doors bus.Options
+	ServiceBus bus.Options
 	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
 	StateDir string
 	// Port of the embedded server: 0 is 4222 or else a free one.
@@ -53,7 +53,7 @@ type Config struct {
 	Trust []string
 	// Upward lets agents read a project's instructions above the directory that a run names,
 	// up to the top of its repository: for a node in the user's own process.
-	Upward bool
+	SearchParentDirs bool
 	// Name of the node. Default: the host's name.
 	Name string
 	// Pools are the pools whose agents this node runs, on a shared server. Default "default",
@@ -74,11 +74,11 @@ type Config struct {
 	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
 	MaxLiveRuns, MaxQueuedRuns int
 	// Linger is how long an idle actor stays in memory. Default actors.LingerDefault.
-	Linger time.Duration
+	IdleTimeout time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
 	// Prices are the operator's facts about prices and limits of models (catalog.Load).
-	Prices catalog.Table
+	Prices catalog.FactTable
 	// Tools are the operator's rules about tools; they take precedence over what the tools
 	// declare.
 	Tools []agentfile.ToolRule
@@ -97,12 +97,12 @@ type Config struct {
 	Hooks   []spec.Hook
 	GoHooks map[string]hook.Func
 	// Own holds what the program that embeds the node contributes.
-	Own Own
+	Contributions Contributions
 	// Rules is the newest rules version that this node knows. Default: spec.Rules; tests use
 	// it to run old and new nodes together.
 	Rules int
 	// Bare omits the texts of people, models and tools from events.
-	Bare bool
+	OmitTexts bool
 	// ResumeAll resumes every unfinished run; otherwise the node resumes only those that are
 	// asked for.
 	ResumeAll bool
@@ -111,8 +111,8 @@ type Config struct {
 	requestsFromUser bool
 	// Still runs no actors: the node reads logs for clients, and appends commands for the next
 	// owner.
-	Still  bool
-	Logger *slog.Logger // default: discard
+	NoActors bool
+	Logger   *slog.Logger // default: discard
 }
 
 func (c Config) withDefaults() Config {

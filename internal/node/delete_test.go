@@ -217,7 +217,7 @@ func TestALateLetterStartsNobodyAnew(t *testing.T) {
 		}
 		h = startNode(t, state, func(c *Config) { c.ResumeAll = true })
 		c = connectClient(t, h)
-		if open, err := h.Unfinished(testContext(t)); err != nil || len(open) > 0 {
+		if open, err := h.UnfinishedRuns(testContext(t)); err != nil || len(open) > 0 {
 			t.Fatalf("life %d: unfinished: %+v %v", life, open, err)
 		}
 	}

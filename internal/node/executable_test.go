@@ -87,7 +87,7 @@ func TestAttackAnApprovedAgentFileThatARunChangedIsRefused(t *testing.T) {
 	writeText(t, file, agents, "a.md")
 	h, ask := startClientNode(t, func(c *Config) { c.Roots = []string{real} })
 	r := client.RunRequest{Dir: real, Agents: agents, Agent: planted}
-	if err := Approve(h.cfg, r); err != nil {
+	if err := ApproveRequest(h.cfg, r); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := ask(r); err != nil {

@@ -59,7 +59,7 @@ func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.GateBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.Sharers, pending: map[string]pendingNotice{},
+	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.CountSharers, pending: map[string]pendingNotice{},
 		localNode: func() *actors.Node { return h.node }, wakeup: make(chan struct{}, 1),
 		warn: func(what string, err error) { h.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
@@ -67,7 +67,7 @@ func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 
 // queueNotice queues a notice about what a provider has said here. It does not block.
 func (g *throttleSync) queueNotice(name string, n throttle.Notice) {
-	if names.Token(name) != nil {
+	if names.CheckToken(name) != nil {
 		return // other nodes could not have this name
 	}
 	g.mu.Lock()
@@ -147,7 +147,7 @@ func (g *throttleSync) writePending(ctx context.Context) {
 		data, err := json.Marshal(n)
 		if err == nil {
 			soon, cancel := context.WithTimeout(ctx, noticeTimeout)
-			err = bus.PutFor(soon, g.js, g.name, name+"."+g.id, data, ttl)
+			err = bus.PutWithTTL(soon, g.js, g.name, name+"."+g.id, data, ttl)
 			cancel()
 		}
 		if err != nil && ctx.Err() == nil {

@@ -57,7 +57,7 @@ func TestAProjectsInstructionsArePartOfThePrompts(t *testing.T) {
 	if o, _ := run(repo + "/sub"); hasInstructions(o) {
 		t.Errorf("above the root of a node: %q", o.LoopOptions.Dynamic)
 	}
-	if o, a := run(repo+"/sub", func(c *Config) { c.Upward = true }); !hasInstructions(o) || !strings.HasPrefix(a.Notes[0], "../AGENTS.md") {
+	if o, a := run(repo+"/sub", func(c *Config) { c.SearchParentDirs = true }); !hasInstructions(o) || !strings.HasPrefix(a.Notes[0], "../AGENTS.md") {
 		t.Errorf("of the user's own: %q %v", o.LoopOptions.Dynamic, a.Notes)
 	}
 	o, _, err := newBuildOnlyNode(repo, key).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Model, r.NoAgentsMD = repo, "", true }))

@@ -49,7 +49,7 @@ type Node struct {
 	post        *jetstream.Post
 	blobs       *jetstream.Blobs
 	node        *actors.Node
-	programs    process.Programs // that tools and hooks of the node run
+	programs    process.ProgramCounter // that tools and hooks of the node run
 	control     *control.Control
 	runs        *control.Runs
 	toolset     *toolset.Builder
@@ -78,16 +78,16 @@ const openTimeout = 30 * time.Second
 // Start starts a node. The caller must Close it.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
-	own, err := cfg.Own.checkAndComplete()
+	own, err := cfg.Contributions.checkAndComplete()
 	if err != nil {
 		return nil, err
 	}
-	cfg.Own = own
+	cfg.Contributions = own
 	names, err := names.NewNames("")
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(toolset.Check(cfg.Tools), cfg.trustPolicy().Check(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
+	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.trustPolicy().CheckPlaces(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
 		return nil, err
 	}
 	mask := cfg.newMasker()
@@ -130,21 +130,21 @@ func (h *Node) startComponents(ctx context.Context) error {
 	h.runs = control.OpenRuns(buckets)
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.Client, Tools: h.toolset.Set, Differs: h.builder.Differences, Rules: h.cfg.Rules, Foreign: h.logOwner.Foreign, Hooks: h.goHooks(),
-		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Over: h.recordResult, Linger: h.cfg.Linger, Logger: h.cfg.Logger}
-	if h.cfg.Still {
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Rules: h.cfg.Rules, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(),
+		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Over: h.recordResult, Linger: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
+	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}
 	}
-	cfg.ThrottleOf = h.routes.Gate
+	cfg.ThrottleOf = h.routes.ThrottleName
 	if h.throttles, err = h.newThrottleSync(buckets); err != nil {
 		return err
 	}
 	cfg.TellNotice = h.throttles.queueNotice
-	if err := h.logOwner.Hold(ctx, buckets, &cfg); err != nil {
+	if err := h.logOwner.ConfigureActors(ctx, buckets, &cfg); err != nil {
 		return err
 	}
-	h.logOwner.Listen(&cfg)
-	if h.node, err = actors.Start(h.programs.In(context.Background()), cfg); err != nil {
+	h.logOwner.ObserveActors(&cfg)
+	if h.node, err = actors.Start(h.programs.CountIn(context.Background()), cfg); err != nil {
 		return err
 	}
 	h.background.Go(func() { h.throttles.run(h.lifetime) })
@@ -152,7 +152,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.redactedLogs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
-		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.Queue(), Cluster: h.logOwner.View(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, Bare: h.cfg.Bare, Clean: h.mask.Bytes, Logger: h.cfg.Logger})
+		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -160,7 +160,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return nil // it takes up the runs of the shards that it gains
 	}
 	if h.cfg.ResumeAll {
-		return h.logOwner.TakeUp(ctx)
+		return h.logOwner.TakeUpAll(ctx)
 	}
 	return nil
 }
@@ -179,17 +179,17 @@ func (h *Node) openConnections() error {
 	dial := func(r bus.Role) (*nats.Conn, error) {
 		o := h.cfg.Bus
 		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(r))
-		if d := h.cfg.Doors; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
+		if d := h.cfg.ServiceBus; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
 		}
 		o.Extra = append(slices.Clone(o.Extra), quiet)
 		return bus.Connect(o)
 	}
-	if !h.cfg.Bus.Given() {
+	if !h.cfg.Bus.NamesServer() {
 		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
 			DontListen: h.cfg.DontListen, NoPort: h.cfg.NoPort, ConfigHome: h.cfg.ConfigHome, OpenWatch: h.cfg.OpenWatch, OpenControl: h.cfg.OpenControl,
-			Lazy: h.cfg.Lazy, Names: h.names, Disk: h.journal.reportDisk, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, Names: h.names, OnDiskChange: h.journal.reportDisk, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}
@@ -213,8 +213,8 @@ func (h *Node) openConnections() error {
 	return err
 }
 
-// Resume resumes one run.
-func (h *Node) Resume(ctx context.Context, run string) error { return h.node.Resume(ctx, run) }
+// ResumeRun resumes one run.
+func (h *Node) ResumeRun(ctx context.Context, run string) error { return h.node.Resume(ctx, run) }
 
 // URL returns the address of the embedded server; "" for an external one.
 func (h *Node) URL() string {
@@ -224,8 +224,8 @@ func (h *Node) URL() string {
 	return h.embedded.URL()
 }
 
-// Client is a client inside the process.
-func (h *Node) Client() (*client.Client, error) {
+// NewClient is a client inside the process.
+func (h *Node) NewClient() (*client.Client, error) {
 	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient) }
 	if h.embedded == nil {
 		o := h.cfg.Bus

@@ -174,7 +174,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 
 	second := startNode(t, state, roots)
 	c = connectClient(t, second)
-	open, err := second.Unfinished(testContext(t))
+	open, err := second.UnfinishedRuns(testContext(t))
 	if err != nil || len(open) != len(ids) {
 		t.Fatalf("unfinished: %+v %v", open, err)
 	}
@@ -183,7 +183,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 	}
 	for i, id := range ids {
 		if i == 0 {
-			err = second.Resume(testContext(t), id)
+			err = second.ResumeRun(testContext(t), id)
 		} else {
 			_, err = c.Run(testContext(t), client.RunRequest{RunID: id, Resume: true})
 		}

@@ -32,7 +32,7 @@ func (h *Node) awaitLeaders(ctx context.Context, do func(context.Context) error)
 func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error) {
 	var logs, blobs int64
 	if h.embedded != nil {
-		logs, blobs = h.embedded.Shares() // of a disk that may be small
+		logs, blobs = h.embedded.StoreShares() // of a disk that may be small
 	}
 	err = h.awaitLeaders(ctx, func(ctx context.Context) (err error) {
 		if h.embedded == nil {
@@ -89,5 +89,5 @@ func (a leaderWait) tryOnce(ctx context.Context, do func(context.Context) error)
 
 // isLeaderless reports whether an error may go away once there is a leader.
 func isLeaderless(err error) bool {
-	return errors.Is(err, bus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) || bus.Unavailable(err) && !errors.Is(err, bus.ErrNoJetStream)
+	return errors.Is(err, bus.ErrNoLeader) || errors.Is(err, context.DeadlineExceeded) || bus.IsUnavailable(err) && !errors.Is(err, bus.ErrNoJetStream)
 }

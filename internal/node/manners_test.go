@@ -237,7 +237,7 @@ func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
 	dir := t.TempDir()
 	for _, key := range agentfile.SharedKeys() {
 		writeText(t, key+": {}\n", dir+"/"+config.FileName)
-		if _, err := config.Load(config.Places{Dir: dir, User: dir + "/none", Getenv: func(string) string { return "" }}); err != nil {
+		if _, err := config.Load(config.SettingSources{Dir: dir, User: dir + "/none", Getenv: func(string) string { return "" }}); err != nil {
 			t.Error(err)
 		}
 	}

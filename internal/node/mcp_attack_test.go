@@ -40,7 +40,7 @@ func TestAttackServerOfADirectoryIsNotStartedInAnother(t *testing.T) {
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{above} })
 	allowServer(t, h, dir)
 	o, _ := buildOpened(t, h, client.RunRequest{Dir: dir})
-	tools := h.toolset.Remote(spec.Task{Workspace: dir, Servers: o.Servers, Tools: o.Tools})
+	tools := h.toolset.RemoteTools(spec.Task{Workspace: dir, Servers: o.Servers, Tools: o.Tools})
 	i := slices.IndexFunc(tools, func(x tool.Tool) bool { return x.Spec().Name == "mcp__stage__shout" })
 	if i < 0 {
 		t.Fatal("the run does not have the tool")

@@ -164,7 +164,7 @@ func TestADelegatedChildUsesAToolOfAnMCPServerUntilItIsAnotherTool(t *testing.T)
 	if i := waitFinished(t, c, second.RunID, spec.Completed); !strings.Contains(i.Result.Text, `unknown tool "mcp__stage__shout"`) && !strings.Contains(i.Result.Text, "may not use") {
 		t.Errorf("%q", i.Result.Text)
 	}
-	o, _, err := Preview(Config{StateDir: state, Servers: file, Env: h.cfg.Env}, client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"})
+	o, _, err := PreviewRun(Config{StateDir: state, Servers: file, Env: h.cfg.Env}, client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"})
 	if err != nil || slices.ContainsFunc(o.Tools, func(s model.ToolSpec) bool { return strings.HasPrefix(s.Name, "mcp__") }) {
 		t.Errorf("%v %v", o.Tools, err)
 	}
@@ -173,7 +173,7 @@ func TestADelegatedChildUsesAToolOfAnMCPServerUntilItIsAnotherTool(t *testing.T)
 // allowServer approves the only server of a directory, in its current form.
 func allowServer(t *testing.T, h *Node, dir string) {
 	t.Helper()
-	all, _, err := Servers(h.cfg, dir, "", "")
+	all, _, err := ListServers(h.cfg, dir, "", "")
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}

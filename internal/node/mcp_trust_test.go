@@ -72,7 +72,7 @@ func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{
 		"known": map[string]any{"command": "/bin/sleep", "args": []string{"300"}}, "unknown": map[string]any{"command": "/bin/sleep", "args": []string{"301"}}})
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers = file })
-	all, _, err := Servers(h.cfg, "", "", "")
+	all, _, err := ListServers(h.cfg, "", "", "")
 	if err != nil || len(all) != 2 {
 		t.Fatal(all, err)
 	}
@@ -139,7 +139,7 @@ func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
 		t.Errorf("%s ran", raw)
 	}
 	for file, own := range map[string]bool{named: true, brought: false, "": false} {
-		all, _, err := Servers(h.cfg, dir, file, "")
+		all, _, err := ListServers(h.cfg, dir, file, "")
 		if err != nil || len(all) == 0 || all[0].Own != own || all[0].Trusted != (file != "") {
 			t.Errorf("%s: %+v %v", file, all, err)
 		}
@@ -185,12 +185,12 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 	writeText(t, fmt.Sprintf(agent, "x"), home, ".claude", "agents", "x.md")
 	writeText(t, fmt.Sprintf(agent, "theirs"), dir, ".claude", "agents", "theirs.md")
 	cfg := Config{Servers: users, Env: os.Getenv, StateDir: t.TempDir()}
-	remedies := func(cfg Config, dir, named, agents string) map[string]Server {
-		all, _, err := Servers(cfg, dir, named, agents)
+	remedies := func(cfg Config, dir, named, agents string) map[string]MCPServer {
+		all, _, err := ListServers(cfg, dir, named, agents)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]Server{}
+		got := map[string]MCPServer{}
 		for _, s := range all {
 			got[s.Remedy("allow")] = s
 		}
@@ -199,7 +199,7 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 	mine := "--agents " + filepath.Join(home, ".claude", "agents")
 	for _, c := range []struct {
 		where []string
-		got   map[string]Server
+		got   map[string]MCPServer
 	}{
 		{[]string{"x --mcp-config '" + strings.ReplaceAll(named, "'", `'\''`) + "'", "mine " + mine}, remedies(cfg, "", named, "")},
 		{[]string{"x", "given --agents " + filepath.Join(away, "agents"), "mine " + mine, "x " + mine}, remedies(cfg, "", "", filepath.Join(away, "agents"))},
@@ -216,9 +216,9 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 			}
 		}
 	}
-	all, _, err := Servers(Config{Env: os.Getenv, StateDir: cfg.StateDir}, dir, "", "")
+	all, _, err := ListServers(Config{Env: os.Getenv, StateDir: cfg.StateDir}, dir, "", "")
 	if err != nil || all[0].Source != filepath.Join(dir, mcp.FileName) || !strings.Contains(all[0].Off, "it was never allowed") ||
-		!slices.ContainsFunc(all, func(s Server) bool {
+		!slices.ContainsFunc(all, func(s MCPServer) bool {
 			return s.Command == "x" && strings.Contains(s.Off, "`troupe mcp test x "+mine+"`")
 		}) {
 		t.Errorf("what only an agent of the user's has takes no name of others: %+v %v", all, err)

@@ -145,7 +145,7 @@ func finishedAt(t *testing.T, h *Node, id string) {
 		case err == nil && info.State == control.Finished && info.Result.Reason == spec.Completed:
 			return
 		case err == nil && info.State == control.Finished, limit.Err() != nil:
-			t.Fatalf("the run %s: %s %+v, %v; it holds %d shards", id, info.State, info.Result, err, len(h.logOwner.Inspect().Keeper.Held()))
+			t.Fatalf("the run %s: %s %+v, %v; it holds %d shards", id, info.State, info.Result, err, len(h.logOwner.Inspect().Keeper.HeldShards()))
 		}
 	}
 }

@@ -28,7 +28,7 @@ var openedNodes = map[string]func(*Config){
 	"plays": withEnv("OLLAMA_HOST", "127.0.0.1:1"),                                           // has a run that can be forked
 	"prices": func(c *Config) { // the operator's file of prices, and a gateway of models
 		withEnv("OPENAI_BASE_URL", "https://gateway.example/v1")(c)
-		table, err := catalog.Parse([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
+		table, err := catalog.ParseTable([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
 		if err != nil {
 			panic(err) // a text of this file
 		}
@@ -39,7 +39,7 @@ var openedNodes = map[string]func(*Config){
 		c.GoHooks = map[string]hook.Func{"inside": func(context.Context, hook.Call) (spec.HookAnswer, error) { return spec.HookAnswer{}, nil }}
 		c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"make test"}, Deny: []string{"rm:*"}}, {Name: "write_file", Class: model.Irreversible},
 			{Name: "http_get", Allow: []string{"example.com"}}, {Name: "stock", Poll: true}}
-		c.Own = Own{Tools: []tool.Tool{tool.Func("stock", "How many pieces there are.", model.Read, func(context.Context, struct{ Name string }) (int, error) { return 12, nil })},
+		c.Contributions = Contributions{Tools: []tool.Tool{tool.Func("stock", "How many pieces there are.", model.Read, func(context.Context, struct{ Name string }) (int, error) { return 12, nil })},
 			Agents: []agentfile.Definition{{Name: "clerk", Description: "Decides what to order.", Prompt: "Have 20 pieces of each article."}},
 			Models: map[string]model.Client{"script/own": (&modelscript.Script{}).Client("")}}
 		c.Model = "script/own"

@@ -80,7 +80,7 @@ func TestOpenedRuns(t *testing.T) {
 		golden.Compare(t, filepath.Join(goldenOpened, c.name+".json"), golden.JSON(t, got))
 	}
 	golden.Compare(t, filepath.Join(goldenOpened, "texts.json"), golden.JSON(t, texts))
-	golden.NoOthers(t, goldenOpened, files)
+	golden.CheckUnused(t, goldenOpened, files)
 	for f := range reflect.TypeFor[client.RunRequest]().Fields() {
 		if !asked[f.Name] && f.Name != "Resume" { // it begins no run
 			t.Errorf("no case asks for %s: add one to openedCases", f.Name)
@@ -152,7 +152,7 @@ func openedTree(in openedInputs, texts map[string]string, v any) any {
 		for i := range o.Servers {
 			o.Servers[i].Hash = "$HASH" // of a command whose path differs between machines
 		}
-		root := golden.Tree(o, shorten).(map[string]any)
+		root := golden.ToTree(o, shorten).(map[string]any)
 		var list []string
 		for _, toolSpec := range tools {
 			list = append(list, shortTool(texts, toolSpec, names))
@@ -160,7 +160,7 @@ func openedTree(in openedInputs, texts map[string]string, v any) any {
 		root["tools"] = list
 		return root
 	}
-	return golden.Tree(v, shorten)
+	return golden.ToTree(v, shorten)
 }
 
 // shortTool returns a tool in one line; the rest of it is among the texts.
@@ -173,7 +173,7 @@ func shortTool(texts map[string]string, toolSpec model.ToolSpec, names *strings.
 	texts[key] = rest
 	toolSpec.Name, toolSpec.Class, toolSpec.Description, toolSpec.Schema = "", "", "", ""
 	more := ""
-	if flags := golden.Tree(toolSpec, func(s string) string { return s }).(map[string]any); len(flags) > 0 {
+	if flags := golden.ToTree(toolSpec, func(s string) string { return s }).(map[string]any); len(flags) > 0 {
 		for _, flag := range slices.Sorted(maps.Keys(flags)) {
 			more += fmt.Sprintf(" %s=%v", flag, flags[flag])
 		}
@@ -199,7 +199,7 @@ func openedProject(t *testing.T) openedInputs {
 func openedNode(t *testing.T, kind string, in *openedInputs) *Node {
 	t.Helper()
 	h := startNode(t, t.TempDir(), func(c *Config) {
-		c.Roots, c.Machine, c.Still = []string{in.dir, in.agents}, "machine", kind != "plays"
+		c.Roots, c.Machine, c.NoActors = []string{in.dir, in.agents}, "machine", kind != "plays"
 		openedNodes[kind](c)
 	})
 	if kind == "plays" {

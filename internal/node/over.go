@@ -14,7 +14,7 @@ import (
 func (h *Node) recordResult(run string, r event.Result) {
 	h.background.Go(func() {
 		err := h.writeIndexRow(run, r)
-		for bus.Unavailable(err) && h.lifetime.Err() == nil { // a full disk: the result is in the log, and the row waits
+		for bus.IsUnavailable(err) && h.lifetime.Err() == nil { // a full disk: the result is in the log, and the row waits
 			select {
 			case <-time.After(indexRetryPause):
 			case <-h.lifetime.Done():
@@ -45,7 +45,7 @@ func (h *Node) writeIndexRow(run string, r event.Result) error {
 
 // removeIfDeleted removes the row of a run that was deleted while it was written.
 func (h *Node) removeIfDeleted(ctx context.Context, run string) error {
-	buried, err := control.Buried(ctx, h.post, run)
+	buried, err := control.IsDeleted(ctx, h.post, run)
 	if err == nil && buried {
 		err = h.runs.Remove(ctx, run)
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/tool/readresult"
 )
 
-// Own holds what a program that embeds a node contributes. Another node that takes a run
+// Contributions holds what a program that embeds a node contributes. Another node that takes a run
 // over and lacks one of these pauses the run and asks the user.
-type Own struct {
+type Contributions struct {
 	// Tools are for every agent whose definition does not exclude them.
 	Tools []tool.Tool
 	// Agents take precedence over the built-in ones; agent files that a request names take
@@ -26,32 +26,32 @@ type Own struct {
 	Models map[string]model.Client
 }
 
-// ErrOwn: a contribution of the program cannot be used.
-var ErrOwn = errors.New("host: not usable")
+// ErrContribution: a contribution of the program cannot be used.
+var ErrContribution = errors.New("host: not usable")
 
 // checkAndComplete checks all fields and fills in the defaults of an agent file.
-func (o Own) checkAndComplete() (Own, error) {
+func (o Contributions) checkAndComplete() (Contributions, error) {
 	set, err := tool.NewSet(o.Tools...)
 	if err != nil {
-		return o, fmt.Errorf("%w: %w", ErrOwn, err)
+		return o, fmt.Errorf("%w: %w", ErrContribution, err)
 	}
 	for _, s := range set.Specs() {
-		if slices.Contains(toolset.LoopTools, s.Name) || s.Name == readresult.Name || agentfile.Builtin(s.Name) {
-			return o, fmt.Errorf("%w: the tool %s is built in; give yours another name", ErrOwn, s.Name)
+		if slices.Contains(toolset.LoopTools, s.Name) || s.Name == readresult.Name || agentfile.IsBuiltin(s.Name) {
+			return o, fmt.Errorf("%w: the tool %s is built in; give yours another name", ErrContribution, s.Name)
 		}
 	}
 	o.Agents = slices.Clone(o.Agents)
 	for i, d := range o.Agents {
-		if o.Agents[i], err = agentfile.Define(d); err != nil {
-			return o, fmt.Errorf("%w: %w", ErrOwn, err)
+		if o.Agents[i], err = agentfile.CompleteDefinition(d); err != nil {
+			return o, fmt.Errorf("%w: %w", ErrContribution, err)
 		}
 		if slices.ContainsFunc(o.Agents[:i], func(other agentfile.Definition) bool { return other.Name == d.Name }) {
-			return o, fmt.Errorf("%w: two agents are called %s", ErrOwn, d.Name)
+			return o, fmt.Errorf("%w: two agents are called %s", ErrContribution, d.Name)
 		}
 	}
 	for name, c := range o.Models {
 		if before, rest, ok := strings.Cut(name, "/"); !ok || before == "" || rest == "" || c == nil {
-			return o, fmt.Errorf("%w: the model %q needs a client and a name like PROVIDER/MODEL", ErrOwn, name)
+			return o, fmt.Errorf("%w: the model %q needs a client and a name like PROVIDER/MODEL", ErrContribution, name)
 		}
 	}
 	return o, nil

@@ -20,7 +20,7 @@ const PoolPatienceDefault = cluster.PoolPatienceDefault
 // newOwner makes the part of the node that owns logs.
 func (h *Node) newOwner() *cluster.Owner {
 	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL,
-		Rules: h.cfg.Rules, MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.Still,
+		Rules: h.cfg.Rules, MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.NoActors,
 		Names: h.names, Leases: h.leaseConn, Post: h.post, Logs: h.redactedLogs(), Runs: h.runs, Node: func() *actors.Node { return h.node }, Publish: h.queueEvent,
 		Proof: &h.proof, Journal: h.journal.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})
 }
@@ -36,7 +36,7 @@ func (h *Node) newRunRules() int {
 // Drain gives up all logs: see cluster.Owner.Drain.
 func (h *Node) Drain(ctx context.Context) error { return h.logOwner.Drain(ctx) }
 
-// Unfinished lists the runs that have not ended.
-func (h *Node) Unfinished(ctx context.Context) ([]client.RunInfo, error) {
-	return h.logOwner.Unfinished(ctx)
+// UnfinishedRuns lists the runs that have not ended.
+func (h *Node) UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error) {
+	return h.logOwner.UnfinishedRuns(ctx)
 }

@@ -154,7 +154,7 @@ func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
 	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
-	second := startNode(t, state, roots, func(c *Config) { c.Still = true })
+	second := startNode(t, state, roots, func(c *Config) { c.NoActors = true })
 	c = connectClient(t, second)
 	open, err := c.Questions(testContext(t))
 	if err != nil || len(open) != 1 {

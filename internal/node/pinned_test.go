@@ -32,14 +32,14 @@ func TestAttackAnAllowedServerWhoseScriptChangedIsNotStarted(t *testing.T) {
 			writeText(t, "#!/bin/sh\nexit 0\n", dir, "server.sh")
 			serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{planted: config})
 			h, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
-			all, _, err := Servers(h.cfg, dir, "", "")
+			all, _, err := ListServers(h.cfg, dir, "", "")
 			if err != nil || len(all) != 1 || all[0].Files[filepath.Join(dir, "server.sh")] == "" {
 				t.Fatalf("%+v %v", all, err)
 			}
 			if err := allowedServers(h).Allow(all[0].Server, mcp.Listing{}); err != nil {
 				t.Fatal(err)
 			}
-			if all, _, err = Servers(h.cfg, dir, "", ""); err != nil || all[0].Off != "" {
+			if all, _, err = ListServers(h.cfg, dir, "", ""); err != nil || all[0].Off != "" {
 				t.Fatalf("allowed, and off: %s %v", all[0].Off, err)
 			}
 			writeText(t, "#!/bin/sh\ntouch "+mark+"\n", dir, "server.sh")

@@ -43,7 +43,7 @@ func TestAChainGoesOnInTheNextHost(t *testing.T) {
 	openGate(t, gate)
 	second := startNode(t, state, roots)
 	c = connectClient(t, second)
-	if err := second.Resume(testContext(t), a.RunID); err != nil {
+	if err := second.ResumeRun(testContext(t), a.RunID); err != nil {
 		t.Fatal(err)
 	}
 	r := waitFinished(t, c, a.RunID, spec.Completed).Result

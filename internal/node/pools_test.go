@@ -24,7 +24,7 @@ func joinAs(t *testing.T, e *embedded.Server, name string, change func(*Config))
 	t.Helper()
 	return startNode(t, t.TempDir(), func(c *Config) {
 		c.Name, c.Machine, c.ResumeAll, c.LeaseTTL = name, name, true, shard.TTLDefault
-		c.Bus = e.Options(bus.RoleNode)
+		c.Bus = e.ConnectOptions(bus.RoleNode)
 		change(c)
 	})
 }
@@ -34,7 +34,7 @@ func holdsAll(t *testing.T, pool string, hosts ...*Node) {
 	t.Helper()
 	waitUntil(t, "all shards of "+pool+" are held", func() bool {
 		n := 0
-		for _, i := range hosts[0].logOwner.View().Nodes() {
+		for _, i := range hosts[0].logOwner.ClusterView().Nodes() {
 			for _, h := range hosts {
 				if i.ID == h.logOwner.Inspect().Keeper.ID() {
 					n += len(i.Pools[pool])

@@ -52,7 +52,7 @@ func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
 		}
 		return o
 	}
-	has := func(o supervisor.Opened, name string) bool { return toolset.Index(o.Tools, name) >= 0 }
+	has := func(o supervisor.Opened, name string) bool { return toolset.IndexTool(o.Tools, name) >= 0 }
 	offered := func(d supervisor.Definition, name string) bool {
 		return (d.Tools == nil || slices.Contains(d.Tools, name)) && (d.Offer == nil || slices.Contains(d.Offer, name))
 	}
@@ -198,9 +198,9 @@ func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
 		{"a rule", "echo hi", "", none, nil, "hi made=false", false},
 		{"a rule that does not fit", "echo hi; touch made", "deny", none, nil, "denied by a person made=false", true},
 		{"the operator's rule", "touch made", "", none, []func(*Config){operator}, "[exit code 0, and it printed nothing] made=true", false},
-		{"yes", "touch made; echo done", "", yes, nil, "done made=true", approval.Unconfined(t.Context()) != ""},
+		{"yes", "touch made; echo done", "", yes, nil, "done made=true", approval.MissingProtections(t.Context()) != ""},
 		{"irreversible", "echo hi", "deny", yes, []func(*Config){final}, "denied by a person made=false", true},
-		{"too long to be shown", "echo " + strings.Repeat("x", approval.AskedBytesMax) + "; touch made", "", none, nil, "denied by hook approval: a person must agree to it, and it is too long to be shown", false},
+		{"too long to be shown", "echo " + strings.Repeat("x", approval.QuestionBytesMax) + "; touch made", "", none, nil, "denied by hook approval: a person must agree to it, and it is too long to be shown", false},
 	} {
 		answer := c.answer
 		if answer == "" {
@@ -268,7 +268,7 @@ func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
 		writeText(t, "[core]\n", dir, ".git", "config")
 		rules := t.TempDir()
 		writeText(t, fmt.Sprintf("tools: {shell: {allow: [\"*\"], git: %t}}\n", open), rules, "troupe.yaml")
-		shared, err := agentfile.Share(filepath.Join(rules, "troupe.yaml"))
+		shared, err := agentfile.LoadShared(filepath.Join(rules, "troupe.yaml"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -318,7 +318,7 @@ func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
 	i := slices.IndexFunc(hooks, func(k spec.Hook) bool { return k.Name == approval.HookName })
 	for missing, want := range map[string]spec.HookDecision{"": "", "files": spec.HookAsk} {
 		c := hook.Call{Hook: hooks[i], Data: spec.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
-		a, err := approval.DecideWhere(t.Context(), c, func(context.Context) string { return missing })
+		a, err := approval.DecideWithProtections(t.Context(), c, func(context.Context) string { return missing })
 		if err != nil || a.Decision != want {
 			t.Errorf("missing %q: %q %v, by %s", missing, a.Decision, err, hooks[i].Rules)
 		}

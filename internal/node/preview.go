@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// Preview returns what a run would be opened with, as far as this machine can tell: it
+// PreviewRun returns what a run would be opened with, as far as this machine can tell: it
 // starts, stores and sends nothing. Agents may name models for which there is no key here.
-func Preview(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+func PreviewRun(cfg Config, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
 	cfg = cfg.withDefaults()
 	env := cfg.Env
 	cfg.Env = func(name string) string {

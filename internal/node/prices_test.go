@@ -43,7 +43,7 @@ func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessItIsNamed(t *testing.T) {
 
 func TestTheOperatorsPricesMakeALimitInMoneyPossible(t *testing.T) {
 	t.Parallel()
-	table, err := catalog.Parse([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
+	table, err := catalog.ParseTable([]byte(`{"openai": {"models": {"mine": {"cost": {"input": 1, "output": 2}, "limit": {"context": 9000}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func (h *Node) proveServer(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	h.proof, err = bus.Prove(ctx, bus.ProofConfig{Conn: h.logConn, Names: h.names, Streams: jetstream.DefaultStreams, Lazy: h.cfg.Lazy,
+	h.proof, err = bus.ProveDurability(ctx, bus.ProofConfig{Conn: h.logConn, Names: h.names, Streams: jetstream.DefaultStreams, Lazy: h.cfg.Lazy,
 		Witness: w, Want: h.cfg.Profile})
 	if err != nil {
 		return err
@@ -36,16 +36,16 @@ func (h *Node) proveServer(ctx context.Context) error {
 
 // openWitness returns a source that reports how the servers store entries, nil if there is
 // none; done closes it.
-func (h *Node) openWitness() (w bus.Witness, done func(), err error) {
+func (h *Node) openWitness() (w bus.ServerWitness, done func(), err error) {
 	done = func() {}
 	s := h.cfg.System
 	switch {
 	case h.embedded != nil:
 		return h.embedded, done, nil
 	case h.cfg.Bus.Owner != "":
-		return bus.Owner{Dir: h.cfg.Bus.Owner}, done, nil
+		return bus.NodeFileWitness{Dir: h.cfg.Bus.Owner}, done, nil
 	case len(h.cfg.Monitor) > 0:
-		return bus.Monitors(h.cfg.Monitor), done, nil
+		return bus.MonitorURLs(h.cfg.Monitor), done, nil
 	case s.Creds == "" && s.NKey == "" && s.User == "":
 		return nil, done, nil
 	}
@@ -55,7 +55,7 @@ func (h *Node) openWitness() (w bus.Witness, done func(), err error) {
 	if err != nil {
 		return nil, done, err
 	}
-	return bus.System{Conn: nc}, nc.Close, nil
+	return bus.SystemAccount{Conn: nc}, nc.Close, nil
 }
 
 // Proof returns the result of that check at the start of the node.
@@ -63,17 +63,17 @@ func (h *Node) Proof() bus.Proof { return h.proof }
 
 // describeSelf is what the control service reports about a node that owns all logs.
 func (h *Node) describeSelf() client.NodeInfo {
-	i := client.NodeInfo{Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.Open(), ", "), Proof: &h.proof,
+	i := client.NodeInfo{Rules: h.cfg.Rules, Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.UnprovenChecks(), ", "), Proof: &h.proof,
 		Journal: h.journal.clientInfo()}
-	h.logOwner.Counts(&i)
+	h.logOwner.FillCounts(&i)
 	return i
 }
 
-// Watch returns the command that observes the embedded server, without its arguments; ""
+// WatchCommand returns the command that observes the embedded server, without its arguments; ""
 // without a port, and for an external one.
-func (h *Node) Watch() string {
+func (h *Node) WatchCommand() string {
 	if h.embedded == nil {
 		return ""
 	}
-	return h.embedded.Watch()
+	return h.embedded.WatchCommand()
 }

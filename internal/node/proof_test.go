@@ -43,11 +43,11 @@ func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
 	}
 	cfg.Lazy = true
 	h := startNode(t, cfg.StateDir, func(c *Config) { c.Bus, c.Monitor, c.Lazy = cfg.Bus, monitor, true })
-	if p := h.Proof(); p.Profile != bus.ServerLazy || len(p.Open()) > 0 {
+	if p := h.Proof(); p.Profile != bus.ServerLazy || len(p.UnprovenChecks()) > 0 {
 		t.Errorf("%+v", p)
 	}
 	blind := startNode(t, t.TempDir(), func(c *Config) { c.Bus, c.Name, c.Lazy = cfg.Bus, "blind", false })
-	if p := blind.Proof(); p.Profile != bus.ServerSync || !slices.Equal(p.Open(), []string{"durability"}) {
+	if p := blind.Proof(); p.Profile != bus.ServerSync || !slices.Equal(p.UnprovenChecks(), []string{"durability"}) {
 		t.Errorf("%+v", p)
 	}
 	c := connectClient(t, blind)

@@ -133,17 +133,17 @@ func (h *Node) sendEvents(list []event.Published) {
 	ready := make([]message, 0, len(list))
 	failed := func(id string, err error) { h.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
 	for _, e := range list {
-		subject, err := h.names.Event(e.Run, e.Agent, e.Kind)
+		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)
 		if err != nil {
 			failed(e.ID, err)
 			continue
 		}
-		raw, err := control.Encode(e, h.cfg.Bare)
+		raw, err := control.EncodeEvent(e, h.cfg.OmitTexts)
 		if err != nil {
 			failed(e.ID, err)
 			continue
 		}
-		ready = append(ready, message{subject, h.mask.Bytes(raw)})
+		ready = append(ready, message{subject, h.mask.MaskBytes(raw)})
 	}
 	for _, m := range ready {
 		if err := h.eventConn.Publish(m.subject, m.data); err != nil {

@@ -12,7 +12,7 @@ import (
 // readsWhatItHolds reports whether a node reads its own shards and no others.
 func readsWhatItHolds(h *Node) bool {
 	in := h.logOwner.Inspect()
-	held := in.Keeper.Held()
+	held := in.Keeper.HeldShards()
 	for s, isRead := range in.Reads {
 		if isRead != slices.Contains(held, s) {
 			return false

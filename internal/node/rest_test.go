@@ -14,7 +14,7 @@ import (
 // actorCounts are how many actors of a node are live, and how many are at rest.
 func actorCounts(h *Node) (live, resting int64) {
 	var i client.NodeInfo
-	h.logOwner.Counts(&i)
+	h.logOwner.FillCounts(&i)
 	return i.Live, i.Resting
 }
 
@@ -35,7 +35,7 @@ func TestWaitingRunsAreLeftAtRest(t *testing.T) {
 	noLeaks(t)
 	const runs = 5
 	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
-	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }
+	opts := func(c *Config) { c.Roots, c.ResumeAll, c.IdleTimeout = []string{agents}, true, time.Millisecond }
 	first := startNode(t, state, opts)
 	c := connectClient(t, first)
 	var ids []string
@@ -128,7 +128,7 @@ func TestTheNextNodeTellsTheIndexOfAnEnd(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)
-	opts := func(c *Config) { c.Roots, c.ResumeAll, c.Linger = []string{agents}, true, time.Millisecond }
+	opts := func(c *Config) { c.Roots, c.ResumeAll, c.IdleTimeout = []string{agents}, true, time.Millisecond }
 	first := startNode(t, state, opts)
 	c := connectClient(t, first)
 	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})

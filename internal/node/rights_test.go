@@ -129,7 +129,7 @@ func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
 			t.Errorf("%s: %q, asked %v", command, got, asked)
 		}
 	}
-	if got, asked := runShellCommand(t, "touch made", "approve", all); asked != (approval.Unconfined(t.Context()) != "") || !strings.HasSuffix(got, "made=true") {
+	if got, asked := runShellCommand(t, "touch made", "approve", all); asked != (approval.MissingProtections(t.Context()) != "") || !strings.HasSuffix(got, "made=true") {
 		t.Errorf("%q, asked %v", got, asked)
 	}
 }

@@ -6,9 +6,9 @@ import (
 
 // newRoutes makes the resolver of models' clients.
 func (c Config) newRoutes(recordings routes.Recordings) *routes.Resolver {
-	return routes.New(routes.Config{Model: c.Model, Own: c.Own.Models, Prices: c.Prices, Env: c.Env, Trust: c.trustPolicy(), Mask: c.newMasker(), Recordings: recordings})
+	return routes.New(routes.Config{Model: c.Model, Own: c.Contributions.Models, Prices: c.Prices, Env: c.Env, Trust: c.trustPolicy(), Mask: c.newMasker(), Recordings: recordings})
 }
 
-// Played returns how many recorded exchanges were replayed, and how many there are; none if
+// CountReplayed returns how many recorded exchanges were replayed, and how many there are; none if
 // this node does not replay.
-func (h *Node) Played() (played, all int) { return h.recordings.Played() }
+func (h *Node) CountReplayed() (played, all int) { return h.recordings.CountReplayed() }

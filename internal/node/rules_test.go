@@ -21,7 +21,7 @@ func TestOldAndNewNodesSideBySide(t *testing.T) {
 	node := func(name string, rules int) *Node {
 		return startNode(t, t.TempDir(), func(c *Config) {
 			c.Name, c.Roots, c.ResumeAll, c.LeaseTTL, c.Rules = name, []string{agents}, true, shard.TTLMin, rules
-			c.Bus = e.Options(bus.RoleNode)
+			c.Bus = e.ConnectOptions(bus.RoleNode)
 		})
 	}
 	old, young := node("old", 1), node("young", 2)

@@ -36,17 +36,17 @@ func TestAttackARewrittenScriptIsNotPlayedAfterARestart(t *testing.T) {
 	writeText(t, approvedScript, root, "play.yaml")
 	route := "script/" + filepath.Join(root, "play.yaml")
 	h := restartedNode(state, root)
-	if _, _, err := h.routes.Client(route); err == nil {
+	if _, _, err := h.routes.ResolveClient(route); err == nil {
 		t.Error("the node plays a script below a root that the user has not approved")
 	}
-	if err := h.Approve(client.RunRequest{Model: route}); err != nil {
+	if err := h.ApproveRequest(client.RunRequest{Model: route}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := restartedNode(state, root).routes.Client(route); err != nil {
+	if _, _, err := restartedNode(state, root).routes.ResolveClient(route); err != nil {
 		t.Errorf("the node refuses the approved content: %v", err)
 	}
 	writeText(t, rewrittenScript, root, "play.yaml")
-	if _, _, err := restartedNode(state, root).routes.Client(route); err == nil {
+	if _, _, err := restartedNode(state, root).routes.ResolveClient(route); err == nil {
 		t.Error("the node plays what the run wrote over the approved script")
 	}
 	if restartedNode(state, root).builder.RouteVersion(route) != "" {
@@ -62,7 +62,7 @@ func TestAttackARewrittenScriptOfAnApprovedAgentFileIsRefused(t *testing.T) {
 	front := "model: script/" + filepath.Join(root, "play.yaml")
 	writeText(t, "---\nname: "+planted+"\ndescription: d\n"+front+"\n---\nx\n", root, "team", "a.md")
 	r := client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout", Dir: root, Agents: filepath.Join(root, "team"), Agent: planted}
-	if err := restartedNode(state, root).Approve(r); err != nil {
+	if err := restartedNode(state, root).ApproveRequest(r); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := restartedNode(state, root).buildRun(r); err != nil {
@@ -78,7 +78,7 @@ func TestAScriptOutsideOfTheRootsIsPlayed(t *testing.T) {
 	t.Parallel()
 	out := realDir(t)
 	writeText(t, approvedScript, out, "play.yaml")
-	if _, _, err := restartedNode(t.TempDir(), realDir(t)).routes.Client("script/" + filepath.Join(out, "play.yaml")); err != nil {
+	if _, _, err := restartedNode(t.TempDir(), realDir(t)).routes.ResolveClient("script/" + filepath.Join(out, "play.yaml")); err != nil {
 		t.Error(err)
 	}
 }

@@ -9,21 +9,21 @@ import (
 	"github.com/troupe-run/troupe/internal/redact"
 )
 
-// Secrets returns a masker for the secrets of a node with this configuration, for code that
+// NewMasker returns a masker for the secrets of a node with this configuration, for code that
 // prints messages outside the node.
-func Secrets(c Config) *redact.Masker { return c.withDefaults().newMasker() }
+func NewMasker(c Config) *redact.Masker { return c.withDefaults().newMasker() }
 
 // newMasker masks the keys and addresses of providers, the credentials of servers, and the
 // values of variables with names that suggest secrets. more are further known secrets.
 func (c Config) newMasker(more ...string) *redact.Masker {
 	find := redact.Config{Values: more, Environ: c.Environ}
-	for _, name := range provider.Keys() {
+	for _, name := range provider.KeyVariables() {
 		find.Credentials = append(find.Credentials, c.Env(name))
 	}
-	for _, name := range provider.Addresses() {
+	for _, name := range provider.AddressVariables() {
 		find.Addresses = append(find.Addresses, c.Env(name))
 	}
-	for _, o := range []bus.Options{c.Bus, c.Doors, c.System} {
+	for _, o := range []bus.Options{c.Bus, c.ServiceBus, c.System} {
 		find.Credentials = append(find.Credentials, o.Password, o.Token)
 		if o.Password == "" {
 			find.Credentials = append(find.Credentials, o.User) // a token, as the nats CLI has it

@@ -12,11 +12,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
-// Setup creates the streams and buckets on a server that nodes will share, with the given
+// SetupServer creates the streams and buckets on a server that nodes will share, with the given
 // number of replicas. It needs credentials that permit this; afterwards nodes work without
 // those rights. Setup compares streams and buckets that exist already, and does not change
 // them.
-func Setup(ctx context.Context, cfg Config, replicas int) (err error) {
+func SetupServer(ctx context.Context, cfg Config, replicas int) (err error) {
 	cfg = cfg.withDefaults()
 	names, err := names.NewNames("")
 	if err != nil {

@@ -63,7 +63,7 @@ func startNode(t *testing.T, state string, change ...func(*Config)) *Node {
 
 func connectClient(t *testing.T, h *Node) *client.Client {
 	t.Helper()
-	c, err := h.Client()
+	c, err := h.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ type journalHealth struct {
 
 	mu         sync.Mutex
 	stall      jetstream.Stall
-	disk       statedir.Disk
+	disk       statedir.DiskState
 	reportedAt time.Time // when it was reported that the logs cannot be written; zero: they can
 	stoppedAt  time.Time // since when they could not be written
 }
@@ -34,7 +34,7 @@ func (j *journalHealth) reportStall(s jetstream.Stall) {
 }
 
 // reportDisk processes a report of the embedded server about its disk.
-func (j *journalHealth) reportDisk(d statedir.Disk) {
+func (j *journalHealth) reportDisk(d statedir.DiskState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	was := j.disk
@@ -84,7 +84,7 @@ func (j *journalHealth) currentState(now time.Time) event.JournalState {
 
 // publishChange reports a change to observers. The caller holds mu.
 func (j *journalHealth) publishChange(kind string, now time.Time) {
-	j.node.queueEvent(control.Journal(j.node.cfg.Name, kind, j.currentState(now), now))
+	j.node.queueEvent(control.JournalEvent(j.node.cfg.Name, kind, j.currentState(now), now))
 }
 
 // unknownReason is the reason for logs whose server gives none.

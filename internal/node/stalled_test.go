@@ -69,12 +69,12 @@ func TestLowDiskRefusesNewRuns(t *testing.T) {
 		_, err := c.Run(context.WithoutCancel(t.Context()), client.RunRequest{RunID: client.NewID(), Prompt: "go", Model: "builtin/scout"})
 		return err
 	}
-	h.journal.reportDisk(statedir.Disk{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
+	h.journal.reportDisk(statedir.DiskState{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
 	var refused *client.Error
 	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeJournal || !strings.Contains(refused.Text, "nearly full") || strings.Contains(refused.Hint, "prune") {
 		t.Errorf("on a low disk a run is answered with %v", err)
 	}
-	h.journal.reportDisk(statedir.Disk{Path: "/x", Free: 1 << 40})
+	h.journal.reportDisk(statedir.DiskState{Path: "/x", Free: 1 << 40})
 	if err := ask(); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}

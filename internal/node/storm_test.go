@@ -146,7 +146,7 @@ func startSharedNodeWith(t *testing.T, e *embedded.Server, name string, change f
 	t.Helper()
 	return startNode(t, t.TempDir(), func(c *Config) {
 		c.Name, c.ResumeAll, c.LeaseTTL = name, true, shard.TTLDefault
-		c.Bus = e.Options(bus.RoleNode)
+		c.Bus = e.ConnectOptions(bus.RoleNode)
 		change(c)
 	})
 }

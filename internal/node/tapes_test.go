@@ -103,7 +103,7 @@ func TestARunIsReplayedWithoutAKeyOrANetwork(t *testing.T) {
 			if is.Model != c.model || is.Result.Text != "hello" || is.Result.Usage != was.Result.Usage || is.Result.Budget.Used != was.Result.Budget.Used {
 				t.Errorf("was %+v\nis %+v", was.Result, is.Result)
 			}
-			if played, all := h.Played(); played != all || all == 0 {
+			if played, all := h.CountReplayed(); played != all || all == 0 {
 				t.Errorf("%d of %d exchanges were played", played, all)
 			}
 		})
@@ -203,7 +203,7 @@ func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
 		return waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), want), h
 	}
 	is, h := play(ask, spec.Completed)
-	if played, all := h.Played(); played != all || int64(all) != asked || asked != 9 {
+	if played, all := h.CountReplayed(); played != all || int64(all) != asked || asked != 9 {
 		t.Errorf("%d of %d exchanges were played, %d were recorded", played, all, asked)
 	}
 	if is.Result.Text != was.Result.Text || is.Result.Usage != was.Result.Usage || len(is.Result.Agents) != 4 {
@@ -257,7 +257,7 @@ func TestARecordingBelowTheDirectoryIsNotFoundThere(t *testing.T) {
 	waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
 	h = startNode(t, t.TempDir(), func(c *Config) { c.Replay, c.Roots = tape, []string{dir} })
 	is := waitFinished(t, connectClient(t, h), beginRun(t, connectClient(t, h), ask), spec.Completed)
-	if played, all := h.Played(); played != all || all != 4 || is.Result.Text != "done" {
+	if played, all := h.CountReplayed(); played != all || all != 4 || is.Result.Text != "done" {
 		t.Errorf("%d of %d exchanges were played: %+v", played, all, is.Result)
 	}
 

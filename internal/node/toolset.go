@@ -11,27 +11,27 @@ import (
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
-// Server is an MCP server that a run would have.
-type Server = toolset.Server
+// MCPServer is an MCP server that a run would have.
+type MCPServer = toolset.RunServer
 
 // newToolset makes the builder of agents' tools.
 func (c Config) newToolset(dirs *workspace.Directories, hub *mcp.Hub, blobs mailbox.Blobs) *toolset.Builder {
-	return toolset.New(toolset.Config{Rules: c.Tools, Own: c.Own.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
+	return toolset.New(toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
 		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker})
 }
 
-// ByName returns the tools that a run on a node with this configuration has only if they
+// OptInTools returns the tools that a run on a node with this configuration has only if they
 // are named.
-func ByName(cfg Config) ([]model.ToolSpec, error) {
-	return cfg.withDefaults().newToolset(nil, nil, nil).SpecsByName()
+func OptInTools(cfg Config) ([]model.ToolSpec, error) {
+	return cfg.withDefaults().newToolset(nil, nil, nil).NamedOnlySpecs()
 }
 
-// Servers returns the MCP servers that a run in a directory would have: see
+// ListServers returns the MCP servers that a run in a directory would have: see
 // toolset.Builder.Servers.
-func Servers(cfg Config, dir, named, agents string) ([]Server, []string, error) {
+func ListServers(cfg Config, dir, named, agents string) ([]MCPServer, []string, error) {
 	cfg = cfg.withDefaults()
 	cfg.requestsFromUser = true
-	return cfg.newToolset(nil, nil, nil).Servers(dir, named, agents)
+	return cfg.newToolset(nil, nil, nil).ListServers(dir, named, agents)
 }
 
 // ServerDir is toolset.ServerDir.
@@ -45,12 +45,12 @@ func (h *Node) assembleBuilders() {
 	}
 	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
-		Agents: h.cfg.Own.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, Upward: h.cfg.Upward, Mask: h.mask, Blobs: blobs, Rules: h.newRunRules, Machine: h.cfg.Machine}
-	for _, t := range h.cfg.Own.Tools {
+		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Rules: h.newRunRules, Machine: h.cfg.Machine}
+	for _, t := range h.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
-	if h.logOwner != nil && h.embedded == nil && !h.cfg.Still {
-		cfg.Pools = &runspec.Pools{Made: h.logOwner.HasPool, Serving: h.logOwner.Serving}
+	if h.logOwner != nil && h.embedded == nil && !h.cfg.NoActors {
+		cfg.Pools = &runspec.NodePools{Exists: h.logOwner.HasPool, Serving: h.logOwner.ServingNodes}
 	}
 	h.builder = runspec.New(cfg)
 }

@@ -47,7 +47,7 @@ func TestAttackARunCannotForgeWhatTheNodeTrusts(t *testing.T) {
 		t.Errorf("the state was read through a link: %s", info.Result.Text)
 	}
 	for _, name := range forged {
-		if _, err := os.Stat(filepath.Join(home, name)); !errors.Is(err, fs.ErrNotExist) && approval.Unconfined(t.Context()) == "" {
+		if _, err := os.Stat(filepath.Join(home, name)); !errors.Is(err, fs.ErrNotExist) && approval.MissingProtections(t.Context()) == "" {
 			t.Errorf("%s was forged: %v", name, err)
 		}
 	}

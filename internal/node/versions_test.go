@@ -99,10 +99,10 @@ func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 		for k, v := range o.Hashes {
 			s.Hashes[k] = v
 		}
-		s.Hashes[spec.RouteVersion], s.Hashes[spec.PromptVersion] = o.Hashes[spec.RouteOf(o.Model.Name)], runspec.Version(investigator.Agents()[0].System)
+		s.Hashes[spec.RouteVersion], s.Hashes[spec.PromptVersion] = o.Hashes[spec.RouteOf(o.Model.Name)], runspec.HashVersion(investigator.BuiltinAgents()[0].System)
 		return s
 	}
-	if found := h.builder.Differences(task()); len(found) > 0 {
+	if found := h.builder.FindDifferences(task()); len(found) > 0 {
 		t.Errorf("nothing has changed: %v", found)
 	}
 	for key, change := range map[string]func(*spec.Task){
@@ -120,30 +120,30 @@ func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
 	} {
 		s := task()
 		change(&s)
-		found := h.builder.Differences(s)
+		found := h.builder.FindDifferences(s)
 		if _, ok := found[key]; key != "" && (len(found) != 1 || !ok) || key == "" && len(found) > 0 {
 			t.Errorf("%s: %v", key, found)
 		}
 	}
 	old := task() // before these were in the record
-	for _, name := range toolset.ByName {
+	for _, name := range toolset.NamedOnly {
 		delete(old.Hashes, spec.ToolVersion+name)
 	}
-	if found := h.builder.Differences(old); len(found) > 0 {
+	if found := h.builder.FindDifferences(old); len(found) > 0 {
 		t.Errorf("an older record: %v", found)
 	}
 	other := &Node{cfg: Config{Env: h.cfg.Env, Tools: []agentfile.ToolRule{{Name: "grep", Class: model.Effect}}}, routes: h.routes, directories: &workspace.Directories{}, names: names.Names{}}
 	other.assembleBuilders()
-	if found := other.builder.Differences(task()); !strings.HasPrefix(found[spec.ToolVersion+"grep"], "effect:") || len(found) != 1 {
+	if found := other.builder.FindDifferences(task()); !strings.HasPrefix(found[spec.ToolVersion+"grep"], "effect:") || len(found) != 1 {
 		t.Errorf("another class: %v", found)
 	}
 	// What somebody writes into the directory later neither hides a difference nor makes one.
 	for _, file := range []string{"tools: [", "tools: {grep: {class: irreversible}}\n"} {
 		writeText(t, file, dir, "troupe.yaml")
-		if found := h.builder.Differences(task()); len(found) > 0 {
+		if found := h.builder.FindDifferences(task()); len(found) > 0 {
 			t.Errorf("%q makes a difference: %v", file, found)
 		}
-		if found := other.builder.Differences(task()); !strings.HasPrefix(found[spec.ToolVersion+"grep"], "effect:") || len(found) != 1 {
+		if found := other.builder.FindDifferences(task()); !strings.HasPrefix(found[spec.ToolVersion+"grep"], "effect:") || len(found) != 1 {
 			t.Errorf("%q: another class: %v", file, found)
 		}
 	}

@@ -7,8 +7,8 @@ type Agent struct {
 	System      string
 }
 
-// Agents are those of the routes, in their order.
-func Agents() []Agent {
+// BuiltinAgents are those of the routes, in their order.
+func BuiltinAgents() []Agent {
 	return []Agent{
 		{Chain, "Has agents work one after the other; each gets what the one before it answered.", "agent: " + Chain},
 		{Consolidate, "Has agents work side by side, and one more make one answer of theirs.", "agent: " + Consolidate},

@@ -18,8 +18,8 @@ const (
 	Delegate    = "delegate"
 )
 
-// Routes lists them.
-func Routes() []string { return []string{Chain, Consolidate, Delegate} }
+// RouteNames lists them.
+func RouteNames() []string { return []string{Chain, Consolidate, Delegate} }
 
 // New returns the client of a route.
 func New(route string) model.Client { return planClient{route} }
@@ -83,7 +83,7 @@ func (c planClient) nextReply(req model.Request) (text string, calls []model.Too
 		// There may be a history to pass on.
 		calls = append(calls, model.ToolCall{Name: delegateTool, Args: delegationArgs(p, s, done, c.route == Delegate && since > 0)})
 	}
-	return fmt.Sprintf("Step %d of %d: %s.", len(done)+1, len(p.Stages), strings.Join(Plan{Stages: p.Stages[len(done) : len(done)+1]}.Agents(), ", ")), calls, false
+	return fmt.Sprintf("Step %d of %d: %s.", len(done)+1, len(p.Stages), strings.Join(Plan{Stages: p.Stages[len(done) : len(done)+1]}.AgentNames(), ", ")), calls, false
 }
 
 // findPlan returns the newest plan in the transcript, and its position: earlier messages are
@@ -94,7 +94,7 @@ func (c planClient) findPlan(messages []model.Message) (Plan, int) {
 		m := messages[i]
 		opens := i == 0 || messages[i-1].Role == model.Assistant && len(messages[i-1].Calls) == 0
 		if m.Role == model.User && !m.Tombstone && opens {
-			if p, ok := Parse(c.route, m.Text); ok {
+			if p, ok := ParsePlan(c.route, m.Text); ok {
 				return p, i
 			}
 		}
@@ -120,14 +120,14 @@ func delegationArgs(p Plan, s Step, done [][]stepAnswer, fork bool) string {
 	}
 }
 
-// Example is a plan of a route, on one line.
-func Example(route string) string {
+// ExamplePlan is a plan of a route, on one line.
+func ExamplePlan(route string) string {
 	return map[string]string{Chain: "historian > auditor: Look at this directory.", Delegate: "historian: Who wrote this?",
 		Consolidate: "historian, auditor > surveyor: Look at this directory."}[route]
 }
 
 func (c planClient) usageText() string {
-	return "This is no plan. Write the agents, a colon, and the task, such as\n\n    " + Example(c.route) +
+	return "This is no plan. Write the agents, a colon, and the task, such as\n\n    " + ExamplePlan(c.route) +
 		"\n\nor the task, and a line for each step: \"- AGENT: its part\"."
 }
 
@@ -178,7 +178,7 @@ func finalReply(p Plan, done [][]stepAnswer) (string, []model.ToolCall, bool) {
 		}
 	}
 	for i := len(done); i < len(p.Stages); i++ {
-		gaps = append(gaps, fmt.Sprintf("step %d, %s, was not begun", i+1, strings.Join(Plan{Stages: p.Stages[i : i+1]}.Agents(), ", ")))
+		gaps = append(gaps, fmt.Sprintf("step %d, %s, was not begun", i+1, strings.Join(Plan{Stages: p.Stages[i : i+1]}.AgentNames(), ", ")))
 	}
 	text := joinAnswers(newestAnswers(done))
 	if len(gaps) == 0 {

@@ -61,9 +61,9 @@ var (
 	stepSeparator = regexp.MustCompile(`[,>]`)
 )
 
-// Parse reads a plan for a route (Chain, Consolidate or Delegate). ok is false
+// ParsePlan reads a plan for a route (Chain, Consolidate or Delegate). ok is false
 // for a text that names no agents.
-func Parse(route, text string) (p Plan, ok bool) {
+func ParsePlan(route, text string) (p Plan, ok bool) {
 	var steps, last []Step
 	var task []string
 	for line := range strings.Lines(text) {
@@ -134,8 +134,8 @@ func (p Plan) Text(route string) string {
 	return b.String()
 }
 
-// Agents returns the names in the plan, each once, in order.
-func (p Plan) Agents() []string {
+// AgentNames returns the names in the plan, each once, in order.
+func (p Plan) AgentNames() []string {
 	var names []string
 	for _, s := range slices.Concat(p.Stages...) {
 		if !slices.Contains(names, s.Agent) {

@@ -15,8 +15,8 @@ import (
 
 func stageList(list ...orchestrator.Stage) []orchestrator.Stage { return list }
 
-// TestForms: a plan on one line, or with a line for each step.
-func TestForms(t *testing.T) {
+// TestPlanForms: a plan on one line, or with a line for each step.
+func TestPlanForms(t *testing.T) {
 	ab := orchestrator.Stage{{Agent: "a"}, {Agent: "b"}}
 	a, b, c := orchestrator.Stage{{Agent: "a"}}, orchestrator.Stage{{Agent: "b"}}, orchestrator.Stage{{Agent: "c"}}
 	for _, x := range []struct {
@@ -34,16 +34,16 @@ func TestForms(t *testing.T) {
 		{orchestrator.Consolidate, "- a\nDo it,\nall of it.\n  - b:", stageList(ab), "Do it,\nall of it."},
 		{orchestrator.Chain, "note: - a bullet with words\n- a", stageList(a), "note: - a bullet with words"},
 	} {
-		p, ok := orchestrator.Parse(x.route, x.text)
+		p, ok := orchestrator.ParsePlan(x.route, x.text)
 		if !ok || p.Task != x.task || !cmp.Equal(p.Stages, x.want) {
 			t.Errorf("%s %q: %+v %v", x.route, x.text, p, ok)
 		}
-		if again, ok := orchestrator.Parse(x.route, p.Text(x.route)); !ok || !cmp.Equal(again, p) {
+		if again, ok := orchestrator.ParsePlan(x.route, p.Text(x.route)); !ok || !cmp.Equal(again, p) {
 			t.Errorf("%s %q: its text %q reads as %+v", x.route, x.text, p.Text(x.route), again)
 		}
 	}
 	for _, text := range []string{"", "Do it.", "I say: do it", "Note: do it", "a >: do it", "- two words", "a:", "http://example.org"} {
-		if p, ok := orchestrator.Parse(orchestrator.Chain, text); ok {
+		if p, ok := orchestrator.ParsePlan(orchestrator.Chain, text); ok {
 			t.Errorf("%q reads as %+v", text, p)
 		}
 	}
@@ -221,12 +221,12 @@ func FuzzParse(f *testing.F) {
 	f.Add("a > b: x")
 	f.Add("x\n- a: y\n=> b")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, route := range orchestrator.Routes() {
-			p, ok := orchestrator.Parse(route, text)
+		for _, route := range orchestrator.RouteNames() {
+			p, ok := orchestrator.ParsePlan(route, text)
 			if !ok {
 				continue
 			}
-			if again, ok := orchestrator.Parse(route, p.Text(route)); p.Task != "" && (!ok || !cmp.Equal(again.Agents(), p.Agents())) {
+			if again, ok := orchestrator.ParsePlan(route, p.Text(route)); p.Task != "" && (!ok || !cmp.Equal(again.AgentNames(), p.AgentNames())) {
 				t.Errorf("%q: %+v, then %+v", text, p, again)
 			}
 		}

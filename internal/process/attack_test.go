@@ -99,7 +99,7 @@ func TestAttackDaemonOutlivesNoCall(t *testing.T) {
 		t.Errorf("%d %q %v: %v", out.Exit, out.Stdout, err, left)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	var running Programs
+	var running ProgramCounter
 	up := filepath.Join(t.TempDir(), "up")
 	go func() {
 		waitUntil(t, func() bool { _, err := os.Stat(up); return err == nil })
@@ -108,7 +108,7 @@ func TestAttackDaemonOutlivesNoCall(t *testing.T) {
 		}
 		cancel()
 	}()
-	_, err = Run(running.In(ctx), Spec{Argv: shellArgv(fmt.Sprintf(daemon, token) + "echo >" + up + "; sleep 300." + token), Env: env})
+	_, err = Run(running.CountIn(ctx), Spec{Argv: shellArgv(fmt.Sprintf(daemon, token) + "echo >" + up + "; sleep 300." + token), Env: env})
 	if left := processesWithToken(t, token); err == nil || len(left) > 0 || !running.Wait(time.Minute) {
 		t.Errorf("%v: %v", err, left)
 	}

@@ -94,9 +94,9 @@ func scannedChildren(of int) []int {
 	return list
 }
 
-// Reap reaps all processes that are or become children of this one, and sends the status of
+// ReapChildren reaps all processes that are or become children of this one, and sends the status of
 // one.
-func Reap(child int, ended chan<- syscall.WaitStatus) {
+func ReapChildren(child int, ended chan<- syscall.WaitStatus) {
 	for {
 		var how syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &how, 0, nil)

@@ -66,7 +66,7 @@ func keepProgram(path string, argv []string) int {
 		close(alone)
 	}()
 	ended := make(chan syscall.WaitStatus, 1)
-	go Reap(child, ended)
+	go ReapChildren(child, ended)
 	how, known := syscall.WaitStatus(0), false
 	select {
 	case how = <-ended:

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Programs counts the programs that Run starts in its contexts, so that a stopping node can wait until they
+// ProgramCounter counts the programs that Run starts in its contexts, so that a stopping node can wait until they
 // are gone. The zero value is ready.
-type Programs struct {
+type ProgramCounter struct {
 	mu      sync.Mutex
 	running int
 	idle    chan struct{} // closed when nothing runs; nil: no goroutine waits
@@ -16,14 +16,14 @@ type Programs struct {
 
 type programsKey struct{}
 
-// In returns a context whose programs are counted.
-func (p *Programs) In(ctx context.Context) context.Context {
+// CountIn returns a context whose programs are counted.
+func (p *ProgramCounter) CountIn(ctx context.Context) context.Context {
 	return context.WithValue(ctx, programsKey{}, p)
 }
 
 // countProgram counts a program of a context until the result is called.
 func countProgram(ctx context.Context) (end func()) {
-	p, ok := ctx.Value(programsKey{}).(*Programs)
+	p, ok := ctx.Value(programsKey{}).(*ProgramCounter)
 	if !ok {
 		return func() {}
 	}
@@ -33,7 +33,7 @@ func countProgram(ctx context.Context) (end func()) {
 	return p.programEnded
 }
 
-func (p *Programs) programEnded() {
+func (p *ProgramCounter) programEnded() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.running--; p.running == 0 && p.idle != nil {
@@ -46,7 +46,7 @@ func (p *Programs) programEnded() {
 const EndMax = TermGrace + keeperEnd + 2*DrainGrace
 
 // Wait returns true when no program runs any more, or false after a time.
-func (p *Programs) Wait(limit time.Duration) bool {
+func (p *ProgramCounter) Wait(limit time.Duration) bool {
 	p.mu.Lock()
 	if p.running == 0 {
 		p.mu.Unlock()

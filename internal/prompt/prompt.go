@@ -14,11 +14,11 @@ import (
 // Priorities: a layer with a lower one comes earlier. Layers of Dynamic or more come after
 // the breakpoint.
 const (
-	Role        = 10  // who the agent is
-	Skills      = 40  // skills that the agent can load
-	Rules       = 50  // rules that the agent must follow
-	Dynamic     = 100 // the breakpoint
-	Environment = 110 // where and when it works
+	RolePriority        = 10  // who the agent is
+	SkillsPriority      = 40  // skills that the agent can load
+	RulesPriority       = 50  // rules that the agent must follow
+	DynamicPriority     = 100 // the breakpoint
+	EnvironmentPriority = 110 // where and when it works
 )
 
 // Separator separates layers.
@@ -44,10 +44,10 @@ type Prompt struct {
 
 // Errors of Compose.
 var (
-	ErrName   = errors.New("a layer needs a name of its own")
-	ErrParent = errors.New("no such parent")
-	ErrCycle  = errors.New("the parents go in a circle")
-	ErrPlace  = errors.New("two layers stand in one place")
+	ErrLayerName  = errors.New("a layer needs a name of its own")
+	ErrParent     = errors.New("no such parent")
+	ErrCycle      = errors.New("the parents go in a circle")
+	ErrSameParent = errors.New("two layers stand in one place")
 )
 
 // Compose joins the layers that have every given tag, by priority and then by name. It
@@ -56,7 +56,7 @@ func Compose(layers []Layer, tags ...string) (Prompt, error) {
 	byName := map[string]Layer{}
 	for _, l := range layers {
 		if _, twice := byName[l.Name]; twice || l.Name == "" {
-			return Prompt{}, fmt.Errorf("prompt: layer %q: %w", l.Name, ErrName)
+			return Prompt{}, fmt.Errorf("prompt: layer %q: %w", l.Name, ErrLayerName)
 		}
 		byName[l.Name] = l
 	}
@@ -69,7 +69,7 @@ func Compose(layers []Layer, tags ...string) (Prompt, error) {
 			return Prompt{}, fmt.Errorf("prompt: layer %q: parent %q: %w", l.Name, l.Parent, ErrParent)
 		}
 		if other, taken := replaced[l.Parent]; taken {
-			return Prompt{}, fmt.Errorf("prompt: layers %q and %q of parent %q: %w", other, l.Name, l.Parent, ErrPlace)
+			return Prompt{}, fmt.Errorf("prompt: layers %q and %q of parent %q: %w", other, l.Name, l.Parent, ErrSameParent)
 		}
 		replaced[l.Parent] = l.Name
 	}
@@ -92,7 +92,7 @@ func Compose(layers []Layer, tags ...string) (Prompt, error) {
 	var p Prompt
 	for _, l := range shown {
 		part := &p.Stable
-		if l.Priority >= Dynamic {
+		if l.Priority >= DynamicPriority {
 			part = &p.Dynamic
 		}
 		if *part != "" {

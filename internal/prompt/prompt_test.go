@@ -24,13 +24,13 @@ func mustCompose(t *testing.T, layers ...prompt.Layer) prompt.Prompt {
 //behaviour:shows D2
 func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 	layers := []prompt.Layer{
-		{Name: "date", Content: "Today is Monday.", Priority: prompt.Environment + 1},
-		{Name: "place", Content: "You are in /srv.", Priority: prompt.Environment},
-		{Name: "first", Content: "It is early.", Priority: prompt.Dynamic},
-		{Name: "rules", Content: "Spend nothing.", Priority: prompt.Rules},
-		{Name: "last", Content: "Be kind.", Priority: prompt.Dynamic - 1},
-		{Name: "role", Content: "You are careful.", Priority: prompt.Role},
-		{Name: "empty", Content: " \n", Priority: prompt.Role},
+		{Name: "date", Content: "Today is Monday.", Priority: prompt.EnvironmentPriority + 1},
+		{Name: "place", Content: "You are in /srv.", Priority: prompt.EnvironmentPriority},
+		{Name: "first", Content: "It is early.", Priority: prompt.DynamicPriority},
+		{Name: "rules", Content: "Spend nothing.", Priority: prompt.RulesPriority},
+		{Name: "last", Content: "Be kind.", Priority: prompt.DynamicPriority - 1},
+		{Name: "role", Content: "You are careful.", Priority: prompt.RolePriority},
+		{Name: "empty", Content: " \n", Priority: prompt.RolePriority},
 	}
 	want := prompt.Prompt{Stable: "You are careful.\n\nSpend nothing.\n\nBe kind.", Dynamic: "It is early.\n\nYou are in /srv.\n\nToday is Monday."}
 	for range 20 {
@@ -42,13 +42,13 @@ func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 }
 
 func TestAChildStandsInThePlaceOfItsParent(t *testing.T) {
-	base := prompt.Layer{Name: "base", Content: "Be brief.", Priority: prompt.Role}
-	house := prompt.Layer{Name: "house", Content: "Speak German.", Parent: "base", Priority: prompt.Role}
+	base := prompt.Layer{Name: "base", Content: "Be brief.", Priority: prompt.RolePriority}
+	house := prompt.Layer{Name: "house", Content: "Speak German.", Parent: "base", Priority: prompt.RolePriority}
 	if got := mustCompose(t, base, house); got.Stable != "Speak German." {
 		t.Errorf("replaced: %q", got.Stable)
 	}
 	house.Merge = true
-	team := prompt.Layer{Name: "team", Content: "Say you.", Parent: "house", Merge: true, Priority: prompt.Role}
+	team := prompt.Layer{Name: "team", Content: "Say you.", Parent: "house", Merge: true, Priority: prompt.RolePriority}
 	if got := mustCompose(t, team, base, house); got.Stable != "Be brief.\n\nSpeak German.\n\nSay you." {
 		t.Errorf("merged: %q", got.Stable)
 	}
@@ -79,9 +79,9 @@ func TestWhatHasNoMeaningIsRefusedByName(t *testing.T) {
 		"a circle":          {[]prompt.Layer{{Name: "a", Parent: "b"}, {Name: "b", Parent: "c"}, {Name: "c", Parent: "a"}}, prompt.ErrCycle, "a → b → c → a"},
 		"its own parent":    {[]prompt.Layer{{Name: "a", Parent: "a"}}, prompt.ErrCycle, "a → a"},
 		"an unknown parent": {[]prompt.Layer{{Name: "a", Parent: "z"}}, prompt.ErrParent, `"z"`},
-		"two children":      {[]prompt.Layer{{Name: "a"}, {Name: "b", Parent: "a"}, {Name: "c", Parent: "a"}}, prompt.ErrPlace, `"b" and "c"`},
-		"one name twice":    {[]prompt.Layer{{Name: "a"}, {Name: "a"}}, prompt.ErrName, `"a"`},
-		"no name":           {[]prompt.Layer{{Content: "x"}}, prompt.ErrName, `""`},
+		"two children":      {[]prompt.Layer{{Name: "a"}, {Name: "b", Parent: "a"}, {Name: "c", Parent: "a"}}, prompt.ErrSameParent, `"b" and "c"`},
+		"one name twice":    {[]prompt.Layer{{Name: "a"}, {Name: "a"}}, prompt.ErrLayerName, `"a"`},
+		"no name":           {[]prompt.Layer{{Content: "x"}}, prompt.ErrLayerName, `""`},
 	} {
 		_, err := prompt.Compose(c.layers)
 		if !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.says) {

@@ -21,8 +21,8 @@ var aliases = map[string]map[string]string{
 	gemini.Provider:    {"haiku": DefaultGemini, "sonnet": DefaultGemini, "opus": "gemini-4-argon", "fable": "gemini-4-argon"},
 }
 
-// Alias reports whether a word is a rank and not the name of a model.
-func Alias(name string) bool { return aliases[anthropic.Provider][name] != "" }
+// IsAlias reports whether a word is a rank and not the name of a model.
+func IsAlias(name string) bool { return aliases[anthropic.Provider][name] != "" }
 
 // modelPrefixes maps models whose names need no provider to their providers.
 var modelPrefixes = []struct{ prefix, provider string }{
@@ -32,13 +32,13 @@ var modelPrefixes = []struct{ prefix, provider string }{
 
 var plainName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
-// Meant finds PROVIDER/MODEL for the name in an agent file, in a run of a provider's model.
+// ResolveRoute finds PROVIDER/MODEL for the name in an agent file, in a run of a provider's model.
 // ok is false if the name matches no known model.
-func Meant(name, provider string) (route string, ok bool) {
+func ResolveRoute(name, provider string) (route string, ok bool) {
 	if strings.Contains(name, "/") {
 		return name, true
 	}
-	if Alias(name) {
+	if IsAlias(name) {
 		model, ok := aliases[provider][name]
 		return provider + "/" + model, ok
 	}

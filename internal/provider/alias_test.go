@@ -15,14 +15,14 @@ func TestAgentFilesNameModelsByRankOrWithoutProvider(t *testing.T) {
 		{"sonnet|opus|haiku", "anthropic", ""},
 		{"GPT-4.1 (copilot)", "openai", ""},
 	} {
-		got, ok := Meant(c.name, c.provider)
+		got, ok := ResolveRoute(c.name, c.provider)
 		if ok != (c.want != "") || ok && got != c.want {
 			t.Errorf("%s in a run of %s: %q %v, want %q", c.name, c.provider, got, ok, c.want)
 		}
 	}
 	for provider, table := range aliases {
 		for word, name := range table {
-			if _, known := listedModels[provider][name]; !known || !Alias(word) {
+			if _, known := listedModels[provider][name]; !known || !IsAlias(word) {
 				t.Errorf("%s of %s is %s, whose price is not listed", word, provider, name)
 			}
 		}

@@ -2,17 +2,17 @@ package provider
 
 import "slices"
 
-// Keys are the variables that hold a secret of a provider, and Addresses those that hold a
+// KeyVariables are the variables that hold a secret of a provider, and Addresses those that hold a
 // provider's address and select its API. A choice depends on no other variables.
-func Keys() []string {
+func KeyVariables() []string {
 	return append([]string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"}, geminiKeys...)
 }
 
-// Addresses: see Keys.
-func Addresses() []string {
+// AddressVariables: see Keys.
+func AddressVariables() []string {
 	return []string{"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", openAIAPI, geminiBase, "OLLAMA_HOST"}
 }
 
-// Wired reports whether the model of a choice is called over HTTP, so that there is an
+// UsesHTTP reports whether the model of a choice is called over HTTP, so that there is an
 // exchange to record.
-func (c Choice) Wired() bool { return !slices.Contains([]string{Builtin, Script}, c.Provider) }
+func (c Choice) UsesHTTP() bool { return !slices.Contains([]string{Builtin, Script}, c.Provider) }

@@ -23,9 +23,9 @@ const (
 	textFrame = 64
 )
 
-// Takes reports whether a medium can be sent to a model. most bounds its tokens; with the
+// AcceptsMedia reports whether a medium can be sent to a model. most bounds its tokens; with the
 // bound None, most is only the reservation, because the provider has published no limit.
-func (c Choice) Takes(m model.Media) (most int64, bound Bound, ok bool) {
+func (c Choice) AcceptsMedia(m model.Media) (most int64, bound CostBound, ok bool) {
 	switch {
 	case m.Kind != model.KindOf(m.Type) || m.Kind == "":
 		return 0, None, false
@@ -59,9 +59,9 @@ func (c Choice) imageTokensMax() int64 {
 	return 0
 }
 
-// Likely returns the tokens of an image of that size by the formula of its provider; 0 if
+// EstimateImageTokens returns the tokens of an image of that size by the formula of its provider; 0 if
 // there is none.
-func (c Choice) Likely(width, height int) int64 {
+func (c Choice) EstimateImageTokens(width, height int) int64 {
 	if c.Provider != anthropic.Provider || width <= 0 || height <= 0 {
 		return 0
 	}

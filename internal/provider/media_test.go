@@ -18,7 +18,7 @@ func TestWhichMediaAModelTakes(t *testing.T) {
 		model string
 		m     model.Media
 		most  int64
-		bound provider.Bound
+		bound provider.CostBound
 		ok    bool
 	}{
 		{"anthropic/claude-opus-5-5", png, 4784, provider.Documented, true},
@@ -36,14 +36,14 @@ func TestWhichMediaAModelTakes(t *testing.T) {
 	} {
 		cfg := emptyConfig(t, env)
 		cfg.Model = c.model
-		if most, bound, ok := mustChoose(t, cfg).Takes(c.m); most != c.most || bound != c.bound || ok != c.ok {
+		if most, bound, ok := mustChoose(t, cfg).AcceptsMedia(c.m); most != c.most || bound != c.bound || ok != c.ok {
 			t.Errorf("%s %s: %d %s %v", c.model, c.m.Type, most, bound, ok)
 		}
 	}
 	env["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:1"
 	cfg := emptyConfig(t, env)
 	cfg.Model = "anthropic/claude-opus-5-5"
-	if _, bound, ok := mustChoose(t, cfg).Takes(png); bound != provider.None || !ok {
+	if _, bound, ok := mustChoose(t, cfg).AcceptsMedia(png); bound != provider.None || !ok {
 		t.Errorf("behind a gateway an image is %s, %v", bound, ok)
 	}
 }
@@ -54,12 +54,12 @@ func TestAnImageIsEstimatedByItsPatches(t *testing.T) {
 	cfg.Model = "anthropic/claude-opus-5-5"
 	c := mustChoose(t, cfg)
 	for size, want := range map[[2]int]int64{{1568, 728}: 1456, {1, 1}: 1, {10_000, 10_000}: 4784, {0, 7}: 0, {1 << 30, 1 << 30}: 4784} {
-		if got := c.Likely(size[0], size[1]); got != want {
+		if got := c.EstimateImageTokens(size[0], size[1]); got != want {
 			t.Errorf("%v: %d, want %d", size, got, want)
 		}
 	}
 	cfg.Model = "openai/gpt-6-sol"
-	if got := mustChoose(t, cfg).Likely(100, 100); got != 0 {
+	if got := mustChoose(t, cfg).EstimateImageTokens(100, 100); got != 0 {
 		t.Errorf("no formula, and %d", got)
 	}
 }

@@ -35,7 +35,7 @@ func (cfg Config) chooseOllama(name, why string) (Choice, error) {
 	if strings.HasSuffix(name, "cloud") {
 		c.Price = budget.Price{} // runs at Ollama, on an unknown plan
 	}
-	f := cfg.overriddenFacts(Ollama, name).Over(catalog.Facts{Price: c.Price})
+	f := cfg.overriddenFacts(Ollama, name).Merge(catalog.Facts{Price: c.Price})
 	c.Price, c.Window, c.MaxOutput = f.Price, f.Window, f.Output
 	return c, nil
 }

@@ -65,7 +65,7 @@ type Config struct {
 	Cache bool
 	// Prices are the operator's own facts about prices and limits of models: they take
 	// precedence over the built-in table, at whatever address a model is called.
-	Prices catalog.Table
+	Prices catalog.FactTable
 	// Timeouts of attempts; zero fields mean the defaults of package wire.
 	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
@@ -74,22 +74,22 @@ type Config struct {
 	Script func(path string) (*script.Script, error)
 }
 
-// Bound says how certain it is that an attempt is billed for no more than its request and
+// CostBound says how certain it is that an attempt is billed for no more than its request and
 // Request.MaxOutput.
-type Bound string
+type CostBound string
 
 // Bounds. Models inside troupe count their own tokens (Exact); the providers' APIs document
 // the limit on output, thinking included, and the maximum for a text or an image
 // (Documented). None means that no limit is published: such a model is refused under a
 // limit, unless the user allows it by name.
 const (
-	Exact      Bound = "exact"
-	Documented Bound = "documented"
-	None       Bound = "none"
+	Exact      CostBound = "exact"
+	Documented CostBound = "documented"
+	None       CostBound = "none"
 )
 
 // BoundOf returns the bound of a provider's adapter for text.
-func BoundOf(provider string) Bound {
+func BoundOf(provider string) CostBound {
 	switch provider {
 	case anthropic.Provider, openai.Provider, gemini.Provider, Ollama:
 		return Documented
@@ -107,7 +107,7 @@ type Choice struct {
 	Client   model.Client
 	// Paid: requests go to the provider itself with a key.
 	Paid  bool
-	Bound Bound
+	Bound CostBound
 	// Price is known for listed models at the provider's own address and for models inside
 	// troupe; see PricesAsOf.
 	Price budget.Price
@@ -119,7 +119,7 @@ type Choice struct {
 	Frame int64
 	// Gate identifies the callers that share a rate limit of the provider: it is the same for
 	// the same provider, address, model and key, and does not reveal the key. See gateOf.
-	Gate string
+	ThrottleKey string
 
 	ownAddress      bool                            // it is called at the provider's own address
 	overriddenFacts func(name string) catalog.Facts // facts in the operator's file about the provider's models
@@ -139,8 +139,8 @@ func deriveThrottleKey(provider, base, model string, key ...string) string {
 
 // withThrottleKey names the gate of a choice that has none yet.
 func withThrottleKey(c Choice, err error) (Choice, error) {
-	if c.Gate == "" {
-		c.Gate = deriveThrottleKey(c.Provider, "", c.Model)
+	if c.ThrottleKey == "" {
+		c.ThrottleKey = deriveThrottleKey(c.Provider, "", c.Model)
 	}
 	return c, err
 }
@@ -213,11 +213,11 @@ func (cfg Config) chooseNamed(name, why string) (Choice, error) {
 		switch {
 		case rest == ScoutModel:
 			return cfg.chooseBuiltin(why)
-		case slices.Contains(orchestrator.Routes(), rest):
+		case slices.Contains(orchestrator.RouteNames(), rest):
 			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.New(rest), Bound: Exact, Price: freePrice}, nil
 		}
 		return Choice{}, fmt.Errorf("%w: %q; the built-in models are %s/%s", ErrName, name, Builtin,
-			strings.Join(append([]string{ScoutModel}, orchestrator.Routes()...), ", "+Builtin+"/"))
+			strings.Join(append([]string{ScoutModel}, orchestrator.RouteNames()...), ", "+Builtin+"/"))
 	}
 	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
 		strings.Join([]string{anthropic.Provider, openai.Provider, gemini.Provider, Ollama, Builtin, Script}, ", "))
@@ -231,7 +231,7 @@ func (cfg Config) chooseAnthropic(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
 	}
-	return cfg.fillFacts(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, Gate: deriveThrottleKey(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
+	return cfg.fillFacts(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
 }
 
 func (cfg Config) chooseOpenAI(name, why string) (Choice, error) {
@@ -248,7 +248,7 @@ func (cfg Config) chooseOpenAI(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
 	}
-	return cfg.fillFacts(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, Gate: deriveThrottleKey(openai.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.fillFacts(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(openai.Provider, base, name, key)}, own, own && key != ""), nil
 }
 
 // openAIAPI names the variable for the API at OPENAI_BASE_URL: responses or chat; see openai.Config.
@@ -270,7 +270,7 @@ func (cfg Config) chooseGemini(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s: %w", geminiBase, err)
 	}
-	return cfg.fillFacts(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, Gate: deriveThrottleKey(gemini.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.fillFacts(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(gemini.Provider, base, name, key)}, own, own && key != ""), nil
 }
 
 // fillFacts fills in the facts about a listed model. At another address than the provider's
@@ -281,7 +281,7 @@ func (cfg Config) fillFacts(c Choice, own, paid bool) Choice {
 	if !own {
 		f.Price = budget.Price{}
 	}
-	f = cfg.overriddenFacts(c.Provider, c.Model).Over(f)
+	f = cfg.overriddenFacts(c.Provider, c.Model).Merge(f)
 	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
 	c.ownAddress, c.Frame = own, toolFrameTokens(c.Provider, c.Model)
 	c.overriddenFacts = func(name string) catalog.Facts { return cfg.overriddenFacts(c.Provider, name) }

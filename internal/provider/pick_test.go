@@ -225,7 +225,7 @@ func TestPrices(t *testing.T) {
 //
 //behaviour:shows G4
 func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
-	table, err := catalog.Parse([]byte(`{"openai": {"models": {"gpt-6-sol": {"cost": {"input": 7, "output": 8}, "limit": {"context": 9000}},
+	table, err := catalog.ParseTable([]byte(`{"openai": {"models": {"gpt-6-sol": {"cost": {"input": 7, "output": 8}, "limit": {"context": 9000}},
 	 "mine": {"cost": {"input": 1, "output": 2}}}}, "ollama": {"models": {"qwen3:8b": {"limit": {"context": 40960}}}},
 	 "anthropic": {"models": {"claude-opus-5-5": {"limit": {"output": 500}}, "claude-haiku-5-5": {"cost": {"input": 90, "output": 90}}}}}`))
 	if err != nil {
@@ -248,10 +248,10 @@ func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
 	}
 	cfg := emptyConfig(t, env)
 	cfg.Model, cfg.Prices = "anthropic/claude-opus-5-5", table
-	if cheap, ok := mustChoose(t, cfg).Cheapest(); !ok || cheap.Model == "claude-haiku-5-5" {
+	if cheap, ok := mustChoose(t, cfg).CheapestModel(); !ok || cheap.Model == "claude-haiku-5-5" {
 		t.Errorf("the cheapest by the file is %s", cheap.Model)
 	}
-	for _, l := range provider.Listed(table) {
+	for _, l := range provider.ListModels(table) {
 		if l.Bound != provider.Documented || l.Provider == "openai" && l.Model == "gpt-6-sol" && l.Price.Input != 7000 {
 			t.Errorf("%+v", l)
 		}
@@ -263,7 +263,7 @@ func TestGatesOfKeysDiffer(t *testing.T) {
 	for _, env := range []map[string]string{{"GEMINI_API_KEY": secret}, {"GEMINI_API_KEY": "other"}, {"GEMINI_API_KEY": secret, "GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}} {
 		cfg := emptyConfig(t, env)
 		cfg.Model = "gemini/gemini-4-argon"
-		gates[mustChoose(t, cfg).Gate] = "seen"
+		gates[mustChoose(t, cfg).ThrottleKey] = "seen"
 	}
 	if len(gates) != 3 {
 		t.Errorf("two keys or addresses share a gate: %v", gates)

@@ -107,24 +107,24 @@ func toolFrameTokens(provider, name string) int64 {
 	return 0
 }
 
-// Listing holds what is known about a model without a request to any provider.
-type Listing struct {
+// ModelListing holds what is known about a model without a request to any provider.
+type ModelListing struct {
 	Provider, Model string
 	catalog.Facts
-	Bound Bound
+	Bound CostBound
 }
 
-// Listed returns the models of the table, by provider and name, with the facts of a file
+// ListModels returns the models of the table, by provider and name, with the facts of a file
 // applied.
-func Listed(over catalog.Table) []Listing {
-	var list []Listing
+func ListModels(over catalog.FactTable) []ModelListing {
+	var list []ModelListing
 	for provider, table := range listedModels {
 		for name, f := range table {
-			f = Config{Prices: over}.overriddenFacts(provider, name).Over(f)
-			list = append(list, Listing{provider, name, f, BoundOf(provider)})
+			f = Config{Prices: over}.overriddenFacts(provider, name).Merge(f)
+			list = append(list, ModelListing{provider, name, f, BoundOf(provider)})
 		}
 	}
-	slices.SortFunc(list, func(a, b Listing) int {
+	slices.SortFunc(list, func(a, b ModelListing) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Model, b.Model))
 	})
 	return list
@@ -144,23 +144,23 @@ func factsOf(provider, name string) catalog.Facts {
 
 // overriddenFacts returns the facts that the operator's file states about a model, if any.
 func (cfg Config) overriddenFacts(provider, name string) catalog.Facts {
-	if f, ok := cfg.Prices.Of(provider, name); ok {
+	if f, ok := cfg.Prices.Lookup(provider, name); ok {
 		return f
 	}
-	f, _ := cfg.Prices.Of(provider, snapshotDate.ReplaceAllString(name, ""))
+	f, _ := cfg.Prices.Lookup(provider, snapshotDate.ReplaceAllString(name, ""))
 	return f
 }
 
-// Cheapest returns the cheapest listed model of the same provider, for work that needs no
+// CheapestModel returns the cheapest listed model of the same provider, for work that needs no
 // better one. ok is false if that is the model itself, or if the model is called at another
 // address than the provider's own.
-func (c Choice) Cheapest() (cheap Choice, ok bool) {
+func (c Choice) CheapestModel() (cheap Choice, ok bool) {
 	if !c.Paid || !c.Price.Known {
 		return Choice{}, false
 	}
 	best := c
 	for _, name := range slices.Sorted(maps.Keys(listedModels[c.Provider])) {
-		f := c.overriddenFacts(name).Over(listedModels[c.Provider][name])
+		f := c.overriddenFacts(name).Merge(listedModels[c.Provider][name])
 		if f.Price.Input+f.Price.Output < best.Price.Input+best.Price.Output {
 			best = Choice{Provider: c.Provider, Model: name, Price: f.Price, Window: f.Window, MaxOutput: f.Output, Bound: c.Bound, Paid: c.Paid}
 		}

@@ -68,9 +68,9 @@ func base64Forms(v string) []string {
 	return forms
 }
 
-// Begun returns how many bytes at the end of a text may be the beginning of an exact value,
+// PartialValueLen returns how many bytes at the end of a text may be the beginning of an exact value,
 // which the next bytes may complete.
-func (m *Masker) Begun(text string) int {
+func (m *Masker) PartialValueLen(text string) int {
 	for n := min(len(text), m.longest); n > 0; n-- {
 		end := text[len(text)-n:]
 		for _, v := range m.values {

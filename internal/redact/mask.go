@@ -47,8 +47,8 @@ type Config struct {
 // Masker masks text. It is safe for concurrent use.
 type Masker struct {
 	values     []string // longest first, with their encodings
-	words      *multimatch.Set
-	valueWords *multimatch.Set // the values alone; nil without any
+	words      *multimatch.WordSet
+	valueWords *multimatch.WordSet // the values alone; nil without any
 	// longest is one byte less than the longest value.
 	longest int
 }
@@ -81,16 +81,16 @@ func New(cfg Config) *Masker {
 	return m
 }
 
-// Text masks a whole text.
-func (m *Masker) Text(s string) string {
+// MaskText masks a whole text.
+func (m *Masker) MaskText(s string) string {
 	if s == "" {
 		return s
 	}
-	lines, changed := m.Lines(""), false
+	lines, changed := m.NewLineMasker(""), false
 	var b strings.Builder
 	for line := range strings.Lines(s) {
 		body := strings.TrimSuffix(line, "\n")
-		shown := string(lines.Line([]byte(body)))
+		shown := string(lines.MaskLine([]byte(body)))
 		changed = changed || shown != body
 		b.WriteString(shown)
 		b.WriteString(line[len(body):])
@@ -101,22 +101,24 @@ func (m *Masker) Text(s string) string {
 	return b.String()
 }
 
-// Values masks only the exact values, in text in which secrets by shape are already masked
+// MaskValues masks only the exact values, in text in which secrets by shape are already masked
 // by code that knows the text's origin.
-func (m *Masker) Values(s string) string {
-	if !m.Holds([]byte(s)) {
+func (m *Masker) MaskValues(s string) string {
+	if !m.MayContainValue([]byte(s)) {
 		return s
 	}
 	return string(replaceSpans([]byte(s), m.exactSpans([]byte(s))))
 }
 
-// Holds reports whether a text may contain one of the exact values, in one pass: if not,
+// MayContainValue reports whether a text may contain one of the exact values, in one pass: if not,
 // Values changes nothing.
-func (m *Masker) Holds(text []byte) bool { return m.valueWords != nil && m.valueWords.Any(text) }
+func (m *Masker) MayContainValue(text []byte) bool {
+	return m.valueWords != nil && m.valueWords.HasMatch(text)
+}
 
-// Lines masks the lines of one file, which must come in order from the first: the body of a
+// LineMasker masks the lines of one file, which must come in order from the first: the body of a
 // private key can be recognized only by the line above it.
-type Lines struct {
+type LineMasker struct {
 	m            *Masker
 	kind         fileKind
 	keyLinesLeft int  // lines that may still belong to a private key
@@ -138,18 +140,18 @@ var (
 	keyName    = regexp.MustCompile(`(?i)^(id_(rsa|dsa|ecdsa|ed25519)(_.+)?|.+\.(pem|key|p8|ppk))$`)
 )
 
-// Lines starts on a file; path may be "" for text of unknown origin.
-func (m *Masker) Lines(path string) *Lines {
+// NewLineMasker starts on a file; path may be "" for text of unknown origin.
+func (m *Masker) NewLineMasker(path string) *LineMasker {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	switch {
 	case envName.MatchString(name):
-		return &Lines{m: m, kind: envFile}
+		return &LineMasker{m: m, kind: envFile}
 	case keyName.MatchString(name):
-		return &Lines{m: m, kind: keyFile}
+		return &LineMasker{m: m, kind: keyFile}
 	case sourceName.MatchString(name):
-		return &Lines{m: m, kind: sourceFile}
+		return &LineMasker{m: m, kind: sourceFile}
 	}
-	return &Lines{m: m}
+	return &LineMasker{m: m}
 }
 
 var (
@@ -165,9 +167,9 @@ var (
 // must not mask the rest of a file.
 const keyLinesMax = 400
 
-// Line returns the masked form of the next line, given without its newline. The result may
+// MaskLine returns the masked form of the next line, given without its newline. The result may
 // share memory with the argument.
-func (l *Lines) Line(line []byte) []byte {
+func (l *LineMasker) MaskLine(line []byte) []byte {
 	switch l.kind {
 	case envFile:
 		return maskEnvLine(line)
@@ -187,9 +189,9 @@ const passesMax = 8
 
 // maskByRules masks secrets that the line alone reveals. Masking one value may reveal another
 // beside it, so byRules repeats until it finds none.
-func (l *Lines) maskByRules(line []byte) []byte {
+func (l *LineMasker) maskByRules(line []byte) []byte {
 	for range passesMax {
-		tags := l.m.words.Tags(line)
+		tags := l.m.words.MatchTags(line)
 		if tags == 0 {
 			break
 		}
@@ -213,7 +215,7 @@ func (l *Lines) maskByRules(line []byte) []byte {
 // maskInKey masks a line between the frame lines of a private key. A line that
 // cannot be part of one ends the key: a frame that source code merely mentions
 // has no body.
-func (l *Lines) maskInKey(line []byte) []byte {
+func (l *LineMasker) maskInKey(line []byte) []byte {
 	l.keyLinesLeft--
 	if keyHead.Match(line) {
 		return line

@@ -30,7 +30,7 @@ func TestTokensOfKnownIssuersAreMaskedInPlace(t *testing.T) {
 		"npm_" + tail36, "SG." + tail36 + "." + tail36,
 	} {
 		line := `  call(x, "` + token + `") // why`
-		if got, want := m.Text(line), `  call(x, "[masked]") // why`; got != want {
+		if got, want := m.MaskText(line), `  call(x, "[masked]") // why`; got != want {
 			t.Errorf("%s became %q", token, got)
 		}
 	}
@@ -50,7 +50,7 @@ func TestValuesGivenToTellingNamesAreMasked(t *testing.T) {
 		`Authorization: Bearer a1b2c3d4e5f6g7h8i`: `Authorization: Bearer [masked]`,
 		`url: postgres://app:pa55w0rd@db:5432/x`:  `url: postgres://app:[masked]@db:5432/x`,
 	} {
-		if got := m.Text(line); got != want {
+		if got := m.MaskText(line); got != want {
 			t.Errorf("%s\nbecame %s", line, got)
 		}
 	}
@@ -65,7 +65,7 @@ func TestOrdinaryTextStaysVerbatim(t *testing.T) {
 		`sk-fading-circle-animation-delay`, `max_tokens: 12345678`, `disk-usage-of-the-whole-machine`, `token_path: /etc/app/token1`,
 		`-----BEGIN CERTIFICATE-----`, `if strings.Contains(s, "` + pem + `") {`, "\treturn", "}",
 	} {
-		if got := m.Text(line); got != line {
+		if got := m.MaskText(line); got != line {
 			t.Errorf("%s\nbecame %s", line, got)
 		}
 	}
@@ -75,18 +75,18 @@ func TestTheBodyOfAPrivateKeyIsMaskedLineByLine(t *testing.T) {
 	m := New(Config{})
 	text := "before\n" + pem + "\n" + body + "\n" + body + "\nAb3=\n" + pemEnd + "\nafter\n"
 	want := "before\n" + pem + "\n[masked]\n[masked]\n[masked]\n" + pemEnd + "\nafter\n"
-	if got := m.Text(text); got != want {
+	if got := m.MaskText(text); got != want {
 		t.Errorf("got %s", got)
 	}
 	one := `{"private_key": "` + pem + `\n` + body + `\n` + pemEnd + `\n"}`
-	if got := m.Text(one); strings.Contains(got, body) || !strings.HasPrefix(got, `{"private_key": "`+pem) || !strings.HasSuffix(got, `"}`) {
+	if got := m.MaskText(one); strings.Contains(got, body) || !strings.HasPrefix(got, `{"private_key": "`+pem) || !strings.HasSuffix(got, `"}`) {
 		t.Errorf("one line: %s", got)
 	}
 }
 
 func TestAKeyThatIsOnlyMentionedDoesNotMaskWhatFollows(t *testing.T) {
 	text := `x := "` + pem + `"` + "\n\treturn\n}\n\nfunc f() {}\n"
-	if got := New(Config{}).Text(text); got != text {
+	if got := New(Config{}).MaskText(text); got != text {
 		t.Errorf("got %s", got)
 	}
 }
@@ -101,11 +101,11 @@ func TestExactValuesAreMaskedInEveryEncoding(t *testing.T) {
 		`tiny words stay`:           `tiny words stay`,
 		"line one\nand\nline two\n": "[masked]\nand\n[masked]\n",
 	} {
-		if got := m.Text(text); got != want {
+		if got := m.MaskText(text); got != want {
 			t.Errorf("%s became %s", text, got)
 		}
 	}
-	if got := m.Values(`p@ss/w0rd"x AKIA` + `IOSFODNN7REALKEY`); got != `[masked] AKIA`+`IOSFODNN7REALKEY` {
+	if got := m.MaskValues(`p@ss/w0rd"x AKIA` + `IOSFODNN7REALKEY`); got != `[masked] AKIA`+`IOSFODNN7REALKEY` {
 		t.Errorf("Values: %s", got)
 	}
 }
@@ -113,9 +113,9 @@ func TestExactValuesAreMaskedInEveryEncoding(t *testing.T) {
 func TestFilesOfSecretsShowNoValueAtAll(t *testing.T) {
 	m := New(Config{})
 	show := func(path, text string) string {
-		lines, out := m.Lines(path), []string{}
+		lines, out := m.NewLineMasker(path), []string{}
 		for line := range strings.Lines(text) {
-			out = append(out, string(lines.Line([]byte(strings.TrimSuffix(line, "\n")))))
+			out = append(out, string(lines.MaskLine([]byte(strings.TrimSuffix(line, "\n")))))
 		}
 		return strings.Join(out, "\n")
 	}
@@ -140,10 +140,10 @@ func TestFilesOfSecretsShowNoValueAtAll(t *testing.T) {
 func TestInSourceCodeAnExpressionIsNoValue(t *testing.T) {
 	line := `	PrivateKey: testP256Private1Key,`
 	m := New(Config{})
-	if got := string(m.Lines("a.go").Line([]byte(line))); got != line {
+	if got := string(m.NewLineMasker("a.go").MaskLine([]byte(line))); got != line {
 		t.Errorf("in Go: %s", got)
 	}
-	if got := string(m.Lines("a.yaml").Line([]byte(`token: a1B2c3D4e5F6`))); got != "token: [masked]" {
+	if got := string(m.NewLineMasker("a.yaml").MaskLine([]byte(`token: a1B2c3D4e5F6`))); got != "token: [masked]" {
 		t.Errorf("in YAML: %s", got)
 	}
 }
@@ -160,11 +160,11 @@ func TestMaskingKeepsLinesAndDoesNothingTheSecondTime(t *testing.T) {
 	m := New(Config{Values: []string{"exact-value"}})
 	rapid.Check(t, func(t *rapid.T) {
 		text := strings.Join(rapid.SliceOfN(rapid.SampledFrom(pieces), 0, 20).Draw(t, "pieces"), "")
-		once := m.Text(text)
+		once := m.MaskText(text)
 		if strings.Count(once, "\n") != strings.Count(text, "\n") {
 			t.Fatalf("%q lost lines: %q", text, once)
 		}
-		if twice := m.Text(once); twice != once {
+		if twice := m.MaskText(once); twice != once {
 			t.Fatalf("%q: once %q, twice %q", text, once, twice)
 		}
 		if strings.Contains(once, "exact-value") || strings.Contains(once, "ghp_"+tail36) {
@@ -192,15 +192,15 @@ func TestExactValuesAreFoundInEveryEncoding(t *testing.T) {
 	}
 	for name, form := range forms {
 		text := "before " + form + " after"
-		got := m.Values(text)
+		got := m.MaskValues(text)
 		if !strings.Contains(got, Replacement) || !strings.HasPrefix(got, "before ") || !strings.HasSuffix(got, " after") {
 			t.Errorf("%s: %s became %s", name, text, got)
 		}
-		if !m.Holds([]byte(text)) || m.Holds([]byte(got)) {
+		if !m.MayContainValue([]byte(text)) || m.MayContainValue([]byte(got)) {
 			t.Errorf("%s: %s: the quick look is wrong", name, got)
 		}
 	}
-	if m.Holds([]byte("nothing")) || New(Config{}).Holds([]byte(secret)) {
+	if m.MayContainValue([]byte("nothing")) || New(Config{}).MayContainValue([]byte(secret)) {
 		t.Error("it is found where it is not")
 	}
 }

@@ -9,20 +9,20 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Bytes replaces the exact values in data. Without one of them it returns data itself.
-func (m *Masker) Bytes(data []byte) []byte {
-	if !m.Holds(data) {
+// MaskBytes replaces the exact values in data. Without one of them it returns data itself.
+func (m *Masker) MaskBytes(data []byte) []byte {
+	if !m.MayContainValue(data) {
 		return data
 	}
-	return []byte(m.Values(string(data)))
+	return []byte(m.MaskValues(string(data)))
 }
 
-// Entry replaces the exact values in an encoded log entry.
-func (m *Masker) Entry(data []byte) ([]byte, error) {
-	if !m.Holds(data) {
+// MaskEntry replaces the exact values in an encoded log entry.
+func (m *Masker) MaskEntry(data []byte) ([]byte, error) {
+	if !m.MayContainValue(data) {
 		return data, nil
 	}
-	return rewriteEntry(data, m.Values)
+	return rewriteEntry(data, m.MaskValues)
 }
 
 // rewriteEntry applies change to every text in the bodies of the items of an encoded
@@ -79,7 +79,7 @@ type Store struct {
 
 // Append implements mailbox.Post.
 func (s Store) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	clean, err := s.Mask.Entry(data)
+	clean, err := s.Mask.MaskEntry(data)
 	if err != nil {
 		done(0, err)
 		return
@@ -95,7 +95,7 @@ type Blobs struct {
 
 // Put implements mailbox.Blobs.
 func (b Blobs) Put(ctx context.Context, run string, data []byte) (string, error) {
-	return b.Blobs.Put(ctx, run, b.Mask.Bytes(data))
+	return b.Blobs.Put(ctx, run, b.Mask.MaskBytes(data))
 }
 
 // Handler is a slog.Handler that handles records without the exact values.
@@ -108,10 +108,10 @@ func (l Handler) maskAttr(a slog.Attr) slog.Attr {
 	a.Value = a.Value.Resolve()
 	switch a.Value.Kind() {
 	case slog.KindString:
-		a.Value = slog.StringValue(l.Mask.Values(a.Value.String()))
+		a.Value = slog.StringValue(l.Mask.MaskValues(a.Value.String()))
 	case slog.KindAny:
-		if s := a.Value.String(); l.Mask.Holds([]byte(s)) {
-			a.Value = slog.StringValue(l.Mask.Values(s))
+		if s := a.Value.String(); l.Mask.MayContainValue([]byte(s)) {
+			a.Value = slog.StringValue(l.Mask.MaskValues(s))
 		}
 	case slog.KindGroup:
 		var list []slog.Attr
@@ -125,7 +125,7 @@ func (l Handler) maskAttr(a slog.Attr) slog.Attr {
 
 // Handle implements slog.Handler.
 func (l Handler) Handle(ctx context.Context, r slog.Record) error {
-	clean := slog.NewRecord(r.Time, r.Level, l.Mask.Values(r.Message), r.PC)
+	clean := slog.NewRecord(r.Time, r.Level, l.Mask.MaskValues(r.Message), r.PC)
 	r.Attrs(func(a slog.Attr) bool { clean.AddAttrs(l.maskAttr(a)); return true })
 	return l.Handler.Handle(ctx, clean)
 }
@@ -158,8 +158,8 @@ func (c Client) Complete(ctx context.Context, req model.Request, emit func(model
 	}
 	held := map[model.DeltaKind]string{}
 	reply, err := c.Client.Complete(ctx, req, func(d model.Delta) {
-		text := c.Mask.Values(held[d.Kind] + d.Text)
-		n := len(text) - c.Mask.Begun(text)
+		text := c.Mask.MaskValues(held[d.Kind] + d.Text)
+		n := len(text) - c.Mask.PartialValueLen(text)
 		held[d.Kind] = text[n:]
 		if n > 0 {
 			emit(model.Delta{Kind: d.Kind, Text: text[:n]})

@@ -96,7 +96,7 @@ var ruleWords = func() []multimatch.Word {
 }()
 
 // ruleSpans adds the spans of all rules whose words the line holds.
-func (l *Lines) ruleSpans(line []byte, tags uint64, spans []span) []span {
+func (l *LineMasker) ruleSpans(line []byte, tags uint64, spans []span) []span {
 	behind := uint64(0)
 	for _, r := range rules {
 		switch {
@@ -112,7 +112,7 @@ func (l *Lines) ruleSpans(line []byte, tags uint64, spans []span) []span {
 	if behind == 0 {
 		return spans
 	}
-	l.m.words.Each(line, func(end int, tags uint64) {
+	l.m.words.EachMatch(line, func(end int, tags uint64) {
 		for _, r := range rules {
 			if tags&behind&r.tag == 0 {
 				continue

@@ -35,9 +35,9 @@ func OpenRecordings(record, replay string, mask *redact.Masker) (t Recordings, e
 	case record != "" && replay != "":
 		return t, ErrRecordings
 	case record != "":
-		t.rec, err = cassette.NewRecorder(cassette.Config{Dir: record, Scrub: mask.Values})
+		t.rec, err = cassette.NewRecorder(cassette.Config{Dir: record, Scrub: mask.MaskValues})
 	case replay != "":
-		t.play, err = cassette.NewPlayer(cassette.PlayConfig{Dir: replay, Scrub: mask.Values})
+		t.play, err = cassette.NewPlayer(cassette.PlayConfig{Dir: replay, Scrub: mask.MaskValues})
 	}
 	if err != nil {
 		err = fmt.Errorf("routes: %w", err)
@@ -65,31 +65,31 @@ func (t Recordings) modelEnv(real func(string) string) func(string) string {
 	}
 	recorded := t.play.Label().Env
 	return func(name string) string {
-		if slices.Contains(provider.Keys(), name) || slices.Contains(provider.Addresses(), name) {
+		if slices.Contains(provider.KeyVariables(), name) || slices.Contains(provider.AddressVariables(), name) {
 			return recorded[name]
 		}
 		return real(name)
 	}
 }
 
-// Model returns the route of a run that names none.
-func (t Recordings) Model(named string) string {
+// DefaultRoute returns the route of a run that names none.
+func (t Recordings) DefaultRoute(named string) string {
 	if named == "" && t.play != nil {
 		return t.play.Label().Model
 	}
 	return named
 }
 
-// Now returns the time for prompts.
-func (t Recordings) Now() time.Time {
+// PromptTime returns the time for prompts.
+func (t Recordings) PromptTime() time.Time {
 	if t.play != nil && !t.play.Label().At.IsZero() {
 		return t.play.Label().At
 	}
 	return time.Now()
 }
 
-// Begin records that a run begins.
-func (t Recordings) Begin(dir string, c provider.Choice, now time.Time, real func(string) string) (note string, err error) {
+// BeginRun records that a run begins.
+func (t Recordings) BeginRun(dir string, c provider.Choice, now time.Time, real func(string) string) (note string, err error) {
 	if err := t.checkSeparateDir(dir); err != nil {
 		return "", err
 	}
@@ -101,17 +101,17 @@ func (t Recordings) Begin(dir string, c provider.Choice, now time.Time, real fun
 		return "", nil
 	}
 	l := cassette.Label{Model: c.Name(), Dir: dir, At: now, Env: map[string]string{}}
-	for _, name := range provider.Keys() {
+	for _, name := range provider.KeyVariables() {
 		if real(name) != "" {
 			l.Env[name] = cassette.Masked
 		}
 	}
-	for _, name := range provider.Addresses() {
+	for _, name := range provider.AddressVariables() {
 		if v := real(name); v != "" {
 			l.Env[name] = cassette.Address(v)
 		}
 	}
-	if !c.Wired() {
+	if !c.UsesHTTP() {
 		note = c.Name() + " is asked without a wire: there is nothing to record but the label; the log of the run holds what it said"
 	}
 	return note, t.rec.Begin(l)
@@ -133,9 +133,9 @@ func (t Recordings) checkSeparateDir(dir string) error {
 	return nil
 }
 
-// Played returns how many recorded exchanges were replayed, and how many there are; none if
+// CountReplayed returns how many recorded exchanges were replayed, and how many there are; none if
 // this node does not replay.
-func (t Recordings) Played() (played, all int) {
+func (t Recordings) CountReplayed() (played, all int) {
 	if t.play == nil {
 		return 0, 0
 	}

@@ -38,7 +38,7 @@ type Config struct {
 	// Own are clients by route. They take precedence over the provider of that name.
 	Own map[string]model.Client
 	// Prices are the operator's prices and limits of models.
-	Prices catalog.Table
+	Prices catalog.FactTable
 	// Env reads the environment.
 	Env func(string) string
 	// Trust decides which scripts may be played.
@@ -72,23 +72,23 @@ func (m *Resolver) ownChoice(name string) (provider.Choice, bool) {
 		return provider.Choice{}, false
 	}
 	before, rest, _ := strings.Cut(name, "/")
-	return provider.Choice{Provider: before, Model: rest, Why: "brought by the program", Client: c, Bound: provider.Documented, Gate: name}, true
+	return provider.Choice{Provider: before, Model: rest, Why: "brought by the program", Client: c, Bound: provider.Documented, ThrottleKey: name}, true
 }
 
 // IsOwn reports whether the program provides the client of a route.
 func (m *Resolver) IsOwn(route string) bool { _, own := m.cfg.Own[route]; return own }
 
-// Choose picks the model of a new run.
-func (m *Resolver) Choose(ctx context.Context, named string) (provider.Choice, error) {
-	if c, ok := m.ownChoice(cmp.Or(named, m.cfg.Recordings.Model(named), m.cfg.Model)); ok {
+// ChooseModel picks the model of a new run.
+func (m *Resolver) ChooseModel(ctx context.Context, named string) (provider.Choice, error) {
+	if c, ok := m.ownChoice(cmp.Or(named, m.cfg.Recordings.DefaultRoute(named), m.cfg.Model)); ok {
 		return m.keepChoice(c), nil
 	}
-	c, err := provider.Choose(ctx, provider.Config{Model: m.cfg.Recordings.Model(named), Setting: m.cfg.Model, Env: m.cfg.Recordings.modelEnv(m.cfg.Env), Scout: m.builtin, Cache: true,
+	c, err := provider.Choose(ctx, provider.Config{Model: m.cfg.Recordings.DefaultRoute(named), Setting: m.cfg.Model, Env: m.cfg.Recordings.modelEnv(m.cfg.Env), Scout: m.builtin, Cache: true,
 		Prices: m.cfg.Prices, Transport: m.cfg.Recordings.httpTransport(), Script: m.readTrustedScript})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)
 	}
-	if named != m.cfg.Recordings.Model(named) {
+	if named != m.cfg.Recordings.DefaultRoute(named) {
 		c.Why = "as it was recorded"
 	}
 	return m.keepChoice(c), nil
@@ -106,11 +106,11 @@ func (m *Resolver) readTrustedScript(path string) (*scriptfile.Script, error) {
 
 // ReadScript parses a script whose content the caller allows: the bytes that are checked are those that are parsed.
 func (m *Resolver) ReadScript(path string, allows func(place, digest string) bool) (*scriptfile.Script, error) {
-	place, data, err := trust.Read(path, scriptfile.MaxBytes)
+	place, data, err := trust.ReadResolved(path, scriptfile.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("routes: script: %w", err)
 	}
-	key := scriptKey{place, agentfile.Digest(data)}
+	key := scriptKey{place, agentfile.ContentDigest(data)}
 	if !allows(key.place, key.digest) {
 		return nil, ErrNotApproved
 	}
@@ -144,26 +144,26 @@ func (m *Resolver) ChoiceOf(route string) (provider.Choice, error) {
 	if ok {
 		return c, nil
 	}
-	return m.Choose(context.Background(), route)
+	return m.ChooseModel(context.Background(), route)
 }
 
-// Named returns the model that an agent file names.
-func (m *Resolver) Named(route string) (provider.Choice, error) {
-	return m.Choose(context.Background(), route)
+// ChooseNamed returns the model that an agent file names.
+func (m *Resolver) ChooseNamed(route string) (provider.Choice, error) {
+	return m.ChooseModel(context.Background(), route)
 }
 
-// Gate returns the gate of a route. A route that cannot be chosen has its own.
-func (m *Resolver) Gate(route string) string {
+// ThrottleName returns the gate of a route. A route that cannot be chosen has its own.
+func (m *Resolver) ThrottleName(route string) string {
 	c, err := m.ChoiceOf(route)
 	if err != nil {
 		return route
 	}
-	return c.Gate
+	return c.ThrottleKey
 }
 
-// Client returns the client of a route for an attempt: the same route always gets the same
+// ResolveClient returns the client of a route for an attempt: the same route always gets the same
 // client, and never that of another model.
-func (m *Resolver) Client(route string) (model.Client, string, error) {
+func (m *Resolver) ResolveClient(route string) (model.Client, string, error) {
 	c, err := m.ChoiceOf(route)
 	if err != nil {
 		return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}

@@ -24,7 +24,7 @@ func TestAttackRoutesWithoutEndFillNoMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := trust.Policy{Roots: []string{root}, StateDir: t.TempDir()}
-	if err := p.Approve(client.RunRequest{Model: "script/" + path}, func(string) bool { return false }); err != nil {
+	if err := p.ApproveRequest(client.RunRequest{Model: "script/" + path}, func(string) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
 	m := New(Config{Trust: p, Mask: redact.New(redact.Config{}), Env: func(name string) string {
@@ -32,15 +32,15 @@ func TestAttackRoutesWithoutEndFillNoMemory(t *testing.T) {
 	}})
 	first := "openai/m0"
 	gate := func() string {
-		if _, _, err := m.Client(first); err != nil {
+		if _, _, err := m.ResolveClient(first); err != nil {
 			t.Fatal(err)
 		}
-		return m.Gate(first)
+		return m.ThrottleName(first)
 	}
 	before := gate()
 	for i := range routesKept + scriptsKept {
 		for _, route := range []string{fmt.Sprintf("openai/m%d", i), "script/" + strings.Repeat("/.", i) + path} {
-			if _, err := m.Choose(t.Context(), route); err != nil {
+			if _, err := m.ChooseModel(t.Context(), route); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -51,7 +51,7 @@ func TestAttackRoutesWithoutEndFillNoMemory(t *testing.T) {
 	if n := m.scripts.len(); n != 1 {
 		t.Errorf("%d scripts are kept of one file", n)
 	}
-	if m.Gate(first) != before || gate() != before {
+	if m.ThrottleName(first) != before || gate() != before {
 		t.Error("a route that was dropped has another gate")
 	}
 }

@@ -17,8 +17,8 @@ import (
 
 const coordinatorID = "coordinator"
 
-// team holds the agents of a run, and the definitions in their files.
-type team struct {
+// agentSet holds the agents of a run, and the definitions in their files.
+type agentSet struct {
 	definitions []supervisor.Definition
 	files       []agentfile.Definition // those that agent files define
 	tools       []model.ToolSpec       // commands of agent files, and the tool for skills
@@ -27,43 +27,43 @@ type team struct {
 	warnings    []string
 }
 
-func (t *team) warn(format string, args ...any) {
+func (t *agentSet) addWarning(format string, args ...any) {
 	t.warnings = append(t.warnings, fmt.Sprintf(format, args...))
 }
 
-// has reports whether an agent of that name exists.
-func (t team) has(name string) bool {
+// hasAgent reports whether an agent of that name exists.
+func (t agentSet) hasAgent(name string) bool {
 	return slices.ContainsFunc(t.definitions, func(d supervisor.Definition) bool { return d.Name == name })
 }
 
 // resolveAgents lists the agents of the run: the built-in ones, the one that follows a plan,
 // those of the program, and those of agent files. Later ones take precedence.
-func (b *Builder) resolveAgents(req request, m models) (team, error) {
-	t := team{root: req.Agent}
+func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
+	t := agentSet{root: req.Agent}
 	t.definitions = b.builtinAgents()
-	plan, err := b.planner(req)
+	plan, err := b.planAgent(req)
 	if err != nil {
 		return t, err
 	}
 	t.definitions = append(t.definitions, plan...)
 	for _, d := range b.cfg.Agents {
-		if t, err = b.register(t, req, m, d); err != nil {
+		if t, err = b.registerAgent(t, req, m, d); err != nil {
 			return t, err
 		}
 	}
 	if t, err = b.registerFiles(t, req, m); err != nil {
 		return t, err
 	}
-	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.has(name) }); i >= 0 {
+	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
 		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", req.agents[i])
 	}
 	if t.root == "" {
 		t.root = coordinatorID
 	}
-	if t, err = fit(t, req.agents); err != nil {
+	if t, err = fitDefinitions(t, req.agents); err != nil {
 		return t, err
 	}
-	if !t.has(t.root) {
+	if !t.hasAgent(t.root) {
 		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", t.root)
 	}
 	return t, nil
@@ -72,7 +72,7 @@ func (b *Builder) resolveAgents(req request, m models) (team, error) {
 // builtinAgents returns the agents of the investigator. Its coordinator may also offer the
 // tools of the program.
 func (b *Builder) builtinAgents() (list []supervisor.Definition) {
-	for _, a := range investigator.Agents() {
+	for _, a := range investigator.BuiltinAgents() {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
 			Tools: builtinRights(a), Offer: a.Tools, Delegates: a.Delegates,
 			Limits: spec.Limits{Turns: a.MaxTurns, Output: a.MaxOutput}}
@@ -93,18 +93,18 @@ func builtinRights(a investigator.Agent) []string {
 	return a.Tools
 }
 
-// planner returns the agent that follows a plan, if the run begins with it: the agents to
+// planAgent returns the agent that follows a plan, if the run begins with it: the agents to
 // which it delegates are the run's, with the run's model; it itself follows rules.
-func (b *Builder) planner(req request) ([]supervisor.Definition, error) {
-	i := slices.IndexFunc(orchestrator.Agents(), func(a orchestrator.Agent) bool { return a.Name == req.Agent })
+func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error) {
+	i := slices.IndexFunc(orchestrator.BuiltinAgents(), func(a orchestrator.Agent) bool { return a.Name == req.Agent })
 	if i < 0 {
 		return nil, nil
 	}
-	if _, ok := orchestrator.Parse(req.Agent, req.Prompt); !ok {
-		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.Example(req.Agent)+`"`, "the prompt of %s is no plan: it names no agents", req.Agent)
+	if _, ok := orchestrator.ParsePlan(req.Agent, req.Prompt); !ok {
+		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.ExamplePlan(req.Agent)+`"`, "the prompt of %s is no plan: it names no agents", req.Agent)
 	}
-	a := orchestrator.Agents()[i]
-	choice, err := b.cfg.Routes.Named(provider.Builtin + "/" + a.Name)
+	a := orchestrator.BuiltinAgents()[i]
+	choice, err := b.cfg.Routes.ChooseNamed(provider.Builtin + "/" + a.Name)
 	if err != nil {
 		return nil, refuse.Bad("", "agent %s: %v", a.Name, err)
 	}

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-run/troupe/tool/readresult"
 )
 
-// register adds one agent and its commands. It replaces an agent of the same name.
-func (b *Builder) register(t team, req request, m models, d agentfile.Definition) (team, error) {
-	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: Version(d.Prompt),
+// registerAgent adds one agent and its commands. It replaces an agent of the same name.
+func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
+	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: HashVersion(d.Prompt),
 		Limits: spec.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
 	if !strings.HasPrefix(def.System, "agent: ") {
 		def.System = "agent: " + d.Name + "\n" + def.System
@@ -25,10 +25,10 @@ func (b *Builder) register(t team, req request, m models, d agentfile.Definition
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
 	}
-	if def.Tools = d.Grants(); len(def.Tools) > 0 {
+	if def.Tools = d.GrantedTools(); len(def.Tools) > 0 {
 		def.Tools = append(def.Tools, readresult.Name) // an agent that may see a result may see all of it
 	}
-	def.Deny, def.Pool = d.Denies(), d.Placement.Pool
+	def.Deny, def.Pool = d.DeniedTools(), d.Placement.Pool
 	if d.PermissionMode == agentfile.ModePlan {
 		def.Deny = append(def.Deny, onlyReads)
 	}
@@ -36,12 +36,12 @@ func (b *Builder) register(t team, req request, m models, d agentfile.Definition
 	hooks := append(namedHooks(d), approval.HooksOf(d)...)
 	var summaries *spec.Model
 	if d.Model != "" {
-		choice, err := b.cfg.Routes.Named(d.Model)
+		choice, err := b.cfg.Routes.ChooseNamed(d.Model)
 		if err != nil {
 			return t, badModel(err, "change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
 		own := withRoute(m.model, choice, req.AllowUnpriced)
-		def.Model, summaries = &own, summarizer(choice)
+		def.Model, summaries = &own, summaryModel(choice)
 	}
 	def.Model = withOptions(def.Model, m.model, d)
 	options, warnings, err := b.agentOptions(def, req, m, d)
@@ -71,7 +71,7 @@ func (b *Builder) register(t team, req request, m models, d agentfile.Definition
 }
 
 // agentOptions returns the loop options of an agent file that differ from the run's.
-func (b *Builder) agentOptions(def supervisor.Definition, req request, m models, d agentfile.Definition) (options spec.LoopOptions, warnings []string, err error) {
+func (b *Builder) agentOptions(def supervisor.Definition, req acceptedRequest, m modelSelection, d agentfile.Definition) (options spec.LoopOptions, warnings []string, err error) {
 	options = d.LoopOptions.Filled()
 	for _, name := range d.Fallback {
 		options.Fallbacks = append(options.Fallbacks, spec.Model{Name: name})
@@ -136,7 +136,7 @@ func namedHooks(d agentfile.Definition) []spec.Hook {
 }
 
 // addCommand adds a command tool. Two agents may share one if both define it the same.
-func addCommand(t team, path string, cfg tool.CommandConfig) (team, error) {
+func addCommand(t agentSet, path string, cfg tool.CommandConfig) (agentSet, error) {
 	if slices.Contains(toolset.LoopTools, cfg.Name) {
 		return t, refuse.Bad("give it another name in "+path, "the tool %s is built in and cannot be a command", cfg.Name)
 	}

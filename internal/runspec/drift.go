@@ -14,9 +14,9 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset"
 )
 
-// Differences returns how this node differs from the configuration that a task began with.
+// FindDifferences returns how this node differs from the configuration that a task began with.
 // The agent uses the recorded configuration either way, and decides whether to continue.
-func (b *Builder) Differences(t spec.Task) map[string]string {
+func (b *Builder) FindDifferences(t spec.Task) map[string]string {
 	found := map[string]string{}
 	compare := func(key, here string) {
 		if t.Hashes[key] != here && len(found) < agent.FoundMax {
@@ -32,9 +32,9 @@ func (b *Builder) Differences(t spec.Task) map[string]string {
 	if hash, ok := b.promptVersion(t); ok {
 		compare(spec.PromptVersion, hash)
 	}
-	compare(spec.HooksVersion, Version(b.cfg.Hooks))
+	compare(spec.HooksVersion, HashVersion(b.cfg.Hooks))
 	compare(spec.RouteVersion, b.RouteVersion(t.Model.Name))
-	further := slices.DeleteFunc(slices.Clone(toolset.ByName), func(name string) bool { return t.Hashes[spec.ToolVersion+name] == "" })
+	further := slices.DeleteFunc(slices.Clone(toolset.NamedOnly), func(name string) bool { return t.Hashes[spec.ToolVersion+name] == "" })
 	if tools, err := b.toolVersions(t.Workspace, further); err == nil {
 		for key := range t.Hashes {
 			if _, here := tools[key]; strings.HasPrefix(key, spec.ToolVersion) && !here {
@@ -60,16 +60,16 @@ func (b *Builder) promptVersion(t spec.Task) (hash string, ok bool) {
 		if err != nil {
 			return "", true
 		}
-		return Version(d.Prompt), true
+		return HashVersion(d.Prompt), true
 	}
 	for _, d := range b.cfg.Agents {
 		if d.Name == t.Name {
-			return Version(d.Prompt), true
+			return HashVersion(d.Prompt), true
 		}
 	}
-	for _, a := range investigator.Agents() {
+	for _, a := range investigator.BuiltinAgents() {
 		if a.Name == t.Name {
-			return Version(a.System), true
+			return HashVersion(a.System), true
 		}
 	}
 	return "", false
@@ -82,7 +82,7 @@ func (b *Builder) RouteVersion(route string) string {
 	if err != nil {
 		return ""
 	}
-	return Version(priced(withRoute(spec.Model{}, c, nil)))
+	return HashVersion(baseModel(withRoute(spec.Model{}, c, nil)))
 }
 
 // settingsOf returns the settings of the directory of a run; nil without one.
@@ -90,6 +90,6 @@ func settingsOf(workspace string) *agentfile.DirectorySettings {
 	if workspace == "" {
 		return nil
 	}
-	s := agentfile.SettingsOf(workspace, config.FileName)
+	s := agentfile.ReadDirectorySettings(workspace, config.FileName)
 	return &s
 }

@@ -17,15 +17,15 @@ import (
 // names and, for an agent that is not built in, those of the user's agent directories.
 // Command hooks count only in the named directory: a working directory must not supply
 // command lines of its own.
-func (b *Builder) registerFiles(t team, req request, m models) (team, error) {
-	given, place, err := b.cfg.Trust.Placed("agents", req.Agents, b.cfg.Trust.Nameable())
+func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelection) (agentSet, error) {
+	given, place, err := b.cfg.Trust.CheckInPlaces("agents", req.Agents, b.cfg.Trust.NameablePlaces())
 	if err != nil {
 		return t, err
 	}
 	var notes []agentfile.Note
 	if given != "" {
 		if t.files, notes, err = agentfile.LoadBelow(place, given); err != nil {
-			return t, refuse.Bad("`troupe agents validate` shows all that is wrong", "agents: %s", b.cfg.Trust.Located(err))
+			return t, refuse.Bad("`troupe agents validate` shows all that is wrong", "agents: %s", b.cfg.Trust.DescribeErrors(err))
 		}
 		if err := b.checkApproved(t.files, req.workspace); err != nil {
 			return t, err
@@ -37,11 +37,11 @@ func (b *Builder) registerFiles(t team, req request, m models) (team, error) {
 	}
 	t.warnings = slices.Concat(t.warnings, hidden, fileNotes(notes, t.files, req.agents))
 	for _, d := range found {
-		if !b.cfg.Trust.Trusts(d.Path, d.Digest, req.workspace) {
+		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, req.workspace) {
 			var off []string
-			d, off = trust.Harmless(d)
+			d, off = trust.StripExecutable(d)
 			if len(off) > 0 {
-				t.warn("%s: its %s are off; name the directory with --agents to allow them", d.Path, strings.Join(off, ", "))
+				t.addWarning("%s: its %s are off; name the directory with --agents to allow them", d.Path, strings.Join(off, ", "))
 			}
 		}
 		t.files = append(t.files, d)
@@ -54,10 +54,10 @@ func (b *Builder) registerFiles(t team, req request, m models) (team, error) {
 			}
 		}
 		if err := b.checkCredentials(d); err != nil && !slices.Contains(req.agents, d.Name) {
-			t.warn("%s: left out: %v", d.Path, err)
+			t.addWarning("%s: left out: %v", d.Path, err)
 			continue
 		}
-		if t, err = b.register(t, req, m, d); err != nil {
+		if t, err = b.registerAgent(t, req, m, d); err != nil {
 			return t, err
 		}
 	}
@@ -67,23 +67,23 @@ func (b *Builder) registerFiles(t team, req request, m models) (team, error) {
 // findFiles finds requested agents in the user's agent directories, unless they are built
 // in or in a file that the request names. It ignores broken files there, except those of
 // agents that the request names.
-func (b *Builder) findFiles(t team, req request) (found []agentfile.Definition, warnings []string, err error) {
+func (b *Builder) findFiles(t agentSet, req acceptedRequest) (found []agentfile.Definition, warnings []string, err error) {
 	if len(req.agents) == 0 {
 		return nil, nil, nil
 	}
 	given := func(name string) bool {
 		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
 	}
-	missing := slices.DeleteFunc(slices.Clone(req.agents), func(name string) bool { return t.has(name) || given(name) })
-	found, _, broken := agentfile.Find(req.workspace)
+	missing := slices.DeleteFunc(slices.Clone(req.agents), func(name string) bool { return t.hasAgent(name) || given(name) })
+	found, _, broken := agentfile.LoadWorkspace(req.workspace)
 	for _, d := range found {
-		if t.has(d.Name) && !given(d.Name) && slices.Contains(req.agents, d.Name) {
+		if t.hasAgent(d.Name) && !given(d.Name) && slices.Contains(req.agents, d.Name) {
 			warnings = append(warnings, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
 		}
 	}
 	found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(missing, d.Name) })
 	if len(missing) > 0 && len(found) == 0 && broken != nil {
-		return nil, nil, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", missing[0], b.cfg.Trust.Located(broken))
+		return nil, nil, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", missing[0], b.cfg.Trust.DescribeErrors(broken))
 	}
 	return found, warnings, nil
 }
@@ -93,7 +93,7 @@ func (b *Builder) findFiles(t team, req request) (found []agentfile.Definition, 
 // may be what keeps a run safe, so checkApproved does not silently drop one.
 func (b *Builder) checkApproved(files []agentfile.Definition, workspace string) error {
 	for _, d := range files {
-		_, off := trust.Harmless(d)
+		_, off := trust.StripExecutable(d)
 		if len(off) == 0 || b.cfg.Trust.TrustsNamed(d.Path, d.Digest, workspace) {
 			continue
 		}
@@ -133,7 +133,7 @@ func (b *Builder) checkCredentials(d agentfile.Definition) error {
 		if route == "" {
 			continue
 		}
-		if _, err := b.cfg.Routes.Named(route); errors.Is(err, provider.ErrCredentials) {
+		if _, err := b.cfg.Routes.ChooseNamed(route); errors.Is(err, provider.ErrCredentials) {
 			return err
 		}
 	}
@@ -168,22 +168,22 @@ func (b *Builder) expandAlias(run provider.Choice, name string) (route, warning 
 		return name, ""
 	}
 	preferred, _, _ := strings.Cut(run.Name(), "/")
-	route, ok := provider.Meant(name, preferred)
+	route, ok := provider.ResolveRoute(name, preferred)
 	if ok {
-		if _, err := b.cfg.Routes.Named(route); err != nil {
+		if _, err := b.cfg.Routes.ChooseNamed(route); err != nil {
 			ok = false
 		}
 	}
 	switch {
 	case !ok:
 		return "", fmt.Sprintf("agent files name the model %q, which is not to be had here; the run's model is taken", name)
-	case provider.Alias(name):
+	case provider.IsAlias(name):
 		return route, fmt.Sprintf("model %s of agent files is %s", name, route)
 	}
 	return route, ""
 }
 
-// definitionOf finds a definition by its name.
-func definitionOf(list []supervisor.Definition, name string) int {
+// definitionIndex finds a definition by its name.
+func definitionIndex(list []supervisor.Definition, name string) int {
 	return slices.IndexFunc(list, func(d supervisor.Definition) bool { return d.Name == name })
 }

@@ -12,20 +12,20 @@ import (
 // entry, with everything else that it begins with.
 const definitionBytesMax = 112 << 10
 
-func weight(d supervisor.Definition) int {
+func definitionSize(d supervisor.Definition) int {
 	return len(d.System) + len(d.Description) + len(d.LoopOptions.Require.Schema) + len(d.Source)
 }
 
-// fit removes agents of a directory that holds more than a run has room for: first those that can
+// fitDefinitions removes agents of a directory that holds more than a run has room for: first those that can
 // never be called, then those furthest from the requested agents, and among equals the last.
 // Requested agents stay; if they alone are too large, fit refuses the run.
-func fit(t team, requested []string) (team, error) {
+func fitDefinitions(t agentSet, requested []string) (agentSet, error) {
 	wanted := append(slices.Clone(requested), t.root)
 	size, needed := 0, 0
 	for _, d := range t.definitions {
-		size += weight(d)
+		size += definitionSize(d)
 		if slices.Contains(wanted, d.Name) {
-			needed += weight(d)
+			needed += definitionSize(d)
 		}
 	}
 	if size <= definitionBytesMax {
@@ -38,7 +38,7 @@ func fit(t team, requested []string) (team, error) {
 	stays := map[string]bool{}
 	for _, d := range reachableFrom(t.definitions, wanted) {
 		must := slices.Contains(wanted, d.Name)
-		if n := weight(d); must || needed+n <= definitionBytesMax {
+		if n := definitionSize(d); must || needed+n <= definitionBytesMax {
 			stays[d.Name] = true
 			if !must {
 				needed += n
@@ -55,7 +55,7 @@ func fit(t team, requested []string) (team, error) {
 		}
 	}
 	t.definitions = kept
-	t.warn("%d agents are left out, among them %s: their prompts have %d bytes together, at most %d fit a run; delegates in a file say which it needs",
+	t.addWarning("%d agents are left out, among them %s: their prompts have %d bytes together, at most %d fit a run; delegates in a file say which it needs",
 		len(out), strings.Join(out[:min(len(out), 3)], ", "), size, definitionBytesMax)
 	return t, nil
 }

@@ -23,28 +23,28 @@ type restrictedGrants struct {
 // grantRestricted gives the run the restricted tools that are named by a definition, the
 // request or the operator. A tool with such a name that exists already is another source's
 // own tool and stays.
-func (b *Builder) grantRestricted(req request, allowed []string, t toolbox) (g restrictedGrants, err error) {
+func (b *Builder) grantRestricted(req acceptedRequest, allowed []string, t toolGrants) (g restrictedGrants, err error) {
 	forAll := map[string]bool{} // whether all agents may have it
-	for _, name := range toolset.Restricted {
+	for _, name := range toolset.RestrictedTools {
 		named := slices.ContainsFunc(t.definitions, func(d supervisor.Definition) bool { return slices.Contains(d.Tools, name) })
-		all := slices.Contains(allowed, name) || b.cfg.Tools.Rule(name).Allow != nil
-		if !named && !all || toolset.Index(t.tools, name) >= 0 || name == shell.Name && req.workspace == "" {
+		all := slices.Contains(allowed, name) || b.cfg.Tools.OperatorRule(name).Allow != nil
+		if !named && !all || toolset.IndexTool(t.tools, name) >= 0 || name == shell.Name && req.workspace == "" {
 			continue
 		}
-		made, err := b.cfg.Tools.Tool(name, req.workspace, "")
+		made, err := b.cfg.Tools.MakeTool(name, req.workspace, "")
 		if err != nil {
 			return g, fmt.Errorf("runspec: tools: %w", err)
 		}
 		g.tools, forAll[name] = append(g.tools, made.Spec()), all
 	}
-	g.definitions = withheld(t.definitions, slices.Concat(t.tools, g.tools), forAll)
+	g.definitions = withholdRestricted(t.definitions, slices.Concat(t.tools, g.tools), forAll)
 	return g, nil
 }
 
-// withheld keeps a restricted tool that other definitions name from those that name no
+// withholdRestricted keeps a restricted tool that other definitions name from those that name no
 // tools: such an agent may pass it on to a child that names it, and does not have it
 // itself.
-func withheld(defs []supervisor.Definition, tools []model.ToolSpec, forAll map[string]bool) []supervisor.Definition {
+func withholdRestricted(defs []supervisor.Definition, tools []model.ToolSpec, forAll map[string]bool) []supervisor.Definition {
 	var offer []string
 	for _, s := range tools {
 		if all, restricted := forAll[s.Name]; all || !restricted {
@@ -65,7 +65,7 @@ func withheld(defs []supervisor.Definition, tools []model.ToolSpec, forAll map[s
 
 // withApprovals adds the hook before the calls that need approval, once the classes of all
 // tools are known: irreversible ones, and the shell.
-func (b *Builder) withApprovals(req request, g serverGrants, t toolbox) []supervisor.Definition {
+func (b *Builder) withApprovals(req acceptedRequest, g serverGrants, t toolGrants) []supervisor.Definition {
 	var asked []string
 	for _, s := range t.tools {
 		if s.Class == model.Irreversible {
@@ -73,12 +73,12 @@ func (b *Builder) withApprovals(req request, g serverGrants, t toolbox) []superv
 		}
 	}
 	tools := slices.Clone(asked)
-	if toolset.Index(t.tools, shell.Name) >= 0 && !toolset.IsCommand(t.commands, shell.Name) && !slices.Contains(tools, shell.Name) {
+	if toolset.IndexTool(t.tools, shell.Name) >= 0 && !toolset.IsCommand(t.commands, shell.Name) && !slices.Contains(tools, shell.Name) {
 		tools = append(tools, shell.Name)
 	}
-	rule := b.cfg.Tools.Rule(shell.Name)
-	run := approval.Rules{Yes: req.Yes, Asked: asked, Allow: slices.Clone(rule.Allow), Request: approval.AllowedCommands(agentfile.Refs(g.allowed))}
-	denied, _ := agentfile.DeniedCommands(agentfile.Refs(g.disallowed))
+	rule := b.cfg.Tools.OperatorRule(shell.Name)
+	run := approval.Rules{Yes: req.Yes, Asked: asked, Allow: slices.Clone(rule.Allow), Request: approval.AllowedCommands(agentfile.ParseToolRefs(g.allowed))}
+	denied, _ := agentfile.DeniedCommands(agentfile.ParseToolRefs(g.disallowed))
 	run.Deny = slices.Concat(rule.Deny, deniedByDirectory(req.settings), denied)
 	defs := slices.Clone(t.definitions)
 	for i, d := range defs {
@@ -98,7 +98,7 @@ func (b *Builder) withApprovals(req request, g serverGrants, t toolbox) []superv
 		mine.DenyOnly = d.Offer != nil && !slices.Contains(d.Offer, shell.Name)
 		has := func(name string) bool { return d.Tools == nil || slices.Contains(d.Tools, name) }
 		if slices.ContainsFunc(tools, has) {
-			hooks = append(hooks, mine.Hook(slices.Clone(tools)...))
+			hooks = append(hooks, mine.NewHook(slices.Clone(tools)...))
 		}
 		defs[i].LoopOptions.Hooks = hooks
 	}

@@ -18,7 +18,7 @@ type runHooks struct {
 
 // addHooks adds the operator's own hooks to a run. Those of the directory's own settings do
 // not count: a run in a repository must not execute the repository's commands.
-func (b *Builder) addHooks(req request, options spec.LoopOptions, defs []supervisor.Definition) (h runHooks, err error) {
+func (b *Builder) addHooks(req acceptedRequest, options spec.LoopOptions, defs []supervisor.Definition) (h runHooks, err error) {
 	h.hooks = slices.Concat(options.Hooks, b.cfg.Hooks)
 	for _, d := range defs {
 		if n := len(h.hooks) + len(d.LoopOptions.Hooks); n > spec.HooksMax {

@@ -31,16 +31,16 @@ const (
 	AttachedBytesMax = 20 << 20
 )
 
-// attached are the media of a run.
-type attached struct {
+// attachedMedia are the media of a run.
+type attachedMedia struct {
 	media    []model.Media
 	warnings []string
 }
 
-// attach turns the attachments of the prompt into media: whole blobs of the run, to which
+// attachMedia turns the attachments of the prompt into media: whole blobs of the run, to which
 // the log has references, and the maximum cost of each with any model that the root may
 // call.
-func (b *Builder) attach(ctx context.Context, req request, m models, root supervisor.Definition) (a attached, err error) {
+func (b *Builder) attachMedia(ctx context.Context, req acceptedRequest, m modelSelection, root supervisor.Definition) (a attachedMedia, err error) {
 	if len(req.Attach) == 0 {
 		return a, nil
 	}
@@ -59,11 +59,11 @@ func (b *Builder) attach(ctx context.Context, req request, m models, root superv
 		if total += max(0, f.Size); total > AttachedBytesMax {
 			return a, refuse.Bad(attachHint, "the attachments have more than %d bytes together", AttachedBytesMax)
 		}
-		data, err := b.joined(ctx, req.RunID, f)
+		data, err := b.joinParts(ctx, req.RunID, f)
 		if err != nil {
 			return a, err
 		}
-		if b.cfg.Mask.Holds(data) { // its parts were checked one by one
+		if b.cfg.Mask.MayContainValue(data) { // its parts were checked one by one
 			return a, refuse.Bad("take it out", "%q holds a secret of this node", f.Name)
 		}
 		media := model.Media{Kind: model.KindOf(f.Type), Type: f.Type, Name: f.Name, Size: f.Size}
@@ -83,14 +83,14 @@ func (b *Builder) attach(ctx context.Context, req request, m models, root superv
 }
 
 // rootRoutes returns the models that the root may call.
-func (b *Builder) rootRoutes(ctx context.Context, m models, root supervisor.Definition) ([]provider.Choice, error) {
+func (b *Builder) rootRoutes(ctx context.Context, m modelSelection, root supervisor.Definition) ([]provider.Choice, error) {
 	first := m.model
 	if root.Model != nil {
 		first = *root.Model
 	}
 	var list []provider.Choice
 	for _, route := range append([]spec.Model{first}, root.LoopOptions.Merge(m.options).Fallbacks...) {
-		c, err := b.cfg.Routes.Choose(ctx, route.Name)
+		c, err := b.cfg.Routes.ChooseModel(ctx, route.Name)
 		if err != nil {
 			return nil, refuse.Bad("name models as PROVIDER/MODEL", "%v", err)
 		}
@@ -103,7 +103,7 @@ func (b *Builder) rootRoutes(ctx context.Context, m models, root supervisor.Defi
 // cannot be sent to the model, or whose maximum cost is not published, unless the user
 // allows that by name.
 func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string) (priced model.Media, warnings []string, err error) {
-	most, bound, ok := c.Takes(m)
+	most, bound, ok := c.AcceptsMedia(m)
 	switch {
 	case !ok:
 		return m, nil, refuse.Bad("choose a model that does with -m, or leave it out", "%s cannot be sent %s, which %q is", c.Name(), m.Type, m.Name)
@@ -115,13 +115,13 @@ func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string)
 	}
 	m.Most = max(m.Most, most)
 	if size, _, err := image.DecodeConfig(bytes.NewReader(data)); err == nil {
-		m.Likely = max(m.Likely, c.Likely(size.Width, size.Height))
+		m.Likely = max(m.Likely, c.EstimateImageTokens(size.Width, size.Height))
 	}
 	return m, warnings, nil
 }
 
-// joined returns the bytes of an attachment, after checking them against its declaration.
-func (b *Builder) joined(ctx context.Context, run string, f client.Attachment) ([]byte, error) {
+// joinParts returns the bytes of an attachment, after checking them against its declaration.
+func (b *Builder) joinParts(ctx context.Context, run string, f client.Attachment) ([]byte, error) {
 	if f.Size <= 0 || f.Size > model.MediaBytesMax || len(f.Parts) > AttachPartsMax {
 		return nil, refuse.Bad(attachHint, "%q has %d bytes, 1 to %d are taken", f.Name, f.Size, model.MediaBytesMax)
 	}

@@ -20,8 +20,8 @@ const (
 	usdNano     = 1e9
 )
 
-// models are the model of a run, its fallbacks, and their prices.
-type models struct {
+// modelSelection are the model of a run, its fallbacks, and their prices.
+type modelSelection struct {
 	choice      provider.Choice
 	model       spec.Model
 	options     spec.LoopOptions // of the run, with routes found
@@ -31,8 +31,8 @@ type models struct {
 }
 
 // chooseModels finds the models that the request names, and the limits of the run.
-func (b *Builder) chooseModels(ctx context.Context, req request) (m models, err error) {
-	if m.choice, err = b.cfg.Routes.Choose(ctx, req.Model); err != nil {
+func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m modelSelection, err error) {
+	if m.choice, err = b.cfg.Routes.ChooseModel(ctx, req.Model); err != nil {
 		return m, badModel(err, "`-m PROVIDER/MODEL` names one", "%v", err)
 	}
 	m.model = withRoute(spec.Model{Temperature: req.Temperature, Effort: req.Effort}, m.choice, req.AllowUnpriced)
@@ -48,7 +48,7 @@ func (b *Builder) chooseModels(ctx context.Context, req request) (m models, err 
 	m.warnings = append(m.warnings, left...)
 	m.options = options.Merge(spec.DefaultLoopOptions())
 	if m.options.Context.Model == nil {
-		m.options.Context.Model = summarizer(m.choice)
+		m.options.Context.Model = summaryModel(m.choice)
 	}
 	return m, nil
 }
@@ -60,7 +60,7 @@ func (b *Builder) findRoutes(m spec.LoopOptions, base spec.Model, unpriced []str
 		if name == "" {
 			return base, provider.Choice{}, fmt.Errorf("%s: no model is named", what)
 		}
-		c, err := b.cfg.Routes.Choose(context.Background(), name)
+		c, err := b.cfg.Routes.ChooseModel(context.Background(), name)
 		if err != nil {
 			return base, c, fmt.Errorf("%s %q: %w", what, name, err)
 		}
@@ -152,10 +152,10 @@ func withoutUnpriced(m spec.LoopOptions, nano int64, where string) (priced spec.
 	return m, warnings
 }
 
-// summarizer returns the model that writes summaries for agents of a model: the cheapest of
+// summaryModel returns the model that writes summaries for agents of a model: the cheapest of
 // the same provider; nil leaves the task to the model itself.
-func summarizer(c provider.Choice) *spec.Model {
-	cheap, ok := c.Cheapest()
+func summaryModel(c provider.Choice) *spec.Model {
+	cheap, ok := c.CheapestModel()
 	if !ok {
 		return nil
 	}

@@ -14,25 +14,25 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// Pools describes the node pools of a shared server.
-type Pools struct {
+// NodePools describes the node pools of a shared server.
+type NodePools struct {
 	// Made reports whether a pool exists.
-	Made func(ctx context.Context, pool string) (bool, error)
+	Exists func(ctx context.Context, pool string) (bool, error)
 	// Serving lists the live nodes that take shards of a pool.
 	Serving func(pool string) []string
 }
 
-// placement is where the agents of a run live.
-type placement struct {
+// agentPlacement is where the agents of a run live.
+type agentPlacement struct {
 	pool        string // of agents whose definitions name none
 	definitions []supervisor.Definition
 	warnings    []string
 }
 
-// place decides in which pools the agents of a run live. A node that owns all logs is all
+// placeAgents decides in which pools the agents of a run live. A node that owns all logs is all
 // pools. On a shared server, a run with a directory lives in the pool of this machine, and
 // agents that are placed elsewhere are not offered the tools of a directory.
-func (b *Builder) place(ctx context.Context, req request, t toolbox) (p placement, err error) {
+func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGrants) (p agentPlacement, err error) {
 	p.definitions = slices.Clone(t.definitions)
 	if b.cfg.Pools == nil {
 		for i, d := range p.definitions {
@@ -79,18 +79,18 @@ func (b *Builder) place(ctx context.Context, req request, t toolbox) (p placemen
 func offerWithout(d supervisor.Definition, all, but []model.ToolSpec) []string {
 	offer := d.Offer
 	if offer == nil {
-		offer = toolset.Names(all)
+		offer = toolset.ToolNames(all)
 	}
-	not := toolset.Names(but)
+	not := toolset.ToolNames(but)
 	return slices.DeleteFunc(slices.Clone(offer), func(name string) bool { return slices.Contains(not, name) })
 }
 
 // checkPool refuses a pool that does not exist: no node would ever serve it.
 func (b *Builder) checkPool(ctx context.Context, pool, who string) error {
-	if err := names.Token(pool); err != nil {
+	if err := names.CheckToken(pool); err != nil {
 		return refuse.Bad("change x-troupe.placement.pool", "%s is placed in %q: %v", who, pool, err)
 	}
-	made, err := b.cfg.Pools.Made(ctx, pool)
+	made, err := b.cfg.Pools.Exists(ctx, pool)
 	if err == nil && !made {
 		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "%s is placed in pool %s, which is not there", who, pool)
 	}

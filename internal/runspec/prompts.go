@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// composed are the definitions of a run with their whole prompts.
-type composed struct {
+// composedPrompts are the definitions of a run with their whole prompts.
+type composedPrompts struct {
 	definitions []supervisor.Definition
 	dynamic     string // appended to the prompt of every agent
 	warnings    []string
@@ -20,13 +20,13 @@ type composed struct {
 
 // composePrompts composes the prompts of a run, and labels a recording with the names in
 // them.
-func (b *Builder) composePrompts(req request, choice provider.Choice, defs []supervisor.Definition) (c composed, err error) {
+func (b *Builder) composePrompts(req acceptedRequest, choice provider.Choice, defs []supervisor.Definition) (c composedPrompts, err error) {
 	guide, warnings, err := b.guideOf(req, choice)
 	if err != nil {
 		return c, err
 	}
-	now := b.cfg.Recordings.Now()
-	note, err := b.cfg.Recordings.Begin(req.workspace, choice, now, b.cfg.Env)
+	now := b.cfg.Recordings.PromptTime()
+	note, err := b.cfg.Recordings.BeginRun(req.workspace, choice, now, b.cfg.Env)
 	if err != nil {
 		return c, fmt.Errorf("runspec: %w", err)
 	}
@@ -42,17 +42,17 @@ func (b *Builder) composePrompts(req request, choice provider.Choice, defs []sup
 // same, so that a provider can cache them; the place and the date come after the
 // breakpoint, and so do the project's instructions: they are the same for all agents, and
 // the record holds them once. The built-in planner uses neither.
-func composeLayers(req request, defs []supervisor.Definition, choice provider.Choice, now time.Time, project ...prompt.Layer) (c composed, err error) {
-	around := append(project, prompt.Layer{Name: "environment", Content: environment(req.workspace, now), Priority: prompt.Environment})
+func composeLayers(req acceptedRequest, defs []supervisor.Definition, choice provider.Choice, now time.Time, project ...prompt.Layer) (c composedPrompts, err error) {
+	around := append(project, prompt.Layer{Name: "environment", Content: environmentText(req.workspace, now), Priority: prompt.EnvironmentPriority})
 	if choice.Provider == provider.Builtin {
 		around = nil
 	}
 	c.definitions = slices.Clone(defs)
 	for i, d := range c.definitions {
 		p, err := prompt.Compose(append([]prompt.Layer{
-			{Name: "role", Content: d.System, Priority: prompt.Role},
-			{Name: "constraints", Content: list("Constraints of this run:", req.Constraints), Priority: prompt.Rules},
-			{Name: "criteria", Content: list("The run is a success if:", req.Criteria), Priority: prompt.Rules},
+			{Name: "role", Content: d.System, Priority: prompt.RolePriority},
+			{Name: "constraints", Content: bulletList("Constraints of this run:", req.Constraints), Priority: prompt.RulesPriority},
+			{Name: "criteria", Content: bulletList("The run is a success if:", req.Criteria), Priority: prompt.RulesPriority},
 		}, around...))
 		if err != nil {
 			return c, fmt.Errorf("runspec: agent %s: %w", d.Name, err)
@@ -62,7 +62,7 @@ func composeLayers(req request, defs []supervisor.Definition, choice provider.Ch
 	return c, nil
 }
 
-func environment(dir string, now time.Time) string {
+func environmentText(dir string, now time.Time) string {
 	text := "Today is " + now.Format("Monday, 2 January 2006") + "."
 	if dir != "" {
 		text += "\nYour tools work in the directory " + dir + "."
@@ -70,7 +70,7 @@ func environment(dir string, now time.Time) string {
 	return text
 }
 
-func list(head string, items []string) string {
+func bulletList(head string, items []string) string {
 	if len(items) == 0 {
 		return ""
 	}

@@ -27,8 +27,8 @@ const (
 	NamedModelsMax = 64
 )
 
-// request is a request that was accepted.
-type request struct {
+// acceptedRequest is a request that was accepted.
+type acceptedRequest struct {
 	client.RunRequest
 	workspace string           // without links; "": the run has no directory
 	agents    []string         // that it names: the root, and those of its plan
@@ -37,9 +37,9 @@ type request struct {
 	settings  *agentfile.DirectorySettings // of the workspace; nil without one
 }
 
-// accept checks the request on its own.
-func (b *Builder) accept(r client.RunRequest) (request, error) {
-	req := request{RunRequest: r, agents: requestedAgents(r)}
+// acceptRequest checks the request on its own.
+func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
+	req := acceptedRequest{RunRequest: r, agents: requestedAgents(r)}
 	if err := checkRequest(r); err != nil {
 		return req, err
 	}
@@ -47,7 +47,7 @@ func (b *Builder) accept(r client.RunRequest) (request, error) {
 		return req, err
 	}
 	var err error
-	if req.workspace, err = b.cfg.Trust.Rooted("dir", r.Dir); err != nil {
+	if req.workspace, err = b.cfg.Trust.CheckInRoots("dir", r.Dir); err != nil {
 		return req, err
 	}
 	if req.options, err = loopOptions(r); err != nil {
@@ -69,9 +69,9 @@ func requestedAgents(r client.RunRequest) []string {
 	if r.Agent != "" {
 		names = append(names, r.Agent)
 	}
-	if slices.Contains(orchestrator.Routes(), r.Agent) {
-		if p, ok := orchestrator.Parse(r.Agent, r.Prompt); ok {
-			names = append(names, p.Agents()...)
+	if slices.Contains(orchestrator.RouteNames(), r.Agent) {
+		if p, ok := orchestrator.ParsePlan(r.Agent, r.Prompt); ok {
+			names = append(names, p.AgentNames()...)
 		}
 	}
 	return names
@@ -125,7 +125,7 @@ func checkLimits(r client.RunRequest) error {
 // checkAllowedTools refuses a part of a tool that nothing would enforce; approvals enforce
 // the parts of shell.
 func checkAllowedTools(r client.RunRequest) error {
-	for _, ref := range agentfile.Refs(r.AllowedTools) {
+	for _, ref := range agentfile.ParseToolRefs(r.AllowedTools) {
 		if ref.Args != "" && ref.Args != "*" && ref.Name != shell.Name {
 			return refuse.Bad("name the tool alone, which gives all of it, or leave it out", "nothing keeps a run to a part of %s, so %s(%s) cannot be allowed", ref.Name, ref.Name, ref.Args)
 		}
@@ -152,7 +152,7 @@ func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
 		}
 	}
 	for _, text := range r.RequireTool {
-		m.Require.Evidence = append(slices.Clip(m.Require.Evidence), agentfile.Evidence(text))
+		m.Require.Evidence = append(slices.Clip(m.Require.Evidence), agentfile.ParseEvidence(text))
 	}
 	if len(r.JSONSchema) > 0 {
 		m.Require.Schema = string(r.JSONSchema)
@@ -185,10 +185,10 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 // badScript explains why a request cannot use a script. About a file that is not approved a client learns nothing:
 // neither whether it exists, nor its contents.
 func (b *Builder) badScript(route, path string, err error) error {
-	isOpen := b.cfg.Trust.OwnHand || trust.ContainingPlace(trust.Resolved(path), b.cfg.Trust.Places) != ""
+	isOpen := b.cfg.Trust.RequestsFromUser || trust.ContainingPlace(trust.ResolvePath(path), b.cfg.Trust.Places) != ""
 	switch {
 	case errors.Is(err, scriptfile.ErrScript):
-		return refuse.Bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.Where(err))
+		return refuse.Bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.ErrorLine(err))
 	case isOpen && errors.Is(err, fs.ErrNotExist):
 		return refuse.Bad("name one that is there", "model %s: there is no such file", route)
 	case isOpen && !errors.Is(err, routes.ErrNotApproved):

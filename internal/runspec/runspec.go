@@ -65,7 +65,7 @@ type Config struct {
 	// Env reads the environment.
 	Env func(string) string
 	// Upward lets agents read a project's instructions above the directory of the run.
-	Upward bool
+	SearchParentDirs bool
 	// Mask finds secrets in attachments, and Blobs keep them. Without Blobs a request
 	// with attachments is refused.
 	Mask  *redact.Masker
@@ -73,7 +73,7 @@ type Config struct {
 	// Rules returns the rules version of a new run.
 	Rules func() int
 	// Pools are the node pools of a shared server; nil: this node owns all logs.
-	Pools *Pools
+	Pools *NodePools
 	// Machine names the pool of runs that have a directory.
 	Machine string
 }
@@ -93,7 +93,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	a.RunID = r.RunID
-	req, err := b.accept(r)
+	req, err := b.acceptRequest(r)
 	if err != nil {
 		return o, a, err
 	}
@@ -109,11 +109,11 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	if err != nil {
 		return o, a, err
 	}
-	media, err := b.attach(ctx, req, models, tools.definition(team.root))
+	media, err := b.attachMedia(ctx, req, models, tools.findDefinition(team.root))
 	if err != nil {
 		return o, a, err
 	}
-	placed, err := b.place(ctx, req, tools)
+	placed, err := b.placeAgents(ctx, req, tools)
 	if err != nil {
 		return o, a, err
 	}
@@ -133,7 +133,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 		Definitions: prompts.definitions, Tools: tools.tools, Commands: team.commands, Servers: tools.servers,
 		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: req.policy,
 		Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
-		Workspace: req.workspace, Writable: toolset.Writable(r.Yes), Rules: b.cfg.Rules(), LoopOptions: models.options,
+		Workspace: req.workspace, Writable: toolset.WritablePaths(r.Yes), Rules: b.cfg.Rules(), LoopOptions: models.options,
 		Hashes: recorded.hashes, Pool: placed.pool, Unpriced: r.AllowUnpriced}
 	o.LoopOptions.Hooks = hooks.hooks
 	if len(prompts.definitions) > 0 {
@@ -141,7 +141,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	}
 	warnings := slices.Concat(models.warnings, team.warnings, tools.warnings, media.warnings,
 		warnMissingDirectory(req, tools, team.root), placed.warnings, hooks.warnings, prompts.warnings)
-	a.Notes = toolset.FirstFew(warnings, toolset.NotesMax, "notes")
+	a.Notes = toolset.LimitNotes(warnings, toolset.NotesMax, "notes")
 	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens
 	return o, a, nil
 }

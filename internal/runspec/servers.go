@@ -22,8 +22,8 @@ type foundServers struct {
 }
 
 // findServers gives a run the tools of its MCP servers that are still the approved ones.
-func (b *Builder) findServers(req request, t team) (f foundServers, err error) {
-	named, place, err := b.cfg.Trust.Placed("mcp_config", req.MCPConfig, b.cfg.Trust.Nameable())
+func (b *Builder) findServers(req acceptedRequest, t agentSet) (f foundServers, err error) {
+	named, place, err := b.cfg.Trust.CheckInPlaces("mcp_config", req.MCPConfig, b.cfg.Trust.NameablePlaces())
 	if err != nil {
 		return f, err
 	}
@@ -33,7 +33,7 @@ func (b *Builder) findServers(req request, t team) (f foundServers, err error) {
 	}
 	f.warnings = append(f.warnings, notes...)
 	warn := func(format string, args ...any) { f.warnings = append(f.warnings, fmt.Sprintf(format, args...)) }
-	var on []toolset.Server
+	var on []toolset.RunServer
 	var off []string
 	for _, s := range all {
 		if s.Off != "" {
@@ -42,9 +42,9 @@ func (b *Builder) findServers(req request, t team) (f foundServers, err error) {
 		}
 		on = append(on, s)
 	}
-	f.warnings = append(f.warnings, toolset.FirstFew(off, toolset.NotesAbout, "MCP servers are off; `troupe mcp list` shows them")...)
+	f.warnings = append(f.warnings, toolset.LimitNotes(off, toolset.NotesPerTopic, "MCP servers are off; `troupe mcp list` shows them")...)
 	size := 0
-	for i, offered := range b.cfg.Tools.Ask(on) {
+	for i, offered := range b.cfg.Tools.ListServerTools(on) {
 		for _, text := range offered.Warnings {
 			warn("MCP server %s: %s", on[i].Name, text)
 		}
@@ -74,7 +74,7 @@ type serverGrants struct {
 // grantServers decides which agents get the tools of MCP servers: it expands list entries
 // that match several tools, gives an agent file the tools of the servers that the file
 // names, and offers all of them to the built-in coordinator.
-func grantServers(req request, m models, t team, f foundServers) (g serverGrants) {
+func grantServers(req acceptedRequest, m modelSelection, t agentSet, f foundServers) (g serverGrants) {
 	var all []string
 	for _, s := range slices.Concat(t.tools, f.tools) {
 		if _, ok := mcp.ServerOf(s.Name); ok {

@@ -14,7 +14,7 @@ import (
 // addSkills adds the descriptions of skills to the prompt of an agent that names skills or
 // the skill tool. Other agents get none: text from a directory enters a prompt only if the
 // agent asks for it.
-func (b *Builder) addSkills(t team, def supervisor.Definition, req request, d agentfile.Definition) (team, supervisor.Definition, error) {
+func (b *Builder) addSkills(t agentSet, def supervisor.Definition, req acceptedRequest, d agentfile.Definition) (agentSet, supervisor.Definition, error) {
 	named := slices.Contains(def.Tools, skill.Name)
 	if !named && len(d.Skills) == 0 {
 		return t, def, nil
@@ -24,11 +24,11 @@ func (b *Builder) addSkills(t team, def supervisor.Definition, req request, d ag
 	for i, p := range problems {
 		wrong[i] = p.Error()
 	}
-	t.warnings = append(t.warnings, toolset.FirstFew(wrong, toolset.NotesAbout, "skills are left out")...)
+	t.warnings = append(t.warnings, toolset.LimitNotes(wrong, toolset.NotesPerTopic, "skills are left out")...)
 	if len(d.Skills) > 0 {
 		for _, name := range d.Skills {
 			if !slices.ContainsFunc(found, func(s skill.Skill) bool { return s.Name == name }) {
-				t.warn("%s: there is no skill %q", d.Path, name)
+				t.addWarning("%s: there is no skill %q", d.Path, name)
 			}
 		}
 		found = slices.DeleteFunc(found, func(s skill.Skill) bool { return !slices.Contains(d.Skills, s.Name) })
@@ -42,19 +42,19 @@ func (b *Builder) addSkills(t team, def supervisor.Definition, req request, d ag
 			hidden = append(hidden, fmt.Sprintf("%s: the skill %s is that in %s; the one in %s is not used", d.Path, s.Name, s.Dir, s.Hides))
 		}
 	}
-	t.warnings = append(t.warnings, toolset.FirstFew(hidden, toolset.NotesAbout, "skills have the name of another")...)
+	t.warnings = append(t.warnings, toolset.LimitNotes(hidden, toolset.NotesPerTopic, "skills have the name of another")...)
 	if def.Tools != nil && !named {
 		def.Tools = append(def.Tools, skill.Name)
 	}
-	if toolset.Index(t.tools, skill.Name) < 0 {
+	if toolset.IndexTool(t.tools, skill.Name) < 0 {
 		made, err := skill.Tool(skill.Places{})
 		if err != nil {
 			return t, def, fmt.Errorf("runspec: %w", err)
 		}
 		t.tools = append(t.tools, made.Spec())
 	}
-	p, err := prompt.Compose([]prompt.Layer{{Name: "role", Content: def.System, Priority: prompt.Role},
-		{Name: "skills", Content: skill.Prompt(found), Priority: prompt.Skills}})
+	p, err := prompt.Compose([]prompt.Layer{{Name: "role", Content: def.System, Priority: prompt.RolePriority},
+		{Name: "skills", Content: skill.Prompt(found), Priority: prompt.SkillsPriority}})
 	if err != nil {
 		return t, def, fmt.Errorf("runspec: agent %s: %w", d.Name, err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/tool/shell"
 )
 
-// toolbox holds the tools of a run, and the definitions with their grants.
-type toolbox struct {
+// toolGrants holds the tools of a run, and the definitions with their grants.
+type toolGrants struct {
 	tools       []model.ToolSpec
 	servers     []spec.Server
 	commands    []spec.Command
@@ -25,16 +25,16 @@ type toolbox struct {
 	warnings    []string
 }
 
-// definition returns the definition of an agent; the zero value if it does not exist.
-func (t toolbox) definition(name string) (d supervisor.Definition) {
-	if i := definitionOf(t.definitions, name); i >= 0 {
+// findDefinition returns the definition of an agent; the zero value if it does not exist.
+func (t toolGrants) findDefinition(name string) (d supervisor.Definition) {
+	if i := definitionIndex(t.definitions, name); i >= 0 {
 		d = t.definitions[i]
 	}
 	return d
 }
 
 // resolveTools lists the tools of the run and grants them to its agents.
-func (b *Builder) resolveTools(req request, m models, in team) (t toolbox, err error) {
+func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSet) (t toolGrants, err error) {
 	t.commands = in.commands
 	found, err := b.findServers(req, in)
 	if err != nil {
@@ -44,9 +44,9 @@ func (b *Builder) resolveTools(req request, m models, in team) (t toolbox, err e
 	grants := grantServers(req, m, in, found)
 	t.warnings = append(t.warnings, grants.warnings...)
 	t.definitions = grants.definitions
-	allowed, disallowed := refNames(agentfile.Refs(grants.allowed)), disallowedTools(grants.disallowed)
+	allowed, disallowed := refNames(agentfile.ParseToolRefs(grants.allowed)), disallowedTools(grants.disallowed)
 	// A tool that is disallowed by name is denied to the root and to all agents below it.
-	root := definitionOf(t.definitions, in.root)
+	root := definitionIndex(t.definitions, in.root)
 	t.definitions[root].Deny = slices.Concat(t.definitions[root].Deny, disallowed)
 	brought := slices.Concat(in.tools, found.tools)
 	if t.tools, err = b.listTools(req, m.options, t.definitions, brought); err != nil {
@@ -61,7 +61,7 @@ func (b *Builder) resolveTools(req request, m models, in team) (t toolbox, err e
 	t.tools = slices.DeleteFunc(t.tools, func(s model.ToolSpec) bool {
 		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
 	})
-	classified, warnings, err := b.cfg.Tools.Classify(t.tools, req.settings)
+	classified, warnings, err := b.cfg.Tools.ClassifyTools(t.tools, req.settings)
 	if err != nil {
 		return t, err
 	}
@@ -73,7 +73,7 @@ func (b *Builder) resolveTools(req request, m models, in team) (t toolbox, err e
 
 // listTools returns the tools of the directory, those of the loop, and those of the program
 // and of agent files.
-func (b *Builder) listTools(req request, options spec.LoopOptions, defs []supervisor.Definition, brought []model.ToolSpec) ([]model.ToolSpec, error) {
+func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, defs []supervisor.Definition, brought []model.ToolSpec) ([]model.ToolSpec, error) {
 	specs, err := b.cfg.Tools.DirectorySpecs(req.workspace)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func refNames(refs []agentfile.ToolRef) []string {
 
 // disallowedTools returns the tools that a request disallows as a whole.
 func disallowedTools(disallowed []string) []string {
-	_, whole := agentfile.DeniedCommands(agentfile.Refs(disallowed))
+	_, whole := agentfile.DeniedCommands(agentfile.ParseToolRefs(disallowed))
 	return refNames(whole)
 }
 
@@ -115,9 +115,9 @@ const onlyReads = "class: not read"
 
 // expandRights replaces names that match several tools by those tools.
 func expandRights(defs []supervisor.Definition, tools []model.ToolSpec) []supervisor.Definition {
-	all, defs := toolset.Names(tools), slices.Clone(defs)
+	all, defs := toolset.ToolNames(tools), slices.Clone(defs)
 	for i, d := range defs {
-		d.Tools, d.Deny = agentfile.Expand(d.Tools, all), agentfile.Expand(d.Deny, all)
+		d.Tools, d.Deny = agentfile.ExpandNames(d.Tools, all), agentfile.ExpandNames(d.Deny, all)
 		if k := slices.Index(d.Deny, onlyReads); k >= 0 {
 			d.Deny = slices.Delete(slices.Clone(d.Deny), k, k+1)
 			for _, s := range tools {
@@ -136,9 +136,9 @@ func expandRights(defs []supervisor.Definition, tools []model.ToolSpec) []superv
 func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, options spec.LoopOptions) error {
 	check := func(who string, r spec.Require) error {
 		for _, e := range r.Evidence {
-			if toolset.Index(tools, e.Tool) < 0 {
+			if toolset.IndexTool(tools, e.Tool) < 0 {
 				hint := "`troupe tools list` shows the tools"
-				if near := config.Near(e.Tool, toolset.Names(tools)); near != "" {
+				if near := config.NearestName(e.Tool, toolset.ToolNames(tools)); near != "" {
 					hint = "did you mean " + near + "?"
 				}
 				return refuse.Bad(hint, "%sa result of %s is required, and there is no such tool", who, e.Tool)
@@ -158,8 +158,8 @@ func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, options
 // name would otherwise have no effect, without any notice.
 func unknownTools(there []model.ToolSpec, named []string) (warnings []string) {
 	for _, name := range named {
-		if toolset.Index(there, name) < 0 && !agentfile.Builtin(name) {
-			warnings = append(warnings, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.Meant(name)))
+		if toolset.IndexTool(there, name) < 0 && !agentfile.IsBuiltin(name) {
+			warnings = append(warnings, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.SuggestTool(name)))
 		}
 	}
 	return warnings
@@ -170,12 +170,12 @@ var directoryTools = []string{shell.Name, "edit_file", "git_blame", "git_log", "
 
 // warnMissingDirectory warns about tools of the root that do not exist, because the run has
 // no directory.
-func warnMissingDirectory(req request, t toolbox, root string) []string {
+func warnMissingDirectory(req acceptedRequest, t toolGrants, root string) []string {
 	if req.workspace != "" {
 		return nil
 	}
-	missing := slices.DeleteFunc(slices.Clone(t.definition(root).Tools), func(name string) bool {
-		return !slices.Contains(directoryTools, name) || toolset.Index(t.tools, name) >= 0
+	missing := slices.DeleteFunc(slices.Clone(t.findDefinition(root).Tools), func(name string) bool {
+		return !slices.Contains(directoryTools, name) || toolset.IndexTool(t.tools, name) >= 0
 	})
 	if len(missing) == 0 {
 		return nil

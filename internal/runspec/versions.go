@@ -16,8 +16,8 @@ import (
 // versionBytes is how many bytes of a hash identify a version.
 const versionBytes = 8
 
-// Version returns the hash of any value that has a JSON form.
-func Version(v any) string {
+// HashVersion returns the hash of any value that has a JSON form.
+func HashVersion(v any) string {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return "" // no version: a value that cannot be encoded never counts as changed
@@ -26,18 +26,18 @@ func Version(v any) string {
 	return hex.EncodeToString(sum[:versionBytes])
 }
 
-// recorded are the hashes of the configuration that a run begins with.
-type recorded struct {
+// recordedVersions are the hashes of the configuration that a run begins with.
+type recordedVersions struct {
 	hashes      map[string]string
 	definitions []supervisor.Definition // with the hashes of their prompts
 }
 
 // recordVersions records the configuration that a run begins with, before its prompts are
 // composed: a node that takes the run over compares (F4).
-func (b *Builder) recordVersions(req request, run spec.Model, t toolbox, defs []supervisor.Definition) (r recorded, err error) {
+func (b *Builder) recordVersions(req acceptedRequest, run spec.Model, t toolGrants, defs []supervisor.Definition) (r recordedVersions, err error) {
 	var restricted []string
-	for _, name := range toolset.ByName {
-		if toolset.Index(t.tools, name) >= 0 && !toolset.IsCommand(t.commands, name) {
+	for _, name := range toolset.NamedOnly {
+		if toolset.IndexTool(t.tools, name) >= 0 && !toolset.IsCommand(t.commands, name) {
 			restricted = append(restricted, name)
 		}
 	}
@@ -45,21 +45,21 @@ func (b *Builder) recordVersions(req request, run spec.Model, t toolbox, defs []
 		return r, err
 	}
 	r.definitions = slices.Clone(defs)
-	r.hashes[spec.HooksVersion], r.hashes[spec.PolicyVersion] = Version(b.cfg.Hooks), Version(req.policy)
-	r.hashes[spec.RouteOf(run.Name)] = Version(priced(run))
+	r.hashes[spec.HooksVersion], r.hashes[spec.PolicyVersion] = HashVersion(b.cfg.Hooks), HashVersion(req.policy)
+	r.hashes[spec.RouteOf(run.Name)] = HashVersion(baseModel(run))
 	for i, d := range r.definitions {
 		if d.Hash == "" {
-			r.definitions[i].Hash = Version(d.System)
+			r.definitions[i].Hash = HashVersion(d.System)
 		}
 		if d.Model != nil {
-			r.hashes[spec.RouteOf(d.Model.Name)] = Version(priced(*d.Model))
+			r.hashes[spec.RouteOf(d.Model.Name)] = HashVersion(baseModel(*d.Model))
 		}
 	}
 	return r, nil
 }
 
-// priced returns the model of a route, without the options of a particular agent.
-func priced(m spec.Model) spec.Model {
+// baseModel returns the model of a route, without the options of a particular agent.
+func baseModel(m spec.Model) spec.Model {
 	m.Price.Allowed = false // an option, too
 	return spec.Model{Name: m.Name, Window: m.Window, Price: m.Price, Output: m.Output}
 }
@@ -74,13 +74,13 @@ func (b *Builder) toolVersions(dir string, further []string) (map[string]string,
 		return nil, err
 	}
 	for _, name := range further {
-		t, err := b.cfg.Tools.Tool(name, dir, "")
+		t, err := b.cfg.Tools.MakeTool(name, dir, "")
 		if err != nil {
 			return nil, err
 		}
 		specs = append(specs, t.Spec())
 	}
-	if specs, _, err = b.cfg.Tools.Classify(specs, nil); err != nil {
+	if specs, _, err = b.cfg.Tools.ClassifyTools(specs, nil); err != nil {
 		return nil, err
 	}
 	versions := map[string]string{}
@@ -90,4 +90,4 @@ func (b *Builder) toolVersions(dir string, further []string) (map[string]string,
 	return versions, nil
 }
 
-func toolVersion(s model.ToolSpec) string { return string(s.Class) + ":" + Version(s) }
+func toolVersion(s model.ToolSpec) string { return string(s.Class) + ":" + HashVersion(s) }

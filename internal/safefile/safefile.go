@@ -31,8 +31,8 @@ func (e *Error) Error() string { return e.Name + ": " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Reason returns an error of this package without the name of the file.
-func Reason(err error) error {
+// WithoutName returns an error of this package without the name of the file.
+func WithoutName(err error) error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Err
@@ -139,9 +139,9 @@ func fileError(name string, err error) error {
 
 var lineNumber = regexp.MustCompile(`\bline (\d+)`)
 
-// Where returns the line at which a parser reports an error (", line 3"), without what the
+// ErrorLine returns the line at which a parser reports an error (", line 3"), without what the
 // error quotes of the file; "" if it reports no line.
-func Where(err error) string {
+func ErrorLine(err error) string {
 	if m := lineNumber.FindStringSubmatch(err.Error()); m != nil {
 		return ", line " + m[1]
 	}

@@ -6,14 +6,14 @@ import "strings"
 // WordMax bounds the words that are compared.
 const WordMax = 64
 
-// Plain returns a word without the parts that people spell differently.
-func Plain(word string) string {
+// NormalizeWord returns a word without the parts that people spell differently.
+func NormalizeWord(word string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(word))
 }
 
-// Distance returns how many letters must be inserted, deleted, replaced or swapped with
+// EditDistance returns how many letters must be inserted, deleted, replaced or swapped with
 // their neighbour.
-func Distance(a, b string) int {
+func EditDistance(a, b string) int {
 	x, y := []rune(a), []rune(b)
 	rows := make([][]int, len(x)+1)
 	for i := range rows {

@@ -7,15 +7,15 @@ import (
 	"unicode/utf8"
 )
 
-// Clean makes untrusted text harmless for a terminal: it replaces control characters,
+// CleanText makes untrusted text harmless for a terminal: it replaces control characters,
 // characters that change the writing direction, invisible characters and invalid UTF-8 by
 // visible escapes. Newlines and tabs stay.
-func Clean(text string) string {
+func CleanText(text string) string {
 	return escapeHarmful(text, func(r rune) bool { return r == '\n' || r == '\t' })
 }
 
-// Line is Clean for one line: newlines and tabs become single spaces.
-func Line(text string) string {
+// CleanLine is Clean for one line: newlines and tabs become single spaces.
+func CleanLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 	return strings.TrimSpace(escapeHarmful(text, func(rune) bool { return false }))
 }

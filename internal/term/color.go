@@ -14,17 +14,17 @@ import (
 // ErrColor: the word is not a choice of colour.
 var ErrColor = errors.New("term: color is auto, always or never")
 
-// Is reports whether a file is a terminal that can be drawn on.
-func Is(f *os.File, getenv func(string) string) bool {
+// CanDraw reports whether a file is a terminal that can be drawn on.
+func CanDraw(f *os.File, getenv func(string) string) bool {
 	return getenv("TERM") != "dumb" && IsTTY(f)
 }
 
 // IsTTY reports whether a file is a terminal at all.
 func IsTTY(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
-// Color decides whether to write colours: mode is auto, always or never, and
+// UseColor decides whether to write colours: mode is auto, always or never, and
 // auto asks the environment (NO_COLOR, CLICOLOR_FORCE, TERM) before the terminal.
-func Color(mode string, tty bool, getenv func(string) string) (bool, error) {
+func UseColor(mode string, tty bool, getenv func(string) string) (bool, error) {
 	switch mode {
 	case "always":
 		return true, nil

@@ -35,18 +35,18 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	names := 0
 	for _, r := range rows {
 		if r.m != nil {
-			names = max(names, Width(r.branch)+2+Width(Line(r.m.displayName())))
+			names = max(names, Width(r.branch)+2+Width(CleanLine(r.m.displayName())))
 		}
 	}
 	names = min(names, nameColumns, max(doingMin, width/2))
 	var lines []string
 	for _, r := range rows {
-		lines = append(lines, Cut(r.drawRow(s, names, width, now), width))
+		lines = append(lines, Truncate(r.drawRow(s, names, width, now), width))
 	}
 	if left > 0 {
 		lines = append(lines, s.Dim("… "+formatCount(left, "more line")))
 	}
-	return append(lines, Cut(t.Summary(s, now), width))
+	return append(lines, Truncate(t.Summary(s, now), width))
 }
 
 // listRows walks the tree from its roots. With fold, agents that are done and have
@@ -125,7 +125,7 @@ func (r treeRow) drawRow(s Style, names, width int, now time.Time) string {
 	}
 	m := r.m
 	mark, doing := m.markAndActivity(s, now)
-	name := Pad(Line(m.displayName()), max(1, names-Width(r.branch)-2))
+	name := Pad(CleanLine(m.displayName()), max(1, names-Width(r.branch)-2))
 	turn := ""
 	if m.turn > 0 {
 		turn = fmt.Sprintf("turn %d", m.turn)
@@ -141,23 +141,23 @@ func (m *member) markAndActivity(s Style, now time.Time) (mark, doing string) {
 	case m.reason == "completed":
 		return s.Green("✓"), "done" + m.elapsedSuffix(now)
 	case m.reason != "":
-		text := Line(string(m.reason))
+		text := CleanLine(string(m.reason))
 		if m.detail != "" {
-			text += ": " + Line(m.detail)
+			text += ": " + CleanLine(m.detail)
 		}
 		return s.Red("✗"), s.Red(text) + m.elapsedSuffix(now)
 	case m.asks:
-		return s.Yellow("?"), s.Yellow(Line(m.activity))
+		return s.Yellow("?"), s.Yellow(CleanLine(m.activity))
 	case len(m.calls) == 1:
-		return s.Cyan("●"), Line(m.calls[0].label)
+		return s.Cyan("●"), CleanLine(m.calls[0].label)
 	case m.countChildCalls() == len(m.calls) && len(m.calls) > 1:
 		return s.Cyan("●"), fmt.Sprintf("waits for %d children", len(m.calls))
 	case len(m.calls) > 1:
-		return s.Cyan("●"), fmt.Sprintf("%s and %d more", Line(m.calls[len(m.calls)-1].label), len(m.calls)-1)
+		return s.Cyan("●"), fmt.Sprintf("%s and %d more", CleanLine(m.calls[len(m.calls)-1].label), len(m.calls)-1)
 	case m.activity == "queued":
 		return s.Dim("·"), s.Dim("queued")
 	}
-	return s.Cyan("●"), Line(m.activity)
+	return s.Cyan("●"), CleanLine(m.activity)
 }
 
 // countChildCalls counts the calls in progress that are children.
@@ -179,7 +179,7 @@ func (m *member) elapsedSuffix(now time.Time) string {
 	if end.IsZero() {
 		end = now
 	}
-	return "  " + Took(end.Sub(m.began))
+	return "  " + FormatDuration(end.Sub(m.began))
 }
 
 // Summary is one line about the run as a whole: the budget and the counts.
@@ -199,7 +199,7 @@ func (t *Tree) Summary(s Style, now time.Time) string {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))
 	}
 	if t.notice != "" {
-		b.WriteString("   " + s.Yellow(Line(t.notice)))
+		b.WriteString("   " + s.Yellow(CleanLine(t.notice)))
 	}
 	return b.String()
 }
@@ -235,11 +235,11 @@ func formatDecimal(v float64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0")
 }
 
-// Tokens formats a number of tokens for people.
-func Tokens(n int64) string { return formatTokens(n) }
+// FormatTokens formats a number of tokens for people.
+func FormatTokens(n int64) string { return formatTokens(n) }
 
-// Took formats a duration for people: 180ms, 1.9s, 2m05s.
-func Took(d time.Duration) string {
+// FormatDuration formats a duration for people: 180ms, 1.9s, 2m05s.
+func FormatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
 		return fmt.Sprintf("%dms", max(0, d.Milliseconds()))
@@ -251,8 +251,8 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// Age is Took in one unit: 3s, 2m, 5h, 12d.
-func Age(d time.Duration) string {
+// FormatAge is Took in one unit: 3s, 2m, 5h, 12d.
+func FormatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))

@@ -26,21 +26,21 @@ func EventLine(s Style, e client.Event) string {
 	if len(run) > runColumns {
 		run = run[len(run)-runColumns:]
 	}
-	line := s.Dim(timeOfDay(e.TS)) + " " + s.Dim(Line(run)) + " " + s.Cyan(Pad(Line(e.Agent), agentColumns)) + " " +
-		s.colorKind(e.Kind, Pad(Line(e.Kind), kindColumns))
-	if d := Detail(e); d != "" {
-		line += " " + Cut(d, detailColumns)
+	line := s.Dim(timeOfDay(e.TS)) + " " + s.Dim(CleanLine(run)) + " " + s.Cyan(Pad(CleanLine(e.Agent), agentColumns)) + " " +
+		s.colorKind(e.Kind, Pad(CleanLine(e.Kind), kindColumns))
+	if d := EventDetail(e); d != "" {
+		line += " " + Truncate(d, detailColumns)
 	}
 	return strings.TrimRight(line, " ")
 }
 
 // PlainLine formats one event for the log of one run: the event and the agent.
 func PlainLine(s Style, e client.Event, name string) string {
-	who := Line(name)
+	who := CleanLine(name)
 	if who == "" || e.Agent == "super" {
 		who = "run"
 	}
-	return strings.TrimRight(s.Dim(timeOfDay(e.TS))+" "+s.Cyan(who)+"  "+s.colorKind(e.Kind, Line(e.Kind))+"  "+Cut(Detail(e), detailColumns), " ")
+	return strings.TrimRight(s.Dim(timeOfDay(e.TS))+" "+s.Cyan(who)+"  "+s.colorKind(e.Kind, CleanLine(e.Kind))+"  "+Truncate(EventDetail(e), detailColumns), " ")
 }
 
 // timeOfDay returns the time of day of a stamp, in local time.
@@ -67,8 +67,8 @@ func (s Style) colorKind(kind, text string) string {
 	return text
 }
 
-// Important reports whether an event deserves a line if no tree is drawn.
-func Important(e client.Event) bool {
+// IsImportant reports whether an event deserves a line if no tree is drawn.
+func IsImportant(e client.Event) bool {
 	switch e.Kind {
 	case event.KindToolStarted:
 		d, ok := decodeData[event.ToolCall](e)
@@ -81,15 +81,15 @@ func Important(e client.Event) bool {
 	return false
 }
 
-// Detail is the gist of an event's data in one clean line.
-func Detail(e client.Event) string {
+// EventDetail is the gist of an event's data in one clean line.
+func EventDetail(e client.Event) string {
 	if text, ok := detail(e); ok {
-		return Line(text)
+		return CleanLine(text)
 	}
 	if len(e.Data) == 0 || string(e.Data) == "null" {
 		return ""
 	}
-	return Line(string(e.Data))
+	return CleanLine(string(e.Data))
 }
 
 func detail(e client.Event) (string, bool) {
@@ -127,7 +127,7 @@ func describeRun(e client.Event) (string, bool) {
 	}
 	d, ok := decodeData[event.Result](e)
 	return fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, formatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
-		formatCount(len(d.Agents), "agent"), Took(time.Duration(d.DurationMS)*time.Millisecond)), ok
+		formatCount(len(d.Agents), "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond)), ok
 }
 
 func describeAgent(e client.Event) (string, bool) {
@@ -178,10 +178,10 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s → %s  %s", d.From, d.To, d.Error), ok
 	case event.KindGatePaused:
 		d, ok := decodeData[event.GatePaused](e)
-		return fmt.Sprintf("%s  %s  patience for %s", d.Model, d.Why, Took(time.Duration(d.LeftMS)*time.Millisecond)), ok
+		return fmt.Sprintf("%s  %s  patience for %s", d.Model, d.Why, FormatDuration(time.Duration(d.LeftMS)*time.Millisecond)), ok
 	case event.KindToolRetry:
 		d, ok := decodeData[event.ToolRetry](e)
-		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, Took(time.Duration(d.WaitMS)*time.Millisecond)), ok
+		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, FormatDuration(time.Duration(d.WaitMS)*time.Millisecond)), ok
 	}
 	return describeHook(e)
 }
@@ -230,7 +230,7 @@ func describeModelCall(d event.ModelFinished) string {
 	if d.UsageKnown {
 		usage = fmt.Sprintf("%s in, %s out", formatTokens(d.Usage.Prompt()), formatTokens(d.Usage.Output))
 	}
-	return fmt.Sprintf("%s  %s  %s  %s", d.Model, d.Stop, usage, Took(time.Duration(d.TookMS)*time.Millisecond))
+	return fmt.Sprintf("%s  %s  %s  %s", d.Model, d.Stop, usage, FormatDuration(time.Duration(d.TookMS)*time.Millisecond))
 }
 
 func describeMessage(d event.Said) string {
@@ -253,7 +253,7 @@ func describeToolCall(d event.ToolCall) string {
 		text += "  → " + string(d.Child)
 	}
 	if d.Text != "" || d.Bytes > 0 {
-		text += fmt.Sprintf("  %s  %d bytes  %s", Took(time.Duration(d.TookMS)*time.Millisecond), d.Bytes, d.Text)
+		text += fmt.Sprintf("  %s  %d bytes  %s", FormatDuration(time.Duration(d.TookMS)*time.Millisecond), d.Bytes, d.Text)
 	}
 	if d.Error {
 		text += "  (error)"
@@ -271,7 +271,7 @@ func callLabel(d event.ToolCall) string {
 	}
 	var args map[string]any
 	if json.Unmarshal([]byte(d.Args), &args) != nil {
-		return d.Tool + " " + Cut(Line(d.Args), argColumns)
+		return d.Tool + " " + Truncate(CleanLine(d.Args), argColumns)
 	}
 	for _, name := range mainArgs {
 		if v, ok := args[name].(string); ok && v != "" {
@@ -280,7 +280,7 @@ func callLabel(d event.ToolCall) string {
 					v = a + ": " + v
 				}
 			}
-			return d.Tool + " " + Cut(Line(v), argColumns)
+			return d.Tool + " " + Truncate(CleanLine(v), argColumns)
 		}
 	}
 	return d.Tool

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Live is a region at the bottom of a terminal that is redrawn in place. Only one goroutine
+// LiveRegion is a region at the bottom of a terminal that is redrawn in place. Only one goroutine
 // may use it.
-type Live struct {
+type LiveRegion struct {
 	Out io.Writer
 	// Size of the terminal, asked at each drawing.
 	Size func() (width, height int)
@@ -18,7 +18,7 @@ type Live struct {
 
 // Draw replaces the contents of the region. A frame is one write, so that it does not
 // flicker; lines that do not fit are cut.
-func (l *Live) Draw(lines []string) error {
+func (l *LiveRegion) Draw(lines []string) error {
 	width, height := l.Size()
 	if most := max(1, height-1); len(lines) > most {
 		left := len(lines) - most + 1
@@ -28,7 +28,7 @@ func (l *Live) Draw(lines []string) error {
 	l.moveHome(&b, width)
 	l.widths = l.widths[:0]
 	for _, line := range lines {
-		line = Cut(line, width-1)
+		line = Truncate(line, width-1)
 		l.widths = append(l.widths, Width(line))
 		b.WriteString(line + "\x1b[K\n")
 	}
@@ -37,8 +37,8 @@ func (l *Live) Draw(lines []string) error {
 	return err
 }
 
-// Above writes lines above the region, where they stay.
-func (l *Live) Above(lines ...string) error {
+// WriteAbove writes lines above the region, where they stay.
+func (l *LiveRegion) WriteAbove(lines ...string) error {
 	width, _ := l.Size()
 	var b strings.Builder
 	l.moveHome(&b, width)
@@ -51,12 +51,12 @@ func (l *Live) Above(lines ...string) error {
 	return err
 }
 
-// Leave leaves the drawn lines on the screen.
-func (l *Live) Leave() { l.widths = nil }
+// KeepLines leaves the drawn lines on the screen.
+func (l *LiveRegion) KeepLines() { l.widths = nil }
 
 // moveHome moves to the first line of the region. A terminal that became narrower has wrapped
 // the lines in the region.
-func (l *Live) moveHome(b *strings.Builder, width int) {
+func (l *LiveRegion) moveHome(b *strings.Builder, width int) {
 	rows := 0
 	for _, w := range l.widths {
 		rows += 1 + max(0, w-1)/max(1, width)

@@ -25,15 +25,15 @@ const (
 // Span is a stretch of time in which an agent did one thing, in milliseconds
 // since the beginning of its run.
 type Span struct {
-	Agent   string   `json:"agent"`
-	Of      string   `json:"agent_name"`
-	Kind    SpanKind `json:"kind"`
-	Name    string   `json:"name"` // of the model or the tool, or what the agent waits for
-	Turn    int      `json:"turn,omitempty"`
-	StartMS int64    `json:"start_ms"`
-	EndMS   int64    `json:"end_ms"`
-	Error   bool     `json:"error,omitempty"`
-	Open    bool     `json:"open,omitempty"` // it has not ended
+	Agent     string   `json:"agent"`
+	AgentName string   `json:"agent_name"`
+	Kind      SpanKind `json:"kind"`
+	Name      string   `json:"name"` // of the model or the tool, or what the agent waits for
+	Turn      int      `json:"turn,omitempty"`
+	StartMS   int64    `json:"start_ms"`
+	EndMS     int64    `json:"end_ms"`
+	Error     bool     `json:"error,omitempty"`
+	Open      bool     `json:"open,omitempty"` // it has not ended
 }
 
 // The name of a WaitingSpan says what the agent waits for: one of these, or a child's id.
@@ -57,9 +57,9 @@ type Timeline struct {
 	open  map[openSpanKey]int // index in spans
 }
 
-// Take adds the next event of the run. It ignores events without a time.
-func (t *Timeline) Take(e client.Event) {
-	t.tree.Take(e)
+// AddEvent adds the next event of the run. It ignores events without a time.
+func (t *Timeline) AddEvent(e client.Event) {
+	t.tree.AddEvent(e)
 	at, err := time.Parse(time.RFC3339, e.TS)
 	if err != nil || e.Agent == "" {
 		return
@@ -154,7 +154,7 @@ func (t *Timeline) Spans(now time.Time) []Span {
 	end := t.visibleEnd(now).Sub(t.began).Milliseconds()
 	list := slices.Clone(t.spans)
 	for i := range list {
-		list[i].Of = t.tree.Name(list[i].Agent)
+		list[i].AgentName = t.tree.AgentName(list[i].Agent)
 		if list[i].Open {
 			list[i].EndMS = max(end, list[i].StartMS)
 		}

@@ -33,12 +33,12 @@ func TestColor(t *testing.T) {
 		{"auto", false, map[string]string{"CLICOLOR_FORCE": "0"}, false},
 		{"auto", true, map[string]string{"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, false},
 	} {
-		got, err := Color(c.mode, c.tty, func(k string) string { return c.env[k] })
+		got, err := UseColor(c.mode, c.tty, func(k string) string { return c.env[k] })
 		if err != nil || got != c.want {
 			t.Errorf("%+v: %v, %v", c, got, err)
 		}
 	}
-	if _, err := Color("sometimes", true, os.Getenv); err == nil {
+	if _, err := UseColor("sometimes", true, os.Getenv); err == nil {
 		t.Error("no error for a word that is not a choice")
 	}
 }
@@ -61,11 +61,11 @@ func TestClean(t *testing.T) {
 		"a \uFFFD real one":    "a \uFFFD real one",
 		"👩\u200d🚀 ä 日本":        "👩\u200d🚀 ä 日本",
 	} {
-		if got := Clean(in); got != want {
+		if got := CleanText(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	if got := Line(" a\n\n b\tc\r\n"); got != "a   b c" && got != "a  b c" {
+	if got := CleanLine(" a\n\n b\tc\r\n"); got != "a   b c" && got != "a  b c" {
 		t.Errorf("%q", got)
 	}
 }
@@ -73,18 +73,18 @@ func TestClean(t *testing.T) {
 func FuzzClean(f *testing.F) {
 	f.Add("\x1b[31m\u202e\xff")
 	f.Fuzz(func(t *testing.T, text string) {
-		for _, out := range []string{Clean(text), Line(text), Cut(Line(text), 10), string(CleanJSON([]byte(text)))} {
+		for _, out := range []string{CleanText(text), CleanLine(text), Truncate(CleanLine(text), 10), string(CleanJSON([]byte(text)))} {
 			for _, r := range out {
 				if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 {
 					t.Errorf("%q lets %U through: %q", text, r, out)
 				}
 			}
 		}
-		if n := Width(Cut(Line(text), 10)); n > 10 {
+		if n := Width(Truncate(CleanLine(text), 10)); n > 10 {
 			t.Errorf("%q is %d columns wide", text, n)
 		}
-		if !utf8.ValidString(Clean(text)) {
-			t.Errorf("%q", Clean(text))
+		if !utf8.ValidString(CleanText(text)) {
+			t.Errorf("%q", CleanText(text))
 		}
 	})
 }
@@ -113,11 +113,11 @@ func TestWidth(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{"abcdef": "abc…", "日本語": "日…", "abcd": "abcd"} {
-		if got := Cut(in, 4); got != want {
+		if got := Truncate(in, 4); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-	if got := Cut(s.Red("abcdef"), 4); got != "\x1b[31mabc…\x1b[0m" {
+	if got := Truncate(s.Red("abcdef"), 4); got != "\x1b[31mabc…\x1b[0m" {
 		t.Errorf("%q", got)
 	}
 	if got := Pad("ab", 4); got != "ab  " {
@@ -129,7 +129,7 @@ func TestWidth(t *testing.T) {
 func TestLive(t *testing.T) {
 	var out strings.Builder
 	width := 20
-	l := Live{Out: &out, Size: func() (int, int) { return width, 5 }}
+	l := LiveRegion{Out: &out, Size: func() (int, int) { return width, 5 }}
 	steps := []struct {
 		lines []string
 		want  string
@@ -146,7 +146,7 @@ func TestLive(t *testing.T) {
 	}
 	width = 10
 	out.Reset()
-	if err := l.Above("note"); err != nil || out.String() != "\x1b[2A\r\x1b[Jnote\n" {
+	if err := l.WriteAbove("note"); err != nil || out.String() != "\x1b[2A\r\x1b[Jnote\n" {
 		t.Errorf("%v: %q", err, out.String())
 	}
 	out.Reset()
@@ -182,7 +182,7 @@ var treeEvents = []string{
 func TestTree(t *testing.T) {
 	var tree Tree
 	for _, doc := range treeEvents {
-		tree.Take(parseEvent(t, doc))
+		tree.AddEvent(parseEvent(t, doc))
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	want := []string{
@@ -194,7 +194,7 @@ func TestTree(t *testing.T) {
 	if d := cmp.Diff(want, tree.Lines(Style{}, now, 59, 24)); d != "" {
 		t.Error(d)
 	}
-	if !tree.Busy() || tree.Asking() != 0 {
+	if !tree.IsToolRunning() || tree.CountAsking() != 0 {
 		t.Error("a tool is running, and nobody asks")
 	}
 	for _, doc := range []string{
@@ -202,7 +202,7 @@ func TestTree(t *testing.T) {
 		`{"run":"r","agent":"root-1-0","ts":"2026-01-02T03:04:02.000Z","kind":"agent.finished","data":{"name":"anna","stop_reason":"completed","turns":2}}`,
 		`{"run":"r","agent":"root-1-1","kind":"query.asked","data":{"query":"q","question":"may I?"}}`,
 	} {
-		tree.Take(parseEvent(t, doc))
+		tree.AddEvent(parseEvent(t, doc))
 	}
 	want = []string{
 		"● boss     turn 1   waits for 2 children               250",
@@ -212,7 +212,7 @@ func TestTree(t *testing.T) {
 	if d := cmp.Diff(want, tree.Lines(Style{}, now, 59, 24)[:3]); d != "" {
 		t.Error(d)
 	}
-	if tree.Asking() != 1 || tree.Name("root-1-1") != "bert" {
+	if tree.CountAsking() != 1 || tree.AgentName("root-1-1") != "bert" {
 		t.Error("bert asks")
 	}
 	small := tree.Lines(Style{}, now, 59, 3)
@@ -224,12 +224,12 @@ func TestTree(t *testing.T) {
 // Where there is no room for all, those that are done are counted.
 func TestTheTreeFolds(t *testing.T) {
 	var tree Tree
-	tree.Take(parseEvent(t, `{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root","name":"boss"}}`))
+	tree.AddEvent(parseEvent(t, `{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root","name":"boss"}}`))
 	for i := range 12 {
 		id := fmt.Sprintf("root-1-%d", i)
-		tree.Take(parseEvent(t, fmt.Sprintf(`{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":%q,"name":"child","parent":"root"}}`, id)))
+		tree.AddEvent(parseEvent(t, fmt.Sprintf(`{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":%q,"name":"child","parent":"root"}}`, id)))
 		if i > 0 {
-			tree.Take(parseEvent(t, fmt.Sprintf(`{"run":"r","agent":%q,"kind":"agent.finished","data":{"stop_reason":"completed"}}`, id)))
+			tree.AddEvent(parseEvent(t, fmt.Sprintf(`{"run":"r","agent":%q,"kind":"agent.finished","data":{"stop_reason":"completed"}}`, id)))
 		}
 	}
 	lines := strings.Join(tree.Lines(Style{}, time.Time{}, 60, 8), "\n")
@@ -272,7 +272,7 @@ func FuzzEventLine(f *testing.F) {
 			t.Errorf("%q", line)
 		}
 		var tree Tree
-		tree.Take(e)
+		tree.AddEvent(e)
 		for _, line := range tree.Lines(Style{}, time.Time{}, 60, 10) {
 			if strings.ContainsAny(line, "\n\r\x1b") || Width(line) > 60 {
 				t.Errorf("%q", line)
@@ -299,7 +299,7 @@ func TestWrap(t *testing.T) {
 		}
 	}
 	want := []string{"goal    look at all of", "        this", "caller  cli"}
-	if d := cmp.Diff(want, Pairs(Style{}, [][2]string{{"goal", "look at all of this"}, {"empty", ""}, {"caller", "cli"}}, 22)); d != "" {
+	if d := cmp.Diff(want, FormatPairs(Style{}, [][2]string{{"goal", "look at all of this"}, {"empty", ""}, {"caller", "cli"}}, 22)); d != "" {
 		t.Error(d)
 	}
 }

@@ -44,12 +44,12 @@ func styleIndex(s Span) int {
 // legend below: no line is wider than width.
 func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
 	if t.began.IsZero() {
-		return []string{Cut("nothing has happened yet", width)}
+		return []string{Truncate("nothing has happened yet", width)}
 	}
 	rows := t.tree.listRows(false)
 	names := 0
 	for _, r := range rows {
-		names = max(names, Width(r.branch)+Width(Line(r.m.displayName())))
+		names = max(names, Width(r.branch)+Width(CleanLine(r.m.displayName())))
 	}
 	names = min(names, nameColumns, max(doingMin, width/3))
 	bars := max(barMin, width-names-tookColumns-2)
@@ -59,11 +59,11 @@ func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
 	for _, sp := range t.Spans(now) {
 		spans[sp.Agent] = append(spans[sp.Agent], sp)
 	}
-	lines := []string{Cut(Pad("", names)+" "+s.Dim(drawAxis(bars, total)), width)}
+	lines := []string{Truncate(Pad("", names)+" "+s.Dim(drawAxis(bars, total)), width)}
 	for _, r := range rows {
 		list := spans[r.m.id]
-		name := Pad(Line(r.m.displayName()), max(1, names-Width(r.branch)))
-		lines = append(lines, Cut(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, bars, total, used)+" "+
+		name := Pad(CleanLine(r.m.displayName()), max(1, names-Width(r.branch)))
+		lines = append(lines, Truncate(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, bars, total, used)+" "+
 			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
 	}
 	return append(lines, drawLegend(s, used, width)...)
@@ -118,7 +118,7 @@ func activeTime(list []Span) string {
 	for _, sp := range list {
 		last = max(last, sp.EndMS)
 	}
-	return Took(time.Duration(last-first) * time.Millisecond)
+	return FormatDuration(time.Duration(last-first) * time.Millisecond)
 }
 
 // drawAxis returns a line of times, each above its column.
@@ -128,7 +128,7 @@ func drawAxis(columns int, total int64) string {
 	free := 0
 	for i := range marks + 1 {
 		at := i * columns / marks
-		text := []rune(Took(time.Duration(int64(at)*total/int64(columns)) * time.Millisecond))
+		text := []rune(FormatDuration(time.Duration(int64(at)*total/int64(columns)) * time.Millisecond))
 		if i == 0 {
 			text = []rune("0")
 		}
@@ -163,7 +163,7 @@ func drawLegend(s Style, used map[int]bool, width int) []string {
 	}
 	lines = append(lines, line)
 	for i := range lines {
-		lines[i] = Cut(lines[i], width)
+		lines[i] = Truncate(lines[i], width)
 	}
 	return lines
 }

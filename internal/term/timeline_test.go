@@ -66,7 +66,7 @@ func buildTimeline(t *testing.T, docs []string) *Timeline {
 	t.Helper()
 	var line Timeline
 	for _, doc := range docs {
-		line.Take(parseEvent(t, doc))
+		line.AddEvent(parseEvent(t, doc))
 	}
 	return &line
 }
@@ -106,7 +106,7 @@ func TestSpans(t *testing.T) {
 	line := buildTimeline(t, timelineEvents)
 	var got []string
 	for _, s := range line.Spans(time.Time{}) {
-		got = append(got, fmt.Sprintf("%s %s %s %d-%d error=%t open=%t", s.Of, s.Kind, s.Name, s.StartMS, s.EndMS, s.Error, s.Open))
+		got = append(got, fmt.Sprintf("%s %s %s %d-%d error=%t open=%t", s.AgentName, s.Kind, s.Name, s.StartMS, s.EndMS, s.Error, s.Open))
 	}
 	want := []string{
 		"coordinator waiting budget 100-500 error=false open=false",

@@ -43,9 +43,9 @@ type openCall struct {
 	child     bool
 }
 
-// Busy reports whether a tool is running. An agent that asks the user runs none: the call
+// IsToolRunning reports whether a tool is running. An agent that asks the user runs none: the call
 // that it asks about was lost with the process that began it.
-func (t *Tree) Busy() bool {
+func (t *Tree) IsToolRunning() bool {
 	for _, m := range t.agents {
 		for _, c := range m.calls {
 			if !c.child && !m.asks {
@@ -56,8 +56,8 @@ func (t *Tree) Busy() bool {
 	return false
 }
 
-// Asking counts the queries that wait for the user: how many agents ask.
-func (t *Tree) Asking() int {
+// CountAsking counts the queries that wait for the user: how many agents ask.
+func (t *Tree) CountAsking() int {
 	n := 0
 	for _, m := range t.agents {
 		if m.asks {
@@ -67,16 +67,16 @@ func (t *Tree) Asking() int {
 	return n
 }
 
-// Name returns the name of an agent's definition, or its id.
-func (t *Tree) Name(id string) string {
+// AgentName returns the name of an agent's definition, or its id.
+func (t *Tree) AgentName(id string) string {
 	if m := t.agents[id]; m != nil && m.name != "" {
 		return m.name
 	}
 	return id
 }
 
-// Take adds the next event of the run.
-func (t *Tree) Take(e client.Event) {
+// AddEvent adds the next event of the run.
+func (t *Tree) AddEvent(e client.Event) {
 	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
 	switch e.Agent {
 	case "super":

@@ -44,9 +44,9 @@ func Width(text string) int {
 	return n
 }
 
-// Cut shortens text to at most width columns, with an ellipsis where it omits something. It
+// Truncate shortens text to at most width columns, with an ellipsis where it omits something. It
 // closes colours.
-func Cut(text string, width int) string {
+func Truncate(text string, width int) string {
 	if Width(text) <= width {
 		return text
 	}
@@ -73,7 +73,7 @@ func Cut(text string, width int) string {
 
 // Pad is Cut, padded with spaces.
 func Pad(text string, width int) string {
-	text = Cut(text, width)
+	text = Truncate(text, width)
 	return text + strings.Repeat(" ", max(0, width-Width(text)))
 }
 

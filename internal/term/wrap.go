@@ -37,9 +37,9 @@ func bytesFitting(word string, width int) int {
 	return len(word)
 }
 
-// Pairs draws names beside their values, with the names in one column and the values
+// FormatPairs draws names beside their values, with the names in one column and the values
 // wrapped. It omits a value without lines.
-func Pairs(s Style, pairs [][2]string, width int) []string {
+func FormatPairs(s Style, pairs [][2]string, width int) []string {
 	names := 0
 	for _, p := range pairs {
 		if p[1] != "" {

@@ -26,25 +26,25 @@ type Limits struct {
 	// begin at once.
 	JitterMax int64
 	// Hold is the longest a caller with a reservation may queue.
-	Hold int64
+	QueueMax int64
 	// Ticket is how long an admitted caller may take to send its request.
-	Ticket int64
+	TicketTTL int64
 	// Failures in a row open the breaker, for BreakerMin at first, BreakerMax at most.
 	Failures               int
 	BreakerMin, BreakerMax int64
 	// Window is how many requests may be in flight before the first refusal.
-	Window int
+	InitialWindow int
 	// Burst is the period whose requests and tokens may be spent at once.
-	Burst int64
+	BurstPeriod int64
 	// Forget is how long after a refusal the window returns to its initial width, and how long
 	// rates from another node apply.
-	Forget int64
+	ForgetAfter int64
 }
 
 // DefaultLimits are the limits that apply unless others are set.
 func DefaultLimits() Limits {
-	return Limits{PauseMax: 5 * 60_000, BackoffMin: 500, BackoffMax: 60_000, JitterMax: 1000, Hold: 1000, Ticket: 10_000,
-		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, Window: 4096, Burst: 10_000, Forget: 10 * 60_000}
+	return Limits{PauseMax: 5 * 60_000, BackoffMin: 500, BackoffMax: 60_000, JitterMax: 1000, QueueMax: 1000, TicketTTL: 10_000,
+		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, InitialWindow: 4096, BurstPeriod: 10_000, ForgetAfter: 10 * 60_000}
 }
 
 func (l Limits) withDefaults() Limits {
@@ -52,8 +52,8 @@ func (l Limits) withDefaults() Limits {
 	for _, p := range [...]struct {
 		to *int64
 		or int64
-	}{{&l.PauseMax, d.PauseMax}, {&l.BackoffMin, d.BackoffMin}, {&l.BackoffMax, d.BackoffMax}, {&l.JitterMax, d.JitterMax}, {&l.Hold, d.Hold},
-		{&l.Ticket, d.Ticket}, {&l.BreakerMin, d.BreakerMin}, {&l.BreakerMax, d.BreakerMax}, {&l.Burst, d.Burst}, {&l.Forget, d.Forget}} {
+	}{{&l.PauseMax, d.PauseMax}, {&l.BackoffMin, d.BackoffMin}, {&l.BackoffMax, d.BackoffMax}, {&l.JitterMax, d.JitterMax}, {&l.QueueMax, d.QueueMax},
+		{&l.TicketTTL, d.TicketTTL}, {&l.BreakerMin, d.BreakerMin}, {&l.BreakerMax, d.BreakerMax}, {&l.BurstPeriod, d.BurstPeriod}, {&l.ForgetAfter, d.ForgetAfter}} {
 		if *p.to <= 0 {
 			*p.to = p.or
 		}
@@ -61,75 +61,75 @@ func (l Limits) withDefaults() Limits {
 	if l.Failures <= 0 {
 		l.Failures = d.Failures
 	}
-	if l.Window <= 0 {
-		l.Window = d.Window
+	if l.InitialWindow <= 0 {
+		l.InitialWindow = d.InitialWindow
 	}
 	return l
 }
 
-// Verdict is how a request was answered.
-type Verdict string
+// CallOutcome is how a request was answered.
+type CallOutcome string
 
 // Verdicts. Limited and Overloaded come from the provider itself and bind every node; Failed
 // is what only this node has seen. Neutral says nothing about the provider: the call was
 // canceled, or never made.
 const (
-	OK         Verdict = "ok"
-	Limited    Verdict = "rate_limit"
-	Overloaded Verdict = "overload"
-	Failed     Verdict = "network"
-	Neutral    Verdict = "neutral"
+	OK         CallOutcome = "ok"
+	Limited    CallOutcome = "rate_limit"
+	Overloaded CallOutcome = "overload"
+	Failed     CallOutcome = "network"
+	Neutral    CallOutcome = "neutral"
 )
 
 // Events.
 type (
-	// Asked says that a caller wants to make a call. Who names the caller, which asks for one
+	// CallRequested says that a caller wants to make a call. Who names the caller, which asks for one
 	// call at a time; Call names the request. With Held the caller has a reservation, and
 	// waits for Hold at most; without it, the caller waits for its turn and then asks again
 	// with Held.
-	Asked struct {
+	CallRequested struct {
 		At        int64
 		Who, Call string
 		Run       string
 		Tokens    int64 // an estimate; corrected by the actual count
-		Held      bool
+		Reserved  bool
 	}
-	// Left says that a caller has withdrawn: a request of it that has not begun never will.
-	Left struct {
+	// CallerLeft says that a caller has withdrawn: a request of it that has not begun never will.
+	CallerLeft struct {
 		At  int64
 		Who string
 	}
-	// Began says that the provider has begun to answer a request.
-	Began struct {
+	// ReplyBegan says that the provider has begun to answer a request.
+	ReplyBegan struct {
 		At   int64
 		Call string
 	}
-	// Answered ends a request. AfterMS is the pause that the provider asked for, Used the
+	// CallAnswered ends a request. AfterMS is the pause that the provider asked for, Used the
 	// tokens that it counted; either is 0 if the provider does not report it.
-	Answered struct {
+	CallAnswered struct {
 		At      int64
 		Call    string
-		As      Verdict
+		Outcome CallOutcome
 		AfterMS int64
 		Used    int64
 	}
-	// Heard is a notice that the provider gave another node.
-	Heard struct {
+	// NoticeReceived is a notice that the provider gave another node.
+	NoticeReceived struct {
 		At int64
 		Notice
 	}
-	// Ruled sets how many requests and tokens a minute the key allows; 0 is unknown.
-	Ruled struct {
+	// RatesSet sets how many requests and tokens a minute the key allows; 0 is unknown.
+	RatesSet struct {
 		At               int64
 		Requests, Tokens int64
 	}
-	// Shared sets how many nodes share the limits of the key.
-	Shared struct {
+	// NodeCountSet sets how many nodes share the limits of the key.
+	NodeCountSet struct {
 		At    int64
 		Nodes int
 	}
-	// Ticked says that time has passed.
-	Ticked struct{ At int64 }
+	// TimePassed says that time has passed.
+	TimePassed struct{ At int64 }
 )
 
 // Event is one of the events above.
@@ -137,32 +137,32 @@ type (
 //sumtype:decl
 type Event interface{ eventTime() int64 }
 
-func (e Asked) eventTime() int64    { return e.At }
-func (e Left) eventTime() int64     { return e.At }
-func (e Began) eventTime() int64    { return e.At }
-func (e Answered) eventTime() int64 { return e.At }
-func (e Heard) eventTime() int64    { return e.At }
-func (e Ruled) eventTime() int64    { return e.At }
-func (e Shared) eventTime() int64   { return e.At }
-func (e Ticked) eventTime() int64   { return e.At }
+func (e CallRequested) eventTime() int64  { return e.At }
+func (e CallerLeft) eventTime() int64     { return e.At }
+func (e ReplyBegan) eventTime() int64     { return e.At }
+func (e CallAnswered) eventTime() int64   { return e.At }
+func (e NoticeReceived) eventTime() int64 { return e.At }
+func (e RatesSet) eventTime() int64       { return e.At }
+func (e NodeCountSet) eventTime() int64   { return e.At }
+func (e TimePassed) eventTime() int64     { return e.At }
 
 // Effects.
 type (
-	// Admit lets a request begin if the caller asked with Held; a caller that waited without a
+	// AdmitCaller lets a request begin if the caller asked with Held; a caller that waited without a
 	// reservation may now obtain one.
-	Admit struct {
+	AdmitCaller struct {
 		Who, Call string
-		Held      bool
+		Reserved  bool
 	}
-	// Refuse rejects a caller that asked with Held: the throttle does not open in time. The
+	// RejectCaller rejects a caller that asked with Held: the throttle does not open in time. The
 	// caller may try again after AfterMS.
-	Refuse struct {
+	RejectCaller struct {
 		Who, Call string
 		AfterMS   int64
-		Why       Verdict
+		Why       CallOutcome
 	}
-	// Tell is a notice to send to the other nodes.
-	Tell struct{ Notice }
+	// PublishNotice is a notice to send to the other nodes.
+	PublishNotice struct{ Notice }
 )
 
 // Effect is one of the effects above.
@@ -170,42 +170,42 @@ type (
 //sumtype:decl
 type Effect interface{ effect() }
 
-func (Admit) effect()  {}
-func (Refuse) effect() {}
-func (Tell) effect()   {}
+func (AdmitCaller) effect()   {}
+func (RejectCaller) effect()  {}
+func (PublishNotice) effect() {}
 
 // Notice is what the provider itself told a node. It applies for PauseMS from the moment it
 // was sent; a pause of 0 ends a closure caused by overload.
 type Notice struct {
-	PauseMS  int64   `json:"pause_ms,omitempty"`
-	Why      Verdict `json:"why,omitempty"`
-	Requests int64   `json:"requests_per_minute,omitempty"`
-	Tokens   int64   `json:"tokens_per_minute,omitempty"`
+	PauseMS  int64       `json:"pause_ms,omitempty"`
+	Why      CallOutcome `json:"why,omitempty"`
+	Requests int64       `json:"requests_per_minute,omitempty"`
+	Tokens   int64       `json:"tokens_per_minute,omitempty"`
 }
 
-// Breaker is the state of the breaker.
-type Breaker string
+// BreakerState is the state of the breaker.
+type BreakerState string
 
 // The zero Breaker is closed, and lets every request through. Open lets none through, Half
 // one request as a trial.
 const (
-	Closed Breaker = ""
-	Open   Breaker = "open"
-	Half   Breaker = "half_open"
+	BreakerClosed   BreakerState = ""
+	BreakerOpen     BreakerState = "open"
+	BreakerHalfOpen BreakerState = "half_open"
 )
 
-// Gate is the state of a throttle. It is a value: Step never changes one that it was given.
-type Gate struct {
+// Throttle is the state of a throttle. It is a value: Step never changes one that it was given.
+type Throttle struct {
 	limits Limits
 	seed   uint64
 	now    int64
 
 	closedUntil    int64 // no request is admitted before it
-	closedBy       Verdict
+	closedBy       CallOutcome
 	announcedUntil int64 // end of the pause that the other nodes were told
 	refusalStreak  int   // refusals without an answer in between, of requests each sent after the one before
 
-	breaker          Breaker
+	breaker          BreakerState
 	failureStreak    int    // in a row
 	breakerOpenings  int    // how often in a row
 	trialCall        string // the request on trial; "": none
@@ -217,8 +217,8 @@ type Gate struct {
 	inFlight       *immutable.Map[string, inFlightCall]
 
 	nodes          int
-	ownRates       Ruled // the rates that were set here
-	peerRatesUntil int64 // until when the rates of another node apply instead; 0: they do not
+	ownRates       RatesSet // the rates that were set here
+	peerRatesUntil int64    // until when the rates of another node apply instead; 0: they do not
 	requests       rateBucket
 	tokens         rateBucket
 
@@ -239,9 +239,9 @@ type ticket struct {
 }
 
 // New makes a throttle that is open. Throttles of different nodes need different seeds.
-func New(l Limits, seed uint64) Gate {
+func New(l Limits, seed uint64) Throttle {
 	l = l.withDefaults()
-	return Gate{limits: l, seed: seed, nodes: 1, window: int64(l.Window) * windowUnit, slowGrowthFrom: int64(l.Window) * windowUnit, windowCutAt: -1,
+	return Throttle{limits: l, seed: seed, nodes: 1, window: int64(l.InitialWindow) * windowUnit, slowGrowthFrom: int64(l.InitialWindow) * windowUnit, windowCutAt: -1,
 		inFlight: immutable.NewMap[string, inFlightCall](nil), tickets: immutable.NewSortedMap[string, ticket](nil), queue: newQueue()}
 }
 
@@ -249,62 +249,62 @@ func New(l Limits, seed uint64) Gate {
 const windowUnit = 1000
 
 // Step applies one event.
-func (g Gate) Step(e Event) (Gate, []Effect) {
+func (g Throttle) Step(e Event) (Throttle, []Effect) {
 	g.now = max(g.now, e.eventTime())
 	g = g.refillBuckets().restoreOwnRates()
 	var fx []Effect
 	switch e := e.(type) {
-	case Asked:
+	case CallRequested:
 		g, fx = g.admitOrQueue(e)
-	case Left:
+	case CallerLeft:
 		g.queue = g.queue.withoutCaller(e.Who)
 		g = g.revokeTicket(e.Who)
-	case Began:
+	case ReplyBegan:
 		if g.trialCall == e.Call {
 			g, fx = g.closeBreaker()
 		}
-	case Answered:
+	case CallAnswered:
 		g, fx = g.applyAnswer(e)
-	case Heard:
+	case NoticeReceived:
 		g = g.applyNotice(e.Notice)
-	case Ruled:
+	case RatesSet:
 		g, fx = g.setRates(e)
-	case Shared:
+	case NodeCountSet:
 		g.nodes = max(1, e.Nodes)
 		g = g.divideRates()
-	case Ticked:
+	case TimePassed:
 	}
 	g, more := g.admitWaiting()
 	return g, append(fx, more...)
 }
 
 // admitOrQueue admits a request whose caller has a ticket, and queues any other.
-func (g Gate) admitOrQueue(e Asked) (Gate, []Effect) {
+func (g Throttle) admitOrQueue(e CallRequested) (Throttle, []Effect) {
 	t, invited := g.tickets.Get(e.Who)
 	g.queue = g.queue.withoutCaller(e.Who)
 	g = g.revokeTicket(e.Who)
-	if invited && e.Held && t.until > g.now {
+	if invited && e.Reserved && t.until > g.now {
 		return g.startCall(e.Who, e.Call, e.Tokens)
 	}
 	if _, again := g.inFlight.Get(e.Call); again {
 		return g, nil
 	}
-	g.queue = g.queue.withRequest(waitingRequest{who: e.Who, call: e.Call, run: e.Run, tokens: max(0, e.Tokens), reserved: e.Held, since: g.now})
+	g.queue = g.queue.withRequest(waitingRequest{who: e.Who, call: e.Call, run: e.Run, tokens: max(0, e.Tokens), reserved: e.Reserved, since: g.now})
 	return g, nil
 }
 
 // startCall counts a request as in flight.
-func (g Gate) startCall(who, call string, tokens int64) (Gate, []Effect) {
-	if g.breaker == Half {
+func (g Throttle) startCall(who, call string, tokens int64) (Throttle, []Effect) {
+	if g.breaker == BreakerHalfOpen {
 		g.trialCall = call
 	}
 	g = g.spendRates(tokens)
 	g.inFlight = g.inFlight.Set(call, inFlightCall{since: g.now, tokens: tokens})
-	return g, []Effect{Admit{Who: who, Call: call, Held: true}}
+	return g, []Effect{AdmitCaller{Who: who, Call: call, Reserved: true}}
 }
 
 // revokeTicket revokes a ticket and returns the rate that was spent on it.
-func (g Gate) revokeTicket(who string) Gate {
+func (g Throttle) revokeTicket(who string) Throttle {
 	if t, ok := g.tickets.Get(who); ok {
 		g.tickets = g.tickets.Delete(who)
 		g.requests, g.tokens = g.requests.refund(1), g.tokens.refund(float64(t.tokens))
@@ -320,13 +320,13 @@ func ticketTrial(who string) string { return "ticket of " + who }
 
 // admitWaiting admits the requests that may begin, and rejects callers that have queued too long with
 // a reservation.
-func (g Gate) admitWaiting() (Gate, []Effect) {
+func (g Throttle) admitWaiting() (Throttle, []Effect) {
 	var fx []Effect
-	if g.breaker == Open && g.now >= g.closedUntil {
-		g.breaker = Half
+	if g.breaker == BreakerOpen && g.now >= g.closedUntil {
+		g.breaker = BreakerHalfOpen
 	}
-	if g.windowCutAt >= 0 && g.now-g.windowCutAt > g.limits.Forget && g.closedFor() == 0 {
-		g.window, g.slowGrowthFrom, g.windowCutAt = int64(g.limits.Window)*windowUnit, int64(g.limits.Window)*windowUnit, -1
+	if g.windowCutAt >= 0 && g.now-g.windowCutAt > g.limits.ForgetAfter && g.closedFor() == 0 {
+		g.window, g.slowGrowthFrom, g.windowCutAt = int64(g.limits.InitialWindow)*windowUnit, int64(g.limits.InitialWindow)*windowUnit, -1
 	}
 	g = g.expireTickets()
 	for {
@@ -340,26 +340,26 @@ func (g Gate) admitWaiting() (Gate, []Effect) {
 			g, fx = next, append(fx, more...)
 			continue
 		}
-		if g.breaker == Half {
+		if g.breaker == BreakerHalfOpen {
 			g.trialCall = ticketTrial(w.who)
 		}
 		g = g.spendRates(w.tokens)
-		g.tickets = g.tickets.Set(w.who, ticket{until: g.now + g.limits.Ticket, tokens: w.tokens})
-		fx = append(fx, Admit{Who: w.who, Call: w.call})
+		g.tickets = g.tickets.Set(w.who, ticket{until: g.now + g.limits.TicketTTL, tokens: w.tokens})
+		fx = append(fx, AdmitCaller{Who: w.who, Call: w.call})
 	}
 	wait := g.closedFor()
 	for {
 		w, ok := g.queue.oldestReserved()
-		if !ok || wait == 0 && g.now < w.since+g.limits.Hold || wait > 0 && g.now+wait <= w.since+g.limits.Hold { //mutant:lease-waits-at-the-gate
+		if !ok || wait == 0 && g.now < w.since+g.limits.QueueMax || wait > 0 && g.now+wait <= w.since+g.limits.QueueMax { //mutant:lease-waits-at-the-gate
 			return g, fx
 		}
 		g.queue = g.queue.withoutCaller(w.who)
-		fx = append(fx, Refuse{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.closedReason()})
+		fx = append(fx, RejectCaller{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.closedReason()})
 	}
 }
 
 // expireTickets drops tickets that were not used in time.
-func (g Gate) expireTickets() Gate {
+func (g Throttle) expireTickets() Throttle {
 	var late []string
 	for it := g.tickets.Iterator(); !it.Done(); {
 		who, t, _ := it.Next()
@@ -374,7 +374,7 @@ func (g Gate) expireTickets() Gate {
 }
 
 // closedReason is why the throttle admits no request.
-func (g Gate) closedReason() Verdict {
+func (g Throttle) closedReason() CallOutcome {
 	if g.closedBy == "" {
 		return Limited
 	}

@@ -12,7 +12,7 @@ import (
 // testDriver drives one gate by hand.
 type testDriver struct {
 	t *testing.T
-	g throttle.Gate
+	g throttle.Throttle
 }
 
 func newDriver(t *testing.T, l throttle.Limits) *testDriver {
@@ -27,16 +27,16 @@ func (p *testDriver) applyEvent(e throttle.Event) []throttle.Effect {
 
 // requestReserved asks for a request with a lease in hand; the call is named by who.
 func (p *testDriver) requestReserved(at int64, who, run string) []throttle.Effect {
-	return p.applyEvent(throttle.Asked{At: at, Who: who, Call: who, Run: run, Tokens: 100, Held: true})
+	return p.applyEvent(throttle.CallRequested{At: at, Who: who, Call: who, Run: run, Tokens: 100, Reserved: true})
 }
 
 // requestTurn waits without a lease.
 func (p *testDriver) requestTurn(at int64, who, run string) []throttle.Effect {
-	return p.applyEvent(throttle.Asked{At: at, Who: who, Call: "", Run: run, Tokens: 100})
+	return p.applyEvent(throttle.CallRequested{At: at, Who: who, Call: "", Run: run, Tokens: 100})
 }
 
-func (p *testDriver) answerCall(at int64, call string, as throttle.Verdict, after int64) []throttle.Effect {
-	return p.applyEvent(throttle.Answered{At: at, Call: call, As: as, AfterMS: after})
+func (p *testDriver) answerCall(at int64, call string, as throttle.CallOutcome, after int64) []throttle.Effect {
+	return p.applyEvent(throttle.CallAnswered{At: at, Call: call, Outcome: as, AfterMS: after})
 }
 
 // advanceTo lets time pass up to an instant, tick by tick, and returns what came of it.
@@ -44,11 +44,11 @@ func (p *testDriver) advanceTo(at int64) []throttle.Effect {
 	p.t.Helper()
 	var all []throttle.Effect
 	for range 10_000 {
-		next, ok := p.g.Next()
+		next, ok := p.g.NextTick()
 		if !ok || next > at {
-			return append(all, p.applyEvent(throttle.Ticked{At: at})...)
+			return append(all, p.applyEvent(throttle.TimePassed{At: at})...)
 		}
-		all = append(all, p.applyEvent(throttle.Ticked{At: next})...)
+		all = append(all, p.applyEvent(throttle.TimePassed{At: next})...)
 	}
 	p.t.Fatal("the gate never rests")
 	return nil
@@ -56,16 +56,16 @@ func (p *testDriver) advanceTo(at int64) []throttle.Effect {
 
 func admittedCallers(fx []throttle.Effect) (who []string) {
 	for _, e := range fx {
-		if a, ok := e.(throttle.Admit); ok {
+		if a, ok := e.(throttle.AdmitCaller); ok {
 			who = append(who, a.Who)
 		}
 	}
 	return who
 }
 
-func rejectedCallers(fx []throttle.Effect) (list []throttle.Refuse) {
+func rejectedCallers(fx []throttle.Effect) (list []throttle.RejectCaller) {
 	for _, e := range fx {
-		if r, ok := e.(throttle.Refuse); ok {
+		if r, ok := e.(throttle.RejectCaller); ok {
 			list = append(list, r)
 		}
 	}
@@ -74,7 +74,7 @@ func rejectedCallers(fx []throttle.Effect) (list []throttle.Refuse) {
 
 func publishedNotices(fx []throttle.Effect) (list []throttle.Notice) {
 	for _, e := range fx {
-		if n, ok := e.(throttle.Tell); ok {
+		if n, ok := e.(throttle.PublishNotice); ok {
 			list = append(list, n.Notice)
 		}
 	}
@@ -97,7 +97,7 @@ func TestAnOpenGateLetsEverybodyThrough(t *testing.T) {
 			t.Fatalf("%s: %v", who, got)
 		}
 	}
-	if _, ok := p.g.Next(); ok {
+	if _, ok := p.g.NextTick(); ok {
 		t.Error("it waits for a time")
 	}
 }
@@ -140,14 +140,14 @@ func TestPausesAreBounded(t *testing.T) {
 	refuse := func() int64 {
 		t.Helper()
 		p.requestTurn(at, "a", "r")
-		for len(admittedCallers(p.applyEvent(throttle.Ticked{At: at}))) == 0 && !p.g.Idle(at) {
-			next, ok := p.g.Next()
+		for len(admittedCallers(p.applyEvent(throttle.TimePassed{At: at}))) == 0 && !p.g.IsIdle(at) {
+			next, ok := p.g.NextTick()
 			if !ok {
 				break
 			}
 			at = next
 			if p.g.Status(at).ClosedMS == 0 {
-				p.applyEvent(throttle.Ticked{At: at})
+				p.applyEvent(throttle.TimePassed{At: at})
 				break
 			}
 		}
@@ -170,7 +170,7 @@ func TestPausesAreBounded(t *testing.T) {
 //
 //behaviour:shows G6
 func TestRunsTakeTurns(t *testing.T) {
-	p := newDriver(t, throttle.Limits{Window: 1})
+	p := newDriver(t, throttle.Limits{InitialWindow: 1})
 	p.requestReserved(0, "first", "crowd")
 	for i := range 100 {
 		p.requestTurn(0, fmt.Sprintf("crowd-%d", i), "crowd")
@@ -209,11 +209,11 @@ func TestTheWindowHalvesAndGrows(t *testing.T) {
 		t.Errorf("%d are let in, of 40 that were too many", n)
 	}
 	// Those who do not come in time make room for others.
-	if n := len(admittedCallers(p.advanceTo(2500 + throttle.DefaultLimits().Ticket))); n != 20 {
+	if n := len(admittedCallers(p.advanceTo(2500 + throttle.DefaultLimits().TicketTTL))); n != 20 {
 		t.Errorf("%d are let in instead of those who never came", n)
 	}
 	for i := range 60 {
-		p.applyEvent(throttle.Left{At: 20_000, Who: fmt.Sprintf("w%d", i)})
+		p.applyEvent(throttle.CallerLeft{At: 20_000, Who: fmt.Sprintf("w%d", i)})
 	}
 	window := p.g.Status(20_000).Window
 	for range 200 {
@@ -223,8 +223,8 @@ func TestTheWindowHalvesAndGrows(t *testing.T) {
 	if now := p.g.Status(20_000).Window; now <= window || now > window+20 {
 		t.Errorf("the window was %d and is %d after 200 answers", window, now)
 	}
-	p.applyEvent(throttle.Ticked{At: 20_000 + throttle.DefaultLimits().Forget})
-	if !p.g.Idle(20_000 + throttle.DefaultLimits().Forget) {
+	p.applyEvent(throttle.TimePassed{At: 20_000 + throttle.DefaultLimits().ForgetAfter})
+	if !p.g.IsIdle(20_000 + throttle.DefaultLimits().ForgetAfter) {
 		t.Error("an old refusal is not forgotten")
 	}
 }
@@ -234,27 +234,27 @@ func TestTheWindowHalvesAndGrows(t *testing.T) {
 //
 //behaviour:shows G6
 func TestTheBreakerTriesOneRequest(t *testing.T) {
-	for as, shared := range map[throttle.Verdict]bool{throttle.Overloaded: true, throttle.Failed: false} {
+	for as, shared := range map[throttle.CallOutcome]bool{throttle.Overloaded: true, throttle.Failed: false} {
 		l := throttle.DefaultLimits()
 		p := newDriver(t, l)
 		var fx []throttle.Effect
 		for i := range l.Failures {
-			assertSame(t, "still closed", p.g.Status(0).Breaker, throttle.Closed)
+			assertSame(t, "still closed", p.g.Status(0).Breaker, throttle.BreakerClosed)
 			p.requestReserved(0, fmt.Sprint(i), "r")
 			fx = p.answerCall(0, fmt.Sprint(i), as, 0)
 		}
 		if n := publishedNotices(fx); len(n) != 0 != shared {
 			t.Errorf("%s: told %+v", as, n)
 		}
-		assertSame(t, "open", p.g.Status(1).Breaker, throttle.Open)
+		assertSame(t, "open", p.g.Status(1).Breaker, throttle.BreakerOpen)
 		for i := range 5 {
 			p.requestTurn(1, fmt.Sprintf("w%d", i), "r")
 		}
 		who := admittedCallers(p.advanceTo(2*l.BreakerMin - 1))
 		assertSame(t, "one on trial", who, []string{"w0"})
-		assertSame(t, "half open", p.g.Status(2*l.BreakerMin).Breaker, throttle.Half)
+		assertSame(t, "half open", p.g.Status(2*l.BreakerMin).Breaker, throttle.BreakerHalfOpen)
 		p.requestReserved(2*l.BreakerMin, "w0", "r")
-		assertSame(t, "nobody beside it", rejectedCallers(p.requestReserved(2*l.BreakerMin, "x", "r")), []throttle.Refuse(nil))
+		assertSame(t, "nobody beside it", rejectedCallers(p.requestReserved(2*l.BreakerMin, "x", "r")), []throttle.RejectCaller(nil))
 		p.answerCall(2*l.BreakerMin, "w0", as, 0) // it fails: longer
 		assertSame(t, "closed for longer", p.g.Status(2*l.BreakerMin).ClosedMS >= 2*l.BreakerMin, true)
 		at := 6 * l.BreakerMin
@@ -263,8 +263,8 @@ func TestTheBreakerTriesOneRequest(t *testing.T) {
 			t.Fatalf("%s: on trial: %v", as, who)
 		}
 		p.requestReserved(at, who[0], "r")
-		fx = p.applyEvent(throttle.Began{At: at + 1, Call: who[0]})
-		assertSame(t, "closed again", p.g.Status(at+1).Breaker, throttle.Closed)
+		fx = p.applyEvent(throttle.ReplyBegan{At: at + 1, Call: who[0]})
+		assertSame(t, "closed again", p.g.Status(at+1).Breaker, throttle.BreakerClosed)
 		if n := publishedNotices(fx); len(n) != 0 != shared || shared && (n[0].PauseMS != 0 || n[0].Why != throttle.OK) {
 			t.Errorf("%s: told %+v", as, n)
 		}
@@ -285,11 +285,11 @@ func TestALostTrialIsReplaced(t *testing.T) {
 	}
 	at := 2 * l.BreakerMin
 	assertSame(t, "on trial", admittedCallers(p.advanceTo(at)), []string{"a"})
-	assertSame(t, "a leaves", admittedCallers(p.applyEvent(throttle.Left{At: at, Who: "a"})), []string{"b"})
-	assertSame(t, "b never comes", admittedCallers(p.advanceTo(at+l.Ticket)), []string{"c"})
-	p.requestReserved(at+l.Ticket, "c", "r")
-	p.requestTurn(at+l.Ticket, "d", "r")
-	assertSame(t, "c is stopped", admittedCallers(p.answerCall(at+l.Ticket, "c", throttle.Neutral, 0)), []string{"d"})
+	assertSame(t, "a leaves", admittedCallers(p.applyEvent(throttle.CallerLeft{At: at, Who: "a"})), []string{"b"})
+	assertSame(t, "b never comes", admittedCallers(p.advanceTo(at+l.TicketTTL)), []string{"c"})
+	p.requestReserved(at+l.TicketTTL, "c", "r")
+	p.requestTurn(at+l.TicketTTL, "d", "r")
+	assertSame(t, "c is stopped", admittedCallers(p.answerCall(at+l.TicketTTL, "c", throttle.Neutral, 0)), []string{"d"})
 }
 
 // What another node has heard holds here too, and an end of overload as well.
@@ -298,7 +298,7 @@ func TestWhatANodeHearsAllObey(t *testing.T) {
 	one.requestReserved(0, "a", "r")
 	n := publishedNotices(one.answerCall(0, "a", throttle.Limited, 5000))[0]
 	// The clock of the other node shows another time.
-	two.applyEvent(throttle.Heard{At: 70_000, Notice: n})
+	two.applyEvent(throttle.NoticeReceived{At: 70_000, Notice: n})
 	if r := rejectedCallers(two.requestReserved(70_001, "b", "r")); len(r) != 1 || r[0].AfterMS < 4999 {
 		t.Fatalf("%+v", r)
 	}
@@ -306,9 +306,9 @@ func TestWhatANodeHearsAllObey(t *testing.T) {
 	assertSame(t, "while it is closed", admittedCallers(two.advanceTo(74_999)), []string(nil))
 	assertSame(t, "after it", admittedCallers(two.advanceTo(76_300)), []string{"b"})
 
-	two.applyEvent(throttle.Heard{At: 80_000, Notice: throttle.Notice{PauseMS: 60_000, Why: throttle.Overloaded}})
+	two.applyEvent(throttle.NoticeReceived{At: 80_000, Notice: throttle.Notice{PauseMS: 60_000, Why: throttle.Overloaded}})
 	two.requestTurn(80_001, "c", "r")
-	assertSame(t, "the provider answers somebody", admittedCallers(two.applyEvent(throttle.Heard{At: 80_002, Notice: throttle.Notice{Why: throttle.OK}})), []string{"c"})
+	assertSame(t, "the provider answers somebody", admittedCallers(two.applyEvent(throttle.NoticeReceived{At: 80_002, Notice: throttle.Notice{Why: throttle.OK}})), []string{"c"})
 }
 
 // A notice of a node that lies, or of another version, does no more harm than a
@@ -316,7 +316,7 @@ func TestWhatANodeHearsAllObey(t *testing.T) {
 func TestANoticeIsBounded(t *testing.T) {
 	p := newDriver(t, throttle.Limits{})
 	for _, n := range []throttle.Notice{{PauseMS: 1 << 62, Why: throttle.Limited}, {PauseMS: -5, Why: throttle.Limited}, {PauseMS: 1 << 62, Why: "x"}, {Requests: -1, Tokens: -9}} {
-		p.applyEvent(throttle.Heard{At: 0, Notice: n})
+		p.applyEvent(throttle.NoticeReceived{At: 0, Notice: n})
 	}
 	l := throttle.DefaultLimits()
 	if ms := p.g.Status(0).ClosedMS; ms > l.PauseMax+l.JitterMax {
@@ -333,32 +333,32 @@ func TestRatesOfOthersAreForgotten(t *testing.T) {
 	l := throttle.DefaultLimits()
 	for _, n := range []throttle.Notice{{Requests: 1, Tokens: -9}, {Requests: -1, Tokens: 1}, {Requests: 1, Tokens: 1}} {
 		p := newDriver(t, throttle.Limits{})
-		p.applyEvent(throttle.Heard{At: 0, Notice: n})
-		if p.g.Idle(0) {
+		p.applyEvent(throttle.NoticeReceived{At: 0, Notice: n})
+		if p.g.IsIdle(0) {
 			t.Errorf("%+v: forgotten at once", n)
 		}
-		if at, ok := p.g.Next(); !ok || at != l.Forget {
+		if at, ok := p.g.NextTick(); !ok || at != l.ForgetAfter {
 			t.Errorf("%+v: looked at again at %d, %v", n, at, ok)
 		}
-		p.applyEvent(throttle.Ticked{At: l.Forget})
-		if !p.g.Idle(l.Forget) {
+		p.applyEvent(throttle.TimePassed{At: l.ForgetAfter})
+		if !p.g.IsIdle(l.ForgetAfter) {
 			t.Errorf("%+v: it counts for ever", n)
 		}
 	}
 	p := newDriver(t, throttle.Limits{})
-	p.applyEvent(throttle.Ruled{At: 0, Requests: 60_000})
-	p.applyEvent(throttle.Heard{At: 0, Notice: throttle.Notice{Requests: 1}})
+	p.applyEvent(throttle.RatesSet{At: 0, Requests: 60_000})
+	p.applyEvent(throttle.NoticeReceived{At: 0, Notice: throttle.Notice{Requests: 1}})
 	for i := range 50 {
 		p.requestTurn(0, fmt.Sprint(i), "r")
 	}
-	if n := len(admittedCallers(p.applyEvent(throttle.Ticked{At: 10}))); n != 0 {
+	if n := len(admittedCallers(p.applyEvent(throttle.TimePassed{At: 10}))); n != 0 {
 		t.Errorf("%d more pass by the rate that was heard", n)
 	}
-	p.applyEvent(throttle.Ticked{At: l.Forget})
-	if n := len(admittedCallers(p.applyEvent(throttle.Ticked{At: l.Forget + 100}))); n < 40 {
+	p.applyEvent(throttle.TimePassed{At: l.ForgetAfter})
+	if n := len(admittedCallers(p.applyEvent(throttle.TimePassed{At: l.ForgetAfter + 100}))); n < 40 {
 		t.Errorf("%d pass by the gate's own rate", n)
 	}
-	if p.g.Idle(l.Forget) {
+	if p.g.IsIdle(l.ForgetAfter) {
 		t.Error("it has a rate of its own")
 	}
 }
@@ -367,8 +367,8 @@ func TestRatesOfOthersAreForgotten(t *testing.T) {
 func TestRatesAreShared(t *testing.T) {
 	for _, nodes := range []int{1, 3} {
 		p := newDriver(t, throttle.Limits{})
-		p.applyEvent(throttle.Shared{At: 0, Nodes: nodes})
-		p.applyEvent(throttle.Ruled{At: 0, Requests: 600})
+		p.applyEvent(throttle.NodeCountSet{At: 0, Nodes: nodes})
+		p.applyEvent(throttle.RatesSet{At: 0, Requests: 600})
 		for i := range 1000 {
 			p.requestTurn(0, fmt.Sprint(i), "r")
 		}
@@ -380,14 +380,14 @@ func TestRatesAreShared(t *testing.T) {
 				p.answerCall(at, who, throttle.OK, 0)
 			}
 		}
-		take(p.applyEvent(throttle.Ticked{At: 0}))
+		take(p.applyEvent(throttle.TimePassed{At: 0}))
 		for at < 60_000 {
-			next, ok := p.g.Next()
+			next, ok := p.g.NextTick()
 			if !ok {
 				break
 			}
 			at = next
-			take(p.applyEvent(throttle.Ticked{At: at}))
+			take(p.applyEvent(throttle.TimePassed{At: at}))
 		}
 		burst := 600 / 6 / nodes
 		if want := 600/nodes + burst; n > want+1 || n < want-3 {
@@ -399,20 +399,20 @@ func TestRatesAreShared(t *testing.T) {
 // A request for more tokens than a minute allows is made, and owed.
 func TestARequestLargerThanTheRateIsMade(t *testing.T) {
 	p := newDriver(t, throttle.Limits{})
-	p.applyEvent(throttle.Ruled{At: 0, Tokens: 6000})
-	fx := p.applyEvent(throttle.Asked{At: 0, Who: "big", Call: "big", Run: "r", Tokens: 50_000, Held: true})
+	p.applyEvent(throttle.RatesSet{At: 0, Tokens: 6000})
+	fx := p.applyEvent(throttle.CallRequested{At: 0, Who: "big", Call: "big", Run: "r", Tokens: 50_000, Reserved: true})
 	assertSame(t, "the large one", admittedCallers(fx), []string{"big"})
 	p.requestTurn(1, "next", "r")
 	assertSame(t, "behind it", admittedCallers(p.advanceTo(400_000)), []string(nil))
-	assertSame(t, "it used less", admittedCallers(p.applyEvent(throttle.Answered{At: 400_001, Call: "big", As: throttle.OK, Used: 100})), []string{"next"})
+	assertSame(t, "it used less", admittedCallers(p.applyEvent(throttle.CallAnswered{At: 400_001, Call: "big", Outcome: throttle.OK, Used: 100})), []string{"next"})
 }
 
 // Two futures of one gate do not touch each other.
 func TestAGateIsAValue(t *testing.T) {
-	g := throttle.New(throttle.Limits{Window: 1}, 7)
-	g, _ = g.Step(throttle.Asked{Who: "a", Call: "a", Run: "r", Held: true})
-	one, _ := g.Step(throttle.Asked{Who: "b", Call: "b", Run: "r"})
-	two, _ := g.Step(throttle.Answered{Call: "a", As: throttle.Limited, AfterMS: 1000})
+	g := throttle.New(throttle.Limits{InitialWindow: 1}, 7)
+	g, _ = g.Step(throttle.CallRequested{Who: "a", Call: "a", Run: "r", Reserved: true})
+	one, _ := g.Step(throttle.CallRequested{Who: "b", Call: "b", Run: "r"})
+	two, _ := g.Step(throttle.CallAnswered{Call: "a", Outcome: throttle.Limited, AfterMS: 1000})
 	assertSame(t, "before", g.Status(0), throttle.Status{Window: 1, Flying: 1})
 	assertSame(t, "one", one.Status(0), throttle.Status{Window: 1, Flying: 1, Waiting: 1})
 	assertSame(t, "two", two.Status(0).Flying, 0)
@@ -423,15 +423,15 @@ func TestAGateIsAValue(t *testing.T) {
 // is printed, and does not depend on how many the others are.
 func TestOneAgentBesideAHundred(t *testing.T) {
 	const call, rounds = 1000, 100 // an answer takes a second
-	p := newDriver(t, throttle.Limits{Window: 4})
+	p := newDriver(t, throttle.Limits{InitialWindow: 4})
 	asked, ends, waits := map[string]int64{}, map[string]int64{}, map[string][]int64{}
 	at := int64(0)
 	var take func(fx []throttle.Effect)
 	take = func(fx []throttle.Effect) {
 		for _, e := range fx {
-			a, ok := e.(throttle.Admit)
+			a, ok := e.(throttle.AdmitCaller)
 			switch {
-			case ok && a.Held:
+			case ok && a.Reserved:
 				run, _, _ := strings.Cut(a.Who, "-")
 				waits[run] = append(waits[run], at-asked[a.Who])
 				ends[a.Who] = at + call

@@ -13,7 +13,7 @@ import (
 // the provider has said, who waits since when, what is under way.
 type crowdModel struct {
 	t      *rapid.T
-	g      throttle.Gate
+	g      throttle.Throttle
 	l      throttle.Limits
 	at     int64
 	agents map[string]*crowdCaller
@@ -35,23 +35,23 @@ type crowdCaller struct {
 func (c *crowdModel) applyEvent(e throttle.Event) {
 	next, fx := c.g.Step(e)
 	c.g = next
-	if c.g.Status(c.at).Breaker != throttle.Half {
+	if c.g.Status(c.at).Breaker != throttle.BreakerHalfOpen {
 		for _, v := range c.agents {
 			v.trial = false
 		}
 	}
 	for _, f := range fx {
 		switch f := f.(type) {
-		case throttle.Admit:
+		case throttle.AdmitCaller:
 			c.checkAdmission(f)
-		case throttle.Refuse:
+		case throttle.RejectCaller:
 			v := c.agents[f.Who]
 			v.guest = false
 			if v.stage != "holding" || f.Call != v.call || f.AfterMS <= 0 {
 				c.t.Fatalf("%d: %s is %s and is refused: %+v", c.at, f.Who, v.stage, f)
 			}
 			v.stage = ""
-		case throttle.Tell:
+		case throttle.PublishNotice:
 			if f.PauseMS < 0 || f.PauseMS > c.l.PauseMax && f.PauseMS > c.l.BreakerMax {
 				c.t.Fatalf("told %+v", f)
 			}
@@ -60,22 +60,22 @@ func (c *crowdModel) applyEvent(e throttle.Event) {
 	c.updateWaiting()
 }
 
-func (c *crowdModel) checkAdmission(f throttle.Admit) {
+func (c *crowdModel) checkAdmission(f throttle.AdmitCaller) {
 	v := c.agents[f.Who]
 	if c.at < c.closed {
 		c.t.Fatalf("%d: %s is let in, and the provider said to wait until %d", c.at, f.Who, c.closed)
 	}
 	switch {
-	case f.Held && f.Call == v.call && (v.stage == "holding" || v.stage == "invited"):
+	case f.Reserved && f.Call == v.call && (v.stage == "holding" || v.stage == "invited"):
 		v.stage = "flying"
 		c.checkTrial(f.Who, v)
-	case !f.Held && v.stage == "waiting":
-		v.stage, v.ends = "invited", c.at+c.l.Ticket
+	case !f.Reserved && v.stage == "waiting":
+		v.stage, v.ends = "invited", c.at+c.l.TicketTTL
 	default:
 		c.t.Fatalf("%d: %s is %s and is let in: %+v", c.at, f.Who, v.stage, f)
 	}
 	delete(c.since, v.run)
-	if f.Held && v.guest {
+	if f.Reserved && v.guest {
 		v.guest = false // its turn was when it was invited
 		return
 	}
@@ -99,7 +99,7 @@ func (c *crowdModel) updateWaiting() {
 		if v.stage == "invited" && c.at >= v.ends {
 			v.stage = ""
 		}
-		if v.stage == "holding" && c.at > v.asked+c.l.Hold {
+		if v.stage == "holding" && c.at > v.asked+c.l.QueueMax {
 			c.t.Fatalf("%d: it holds a lease since %d", c.at, v.asked)
 		}
 	}
@@ -114,25 +114,25 @@ func (c *crowdModel) updateWaiting() {
 func (c *crowdModel) checkTrial(who string, v *crowdCaller) {
 	b := c.g.Status(c.at)
 	for other, o := range c.agents {
-		if b.Breaker == throttle.Half && o != v && o.trial && o.stage == "flying" {
+		if b.Breaker == throttle.BreakerHalfOpen && o != v && o.trial && o.stage == "flying" {
 			c.t.Fatalf("%d: %s is let in beside the trial of %s: %+v", c.at, who, other, b)
 		}
 	}
-	v.trial = b.Breaker == throttle.Half
+	v.trial = b.Breaker == throttle.BreakerHalfOpen
 }
 
 // advanceTime lets time go on, with every tick that the gate wants.
 func (c *crowdModel) advanceTime(ms int64) {
 	end := c.at + ms
 	for range 100_000 {
-		next, ok := c.g.Next()
+		next, ok := c.g.NextTick()
 		if !ok || next > end {
 			c.at = end
-			c.applyEvent(throttle.Ticked{At: end})
+			c.applyEvent(throttle.TimePassed{At: end})
 			return
 		}
 		c.at = next
-		c.applyEvent(throttle.Ticked{At: next})
+		c.applyEvent(throttle.TimePassed{At: next})
 	}
 	c.t.Fatal("the gate never rests")
 }
@@ -150,20 +150,20 @@ func (c *crowdModel) takeRandomAction(t *rapid.T) {
 	case 6:
 		if v.stage == "waiting" || v.stage == "invited" || v.stage == "holding" {
 			v.stage = ""
-			c.applyEvent(throttle.Left{At: c.at, Who: who})
+			c.applyEvent(throttle.CallerLeft{At: c.at, Who: who})
 		}
 	case 7:
-		n := throttle.Notice{PauseMS: int64(rapid.IntRange(0, 5000).Draw(t, "pause")), Why: rapid.SampledFrom([]throttle.Verdict{throttle.Limited, throttle.Overloaded, throttle.OK}).Draw(t, "why")}
+		n := throttle.Notice{PauseMS: int64(rapid.IntRange(0, 5000).Draw(t, "pause")), Why: rapid.SampledFrom([]throttle.CallOutcome{throttle.Limited, throttle.Overloaded, throttle.OK}).Draw(t, "why")}
 		if n.Why != throttle.OK {
 			c.closed = max(c.closed, c.at+n.PauseMS)
 		} else if n.PauseMS == 0 {
 			c.closed = 0 // it may be what overload had closed; the judge does not tell the two apart
 		}
-		c.applyEvent(throttle.Heard{At: c.at, Notice: n})
+		c.applyEvent(throttle.NoticeReceived{At: c.at, Notice: n})
 	case 8:
 		c.advanceTime(int64(rapid.IntRange(1, 4000).Draw(t, "ms")))
 	default:
-		c.applyEvent(throttle.Shared{At: c.at, Nodes: rapid.IntRange(1, 4).Draw(t, "nodes")})
+		c.applyEvent(throttle.NodeCountSet{At: c.at, Nodes: rapid.IntRange(1, 4).Draw(t, "nodes")})
 	}
 }
 
@@ -178,18 +178,18 @@ func (c *crowdModel) requestCall(who string, v *crowdCaller, held bool) {
 	default:
 		return
 	}
-	c.applyEvent(throttle.Asked{At: c.at, Who: who, Call: v.call, Run: v.run, Tokens: 50, Held: v.stage == "holding"})
+	c.applyEvent(throttle.CallRequested{At: c.at, Who: who, Call: v.call, Run: v.run, Tokens: 50, Reserved: v.stage == "holding"})
 }
 
 func (c *crowdModel) answerCall(t *rapid.T, v *crowdCaller) {
-	as := rapid.SampledFrom([]throttle.Verdict{throttle.OK, throttle.OK, throttle.OK, throttle.Limited, throttle.Overloaded, throttle.Failed, throttle.Neutral}).Draw(t, "as")
+	as := rapid.SampledFrom([]throttle.CallOutcome{throttle.OK, throttle.OK, throttle.OK, throttle.Limited, throttle.Overloaded, throttle.Failed, throttle.Neutral}).Draw(t, "as")
 	after := int64(0)
 	if as == throttle.Limited || as == throttle.Overloaded {
 		after = int64(rapid.SampledFrom([]int{0, 1, 700, 20_000, 1 << 40}).Draw(t, "after"))
 		c.closed = max(c.closed, c.at+min(after, c.l.PauseMax))
 	}
 	v.stage = ""
-	c.applyEvent(throttle.Answered{At: c.at, Call: v.call, As: as, AfterMS: after})
+	c.applyEvent(throttle.CallAnswered{At: c.at, Call: v.call, Outcome: as, AfterMS: after})
 }
 
 // Whatever happens: nothing begins while the provider said to wait, one request
@@ -201,13 +201,13 @@ func (c *crowdModel) answerCall(t *rapid.T, v *crowdCaller) {
 func TestAnyCrowd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &crowdModel{t: t, l: throttle.DefaultLimits(), agents: map[string]*crowdCaller{}, since: map[string]map[string]int{}}
-		c.l.Window = rapid.SampledFrom([]int{1, 2, 8, 1024}).Draw(t, "window")
+		c.l.InitialWindow = rapid.SampledFrom([]int{1, 2, 8, 1024}).Draw(t, "window")
 		c.g = throttle.New(c.l, rapid.Uint64().Draw(t, "seed"))
 		for i := range 20 { // a0 is alone in its run
 			c.agents[fmt.Sprint("a", i)] = &crowdCaller{run: fmt.Sprint("run", min(i, 1)+i/12)}
 		}
 		if rapid.Bool().Draw(t, "ruled") {
-			c.applyEvent(throttle.Ruled{Requests: int64(rapid.IntRange(20, 600).Draw(t, "requests")), Tokens: int64(rapid.IntRange(2000, 60_000).Draw(t, "tokens"))})
+			c.applyEvent(throttle.RatesSet{Requests: int64(rapid.IntRange(20, 600).Draw(t, "requests")), Tokens: int64(rapid.IntRange(2000, 60_000).Draw(t, "tokens"))})
 		}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			c.takeRandomAction(t)
@@ -226,7 +226,7 @@ func (c *crowdModel) drainCallers() {
 			switch v := c.agents[who]; {
 			case v.stage == "flying":
 				v.stage, served[who] = "", true
-				c.applyEvent(throttle.Answered{At: c.at, Call: v.call, As: throttle.OK})
+				c.applyEvent(throttle.CallAnswered{At: c.at, Call: v.call, Outcome: throttle.OK})
 			case v.stage == "invited":
 				c.requestCall(who, v, true)
 			case v.stage == "" && !served[who]:

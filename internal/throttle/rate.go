@@ -55,20 +55,20 @@ func (b rateBucket) divideAmong(nodes int, burstMS int64) rateBucket {
 	return b
 }
 
-func (g Gate) refillBuckets() Gate {
+func (g Throttle) refillBuckets() Throttle {
 	g.requests, g.tokens = g.requests.refillTo(g.now), g.tokens.refillTo(g.now)
 	return g
 }
 
 // divideRates divides the rates by the nodes that share them.
-func (g Gate) divideRates() Gate {
-	g.requests, g.tokens = g.requests.divideAmong(g.nodes, g.limits.Burst), g.tokens.divideAmong(g.nodes, g.limits.Burst)
+func (g Throttle) divideRates() Throttle {
+	g.requests, g.tokens = g.requests.divideAmong(g.nodes, g.limits.BurstPeriod), g.tokens.divideAmong(g.nodes, g.limits.BurstPeriod)
 	return g
 }
 
 // restoreOwnRates restores the rates that were set here, once those of another node have applied
 // long enough.
-func (g Gate) restoreOwnRates() Gate {
+func (g Throttle) restoreOwnRates() Throttle {
 	if g.peerRatesUntil == 0 || g.now < g.peerRatesUntil {
 		return g
 	}
@@ -76,7 +76,7 @@ func (g Gate) restoreOwnRates() Gate {
 	return g.divideRates()
 }
 
-func (g Gate) spendRates(tokens int64) Gate {
+func (g Throttle) spendRates(tokens int64) Throttle {
 	if g.requests.perMinute > 0 {
 		g.requests.level--
 	}
@@ -86,16 +86,16 @@ func (g Gate) spendRates(tokens int64) Gate {
 	return g
 }
 
-// Next is when a Ticked is due; ok is false if only an answer or a new request can change the
+// NextTick is when a Ticked is due; ok is false if only an answer or a new request can change the
 // state.
-func (g Gate) Next() (at int64, ok bool) {
+func (g Throttle) NextTick() (at int64, ok bool) {
 	due := func(t int64) {
 		if !ok || t < at {
 			at, ok = t, true
 		}
 	}
 	if w, waits := g.queue.oldestReserved(); waits {
-		due(w.since + g.limits.Hold)
+		due(w.since + g.limits.QueueMax)
 	}
 	for it := g.tickets.Iterator(); !it.Done(); {
 		_, t, _ := it.Next()
@@ -121,28 +121,28 @@ func (g Gate) Next() (at int64, ok bool) {
 
 // Status is the state of a throttle for display.
 type Status struct {
-	ClosedMS int64   `json:"closed_ms,omitempty"` // how much longer
-	Why      Verdict `json:"why,omitempty"`       // why it is closed
-	Breaker  Breaker `json:"breaker,omitempty"`
-	Window   int     `json:"window"` // requests that may be in flight at once
-	Flying   int     `json:"flying"` // requests in flight
-	Waiting  int     `json:"waiting"`
+	ClosedMS int64        `json:"closed_ms,omitempty"` // how much longer
+	Why      CallOutcome  `json:"why,omitempty"`       // why it is closed
+	Breaker  BreakerState `json:"breaker,omitempty"`
+	Window   int          `json:"window"` // requests that may be in flight at once
+	Flying   int          `json:"flying"` // requests in flight
+	Waiting  int          `json:"waiting"`
 }
 
 // Status returns the status of the throttle at a time.
-func (g Gate) Status(now int64) Status {
+func (g Throttle) Status(now int64) Status {
 	g.now = max(g.now, now)
 	s := Status{ClosedMS: g.closedFor(), Breaker: g.breaker, Window: int(g.window / windowUnit), Flying: g.inFlight.Len(), Waiting: g.queue.len()}
-	if s.ClosedMS > 0 || s.Breaker != Closed {
+	if s.ClosedMS > 0 || s.Breaker != BreakerClosed {
 		s.Why = g.closedReason()
 	}
 	return s
 }
 
-// Idle reports whether no caller needs the throttle, and it holds no state that would matter
+// IsIdle reports whether no caller needs the throttle, and it holds no state that would matter
 // later.
-func (g Gate) Idle(now int64) bool {
+func (g Throttle) IsIdle(now int64) bool {
 	g.now = max(g.now, now)
-	return g.inFlight.Len() == 0 && g.queue.len() == 0 && g.tickets.Len() == 0 && g.closedFor() == 0 && g.breaker == Closed &&
-		g.window >= int64(g.limits.Window)*windowUnit && g.requests.perMinute == 0 && g.tokens.perMinute == 0
+	return g.inFlight.Len() == 0 && g.queue.len() == 0 && g.tickets.Len() == 0 && g.closedFor() == 0 && g.breaker == BreakerClosed &&
+		g.window >= int64(g.limits.InitialWindow)*windowUnit && g.requests.perMinute == 0 && g.tokens.perMinute == 0
 }

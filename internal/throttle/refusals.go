@@ -1,7 +1,7 @@
 package throttle
 
 // applyAnswer ends a request, and applies what the answer reveals about the provider.
-func (g Gate) applyAnswer(e Answered) (Gate, []Effect) {
+func (g Throttle) applyAnswer(e CallAnswered) (Throttle, []Effect) {
 	f, known := g.inFlight.Get(e.Call)
 	g.inFlight = g.inFlight.Delete(e.Call)
 	if known && e.Used > 0 {
@@ -14,21 +14,21 @@ func (g Gate) applyAnswer(e Answered) (Gate, []Effect) {
 	switch {
 	case !known: // an earlier process of the node sent it
 		f.since = g.now
-	case e.As == OK:
+	case e.Outcome == OK:
 		g.refusalStreak, g.failureStreak = 0, 0
 		g = g.growWindow()
-		if g.breaker == Half {
+		if g.breaker == BreakerHalfOpen {
 			return g.closeBreaker()
 		}
 		return g, nil
 	}
 	switch {
-	case e.As == Limited, e.As == Overloaded && e.AfterMS > 0:
+	case e.Outcome == Limited, e.Outcome == Overloaded && e.AfterMS > 0:
 		return g.closeAfterRefusal(f, e)
-	case e.As == Overloaded, e.As == Failed:
+	case e.Outcome == Overloaded, e.Outcome == Failed:
 		g.failureStreak++
-		if onTrial || g.failureStreak >= g.limits.Failures && g.breaker == Closed {
-			return g.openBreaker(e.As, f)
+		if onTrial || g.failureStreak >= g.limits.Failures && g.breaker == BreakerClosed {
+			return g.openBreaker(e.Outcome, f)
 		}
 	}
 	return g, nil
@@ -37,23 +37,23 @@ func (g Gate) applyAnswer(e Answered) (Gate, []Effect) {
 // closeAfterRefusal closes the throttle for as long as the provider asks, or for longer with each
 // refusal in a row. Requests that were in flight when the window was last cut belong to the
 // same burst: their refusals lengthen the pause, but do not cut the window again.
-func (g Gate) closeAfterRefusal(f inFlightCall, e Answered) (Gate, []Effect) {
+func (g Throttle) closeAfterRefusal(f inFlightCall, e CallAnswered) (Throttle, []Effect) {
 	if f.since > g.windowCutAt {
 		g = g.narrowWindow()
 		g.refusalStreak++
 	}
 	pause := max(min(max(e.AfterMS, 0), g.limits.PauseMax), backoff(g.limits.BackoffMin, g.limits.BackoffMax, g.refusalStreak-1)) //mutant:ignores-retry-after
-	if g.breaker != Closed {
+	if g.breaker != BreakerClosed {
 		// A refusal is an answer: the provider is up.
-		g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = Closed, "", 0, 0, false
+		g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = BreakerClosed, "", 0, 0, false
 	}
-	return g.pauseAdmission(pause, e.As, true)
+	return g.pauseAdmission(pause, e.Outcome, true)
 }
 
 // openBreaker opens the breaker.
-func (g Gate) openBreaker(why Verdict, f inFlightCall) (Gate, []Effect) {
+func (g Throttle) openBreaker(why CallOutcome, f inFlightCall) (Throttle, []Effect) {
 	g.breakerOpenings++
-	g.breaker, g.trialCall, g.openedByProvider = Open, "", why == Overloaded
+	g.breaker, g.trialCall, g.openedByProvider = BreakerOpen, "", why == Overloaded
 	if f.since > g.windowCutAt {
 		g = g.narrowWindow()
 	}
@@ -61,19 +61,19 @@ func (g Gate) openBreaker(why Verdict, f inFlightCall) (Gate, []Effect) {
 }
 
 // closeBreaker closes the breaker: the provider answers again.
-func (g Gate) closeBreaker() (Gate, []Effect) {
+func (g Throttle) closeBreaker() (Throttle, []Effect) {
 	told := g.openedByProvider
-	g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = Closed, "", 0, 0, false
+	g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = BreakerClosed, "", 0, 0, false
 	if !told {
 		return g, nil
 	}
 	g.announcedUntil = g.now
-	return g, []Effect{Tell{g.makeNotice(OK)}}
+	return g, []Effect{PublishNotice{g.makeNotice(OK)}}
 }
 
 // pauseAdmission admits no request for a time. The other nodes are told of a pause that the provider
 // itself asked for, unless they know of almost as long a pause.
-func (g Gate) pauseAdmission(ms int64, why Verdict, tell bool) (Gate, []Effect) {
+func (g Throttle) pauseAdmission(ms int64, why CallOutcome, tell bool) (Throttle, []Effect) {
 	end := g.now + ms
 	if g.closedUntil < end { //mutant:shorter-pause-wins
 		var late int64
@@ -84,21 +84,21 @@ func (g Gate) pauseAdmission(ms int64, why Verdict, tell bool) (Gate, []Effect) 
 		return g, nil
 	}
 	g.announcedUntil = end
-	return g, []Effect{Tell{g.makeNotice(why)}}
+	return g, []Effect{PublishNotice{g.makeNotice(why)}}
 }
 
 // announceAgainMS is by how much a pause must grow before other nodes are told again.
 const announceAgainMS = 200
 
-func (g Gate) makeNotice(why Verdict) Notice {
+func (g Throttle) makeNotice(why CallOutcome) Notice {
 	return Notice{PauseMS: max(0, g.announcedUntil-g.now), Why: why, Requests: g.requests.perMinute, Tokens: g.tokens.perMinute}
 }
 
 // applyNotice applies a notice of another node. All nodes contribute to the load: this node cuts
 // its own window too, once for each pause.
-func (g Gate) applyNotice(n Notice) Gate {
+func (g Throttle) applyNotice(n Notice) Throttle {
 	if n.Requests > 0 || n.Tokens > 0 {
-		g.requests.perMinute, g.tokens.perMinute, g.peerRatesUntil = max(0, n.Requests), max(0, n.Tokens), g.now+g.limits.Forget
+		g.requests.perMinute, g.tokens.perMinute, g.peerRatesUntil = max(0, n.Requests), max(0, n.Tokens), g.now+g.limits.ForgetAfter
 		g = g.divideRates()
 	}
 	switch {
@@ -110,10 +110,10 @@ func (g Gate) applyNotice(n Notice) Gate {
 		g, _ = g.pauseAdmission(ms, n.Why, false)
 		g.announcedUntil = max(g.announcedUntil, g.now+ms)
 		if n.Why == Overloaded { // each node tries one request, and tells the others the outcome
-			g.breaker, g.trialCall, g.openedByProvider, g.breakerOpenings = Open, "", true, max(g.breakerOpenings, 1)
+			g.breaker, g.trialCall, g.openedByProvider, g.breakerOpenings = BreakerOpen, "", true, max(g.breakerOpenings, 1)
 		}
-	case n.PauseMS <= 0 && n.Why == OK && g.breaker != Closed && g.openedByProvider:
-		g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = Closed, "", 0, 0, false
+	case n.PauseMS <= 0 && n.Why == OK && g.breaker != BreakerClosed && g.openedByProvider:
+		g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = BreakerClosed, "", 0, 0, false
 		if g.closedBy == Overloaded { // a rate limit is not lifted
 			g.closedUntil = min(g.closedUntil, g.now)
 		}
@@ -122,7 +122,7 @@ func (g Gate) applyNotice(n Notice) Gate {
 }
 
 // setRates sets what the key allows in a minute.
-func (g Gate) setRates(e Ruled) (Gate, []Effect) {
+func (g Throttle) setRates(e RatesSet) (Throttle, []Effect) {
 	if e.Requests < 0 || e.Tokens < 0 {
 		return g, nil
 	}
@@ -136,37 +136,37 @@ func (g Gate) setRates(e Ruled) (Gate, []Effect) {
 	if g.announcedUntil > g.now {
 		why = g.closedReason()
 	}
-	return g, []Effect{Tell{g.makeNotice(why)}}
+	return g, []Effect{PublishNotice{g.makeNotice(why)}}
 }
 
 // narrowWindow halves the window of requests in flight (the load that was refused is what was in
 // flight); grown widens it again: fast up to where it was cut to, then by one request for
 // each round of answers.
-func (g Gate) narrowWindow() Gate {
+func (g Throttle) narrowWindow() Throttle {
 	g.windowCutAt = g.now
 	g.slowGrowthFrom = max(windowUnit, int64(g.inFlight.Len()+1)*windowUnit/2)
 	g.window = min(g.window, g.slowGrowthFrom)
 	return g
 }
 
-func (g Gate) growWindow() Gate {
+func (g Throttle) growWindow() Throttle {
 	by := int64(windowUnit)
 	if g.window >= g.slowGrowthFrom {
 		by = windowUnit * windowUnit / g.window
 	}
-	g.window = min(g.window+max(1, by), int64(g.limits.Window)*windowUnit)
+	g.window = min(g.window+max(1, by), int64(g.limits.InitialWindow)*windowUnit)
 	return g
 }
 
 // closedFor is how much longer the throttle is closed; 0: it is open.
-func (g Gate) closedFor() int64 { return max(0, g.closedUntil-g.now) }
+func (g Throttle) closedFor() int64 { return max(0, g.closedUntil-g.now) }
 
 // canAdmit reports whether one more request may begin.
-func (g Gate) canAdmit(tokens int64) bool {
+func (g Throttle) canAdmit(tokens int64) bool {
 	switch {
 	case g.now < g.closedUntil:
 		return false
-	case g.breaker != Closed && g.trialCall != "":
+	case g.breaker != BreakerClosed && g.trialCall != "":
 		return false
 	case int64(g.inFlight.Len()+g.tickets.Len()+1)*windowUnit > g.window:
 		return false

@@ -11,9 +11,9 @@ import (
 func TestTheEndOfAnOverloadEndsNoPauseOfALimit(t *testing.T) {
 	t.Run("heard from another node", func(t *testing.T) {
 		p := newDriver(t, throttle.Limits{JitterMax: 1})
-		p.applyEvent(throttle.Heard{At: 0, Notice: throttle.Notice{PauseMS: 1000, Why: throttle.Overloaded}})
-		p.applyEvent(throttle.Heard{At: 10, Notice: throttle.Notice{PauseMS: 30_000, Why: throttle.Limited}})
-		p.applyEvent(throttle.Heard{At: 2000, Notice: throttle.Notice{Why: throttle.OK}})
+		p.applyEvent(throttle.NoticeReceived{At: 0, Notice: throttle.Notice{PauseMS: 1000, Why: throttle.Overloaded}})
+		p.applyEvent(throttle.NoticeReceived{At: 10, Notice: throttle.Notice{PauseMS: 30_000, Why: throttle.Limited}})
+		p.applyEvent(throttle.NoticeReceived{At: 2000, Notice: throttle.Notice{Why: throttle.OK}})
 		if who := admittedCallers(p.requestReserved(2001, "a", "r")); len(who) > 0 {
 			t.Errorf("%v is let in 28 s before the end of the pause: %+v", who, p.g.Status(2001))
 		}
@@ -32,7 +32,7 @@ func TestTheEndOfAnOverloadEndsNoPauseOfALimit(t *testing.T) {
 			t.Fatalf("no trial: %+v", p.g.Status(3000))
 		}
 		p.answerCall(3010, "early", throttle.Limited, 30_000)
-		if n := publishedNotices(p.applyEvent(throttle.Began{At: 3020, Call: "trial"})); len(n) > 0 {
+		if n := publishedNotices(p.applyEvent(throttle.ReplyBegan{At: 3020, Call: "trial"})); len(n) > 0 {
 			t.Errorf("the pause of the others is taken back: %+v", n)
 		}
 	})

@@ -12,10 +12,10 @@ import (
 )
 
 // LoopTools are the names of tools that the loop itself serves.
-var LoopTools = append([]string{"delegate", agent.SendSpec().Name, agent.AskSpec().Name}, Names(agent.JournalTools())...)
+var LoopTools = append([]string{"delegate", agent.SendSpec().Name, agent.AskSpec().Name}, ToolNames(agent.JournalTools())...)
 
-// Names are the names of tools.
-func Names(specs []model.ToolSpec) []string {
+// ToolNames are the names of tools.
+func ToolNames(specs []model.ToolSpec) []string {
 	list := make([]string, len(specs))
 	for i, s := range specs {
 		list[i] = s.Name
@@ -23,16 +23,16 @@ func Names(specs []model.ToolSpec) []string {
 	return list
 }
 
-// Classify applies settings about tools that come from outside the tools. The operator's
+// ClassifyTools applies settings about tools that come from outside the tools. The operator's
 // rules decide the class of a tool. The file of the working directory may come from anyone,
 // with the rest of that directory, so it can only lower trust, as any hint can. settings
 // are those of the directory; nil without one.
-func (b *Builder) Classify(tools []model.ToolSpec, settings *agentfile.DirectorySettings) (classified []model.ToolSpec, warnings []string, err error) {
+func (b *Builder) ClassifyTools(tools []model.ToolSpec, settings *agentfile.DirectorySettings) (classified []model.ToolSpec, warnings []string, err error) {
 	var local []agentfile.ToolRule
 	var file string
 	if settings != nil {
 		if local, file, err = settings.Shared.Tools, settings.File, settings.SharedErr; err != nil {
-			return nil, nil, refuse.Bad("`troupe config validate` shows what is wrong with the file", "%s: %s", config.FileName, b.cfg.Trust.Located(err))
+			return nil, nil, refuse.Bad("`troupe config validate` shows what is wrong with the file", "%s: %s", config.FileName, b.cfg.Trust.DescribeErrors(err))
 		}
 	}
 	tools = slices.Clone(tools)

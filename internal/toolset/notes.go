@@ -9,13 +9,13 @@ import (
 // Bounds on the notes at the start of a run. Many of them are about files of the directory,
 // and such files must not be able to fill the answer or to hide the other notes.
 const (
-	NotesMax     = 64  // of a run
-	NotesAbout   = 12  // one kind of thing
-	NoteBytesMax = 800 // each
+	NotesMax      = 64  // of a run
+	NotesPerTopic = 12  // one kind of thing
+	NoteBytesMax  = 800 // each
 )
 
-// FirstFew returns the first notes about one kind of thing, and the number of further ones.
-func FirstFew(notes []string, most int, more string) []string {
+// LimitNotes returns the first notes about one kind of thing, and the number of further ones.
+func LimitNotes(notes []string, most int, more string) []string {
 	if len(notes) > most {
 		notes = append(slices.Clone(notes[:most]), fmt.Sprintf("and %d more %s", len(notes)-most, more))
 	}

@@ -21,16 +21,16 @@ import (
 // waits for its answer. A slower server continues to start.
 const serverWait = 6 * time.Second
 
-// Offered is the result of asking one server for its tools.
-type Offered struct {
+// OfferedTools is the result of asking one server for its tools.
+type OfferedTools struct {
 	Specs    []model.ToolSpec
 	Warnings []string
 }
 
-// Ask asks all servers at once for their tools. Without a hub it starts none, and the
+// ListServerTools asks all servers at once for their tools. Without a hub it starts none, and the
 // pinned tools count.
-func (b *Builder) Ask(on []Server) []Offered {
-	out := make([]Offered, len(on))
+func (b *Builder) ListServerTools(on []RunServer) []OfferedTools {
+	out := make([]OfferedTools, len(on))
 	ctx, cancel := context.WithTimeout(context.Background(), serverWait)
 	defer cancel()
 	var all sync.WaitGroup
@@ -41,8 +41,8 @@ func (b *Builder) Ask(on []Server) []Offered {
 	return out
 }
 
-func (b *Builder) listTools(ctx context.Context, s Server) Offered {
-	var out Offered
+func (b *Builder) listTools(ctx context.Context, s RunServer) OfferedTools {
+	var out OfferedTools
 	note := func(format string, args ...any) { out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...)) }
 	var v mcp.Verdict
 	var err error
@@ -82,10 +82,10 @@ func (b *Builder) listTools(ctx context.Context, s Server) Offered {
 
 var offBecause = map[mcp.State]string{mcp.Fresh: "new since the server was allowed", mcp.Changed: "not the tool that was allowed", mcp.Gone: "not there any more"}
 
-// Remote returns the tools of a task that MCP servers provide.
-func (b *Builder) Remote(t spec.Task) []tool.Tool {
+// RemoteTools returns the tools of a task that MCP servers provide.
+func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {
 	var tools []tool.Tool
-	hold := sync.OnceValues(func() (*workdir.Directory, error) { return workdir.Hold(t.Workspace) }) // one descriptor for all
+	hold := sync.OnceValues(func() (*workdir.HeldDirectory, error) { return workdir.Hold(t.Workspace) }) // one descriptor for all
 	for _, s := range t.Servers {
 		find := func() (mcp.Server, error) { return b.CurrentServer(s, t.Workspace) }
 		if liesBelow(t.Workspace, s.Source) {
@@ -104,7 +104,7 @@ func (b *Builder) Remote(t spec.Task) []tool.Tool {
 // findHeld finds a server of the directory of a run only while the directory at that path
 // is the one held open: a directory that has replaced it starts no program. holdErr is the
 // reason why none is held.
-func findHeld(held *workdir.Directory, holdErr error, find func() (mcp.Server, error)) func() (mcp.Server, error) {
+func findHeld(held *workdir.HeldDirectory, holdErr error, find func() (mcp.Server, error)) func() (mcp.Server, error) {
 	return func() (mcp.Server, error) {
 		if holdErr != nil {
 			return mcp.Server{}, fmt.Errorf("toolset: the server was not started: %w", holdErr)
@@ -169,5 +169,5 @@ func ReadServer(s spec.Server) (def mcp.Server, digest string, err error) {
 		return mcp.Server{}, "", err
 	}
 	def, err = mcp.Find(file, s.Name, s.Hash)
-	return def, agentfile.Digest(raw), err
+	return def, agentfile.ContentDigest(raw), err
 }

@@ -14,13 +14,13 @@ import (
 	"github.com/troupe-run/troupe/tool/web"
 )
 
-// Restricted are the tools that reach beyond the directory. A run has one only if it is
+// RestrictedTools are the tools that reach beyond the directory. A run has one only if it is
 // named: by the definition of the agent, by the run request, or by the operator in a rule
 // about what the tool may do.
-var Restricted = []string{shell.Name, web.Name}
+var RestrictedTools = []string{shell.Name, web.Name}
 
-// Rule returns the rule of this node's operator about a tool.
-func (b *Builder) Rule(name string) agentfile.ToolRule {
+// OperatorRule returns the rule of this node's operator about a tool.
+func (b *Builder) OperatorRule(name string) agentfile.ToolRule {
 	i := slices.IndexFunc(b.cfg.Rules, func(r agentfile.ToolRule) bool { return r.Name == name })
 	if i < 0 {
 		return agentfile.ToolRule{}
@@ -28,15 +28,15 @@ func (b *Builder) Rule(name string) agentfile.ToolRule {
 	return b.cfg.Rules[i]
 }
 
-// ByName are all tools that a run has only if they are named.
-var ByName = append(slices.Clone(Restricted), skill.Name)
+// NamedOnly are all tools that a run has only if they are named.
+var NamedOnly = append(slices.Clone(RestrictedTools), skill.Name)
 
-// Tool makes one tool of ByName as this node has it, for the agent of a file.
-func (b *Builder) Tool(name, dir, source string) (tool.Tool, error) {
-	rule := b.Rule(name)
+// MakeTool makes one tool of ByName as this node has it, for the agent of a file.
+func (b *Builder) MakeTool(name, dir, source string) (tool.Tool, error) {
+	rule := b.OperatorRule(name)
 	switch name {
 	case shell.Name:
-		hidden, err := b.cfg.Directories.Hidden(dir)
+		hidden, err := b.cfg.Directories.HiddenDirs(dir)
 		if err != nil {
 			return nil, err
 		}
@@ -47,19 +47,19 @@ func (b *Builder) Tool(name, dir, source string) (tool.Tool, error) {
 	return web.Get(web.Config{Allow: rule.Allow, Private: rule.Private, Timeout: rule.Timeout})
 }
 
-// Index finds a tool by its name.
-func Index(list []model.ToolSpec, name string) int {
+// IndexTool finds a tool by its name.
+func IndexTool(list []model.ToolSpec, name string) int {
 	return slices.IndexFunc(list, func(s model.ToolSpec) bool { return s.Name == name })
 }
 
 // restrictedTools returns the restricted tools of a task that are not its own commands.
 func (b *Builder) restrictedTools(t spec.Task) ([]tool.Tool, error) {
 	var list []tool.Tool
-	for _, name := range ByName {
-		if Index(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
+	for _, name := range NamedOnly {
+		if IndexTool(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
 			continue
 		}
-		made, err := b.Tool(name, t.Workspace, t.Source)
+		made, err := b.MakeTool(name, t.Workspace, t.Source)
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}
@@ -74,28 +74,28 @@ func IsCommand(list []spec.Command, name string) bool {
 	return slices.ContainsFunc(list, func(c spec.Command) bool { return c.Name == name })
 }
 
-// Check refuses rules without an effect before anything is started.
-func Check(rules []agentfile.ToolRule) error {
+// CheckRules refuses rules without an effect before anything is started.
+func CheckRules(rules []agentfile.ToolRule) error {
 	b := &Builder{cfg: Config{Rules: rules}}
-	for _, name := range Restricted {
-		if _, err := b.Tool(name, "", ""); err != nil {
+	for _, name := range RestrictedTools {
+		if _, err := b.MakeTool(name, "", ""); err != nil {
 			return fmt.Errorf("toolset: %s: %w", name, err)
 		}
 	}
 	return nil
 }
 
-// SpecsByName returns the tools of ByName as this node has them.
-func (b *Builder) SpecsByName() ([]model.ToolSpec, error) {
+// NamedOnlySpecs returns the tools of ByName as this node has them.
+func (b *Builder) NamedOnlySpecs() ([]model.ToolSpec, error) {
 	var specs []model.ToolSpec
-	for _, name := range ByName {
-		t, err := b.Tool(name, "", "")
+	for _, name := range NamedOnly {
+		t, err := b.MakeTool(name, "", "")
 		if err != nil {
 			return nil, fmt.Errorf("toolset: %s: %w", name, err)
 		}
 		specs = append(specs, t.Spec())
 	}
-	specs, _, err := b.Classify(specs, nil)
+	specs, _, err := b.ClassifyTools(specs, nil)
 	return specs, err
 }
 

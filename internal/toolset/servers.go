@@ -13,8 +13,8 @@ import (
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 
-// Server is an MCP server that a run would have.
-type Server struct {
+// RunServer is an MCP server that a run would have.
+type RunServer struct {
 	mcp.Server
 	Trusted bool   // the operator wrote the file, or named it
 	Off     string // the reason why it is not used; "": it is used
@@ -23,13 +23,13 @@ type Server struct {
 // FindServers finds the servers of a run, in order of precedence: the file that the client
 // names, agent files, the operator's own file, that of the directory. A server of the
 // directory cannot take the name of another.
-func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definition) (all []Server, notes []string, err error) {
+func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definition) (all []RunServer, notes []string, err error) {
 	add := func(servers []mcp.Server, trusted bool) {
 		for _, s := range servers {
 			s.Own, s.Flags = trusted && isOperatorFile(s.Source, dir), b.findFlags(s.Source, dir)
-			f := Server{Server: s, Trusted: trusted}
+			f := RunServer{Server: s, Trusted: trusted}
 			f.Off = b.pinFiles(&f.Server)
-			if i := slices.IndexFunc(all, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
+			if i := slices.IndexFunc(all, func(o RunServer) bool { return o.Name == s.Name }); i >= 0 {
 				if all[i].Hash() == s.Hash() {
 					continue
 				}
@@ -42,7 +42,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		if wrong != nil {
 			notes = append(notes, wrong.Error())
 		}
-		notes = append(notes, FirstFew(f.Notes, NotesAbout, "notes on "+path+"; `troupe mcp list` shows its servers")...)
+		notes = append(notes, LimitNotes(f.Notes, NotesPerTopic, "notes on "+path+"; `troupe mcp list` shows its servers")...)
 		add(f.Servers, trusted)
 	}
 	if named != "" {
@@ -64,9 +64,9 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 	}
 	if b.cfg.Servers != "" {
 		f, wrong := mcp.Read(b.cfg.Servers)
-		take(b.cfg.Servers, f, wrong, b.cfg.Trust.Trusts(b.cfg.Servers, f.Digest, dir))
+		take(b.cfg.Servers, f, wrong, b.cfg.Trust.TrustsFile(b.cfg.Servers, f.Digest, dir))
 	}
-	var held *workdir.Directory
+	var held *workdir.HeldDirectory
 	if dir != "" {
 		if held, err = workdir.Hold(dir); err != nil {
 			return nil, nil, fmt.Errorf("toolset: servers: %w", err)
@@ -116,7 +116,7 @@ func inlineServers(d agentfile.Definition) (servers []mcp.Server, notes []string
 }
 
 // checkApproval sets the reason why a server is off that the operator has not approved.
-func (b *Builder) checkApproval(s *Server, i int) {
+func (b *Builder) checkApproval(s *RunServer, i int) {
 	switch {
 	case s.Off != "":
 		return
@@ -139,9 +139,9 @@ func (b *Builder) checkApproval(s *Server, i int) {
 // approvedServers returns what the operator of this node has approved.
 func (b *Builder) approvedServers() mcp.Lock { return mcp.OpenLock(statedir.StateDir(b.cfg.StateDir)) }
 
-// Servers returns the MCP servers that a run in a directory would have, used or not, and
+// ListServers returns the MCP servers that a run in a directory would have, used or not, and
 // warnings about their files. It starts none of them.
-func (b *Builder) Servers(dir, named, agents string) ([]Server, []string, error) {
+func (b *Builder) ListServers(dir, named, agents string) ([]RunServer, []string, error) {
 	var crew []agentfile.Definition
 	if agents != "" {
 		var err error
@@ -162,25 +162,25 @@ func (b *Builder) Servers(dir, named, agents string) ([]Server, []string, error)
 
 // userServers returns the servers of agents that a run finds in the user's agent
 // directories. A run has them only with their agent, so they take no name from the others.
-func (b *Builder) userServers(dir string, others []Server) (all []Server, notes []string) {
-	crew, _, broken := agentfile.Find(dir)
+func (b *Builder) userServers(dir string, others []RunServer) (all []RunServer, notes []string) {
+	crew, _, broken := agentfile.LoadWorkspace(dir)
 	if broken != nil {
 		notes = append(notes, "agent files that cannot be read are left out; `troupe agents validate` shows them")
 	}
 	for _, d := range crew {
-		if !b.cfg.Trust.Trusts(d.Path, d.Digest, dir) {
-			d, _ = trust.Harmless(d)
+		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, dir) {
+			d, _ = trust.StripExecutable(d)
 		}
 		servers, more, wrong := inlineServers(d)
-		if notes = append(notes, FirstFew(more, NotesAbout, "notes on "+d.Path)...); wrong != nil {
+		if notes = append(notes, LimitNotes(more, NotesPerTopic, "notes on "+d.Path)...); wrong != nil {
 			notes = append(notes, wrong.Error())
 			continue
 		}
 		for _, s := range servers {
 			s.Own, s.Flags = isOperatorFile(s.Source, dir), b.findFlags(s.Source, dir)
-			f := Server{Server: s, Trusted: true}
+			f := RunServer{Server: s, Trusted: true}
 			known := append(slices.Clip(others), all...)
-			if i := slices.IndexFunc(known, func(o Server) bool { return o.Name == s.Name }); i >= 0 {
+			if i := slices.IndexFunc(known, func(o RunServer) bool { return o.Name == s.Name }); i >= 0 {
 				if known[i].Source == s.Source {
 					continue // --agents names it
 				}

@@ -32,7 +32,7 @@ type Config struct {
 	// declare.
 	Rules []agentfile.ToolRule
 	// Own are tools of the program that embeds the node.
-	Own []tool.Tool
+	ProgramTools []tool.Tool
 	// Servers is the file in which the operator names MCP servers. Default none.
 	Servers string
 	// StateDir holds the operator's approvals of MCP servers.
@@ -63,10 +63,10 @@ type Builder struct {
 // New returns a Builder.
 func New(cfg Config) *Builder { return &Builder{cfg: cfg, mask: cfg.Mask()} }
 
-// Set makes the tool set of one agent: the tools of its directory and the commands of its
+// MakeSet makes the tool set of one agent: the tools of its directory and the commands of its
 // agent file. The submission of the agent decided which tools it may call; the set only
 // executes them.
-func (b *Builder) Set(t spec.Task) (*tool.Set, error) {
+func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 	tools, err := b.cfg.Directories.Tools(t.Workspace, t.Writable)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (b *Builder) Set(t spec.Task) (*tool.Set, error) {
 		return nil, err
 	}
 	tools = append(tools, own...)
-	tools = append(tools, b.Remote(t)...)
+	tools = append(tools, b.RemoteTools(t)...)
 	reader, err := readresult.Reader(b.cfg.Blobs)
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)
@@ -123,7 +123,7 @@ func (b *Builder) ReaderSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 
 // DirectorySpecs describes the tools of a directory, and those of the program.
 func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
-	tools, err := b.cfg.Directories.Tools(dir, Writable(false))
+	tools, err := b.cfg.Directories.Tools(dir, WritablePaths(false))
 	if err != nil {
 		return nil, refuse.Bad("name a directory that can be read", "dir: %v", err)
 	}
@@ -131,7 +131,7 @@ func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
 	defer b.mu.Unlock()
 	known := b.specs[dir != ""] // they are the same for all directories
 	if known == nil {
-		set, err := tool.NewSet(slices.Concat(tools, b.cfg.Own)...)
+		set, err := tool.NewSet(slices.Concat(tools, b.cfg.ProgramTools)...)
 		if err != nil {
 			return nil, fmt.Errorf("toolset: %w", err)
 		}
@@ -146,16 +146,16 @@ func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
 
 // programTools returns the tools of the program that a task has.
 func (b *Builder) programTools(t spec.Task) []tool.Tool {
-	return slices.DeleteFunc(slices.Clone(b.cfg.Own), func(own tool.Tool) bool {
+	return slices.DeleteFunc(slices.Clone(b.cfg.ProgramTools), func(own tool.Tool) bool {
 		name := own.Spec().Name
 		command := slices.ContainsFunc(t.Commands, func(c spec.Command) bool { return c.Name == name })
 		return command || !slices.ContainsFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == name })
 	})
 }
 
-// Writable returns the paths that an agent may write in its directory: all of them, or the
+// WritablePaths returns the paths that an agent may write in its directory: all of them, or the
 // report.
-func Writable(yes bool) []string {
+func WritablePaths(yes bool) []string {
 	if yes {
 		return []string{"**"}
 	}

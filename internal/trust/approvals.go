@@ -101,22 +101,22 @@ func (a approvalStore) removeOldest() error {
 	return nil
 }
 
-// Approve records that the user names the files of a request in a command: their current
+// ApproveRequest records that the user names the files of a request in a command: their current
 // content may define commands. A node with the same state directory then accepts those
 // files in the request. Files that do not exist are not approved. An approved agent file
 // also approves the scripts that it names as models. isOwn reports routes that the program
 // itself provides, whatever their names.
-func (p Policy) Approve(r client.RunRequest, isOwn func(route string) bool) error {
+func (p Policy) ApproveRequest(r client.RunRequest, isOwn func(route string) bool) error {
 	a := openApprovals(p.StateDir)
 	approve := func(path string, limit int64) error {
-		place, data, err := Read(path, limit)
+		place, data, err := ReadResolved(path, limit)
 		switch {
 		case errors.Is(err, safefile.ErrSpecial), errors.Is(err, safefile.ErrTooLarge): // a client must not learn this
 			return refuse.Bad("name a regular file", "%v", err)
 		case err != nil:
 			return nil // it may be a file on the node's machine
 		}
-		return a.recordApproval(place, agentfile.Digest(data))
+		return a.recordApproval(place, agentfile.ContentDigest(data))
 	}
 	var errs []error
 	routes := RoutesOf(r)
@@ -170,8 +170,8 @@ func ScriptPath(route string) (string, bool) { return strings.CutPrefix(route, p
 // ErrTrust: a trusted place must not be one in which runs write.
 var ErrTrust = errors.New("trust: a trusted place must not lie in a root, where runs write")
 
-// Check refuses trusted places in a root.
-func (p Policy) Check() error {
+// CheckPlaces refuses trusted places in a root.
+func (p Policy) CheckPlaces() error {
 	for _, place := range p.Places {
 		real, err := filepath.EvalSymlinks(place)
 		if err != nil {
@@ -184,21 +184,21 @@ func (p Policy) Check() error {
 	return nil
 }
 
-// Located describes the errors of agent files to the client that requests the run: their
+// DescribeErrors describes the errors of agent files to the client that requests the run: their
 // positions, but none of the files' content, unless the user asks in this same process.
-func (p Policy) Located(err error) string {
-	if p.OwnHand {
+func (p Policy) DescribeErrors(err error) string {
+	if p.RequestsFromUser {
 		return err.Error()
 	}
 	var list []string
-	for _, wrong := range agentfile.Problems(err) {
+	for _, wrong := range agentfile.SplitProblems(err) {
 		switch {
 		case wrong.Path == "":
 			list = append(list, "a place of agent files cannot be read")
 		case wrong.Line > 0:
 			list = append(list, fmt.Sprintf("%s:%d: %s", wrong.Path, wrong.Line, problemKind(wrong)))
 		default:
-			list = append(list, wrong.Path+": "+problemKind(wrong)+safefile.Where(wrong.Err))
+			list = append(list, wrong.Path+": "+problemKind(wrong)+safefile.ErrorLine(wrong.Err))
 		}
 	}
 	return strings.Join(list, "; ")

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// Harmless returns a definition without the parts that are executed, and the names of those
+// StripExecutable returns a definition without the parts that are executed, and the names of those
 // parts.
-func Harmless(d agentfile.Definition) (mine agentfile.Definition, off []string) {
+func StripExecutable(d agentfile.Definition) (mine agentfile.Definition, off []string) {
 	if len(d.Commands) > 0 {
 		d.Commands, off = nil, append(off, "commands")
 	}

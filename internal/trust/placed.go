@@ -8,16 +8,16 @@ import (
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
-// Rooted checks that a client may name a directory or a file: it must be under a root.
+// CheckInRoots checks that a client may name a directory or a file: it must be under a root.
 // field is the field of the request.
-func (p Policy) Rooted(field, path string) (string, error) {
-	real, _, err := p.Placed(field, path, p.Roots)
+func (p Policy) CheckInRoots(field, path string) (string, error) {
+	real, _, err := p.CheckInPlaces(field, path, p.Roots)
 	return real, err
 }
 
-// Placed checks that a client may name a path: it must be below one of these places. Placed
+// CheckInPlaces checks that a client may name a path: it must be below one of these places. Placed
 // returns that place as well.
-func (p Policy) Placed(field, path string, places []string) (real, place string, err error) {
+func (p Policy) CheckInPlaces(field, path string, places []string) (real, place string, err error) {
 	if path == "" {
 		return "", "", nil
 	}
@@ -42,6 +42,6 @@ func (p Policy) Placed(field, path string, places []string) (real, place string,
 		"%s %s is not under a root of this node", field, path)
 }
 
-// Nameable returns the places in which a request may name agent files and files of MCP
+// NameablePlaces returns the places in which a request may name agent files and files of MCP
 // servers.
-func (p Policy) Nameable() []string { return slices.Concat(p.Places, p.Roots) }
+func (p Policy) NameablePlaces() []string { return slices.Concat(p.Places, p.Roots) }

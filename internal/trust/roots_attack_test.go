@@ -21,7 +21,7 @@ func TestAttackAnotherNameOfARootIsThatRoot(t *testing.T) {
 	if folded := strings.ToLower(root); isSame(folded, root) {
 		names = append(names, folded)
 	}
-	p := Policy{Roots: []string{root}, OwnHand: true}
+	p := Policy{Roots: []string{root}, RequestsFromUser: true}
 	for _, name := range names {
 		for _, file := range []string{filepath.Join("agents", "a.md"), "to-come.md", filepath.Join("new", "to-come.md")} {
 			if path := filepath.Join(name, file); ContainingPlace(path, []string{root}) == "" || !mayChange(p, path) {

@@ -27,7 +27,7 @@ type Policy struct {
 	StateDir string
 	// OwnHand: requests come from the user in this same process, so the user has chosen what
 	// they name.
-	OwnHand bool
+	RequestsFromUser bool
 }
 
 // ContainingPlace returns the resolved path of the first place that contains real, or "".
@@ -132,10 +132,10 @@ func resolutionSteps(path string) (stops []string, err error) {
 	return append(stops, at), nil
 }
 
-// Trusts reports whether a file may define commands to execute: the operator keeps it where no run can
+// TrustsFile reports whether a file may define commands to execute: the operator keeps it where no run can
 // change it, or has approved this content. The content was read before, perhaps through a link that has
 // changed since, so the file at the end of the path must have this content now.
-func (p Policy) Trusts(path, digest, workspace string) bool {
+func (p Policy) TrustsFile(path, digest, workspace string) bool {
 	return p.isProtected(path, digest, workspace) || openApprovals(p.StateDir).isApproved(path, digest)
 }
 
@@ -146,12 +146,12 @@ func (p Policy) isProtected(path, digest, workspace string) bool {
 		return false
 	}
 	data, err := safefile.Read(place, scriptfile.MaxBytes) // the largest of these files
-	return err == nil && agentfile.Digest(data) == digest
+	return err == nil && agentfile.ContentDigest(data) == digest
 }
 
 // TrustsNamed is Trusts for a file that a request names.
 func (p Policy) TrustsNamed(path, digest, workspace string) bool {
-	return p.OwnHand || p.Trusts(path, digest, workspace)
+	return p.RequestsFromUser || p.TrustsFile(path, digest, workspace)
 }
 
 // TrustsScript reports whether the node may replay a script that a log, an agent file or the operator
@@ -162,11 +162,11 @@ func (p Policy) TrustsScript(place, digest string) bool { return p.TrustsNamed(p
 // write it.
 func (p Policy) TrustsNamedScript(place, digest string) bool {
 	isTrusted := ContainingPlace(place, p.Places) != "" && p.isProtected(place, digest, "")
-	return p.OwnHand || isTrusted || openApprovals(p.StateDir).isApproved(place, digest)
+	return p.RequestsFromUser || isTrusted || openApprovals(p.StateDir).isApproved(place, digest)
 }
 
-// Read reads a file, and returns its path without links.
-func Read(path string, limit int64) (place string, data []byte, err error) {
+// ReadResolved reads a file, and returns its path without links.
+func ReadResolved(path string, limit int64) (place string, data []byte, err error) {
 	if place, err = filepath.Abs(path); err != nil {
 		return "", nil, err
 	}
@@ -177,8 +177,8 @@ func Read(path string, limit int64) (place string, data []byte, err error) {
 	return place, data, err
 }
 
-// Resolved returns a path with its links resolved, as far as the path exists.
-func Resolved(path string) string {
+// ResolvePath returns a path with its links resolved, as far as the path exists.
+func ResolvePath(path string) string {
 	real, err := filepath.EvalSymlinks(path)
 	above := filepath.Dir(path)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || above == path {
@@ -187,7 +187,7 @@ func Resolved(path string) string {
 		}
 		return real
 	}
-	return filepath.Join(Resolved(above), filepath.Base(path))
+	return filepath.Join(ResolvePath(above), filepath.Base(path))
 }
 
 // IsBelow reports whether a path is a directory or below it.

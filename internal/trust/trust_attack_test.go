@@ -48,7 +48,7 @@ func TestAttackALinkThatChangesAfterTheReadIsNotTrusted(t *testing.T) {
 		{"a file that is gone", "plain.md", evil, func() { link("nowhere", at(own, "plain.md")) }, false},
 	} {
 		step.change()
-		if got := p.Trusts(at(own, step.file), agentfile.Digest([]byte(step.content)), ""); got != step.want {
+		if got := p.TrustsFile(at(own, step.file), agentfile.ContentDigest([]byte(step.content)), ""); got != step.want {
 			t.Errorf("%s: trusted is %v", step.what, got)
 		}
 	}

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Directory is a directory that is held open. It distinguishes a directory that was removed and made again under
+// HeldDirectory is a directory that is held open. It distinguishes a directory that was removed and made again under
 // its name, which is the same directory for everyone who works in it, from one that was put in its place.
-type Directory struct {
+type HeldDirectory struct {
 	path string // absolute, without links
 
 	mu   sync.Mutex
@@ -19,12 +19,12 @@ type Directory struct {
 
 // Hold holds a directory of whose path no component may be a link. A directory that cannot be opened is held from
 // the first Open that succeeds: until then, Open returns the reason.
-func Hold(path string) (*Directory, error) {
+func Hold(path string) (*HeldDirectory, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	d := &Directory{path: abs}
+	d := &HeldDirectory{path: abs}
 	if f, err := Open(abs); err == nil {
 		d.file = f
 	}
@@ -33,7 +33,7 @@ func Hold(path string) (*Directory, error) {
 
 // Open opens the directory at the path if it is the one that is held, or one that was made after that one
 // was removed. The caller closes it.
-func (d *Directory) Open() (*os.File, error) {
+func (d *HeldDirectory) Open() (*os.File, error) {
 	now, err := Open(d.path)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (d *Directory) Open() (*os.File, error) {
 
 // OpenFor opens a directory in which a program is to start: the one that is held, or one below it. Any other is
 // opened by its name.
-func (d *Directory) OpenFor(path string) (*os.File, error) {
+func (d *HeldDirectory) OpenFor(path string) (*os.File, error) {
 	rel, err := filepath.Rel(d.path, path)
 	if err != nil || !filepath.IsLocal(rel) {
 		return os.OpenFile(path, directoryOnly, 0)
@@ -70,7 +70,7 @@ func (d *Directory) OpenFor(path string) (*os.File, error) {
 		return at, err
 	}
 	defer func() { _ = at.Close() }()
-	root, err := os.OpenRoot(Through(at))
+	root, err := os.OpenRoot(DescriptorPath(at))
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: d.path, Err: withoutPath(err)}
 	}
@@ -87,5 +87,5 @@ func isSameFile(a, b *os.File) bool {
 // isRemovedFile reports whether an open directory has no name any more.
 func isRemovedFile(f *os.File) bool {
 	info, err := f.Stat()
-	return err == nil && Removed(info)
+	return err == nil && IsRemoved(info)
 }

@@ -17,14 +17,14 @@ func TestAttackPipeIsNoDirectory(t *testing.T) {
 	above, one, _ := makeTestDirs(t)
 	held, err := workdir.Hold(one)
 	mustSucceed(t, err)
-	root, _, err := workdir.Root(one)
+	root, _, err := workdir.OpenRoot(one)
 	mustSucceed(t, err)
 	defer func() { _ = root.Close() }()
 	mustSucceed(t, os.Remove(filepath.Join(one, "in")), syscall.Mkfifo(filepath.Join(one, "in"), 0o644), syscall.Mkfifo(filepath.Join(above, "pipe"), 0o644))
-	if _, _, err := workdir.Root(filepath.Join(above, "pipe")); err == nil {
+	if _, _, err := workdir.OpenRoot(filepath.Join(above, "pipe")); err == nil {
 		t.Error("a pipe is a root")
 	}
-	if _, err := workdir.Below(root, "in"); err == nil {
+	if _, err := workdir.OpenBelow(root, "in"); err == nil {
 		t.Error("a pipe is a root below another")
 	}
 	if _, err := held.OpenFor(filepath.Join(one, "in")); err == nil {

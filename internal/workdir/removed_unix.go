@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// Removed reports whether an open directory, in its current state, was removed: no directory contains it. On a
+// IsRemoved reports whether an open directory, in its current state, was removed: no directory contains it. On a
 // file system that does not count links Removed returns false, and a directory that was made anew is then
 // refused.
-func Removed(info os.FileInfo) bool {
+func IsRemoved(info os.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && stat.Nlink == 0
 }

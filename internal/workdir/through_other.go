@@ -4,6 +4,6 @@ package workdir
 
 import "os"
 
-// Through returns the name by which a directory was opened: on this system no other path
+// DescriptorPath returns the name by which a directory was opened: on this system no other path
 // leads to it.
-func Through(f *os.File) string { return f.Name() }
+func DescriptorPath(f *os.File) string { return f.Name() }

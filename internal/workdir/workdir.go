@@ -17,8 +17,8 @@ var ErrReplaced = errors.New("the directory is another one now: a link or anothe
 // Linux the result can only be named and compared, so that Open needs no right to list the directory.
 func Open(path string) (*os.File, error) { return openPlain(path) }
 
-// Check returns an error unless a path leads, without a link, to the directory that info describes.
-func Check(path string, info os.FileInfo) error {
+// CheckSame returns an error unless a path leads, without a link, to the directory that info describes.
+func CheckSame(path string, info os.FileInfo) error {
 	f, err := Open(path)
 	if err != nil {
 		return err
@@ -34,21 +34,21 @@ func Check(path string, info os.FileInfo) error {
 	return nil
 }
 
-// Root opens a directory by such a path for files below it. It never blocks: it refuses a pipe or a device in the
+// OpenRoot opens a directory by such a path for files below it. It never blocks: it refuses a pipe or a device in the
 // place of the directory.
-func Root(path string) (*os.Root, os.FileInfo, error) {
+func OpenRoot(path string) (*os.Root, os.FileInfo, error) {
 	f, err := Open(path)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer func() { _ = f.Close() }()
-	root, err := os.OpenRoot(Through(f))
+	root, err := os.OpenRoot(DescriptorPath(f))
 	if err != nil {
 		return nil, nil, &os.PathError{Op: "open", Path: path, Err: withoutPath(err)}
 	}
 	info, err := root.Stat(".")
 	if err == nil {
-		err = Check(path, info)
+		err = CheckSame(path, info)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, root.Close())
@@ -56,14 +56,14 @@ func Root(path string) (*os.Root, os.FileInfo, error) {
 	return root, info, nil
 }
 
-// Below opens a directory below an opened one for files below it.
-func Below(root *os.Root, name string) (*os.Root, error) {
+// OpenBelow opens a directory below an opened one for files below it.
+func OpenBelow(root *os.Root, name string) (*os.Root, error) {
 	f, err := root.OpenFile(name, directoryOnly, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	through := Through(f)
+	through := DescriptorPath(f)
 	if through == f.Name() { // no path leads to the open directory itself
 		return root.OpenRoot(name)
 	}
@@ -83,8 +83,8 @@ func withoutPath(err error) error {
 	return err
 }
 
-// Same reports whether an opened root is the directory that info describes.
-func Same(root *os.Root, info os.FileInfo) bool {
+// IsSame reports whether an opened root is the directory that info describes.
+func IsSame(root *os.Root, info os.FileInfo) bool {
 	now, err := root.Stat(".")
 	return err == nil && os.SameFile(now, info)
 }

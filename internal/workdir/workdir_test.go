@@ -42,17 +42,17 @@ func TestAttackLinkOnTheWayIsNotFollowed(t *testing.T) {
 	info, err := f.Stat()
 	mustSucceed(t, err, f.Close())
 	mustSucceed(t, os.Rename(one, filepath.Join(above, "aside")), os.Symlink(other, one))
-	for name, err := range map[string]error{"below a link": workdir.Check(filepath.Join(one, "in"), info), "a link": workdir.Check(one, info),
-		"another": workdir.Check(filepath.Join(other, "in"), info)} {
+	for name, err := range map[string]error{"below a link": workdir.CheckSame(filepath.Join(one, "in"), info), "a link": workdir.CheckSame(one, info),
+		"another": workdir.CheckSame(filepath.Join(other, "in"), info)} {
 		if !errors.Is(err, workdir.ErrReplaced) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, _, err := workdir.Root(filepath.Join(one, "in")); !errors.Is(err, workdir.ErrReplaced) {
+	if _, _, err := workdir.OpenRoot(filepath.Join(one, "in")); !errors.Is(err, workdir.ErrReplaced) {
 		t.Errorf("as a root: %v", err)
 	}
-	mustSucceed(t, os.Remove(one), os.Rename(filepath.Join(above, "aside"), one), workdir.Check(filepath.Join(one, "in"), info))
-	if err := workdir.Check(filepath.Join(above, "none"), info); !errors.Is(err, fs.ErrNotExist) {
+	mustSucceed(t, os.Remove(one), os.Rename(filepath.Join(above, "aside"), one), workdir.CheckSame(filepath.Join(one, "in"), info))
+	if err := workdir.CheckSame(filepath.Join(above, "none"), info); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("not there: %v", err)
 	}
 }

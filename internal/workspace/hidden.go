@@ -18,9 +18,9 @@ func trustedDirs(state string) []string {
 	return append([]string{statedir.StateDir(state), filepath.Dir(config.UserFile())}, agentfile.UserDirs()...)
 }
 
-// Hidden returns the trusted directories below the directory of a run. It refuses a run that would work in one of
+// HiddenDirs returns the trusted directories below the directory of a run. It refuses a run that would work in one of
 // them, or that could replace a link on the way to one.
-func (p *Directories) Hidden(dir string) (below []string, err error) {
+func (p *Directories) HiddenDirs(dir string) (below []string, err error) {
 	if dir == "" {
 		return nil, nil
 	}
@@ -30,7 +30,7 @@ func (p *Directories) Hidden(dir string) (below []string, err error) {
 		if err != nil {
 			return nil, refuse.Bad("name the directory by its whole path", "%s: %v", name, err)
 		}
-		real := trust.Resolved(abs)
+		real := trust.ResolvePath(abs)
 		switch {
 		case trust.IsBelow(real, work):
 			return nil, refuse.Bad("name another directory", "dir: %s lies in %s, which decides what this node executes", dir, abs)

@@ -52,7 +52,7 @@ func (p *Directories) openDirectory(dir string, writable []string) (*builtin.Dir
 	if old != nil && old.Current() {
 		return old.Directory, nil
 	}
-	without, err := p.Hidden(dir)
+	without, err := p.HiddenDirs(dir)
 	if err != nil {
 		return nil, err
 	}

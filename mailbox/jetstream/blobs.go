@@ -77,7 +77,7 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 	if len(data) > mailbox.BlobBytesMax {
 		return "", fmt.Errorf("jetstream: blob of %d bytes: %w", len(data), mailbox.ErrTooLarge)
 	}
-	if err := names.Token(run); err != nil {
+	if err := names.CheckToken(run); err != nil {
 		return "", fmt.Errorf("jetstream: blob of run %q: %w", run, err)
 	}
 	ref := mailbox.BlobRef(data)
@@ -278,7 +278,7 @@ func (b *Blobs) Get(ctx context.Context, run, ref string, offset, n int64) (part
 	if err := mailbox.CheckBlobRef(ref); err != nil {
 		return nil, 0, fmt.Errorf("jetstream: blob: %w", err)
 	}
-	if err := names.Token(run); err != nil {
+	if err := names.CheckToken(run); err != nil {
 		return nil, 0, fmt.Errorf("jetstream: blob of run %q: %w", run, err)
 	}
 	for try := 1; ; try++ {
@@ -324,7 +324,7 @@ func pauseFor(ctx context.Context, d time.Duration) bool {
 
 // Drop implements mailbox.Blobs.
 func (b *Blobs) Drop(ctx context.Context, run string) error {
-	if err := names.Token(run); err != nil {
+	if err := names.CheckToken(run); err != nil {
 		return fmt.Errorf("jetstream: blobs of run %q: %w", run, err)
 	}
 	refs, err := b.listBlobs(ctx, run)

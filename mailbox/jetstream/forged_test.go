@@ -48,7 +48,7 @@ func TestAttackForgedAckIsIgnored(t *testing.T) {
 	if err := js.DeleteStream(t.Context(), name); err != nil {
 		t.Fatal(err)
 	}
-	spied, err := nc.SubscribeSync(names.Names{}.Boxes())
+	spied, err := nc.SubscribeSync(names.Names{}.AllBoxes())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
 	}
 	for _, pl := range pools {
 		for _, s := range pl.streams {
-			if err := s.eachHead(ctx, p.cfg.Names.Boxes(), each); err != nil {
+			if err := s.eachHead(ctx, p.cfg.Names.AllBoxes(), each); err != nil {
 				return fmt.Errorf("jetstream: heads: %w", err)
 			}
 		}
@@ -33,7 +33,7 @@ func (p *Post) HeadsOf(ctx context.Context, name string, shards []int, each func
 		return err
 	}
 	for _, s := range shards {
-		if err := pl.streams[s%len(pl.streams)].eachHead(ctx, p.cfg.Names.BoxShard(name, s), each); err != nil {
+		if err := pl.streams[s%len(pl.streams)].eachHead(ctx, p.cfg.Names.ShardSubjects(name, s), each); err != nil {
 			return fmt.Errorf("jetstream: heads of shard %d of pool %s: %w", s, name, err)
 		}
 	}

@@ -30,7 +30,7 @@ func TestHeadsOfShards(t *testing.T) {
 		for i := 0; mailbox.Shard(astray, p.Shards()) == shard; i++ {
 			astray = mailbox.At("astray", fmt.Sprintf("a%d", i))
 		}
-		subject := strings.Replace(names.Names{}.BoxShard("default", shard), "*.*", string(astray), 1)
+		subject := strings.Replace(names.Names{}.ShardSubjects("default", shard), "*.*", string(astray), 1)
 		if _, err := serverAPI(t, nc).Publish(t.Context(), subject, []byte("astray")); err != nil {
 			t.Fatal(err)
 		}

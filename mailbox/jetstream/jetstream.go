@@ -115,7 +115,7 @@ func (c *Config) fillDefaults(nc *nats.Conn) error {
 	if c.Shards < 1 || c.Streams < 1 || c.Streams > c.Shards {
 		return fmt.Errorf("jetstream: %d shards in %d streams", c.Shards, c.Streams)
 	}
-	return names.Token(c.Pool)
+	return names.CheckToken(c.Pool)
 }
 
 // Post implements mailbox.Store.
@@ -271,7 +271,7 @@ func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done
 		p.appendTo(ctx, pl, to, data, done)
 		return
 	}
-	if err := names.Token(to.Pool()); err != nil {
+	if err := names.CheckToken(to.Pool()); err != nil {
 		done(0, fmt.Errorf("jetstream: append: %w", err))
 		return
 	}

@@ -106,7 +106,7 @@ func TestForeignEntries(t *testing.T) {
 	p := openPost(t, nc, quickConfig())
 	l := openTail(t, p)
 	js := serverAPI(t, nc)
-	right := names.Names{}.BoxShard("default", mailbox.Shard("run.a", 4))
+	right := names.Names{}.ShardSubjects("default", mailbox.Shard("run.a", 4))
 	right = strings.Replace(right, "*.*", "run.a", 1)
 	wrong := fmt.Sprintf("troupe.box.default.%d.run.a", (mailbox.Shard("run.a", 4)+1)%4)
 	for _, m := range []*nats.Msg{

@@ -186,12 +186,12 @@ func (t *Part) arrangeReaders(n int) {
 		}
 	}
 	if all {
-		t.startReader(n, whole, names.Boxes(), maps.Clone(s.from))
+		t.startReader(n, whole, names.AllBoxes(), maps.Clone(s.from))
 		return
 	}
 	for shard, from := range s.from {
 		if s.readers[shard] == nil {
-			t.startReader(n, shard, names.BoxShard(t.pool.name, shard), map[int]uint64{shard: from})
+			t.startReader(n, shard, names.ShardSubjects(t.pool.name, shard), map[int]uint64{shard: from})
 		}
 	}
 }

@@ -82,7 +82,7 @@ func (p *Post) addressPool(name string) string {
 // them.
 func (p *Post) makePool(ctx context.Context, name string, shards, streams int) (*streamPool, error) {
 	pl := &streamPool{post: p, name: name, within: p.addressPool(name), shards: shards}
-	if err := names.Token(name); err != nil {
+	if err := names.CheckToken(name); err != nil {
 		return nil, fmt.Errorf("jetstream: pool: %w", err)
 	}
 	for n := range streams {
@@ -129,7 +129,7 @@ func (p *Post) openPool(ctx context.Context, within string) (*streamPool, error)
 	if pl := p.knownPool(within); pl != nil {
 		return pl, nil
 	}
-	if err := names.Token(within); err != nil {
+	if err := names.CheckToken(within); err != nil {
 		return nil, fmt.Errorf("jetstream: pool: %w", err)
 	}
 	s, err := p.js.Stream(ctx, p.cfg.Names.BoxStream(within, 0))
@@ -172,7 +172,7 @@ func (p *Post) awaitPool(ctx context.Context, within string) (*streamPool, error
 // allPools returns the pools on the server, the base pool first.
 func (p *Post) allPools(ctx context.Context) ([]*streamPool, error) {
 	if p.cfg.Others {
-		list := p.js.StreamNames(ctx, jetstream.WithStreamListSubject(p.cfg.Names.Boxes()))
+		list := p.js.StreamNames(ctx, jetstream.WithStreamListSubject(p.cfg.Names.AllBoxes()))
 		for name := range list.Name() {
 			pool, _, ok := p.cfg.Names.ParseBoxStream(name)
 			if !ok {
@@ -206,7 +206,7 @@ func (pl *streamPool) streamConfig(n, streams int) jetstream.StreamConfig {
 		},
 	}
 	for shard := n; shard < pl.shards; shard += streams {
-		c.Subjects = append(c.Subjects, cfg.Names.BoxShard(pl.name, shard))
+		c.Subjects = append(c.Subjects, cfg.Names.ShardSubjects(pl.name, shard))
 	}
 	return c
 }
@@ -230,7 +230,7 @@ func (pl *streamPool) openStream(ctx context.Context, n, streams int) (jetstream
 // homeOf returns the subject and the stream of an address.
 func (pl *streamPool) homeOf(at mailbox.Address) (subject string, s *poolStream, err error) {
 	shard := mailbox.Shard(at, pl.shards)
-	subject, err = pl.post.cfg.Names.Box(pl.name, shard, at)
+	subject, err = pl.post.cfg.Names.BoxSubject(pl.name, shard, at)
 	return subject, pl.streams[shard%len(pl.streams)], err
 }
 

@@ -25,7 +25,7 @@ func (p *Post) Tail(ctx context.Context, deliver func(mailbox.Message)) (func(),
 	for _, s := range p.base.streams {
 		last, err := s.lastSequence(ctx)
 		if err == nil {
-			f := p.newFollower(s, []string{p.cfg.Names.Boxes()}, last+1, all)
+			f := p.newFollower(s, []string{p.cfg.Names.AllBoxes()}, last+1, all)
 			readers = append(readers, f)
 			err = f.attachConsumer(ctx)
 		}
@@ -211,7 +211,7 @@ func (p *Post) readRest(ctx context.Context, part *readRange, each func(mailbox.
 		switch {
 		case errors.Is(err, jetstream.ErrMsgNotFound), err == nil && m.Sequence > part.end:
 			return false, nil
-		case bus.Unavailable(err) && ctx.Err() == nil:
+		case bus.IsUnavailable(err) && ctx.Err() == nil:
 			return true, nil
 		case err != nil:
 			return false, err
@@ -231,7 +231,7 @@ func (p *Post) readRest(ctx context.Context, part *readRange, each func(mailbox.
 // ReadRun implements mailbox.Store: one consumer per stream that has entries
 // of the run.
 func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Message) error) error {
-	filter, err := p.cfg.Names.BoxRun(run)
+	filter, err := p.cfg.Names.RunSubjects(run)
 	if err != nil {
 		return fmt.Errorf("jetstream: read: %w", err)
 	}
@@ -262,7 +262,7 @@ func (p *Post) homeOf(ctx context.Context, at mailbox.Address) (subject string, 
 // ReadShard is Read for every log of one shard of the base pool in a single pass.
 func (p *Post) ReadShard(ctx context.Context, shard int, each func(mailbox.Message) error) error {
 	pl := p.base
-	filter := p.cfg.Names.BoxShard(pl.name, shard)
+	filter := p.cfg.Names.ShardSubjects(pl.name, shard)
 	if err := p.readSome(ctx, pl.streams[shard%len(pl.streams)], filter, each); err != nil {
 		return fmt.Errorf("jetstream: read shard %d: %w", shard, err)
 	}
@@ -309,10 +309,10 @@ func (s *poolStream) countEntries(ctx context.Context, filter string) (count, la
 
 // Addresses implements mailbox.Post; the addresses are sorted.
 func (p *Post) Addresses(ctx context.Context, run string) ([]mailbox.Address, error) {
-	filter := p.cfg.Names.Boxes()
+	filter := p.cfg.Names.AllBoxes()
 	if run != "" {
 		var err error
-		if filter, err = p.cfg.Names.BoxRun(run); err != nil {
+		if filter, err = p.cfg.Names.RunSubjects(run); err != nil {
 			return nil, fmt.Errorf("jetstream: addresses: %w", err)
 		}
 	}
@@ -347,9 +347,9 @@ func (p *Post) AddressesIn(ctx context.Context, name string, shards ...int) ([]m
 			of = []int{whole}
 		}
 		for _, shard := range of {
-			filter := p.cfg.Names.Boxes()
+			filter := p.cfg.Names.AllBoxes()
 			if shard != whole {
-				filter = p.cfg.Names.BoxShard(name, shard)
+				filter = p.cfg.Names.ShardSubjects(name, shard)
 			}
 			some, err := s.listAddresses(ctx, filter)
 			if err != nil {

@@ -59,7 +59,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	if _, err := modelhttp.BaseURL(cfg.BaseURL); err != nil {
+	if _, err := modelhttp.ParseBaseURL(cfg.BaseURL); err != nil {
 		return nil, err
 	}
 	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1")
@@ -101,7 +101,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	r := newReader(Provider+"/"+req.Model, emit)
 	for stream.Next() {
 		r.takeEvent(stream.Current())
-		a.Grew(r.keptSize())
+		a.RecordGrowth(r.keptSize())
 		if r.over {
 			break
 		}
@@ -109,16 +109,16 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if err = stream.Err(); err != nil {
 		err = c.sdkFailure(a, err)
 	}
-	return r.partialReply(), a.End(r.stopped, err)
+	return r.partialReply(), a.Outcome(r.stopped, err)
 }
 
 // sdkFailure reads an error of the SDK: an error event, or what wire makes of it.
 func (c *Client) sdkFailure(a *modelhttp.Attempt, err error) error {
 	var event *sdk.Error
 	if errors.As(err, &event) {
-		return modelhttp.Classify(0, nil, []byte(event.RawJSON()), c.keys...)
+		return modelhttp.ClassifyError(0, nil, []byte(event.RawJSON()), c.keys...)
 	}
-	return a.Failure(err)
+	return a.ModelError(err)
 }
 
 // String and GoString keep the key out of the printed form of a client.

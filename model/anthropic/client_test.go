@@ -101,16 +101,16 @@ func wireDialect() wiretest.Dialect {
 // checkRequest: a request is one that the SDK's types know, and that breaks no rule.
 func checkRequest(body []byte) error {
 	issuer := func(string) string { return "m-1" }
-	return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), conformance.Anthropic(body, issuer))
+	return errors.Join(sdktypes.CheckShape(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), conformance.Anthropic(body, issuer))
 }
 
 // checkTypes: a request is one that the types of the SDK know: those of what is still
 // tried where it says so.
 func checkTypes(body []byte, header http.Header) error {
 	if header.Get("Anthropic-Beta") == "" {
-		return sdktypes.Fits(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
+		return sdktypes.CheckShape(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
 	}
-	return sdktypes.Fits(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
+	return sdktypes.CheckShape(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
 }
 
 func TestConformance(t *testing.T) { wiretest.Run(t, wireDialect()) }

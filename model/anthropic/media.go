@@ -17,9 +17,9 @@ func mediaBlocks(m model.Message) []sdk.ContentBlockParamUnion {
 		case d.IsText():
 			blocks = append(blocks, sdk.NewTextBlock(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
-			blocks = append(blocks, sdk.NewImageBlockBase64(d.Type, modelhttp.Base64(d)))
+			blocks = append(blocks, sdk.NewImageBlockBase64(d.Type, modelhttp.EncodeBase64(d)))
 		default:
-			b := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: modelhttp.Base64(d)})
+			b := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: modelhttp.EncodeBase64(d)})
 			b.OfDocument.Title = param.NewOpt(modelhttp.FileName(d))
 			blocks = append(blocks, b)
 		}

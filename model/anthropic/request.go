@@ -17,7 +17,7 @@ const callPrefix = "toolu_"
 
 // renderRequest renders a request for the wire.
 func renderRequest(req model.Request, cache bool) (sdk.MessageNewParams, error) {
-	messages, err := modelhttp.WithMedia(req)
+	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
 		return sdk.MessageNewParams{}, err
 	}
@@ -27,7 +27,7 @@ func renderRequest(req model.Request, cache bool) (sdk.MessageNewParams, error) 
 		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
 	}
 	for _, t := range req.Tools {
-		schema, err := modelhttp.Schema(t)
+		schema, err := modelhttp.ToolSchema(t)
 		if err != nil {
 			return p, err
 		}
@@ -56,8 +56,8 @@ func renderRequest(req model.Request, cache bool) (sdk.MessageNewParams, error) 
 // answerFormat renders the schema of the answer where the API can enforce it;
 // elsewhere it renders nothing, because the API rejects schemas that it cannot enforce.
 func answerFormat(req model.Request) (json.RawMessage, bool) {
-	s, ok := modelhttp.Constrained(req.Schema, false)
-	if !ok || modelhttp.Choice(req) != "" || !strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, withoutForm) {
+	s, ok := modelhttp.ConstrainSchema(req.Schema, false)
+	if !ok || modelhttp.ToolChoice(req) != "" || !strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, withoutForm) {
 		return nil, false
 	}
 	data, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s})
@@ -68,14 +68,14 @@ func answerFormat(req model.Request) (json.RawMessage, bool) {
 // cache, and behind it the part that may change.
 func systemBlocks(req model.Request, cache bool) []sdk.TextBlockParam {
 	var blocks []sdk.TextBlockParam
-	if !modelhttp.Blank(req.System) {
+	if !modelhttp.IsBlank(req.System) {
 		b := sdk.TextBlockParam{Text: req.System}
 		if cache {
 			b.CacheControl = sdk.NewCacheControlEphemeralParam()
 		}
 		blocks = append(blocks, b)
 	}
-	if !modelhttp.Blank(req.Dynamic) {
+	if !modelhttp.IsBlank(req.Dynamic) {
 		blocks = append(blocks, sdk.TextBlockParam{Text: req.Dynamic})
 	}
 	return blocks
@@ -104,7 +104,7 @@ func setBreakpoints(messages []sdk.MessageParam) {
 // newer models always do, and others if the transcript contains their thinking.
 // For such a model the choice is left free.
 func toolChoice(req model.Request) sdk.ToolChoiceUnionParam {
-	forced := modelhttp.Choice(req)
+	forced := modelhttp.ToolChoice(req)
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
 		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
@@ -154,13 +154,13 @@ func userBlocks(m model.Message) []sdk.ContentBlockParamUnion {
 		if r.Error {
 			b.IsError = param.NewOpt(true)
 		}
-		if !modelhttp.Blank(r.Text) {
+		if !modelhttp.IsBlank(r.Text) {
 			b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
 		}
 		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: &b})
 	}
 	blocks = append(blocks, mediaBlocks(m)...)
-	if !modelhttp.Blank(m.Text) {
+	if !modelhttp.IsBlank(m.Text) {
 		blocks = append(blocks, sdk.NewTextBlock(m.Text))
 	}
 	return blocks
@@ -183,7 +183,7 @@ func assistantBlocks(m model.Message, issuer string) []sdk.ContentBlockParamUnio
 	}
 	var calls []sdk.ContentBlockParamUnion
 	for _, c := range m.Calls {
-		calls = append(calls, sdk.NewToolUseBlock(modelhttp.CallID(callPrefix, c.ID), modelhttp.Arguments(c), modelhttp.CallName(c.Name)))
+		calls = append(calls, sdk.NewToolUseBlock(modelhttp.CallID(callPrefix, c.ID), modelhttp.CallArguments(c), modelhttp.CallName(c.Name)))
 	}
 	if !orderFits(order, len(own), len(calls)) {
 		order = strings.Repeat(orderOpaque, len(own)) + orderText + strings.Repeat(orderCall, len(calls))
@@ -196,7 +196,7 @@ func assistantBlocks(m model.Message, issuer string) []sdk.ContentBlockParamUnio
 		case orderCall:
 			blocks, calls = append(blocks, calls[0]), calls[1:]
 		case orderText:
-			if !modelhttp.Blank(m.Text) {
+			if !modelhttp.IsBlank(m.Text) {
 				blocks = append(blocks, sdk.NewTextBlock(m.Text))
 			}
 		}

@@ -21,7 +21,7 @@ type eventReader struct {
 	issuer string
 
 	blocks  map[int64]*contentBlock
-	calls   modelhttp.Calls
+	calls   modelhttp.CallAssembler
 	usage   model.Usage
 	input   bool // the prompt's part of usage was reported
 	output  bool // the final output count was reported
@@ -66,7 +66,7 @@ func (r *eventReader) takeEvent(e sdk.MessageStreamEventUnion) {
 	case "content_block_stop":
 		if b := r.blocks[e.Index]; b != nil {
 			b.ended = true
-			r.calls.End(e.Index)
+			r.calls.EndCall(e.Index)
 		}
 	case "message_delta":
 		r.finishReply(e)
@@ -90,7 +90,7 @@ func (r *eventReader) beginBlock(e sdk.MessageStreamEventUnion) {
 		if args == "null" || strings.ReplaceAll(args, " ", "") == "{}" {
 			args = ""
 		}
-		r.calls.Delta(e.Index, "", c.Name, args)
+		r.calls.AddDelta(e.Index, "", c.Name, args)
 	case "text":
 		r.emitText(b, model.TextDelta, c.Text)
 	case thinkingKind:
@@ -114,7 +114,7 @@ func (r *eventReader) takeDelta(e sdk.MessageStreamEventUnion) {
 		b.extra += d.Signature
 	case "input_json_delta":
 		if b.kind == "tool_use" {
-			r.calls.Delta(e.Index, "", "", d.PartialJSON)
+			r.calls.AddDelta(e.Index, "", "", d.PartialJSON)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func (r *eventReader) finishReply(e sdk.MessageStreamEventUnion) {
 
 // partialReply returns the part of the reply that has arrived so far.
 func (r *eventReader) partialReply() model.Reply {
-	m := model.Message{Role: model.Assistant, Calls: r.calls.Result(mapStop(r.stop) == model.StopMaxOutput)}
+	m := model.Message{Role: model.Assistant, Calls: r.calls.ToolCalls(mapStop(r.stop) == model.StopMaxOutput)}
 	var order strings.Builder
 	var texts []string
 	for _, i := range r.blockIndexes() {
@@ -174,7 +174,7 @@ func (r *eventReader) partialReply() model.Reply {
 	if o := placeText(order.String()); isInterleaved(o) {
 		m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: orderKind, Data: []byte(o)})
 	}
-	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && modelhttp.Plausible(r.usage), Served: r.served}
+	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && modelhttp.IsPlausibleUsage(r.usage), Served: r.served}
 }
 
 func (r *eventReader) blockIndexes() []int64 {

@@ -119,10 +119,10 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	began := time.Now()
 	t := &recordedBody{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.nextNumber(), At: began.UTC(),
 		Request: Request{Method: req.Method, URL: r.clean.cleanURL(req.URL), Header: r.clean.cleanHeader(req.Header), Body: newBody([]byte(r.clean.cleanText(string(body))))}}}
-	var seen modelhttp.Trace
-	res, err := r.next.RoundTrip(seen.Watch(sent))
+	var seen modelhttp.SendTrace
+	res, err := r.next.RoundTrip(seen.Attach(sent))
 	if err != nil {
-		t.unsent = seen.Unsent(err)
+		t.unsent = seen.ProvesUnsent(err)
 		t.writeExchange(err)
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (t *recordedBody) failureFacts(err error) *Failure {
 	case t.ctx.Err() != nil:
 		return &Failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
 	}
-	return &Failure{Text: t.r.clean.cleanText(clipText(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: modelhttp.Untrusted(err), NoTLS: modelhttp.NoTLS(err)}
+	return &Failure{Text: t.r.clean.cleanText(clipText(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: modelhttp.IsUntrusted(err), NoTLS: modelhttp.IsNotTLS(err)}
 }
 
 func clipText(s string, n int) string {

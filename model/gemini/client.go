@@ -60,7 +60,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	u, err := modelhttp.BaseURL(cfg.BaseURL)
+	u, err := modelhttp.ParseBaseURL(cfg.BaseURL)
 	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
 		err = &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL has parameters"}
 	}
@@ -91,7 +91,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	}
 	defer res.Body.Close()
 	err = c.readEvents(a, res, r)
-	return r.partialReply(), a.End(r.stopped, err)
+	return r.partialReply(), a.Outcome(r.stopped, err)
 }
 
 // sendRequest posts the request of an attempt.
@@ -115,16 +115,16 @@ func (c *Client) readEvents(a *modelhttp.Attempt, res *http.Response, r *eventRe
 	for events.Next() {
 		var e streamEvent
 		if err := json.Unmarshal(events.Event().Data, &e); err != nil {
-			return a.Failure(err)
+			return a.ModelError(err)
 		}
 		if len(e.Error) > 0 && string(e.Error) != "null" {
-			return modelhttp.Classify(0, nil, events.Event().Data, c.cfg.APIKey)
+			return modelhttp.ClassifyError(0, nil, events.Event().Data, c.cfg.APIKey)
 		}
 		r.takeEvent(e)
-		a.Grew(r.keptSize())
+		a.RecordGrowth(r.keptSize())
 	}
 	if err := events.Err(); err != nil {
-		return a.Failure(err)
+		return a.ModelError(err)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func assistantParts(m model.Message, name string) []contentPart {
 		case s.Call:
 			c := calls[0]
 			calls = calls[1:]
-			p.Call = &functionCall{ID: modelhttp.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: modelhttp.Arguments(c)}
+			p.Call = &functionCall{ID: modelhttp.CallID(callPrefix, c.ID), Name: callName(c.Name), Args: modelhttp.CallArguments(c)}
 			if first := len(calls) == len(m.Calls)-1; first && p.Signature == "" && requiresSignatures(name) {
 				p.Signature = unsigned
 			}
@@ -83,7 +83,7 @@ func assistantParts(m model.Message, name string) []contentPart {
 		default:
 			said := text[:s.Text]
 			text = text[s.Text:]
-			if modelhttp.Blank(said) && p.Signature == "" {
+			if modelhttp.IsBlank(said) && p.Signature == "" {
 				continue
 			}
 			p.Text = &said

@@ -26,7 +26,7 @@ func mediaParts(m model.Message) []contentPart {
 			parts = append(parts, contentPart{Text: &text})
 			continue
 		}
-		parts = append(parts, contentPart{Inline: &inlineData{d.Type, modelhttp.Base64(d)}})
+		parts = append(parts, contentPart{Inline: &inlineData{d.Type, modelhttp.EncodeBase64(d)}})
 	}
 	return parts
 }

@@ -25,7 +25,7 @@ const (
 
 // renderRequest renders a request for the wire.
 func renderRequest(req model.Request) ([]byte, error) {
-	messages, err := modelhttp.WithMedia(req)
+	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func unsentError(why string) error {
 func systemContent(req model.Request) *messageContent {
 	var c messageContent
 	for _, text := range []string{req.System, req.Dynamic} {
-		if !modelhttp.Blank(text) {
+		if !modelhttp.IsBlank(text) {
 			c.Parts = append(c.Parts, contentPart{Text: &text})
 		}
 	}
@@ -78,20 +78,20 @@ func systemContent(req model.Request) *messageContent {
 // without parameters only without a schema.
 func declareTool(t model.ToolSpec) (functionDeclaration, error) {
 	f := functionDeclaration{Name: t.Name, Description: t.Description}
-	if modelhttp.Blank(f.Description) {
+	if modelhttp.IsBlank(f.Description) {
 		f.Description = t.Name
 	}
-	if modelhttp.Blank(t.Schema) {
+	if modelhttp.IsBlank(t.Schema) {
 		return f, nil
 	}
-	schema, err := modelhttp.Schema(t)
+	schema, err := modelhttp.ToolSchema(t)
 	f.Schema = schema
 	return f, err
 }
 
 // toolChoice renders the tool choice.
 func toolChoice(req model.Request) *toolConfig {
-	switch forced := modelhttp.Choice(req); {
+	switch forced := modelhttp.ToolChoice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return &toolConfig{callingConfig{Mode: modeNone}}
 	case forced == model.ChoiceAny:
@@ -105,7 +105,7 @@ func toolChoice(req model.Request) *toolConfig {
 // takesSchema reports whether the model can be held to the schema of the answer.
 // Before Gemini 3 a request with tools is refused then, before 2.5 any is.
 func takesSchema(req model.Request) bool {
-	return modelhttp.IsObject(req.Schema) && modelhttp.Choice(req) == "" &&
+	return modelhttp.IsObject(req.Schema) && modelhttp.ToolChoice(req) == "" &&
 		(requiresSignatures(req.Model) || strings.HasPrefix(req.Model, "gemini-2.5") && len(req.Tools) == 0)
 }
 
@@ -152,7 +152,7 @@ func userParts(m model.Message, calls []model.ToolCall) []contentPart {
 			Response: map[string]string{key: r.Text}}})
 	}
 	parts = append(parts, mediaParts(m)...)
-	if !modelhttp.Blank(m.Text) {
+	if !modelhttp.IsBlank(m.Text) {
 		parts = append(parts, contentPart{Text: &m.Text})
 	}
 	return parts

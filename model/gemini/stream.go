@@ -14,7 +14,7 @@ type eventReader struct {
 	issuer string
 
 	text    strings.Builder
-	calls   modelhttp.Calls
+	calls   modelhttp.CallAssembler
 	thought strings.Builder // of the last step, if it is a thought
 	steps   []partStep
 	usage   model.Usage
@@ -83,7 +83,7 @@ func (r *eventReader) takePart(p contentPart) {
 			args = ""
 		}
 		// Every call arrives whole, so each has an index of its own.
-		r.calls.Delta(int64(r.calls.Len()), "", validText(p.Call.Name), args)
+		r.calls.AddDelta(int64(r.calls.Len()), "", validText(p.Call.Name), args)
 		next.Call = true
 	case p.Text == nil && p.Signature == "":
 		return // a kind of part that the request did not ask for
@@ -150,7 +150,7 @@ func splitUsage(c usageCounts) model.Usage {
 // partialReply returns the part of the reply that has arrived so far.
 func (r *eventReader) partialReply() model.Reply {
 	r.storeThoughts()
-	m := model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(false), Opaque: keepLayout(r.steps, r.issuer)}
+	m := model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.ToolCalls(false), Opaque: keepLayout(r.steps, r.issuer)}
 	stop := mapStop(r.reason)
 	switch {
 	case r.refused:
@@ -158,7 +158,7 @@ func (r *eventReader) partialReply() model.Reply {
 	case stop == model.StopEnd && len(m.Calls) > 0:
 		stop = model.StopTools // it has no word of its own for that
 	}
-	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served}
+	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.IsPlausibleUsage(r.usage), Served: r.served}
 }
 
 // mapStop names the provider's reason in our words; it decides nothing.

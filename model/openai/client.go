@@ -85,7 +85,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	if _, err := modelhttp.BaseURL(cfg.BaseURL); err != nil {
+	if _, err := modelhttp.ParseBaseURL(cfg.BaseURL); err != nil {
 		return nil, err
 	}
 	if cfg.Transport == nil {
@@ -142,24 +142,24 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	r := newReader(emit)
 	for stream.Next() {
 		r.takeChunk(stream.Current())
-		a.Grew(r.keptSize())
+		a.RecordGrowth(r.keptSize())
 	}
-	if r.began && stream.Err() == nil && a.Done() {
+	if r.began && stream.Err() == nil && a.SawDoneLine() {
 		r.endContent()
 	}
 	if err = stream.Err(); err != nil {
 		err = c.sdkFailure(a, err)
 	}
-	return r.partialReply(), a.End(r.stopped, err)
+	return r.partialReply(), a.Outcome(r.stopped, err)
 }
 
 // sdkFailure reads an error of the SDK: an error in an event, or what wire makes of it.
 func (c *Client) sdkFailure(a *modelhttp.Attempt, err error) error {
 	var event *ssestream.StreamError
 	if errors.As(err, &event) {
-		return modelhttp.Classify(0, nil, event.Event.Data, c.cfg.APIKey)
+		return modelhttp.ClassifyError(0, nil, event.Event.Data, c.cfg.APIKey)
 	}
-	return a.Failure(err)
+	return a.ModelError(err)
 }
 
 // String and GoString keep the key out of the printed form of a client.

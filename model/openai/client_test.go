@@ -83,7 +83,7 @@ func wireDialect() wiretest.Dialect {
 
 // checkRequest: a request is one that the SDK's types know, and that breaks no rule.
 func checkRequest(body []byte) error {
-	return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), conformance.OpenAI(body))
+	return errors.Join(sdktypes.CheckShape(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), conformance.OpenAI(body))
 }
 
 func TestConformance(t *testing.T) {
@@ -108,7 +108,7 @@ func askPath(t *testing.T, path string, cfg openai.Config, req model.Request, ev
 		if strings.HasSuffix(path, "responses") {
 			kind = reflect.TypeFor[responses.ResponseNewParams]()
 		}
-		if err := sdktypes.Fits(data, kind, "stream"); err != nil {
+		if err := sdktypes.CheckShape(data, kind, "stream"); err != nil {
 			t.Error(err)
 		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != path {

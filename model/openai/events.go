@@ -110,7 +110,7 @@ type responseListener struct {
 
 	items   []*replyItem
 	at      map[int64]*replyItem // the latest of a place
-	calls   modelhttp.Calls
+	calls   modelhttp.CallAssembler
 	usage   model.Usage
 	known   bool
 	served  string
@@ -160,7 +160,7 @@ func (r *responseListener) takeEvent(e responseEvent) {
 	case "response.function_call_arguments.delta":
 		if it := r.at[e.Index]; it != nil && it.kind == itemCall && !it.ended {
 			it.args = true
-			r.calls.Delta(it.call, "", "", jsonText(e.Delta))
+			r.calls.AddDelta(it.call, "", "", jsonText(e.Delta))
 		}
 	case "response.output_item.done":
 		if e.Item != nil {
@@ -201,7 +201,7 @@ func (r *responseListener) beginItem(index int64, o outputItem) *replyItem {
 	it := &replyItem{kind: o.Type, phase: validText(o.Phase)}
 	if o.Type == itemCall {
 		it.call = int64(r.calls.Len())
-		r.calls.Delta(it.call, "", o.Name, "")
+		r.calls.AddDelta(it.call, "", o.Name, "")
 	}
 	r.items, r.at[index] = append(r.items, it), it
 	return it
@@ -247,10 +247,10 @@ func (r *responseListener) finishItem(index int64, o outputItem) {
 		}
 	case itemCall:
 		if !it.args {
-			r.calls.Delta(it.call, "", o.Name, jsonText(o.Arguments))
+			r.calls.AddDelta(it.call, "", o.Name, jsonText(o.Arguments))
 		}
 		if o.Status != itemNotWhole {
-			r.calls.End(it.call)
+			r.calls.EndCall(it.call)
 		}
 	case itemThought:
 		if o.ID != "" && o.Encrypted != "" {
@@ -288,15 +288,15 @@ func (r *responseListener) partialReply() model.Reply {
 			steps = append(steps, itemStep{Call: true})
 		case it.thought != nil:
 			steps = append(steps, itemStep{Thought: it.thought})
-		case !modelhttp.Blank(said):
+		case !modelhttp.IsBlank(said):
 			texts = append(texts, said)
 			steps = append(steps, itemStep{Text: len(said), Phase: it.phase})
 		}
 	}
 	stop := r.stopReason()
 	m := model.Message{Role: model.Assistant, Text: strings.Join(texts, between),
-		Calls: r.calls.Result(stop == model.StopMaxOutput), Opaque: keepOrder(steps, r.issuer)}
-	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served}
+		Calls: r.calls.ToolCalls(stop == model.StopMaxOutput), Opaque: keepOrder(steps, r.issuer)}
+	return model.Reply{Message: m, Stop: stop, Usage: r.usage, UsageKnown: r.known && modelhttp.IsPlausibleUsage(r.usage), Served: r.served}
 }
 
 // stopReason names in our words why a reply ended; it decides nothing.

@@ -89,7 +89,7 @@ func orderFits(steps []itemStep, m model.Message) bool {
 			} else if said {
 				text = text[len(between):]
 			}
-			if s.Text <= 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) || modelhttp.Blank(text[:s.Text]) {
+			if s.Text <= 0 || s.Text > len(text) || !utf8.ValidString(text[:s.Text]) || modelhttp.IsBlank(text[:s.Text]) {
 				return false
 			}
 			text, said = text[s.Text:], true
@@ -113,7 +113,7 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 		switch m.Role {
 		case model.User:
 			shown = append(shown, mediaItems(m)...)
-			if !modelhttp.Blank(m.Text) {
+			if !modelhttp.IsBlank(m.Text) {
 				said = append(said, m.Text)
 			}
 		case model.Assistant:
@@ -150,7 +150,7 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 	for _, s := range stepsOf(m, issuer) {
 		switch {
 		case s.Call:
-			out = append(out, responses.ResponseInputItemParamOfFunctionCall(string(modelhttp.Arguments(calls[0])),
+			out = append(out, responses.ResponseInputItemParamOfFunctionCall(string(modelhttp.CallArguments(calls[0])),
 				modelhttp.CallID(callPrefix, calls[0].ID), modelhttp.CallName(calls[0].Name)))
 			calls = calls[1:]
 		case s.Thought != nil:
@@ -159,7 +159,7 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 			if said {
 				text = text[len(between):]
 			}
-			if part := text[:s.Text]; !modelhttp.Blank(part) {
+			if part := text[:s.Text]; !modelhttp.IsBlank(part) {
 				out = append(out, easyMessage(responses.EasyInputMessageRoleAssistant, part, s.Phase))
 			}
 			text, said = text[s.Text:], true

@@ -18,7 +18,7 @@ const callPrefix = "call_"
 
 // chatRequest renders a request for the wire.
 func (c *Client) chatRequest(req model.Request) (sdk.ChatCompletionNewParams, error) {
-	messages, err := modelhttp.WithMedia(req)
+	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
 		return sdk.ChatCompletionNewParams{}, err
 	}
@@ -66,7 +66,7 @@ func chatToolChoice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionPa
 	auto := func(v sdk.ChatCompletionToolChoiceOptionAuto) sdk.ChatCompletionToolChoiceOptionUnionParam {
 		return sdk.ChatCompletionToolChoiceOptionUnionParam{OfAuto: param.NewOpt(string(v))}
 	}
-	switch forced := modelhttp.Choice(req); {
+	switch forced := modelhttp.ToolChoice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return auto(sdk.ChatCompletionToolChoiceOptionAutoNone)
 	case forced == model.ChoiceAny:
@@ -80,13 +80,13 @@ func chatToolChoice(req model.Request) sdk.ChatCompletionToolChoiceOptionUnionPa
 // systemText is one message: servers that speak this API take no second one, and
 // those that cache do so by the longest prefix. What may change comes last.
 func systemText(req model.Request) string {
-	parts := slices.DeleteFunc([]string{req.System, req.Dynamic}, modelhttp.Blank)
+	parts := slices.DeleteFunc([]string{req.System, req.Dynamic}, modelhttp.IsBlank)
 	return strings.Join(parts, "\n\n")
 }
 
 // functionParam renders a tool with its schema as it was written.
 func functionParam(t model.ToolSpec) (shared.FunctionDefinitionParam, error) {
-	schema, err := modelhttp.Schema(t)
+	schema, err := modelhttp.ToolSchema(t)
 	if err != nil {
 		return shared.FunctionDefinitionParam{}, err
 	}
@@ -123,11 +123,11 @@ func chatMessages(messages []model.Message) []sdk.ChatCompletionMessageParamUnio
 		switch m.Role {
 		case model.User:
 			shown = append(shown, mediaParts(m)...)
-			if !modelhttp.Blank(m.Text) {
+			if !modelhttp.IsBlank(m.Text) {
 				said = append(said, m.Text)
 			}
 		case model.Assistant:
-			if !modelhttp.Blank(m.Text) || len(m.Calls) > 0 {
+			if !modelhttp.IsBlank(m.Text) || len(m.Calls) > 0 {
 				flush()
 				out = append(out, assistantMessage(m))
 			}
@@ -144,7 +144,7 @@ func chatMessages(messages []model.Message) []sdk.ChatCompletionMessageParamUnio
 
 func assistantMessage(m model.Message) sdk.ChatCompletionMessageParamUnion {
 	var a sdk.ChatCompletionAssistantMessageParam
-	if !modelhttp.Blank(m.Text) {
+	if !modelhttp.IsBlank(m.Text) {
 		a.Content.OfString = param.NewOpt(m.Text)
 	}
 	for _, c := range m.Calls {
@@ -152,7 +152,7 @@ func assistantMessage(m model.Message) sdk.ChatCompletionMessageParamUnion {
 			OfFunction: &sdk.ChatCompletionMessageFunctionToolCallParam{
 				ID: modelhttp.CallID(callPrefix, c.ID),
 				Function: sdk.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: modelhttp.CallName(c.Name), Arguments: string(modelhttp.Arguments(c)),
+					Name: modelhttp.CallName(c.Name), Arguments: string(modelhttp.CallArguments(c)),
 				},
 			},
 		})
@@ -166,7 +166,7 @@ const (
 )
 
 func resultText(r model.ToolResult) string {
-	if modelhttp.Blank(r.Text) {
+	if modelhttp.IsBlank(r.Text) {
 		r.Text = nothingShown
 	}
 	if r.Error && !strings.HasPrefix(strings.ToLower(r.Text), "error") {

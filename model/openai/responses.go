@@ -32,11 +32,11 @@ func (c *Client) completeResponse(ctx context.Context, req model.Request, emit f
 	err = c.sdk.Post(a.Context(), "responses", params, &res, option.WithHTTPClient(a),
 		option.WithHeader("Accept", "text/event-stream"), option.WithJSONSet("stream", true))
 	if err != nil {
-		return r.partialReply(), a.Failure(err)
+		return r.partialReply(), a.ModelError(err)
 	}
 	defer res.Body.Close()
 	err = c.readEvents(a, res, r)
-	return r.partialReply(), a.End(r.stopped, err)
+	return r.partialReply(), a.Outcome(r.stopped, err)
 }
 
 // readEvents feeds the events of a stream to r, up to its end or the first error.
@@ -49,22 +49,22 @@ func (c *Client) readEvents(a *modelhttp.Attempt, res *http.Response, r *respons
 		}
 		var e responseEvent
 		if err := json.Unmarshal(data, &e); err != nil {
-			return a.Failure(err)
+			return a.ModelError(err)
 		}
 		if failure := e.errorResponse(data); failure != nil {
 			r.countUsage(e.Response)
-			return modelhttp.Classify(0, nil, failure, c.cfg.APIKey)
+			return modelhttp.ClassifyError(0, nil, failure, c.cfg.APIKey)
 		}
 		r.takeEvent(e)
-		a.Grew(r.keptSize())
+		a.RecordGrowth(r.keptSize())
 	}
 	if r.stopped {
 		return nil
 	}
 	if err := events.Err(); err != nil {
-		return a.Failure(err)
+		return a.ModelError(err)
 	}
-	if a.Done() && len(r.items) > 0 {
+	if a.SawDoneLine() && len(r.items) > 0 {
 		r.endReply("")
 	}
 	return nil
@@ -73,7 +73,7 @@ func (c *Client) readEvents(a *modelhttp.Attempt, res *http.Response, r *respons
 // responseParams renders a request for the wire. Nothing of it is kept by OpenAI: what
 // a model thought goes back to it encrypted, in the transcript.
 func (c *Client) responseParams(req model.Request) (responses.ResponseNewParams, error) {
-	messages, err := modelhttp.WithMedia(req)
+	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
 		return responses.ResponseNewParams{}, err
 	}
@@ -114,7 +114,7 @@ func (c *Client) responseParams(req model.Request) (responses.ResponseNewParams,
 // toolDeclaration renders a tool with its schema as it was written. This API would
 // else make every parameter required.
 func toolDeclaration(t model.ToolSpec) (responses.FunctionToolParam, error) {
-	schema, err := modelhttp.Schema(t)
+	schema, err := modelhttp.ToolSchema(t)
 	if err != nil {
 		return responses.FunctionToolParam{}, err
 	}
@@ -137,7 +137,7 @@ func toolChoice(req model.Request) responses.ResponseNewParamsToolChoiceUnion {
 	mode := func(m responses.ToolChoiceOptions) responses.ResponseNewParamsToolChoiceUnion {
 		return responses.ResponseNewParamsToolChoiceUnion{OfToolChoiceMode: param.NewOpt(m)}
 	}
-	switch forced := modelhttp.Choice(req); {
+	switch forced := modelhttp.ToolChoice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return mode(responses.ToolChoiceOptionsNone)
 	case forced == model.ChoiceAny:

@@ -95,7 +95,7 @@ func responsesDialect() wiretest.Dialect {
 		},
 		Judge: func(body []byte) error {
 			issuer := func(string) string { return "m-1" }
-			return errors.Join(sdktypes.Fits(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), conformance.Responses(body, issuer))
+			return errors.Join(sdktypes.CheckShape(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), conformance.Responses(body, issuer))
 		},
 		TooLong:    wireDialect().TooLong,
 		BadRequest: wireDialect().BadRequest,

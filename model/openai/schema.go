@@ -32,14 +32,14 @@ func (f answerFormat) withType(kind string) json.RawMessage {
 // of the subset that it supports; any other schema is only a hint to the model.
 func (c *Client) answerSchema(req model.Request) (answerFormat, bool) {
 	callable := len(req.Tools) > 0 && !req.NoTools
-	if !modelhttp.IsObject(req.Schema) || modelhttp.Choice(req) != "" || c.cfg.Structured == StructuredNever || c.cfg.Structured == StructuredAlone && callable {
+	if !modelhttp.IsObject(req.Schema) || modelhttp.ToolChoice(req) != "" || c.cfg.Structured == StructuredNever || c.cfg.Structured == StructuredAlone && callable {
 		return answerFormat{}, false
 	}
 	var root struct{ Type any }
 	if json.Unmarshal([]byte(req.Schema), &root) != nil || root.Type != "object" {
 		return answerFormat{}, false // OpenAI rejects it, strict or not: the prompt contains the schema, and the loop checks the reply
 	}
-	if s, ok := modelhttp.Constrained(req.Schema, true); ok {
+	if s, ok := modelhttp.ConstrainSchema(req.Schema, true); ok {
 		return answerFormat{Name: schemaName, Schema: s, Strict: true}, true
 	}
 	return answerFormat{Name: schemaName, Schema: json.RawMessage(req.Schema)}, true

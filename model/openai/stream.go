@@ -16,7 +16,7 @@ type chunkReader struct {
 	said int // deltas
 
 	text    strings.Builder
-	calls   modelhttp.Calls
+	calls   modelhttp.CallAssembler
 	usage   model.Usage
 	known   bool
 	served  string
@@ -74,7 +74,7 @@ func (r *chunkReader) takeDelta(d sdk.ChatCompletionChunkChoiceDelta) {
 		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
 	}
 	for _, t := range d.ToolCalls {
-		r.calls.Delta(t.Index, t.ID, t.Function.Name, t.Function.Arguments)
+		r.calls.AddDelta(t.Index, t.ID, t.Function.Name, t.Function.Arguments)
 	}
 }
 
@@ -106,8 +106,8 @@ func (r *chunkReader) partialReply() model.Reply {
 		stop = model.StopRefusal
 	}
 	return model.Reply{
-		Message: model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.Result(stop == model.StopMaxOutput)},
-		Stop:    stop, Usage: r.usage, UsageKnown: r.known && modelhttp.Plausible(r.usage), Served: r.served,
+		Message: model.Message{Role: model.Assistant, Text: r.text.String(), Calls: r.calls.ToolCalls(stop == model.StopMaxOutput)},
+		Stop:    stop, Usage: r.usage, UsageKnown: r.known && modelhttp.IsPlausibleUsage(r.usage), Served: r.served,
 	}
 }
 

@@ -46,7 +46,7 @@ func connectAnywhere(args []string) error {
 			fmt.Printf("%s is readable: %s\n", path, data)
 		}
 	}
-	if nc, _, err := bus.Join(dir); err == nil {
+	if nc, _, err := bus.JoinOwner(dir); err == nil {
 		fmt.Println("the state directory is joined")
 		nc.Close()
 	}

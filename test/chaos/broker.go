@@ -22,7 +22,7 @@ func (a singleServer) options(role bus.Role, _ string) bus.Options {
 		user, password := a.Credential(role)
 		return bus.Options{Servers: "nats://" + user + ":" + password + "@" + strings.TrimPrefix(a.URL(), "nats://"), InboxPrefix: bus.InboxPrefix(role)}
 	}
-	o := a.Options(role)
+	o := a.ConnectOptions(role)
 	o.InboxPrefix = bus.InboxPrefix(role)
 	return o
 }

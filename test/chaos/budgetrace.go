@@ -47,7 +47,7 @@ agent: spender
 
 // racePlaces are the named places around a reservation, its call and its settlement.
 var racePlaces = []string{
-	failpoint.LetterBefore, failpoint.LetterSent, failpoint.LetterAcked, failpoint.LetterBefore + ".reserve", failpoint.LetterSent + ".reserve", failpoint.LetterAcked + ".reserve",
+	failpoint.OutboxBefore, failpoint.OutboxSent, failpoint.OutboxAcked, failpoint.OutboxBefore + ".reserve", failpoint.OutboxSent + ".reserve", failpoint.OutboxAcked + ".reserve",
 	failpoint.ModelBefore, failpoint.ModelAfter, failpoint.OwnBefore + ".replied", failpoint.OwnSent + ".replied", failpoint.OwnAcked + ".replied", failpoint.OwnRead + ".replied",
 }
 

@@ -71,7 +71,7 @@ func (t *leakCheck) measureUsages() map[string]nodeUsage {
 
 // usageOf asks one node for its number of goroutines, and the system for the rest.
 func (t *leakCheck) usageOf(m *nodeProcess) (u nodeUsage) {
-	path := filepath.Join(t.files.trapsDir(m.name), failpoint.Stats)
+	path := filepath.Join(t.files.trapsDir(m.name), failpoint.StatsFile)
 	_ = os.Remove(path) // of the time before
 	t.nodes.signalNode(m, syscall.SIGUSR1)
 	if err := waitUntil(trapPatience, func() bool { _, err := os.Stat(path); return err == nil }); err != nil {

@@ -109,7 +109,7 @@ func (n *nodes) startNode() error {
 		m.cmd.Args = append(m.cmd.Args, "--durability", "lazy")
 	}
 	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
-		"ANTHROPIC_BASE_URL="+n.t.p.nodeURL(name), "ANTHROPIC_API_KEY=none", failpoint.Dir+"="+n.t.files.trapsDir(name))
+		"ANTHROPIC_BASE_URL="+n.t.p.nodeURL(name), "ANTHROPIC_API_KEY=none", failpoint.DirVariable+"="+n.t.files.trapsDir(name))
 	m.cmd.Env = append(m.cmd.Env, natsVariables(n.t.broker.options(bus.RoleNode, name))...)
 	m.cmd.Env = append(m.cmd.Env, serviceVariables(n.t.broker.options(bus.RoleService, name))...)
 	m.cmd.SysProcAttr = dieTogether()

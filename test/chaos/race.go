@@ -102,7 +102,7 @@ func (r *writerRace) startWriter(ctx context.Context, b broker, id int) error {
 	}
 	for i, name := range racers {
 		at := mailbox.At("race", name)
-		subject, err := names.Names{}.Box(racePool, 0, at)
+		subject, err := names.Names{}.BoxSubject(racePool, 0, at)
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ var deaths = []string{
 	failpoint.OwnBefore + ".replied", failpoint.OwnAcked + ".replied", failpoint.OwnRead + ".replied",
 	failpoint.OwnBefore + ".returned", failpoint.OwnAcked + ".returned", failpoint.OwnReading + ".returned",
 	failpoint.OwnBefore + ".checkpoint", failpoint.OwnBefore + ".closed", failpoint.OwnAcked + ".closed",
-	failpoint.LetterBefore, failpoint.LetterSent, failpoint.LetterAcked, failpoint.LetterBefore + ".granted", failpoint.LetterAcked + ".submitted", failpoint.LetterSent + ".finish",
+	failpoint.OutboxBefore, failpoint.OutboxSent, failpoint.OutboxAcked, failpoint.OutboxBefore + ".granted", failpoint.OutboxAcked + ".submitted", failpoint.OutboxSent + ".finish",
 	failpoint.ModelBefore, failpoint.ModelAfter, failpoint.ToolBefore, inside, failpoint.ToolAfter, failpoint.CommandBefore, failpoint.CommandAfter,
 }
 
@@ -66,7 +66,7 @@ func (s testDir) linkTraps(node string, pid int) error {
 // it, if a trap is set.
 func (s testDir) struckFrom() string {
 	at := filepath.Join(s.dir, "traps") + "/$node/" + inside
-	return fmt.Sprintf("node=%[3]s; if [ -e %[1]s ] && mv %[1]s %[1]s.taken 2>/dev/null; then echo $TROUPE_KEY > %[1]s.new; mv %[1]s.new %[1]s%[2]s; kill -$(cat %[1]s.taken) $node; fi;", at, failpoint.Sprung, caller)
+	return fmt.Sprintf("node=%[3]s; if [ -e %[1]s ] && mv %[1]s %[1]s.taken 2>/dev/null; then echo $TROUPE_KEY > %[1]s.new; mv %[1]s.new %[1]s%[2]s; kill -$(cat %[1]s.taken) $node; fi;", at, failpoint.HitSuffix, caller)
 }
 
 // trapPatience is how long an actor may take to reach a trap.
@@ -90,9 +90,9 @@ func (s testDir) springTrap(node, place, action string) (text string, err error)
 	ctx, cancel := context.WithTimeout(context.Background(), trapPatience)
 	defer cancel()
 	for {
-		data, err := os.ReadFile(path + failpoint.Sprung)
+		data, err := os.ReadFile(path + failpoint.HitSuffix)
 		if err == nil {
-			return strings.TrimSpace(string(data)), os.Remove(path + failpoint.Sprung)
+			return strings.TrimSpace(string(data)), os.Remove(path + failpoint.HitSuffix)
 		}
 		if sleepFor(ctx, poll/5) == nil {
 			continue

@@ -188,7 +188,7 @@ func (t *watcherLoad) startCrowd(n, readers int) (*observerProcess, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &observerProcess{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %d", t.broker.options(bus.RoleObserver, "").Servers, names.Names{}.Events(), n, readers))}
+	c := &observerProcess{cmd: exec.Command("nice", "-n", watcherNice, self, "-look", fmt.Sprintf("%s %s %d %d", t.broker.options(bus.RoleObserver, "").Servers, names.Names{}.AllEvents(), n, readers))}
 	c.cmd.Stderr = os.Stderr
 	if c.in, err = c.cmd.StdinPipe(); err != nil {
 		return nil, err

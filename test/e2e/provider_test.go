@@ -40,9 +40,9 @@ const delegation = `{"fixtures": [
 // of each provider, with a mock that nobody here wrote; its journal is the judge.
 func TestARunOverTheWireOfEachProvider(t *testing.T) {
 	troupe := buildTroupe(t)
-	for provider, env := range map[string]func(*mockprovider.Mock) string{
-		"anthropic": func(m *mockprovider.Mock) string { return "ANTHROPIC_BASE_URL=" + m.Anthropic() },
-		"openai":    func(m *mockprovider.Mock) string { return "OPENAI_BASE_URL=" + m.OpenAI() },
+	for provider, env := range map[string]func(*mockprovider.MockServer) string{
+		"anthropic": func(m *mockprovider.MockServer) string { return "ANTHROPIC_BASE_URL=" + m.AnthropicURL() },
+		"openai":    func(m *mockprovider.MockServer) string { return "OPENAI_BASE_URL=" + m.OpenAIURL() },
 	} {
 		t.Run(provider, func(t *testing.T) {
 			m, err := mockprovider.Start(t.Context(), mockprovider.Config{Fixtures: []byte(delegation), Dir: t.TempDir(), Log: t.Output()})
@@ -106,7 +106,7 @@ func checkStream(t *testing.T, lines []string) {
 
 // checkJournal: one request for each lease, and in each of them every call has
 // its one result.
-func checkJournal(t *testing.T, m *mockprovider.Mock) {
+func checkJournal(t *testing.T, m *mockprovider.MockServer) {
 	t.Helper()
 	entries, err := m.Journal(t.Context())
 	if err != nil {

@@ -45,9 +45,9 @@ func Compare(t *testing.T, path, got string) {
 	}
 }
 
-// NoOthers fails for files of a directory that no test compares any more; with
+// CheckUnused fails for files of a directory that no test compares any more; with
 // -update it removes them.
-func NoOthers(t *testing.T, dir string, compared map[string]bool) {
+func CheckUnused(t *testing.T, dir string, compared map[string]bool) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {

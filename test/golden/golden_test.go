@@ -18,7 +18,7 @@ func TestTreeKeepsEmptyLists(t *testing.T) {
 		inner
 		Zero int `json:"zero"`
 	}{None: []string{}, Part: []inner{{"a"}}, Wait: time.Second}
-	got := strings.Join(strings.Fields(JSON(t, Tree(v, strings.ToUpper))), " ")
+	got := strings.Join(strings.Fields(JSON(t, ToTree(v, strings.ToUpper))), " ")
 	if want := `{ "None": [], "part": [ { "text": "A" } ], "wait": "1s" }`; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

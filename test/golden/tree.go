@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// Tree makes a value of maps, lists and scalars that JSON writes in full. Fields
+// ToTree makes a value of maps, lists and scalars that JSON writes in full. Fields
 // have the names of their json tags and are left out where they are zero. A list
 // that is empty and not nil stays: in definitions it means none, and nil means all.
 // replace is applied to each text.
-func Tree(v any, replace func(string) string) any {
+func ToTree(v any, replace func(string) string) any {
 	return valueTree(reflect.ValueOf(v), replace)
 }
 

@@ -19,8 +19,8 @@ func Main(m goleak.TestingM, except ...goleak.Option) {
 	goleak.VerifyTestMain(patientTests{m, except}, except...)
 }
 
-// Find reports which goroutines are left when Patience is over.
-func Find(except ...goleak.Option) error { return findLeaks(Patience, except) }
+// FindLeaks reports which goroutines are left when Patience is over.
+func FindLeaks(except ...goleak.Option) error { return findLeaks(Patience, except) }
 
 func findLeaks(patience time.Duration, except []goleak.Option) (left error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
@@ -41,7 +41,7 @@ type patientTests struct {
 func (p patientTests) Run() int {
 	code := p.TestingM.Run()
 	if code == 0 {
-		_ = Find(p.except...) // goleak retries, and reports the goroutines that are left
+		_ = FindLeaks(p.except...) // goleak retries, and reports the goroutines that are left
 	}
 	return code
 }

@@ -76,8 +76,8 @@ type Config struct {
 
 const defaultChunkSize = 8
 
-// Mock is a running mock.
-type Mock struct {
+// MockServer is a running mock.
+type MockServer struct {
 	// URL is its root.
 	URL     string
 	cmd     *exec.Cmd
@@ -86,7 +86,7 @@ type Mock struct {
 
 // Start installs the mock if needed and starts it on a free loopback port. A
 // request that no fixture matches is answered with an error.
-func Start(ctx context.Context, cfg Config) (*Mock, error) {
+func Start(ctx context.Context, cfg Config) (*MockServer, error) {
 	entry, err := Install(ctx)
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func Start(ctx context.Context, cfg Config) (*Mock, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("%w: %v", ErrStart, err)
 	}
-	m := &Mock{cmd: cmd, drained: make(chan struct{})}
+	m := &MockServer{cmd: cmd, drained: make(chan struct{})}
 	found := make(chan string, 1)
 	go m.readOutput(out, cfg.Log, found)
 	return m, m.waitForURL(ctx, found)
@@ -133,7 +133,7 @@ func Start(ctx context.Context, cfg Config) (*Mock, error) {
 const listening = "listening on "
 
 // readOutput reads the mock's output to its end and sends the URL on.
-func (m *Mock) readOutput(out io.Reader, log io.Writer, found chan<- string) {
+func (m *MockServer) readOutput(out io.Reader, log io.Writer, found chan<- string) {
 	defer close(m.drained)
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
@@ -147,7 +147,7 @@ func (m *Mock) readOutput(out io.Reader, log io.Writer, found chan<- string) {
 	}
 }
 
-func (m *Mock) waitForURL(ctx context.Context, found <-chan string) error {
+func (m *MockServer) waitForURL(ctx context.Context, found <-chan string) error {
 	ctx, cancel := context.WithTimeout(ctx, StartTimeout)
 	defer cancel()
 	select {
@@ -166,7 +166,7 @@ func (m *Mock) waitForURL(ctx context.Context, found <-chan string) error {
 }
 
 // Close stops the mock and waits for its end.
-func (m *Mock) Close() error {
+func (m *MockServer) Close() error {
 	_ = m.cmd.Process.Kill()
 	<-m.drained
 	var exit *exec.ExitError
@@ -176,15 +176,15 @@ func (m *Mock) Close() error {
 	return nil
 }
 
-// Anthropic is the value of ANTHROPIC_BASE_URL.
-func (m *Mock) Anthropic() string { return m.URL }
+// AnthropicURL is the value of ANTHROPIC_BASE_URL.
+func (m *MockServer) AnthropicURL() string { return m.URL }
 
-// OpenAI is the value of OPENAI_BASE_URL.
-func (m *Mock) OpenAI() string { return m.URL + "/v1" }
+// OpenAIURL is the value of OPENAI_BASE_URL.
+func (m *MockServer) OpenAIURL() string { return m.URL + "/v1" }
 
-// Entry is one request that the mock got. The mock writes the bodies of all
+// JournalEntry is one request that the mock got. The mock writes the bodies of all
 // providers in the form of Chat Completions, and leaves out credentials.
-type Entry struct {
+type JournalEntry struct {
 	Method  string            `json:"method"`
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
@@ -221,7 +221,7 @@ type Message struct {
 }
 
 // Journal returns the requests that the mock has received so far, in order.
-func (m *Mock) Journal(ctx context.Context) ([]Entry, error) {
+func (m *MockServer) Journal(ctx context.Context) ([]JournalEntry, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, m.URL+"/__aimock/journal", nil)
 	if err != nil {
 		return nil, fmt.Errorf("mockprovider: %w", err)
@@ -231,7 +231,7 @@ func (m *Mock) Journal(ctx context.Context) ([]Entry, error) {
 		return nil, fmt.Errorf("mockprovider: %w", err)
 	}
 	defer res.Body.Close()
-	var entries []Entry
+	var entries []JournalEntry
 	if err := json.NewDecoder(io.LimitReader(res.Body, maxJournal)).Decode(&entries); err != nil {
 		return nil, fmt.Errorf("mockprovider: journal: %w", err)
 	}

@@ -33,7 +33,7 @@ type providerClient struct {
 }
 
 // startMock starts the mock and makes four clients of it.
-func startMock(t *testing.T) (*mockprovider.Mock, []providerClient) {
+func startMock(t *testing.T) (*mockprovider.MockServer, []providerClient) {
 	t.Helper()
 	fixtures, err := os.ReadFile("testdata/fixtures.json")
 	if err != nil {
@@ -48,15 +48,15 @@ func startMock(t *testing.T) (*mockprovider.Mock, []providerClient) {
 			t.Error(err)
 		}
 	})
-	a, err := anthropic.New(anthropic.Config{BaseURL: m.Anthropic(), APIKey: key})
+	a, err := anthropic.New(anthropic.Config{BaseURL: m.AnthropicURL(), APIKey: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := openai.New(openai.Config{BaseURL: m.OpenAI(), APIKey: key, Structured: openai.StructuredAlways})
+	o, err := openai.New(openai.Config{BaseURL: m.OpenAIURL(), APIKey: key, Structured: openai.StructuredAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := openai.New(openai.Config{BaseURL: m.OpenAI(), APIKey: key, API: openai.APIResponses, Structured: openai.StructuredAlways})
+	r, err := openai.New(openai.Config{BaseURL: m.OpenAIURL(), APIKey: key, API: openai.APIResponses, Structured: openai.StructuredAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func newRequest(text string) model.Request {
 }
 
 // lastEntry is the mock's latest entry.
-func lastEntry(t *testing.T, m *mockprovider.Mock) mockprovider.Entry {
+func lastEntry(t *testing.T, m *mockprovider.MockServer) mockprovider.JournalEntry {
 	t.Helper()
 	entries, err := m.Journal(t.Context())
 	if err != nil || len(entries) == 0 {

@@ -18,8 +18,8 @@ import (
 // ErrShape means that the document does not match the type.
 var ErrShape = errors.New("shape: not what the SDK's type says")
 
-// Fits checks a JSON document against a type. The fields in besides are also allowed at its root.
-func Fits(data []byte, t reflect.Type, besides ...string) error {
+// CheckShape checks a JSON document against a type. The fields in besides are also allowed at its root.
+func CheckShape(data []byte, t reflect.Type, besides ...string) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()

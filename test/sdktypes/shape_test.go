@@ -43,7 +43,7 @@ func TestFits(t *testing.T) {
 		}{}, `{"b":"?"}`, false},
 		{responses.ResponseNewParams{}, `{`, false},
 	} {
-		err := sdktypes.Fits([]byte(c.body), reflect.TypeOf(c.of), "stream")
+		err := sdktypes.CheckShape([]byte(c.body), reflect.TypeOf(c.of), "stream")
 		if (err == nil) != c.fits || err != nil && !errors.Is(err, sdktypes.ErrShape) {
 			t.Errorf("%T %s: %v", c.of, c.body, err)
 		}

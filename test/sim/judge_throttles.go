@@ -20,10 +20,10 @@ func (j *throttleJudge) resetState() {
 type waitingLane struct{ model, family string }
 
 // checkFairShare checks that a gate admits another family at most once while one family waits.
-func (j *throttleJudge) checkFairShare(a *throttleRequest, fx throttle.Admit) {
+func (j *throttleJudge) checkFairShare(a *throttleRequest, fx throttle.AdmitCaller) {
 	mine := waitingLane{a.model, familyOf(a.shell.actor.id)}
 	delete(j.passed, mine)
-	if fx.Held && a.since == j.now {
+	if fx.Reserved && a.since == j.now {
 		return // a has returned with a reservation after its turn, or no family waits
 	}
 	seen := map[waitingLane]bool{mine: true}

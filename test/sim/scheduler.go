@@ -198,7 +198,7 @@ func (sc *scheduler) executeAction(a *nextAction) {
 		sc.processes.thawShell(a.shell)
 	case actGate:
 		name, _, _ := sc.throttles.nextDue()
-		sc.throttles.stepLimiter(name, throttle.Ticked{At: sc.now})
+		sc.throttles.stepLimiter(name, throttle.TimePassed{At: sc.now})
 	case actRest:
 		sc.processes.learnFact(a.shell, activation.Passivate{})
 	case actSpeak:

@@ -40,7 +40,7 @@ func newSim(seed int64, o Options) *sim {
 	*ex = executor{environment: env, processes: ps, throttles: th, model: model, hooks: &fakeHooks{env},
 		budget: js.budget, effects: js.effects}
 	*th = throttles{environment: env, store: store, processes: ps, executor: ex, injector: in, judge: tj, budget: js.budget,
-		all: map[string]throttle.Gate{}, storms: map[string]int64{}}
+		all: map[string]throttle.Throttle{}, storms: map[string]int64{}}
 	*in = injector{environment: env, population: p, store: store, processes: ps, throttles: th, damager: damager}
 	us := &users{environment: env, store: store, questions: map[askedQuestion]int{}}
 	sc := &scheduler{environment: env, population: p, store: store, processes: ps, executor: ex, throttles: th, users: us,

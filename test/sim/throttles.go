@@ -22,14 +22,14 @@ type throttles struct {
 	injector  *injector
 	judge     *throttleJudge
 	budget    *budgetJudge
-	all       map[string]throttle.Gate // by model
+	all       map[string]throttle.Throttle // by model
 	asks      []*throttleRequest
 	storms    map[string]int64 // the provider refuses everybody until then
 }
 
 // forgetNode forgets what the node knew. Its providers go on to refuse.
 func (th *throttles) forgetNode() {
-	th.all, th.asks = map[string]throttle.Gate{}, nil
+	th.all, th.asks = map[string]throttle.Throttle{}, nil
 	th.judge.resetState()
 }
 
@@ -44,8 +44,8 @@ type throttleRequest struct {
 }
 
 // gateLimits are small, so that a run of a few seconds comes to know them.
-var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 2000, JitterMax: 100, Hold: 60, Ticket: 500,
-	Failures: 3, BreakerMin: 200, BreakerMax: 2000, Forget: 5000}
+var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 2000, JitterMax: 100, QueueMax: 60, TicketTTL: 500,
+	Failures: 3, BreakerMin: 200, BreakerMax: 2000, ForgetAfter: 5000}
 
 func requesterName(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
 
@@ -70,7 +70,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 	if a.call != nil {
 		call = callName(a.shell, a.call.Lease)
 	}
-	th.stepLimiter(a.model, throttle.Asked{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Held: a.call != nil})
+	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Reserved: a.call != nil})
 	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
 		th.injector.cancels++ // while it waits with its lease
 		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})
@@ -94,7 +94,7 @@ func (th *throttles) removeShell(sh *shell) *throttleRequest {
 	}
 	a := th.asks[i]
 	th.dropRequest(a)
-	th.stepLimiter(a.model, throttle.Left{At: th.now, Who: requesterName(sh)})
+	th.stepLimiter(a.model, throttle.CallerLeft{At: th.now, Who: requesterName(sh)})
 	return a
 }
 
@@ -121,16 +121,16 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 	g, ok := th.all[name]
 	if !ok {
 		l := gateLimits
-		l.Window = th.window
+		l.InitialWindow = th.window
 		g = throttle.New(l, uint64(th.seed))
 	}
 	g, effects := g.Step(e)
 	th.all[name] = g
 	for _, fx := range effects {
 		switch fx := fx.(type) {
-		case throttle.Admit:
+		case throttle.AdmitCaller:
 			th.admitRequest(name, fx)
-		case throttle.Refuse:
+		case throttle.RejectCaller:
 			a := th.findRequest(fx.Who)
 			th.traceLine("the gate of %s sends %s away for %d ms", name, a.shell.start, fx.AfterMS)
 			th.dropRequest(a)
@@ -138,7 +138,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 		}
 	}
 	for _, a := range th.asks {
-		if a.call != nil && th.now > a.since+gateLimits.Hold+tickMSMax && g.Status(th.now).Waiting > 0 && a.model == name {
+		if a.call != nil && th.now > a.since+gateLimits.QueueMax+tickMSMax && g.Status(th.now).Waiting > 0 && a.model == name {
 			th.fail("%s holds a lease at the gate of %s since %d", a.shell.actor.id, name, a.since)
 		}
 	}
@@ -153,10 +153,10 @@ func (th *throttles) findRequest(who_ string) *throttleRequest {
 }
 
 // admitRequest begins a request, or notifies an agent that it is its turn.
-func (th *throttles) admitRequest(name string, fx throttle.Admit) {
+func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 	a := th.findRequest(fx.Who)
 	th.dropRequest(a)
-	th.traceLine("the gate of %s lets %s in (%v)", name, a.shell.start, fx.Held)
+	th.traceLine("the gate of %s lets %s in (%v)", name, a.shell.start, fx.Reserved)
 	if th.now < th.judge.closed[name] {
 		th.fail("%s is let in at the gate of %s, whose provider said to wait until %d", a.shell.actor.id, name, th.judge.closed[name])
 	}
@@ -173,7 +173,7 @@ func (th *throttles) admitRequest(name string, fx throttle.Admit) {
 func (th *throttles) sendAdmitted(a *throttleRequest) {
 	if a.shell.lost { // the node looks again just before it sends (P27)
 		th.postBarred(a, 0)
-		th.stepLimiter(a.model, throttle.Answered{At: th.now, Call: callName(a.shell, a.call.Lease), As: throttle.Neutral})
+		th.stepLimiter(a.model, throttle.CallAnswered{At: th.now, Call: callName(a.shell, a.call.Lease), Outcome: throttle.Neutral})
 		return
 	}
 	key := leaseKey{a.shell.actor.id, a.call.Lease}
@@ -187,16 +187,16 @@ func (th *throttles) sendAdmitted(a *throttleRequest) {
 }
 
 // reportAnswer reports the end of a request to a gate.
-func (th *throttles) reportAnswer(r *job, as throttle.Verdict, afterMS int64) {
+func (th *throttles) reportAnswer(r *job, as throttle.CallOutcome, afterMS int64) {
 	name := r.model
 	if as == throttle.Limited || as == throttle.Overloaded && afterMS > 0 {
 		th.judge.closed[name] = max(th.judge.closed[name], th.now+min(max(afterMS, 0), gateLimits.PauseMax))
 	}
-	th.stepLimiter(name, throttle.Answered{At: th.now, Call: callName(r.shell, r.lease), As: as, AfterMS: afterMS})
+	th.stepLimiter(name, throttle.CallAnswered{At: th.now, Call: callName(r.shell, r.lease), Outcome: as, AfterMS: afterMS})
 }
 
 // verdictOf translates an answer into a verdict about the provider.
-func verdictOf(f *agent.Failed) (as throttle.Verdict, afterMS int64) {
+func verdictOf(f *agent.Failed) (as throttle.CallOutcome, afterMS int64) {
 	if f == nil {
 		return throttle.OK, 0
 	}
@@ -239,7 +239,7 @@ func (th *throttles) refusalOf(r *job) *agent.Failed {
 // nextDue returns the earliest time at which a gate must be checked.
 func (th *throttles) nextDue() (name string, at int64, ok bool) {
 	for _, n := range slices.Sorted(maps.Keys(th.all)) {
-		if t, due := th.all[n].Next(); due && (!ok || t < at) {
+		if t, due := th.all[n].NextTick(); due && (!ok || t < at) {
 			name, at, ok = n, t, true
 		}
 	}

@@ -70,7 +70,7 @@ func (d *Directory) Current() bool {
 // moved is not removed.
 func (d *Directory) Removed() bool {
 	info, err := d.root.Stat(".")
-	return err == nil && workdir.Removed(info)
+	return err == nil && workdir.IsRemoved(info)
 }
 
 // Close closes the directory: later calls fail. Without Close the directory is closed
@@ -97,7 +97,7 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	r, _, err := workdir.Root(abs)
+	r, _, err := workdir.OpenRoot(abs)
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}

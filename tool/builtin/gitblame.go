@@ -82,11 +82,11 @@ func (t *gitTools) committedLines(ctx context.Context, v *gitView, path string) 
 	if isBinary(out.text) {
 		return nil, fmt.Errorf("binary file: %d bytes", len(out.text))
 	}
-	masked := t.mask.Lines(path)
+	masked := t.mask.NewLineMasker(path)
 	var text []string
 	for line := range bytes.Lines(out.text) {
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		text = append(text, clipLine(masked.Line(line), blameLineBytes))
+		text = append(text, clipLine(masked.MaskLine(line), blameLineBytes))
 	}
 	return text, nil
 }

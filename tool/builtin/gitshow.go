@@ -107,24 +107,24 @@ func writeCounts(b *strings.Builder, text []byte) {
 // writePatch writes a patch. Each file in it is masked as that file would be.
 func (t *gitTools) writePatch(b *strings.Builder, out gitOutput) {
 	limit := b.Len() + showPatchMax
-	var masked *redact.Lines
+	var masked *redact.LineMasker
 	inHunk := false
 	for line := range bytes.Lines(out.text) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
 		case bytes.HasPrefix(line, []byte("diff --git ")):
-			masked, inHunk = t.mask.Lines(""), false
+			masked, inHunk = t.mask.NewLineMasker(""), false
 			if at := bytes.LastIndex(line, []byte(" b/")); at >= 0 {
-				masked = t.mask.Lines(strings.Trim(string(line[at+3:]), `"`))
+				masked = t.mask.NewLineMasker(strings.Trim(string(line[at+3:]), `"`))
 			}
 		case masked == nil:
 		case bytes.HasPrefix(line, []byte("@@")):
 			inHunk = true
 			if at := bytes.LastIndex(line, []byte("@@")); at > 0 {
-				line = append(bytes.Clone(line[:at+2]), masked.Line(line[at+2:])...)
+				line = append(bytes.Clone(line[:at+2]), masked.MaskLine(line[at+2:])...)
 			}
 		case inHunk && len(line) > 0:
-			line = append([]byte{line[0]}, masked.Line(line[1:])...)
+			line = append([]byte{line[0]}, masked.MaskLine(line[1:])...)
 		}
 		text := clipLine(line, showLineBytes) + "\n"
 		if b.Len()+len(text) > limit {

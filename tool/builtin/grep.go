@@ -103,7 +103,7 @@ type grepSearch struct {
 	ws    *toolWorkspace
 	mask  *redact.Masker
 	re    *regexp.Regexp
-	words *multimatch.Set // nil: every line needs the regular expression
+	words *multimatch.WordSet // nil: every line needs the regular expression
 	names []string
 	found []grepMatches // by index of names: each worker writes its own
 }
@@ -163,7 +163,7 @@ func (s *grepSearch) searchFile(ctx context.Context, i int, buffer []byte) []byt
 
 func (s *grepSearch) matchLines(ctx context.Context, name string, data []byte) grepMatches {
 	result := grepMatches{searched: true}
-	masked := s.mask.Lines(name)
+	masked := s.mask.NewLineMasker(name)
 	n := 0
 	for line := range bytes.Lines(data) {
 		n++
@@ -171,8 +171,8 @@ func (s *grepSearch) matchLines(ctx context.Context, name string, data []byte) g
 			break
 		}
 		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		line = masked.Line(line)
-		if s.words != nil && !s.words.Any(line) || !s.re.Match(line) {
+		line = masked.MaskLine(line)
+		if s.words != nil && !s.words.HasMatch(line) || !s.re.Match(line) {
 			continue
 		}
 		result.matches++

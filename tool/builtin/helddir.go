@@ -22,7 +22,7 @@ type heldDir struct {
 }
 
 func openHeldDir(path string) (*heldDir, error) {
-	root, info, err := workdir.Root(path)
+	root, info, err := workdir.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
@@ -38,11 +38,11 @@ func (g *heldDir) openBelow(name string) (*heldDir, error) {
 	if !info.IsDir() {
 		return nil, errElsewhere
 	}
-	root, err := workdir.Below(g.root, name)
+	root, err := workdir.OpenBelow(g.root, name)
 	if err != nil {
 		return nil, errNoRepository
 	}
-	if !workdir.Same(root, info) {
+	if !workdir.IsSame(root, info) {
 		_ = root.Close()
 		return nil, errSwapped
 	}
@@ -119,7 +119,7 @@ func (r *gitRepository) closeDirs() {
 // checkUnmoved checks that the names of all directories still lead to the opened ones.
 func (r *gitRepository) checkUnmoved() error {
 	for _, g := range r.heldDirs() {
-		if workdir.Check(g.path, g.info) != nil {
+		if workdir.CheckSame(g.path, g.info) != nil {
 			return errSwapped
 		}
 	}

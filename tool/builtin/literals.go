@@ -24,7 +24,7 @@ type literalSet struct {
 // literalPrefilter finds words such that every match of a pattern contains one of them, so that
 // only lines with such a word need the regular expression. It returns nil when
 // there are none; ASCII case is ignored.
-func literalPrefilter(pattern string) *multimatch.Set {
+func literalPrefilter(pattern string) *multimatch.WordSet {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return nil

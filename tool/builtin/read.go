@@ -69,7 +69,7 @@ func (t *fileTools) readWindow(ctx context.Context, f *os.File, size int64, name
 	if head, _ := r.Peek(sniffBytes); isBinary(head) {
 		return "", fmt.Errorf("binary file: %d bytes", size)
 	}
-	lines := t.mask.Lines(name)
+	lines := t.mask.NewLineMasker(name)
 	var b strings.Builder
 	n, shownFrom, shownTo, open := 0, 0, 0, true
 	for {
@@ -87,7 +87,7 @@ func (t *fileTools) readWindow(ctx context.Context, f *os.File, size int64, name
 		if !open {
 			continue
 		}
-		masked := lines.Line(line) // also before the first shown line: a key may begin there
+		masked := lines.MaskLine(line) // also before the first shown line: a key may begin there
 		if n < first {
 			continue
 		}

@@ -59,7 +59,7 @@ func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	if err != nil {
 		err = s.sessionError(ctx, l, err)
 	}
-	r.Text = l.secrets.Values(r.Text)
+	r.Text = l.secrets.MaskValues(r.Text)
 	return r, err
 }
 
@@ -142,7 +142,7 @@ func (l *liveSession) callOnce(ctx context.Context, o Offer, c tool.Call) (tool.
 func (l *liveSession) noteProgress(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 	if to, ok := l.hear.Load(fmt.Sprint(r.Params.ProgressToken)); ok {
 		said := *r.Params
-		said.Message = l.secrets.Values(said.Message) // before it is cut
+		said.Message = l.secrets.MaskValues(said.Message) // before it is cut
 		to.(*callProgress).noteProgress(&said)
 	}
 }

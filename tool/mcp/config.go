@@ -45,7 +45,7 @@ type Server struct {
 	Files map[string]string `json:"-"`
 	// At is held open where Source is a file of the directory of a run: a rename above it
 	// must not lead the program elsewhere. nil: the directory is found by its name.
-	At *workdir.Directory `json:"-"`
+	At *workdir.HeldDirectory `json:"-"`
 	// Flags are the flags with which the commands of `troupe mcp` find the server from anywhere.
 	Flags []string `json:"-"`
 }

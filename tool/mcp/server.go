@@ -254,7 +254,7 @@ func (s *serverProcess) secretValues() []string {
 		values = append(values, v, token)
 	}
 	for k, v := range def.Env {
-		if redact.New(redact.Config{}).Text(k+"="+v) != k+"="+v {
+		if redact.New(redact.Config{}).MaskText(k+"="+v) != k+"="+v {
 			values = append(values, v)
 		}
 	}
@@ -306,7 +306,7 @@ func (l *liveSession) closeSession() {
 // shownText prepares a server's text for a person: redacted, then clipped. Redaction
 // would not recognize a secret that is cut.
 func (l *liveSession) shownText(text string) string {
-	return clipText(l.secrets.Text(visibleText(text)), stderrShown)
+	return clipText(l.secrets.MaskText(visibleText(text)), stderrShown)
 }
 
 // displayError is an error that shows a person another text than its own.
@@ -321,7 +321,7 @@ func (t displayError) Unwrap() error { return t.error }
 
 // lastStderr returns the end of what the server wrote to stderr.
 func (l *liveSession) lastStderr() string {
-	text := l.secrets.Text(l.link.lastStderr())
+	text := l.secrets.MaskText(l.link.lastStderr())
 	if len(text) > stderrShown {
 		text = "…" + strings.ToValidUTF8(text[len(text)-stderrShown:], "")
 	}

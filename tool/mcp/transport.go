@@ -80,7 +80,7 @@ func openLink(s Server, dir string, trusted bool) (serverLink, error) {
 			return serverLink{}, err
 		}
 		defer func() { _ = at.Close() }()
-		dir = workdir.Through(at)
+		dir = workdir.DescriptorPath(at)
 	}
 	child, err := process.Start(process.Spec{Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: env})
 	if err != nil {

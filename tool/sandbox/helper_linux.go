@@ -74,7 +74,7 @@ func runHelper() int {
 		close(alone)
 	}()
 	ended := make(chan syscall.WaitStatus, 1)
-	go process.Reap(child, ended)
+	go process.ReapChildren(child, ended)
 	end := helperReport{Exit: new(int)}
 	*end.Exit = -1
 	select {

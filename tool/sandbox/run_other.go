@@ -21,13 +21,13 @@ func run(ctx context.Context, spec Spec, temp string) (Output, error) {
 	if len(spec.Argv) > 0 {
 		argv = append([]string{spec.path}, spec.Argv[1:]...)
 	}
-	if err := workdir.Check(spec.Dir, spec.info); err != nil {
+	if err := workdir.CheckSame(spec.Dir, spec.info); err != nil {
 		return o, err
 	}
 	out, err := process.Run(ctx, process.Spec{Argv: argv, Dir: spec.Dir, Env: commandEnv(spec.Env, temp), StdoutMax: spec.Output, HeadOnly: spec.HeadOnly})
 	o.Output = out
 	if err == nil { // its effects elsewhere cannot be undone; its output is not returned
-		if err = workdir.Check(spec.Dir, spec.info); err != nil {
+		if err = workdir.CheckSame(spec.Dir, spec.info); err != nil {
 			o.Stdout = nil
 		}
 	}

@@ -207,7 +207,7 @@ func (s *Spec) hiddenBelow() (list []string, err error) {
 	if len(s.Hide) == 0 {
 		return nil, nil
 	}
-	root, info, err := workdir.Root(s.Dir)
+	root, info, err := workdir.OpenRoot(s.Dir)
 	if err != nil {
 		return nil, err
 	}

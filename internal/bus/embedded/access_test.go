@@ -114,7 +114,7 @@ func TestAttackStaleNodeFileLeaksNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := startFakeServer(t, "tcp", strings.TrimPrefix(e.URL(), "nats://"))
-	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNoServer) {
+	if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNoServer) {
 		t.Errorf("joined: %v", err)
 	}
 	if heard := f.receivedText(); heard != "" {
@@ -138,13 +138,13 @@ func TestAttackSocketInOpenDirectoryIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNodeFile) {
+	if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNodeFile) {
 		t.Errorf("a socket in an open directory: %v", err)
 	}
 	if err := errors.Join(os.Chmod(public, 0o700), os.Chmod(dir, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), "chmod 700 "+dir) {
+	if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), "chmod 700 "+dir) {
 		t.Errorf("an open state directory: %v", err)
 	}
 	if heard := f.receivedText(); heard != "" {
@@ -197,7 +197,7 @@ func TestLongStateDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30), strings.Repeat("way", 30))
 	e := startServer(t, embedded.Config{StateDir: dir, NoPort: true})
 	closed, register := trackClosing(t)
-	nc, file, err := bus.Join(dir, closed)
+	nc, file, err := bus.JoinOwner(dir, closed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,7 +223,7 @@ func TestReconnectsByTheSocket(t *testing.T) {
 	startServer(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
 	back := make(chan struct{}, 1)
 	closed, register := trackClosing(t)
-	nc, _, err := bus.Join(dir, closed, nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
+	nc, _, err := bus.JoinOwner(dir, closed, nats.ReconnectHandler(func(*nats.Conn) { back <- struct{}{} }))
 	if err != nil {
 		t.Fatal(err)
 	}

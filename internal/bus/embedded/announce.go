@@ -15,7 +15,7 @@ func (e *Server) writeNodeFile() error {
 	user, password := e.Credential(bus.RoleClient)
 	data, err := json.Marshal(statedir.NodeFile{
 		Address: e.URL(), Socket: e.socket.listener.(*statedir.Socket).Path, User: user, Password: password, PID: os.Getpid(),
-		Prefix: e.cfg.Names.Prefix(), Watch: e.Watch(), Durability: statedir.DurabilityOf(e.cfg.Lazy), Version: server.VERSION,
+		Prefix: e.cfg.Names.Prefix(), Watch: e.WatchCommand(), Durability: statedir.DurabilityName(e.cfg.Lazy), Version: server.VERSION,
 	})
 	if err == nil {
 		err = statedir.ReplaceFile(statedir.NodeFilePath(e.cfg.StateDir), append(data, '\n'))

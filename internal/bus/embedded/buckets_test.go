@@ -95,18 +95,18 @@ func testRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), revision, long)
+	next, err := bus.RenewKey(t.Context(), js, bucket, "default.1", []byte("me"), revision, long)
 	if err != nil || next <= revision {
 		t.Fatalf("%d after %d, %v", next, revision, err)
 	}
-	if _, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), revision, bus.TTLMin); !errors.Is(err, bus.ErrRevision) {
+	if _, err := bus.RenewKey(t.Context(), js, bucket, "default.1", []byte("me"), revision, bus.TTLMin); !errors.Is(err, bus.ErrRevision) {
 		t.Error(err)
 	}
-	if _, err := bus.Renew(t.Context(), js, bucket, "a.*", nil, 0, bus.TTLMin); !errors.Is(err, names.ErrToken) {
+	if _, err := bus.RenewKey(t.Context(), js, bucket, "a.*", nil, 0, bus.TTLMin); !errors.Is(err, names.ErrToken) {
 		t.Error(err)
 	}
 	// Renewed, it still ends by itself, by the TTL that it was renewed with.
-	if _, err := bus.Renew(t.Context(), js, bucket, "default.1", []byte("me"), next, bus.TTLMin); err != nil {
+	if _, err := bus.RenewKey(t.Context(), js, bucket, "default.1", []byte("me"), next, bus.TTLMin); err != nil {
 		t.Fatal(err)
 	}
 	late := time.After(time.Minute)

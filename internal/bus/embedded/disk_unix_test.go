@@ -44,8 +44,8 @@ func limitFiles(most uint64) error {
 // fillDisk is the child: it publishes until nothing is acknowledged any more, makes
 // room again, and expects the same connection to go on.
 func fillDisk(dir string) error {
-	told := make(chan statedir.Disk, 64)
-	e, err := embedded.Start(embedded.Config{StateDir: dir, Port: embedded.FreePort, Disk: func(d statedir.Disk) { told <- d }})
+	told := make(chan statedir.DiskState, 64)
+	e, err := embedded.Start(embedded.Config{StateDir: dir, Port: embedded.FreePort, OnDiskChange: func(d statedir.DiskState) { told <- d }})
 	if err != nil {
 		return err
 	}
@@ -98,12 +98,12 @@ func fillDisk(dir string) error {
 	return e.Close()
 }
 
-func awaitDiskReport(told chan statedir.Disk) (statedir.Disk, error) {
+func awaitDiskReport(told chan statedir.DiskState) (statedir.DiskState, error) {
 	select {
 	case d := <-told:
 		return d, nil
 	case <-time.After(recoveryTimeout):
-		return statedir.Disk{}, errors.New("nothing is told")
+		return statedir.DiskState{}, errors.New("nothing is told")
 	}
 }
 

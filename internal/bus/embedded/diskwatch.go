@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// DiskEvery is how often the free space of the state directory is checked.
-	DiskEvery = time.Second
-	// DiskLow is the number of free bytes below which a disk is low, or a tenth of what was
+	// DiskCheckInterval is how often the free space of the state directory is checked.
+	DiskCheckInterval = time.Second
+	// DiskLowBytes is the number of free bytes below which a disk is low, or a tenth of what was
 	// free at the start: new runs are refused, so that live runs can end.
-	DiskLow = 256 << 20
+	DiskLowBytes = 256 << 20
 	// diskProbePause is the pause after a failed probe.
 	diskProbePause = 250 * time.Millisecond
 	// The pause before a restart grows if the server fails again soon after the previous one.
@@ -42,7 +42,7 @@ func lowDiskThreshold(dir string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return min(DiskLow, free/10), nil
+	return min(DiskLowBytes, free/10), nil
 }
 
 // diskWatch watches the disk and the store of an embedded server.
@@ -89,7 +89,7 @@ func (w *diskWatch) close() {
 // watchDisk checks the disk and the store until Close.
 func (e *Server) watchDisk() {
 	defer close(e.disk.ended)
-	tick := time.NewTicker(DiskEvery)
+	tick := time.NewTicker(DiskCheckInterval)
 	defer tick.Stop()
 	for {
 		select {
@@ -128,18 +128,18 @@ func (e *Server) checkDisk() {
 }
 
 // describeDisk describes a disk that is writable, but may be low.
-func (e *Server) describeDisk(free int64) statedir.Disk {
-	d := statedir.Disk{Path: e.cfg.StateDir, Free: free, Low: e.disk.low}
+func (e *Server) describeDisk(free int64) statedir.DiskState {
+	d := statedir.DiskState{Path: e.cfg.StateDir, Free: free, Low: e.disk.low}
 	if d.Low {
-		d.Why = fmt.Sprintf("the disk of %s is nearly full: %s are free, new runs need %s", d.Path, statedir.Size(free), statedir.Size(e.lowDiskBytes))
+		d.Why = fmt.Sprintf("the disk of %s is nearly full: %s are free, new runs need %s", d.Path, statedir.FormatSize(free), statedir.FormatSize(e.lowDiskBytes))
 		d.Remedy = "free some space on the disk of " + d.Path
 	}
 	return d
 }
 
-func (e *Server) reportDisk(d statedir.Disk) {
-	if e.cfg.Disk != nil {
-		e.cfg.Disk(d)
+func (e *Server) reportDisk(d statedir.DiskState) {
+	if e.cfg.OnDiskChange != nil {
+		e.cfg.OnDiskChange(d)
 	}
 }
 

@@ -73,7 +73,7 @@ type Config struct {
 	ConfigHome string
 	// Disk is called when the disk of StateDir becomes low or fails, and when it has
 	// recovered: by then the server has been restarted. It must not block. Default: no calls.
-	Disk func(statedir.Disk)
+	OnDiskChange func(statedir.DiskState)
 	// Lazy syncs writes every two minutes instead of before each acknowledgement. Acknowledged
 	// writes survive the death of the process, but not of the machine.
 	Lazy bool
@@ -286,13 +286,13 @@ func (e *Server) URL() string {
 	return "nats://" + e.port.listener.Addr().String()
 }
 
-// Watch is the nats command line that connects to this server as an observer, without a
+// WatchCommand is the nats command line that connects to this server as an observer, without a
 // subcommand: for example nats --context troupe. It is "" without a port.
-func (e *Server) Watch() string { return e.watch.command }
+func (e *Server) WatchCommand() string { return e.watch.command }
 
-// Options are the options by which another process of this user connects in a role: by the
+// ConnectOptions are the options by which another process of this user connects in a role: by the
 // socket.
-func (e *Server) Options(role bus.Role) bus.Options {
+func (e *Server) ConnectOptions(role bus.Role) bus.Options {
 	user, password := e.Credential(role)
 	return bus.Options{Owner: e.cfg.StateDir, User: user, Password: password}
 }
@@ -301,9 +301,9 @@ func (e *Server) Options(role bus.Role) bus.Options {
 // it.
 func (e *Server) StoreMax() int64 { return e.storeMax }
 
-// Shares divides StoreMax: how much the logs and the blobs may reserve next to the buckets,
+// StoreShares divides StoreMax: how much the logs and the blobs may reserve next to the buckets,
 // each at most its default.
-func (e *Server) Shares() (logs, blobs int64) {
+func (e *Server) StoreShares() (logs, blobs int64) {
 	const buckets = 3
 	half := (e.storeMax - buckets*bus.BucketBytesMax - bus.GateBytesMax) / 2
 	return min(half, bus.DefaultLogBytesMax), min(half, bus.DefaultBlobBytesMax)

@@ -308,7 +308,7 @@ func TestAnswerIntoALog(t *testing.T) {
 
 func TestNodeFile(t *testing.T) {
 	dir := t.TempDir()
-	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNoServer) {
+	if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNoServer) {
 		t.Fatal(err)
 	}
 	e := startServer(t, embedded.Config{StateDir: dir, Port: embedded.FreePort})
@@ -318,7 +318,7 @@ func TestNodeFile(t *testing.T) {
 		t.Fatalf("%v, %v", info, err)
 	}
 	closed, register := trackClosing(t)
-	nc, n, err := bus.Join(dir, closed)
+	nc, n, err := bus.JoinOwner(dir, closed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestNodeFile(t *testing.T) {
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("node.json after a clean stop: %v", err)
 	}
-	if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNoServer) {
+	if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNoServer) {
 		t.Error(err)
 	}
 }
@@ -441,7 +441,7 @@ func TestSmallStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs, blobs := e.Shares()
+	logs, blobs := e.StoreShares()
 	if logs <= 0 || blobs <= 0 {
 		t.Fatalf("%d, %d", logs, blobs)
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// Seen implements Witness: the server is in this process.
-func (e *Server) Seen() string { return "in this process" }
+// FactsSource implements Witness: the server is in this process.
+func (e *Server) FactsSource() string { return "in this process" }
 
-// Look implements Witness.
-func (e *Server) Look(context.Context, []string) ([]bus.ServerFacts, error) {
+// ReportFacts implements Witness.
+func (e *Server) ReportFacts(context.Context, []string) ([]bus.ServerFacts, error) {
 	f := bus.ServerFacts{Name: e.currentServer().Name(), Version: server.VERSION}
 	if c := e.currentServer().JetStreamConfig(); c != nil {
 		f.JetStream, f.Synced, f.SyncEvery = true, c.SyncAlways, c.SyncInterval

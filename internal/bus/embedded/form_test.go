@@ -22,7 +22,7 @@ func TestAStateDirectoryOfANewerFormIsNotTouched(t *testing.T) {
 	}
 	cfg := embedded.Config{StateDir: dir, DontListen: true, Lazy: true}
 	_, err := embedded.Start(cfg)
-	if !errors.Is(err, statedir.ErrNewer) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
+	if !errors.Is(err, statedir.ErrNewerForm) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
 		t.Errorf("it starts: %v", err)
 	}
 	if found, err := os.ReadDir(dir); err != nil || len(found) != 1 {

@@ -97,7 +97,7 @@ func TestAnswerable(t *testing.T) {
 		"troupe.cmd.run": false, "agents.hb.x": false, "$JS.ACK.a.b.1.1.1.1.0": false, "other": false, "_inbox.x": false,
 		"_INBOX." + strings.Repeat("x", 1000): false,
 	} {
-		if got := bus.Answerable(subject); got != want {
+		if got := bus.CanAnswer(subject); got != want {
 			t.Errorf("Answerable(%.60q) = %t", subject, got)
 		}
 	}

@@ -29,7 +29,7 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 		if err := os.WriteFile(statedir.NodeFilePath(dir), []byte(said(address)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), statedir.NodeFilePath(dir)) {
+		if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), statedir.NodeFilePath(dir)) {
 			t.Errorf("%q: %v", address, err)
 		}
 	}
@@ -57,7 +57,7 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := bus.Join(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), says) {
+		if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNodeFile) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}

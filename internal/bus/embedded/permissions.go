@@ -59,7 +59,7 @@ func (e *Server) configureAccounts(s *server.Server) error {
 		return nil
 	}
 	for subject, answers := range map[string]server.ServiceRespType{
-		e.cfg.Names.Cmds(): server.Singleton, names.AgentsSubjects: server.Streamed, names.DiscoverySubjects: server.Streamed,
+		e.cfg.Names.AllCommands(): server.Singleton, names.AgentsSubjects: server.Streamed, names.DiscoverySubjects: server.Streamed,
 	} {
 		if err := own.AddServiceExportWithResponse(subject, answers, nil); err != nil {
 			return fmt.Errorf("export %s: %w", subject, err)
@@ -73,7 +73,7 @@ func (e *Server) configureAccounts(s *server.Server) error {
 
 // observerSubjects lists the subjects that observers may subscribe to.
 func (e *Server) observerSubjects() []string {
-	return []string{e.cfg.Names.Events(), names.HeartbeatSubjects}
+	return []string{e.cfg.Names.AllEvents(), names.HeartbeatSubjects}
 }
 
 // roleUsers lists the roles with their permissions. Everything not allowed is refused.
@@ -97,7 +97,7 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 	subscribe := server.SubjectPermission{Allow: e.observerSubjects()}
 	ask := func() {
 		publish = server.SubjectPermission{
-			Allow: []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects},
+			Allow: []string{subjects.AllCommands(), names.AgentsSubjects, names.DiscoverySubjects},
 			Deny:  []string{names.HeartbeatSubjects}, // only nodes send them
 		}
 		subscribe.Allow = append(subscribe.Allow, inboxSubjects(role))
@@ -110,13 +110,13 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 		if e.cfg.OpenControl {
 			publish.Allow = append(publish.Allow, bus.ServerInbox+">")
 		}
-		subscribe.Allow = []string{subjects.Cmds(), names.AgentsSubjects, names.DiscoverySubjects, inboxSubjects(bus.RoleService)}
+		subscribe.Allow = []string{subjects.AllCommands(), names.AgentsSubjects, names.DiscoverySubjects, inboxSubjects(bus.RoleService)}
 	case role == bus.RoleClient:
 		ask()
 	case role == bus.RoleAnyone && e.cfg.OpenControl:
 		ask()
 		// Deletion is irreversible, so it requires the user's own credential.
-		publish.Deny = append(publish.Deny, subjects.CmdGroup()+".delete", subjects.CmdGroup()+".prune")
+		publish.Deny = append(publish.Deny, subjects.CommandPrefix()+".delete", subjects.CommandPrefix()+".prune")
 	}
 	return &server.Permissions{Publish: &publish, Subscribe: &subscribe}
 }

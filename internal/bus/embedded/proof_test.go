@@ -110,8 +110,8 @@ func (e *testCluster) connectUser(user string) *nats.Conn {
 	return nc
 }
 
-func (e *testCluster) monitorURLs() bus.Monitors {
-	var m bus.Monitors
+func (e *testCluster) monitorURLs() bus.MonitorURLs {
+	var m bus.MonitorURLs
 	for _, s := range e.servers {
 		m = append(m, "http://"+s.MonitorAddr().String())
 	}
@@ -148,7 +148,7 @@ func (e *testCluster) createStreams(replicas int, change func(*jetstream.StreamC
 func proveDurability(t *testing.T, cfg bus.ProofConfig) bus.Proof {
 	t.Helper()
 	cfg.Streams = 1
-	p, err := bus.Prove(t.Context(), cfg)
+	p, err := bus.ProveDurability(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func proveDurability(t *testing.T, cfg bus.ProofConfig) bus.Proof {
 }
 
 // expectFinding reports what was found of one check.
-func expectFinding(t *testing.T, p bus.Proof, check string, status bus.Status, says string) {
+func expectFinding(t *testing.T, p bus.Proof, check string, status bus.FindingStatus, says string) {
 	t.Helper()
 	i := slices.IndexFunc(p.Findings, func(f bus.Finding) bool { return f.Check == check })
 	if i < 0 {
@@ -175,11 +175,11 @@ func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
 		if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
 			t.Fatal(err)
 		}
-		p, err := bus.Prove(t.Context(), bus.ProofConfig{Conn: nc, Lazy: lazy, Witness: e})
+		p, err := bus.ProveDurability(t.Context(), bus.ProofConfig{Conn: nc, Lazy: lazy, Witness: e})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.Profile != profile || p.Err() != nil || len(p.Open()) > 0 {
+		if p.Profile != profile || p.Err() != nil || len(p.UnprovenChecks()) > 0 {
 			t.Errorf("%+v", p)
 		}
 		says := "sync: each write"
@@ -193,7 +193,7 @@ func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
 	if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := bus.Prove(t.Context(), bus.ProofConfig{Conn: nc, Witness: e}) // it claims more than it does
+	p, err := bus.ProveDurability(t.Context(), bus.ProofConfig{Conn: nc, Witness: e}) // it claims more than it does
 	if err != nil || !errors.Is(p.Err(), bus.ErrUnfit) {
 		t.Errorf("%v %v", p.Err(), err)
 	}
@@ -212,7 +212,7 @@ func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
 		if blind.Profile != bus.ServerSync || blind.Err() != nil {
 			t.Errorf("%+v", blind)
 		}
-		for how, w := range map[string]bus.Witness{"the system account": bus.System{Conn: e.connectUser("sys")}, "monitoring ports": e.monitorURLs()} {
+		for how, w := range map[string]bus.ServerWitness{"the system account": bus.SystemAccount{Conn: e.connectUser("sys")}, "monitoring ports": e.monitorURLs()} {
 			p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: w})
 			if synced {
 				expectFinding(t, p, "durability", bus.Proven, how)
@@ -226,9 +226,9 @@ func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
 				t.Errorf("%+v", lazy)
 			}
 		}
-		wrong := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.connectUser("app")}})
+		wrong := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.SystemAccount{Conn: e.connectUser("app")}})
 		expectFinding(t, wrong, "durability", bus.Unproven, "not of the system account")
-		nobody := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.Monitors{"http://127.0.0.1:1"}})
+		nobody := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.MonitorURLs{"http://127.0.0.1:1"}})
 		expectFinding(t, nobody, "durability", bus.Unproven, "no server said how it stores")
 		other := proveDurability(t, bus.ProofConfig{Conn: nc, Want: bus.ClusterSync})
 		expectFinding(t, other, "profile", bus.Failed, "cluster was asked for")
@@ -242,7 +242,7 @@ func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
 	t.Parallel() // it waits more than it works
 	e := startCluster(t, true, true, false)
 	nc := e.createStreams(3, nil)
-	p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.System{Conn: e.connectUser("sys")}, Want: bus.ClusterSync})
+	p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.SystemAccount{Conn: e.connectUser("sys")}, Want: bus.ClusterSync})
 	if p.Profile != bus.ClusterSync {
 		t.Errorf("%+v", p)
 	}
@@ -297,7 +297,7 @@ func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
 		p := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: e.monitorURLs()})
 		switch {
 		case change == nil:
-			if p.Err() != nil || len(p.Open()) > 0 {
+			if p.Err() != nil || len(p.UnprovenChecks()) > 0 {
 				t.Errorf("%+v", p)
 			}
 		case strings.HasSuffix(says, "hol"): // its runs must be ended by somebody

@@ -136,7 +136,7 @@ func (f contextFile) mayReplace(path string) bool {
 	if there.Description == f.Description {
 		return true
 	}
-	owned, err := statedir.Owned(dir)
+	owned, err := statedir.IsOwned(dir)
 	return err == nil && !owned
 }
 

@@ -41,8 +41,8 @@ func contextPath(home, name string) string {
 func TestObserverContext(t *testing.T) {
 	home := t.TempDir()
 	e := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
-	if e.Watch() != "nats --context troupe" {
-		t.Errorf("watch by %q", e.Watch())
+	if e.WatchCommand() != "nats --context troupe" {
+		t.Errorf("watch by %q", e.WatchCommand())
 	}
 	path := contextPath(home, "troupe")
 	if info, err := os.Stat(path); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
@@ -91,8 +91,8 @@ func TestContextsOfOthersStay(t *testing.T) {
 	first := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
 	second := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
 	for e, name := range map[*embedded.Server]string{first: "troupe-2", second: "troupe-3"} {
-		if e.Watch() != "nats --context "+name {
-			t.Errorf("%q, want %s", e.Watch(), name)
+		if e.WatchCommand() != "nats --context "+name {
+			t.Errorf("%q, want %s", e.WatchCommand(), name)
 		}
 		if nc := connectObserver(t, home, name); nc.ConnectedUrl() != e.URL() {
 			t.Errorf("%s leads to %s, not %s", name, nc.ConnectedUrl(), e.URL())
@@ -105,8 +105,8 @@ func TestContextsOfOthersStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	third := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: home})
-	if third.Watch() != "nats --context troupe-2" {
-		t.Errorf("a stale context was not replaced: %q", third.Watch())
+	if third.WatchCommand() != "nats --context troupe-2" {
+		t.Errorf("a stale context was not replaced: %q", third.WatchCommand())
 	}
 	if err := errors.Join(os.WriteFile(contextPath(home, "troupe-2"), []byte(mine), 0o600), third.Close(), second.Close()); err != nil {
 		t.Fatal(err)
@@ -126,8 +126,8 @@ func TestContextWithoutConfiguration(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := startServer(t, embedded.Config{Port: embedded.FreePort, ConfigHome: file})
-	if want := "XDG_CONFIG_HOME='" + e.StateDir() + "' nats --context troupe"; e.Watch() != want {
-		t.Errorf("%q, want %q", e.Watch(), want)
+	if want := "XDG_CONFIG_HOME='" + e.StateDir() + "' nats --context troupe"; e.WatchCommand() != want {
+		t.Errorf("%q, want %q", e.WatchCommand(), want)
 	}
 	if nc := connectObserver(t, e.StateDir(), "troupe"); nc.ConnectedUrl() != e.URL() {
 		t.Error(nc.ConnectedUrl())

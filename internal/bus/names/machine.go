@@ -27,9 +27,9 @@ func MachinePool(machine string) string {
 	return name
 }
 
-// CmdAt is the subject of a verb for the nodes of one machine: for requests that name a
+// MachineCommand is the subject of a verb for the nodes of one machine: for requests that name a
 // directory there.
-func (n Names) CmdAt(verb, machine string) (string, error) {
-	subject, err := n.Cmd(verb)
+func (n Names) MachineCommand(verb, machine string) (string, error) {
+	subject, err := n.CommandSubject(verb)
 	return subject + "." + MachinePool(machine), err
 }

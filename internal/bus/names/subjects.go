@@ -49,8 +49,8 @@ var (
 	ErrSubject = errors.New("bus: unexpected subject")
 )
 
-// Token reports whether s can be one token of a subject.
-func Token(s string) error {
+// CheckToken reports whether s can be one token of a subject.
+func CheckToken(s string) error {
 	if len(s) == 0 || len(s) > TokenBytesMax {
 		return fmt.Errorf("%w: %.80q", ErrToken, s)
 	}
@@ -65,7 +65,7 @@ func Token(s string) error {
 
 func checkTokens(names ...string) error {
 	for _, s := range names {
-		if err := Token(s); err != nil {
+		if err := CheckToken(s); err != nil {
 			return err
 		}
 	}
@@ -81,7 +81,7 @@ func NewNames(prefix string) (Names, error) {
 	if prefix == "" {
 		return Names{}, nil
 	}
-	return Names{prefix}, Token(prefix)
+	return Names{prefix}, CheckToken(prefix)
 }
 
 // Prefix is the first token of all subjects.
@@ -92,8 +92,8 @@ func (n Names) Prefix() string {
 	return n.prefix
 }
 
-// Box is the log subject of an address.
-func (n Names) Box(pool string, shard int, at mailbox.Address) (string, error) {
+// BoxSubject is the log subject of an address.
+func (n Names) BoxSubject(pool string, shard int, at mailbox.Address) (string, error) {
 	at = at.Bare()
 	run, agent, _ := strings.Cut(string(at), ".")
 	if err := checkTokens(pool, run, agent); err != nil {
@@ -102,21 +102,21 @@ func (n Names) Box(pool string, shard int, at mailbox.Address) (string, error) {
 	return n.Prefix() + "." + boxToken + "." + pool + "." + strconv.Itoa(shard) + "." + string(at), nil
 }
 
-// BoxShard matches all logs of one shard. The pool must be a token.
-func (n Names) BoxShard(pool string, shard int) string {
+// ShardSubjects matches all logs of one shard. The pool must be a token.
+func (n Names) ShardSubjects(pool string, shard int) string {
 	return n.Prefix() + "." + boxToken + "." + pool + "." + strconv.Itoa(shard) + ".*.*"
 }
 
-// BoxRun matches all logs of one run, whatever their pool and shard.
-func (n Names) BoxRun(run string) (string, error) {
-	if err := Token(run); err != nil {
+// RunSubjects matches all logs of one run, whatever their pool and shard.
+func (n Names) RunSubjects(run string) (string, error) {
+	if err := CheckToken(run); err != nil {
 		return "", fmt.Errorf("boxes of run %q: %w", run, err)
 	}
 	return n.Prefix() + "." + boxToken + ".*.*." + run + ".*", nil
 }
 
-// Boxes matches every log.
-func (n Names) Boxes() string { return n.Prefix() + "." + boxToken + ".>" }
+// AllBoxes matches every log.
+func (n Names) AllBoxes() string { return n.Prefix() + "." + boxToken + ".>" }
 
 // BoxStream is the name of the n-th stream of a pool.
 func (n Names) BoxStream(pool string, stream int) string {
@@ -132,7 +132,7 @@ func (n Names) ParseBoxStream(name string) (pool string, stream int, ok bool) {
 	}
 	pool = strings.ToLower(rest[:under])
 	stream, err := strconv.Atoi(rest[under+1:])
-	return pool, stream, err == nil && n.BoxStream(pool, stream) == name && Token(pool) == nil
+	return pool, stream, err == nil && n.BoxStream(pool, stream) == name && CheckToken(pool) == nil
 }
 
 // ParseBox reads a log subject. The address is without the pool.
@@ -150,8 +150,8 @@ func (n Names) ParseBox(subject string) (pool string, shard int, at mailbox.Addr
 	return pool, shard, mailbox.Address(address), nil
 }
 
-// Event is the subject of an event. A kind is two tokens: "turn.started".
-func (n Names) Event(run, agent, kind string) (string, error) {
+// EventSubject is the subject of an event. A kind is two tokens: "turn.started".
+func (n Names) EventSubject(run, agent, kind string) (string, error) {
 	noun, verb, _ := strings.Cut(kind, ".")
 	if err := checkTokens(run, agent, noun, verb); err != nil {
 		return "", fmt.Errorf("event %q of %s.%s: %w", kind, run, agent, err)
@@ -161,14 +161,14 @@ func (n Names) Event(run, agent, kind string) (string, error) {
 
 // RunEvents matches all events of one run.
 func (n Names) RunEvents(run string) (string, error) {
-	if err := Token(run); err != nil {
+	if err := CheckToken(run); err != nil {
 		return "", fmt.Errorf("events of run %q: %w", run, err)
 	}
 	return n.Prefix() + "." + eventToken + "." + run + ".>", nil
 }
 
-// Events matches every event.
-func (n Names) Events() string { return n.Prefix() + "." + eventToken + ".>" }
+// AllEvents matches every event.
+func (n Names) AllEvents() string { return n.Prefix() + "." + eventToken + ".>" }
 
 // ParseEvent reads an event subject.
 func (n Names) ParseEvent(subject string) (run, agent, kind string, err error) {
@@ -181,19 +181,19 @@ func (n Names) ParseEvent(subject string) (run, agent, kind string, err error) {
 	return run, agent, kind, nil
 }
 
-// Cmd is the subject of a verb of the control service.
-func (n Names) Cmd(verb string) (string, error) {
-	if err := Token(verb); err != nil {
+// CommandSubject is the subject of a verb of the control service.
+func (n Names) CommandSubject(verb string) (string, error) {
+	if err := CheckToken(verb); err != nil {
 		return "", fmt.Errorf("verb %q: %w", verb, err)
 	}
 	return n.Prefix() + "." + commandToken + "." + verb, nil
 }
 
-// CmdGroup is the common prefix of the endpoints of the control service.
-func (n Names) CmdGroup() string { return n.Prefix() + "." + commandToken }
+// CommandPrefix is the common prefix of the endpoints of the control service.
+func (n Names) CommandPrefix() string { return n.Prefix() + "." + commandToken }
 
-// Cmds matches every verb.
-func (n Names) Cmds() string { return n.Prefix() + "." + commandToken + ".>" }
+// AllCommands matches every verb.
+func (n Names) AllCommands() string { return n.Prefix() + "." + commandToken + ".>" }
 
 // The verbs of the Synadia Agent Protocol.
 const (
@@ -202,8 +202,8 @@ const (
 	AgentHeartbeat = "hb"
 )
 
-// Agent is a subject of the Synadia Agent Protocol for one exported agent.
-func (n Names) Agent(verb, owner, name string) (string, error) {
+// AgentSubject is a subject of the Synadia Agent Protocol for one exported agent.
+func (n Names) AgentSubject(verb, owner, name string) (string, error) {
 	if err := checkTokens(verb, owner, name); err != nil {
 		return "", fmt.Errorf("agent %q of %q: %w", name, owner, err)
 	}
@@ -217,8 +217,8 @@ func (n Names) ShardBucket() string { return n.Prefix() + "_shards" }
 // NodeBucket: see ShardBucket.
 func (n Names) NodeBucket() string { return n.Prefix() + "_nodes" }
 
-// GateBucket holds the notices that model providers gave to nodes.
-func (n Names) GateBucket() string { return n.Prefix() + "_gates" }
+// ThrottleBucket holds the notices that model providers gave to nodes.
+func (n Names) ThrottleBucket() string { return n.Prefix() + "_gates" }
 
 // RunBucket: see ShardBucket.
 func (n Names) RunBucket() string { return n.Prefix() + "_runs" }
@@ -244,7 +244,7 @@ func (n Names) BlobChunks(id string) string { return "$O." + n.BlobStore() + ".C
 // the client library drops the TTL.
 func KVSubject(bucket, key string) (string, error) {
 	for part := range strings.SplitSeq(key, ".") {
-		if err := Token(part); err != nil {
+		if err := CheckToken(part); err != nil {
 			return "", fmt.Errorf("key %q of %s: %w", key, bucket, err)
 		}
 	}

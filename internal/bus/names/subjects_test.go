@@ -12,7 +12,7 @@ import (
 func TestSubjects(t *testing.T) {
 	var n names.Names
 	at := mailbox.At("01k9zabc", "root-3-1")
-	box, err := n.Box("default", 17, at)
+	box, err := n.BoxSubject("default", 17, at)
 	if err != nil || box != "troupe.box.default.17.01k9zabc.root-3-1" {
 		t.Fatalf("%s, %v", box, err)
 	}
@@ -20,7 +20,7 @@ func TestSubjects(t *testing.T) {
 	if pool != "default" || shard != 17 || back != at || err != nil {
 		t.Errorf("%s %d %s %v", pool, shard, back, err)
 	}
-	event, err := n.Event("01k9zabc", "root", "turn.started")
+	event, err := n.EventSubject("01k9zabc", "root", "turn.started")
 	if err != nil || event != "troupe.evt.01k9zabc.root.turn.started" {
 		t.Fatalf("%s, %v", event, err)
 	}
@@ -33,22 +33,22 @@ func TestSubjects(t *testing.T) {
 		t.Fatal(err)
 	}
 	for got, want := range map[string]string{
-		n.BoxStream("default", 3):                "TROUPE_BOX_DEFAULT_3",
-		other.BoxStream("gpu-1", 0):              "ACME_BOX_GPU-1_0",
-		n.BoxShard("default", 3):                 "troupe.box.default.3.*.*",
-		n.Boxes():                                "troupe.box.>",
-		n.Events():                               "troupe.evt.>",
-		n.Cmds():                                 "troupe.cmd.>",
-		n.CmdGroup():                             "troupe.cmd",
-		other.ShardBucket():                      "acme_shards",
-		n.NodeBucket():                           "troupe_nodes",
-		n.RunBucket():                            "troupe_runs",
-		n.BlobStore():                            "troupe_blobs",
-		mustSubject(n.BoxRun("r")):               "troupe.box.*.*.r.*",
-		mustSubject(n.RunEvents("r")):            "troupe.evt.r.>",
-		mustSubject(other.Cmd("run")):            "acme.cmd.run",
-		mustSubject(n.Agent("hb", "me", "x")):    "agents.hb.troupe.me.x",
-		mustSubject(names.KVSubject("b", "a.1")): "$KV.b.a.1",
+		n.BoxStream("default", 3):                    "TROUPE_BOX_DEFAULT_3",
+		other.BoxStream("gpu-1", 0):                  "ACME_BOX_GPU-1_0",
+		n.ShardSubjects("default", 3):                "troupe.box.default.3.*.*",
+		n.AllBoxes():                                 "troupe.box.>",
+		n.AllEvents():                                "troupe.evt.>",
+		n.AllCommands():                              "troupe.cmd.>",
+		n.CommandPrefix():                            "troupe.cmd",
+		other.ShardBucket():                          "acme_shards",
+		n.NodeBucket():                               "troupe_nodes",
+		n.RunBucket():                                "troupe_runs",
+		n.BlobStore():                                "troupe_blobs",
+		mustSubject(n.RunSubjects("r")):              "troupe.box.*.*.r.*",
+		mustSubject(n.RunEvents("r")):                "troupe.evt.r.>",
+		mustSubject(other.CommandSubject("run")):     "acme.cmd.run",
+		mustSubject(n.AgentSubject("hb", "me", "x")): "agents.hb.troupe.me.x",
+		mustSubject(names.KVSubject("b", "a.1")):     "$KV.b.a.1",
 	} {
 		if got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -80,17 +80,17 @@ func TestBadTokens(t *testing.T) {
 	var n names.Names
 	for _, bad := range badTokens {
 		_, prefix := names.NewNames(bad)
-		_, box1 := n.Box(bad, 0, "r.a")
-		_, box2 := n.Box("p", 0, mailbox.At(bad, "a"))
-		_, box3 := n.Box("p", 0, mailbox.At("r", bad))
-		_, run := n.BoxRun(bad)
-		_, event1 := n.Event(bad, "a", "b.c")
-		_, event2 := n.Event("r", bad, "b.c")
-		_, event3 := n.Event("r", "a", bad+".c")
-		_, event4 := n.Event("r", "a", "b."+bad)
+		_, box1 := n.BoxSubject(bad, 0, "r.a")
+		_, box2 := n.BoxSubject("p", 0, mailbox.At(bad, "a"))
+		_, box3 := n.BoxSubject("p", 0, mailbox.At("r", bad))
+		_, run := n.RunSubjects(bad)
+		_, event1 := n.EventSubject(bad, "a", "b.c")
+		_, event2 := n.EventSubject("r", bad, "b.c")
+		_, event3 := n.EventSubject("r", "a", bad+".c")
+		_, event4 := n.EventSubject("r", "a", "b."+bad)
 		_, events := n.RunEvents(bad)
-		_, cmd := n.Cmd(bad)
-		_, agent := n.Agent("hb", bad, "x")
+		_, cmd := n.CommandSubject(bad)
+		_, agent := n.AgentSubject("hb", bad, "x")
 		_, key := names.KVSubject("b", "x."+bad)
 		if bad == "a.b" {
 			key = names.ErrToken // a key may have several tokens
@@ -110,7 +110,7 @@ func FuzzBox(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, run, agent string) {
 		var n names.Names
-		subject, err := n.Box("default", 1, mailbox.At(run, agent))
+		subject, err := n.BoxSubject("default", 1, mailbox.At(run, agent))
 		if err != nil {
 			return
 		}

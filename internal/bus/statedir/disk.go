@@ -18,8 +18,8 @@ const (
 // ErrDisk says that the directory of the embedded server cannot be written.
 var ErrDisk = errors.New("bus: the state directory cannot be written")
 
-// Disk is the state of the disk of a state directory.
-type Disk struct {
+// DiskState is the state of the disk of a state directory.
+type DiskState struct {
 	// Path is the directory, Free how many bytes may still be written; -1: unknown.
 	Path string
 	Free int64
@@ -59,18 +59,18 @@ func explainDisk(dir string, err error) (why, remedy string) {
 }
 
 // FailedDisk describes a failed disk.
-func FailedDisk(dir string, since time.Time, err error) Disk {
-	d := Disk{Path: dir, Failed: since, Free: -1}
+func FailedDisk(dir string, since time.Time, err error) DiskState {
+	d := DiskState{Path: dir, Failed: since, Free: -1}
 	d.Why, d.Remedy = explainDisk(dir, err)
 	if free, err := diskFree(dir); err == nil {
 		d.Free = free
-		d.Why += fmt.Sprintf(" (%s free)", Size(free))
+		d.Why += fmt.Sprintf(" (%s free)", FormatSize(free))
 	}
 	return d
 }
 
-// Size formats a number of bytes for users.
-func Size(n int64) string {
+// FormatSize formats a number of bytes for users.
+func FormatSize(n int64) string {
 	switch {
 	case n >= 1<<30:
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))

@@ -16,8 +16,8 @@ const StateForm = 1
 
 const formFileName = "form"
 
-// ErrNewer says that data has a form that this program does not know.
-var ErrNewer = errors.New("written by a newer troupe: upgrade this one")
+// ErrNewerForm says that data has a form that this program does not know.
+var ErrNewerForm = errors.New("written by a newer troupe: upgrade this one")
 
 // CheckForm refuses a state directory of a newer form, before anything in it is touched.
 func CheckForm(dir string) error {
@@ -34,23 +34,30 @@ func CheckForm(dir string) error {
 		return fmt.Errorf("%s does not say which form the state directory has: %.40q", path, data)
 	}
 	if form > StateForm {
-		return fmt.Errorf("the state directory %s has form %d, and this program knows forms up to %d: %w", dir, form, StateForm, ErrNewer)
+		return fmt.Errorf("the state directory %s has form %d, and this program knows forms up to %d: %w", dir, form, StateForm, ErrNewerForm)
 	}
 	return nil
 }
 
-// WriteForm records the form of a directory that has no form file yet.
+// WriteForm records the form of a directory that has no form file yet. The caller holds the
+// lock of the directory; CheckForm of another program, which does not, sees the whole file or
+// none.
 func WriteForm(dir string) error {
-	f, err := os.OpenFile(filepath.Join(dir, formFileName), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, fs.ErrExist) {
-		return nil
+	path := filepath.Join(dir, formFileName)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
-	if err == nil {
-		_, err = fmt.Fprintln(f, StateForm)
-		err = errors.Join(err, f.Close())
-	}
+	f, err := os.CreateTemp(dir, formFileName+".*")
 	if err != nil {
 		return err
+	}
+	_, err = fmt.Fprintln(f, StateForm)
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -17,16 +17,16 @@ const (
 	LazySync = 2 * time.Minute
 )
 
-func DurabilityOf(lazy bool) string {
+func DurabilityName(lazy bool) string {
 	if lazy {
 		return DurabilityLazy
 	}
 	return DurabilitySync
 }
 
-// Owned reports whether a process owns a state directory now. It changes nothing; a process
+// IsOwned reports whether a process owns a state directory now. It changes nothing; a process
 // that starts at the same moment retries.
-func Owned(dir string) (bool, error) {
+func IsOwned(dir string) (bool, error) {
 	f, err := os.OpenFile(filepath.Join(dir, LockName), os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil

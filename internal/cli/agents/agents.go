@@ -35,7 +35,7 @@ func (cs *Commands) listCommand() *cobra.Command {
 				if i.Hidden != "" {
 					from += " (hidden)"
 				}
-				rows = append(rows, []string{term.Line(i.Name), term.Line(cmp.Or(i.Model, "the run's")), term.Line(from), term.Line(i.Description)})
+				rows = append(rows, []string{term.CleanLine(i.Name), term.CleanLine(cmp.Or(i.Model, "the run's")), term.CleanLine(from), term.CleanLine(i.Description)})
 			}
 			return cs.Console.PrintTable([]string{"NAME", "MODEL", "FROM", "DESCRIPTION"}, rows)
 		},

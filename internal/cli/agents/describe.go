@@ -83,7 +83,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 	if len(doc.Notes) > 0 {
 		p.AddHeading("Notes")
 		for _, n := range doc.Notes {
-			p.Lines = append(p.Lines, term.Wrap(term.Line(n.String()), p.Width)...)
+			p.Lines = append(p.Lines, term.Wrap(term.CleanLine(n.String()), p.Width)...)
 		}
 	}
 	return cs.Console.PrintLines(p.Lines)
@@ -100,7 +100,7 @@ func orEmpty(text string) string {
 func budgetText(d agentDoc) string {
 	var parts []string
 	if d.Tokens > 0 {
-		parts = append(parts, term.Tokens(d.Tokens)+" tokens")
+		parts = append(parts, term.FormatTokens(d.Tokens)+" tokens")
 	}
 	if d.USD > 0 {
 		parts = append(parts, fmt.Sprintf("$%g", d.USD))

@@ -45,11 +45,11 @@ type promptDoc struct {
 // PreviewRun returns the entry that would open a run of an agent here, and the notes of the
 // node; "" is the first agent.
 func PreviewRun(sessions *session.Opener, g Sources, servers, name string) (supervisor.Opened, []string, error) {
-	own, err := agentfile.Share(config.UserFile())
+	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {
 		return supervisor.Opened{}, nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
-	o, accepted, err := node.Preview(node.Config{StateDir: sessions.StateDir, Env: sessions.Console.Getenv, Tools: own.Tools, Servers: session.UserServerFile()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
+	o, accepted, err := node.PreviewRun(node.Config{StateDir: sessions.StateDir, Env: sessions.Console.Getenv, Tools: own.Tools, Servers: session.UserServerFile()}, client.RunRequest{RunID: client.NewID(), Prompt: "preview", Agent: name,
 		Dir: g.Dir, Agents: g.Agents, MCPConfig: servers, Model: investigator.Name})
 	return o, accepted.Notes, err
 }

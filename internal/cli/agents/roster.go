@@ -47,8 +47,8 @@ func (g *Sources) ReadRoster() (Roster, error) {
 		return r, err
 	}
 	defs, notes, err := g.loadFiles()
-	r.notes, r.Problems = notes, agentfile.Problems(err)
-	for _, b := range investigator.Agents() {
+	r.notes, r.Problems = notes, agentfile.SplitProblems(err)
+	for _, b := range investigator.BuiltinAgents() {
 		r.Agents = append(r.Agents, Info{Name: b.Name, From: BuiltIn, Description: b.Description, Tools: b.Tools, Delegates: b.Delegates,
 			MaxTurns: b.MaxTurns, PromptBytes: len(b.System)})
 	}
@@ -99,7 +99,7 @@ func (r Roster) lookup(name string) (Info, error) {
 		}
 	}
 	hint := "troupe agents list shows them"
-	if near := config.Near(name, known); near != "" {
+	if near := config.NearestName(name, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return Info{}, exit.UsageError(hint, "there is no agent %q", name)

@@ -48,7 +48,7 @@ func (g *Sources) ShortPath(path string) string {
 // loadFiles reads all agent files of the places.
 func (g *Sources) loadFiles() ([]agentfile.Definition, []agentfile.Note, error) {
 	if g.Agents != "" {
-		return agentfile.Find(g.Dir, g.Agents)
+		return agentfile.LoadWorkspace(g.Dir, g.Agents)
 	}
-	return agentfile.Find(g.Dir)
+	return agentfile.LoadWorkspace(g.Dir)
 }

@@ -68,7 +68,7 @@ func (cs *Commands) validateAgents(g Sources, places []string) error {
 		defs, notes, err = g.loadFiles()
 	}
 	c := validation{Agents: len(defs), Problems: []console.Remark{}, Notes: RemarksOf(notes, "")}
-	for _, p := range agentfile.Problems(err) {
+	for _, p := range agentfile.SplitProblems(err) {
 		c.Problems = append(c.Problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
 	}
 	all, err := g.ReadRoster()
@@ -101,10 +101,10 @@ func (cs *Commands) validateAgents(g Sources, places []string) error {
 func (cs *Commands) validationLines(c validation) []string {
 	var lines []string
 	for _, p := range c.Problems {
-		lines = append(lines, cs.Console.Style.Red("error:")+" "+term.Line(p.String()))
+		lines = append(lines, cs.Console.Style.Red("error:")+" "+term.CleanLine(p.String()))
 	}
 	for _, n := range c.Notes {
-		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.Line(n.String()))
+		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.CleanLine(n.String()))
 	}
 	return append(lines, fmt.Sprintf("%s, %s, %s", console.CountOf(c.Agents, "agent"), console.CountOf(len(c.Problems), "problem"), console.CountOf(len(c.Notes), "note")))
 }
@@ -116,20 +116,20 @@ func checkReferences(d agentfile.Definition, known map[string]bool) (problems, n
 			continue
 		}
 		text := fmt.Sprintf("it may call %q, and there is no such agent", name)
-		if near := config.Near(name, sortedNames(known)); near != "" {
+		if near := config.NearestName(name, sortedNames(known)); near != "" {
 			text += "; did you mean " + near + "?"
 		}
-		notes = append(notes, console.Remark{Path: d.Path, Line: d.Line("x-troupe", "tools", "permission"), Text: text})
+		notes = append(notes, console.Remark{Path: d.Path, Line: d.KeyLine("x-troupe", "tools", "permission"), Text: text})
 	}
 	for i, m := range append([]string{d.Model}, d.Fallback...) {
-		if _, ok := provider.Meant(m, anthropic.Provider); m == "" || ok {
+		if _, ok := provider.ResolveRoute(m, anthropic.Provider); m == "" || ok {
 			continue
 		}
 		text, key := fmt.Sprintf("model %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; the run's model is taken", m), "model"
 		if i > 0 {
 			text, key = fmt.Sprintf("x-troupe.fallback: %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; it is left out", m), "x-troupe"
 		}
-		notes = append(notes, console.Remark{Path: d.Path, Line: d.Line(key), Text: text})
+		notes = append(notes, console.Remark{Path: d.Path, Line: d.KeyLine(key), Text: text})
 	}
 	if d.Policy != "" {
 		var p supervisor.Policy
@@ -138,7 +138,7 @@ func checkReferences(d agentfile.Definition, known map[string]bool) (problems, n
 			err = p.Validate()
 		}
 		if err != nil {
-			problems = append(problems, console.Remark{Path: d.Path, Line: d.Line("x-troupe"), Text: fmt.Sprintf("x-troupe.policy: %v", err)})
+			problems = append(problems, console.Remark{Path: d.Path, Line: d.KeyLine("x-troupe"), Text: fmt.Sprintf("x-troupe.policy: %v", err)})
 		}
 	}
 	return problems, notes

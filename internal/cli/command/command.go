@@ -64,7 +64,7 @@ func RejectUnknown(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	if near := config.Near(args[0], names); near != "" {
+	if near := config.NearestName(args[0], names); near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return exit.UsageError(hint, "unknown command %q", args[0])
@@ -76,7 +76,7 @@ func ExplainFlagError(c *cobra.Command, err error) error {
 	if word, ok := strings.CutPrefix(err.Error(), "unknown flag: --"); ok {
 		var names []string
 		c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		if near := config.Near(word, names); near != "" {
+		if near := config.NearestName(word, names); near != "" {
 			hint = "did you mean --" + near + "?"
 		}
 	}
@@ -90,7 +90,7 @@ func LoadSettings(c *cobra.Command, getenv func(string) string) (map[string]conf
 	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
 		dir = f.Value.String()
 	}
-	return config.Load(config.Places{Dir: dir, Getenv: getenv, Settled: func(flag string) bool {
+	return config.Load(config.SettingSources{Dir: dir, Getenv: getenv, Settled: func(flag string) bool {
 		f := c.Flags().Lookup(flag)
 		return f == nil || f.Changed
 	}})

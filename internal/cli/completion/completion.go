@@ -134,7 +134,7 @@ func (cs *Commands) completeAgent(c *cobra.Command) cobra.CompletionFunc {
 		cs.askNode(func(ctx context.Context, s *session.Session) error {
 			info, err := s.Get(ctx, args[0])
 			for _, m := range session.AgentResults(info.Result) {
-				list = append(list, cobra.CompletionWithDesc(string(m.ID), term.Line(m.Name)))
+				list = append(list, cobra.CompletionWithDesc(string(m.ID), term.CleanLine(m.Name)))
 			}
 			return err
 		})
@@ -166,7 +166,7 @@ func (cs *Commands) completeRunIDs() (list []cobra.Completion) {
 			if i == runsCompleted {
 				break
 			}
-			list = append(list, cobra.CompletionWithDesc(term.Line(r.RunID), term.Line(r.State+": "+r.Title)))
+			list = append(list, cobra.CompletionWithDesc(term.CleanLine(r.RunID), term.CleanLine(r.State+": "+r.Title)))
 		}
 		return err
 	})
@@ -180,7 +180,7 @@ func (cs *Commands) completeAgentNames() (list []cobra.Completion) {
 		return nil
 	}
 	for _, i := range r.Agents {
-		list = append(list, cobra.CompletionWithDesc(i.Name, term.Line(i.Description)))
+		list = append(list, cobra.CompletionWithDesc(i.Name, term.CleanLine(i.Description)))
 	}
 	return list
 }

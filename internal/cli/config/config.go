@@ -70,7 +70,7 @@ default.`,
 				if s.From != "" {
 					from += " " + s.From
 				}
-				rows = append(rows, []string{s.Key, term.Line(s.Value), term.Line(from)})
+				rows = append(rows, []string{s.Key, term.CleanLine(s.Value), term.CleanLine(from)})
 			}
 			return cs.Console.PrintTable([]string{"SETTING", "VALUE", "FROM"}, rows)
 		},
@@ -86,7 +86,7 @@ func (cs *Commands) effectiveSettings(c *cobra.Command) ([]setting, error) {
 		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config schema shows what can be set"}
 	}
 	var list []setting
-	for _, key := range config.Keys() {
+	for _, key := range config.SettingKeys() {
 		f := c.Flags().Lookup(config.Setting{Key: key}.Flag())
 		s, set := found[key]
 		switch {

@@ -24,7 +24,7 @@ func TestTheSchemaOfSettingsSaysWhatIsRead(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "finding.schema.json"), []byte(`{"type":"object","required":["a"]}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	schema, err := config.Schema().Resolve(nil)
+	schema, err := config.SettingsSchema().Resolve(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,15 +80,15 @@ func (cs *Commands) validateFiles(files []string) error {
 
 // fileProblems returns all problems of a file, including those that other packages find.
 func fileProblems(file string) (problems, notes []console.Remark) {
-	for _, p := range config.Validate(file) {
+	for _, p := range config.ValidateFile(file) {
 		problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), config.ErrSetting.Error()+" ")))
 	}
 	if len(problems) > 0 && !isYAML(file) {
 		return problems, nil
 	}
-	_, hookNotes, err := agentfile.Hooks(file)
-	_, shareErr := agentfile.Share(file)
-	for _, p := range agentfile.Problems(errors.Join(err, shareErr)) {
+	_, hookNotes, err := agentfile.LoadHooks(file)
+	_, shareErr := agentfile.LoadShared(file)
+	for _, p := range agentfile.SplitProblems(errors.Join(err, shareErr)) {
 		if p.Path == "" {
 			problems = append(problems, splitPlace(strings.TrimPrefix(p.Error(), "agentfile: ")))
 			continue
@@ -123,13 +123,13 @@ func splitPlace(text string) console.Remark {
 func (cs *Commands) validationLines(c validation) []string {
 	var lines []string
 	for _, p := range c.Problems {
-		lines = append(lines, cs.Console.Style.Red("error:")+" "+term.Line(p.String()))
+		lines = append(lines, cs.Console.Style.Red("error:")+" "+term.CleanLine(p.String()))
 	}
 	for _, n := range c.Notes {
-		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.Line(n.String()))
+		lines = append(lines, cs.Console.Style.Yellow("note:")+" "+term.CleanLine(n.String()))
 	}
 	if len(c.Files) == 0 {
 		return append(lines, "there is no "+config.FileName+" here, and none of the user: the defaults hold")
 	}
-	return append(lines, term.Line(strings.Join(c.Files, ", "))+": "+console.CountOf(len(c.Problems), "problem"))
+	return append(lines, term.CleanLine(strings.Join(c.Files, ", "))+": "+console.CountOf(len(c.Problems), "problem"))
 }

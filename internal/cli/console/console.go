@@ -59,9 +59,9 @@ func (c *Console) Report(f *exit.Failure) {
 			return
 		}
 	}
-	c.Say(c.ErrStyle.Red("error:") + " " + term.Line(text))
+	c.Say(c.ErrStyle.Red("error:") + " " + term.CleanLine(text))
 	if f.Hint != "" {
-		c.Say(c.ErrStyle.Yellow("hint:") + " " + term.Line(f.Hint))
+		c.Say(c.ErrStyle.Yellow("hint:") + " " + term.CleanLine(f.Hint))
 	}
 }
 
@@ -74,7 +74,7 @@ func (c *Console) redact(line string) string {
 	if c.Secrets == nil {
 		return line
 	}
-	return c.Secrets().Values(line)
+	return c.Secrets().MaskValues(line)
 }
 
 // Confirm asks the user on a terminal whether to do something, unless yes is set. The question ends

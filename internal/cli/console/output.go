@@ -15,7 +15,7 @@ import (
 // Print writes text to stdout: as it is to a pipe, made harmless to a terminal.
 func (c *Console) Print(text string) error {
 	if term.IsTTY(c.Out) {
-		text = term.Clean(text)
+		text = term.CleanText(text)
 	}
 	return c.Write([]byte(strings.TrimRight(text, "\n") + "\n"))
 }
@@ -116,7 +116,7 @@ func (c *Console) PrintResult(r event.Result) error {
 	if r.IsError && !c.Quiet {
 		text := "stopped: " + string(r.Reason)
 		if r.Detail != "" {
-			text += ": " + term.Line(r.Detail)
+			text += ": " + term.CleanLine(r.Detail)
 		}
 		c.Say(c.ErrStyle.Yellow(text))
 	}

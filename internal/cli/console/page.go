@@ -37,11 +37,11 @@ func (p *Page) AddPairs(pairs ...[2]string) {
 	for i := range pairs {
 		pairs[i][1] = CleanText(pairs[i][1])
 	}
-	p.Lines = append(p.Lines, term.Pairs(p.Style, pairs, p.Width)...)
+	p.Lines = append(p.Lines, term.FormatPairs(p.Style, pairs, p.Width)...)
 }
 
 // AddLine adds one line, cut at the edge.
-func (p *Page) AddLine(text string) { p.Lines = append(p.Lines, term.Cut(text, p.Width)) }
+func (p *Page) AddLine(text string) { p.Lines = append(p.Lines, term.Truncate(text, p.Width)) }
 
 // Column is one column of a table: numbers stand at the right.
 type Column struct {
@@ -99,7 +99,7 @@ func drawTable(s term.Style, head []Column, rows [][]string, width int) []string
 				b.WriteString("  ")
 			}
 		}
-		return strings.TrimRight(term.Cut(strings.TrimRight(b.String(), " "), width), " ")
+		return strings.TrimRight(term.Truncate(strings.TrimRight(b.String(), " "), width), " ")
 	}
 	lines := []string{s.Bold(draw(names))}
 	for _, r := range rows {

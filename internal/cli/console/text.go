@@ -52,7 +52,7 @@ func Took(ms int64) string {
 	if ms == 0 {
 		return "-"
 	}
-	return term.Took(time.Duration(ms) * time.Millisecond)
+	return term.FormatDuration(time.Duration(ms) * time.Millisecond)
 }
 
 // WordsOr returns the words, or the meaning of a missing list.
@@ -63,7 +63,7 @@ func WordsOr(list []string, without string) string {
 	case len(list) == 0:
 		return "none"
 	}
-	return term.Line(strings.Join(list, " "))
+	return term.CleanLine(strings.Join(list, " "))
 }
 
 // CostText renders a cost in dollars; without a price it is unknown.
@@ -83,8 +83,8 @@ func Age(stamp string) string {
 	if err != nil {
 		return "-"
 	}
-	return term.Age(time.Since(at))
+	return term.FormatAge(time.Since(at))
 }
 
 // CleanText keeps the lines of a text and nothing else that a terminal acts on.
-func CleanText(text string) string { return strings.Trim(term.Clean(text), "\n") }
+func CleanText(text string) string { return strings.Trim(term.CleanText(text), "\n") }

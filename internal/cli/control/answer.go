@@ -50,7 +50,7 @@ func (cs *Commands) Questions() *cobra.Command {
 				}
 				rows := make([][]string, len(list))
 				for i, q := range list {
-					rows[i] = []string{term.Line(q.RunID), term.Line(q.Agent), term.Line(q.Query), term.Line(q.Reason), term.Line(q.Question)}
+					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), term.CleanLine(q.Question)}
 				}
 				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "QUESTION"}, rows)
 			})

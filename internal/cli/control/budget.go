@@ -153,10 +153,10 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 	for _, m := range d.Agents {
 		own := "the run's"
 		if m.Limit.Tokens > 0 {
-			own = term.Tokens(m.Limit.Tokens)
+			own = term.FormatTokens(m.Limit.Tokens)
 		}
-		rows = append(rows, []string{term.Line(string(m.ID)), term.Line(m.Name), own, term.Tokens(m.Used.Tokens), term.Tokens(m.Reserved.Tokens),
-			term.Tokens(m.Kept.Tokens), moneyText(m.Used.Nano, known), fmt.Sprint(m.Used.Calls)})
+		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), own, term.FormatTokens(m.Used.Tokens), term.FormatTokens(m.Reserved.Tokens),
+			term.FormatTokens(m.Kept.Tokens), moneyText(m.Used.Nano, known), fmt.Sprint(m.Used.Calls)})
 	}
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("LIMIT", "USED", "RESERVED", "KEPT", "MONEY", "CALLS")), rows)
 	return cs.Console.PrintLines(p.Lines)

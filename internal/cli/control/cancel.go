@@ -235,7 +235,7 @@ func (cs *Commands) printCanceled(c cancelReport) error {
 		return cs.Console.PrintData(c)
 	}
 	if c.Account != nil {
-		return cs.Console.Print(term.Line(c.Account.Text))
+		return cs.Console.Print(term.CleanLine(c.Account.Text))
 	}
 	if c.Already {
 		return cs.Console.Print(fmt.Sprintf("run %s had ended before: %s", c.Run, c.Result.Reason))
@@ -247,7 +247,7 @@ func (cs *Commands) printCanceled(c cancelReport) error {
 	for _, m := range session.AgentResults(c.Result) {
 		for _, id := range c.Stopped {
 			if string(m.ID) == id {
-				text += fmt.Sprintf("\n  %s  %s  %s", term.Line(id), term.Line(m.Name), term.Line(string(m.Reason)))
+				text += fmt.Sprintf("\n  %s  %s  %s", term.CleanLine(id), term.CleanLine(m.Name), term.CleanLine(string(m.Reason)))
 			}
 		}
 	}

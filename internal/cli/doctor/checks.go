@@ -37,7 +37,7 @@ func (cs *Commands) checkBuild() checkup {
 }
 
 func (cs *Commands) checkSettings() checkup {
-	found, err := config.Load(config.Places{Dir: ".", Getenv: cs.Console.Getenv})
+	found, err := config.Load(config.SettingSources{Dir: ".", Getenv: cs.Console.Getenv})
 	if err != nil {
 		return checkup{"configuration", broken, err.Error(), "troupe config schema shows what can be set"}
 	}
@@ -80,7 +80,7 @@ func (cs *Commands) checkNATS(ctx context.Context) []checkup {
 // stateDirToCheck is the state directory, or one for this check alone: looking must
 // not make it.
 func (cs *Commands) stateDirToCheck() (dir string, clean func(), err error) {
-	if _, err := os.Stat(statedir.StateDir(cs.Sessions.StateDir)); cs.Sessions.Conn.Given() || !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(statedir.StateDir(cs.Sessions.StateDir)); cs.Sessions.Conn.NamesServer() || !errors.Is(err, os.ErrNotExist) {
 		return cs.Sessions.StateDir, func() {}, nil
 	}
 	dir, err = os.MkdirTemp("", "troupe-doctor-")
@@ -178,7 +178,7 @@ func checkClock(runs []client.RunInfo) checkup {
 	}
 	for _, r := range runs {
 		if at, err := time.Parse(time.RFC3339, r.Started); err == nil && at.Sub(now) > clockSkew {
-			return checkup{"clock", broken, fmt.Sprintf("run %s began %s from now", term.Line(r.RunID), term.Took(at.Sub(now))), "set the clocks of this machine and of the node"}
+			return checkup{"clock", broken, fmt.Sprintf("run %s began %s from now", term.CleanLine(r.RunID), term.FormatDuration(at.Sub(now))), "set the clocks of this machine and of the node"}
 		}
 	}
 	if len(runs) == 0 {

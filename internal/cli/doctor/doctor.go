@@ -64,7 +64,7 @@ func (cs *Commands) checkAll(ctx context.Context) error {
 	ctx, end := context.WithTimeout(ctx, doctorTimeout)
 	defer end()
 	list := []checkup{cs.checkBuild(), cs.checkSettings()}
-	if !cs.Sessions.Conn.Given() {
+	if !cs.Sessions.Conn.NamesServer() {
 		list = append(list, cs.checkState()...)
 	}
 	list = append(list, cs.checkNATS(ctx)...)
@@ -107,7 +107,7 @@ func (cs *Commands) checkLines(list []checkup, failures int) []string {
 			mark, style = cs.Console.Style.Red("✗"), cs.Console.Style.Red
 		}
 		room := width - names - 4
-		for i, l := range term.Wrap(term.Line(c.Detail), room) {
+		for i, l := range term.Wrap(term.CleanLine(c.Detail), room) {
 			if i == 0 {
 				lines = append(lines, mark+" "+cs.Console.Style.Bold(term.Pad(c.Check, names))+"  "+style(l))
 			} else {
@@ -115,7 +115,7 @@ func (cs *Commands) checkLines(list []checkup, failures int) []string {
 			}
 		}
 		if c.Remedy != "" && c.Status != proven {
-			for _, l := range term.Wrap("→ "+term.Line(c.Remedy), room) {
+			for _, l := range term.Wrap("→ "+term.CleanLine(c.Remedy), room) {
 				lines = append(lines, term.Pad("", names+4)+cs.Console.Style.Dim(l))
 			}
 		}

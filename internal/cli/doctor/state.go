@@ -30,7 +30,7 @@ func (cs *Commands) checkState() []checkup {
 		c.Status, c.Detail, c.Remedy = unproven, c.Detail+": other users of this machine may look into it", "chmod 700 "+dir
 	}
 	list := []checkup{c, checkWritable(dir)}
-	owned, err := statedir.Owned(dir)
+	owned, err := statedir.IsOwned(dir)
 	switch {
 	case err != nil:
 		list = append(list, checkup{"owner", broken, err.Error(), "make the directory yours"})
@@ -68,7 +68,7 @@ func checkWritable(dir string) checkup {
 
 // checkDisk looks at the room that is left.
 func (cs *Commands) checkDisk() []checkup {
-	if cs.Sessions.Conn.Given() {
+	if cs.Sessions.Conn.NamesServer() {
 		return nil
 	}
 	dir := statedir.StateDir(cs.Sessions.StateDir)

@@ -43,7 +43,7 @@ of cases. docs/evals.md shows the form of a case.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
-			cases, err := eval.Load(args...)
+			cases, err := eval.LoadCases(args...)
 			if bad := (*eval.BadFile)(nil); errors.As(err, &bad) {
 				return exit.UsageError(bad.Remedy, "%s", bad.Error())
 			} else if err != nil {
@@ -82,7 +82,7 @@ func (cs *Commands) printReport(r eval.Report) error {
 	}
 	for _, v := range r.Verdicts {
 		for _, d := range v.Differences {
-			if err := cs.Console.Print(cs.Console.Style.Red(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.Line(d)))); err != nil {
+			if err := cs.Console.Print(cs.Console.Style.Red(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.CleanLine(d)))); err != nil {
 				return err
 			}
 		}

@@ -105,7 +105,7 @@ func Explain(err error) *Failure {
 		return &Failure{NoNode, err, "start it, name another with -s, or leave -s out to run a server in process"}
 	case errors.Is(err, bus.ErrCredentials):
 		return &Failure{NoNode, err, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"}
-	case errors.Is(err, statedir.ErrNewer):
+	case errors.Is(err, statedir.ErrNewerForm):
 		return &Failure{NoNode, err, "install the newer troupe; this one has touched nothing"}
 	case errors.Is(err, bus.ErrNoLeader):
 		return &Failure{NoNode, err, "wait, or start the other servers: a leader needs more than half of them"}

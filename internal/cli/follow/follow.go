@@ -44,7 +44,7 @@ type Follower struct {
 	lost     time.Time // when the node was lost, zero once it is back
 
 	tree      term.Tree
-	live      *term.Live // nil: plain lines
+	live      *term.LiveRegion // nil: plain lines
 	positions session.Positions
 	dirty     bool
 	drawn     time.Time
@@ -64,9 +64,9 @@ type eventItem struct {
 // soft time limit of the run; 0 is the default.
 func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
 	f := &Follower{console: a, run: run, sig: sig, positions: session.Positions{}, journal: newJournalWatch(patience, softMS)}
-	tty := term.Is(a.Err, a.Getenv) && a.Getenv("NO_COLOR") == "" && a.Color != "never"
+	tty := term.CanDraw(a.Err, a.Getenv) && a.Getenv("NO_COLOR") == "" && a.Color != "never"
 	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
-		f.live = &term.Live{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
+		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
 	}
 	if tty && term.IsTTY(a.In) && !a.Quiet {
 		f.person = &terminalUser{console: a, answers: make(chan typedAnswer, 1)}
@@ -214,7 +214,7 @@ func (f *Follower) showEvent(it eventItem) {
 	if !f.positions.Advance(it.event) {
 		return
 	}
-	f.tree.Take(it.event)
+	f.tree.AddEvent(it.event)
 	if it.event.Seq > 0 {
 		f.journal.recordEvent(it.event, time.Now())
 	}
@@ -225,15 +225,15 @@ func (f *Follower) showEvent(it eventItem) {
 	switch {
 	case f.console.Output == "stream-json":
 		f.console.PrintJSONLine(it.raw)
-	case f.live == nil && !f.console.Quiet && term.Important(it.event):
-		f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.Name(it.event.Agent)))
+	case f.live == nil && !f.console.Quiet && term.IsImportant(it.event):
+		f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.AgentName(it.event.Agent)))
 	}
 }
 
 // checkParked draws the tree, and asks the person on behalf of agents that wait for an answer. It
 // reports whether the run is parked and no person can be asked here.
 func (f *Follower) checkParked(s *session.Session) (parked bool, err error) {
-	if f.tree.Asking() > 0 && !f.tree.Busy() && time.Since(f.asked) >= session.AskPause {
+	if f.tree.CountAsking() > 0 && !f.tree.IsToolRunning() && time.Since(f.asked) >= session.AskPause {
 		f.asked = time.Now()
 		if f.person != nil && !f.person.away {
 			return false, f.person.askNext(s, f)
@@ -277,7 +277,7 @@ func (f *Follower) note(text string) {
 	text = f.console.ErrStyle.Yellow(text)
 	if f.live == nil {
 		f.console.Say(text)
-	} else if err := f.live.Above(text); err != nil {
+	} else if err := f.live.WriteAbove(text); err != nil {
 		f.live = nil
 	}
 }
@@ -287,7 +287,7 @@ func (f *Follower) Settle() {
 	f.dirty = true
 	f.redraw()
 	if f.live != nil {
-		f.live.Leave()
+		f.live.KeepLines()
 	}
 }
 
@@ -317,7 +317,7 @@ func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Re
 		}
 	}()
 	if closing := s.Leave(ctx, f.run); closing != nil {
-		f.console.Say(term.Line("closing the node: " + closing.Error()))
+		f.console.Say(term.CleanLine("closing the node: " + closing.Error()))
 	}
 	if err != nil {
 		return err
@@ -332,8 +332,8 @@ func PrintAnswerHint(a *console.Console, run string, end Ending) {
 	}
 	for _, m := range end.Result.Agents {
 		if m.Query != nil {
-			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.Line(m.Name), term.Line(m.Query.Question))))
-			a.Say(fmt.Sprintf("answer it: troupe answer %s %s approve|deny|skip|TEXT", run, term.Line(m.Query.Query)))
+			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.CleanLine(m.Query.Question))))
+			a.Say(fmt.Sprintf("answer it: troupe answer %s %s approve|deny|skip|TEXT", run, term.CleanLine(m.Query.Query)))
 		}
 	}
 	a.Say("then continue: troupe run --resume " + run)

@@ -50,7 +50,7 @@ func (p *terminalUser) askNext(s *session.Session, f *Follower) error {
 	for _, q := range list {
 		if q.RunID == f.run && !p.settled[q.Agent+" "+q.Query] {
 			f.Settle()
-			p.putQuestion(q, f.tree.Name(q.Agent))
+			p.putQuestion(q, f.tree.AgentName(q.Agent))
 			return nil
 		}
 	}
@@ -62,7 +62,7 @@ func (p *terminalUser) putQuestion(q client.Question, name string) {
 		p.in, p.settled = bufio.NewReader(p.console.In), map[string]bool{}
 	}
 	p.open = &q
-	p.console.Say(p.console.ErrStyle.Yellow("? "+term.Line(name)+" asks: ") + term.Clean(q.Question))
+	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
 	// The prompt is on the line of the answer.
 	_, _ = fmt.Fprint(p.console.Err, p.console.ErrStyle.Dim("  approve, deny, skip, or text: "))
 	go func() {

@@ -28,8 +28,8 @@ type modelInfo struct {
 	// Long is the price of calls with longer prompts; absent where that is not higher.
 	Long *longPrompts `json:"long_prompts,omitempty"`
 	// Bound is how certain it is that a call is billed for no more than its reservation.
-	Bound  provider.Bound `json:"billing_bound"`
-	Chosen bool           `json:"chosen"`
+	Bound  provider.CostBound `json:"billing_bound"`
+	Chosen bool               `json:"chosen"`
 
 	price budget.Price
 }
@@ -55,7 +55,7 @@ type modelsDoc struct {
 	Models []modelInfo `json:"models"`
 }
 
-func newModelInfo(name string, f catalog.Facts, bound provider.Bound) modelInfo {
+func newModelInfo(name string, f catalog.Facts, bound provider.CostBound) modelInfo {
 	p := f.Price
 	i := modelInfo{Name: name, Window: f.Window, MaxOutput: f.Output, PriceKnown: p.Known, Bound: bound, price: p}
 	if l := p.Long; p.Known && l.Above > 0 {
@@ -86,7 +86,7 @@ their price is unknown, not zero, so a limit in money cannot be kept for them.`,
 			if over.File != "" {
 				doc.PricesFileAsOf = over.Date.UTC().Format(time.DateOnly)
 			}
-			for _, l := range provider.Listed(over) {
+			for _, l := range provider.ListModels(over) {
 				doc.Models = append(doc.Models, newModelInfo(l.Provider+"/"+l.Model, l.Facts, l.Bound))
 			}
 			doc.Models = append(doc.Models, newModelInfo(investigator.Name, catalog.Facts{Price: budget.Price{Known: true}}, provider.Exact))
@@ -114,9 +114,9 @@ func (cs *Commands) printModels(doc modelsDoc) error {
 	head := slices.Concat(console.Left("MODEL"), console.Right("WINDOW", "OUTPUT", "IN", "OUT", "CACHED", "WRITTEN"), console.Left("BOUND"))
 	var rows [][]string
 	for _, m := range doc.Models {
-		name := "  " + term.Line(m.Name)
+		name := "  " + term.CleanLine(m.Name)
 		if m.Chosen {
-			name = "* " + term.Line(m.Name)
+			name = "* " + term.CleanLine(m.Name)
 		}
 		row := []string{name, tokensText(m.Window), tokensText(m.MaxOutput), "unknown", "unknown", "unknown", "unknown"}
 		if p := m.price; p.Known {
@@ -127,13 +127,13 @@ func (cs *Commands) printModels(doc modelsDoc) error {
 	if err := cs.Console.PrintColumns(head, rows); err != nil {
 		return err
 	}
-	text := "* " + term.Line(doc.Chosen) + ": " + term.Line(doc.Why)
+	text := "* " + term.CleanLine(doc.Chosen) + ": " + term.CleanLine(doc.Why)
 	if doc.Chosen == "" {
-		text = "none would be chosen: " + term.Line(doc.Why)
+		text = "none would be chosen: " + term.CleanLine(doc.Why)
 	}
 	lines := []string{"", "US dollars a million tokens, as of " + doc.PricesAsOf}
 	if doc.PricesFrom != "" {
-		lines[1] += ", and before those the prices of " + term.Line(doc.PricesFrom) + ", written on " + doc.PricesFileAsOf
+		lines[1] += ", and before those the prices of " + term.CleanLine(doc.PricesFrom) + ", written on " + doc.PricesFileAsOf
 	}
 	return cs.Console.PrintLines(append(lines, "BOUND: what is held for a call covers it by its own count (exact) or by what its provider publishes (documented)", text))
 }
@@ -142,7 +142,7 @@ func tokensText(tokens int64) string {
 	if tokens == 0 {
 		return "-"
 	}
-	return term.Tokens(tokens)
+	return term.FormatTokens(tokens)
 }
 
 func priceCell(nano int64) string {

@@ -97,7 +97,7 @@ func (cs *Commands) pingModel(ctx context.Context, named string, timeout time.Du
 	g := cs.Console.NewPage()
 	g.AddPairs([2]string{"model", p.Model + " (" + p.Why + ")"}, [2]string{"served by", p.Served}, [2]string{"took", console.Took(max(1, p.TookMS))},
 		[2]string{"tokens", fmt.Sprintf("%d in, %d out", p.Usage.Prompt(), p.Usage.Output)}, [2]string{"cost", text},
-		[2]string{"answer", term.Cut(term.Line(p.Text), g.Width)})
+		[2]string{"answer", term.Truncate(term.CleanLine(p.Text), g.Width)})
 	return cs.Console.PrintLines(g.Lines)
 }
 

@@ -43,7 +43,7 @@ func (cs *Commands) drainNode(ctx context.Context, s *session.Session, name stri
 	}
 	for _, n := range named {
 		if n.Warning != "" {
-			cs.Console.Say(term.Line("warning: " + n.Name + ": " + n.Warning))
+			cs.Console.Say(term.CleanLine("warning: " + n.Name + ": " + n.Warning))
 		}
 	}
 	for until := time.Now().Add(wait); ; {

@@ -129,7 +129,7 @@ func (cs *Commands) startServer(u upFlags) (env, flags []string, done func() err
 	if u.lazy {
 		flags = []string{"--durability", "lazy"}
 	}
-	if cs.Sessions.Conn.Given() {
+	if cs.Sessions.Conn.NamesServer() {
 		return cs.Sessions.Conn.Environment(), flags, func() error { return nil }, nil
 	}
 	e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(cs.Sessions.StateDir), Port: u.port, Lazy: u.lazy, ConfigHome: embedded.ConfigHome(cs.Console.Getenv),
@@ -137,7 +137,7 @@ func (cs *Commands) startServer(u upFlags) (env, flags []string, done func() err
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	cs.Console.Say(term.Line("NATS at " + e.URL() + "; watch with: " + e.Watch() + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'"))
+	cs.Console.Say(term.CleanLine("NATS at " + e.URL() + "; watch with: " + e.WatchCommand() + " sub '" + names.Names{}.AllEvents() + "' --translate 'troupe fmt'"))
 	if line := embedded.OpenWarning(u.open.watch, u.open.control); line != "" {
 		cs.Console.Say(cs.Console.ErrStyle.Yellow("warning: " + line))
 	}

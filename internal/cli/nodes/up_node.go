@@ -20,7 +20,7 @@ import (
 // serverVariables are how the nodes reach the server: by the socket of its state
 // directory, which proves it. They say nothing of another server.
 func serverVariables(e *embedded.Server) []string {
-	node, service := e.Options(bus.RoleNode), e.Options(bus.RoleService)
+	node, service := e.ConnectOptions(bus.RoleNode), e.ConnectOptions(bus.RoleService)
 	return []string{"NATS_URL=", "NATS_CONTEXT=", bus.OwnerVariable + "=" + node.Owner, "NATS_USER=" + node.User, "NATS_PASSWORD=" + node.Password,
 		"TROUPE_SERVICE_USER=" + service.User, "TROUPE_SERVICE_PASSWORD=" + service.Password}
 }
@@ -85,5 +85,5 @@ type lineWriter struct {
 func (w *lineWriter) writeLine(text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, _ = io.WriteString(w.to, term.Clean(text)+"\n") // there is nowhere to report a failure
+	_, _ = io.WriteString(w.to, term.CleanText(text)+"\n") // there is nowhere to report a failure
 }

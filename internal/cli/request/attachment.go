@@ -47,7 +47,7 @@ func readAttachment(file string) (a attachment, err error) {
 	}
 	a.data, err = safefile.Read(file, model.MediaBytesMax)
 	if err != nil && !errors.Is(err, safefile.ErrTooLarge) {
-		return bad("name a file that can be read", "%s", safefile.Reason(err))
+		return bad("name a file that can be read", "%s", safefile.WithoutName(err))
 	}
 	if err != nil || len(a.data) == 0 {
 		return bad("make it smaller, or put it into the directory", "it must have 1 to %d bytes", model.MediaBytesMax)

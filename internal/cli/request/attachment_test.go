@@ -67,7 +67,7 @@ func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	c, err := h.Client()
+	c, err := h.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
 	}
 	sent := client.Attachment{Name: "a.png", Type: model.PNG, Size: int64(len(data)), Parts: []string{mailbox.BlobRef(data)}}
 	task := client.RunRequest{RunID: run, Prompt: "?", Model: "script/" + play, Attach: []client.Attachment{sent}}
-	if err := h.Approve(task); err != nil {
+	if err := h.ApproveRequest(task); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Run(t.Context(), task); err == nil || !strings.Contains(err.Error(), "no such blob") {

@@ -61,11 +61,11 @@ func (r *Flags) completeGoal(origins *Origins) error {
 // readLoopOptions returns the loop options of the settings: the file of the directory
 // takes precedence over the user's.
 func readLoopOptions(dir string) (spec.LoopOptions, error) {
-	user, err := agentfile.Share(config.UserFile())
+	user, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {
 		return user.LoopOptions, err
 	}
-	local, err := agentfile.ShareOf(cmp.Or(dir, "."), config.FileName)
+	local, err := agentfile.LoadDirShared(cmp.Or(dir, "."), config.FileName)
 	return local.LoopOptions.Merge(user.LoopOptions), err
 }
 
@@ -79,7 +79,7 @@ func readSchema(below, path string) ([]byte, error) {
 		text, err = safefile.ReadBelow(below, path, model.SchemaBytesMax)
 	}
 	if err != nil {
-		return nil, safefile.Reason(err)
+		return nil, safefile.WithoutName(err)
 	}
 	return text, spec.Require{Schema: string(text)}.Validate()
 }

@@ -86,7 +86,7 @@ func (r *Flags) completeHistory() (err error) {
 		return err
 	}
 	run, _, err := control.ParseFork(r.Request.Fork)
-	if err != nil || names.Token(run) != nil {
+	if err != nil || names.CheckToken(run) != nil {
 		return exit.UsageError("name a run, or RUN@TURN; troupe list shows the runs", "--fork %q", r.Request.Fork)
 	}
 	return nil

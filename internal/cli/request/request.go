@@ -104,7 +104,7 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 	if q.RunID == "" {
 		q.RunID = client.NewID()
 	}
-	if err := names.Token(q.RunID); err != nil {
+	if err := names.CheckToken(q.RunID); err != nil {
 		return exit.UsageError("use a lower-case ULID, or leave --run-id out", "--run-id %q: it must be made of a-z, 0-9, - and _", q.RunID)
 	}
 	for _, p := range []*string{&q.Dir, &q.Agents} {

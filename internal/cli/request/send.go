@@ -30,7 +30,7 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	}
 	// The user has named these files explicitly: a node of the same state directory
 	// may use their current content.
-	if err := node.Approve(node.Config{StateDir: stateDir}, r); err != nil {
+	if err := node.ApproveRequest(node.Config{StateDir: stateDir}, r); err != nil {
 		return client.RunAccepted{}, err
 	}
 	accepted, err := s.Run(s.Context, r)

@@ -46,7 +46,7 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 				return err
 			}
 			cs.Sessions.MaxLiveRuns = flags.MaxLiveRuns
-			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.Given(), flags.Detach); err != nil {
+			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.NamesServer(), flags.Detach); err != nil {
 				return err
 			}
 			if flags.Detach {
@@ -140,7 +140,7 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	if s.Node == nil || cs.Console.Quiet {
 		return
 	}
-	open, err := s.Node.Unfinished(s.Context)
+	open, err := s.Node.UnfinishedRuns(s.Context)
 	if err != nil {
 		return // a hint only
 	}
@@ -155,9 +155,9 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	}
 	switch {
 	case n == 1:
-		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("1 unfinished run: troupe run --resume %s continues it", term.Line(newest))))
+		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("1 unfinished run: troupe run --resume %s continues it", term.CleanLine(newest))))
 	case n > 1:
-		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%d unfinished runs: troupe run --resume %s continues the newest", n, term.Line(newest))))
+		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%d unfinished runs: troupe run --resume %s continues the newest", n, term.CleanLine(newest))))
 	}
 }
 
@@ -165,7 +165,7 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 // what the run may spend.
 func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []string {
 	st := cs.Console.ErrStyle
-	nats := st.Dim("nats   ") + term.Line(s.Address)
+	nats := st.Dim("nats   ") + term.CleanLine(s.Address)
 	if s.OwnerPID > 0 {
 		nats += fmt.Sprintf(" (node of process %d)", s.OwnerPID)
 	}
@@ -174,16 +174,16 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 		watch = "nats --context " + cs.Sessions.Conn.Context
 	}
 	lines := []string{
-		st.Dim("model  ") + st.Bold(term.Line(r.Model)) + " (" + term.Line(r.Why) + ")",
-		nats + st.Dim("   watch: ") + term.Line(watch) + " sub '" + s.Names().Events() + "'",
+		st.Dim("model  ") + st.Bold(term.CleanLine(r.Model)) + " (" + term.CleanLine(r.Why) + ")",
+		nats + st.Dim("   watch: ") + term.CleanLine(watch) + " sub '" + s.Names().AllEvents() + "'",
 	}
-	budget := st.Dim("run    ") + term.Line(r.RunID)
+	budget := st.Dim("run    ") + term.CleanLine(r.RunID)
 	if r.Limit > 0 {
-		budget += st.Dim("   budget ") + term.Tokens(r.Limit) + " tokens"
+		budget += st.Dim("   budget ") + term.FormatTokens(r.Limit) + " tokens"
 	}
 	lines = append(lines, budget)
 	for _, n := range r.Notes {
-		lines = append(lines, st.Dim("note   ")+term.Line(n))
+		lines = append(lines, st.Dim("note   ")+term.CleanLine(n))
 	}
 	return lines
 }

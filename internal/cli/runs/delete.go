@@ -43,9 +43,9 @@ elsewhere --yes is needed.`,
 					return cs.Console.PrintData(d)
 				}
 				if d.Already {
-					return cs.Console.Print("run " + term.Line(run) + " was deleted before")
+					return cs.Console.Print("run " + term.CleanLine(run) + " was deleted before")
 				}
-				return cs.Console.Print(fmt.Sprintf("run %s is deleted, %d agents", term.Line(run), d.Agents))
+				return cs.Console.Print(fmt.Sprintf("run %s is deleted, %d agents", term.CleanLine(run), d.Agents))
 			})
 		},
 	}
@@ -99,10 +99,10 @@ func (cs *Commands) printPruned(p client.Pruned, dry bool) error {
 	}
 	lines := make([]string, 0, len(p.Runs)+len(p.Kept)+1)
 	for _, run := range p.Runs {
-		lines = append(lines, term.Line(run)+"  "+what)
+		lines = append(lines, term.CleanLine(run)+"  "+what)
 	}
 	for _, k := range p.Kept {
-		lines = append(lines, term.Line(k.RunID)+"  kept: "+term.Line(k.Why))
+		lines = append(lines, term.CleanLine(k.RunID)+"  kept: "+term.CleanLine(k.Why))
 	}
 	return cs.Console.Print(strings.Join(append(lines, fmt.Sprintf("%d runs %s", len(p.Runs), what)), "\n"))
 }

@@ -29,7 +29,7 @@ func (cs *Commands) drawDescription(d description) []string {
 	p.AddPairs(loopOptionPairs(d.Description.LoopOptions)...)
 	for _, def := range d.Description.Definitions {
 		if own := ownLoopOptionPairs(def.LoopOptions); len(own) > 0 {
-			p.AddHeading("Behaviour of " + term.Line(def.Name) + ", over that")
+			p.AddHeading("Behaviour of " + term.CleanLine(def.Name) + ", over that")
 			p.AddPairs(own...)
 		}
 	}
@@ -42,7 +42,7 @@ func (cs *Commands) drawDescription(d description) []string {
 	if len(d.Questions) > 0 {
 		p.AddHeading("Open questions")
 		for _, q := range d.Questions {
-			p.AddPairs([2]string{term.Line(q.Agent), q.Question + "\ntroupe answer " + d.RunID + " " + q.Query + " approve|deny|skip|TEXT"})
+			p.AddPairs([2]string{term.CleanLine(q.Agent), q.Question + "\ntroupe answer " + d.RunID + " " + q.Query + " approve|deny|skip|TEXT"})
 		}
 	}
 	addWarnings(p, d)
@@ -64,7 +64,7 @@ func describedState(d description) string {
 			text += ", partial"
 		}
 		if r.Detail != "" {
-			text += " (" + term.Line(r.Detail) + ")"
+			text += " (" + term.CleanLine(r.Detail) + ")"
 		}
 	}
 	if d.Started != "" {
@@ -97,7 +97,7 @@ func windowText(tokens int64) string {
 	if tokens == 0 {
 		return "unknown"
 	}
-	return term.Tokens(tokens) + " tokens"
+	return term.FormatTokens(tokens) + " tokens"
 }
 
 // priceText is a price in dollars per million tokens.
@@ -113,7 +113,7 @@ func priceText(p budget.Price) string {
 	text := fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", console.DollarsPerMillion(p.Input), console.DollarsPerMillion(p.Output),
 		console.DollarsPerMillion(p.CacheRead), console.DollarsPerMillion(p.CacheWrite))
 	if p.Long.Above > 0 {
-		text += fmt.Sprintf("; $%s in, $%s out where a prompt has more than %s", console.DollarsPerMillion(p.Long.Input), console.DollarsPerMillion(p.Long.Output), term.Tokens(p.Long.Above))
+		text += fmt.Sprintf("; $%s in, $%s out where a prompt has more than %s", console.DollarsPerMillion(p.Long.Input), console.DollarsPerMillion(p.Long.Output), term.FormatTokens(p.Long.Above))
 	}
 	return text
 }
@@ -121,7 +121,7 @@ func priceText(p budget.Price) string {
 func limitsText(l spec.RunLimits, each spec.Limits) string {
 	parts := []string{"no limit of tokens"}
 	if l.Tokens > 0 {
-		parts[0] = term.Tokens(l.Tokens) + " tokens"
+		parts[0] = term.FormatTokens(l.Tokens) + " tokens"
 	}
 	if l.Nano > 0 {
 		parts = append(parts, console.USD(l.Nano))
@@ -145,7 +145,7 @@ func policyText(p supervisor.Policy) string {
 func definitionRows(o *client.Description) [][]string {
 	var rows [][]string
 	for _, d := range o.Definitions {
-		rows = append(rows, []string{term.Line(d.Name), term.Line(cmp.Or(d.Model, "the run's")), console.WordsOr(d.Tools, "all of its parent's"),
+		rows = append(rows, []string{term.CleanLine(d.Name), term.CleanLine(cmp.Or(d.Model, "the run's")), console.WordsOr(d.Tools, "all of its parent's"),
 			console.WordsOr(d.Delegates, "any")})
 	}
 	return rows
@@ -158,7 +158,7 @@ func toolRows(tools []client.ToolInfo) [][]string {
 		if t.Command != "" {
 			text = "`" + t.Command + "`: " + text
 		}
-		rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(text)})
+		rows = append(rows, []string{term.CleanLine(t.Name), term.CleanLine(string(t.Class)), term.CleanLine(text)})
 	}
 	return rows
 }
@@ -175,14 +175,14 @@ func addReport(p *console.Page, d description) {
 		if m.Phase != "done" {
 			end = m.Phase
 		}
-		rows = append(rows, []string{term.Line(string(m.ID)), term.Line(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.Tokens(m.Tokens),
-			console.CostText(m.CostUSD, known), console.Took(m.ModelMS), console.Took(m.ToolMS), term.Line(end)})
+		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.FormatTokens(m.Tokens),
+			console.CostText(m.CostUSD, known), console.Took(m.ModelMS), console.Took(m.ToolMS), term.CleanLine(end)})
 	}
-	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.Tokens(r.Budget.Used),
-		console.CostText(r.CostUSD, known), console.Took(r.ModelMS), console.Took(r.ToolMS), term.Line(string(r.Reason))})
+	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.FormatTokens(r.Budget.Used),
+		console.CostText(r.CostUSD, known), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
-	p.AddLine(fmt.Sprintf("%s in all; tokens: %s in, %s out, %s read from a cache, %s written to one", console.Took(r.DurationMS), term.Tokens(r.Usage.Input),
-		term.Tokens(r.Usage.Output), term.Tokens(r.Usage.CacheRead), term.Tokens(r.Usage.CacheCreation)))
+	p.AddLine(fmt.Sprintf("%s in all; tokens: %s in, %s out, %s read from a cache, %s written to one", console.Took(r.DurationMS), term.FormatTokens(r.Usage.Input),
+		term.FormatTokens(r.Usage.Output), term.FormatTokens(r.Usage.CacheRead), term.FormatTokens(r.Usage.CacheCreation)))
 }
 
 // warningsShown is how many lines a description has for them.

@@ -70,7 +70,7 @@ func formatLine(style term.Style, line []byte) []byte {
 	var e client.Event
 	if json.Unmarshal(line, &e) != nil || e.Kind == "" || e.Run == "" {
 		if style.On {
-			return []byte(term.Clean(string(line)))
+			return []byte(term.CleanText(string(line)))
 		}
 		return line
 	}

@@ -53,11 +53,11 @@ const (
 )
 
 func runRow(r client.RunInfo) []string {
-	row := []string{term.Line(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Cut(term.Line(r.Title), titleColumns)}
+	row := []string{term.CleanLine(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Truncate(term.CleanLine(r.Title), titleColumns)}
 	if d := r.Result; d != nil {
-		row[2] = term.Line(string(d.Reason))
+		row[2] = term.CleanLine(string(d.Reason))
 		row[3] = fmt.Sprint(d.Turns)
-		row[4] = term.Tokens(d.Budget.Used) + "/" + term.Tokens(d.Budget.Limit)
+		row[4] = term.FormatTokens(d.Budget.Used) + "/" + term.FormatTokens(d.Budget.Limit)
 		row[5] = console.CostText(d.CostUSD, d.CostKnown)
 	}
 	return row
@@ -66,7 +66,7 @@ func runRow(r client.RunInfo) []string {
 // stateText is the state of a run, with its place in the queue.
 func stateText(r client.RunInfo) string {
 	if r.Position > 0 {
-		return fmt.Sprintf("%s %d", term.Line(r.State), r.Position)
+		return fmt.Sprintf("%s %d", term.CleanLine(r.State), r.Position)
 	}
-	return term.Line(r.State)
+	return term.CleanLine(r.State)
 }

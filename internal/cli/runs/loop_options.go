@@ -34,7 +34,7 @@ func loopOptionPairs(m spec.LoopOptions) [][2]string {
 	}
 	if c := m.Continue; c.Tokens > 0 {
 		pairs = append(pairs, [2]string{"goes on", fmt.Sprintf("until %d %% of %s output tokens are used, unless %d continuations in a row bring under %d each",
-			c.Percent, term.Tokens(c.Tokens), c.Rounds, c.Small)})
+			c.Percent, term.FormatTokens(c.Tokens), c.Rounds, c.Small)})
 	}
 	if m.Dynamic != "" {
 		pairs = append(pairs, [2]string{"dynamic", fmt.Sprintf("%d bytes of the prompt stand behind the cache breakpoint", len(m.Dynamic))})

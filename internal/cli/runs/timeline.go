@@ -33,7 +33,7 @@ its beginning and end in milliseconds since the beginning of the run.`,
 func (cs *Commands) printTimeline(ctx context.Context, s *session.Session, run string) error {
 	var t term.Timeline
 	err := s.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
-		t.Take(e)
+		t.AddEvent(e)
 		return nil
 	})
 	if err != nil {

@@ -109,7 +109,7 @@ const (
 // drawTranscript draws a transcript.
 func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []string {
 	p := cs.Console.NewPage()
-	p.AddLine(cs.Console.Style.Bold(term.Line(t.Name)) + " " + cs.Console.Style.Dim("("+term.Line(t.Agent)+")"))
+	p.AddLine(cs.Console.Style.Bold(term.CleanLine(t.Name)) + " " + cs.Console.Style.Dim("("+term.CleanLine(t.Agent)+")"))
 	for _, l := range term.Wrap(console.CleanText(t.System), p.Width) {
 		p.AddLine(cs.Console.Style.Dim(l))
 	}
@@ -153,7 +153,7 @@ func (cs *Commands) drawMessage(p *console.Page, m model.Message, calls map[stri
 		who += cs.Console.Style.Yellow(" (struck: not sent any more)")
 	}
 	if u := m.Usage; u != nil && flags.usage {
-		who += cs.Console.Style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.Tokens(u.Prompt()), term.Tokens(u.Output), term.Tokens(u.CacheRead)))
+		who += cs.Console.Style.Dim(fmt.Sprintf("  %s in, %s out, %s cached", term.FormatTokens(u.Prompt()), term.FormatTokens(u.Output), term.FormatTokens(u.CacheRead)))
 	}
 	p.AddLine("")
 	p.AddLine(who)
@@ -164,15 +164,15 @@ func (cs *Commands) drawMessage(p *console.Page, m model.Message, calls map[stri
 	}
 	for _, c := range m.Calls {
 		calls[c.ID] = c.Name
-		args := term.Line(c.Args)
+		args := term.CleanLine(c.Args)
 		if !flags.all {
-			args = term.Cut(args, argsBytes)
+			args = term.Truncate(args, argsBytes)
 		}
-		for i, l := range term.Wrap("→ "+term.Line(c.ID)+" "+term.Line(c.Name)+" "+args, p.Width-len(indent)) {
+		for i, l := range term.Wrap("→ "+term.CleanLine(c.ID)+" "+term.CleanLine(c.Name)+" "+args, p.Width-len(indent)) {
 			if i > 0 {
 				l = indent + l
 			} else {
-				l = strings.Replace(l, term.Line(c.Name), cs.Console.Style.Bold(term.Line(c.Name)), 1)
+				l = strings.Replace(l, term.CleanLine(c.Name), cs.Console.Style.Bold(term.CleanLine(c.Name)), 1)
 			}
 			p.AddLine(l)
 		}
@@ -193,7 +193,7 @@ func (cs *Commands) drawCallResult(p *console.Page, r model.ToolResult, tool str
 	if !all && len(lines) > resultLines {
 		left, lines = len(lines)-resultLines, lines[:resultLines]
 	}
-	head := mark + " " + term.Line(r.Call) + " " + cs.Console.Style.Dim(term.Line(tool))
+	head := mark + " " + term.CleanLine(r.Call) + " " + cs.Console.Style.Dim(term.CleanLine(tool))
 	if len(lines) == 1 && term.Width(head)+1+term.Width(lines[0]) <= p.Width {
 		p.AddLine(head + " " + lines[0])
 		return

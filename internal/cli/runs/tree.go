@@ -50,7 +50,7 @@ func (cs *Commands) printTree(ctx context.Context, s *session.Session, run strin
 	}
 	var t term.Tree
 	err := s.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
-		t.Take(e)
+		t.AddEvent(e)
 		return nil
 	})
 	if err != nil {
@@ -65,10 +65,10 @@ const allLines = 1 << 20
 
 // followTree draws the tree until the run has ended.
 func (cs *Commands) followTree(ctx context.Context, s *session.Session, run string) error {
-	if s.Node != nil || !term.Is(cs.Console.Out, cs.Console.Getenv) {
+	if s.Node != nil || !term.CanDraw(cs.Console.Out, cs.Console.Getenv) {
 		return cs.printTree(ctx, s, run)
 	}
-	live := term.Live{Out: cs.Console.Out, Size: func() (int, int) { return term.Size(cs.Console.Out) }}
+	live := term.LiveRegion{Out: cs.Console.Out, Size: func() (int, int) { return term.Size(cs.Console.Out) }}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events, done := make(chan client.Event, follow.EventsAhead), make(chan error, 1)
@@ -92,14 +92,14 @@ func (cs *Commands) followTree(ctx context.Context, s *session.Session, run stri
 	for {
 		select {
 		case e := <-events:
-			t.Take(e)
+			t.AddEvent(e)
 		case <-tick.C:
 			if err := draw(); err != nil {
 				return err
 			}
 		case err := <-done:
 			for len(events) > 0 {
-				t.Take(<-events)
+				t.AddEvent(<-events)
 			}
 			return errors.Join(err, draw())
 		}

@@ -16,7 +16,7 @@ func explainError(err error) (code int, hint string) {
 	switch {
 	case errors.Is(err, statedir.ErrOwned):
 		return exit.NoNode, "another node or a troupe run has the state directory; use another --store-dir"
-	case errors.Is(err, statedir.ErrNewer):
+	case errors.Is(err, statedir.ErrNewerForm):
 		return exit.NoNode, "install the newer troupe; this one has touched nothing"
 	case errors.Is(err, bus.ErrNoLeader):
 		return exit.NoNode, "start the other servers: a leader needs more than half of them; --server-wait waits longer"

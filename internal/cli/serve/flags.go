@@ -89,7 +89,7 @@ func (n *program) addConnectionFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.User, "user", "", "user name, or token without --password (NATS_USER)")
 	f.StringVar(&o.Password, "password", "", "password (NATS_PASSWORD)")
 	f.StringVar(&o.Token, "token", "", "token (NATS_TOKEN)")
-	d := &n.cfg.Doors
+	d := &n.cfg.ServiceBus
 	f.StringVar(&d.Creds, "service-creds", "", "user credentials file of the connection that answers requests (TROUPE_SERVICE_CREDS)")
 	f.StringVar(&d.NKey, "service-nkey", "", "nkey seed file of that connection (TROUPE_SERVICE_NKEY)")
 	f.StringVar(&d.User, "service-user", "", "user name of that connection (TROUPE_SERVICE_USER)")
@@ -108,7 +108,7 @@ func (n *program) addNodeFlags(f *pflag.FlagSet) {
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
 	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
-	f.DurationVar(&n.cfg.Linger, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
+	f.DurationVar(&n.cfg.IdleTimeout, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
 }
 
 // addTLSFlags adds the TLS flags of the nats CLI.
@@ -120,7 +120,7 @@ func addTLSFlags(f *pflag.FlagSet, o *bus.Options) {
 
 func profileNames() string {
 	var names []string
-	for _, p := range bus.Profiles() {
+	for _, p := range bus.AllProfiles() {
 		names = append(names, string(p))
 	}
 	return strings.Join(names, ", ")

@@ -20,8 +20,8 @@ func (n *program) printReady(h *node.Node) error {
 	} else {
 		where = statedir.StateDir(n.cfg.StateDir)
 	}
-	if watch := h.Watch(); watch != "" {
-		writeLine("watch with: " + watch + " sub '" + names.Names{}.Events() + "' --translate 'troupe fmt'")
+	if watch := h.WatchCommand(); watch != "" {
+		writeLine("watch with: " + watch + " sub '" + names.Names{}.AllEvents() + "' --translate 'troupe fmt'")
 	}
 	if line := embedded.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
 		writeLine("warning: " + line)
@@ -32,7 +32,7 @@ func (n *program) printReady(h *node.Node) error {
 	}
 	line += " profile " + h.Proof().String()
 	if n.output == "json" {
-		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "watch": h.Watch(), "pid": os.Getpid(),
+		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "watch": h.WatchCommand(), "pid": os.Getpid(),
 			"roots": n.cfg.Roots, "durability": n.durability, "proof": h.Proof()})
 		if err != nil {
 			return fmt.Errorf("ready: %w", err)

@@ -28,7 +28,7 @@ func Run(args []string, younger int) int {
 		return 0
 	}
 	code, hint := explainError(err)
-	writeLine("error: " + node.Secrets(n.cfg).Values(err.Error()))
+	writeLine("error: " + node.NewMasker(n.cfg).MaskValues(err.Error()))
 	if hint != "" {
 		writeLine("hint: " + hint)
 	}
@@ -37,7 +37,7 @@ func Run(args []string, younger int) int {
 
 // writeLine writes one line to stderr and escapes control characters in it. It ignores a write
 // error, because there is no other place to report one.
-func writeLine(text string) { _, _ = io.WriteString(os.Stderr, term.Line(text)+"\n") }
+func writeLine(text string) { _, _ = io.WriteString(os.Stderr, term.CleanLine(text)+"\n") }
 
 // program holds the flags of the command.
 type program struct {
@@ -67,7 +67,7 @@ func (n *program) serveUntilSignal() error {
 		os.Exit(signalCode(first))
 	}()
 	if n.setup {
-		if err := node.Setup(ctx, n.cfg, n.replicas); err != nil {
+		if err := node.SetupServer(ctx, n.cfg, n.replicas); err != nil {
 			return fmt.Errorf("%w: setup: %w", errNode, err)
 		}
 		return nil

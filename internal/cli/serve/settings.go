@@ -34,7 +34,7 @@ func isSettled(c *cobra.Command) func(string) bool {
 
 // applySettings applies the settings and checks the arguments.
 func (n *program) applySettings(c *cobra.Command) error {
-	found, err := config.Load(config.Places{Dir: ".", Settled: isSettled(c)})
+	found, err := config.Load(config.SettingSources{Dir: ".", Settled: isSettled(c)})
 	if err != nil {
 		return err
 	}
@@ -47,17 +47,17 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err := n.applyRunSettings(c, found); err != nil {
 		return err
 	}
-	if n.cfg.Prices, err = catalog.Load(n.pricing); err != nil {
+	if n.cfg.Prices, err = catalog.LoadFile(n.pricing); err != nil {
 		return fmt.Errorf("%w: --pricing-file: %w", errConfiguration, err)
 	}
-	hooks, notes, err := agentfile.Hooks(config.UserFile())
+	hooks, notes, err := agentfile.LoadHooks(config.UserFile())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
 	for _, note := range notes {
 		writeLine("note: " + note.String())
 	}
-	own, err := agentfile.Share(config.UserFile())
+	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
@@ -84,16 +84,16 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err := n.checkPools(); err != nil {
 		return err
 	}
-	for prefix, o := range map[string]*bus.Options{"TROUPE_SERVICE_": &n.cfg.Doors, "TROUPE_SYSTEM_": &n.cfg.System} {
+	for prefix, o := range map[string]*bus.Options{"TROUPE_SERVICE_": &n.cfg.ServiceBus, "TROUPE_SYSTEM_": &n.cfg.System} {
 		for name, field := range map[string]*string{"CREDS": &o.Creds, "NKEY": &o.NKey, "USER": &o.User, "PASSWORD": &o.Password} {
 			*field = cmp.Or(*field, os.Getenv(prefix+name))
 		}
 	}
-	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.Profiles(), p) {
+	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.AllProfiles(), p) {
 		return fmt.Errorf("%w: --profile is one of %s, not %q", errConfiguration, profileNames(), p)
 	}
 	n.cfg.Logger = n.logger()
-	if n.setup && !n.cfg.Bus.Given() {
+	if n.setup && !n.cfg.Bus.NamesServer() {
 		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfiguration)
 	}
 	return nil
@@ -123,7 +123,7 @@ func (n *program) checkDurability() error {
 
 func (n *program) checkAccess() error {
 	n.cfg.ConfigHome = embedded.ConfigHome(os.Getenv)
-	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.Given() {
+	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.NamesServer() {
 		return fmt.Errorf("%w: --open-watch and --open-control are of the embedded server; who may do what on the one of -s is set there", errConfiguration)
 	}
 	return nil
@@ -131,11 +131,11 @@ func (n *program) checkAccess() error {
 
 func (n *program) checkPools() error {
 	for _, pool := range n.cfg.Pools {
-		if err := names.Token(pool); err != nil {
+		if err := names.CheckToken(pool); err != nil {
 			return fmt.Errorf("%w: --pools: %w", errConfiguration, err)
 		}
 	}
-	if len(n.cfg.Pools) > 0 && !n.cfg.Bus.Given() {
+	if len(n.cfg.Pools) > 0 && !n.cfg.Bus.NamesServer() {
 		return fmt.Errorf("%w: --pools needs a server that nodes share: -s or --context; a node with a server of its own runs every agent", errConfiguration)
 	}
 	if n.cfg.PoolPatience < 0 {

@@ -38,7 +38,7 @@ type Opener struct {
 
 // Secrets are those that the environment and the flags hold.
 func (o *Opener) Secrets() *redact.Masker {
-	return node.Secrets(node.Config{Env: o.Console.Getenv, Environ: os.Environ(), Bus: o.Conn.Options})
+	return node.NewMasker(node.Config{Env: o.Console.Getenv, Environ: os.Environ(), Bus: o.Conn.Options})
 }
 
 // Visit runs a function on a node, and closes what it opened.
@@ -57,8 +57,8 @@ func (o *Opener) Visit(why Purpose, do func(ctx context.Context, s *Session) err
 }
 
 // Prices are those of --pricing-file.
-func (o *Opener) Prices() (catalog.Table, error) {
-	t, err := catalog.Load(o.PricingFile)
+func (o *Opener) Prices() (catalog.FactTable, error) {
+	t, err := catalog.LoadFile(o.PricingFile)
 	if err != nil {
 		return t, &exit.Failure{Code: exit.Usage, Err: err, Hint: "--pricing-file names the file; see docs/prices.md"}
 	}
@@ -93,7 +93,7 @@ const (
 
 // Open connects to a node, or starts one.
 func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Session, error) {
-	if o.Conn.Given() {
+	if o.Conn.NamesServer() {
 		c, err := client.Dial(o.Conn.Options, "")
 		if err != nil {
 			return nil, err
@@ -156,7 +156,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil && why == ToRun { // without its hooks, a run could do what they would prevent
 		return nil, err
 	}
-	own, err := agentfile.Share(config.UserFile())
+	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil && why == ToRun { // the same holds for the declared effects of tools
 		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/manners.md"}
 	}
@@ -164,13 +164,13 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, Upward: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, Still: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
+	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
+		Tools: own.Tools, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Context: ctx, Address: h.URL(), WatchCommand: h.Watch(), Node: h, roots: roots, live: map[string]bool{}}
-	if s.Client, err = h.Client(); err == nil && why == ToRun {
+	s := &Session{Context: ctx, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}}
+	if s.Client, err = h.NewClient(); err == nil && why == ToRun {
 		s.stop, err = s.Watch(s.trackLiveRuns)
 	}
 	if err != nil {
@@ -181,7 +181,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 
 // loadHooks are the user's own.
 func (o *Opener) loadHooks() ([]spec.Hook, error) {
-	hooks, notes, err := agentfile.Hooks(config.UserFile())
+	hooks, notes, err := agentfile.LoadHooks(config.UserFile())
 	if err != nil {
 		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "mend its hooks, or take them out; see docs/hooks.md"}
 	}

@@ -60,7 +60,7 @@ func (t *Recordings) ReportUnplayed(a *console.Console, s *Session) {
 	if t.replay == "" || s.Node == nil || a.Quiet {
 		return
 	}
-	if played, all := s.Node.Played(); played < all {
+	if played, all := s.Node.CountReplayed(); played < all {
 		a.Say(a.ErrStyle.Yellow(fmt.Sprintf("note: %d of the %d recorded exchanges were not asked for: the run went another way than when it was recorded", all-played, all)))
 	}
 }

@@ -96,7 +96,7 @@ func (s *Session) Leave(ctx context.Context, own string) error {
 // hostsOthers reports whether runs other than own are live here, and not only
 // waiting for a person.
 func (s *Session) hostsOthers(ctx context.Context, own string) bool {
-	open, err := s.Node.Unfinished(ctx)
+	open, err := s.Node.UnfinishedRuns(ctx)
 	if err != nil {
 		return false
 	}

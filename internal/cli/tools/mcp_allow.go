@@ -40,7 +40,7 @@ elsewhere --yes is needed.`,
 	return c
 }
 
-func (cs *Commands) allowServer(ctx context.Context, g serverSources, s node.Server, yes bool) error {
+func (cs *Commands) allowServer(ctx context.Context, g serverSources, s node.MCPServer, yes bool) error {
 	state, err := cs.serverLock().State(s.Server)
 	if err != nil {
 		return err
@@ -82,22 +82,22 @@ func (cs *Commands) allowServer(ctx context.Context, g serverSources, s node.Ser
 }
 
 // consentLines is exactly what would be used, with nothing hidden in it.
-func consentLines(s node.Server) []string {
-	lines := []string{"the MCP server " + term.Line(s.Name) + " of " + term.Line(s.Source)}
+func consentLines(s node.MCPServer) []string {
+	lines := []string{"the MCP server " + term.CleanLine(s.Name) + " of " + term.CleanLine(s.Source)}
 	if s.URL != "" {
-		lines = append(lines, "  asks  "+term.Line(s.Line()))
+		lines = append(lines, "  asks  "+term.CleanLine(s.Line()))
 	} else {
-		lines = append(lines, "  runs  "+quoteWords(append([]string{s.Command}, s.Args...)), "  in    "+term.Line(cmp.Or(s.Dir, node.ServerDir(s.Source))))
+		lines = append(lines, "  runs  "+quoteWords(append([]string{s.Command}, s.Args...)), "  in    "+term.CleanLine(cmp.Or(s.Dir, node.ServerDir(s.Source))))
 	}
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
-		lines = append(lines, "  file  "+term.Line(path)+"  sha256 "+s.Files[path])
+		lines = append(lines, "  file  "+term.CleanLine(path)+"  sha256 "+s.Files[path])
 	}
 	i := newServerInfo(s, mcp.Verdict{})
 	for _, name := range i.Env {
-		lines = append(lines, "  env   "+term.Line(name)+"="+quoteWord(s.Env[name]))
+		lines = append(lines, "  env   "+term.CleanLine(name)+"="+quoteWord(s.Env[name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-		lines = append(lines, "  sends "+term.Line(name)+": "+quoteWord(s.Headers[name]))
+		lines = append(lines, "  sends "+term.CleanLine(name)+": "+quoteWord(s.Headers[name]))
 	}
 	if len(i.Variables) > 0 {
 		lines = append(lines, "  reads "+strings.Join(i.Variables, ", ")+" of your environment")

@@ -41,7 +41,7 @@ type serverTool struct {
 	Was         string      `json:"was,omitempty"` // its description when it was allowed
 }
 
-func newServerInfo(s node.Server, v mcp.Verdict) serverInfo {
+func newServerInfo(s node.MCPServer, v mcp.Verdict) serverInfo {
 	i := serverInfo{Name: s.Name, Source: s.Source, Transport: "stdio", Line: s.Line(), Dir: s.Dir, Variables: s.Variables(), On: s.Off == "", Why: s.Off, Tools: []serverTool{}}
 	if s.URL != "" {
 		i.Transport = "http"
@@ -83,7 +83,7 @@ tools are those that were pinned when a server was first used or allowed.`,
 			}
 			var rows [][]string
 			for _, i := range list {
-				rows = append(rows, []string{term.Line(i.Name), i.stateText(), term.Line(g.ShortPath(i.Source)), term.Line(i.Line)})
+				rows = append(rows, []string{term.CleanLine(i.Name), i.stateText(), term.CleanLine(g.ShortPath(i.Source)), term.CleanLine(i.Line)})
 			}
 			return cs.Console.PrintTable([]string{"NAME", "STATE", "FROM", "USES"}, rows)
 		},
@@ -93,7 +93,7 @@ tools are those that were pinned when a server was first used or allowed.`,
 // stateText is a server in one word or a few.
 func (i serverInfo) stateText() string {
 	if !i.On {
-		return "off: " + term.Line(i.Why)
+		return "off: " + term.CleanLine(i.Why)
 	}
 	off := 0
 	for _, t := range i.Tools {

@@ -40,7 +40,7 @@ func (g *serverSources) completeConfig() error {
 }
 
 // findServers are the servers of the places.
-func (g *serverSources) findServers(a *Commands) ([]node.Server, error) {
+func (g *serverSources) findServers(a *Commands) ([]node.MCPServer, error) {
 	if err := errors.Join(g.Complete(), g.completeConfig()); err != nil {
 		return nil, err
 	}
@@ -54,23 +54,23 @@ func (g *serverSources) findServers(a *Commands) ([]node.Server, error) {
 			return nil, exit.UsageError("name one that is there", "%s: %v", path, err)
 		}
 	}
-	all, notes, err := node.Servers(node.Config{StateDir: a.Sessions.StateDir, Env: a.Console.Getenv, Servers: session.UserServerFile()}, real[0], real[1], real[2])
+	all, notes, err := node.ListServers(node.Config{StateDir: a.Sessions.StateDir, Env: a.Console.Getenv, Servers: session.UserServerFile()}, real[0], real[1], real[2])
 	if err != nil {
 		return nil, err
 	}
 	for _, n := range notes {
 		if !a.Console.Quiet {
-			a.Console.Say(a.Console.ErrStyle.Yellow("note: ") + term.Line(n))
+			a.Console.Say(a.Console.ErrStyle.Yellow("note: ") + term.CleanLine(n))
 		}
 	}
 	return all, nil
 }
 
 // findServer is the server of a name that counts.
-func (g *serverSources) findServer(a *Commands, name string) (node.Server, error) {
+func (g *serverSources) findServer(a *Commands, name string) (node.MCPServer, error) {
 	all, err := g.findServers(a)
 	if err != nil {
-		return node.Server{}, err
+		return node.MCPServer{}, err
 	}
 	var known []string
 	for _, s := range all {
@@ -80,8 +80,8 @@ func (g *serverSources) findServer(a *Commands, name string) (node.Server, error
 		known = append(known, s.Name)
 	}
 	hint := "troupe mcp list shows them"
-	if near := config.Near(name, known); near != "" {
+	if near := config.NearestName(name, known); near != "" {
 		hint = "did you mean " + near + "?"
 	}
-	return node.Server{}, exit.UsageError(hint, "there is no MCP server %q", name)
+	return node.MCPServer{}, exit.UsageError(hint, "there is no MCP server %q", name)
 }

@@ -45,17 +45,17 @@ func (cs *Commands) testServerCommand() *cobra.Command {
 }
 
 // queryServer starts a server for as long as it takes to list its tools.
-func (cs *Commands) queryServer(ctx context.Context, s node.Server) (mcp.Listing, error) {
+func (cs *Commands) queryServer(ctx context.Context, s node.MCPServer) (mcp.Listing, error) {
 	hub := mcp.New(mcp.Config{Getenv: cs.Console.Getenv, Logger: cs.Console.Logger()})
 	defer hub.Close()
 	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, node.ServerDir(s.Source))
 	if err != nil {
-		return now, &exit.Failure{Code: exit.Failed, Err: err, Hint: "try it by hand: " + term.Line(s.Line())}
+		return now, &exit.Failure{Code: exit.Failed, Err: err, Hint: "try it by hand: " + term.CleanLine(s.Line())}
 	}
 	return now, nil
 }
 
-func (cs *Commands) printServer(s node.Server, now mcp.Listing, v mcp.Verdict) error {
+func (cs *Commands) printServer(s node.MCPServer, now mcp.Listing, v mcp.Verdict) error {
 	i := newServerInfo(s, v)
 	i.Server, i.Protocol, i.Refused = now.Server, now.Version, now.Refused
 	before, err := cs.serverLock().Pinned(s.Server)
@@ -72,9 +72,9 @@ func (cs *Commands) printServer(s node.Server, now mcp.Listing, v mcp.Verdict) e
 		return cs.Console.PrintData(i)
 	}
 	if !cs.Console.Quiet {
-		cs.Console.Say(term.Line(fmt.Sprintf("%s answers as %s, protocol %s", i.Name, cmp.Or(i.Server, "nobody"), i.Protocol)))
+		cs.Console.Say(term.CleanLine(fmt.Sprintf("%s answers as %s, protocol %s", i.Name, cmp.Or(i.Server, "nobody"), i.Protocol)))
 		for _, why := range i.Refused {
-			cs.Console.Say(cs.Console.ErrStyle.Yellow("left out: ") + term.Line(why))
+			cs.Console.Say(cs.Console.ErrStyle.Yellow("left out: ") + term.CleanLine(why))
 		}
 	}
 	var rows [][]string
@@ -87,7 +87,7 @@ func (cs *Commands) printServer(s node.Server, now mcp.Listing, v mcp.Verdict) e
 		if v.First {
 			state = "not pinned yet"
 		}
-		rows = append(rows, []string{term.Line(t.Name), state, string(t.Class), term.Line(what)})
+		rows = append(rows, []string{term.CleanLine(t.Name), state, string(t.Class), term.CleanLine(what)})
 	}
 	return cs.Console.PrintTable([]string{"TOOL", "STATE", "CLASS", "DESCRIPTION"}, rows)
 }

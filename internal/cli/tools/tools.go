@@ -60,7 +60,7 @@ what docs/sandbox.md says.`,
 				if t.Named {
 					from += ", if named"
 				}
-				rows = append(rows, []string{term.Line(t.Name), term.Line(string(t.Class)), term.Line(from), term.Line(t.Description)})
+				rows = append(rows, []string{term.CleanLine(t.Name), term.CleanLine(string(t.Class)), term.CleanLine(from), term.CleanLine(t.Description)})
 			}
 			return cs.Console.PrintTable([]string{"NAME", "CLASS", "FROM", "DESCRIPTION"}, rows)
 		},
@@ -83,7 +83,7 @@ func (cs *Commands) runTools(g *serverSources) ([]toolInfo, error) {
 	}
 	for _, n := range notes {
 		if !cs.Console.Quiet {
-			cs.Console.Say(cs.Console.ErrStyle.Yellow("note: ") + term.Line(n))
+			cs.Console.Say(cs.Console.ErrStyle.Yellow("note: ") + term.CleanLine(n))
 		}
 	}
 	list := []toolInfo{}
@@ -107,11 +107,11 @@ func (cs *Commands) runTools(g *serverSources) ([]toolInfo, error) {
 // markNamedOnly marks the tools that a run has only if its agent names them, and
 // adds those that no agent here names.
 func (cs *Commands) markNamedOnly(list []toolInfo) ([]toolInfo, error) {
-	own, err := agentfile.Share(config.UserFile())
+	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {
 		return nil, err
 	}
-	specs, err := node.ByName(node.Config{Env: cs.Console.Getenv, Tools: own.Tools})
+	specs, err := node.OptInTools(node.Config{Env: cs.Console.Getenv, Tools: own.Tools})
 	if err != nil {
 		return nil, err
 	}

@@ -16,9 +16,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// Best names the node that should hold a shard, by rendezvous hashing, so that a
+// BestNode names the node that should hold a shard, by rendezvous hashing, so that a
 // node that comes or goes moves only its own share. It returns "" without nodes.
-func Best(pool string, shard int, nodes []string) string {
+func BestNode(pool string, shard int, nodes []string) string {
 	best := ""
 	for _, n := range nodes {
 		if best == "" || isBetterNode(pool, shard, n, best) {
@@ -63,8 +63,8 @@ func nodeWeight(pool string, shard int, node string) uint64 {
 	return x ^ x>>33
 }
 
-// View is what a node knows about one pool at one moment.
-type View struct {
+// PoolView is what a node knows about one pool at one moment.
+type PoolView struct {
 	Self    string
 	Pool    string // default "default"
 	Shards  int
@@ -85,23 +85,23 @@ type View struct {
 	Settle    time.Duration
 }
 
-// Plan lists what a node does next.
-type Plan struct {
+// ShardPlan lists what a node does next.
+type ShardPlan struct {
 	Take []int // no node holds them, and this one should
 	Give []int // at most one, unless the node leaves: another node should hold it
 }
 
-// Next plans for a node that stays. One shard moves at a time: an idle one first,
+// PlanShards plans for a node that stays. One shard moves at a time: an idle one first,
 // because nothing waits for it, and a busy one when another node has been better for
 // it for long (PROTOCOL P3).
-func Next(v View) Plan {
-	var p Plan
+func PlanShards(v PoolView) ShardPlan {
+	var p ShardPlan
 	busy := -1
 	v.Pool = cmp.Or(v.Pool, names.DefaultPool)
 	for s := range v.Shards {
 		holder, held := v.Holders[s]
 		nodes := v.eligibleNodes(s)
-		best := Best(v.Pool, s, nodes)
+		best := BestNode(v.Pool, s, nodes)
 		n, takes := rankNode(v.Pool, s, v.Self, nodes)
 		switch {
 		case !held && takes && v.Free[s] >= time.Duration(n)*v.Patience:
@@ -121,7 +121,7 @@ func Next(v View) Plan {
 
 // eligibleNodes returns the nodes that may hold a shard: those that are not too old for it or,
 // if all are too old, all nodes, which then serve the rest of its logs.
-func (v View) eligibleNodes(shard int) []string {
+func (v PoolView) eligibleNodes(shard int) []string {
 	if len(v.Avoid[shard]) == 0 {
 		return v.Nodes
 	}
@@ -134,8 +134,8 @@ func (v View) eligibleNodes(shard int) []string {
 
 // planDrain plans for a node that leaves: it takes nothing, and gives all its shards
 // away if there is a node to take them.
-func planDrain(v View) Plan {
-	var p Plan
+func planDrain(v PoolView) ShardPlan {
+	var p ShardPlan
 	if len(v.Nodes) == 0 {
 		return p
 	}

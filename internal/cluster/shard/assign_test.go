@@ -21,7 +21,7 @@ func TestEveryNodeGetsAFairShare(t *testing.T) {
 	for n := 1; n <= 8; n++ {
 		share := map[string]int{}
 		for s := range shards {
-			share[Best("default", s, nodeIDs(n))]++
+			share[BestNode("default", s, nodeIDs(n))]++
 		}
 		for node, got := range share {
 			if got > 2*shards/n+1 {
@@ -38,14 +38,14 @@ func TestEveryNodeGetsAFairShare(t *testing.T) {
 func TestOnlyTheShareOfANodeThatGoesMoves(t *testing.T) {
 	before, after := nodeIDs(5), nodeIDs(4)
 	for s := range 256 {
-		if old := Best("default", s, before); old != "node-4" && Best("default", s, after) != old {
-			t.Errorf("shard %d moved from %s to %s, and node-4 had gone", s, old, Best("default", s, after))
+		if old := BestNode("default", s, before); old != "node-4" && BestNode("default", s, after) != old {
+			t.Errorf("shard %d moved from %s to %s, and node-4 had gone", s, old, BestNode("default", s, after))
 		}
 	}
 	reversed := slices.Clone(before)
 	slices.Reverse(reversed)
 	for s := range 256 {
-		if Best("default", s, before) != Best("default", s, reversed) {
+		if BestNode("default", s, before) != BestNode("default", s, reversed) {
 			t.Fatalf("shard %d: the order in which nodes are named matters", s)
 		}
 	}
@@ -53,21 +53,21 @@ func TestOnlyTheShareOfANodeThatGoesMoves(t *testing.T) {
 
 // TestAShardMovesOnlyWhileItIsIdleAndOneAtATime: a shard with work in progress stays.
 func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
-	v := View{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
+	v := PoolView{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Busy: func(int) bool { return false }}
 	for s := range 64 {
 		v.Holders[s] = "node-0" // the first node had all, and a second one came
 	}
-	p := Next(v)
+	p := PlanShards(v)
 	if len(p.Give) != 1 || len(p.Take) != 0 {
 		t.Fatalf("gives %v, takes %v: one at a time", p.Give, p.Take)
 	}
 	v.Busy = func(int) bool { return true }
-	if p := Next(v); len(p.Give) != 0 {
+	if p := PlanShards(v); len(p.Give) != 0 {
 		t.Errorf("gives %v, which is busy", p.Give)
 	}
 	v.Nodes = nil // no other node is known to live
 	v.Busy = func(int) bool { return false }
-	if p := Next(v); len(p.Give) != 0 {
+	if p := PlanShards(v); len(p.Give) != 0 {
 		t.Errorf("gives %v to nobody", p.Give)
 	}
 }
@@ -75,7 +75,7 @@ func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
 // TestTheNextBestNodeTakesWhatTheBestOneDoesNot: it may be frozen, and count as
 // live for a while.
 func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
-	v := View{Shards: 64, Nodes: nodeIDs(3), Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: time.Second,
+	v := PoolView{Shards: 64, Nodes: nodeIDs(3), Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: time.Second,
 		Busy: func(int) bool { return false }}
 	for waited, most := range []int{1, 2, 3} {
 		for s := range v.Shards {
@@ -83,7 +83,7 @@ func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
 		}
 		takers := map[int]int{}
 		for _, v.Self = range v.Nodes {
-			for _, s := range Next(v).Take {
+			for _, s := range PlanShards(v).Take {
 				takers[s]++
 			}
 		}
@@ -94,24 +94,24 @@ func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
 		}
 	}
 	v.Self = "elsewhere"
-	if p := Next(v); len(p.Take) > 0 {
+	if p := PlanShards(v); len(p.Take) > 0 {
 		t.Errorf("a node that does not count as live takes %v", p.Take)
 	}
 }
 
 // TestNobodyTakesWhatIsHeld: not even the node that should have it.
 func TestNobodyTakesWhatIsHeld(t *testing.T) {
-	v := View{Self: "node-1", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Patience: time.Second, Busy: func(int) bool { return false }}
+	v := PoolView{Self: "node-1", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Patience: time.Second, Busy: func(int) bool { return false }}
 	for s := range 64 {
 		v.Holders[s] = "node-0"
 	}
-	if p := Next(v); len(p.Take) != 0 {
+	if p := PlanShards(v); len(p.Take) != 0 {
 		t.Errorf("takes %v", p.Take)
 	}
 	v.Holders = map[int]string{}
-	for _, s := range Next(v).Take {
-		if Best("default", s, v.Nodes) != "node-1" {
-			t.Errorf("takes %d, which is for %s", s, Best("default", s, v.Nodes))
+	for _, s := range PlanShards(v).Take {
+		if BestNode("default", s, v.Nodes) != "node-1" {
+			t.Errorf("takes %d, which is for %s", s, BestNode("default", s, v.Nodes))
 		}
 	}
 }
@@ -119,30 +119,30 @@ func TestNobodyTakesWhatIsHeld(t *testing.T) {
 // TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter: an idle one moves first, and a node
 // that joins and leaves repeatedly does not stop work on any shard.
 func TestABusyShardMovesOnceAnotherNodeHasLongBeenBetter(t *testing.T) {
-	v := View{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, Settle: time.Minute,
+	v := PoolView{Self: "node-0", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Elsewhere: map[int]time.Duration{}, Settle: time.Minute,
 		Busy: func(int) bool { return true }}
 	for s := range v.Shards {
 		v.Holders[s] = "node-0"
 		v.Elsewhere[s] = 59 * time.Second
 	}
-	if p := Next(v); len(p.Give) != 0 {
+	if p := PlanShards(v); len(p.Give) != 0 {
 		t.Errorf("gives %v too soon", p.Give)
 	}
 	for s := range v.Shards {
 		v.Elsewhere[s] = time.Minute
 	}
-	p := Next(v)
-	if len(p.Give) != 1 || Best("default", p.Give[0], v.Nodes) != "node-1" {
+	p := PlanShards(v)
+	if len(p.Give) != 1 || BestNode("default", p.Give[0], v.Nodes) != "node-1" {
 		t.Fatalf("gives %v", p.Give)
 	}
 	idle := -1
 	for s := range v.Shards {
-		if Best("default", s, v.Nodes) == "node-1" {
+		if BestNode("default", s, v.Nodes) == "node-1" {
 			idle = s // the last of those that may go
 		}
 	}
 	v.Busy = func(s int) bool { return s != idle }
-	if p := Next(v); len(p.Give) != 1 || p.Give[0] != idle {
+	if p := PlanShards(v); len(p.Give) != 1 || p.Give[0] != idle {
 		t.Errorf("gives %v, and %d is idle", p.Give, idle)
 	}
 }

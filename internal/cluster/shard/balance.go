@@ -118,7 +118,7 @@ func (b *balancer) settleDoubts(ctx context.Context) (confirmed, gone []int) {
 }
 
 // dropAll stops holding shards, reports it, and returns those that were held.
-func (b *balancer) dropAll(slots []int, why Why) (lost []int) {
+func (b *balancer) dropAll(slots []int, why MoveReason) (lost []int) {
 	epochs := map[int]uint64{}
 	b.state.Lock()
 	for _, s := range slots {
@@ -139,7 +139,7 @@ func (b *balancer) drainShard(slot int) {
 	if !ok {
 		return
 	}
-	b.cfg.Quiet(slot, epoch, func() {
+	b.cfg.DrainShard(slot, epoch, func() {
 		b.state.Lock()
 		b.state.holdings.setQuiet(slot, epoch)
 		b.state.Unlock()
@@ -177,7 +177,7 @@ func (b *balancer) reportChanges(gained, lost []int) {
 		return
 	}
 	b.cfg.Logger.Info("shards", "node", b.cfg.Node.ID, "gained", b.cfg.shardNames(gained), "lost", b.cfg.shardNames(lost))
-	b.cfg.Changed(gained, lost)
+	b.cfg.ShardsChanged(gained, lost)
 }
 
 // reportTaken reports shards that were taken.
@@ -190,20 +190,20 @@ func (b *balancer) reportTaken(slots []int) {
 		if before.why == "" {
 			before.why = Fresh
 		}
-		b.cfg.Moved(b.cfg.Node.ID, Move{Shard: s, Taken: true, Why: before.why, Epoch: h.epoch, Other: before.by})
+		b.cfg.ShardMoved(b.cfg.Node.ID, ShardMove{Shard: s, Taken: true, Why: before.why, Epoch: h.epoch, Other: before.by})
 	}
 }
 
 // reportReleased reports shards that this node does not hold any more.
-func (b *balancer) reportReleased(slots []int, epochs map[int]uint64, why Why) {
+func (b *balancer) reportReleased(slots []int, epochs map[int]uint64, why MoveReason) {
 	for _, slot := range slots {
-		m := Move{Shard: b.cfg.slots[slot], Why: why, Epoch: epochs[slot]}
+		m := ShardMove{Shard: b.cfg.slots[slot], Why: why, Epoch: epochs[slot]}
 		if why == Rebalanced {
 			b.state.RLock()
 			nodes := b.state.view.takersOf(m.Pool)
 			b.state.RUnlock()
-			m.Other = Best(m.Pool, m.N, nodes)
+			m.Other = BestNode(m.Pool, m.N, nodes)
 		}
-		b.cfg.Moved(b.cfg.Node.ID, m)
+		b.cfg.ShardMoved(b.cfg.Node.ID, m)
 	}
 }

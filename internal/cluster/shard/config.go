@@ -89,8 +89,8 @@ func (n *Node) setUnreadable(s Shard, is bool) (changed bool) {
 	return true
 }
 
-// Seen is a node as its last renewal showed it.
-type Seen struct {
+// SeenNode is a node as its last renewal showed it.
+type SeenNode struct {
 	Node
 	Heard time.Time // by the clock of the server
 	Came  time.Time // when this node received it, by its own clock
@@ -147,20 +147,20 @@ type Config struct {
 	// before the shard moves. Default settleParts times TTL.
 	Settle time.Duration
 	// Load sets the counts of actors in the node's record at each renewal. Default: none.
-	Load func(*Node)
+	SetLoad func(*Node)
 	// Moved receives each shard that this node, by its id, took or released, and why. It
 	// must not block.
-	Moved func(node string, m Move)
+	ShardMoved func(node string, m ShardMove)
 	// Busy reports whether work is in progress in a shard that this node holds.
-	Busy func(shard int) bool
+	IsBusy func(shard int) bool
 	// Quiet drains a shard before this node gives it away: no work may begin in it under this
 	// epoch, and work in progress ends. Then it calls done, once, from any goroutine.
-	Quiet func(shard int, epoch uint64, done func())
+	DrainShard func(shard int, epoch uint64, done func())
 	// Changed receives the shards that were gained or lost. A shard is gained also when its
 	// lease was over or in doubt for a moment and no other node took it. One goroutine
 	// calls Changed; it should not take longer than a renewal.
-	Changed func(gained, lost []int)
-	Logger  *slog.Logger // default: discard
+	ShardsChanged func(gained, lost []int)
+	Logger        *slog.Logger // default: discard
 
 	slots []Shard // of all pools; a slot is an index into it
 }
@@ -184,7 +184,7 @@ var ErrConfig = errors.New("shard: config")
 
 // checkAndFill checks the configuration, sets the defaults, and lists the shards of all pools.
 func (c *Config) checkAndFill() error {
-	if c.JS == nil || c.Buckets == nil || len(c.Pools) == 0 || c.Busy == nil || c.Quiet == nil || c.Changed == nil {
+	if c.JS == nil || c.Buckets == nil || len(c.Pools) == 0 || c.IsBusy == nil || c.DrainShard == nil || c.ShardsChanged == nil {
 		return fmt.Errorf("%w: JS, Buckets, Pools, Busy, Quiet and Changed are required", ErrConfig)
 	}
 	c.TTL = cmp.Or(c.TTL, TTLDefault)
@@ -192,18 +192,18 @@ func (c *Config) checkAndFill() error {
 		return fmt.Errorf("%w: %w: %s; it is whole seconds, at least %s", ErrConfig, ErrTTL, c.TTL, TTLMin)
 	}
 	c.Settle = cmp.Or(c.Settle, settleParts*c.TTL)
-	if c.Load == nil {
-		c.Load = func(*Node) {}
+	if c.SetLoad == nil {
+		c.SetLoad = func(*Node) {}
 	}
-	if c.Moved == nil {
-		c.Moved = func(string, Move) {}
+	if c.ShardMoved == nil {
+		c.ShardMoved = func(string, ShardMove) {}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	c.Node.Pools, c.slots = nil, nil
 	for _, p := range c.Pools {
-		if err := names.Token(p.Name); err != nil || p.Shards < 1 || slices.Contains(c.Node.Pools, p.Name) {
+		if err := names.CheckToken(p.Name); err != nil || p.Shards < 1 || slices.Contains(c.Node.Pools, p.Name) {
 			return fmt.Errorf("%w: pool %q of %d shards: %w", ErrConfig, p.Name, p.Shards, err)
 		}
 		c.Node.Pools = append(c.Node.Pools, p.Name)
@@ -214,9 +214,9 @@ func (c *Config) checkAndFill() error {
 	return nil
 }
 
-// Slot returns the number of a shard among those of all pools; ok is false for a shard
+// SlotOf returns the number of a shard among those of all pools; ok is false for a shard
 // that the node does not serve.
-func (c *Config) Slot(s Shard) (slot int, ok bool) {
+func (c *Config) SlotOf(s Shard) (slot int, ok bool) {
 	for _, p := range c.Pools {
 		if p.Name == s.Pool {
 			return slot + s.N, s.N >= 0 && s.N < p.Shards

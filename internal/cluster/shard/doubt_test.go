@@ -16,11 +16,11 @@ func TestAShardThatWasInDoubtIsGainedAgain(t *testing.T) {
 func aShardThatWasInDoubtIsGainedAgain(t *testing.T) {
 	a := startLeaseNode(t, startServer(t), "a", long)
 	waitUntil(t, "it holds all", isHeldByBest(a))
-	slot := a.Held()[0]
+	slot := a.HeldShards()[0]
 	a.mu.Lock()
 	clear(a.took)
 	a.mu.Unlock()
-	a.Doubt(slot) // as where a server that is behind was asked for the lease
+	a.DoubtLease(slot) // as where a server that is behind was asked for the lease
 	if _, holds := a.Holds(slot); holds {
 		t.Error("a shard in doubt counts as held")
 	}

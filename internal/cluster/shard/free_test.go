@@ -54,11 +54,11 @@ func aLeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
 	leases := b.Shards
 	b.Shards = &lossyBucket{KeyValue: leases, once: map[string]bool{}}
 	k, err := shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: defaultNames(t), Node: shard.Node{Name: "a"}, TTL: shard.TTLDefault,
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: func(int) bool { return false }, Quiet: func(_ int, _ uint64, done func()) { done() }, Changed: func(_, _ []int) {}})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, IsBusy: func(int) bool { return false }, DrainShard: func(_ int, _ uint64, done func()) { done() }, ShardsChanged: func(_, _ []int) {}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "it holds all", func() bool { return len(k.Held()) == shards })
+	waitUntil(t, "it holds all", func() bool { return len(k.HeldShards()) == shards })
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	k.Close(ctx)
@@ -89,7 +89,7 @@ func TestACloseWithoutAConnectionDoesNotWait(t *testing.T) {
 
 func aCloseWithoutAConnectionDoesNotWait(t *testing.T) {
 	a := startLeaseNode(t, startServer(t), "a", shard.TTLMin)
-	waitUntil(t, "it holds all", func() bool { return len(a.Held()) == shards })
+	waitUntil(t, "it holds all", func() bool { return len(a.HeldShards()) == shards })
 	a.nc.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

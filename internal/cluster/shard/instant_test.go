@@ -53,7 +53,7 @@ func TestATTLThatCannotHoldIsRefused(t *testing.T) {
 	}
 	for _, ttl := range []time.Duration{TTLMin - time.Second, TTLMin + time.Millisecond} {
 		c := Config{JS: struct{ jetstream.JetStream }{}, Buckets: &bus.Buckets{}, Pools: []Pool{{"default", 1}}, TTL: ttl,
-			Busy: func(int) bool { return false }, Quiet: func(int, uint64, func()) {}, Changed: func(_, _ []int) {}}
+			IsBusy: func(int) bool { return false }, DrainShard: func(int, uint64, func()) {}, ShardsChanged: func(_, _ []int) {}}
 		if err := c.checkAndFill(); !errors.Is(err, ErrTTL) {
 			t.Errorf("a TTL of %s: %v", ttl, err)
 		}

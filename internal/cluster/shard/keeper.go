@@ -99,18 +99,18 @@ func (k *Keeper) Holds(shard int) (epoch uint64, ok bool) {
 	return k.state.holdsSlot(shard)
 }
 
-// Slot returns the number under which a Keeper has a shard; ok is false for a
+// SlotOf returns the number under which a Keeper has a shard; ok is false for a
 // pool that the node does not serve.
-func (k *Keeper) Slot(s Shard) (slot int, ok bool) { return k.cfg.Slot(s) }
+func (k *Keeper) SlotOf(s Shard) (slot int, ok bool) { return k.cfg.SlotOf(s) }
 
-// Shard returns the shard of a slot.
-func (k *Keeper) Shard(slot int) Shard { return k.cfg.slots[slot] }
+// ShardAt returns the shard of a slot.
+func (k *Keeper) ShardAt(slot int) Shard { return k.cfg.slots[slot] }
 
 // ID returns the node's name in leases.
 func (k *Keeper) ID() string { return k.cfg.Node.ID }
 
 // Nodes lists the live nodes by their ids, each with the shards that it holds.
-func (k *Keeper) Nodes() []Seen {
+func (k *Keeper) Nodes() []SeenNode {
 	k.state.RLock()
 	defer k.state.RUnlock()
 	held := k.state.view.holdsByNode()
@@ -119,12 +119,12 @@ func (k *Keeper) Nodes() []Seen {
 		list[i].Holds = held[list[i].ID]
 		slices.SortFunc(list[i].Holds, func(a, b Shard) int { return cmp.Or(strings.Compare(a.Pool, b.Pool), a.N-b.N) })
 	}
-	slices.SortFunc(list, func(a, b Seen) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b SeenNode) int { return strings.Compare(a.ID, b.ID) })
 	return list
 }
 
 // ReadNodes reads the live nodes from the leader, because the view of the watch may be behind.
-func (k *Keeper) ReadNodes(ctx context.Context) (list []Seen, err error) {
+func (k *Keeper) ReadNodes(ctx context.Context) (list []SeenNode, err error) {
 	w, err := k.cfg.Buckets.Nodes.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
 		return nil, fmt.Errorf("shard: read the nodes: %w", err)
@@ -133,14 +133,14 @@ func (k *Keeper) ReadNodes(ctx context.Context) (list []Seen, err error) {
 	err = readCurrent(ctx, w, func(e jetstream.KeyValueEntry) {
 		var n Node
 		if json.Unmarshal(e.Value(), &n) == nil && n.ID == e.Key() {
-			list = append(list, Seen{Node: n, Heard: e.Created(), Came: time.Now()})
+			list = append(list, SeenNode{Node: n, Heard: e.Created(), Came: time.Now()})
 		}
 	})
 	return list, err
 }
 
-// Held lists the shards that this node holds.
-func (k *Keeper) Held() []int {
+// HeldShards lists the shards that this node holds.
+func (k *Keeper) HeldShards() []int {
 	k.state.RLock()
 	defer k.state.RUnlock()
 	return k.state.holdings.heldSlots()
@@ -191,9 +191,9 @@ func (k *Keeper) renewLoop(ctx, work context.Context) {
 	}
 }
 
-// Avoid publishes that a shard has a log that is newer than this node. Other nodes
+// AvoidShard publishes that a shard has a log that is newer than this node. Other nodes
 // that know more take the shard, if there are any. It holds until this node stops.
-func (k *Keeper) Avoid(slot int) {
+func (k *Keeper) AvoidShard(slot int) {
 	k.state.Lock()
 	changed := k.state.self.addAvoided(k.cfg.slots[slot])
 	k.state.unpublished = k.state.unpublished || changed
@@ -220,8 +220,8 @@ func (k *Keeper) CannotRead(slot int, is bool) (changed bool) {
 // until it is deleted, so a node that restarts obeys it too.
 const leavePrefix = "leave."
 
-// Ask asks all nodes of a name to leave, or to stay again. Any node may ask.
-func (k *Keeper) Ask(ctx context.Context, name string, leave bool) error {
+// RequestLeave asks all nodes of a name to leave, or to stay again. Any node may ask.
+func (k *Keeper) RequestLeave(ctx context.Context, name string, leave bool) error {
 	key := leavePrefix + keyToken(name)
 	if leave {
 		if _, err := k.cfg.Buckets.Nodes.Put(ctx, key, []byte(k.cfg.Node.ID)); err != nil {
@@ -235,9 +235,9 @@ func (k *Keeper) Ask(ctx context.Context, name string, leave bool) error {
 	return nil
 }
 
-// Leave drains the node: it takes no more shards and releases each of its shards once that
+// StartDrain drains the node: it takes no more shards and releases each of its shards once that
 // shard is idle. Other nodes see it as leaving.
-func (k *Keeper) Leave() {
+func (k *Keeper) StartDrain() {
 	k.state.Lock()
 	k.state.leaves = true
 	k.state.Unlock()
@@ -251,7 +251,7 @@ const closeRetryPause = 200 * time.Millisecond
 func (k *Keeper) Close(ctx context.Context) {
 	k.stop()
 	<-k.stopped
-	k.Leave()
+	k.StartDrain()
 	k.renewer.publishChanges(ctx) // otherwise other nodes would take the release for rebalancing
 	again := time.NewTicker(closeRetryPause)
 	defer again.Stop()

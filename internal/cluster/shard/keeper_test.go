@@ -131,7 +131,7 @@ func startLeaseNodeOver(t *testing.T, nc *nats.Conn, name string, ttl time.Durat
 		m.busy[s] = true
 	}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: openBuckets(t, nc), Names: names, Node: shard.Node{Name: name},
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.drainSlot, Changed: m.recordChanges})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, IsBusy: m.isBusy, DrainShard: m.drainSlot, ShardsChanged: m.recordChanges})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func isHeldByBest(members ...*leaseNode) func() bool {
 	}
 	return func() bool {
 		for s := range shards {
-			best := shard.Best("default", s, ids)
+			best := shard.BestNode("default", s, ids)
 			for _, m := range members {
 				if _, ok := m.Holds(s); ok != (m.ID() == best) {
 					return false
@@ -208,7 +208,7 @@ func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 	a := startLeaseNode(t, e, "a", short)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
 	before := map[int]uint64{}
-	for _, s := range a.Held() {
+	for _, s := range a.HeldShards() {
 		before[s], _ = a.Holds(s)
 	}
 	a.nc.Close() // it is cut off, and does not know why
@@ -239,20 +239,20 @@ func whatIsBusyStays(t *testing.T) {
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
 	b := startLeaseNode(t, e, "b", long)
 	waitUntil(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
-	if n := len(b.Held()); n != 0 {
+	if n := len(b.HeldShards()); n != 0 {
 		t.Errorf("the second node holds %d shards that were busy", n)
 	}
 	a.finishWork()
 	waitUntil(t, "what became idle moved", isHeldByBest(a, b))
-	if err := b.Ask(t.Context(), "a", true); err != nil {
+	if err := b.RequestLeave(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "the node that was asked to leave has given all", isHeldByBest(b))
-	if err := b.Ask(t.Context(), "a", false); err != nil {
+	if err := b.RequestLeave(t.Context(), "a", false); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "the node that may stay has a part again", isHeldByBest(a, b))
-	a.Leave()
+	a.StartDrain()
 	waitUntil(t, "the node that leaves has given all", isHeldByBest(b))
 	b.closeKeeper(t)
 	a.closeKeeper(t)
@@ -273,7 +273,7 @@ func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	a := startLeaseNode(t, e, "a", long, busy...)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
 	b := startLeaseNode(t, e, "b", long)
-	a.Leave()
+	a.StartDrain()
 	waitUntil(t, "the others see it leave", func() bool {
 		for _, n := range b.Nodes() {
 			if n.Name == "a" && n.Leaving {
@@ -282,7 +282,7 @@ func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 		}
 		return false
 	})
-	if n := len(a.Held()); n != shards {
+	if n := len(a.HeldShards()); n != shards {
 		t.Errorf("it gave %d shards that were busy", shards-n)
 	}
 	waitUntil(t, "all of them are asked to come to rest", func() bool {
@@ -316,7 +316,7 @@ func aNodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
 		<-time.After(20 * time.Millisecond) // the keeper has been told
 	})
 	a.mu.Unlock()
-	a.Leave()
+	a.StartDrain()
 	<-ended
 	leases := openBuckets(t, b.nc).Shards
 	for s := range shards {

@@ -166,7 +166,7 @@ func (l *leaseStore) releaseLease(ctx context.Context, slot int) bool {
 	var err error
 	for range releaseTries {
 		var gone bool
-		if gone, err = l.releaseOnce(ctx, slot); gone || err != nil && !bus.Conflict(err) {
+		if gone, err = l.releaseOnce(ctx, slot); gone || err != nil && !bus.IsConflict(err) {
 			break
 		}
 	}

@@ -148,7 +148,7 @@ func (w *cuttableWire) connectNode(t *testing.T) *nats.Conn {
 func shardHolders(members ...*leaseNode) map[int]string {
 	holders := map[int]string{}
 	for _, m := range members {
-		for _, s := range m.Held() {
+		for _, s := range m.HeldShards() {
 			if _, ok := m.Holds(s); ok {
 				holders[s] = m.ID()
 			}
@@ -246,7 +246,7 @@ func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 	a := startLeaseNodeOver(t, w.connectNode(t), "a", long)
 	waitUntil(t, "it holds all", isHeldByBest(a))
 	epochs := map[int]uint64{}
-	for _, s := range a.Held() {
+	for _, s := range a.HeldShards() {
 		epochs[s], _ = a.Holds(s)
 	}
 	let := w.holdData()
@@ -319,7 +319,7 @@ func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 	a := startLeaseNode(t, e, "a", long, busy...)
 	waitUntil(t, "it holds all", isHeldByBest(a))
 	b := startLeaseNode(t, e, "b", long)
-	if err := b.Ask(t.Context(), "a", true); err != nil {
+	if err := b.RequestLeave(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}
 	waitUntil(t, "all are to come to rest", func() bool {
@@ -328,7 +328,7 @@ func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 		return len(a.rest) == shards
 	})
 	b.closeKeeper(t)
-	if err := a.Ask(t.Context(), "a", false); err != nil {
+	if err := a.RequestLeave(t.Context(), "a", false); err != nil {
 		t.Fatal(err)
 	}
 	leases := openBuckets(t, a.nc).Shards

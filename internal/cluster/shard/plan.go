@@ -20,7 +20,7 @@ func newPlanner(cfg *Config, s *keeperState) *planner {
 
 // nextPlan plans for all pools. At most one shard is on its way to another node, unless
 // this node leaves.
-func (p *planner) nextPlan() Plan {
+func (p *planner) nextPlan() ShardPlan {
 	p.state.Lock()
 	now := time.Now()
 	views := p.poolViews(now)
@@ -31,10 +31,10 @@ func (p *planner) nextPlan() Plan {
 	leaves, former := p.state.isLeaving(), maps.Clone(p.state.holdings.former)
 	moving := len(p.state.holdings.outgoing) > 0
 	p.state.Unlock()
-	var all Plan
+	var all ShardPlan
 	first := 0 // slot of the pool
 	for _, v := range views {
-		next := Next(v)
+		next := PlanShards(v)
 		if leaves {
 			next = planDrain(v)
 		} else if moving || calm || len(all.Give) > 0 {
@@ -54,16 +54,16 @@ func (p *planner) nextPlan() Plan {
 }
 
 // poolViews returns this node's view of each pool. The caller holds the lock of the state.
-func (p *planner) poolViews(now time.Time) []View {
-	views := make([]View, len(p.cfg.Pools))
+func (p *planner) poolViews(now time.Time) []PoolView {
+	views := make([]PoolView, len(p.cfg.Pools))
 	first := 0
 	for i, pool := range p.cfg.Pools {
 		start := first
-		v := View{
+		v := PoolView{
 			Self: p.cfg.Node.ID, Pool: pool.Name, Shards: pool.Shards,
 			Nodes: p.state.view.takersOf(pool.Name), Avoid: map[int][]string{},
 			Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: p.cfg.TTL / renewParts,
-			Busy:      func(s int) bool { return p.cfg.Busy(start + s) },
+			Busy:      func(s int) bool { return p.cfg.IsBusy(start + s) },
 			Elsewhere: map[int]time.Duration{}, Settle: p.cfg.Settle,
 		}
 		for id, n := range p.state.view.nodes {
@@ -82,7 +82,7 @@ func (p *planner) poolViews(now time.Time) []View {
 
 // addShard adds the state of one shard to the view of its pool. The caller holds the lock
 // of the state.
-func (p *planner) addShard(v *View, shard, slot int, now time.Time) {
+func (p *planner) addShard(v *PoolView, shard, slot int, now time.Time) {
 	holder, held := p.state.view.holderOf(p.cfg.slots[slot])
 	if held && holder == v.Self {
 		held = false // the holdings know better
@@ -97,7 +97,7 @@ func (p *planner) addShard(v *View, shard, slot int, now time.Time) {
 	}
 	delete(p.vacant, slot)
 	v.Holders[shard] = holder
-	if best := Best(v.Pool, shard, v.eligibleNodes(shard)); holder != v.Self || best == v.Self || best == "" {
+	if best := BestNode(v.Pool, shard, v.eligibleNodes(shard)); holder != v.Self || best == v.Self || best == "" {
 		delete(p.better, slot)
 		return
 	}

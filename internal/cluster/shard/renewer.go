@@ -132,9 +132,9 @@ func (r *renewer) renewOnce(ctx context.Context) error {
 	r.state.self.Beat++
 	node, revision, clock := r.state.self, r.state.session.revision, r.state.session.clock
 	r.state.Unlock()
-	r.cfg.Load(&node)
+	r.cfg.SetLoad(&node)
 	sent := clock()
-	revision, err := bus.Renew(ctx, r.cfg.JS, r.cfg.Names.NodeBucket(), node.ID, mustEncode(node), revision, r.cfg.TTL)
+	revision, err := bus.RenewKey(ctx, r.cfg.JS, r.cfg.Names.NodeBucket(), node.ID, mustEncode(node), revision, r.cfg.TTL)
 	switch {
 	case err == nil:
 		r.extendSession(revision, sent)

@@ -39,7 +39,7 @@ func renewingAllLeasesIsOneWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	epochs := map[int]uint64{}
-	for _, s := range a.Held() {
+	for _, s := range a.HeldShards() {
 		epochs[s], _ = a.Holds(s)
 	}
 	nodes, leases := defaultNames(t).NodeBucket(), defaultNames(t).ShardBucket()
@@ -71,7 +71,7 @@ func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
 	a := startLeaseNodeOver(t, w.connectNode(t), "a", short)
 	waitUntil(t, "it holds all", isHeldByBest(a))
 	before := map[int]uint64{}
-	for _, s := range a.Held() {
+	for _, s := range a.HeldShards() {
 		before[s], _ = a.Holds(s)
 	}
 	watcher, err := e.Connect(bus.RoleNode)
@@ -108,7 +108,7 @@ func aLeaseOfANewerFormIsNotTouched(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "it knows that it has lost the shard", func() bool { return len(a.Held()) == shards-1 })
+	waitUntil(t, "it knows that it has lost the shard", func() bool { return len(a.HeldShards()) == shards-1 })
 	for end := time.Now().Add(2 * short); time.Now().Before(end); <-time.After(10 * time.Millisecond) {
 		if _, ok := a.Holds(3); ok {
 			t.Fatal("it holds a shard whose lease it cannot read")
@@ -122,8 +122,8 @@ func aLeaseOfANewerFormIsNotTouched(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Names: defaultNames(t), Node: shard.Node{Name: "old"}, TTL: short,
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, Busy: a.isBusy, Quiet: a.drainSlot, Changed: a.recordChanges})
-	if !errors.Is(err, statedir.ErrNewer) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, IsBusy: a.isBusy, DrainShard: a.drainSlot, ShardsChanged: a.recordChanges})
+	if !errors.Is(err, statedir.ErrNewerForm) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
 		t.Errorf("it begins beside a newer node: %v", err)
 	}
 	if len(nodeKeys(t, a.nc)) != 1 {

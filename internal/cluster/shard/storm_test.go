@@ -59,7 +59,7 @@ func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 	const ttl = 3 * shard.TTLMin // the machine may have other work
 	m := &leaseNode{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Node: shard.Node{Name: "a"},
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, Busy: m.isBusy, Quiet: m.drainSlot, Changed: m.recordChanges})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, IsBusy: m.isBusy, DrainShard: m.drainSlot, ShardsChanged: m.recordChanges})
 	if err != nil {
 		t.Fatal(err)
 	}

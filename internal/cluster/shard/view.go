@@ -12,7 +12,7 @@ type leaseRecord struct {
 // does not serve. It may be behind the leader.
 type clusterView struct {
 	leases map[Shard]leaseRecord
-	nodes  map[string]Seen
+	nodes  map[string]SeenNode
 	ends   map[Shard]leaseEnd // how the last lease of a shard ended
 
 	seen       uint64 // revision of this node's own key
@@ -21,7 +21,7 @@ type clusterView struct {
 }
 
 func newView() clusterView {
-	return clusterView{leases: map[Shard]leaseRecord{}, nodes: map[string]Seen{}, ends: map[Shard]leaseEnd{}}
+	return clusterView{leases: map[Shard]leaseRecord{}, nodes: map[string]SeenNode{}, ends: map[Shard]leaseEnd{}}
 }
 
 // staleAfter is the number of ticks without this node's own key after which the watches
@@ -83,7 +83,7 @@ func (v *clusterView) takersOf(pool string) []string {
 }
 
 // endSession records how the leases of a session ended: it was not renewed.
-func (v *clusterView) endSession(of Seen) {
+func (v *clusterView) endSession(of SeenNode) {
 	for s, r := range v.leases {
 		if r.Node == of.ID && r.Session == of.Session {
 			v.ends[s] = leaseEnd{Expired, of.ID}

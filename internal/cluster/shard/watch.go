@@ -72,7 +72,7 @@ func (w *watcher) restartWatches(ctx context.Context, stopOld func()) (stop func
 	v := &w.state.view
 	w.state.Lock()
 	nodes, leases := v.nodes, v.leases
-	v.nodes, v.leases, v.missed = map[string]Seen{}, map[Shard]leaseRecord{}, 0
+	v.nodes, v.leases, v.missed = map[string]SeenNode{}, map[Shard]leaseRecord{}, 0
 	w.state.Unlock()
 	stop, err := w.startWatches(soon, ctx)
 	w.cfg.Logger.Warn("the view of nodes and leases stood still; it is read anew", "node", w.cfg.Node.ID, "error", err)
@@ -122,7 +122,7 @@ func (w *watcher) applyNode(e jetstream.KeyValueEntry) {
 		delete(v.nodes, e.Key())
 		return
 	}
-	v.nodes[n.ID] = Seen{Node: n, Heard: e.Created(), Came: time.Now()}
+	v.nodes[n.ID] = SeenNode{Node: n, Heard: e.Created(), Came: time.Now()}
 }
 
 func (w *watcher) applyLease(e jetstream.KeyValueEntry) {
@@ -132,7 +132,7 @@ func (w *watcher) applyLease(e jetstream.KeyValueEntry) {
 		return
 	}
 	s := Shard{e.Key()[:dot], n}
-	slot, served := w.cfg.Slot(s)
+	slot, served := w.cfg.SlotOf(s)
 	w.state.Lock()
 	defer w.state.Unlock()
 	var l lease
@@ -161,7 +161,7 @@ func (w *watcher) checkForms(ctx context.Context) error {
 				Form int `json:"form"`
 			}
 			if json.Unmarshal(e.Value(), &of) == nil && of.Form > Form {
-				newer = fmt.Errorf("shard: %s in bucket %s has form %d, and this program knows forms up to %d: %w", e.Key(), kv.Bucket(), of.Form, Form, statedir.ErrNewer)
+				newer = fmt.Errorf("shard: %s in bucket %s has form %d, and this program knows forms up to %d: %w", e.Key(), kv.Bucket(), of.Form, Form, statedir.ErrNewerForm)
 			}
 		})
 		_ = records.Stop() // its consumer is ephemeral

@@ -54,7 +54,7 @@ type Definition struct {
 	Tools           []ToolRef
 	DisallowedTools []ToolRef
 	Model           string // "" and "inherit" both come as ""
-	PermissionMode  Mode
+	PermissionMode  PermissionMode
 	MaxTurns        int
 	Skills          []string
 	MCPServers      []MCPServer
@@ -106,19 +106,19 @@ type MCPServer struct {
 	Config map[string]any // nil: by its name in .mcp.json
 }
 
-// Mode decides about calls that need permission.
-type Mode string
+// PermissionMode decides about calls that need permission.
+type PermissionMode string
 
 // Modes.
 const (
-	ModeDefault     Mode = "default"
-	ModeAcceptEdits Mode = "acceptEdits"
-	ModeDontAsk     Mode = "dontAsk"
-	ModeBypass      Mode = "bypassPermissions"
-	ModePlan        Mode = "plan"
+	ModeDefault     PermissionMode = "default"
+	ModeAcceptEdits PermissionMode = "acceptEdits"
+	ModeDontAsk     PermissionMode = "dontAsk"
+	ModeBypass      PermissionMode = "bypassPermissions"
+	ModePlan        PermissionMode = "plan"
 )
 
-var modes = map[string]Mode{
+var permissionModes = map[string]PermissionMode{
 	"default": ModeDefault, "acceptedits": ModeAcceptEdits, "accept-edits": ModeAcceptEdits, "dontask": ModeDontAsk,
 	"dont-ask": ModeDontAsk, "bypasspermissions": ModeBypass, "bypass": ModeBypass, "plan": ModePlan,
 }
@@ -149,33 +149,33 @@ func Parse(path string, data []byte) (Definition, []Note, error) {
 	if len(data) > FileBytesMax {
 		return def, nil, &Problem{Path: path, Err: fmt.Errorf("%w: it has %d bytes, at most %d are read; move reference text to a skill", ErrTooLarge, len(data), FileBytesMax)}
 	}
-	front, body, err := cut(data)
+	front, body, err := cutFrontMatter(data)
 	if err != nil {
 		return def, nil, &Problem{Path: path, Err: err}
 	}
 	d := &decoder{path: path, def: &def}
-	def.Prompt = d.prompt(body)
-	root, err := d.parse(front)
+	def.Prompt = d.decodePrompt(body)
+	root, err := d.parseFrontMatter(front)
 	if err != nil {
 		def.Name = fileName(path)
 		return def, d.notes, err
 	}
-	d.fields(root, "", topFields)
+	d.readFields(root, "", topFields)
 	def.At = d.lines
-	d.complete()
+	d.checkDefinition()
 	return def, d.notes, errors.Join(d.problems...)
 }
 
-// cut separates the front matter of a file that may begin with a mark.
-func cut(data []byte) (front, body []byte, err error) {
-	if utf16(data) {
+// cutFrontMatter separates the front matter of a file that may begin with a mark.
+func cutFrontMatter(data []byte) (front, body []byte, err error) {
+	if isUTF16(data) {
 		return nil, nil, fmt.Errorf("%w: it is UTF-16; save it as UTF-8", ErrFrontMatter)
 	}
-	return split(bytes.TrimPrefix(data, []byte("\uFEFF")))
+	return splitFrontMatter(bytes.TrimPrefix(data, []byte("\uFEFF")))
 }
 
-// split separates the front matter, which must begin in the first line.
-func split(data []byte) (front, body []byte, err error) {
+// splitFrontMatter separates the front matter, which must begin in the first line.
+func splitFrontMatter(data []byte) (front, body []byte, err error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if !fence.Match(first) {
 		return nil, nil, fmt.Errorf("%w: the first line must be ---", ErrNoFrontMatter)
@@ -199,35 +199,35 @@ func split(data []byte) (front, body []byte, err error) {
 	return nil, nil, fmt.Errorf("%w: it is not closed; end it with a line ---", ErrFrontMatter)
 }
 
-// prompt is the body as text.
-func (d *decoder) prompt(body []byte) string {
+// decodePrompt is the body as text.
+func (d *decoder) decodePrompt(body []byte) string {
 	text := strings.Trim(strings.ReplaceAll(string(body), "\r\n", "\n"), "\n")
 	if clean := strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD"); clean != text {
-		d.note(0, "the body has bytes that are no text; they are shown as \uFFFD")
+		d.addNote(0, "the body has bytes that are no text; they are shown as \uFFFD")
 		return clean
 	}
 	return text
 }
 
-// complete sets defaults and checks rules that involve several keys.
-func (d *decoder) complete() {
-	d.name()
+// checkDefinition sets defaults and checks rules that involve several keys.
+func (d *decoder) checkDefinition() {
+	d.normalizeName()
 	if strings.TrimSpace(d.def.Description) == "" {
-		d.problem(0, "description is missing; say in a sentence when to call this agent")
+		d.addProblem(0, "description is missing; say in a sentence when to call this agent")
 	}
 	if d.def.Prompt == "" {
-		d.note(0, "the body is empty: the agent has no system prompt of its own")
+		d.addNote(0, "the body is empty: the agent has no system prompt of its own")
 	}
-	d.callees()
-	d.soundManners(d.lines[ownKey])
-	d.tellKept()
-	d.tellTools()
-	d.tellParts()
+	d.readDelegates()
+	d.checkLoopOptions(d.lines[ownKey])
+	d.noteKeptKeys()
+	d.noteMissingTools()
+	d.noteUnenforcedParts()
 }
 
-// name defaults to the file's name, and converts a display name to one that can be part of
+// normalizeName defaults to the file's name, and converts a display name to one that can be part of
 // a subject.
-func (d *decoder) name() {
+func (d *decoder) normalizeName() {
 	said := d.def.Name
 	if said == "" {
 		said = fileName(d.path)
@@ -236,32 +236,32 @@ func (d *decoder) name() {
 		return
 	}
 	for _, name := range []string{said, fileName(d.path)} {
-		if d.def.Name = proper(name); d.def.Name != "" {
-			d.note(d.lines["name"], "the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
+		if d.def.Name = sanitizeName(name); d.def.Name != "" {
+			d.addNote(d.lines["name"], "the agent is called %s here: a name has up to 64 lower-case letters, digits, _ and -", d.def.Name)
 			return
 		}
 	}
 	d.def.Name = said
-	d.problem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
+	d.addProblem(d.lines["name"], "name is %.80q; write up to 64 lower-case letters, digits, _ and -, such as my-agent", said)
 }
 
-// tellKept adds one note that names the keys that are read and have no effect.
-func (d *decoder) tellKept() {
+// noteKeptKeys adds one note that names the keys that are read and have no effect.
+func (d *decoder) noteKeptKeys() {
 	names := slices.SortedFunc(maps.Keys(d.def.Other), func(a, b string) int {
 		return cmp.Or(cmp.Compare(d.lines[a], d.lines[b]), strings.Compare(a, b))
 	})
 	switch len(names) {
 	case 0:
 	case 1:
-		d.note(d.lines[names[0]], "%s is kept and has no effect here", names[0])
+		d.addNote(d.lines[names[0]], "%s is kept and has no effect here", names[0])
 	default:
-		d.note(d.lines[names[0]], "%s are kept and have no effect here", strings.Join(names, ", "))
+		d.addNote(d.lines[names[0]], "%s are kept and have no effect here", strings.Join(names, ", "))
 	}
 }
 
-// tellTools adds notes about the tools that troupe does not have: those that other programs
+// noteMissingTools adds notes about the tools that troupe does not have: those that other programs
 // have, and unknown names.
-func (d *decoder) tellTools() {
+func (d *decoder) noteMissingTools() {
 	own := map[string]bool{}
 	for _, c := range d.def.Commands {
 		own[c.Name] = true
@@ -269,17 +269,17 @@ func (d *decoder) tellTools() {
 	var foreign []string
 	for _, ref := range slices.Concat(d.def.Tools, d.def.DisallowedTools) {
 		switch {
-		case ref.known() || own[ref.Name]:
-		case ref.foreign():
+		case ref.isKnown() || own[ref.Name]:
+		case ref.isForeign():
 			if !slices.Contains(foreign, ref.Name) {
 				foreign = append(foreign, ref.Name)
 			}
 		default:
-			d.note(d.lines["tools"], "no tool is called %s%s", ref.Name, Meant(ref.Name))
+			d.addNote(d.lines["tools"], "no tool is called %s%s", ref.Name, SuggestTool(ref.Name))
 		}
 	}
 	if len(foreign) > 0 {
-		d.note(d.lines["tools"], "troupe has no %s; the agent goes without", strings.Join(foreign, ", "))
+		d.addNote(d.lines["tools"], "troupe has no %s; the agent goes without", strings.Join(foreign, ", "))
 	}
 }
 
@@ -291,8 +291,8 @@ func fileName(path string) string {
 
 var improper = regexp.MustCompile(`[^a-z0-9_-]+`)
 
-// proper returns the nearest allowed name, "" if there is none.
-func proper(name string) string {
+// sanitizeName returns the nearest allowed name, "" if there is none.
+func sanitizeName(name string) string {
 	name = strings.Trim(improper.ReplaceAllString(strings.ToLower(name), "-"), "-")
 	return name[:min(len(name), 64)]
 }

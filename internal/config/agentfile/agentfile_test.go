@@ -49,7 +49,7 @@ You are a careful auditor.
 Cite file:line.
 `
 
-func parse(t *testing.T, text string) (Definition, []Note) {
+func mustParse(t *testing.T, text string) (Definition, []Note) {
 	t.Helper()
 	def, notes, err := Parse("agents/auditor.md", []byte(text))
 	if err != nil {
@@ -59,7 +59,7 @@ func parse(t *testing.T, text string) (Definition, []Note) {
 }
 
 func TestEveryFieldOfAFileIsRead(t *testing.T) {
-	def, notes := parse(t, full)
+	def, notes := mustParse(t, full)
 	temperature := 0.2
 	want := Definition{
 		Path: "agents/auditor.md", Name: "auditor",
@@ -99,14 +99,14 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 }
 
 func TestTheNameOfTheFileIsTheDefaultName(t *testing.T) {
-	def, _ := parse(t, "---\ndescription: d\n---\np")
+	def, _ := mustParse(t, "---\ndescription: d\n---\np")
 	if def.Name != "auditor" {
 		t.Errorf("name %q", def.Name)
 	}
 }
 
 func TestAnUnknownKeyIsANoteWithALineAndTheNearestName(t *testing.T) {
-	_, notes := parse(t, "---\nname: a\ndescription: d\nmax_turn: 3\n\nwhatever: 1\nmodle: opus\n---\np")
+	_, notes := mustParse(t, "---\nname: a\ndescription: d\nmax_turn: 3\n\nwhatever: 1\nmodle: opus\n---\np")
 	want := []string{
 		`agents/auditor.md:4: unknown key "max_turn" is ignored; did you mean maxTurns?`,
 		`agents/auditor.md:6: unknown key "whatever" is ignored`,
@@ -118,7 +118,7 @@ func TestAnUnknownKeyIsANoteWithALineAndTheNearestName(t *testing.T) {
 }
 
 func TestAnUnknownToolIsANote(t *testing.T) {
-	_, notes := parse(t, "---\nname: a\ndescription: d\ntools: Grpe, Raed, Bahs, mcp__x__y\n---\np")
+	_, notes := mustParse(t, "---\nname: a\ndescription: d\ntools: Grpe, Raed, Bahs, mcp__x__y\n---\np")
 	if len(notes) != 3 || notes[0].Text != "no tool is called Grpe; did you mean grep?" || notes[1].Text != "no tool is called Raed; did you mean read?" || notes[2].Text != "no tool is called Bahs; did you mean bash?" {
 		t.Errorf("notes %v", notes)
 	}
@@ -153,7 +153,7 @@ func TestAValueOfTheWrongTypeIsAnErrorWithLineAndRemedy(t *testing.T) {
 // subject, and a note informs the author.
 func TestANameForPeopleBecomesOneThatIsASubjectToken(t *testing.T) {
 	for said, want := range map[string]string{"Code Reviewer.*": "code-reviewer", "OpenCoder": "opencoder", "审查": "auditor", "a:b": "a-b"} {
-		def, notes := parse(t, "---\nname: "+said+"\ndescription: d\n---\np")
+		def, notes := mustParse(t, "---\nname: "+said+"\ndescription: d\n---\np")
 		if def.Name != want || len(notes) != 1 || !strings.HasPrefix(notes[0].String(), "agents/auditor.md:2: the agent is called "+want+" here") {
 			t.Errorf("%s: %q %v", said, def.Name, notes)
 		}
@@ -164,15 +164,15 @@ func TestANameForPeopleBecomesOneThatIsASubjectToken(t *testing.T) {
 }
 
 func TestADescriptionWithAColonIsReadAsOtherToolsDo(t *testing.T) {
-	def, notes := parse(t, "---\nname: a\ndescription: Use when: it's late. Example: #1\n---\np")
+	def, notes := mustParse(t, "---\nname: a\ndescription: Use when: it's late. Example: #1\n---\np")
 	if def.Description != "Use when: it's late. Example: #1" || len(notes) != 1 {
 		t.Errorf("%q %v", def.Description, notes)
 	}
 }
 
 func TestToolsOfOpenCodeAreReadAsOnAndOff(t *testing.T) {
-	def, _ := parse(t, "---\ndescription: d\ntools: {write: false, bash: true}\nsteps: 4\n---\np")
-	if def.Tools != nil || def.Allows("write_file") || !def.Allows("shell") || def.MaxTurns != 4 {
+	def, _ := mustParse(t, "---\ndescription: d\ntools: {write: false, bash: true}\nsteps: 4\n---\np")
+	if def.Tools != nil || def.AllowsTool("write_file") || !def.AllowsTool("shell") || def.MaxTurns != 4 {
 		t.Errorf("%+v", def)
 	}
 }
@@ -195,8 +195,8 @@ func TestAllowsFollowsToolsThenDisallowedTools(t *testing.T) {
 		{"tools: mcp__*", "mcp__x__y", true},
 		{"tools: Read\nx-troupe: {tools: [{name: lint, command: c}]}", "lint", true},
 	} {
-		def, _ := parse(t, "---\ndescription: d\n"+c.front+"\n---\np")
-		if def.Allows(c.tool) != c.want {
+		def, _ := mustParse(t, "---\ndescription: d\n"+c.front+"\n---\np")
+		if def.AllowsTool(c.tool) != c.want {
 			t.Errorf("%s: Allows(%s) is %v", c.front, c.tool, !c.want)
 		}
 	}
@@ -226,7 +226,7 @@ func TestHostileInputIsRefused(t *testing.T) {
 	}
 }
 
-func write(t *testing.T, path, text string) {
+func writeFile(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
@@ -244,12 +244,12 @@ func TestTheFirstPlaceWinsAndDuplicatesAreNoted(t *testing.T) {
 	ws := t.TempDir()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	write(t, ws+"/.claude/agents/a.md", agentText("a", "of claude"))
-	write(t, ws+"/.claude/agents/deep/b.md", agentText("b", "of claude"))
-	write(t, ws+"/.troupe/agents/a.md", agentText("a", "of troupe"))
-	write(t, ws+"/.troupe/agents/README.md", "# These are agents")
-	write(t, ws+"/given.md", agentText("c", "given"))
-	defs, notes, err := Load(Dirs(ws, ws+"/given.md")...)
+	writeFile(t, ws+"/.claude/agents/a.md", agentText("a", "of claude"))
+	writeFile(t, ws+"/.claude/agents/deep/b.md", agentText("b", "of claude"))
+	writeFile(t, ws+"/.troupe/agents/a.md", agentText("a", "of troupe"))
+	writeFile(t, ws+"/.troupe/agents/README.md", "# These are agents")
+	writeFile(t, ws+"/given.md", agentText("c", "given"))
+	defs, notes, err := Load(DefinitionDirs(ws, ws+"/given.md")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,9 +267,9 @@ func TestTheFirstPlaceWinsAndDuplicatesAreNoted(t *testing.T) {
 
 func TestABrokenDefinitionIsNotReplacedByALesserOne(t *testing.T) {
 	ws := t.TempDir()
-	write(t, ws+"/1/a.md", "---\nname: a\ndescription: d\nmaxTurns: x\n---\np")
-	write(t, ws+"/2/a.md", agentText("a", "lesser"))
-	write(t, ws+"/2/b.md", agentText("b", "fine"))
+	writeFile(t, ws+"/1/a.md", "---\nname: a\ndescription: d\nmaxTurns: x\n---\np")
+	writeFile(t, ws+"/2/a.md", agentText("a", "lesser"))
+	writeFile(t, ws+"/2/b.md", agentText("b", "fine"))
 	defs, _, err := Load(ws+"/1", ws+"/2")
 	if !errors.Is(err, ErrField) || len(defs) != 1 || defs[0].Name != "b" {
 		t.Errorf("%v %v", defs, err)
@@ -307,7 +307,7 @@ func TestProblemsAreTakenApart(t *testing.T) {
 	}
 	_, _, err := Load(dir)
 	var got []string
-	for _, p := range Problems(err) {
+	for _, p := range SplitProblems(err) {
 		got = append(got, fmt.Sprintf("%s:%d %s", filepath.Base(p.Path), p.Line, p.Text()))
 	}
 	text := strings.Join(got, "\n")
@@ -316,7 +316,7 @@ func TestProblemsAreTakenApart(t *testing.T) {
 			t.Errorf("no %q in %s", want, text)
 		}
 	}
-	if len(got) != 3 || Problems(nil) != nil || Problems(os.ErrInvalid)[0].Path != "" {
+	if len(got) != 3 || SplitProblems(nil) != nil || SplitProblems(os.ErrInvalid)[0].Path != "" {
 		t.Errorf("%d problems: %s", len(got), text)
 	}
 }

@@ -26,21 +26,21 @@ type decoder struct {
 
 // The front matter begins after the fence, so its first line is line 2 of the file.
 
-func (d *decoder) note(line int, format string, args ...any) {
+func (d *decoder) addNote(line int, format string, args ...any) {
 	if len(d.notes) < problemsMax {
 		d.notes = append(d.notes, Note{Path: d.path, Line: line, Text: fmt.Sprintf(format, args...)})
 	}
 }
 
-func (d *decoder) problem(line int, format string, args ...any) {
+func (d *decoder) addProblem(line int, format string, args ...any) {
 	if len(d.problems) >= problemsMax {
 		return
 	}
 	d.problems = append(d.problems, &Problem{d.path, max(0, line), fmt.Errorf("%w: %s", ErrField, fmt.Sprintf(format, args...))})
 }
 
-// document parses YAML text to its one root node.
-func document(text []byte) (root *yaml.Node, err error) {
+// parseDocument parses YAML text to its one root node.
+func parseDocument(text []byte) (root *yaml.Node, err error) {
 	defer func() { // the parser might panic on untrusted text
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v", errYAML, p)
@@ -58,9 +58,9 @@ func document(text []byte) (root *yaml.Node, err error) {
 
 var errYAML = errors.New("the YAML parser failed")
 
-// forbidden finds constructs that a definition does not need and an attacker does: aliases,
+// findForbidden finds constructs that a definition does not need and an attacker does: aliases,
 // which make small files large, and deep nesting.
-func forbidden(n *yaml.Node, depth int) (line int, what string) {
+func findForbidden(n *yaml.Node, depth int) (line int, what string) {
 	if n.Kind == yaml.AliasNode {
 		return n.Line, "YAML aliases (*name) are not allowed; write the value again"
 	}
@@ -68,20 +68,20 @@ func forbidden(n *yaml.Node, depth int) (line int, what string) {
 		return n.Line, fmt.Sprintf("nested more than %d levels deep", depthMax)
 	}
 	for _, c := range n.Content {
-		if line, what := forbidden(c, depth+1); what != "" {
+		if line, what := findForbidden(c, depth+1); what != "" {
 			return line, what
 		}
 	}
 	return 0, ""
 }
 
-// field reads one value.
-type field func(d *decoder, key string, n *yaml.Node)
+// fieldReader reads one value.
+type fieldReader func(d *decoder, key string, n *yaml.Node)
 
-// fields reads a mapping with the readers of its known keys.
-func (d *decoder) fields(n *yaml.Node, within string, known map[string]field) {
+// readFields reads a mapping with the readers of its known keys.
+func (d *decoder) readFields(n *yaml.Node, within string, known map[string]fieldReader) {
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, strings.TrimSuffix(within, "."), "a mapping, such as {key: value}")
+		d.rejectValue(n, strings.TrimSuffix(within, "."), "a mapping, such as {key: value}")
 		return
 	}
 	if d.lines == nil {
@@ -92,7 +92,7 @@ func (d *decoder) fields(n *yaml.Node, within string, known map[string]field) {
 		key, value := n.Content[i], n.Content[i+1]
 		name := strings.ToValidUTF8(key.Value, "\uFFFD")
 		if key.Kind != yaml.ScalarNode || seen[name] {
-			d.problem(key.Line+1, "key %.60q is used twice or is no text; keep one", name)
+			d.addProblem(key.Line+1, "key %.60q is used twice or is no text; keep one", name)
 			continue
 		}
 		seen[name] = true
@@ -101,11 +101,11 @@ func (d *decoder) fields(n *yaml.Node, within string, known map[string]field) {
 		}
 		read := known[name]
 		if read == nil && (d.strict || strings.HasPrefix(within, ownKey+".")) {
-			d.problem(key.Line+1, "unknown key %.60q%s", within+name, didYouMean(name, keysOf(known)))
+			d.addProblem(key.Line+1, "unknown key %.60q%s", within+name, didYouMean(name, keysOf(known)))
 			continue
 		}
 		if read == nil {
-			d.note(key.Line+1, "unknown key %.60q is ignored%s", within+name, didYouMean(name, keysOf(known)))
+			d.addNote(key.Line+1, "unknown key %.60q is ignored%s", within+name, didYouMean(name, keysOf(known)))
 			continue
 		}
 		if value.Tag == "!!null" {
@@ -115,7 +115,7 @@ func (d *decoder) fields(n *yaml.Node, within string, known map[string]field) {
 	}
 }
 
-func keysOf(known map[string]field) []string {
+func keysOf(known map[string]fieldReader) []string {
 	names := make([]string, 0, len(known))
 	for name := range known {
 		names = append(names, name)
@@ -124,8 +124,8 @@ func keysOf(known map[string]field) []string {
 	return names
 }
 
-func (d *decoder) wrong(n *yaml.Node, key, remedy string) {
-	d.problem(n.Line+1, "%s is %s; write %s", key, kindOf(n), remedy)
+func (d *decoder) rejectValue(n *yaml.Node, key, remedy string) {
+	d.addProblem(n.Line+1, "%s is %s; write %s", key, kindOf(n), remedy)
 }
 
 func kindOf(n *yaml.Node) string {
@@ -144,34 +144,34 @@ func kindOf(n *yaml.Node) string {
 	return fmt.Sprintf("%.60q", n.Value)
 }
 
-func (d *decoder) text(n *yaml.Node, key string) string {
+func (d *decoder) readText(n *yaml.Node, key string) string {
 	if n.Kind != yaml.ScalarNode {
-		d.wrong(n, key, "a text")
+		d.rejectValue(n, key, "a text")
 		return ""
 	}
 	return strings.TrimSpace(strings.ToValidUTF8(n.Value, "\uFFFD"))
 }
 
-// list reads a list of texts, or a text with commas.
-func (d *decoder) list(n *yaml.Node, key string) []string {
+// readList reads a list of texts, or a text with commas.
+func (d *decoder) readList(n *yaml.Node, key string) []string {
 	items := []string{}
 	switch {
 	case n.Kind == yaml.ScalarNode:
-		return append(items, commas(d.text(n, key))...)
+		return append(items, splitCommas(d.readText(n, key))...)
 	case n.Kind != yaml.SequenceNode:
-		d.wrong(n, key, "a list, such as [a, b]")
+		d.rejectValue(n, key, "a list, such as [a, b]")
 		return items
 	}
 	for _, c := range n.Content {
-		if s := d.text(c, key); s != "" {
+		if s := d.readText(c, key); s != "" {
 			items = append(items, s)
 		}
 	}
 	return items
 }
 
-// commas splits a text at commas that are not inside parentheses.
-func commas(s string) []string {
+// splitCommas splits a text at commas that are not inside parentheses.
+func splitCommas(s string) []string {
 	var items []string
 	depth, from := 0, 0
 	add := func(item string) {
@@ -194,61 +194,61 @@ func commas(s string) []string {
 	return items
 }
 
-func (d *decoder) number(n *yaml.Node, key string, low, high float64, remedy string) float64 {
+func (d *decoder) readNumber(n *yaml.Node, key string, low, high float64, remedy string) float64 {
 	v, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64)
 	if n.Kind != yaml.ScalarNode || err != nil || math.IsNaN(v) || v < low || v > high {
-		d.wrong(n, key, remedy)
+		d.rejectValue(n, key, remedy)
 		return 0
 	}
 	return v
 }
 
-func (d *decoder) integer(n *yaml.Node, key string, remedy string) int64 {
+func (d *decoder) readInteger(n *yaml.Node, key string, remedy string) int64 {
 	v, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
 	if n.Kind != yaml.ScalarNode || err != nil || v < 1 {
-		d.wrong(n, key, remedy)
+		d.rejectValue(n, key, remedy)
 		return 0
 	}
 	return v
 }
 
-func (d *decoder) duration(n *yaml.Node, key string) time.Duration {
+func (d *decoder) readDuration(n *yaml.Node, key string) time.Duration {
 	v, err := time.ParseDuration(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil || v <= 0 {
-		d.wrong(n, key, "a duration, such as 90s or 3m")
+		d.rejectValue(n, key, "a duration, such as 90s or 3m")
 		return 0
 	}
 	return v
 }
 
-func (d *decoder) boolean(n *yaml.Node, key string) bool {
+func (d *decoder) readBool(n *yaml.Node, key string) bool {
 	v, err := strconv.ParseBool(n.Value)
 	if n.Kind != yaml.ScalarNode || err != nil {
-		d.wrong(n, key, "true or false")
+		d.rejectValue(n, key, "true or false")
 		return false
 	}
 	return v
 }
 
-// anything decodes a value of any form; it is bounded because there are no aliases.
-func (d *decoder) anything(n *yaml.Node, key string) any {
+// readAny decodes a value of any form; it is bounded because there are no aliases.
+func (d *decoder) readAny(n *yaml.Node, key string) any {
 	var v any
 	if err := n.Decode(&v); err != nil {
-		d.wrong(n, key, "valid YAML without special tags")
+		d.rejectValue(n, key, "valid YAML without special tags")
 		return nil
 	}
 	return v
 }
 
-// json returns a mapping as JSON text.
-func (d *decoder) json(n *yaml.Node, key string) string {
+// readJSON returns a mapping as JSON text.
+func (d *decoder) readJSON(n *yaml.Node, key string) string {
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, key, "a mapping, such as {key: value}")
+		d.rejectValue(n, key, "a mapping, such as {key: value}")
 		return ""
 	}
-	text, err := json.Marshal(d.anything(n, key))
+	text, err := json.Marshal(d.readAny(n, key))
 	if err != nil {
-		d.wrong(n, key, "a mapping whose keys are texts")
+		d.rejectValue(n, key, "a mapping whose keys are texts")
 		return ""
 	}
 	return string(text)

@@ -8,14 +8,14 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// Define checks a definition that was made in Go, and completes it as Load completes a
+// CompleteDefinition checks a definition that was made in Go, and completes it as Load completes a
 // parsed one. Its schema is JSON text, not a path.
-func Define(d Definition) (Definition, error) {
+func CompleteDefinition(d Definition) (Definition, error) {
 	fail := func(format string, args ...any) (Definition, error) {
 		return d, fmt.Errorf("agentfile: agent %.80q: %w: %s", d.Name, ErrField, fmt.Sprintf(format, args...))
 	}
 	if !nameForm.MatchString(d.Name) {
-		return fail("a name is up to 64 lower-case letters, digits, _ and -, such as %q", proper(d.Name))
+		return fail("a name is up to 64 lower-case letters, digits, _ and -, such as %q", sanitizeName(d.Name))
 	}
 	if strings.TrimSpace(d.Description) == "" {
 		return fail("description is missing; say in a sentence when to call this agent")
@@ -37,5 +37,5 @@ func Define(d Definition) (Definition, error) {
 	return d, nil
 }
 
-// Builtin reports whether troupe has a tool of that name.
-func Builtin(name string) bool { return slices.Contains(builtinTools, name) }
+// IsBuiltin reports whether troupe has a tool of that name.
+func IsBuiltin(name string) bool { return slices.Contains(builtinTools, name) }

@@ -13,7 +13,7 @@ import (
 // A description of many lines, with what looks like keys in it, is how Claude
 // Code's own generator writes them. The lines of what follows stay right.
 func TestADescriptionOfManyLinesIsReadAsOtherToolsDo(t *testing.T) {
-	def, notes := parse(t, `---
+	def, notes := mustParse(t, `---
 name: guard
 description: Use this agent for brands. Examples:\n\n<example>
 Context: a new app
@@ -36,7 +36,7 @@ p`)
 
 func TestAllToolsIsWhatTheParentHas(t *testing.T) {
 	for _, text := range []string{"*", `"*"`, `["*"]`, "All tools", "Read, *", "all"} {
-		if def, _ := parse(t, "---\ndescription: d\ntools: "+text+"\n---\np"); def.Tools != nil {
+		if def, _ := mustParse(t, "---\ndescription: d\ntools: "+text+"\n---\np"); def.Tools != nil {
 			t.Errorf("%s: %v", text, def.Tools)
 		}
 	}
@@ -53,7 +53,7 @@ func TestAgentsInTheListOfToolsAreWhomItMayCall(t *testing.T) {
 		"permission: {task: {scout: deny, '*': allow}}":             nil,
 		"permission: {task: {'*': deny}}":                           {},
 	} {
-		def, _ := parse(t, "---\ndescription: d\n"+text+"\n---\np")
+		def, _ := mustParse(t, "---\ndescription: d\n"+text+"\n---\np")
 		if !slices.Equal(def.Delegates, want) || (def.Delegates == nil) != (want == nil) {
 			t.Errorf("%s: %#v", text, def.Delegates)
 		}
@@ -72,9 +72,9 @@ func TestPermissionsOfOpenCodeOnlyTakeAway(t *testing.T) {
 		"permission: allow":                                      nil,
 		"tools: {write: false, edit: false, 'mcp__x__*': false}": {"edit_file", "write_file", "mcp__x__y"},
 	} {
-		def, _ := parse(t, "---\ndescription: d\n"+text+"\n---\np")
+		def, _ := mustParse(t, "---\ndescription: d\n"+text+"\n---\np")
 		for _, tool := range []string{"read_file", "write_file", "edit_file", "shell", "http_get", "mcp__x__y"} {
-			if want := !slices.Contains(gone, tool) && !(text == "permission: deny" && tool == "mcp__x__y"); def.Allows(tool) != want {
+			if want := !slices.Contains(gone, tool) && !(text == "permission: deny" && tool == "mcp__x__y"); def.AllowsTool(tool) != want {
 				t.Errorf("%s: Allows(%s) is %v", text, tool, !want)
 			}
 		}
@@ -91,9 +91,9 @@ func TestPermissionsOfOpenCodeOnlyTakeAway(t *testing.T) {
 }
 
 func TestToolsOfOtherProgramsAreNamedInOneNote(t *testing.T) {
-	def, notes := parse(t, "---\ndescription: d\ntools: Read, WebSearch, TodoWrite, TaskGet, SendMessage, AskUserQuestion, github/issues\nemoji: x\ncolor: red\n---\np")
+	def, notes := mustParse(t, "---\ndescription: d\ntools: Read, WebSearch, TodoWrite, TaskGet, SendMessage, AskUserQuestion, github/issues\nemoji: x\ncolor: red\n---\np")
 	want := "[agents/auditor.md:4: emoji, color are kept and have no effect here agents/auditor.md:3: troupe has no WebSearch, TodoWrite, TaskGet; the agent goes without]"
-	if fmt.Sprint(notes) != want || !def.Allows("send_message") || !def.Allows("ask_human") || !def.Allows("mcp__github__issues") {
+	if fmt.Sprint(notes) != want || !def.AllowsTool("send_message") || !def.AllowsTool("ask_human") || !def.AllowsTool("mcp__github__issues") {
 		t.Errorf("%v", notes)
 	}
 }
@@ -102,9 +102,9 @@ func TestOpenCodeFilesAreFoundAndMayBeDisabled(t *testing.T) {
 	ws := t.TempDir()
 	t.Setenv("HOME", t.TempDir())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
-	write(t, ws+"/.opencode/agent/docs.md", "---\ndescription: Writes.\nmode: subagent\nmodel: anthropic/claude-x\ntemperature: 0.1\nsteps: 5\n---\np")
-	write(t, ws+"/.opencode/agents/deep/old.md", "---\ndescription: Was.\ndisable: true\n---\np")
-	defs, notes, err := Load(Dirs(ws)...)
+	writeFile(t, ws+"/.opencode/agent/docs.md", "---\ndescription: Writes.\nmode: subagent\nmodel: anthropic/claude-x\ntemperature: 0.1\nsteps: 5\n---\np")
+	writeFile(t, ws+"/.opencode/agents/deep/old.md", "---\ndescription: Was.\ndisable: true\n---\np")
+	defs, notes, err := Load(DefinitionDirs(ws)...)
 	if err != nil || len(defs) != 1 || defs[0].Name != "docs" || defs[0].Model != "anthropic/claude-x" || *defs[0].Temperature != 0.1 || defs[0].MaxTurns != 5 {
 		t.Errorf("%+v %v", defs, err)
 	}
@@ -126,7 +126,7 @@ func TestBytesThatAreNoTextAreNamedByFileAndLine(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	def, notes := parse(t, "\xEF\xBB\xBF---\r\nname: a\r\ndescription: d\r\n---\r\nBe \x00kind\xff.\r\nNow.\r\n")
+	def, notes := mustParse(t, "\xEF\xBB\xBF---\r\nname: a\r\ndescription: d\r\n---\r\nBe \x00kind\xff.\r\nNow.\r\n")
 	if def.Name != "a" || def.Prompt != "Be \uFFFDkind\uFFFD.\nNow." || len(notes) != 1 {
 		t.Errorf("%+v %v", def, notes)
 	}
@@ -135,7 +135,7 @@ func TestBytesThatAreNoTextAreNamedByFileAndLine(t *testing.T) {
 // The loader survives directory entries that are not regular files.
 func TestWhatIsNoFileIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/good.md", agentText("good", "d"))
+	writeFile(t, dir+"/good.md", agentText("good", "d"))
 	if err := os.Symlink("/dev/zero", filepath.Join(dir, "zero.md")); err != nil {
 		t.Fatal(err)
 	}
@@ -167,14 +167,14 @@ func FuzzParseOfPlainText(f *testing.F) {
 
 // A deny in OpenCode's form is kept, whatever else a file says.
 func TestWhatOpenCodeDeniesStaysDenied(t *testing.T) {
-	def, notes := parse(t, "---\ndescription: d\npermission:\n  task: {\"*\": allow, deployer: deny, helper: allow}\n---\np")
+	def, notes := mustParse(t, "---\ndescription: d\npermission:\n  task: {\"*\": allow, deployer: deny, helper: allow}\n---\np")
 	if !slices.Equal(def.Delegates, []string{"helper"}) || len(notes) == 0 || !strings.Contains(notes[len(notes)-1].Text, "deployer") {
 		t.Errorf("%v %v", def.Delegates, notes)
 	}
-	if def, _ := parse(t, "---\ndescription: d\npermission: {task: {\"*\": allow}}\n---\np"); def.Delegates != nil {
+	if def, _ := mustParse(t, "---\ndescription: d\npermission: {task: {\"*\": allow}}\n---\np"); def.Delegates != nil {
 		t.Errorf("%v", def.Delegates)
 	}
-	if def, _ := parse(t, "---\ndescription: d\npermission: deny\ntools: Bash, Write\n---\np"); !slices.Contains(def.Denies(), "*") {
-		t.Errorf("%v", def.Denies())
+	if def, _ := mustParse(t, "---\ndescription: d\npermission: deny\ntools: Bash, Write\n---\np"); !slices.Contains(def.DeniedTools(), "*") {
+		t.Errorf("%v", def.DeniedTools())
 	}
 }

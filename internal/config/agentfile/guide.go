@@ -33,7 +33,7 @@ type Guide struct {
 // the directory `within`, which contains it. ok is false if there is none. A link that
 // leads out of that tree is an error: its target was not written for agents.
 func FindGuide(dir, within string) (g Guide, ok bool, err error) {
-	top := topOf(dir, within)
+	top := repositoryTop(dir, within)
 	root, err := os.OpenRoot(top)
 	if err != nil {
 		return g, false, fmt.Errorf("%w: %w", ErrGuide, err)
@@ -61,9 +61,9 @@ func FindGuide(dir, within string) (g Guide, ok bool, err error) {
 	return g, false, nil
 }
 
-// topOf returns the top of the repository that contains a directory, limited to the
+// repositoryTop returns the top of the repository that contains a directory, limited to the
 // directory within; without a repository it returns the directory itself.
-func topOf(dir, within string) string {
+func repositoryTop(dir, within string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
 			return at
@@ -77,7 +77,7 @@ func topOf(dir, within string) string {
 func readGuide(root *os.Root, path string) (g Guide, err error) {
 	f, info, err := safefile.OpenIn(root, path)
 	if err != nil {
-		return g, reason(err)
+		return g, reasonWithoutPath(err)
 	}
 	defer func() { _ = f.Close() }()
 	data, err := io.ReadAll(io.LimitReader(f, GuideBytesMax))

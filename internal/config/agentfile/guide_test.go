@@ -14,11 +14,11 @@ func TestTheNearestInstructionsCount(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, top+"/AGENTS.md", "of nobody")
-	write(t, top+"/repo/AGENTS.md", "\uFEFFof the\r\nrepository\x00\n")
-	write(t, top+"/repo/a/AGENTS.md", "of a")
-	write(t, top+"/repo/a/b/CLAUDE.md", "of claude")
-	write(t, top+"/loose/CLAUDE.md", "of loose")
+	writeFile(t, top+"/AGENTS.md", "of nobody")
+	writeFile(t, top+"/repo/AGENTS.md", "\uFEFFof the\r\nrepository\x00\n")
+	writeFile(t, top+"/repo/a/AGENTS.md", "of a")
+	writeFile(t, top+"/repo/a/b/CLAUDE.md", "of claude")
+	writeFile(t, top+"/loose/CLAUDE.md", "of loose")
 	for _, c := range []struct{ dir, within, want string }{
 		{"/repo/a/b", "/", "of a"},
 		{"/repo/c", "/", "of the\nrepository"},
@@ -37,7 +37,7 @@ func TestTheNearestInstructionsCount(t *testing.T) {
 // A working directory may come from anyone.
 func TestInstructionsOfAStrangerLeadNowhere(t *testing.T) {
 	top := t.TempDir()
-	write(t, top+"/secret", "key")
+	writeFile(t, top+"/secret", "key")
 	for name, make := range map[string]func(path string) error{
 		"a link out":  func(path string) error { return os.Symlink("../secret", path) },
 		"a device":    func(path string) error { return os.Symlink("/dev/zero", path) },
@@ -52,7 +52,7 @@ func TestInstructionsOfAStrangerLeadNowhere(t *testing.T) {
 		}
 	}
 	dir := top + "/long"
-	write(t, dir+"/real.md", strings.Repeat("ä", GuideBytesMax))
+	writeFile(t, dir+"/real.md", strings.Repeat("ä", GuideBytesMax))
 	if err := os.Symlink("real.md", dir+"/AGENTS.md"); err != nil {
 		t.Fatal(err)
 	}

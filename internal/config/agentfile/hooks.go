@@ -19,25 +19,25 @@ var hookPoints = map[string]spec.HookPoint{
 	"Stop": spec.HookStop, "SubagentStop": spec.HookStop, "StopFailure": spec.HookStopFailure,
 }
 
-// hookless are events of those tools that have no hook point here.
-var hookless = []string{"Notification", "PermissionRequest", "PreCompact", "PostCompact", "SessionEnd", "SessionStart", "Setup",
+// eventsWithoutHook are events of those tools that have no hook point here.
+var eventsWithoutHook = []string{"Notification", "PermissionRequest", "PreCompact", "PostCompact", "SessionEnd", "SessionStart", "Setup",
 	"SubagentStart", "TaskCompleted", "TeammateIdle", "UserPromptSubmit"}
 
-// Hooks reads the key `hooks` of a settings file (troupe.yaml): in the form of other agent
+// LoadHooks reads the key `hooks` of a settings file (troupe.yaml): in the form of other agent
 // tools, or as a list in troupe's own form. A missing file has none.
-func Hooks(file string) ([]spec.Hook, []Note, error) {
-	data, err := read(file)
-	return hooks(file, data, err)
+func LoadHooks(file string) ([]spec.Hook, []Note, error) {
+	data, err := readFile(file)
+	return parseHooks(file, data, err)
 }
 
-func hooks(file string, data []byte, err error) ([]spec.Hook, []Note, error) {
+func parseHooks(file string, data []byte, err error) ([]spec.Hook, []Note, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("hooks: %w", err)
 	}
-	root, err := document(data)
+	root, err := parseDocument(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w: %w", file, ErrField, err)
 	}
@@ -48,10 +48,10 @@ func hooks(file string, data []byte, err error) ([]spec.Hook, []Note, error) {
 		if key.Value != "hooks" || value.Tag == "!!null" {
 			continue
 		}
-		if line, what := forbidden(value, 0); what != "" {
+		if line, what := findForbidden(value, 0); what != "" {
 			return nil, nil, fmt.Errorf("%s:%d: %w: %s", file, line, ErrField, what)
 		}
-		raise(value)
+		shiftLinesUp(value)
 		if value.Kind == yaml.SequenceNode {
 			readOwnHooks(d, "hooks", value)
 		} else {
@@ -61,11 +61,11 @@ func hooks(file string, data []byte, err error) ([]spec.Hook, []Note, error) {
 	return def.Hooks, d.notes, errors.Join(d.problems...)
 }
 
-// raise subtracts the line that a decoder adds for the fence of front matter.
-func raise(n *yaml.Node) {
+// shiftLinesUp subtracts the line that a decoder adds for the fence of front matter.
+func shiftLinesUp(n *yaml.Node) {
 	n.Line--
 	for _, c := range n.Content {
-		raise(c)
+		shiftLinesUp(c)
 	}
 }
 
@@ -73,28 +73,28 @@ func raise(n *yaml.Node) {
 // {PreToolUse: [{matcher: Bash, hooks: [{type: command, command: …, timeout: 30}]}]}.
 func readHooks(d *decoder, key string, n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, key, "a mapping of events, such as {PreToolUse: [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]}")
+		d.rejectValue(n, key, "a mapping of events, such as {PreToolUse: [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]}")
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		event, groups := n.Content[i].Value, n.Content[i+1]
 		point, known := hookPoints[event]
 		switch {
-		case slices.Contains(hookless, event):
-			d.note(n.Content[i].Line+1, "%s.%s is kept and has no effect here", key, event)
+		case slices.Contains(eventsWithoutHook, event):
+			d.addNote(n.Content[i].Line+1, "%s.%s is kept and has no effect here", key, event)
 		case !known:
-			d.note(n.Content[i].Line+1, "%s.%.60s is no event and is ignored%s", key, event, didYouMean(event, slices.Sorted(keys(hookPoints))))
+			d.addNote(n.Content[i].Line+1, "%s.%.60s is no event and is ignored%s", key, event, didYouMean(event, slices.Sorted(mapKeys(hookPoints))))
 		case groups.Kind != yaml.SequenceNode:
-			d.wrong(groups, key+"."+event, "a list of groups, such as [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]")
+			d.rejectValue(groups, key+"."+event, "a list of groups, such as [{matcher: shell, hooks: [{type: command, command: ./check.sh}]}]")
 		default:
 			for _, g := range groups.Content {
-				d.group(key+"."+event, event, point, g)
+				d.readHookGroup(key+"."+event, event, point, g)
 			}
 		}
 	}
 }
 
-func keys[V any](m map[string]V) func(func(string) bool) {
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
 	return func(yield func(string) bool) {
 		for k := range m {
 			if !yield(k) {
@@ -104,15 +104,15 @@ func keys[V any](m map[string]V) func(func(string) bool) {
 	}
 }
 
-// group reads the hooks behind one matcher.
-func (d *decoder) group(key, event string, point spec.HookPoint, n *yaml.Node) {
+// readHookGroup reads the hooks behind one matcher.
+func (d *decoder) readHookGroup(key, event string, point spec.HookPoint, n *yaml.Node) {
 	var matcher string
 	var list []spec.Hook
-	d.fields(n, key+".", map[string]field{
-		"matcher": func(d *decoder, k string, n *yaml.Node) { matcher = d.text(n, k) },
+	d.readFields(n, key+".", map[string]fieldReader{
+		"matcher": func(d *decoder, k string, n *yaml.Node) { matcher = d.readText(n, k) },
 		"hooks": func(d *decoder, k string, n *yaml.Node) {
 			if n.Kind != yaml.SequenceNode {
-				d.wrong(n, k, "a list, such as [{type: command, command: ./check.sh}]")
+				d.rejectValue(n, k, "a list, such as [{type: command, command: ./check.sh}]")
 				return
 			}
 			for _, c := range n.Content {
@@ -133,7 +133,7 @@ func (d *decoder) group(key, event string, point spec.HookPoint, n *yaml.Node) {
 		} else if d.shared && event == "SubagentStop" {
 			h.Of = spec.OfChild
 		}
-		d.add(n, key, h)
+		d.addHook(n, key, h)
 	}
 }
 
@@ -141,11 +141,11 @@ func (d *decoder) group(key, event string, point spec.HookPoint, n *yaml.Node) {
 func (d *decoder) commandHook(key string, n *yaml.Node) (h spec.Hook, ok bool) {
 	kind := "command"
 	before := len(d.problems)
-	d.fields(n, key+".", map[string]field{
-		"type":    func(d *decoder, k string, n *yaml.Node) { kind = d.text(n, k) },
-		"command": func(d *decoder, k string, n *yaml.Node) { h.Command = d.text(n, k) },
+	d.readFields(n, key+".", map[string]fieldReader{
+		"type":    func(d *decoder, k string, n *yaml.Node) { kind = d.readText(n, k) },
+		"command": func(d *decoder, k string, n *yaml.Node) { h.Command = d.readText(n, k) },
 		"timeout": func(d *decoder, k string, n *yaml.Node) {
-			h.TimeoutMS = int64(d.number(n, k, 0, secondsMax, "a number of seconds, such as 30") * 1000)
+			h.TimeoutMS = int64(d.readNumber(n, k, 0, secondsMax, "a number of seconds, such as 30") * 1000)
 		},
 		"prompt": func(*decoder, string, *yaml.Node) {}, "model": func(*decoder, string, *yaml.Node) {}, // of other types
 	})
@@ -153,10 +153,10 @@ func (d *decoder) commandHook(key string, n *yaml.Node) (h spec.Hook, ok bool) {
 	case len(d.problems) > before:
 		return h, false
 	case kind != "command":
-		d.note(n.Line+1, "%s: a hook of type %.60q has no effect here; only commands do", key, kind)
+		d.addNote(n.Line+1, "%s: a hook of type %.60q has no effect here; only commands do", key, kind)
 		return h, false
 	case h.Command == "":
-		d.problem(n.Line+1, "%s: a hook has no command", key)
+		d.addProblem(n.Line+1, "%s: a hook has no command", key)
 		return h, false
 	}
 	return h, true
@@ -168,44 +168,44 @@ const secondsMax = 24 * 3600
 // prevent}].
 func readOwnHooks(d *decoder, key string, n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
-		d.wrong(n, key, "a list of hooks, such as [{point: stop, command: make test}]")
+		d.rejectValue(n, key, "a list of hooks, such as [{point: stop, command: make test}]")
 		return
 	}
 	for _, c := range n.Content {
 		var h spec.Hook
 		before := len(d.problems)
-		d.fields(c, key+".", map[string]field{
-			"name":    func(d *decoder, k string, n *yaml.Node) { h.Name = d.text(n, k) },
-			"point":   func(d *decoder, k string, n *yaml.Node) { h.Point = spec.HookPoint(d.text(n, k)) },
-			"tools":   func(d *decoder, k string, n *yaml.Node) { h.Tools = ourTools(d.text(n, k)) },
-			"command": func(d *decoder, k string, n *yaml.Node) { h.Command = d.text(n, k) },
-			"timeout": func(d *decoder, k string, n *yaml.Node) { h.TimeoutMS = int64(d.duration(n, k) / time.Millisecond) },
-			"failing": func(d *decoder, k string, n *yaml.Node) { h.Failing = spec.HookDecision(d.text(n, k)) },
-			"report":  func(d *decoder, k string, n *yaml.Node) { h.Report = d.boolean(n, k) },
-			"of":      func(d *decoder, k string, n *yaml.Node) { h.Of = d.text(n, k) },
+		d.readFields(c, key+".", map[string]fieldReader{
+			"name":    func(d *decoder, k string, n *yaml.Node) { h.Name = d.readText(n, k) },
+			"point":   func(d *decoder, k string, n *yaml.Node) { h.Point = spec.HookPoint(d.readText(n, k)) },
+			"tools":   func(d *decoder, k string, n *yaml.Node) { h.Tools = ourTools(d.readText(n, k)) },
+			"command": func(d *decoder, k string, n *yaml.Node) { h.Command = d.readText(n, k) },
+			"timeout": func(d *decoder, k string, n *yaml.Node) { h.TimeoutMS = int64(d.readDuration(n, k) / time.Millisecond) },
+			"failing": func(d *decoder, k string, n *yaml.Node) { h.Failing = spec.HookDecision(d.readText(n, k)) },
+			"report":  func(d *decoder, k string, n *yaml.Node) { h.Report = d.readBool(n, k) },
+			"of":      func(d *decoder, k string, n *yaml.Node) { h.Of = d.readText(n, k) },
 		})
 		if len(d.problems) > before {
 			continue
 		}
 		if h.Name == "" && h.Command == "" {
-			d.problem(c.Line+1, "%s: a hook has neither a command nor the name of a Go function", key)
+			d.addProblem(c.Line+1, "%s: a hook has neither a command nor the name of a Go function", key)
 			continue
 		}
 		if h.Name == "" {
 			h.Name = fmt.Sprintf("%s.%d", h.Point, len(d.def.Hooks)+1)
 		}
-		d.add(c, key, h)
+		d.addHook(c, key, h)
 	}
 }
 
-// add adds a hook if it can do what its author wrote.
-func (d *decoder) add(n *yaml.Node, key string, h spec.Hook) {
+// addHook adds a hook if it can do what its author wrote.
+func (d *decoder) addHook(n *yaml.Node, key string, h spec.Hook) {
 	if err := h.Validate(); err != nil {
-		d.problem(n.Line+1, "%s: %v", key, err)
+		d.addProblem(n.Line+1, "%s: %v", key, err)
 		return
 	}
 	if len(d.def.Hooks) >= spec.HooksMax {
-		d.problem(n.Line+1, "%s: more than %d hooks", key, spec.HooksMax)
+		d.addProblem(n.Line+1, "%s: more than %d hooks", key, spec.HooksMax)
 		return
 	}
 	d.def.Hooks = append(d.def.Hooks, h)

@@ -104,9 +104,9 @@ func TestHooksOfASettingsFile(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return Hooks(file)
+		return LoadHooks(file)
 	}
-	if hooks, notes, err := Hooks(filepath.Join(dir, "none.yaml")); hooks != nil || notes != nil || err != nil {
+	if hooks, notes, err := LoadHooks(filepath.Join(dir, "none.yaml")); hooks != nil || notes != nil || err != nil {
 		t.Errorf("a file that is not there: %v %v %v", hooks, notes, err)
 	}
 	hooks, notes, err := read("model: builtin/scout\nhooks:\n  Stop: [{hooks: [{command: make test}]}]\n  SubagentStop: [{hooks: [{command: make lint}]}]\n  Setup: []\n")

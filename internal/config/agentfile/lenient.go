@@ -16,12 +16,12 @@ import (
 // or one of many lines. Existing files must load, so such text is quoted and parsed again;
 // structure stays as it is.
 
-// parse reads YAML to a mapping.
-func (d *decoder) parse(front []byte) (*yaml.Node, error) {
-	if line, what := unreadable(front); what != "" {
+// parseFrontMatter reads YAML to a mapping.
+func (d *decoder) parseFrontMatter(front []byte) (*yaml.Node, error) {
+	if line, what := findUnreadable(front); what != "" {
 		return nil, &Problem{d.path, line + 1, fmt.Errorf("%w: %s", ErrFrontMatter, what)}
 	}
-	root, err := document(front)
+	root, err := parseDocument(front)
 	for _, mend := range []func([]byte) ([]byte, bool){quoteTexts, gatherTexts} {
 		if err == nil {
 			break
@@ -30,8 +30,8 @@ func (d *decoder) parse(front []byte) (*yaml.Node, error) {
 		if !changed {
 			continue
 		}
-		if again, retry := document(lenient); retry == nil && again.Kind == yaml.MappingNode {
-			d.note(0, "the front matter is not valid YAML and was read as plain text; put quotes around values that contain \": \", or begin them with |")
+		if again, retry := parseDocument(lenient); retry == nil && again.Kind == yaml.MappingNode {
+			d.addNote(0, "the front matter is not valid YAML and was read as plain text; put quotes around values that contain \": \", or begin them with |")
 			root, err = again, nil
 		}
 	}
@@ -42,14 +42,14 @@ func (d *decoder) parse(front []byte) (*yaml.Node, error) {
 	if root.Kind != yaml.MappingNode {
 		return nil, &Problem{d.path, root.Line + 1, fmt.Errorf("%w: it must be a mapping of keys to values", ErrFrontMatter)}
 	}
-	if line, what := forbidden(root, 0); what != "" {
+	if line, what := findForbidden(root, 0); what != "" {
 		return nil, &Problem{d.path, line + 1, fmt.Errorf("%w: %s", ErrFrontMatter, what)}
 	}
 	return root, nil
 }
 
-// unreadable finds bytes that are not text.
-func unreadable(front []byte) (line int, what string) {
+// findUnreadable finds bytes that are not text.
+func findUnreadable(front []byte) (line int, what string) {
 	for i, text := range bytes.Split(front, []byte("\n")) {
 		switch {
 		case bytes.IndexByte(text, 0) >= 0:
@@ -61,8 +61,8 @@ func unreadable(front []byte) (line int, what string) {
 	return 0, ""
 }
 
-// utf16 recognizes the byte order marks with which other programs begin such files.
-func utf16(data []byte) bool {
+// isUTF16 recognizes the byte order marks with which other programs begin such files.
+func isUTF16(data []byte) bool {
 	return bytes.HasPrefix(data, []byte{0xFF, 0xFE}) || bytes.HasPrefix(data, []byte{0xFE, 0xFF})
 }
 

@@ -16,11 +16,11 @@ import (
 // filesMax bounds the files that one Load reads.
 const filesMax = 1000
 
-// Dirs returns the places of agent definitions in order of precedence: the given places
+// DefinitionDirs returns the places of agent definitions in order of precedence: the given places
 // (--agents), then .troupe/agents, .agents/agents, .claude/agents, .opencode/agent and
 // .opencode/agents of the workspace, then those of the user. It does not check that they
 // exist.
-func Dirs(workspace string, given ...string) []string {
+func DefinitionDirs(workspace string, given ...string) []string {
 	dirs := append([]string{}, given...)
 	if workspace != "" {
 		for _, name := range localDirs {
@@ -53,25 +53,25 @@ func UserDirs() (dirs []string) {
 // definitions all the same. A broken definition keeps its name: a definition of that name
 // with lower precedence does not replace it.
 func Load(dirs ...string) ([]Definition, []Note, error) {
-	l := &loader{first: map[string]string{}}
+	l := &definitionLoader{first: map[string]string{}}
 	for _, dir := range dirs {
-		l.place(dir)
+		l.readPlace(dir)
 	}
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
 
-// Find is Load for the places of Dirs. Files in the workspace may come from anyone: Find
+// LoadWorkspace is Load for the places of Dirs. Files in the workspace may come from anyone: Find
 // follows no link that leads out of it.
-func Find(workspace string, given ...string) ([]Definition, []Note, error) {
-	l := &loader{first: map[string]string{}}
+func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, error) {
+	l := &definitionLoader{first: map[string]string{}}
 	for _, dir := range given {
-		l.place(dir)
+		l.readPlace(dir)
 	}
 	if workspace != "" {
-		l.below(workspace, localDirs...)
+		l.readPlacesBelow(workspace, localDirs...)
 	}
 	for _, dir := range UserDirs() {
-		l.place(dir)
+		l.readPlace(dir)
 	}
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
@@ -79,16 +79,16 @@ func Find(workspace string, given ...string) ([]Definition, []Note, error) {
 // LoadBelow is Load for one place below a directory: it follows no link that leads out of
 // that directory.
 func LoadBelow(dir, place string) ([]Definition, []Note, error) {
-	l := &loader{first: map[string]string{}}
+	l := &definitionLoader{first: map[string]string{}}
 	rel, err := filepath.Rel(dir, place)
 	if err != nil || !filepath.IsLocal(rel) {
 		return nil, nil, &Problem{Path: place, Err: safefile.ErrOutside}
 	}
-	l.below(dir, rel)
+	l.readPlacesBelow(dir, rel)
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
 
-type loader struct {
+type definitionLoader struct {
 	root     *os.Root // that files are read below; nil: anywhere
 	top      string   // its path
 	defs     []Definition
@@ -98,8 +98,8 @@ type loader struct {
 	files    int
 }
 
-// below reads the places of a directory.
-func (l *loader) below(dir string, places ...string) {
+// readPlacesBelow reads the places of a directory.
+func (l *definitionLoader) readPlacesBelow(dir string, places ...string) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -111,26 +111,26 @@ func (l *loader) below(dir string, places ...string) {
 	l.root, l.top = root, dir
 	for _, place := range places {
 		place = filepath.FromSlash(place)
-		l.walked(filepath.Join(dir, place), fs.WalkDir(root.FS(), filepath.ToSlash(place), func(path string, e fs.DirEntry, err error) error {
-			return l.visit(place, filepath.FromSlash(path), e, err)
+		l.recordWalkError(filepath.Join(dir, place), fs.WalkDir(root.FS(), filepath.ToSlash(place), func(path string, e fs.DirEntry, err error) error {
+			return l.visitFile(place, filepath.FromSlash(path), e, err)
 		}))
 	}
 	l.root, l.top = nil, ""
 }
 
-func (l *loader) place(dir string) {
-	l.walked(dir, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { return l.visit(dir, path, e, err) }))
+func (l *definitionLoader) readPlace(dir string) {
+	l.recordWalkError(dir, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { return l.visitFile(dir, path, e, err) }))
 }
 
-// walked records why a place could not be read completely.
-func (l *loader) walked(dir string, err error) {
+// recordWalkError records why a place could not be read completely.
+func (l *definitionLoader) recordWalkError(dir string, err error) {
 	if err != nil {
 		l.problems = append(l.problems, fmt.Errorf("agentfile: %s: %w", dir, err))
 	}
 }
 
-// visit reads a file of a place; the place itself may be a file.
-func (l *loader) visit(place, path string, e fs.DirEntry, err error) error {
+// visitFile reads a file of a place; the place itself may be a file.
+func (l *definitionLoader) visitFile(place, path string, e fs.DirEntry, err error) error {
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
@@ -143,28 +143,28 @@ func (l *loader) visit(place, path string, e fs.DirEntry, err error) error {
 	if l.files++; l.files > filesMax {
 		return fmt.Errorf("%w: more than %d files", ErrTooLarge, filesMax)
 	}
-	l.file(path)
+	l.loadFile(path)
 	return nil
 }
 
-// read reads a file and returns the path by which messages name it.
-func (l *loader) read(path string) (data []byte, known string, err error) {
+// readContent reads a file and returns the path by which messages name it.
+func (l *definitionLoader) readContent(path string) (data []byte, known string, err error) {
 	if l.root == nil {
-		data, err = read(path)
+		data, err = readFile(path)
 		return data, path, err
 	}
 	data, err = safefile.ReadIn(l.root, path, FileBytesMax)
 	return data, filepath.Join(l.top, path), err
 }
 
-func (l *loader) file(path string) {
-	data, path, err := l.read(path)
+func (l *definitionLoader) loadFile(path string) {
+	data, path, err := l.readContent(path)
 	if err != nil {
-		l.problems = append(l.problems, &Problem{Path: path, Err: reason(err)})
+		l.problems = append(l.problems, &Problem{Path: path, Err: reasonWithoutPath(err)})
 		return
 	}
 	def, notes, err := Parse(path, data)
-	def.Digest = Digest(data)
+	def.Digest = ContentDigest(data)
 	if errors.Is(err, ErrNoFrontMatter) {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: no front matter, so it is no agent definition"})
 		return
@@ -183,27 +183,27 @@ func (l *loader) file(path string) {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: its file disables it"})
 		return
 	}
-	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.Line(schemaKey, ownKey), def.OutputSchema); err != nil {
+	if def.LoopOptions.Require.Schema, err = answerSchema(path, def.KeyLine(schemaKey, ownKey), def.OutputSchema); err != nil {
 		l.problems = append(l.problems, err)
 		return
 	}
 	l.defs = append(l.defs, def)
 }
 
-// read reads a file that Parse may accept.
-func read(path string) ([]byte, error) { return safefile.Read(path, FileBytesMax) }
+// readFile reads a file that Parse may accept.
+func readFile(path string) ([]byte, error) { return safefile.Read(path, FileBytesMax) }
 
-// reason returns why a file is not read, without its path, which a Problem contains.
-func reason(err error) error {
-	err = safefile.Reason(err)
+// reasonWithoutPath returns why a file is not read, without its path, which a Problem contains.
+func reasonWithoutPath(err error) error {
+	err = safefile.WithoutName(err)
 	if errors.Is(err, safefile.ErrTooLarge) {
 		return fmt.Errorf("%w: %w", ErrTooLarge, err)
 	}
 	return err
 }
 
-// Digest returns the identity of a file's content.
-func Digest(data []byte) string {
+// ContentDigest returns the identity of a file's content.
+func ContentDigest(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Shared holds the settings of a file (troupe.yaml) that apply to all agents.
-type Shared struct {
+// SharedSettings holds the settings of a file (troupe.yaml) that apply to all agents.
+type SharedSettings struct {
 	LoopOptions spec.LoopOptions
 	Tools       []ToolRule // sorted by name
 	// OutputSchema is as in a Definition; Share reads it into LoopOptions.
@@ -50,34 +50,34 @@ type ToolRule struct {
 
 // SharedKeys returns the keys of a settings file that Share reads; other packages read the
 // rest.
-func SharedKeys() []string { return append(slices.Sorted(maps.Keys(mannerFields())), "tools") }
+func SharedKeys() []string { return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools") }
 
-// Share reads a settings file. A missing file is an empty one.
-func Share(file string) (Shared, error) {
-	data, err := read(file)
-	return share(file, data, err)
+// LoadShared reads a settings file. A missing file is an empty one.
+func LoadShared(file string) (SharedSettings, error) {
+	data, err := readFile(file)
+	return parseSharedFile(file, data, err)
 }
 
 // ScriptPrefix begins the route of a model that is a file of this machine.
 const ScriptPrefix = "script/"
 
-// ShareOf reads the settings file of a directory, which may come from anyone: it follows no
+// LoadDirShared reads the settings file of a directory, which may come from anyone: it follows no
 // link that leads out of the directory, and the file names no script as a model.
-func ShareOf(dir, name string) (Shared, error) {
+func LoadDirShared(dir, name string) (SharedSettings, error) {
 	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
-	return shareOf(filepath.Join(dir, name), data, err)
+	return parseDirShared(filepath.Join(dir, name), data, err)
 }
 
-func shareOf(file string, data []byte, err error) (Shared, error) {
-	out, err := share(file, data, err)
+func parseDirShared(file string, data []byte, err error) (SharedSettings, error) {
+	out, err := parseSharedFile(file, data, err)
 	if c := out.LoopOptions.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {
-		return Shared{}, &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
+		return SharedSettings{}, &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
 	}
 	return out, err
 }
 
-func share(file string, data []byte, err error) (Shared, error) {
-	var none Shared
+func parseSharedFile(file string, data []byte, err error) (SharedSettings, error) {
+	var none SharedSettings
 	if errors.Is(err, fs.ErrNotExist) {
 		return none, nil
 	}
@@ -112,7 +112,7 @@ func answerSchema(file string, line int, ref string) (string, error) {
 	defer func() { _ = dir.Close() }()
 	text, err := safefile.ReadIn(dir, ref, model.SchemaBytesMax)
 	if err != nil {
-		return fail(reason(err))
+		return fail(reasonWithoutPath(err))
 	}
 	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
 		return fail(err)
@@ -121,54 +121,54 @@ func answerSchema(file string, line int, ref string) (string, error) {
 }
 
 // ParseShared reads the text of a file of settings; path is for messages.
-func ParseShared(path string, data []byte) (Shared, error) {
-	var out Shared
+func ParseShared(path string, data []byte) (SharedSettings, error) {
+	var out SharedSettings
 	if len(data) > FileBytesMax {
 		return out, fmt.Errorf("%w: %s is %d bytes, at most %d are read", ErrTooLarge, path, len(data), FileBytesMax)
 	}
-	root, err := document(data)
+	root, err := parseDocument(data)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w: %w", path, ErrField, err)
 	}
 	if root.Kind != yaml.MappingNode {
 		return out, fmt.Errorf("%s:%d: %w: it must be a mapping of keys to values", path, root.Line, ErrField)
 	}
-	d, known := &decoder{path: path, def: &Definition{}, strict: true}, mannerFields()
+	d, known := &decoder{path: path, def: &Definition{}, strict: true}, loopOptionFields()
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		read := known[key.Value]
 		if key.Value == "tools" {
-			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.toolRules(k, n) }
+			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.readToolRules(k, n) }
 		}
 		if read == nil || value.Tag == "!!null" {
 			continue
 		}
-		if line, what := forbidden(value, 0); what != "" {
+		if line, what := findForbidden(value, 0); what != "" {
 			return out, fmt.Errorf("%s:%d: %w: %s", path, line, ErrField, what)
 		}
-		raise(value)
+		shiftLinesUp(value)
 		read(d, key.Value, value)
 	}
-	d.soundManners(0)
+	d.checkLoopOptions(0)
 	out.LoopOptions, out.OutputSchema = d.def.LoopOptions, d.def.OutputSchema
 	return out, errors.Join(d.problems...)
 }
 
-// mannerFields are the keys below x-troupe, and at the top of a settings file.
-func mannerFields() map[string]field {
-	return map[string]field{
+// loopOptionFields are the keys below x-troupe, and at the top of a settings file.
+func loopOptionFields() map[string]fieldReader {
+	return map[string]fieldReader{
 		"require": readRequire, "criteria": readRequire,
 		"continue":     readContinue,
 		"watch":        readWatch,
 		"breaker":      readBreaker,
 		"context":      readContext,
-		"polling":      func(d *decoder, k string, n *yaml.Node) { d.def.LoopOptions.Watch.Polling = ourNames(d.list(n, k)) },
+		"polling":      func(d *decoder, k string, n *yaml.Node) { d.def.LoopOptions.Watch.Polling = ourNames(d.readList(n, k)) },
 		"tool_retries": readToolRetries,
 	}
 }
 
-// soundManners checks rules that involve several keys.
-func (d *decoder) soundManners(line int) {
+// checkLoopOptions checks rules that involve several keys.
+func (d *decoder) checkLoopOptions(line int) {
 	if len(d.problems) > 0 {
 		return
 	}
@@ -177,10 +177,10 @@ func (d *decoder) soundManners(line int) {
 		m.Require.Schema = d.def.OutputSchema
 	}
 	if err := m.Validate(); err != nil {
-		d.problem(line, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
+		d.addProblem(line, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
 	}
 	if n := len(d.def.Fallback); n > spec.FallbacksMax {
-		d.problem(line, "fallback names %d models, at most %d are tried", n, spec.FallbacksMax)
+		d.addProblem(line, "fallback names %d models, at most %d are tried", n, spec.FallbacksMax)
 	}
 }
 
@@ -191,9 +191,9 @@ func ourNames(names []string) []string {
 	return names
 }
 
-// count reads a whole number; 0 means none.
-func (d *decoder) count(n *yaml.Node, key, remedy string) int {
-	return int(d.number(n, key, 0, 1<<30, remedy))
+// readCount reads a whole number; 0 means none.
+func (d *decoder) readCount(n *yaml.Node, key, remedy string) int {
+	return int(d.readNumber(n, key, 0, 1<<30, remedy))
 }
 
 // isOff recognizes `off` and false, which other parsers take for the same word.
@@ -204,35 +204,35 @@ func isOff(n *yaml.Node) bool {
 // readRequire takes {evidence: [grep, {tool: read_file, contains: refund}], schema: {…}, tries: 2}.
 func readRequire(d *decoder, key string, n *yaml.Node) {
 	r := &d.def.LoopOptions.Require
-	d.fields(n, key+".", map[string]field{
+	d.readFields(n, key+".", map[string]fieldReader{
 		"evidence": func(d *decoder, k string, n *yaml.Node) {
 			if n.Kind != yaml.SequenceNode {
-				d.wrong(n, k, "a list, such as [grep, {tool: read_file, contains: refund}]")
+				d.rejectValue(n, k, "a list, such as [grep, {tool: read_file, contains: refund}]")
 				return
 			}
 			for _, c := range n.Content {
-				r.Evidence = append(r.Evidence, d.evidence(k, c))
+				r.Evidence = append(r.Evidence, d.readEvidence(k, c))
 			}
 		},
 		"schema": readSchema,
-		"tries":  func(d *decoder, k string, n *yaml.Node) { r.Tries = d.count(n, k, "a number, such as 2") },
+		"tries":  func(d *decoder, k string, n *yaml.Node) { r.Tries = d.readCount(n, k, "a number, such as 2") },
 	})
 }
 
-func (d *decoder) evidence(key string, n *yaml.Node) (e spec.Evidence) {
+func (d *decoder) readEvidence(key string, n *yaml.Node) (e spec.Evidence) {
 	if n.Kind == yaml.ScalarNode {
-		return Evidence(d.text(n, key))
+		return ParseEvidence(d.readText(n, key))
 	}
-	d.fields(n, key+".", map[string]field{
-		"tool":     func(d *decoder, k string, n *yaml.Node) { e.Tool = ToolName(d.text(n, k)) },
-		"contains": func(d *decoder, k string, n *yaml.Node) { e.Contains = d.text(n, k) },
+	d.readFields(n, key+".", map[string]fieldReader{
+		"tool":     func(d *decoder, k string, n *yaml.Node) { e.Tool = ToolName(d.readText(n, k)) },
+		"contains": func(d *decoder, k string, n *yaml.Node) { e.Contains = d.readText(n, k) },
 	})
 	return e
 }
 
-// Evidence reads NAME or NAME=TEXT: a successful result of that tool, with that
+// ParseEvidence reads NAME or NAME=TEXT: a successful result of that tool, with that
 // text in it.
-func Evidence(text string) spec.Evidence {
+func ParseEvidence(text string) spec.Evidence {
 	name, contains, _ := strings.Cut(text, "=")
 	return spec.Evidence{Tool: ToolName(strings.TrimSpace(name)), Contains: contains}
 }
@@ -241,7 +241,7 @@ func Evidence(text string) spec.Evidence {
 func readContinue(d *decoder, key string, n *yaml.Node) {
 	c := &d.def.LoopOptions.Continue
 	tokens := func(d *decoder, k string, n *yaml.Node) {
-		c.Tokens = d.integer(n, k, "a number of output tokens to use up, such as 50000")
+		c.Tokens = d.readInteger(n, k, "a number of output tokens to use up, such as 50000")
 	}
 	switch {
 	case isOff(n):
@@ -249,13 +249,13 @@ func readContinue(d *decoder, key string, n *yaml.Node) {
 	case n.Kind == yaml.ScalarNode:
 		tokens(d, key, n)
 	default:
-		d.fields(n, key+".", map[string]field{
+		d.readFields(n, key+".", map[string]fieldReader{
 			"tokens":  tokens,
-			"percent": func(d *decoder, k string, n *yaml.Node) { c.Percent = d.count(n, k, "a percentage, such as 90") },
+			"percent": func(d *decoder, k string, n *yaml.Node) { c.Percent = d.readCount(n, k, "a percentage, such as 90") },
 			"small": func(d *decoder, k string, n *yaml.Node) {
-				c.Small = int64(d.count(n, k, "a number of tokens, such as 500"))
+				c.Small = int64(d.readCount(n, k, "a number of tokens, such as 500"))
 			},
-			"rounds": func(d *decoder, k string, n *yaml.Node) { c.Rounds = d.count(n, k, "a number, such as 3") },
+			"rounds": func(d *decoder, k string, n *yaml.Node) { c.Rounds = d.readCount(n, k, "a number, such as 3") },
 		})
 	}
 }
@@ -271,10 +271,10 @@ func readWatch(d *decoder, key string, n *yaml.Node) {
 	}
 	*w = spec.DefaultLoopOptions().Watch
 	w.Polling = polling
-	number := func(into *int) field {
-		return func(d *decoder, k string, n *yaml.Node) { *into = d.count(n, k, "a number of calls, such as 6") }
+	number := func(into *int) fieldReader {
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.readCount(n, k, "a number of calls, such as 6") }
 	}
-	d.fields(n, key+".", map[string]field{"of": number(&w.Of), "identical": number(&w.Identical), "pattern": number(&w.Pattern), "stuck": number(&w.Stuck)})
+	d.readFields(n, key+".", map[string]fieldReader{"of": number(&w.Of), "identical": number(&w.Identical), "pattern": number(&w.Pattern), "stuck": number(&w.Stuck)})
 	if w.Of == 0 {
 		w.Of = spec.Off
 	}
@@ -288,14 +288,14 @@ func readBreaker(d *decoder, key string, n *yaml.Node) {
 		return
 	}
 	*b = spec.DefaultLoopOptions().Breaker
-	number := func(into *int) field {
+	number := func(into *int) fieldReader {
 		return func(d *decoder, k string, n *yaml.Node) {
-			if *into = d.count(n, k, "a number, such as 2"); *into == 0 {
+			if *into = d.readCount(n, k, "a number, such as 2"); *into == 0 {
 				*into = spec.Off
 			}
 		}
 	}
-	d.fields(n, key+".", map[string]field{"failures": number(&b.Failures), "forbidden": number(&b.Forbidden)})
+	d.readFields(n, key+".", map[string]fieldReader{"failures": number(&b.Failures), "forbidden": number(&b.Forbidden)})
 }
 
 // readContext takes off, or {percent: 70, tail: 10, prune_tail: 4, within: 20, summary_tokens: 1024, model: provider/model}.
@@ -305,16 +305,16 @@ func readContext(d *decoder, key string, n *yaml.Node) {
 		c.Percent = spec.Off
 		return
 	}
-	number := func(into *int) field {
-		return func(d *decoder, k string, n *yaml.Node) { *into = d.count(n, k, "a number, such as 10") }
+	number := func(into *int) fieldReader {
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.readCount(n, k, "a number, such as 10") }
 	}
-	d.fields(n, key+".", map[string]field{
+	d.readFields(n, key+".", map[string]fieldReader{
 		"percent": number(&c.Percent), "tail": number(&c.Tail), "prune_tail": number(&c.PruneTail), "within": number(&c.Within),
 		"summary_tokens": func(d *decoder, k string, n *yaml.Node) {
-			c.Summary = int64(d.count(n, k, "a number of tokens, such as 1024"))
+			c.Summary = int64(d.readCount(n, k, "a number of tokens, such as 1024"))
 		},
 		"model": func(d *decoder, k string, n *yaml.Node) {
-			if name := d.text(n, k); name != "" && name != "inherit" {
+			if name := d.readText(n, k); name != "" && name != "inherit" {
 				c.Model = &spec.Model{Name: name}
 			}
 		},
@@ -327,20 +327,20 @@ func readToolRetries(d *decoder, key string, n *yaml.Node) {
 		m.ToolRetries = spec.Off
 		return
 	}
-	if m.ToolRetries = d.count(n, key, "a number from 0 to 3"); m.ToolRetries == 0 {
+	if m.ToolRetries = d.readCount(n, key, "a number from 0 to 3"); m.ToolRetries == 0 {
 		m.ToolRetries = spec.Off
 	}
 }
 
-// paths reads absolute paths; ~ expands to the home directory of the user whose process
+// readPaths reads absolute paths; ~ expands to the home directory of the user whose process
 // reads them.
-func (d *decoder) paths(n *yaml.Node, key string) []string {
-	list := d.list(n, key)
+func (d *decoder) readPaths(n *yaml.Node, key string) []string {
+	list := d.readList(n, key)
 	for i, p := range list {
 		if rest, ok := strings.CutPrefix(p, "~/"); ok || p == "~" {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				d.problem(n.Line, "%s: %q: %v", key, p, err)
+				d.addProblem(n.Line, "%s: %q: %v", key, p, err)
 				continue
 			}
 			p = filepath.Join(home, rest)
@@ -349,39 +349,39 @@ func (d *decoder) paths(n *yaml.Node, key string) []string {
 			}
 		}
 		if !filepath.IsAbs(p) {
-			d.wrong(n, key, "absolute paths, such as /opt/go or ~/go")
+			d.rejectValue(n, key, "absolute paths, such as /opt/go or ~/go")
 		}
 		list[i] = p
 	}
 	return list
 }
 
-// toolRules takes {shell: {class: irreversible}, check_job: {poll: true}}.
-func (d *decoder) toolRules(key string, n *yaml.Node) []ToolRule {
+// readToolRules takes {shell: {class: irreversible}, check_job: {poll: true}}.
+func (d *decoder) readToolRules(key string, n *yaml.Node) []ToolRule {
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, key, "a mapping of tools, such as {shell: {class: irreversible}}")
+		d.rejectValue(n, key, "a mapping of tools, such as {shell: {class: irreversible}}")
 		return nil
 	}
 	rules := map[string]ToolRule{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := ToolName(n.Content[i].Value)
 		r := ToolRule{Name: name, Line: n.Content[i].Line + 1}
-		d.fields(n.Content[i+1], key+"."+name+".", map[string]field{
+		d.readFields(n.Content[i+1], key+"."+name+".", map[string]fieldReader{
 			"class": func(d *decoder, k string, n *yaml.Node) {
-				if r.Class = model.Class(d.text(n, k)); r.Class.Risk() < 0 {
-					d.wrong(n, k, "read, idempotent, effect or irreversible")
+				if r.Class = model.Class(d.readText(n, k)); r.Class.Risk() < 0 {
+					d.rejectValue(n, k, "read, idempotent, effect or irreversible")
 				}
 			},
-			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.boolean(n, k) },
-			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.list(n, k) },
-			"deny":    func(d *decoder, k string, n *yaml.Node) { r.Deny = d.list(n, k) },
-			"private": func(d *decoder, k string, n *yaml.Node) { r.Private = d.list(n, k) },
-			"git":     func(d *decoder, k string, n *yaml.Node) { r.Git = d.boolean(n, k) },
-			"read":    func(d *decoder, k string, n *yaml.Node) { r.Read = d.paths(n, k) },
-			"timeout": func(d *decoder, k string, n *yaml.Node) { r.Timeout = d.duration(n, k) },
+			"poll":    func(d *decoder, k string, n *yaml.Node) { r.Poll = d.readBool(n, k) },
+			"allow":   func(d *decoder, k string, n *yaml.Node) { r.Allow = d.readList(n, k) },
+			"deny":    func(d *decoder, k string, n *yaml.Node) { r.Deny = d.readList(n, k) },
+			"private": func(d *decoder, k string, n *yaml.Node) { r.Private = d.readList(n, k) },
+			"git":     func(d *decoder, k string, n *yaml.Node) { r.Git = d.readBool(n, k) },
+			"read":    func(d *decoder, k string, n *yaml.Node) { r.Read = d.readPaths(n, k) },
+			"timeout": func(d *decoder, k string, n *yaml.Node) { r.Timeout = d.readDuration(n, k) },
 		})
 		if _, twice := rules[name]; twice {
-			d.problem(r.Line, "%s.%s is said twice, under this or another name of the tool; keep one", key, name)
+			d.addProblem(r.Line, "%s.%s is said twice, under this or another name of the tool; keep one", key, name)
 		}
 		rules[name] = r
 	}

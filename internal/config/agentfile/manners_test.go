@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func file(own string) string {
+func agentFileText(own string) string {
 	return "---\nname: a\ndescription: d\nx-troupe:\n  " + strings.ReplaceAll(own, "\n", "\n  ") + "\n---\np"
 }
 
@@ -38,7 +38,7 @@ func TestAnAgentFileSaysHowItsLoopBehaves(t *testing.T) {
 		"tool_retries: 0": {ToolRetries: spec.Off},
 		"tool_retries: 2": {ToolRetries: 2},
 	} {
-		def, notes, err := Parse("a.md", []byte(file(text)))
+		def, notes, err := Parse("a.md", []byte(agentFileText(text)))
 		if err != nil || len(notes) > 0 || !reflect.DeepEqual(def.LoopOptions, want) {
 			t.Errorf("%s: %+v, want %+v (%v %v)", text, def.LoopOptions, want, notes, err)
 		}
@@ -65,7 +65,7 @@ func TestMannersThatMakeNoSenseAreRefused(t *testing.T) {
 		"tool_retries: 4":                      "tool_retries is 4",
 		"fallback: [a/a, b/b, c/c, d/d]":       "fallback names 4 models, at most 3 are tried",
 	} {
-		if _, _, err := Parse("a.md", []byte(file(text))); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
+		if _, _, err := Parse("a.md", []byte(agentFileText(text))); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -73,12 +73,12 @@ func TestMannersThatMakeNoSenseAreRefused(t *testing.T) {
 
 func TestASchemaIsReadFromBesideItsFileAndFromNowhereElse(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/outside.json", `{"type":"object"}`)
-	write(t, dir+"/agents/schemas/finding.json", `{"type":"object","required":["a"]}`)
-	write(t, dir+"/agents/schemas/text.json", `no JSON`)
-	write(t, dir+"/agents/schemas/large.json", `{"description":"`+strings.Repeat("x", model.SchemaBytesMax)+`"}`)
+	writeFile(t, dir+"/outside.json", `{"type":"object"}`)
+	writeFile(t, dir+"/agents/schemas/finding.json", `{"type":"object","required":["a"]}`)
+	writeFile(t, dir+"/agents/schemas/text.json", `no JSON`)
+	writeFile(t, dir+"/agents/schemas/large.json", `{"description":"`+strings.Repeat("x", model.SchemaBytesMax)+`"}`)
 	load := func(ref string) (spec.LoopOptions, error) {
-		write(t, dir+"/agents/a.md", file("output_schema: "+ref))
+		writeFile(t, dir+"/agents/a.md", agentFileText("output_schema: "+ref))
 		defs, _, err := Load(dir + "/agents")
 		if len(defs) == 0 {
 			return spec.LoopOptions{}, err
@@ -99,7 +99,7 @@ func TestASchemaIsReadFromBesideItsFileAndFromNowhereElse(t *testing.T) {
 		if !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", ref, err)
 		}
-		if list := Problems(err); len(list) != 1 || list[0].Path != dir+"/agents/a.md" || list[0].Line != 5 {
+		if list := SplitProblems(err); len(list) != 1 || list[0].Path != dir+"/agents/a.md" || list[0].Line != 5 {
 			t.Errorf("%s: it is not said where: %+v", ref, list)
 		}
 	}
@@ -108,13 +108,13 @@ func TestASchemaIsReadFromBesideItsFileAndFromNowhereElse(t *testing.T) {
 //behaviour:shows C2
 func TestAFileOfSettingsSaysItForAllAgents(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "troupe.yaml")
-	if got, err := Share(path); err != nil || !reflect.DeepEqual(got, Shared{}) {
+	if got, err := LoadShared(path); err != nil || !reflect.DeepEqual(got, SharedSettings{}) {
 		t.Errorf("%+v %v", got, err)
 	}
-	write(t, path, "model: a/b\nhooks: [1]\ncontinue: 900\nrequire: {schema: s.json}\ntools:\n  Bash: {class: irreversible}\n  check_job: {poll: true}\n")
-	write(t, filepath.Dir(path)+"/s.json", `{"type":"object"}`)
-	got, err := Share(path)
-	want := Shared{LoopOptions: spec.LoopOptions{Continue: spec.Continue{Tokens: 900}, Require: spec.Require{Schema: `{"type":"object"}`}},
+	writeFile(t, path, "model: a/b\nhooks: [1]\ncontinue: 900\nrequire: {schema: s.json}\ntools:\n  Bash: {class: irreversible}\n  check_job: {poll: true}\n")
+	writeFile(t, filepath.Dir(path)+"/s.json", `{"type":"object"}`)
+	got, err := LoadShared(path)
+	want := SharedSettings{LoopOptions: spec.LoopOptions{Continue: spec.Continue{Tokens: 900}, Require: spec.Require{Schema: `{"type":"object"}`}},
 		OutputSchema: "s.json",
 		Tools:        []ToolRule{{Name: "check_job", Poll: true, Line: 7}, {Name: "shell", Class: model.Irreversible, Line: 6}}}
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -131,8 +131,8 @@ func TestAFileOfSettingsSaysItForAllAgents(t *testing.T) {
 		"watch: &a {of: 3}\nbreaker: *a\n":            "aliases",
 		"watch: {\n":                                  "troupe.yaml",
 	} {
-		write(t, path, text)
-		if _, err := Share(path); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
+		writeFile(t, path, text)
+		if _, err := LoadShared(path); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}

@@ -34,12 +34,12 @@ func toolWords() []string {
 	return slices.Concat(slices.Sorted(maps.Keys(aliases)), builtinTools)
 }
 
-// Meant returns the end of a message about an unknown tool: a suggestion of a similar name,
+// SuggestTool returns the end of a message about an unknown tool: a suggestion of a similar name,
 // or "" if none is similar.
-func Meant(name string) string { return didYouMean(name, toolWords()) }
+func SuggestTool(name string) string { return didYouMean(name, toolWords()) }
 
-// foreign are tools of other programs, in lower case, that have no equivalent here.
-var foreign = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
+// foreignTools are tools of other programs, in lower case, that have no equivalent here.
+var foreignTools = []string{"apply_patch", "bashoutput", "codesearch", "croncreate", "crondelete", "cronlist", "enterplanmode", "doom_loop", "enterworktree",
 	"exitplanmode", "exitworktree", "external_directory", "killbash", "killshell", "listmcpresourcestool", "lsp", "monitor", "multiedit", "notebookedit",
 	"notebookread", "patch", "readmcpresourcetool", "slashcommand", "taskcreate", "taskget", "tasklist", "taskoutput", "taskstop",
 	"taskupdate", "teamcreate", "teamdelete", "todo", "todoread", "todowrite", "toolsearch", "websearch", "workflow"}
@@ -57,13 +57,13 @@ func ToolName(name string) string {
 	return name
 }
 
-// Refs reads the names of tools as a definition has them.
-func Refs(items []string) []ToolRef { return refs(items) }
+// ParseToolRefs reads the names of tools as a definition has them.
+func ParseToolRefs(items []string) []ToolRef { return parseToolRefs(items) }
 
 var refForm = regexp.MustCompile(`^([^()\s]+)\s*(?:\((.*)\))?$`)
 
-// refs is never nil: an empty list of tools means none.
-func refs(items []string) []ToolRef {
+// parseToolRefs is never nil: an empty list of tools means none.
+func parseToolRefs(items []string) []ToolRef {
 	list := []ToolRef{}
 	for _, item := range items {
 		ref := ToolRef{Name: item}
@@ -78,28 +78,28 @@ func refs(items []string) []ToolRef {
 	return list
 }
 
-func (r ToolRef) foreign() bool { return slices.Contains(foreign, strings.ToLower(r.Name)) }
+func (r ToolRef) isForeign() bool { return slices.Contains(foreignTools, strings.ToLower(r.Name)) }
 
-func (r ToolRef) known() bool {
+func (r ToolRef) isKnown() bool {
 	return slices.Contains(builtinTools, r.Name) || strings.HasPrefix(r.Name, "mcp__") || strings.ContainsRune(r.Name, '*')
 }
 
-// names reports whether a reference matches a tool. "mcp__server" matches all tools of that
+// matchesTool reports whether a reference matches a tool. "mcp__server" matches all tools of that
 // server, and * matches any text.
-func (r ToolRef) names(tool string) bool {
+func (r ToolRef) matchesTool(tool string) bool {
 	if before, after, ok := strings.Cut(r.Name, "*"); ok {
 		return len(tool) >= len(before)+len(after) && strings.HasPrefix(tool, before) && strings.HasSuffix(tool, after)
 	}
 	return r.Name == tool || strings.HasPrefix(r.Name, "mcp__") && strings.HasPrefix(tool, r.Name+"__")
 }
 
-// Allows reports whether the definition lets its agent have a tool at all, under
+// AllowsTool reports whether the definition lets its agent have a tool at all, under
 // some arguments at least. A tool of its own is allowed unless it is disallowed;
 // a ref in DisallowedTools that names arguments forbids only those, so it does
 // not count here.
-func (d Definition) Allows(tool string) bool {
+func (d Definition) AllowsTool(tool string) bool {
 	for _, r := range d.DisallowedTools {
-		if r.Args == "" && r.names(tool) {
+		if r.Args == "" && r.matchesTool(tool) {
 			return false
 		}
 	}
@@ -111,7 +111,7 @@ func (d Definition) Allows(tool string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(d.Tools, func(r ToolRef) bool { return r.names(tool) })
+	return slices.ContainsFunc(d.Tools, func(r ToolRef) bool { return r.matchesTool(tool) })
 }
 
 // suggestDistance is the maximum number of letters in which a suggested name may differ.
@@ -124,7 +124,7 @@ func didYouMean(name string, known []string) string {
 	}
 	best, nearest := suggestDistance+1, ""
 	for _, k := range known {
-		n, half := suggest.Distance(suggest.Plain(name), suggest.Plain(k)), len(k)/2
+		n, half := suggest.EditDistance(suggest.NormalizeWord(name), suggest.NormalizeWord(k)), len(k)/2
 		closer := n < best || n == best && len(k) == len(name) && len(nearest) != len(name) // modle is model, not mode
 		if closer && (n < half || n == half && strings.EqualFold(name[:1], k[:1])) {
 			best, nearest = n, k

@@ -7,28 +7,28 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// everything lists the words that stand for all tools.
-var everything = []string{"*", "all", "all tools"}
+// allToolsWords lists the words that stand for all tools.
+var allToolsWords = []string{"*", "all", "all tools"}
 
 // readTools takes a list of tools, or OpenCode's mapping of names to on and off.
 func readTools(d *decoder, key string, n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		items := d.list(n, key)
-		if !slices.ContainsFunc(items, func(s string) bool { return slices.Contains(everything, strings.ToLower(s)) }) {
-			d.def.Tools = refs(items)
+		items := d.readList(n, key)
+		if !slices.ContainsFunc(items, func(s string) bool { return slices.Contains(allToolsWords, strings.ToLower(s)) }) {
+			d.def.Tools = parseToolRefs(items)
 		}
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if name := n.Content[i].Value; !d.boolean(n.Content[i+1], key+"."+name) {
-			d.deny(name)
+		if name := n.Content[i].Value; !d.readBool(n.Content[i+1], key+"."+name) {
+			d.denyTool(name)
 		}
 	}
 }
 
-// deny disallows tools. OpenCode's `edit` means all tools that change a file.
-func (d *decoder) deny(name string) {
-	list := refs([]string{name})
+// denyTool disallows tools. OpenCode's `edit` means all tools that change a file.
+func (d *decoder) denyTool(name string) {
+	list := parseToolRefs([]string{name})
 	if list[0].Name == "edit_file" {
 		list = append(list, ToolRef{Name: "write_file"})
 	}
@@ -40,56 +40,56 @@ func (d *decoder) deny(name string) {
 // operator decides what may run without approval.
 func readPermission(d *decoder, key string, n *yaml.Node) {
 	if n.Kind == yaml.ScalarNode {
-		if d.decision(n, key) == "deny" {
+		if d.readDecision(n, key) == "deny" {
 			d.def.Tools = []ToolRef{}
-			d.deny("*") // including tools that a later key names
+			d.denyTool("*") // including tools that a later key names
 		}
 		return
 	}
 	if n.Kind != yaml.MappingNode {
-		d.wrong(n, key, "allow, ask, deny or a mapping of tools, such as {edit: deny}")
+		d.rejectValue(n, key, "allow, ask, deny or a mapping of tools, such as {edit: deny}")
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i].Value, n.Content[i+1]
 		switch {
 		case value.Kind != yaml.MappingNode:
-			if d.decision(value, key+"."+name) == "deny" {
-				d.deny(name)
+			if d.readDecision(value, key+"."+name) == "deny" {
+				d.denyTool(name)
 			}
 		case name == "task":
-			d.def.Delegates = d.allowed(key+"."+name, value)
+			d.def.Delegates = d.readAllowedAgents(key+"."+name, value)
 		default:
-			d.patterns(key+"."+name, name, value)
+			d.readPatterns(key+"."+name, name, value)
 		}
 	}
 }
 
-// patterns are decisions on parts of a tool.
-func (d *decoder) patterns(key, name string, n *yaml.Node) {
+// readPatterns are decisions on parts of a tool.
+func (d *decoder) readPatterns(key, name string, n *yaml.Node) {
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		if pattern := n.Content[i].Value; d.decision(n.Content[i+1], key+"."+pattern) == "deny" {
-			d.note(n.Content[i].Line+1, "%s denies %.40q: patterns are not acted on here, so the agent goes without %s", key, pattern, ToolName(name))
-			d.deny(name)
+		if pattern := n.Content[i].Value; d.readDecision(n.Content[i+1], key+"."+pattern) == "deny" {
+			d.addNote(n.Content[i].Line+1, "%s denies %.40q: patterns are not acted on here, so the agent goes without %s", key, pattern, ToolName(name))
+			d.denyTool(name)
 			return
 		}
 	}
 }
 
-// allowed returns the agents that the agent may call: nil is any.
-func (d *decoder) allowed(key string, n *yaml.Node) []string {
+// readAllowedAgents returns the agents that the agent may call: nil is any.
+func (d *decoder) readAllowedAgents(key string, n *yaml.Node) []string {
 	names, all, denied := []string{}, false, ""
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name := n.Content[i].Value
 		switch {
-		case d.decision(n.Content[i+1], key+"."+name) == "deny":
+		case d.readDecision(n.Content[i+1], key+"."+name) == "deny":
 			if name != "*" {
 				denied = name
 			}
 		case name == "*":
 			all, denied = true, "" // the last match counts
 		case strings.ContainsRune(name, '*'):
-			d.note(n.Content[i].Line+1, "%s: %.40q names no agent and is left out", key, name)
+			d.addNote(n.Content[i].Line+1, "%s: %.40q names no agent and is left out", key, name)
 		default:
 			names = append(names, agentName(name))
 		}
@@ -98,16 +98,16 @@ func (d *decoder) allowed(key string, n *yaml.Node) []string {
 	case all && denied == "":
 		return nil
 	case all:
-		d.note(n.Line+1, "%s: all but %.40q cannot be kept here, so it may call only those that are allowed by name", key, denied)
+		d.addNote(n.Line+1, "%s: all but %.40q cannot be kept here, so it may call only those that are allowed by name", key, denied)
 	}
 	return names
 }
 
 // agentName is troupe's name of an agent that another tool calls PLUGIN:NAME.
-func agentName(name string) string { return proper(name[strings.LastIndexByte(name, ':')+1:]) }
+func agentName(name string) string { return sanitizeName(name[strings.LastIndexByte(name, ':')+1:]) }
 
-// callees reads the agents that are in the list of tools: Agent(a, b).
-func (d *decoder) callees() {
+// readDelegates reads the agents that are in the list of tools: Agent(a, b).
+func (d *decoder) readDelegates() {
 	if d.def.Delegates != nil {
 		return
 	}
@@ -119,17 +119,17 @@ func (d *decoder) callees() {
 		if ref.Args == "" {
 			return // any
 		}
-		for _, name := range commas(ref.Args) {
+		for _, name := range splitCommas(ref.Args) {
 			names = append(names, agentName(name))
 		}
 	}
 	d.def.Delegates = names
 }
 
-func (d *decoder) decision(n *yaml.Node, key string) string {
+func (d *decoder) readDecision(n *yaml.Node, key string) string {
 	word := strings.ToLower(n.Value)
 	if n.Kind != yaml.ScalarNode || !slices.Contains([]string{"allow", "ask", "deny"}, word) {
-		d.wrong(n, key, "allow, ask or deny")
+		d.rejectValue(n, key, "allow, ask or deny")
 	}
 	return word
 }

@@ -25,16 +25,16 @@ func (p *Problem) Unwrap() error { return p.Err }
 // Text returns the problem without its position.
 func (p *Problem) Text() string { return strings.TrimPrefix(p.Err.Error(), "agentfile: ") }
 
-// Problems splits the error of Parse or Load into its problems, in order. A problem without
+// SplitProblems splits the error of Parse or Load into its problems, in order. A problem without
 // a file has an empty path.
-func Problems(err error) []*Problem {
+func SplitProblems(err error) []*Problem {
 	if err == nil {
 		return nil
 	}
 	if all, ok := err.(interface{ Unwrap() []error }); ok {
 		var list []*Problem
 		for _, e := range all.Unwrap() {
-			list = append(list, Problems(e)...)
+			list = append(list, SplitProblems(e)...)
 		}
 		return list
 	}

@@ -5,27 +5,27 @@ import (
 	"strings"
 )
 
-// Grants returns the names of the tools that a definition grants its agent; nil grants all
+// GrantedTools returns the names of the tools that a definition grants its agent; nil grants all
 // tools of its parent. A name may contain * or stand for a whole MCP server: see Expand.
 // Grants omits a tool that is granted only in part, such as Write(src/**): troupe cannot
 // confine an agent to a part, and the whole tool would be more than its author granted. It
 // includes the shell, whose other commands need approval.
-func (d Definition) Grants() []string {
+func (d Definition) GrantedTools() []string {
 	if d.Tools == nil {
 		return nil
 	}
 	names := []string{}
 	for _, r := range d.Tools {
-		if !r.partial() {
+		if !r.isPartial() {
 			names = append(names, r.Name)
 		}
 	}
 	return names
 }
 
-// Denies returns the names of the tools that a definition disallows, including those that
+// DeniedTools returns the names of the tools that a definition disallows, including those that
 // it names in part. A part of the shell is a command that never runs.
-func (d Definition) Denies() []string {
+func (d Definition) DeniedTools() []string {
 	names := []string{}
 	for _, r := range d.DisallowedTools {
 		if !r.deniesCommand() {
@@ -50,15 +50,15 @@ func DeniedCommands(refs []ToolRef) (rules []string, rest []ToolRef) {
 
 func (r ToolRef) deniesCommand() bool { return r.Name == "shell" && r.Args != "" && r.Args != "*" }
 
-// partial reports whether a ref has arguments that are not enforced: only lists of agents
+// isPartial reports whether a ref has arguments that are not enforced: only lists of agents
 // and rules of the shell are.
-func (r ToolRef) partial() bool {
+func (r ToolRef) isPartial() bool {
 	return r.Args != "" && r.Args != "*" && r.Name != "delegate" && r.Name != "shell"
 }
 
-// Expand replaces names by the tools that they match, out of all tools: mcp__server matches
+// ExpandNames replaces names by the tools that they match, out of all tools: mcp__server matches
 // those of a server, and * matches any text. A plain name stays.
-func Expand(names, tools []string) []string {
+func ExpandNames(names, tools []string) []string {
 	if names == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func Expand(names, tools []string) []string {
 			continue
 		}
 		for _, tool := range tools {
-			if r.names(tool) {
+			if r.matchesTool(tool) {
 				list = append(list, tool)
 			}
 		}
@@ -78,42 +78,42 @@ func Expand(names, tools []string) []string {
 	return list
 }
 
-// tellParts adds notes about tools that are named only in part, and about keys that are
+// noteUnenforcedParts adds notes about tools that are named only in part, and about keys that are
 // read and have no effect, or another effect than the one written.
-func (d *decoder) tellParts() {
+func (d *decoder) noteUnenforcedParts() {
 	for _, r := range d.def.Tools {
-		if whole := (ToolRef{Name: r.Name}); r.partial() && !slices.Contains(d.def.Tools, whole) && !r.foreign() {
-			d.note(d.lines["tools"], "%s(%s): patterns are not acted on yet, so the agent goes without %s; the name alone gives all of it", r.Name, r.Args, r.Name)
+		if whole := (ToolRef{Name: r.Name}); r.isPartial() && !slices.Contains(d.def.Tools, whole) && !r.isForeign() {
+			d.addNote(d.lines["tools"], "%s(%s): patterns are not acted on yet, so the agent goes without %s; the name alone gives all of it", r.Name, r.Args, r.Name)
 		}
 	}
 	for _, r := range d.def.DisallowedTools {
 		if r.Args != "" && !r.deniesCommand() {
-			d.note(d.lines["disallowedTools"], "%s(%s): patterns are not acted on yet, so the agent goes without all of %s", r.Name, r.Args, r.Name)
+			d.addNote(d.lines["disallowedTools"], "%s(%s): patterns are not acted on yet, so the agent goes without all of %s", r.Name, r.Args, r.Name)
 		}
 	}
 	switch d.def.PermissionMode {
 	case ModeAcceptEdits, ModeDontAsk, ModeBypass:
-		d.note(d.lines["permissionMode"], "permissionMode %s has no effect yet: what needs no approval is said by the operator, with --yes", d.def.PermissionMode)
+		d.addNote(d.lines["permissionMode"], "permissionMode %s has no effect yet: what needs no approval is said by the operator, with --yes", d.def.PermissionMode)
 	}
 	switch d.def.Effort {
 	case "", "low", "medium", "high":
 	case "minimal", "none":
-		d.note(d.lines["effort"], "effort %s is low here", d.def.Effort)
+		d.addNote(d.lines["effort"], "effort %s is low here", d.def.Effort)
 	case "xhigh", "max":
-		d.note(d.lines["effort"], "effort %s is high here", d.def.Effort)
+		d.addNote(d.lines["effort"], "effort %s is high here", d.def.Effort)
 	default:
-		d.note(d.lines["effort"], "effort %.40q is not low, medium or high; the run's is taken", d.def.Effort)
+		d.addNote(d.lines["effort"], "effort %.40q is not low, medium or high; the run's is taken", d.def.Effort)
 	}
 	if d.def.Policy != "" {
-		d.note(d.lines[ownKey], "%s.policy is read and has no effect yet: a policy is of a whole run: policy of troupe.cmd.run, docs/policy.md", ownKey)
+		d.addNote(d.lines[ownKey], "%s.policy is read and has no effect yet: a policy is of a whole run: policy of troupe.cmd.run, docs/policy.md", ownKey)
 	}
 	if d.def.Export {
-		d.note(d.lines[ownKey], "%s.export is read and has no effect yet", ownKey)
+		d.addNote(d.lines[ownKey], "%s.export is read and has no effect yet", ownKey)
 	}
 }
 
-// Line returns the line of the first of these keys that the file has, or 0.
-func (d Definition) Line(keys ...string) int {
+// KeyLine returns the line of the first of these keys that the file has, or 0.
+func (d Definition) KeyLine(keys ...string) int {
 	for _, key := range keys {
 		if line := d.At[key]; line > 0 {
 			return line

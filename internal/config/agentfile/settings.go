@@ -11,17 +11,17 @@ import (
 // its own error: a broken one does not hide the other.
 type DirectorySettings struct {
 	File      string
-	Shared    Shared
+	Shared    SharedSettings
 	SharedErr error
 	Hooks     []spec.Hook
 	HooksErr  error
 }
 
-// SettingsOf reads the file of settings of a directory: see ShareOf.
-func SettingsOf(dir, name string) DirectorySettings {
+// ReadDirectorySettings reads the file of settings of a directory: see ShareOf.
+func ReadDirectorySettings(dir, name string) DirectorySettings {
 	s := DirectorySettings{File: filepath.Join(dir, name)}
 	data, err := safefile.ReadBelow(dir, name, FileBytesMax)
-	s.Shared, s.SharedErr = shareOf(s.File, data, err)
-	s.Hooks, _, s.HooksErr = hooks(s.File, data, err)
+	s.Shared, s.SharedErr = parseDirShared(s.File, data, err)
+	s.Hooks, _, s.HooksErr = parseHooks(s.File, data, err)
 	return s
 }

@@ -34,8 +34,8 @@ type Facts struct {
 	Window, Output int64
 }
 
-// Over returns f, with unknown fields taken from g.
-func (f Facts) Over(g Facts) Facts {
+// Merge returns f, with unknown fields taken from g.
+func (f Facts) Merge(g Facts) Facts {
 	if f.Price.Known {
 		g.Price = f.Price
 	}
@@ -48,37 +48,37 @@ func (f Facts) Over(g Facts) Facts {
 	return g
 }
 
-// Table holds the facts of one source.
-type Table struct {
+// FactTable holds the facts of one source.
+type FactTable struct {
 	File  string    // where it was read from
 	Date  time.Time // when the file was written
 	facts map[string]Facts
 }
 
-// Of returns the facts about a model of one of troupe's providers.
-func (t Table) Of(provider, name string) (Facts, bool) {
+// Lookup returns the facts about a model of one of troupe's providers.
+func (t FactTable) Lookup(provider, name string) (Facts, bool) {
 	f, ok := t.facts[provider+"/"+name]
 	return f, ok
 }
 
 // Len returns the number of models in the table.
-func (t Table) Len() int { return len(t.facts) }
+func (t FactTable) Len() int { return len(t.facts) }
 
-// Load reads a file in either form; "" is an empty table.
-func Load(file string) (Table, error) {
+// LoadFile reads a file in either form; "" is an empty table.
+func LoadFile(file string) (FactTable, error) {
 	if file == "" {
-		return Table{}, nil
+		return FactTable{}, nil
 	}
-	fail := func(err error) (Table, error) { return Table{}, fmt.Errorf("catalog: %s: %w", file, err) }
+	fail := func(err error) (FactTable, error) { return FactTable{}, fmt.Errorf("catalog: %s: %w", file, err) }
 	data, err := safefile.Read(file, FileBytesMax)
 	if err != nil {
-		return Table{}, fmt.Errorf("catalog: %w", err)
+		return FactTable{}, fmt.Errorf("catalog: %w", err)
 	}
 	info, err := os.Stat(file)
 	if err != nil {
 		return fail(err)
 	}
-	t, err := Parse(data)
+	t, err := ParseTable(data)
 	if err != nil {
 		return fail(err)
 	}
@@ -86,20 +86,20 @@ func Load(file string) (Table, error) {
 	return t, nil
 }
 
-// Parse reads the text of a file in either form.
-func Parse(data []byte) (Table, error) {
+// ParseTable reads the text of a file in either form.
+func ParseTable(data []byte) (FactTable, error) {
 	var top map[string]map[string]json.RawMessage
 	if err := json.Unmarshal(data, &top); err != nil {
-		return Table{}, fmt.Errorf("%w: %w", ErrForm, err)
+		return FactTable{}, fmt.Errorf("%w: %w", ErrForm, err)
 	}
-	t := Table{facts: map[string]Facts{}}
+	t := FactTable{facts: map[string]Facts{}}
 	for _, read := range []func(map[string]map[string]json.RawMessage) error{t.readModelsDev, t.readLiteLLM} {
 		if err := read(top); err != nil {
-			return Table{}, err
+			return FactTable{}, err
 		}
 	}
 	if len(t.facts) == 0 {
-		return Table{}, fmt.Errorf("%w: no model is in it", ErrForm)
+		return FactTable{}, fmt.Errorf("%w: no model is in it", ErrForm)
 	}
 	return t, nil
 }
@@ -108,7 +108,7 @@ func Parse(data []byte) (Table, error) {
 var providerAliases = map[string]string{"google": "gemini"}
 
 // addFacts stores the facts about a model.
-func (t Table) addFacts(provider, name string, f Facts) {
+func (t FactTable) addFacts(provider, name string, f Facts) {
 	if as, ok := providerAliases[provider]; ok {
 		provider = as
 	}

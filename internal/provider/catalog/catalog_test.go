@@ -56,11 +56,11 @@ func TestBothFormsSayTheSame(t *testing.T) {
 		"half a price is none":  {modelsDev, "anthropic", "half", catalog.Facts{}},
 		"billed by the picture": {liteLLM, "openai", "picture", catalog.Facts{}},
 	} {
-		table, err := catalog.Parse([]byte(c.text))
+		table, err := catalog.ParseTable([]byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := table.Of(c.provider, c.name); !ok || got != c.want {
+		if got, ok := table.Lookup(c.provider, c.name); !ok || got != c.want {
 			t.Errorf("%s: %+v, want %+v", form, got, c.want)
 		}
 	}
@@ -69,7 +69,7 @@ func TestBothFormsSayTheSame(t *testing.T) {
 // A file may name its rates in both forms of models.dev: each tier of either counts,
 // and where both speak of one length, the dearer rate.
 func TestBothNamesOfATierAreRead(t *testing.T) {
-	table, err := catalog.Parse([]byte(`{"a":{"models":{"m":{"cost":{"input":1,"output":2,"cache_read":0.5,
+	table, err := catalog.ParseTable([]byte(`{"a":{"models":{"m":{"cost":{"input":1,"output":2,"cache_read":0.5,
 	"context_over_200k":{"input":2,"output":9,"cache_read":1},
 	"tiers":[{"input":3,"output":4,"cache_read":1,"tier":{"type":"context","size":200000}},{"input":5,"output":6,"tier":{"type":"context","size":500000}}]},
 	"limit":{"context":1000000}}}}}`))
@@ -79,21 +79,21 @@ func TestBothNamesOfATierAreRead(t *testing.T) {
 	want := catalog.Facts{Window: 1_000_000, Price: budget.Price{Known: true, Input: 1000, Output: 2000, CacheRead: 500, CacheWrite: 1000,
 		Long:    budget.Tier{Above: 200_000, Input: 3000, Output: 9000, CacheRead: 1000, CacheWrite: 3000},
 		Longest: budget.Tier{Above: 500_000, Input: 5000, Output: 6000, CacheRead: 5000, CacheWrite: 5000}}}
-	if f, _ := table.Of("a", "m"); f != want {
+	if f, _ := table.Lookup("a", "m"); f != want {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 }
 
 // A fourth rate is held for as the third, and the window ends where it begins (P22).
 func TestAFourthRateIsHeldFor(t *testing.T) {
-	table, err := catalog.Parse([]byte(`{"gemini/x":{"litellm_provider":"gemini","max_input_tokens":1000000,"input_cost_per_token":1e-6,"output_cost_per_token":1e-6,
+	table, err := catalog.ParseTable([]byte(`{"gemini/x":{"litellm_provider":"gemini","max_input_tokens":1000000,"input_cost_per_token":1e-6,"output_cost_per_token":1e-6,
 	"input_cost_per_token_above_128k_tokens":2e-6,"output_cost_per_token_above_128k_tokens":2e-6,
 	"input_cost_per_token_above_256k_tokens":4e-6,"output_cost_per_token_above_256k_tokens":4e-6,
 	"input_cost_per_token_above_512k_tokens":8e-6,"output_cost_per_token_above_512k_tokens":8e-6}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, _ := table.Of("gemini", "x")
+	f, _ := table.Lookup("gemini", "x")
 	if held := f.Price.Bound(600_000, 0).Nano; held < 600_000*8000 || f.Window != 512_000 {
 		t.Errorf("held %d, window %d", held, f.Window)
 	}
@@ -120,7 +120,7 @@ func TestWhatCannotBeIsRefusedByName(t *testing.T) {
 		"a tier twice":       {`{"a": {"models": {"m": {"cost": {"input": 1, "output": 1, "tiers": [{"tier": {"type": "context", "size": 9}}, {"tier": {"type": "context", "size": 9}}]}}}}}`, "a/m: ", catalog.ErrEntry},
 		"a tier of any form": {`{"a": {"models": {"m": {"cost": {"input": 1, "output": 1, "tiers": 7}}}}}`, "a/m: ", catalog.ErrEntry},
 	} {
-		if _, err := catalog.Parse([]byte(c.text)); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+		if _, err := catalog.ParseTable([]byte(c.text)); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -131,14 +131,14 @@ func TestAFileIsReadOnceAndDated(t *testing.T) {
 	if err := os.WriteFile(file, []byte(modelsDev), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	table, err := catalog.Load(file)
+	table, err := catalog.LoadFile(file)
 	if err != nil || table.File != file || table.Date.IsZero() || table.Len() != 5 {
 		t.Errorf("%d models of %s, %s, %v", table.Len(), table.File, table.Date, err)
 	}
-	if none, err := catalog.Load(""); err != nil || none.Len() != 0 {
+	if none, err := catalog.LoadFile(""); err != nil || none.Len() != 0 {
 		t.Errorf("no file: %v", err)
 	}
-	if _, err := catalog.Load(file + ".not"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := catalog.LoadFile(file + ".not"); !errors.Is(err, os.ErrNotExist) {
 		t.Error(err)
 	}
 }
@@ -148,12 +148,12 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(modelsDev))
 	f.Add([]byte(liteLLM))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		table, err := catalog.Parse(text)
+		table, err := catalog.ParseTable(text)
 		if err != nil {
 			return
 		}
 		for _, name := range []string{"gemini-x", "gemini-y"} {
-			facts, _ := table.Of("gemini", name)
+			facts, _ := table.Lookup("gemini", name)
 			if b := facts.Price.Bound(1<<20, 1<<20); b.Nano < 0 {
 				t.Errorf("%+v is bounded by %d", facts, b.Nano)
 			}

@@ -105,7 +105,7 @@ const million = 1_000_000
 // overContext matches the older name of a tier: context_over_200k.
 var overContext = regexp.MustCompile(`^context_over_(\d{1,6})k$`)
 
-func (t Table) readModelsDev(top map[string]map[string]json.RawMessage) error {
+func (t FactTable) readModelsDev(top map[string]map[string]json.RawMessage) error {
 	for _, provider := range slices.Sorted(maps.Keys(top)) {
 		raw, ok := top[provider]["models"]
 		if !ok {
@@ -202,7 +202,7 @@ var aboveTier = regexp.MustCompile(`_above_(\d{1,6})k_tokens$`)
 
 // readLiteLLM reads dollars a token. The names of some providers' models begin with
 // the provider.
-func (t Table) readLiteLLM(top map[string]map[string]json.RawMessage) error {
+func (t FactTable) readLiteLLM(top map[string]map[string]json.RawMessage) error {
 	for _, key := range slices.Sorted(maps.Keys(top)) {
 		m := top[key]
 		var provider string

@@ -19,8 +19,8 @@ import (
 //go:embed npm/package.json npm/package-lock.json
 var files embed.FS
 
-// Peers are where the programs are.
-type Peers struct {
+// Programs are where the programs are.
+type Programs struct {
 	Everything string // script of the server that has something of all
 	Filesystem string // script of the server that has the files of a directory
 	Suite      string // script of the conformance suite
@@ -28,17 +28,17 @@ type Peers struct {
 }
 
 // Install installs the programs in the user's cache directory, once.
-func Install(ctx context.Context) (Peers, error) {
+func Install(ctx context.Context) (Programs, error) {
 	sub, err := fs.Sub(files, "npm")
 	if err != nil {
-		return Peers{}, fmt.Errorf("peers: %w", err)
+		return Programs{}, fmt.Errorf("peers: %w", err)
 	}
 	modules, err := npm.Install(ctx, "mcp", sub)
 	if err != nil {
-		return Peers{}, err
+		return Programs{}, err
 	}
 	at := func(parts ...string) string { return filepath.Join(append([]string{modules}, parts...)...) }
-	p := Peers{
+	p := Programs{
 		Everything: at("@modelcontextprotocol", "server-everything", "dist", "index.js"),
 		Filesystem: at("@modelcontextprotocol", "server-filesystem", "dist", "index.js"),
 		Suite:      at("@modelcontextprotocol", "conformance", "dist", "index.js"),
@@ -46,7 +46,7 @@ func Install(ctx context.Context) (Peers, error) {
 	}
 	for _, path := range []string{p.Everything, p.Filesystem, p.Suite, p.Node} {
 		if _, err := os.Stat(path); err != nil {
-			return Peers{}, fmt.Errorf("peers: %w", err)
+			return Programs{}, fmt.Errorf("peers: %w", err)
 		}
 	}
 	return p, nil

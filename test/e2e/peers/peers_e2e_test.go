@@ -36,7 +36,7 @@ func patientContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func mustInstall(t *testing.T) Peers {
+func mustInstall(t *testing.T) Programs {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
@@ -68,7 +68,7 @@ func waitUntil(t *testing.T, what string, so func() bool) {
 }
 
 // startEverything starts the server "everything" at a loopback address.
-func startEverything(t *testing.T, p Peers) (url string) {
+func startEverything(t *testing.T, p Programs) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -131,7 +131,7 @@ func startRun(t *testing.T, servers map[string]any, calls ...string) (*client.Cl
 			t.Error(err)
 		}
 	})
-	c, err := h.Client()
+	c, err := h.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func startRun(t *testing.T, servers map[string]any, calls ...string) (*client.Cl
 	}
 	t.Cleanup(stop)
 	task := client.RunRequest{RunID: client.NewID(), Prompt: "p", Agents: agents, Agent: "lead", Model: "script/" + writeFile(t, filepath.Join(at, "script.yaml"), text)}
-	if err := h.Approve(task); err != nil {
+	if err := h.ApproveRequest(task); err != nil {
 		t.Fatal(err)
 	}
 	a, err := c.Run(patientContext(t), task)
