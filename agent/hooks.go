@@ -90,15 +90,15 @@ func runGateHooks(s State) RunHooks {
 	case spec.HookContext, spec.HookInput:
 		e.Turn, e.Input.Messages = s.Turn+1, s.messagesToSend()
 	case spec.HookOutput:
-		e.Input = parseReply(s)
+		e.Input = replyHookData(s)
 	case spec.HookStop:
 		e.Input = spec.HookData{Text: s.finalAnswer(), Blocks: s.Rounds.Blocks}
 	}
 	return e
 }
 
-// parseReply returns the newest message as data for hooks.
-func parseReply(s State) spec.HookData {
+// replyHookData returns the newest message as data for hooks.
+func replyHookData(s State) spec.HookData {
 	n := len(s.History) - 1
 	return spec.HookData{Text: s.History[n].Text, Messages: slices.Clip(s.History[n:])}
 }

@@ -17,9 +17,9 @@ type importedHistory struct {
 	Fold     *history.Summary
 }
 
-// parseRecalled handles a part of an earlier history, before the task. A part 0 starts
+// handleRecalled handles a part of an earlier history, before the task. A part 0 starts
 // anew: the sender of the parts before may have died between them.
-func parseRecalled(s State, f Recalled) (State, []Effect) {
+func handleRecalled(s State, f Recalled) (State, []Effect) {
 	switch {
 	case s.Phase != "":
 		return s, nil

@@ -34,9 +34,9 @@ type Released struct {
 // Kind is the fact's word in logs.
 func (Released) Kind() string { return "released" }
 
-// parseResumed begins an activation of the shell: only the outside world can have lost
+// handleResumed begins an activation of the shell: only the outside world can have lost
 // something, so only the phases that wait for the outside world have something to do.
-func parseResumed(s State, f Resumed) (State, []Effect) {
+func handleResumed(s State, f Resumed) (State, []Effect) {
 	if s.Phase != "" && s.Phase != Done && s.Life != "" && !s.Rested {
 		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Life: f.Life})
 	}
@@ -123,7 +123,7 @@ func anotherAttempt(s State) (State, []Effect) {
 	return requestReservation(s, spec.Resumption)
 }
 
-// withoutLease marks that no lease is open, for finish.
+// withoutLease marks that no lease is open, for finishAgent.
 func withoutLease(s State) State {
 	s.Phase = Stopping
 	return s

@@ -31,11 +31,11 @@ func stepFact(s State, e Event) (State, []Effect) {
 	case Submitted:
 		return handleSubmitted(s, f)
 	case Recalled:
-		return parseRecalled(s, f)
+		return handleRecalled(s, f)
 	case Hooked:
 		return handleHooked(s, f)
 	case Granted:
-		return parseGranted(s, f)
+		return handleGranted(s, f)
 	case Denied:
 		return handleDenied(s, f)
 	case Replied:
@@ -71,7 +71,7 @@ func stepFact(s State, e Event) (State, []Effect) {
 	case TimeLimitSet:
 		return handleTimeLimitSet(s, f)
 	case Resumed:
-		return parseResumed(s, f)
+		return handleResumed(s, f)
 	case Released:
 		s.Released, s.Rested, s.RestDue = true, f.Rests, f.Due
 		return s, nil

@@ -126,9 +126,9 @@ func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 	return recollectJournal(s).appendMessage(firstMessage(t)).reservationAsk()
 }
 
-// parseGranted begins an attempt. A grant of only the closing turn ends the loop after
+// handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
-func parseGranted(s State, f Granted) (State, []Effect) {
+func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.awaitsDriftAnswer() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		return returnReservation(s)
 	}
@@ -244,7 +244,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.newest().Tombstone { // it says nothing
 		return afterEffects(fx)(actOnReply(s, f.Reply.Stop))
 	}
-	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", parseReply(s))
+	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", replyHookData(s))
 	return afterEffects(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
