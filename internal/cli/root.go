@@ -92,7 +92,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 func (a *app) addGlobalFlags(f *pflag.FlagSet) {
 	a.sessions.Conn.AddFlags(f)
 	f.StringVar(&a.sessions.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&a.sessions.PricingFile, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
+	f.StringVar(&a.sessions.PricingFile, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
 	f.StringVarP(&a.console.Output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")
 	f.BoolVar(&a.console.JSON, "json", false, "the same as -o json")
 	f.StringVar(&a.console.Color, "color", "auto", "colour: auto, always, never")

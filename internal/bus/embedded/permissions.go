@@ -123,8 +123,8 @@ func (e *Server) rolePermissions(role bus.Role) *server.Permissions {
 
 // Usage texts of the flags that open access, and the warnings while they are in use.
 const (
-	OpenWatchUsage   = "whoever can connect to the port may read the events of all runs, without a credential"
-	OpenControlUsage = "whoever can connect to the port may use every verb but delete and prune as this user, without a credential: start, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
+	OpenWatchUsage   = "let anyone who can connect to the port read the events of all runs without a credential"
+	OpenControlUsage = "let anyone who can connect to the port act as this user without a credential, except delete and prune: start, answer, steer and cancel runs, read transcripts and exports, change budgets and policies"
 )
 
 // OpenWarning describes what is open to connections without a credential; "" if nothing is.

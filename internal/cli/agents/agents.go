@@ -15,7 +15,7 @@ func (cs *Commands) listCommand() *cobra.Command {
 	var g Sources
 	return g.AddFlags(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,
-		Short:       "List the agents, built in and of files, with where they come from",
+		Short:       "List built-in agents and agent files with their sources",
 		Example:     "  troupe agents list\n  troupe agents list --agents ./team -o json | jq -r '.[].name'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {

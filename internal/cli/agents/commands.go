@@ -10,7 +10,7 @@ import (
 
 // Agents makes the command agents.
 func (cs *Commands) Agents() *cobra.Command {
-	c := command.Group("agents", "List and check the agents that a run can have",
+	c := command.Group("agents", "List and check the available agents",
 		"Agents are built in, or Markdown files: see docs and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")
 	c.AddCommand(cs.listCommand(), cs.describeCommand(), cs.validateCommand(), cs.promptCommand())
 	return c

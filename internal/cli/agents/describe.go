@@ -16,7 +16,7 @@ func (cs *Commands) describeCommand() *cobra.Command {
 	var g Sources
 	return g.AddFlags(&cobra.Command{
 		Use: "describe NAME", Args: command.Exactly("NAME"),
-		Short:       "Show all that an agent's file says, and what its author should know",
+		Short:       "Show an agent's definition and warnings for its author",
 		Example:     "  troupe agents describe historian\n  troupe agents describe reviewer --agents ./team -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -18,7 +18,7 @@ func (cs *Commands) promptCommand() *cobra.Command {
 	var g Sources
 	return g.AddFlags(&cobra.Command{
 		Use: "prompt NAME", Args: command.Exactly("NAME"),
-		Short:       "Print the system prompt of an agent as a model gets it",
+		Short:       "Print an agent's system prompt as the model gets it",
 		Example:     "  troupe agents prompt auditor\n  troupe agents prompt auditor -o json | jq .tools",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -17,8 +17,8 @@ type Sources struct{ Agents, Dir string }
 
 // AddFlags adds the flags of the sources to a command.
 func (g *Sources) AddFlags(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&g.Agents, "agents", "", "directory of agent files that goes before the others")
-	c.Flags().StringVar(&g.Dir, "dir", ".", "directory whose agents are looked at")
+	c.Flags().StringVar(&g.Agents, "agents", "", "directory of agent files (takes precedence over all others)")
+	c.Flags().StringVar(&g.Dir, "dir", ".", "directory whose agents to list")
 	return c
 }
 

@@ -42,7 +42,7 @@ func (cs *Commands) validateCommand() *cobra.Command {
 	var g Sources
 	return g.AddFlags(&cobra.Command{
 		Use:   "validate [FILE|DIR]...",
-		Short: "Check agent files and show all that is wrong, with lines",
+		Short: "Check agent files and print every error with its line",
 		Long: `Check agent files: those that are named, or else all that a run here would find.
 Every problem is shown with its file and line and what was probably meant. The exit
 code is 2 if there is any; notes alone are no problem.`,

@@ -31,8 +31,8 @@ type Commands struct {
 
 // Config makes the command config.
 func (cs *Commands) Config() *cobra.Command {
-	c := command.Group("config", "Show what is set and where, check a file of settings, print its schema",
-		"A flag goes before an environment variable TROUPE_*, that before troupe.yaml of the\ndirectory, that before the user's file, that before the default. The directory's file\nmay not say where state is or what models cost, and may only lower the limit in money.",
+	c := command.Group("config", "Show settings and their sources, validate a settings file, print its schema",
+		"Precedence: flag, environment variable TROUPE_*, troupe.yaml of the directory, the\nuser's file, default. The directory's file cannot set the state directory or model\nprices, and can only lower the limit in dollars.",
 		"  troupe config view\n  troupe config validate troupe.yaml")
 	c.AddCommand(cs.viewCommand(), cs.validateCommand(), cs.schemaCommand())
 	return c
@@ -50,10 +50,9 @@ func (cs *Commands) viewCommand() *cobra.Command {
 	var flags request.Flags
 	c := &cobra.Command{
 		Use: "view", Args: command.NoArguments,
-		Short: "Show every setting as it counts for a run, and where its value comes from",
-		Long: `Show every setting as it counts for a run with the same flags: its value, and
-whether that comes from a flag, the environment, a file (with its line) or is the
-default.`,
+		Short: "Show the effective value of every setting and its source",
+		Long: `Show the effective value of every setting for a run with the same flags, and its
+source: a flag, the environment, a file (with its line) or the default.`,
 		Example:     "  troupe config view\n  TROUPE_MAX_TURNS=5 troupe config view --dir ./project --max-tokens 10000 -o json | jq '.[] | select(.source != \"default\")'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(c *cobra.Command, _ []string) error {

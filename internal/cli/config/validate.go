@@ -31,7 +31,7 @@ type validation struct {
 func (cs *Commands) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate [FILE]",
-		Short: "Check a file of settings and show all that is wrong, with lines",
+		Short: "Check a settings file and print every error with its line",
 		Long: `Check a file of settings: the one that is named, or else troupe.yaml of this
 directory and the user's. The exit code is 2 if something is wrong.`,
 		Example: "  troupe config validate\n  troupe config validate ./troupe.yaml -o json | jq .problems",

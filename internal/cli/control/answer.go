@@ -16,7 +16,7 @@ func (cs *Commands) Answer() *cobra.Command {
 	var who string
 	c := &cobra.Command{
 		Use: "answer RUN QUERY approve|deny|skip|TEXT", Args: command.Exactly("RUN", "QUERY", "ANSWER"),
-		Short:       "Answer a question that an agent waits for",
+		Short:       "Answer an agent's question",
 		Example:     "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -36,7 +36,7 @@ func (cs *Commands) Answer() *cobra.Command {
 func (cs *Commands) Questions() *cobra.Command {
 	return &cobra.Command{
 		Use: "questions", Args: command.NoArguments,
-		Short:       "List what agents wait for a person to answer",
+		Short:       "List the questions that agents ask a person",
 		Example:     "  troupe questions\n  troupe questions -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {

@@ -23,13 +23,13 @@ func (cs *Commands) Budget() *cobra.Command {
 	var l budgetFlags
 	c := &cobra.Command{
 		Use:   "budget RUN [set|freeze]",
-		Short: "Show what a run may spend and has spent; change it while it lives",
-		Long: `Show the limits of a run, what was used of them, what is reserved for model calls
-under way and kept back for closing turns, for the run and for each agent.
+		Short: "Show a run's limits and usage, or change its limits",
+		Long: `Show the limits of a run, what it has used, what is reserved for running model calls
+and what is held back for closing turns, for the run and for each agent.
 
-set changes the limits that are named; the others stay, and a freeze is lifted.
-freeze leaves the limits and grants nothing but closing turns: every agent sums up
-what it found and ends. Both need a run that is not over.`,
+set changes the given limits, keeps the others and lifts a freeze. freeze keeps the
+limits but allows only closing turns: every agent summarizes its findings and ends.
+Both need a run that has not ended.`,
 		Example: `  troupe budget 01k9z3
   troupe budget 01k9z3 -o json | jq .budget.used.tokens
   troupe budget 01k9z3 set --max-tokens 200000 --max-budget-usd 2

@@ -25,13 +25,13 @@ func (cs *Commands) Cancel() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "cancel RUN", Args: command.Exactly("RUN"),
-		Short: "Stop a run, wait for its end, and say who stopped",
-		Long: `Stop a run at its next safe boundary: model calls and tools that are under way come
-to their end. --now aborts them. The run ends with a result either way.
+		Short: "Stop a run and wait until all its agents have stopped",
+		Long: `Stop a run at its next safe boundary: running model calls and tools finish first.
+--now aborts them. The run ends with a result either way.
 
-An agent that counts as stopped begins nothing any more. If not all have stopped within
---wait, the command fails and says how many agents are on which node, and which nodes are
-unreachable: nothing begins there once the lease of the node has ended.`,
+A stopped agent starts no further call. If some agents have not stopped within --wait,
+the command fails and lists how many are left on which node, and which nodes are
+unreachable. An unreachable node starts nothing once its lease has expired.`,
 		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now --wait 10s 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -46,9 +46,9 @@ unreachable: nothing begins there once the lease of the node has ended.`,
 			return err
 		},
 	}
-	c.Flags().BoolVar(&r.Now, "now", false, "abort what is under way")
-	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and what is below it")
-	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only asks, and says who has stopped already")
+	c.Flags().BoolVar(&r.Now, "now", false, "abort running model calls and tools")
+	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and its descendants")
+	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only sends the request and reports what has stopped already")
 	return c
 }
 

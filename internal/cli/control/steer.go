@@ -15,7 +15,7 @@ func (cs *Commands) Steer() *cobra.Command {
 	var who string
 	c := &cobra.Command{
 		Use: "steer RUN TEXT", Args: command.Exactly("RUN", "TEXT"),
-		Short:       "Say something to an agent at work; it hears it at its next turn",
+		Short:       "Send a message to a working agent; it reads it at its next turn",
 		Example:     `  troupe steer 01k9z3 "Leave the vendored code out"`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

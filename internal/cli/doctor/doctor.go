@@ -42,11 +42,11 @@ type checkup struct {
 func (cs *Commands) Doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Args: command.NoArguments,
-		Short: "Check what troupe needs here, and say what is proven and what is not",
-		Long: `Look at what a run needs on this machine: the state directory and its owner, the
-server, the disk and what it promises, the model and the keys, git, the clock. Each
-check is proven, unproven (it cannot be seen from here) or failed, with a remedy.
-The exit code is 1 if a check failed. Keys are never shown, and no model is asked.`,
+		Short: "Check this machine's setup and report what is proven and what is not",
+		Long: `Check what a run needs on this machine: the state directory and its owner, the server,
+the disk and its durability, the model and the keys, git, the clock. Each check is
+proven, unproven (this command cannot verify it) or failed, with a remedy. The exit
+code is 1 if a check failed. Keys are never shown, and no model is called.`,
 		Example:     "  troupe doctor\n  troupe doctor -o json | jq '.[] | select(.status != \"proven\")'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {

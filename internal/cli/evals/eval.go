@@ -25,7 +25,7 @@ func (cs *Commands) Eval() *cobra.Command {
 	parallel := 0
 	c := &cobra.Command{
 		Use: "eval FILE...", Annotations: map[string]string{command.Formats: command.DataFormats},
-		Short: "Run eval cases: mocked tools, a scripted model, and what must come of it",
+		Short: "Run eval cases with mocked tools and a scripted model",
 		Long: `Run the cases of files, and of directories in which each .yaml, .yml and .json file
 holds cases. A case is a real run: the same loop, supervisor and logs, in memory;
 only the model is scripted and the tools are mocked. Its logs are replayed

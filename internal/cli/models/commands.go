@@ -18,8 +18,8 @@ type Commands struct {
 
 // Models makes the command models.
 func (cs *Commands) Models() *cobra.Command {
-	c := command.Group("models", "List the models with their prices, or ask one whether it answers",
-		"A run takes the model that --model names, or the configuration, or the keys in the\nenvironment, or a local Ollama, or else builtin/scout, which needs none.",
+	c := command.Group("models", "List models and prices, or test one",
+		"A run uses the model of --model, else the configured one, else one whose key is in the\nenvironment, else a local Ollama, else builtin/scout, which needs no key.",
 		"  troupe models list\n  troupe models ping anthropic/claude-sonnet-5-5")
 	c.AddCommand(cs.listCommand(), cs.pingCommand())
 	return c

@@ -71,7 +71,7 @@ func newModelInfo(name string, f catalog.Facts, bound provider.CostBound) modelI
 func (cs *Commands) listCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,
-		Short: "List the models whose price is known, and which one a run would take and why",
+		Short: "List models with a known price, and the default model with the reason",
 		Long: `List the models whose price and window are known, with the date of the prices, and
 the model that a run here takes if it names none. Other models can be named, too:
 their price is unknown, not zero, so a limit in money cannot be kept for them.`,

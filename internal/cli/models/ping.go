@@ -45,7 +45,7 @@ func (cs *Commands) pingCommand() *cobra.Command {
 			}
 			return command.Exactly("PROVIDER/MODEL")(c, args)
 		},
-		Short: "Ask a model one tiny question: does it answer, how fast, at what cost",
+		Short: "Send a model one short request; print its latency and cost",
 		Long: fmt.Sprintf(`Send one request of a few tokens, for at most %d tokens of output, to the model that
 is named, or to the one that a run here would take. It is a real request and is
 billed as one.`, askOutput),

@@ -21,7 +21,7 @@ func (cs *Commands) drainCommand() *cobra.Command {
 	var wait time.Duration
 	c := &cobra.Command{
 		Use: "drain NODE", Args: command.Exactly("NODE"),
-		Short: "Ask a node to give away what it holds, and to take nothing more",
+		Short: "Make a node hand off its shards and take no new ones",
 		Long: `Ask all nodes of a name to give their shards to the others and to take no more,
 also after a restart, until "troupe nodes resume". A node gives a shard once
 nothing is under way in it, so nothing is lost or done twice.`,
@@ -94,7 +94,7 @@ func heldShards(list []client.NodeInfo) string {
 func (cs *Commands) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "resume NODE", Args: command.Exactly("NODE"),
-		Short:       "Let a node that was drained take shards again",
+		Short:       "Let a drained node take shards again",
 		Example:     "  troupe nodes resume rack7",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -20,7 +20,7 @@ import (
 func (cs *Commands) Nodes() *cobra.Command {
 	c := &cobra.Command{
 		Use: "nodes", Args: command.RejectUnknown,
-		Short:   "List the nodes, and let them leave or stay",
+		Short:   "List nodes, drain them or let them resume",
 		Example: "  troupe nodes list\n  troupe nodes drain rack7\n  troupe nodes resume rack7",
 		RunE:    func(c *cobra.Command, _ []string) error { return c.Help() },
 	}

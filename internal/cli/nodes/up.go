@@ -49,22 +49,23 @@ func (cs *Commands) Up() *cobra.Command {
 	var u upFlags
 	c := &cobra.Command{
 		Use: "up", Args: command.NoArguments,
-		Short: "Start several node processes that share the work, on this machine",
-		Long: `Start a NATS server and N node processes that share its shards, each as a process of
-its own, their output prefixed by the node. With -s, --context or NATS_URL the nodes
-use that server. Kill a node and watch the others take over. Ctrl-C stops them all.
+		Short: "Start several node processes on this machine that share the work",
+		Long: `Start a NATS server and N node processes that share its shards. Each line of their
+output begins with the node's name. With -s, --context or NATS_URL the nodes use that
+server. Kill a node and watch the others take over. Ctrl-C stops them all.
 
-The nodes are the troupe-node program: beside this one, in PATH, or --node-binary.`,
+The nodes run the program troupe-node, found next to this one, in PATH, or by
+--node-binary.`,
 		Example:     "  troupe up --nodes 3 --root ~/src\n  troupe up --nodes 3 &\n  troupe nodes list\n  troupe run \"Say hello\"",
 		Annotations: map[string]string{command.Formats: "text"},
 		RunE:        func(*cobra.Command, []string) error { return cs.startNodes(u) },
 	}
 	f := c.Flags()
 	f.IntVar(&u.nodes, "nodes", 3, "how many nodes")
-	f.StringSliceVar(&u.root, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringSliceVar(&u.root, "root", nil, "directory that clients may use, with everything below it; may be repeated")
 	f.StringSliceVar(&u.trust, "trust", nil, trustUsage)
 	f.StringVar(&u.bin, "node-binary", "", "path of troupe-node")
-	f.BoolVar(&u.lazy, "lazy", false, "survive only the death of processes, not the loss of power")
+	f.BoolVar(&u.lazy, "lazy", false, "sync to disk lazily: entries survive the death of processes but not a loss of power")
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
 	f.BoolVar(&u.open.watch, "open-watch", false, embedded.OpenWatchUsage)
 	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)

@@ -24,10 +24,10 @@ type goalFlags struct{ schema string }
 
 func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 	q := &r.Request
-	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models that take over when the one before has failed, at most %d", spec.FallbacksMax))
-	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "result that the answer needs, NAME or NAME=TEXT in it; may be repeated")
+	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models to use, in order, when the previous one has failed, at most %d", spec.FallbacksMax))
+	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "tool whose result the answer requires: NAME, or NAME=TEXT if the result must contain TEXT; may be repeated")
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
-	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens to use up before the first agent may stop")
+	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens that the first agent must use before it may stop")
 }
 
 // completeGoal reads the files behind the flags and the settings.

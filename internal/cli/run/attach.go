@@ -16,7 +16,7 @@ import (
 func (cs *Commands) Attach() *cobra.Command {
 	return &cobra.Command{
 		Use: "attach RUN", Args: command.Exactly("RUN"),
-		Short:       "Follow a run that a node runs, and print its result; Ctrl-C only detaches",
+		Short:       "Follow a run on a node and print its result; Ctrl-C only detaches",
 		Example:     "  troupe attach 01k9z3",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -29,8 +29,8 @@ func (cs *Commands) Run() *cobra.Command {
 Without a server (-s, --context, NATS_URL) the run goes to the node that owns the
 state directory; if there is none, to a node in this process.
 
-Ctrl-C stops the run at its next safe boundary, and prints the result; again
-kills. Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or
+Ctrl-C stops the run at its next safe boundary and prints the result; a second
+one ends this process at once. Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or
 time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 143 interrupted.`,
 		Example: `  troupe run --dir . "Investigate this repository and write report.md"
@@ -56,9 +56,9 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 		},
 	}
 	flags.AddFlags(c.Flags())
-	c.Flags().StringVar(&flags.Resume, "resume", "", "continue this unfinished run; with --timeout its agents have that much time from now on")
+	c.Flags().StringVar(&flags.Resume, "resume", "", "continue this unfinished run; --timeout then counts from now")
 	cs.Sessions.Recordings.AddFlags(c.Flags())
-	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long the run may be unable to write its log (a full disk) until this command gives up; the run can be resumed")
+	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c

@@ -15,7 +15,7 @@ func (cs *Commands) Start() *cobra.Command {
 	var flags request.Flags
 	c := &cobra.Command{
 		Use:         "start [PROMPT|-]",
-		Short:       "Start a run on a node that is running, and return",
+		Short:       "Start a run on a running node and return at once",
 		Example:     "  run=$(troupe start --dir . \"Investigate this repository\")\n  troupe result --wait $run",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(c *cobra.Command, args []string) error {

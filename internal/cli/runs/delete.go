@@ -21,11 +21,10 @@ func (cs *Commands) Delete() *cobra.Command {
 	var yes bool
 	c := &cobra.Command{
 		Use: "delete RUN", Aliases: []string{"rm"}, Args: command.Exactly("RUN"),
-		Short: "Remove a run that has ended: its logs, its kept results, its row",
-		Long: `Remove a run that has ended, for good: what its agents said and did, the results that
-were kept whole, and its row in the list. A run that is at work is not removed:
-"troupe cancel RUN" ends it first. On a terminal you are asked, unless --yes is given;
-elsewhere --yes is needed.`,
+		Short: "Delete a finished run with its logs and stored results",
+		Long: `Delete a finished run for good: its logs, its stored results and its row in the list.
+A run that has not ended is refused: "troupe cancel RUN" ends it. On a terminal the
+command asks for confirmation unless --yes is given; elsewhere --yes is required.`,
 		Example:     "  troupe delete 01k9z3\n  troupe delete --yes 01k9z3 -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -59,9 +58,9 @@ func (cs *Commands) Prune() *cobra.Command {
 	var older string
 	c := &cobra.Command{
 		Use: "prune --older-than D", Args: command.NoArguments,
-		Short: "Remove the runs that ended long ago",
-		Long: `Remove every run that ended longer ago than --older-than: 36h, 30d, 8w. Runs that are
-at work stay, and so do those that wait for a person.`,
+		Short: "Delete runs that ended before a given age",
+		Long: `Delete every run that ended longer ago than --older-than: 36h, 30d, 8w. Runs that are
+working or waiting for a person stay.`,
 		Example:     "  troupe prune --older-than 30d --dry-run\n  troupe prune --older-than 8w --yes -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
@@ -84,7 +83,7 @@ at work stay, and so do those that wait for a person.`,
 		},
 	}
 	c.Flags().StringVar(&older, "older-than", "", "how long ago a run must have ended: 36h, 30d, 8w")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only name them")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only list them")
 	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return c
 }

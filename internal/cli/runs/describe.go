@@ -17,10 +17,10 @@ import (
 func (cs *Commands) Describe() *cobra.Command {
 	return &cobra.Command{
 		Use: "describe RUN", Args: command.Exactly("RUN"),
-		Short: "Show what a run was told to be, how it stands and how it came to it",
-		Long: `Show everything that was decided about a run when it was opened (goal, caller,
-model and why, limits, policy, agents and their tools, how the loop behaves), the
-report of its agents, open questions and warnings.`,
+		Short: "Show a run's configuration, status and history",
+		Long: `Show a run's configuration as fixed at its start (goal, caller, model and the reason
+for it, limits, policy, agents and their tools, loop options), its agents' results,
+open questions and warnings.`,
 		Example:     "  troupe describe 01k9z3\n  troupe describe 01k9z3 -o json | jq '.description.model'\n  troupe describe 01k9z3 -o json | jq '.result | {model_ms, tool_ms}'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

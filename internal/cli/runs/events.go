@@ -26,20 +26,20 @@ func (cs *Commands) Events() *cobra.Command {
 	var flags eventFlags
 	c := &cobra.Command{
 		Use: "events RUN", Args: command.Exactly("RUN"),
-		Short: "Show what happened in a run",
-		Long: `Show the events of a run, from its logs: nothing is missing, also after a crash.
+		Short: "Show the events of a run",
+		Long: `Show the events of a run, read from its logs. They are complete, also after a crash.
 
-With -o jsonl each line is one event as it is on NATS. With -o json the document
-holds the events and a cursor: --from CURSOR shows what came after it.`,
+With -o jsonl each line is one event in the form published on NATS. With -o json the
+document holds the events and a cursor; --from CURSOR shows only later events.`,
 		Example:     "  troupe events 01k9z3 -f\n  troupe events 01k9z3 --kind tool.started,tool.finished -o jsonl\n  troupe events 01k9z3 -o json | jq -r .cursor",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printEvents(ctx, s, args[0], flags) })
 		},
 	}
-	c.Flags().BoolVarP(&flags.follow, "follow", "f", false, "go on until the run has ended; Ctrl-C only detaches")
-	c.Flags().StringVar(&flags.from, "from", "", "only what came after this cursor")
-	c.Flags().StringSliceVar(&flags.kinds, "kind", nil, "only these kinds, or their first words (tool, turn.started)")
+	c.Flags().BoolVarP(&flags.follow, "follow", "f", false, "continue until the run has ended; Ctrl-C only detaches")
+	c.Flags().StringVar(&flags.from, "from", "", "only events after this cursor")
+	c.Flags().StringSliceVar(&flags.kinds, "kind", nil, "only these kinds; a prefix selects a group (tool, turn.started)")
 	return c
 }
 

@@ -16,9 +16,9 @@ func (cs *Commands) Export() *cobra.Command {
 	var who string
 	c := &cobra.Command{
 		Use: "export RUN[@TURN]", Args: command.Exactly("RUN"),
-		Short: "Write the history of an agent as JSON, whole",
-		Long: `Write the history of an agent as JSON: every message, struck ones too, with usage and
-what only the provider understands. "run --history FILE" begins a run with it.`,
+		Short: "Write an agent's complete history as JSON",
+		Long: `Write an agent's history as JSON: every message, including those removed from the
+prompt, with usage and provider-specific data. "run --history FILE" starts a run with it.`,
 		Example: `  troupe export 01k9z3 > history.json
   troupe export 01k9z3@4 --agent root-1-0 | jq '.messages[].text'
   troupe run --history history.json "And what about the tests?"`,

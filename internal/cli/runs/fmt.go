@@ -23,12 +23,12 @@ const fmtLineMax = 1 << 20
 func (cs *Commands) Format() *cobra.Command {
 	return &cobra.Command{
 		Use: "fmt", Args: command.NoArguments,
-		Short: "Read events as JSON on stdin, write each as one line",
-		Long: `Read events as JSON, one per line, and write each as one readable line. What is
-not an event is written as it is.
+		Short: "Read events as JSON from stdin and print one line for each",
+		Long: `Read events as JSON, one per line, and print each as one readable line. Other input
+is printed unchanged.
 
-It is coloured unless NO_COLOR or --color never says otherwise: nats sub
---translate runs it behind a pipe, for a terminal.`,
+Output is coloured unless NO_COLOR or --color never is set, even in a pipe, because
+nats sub --translate runs it in one.`,
 		Example: `  nats --context troupe sub 'troupe.evt.>' --translate 'troupe fmt'
   troupe events 01k9z3 -o jsonl | troupe fmt`,
 		RunE: func(c *cobra.Command, _ []string) error {

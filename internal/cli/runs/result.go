@@ -17,7 +17,7 @@ func (cs *Commands) Result() *cobra.Command {
 	var wait bool
 	c := &cobra.Command{
 		Use: "result RUN", Args: command.Exactly("RUN"),
-		Short:       "Print the result of a run; the exit code is that of the run",
+		Short:       "Print the result of a run and exit with its exit code",
 		Example:     "  troupe result 01k9z3\n  troupe result --wait -o json 01k9z3 | jq -r .result",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

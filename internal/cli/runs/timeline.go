@@ -17,11 +17,11 @@ func (cs *Commands) Timeline() *cobra.Command {
 	return &cobra.Command{
 		Use: "timeline RUN", Args: command.Exactly("RUN"),
 		Short: "Show what each agent did when",
-		Long: `Draw a bar for each agent over the time of the run: when its model answered, when
-tools ran, and when it waited, and for what.
+		Long: `Draw a bar for each agent over the duration of the run: model calls, tool calls, and
+what it waited for.
 
-With -o json each span has its agent, kind (turn, model, tool, waiting), name, and
-its beginning and end in milliseconds since the beginning of the run.`,
+With -o json each span has its agent, kind (turn, model, tool, waiting), name, and its
+start and end in milliseconds since the start of the run.`,
 		Example:     "  troupe timeline 01k9z3\n  troupe timeline 01k9z3 -o json | jq '[.[] | select(.kind == \"model\") | .end_ms - .start_ms] | add'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {

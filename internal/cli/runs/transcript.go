@@ -29,12 +29,12 @@ func (cs *Commands) Transcript() *cobra.Command {
 	var flags transcriptFlags
 	c := &cobra.Command{
 		Use: "transcript RUN", Args: command.Exactly("RUN"),
-		Short: "Show what an agent was told, what it said and called",
-		Long: `Show what an agent was told, what it said, and the calls of its tools with their
-results; with -v what each reply of the model used. Long ones are clipped; messages that were struck from the prompt are left
-out: --all shows them. Where the beginning was folded into a summary, a line says so.
+		Short: "Show an agent's messages, tool calls and results",
+		Long: `Show an agent's messages and its tool calls with their results; with -v also the usage
+of each model reply. Long messages are clipped, and messages removed from the prompt are
+left out; --all shows both. A line marks where a summary replaced older messages.
 
-With -o json the messages are whole, as far as they fit a reply of the node.`,
+With -o json messages are not clipped unless they exceed what a node can return.`,
 		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent historian -v\n  troupe transcript 01k9z3 -o json | jq -r '.messages[] | select(.role == \"assistant\") | .text'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -42,8 +42,8 @@ With -o json the messages are whole, as far as they fit a reply of the node.`,
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printTranscript(ctx, s, args[0], flags) })
 		},
 	}
-	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if only one has it (default root)")
-	c.Flags().BoolVar(&flags.all, "all", false, "also what was struck, and nothing clipped")
+	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if it is unique (default root)")
+	c.Flags().BoolVar(&flags.all, "all", false, "include messages removed from the prompt, and clip nothing")
 	return c
 }
 

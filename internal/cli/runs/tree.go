@@ -33,7 +33,7 @@ func (cs *Commands) Tree() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVarP(&follow, "follow", "f", false, "draw it again until the run has ended; Ctrl-C only detaches")
+	c.Flags().BoolVarP(&follow, "follow", "f", false, "redraw until the run has ended; Ctrl-C only detaches")
 	return c
 }
 

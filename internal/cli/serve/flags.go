@@ -56,10 +56,10 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 
 // addPlaceFlags adds the flags that name directories and files of this machine.
 func (n *program) addPlaceFlags(f *pflag.FlagSet) {
-	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may name, with all below; may be repeated")
+	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may use, with everything below it; may be repeated")
 	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&n.pricing, "pricing-file", "", "prices of models, in the form of models.dev (api.json) or LiteLLM, before those listed")
+	f.StringVar(&n.pricing, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
 }
 
 // addServerFlags adds the flags about the server and what it must promise.

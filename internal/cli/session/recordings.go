@@ -15,8 +15,8 @@ type Recordings struct{ record, replay string }
 
 // AddFlags adds --record and --replay.
 func (t *Recordings) AddFlags(f *pflag.FlagSet) {
-	f.StringVar(&t.record, "record", "", "keep the exchanges with models in this directory, without secrets")
-	f.StringVar(&t.replay, "replay", "", "play the exchanges with models from this directory, without a key or a network")
+	f.StringVar(&t.record, "record", "", "record the exchanges with models in this directory, without secrets")
+	f.StringVar(&t.replay, "replay", "", "replay recorded exchanges with models from this directory, without a key or network")
 }
 
 const needsOwnNode = "leave -s and --detach out, or use another --store-dir"

@@ -10,7 +10,7 @@ import (
 
 // MCP makes the command mcp.
 func (cs *Commands) MCP() *cobra.Command {
-	c := command.Group("mcp", "List, try and allow the MCP servers whose tools agents can have",
+	c := command.Group("mcp", "List, test and allow MCP servers",
 		"MCP servers are named in .mcp.json of the directory, in the user's own mcp.json, in agent files, or in a file that --mcp-config names: docs/mcp.md.",
 		"  troupe mcp list\n  troupe mcp allow files\n  troupe mcp test files")
 	c.AddCommand(cs.listServersCommand(), cs.testServerCommand(), cs.allowServerCommand())

@@ -21,7 +21,7 @@ func (cs *Commands) allowServerCommand() *cobra.Command {
 	var yes bool
 	c := g.addFlags(&cobra.Command{
 		Use: "allow SERVER", Args: command.Exactly("SERVER"),
-		Short: "Allow an MCP server of a directory to be used, and its tools as they are now",
+		Short: "Allow a directory's MCP server, with its tools as they are now",
 		Long: `Allow an MCP server that .mcp.json of a directory names to be used, and pin its tools
 as they are now: also those that have changed since they were pinned, and are off.
 What would run is shown first. On a terminal you are asked, unless --yes is given;

@@ -60,7 +60,7 @@ func (cs *Commands) listServersCommand() *cobra.Command {
 	var g serverSources
 	return g.addFlags(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,
-		Short: "List the MCP servers that a run here would have, and why one is off",
+		Short: "List the MCP servers of a run started here, and why one is disabled",
 		Long: `List the MCP servers that a run in this directory would have. Nothing is started: the
 tools are those that were pinned when a server was first used or allowed.`,
 		Example:     "  troupe mcp list\n  troupe mcp list -o json | jq -r '.[] | select(.on | not) | .why'",

@@ -22,7 +22,7 @@ type serverSources struct {
 }
 
 func (g *serverSources) addFlags(c *cobra.Command) *cobra.Command {
-	c.Flags().StringVar(&g.config, "mcp-config", "", "file of MCP servers that goes before the others")
+	c.Flags().StringVar(&g.config, "mcp-config", "", "MCP server config file (takes precedence over all others)")
 	return g.Sources.AddFlags(c)
 }
 

@@ -19,8 +19,8 @@ func (cs *Commands) testServerCommand() *cobra.Command {
 	var g serverSources
 	return g.addFlags(&cobra.Command{
 		Use: "test SERVER", Args: command.Exactly("SERVER"),
-		Short:       "Start an MCP server, and show what it offers and what of it is allowed",
-		Long:        "Start an MCP server, and show what it offers and what of it is allowed. Nothing is pinned by it.",
+		Short:       "Start an MCP server and show its tools and which are allowed",
+		Long:        "Start an MCP server and show its tools and which are allowed. Nothing is pinned by it.",
 		Example:     "  troupe mcp test files\n  troupe mcp test files -o json | jq -r '.tools[] | select(.state != \"allowed\") | .name'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(c *cobra.Command, args []string) error {

@@ -16,7 +16,7 @@ import (
 
 // Tools makes the command tools.
 func (cs *Commands) Tools() *cobra.Command {
-	c := command.Group("tools", "List the tools that agents can have",
+	c := command.Group("tools", "List the available tools",
 		"Tools are built in, or commands of agent files in a directory that --agents names.", "  troupe tools list\n  troupe tools list --agents ./team")
 	c.AddCommand(cs.listCommand())
 	return c
@@ -38,7 +38,7 @@ func (cs *Commands) listCommand() *cobra.Command {
 	var g serverSources
 	return g.addFlags(&cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,
-		Short: "List the tools that a run here would have, what running one twice does, and where it comes from",
+		Short: "List the tools of a run started here, with their sources and what running one twice does",
 		Long: `List the tools that a run in this directory would have. The class says what running
 a tool twice does: read and idempotent ones may run again after a crash; an effect
 of unknown outcome waits for a person; irreversible ones run at most once.
