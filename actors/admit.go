@@ -30,7 +30,7 @@ func (r *router) isAdmitted(m mailbox.Message) bool {
 		return true
 	}
 	if _, holds := r.cfg.Holds(m.To); !holds {
-		return true // find refuses it
+		return true // findShell refuses it
 	}
 	return r.cfg.Admit(m)
 }
@@ -43,7 +43,7 @@ func (r *router) askEarlyPassivation(c actor.Context) {
 			continue
 		}
 		if asked++; asked > restsAtOnce {
-			return // the next press asks the others
+			return // the next passivateEarly asks the others
 		}
 		p.touched = now
 		c.Send(p.pid, factMessage{activation.Passivate{Early: true}})

@@ -22,8 +22,8 @@ func (m *countedModel) Complete(context.Context, model.Request, func(model.Delta
 	return model.Reply{UsageKnown: true}, nil
 }
 
-// Whoever waits at the gate may have been canceled, or have lost the log, by the
-// time it is let in: nothing is sent then, and the lease comes back unused (P4, P21).
+// An agent that waits at the throttle may have been canceled, or have lost the log, by the time it
+// is admitted: nothing is sent then, and the reservation comes back unused (P4, P21).
 //
 //behaviour:shows G6
 func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 )
 
 // BenchmarkSupervisor prints how many reservations a second one supervisor
-// grants through real logs: its members are letters that the benchmark writes,
+// grants through real logs: its members are messages that the benchmark writes,
 // so that nothing but the supervisor works. A reservation is an entry in its log
 // (with the settlement of the one before) and one in the member's, so half of
 // the floor is the most there can be.
@@ -36,7 +36,7 @@ func BenchmarkSupervisor(b *testing.B) {
 	}
 }
 
-// memberCrowd writes the letters of the members of a run. Like theirs, the next one of
+// memberCrowd writes the messages of the members of a run. Like theirs, the next one of
 // a sender goes out when the one before is known to be in the log.
 type memberCrowd struct {
 	b     *testing.B
@@ -46,7 +46,7 @@ type memberCrowd struct {
 	lease map[spec.ID]int
 }
 
-// memberLetters is the entry that holds letters of one member.
+// memberLetters is the entry that holds messages of one member.
 func (c *memberCrowd) memberLetters(from spec.ID, asks ...agent.Ask) []byte {
 	e := mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", string(from))}
 	for _, ask := range asks {
@@ -126,7 +126,7 @@ func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 	}
 	c.joinMembers(members)
 	began, cpu := time.Now(), cpuTime()
-	idle := members // who holds no letter under way
+	idle := members // members without a request in flight
 	for asked, answered := 0, 0; answered < reservations; {
 		for asked < reservations && asked-answered < atOnce && len(idle) > 0 {
 			c.settleAndReserve(idle[0])

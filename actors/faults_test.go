@@ -44,7 +44,7 @@ func (f faultyPost) Read(ctx context.Context, at mailbox.Address, after, through
 	return f.Post.Read(ctx, at, after, through, each)
 }
 
-// kinds lists the first items of a log.
+// logKinds lists the first items of a log.
 func logKinds(t *testing.T, post mailbox.Post, at mailbox.Address) []string {
 	t.Helper()
 	var kinds []string

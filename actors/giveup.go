@@ -26,7 +26,7 @@ const (
 	crashMemory = 10 * time.Minute       // crashes that far apart are not in a row
 )
 
-// countCrash counts a crash of a shell; hopeless says that it is one too many in a row.
+// countCrash counts a crash of a shell; hopeless reports whether there were more than CrashesMax in a row.
 func (p *shellPlace) countCrash(now time.Time) (pause time.Duration, hopeless bool) {
 	if now.Sub(p.crashed) > crashMemory {
 		p.crashes = 0

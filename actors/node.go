@@ -3,9 +3,9 @@
 // out; it decides nothing itself.
 //
 // The package follows three rules. Log first: the shell appends the result of its own work to
-// its own log and reads it back like every other entry. One concurrency idiom: go work(ctx),
-// then Send to an actor; no channel, mutex or future. Cleanup uses a context that is not
-// canceled.
+// its own log and reads it back like every other entry. One concurrency idiom: a goroutine
+// does work that blocks and sends its result to its actor; no channel, mutex or future. Cleanup
+// uses a context that is not canceled.
 package actors
 
 import (

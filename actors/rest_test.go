@@ -21,10 +21,10 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// soon is a linger for tests: who waits goes almost at once.
+// soon is an idle timeout for tests: an actor that waits passivates almost at once.
 const soon = time.Millisecond
 
-// restStage is a stage whose actors go to rest soon, and how many are at rest.
+// restStage is a testNode whose actors passivate soon; it counts those that are passivated.
 type restStage struct {
 	*testNode
 	atRest atomic.Int64
@@ -121,7 +121,7 @@ func (s *restStage) answerRun(run string) {
 	}
 }
 
-// heads tells a node who is at rest, as the logs say it, and wakes the others.
+// takeUp informs a node which actors are passivated, by their logs, and wakes the others.
 func (s *restStage) takeUp(post mailbox.Store) (awake int) {
 	s.t.Helper()
 	err := post.Heads(context.Background(), func(h mailbox.Head) error {

@@ -16,14 +16,14 @@ import (
 // throttleKeeper is an actor with a throttle for each provider, model and key; every model call
 // of a node passes it. It begins the calls that are admitted, so that calls in flight are
 // counted even if the shell that asked has crashed, and it is the only place that learns how
-// providers answer. It decides nothing: throttle.Gate decides.
+// providers answer. It decides nothing: throttle.Throttle decides.
 type throttleKeeper struct {
 	cfg        Config
 	began      time.Time
 	seed       uint64
 	nodes      int
 	throttles  map[string]*modelThrottle // by provider, model and key
-	throttleOf map[string]string         // by asker, the door at which it asks
+	throttleOf map[string]string         // by asker, the throttle at which it asks
 }
 
 // modelThrottle is one throttle, with the requests that wait at it.
@@ -164,7 +164,7 @@ func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {
 	k.stepThrottle(c, name, throttle.CallerLeft{At: k.clockMS(), Who: who})
 }
 
-// openThrottle returns a door, and creates it if necessary.
+// openThrottle returns a throttle, and creates it if necessary.
 func (k *throttleKeeper) openThrottle(c actor.Context, name string) *modelThrottle {
 	d := k.throttles[name]
 	if d == nil {
@@ -176,7 +176,7 @@ func (k *throttleKeeper) openThrottle(c actor.Context, name string) *modelThrott
 			k.throttles[name] = d
 			k.stepThrottle(c, name, throttle.RatesSet{At: k.clockMS(), Requests: requests, Tokens: tokens})
 		}
-		k.throttles[name] = d // step has removed the door if its throttle knows nothing yet
+		k.throttles[name] = d // stepThrottle has removed the throttle if it knows nothing yet
 	}
 	return d
 }
@@ -187,8 +187,8 @@ func (d *modelThrottle) takeRequest(who string) throttleRequest {
 	return m
 }
 
-// heardDoorsMax bounds the doors that a node keeps for notices of other nodes: other nodes
-// choose the names, and this node may never use them. If a door is not kept, this node learns
+// heardDoorsMax bounds the throttles that a node keeps for notices of other nodes: other nodes
+// choose the names, and this node may never use them. If a throttle is not kept, this node learns
 // from the first refusal of its own.
 const heardDoorsMax = 1024
 

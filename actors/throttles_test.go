@@ -17,8 +17,8 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// Names of gates come from other nodes, or from whoever can write what they
-// share: a node does not grow with them.
+// Names of throttles come from other nodes, or from whoever can write what they share: a node does
+// not grow with them.
 func TestGatesThatAreOnlyHeardOfAreBounded(t *testing.T) {
 	node, err := actors.Start(t.Context(), actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		Model: func(string) (model.Client, string, error) { return nil, "", nil },
@@ -57,7 +57,7 @@ func (c *crowdedModel) Complete(ctx context.Context, _ model.Request, _ func(mod
 	return model.Reply{Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}, nil
 }
 
-// awaitThrottle until so many calls are under way at the gates of the node, and so many
+// awaitThrottle waits until so many calls are in flight at the throttles of the node, and so many
 // wait there.
 func (s *testNode) awaitThrottle(flying, waiting int) {
 	s.t.Helper()
@@ -109,7 +109,7 @@ func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
 	}
 }
 
-// A run that is canceled while its call waits at the gate ends, sends nothing,
+// A run that is canceled while its call waits at the throttle ends, sends nothing,
 // and keeps no place in the queue.
 func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}

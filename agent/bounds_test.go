@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// TestMannersThatCannotBeKept: the doors refuse what a loop could not do (A15, A22, A27).
+// TestMannersThatCannotBeKept: requests for what a loop could not do are refused (A15, A22, A27).
 //
 //behaviour:shows A27
 func TestMannersThatCannotBeKept(t *testing.T) {

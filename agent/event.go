@@ -38,7 +38,7 @@ type Recalled struct {
 	Fold     *history.Summary `msgpack:"f,omitempty"` // Upto counts the messages of all parts
 }
 
-// Granted opens a lease: one attempt of a model call may begin. Closing grants
+// Granted opens a reservation: one attempt of a model call may begin. Closing grants
 // only a closing turn, because of Why.
 type Granted struct {
 	Lease   int         `msgpack:"l"`
@@ -56,7 +56,7 @@ type Denied struct {
 	Detail string      `msgpack:"d,omitempty"`
 }
 
-// Replied is what the model answered under a lease.
+// Replied is what the model answered under a reservation.
 type Replied struct {
 	Lease  int         `msgpack:"l"`
 	Reply  model.Reply `msgpack:"r"`

@@ -93,7 +93,7 @@ func pursuedFact(r *factSource) agent.Fact {
 }
 
 // TestAttemptsOfATurnAreBounded: a provider that is never well costs a turn so
-// many attempts, each under a lease of its own, and then the loop ends (A15).
+// many attempts, each under a reservation of its own, and then the loop ends (A15).
 //
 //behaviour:shows A15
 func TestAttemptsOfATurnAreBounded(t *testing.T) {

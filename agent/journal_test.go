@@ -27,7 +27,7 @@ func editJournalOnce(t *testing.T, s agent.State, tool string, args any) (agent.
 	return s, r
 }
 
-// editEvents is edit, with the events of the edit.
+// editEvents is editJournalOnce, and returns the events of the edit as well.
 func editEvents(t *testing.T, s agent.State, tool string, args any) (agent.State, model.ToolResult, []event.Event) {
 	t.Helper()
 	raw, err := json.Marshal(args)

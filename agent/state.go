@@ -39,7 +39,7 @@ type State struct {
 	Usage      model.Usage
 	Spent      budget.Amount
 
-	Lease  int  // number of the newest lease
+	Lease  int  // number of the newest reservation
 	Open   bool // it is granted and not settled
 	Grant  Granted
 	Anchor Anchor
@@ -65,7 +65,7 @@ type State struct {
 	Query   Park              // open while waiting for a person
 	Outcome spec.Outcome
 
-	Purpose Purpose // of the newest lease
+	Purpose Purpose // of the newest reservation
 	Route   int     // the model in use: 0 is Task.Model, n is the nth fallback
 	Force   string  // tool choice of the next request: "", "any" or a tool
 	ModelMS int64
@@ -102,7 +102,7 @@ type State struct {
 // Purpose is what a model call is for.
 type Purpose string
 
-// Purposes of a lease.
+// Purposes of a reservation.
 const (
 	ForTurn    Purpose = ""
 	ForSummary Purpose = "summary" // of what a compaction takes out of the prompt

@@ -2,8 +2,8 @@ package agent
 
 // Step is the agent loop: it takes one event and returns the next state, the effects,
 // and the events for observers. An event that has no meaning in the current phase changes only the
-// clock. Step panics on a Fact that it does not know: that is a bug of this
-// program, never of a log (unknown kinds do not decode).
+// clock and, if the supervisor sent it, the count of received messages. Step panics on a Fact that
+// it does not know: that is a bug of this program, never of a log (unknown kinds do not decode).
 func Step(s State, e Event) (State, Output) {
 	before, last := s, s.Now
 	s.Now = max(s.Now, e.At)

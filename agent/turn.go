@@ -47,8 +47,8 @@ func firstMessage(t spec.Task) model.Message {
 	return model.Message{Role: model.User, Text: text + requirementText(t.LoopOptions.Require), Media: t.Media}
 }
 
-// nextTurn is the boundary between two turns, the only place where the loop
-// decides whether to go on.
+// nextTurn is the boundary between two turns. A cancel or a finished closing turn ends the loop
+// here; otherwise continueTurn applies the limits.
 func nextTurn(s State, why spec.Transition) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)

@@ -91,7 +91,7 @@ func (w *eventWatcher) fetchPast(ctx context.Context) error {
 	for {
 		var page EventsPage
 		if err := w.client.askNode(ctx, "events", EventsRequest{RunID: w.run, From: w.sure}, &page); Busy(err) && ctx.Err() == nil {
-			continue // ask has waited before it returned
+			continue // askNode has waited before it returned
 		} else if err != nil {
 			return err
 		}

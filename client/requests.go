@@ -1,6 +1,6 @@
 // Package client talks to a troupe node over NATS: the control verbs (`troupe.cmd.<verb>`,
-// JSON request and reply) and the event cursor. cmd/cli, the gateway, tests and examples use
-// it.
+// JSON request and reply) and the event cursor. internal/cli, internal/control, tests and
+// examples use it.
 package client
 
 import (

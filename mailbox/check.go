@@ -337,7 +337,7 @@ func wideHead(data []byte, c byteCode) (valueHeader, error) {
 			h.kind = kindInt
 		}
 	case kindString, kindBinary, kindArray, kindMap:
-		// charge counts the elements of a container; no value has fewer bytes.
+		// chargeContainer counts the elements of a container; no value has fewer bytes.
 		if h.bits > uint64(len(data)-h.size) {
 			return valueHeader{}, ErrLength
 		}
@@ -346,7 +346,7 @@ func wideHead(data []byte, c byteCode) (valueHeader, error) {
 	return h, nil
 }
 
-// skipValue returns the end of the value at pos, in bytes that walk has accepted.
+// skipValue returns the end of the value at pos, in bytes that walkValue has accepted.
 func skipValue(data []byte, pos int) int {
 	for open := 1; open > 0; open-- {
 		h, err := readHeader(data, pos)

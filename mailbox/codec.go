@@ -126,7 +126,7 @@ func Decode(data []byte) (Entry, error) {
 	return e, nil
 }
 
-// entryReader decodes an entry from bytes that walk has accepted: lengths and nesting are sound,
+// entryReader decodes an entry from bytes that walkValue has accepted: lengths and nesting are sound,
 // so the reader checks only the shape.
 type entryReader struct {
 	data []byte

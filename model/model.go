@@ -166,7 +166,7 @@ type Reply struct {
 	Stop    Stop    `msgpack:"s"`
 	Usage   Usage   `msgpack:"u"`
 	// UsageKnown is false when the provider did not report usage (a cut stream):
-	// then the whole lease counts as spent.
+	// then the whole reservation counts as spent.
 	UsageKnown bool `msgpack:"k"`
 	// Served is the model that answered, as the provider named it.
 	Served string `msgpack:"v,omitempty"`
@@ -188,7 +188,7 @@ type Delta struct {
 }
 
 // Client makes one attempt of one model call. It never retries: every attempt
-// holds a lease of its own.
+// holds a reservation of its own.
 //
 // emit may be nil; it is called from the caller's goroutine and must not block.
 // On error the Reply holds what had arrived (complete calls, text), and the

@@ -79,7 +79,7 @@ func countAllocations(f func()) (objects, bytes float64) {
 	return objects, bytes
 }
 
-// TestCost: what any letter of a member costs the supervisor of 10,000 members is
+// TestCost: what any message of a member costs the supervisor of 10,000 members is
 // at most three times what it costs that of 100 (P24).
 //
 //behaviour:shows G5

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/budget"
 )
 
-// handleReserve answers an agent that wants to call its model: this is the only place
-// where tokens are reserved, and one of the two where the supervisor votes.
+// handleReserve answers an agent that wants to call its model, or queues its request: drainQueue
+// answers it later.
 func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
@@ -37,9 +37,9 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	return next, append(fx, more...)
 }
 
-// reserveAttempt asks the pool and informs the agent. If policy objects to another turn,
-// the budget is frozen, or a provider has billed beyond its own rules, reserveAttempt asks
-// only for a closing turn.
+// reserveAttempt asks the pool and informs the agent; it is the only caller of Pool.Reserve. The
+// policy may veto the turn: then, or if the budget is frozen or a provider has billed beyond its
+// own rules, reserveAttempt asks only for a closing turn.
 func (s State) reserveAttempt(m Member, reservation int, ask budget.Ask) (State, []Effect, bool) {
 	why, detail := spec.Reason(""), ""
 	if !ask.Final {

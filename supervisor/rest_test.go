@@ -9,7 +9,7 @@ import (
 )
 
 // A supervisor stays until every member has given a sign of life, for its timers
-// begin anew with each life; then it waits for letters alone, until the run is
+// begin anew with each activation; then it waits only for messages, until the run is
 // over (P19).
 func TestASupervisorRestsOnceItHasHeardOfEverybody(t *testing.T) {
 	var s supervisor.State

@@ -161,7 +161,7 @@ type Member struct {
 	Deny       []string
 	Children   int // live ones
 	Seen       bool
-	Sign       int64 // until when its first letter must come
+	Sign       int64 // until when its first message must come
 	Stopping   bool  // canceled alone, without the run
 	Done       bool
 	Silent     bool // given up after the cancel: it has not reported its end itself

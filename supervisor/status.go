@@ -137,7 +137,7 @@ func (s State) countSent(fx []Effect) (State, []Effect) {
 // countsMessages reports whether the members of the run count their messages (PROTOCOL P25).
 func (o Opened) countsMessages() bool { return o.Rules >= spec.WorkRules }
 
-// askStatus asks one member for its status; tallied adds the number when the question is sent.
+// askStatus asks one member for its status; countSent adds the number when the question is sent.
 func askStatus(m Member, activation string) Effect {
 	return Tell{To: m.ID, Fact: agent.StatusAsked{Life: activation}}
 }

@@ -26,7 +26,7 @@ type addArgs struct {
 	} `json:"at,omitzero"`
 }
 
-// make builds a set with one tool that takes addArgs.
+// buildSet builds a set with one tool that takes addArgs.
 func buildSet(t *testing.T, call func(ctx context.Context, in addArgs, c tool.Call) (string, error), opts ...tool.Option) *tool.Set {
 	t.Helper()
 	one, err := tool.New("add", "Adds.", model.Read, call, opts...)

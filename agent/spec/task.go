@@ -57,7 +57,7 @@ type Task struct {
 	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
 	Source      string            `msgpack:"b,omitempty"`  // the file that defines its prompt; "": built in
-	Hashes      map[string]string `msgpack:"x,omitempty"`  // versions at the start of the run, for F4: see drift.go
+	Hashes      map[string]string `msgpack:"x,omitempty"`  // versions at the start of the run, for F4 (agent/drift.go)
 	Writable    []string          `msgpack:"u,omitempty"`  // paths that may be written without approval
 	Commands    []Command         `msgpack:"z,omitempty"`  // tools of an agent file that the shell runs
 	Servers     []Server          `msgpack:"ms,omitempty"` // MCP servers that provide the other tools

@@ -97,7 +97,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// json FILE PATH VALUE compares a place in the last JSON document of a file.
+// jsonAt is the command json FILE PATH VALUE: it compares a place in the last JSON document of a file.
 func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
 		ts.Fatalf("usage: json FILE PATH VALUE")
@@ -135,7 +135,7 @@ func jsonAt(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// node starts a node that runs until the script ends.
+// startNode is the command node: it starts a node that runs until the script ends.
 func startNode(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs("state/troupe")
 	cmd := exec.Command("testnode", dir, ts.MkAbs("."))

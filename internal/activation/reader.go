@@ -1,6 +1,7 @@
-// Package activation is one activation of an actor as a value without I/O. A LogReader reads
-// the actor's log in order and decides which facts count, which messages may be sent and
-// which effects the shell carries out (PROTOCOL, "Activations" and "Messages").
+// Package activation is one activation of an actor as a value without I/O. Step takes a State and an
+// Event and returns the next State and the Actions for the shell: claim, replay, append, passivate, drain,
+// close (PROTOCOL P1). Its LogReader reads the actor's log in order and decides which facts count, which
+// messages may be sent (PROTOCOL P6, P12) and which effects may begin.
 //
 // The shells of package actors and the simulator drive the same code.
 package activation

@@ -1,6 +1,6 @@
 // Package approval asks the user before a command runs, and before any call that cannot be
-// undone. It is a hook of the tasks: the rules are data, and Decide applies them on the
-// node where the call would run.
+// undone. It is a hook of the tasks: the rules are data, and DecideApproval applies them on
+// the node where the call would run.
 package approval
 
 import (
@@ -79,9 +79,10 @@ func DecideApproval(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
 	return DecideWithProtections(ctx, c, MissingProtections)
 }
 
-// DecideWithProtections is Decide with a function that reports which sandbox protections this system lacks. It runs on
-// the node that would execute the call, and the question to the user names what the system does not enforce.
-// If another node lacks other protections, the user is asked again (spec.LoopOptions.Reask).
+// DecideWithProtections is DecideApproval with a function that reports which sandbox protections this
+// system lacks. It runs on the node that would execute the call, and the question to the user names what
+// the system does not enforce. If another node lacks other protections, the user is asked again
+// (spec.LoopOptions.Reask).
 func DecideWithProtections(ctx context.Context, c hook.Call, confined func(context.Context) string) (spec.HookAnswer, error) {
 	var l Rules
 	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {

@@ -45,7 +45,7 @@ type BucketConfig struct {
 
 // Buckets are the shared state besides the logs.
 type Buckets struct {
-	// Shards holds the shard leases, Nodes the live nodes; keys have a TTL (see Renew).
+	// Shards holds the shard leases, Nodes the live nodes; keys have a TTL (see RenewKey).
 	Shards, Nodes jetstream.KeyValue
 	// Runs is the index of runs: a hint, because only the logs are authoritative.
 	Runs jetstream.KeyValue

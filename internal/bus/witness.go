@@ -31,10 +31,10 @@ type ServerFacts struct {
 
 // ServerWitness reports what servers say about themselves.
 type ServerWitness interface {
-	// Look asks the servers. wanted are the names of those that matter: it is no error if
+	// ReportFacts asks the servers. wanted are the names of those that matter: it is no error if
 	// others answer, or not all.
 	ReportFacts(ctx context.Context, wanted []string) ([]ServerFacts, error)
-	// Seen says how the facts were obtained.
+	// FactsSource says how the facts were obtained.
 	FactsSource() string
 }
 

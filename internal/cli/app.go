@@ -1,5 +1,5 @@
-// Package cli is the program troupe. It makes the root command from the packages below it, one
-// for each job: run and follow, runs, control, agents, models, tools, nodes, evals, doctor,
+// Package cli is the program troupe. It builds the root command from its subpackages, one for each
+// job: run and follow, runs, control, agents, models, tools, nodes, evals, doctor,
 // config and completion.
 package cli
 
@@ -14,12 +14,12 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
-// JoinTimeout limits the time in which a process that owns the state directory must answer,
+// JoinTimeout is how long a command waits for the process that owns the state directory to answer,
 // on an ordinary machine.
 const JoinTimeout = session.JoinTimeout
 
-// Run runs the command that the arguments name and returns the exit code of the process.
-// join limits the time in which a process that owns the state directory must answer.
+// Run runs the command that the arguments name and returns the exit code of the process. The command
+// waits at most for join until the process that owns the state directory answers.
 func Run(args []string, join time.Duration) int {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, join)
 	a.console.Secrets = sync.OnceValue(a.sessions.Secrets)

@@ -38,7 +38,7 @@ const (
 // child, never waits for room, so that no run waits for one that waits.
 //
 // A queued run is never lost: it leaves the queue only for an activation, and if the
-// activation does not come within startPatience, the run is queued again. A second wake of
+// activation does not come within startTimeout, the run is queued again. A second wake of
 // a run that has an activation does nothing.
 type runAdmission struct {
 	liveMax, queuedMax int

@@ -80,7 +80,7 @@ type Owner struct {
 	census    actorCounter
 }
 
-// New returns an Owner that owns nothing yet: see Hold and KeepShards.
+// New returns an Owner that owns nothing yet: see ConfigureActors and KeepShards.
 func New(cfg Config) *Owner { return &Owner{cfg: cfg} }
 
 // IsShared reports whether the logs are on a server that others share.

@@ -22,13 +22,13 @@ type readSet struct {
 	tails   atomic.Pointer[[]*jetstream.Part] // by pool
 	isRead  []atomic.Bool                     // slots that are read; the node holds no others
 	shells  []atomic.Int64                    // shells by slot, including those that are about to start
-	streams []*streamShards                   // by slot; there are as many different lines as streams
+	streams []*streamShards                   // by slot; slots of one stream share its streamShards
 	index   indexReader
 
-	mu sync.Mutex // of what each line has gained
+	mu sync.Mutex // of streamShards.gained
 }
 
-// streamShards is one stream of a pool and its shards. Each line has its own goroutine, so that a
+// streamShards is one stream of a pool and its shards. Each stream has its own goroutine, so that a
 // stream without a leader, whose server is down, does not delay the others.
 type streamShards struct {
 	pool   int
@@ -51,7 +51,7 @@ func (l *streamShards) shardNumbers(slots []int) []int {
 	return list
 }
 
-// groupByStream creates the lines of all streams, once there are tails, and returns them.
+// groupByStream creates the streamShards of all streams, once there are tails, and returns them.
 func (r *readSet) groupByStream() (all []*streamShards) {
 	first := 0
 	for i, pool := range r.pools {

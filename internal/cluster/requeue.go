@@ -31,7 +31,7 @@ func (o takeover) newRequeuePass(whole bool) *requeuePass {
 }
 
 // inspectLog decides by the newest entry of a log. A request, such as a steer, does not show
-// whether its run has begun: settle decides.
+// whether its run has begun: settleDoubts decides.
 func (r *requeuePass) inspectLog(d mailbox.Message) {
 	switch kind, from := activation.InspectEntry(d.Data); {
 	case from != activation.OriginClient:

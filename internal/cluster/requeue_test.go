@@ -100,7 +100,7 @@ func TestAShardThatComesBackHasItsRunsQueued(t *testing.T) {
 	d.expectWoken(t, "a")
 }
 
-// TestARunThatBeganElsewhereLeavesTheQueue: a letter shows that its supervisor was active.
+// TestARunThatBeganElsewhereLeavesTheQueue: a message shows that its supervisor was active.
 func TestARunThatBeganElsewhereLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	d := newAdmissionRecorder(t, 1)

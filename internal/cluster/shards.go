@@ -45,7 +45,7 @@ func (p poolList) countSlots() (n int) {
 }
 
 // ConfigureActors sets the functions of cfg that decide where this node acts. In a cluster the node
-// begins to hold shards only in keepShards, once its actors can act on them.
+// begins to hold shards only in KeepShards, once its actors can act on them.
 func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors.Config) error {
 	if o.cfg.Alone {
 		lease, err := control.RecordOwner(ctx, b, fmt.Sprintf("%s pid %d", o.cfg.Name, os.Getpid()))

@@ -10,15 +10,15 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// takeUps takes up the unfinished runs of gained shards, each shard separately: an
-// unreadable shard does not block others. It is retried after a growing pause, its lease is
-// kept, and it is reported until it can be read or another node has it.
+// takeUps wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
+// unreadable shard does not block the others: the node keeps its lease, retries after growing
+// pauses, and reports the shard until it can be read or another node has it.
 type takeUps struct {
 	ctx    context.Context
 	try    func(ctx context.Context, slot int) error
 	holds  func(slot int) bool
-	report func(slot int, err error) // nil: it can be read again
-	first  time.Duration             // of one attempt: see attempts
+	report func(slot int, err error) // a nil err: the shard can be read again
+	first  time.Duration             // timeout of the first attempt: see growingTimeout
 	pause  time.Duration             // before the second attempt
 
 	mu    sync.Mutex
@@ -29,13 +29,13 @@ type takeUps struct {
 
 // takeUp is one shard whose runs are being taken up.
 type takeUp struct {
-	again   bool // it was gained again meanwhile
+	again   bool // the shard was gained again meanwhile
 	running bool
 }
 
 const (
-	takeUpsAtOnce = 16               // attempts at once, not counting those that take long
-	takeUpTurn    = 5 * time.Second  // after which an attempt counts as one of these
+	takeUpsAtOnce = 16               // attempts at once, not counting long ones
+	takeUpTurn    = 5 * time.Second  // after which an attempt counts as long
 	pauseMax      = 30 * time.Second // between two attempts at a shard that cannot be read
 )
 
@@ -121,7 +121,7 @@ func (o takeover) newTakeUps() *takeUps {
 }
 
 // takeUpShard wakes the actors of the unfinished runs whose logs are in one shard, except
-// passivated ones: see takeUp.
+// passivated ones: see newWaker.
 func (o takeover) takeUpShard(ctx context.Context, slot int) error {
 	s := o.keeper.Load().ShardAt(slot)
 	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)

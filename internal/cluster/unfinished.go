@@ -36,8 +36,8 @@ func (o takeover) readLogsAndIndex(ctx context.Context) (logs []mailbox.Address,
 	return logs, list, nil
 }
 
-// findUnfinished lists the runs that have not ended, by the index and by some logs; found
-// counts those that only their logs show.
+// findUnfinished lists the runs that have not ended, according to the index and to the given logs;
+// found counts those that the index lacks.
 func (o takeover) findUnfinished(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) (open []client.RunInfo, found int, err error) {
 	known := map[string]bool{}
 	for _, i := range list {
@@ -68,8 +68,8 @@ func (o takeover) findUnfinished(ctx context.Context, list []client.RunInfo, log
 	return open, found, nil
 }
 
-// UnfinishedOf lists the runs that have not ended, by an index that was read before and by
-// some logs.
+// UnfinishedOf lists the runs that have not ended, according to an index that was read before and to
+// the given logs.
 func (o *Owner) UnfinishedOf(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) ([]client.RunInfo, error) {
 	open, _, err := takeover{o}.findUnfinished(ctx, list, logs)
 	return open, err
@@ -79,10 +79,9 @@ func (o *Owner) UnfinishedOf(ctx context.Context, list []client.RunInfo, logs []
 func (o *Owner) TakeUpAll(ctx context.Context) error { return takeover{o}.wakeUnfinished(ctx) }
 
 // wakeUnfinished wakes the actors of all unfinished runs, except for passivated actors: the newest
-// entry of a log is enough to leave its actor passivated (PROTOCOL P17, P19). It makes one
-// pass over the newest entries, because one pass for each run would cost a request to each
-// stream. A supervisor that has ended reports its end again if the index does not know that
-// the run is over.
+// entry of a log shows that its actor has passivated (PROTOCOL P17, P19). It reads the newest
+// entries in one pass, because a pass for each run would cost a request to each stream. A
+// supervisor that has ended reports its end again if the index does not know that the run is over.
 func (o takeover) wakeUnfinished(ctx context.Context) error {
 	open, err := o.UnfinishedRuns(ctx)
 	if err != nil {
@@ -96,8 +95,8 @@ func (o takeover) wakeUnfinished(ctx context.Context) error {
 	return nil
 }
 
-// newWaker returns a function that wakes or queues the actors of the open runs that are not
-// passivated, one at each call.
+// newWaker returns a function that receives the newest entry of one log. It wakes or queues the
+// log's actor if its run is open and the actor has not passivated.
 func (o takeover) newWaker(open []client.RunInfo, pass *requeuePass) func(mailbox.Head) error {
 	live := map[string]bool{}
 	for _, i := range open {
@@ -116,9 +115,9 @@ func (o takeover) newWaker(open []client.RunInfo, pass *requeuePass) func(mailbo
 }
 
 // indexReader reads the index once for all callers that asked before that read began: a node gains
-// shards of many streams at once, and each asks.
+// shards of many streams at once, and each stream needs the index.
 type indexReader struct {
-	turn sync.Mutex // it is read by one at a time
+	turn sync.Mutex // held while the index is read
 	mu   sync.Mutex
 	next *indexRead // not begun yet
 }
@@ -129,7 +128,8 @@ type indexRead struct {
 	err  error
 }
 
-// readShared returns the result of a call of list that began after the caller came.
+// readShared returns the result of a call of list that begins after this call of readShared. Callers
+// that wait at the same time share one call.
 func (r *indexReader) readShared(ctx context.Context, list func(context.Context) ([]client.RunInfo, error)) ([]client.RunInfo, error) {
 	r.mu.Lock()
 	if r.next == nil {

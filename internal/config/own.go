@@ -74,7 +74,7 @@ func (s Setting) whereToSet(userFile string) string {
 func (s Setting) exceedsLimit(user Setting, known bool, most float64) bool {
 	v, err := strconv.ParseFloat(s.Value, 64)
 	if err != nil {
-		return false // check reports the error
+		return false // checkValue reports the error
 	}
 	if known {
 		if own, err := strconv.ParseFloat(user.Value, 64); err == nil && own > 0 {

@@ -1,6 +1,6 @@
 // Package config finds settings that a command did not get by a flag: in the environment
 // (TROUPE_*), in troupe.yaml of the directory, in the user's file, in this order. Only the
-// user can change settings that protect the user's money and state: see protected. Package
+// user can change settings that protect the user's money and state: see userOnlyKeys. Package
 // config refuses unknown keys, with their position and a suggestion.
 package config
 

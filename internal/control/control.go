@@ -51,9 +51,9 @@ type Config struct {
 	Journal func() *client.JournalInfo
 	// Queue describes the runs that are queued on this node. Default: none.
 	Queue Queue
-	// Bare omits the texts of people, models and tools from events.
+	// OmitTexts omits the texts of people, models and tools from events.
 	OmitTexts bool
-	// Clean redacts secrets in requests and replies. Default: nothing is redacted.
+	// Redact redacts secrets in requests and replies. Default: nothing is redacted.
 	Redact func([]byte) []byte
 	Logger *slog.Logger // default: discard
 }
@@ -167,7 +167,7 @@ func handleJSON[R any](serve func(context.Context, R) (any, error)) verbHandler 
 }
 
 // newRequestHandler answers each request in its own goroutine, so that a slow request delays no
-// other. lane decides the order of the requests.
+// other. fairQueue decides the order of the requests.
 func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.Request) {
 	requests := newFairQueue()
 	return func(r micro.Request) {

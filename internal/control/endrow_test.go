@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// A row that the gateway ends has ended now, whenever the run began and whether or not its
+// A row that the control service ends has ended now, whenever the run began and whether or not its
 // row says when: prune goes by it.
 func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 	begun := time.Now().Add(-40 * 24 * time.Hour).UTC().Truncate(time.Second)

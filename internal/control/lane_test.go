@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// manualSlots is a lane whose requests end when the test ends them.
+// manualSlots is a fairQueue whose requests end when the test ends them.
 type manualSlots struct {
 	*fairQueue
 	served, refused []string
@@ -286,7 +286,7 @@ func TestAttackBigRequestsCostTheirSenderOnly(t *testing.T) {
 	}
 }
 
-// TestAttackRefusedRequestsKeepNoMemory: the lane holds no request that it gave away.
+// TestAttackRefusedRequestsKeepNoMemory: the fairQueue holds no request that it gave away.
 func TestAttackRefusedRequestsKeepNoMemory(t *testing.T) {
 	s := &manualSlots{fairQueue: newFairQueue()}
 	for range sourceAtOnce + waitingMax {

@@ -27,7 +27,7 @@ const (
 
 // cancelRun appends the request and then waits, for a bounded time, until the agents have
 // stopped. The reply says which agents have stopped. An error after the append would tell
-// the client that the cancel was not requested, so cancel returns the current account
+// the client that the cancel was not requested, so cancelRun returns the current account
 // instead.
 func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, error) {
 	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent)}

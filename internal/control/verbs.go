@@ -73,15 +73,15 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	// A short run may be over, and in the index, before this.
+	// A short run may have ended already, and its row may say so: Change keeps that state.
 	return accepted, c.cfg.Runs.Change(ctx, r.RunID, func(i *client.RunInfo) {
 		i.Title, i.Model, i.Node, i.Started = shortTitle(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
 		i.State = cmp.Or(i.State, Live)
 	})
 }
 
-// moreTime gives a resumed run that has not ended the time that the request names. The
-// limit counts the work time of each agent from now on.
+// moreTime sets the time limit of a resume request on a run that has not ended. The limit counts the
+// work time of each agent from now on.
 func (c *opener) moreTime(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
 	switch {
 	case !r.Resume || r.TimeoutMS == 0 || known.State == Finished:
@@ -94,9 +94,9 @@ func (c *opener) moreTime(ctx context.Context, known client.RunInfo, r client.Ru
 	return err
 }
 
-// recordLostLogs returns an error if a run that has not ended has no logs: its row is written after
-// its log, so the log was lost. No actor is left to record that, so gone records it in the
-// row.
+// recordLostLogs returns an error if a run that has not ended has no logs. The row of a run is
+// written after its log, so the log was lost. No actor is left to record the loss, so recordLostLogs
+// records it in the row.
 func (c *opener) recordLostLogs(ctx context.Context, known client.RunInfo) error {
 	if known.State == Finished {
 		return nil
@@ -126,7 +126,7 @@ func notFound(run string) error {
 	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no run %q", run), Hint: "`troupe list` shows the runs"}
 }
 
-// findRun fails unless the run exists according to the index, or else to its logs.
+// findRun returns the row of a run, or an error if neither the index nor a log shows the run.
 func (c *lookup) findRun(ctx context.Context, run string) (client.RunInfo, error) {
 	i, ok, err := c.cfg.Runs.Get(ctx, run)
 	if err != nil || ok {
@@ -250,7 +250,7 @@ func (c *commander) appendCommand(ctx context.Context, run, request string, to, 
 	if info, err = c.refreshRow(ctx, info); err != nil {
 		return nil, err
 	}
-	if info.Result == nil { // there is a row, and no log
+	if info.Result == nil { // the index has a row, but there is no log
 		return nil, notFound(run)
 	}
 	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))

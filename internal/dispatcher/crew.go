@@ -16,13 +16,13 @@ const WorkersPerCPU = 4
 // QueueMax is how many wake-ups may wait before Schedule starts an additional goroutine.
 const QueueMax = 4096
 
-// Throughput is how many messages a mailbox runs before it lets others run.
+// throughput is how many messages a mailbox runs before it lets others run.
 const throughput = 300
 
 // WorkerPool implements protoactor's Dispatcher.
 type WorkerPool struct{ work chan func() }
 
-// New starts a crew that ends with ctx.
+// New starts a worker pool that ends with ctx.
 func New(ctx context.Context) *WorkerPool {
 	c := &WorkerPool{work: make(chan func(), QueueMax)}
 	for range WorkersPerCPU * runtime.GOMAXPROCS(0) {

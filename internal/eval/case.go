@@ -48,7 +48,7 @@ type Case struct {
 	// policy may have: a cheap check of which tools a model reaches for.
 	FirstToolTurn bool           `yaml:"stop_after_first_tool_turn"`
 	Interventions []Intervention `yaml:"during"`
-	TimeLimit     Duration       `yaml:"within"` // most that the trial may take; 0: TrialMax
+	TimeLimit     Duration       `yaml:"within"` // most that the trial may take; 0: CaseTimeMax
 	Expected      Expected       `yaml:"expected"`
 	Path          string         `yaml:"-"` // file:line
 

@@ -26,7 +26,7 @@ const (
 	crashed  = "crashed"
 )
 
-// mockCalled is the value that During accepts besides the kinds of events.
+// mockCalled is the value that Intervention.After accepts besides the kinds of events.
 const mockCalled = "mock.called"
 
 // mockCalledMessage is the message that a mocked tool has begun.
@@ -52,7 +52,7 @@ type caseRun struct {
 	seen                map[string]int // events by kind, and by kind and subject
 	asked               map[string]bool
 	answered            map[string]bool
-	fired               map[int]bool // of During
+	fired               map[int]bool // of Case.Interventions, by index
 	reported            *event.Result
 	requests            int
 	pendingIntervention string        // outside event that has yet to show: canceled, crashed

@@ -19,7 +19,7 @@ import (
 
 // Limits of hooks.
 const (
-	// BlockingMax and ToldMax bound the hooks that run at once in a process: those for which
+	// BlockingMax and NotifiedMax bound the hooks that run at once in a process: those for which
 	// loops wait, and those for which they do not. Further hooks wait.
 	BlockingMax = 64
 	NotifiedMax = 8

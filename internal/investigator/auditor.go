@@ -15,7 +15,7 @@ const (
 	// largeTree is the number of files from which frequent and harmless patterns are left out:
 	// a hundred lines of them would hide the rest.
 	largeTree  = 400
-	auditUsual = 100 // files searched at once, see probe
+	auditUsual = 100 // files searched at once, see searchProbe
 	auditRoom  = 2000
 	// In a huge tree the search begins with less: a wrong estimate costs most there.
 	hugeTree, auditHuge = 2000, 30

@@ -19,7 +19,7 @@ const (
 	hugeLines    = 4000
 	entriesShown = 3
 
-	entryUsual, entryRoom = 200, 1300 // see probe
+	entryUsual, entryRoom = 200, 1300 // see searchProbe
 	testsUsual            = 200       // up to this many files, all tests are listed
 
 	testsExpected = 5 // source files from which on a tree without tests is a finding

@@ -11,7 +11,7 @@ import (
 // What a newcomer looks for first, as findings with the line that shows it.
 
 const (
-	apiRoom    = 1300 // bytes, see probe
+	apiRoom    = 1300 // bytes, see searchProbe
 	apiUsual   = 40   // files searched at once
 	apiShown   = 5
 	headLines  = 3 // read of a file to find one that can be quoted

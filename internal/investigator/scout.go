@@ -105,10 +105,10 @@ func planReply(t *conversation) plannedReply {
 // childJob is the speciality of one child.
 type childJob struct {
 	name string
-	// wants lists every call that the job needs, as far as the transcript shows it; calls
+	// listCalls lists every call that the job needs, as far as the transcript shows it; calls
 	// already made are in the list too.
 	listCalls func(*conversation) []wantedCall
-	// answer reads the results.
+	// buildAnswer reads the results.
 	buildAnswer func(*conversation) agentAnswer
 	answerMax   int // the answer's size, 0: answerBytesMax
 }

@@ -72,7 +72,7 @@ type Attempt struct {
 
 	totalTimer   *time.Timer // runs from Do to Close
 	contentTimer *time.Timer // runs from the headers to Close; reset when the reply grows
-	size         int         // of the reply, as Grew was told
+	size         int         // of the reply, as given to RecordGrowth
 	trace        SendTrace
 
 	mu      sync.Mutex

@@ -126,7 +126,7 @@ func IsObject(text string) bool {
 const usageMax = 1 << 32
 
 // IsPlausibleUsage reports whether a reported usage can be true: no prompt has zero tokens.
-// Servers that do not count report zeros; Plausible treats them as unknown usage.
+// Servers that do not count report zeros; IsPlausibleUsage treats them as unknown usage.
 func IsPlausibleUsage(u model.Usage) bool {
 	for _, n := range [...]int64{u.Input, u.Output, u.CacheRead, u.CacheCreation} {
 		if n < 0 || n > usageMax {

@@ -11,10 +11,10 @@ import (
 // ToolSchema returns the schema of a tool as JSON, or an error naming the tool. The JSON is
 // the schema as written, unless an API would reject its root, and with the root every
 // request that lists the tool: a root without properties (OpenAI), or one with a choice
-// (Anthropic). In that case Schema lists the properties of all alternatives and omits what
+// (Anthropic). In that case ToolSchema lists the properties of all alternatives and omits what
 // they require: arguments are checked against the whole schema anyway.
 //
-// The result is never longer than the schema as written plus bare, because budget.Tools
+// The result is never longer than the schema as written plus emptyObjectSchema, because budget.Tools
 // reserves no more for it.
 func ToolSchema(t model.ToolSpec) (json.RawMessage, error) {
 	if strings.TrimSpace(t.Schema) == "" {

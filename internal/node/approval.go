@@ -26,5 +26,5 @@ func (c Config) approveModel(t routes.Recordings) error {
 	return ApproveRequest(c, client.RunRequest{Model: c.Model, Fallback: []string{t.DefaultRoute("")}})
 }
 
-// ApproveRequest is Approve for a request of the program that embeds the node.
+// ApproveRequest is the function ApproveRequest with the node's own Config.
 func (h *Node) ApproveRequest(r client.RunRequest) error { return ApproveRequest(h.cfg, r) }

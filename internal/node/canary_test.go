@@ -25,15 +25,15 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// entrances are the ways (doors) by which a secret that the node knows may come into a run.
-// Each brings a secret of its own, so that a leak names its door.
+// entrances are the ways by which a secret that the node knows may come into a run.
+// Each brings a secret of its own, so that a leak names its entrance.
 var entrances = []string{"prompt", "steering", "refused-request", "system-prompt", "description", "task-of-a-child", "reply", "reply-in-pieces", "arguments",
 	"arguments-of-a-write", "tool-output", "tool-error", "tool-output-too-large", "file", "hook-text", "hook-error", "provider-error", "key", "address"}
 
 // shapes are the entrances of secrets that are not configured in the node.
 var shapes = map[string]string{".env": "Zx9Qw7Rt5Yu3Io1PmN", "key file": strings.Repeat("MIIEvQIBADANBgkqhkiG9w0B", 2)}
 
-// canarySecret is the secret of a door. It is written otherwise in a URL and in JSON.
+// canarySecret is the secret of an entrance. It is written otherwise in a URL and in JSON.
 func canarySecret(door string) string { return fmt.Sprintf(`c4nary/%s+"<7>&q\%d`, door, len(door)) }
 
 // encodedForms are the forms of a secret.
@@ -177,7 +177,7 @@ func (s leakScenario) leakyHooks() []spec.Hook {
 		{Name: "broken", Point: spec.HookPreTool, Tools: "fail", Command: "cat '" + filepath.Join(s.outside, "broken") + "' >&2; exit 1"}}
 }
 
-// environ is what makes the canaries secrets that the node knows.
+// environOf is what makes the canaries secrets that the node knows.
 func environOf() (list []string) {
 	for _, d := range entrances {
 		if d != "key" && d != "address" { // those are a provider's

@@ -19,7 +19,7 @@ import (
 type Config struct {
 	// Bus is an external NATS; if it is not Given, the node starts an embedded server.
 	Bus bus.Options
-	// Doors are credentials of the connection that answers requests, on the same
+	// ServiceBus holds the credentials of the connection that answers requests, on the same
 	// server: they should not allow writing logs, leases and events. Default: Bus.
 	ServiceBus bus.Options
 	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
@@ -51,8 +51,8 @@ type Config struct {
 	// with everything that these define: command lines, hooks, programs. None may be in a
 	// root, where runs write.
 	Trust []string
-	// Upward lets agents read a project's instructions above the directory that a run names,
-	// up to the top of its repository: for a node in the user's own process.
+	// SearchParentDirs lets agents read a project's instructions above the directory that a run
+	// names, up to the top of its repository: for a node in the user's own process.
 	SearchParentDirs bool
 	// Name of the node. Default: the host's name.
 	Name string
@@ -73,11 +73,11 @@ type Config struct {
 	ServerWait time.Duration
 	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
 	MaxLiveRuns, MaxQueuedRuns int
-	// Linger is how long an idle actor stays in memory. Default actors.LingerDefault.
+	// IdleTimeout is how long an idle actor stays in memory. Default actors.LingerDefault.
 	IdleTimeout time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
-	// Prices are the operator's facts about prices and limits of models (catalog.Load).
+	// Prices are the operator's facts about prices and limits of models (catalog.LoadFile).
 	Prices catalog.FactTable
 	// Tools are the operator's rules about tools; they take precedence over what the tools
 	// declare.
@@ -96,21 +96,21 @@ type Config struct {
 	// functions of GoHooks.
 	Hooks   []spec.Hook
 	GoHooks map[string]hook.Func
-	// Own holds what the program that embeds the node contributes.
+	// Contributions holds what the program that embeds the node contributes.
 	Contributions Contributions
 	// Rules is the newest rules version that this node knows. Default: spec.Rules; tests use
 	// it to run old and new nodes together.
 	Rules int
-	// Bare omits the texts of people, models and tools from events.
+	// OmitTexts omits the texts of people, models and tools from events.
 	OmitTexts bool
 	// ResumeAll resumes every unfinished run; otherwise the node resumes only those that are
 	// asked for.
 	ResumeAll bool
-	// ownHand: requests come from the user in this same process, so the user has chosen what
-	// they name.
+	// requestsFromUser: requests come from the user in this same process, so the user has chosen
+	// what they name.
 	requestsFromUser bool
-	// Still runs no actors: the node reads logs for clients, and appends commands for the next
-	// owner.
+	// NoActors: the node runs no actors. It reads logs for clients, and appends commands for the
+	// next owner.
 	NoActors bool
 	Logger   *slog.Logger // default: discard
 }

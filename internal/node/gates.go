@@ -19,7 +19,7 @@ import (
 )
 
 // throttleSync shares the rate limits of providers between nodes. Each node has its own keys
-// (<gate>.<node>), so no node overwrites the notice of another, and each key expires with
+// (<throttle>.<node>), so no node overwrites the notice of another, and each key expires with
 // the pause that it announces. A pause is a duration from the broker's stamp of its entry,
 // so no two clocks are compared. If the bucket cannot be reached, each node runs into the
 // limits by itself: at most as many more refusals as there are nodes.
@@ -33,7 +33,7 @@ type throttleSync struct {
 	warn       func(what string, err error)
 
 	mu      sync.Mutex
-	pending map[string]pendingNotice // to be told, by gate
+	pending map[string]pendingNotice // to be published, by throttle
 	wakeup  chan struct{}
 }
 

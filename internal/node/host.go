@@ -1,5 +1,5 @@
 // Package node puts a whole node into a process: the bus, the durable logs, the actors and
-// the control service. cmd/node and the in-process node of cmd/cli only add their flags.
+// the control service. Packages internal/cli/serve, internal/cli/session and troupe start one.
 package node
 
 import (
@@ -44,7 +44,7 @@ type Node struct {
 	readerConn  *nats.Conn
 	eventConn   *nats.Conn // events: the server copies each to every observer before it reads on
 	publisher   *eventPublisher
-	leaseConn   *nats.Conn // if there are leases: a renewal must not queue behind appends
+	leaseConn   *nats.Conn // shard leases: a renewal must not queue behind appends
 	serviceConn *nats.Conn // answers requests; may not write logs
 	post        *jetstream.Post
 	blobs       *jetstream.Blobs
@@ -165,8 +165,8 @@ func (h *Node) startComponents(ctx context.Context) error {
 	return nil
 }
 
-// openConnections opens the three connections: an embedded server's own, or to an
-// external server with the given credentials.
+// openConnections opens the five connections, for logs, readers, events, leases and requests: to the
+// embedded server, or to an external server with the given credentials.
 func (h *Node) openConnections() error {
 	// Without a handler the library writes to stderr an error that an observer can cause: a
 	// reply to a subject to which this node may not publish.

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// build makes the first entry of a run of a host that has a key.
+// buildWithKey makes the first entry of a run of a node that has a key.
 func buildWithKey(t *testing.T, r client.RunRequest) (spec.LoopOptions, map[string]string, []model.ToolSpec) {
 	t.Helper()
 	dir := t.TempDir()

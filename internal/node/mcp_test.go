@@ -76,7 +76,7 @@ func serveMCP(t *testing.T, s *sdk.Server) (url string) {
 	return h.URL
 }
 
-// servers writes a file of servers.
+// serverFile writes a file of MCP servers.
 func serverFile(t *testing.T, path string, servers map[string]any) string {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"mcpServers": servers})

@@ -28,7 +28,7 @@ func (h *Node) recordResult(run string, r event.Result) {
 }
 
 const (
-	// indexTimeout bounds one attempt to write a row, indexPause is the time between two.
+	// indexTimeout bounds one attempt to write a row, indexRetryPause is the time between two.
 	indexTimeout    = 5 * time.Second
 	indexRetryPause = 500 * time.Millisecond
 )

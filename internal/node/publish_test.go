@@ -86,7 +86,7 @@ func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
 	}
 }
 
-// No more events wait than tellAhead; a message says how many were dropped.
+// At most waitingMax events wait; a message says how many were dropped.
 func TestEventsThatWaitAreBounded(t *testing.T) {
 	t.Parallel()
 	got, logged := observeEvents(t, func(add func(event.Published)) {

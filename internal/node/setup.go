@@ -14,7 +14,7 @@ import (
 
 // SetupServer creates the streams and buckets on a server that nodes will share, with the given
 // number of replicas. It needs credentials that permit this; afterwards nodes work without
-// those rights. Setup compares streams and buckets that exist already, and does not change
+// those rights. SetupServer compares streams and buckets that exist already, and does not change
 // them.
 func SetupServer(ctx context.Context, cfg Config, replicas int) (err error) {
 	cfg = cfg.withDefaults()

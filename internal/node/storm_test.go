@@ -104,7 +104,7 @@ func (p *stormProvider) countArrival() time.Duration {
 	return p.ended.Sub(now)
 }
 
-// awaitClosedGates waits until the gates of all nodes are closed, and notes when that was.
+// awaitClosedGates waits until the throttles of all nodes are closed, and notes when that was.
 func (p *stormProvider) awaitClosedGates(ctx context.Context, hosts []*Node) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()

@@ -115,7 +115,7 @@ func splitSteps(list string) []Step {
 	return steps
 }
 
-// Text formats the plan so that Parse reads it for a route.
+// Text formats the plan so that ParsePlan reads it for a route.
 func (p Plan) Text(route string) string {
 	var b strings.Builder
 	b.WriteString(p.Task)

@@ -9,7 +9,7 @@ import (
 )
 
 // guardScript waits for the word "done". If the pipe ends without it, the process at the other
-// end is gone, and guardian kills the group.
+// end is gone, and the script kills the group.
 const guardScript = `read -r word; [ "$word" = done ] || kill -s KILL -- "-$0" 2>/dev/null`
 
 // guardGroup kills a group when this process is gone, for whatever reason. release ends the

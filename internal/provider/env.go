@@ -2,13 +2,13 @@ package provider
 
 import "slices"
 
-// KeyVariables are the variables that hold a secret of a provider, and Addresses those that hold a
-// provider's address and select its API. A choice depends on no other variables.
+// KeyVariables returns the variables that hold a secret of a provider. A choice depends only on
+// these and on AddressVariables.
 func KeyVariables() []string {
 	return append([]string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"}, geminiKeys...)
 }
 
-// AddressVariables: see Keys.
+// AddressVariables returns the variables that hold a provider's address or select its API.
 func AddressVariables() []string {
 	return []string{"ANTHROPIC_BASE_URL", "OPENAI_BASE_URL", openAIAPI, geminiBase, "OLLAMA_HOST"}
 }

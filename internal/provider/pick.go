@@ -66,7 +66,7 @@ type Config struct {
 	// Prices are the operator's own facts about prices and limits of models: they take
 	// precedence over the built-in table, at whatever address a model is called.
 	Prices catalog.FactTable
-	// Timeouts of attempts; zero fields mean the defaults of package wire.
+	// Timeouts of attempts; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper
@@ -117,8 +117,9 @@ type Choice struct {
 	MaxOutput int64
 	// Frame is the most tokens that the provider adds to a prompt that lists tools.
 	Frame int64
-	// Gate identifies the callers that share a rate limit of the provider: it is the same for
-	// the same provider, address, model and key, and does not reveal the key. See gateOf.
+	// ThrottleKey identifies the callers that share a rate limit of the provider: it is the same for
+	// the same provider, address, model and key, and does not reveal the key. See
+	// deriveThrottleKey.
 	ThrottleKey string
 
 	ownAddress      bool                            // it is called at the provider's own address
@@ -137,7 +138,7 @@ func deriveThrottleKey(provider, base, model string, key ...string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:16])
 }
 
-// withThrottleKey names the gate of a choice that has none yet.
+// withThrottleKey names the throttle of a choice that has none yet.
 func withThrottleKey(c Choice, err error) (Choice, error) {
 	if c.ThrottleKey == "" {
 		c.ThrottleKey = deriveThrottleKey(c.Provider, "", c.Model)
@@ -148,8 +149,8 @@ func withThrottleKey(c Choice, err error) (Choice, error) {
 // Name is PROVIDER/MODEL.
 func (c Choice) Name() string { return c.Provider + "/" + c.Model }
 
-// Choose chooses a model, and names its gate. It uses the network only to probe a local Ollama, and only
-// if nothing else is named (ProbeTimeout).
+// Choose chooses a model, and names its throttle. It uses the network only to probe a local Ollama,
+// and only if nothing else is named (ProbeTimeout).
 func Choose(ctx context.Context, cfg Config) (Choice, error) {
 	return withThrottleKey(cfg.chooseModel(ctx))
 }

@@ -43,7 +43,7 @@ func priceUSD(input, output, read, write, window, most int64) catalog.Facts {
 	return catalog.Facts{Price: budget.Price{Known: true, Input: input, Output: output, CacheRead: read, CacheWrite: write}, Window: window, Output: most}
 }
 
-// doublingPrice is usd for a model whose prompts beyond its window cost twice as much, and whose
+// doublingPrice is priceUSD for a model whose prompts beyond its window cost twice as much, and whose
 // output then costs half as much again.
 func doublingPrice(input, output, read, write, window, most int64) catalog.Facts {
 	return withLongPrice(priceUSD(input, output, read, write, window, most), 2*input, output+output/2, 2*read, 2*write)

@@ -152,7 +152,7 @@ func (m *Resolver) ChooseNamed(route string) (provider.Choice, error) {
 	return m.ChooseModel(context.Background(), route)
 }
 
-// ThrottleName returns the gate of a route. A route that cannot be chosen has its own.
+// ThrottleName returns the throttle of a route. A route that cannot be chosen has its own.
 func (m *Resolver) ThrottleName(route string) string {
 	c, err := m.ChoiceOf(route)
 	if err != nil {

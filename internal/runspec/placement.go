@@ -16,7 +16,7 @@ import (
 
 // NodePools describes the node pools of a shared server.
 type NodePools struct {
-	// Made reports whether a pool exists.
+	// Exists reports whether a pool exists.
 	Exists func(ctx context.Context, pool string) (bool, error)
 	// Serving lists the live nodes that take shards of a pool.
 	Serving func(pool string) []string

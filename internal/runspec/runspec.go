@@ -4,7 +4,7 @@
 // Build is a pipeline of values. Each stage is given the values of those before it, and
 // returns what it adds and its warnings; it changes nothing else. The stages, in order:
 //
-//  1. accept checks the request alone: limits, the directory, loop options, scripts that it
+//  1. acceptRequest checks the request alone: limits, the directory, loop options, scripts that it
 //     names. It is first because it needs nothing and reads no file whose name it has not
 //     checked. It also lists the requested agents, once.
 //  2. chooseModels finds the run's model and its fallbacks. Agents inherit the model, and a
@@ -18,9 +18,9 @@
 //     that a definition or the request names, what the request takes away, the class of each
 //     tool, then rights by name. Classes come after all tools are known, and the hook that
 //     asks a person comes after the classes, because irreversible tools need it.
-//  5. attach checks attachments against the models that the root may call: the root's
+//  5. attachMedia checks attachments against the models that the root may call: the root's
 //     definition decides which, and it has its model and options by now.
-//  6. place chooses the node pools. An agent that lives elsewhere loses the tools of the
+//  6. placeAgents chooses the node pools. An agent that lives elsewhere loses the tools of the
 //     directory, so tools are known before it.
 //  7. addHooks adds the operator's hooks behind those of definitions, which stages 3 and 4 made.
 //  8. recordVersions records the hashes of tools, hooks, policy, routes and prompts. It comes
@@ -64,7 +64,7 @@ type Config struct {
 	Hooks []spec.Hook
 	// Env reads the environment.
 	Env func(string) string
-	// Upward lets agents read a project's instructions above the directory of the run.
+	// SearchParentDirs lets agents read a project's instructions above the directory of the run.
 	SearchParentDirs bool
 	// Mask finds secrets in attachments, and Blobs keep them. Without Blobs a request
 	// with attachments is refused.

@@ -14,7 +14,7 @@ func CleanText(text string) string {
 	return escapeHarmful(text, func(r rune) bool { return r == '\n' || r == '\t' })
 }
 
-// CleanLine is Clean for one line: newlines and tabs become single spaces.
+// CleanLine is CleanText for one line: newlines and tabs become single spaces.
 func CleanLine(text string) string {
 	text = strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' || r == '\t' }), " ")
 	return strings.TrimSpace(escapeHarmful(text, func(rune) bool { return false }))

@@ -251,7 +251,7 @@ func FormatDuration(d time.Duration) string {
 	return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 }
 
-// FormatAge is Took in one unit: 3s, 2m, 5h, 12d.
+// FormatAge is FormatDuration in one unit: 3s, 2m, 5h, 12d.
 func FormatAge(d time.Duration) string {
 	switch {
 	case d < time.Minute:

@@ -85,7 +85,7 @@ func drawBar(s Style, list []Span, columns int, total int64, used map[int]bool) 
 	return b.String()
 }
 
-// dominantStyle returns the paint of a stretch of time, -1 for none. The rest of a turn shows only
+// dominantStyle returns the style of a stretch of time, -1 for none. The rest of a turn shows only
 // if there is nothing else.
 func dominantStyle(list []Span, from, to int64) int {
 	spent := make([]int64, len(spanStyles))

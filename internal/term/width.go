@@ -71,7 +71,7 @@ func Truncate(text string, width int) string {
 	return b.String()
 }
 
-// Pad is Cut, padded with spaces.
+// Pad is Truncate, padded with spaces.
 func Pad(text string, width int) string {
 	text = Truncate(text, width)
 	return text + strings.Repeat(" ", max(0, width-Width(text)))

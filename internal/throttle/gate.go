@@ -1,8 +1,8 @@
 // Package throttle is the throttle of one provider, model and key as a value: Step takes a
-// Gate and an Event and returns the next Gate and the effects to carry out. Every model call
-// of a node passes it, so that when one call is rate-limited, all calls back off; the
-// throttle sends the provider's refusals to the other nodes as a Notice, and theirs arrive as
-// Heard.
+// Throttle and an Event and returns the next Throttle and the effects to carry out. Every model
+// call of a node passes it, so that when one call is rate-limited, all calls back off. The
+// throttle publishes the provider's refusals to the other nodes as a Notice, and theirs arrive
+// as NoticeReceived.
 //
 // It has no clock, goroutine or random number: times are milliseconds of any clock that does
 // not go back, and randomness comes from the seed that it was made with. No log holds its
@@ -14,7 +14,7 @@ import (
 	"github.com/benbjohnson/immutable"
 )
 
-// Limits of a gate, in milliseconds where they are times. Zero fields mean the
+// Limits of a throttle, in milliseconds where they are times. Zero fields mean the
 // defaults that DefaultLimits gives.
 type Limits struct {
 	// PauseMax is the longest pause that a provider may ask for.
@@ -25,19 +25,19 @@ type Limits struct {
 	// JitterMax is the most that a pause is extended at random, so that the nodes do not all
 	// begin at once.
 	JitterMax int64
-	// Hold is the longest a caller with a reservation may queue.
+	// QueueMax is the longest a caller with a reservation may queue.
 	QueueMax int64
-	// Ticket is how long an admitted caller may take to send its request.
+	// TicketTTL is how long an admitted caller may take to send its request.
 	TicketTTL int64
 	// Failures in a row open the breaker, for BreakerMin at first, BreakerMax at most.
 	Failures               int
 	BreakerMin, BreakerMax int64
-	// Window is how many requests may be in flight before the first refusal.
+	// InitialWindow is how many requests may be in flight before the first refusal.
 	InitialWindow int
-	// Burst is the period whose requests and tokens may be spent at once.
+	// BurstPeriod is the period whose requests and tokens may be spent at once.
 	BurstPeriod int64
-	// Forget is how long after a refusal the window returns to its initial width, and how long
-	// rates from another node apply.
+	// ForgetAfter is how long after a refusal the window returns to its initial width, and how
+	// long rates from another node apply.
 	ForgetAfter int64
 }
 
@@ -84,9 +84,9 @@ const (
 // Events.
 type (
 	// CallRequested says that a caller wants to make a call. Who names the caller, which asks for one
-	// call at a time; Call names the request. With Held the caller has a reservation, and
-	// waits for Hold at most; without it, the caller waits for its turn and then asks again
-	// with Held.
+	// call at a time; Call names the request. If Reserved is set, the caller has a reservation, and
+	// waits for Limits.QueueMax at most; otherwise the caller waits for its turn and then asks
+	// again with Reserved set.
 	CallRequested struct {
 		At        int64
 		Who, Call string
@@ -148,14 +148,14 @@ func (e TimePassed) eventTime() int64     { return e.At }
 
 // Effects.
 type (
-	// AdmitCaller lets a request begin if the caller asked with Held; a caller that waited without a
-	// reservation may now obtain one.
+	// AdmitCaller lets a request begin if the caller asked with Reserved set; a caller that waited
+	// without a reservation may now obtain one.
 	AdmitCaller struct {
 		Who, Call string
 		Reserved  bool
 	}
-	// RejectCaller rejects a caller that asked with Held: the throttle does not open in time. The
-	// caller may try again after AfterMS.
+	// RejectCaller rejects a caller that asked with Reserved set: the throttle does not open in
+	// time. The caller may try again after AfterMS.
 	RejectCaller struct {
 		Who, Call string
 		AfterMS   int64
@@ -186,8 +186,8 @@ type Notice struct {
 // BreakerState is the state of the breaker.
 type BreakerState string
 
-// The zero Breaker is closed, and lets every request through. Open lets none through, Half
-// one request as a trial.
+// BreakerClosed lets every request through, BreakerOpen none, BreakerHalfOpen one request as a
+// trial.
 const (
 	BreakerClosed   BreakerState = ""
 	BreakerOpen     BreakerState = "open"

@@ -102,8 +102,8 @@ func TestAnOpenGateLetsEverybodyThrough(t *testing.T) {
 	}
 }
 
-// One refusal closes the gate for all, for as long as the provider asks; it is
-// told to the other nodes once, and who comes with a lease is sent away at once.
+// One refusal closes the throttle for all, for as long as the provider asks; it is
+// published to the other nodes once, and a caller with a reservation is rejected at once.
 //
 //behaviour:shows G6
 func TestARefusalIsHeardOnce(t *testing.T) {

@@ -121,7 +121,7 @@ func (c *crowdModel) checkTrial(who string, v *crowdCaller) {
 	v.trial = b.Breaker == throttle.BreakerHalfOpen
 }
 
-// advanceTime lets time go on, with every tick that the gate wants.
+// advanceTime lets time go on, with every TimePassed that the throttle wants.
 func (c *crowdModel) advanceTime(ms int64) {
 	end := c.at + ms
 	for range 100_000 {
@@ -193,7 +193,7 @@ func (c *crowdModel) answerCall(t *rapid.T, v *crowdCaller) {
 }
 
 // Whatever happens: nothing begins while the provider said to wait, one request
-// at a time is on trial, nobody holds a lease for longer than Hold, no run is let
+// at a time is on trial, nobody holds a reservation for longer than QueueMax, no run is let
 // in twice while another one waits, and once nothing is refused any more
 // everybody who waits has a turn.
 //

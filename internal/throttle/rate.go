@@ -86,7 +86,7 @@ func (g Throttle) spendRates(tokens int64) Throttle {
 	return g
 }
 
-// NextTick is when a Ticked is due; ok is false if only an answer or a new request can change the
+// NextTick is when a TimePassed is due; ok is false if only an answer or a new request can change the
 // state.
 func (g Throttle) NextTick() (at int64, ok bool) {
 	due := func(t int64) {

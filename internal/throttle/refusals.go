@@ -140,7 +140,7 @@ func (g Throttle) setRates(e RatesSet) (Throttle, []Effect) {
 }
 
 // narrowWindow halves the window of requests in flight (the load that was refused is what was in
-// flight); grown widens it again: fast up to where it was cut to, then by one request for
+// flight); growWindow widens it again: fast up to where it was cut to, then by one request for
 // each round of answers.
 func (g Throttle) narrowWindow() Throttle {
 	g.windowCutAt = g.now

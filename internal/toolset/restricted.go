@@ -31,7 +31,7 @@ func (b *Builder) OperatorRule(name string) agentfile.ToolRule {
 // NamedOnly are all tools that a run has only if they are named.
 var NamedOnly = append(slices.Clone(RestrictedTools), skill.Name)
 
-// MakeTool makes one tool of ByName as this node has it, for the agent of a file.
+// MakeTool makes one tool of NamedOnly as this node has it, for the agent of a file.
 func (b *Builder) MakeTool(name, dir, source string) (tool.Tool, error) {
 	rule := b.OperatorRule(name)
 	switch name {
@@ -85,7 +85,7 @@ func CheckRules(rules []agentfile.ToolRule) error {
 	return nil
 }
 
-// NamedOnlySpecs returns the tools of ByName as this node has them.
+// NamedOnlySpecs returns the tools of NamedOnly as this node has them.
 func (b *Builder) NamedOnlySpecs() ([]model.ToolSpec, error) {
 	var specs []model.ToolSpec
 	for _, name := range NamedOnly {

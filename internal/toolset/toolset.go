@@ -31,7 +31,7 @@ type Config struct {
 	// Rules are the operator's rules about tools: they take precedence over what the tools
 	// declare.
 	Rules []agentfile.ToolRule
-	// Own are tools of the program that embeds the node.
+	// ProgramTools are tools of the program that embeds the node.
 	ProgramTools []tool.Tool
 	// Servers is the file in which the operator names MCP servers. Default none.
 	Servers string

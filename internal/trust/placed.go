@@ -15,8 +15,8 @@ func (p Policy) CheckInRoots(field, path string) (string, error) {
 	return real, err
 }
 
-// CheckInPlaces checks that a client may name a path: it must be below one of these places. Placed
-// returns that place as well.
+// CheckInPlaces checks that a client may name a path: it must be below one of these places. It
+// also returns that place.
 func (p Policy) CheckInPlaces(field, path string, places []string) (real, place string, err error) {
 	if path == "" {
 		return "", "", nil

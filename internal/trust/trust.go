@@ -25,7 +25,7 @@ type Policy struct {
 	Places []string
 	// StateDir holds the approvals of the user.
 	StateDir string
-	// OwnHand: requests come from the user in this same process, so the user has chosen what
+	// RequestsFromUser: requests come from the user in this same process, so the user has chosen what
 	// they name.
 	RequestsFromUser bool
 }
@@ -149,7 +149,7 @@ func (p Policy) isProtected(path, digest, workspace string) bool {
 	return err == nil && agentfile.ContentDigest(data) == digest
 }
 
-// TrustsNamed is Trusts for a file that a request names.
+// TrustsNamed is TrustsFile for a file that a request names.
 func (p Policy) TrustsNamed(path, digest, workspace string) bool {
 	return p.RequestsFromUser || p.TrustsFile(path, digest, workspace)
 }

@@ -124,7 +124,7 @@ func (a *appender) close() error {
 }
 
 // endAppend reports the result to the caller. It is called once per append, by the function that
-// removed it from flying or queue, and never under mu.
+// removed it from the appends in flight or from the queue, and never under mu.
 func (a *appender) endAppend(l *pendingAppend, place uint64, err error) {
 	if l.unhook != nil {
 		l.unhook()

@@ -129,7 +129,7 @@ func (f *follower) dropConsumer() {
 	f.sub, f.name = nil, ""
 }
 
-// endDelivery stops the delivery, which has ended when end returns.
+// endDelivery stops the delivery, which has ended when endDelivery returns.
 func (f *follower) endDelivery() {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -153,7 +153,7 @@ const readAhead = 64
 
 // readPart calls each on the caller's goroutine, so that the caller can recover from a panic in
 // it. If the consumer has no more messages but some are still missing, because they are
-// corrupt there or were purged, read asks the leader for the rest.
+// corrupt there or were purged, readPart asks the leader for the rest.
 func (p *Post) readPart(ctx context.Context, part readRange, each func(mailbox.Message) error) error {
 	for {
 		short, err := p.readOn(ctx, &part, each)

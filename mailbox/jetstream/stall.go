@@ -80,7 +80,7 @@ func (a *appender) turnedAway(l *pendingAppend, err error, now time.Time) func()
 	return a.sendReports
 }
 
-// lookAgain arms the timer of rested. mu is held.
+// lookAgain arms the timer of noteRested. mu is held.
 func (a *appender) lookAgain() {
 	if a.stalls.rest == nil {
 		a.stalls.rest = time.AfterFunc(a.stalls.after, a.noteRested)

@@ -93,7 +93,7 @@ func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 	})
 }
 
-// TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused: a letter waits for a leader, then
+// TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused: an append waits for a leader, then
 // for room, and is stored; nothing is written after it.
 func TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package anthropic speaks the Messages API of Anthropic through its official
-// SDK, whose retries are off: every attempt holds a lease of its own.
+// SDK, whose retries are off: every attempt holds a reservation of its own.
 package anthropic
 
 import (
@@ -38,7 +38,7 @@ type Config struct {
 	// beginning has changed since (a journal, a compaction, a fork): it refuses the
 	// whole request otherwise. It takes a beta header, which a gateway may not know.
 	DropStale bool
-	// Timeouts of an attempt; zero fields mean the defaults of package wire.
+	// Timeouts of an attempt; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper

@@ -44,7 +44,7 @@ type Config struct {
 	BaseURL string
 	// APIKey is GEMINI_API_KEY; empty sends no key, as a gateway may expect.
 	APIKey string
-	// Timeouts of an attempt; zero fields mean the defaults of package wire.
+	// Timeouts of an attempt; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper

@@ -14,7 +14,7 @@ type inlineData struct {
 }
 
 // resolutionHigh is the most that an image may cost at the resolution that
-// Google calls high: package pick holds 1,120 tokens for it.
+// Google calls high: package provider reserves 1,120 tokens for it.
 const resolutionHigh = "MEDIA_RESOLUTION_HIGH"
 
 // mediaParts renders the media of a message, before the text that speaks of them.

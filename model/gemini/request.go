@@ -142,7 +142,7 @@ func userParts(m model.Message, calls []model.ToolCall) []contentPart {
 	var parts []contentPart
 	for i, r := range m.Results {
 		if i >= len(calls) {
-			break // wire.Messages lets no such transcript through
+			break // modelhttp.Messages lets no such transcript through
 		}
 		key := keyOutput
 		if r.Error {

@@ -124,7 +124,7 @@ func (r *eventReader) placeStep(next partStep, text string) {
 		}
 		r.storeThoughts()
 	}
-	if len(r.steps) <= maxSteps { // one more than the limit: then keep drops the layout
+	if len(r.steps) <= maxSteps { // one more than the limit: then keepLayout drops the layout
 		r.steps = append(r.steps, next)
 	}
 	if next.IsThought {

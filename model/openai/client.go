@@ -1,6 +1,6 @@
 // Package openai speaks the Responses API and Chat Completions through the
-// official SDK of OpenAI, whose retries are off: every attempt holds a lease of
-// its own. Ollama and the other servers that offer one of these APIs are reached
+// official SDK of OpenAI, whose retries are off: every attempt holds a
+// reservation of its own. Ollama and the other servers that offer one of these APIs are reached
 // by their base URL.
 package openai
 
@@ -62,7 +62,7 @@ type Config struct {
 	// Structured selects when Request.Schema is sent; empty means always at OpenAI's
 	// own address and never elsewhere: not every server accepts a schema.
 	Structured Structured
-	// Timeouts of an attempt; zero fields mean the defaults of package wire.
+	// Timeouts of an attempt; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
 	// Transport carries the requests; nil means http.DefaultTransport.
 	Transport http.RoundTripper

@@ -39,7 +39,7 @@ type reasoningItem struct {
 }
 
 // keepOrder returns the order of the items as an opaque block; nil if the text and the calls already
-// imply it. keep drops a thought that no item follows: OpenAI
+// imply it. keepOrder drops a thought that no item follows: OpenAI
 // rejects a thought without the item that it led to.
 func keepOrder(steps []itemStep, issuer string) []model.Opaque {
 	for len(steps) > 0 && steps[len(steps)-1].Thought != nil {

@@ -49,7 +49,7 @@ func argsEvent(index int, text string) string {
 	return responseEventText("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":%q`, index, index, text))
 }
 
-// messageItem is a message item, called a function call, and reasoned a thought.
+// messageItem is a message item, callItem a function call, and thoughtItem a thought.
 func messageItem(text, phase string) string {
 	return fmt.Sprintf(`{"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":%q,"content":[{"type":"output_text","text":%q,"annotations":[]}]}`, phase, text)
 }

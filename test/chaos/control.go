@@ -32,7 +32,7 @@ func (o *options) expectedProblems() []string {
 }
 
 // breakOnPurpose makes a scenario its own control, if a control is asked for and the scenario
-// has one. For the others the control is a tool that is wrongly declared idempotent (see cast).
+// has one. For the others the control is a tool that is wrongly declared idempotent (see writeAgents).
 func (o *options) breakOnPurpose() {
 	if find := o.expectedProblems(); o.control && find != nil {
 		o.broken, o.control = true, false

@@ -45,8 +45,8 @@ type cyclingNode struct {
 }
 
 // runDiskCycles fills the disk beneath the embedded server of a node repeatedly while runs continue.
-// Nothing is restarted. (A tmpfs with open files cannot be remounted read-only, so cycles does
-// not test that.)
+// Nothing is restarted. (A tmpfs with open files cannot be remounted read-only, so runDiskCycles
+// does not test that.)
 func runDiskCycles(o options) error {
 	dir, err := os.MkdirTemp("", "troupe-chaos-")
 	if err != nil {

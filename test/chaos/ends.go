@@ -18,8 +18,8 @@ const exitTold = 130
 
 // cleanOnSignal cleans up when the program gets SIGINT or SIGTERM: no process, no mount and,
 // unless it is kept, no directory stays. The directory is in the command line of every process
-// of a scenario. If this program is killed, its processes end with it (tied), but the directory
-// stays.
+// of a scenario. If this program is killed, its processes end with it (dieTogether), but the
+// directory stays.
 func cleanOnSignal(dir string, keep bool) (over func()) {
 	told, ended := make(chan os.Signal, 1), make(chan struct{})
 	signal.Notify(told, os.Interrupt, syscall.SIGTERM)

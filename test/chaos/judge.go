@@ -43,7 +43,7 @@ func (p *problems) add(format string, args ...any) {
 // the record of the provider double, the results, the logs and the processes.
 type clusterJudge struct {
 	*testCluster
-	stale               map[string]int // see replayed
+	stale               map[string]int // see replayedRun
 	children, elsewhere int            // all children, and those that began on another node than their parent
 	canceled            int            // runs
 	zombies             zombieJudge

@@ -46,7 +46,7 @@ func (t *nodeFaults) run() {
 	t.checkIndex()
 }
 
-// pickNode picks the node of a fault. A fault at a named place has happened when aim returns.
+// pickNode picks the node of a fault. A fault at a named place has happened when pickNode returns.
 func (t *nodeFaults) pickNode(random *rand.Rand, b *fault) (*nodeProcess, error) {
 	if b.place != "" {
 		return t.injectAtPlace(random, b)

@@ -15,7 +15,7 @@ import (
 )
 
 // provider is a double of the Anthropic Messages API outside of the runtime.
-// Package strict judges every request, and it answers from the
+// Package conformance judges every request, and the double answers from the
 // number of assistant messages in it, so that it needs no memory of a run.
 type provider struct {
 	*httptest.Server

@@ -162,7 +162,7 @@ func (cov *coverage) questionSource(after *agent.State) Place {
 	return AskedByHook
 }
 
-// notePause notes the outcomes of waits at gates.
+// notePause notes the outcomes of waits at throttles.
 func (cov *coverage) notePause(before, after *agent.State, f activation.Fact) {
 	if after.Pause.Waiting && !before.Pause.Waiting {
 		if after.Ending != "" {

@@ -109,7 +109,7 @@ func placesOfEnds(log []mailbox.Message) (at []int) {
 
 // truncateLog removes the tail of an agent's log while no shell holds it. Half
 // of the time the next claim is the first entry appended after that: where other
-// entries fill the gap first, only a lease reveals that the log lost entries.
+// entries fill the gap first, only a reservation reveals that the log lost entries.
 func (ld *logDamager) truncateLog() {
 	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
 	if a == ld.population.super || a.closed || a.hurt || len(a.log) < 2 {

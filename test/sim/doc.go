@@ -34,7 +34,7 @@
 //	go test ./test/sim -run 'TestSeed$' -sim.seed=N -v         one, step by step
 //	go test ./test/sim -run 'TestSeed$' -sim.seed=N -sim.faults=BITS -v
 //	go test ./test/sim -run 'TestSeed$' -sim.script=FILE       a script that a failure has left
-//	go run ./test/sim/mutants                                 the test of the test
+//	go run ./test/sim/mutants                                 drops each rule once, and the simulator must notice
 //
 // A seed that fails leaves its script in the temporary directory: a text with
 // one line for each thing that happened. The script is replayed by playing its
@@ -48,7 +48,7 @@
 // a LogReader that never acts; each shell must have the shadow's state at the same
 // entry, each outbox message in a log must be what its sender's log says, must be
 // stepped exactly once, and a claimed ack floor or a Closed must be true. The judges
-// record what the world saw: model calls by lease and what the provider counted
+// record what the world saw: model calls by reservation and what the provider counted
 // (judge_budget.go), tools begun by attempt (judge_effects.go); and wellformed.go
 // accepts fewer requests than any provider. judge_run.go and judge_agent.go check every step of every log: the pool
 // adds up and stays within its limit, nothing begins after a cancel, no agent is
@@ -102,9 +102,9 @@
 //	             activation continues
 //	rest         a waiting actor has no shell: its next entry, or the due time that it appended, starts one; a node that
 //	             looks for work knows only the newest entry of the log and the number of entries
-//	hostile      the model has a vice: the same call for ever, endless chunks, prompts that are always too long, claims
-//	             without proof, forbidden tools, cut arguments, texts that fit no entry …, or another one for each reply;
-//	             tools are no better
+//	hostile      the model misbehaves in one way: the same call for ever, endless chunks, prompts that are
+//	             always too long, claims without proof, forbidden tools, cut arguments, texts that fit no entry …,
+//	             or in another way for each reply; tools are no better
 //	refusals     providers throttle every caller for a while, and name the delay, too short a one, or none; the rate
 //	             limiters are the real ones
 //	kin          children work in the background, and agents send each other messages
@@ -113,7 +113,7 @@
 // After plan.faultSteps steps all faults end; from then on the run has to come
 // to its end by itself. A hostile model stays hostile: only limits end its runs.
 // In one seed of 200 a reply makes 100,000 calls. In every seed the model
-// misbehaves by its temper: unknown tools, bad and cut arguments, empty replies,
+// makes mistakes at random: unknown tools, bad and cut arguments, empty replies,
 // cut text, errors of every class with and without a partial reply, unknown
 // usage, calls in a closing turn.
 //
@@ -131,7 +131,7 @@
 //
 // TestEveryPrefix records runs and steps, from every entry of every agent's
 // log, futures in which the agent is canceled there, its shell crashes there,
-// or both. Each future ends, and package strict, which shares no code with the
+// or both. Each future ends, and package conformance, which shares no code with the
 // loop, judges the requests that were sent and the transcript that is left, as the
 // adapters render them for both providers:
 //
@@ -164,11 +164,11 @@
 // # What is not modelled
 //
 // Actors that are given up (activation.UnfinishedStarts), the store of blobs, shards, the bound of read-ahead,
-// and two bits of rot at once. For a spoiled log the
+// and two bits of rot at once. For a damaged log the
 // simulator checks only that the damage is noticed where PROTOCOL P13 can notice
 // it, that a log known to be damaged halts, and that the run ends. Where
 // other entries fill the gap of a truncated log before the next claim, P13 notices
-// only a lease that the log does not contain; and a call begins again
+// only a reservation that the log does not contain; and a call begins again
 // if the lost entries include its Started, but nothing that the supervisor had read of. Where a
 // supervisor's log lost its tail, and the log reuses the identity of a lost message
 // that was read for other content, the counts of both sides are equal: nothing

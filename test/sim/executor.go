@@ -103,7 +103,7 @@ func (r *job) isFirstOfRoot() bool {
 	return r.shell.actor.id == spec.Root && len(r.request.Messages) == 1
 }
 
-// callModel asks the gate of the model to admit an attempt.
+// callModel asks the throttle of the model to admit an attempt.
 func (ex *executor) callModel(sh *shell, e agent.CallModel) {
 	ex.effects.checkMayBegin(sh, "CallModel")
 	ex.throttles.requestAdmission(&throttleRequest{shell: sh, model: e.Model, call: &e})
@@ -222,7 +222,7 @@ func (ex *executor) finishModel(r *job) {
 		return
 	}
 	if reply.UsageKnown {
-		// What is beyond the lease is known only if the reply is ever read.
+		// What is beyond the reservation is known only if the reply is ever read.
 		ex.budget.bills[key.who] += min(reply.Usage.Total(), promptTokens(r.request)+r.request.MaxOutput)
 	} else {
 		ex.budget.chargeUnread(r)

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// hostileModel is a model that has a vice, or another one for each reply.
+// hostileModel is a model that misbehaves in one way, or in another way for each reply.
 type hostileModel struct {
 	*environment
 	model *fakeModel // proposes the calls of a reply
@@ -19,7 +19,7 @@ type misbehaviour struct {
 	answer func(*hostileModel, *job) (model.Reply, *agent.Failed)
 }
 
-// The vices. Each of them lets no run end by itself.
+// misbehaviours lists all kinds. No run ends by itself under any of them.
 var misbehaviours = []misbehaviour{
 	{"endless calls", (*hostileModel).endlessCalls},
 	{"the same call", (*hostileModel).sameCall},
@@ -34,10 +34,10 @@ var misbehaviours = []misbehaviour{
 	{"down", (*hostileModel).alwaysFail},
 }
 
-// fickle has another vice for each reply.
+// fickleOdds is the percentage of hostile models that misbehave in another way for each reply.
 const fickleOdds = 25
 
-// viceOdds is how often a vice shows; else the model is as it would be.
+// viceOdds is the percentage of replies in which a hostile model misbehaves.
 const viceOdds = 92
 
 // Bounds of the output of a hostile model.
@@ -48,7 +48,7 @@ const (
 	hugeBytes  = 300_000 // no entry holds it
 )
 
-// answerHostile returns the answer of a model with a vice, if the vice shows now.
+// answerHostile returns the answer of a hostile model, if it misbehaves now.
 func (hm *hostileModel) answerHostile(r *job) (model.Reply, *agent.Failed, bool) {
 	if !hm.isOn(Hostile) || r.aborted || !hm.percent(viceOdds) || r.isFirstOfRoot() && hm.percent(60) {
 		return model.Reply{}, nil, false

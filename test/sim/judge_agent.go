@@ -103,7 +103,7 @@ func (j *agentJudge) checkLogQuestion(before agent.State, out activation.Stepped
 	}
 }
 
-// checkDamagedEnd checks that a spoiled log whose damage could be noticed ends log_damaged.
+// checkDamagedEnd checks that a log whose damage could be noticed ends log_damaged.
 func (j *agentJudge) checkDamagedEnd() {
 	a := j.actor
 	w := &a.shadow

@@ -16,9 +16,9 @@ import (
 type budgetJudge struct {
 	*environment
 	population *population
-	called     map[leaseKey]int           // model calls by lease
-	barred     map[leaseKey]bool          // leases that a gate returned unused
-	grants     map[leaseKey]budget.Amount // what the supervisor reserves for a lease
+	called     map[leaseKey]int           // model calls by reservation
+	barred     map[leaseKey]bool          // reservations that a throttle returned unused
+	grants     map[leaseKey]budget.Amount // what the supervisor granted for a reservation
 	bills      map[spec.ID]int64          // tokens that the provider counted
 	queue      []spec.ID                  // agents that wait for budget, in order
 	excess     budget.Amount              // over a limit that was lowered below what was committed
@@ -35,7 +35,7 @@ func (j *budgetJudge) chargeUnread(r *job) {
 	j.bills[r.shell.actor.id] += promptTokens(r.request) + int64(j.IntN(int(r.request.MaxOutput)+1))
 }
 
-// checkGrant notes the amount that a lease reserves.
+// checkGrant notes the amount of a reservation.
 func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.OutboxMessage) {
 	var g agent.Granted
 	if err := mailbox.Unmarshal(t.Body, &g); err != nil {

@@ -18,7 +18,7 @@ import (
 )
 
 // judge sends requests through the adapters, catches what they would write on
-// the wire, and lets package strict judge that by the rules of each API.
+// the wire, and lets package conformance judge that by the rules of each API.
 type judge struct {
 	clients [4]model.Client
 	wires   [4]*wiretap

@@ -19,7 +19,7 @@ func (j *throttleJudge) resetState() {
 // waitingLane is a family that waits for a model.
 type waitingLane struct{ model, family string }
 
-// checkFairShare checks that a gate admits another family at most once while one family waits.
+// checkFairShare checks that a throttle admits another family at most once while one family waits.
 func (j *throttleJudge) checkFairShare(a *throttleRequest, fx throttle.AdmitCaller) {
 	mine := waitingLane{a.model, familyOf(a.shell.actor.id)}
 	delete(j.passed, mine)

@@ -6,7 +6,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// fakeModel is a well-meaning model that makes mistakes by its temper.
+// fakeModel is a well-meaning model that makes mistakes at random, as often as modelHabits says.
 type fakeModel struct {
 	*environment
 	population *population

@@ -18,7 +18,7 @@ const (
 	Crash      Fault = 1 << iota // a shell dies between two steps; its appends in flight may land later
 	Panic                        // a shell dies and starts again under the same lease
 	LostAck                      // an append lands, its acknowledgement does not: the same bytes again
-	Ghost                        // a copy of an append lands later, at any time, from the dead too
+	Ghost                        // a copy of an append lands later, at any time, from dead shells too
 	Failing                      // an append fails while its process lives: the same bytes again
 	TwoHolders                   // a second shell starts while the first one lives
 	Zombie                       // a shell is frozen, others may take over, it thaws later
@@ -37,7 +37,7 @@ const (
 	Limits                       // the limits of the live run are changed
 	Differing                    // nodes have other prompts, tools and routes than the run was begun with
 	Slow                         // a child reports nothing for a long time
-	Hostile                      // the model has a vice, and keeps it to the end
+	Hostile                      // the model misbehaves in one way, to the end
 	Hooks                        // hooks stand at the points of the loop, and fail
 	Watches                      // the loop watches itself; breakers
 	Goals                        // requirements of a completion; budgets to use up
@@ -81,7 +81,7 @@ type seedPlan struct {
 	vice       misbehaviour
 	bite       int // percent: how often a hook decides something
 	flood      bool
-	fickle     bool // another vice for each reply
+	fickle     bool // another misbehaviour for each reply
 	stubborn   bool // hooks never pass
 	window     int  // requests at once before anything was refused
 }
@@ -134,8 +134,8 @@ func newPlan(d dice, force *Fault) seedPlan {
 	return p
 }
 
-// faultOdds is how often a kind of fault is on. What spoils a log for good is
-// on seldom: after it many invariants say nothing.
+// faultOdds is how often a kind of fault is on. Faults that damage a log for
+// good are rare: after one of them many invariants say nothing.
 func faultOdds(f Fault) int {
 	switch f {
 	case Truncate, Rot, Head, RunTail:

@@ -55,7 +55,7 @@ const (
 	actAnswer                // a person answers
 	actThaw                  // a frozen shell continues
 	actEnough                // a person who answers no question ends the run
-	actGate                  // a gate is checked
+	actGate                  // a throttle is checked
 	actSpeak                 // a person sends a message to an agent that waits for children
 	actRest                  // a waiting shell passivates
 )
@@ -264,7 +264,7 @@ func (sc *scheduler) advanceTime() {
 }
 
 // isHung reports whether only the wall clock limit would end this wait, and the wait is not for a
-// person. (A log that was spoiled may lose what was waited for.)
+// person. (A damaged log may have lost what was waited for.)
 func (sc *scheduler) isHung(sh *shell, t *shellTimer) bool {
 	if sc.softMS > 0 || sc.population.anyDamaged() || t.name != "soft" && t.name != "hard" {
 		return false

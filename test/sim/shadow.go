@@ -41,10 +41,10 @@ type shadowReader struct {
 	covered uint64                     // the highest ack floor that a current activation claimed
 	judge   *agentJudge                // of an agent
 
-	// Of a log that was spoiled.
+	// Of a damaged log.
 	cut     uint64 // the log was cut to this many entries
 	heard   uint64 // the supervisor had read reports of this many entries
-	granted int    // … and of this many leases
+	granted int    // … and of this many reservations
 	regrown uint64 // index of the first Resumed after the cut
 	rotten  bool
 	done    bool // its agent had ended before
@@ -76,7 +76,7 @@ func (w *shadowReader) resetReader(p *population, a *actor) {
 	w.life = activation.NewLogReader(a.addr, "", mailbox.Epoch{}, w)
 }
 
-// readAgain reads a log that was spoiled from its start.
+// readAgain reads a damaged log from its start.
 func (w *shadowReader) readAgain() {
 	old := *w
 	w.resetReader(old.population, old.actor)
@@ -276,7 +276,7 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 // noteResumed notes where a damaged log continues, and whether the damage is noticed.
 func (w *shadowReader) noteResumed(f activation.Fact) {
 	r := decodeFact[agent.Resumed](w.population, f)
-	if w.regrown == 0 && f.N > w.cut && !w.population.super.shadow.backs[r.Life] { // the claim of a ghost reveals nothing new
+	if w.regrown == 0 && f.N > w.cut && !w.population.super.shadow.backs[r.Life] { // a late copy reveals nothing
 		w.regrown = f.N
 	}
 	if r.Damaged != "" && !w.alarmed {

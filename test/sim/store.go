@@ -99,7 +99,7 @@ func (l *logStore) beginAppend(f *pendingAppend) {
 	}
 }
 
-// dropAppends ends the flights of a shell: each may still land as a ghost.
+// dropAppends drops the appends of a shell that are in flight: each may still land later (Ghost).
 func (l *logStore) dropAppends(sh *shell) {
 	l.pending = slices.DeleteFunc(l.pending, func(f *pendingAppend) bool {
 		if f.from != sh {

@@ -49,14 +49,14 @@ var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 
 
 func requesterName(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
 
-// familyOf is what the simulator's gates treat as a run: a child of the root, with
+// familyOf is what the simulator's throttles treat as a run: a child of the root, with
 // all agents below it.
 func familyOf(id spec.ID) string {
 	parts := strings.SplitN(string(id), "-", 4)
 	return strings.Join(parts[:min(len(parts), 3)], "-")
 }
 
-// requestAdmission asks a gate for admission; a request with a call holds a reservation already.
+// requestAdmission asks a throttle for admission; a request with a call holds a reservation already.
 func (th *throttles) requestAdmission(a *throttleRequest) {
 	th.withdrawRequest(a.shell)
 	a.since, a.step = th.now, th.step
@@ -72,7 +72,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 	}
 	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Reserved: a.call != nil})
 	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
-		th.injector.cancels++ // while it waits with its lease
+		th.injector.cancels++ // while it waits with its reservation
 		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})
 	}
 }
@@ -98,7 +98,7 @@ func (th *throttles) removeShell(sh *shell) *throttleRequest {
 	return a
 }
 
-// reportLost reports requests to the gates whose answers no shell will receive.
+// reportLost reports to the throttles the requests whose answers no shell will receive.
 func (th *throttles) reportLost(lost []*job) {
 	for _, r := range lost {
 		th.reportAnswer(r, throttle.Neutral, 0)
@@ -116,7 +116,7 @@ func (th *throttles) postBarred(a *throttleRequest, afterMS int64) {
 	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Lease), agent.Barred{Lease: a.call.Lease, AfterMS: afterMS, Why: "busy"})
 }
 
-// stepLimiter makes a gate decide, and compares the decision with what the judge knows.
+// stepLimiter makes a throttle decide, and compares the decision with what the judge knows.
 func (th *throttles) stepLimiter(name string, e throttle.Event) {
 	g, ok := th.all[name]
 	if !ok {
@@ -169,7 +169,7 @@ func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 	th.processes.postResult(a.shell, "admitted", itoa(a.pause), agent.Admitted{Pause: a.pause})
 }
 
-// sendAdmitted sends a request whose lease was let in.
+// sendAdmitted sends a request that a throttle has admitted.
 func (th *throttles) sendAdmitted(a *throttleRequest) {
 	if a.shell.lost { // the node looks again just before it sends (P27)
 		th.postBarred(a, 0)
@@ -186,7 +186,7 @@ func (th *throttles) sendAdmitted(a *throttleRequest) {
 	th.executor.sendRequest(a.shell, *a.call)
 }
 
-// reportAnswer reports the end of a request to a gate.
+// reportAnswer reports the end of a request to a throttle.
 func (th *throttles) reportAnswer(r *job, as throttle.CallOutcome, afterMS int64) {
 	name := r.model
 	if as == throttle.Limited || as == throttle.Overloaded && afterMS > 0 {
@@ -236,7 +236,7 @@ func (th *throttles) refusalOf(r *job) *agent.Failed {
 	return f
 }
 
-// nextDue returns the earliest time at which a gate must be checked.
+// nextDue returns the earliest time at which a throttle must be checked.
 func (th *throttles) nextDue() (name string, at int64, ok bool) {
 	for _, n := range slices.Sorted(maps.Keys(th.all)) {
 		if t, due := th.all[n].NextTick(); due && (!ok || t < at) {

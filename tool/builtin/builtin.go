@@ -4,7 +4,7 @@
 //
 // The output formats are a contract, documented at each tool: other programs parse
 // them. Lines that begin with "[" at the end of a result are about the result.
-// Text that looks like a secret is replaced by mask.Replacement, in place; grep matches
+// Text that looks like a secret is replaced by redact.Replacement, in place; grep matches
 // the redacted text, so that a pattern cannot be used to guess a secret.
 package builtin
 

@@ -94,7 +94,7 @@ func (v *gitView) listFiles(ctx context.Context, w *toolWorkspace, args ...strin
 
 // runGit runs one git command that can write nothing and reach no network. If this system has no sandbox, the only
 // protection is what was checked before and is compared afterwards. A failure is errGit, errSwapped or
-// process.ErrNotFound. If ctx ends, git returns what the command had printed, with the cause.
+// process.ErrNotFound. If ctx ends, runGit returns what the command had printed, with the cause.
 func (v *gitView) runGit(ctx context.Context, spec sandbox.Spec, args []string) (gitOutput, error) {
 	spec.Argv = append(append([]string{"git"}, gitOptions...), args...)
 	spec.ReadOnly, spec.HeadOnly = true, true

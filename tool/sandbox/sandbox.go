@@ -75,7 +75,7 @@ type Spec struct {
 	// Memory and Processes bound it; 0: MemoryBytesMax, ProcessesMax.
 	Memory    int64
 	Processes int
-	// Output is the most that is kept of the command's output. Default: as package proc.
+	// Output is the most that is kept of the command's output. Default: as package process.
 	Output int
 	// HeadOnly keeps the beginning of the output, instead of both ends.
 	HeadOnly bool

@@ -46,7 +46,7 @@ func parseHost(text string) (hostRule, error) {
 	return r, nil
 }
 
-// admitsHost compares names; where they lead is another question, see control.
+// admitsHost compares names; where they lead is another question, see checkDialed.
 func (r hostRule) admitsHost(u *url.URL) bool {
 	port := u.Port()
 	if (u.Scheme == "https" && port == "443") || (u.Scheme == "http" && port == "80") {

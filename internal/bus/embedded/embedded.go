@@ -71,7 +71,7 @@ type Config struct {
 	// ConfigHome is the directory of the user's configuration: the nats CLI context
 	// of observers is written below it. Default: StateDir.
 	ConfigHome string
-	// Disk is called when the disk of StateDir becomes low or fails, and when it has
+	// OnDiskChange is called when the disk of StateDir becomes low or fails, and when it has
 	// recovered: by then the server has been restarted. It must not block. Default: no calls.
 	OnDiskChange func(statedir.DiskState)
 	// Lazy syncs writes every two minutes instead of before each acknowledgement. Acknowledged

@@ -48,7 +48,7 @@ var diskErrors = []struct {
 }
 
 // explainDisk turns a disk error, or the server's log line about one, into the sentences of a
-// Disk.
+// DiskState.
 func explainDisk(dir string, err error) (why, remedy string) {
 	for _, t := range diskErrors {
 		if errors.Is(err, t.err) || strings.Contains(err.Error(), t.err.Error()) {

@@ -55,7 +55,7 @@ type NodeFile struct {
 	Password string `json:"password"`
 	PID      int    `json:"pid"`
 	Prefix   string `json:"prefix,omitempty"`
-	// Watch is Embedded.Watch.
+	// Watch is the WatchCommand of the embedded server.
 	Watch string `json:"watch,omitempty"`
 	// Durability is DurabilitySync or DurabilityLazy, as set when the owner started.
 	Durability string `json:"durability,omitempty"`

@@ -44,8 +44,8 @@ func OpenFilesMax() uint64 { return math.MaxUint64 }
 // no mode expresses them.
 func checkPrivateFile(fs.FileInfo) error { return nil }
 
-// ownedBySelf accepts every file: see private.
+// ownedBySelf accepts every file: see checkPrivateFile.
 func ownedBySelf(fs.FileInfo) error { return nil }
 
-// accessByOthers reports no access of others: see private.
+// accessByOthers reports no access of others: see checkPrivateFile.
 func accessByOthers(info fs.FileInfo) (mode fs.FileMode, open bool) { return info.Mode().Perm(), false }

@@ -51,7 +51,7 @@ func isRegularFile(path string) bool {
 
 // runNode runs one node and prints its output, line by line, behind its name.
 func runNode(cmd *exec.Cmd, name string, to *lineWriter) error {
-	runtime.LockOSThread() // see detach
+	runtime.LockOSThread() // see detachProcess
 	defer runtime.UnlockOSThread()
 	detachProcess(cmd)
 	out, in := io.Pipe()

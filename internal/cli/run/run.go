@@ -64,7 +64,8 @@ time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
 	return c
 }
 
-// applyModelSetting names the model of the settings, which a node elsewhere does not know.
+// applyModelSetting adds the model of the settings to the request, because a node in another process
+// does not know them.
 func (cs *Commands) applyModelSetting(q *client.RunRequest, s *session.Session) {
 	if q.Model == "" && s.Node == nil {
 		q.Model = cs.Sessions.Model
@@ -73,8 +74,8 @@ func (cs *Commands) applyModelSetting(q *client.RunRequest, s *session.Session) 
 
 const takeoverPause = 500 * time.Millisecond
 
-// followRun runs to the one result. The node may go away meanwhile: then the same
-// request goes to the next one, or this process becomes it.
+// followRun starts the run and follows it until it has a result. If the node goes away meanwhile,
+// followRun sends the same request to the next node, or this process becomes the node.
 func (cs *Commands) followRun(flags *request.Flags) error {
 	sig := interrupt.Catch()
 	defer sig.Stop()
@@ -86,7 +87,7 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 			if s, err = cs.Sessions.Open(sig.Starting, session.ToRun, flags.Roots()...); err != nil {
 				return err
 			}
-			leave := func() { _ = s.Close() } // there is no time to tell anybody
+			leave := func() { _ = s.Close() } // there is no time to report an error
 			sig.LastAct.Store(&leave)
 			if err := cs.Sessions.Recordings.RequireOwnNode(s); err != nil {
 				return errors.Join(err, s.Close())
@@ -94,7 +95,7 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 		}
 		end, err := cs.requestAndWatch(s, f, flags)
 		if sig.Ending.Load() {
-			select {} // whatever it is, it comes from the end of the process
+			select {} // the process is ending, and err is a consequence of that
 		}
 		if err == nil {
 			return f.Finish(s, end, &cs.Sessions.Recordings)
@@ -120,7 +121,7 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 	}
 }
 
-// requestAndWatch asks for the run and follows it.
+// requestAndWatch sends the request and follows the run.
 func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flags *request.Flags) (follow.Ending, error) {
 	cs.applyModelSetting(&flags.Request, s)
 	if !f.IsAccepted() {
@@ -135,7 +136,8 @@ func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flag
 	return f.Watch(s)
 }
 
-// reportUnfinished names the runs that a node in this process does not continue.
+// reportUnfinished prints how many runs are unfinished, if the node is in this process: such a node
+// does not resume them by itself.
 func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	if s.Node == nil || cs.Console.Quiet {
 		return

@@ -29,7 +29,7 @@ func (cs *Commands) Start() *cobra.Command {
 	return c
 }
 
-// startRun asks a node that will be there after us.
+// startRun starts the run on a node that outlives this process, and returns.
 func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err error) {
 	s, err := cs.Sessions.Open(ctx, session.ToJoin)
 	if err != nil {

@@ -73,8 +73,8 @@ func (n *program) addServerFlags(f *pflag.FlagSet) {
 	f.DurationVar(&n.cfg.ServerWait, "server-wait", 0, "how long to wait at the start until the servers of -s have leaders (default 2m)")
 }
 
-// addConnectionFlags adds the flags of the three connections: that of the node, that which answers
-// requests, and that of the system account.
+// addConnectionFlags adds the flags of three sets of credentials: those of the node, those of the
+// connection that answers requests, and those of the system account.
 func (n *program) addConnectionFlags(f *pflag.FlagSet) {
 	sys := &n.cfg.System
 	f.StringVar(&sys.Creds, "system-creds", "", "credentials file of the system account of -s, which says whether the servers sync (TROUPE_SYSTEM_CREDS)")

@@ -146,19 +146,19 @@ type Config struct {
 	// Settle is how long another node must have been the best one for a busy shard
 	// before the shard moves. Default settleParts times TTL.
 	Settle time.Duration
-	// Load sets the counts of actors in the node's record at each renewal. Default: none.
+	// SetLoad sets the counts of actors in the node's record at each renewal. Default: none.
 	SetLoad func(*Node)
-	// Moved receives each shard that this node, by its id, took or released, and why. It
+	// ShardMoved receives each shard that this node, by its id, took or released, and why. It
 	// must not block.
 	ShardMoved func(node string, m ShardMove)
-	// Busy reports whether work is in progress in a shard that this node holds.
+	// IsBusy reports whether work is in progress in a shard that this node holds.
 	IsBusy func(shard int) bool
-	// Quiet drains a shard before this node gives it away: no work may begin in it under this
+	// DrainShard drains a shard before this node gives it away: no work may begin in it under this
 	// epoch, and work in progress ends. Then it calls done, once, from any goroutine.
 	DrainShard func(shard int, epoch uint64, done func())
-	// Changed receives the shards that were gained or lost. A shard is gained also when its
+	// ShardsChanged receives the shards that were gained or lost. A shard is gained also when its
 	// lease was over or in doubt for a moment and no other node took it. One goroutine
-	// calls Changed; it should not take longer than a renewal.
+	// calls ShardsChanged; it should not take longer than a renewal.
 	ShardsChanged func(gained, lost []int)
 	Logger        *slog.Logger // default: discard
 

@@ -23,7 +23,7 @@ import (
 type leaseStore struct {
 	cfg      *Config
 	state    *keeperState
-	verified int // where the next verification begins; only Keeper.renew uses it
+	verified int // where the next verification begins; only Keeper.renewLoop uses it
 }
 
 // errHeld: a node holds the shard.

@@ -185,7 +185,7 @@ func (r *renewer) extendSession(revision uint64, sent clockReading) {
 }
 
 // beginSession begins another session after the last one has ended: nothing is held any
-// more, and until session.calm the node takes only its former shards.
+// more, and until leaseSession.calm the node takes only its former shards.
 func (r *renewer) beginSession(ctx context.Context) error {
 	r.state.Lock()
 	r.state.session.end(time.Now().Add(calmParts * r.cfg.TTL))

@@ -7,7 +7,7 @@ import (
 )
 
 // keeperState is what a node knows of the cluster and what it holds. Its lock guards all
-// fields; the methods of state and of its parts expect the caller to hold the lock.
+// fields; the methods of keeperState and of its parts expect the caller to hold the lock.
 type keeperState struct {
 	sync.RWMutex
 	self           Node // this node's own record, as it is published
@@ -27,7 +27,7 @@ func newState(self Node) *keeperState {
 func (s *keeperState) isLeaving() bool { return s.leaves || s.leaveRequested }
 
 // holdsSlot reports whether this node may act on a shard, and under which epoch. The
-// clock is read under the lock: see session.extend.
+// clock is read under the lock: see leaseSession.extend.
 func (s *keeperState) holdsSlot(slot int) (epoch uint64, ok bool) {
 	h, ok := s.holdings.held[slot]
 	_, doubted := s.holdings.doubt[slot]

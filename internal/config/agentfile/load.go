@@ -60,8 +60,8 @@ func Load(dirs ...string) ([]Definition, []Note, error) {
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
 
-// LoadWorkspace is Load for the places of Dirs. Files in the workspace may come from anyone: Find
-// follows no link that leads out of it.
+// LoadWorkspace is Load for the places of DefinitionDirs. Files in the workspace may come from
+// anyone, so LoadWorkspace follows no link that leads out of it.
 func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}
 	for _, dir := range given {

@@ -6,8 +6,8 @@ import (
 )
 
 // GrantedTools returns the names of the tools that a definition grants its agent; nil grants all
-// tools of its parent. A name may contain * or stand for a whole MCP server: see Expand.
-// Grants omits a tool that is granted only in part, such as Write(src/**): troupe cannot
+// tools of its parent. A name may contain * or stand for a whole MCP server: see ExpandNames.
+// GrantedTools omits a tool that is granted only in part, such as Write(src/**): troupe cannot
 // confine an agent to a part, and the whole tool would be more than its author granted. It
 // includes the shell, whose other commands need approval.
 func (d Definition) GrantedTools() []string {

@@ -17,7 +17,7 @@ type DirectorySettings struct {
 	HooksErr  error
 }
 
-// ReadDirectorySettings reads the file of settings of a directory: see ShareOf.
+// ReadDirectorySettings reads the file of settings of a directory: see LoadDirShared.
 func ReadDirectorySettings(dir, name string) DirectorySettings {
 	s := DirectorySettings{File: filepath.Join(dir, name)}
 	data, err := safefile.ReadBelow(dir, name, FileBytesMax)

@@ -18,7 +18,7 @@ import (
 // FileBytesMax is the maximum size of a file; both catalogs have about 2 MB.
 const FileBytesMax = 32 << 20
 
-// Errors of Load.
+// Errors of LoadFile.
 var (
 	// ErrForm: the file has neither form.
 	ErrForm = errors.New("not in the form of models.dev (api.json) or LiteLLM (model_prices_and_context_window.json)")

@@ -27,7 +27,7 @@ type priceTier struct {
 }
 
 // parsePrice reads prices per number of tokens. A missing rate is replaced by the plain rate of
-// its kind. price keeps two rates for long prompts; if there is a third, end is the prompt
+// its kind. parsePrice keeps two rates for long prompts; if there is a third, end is the prompt
 // length at which it begins.
 func parsePrice(per int64, tiers []priceTier) (p budget.Price, end int64, err error) {
 	slices.SortFunc(tiers, func(a, b priceTier) int { return cmp.Compare(a.above, b.above) })
