@@ -111,13 +111,14 @@ func (s *shell) passFailpoints(m mailbox.Message) {
 	}
 }
 
-// passReplay passes the failpoints before the entries of a log that is replayed.
+// passReplay passes the failpoints before the entries that a replay steps, all of them before
+// the first.
 func (s *shell) passReplay(fact any) {
 	f, ok := fact.(activation.LogRead)
-	if !ok || !s.state.WouldReplay(f) {
+	if !failpoint.Enabled || !ok {
 		return
 	}
-	for _, m := range f.Log {
+	for _, m := range s.state.ReplayEntries(f) {
 		failpoint.At(failpoint.Read, string(m.To.Bare()))
 	}
 }

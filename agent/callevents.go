@@ -48,8 +48,13 @@ func (e *stepEvents) publishProgress(i int, old, c Call, tools *toolRules) {
 // publishEnd publishes the result of a call. Only the last result of a call in a step counts.
 func (e *stepEvents) publishEnd(i int, c Call, r model.ToolResult, tools *toolRules) {
 	e.list = slices.DeleteFunc(e.list, func(old stepEvent) bool {
-		d, ok := old.Data.(event.ToolCall)
-		return ok && old.group == callEvents && d.Call == c.ID && isEnd(old.Kind)
+		switch d := old.Data.(type) {
+		case event.ToolCall:
+			return old.group == callEvents && d.Call == c.ID && isEnd(old.Kind)
+		case event.SkillLoaded:
+			return d.Call == c.ID
+		}
+		return false
 	})
 	e.publishCall(i, callKind(c.Child, event.KindToolFinished, event.KindDelegationFinished),
 		event.ToolCall{Call: c.ID, Tool: c.Name, Child: c.Child, Error: r.Error, Bytes: len(r.Text), Text: r.Text})

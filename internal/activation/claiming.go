@@ -36,9 +36,14 @@ func claimAppended(s *stepCall, f ClaimAppended) {
 	}
 }
 
-// WouldReplay reports whether the activation would step the log that it has read.
-func (s State) WouldReplay(f LogRead) bool {
-	return s.stage == Claiming && f.Err == nil && !s.isHopeless(f.Log)
+// ReplayEntries returns the entries that the activation would step after it has read its log:
+// the log, and the tail that arrived meanwhile. For a log that it would not replay, there are
+// none.
+func (s State) ReplayEntries(f LogRead) []mailbox.Message {
+	if s.stage != Claiming || f.Err != nil || s.isHopeless(f.Log) {
+		return nil
+	}
+	return slices.Concat(f.Log, s.ahead)
 }
 
 // isHopeless reports whether too many activations in a row did not get through the log. The

@@ -24,7 +24,7 @@ var schemaFiles embed.FS
 const envelope = "envelope"
 
 // schemaBase is the base of the schemas' ids.
-const schemaBase = "https://github.com/troupe-run/troupe/blob/main/gateway/schemas/"
+const schemaBase = "https://github.com/troupe-run/troupe/blob/main/internal/control/schemas/"
 
 // ErrEvent: a document is not an event that this package publishes.
 var ErrEvent = errors.New("control: not a valid event")

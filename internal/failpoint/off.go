@@ -2,6 +2,9 @@
 
 package failpoint
 
+// Enabled reports whether this program was built with failpoints.
+const Enabled = false
+
 // At marks a place; what names the subject that reaches it.
 func At(place, what string) {}
 

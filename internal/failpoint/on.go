@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// Enabled reports whether this program was built with failpoints.
+const Enabled = true
+
 var failpointDir = os.Getenv(DirVariable)
 
 func init() {
