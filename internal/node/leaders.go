@@ -68,9 +68,9 @@ func (a leaderWait) run(ctx context.Context, do func(context.Context) error) err
 		case err == nil || ctx.Err() != nil || !isLeaderless(err) || a.refused():
 			return err
 		case left <= 0 && errors.Is(err, bus.ErrNoLeader):
-			return fmt.Errorf("host: after %s: %w", a.wait, err)
+			return fmt.Errorf("node: after %s: %w", a.wait, err)
 		case left <= 0:
-			return fmt.Errorf("host: after %s: %w: %w", a.wait, bus.ErrNoLeader, err)
+			return fmt.Errorf("node: after %s: %w: %w", a.wait, bus.ErrNoLeader, err)
 		}
 		a.onWait(err, left)
 		select {

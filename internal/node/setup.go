@@ -50,7 +50,7 @@ func SetupServer(ctx context.Context, cfg Config, replicas int) (err error) {
 const setupInbox = "_INBOX_setup"
 
 // ErrDenied: the server does not grant these credentials the rights that a node needs.
-var ErrDenied = errors.New("host: the server does not allow what a node needs; make the streams with `troupe-node --setup` and credentials that may, and compare the roles with deploy/nats/troupe.conf")
+var ErrDenied = errors.New("node: the server does not allow what a node needs; make the streams with `troupe-node --setup` and credentials that may, and compare the roles with deploy/nats/troupe.conf")
 
 // explainDenied adds the missing right to the error of a request without a reply, if the
 // connection knows it: a server reports a missing right separately from the request, which

@@ -142,7 +142,7 @@ func codeOfRefusal(code string) int {
 // PlainText is an error without the names of packages in front.
 func PlainText(err error) string {
 	text := err.Error()
-	for _, prefix := range []string{"bus: ", "client: ", "host: ", "control: "} {
+	for _, prefix := range []string{"bus: ", "client: ", "node: ", "control: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text

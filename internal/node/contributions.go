@@ -27,7 +27,7 @@ type Contributions struct {
 }
 
 // ErrContribution: a contribution of the program cannot be used.
-var ErrContribution = errors.New("host: not usable")
+var ErrContribution = errors.New("node: not usable")
 
 // checkAndComplete checks all fields and fills in the defaults of an agent file.
 func (o Contributions) checkAndComplete() (Contributions, error) {

@@ -55,7 +55,7 @@ const (
 func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	js, err := jetstream.New(h.logConn)
 	if err != nil {
-		return nil, fmt.Errorf("host: %w", err)
+		return nil, fmt.Errorf("node: %w", err)
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead

@@ -33,7 +33,7 @@ import (
 )
 
 // errPrograms is the error of Close if a process that a tool or hook started could not be ended in time.
-var errPrograms = errors.New("host: a program of a tool or hook still runs; look for it by the name of its command")
+var errPrograms = errors.New("node: a program of a tool or hook still runs; look for it by the name of its command")
 
 // Node is a running node.
 type Node struct {
