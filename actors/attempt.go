@@ -93,7 +93,7 @@ func emitFirst(streams func(), emit func(model.Delta)) func(model.Delta) {
 }
 
 // awaitGate queues at the throttle for the agent's turn, without a reservation.
-func (s *shell) awaitGate(c actor.Context, e agent.AwaitGate) {
+func (s *shell) awaitGate(c actor.Context, e agent.AwaitThrottle) {
 	w, deliver := s.state.Own("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.resultSender(c)
 	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), at: s.at, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
 }

@@ -30,9 +30,9 @@ func effectWord(fx any) string {
 		return "run_hooks"
 	case agent.AbortHooks:
 		return "abort_hooks"
-	case agent.AwaitGate:
+	case agent.AwaitThrottle:
 		return "await_gate"
-	case agent.LeaveGate:
+	case agent.LeaveThrottle:
 		return "leave_gate"
 	case agent.Arm, supervisor.Arm:
 		return "arm"

@@ -86,7 +86,7 @@ func (s *shell) carryOutWork(c actor.Context, action activation.Action) bool {
 		s.work.abortWork(a.Key)
 	case activation.EndWork:
 		s.work.endWork(a.Key)
-	case activation.LeaveGate:
+	case activation.LeaveThrottle:
 		s.leaveGate(c)
 	case activation.ArmTimer:
 		s.armTimer(c, a.Timer, a.Due)
@@ -109,7 +109,7 @@ func (s *shell) performEffect(c actor.Context, p activation.Perform) {
 		s.callTool(c, e, p)
 	case agent.RunHooks:
 		s.runHooks(c, e, p)
-	case agent.AwaitGate:
+	case agent.AwaitThrottle:
 		s.awaitGate(c, e)
 	default:
 		panic(fmt.Sprintf("actors: unknown effect %T", p.Effect))

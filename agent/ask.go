@@ -31,9 +31,9 @@ func askPerson(s State, question string, reason, without spec.Reason, then spec.
 	if !s.Task.LoopOptions.Ask { //mutant:question-needs-a-person
 		return finishAgent(s, spec.Outcome{Reason: without, Text: partialResult(s), Partial: true, Detail: question})
 	}
-	s.Asks++
+	s.QuestionsAsked++
 	s.Transition = then
-	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks), Reason: reason, Question: history.Clip(question, detailBytesMax)})
+	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: reason, Question: history.Clip(question, detailBytesMax)})
 	return s, []Effect{e}
 }
 
@@ -80,7 +80,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 	then := s.Transition
 	reason := s.Query.Reason
 	s, fx := endQuestion(s)
-	s.Force, s.Habits = "", s.Habits.cleared()
+	s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
 	if f.Decision == "deny" { //mutant:denial-goes-on
 		s, more := finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
 		return s, append(fx, more...)
@@ -89,7 +89,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 	if text == "" {
 		text = "Go on."
 	}
-	s = s.appendDirection("A person answered: " + text)
+	s = s.appendSteering("A person answered: " + text)
 	s, more := nextTurn(s, then)
 	return s, append(fx, more...)
 }

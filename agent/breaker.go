@@ -25,13 +25,13 @@ func countUseless(s State, calls []Call) (useless, forbidden int) {
 	barred := s.tools.firstForbidden(calls) >= 0
 	switch {
 	case barred && known:
-		return 0, s.Habits.Forbidden + 1
+		return 0, s.LoopDetection.Forbidden + 1
 	case barred:
-		return s.Useless, s.Habits.Forbidden + 1
+		return s.Useless, s.LoopDetection.Forbidden + 1
 	case known:
 		return 0, 0
 	}
-	return s.Useless + 1, s.Habits.Forbidden
+	return s.Useless + 1, s.LoopDetection.Forbidden
 }
 
 // Results of the calls of a reply on which the loop will not act.
@@ -50,7 +50,7 @@ func holdCalls(s State, calls []Call) []Call {
 	switch {
 	case limit > 0 && forbidden >= limit:
 		from, text = 0, notRunRefused
-	case s.Habits.Forced && !slices.ContainsFunc(calls, Call.asksPerson): //mutant:acts-instead-of-asking
+	case s.LoopDetection.Forced && !slices.ContainsFunc(calls, Call.asksPerson): //mutant:acts-instead-of-asking
 		from, text = 0, notRunAsking
 	default:
 		if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
@@ -70,9 +70,9 @@ func holdCalls(s State, calls []Call) []Call {
 // be asked.
 func applyBreaker(s State, calls []Call) (next State, fx []Effect, busy bool) {
 	b := s.Task.LoopOptions.Breaker
-	if i := s.tools.firstForbidden(calls); i >= 0 && b.Forbidden > 0 && s.Habits.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
+	if i := s.tools.firstForbidden(calls); i >= 0 && b.Forbidden > 0 && s.LoopDetection.Forbidden >= b.Forbidden { //mutant:forbidden-proposals-for-ever
 		next, fx = finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true,
-			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.Habits.Forbidden)})
+			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.LoopDetection.Forbidden)})
 		return next, fx, true
 	}
 	if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
@@ -83,7 +83,7 @@ func applyBreaker(s State, calls []Call) (next State, fx []Effect, busy bool) {
 		return s, nil, false
 	}
 	var tripped *Call
-	s.Habits.Failing, tripped = countFailures(slices.Clone(s.Habits.Failing), calls, b.Failures)
+	s.LoopDetection.Failing, tripped = countFailures(slices.Clone(s.LoopDetection.Failing), calls, b.Failures)
 	if tripped == nil {
 		return s, nil, false
 	}

@@ -23,7 +23,7 @@ func handleCanceled(s State, f Canceled) (State, []Effect) {
 		if f.Now {
 			return s, []Effect{AbortModel{Lease: s.Lease}}
 		}
-		return s, []Effect{LeaveGate{}} // a throttled request is never sent //mutant:cancel-passes-the-gate
+		return s, []Effect{LeaveThrottle{}} // a throttled request is never sent //mutant:cancel-passes-the-gate
 	case Acting:
 		return cancelCalls(s)
 	case Leasing:
@@ -34,7 +34,7 @@ func handleCanceled(s State, f Canceled) (State, []Effect) {
 		}
 		calls := s.Calls
 		s.Calls = nil
-		return neverStarted(s, calls)
+		return finishBeforeCalls(s, calls)
 	}
 	var fx []Effect
 	if s.Phase == Waiting && len(s.Calls) > 0 {
@@ -42,7 +42,7 @@ func handleCanceled(s State, f Canceled) (State, []Effect) {
 		s = answerOpenCalls(s, s.Cancel.neverBegun(), "killed while running: its outcome is unknown")
 		s = endCanceled(s)
 	}
-	return afterEffects(fx)(finishAgent(s, abortedOutcome(s, spec.ByCancel))) //mutant:waiting-not-canceled
+	return prependEffects(fx)(finishAgent(s, abortedOutcome(s, spec.ByCancel))) //mutant:waiting-not-canceled
 }
 
 // cancelCalls answers the calls that have not begun. It lets running calls
@@ -66,7 +66,7 @@ func cancelCalls(s State) (State, []Effect) {
 			fx = append(fx, AbortTool{Call: c.ID})
 		}
 	}
-	return afterEffects(fx)(advanceCalls(s))
+	return prependEffects(fx)(advanceCalls(s))
 }
 
 // answerOpenCalls answers every call that has no result yet.
@@ -101,8 +101,8 @@ func (f Canceled) neverBegun() string {
 	return "never started: the run was ended"
 }
 
-// neverStarted ends a canceled run whose last reply asked for calls.
-func neverStarted(s State, calls []Call) (State, []Effect) {
+// finishBeforeCalls ends a canceled run whose last reply asked for calls.
+func finishBeforeCalls(s State, calls []Call) (State, []Effect) {
 	s = refuseCalls(withholdReply(s), calls, s.Cancel.neverBegun())
 	return finishAgent(s, abortedOutcome(s, spec.AbortedStreaming))
 }

@@ -10,8 +10,8 @@ import (
 
 // beginClosingTurn begins the one closing turn that a run has left when a limit cuts it short.
 func beginClosingTurn(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
-	s.Ending = ending
-	return beforeModel(s, why)
+	s.ClosingReason = ending
+	return runHooksBeforeModel(s, why)
 }
 
 const (
@@ -36,5 +36,5 @@ func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
 	if strings.TrimSpace(text) == "" {
 		text = partialResult(s)
 	}
-	return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: text, Partial: true, Detail: s.Grant.Detail})
+	return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: text, Partial: true, Detail: s.Grant.Detail})
 }

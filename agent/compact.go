@@ -63,9 +63,9 @@ func beginCompaction(s State, why spec.Transition) (next State, fx []Effect, bus
 		return recordRung(s, rung, true), nil, false
 	}
 	s = recordRung(s, rung, counts)
-	s.Folding = pendingCompaction{Upto: upto, Why: why, As: as}
+	s.PendingCompaction = pendingCompaction{Upto: upto, Why: why, As: as}
 	if hasUncheckedMessages(s, upto) {
-		s, fx = foldWithoutModel(s)
+		s, fx = compactWithoutModel(s)
 	} else {
 		s, fx = askSummary(s)
 	}
@@ -114,7 +114,7 @@ func tooLong(s State) (next State, fx []Effect, again bool) {
 	}
 	s.Ladder.Reactive = true
 	s = recordRung(s, rungFold, true)
-	s.Folding = pendingCompaction{Upto: upto, Why: s.Transition, As: spec.ReactiveRetry}
+	s.PendingCompaction = pendingCompaction{Upto: upto, Why: s.Transition, As: spec.ReactiveRetry}
 	s, fx = askSummary(s)
 	return s, fx, true
 }
@@ -152,7 +152,7 @@ func withFold(s State, f Fold) State {
 
 // summaryModel is the model that writes summaries.
 func (s State) summaryModel() spec.Model {
-	if m := s.Task.LoopOptions.Context.Model; m != nil && !s.Folding.Own {
+	if m := s.Task.LoopOptions.Context.Model; m != nil && !s.PendingCompaction.Own {
 		return *m
 	}
 	return s.currentModel()
@@ -160,9 +160,9 @@ func (s State) summaryModel() spec.Model {
 
 // askSummary requests a reservation for the summary.
 func askSummary(s State) (State, []Effect) {
-	s.Phase, s.Transition, s.Purpose = Leasing, s.Folding.As, ForSummary
+	s.Phase, s.Transition, s.Purpose = Leasing, s.PendingCompaction.As, ForSummary
 	s.Lease++
-	s.Folding.Tries++
+	s.PendingCompaction.Tries++
 	r := summaryRequest(s, s.contextLimits().Summary)
 	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
 	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.InputBound())
@@ -170,11 +170,11 @@ func askSummary(s State) (State, []Effect) {
 		OutputMin: (r.MaxOutput + 1) / 2, Closing: s.Task.Limits.Closing, Price: s.summaryModel().Price.Dearer(s.currentModel().Price)}}}
 }
 
-// summaryGranted begins the summary. A grant of only a closing turn is for the
+// handleSummaryGranted begins the summary. A grant of only a closing turn is for the
 // agent's last answer, not for a summary: it is returned unused.
-func summaryGranted(s State, f Granted) (State, []Effect) {
+func handleSummaryGranted(s State, f Granted) (State, []Effect) {
 	if f.Closing || f.Output <= 0 {
-		return afterEffects([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(foldWithoutModel(s))
+		return prependEffects([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(compactWithoutModel(s))
 	}
 	s.Open, s.Grant, s.Phase = true, f, Thinking
 	s.events.publishModelStarted(s.attempt())
@@ -183,7 +183,7 @@ func summaryGranted(s State, f Granted) (State, []Effect) {
 
 // summaryRequest is the request for the summary of the compaction in progress.
 func summaryRequest(s State, output int64) model.Request {
-	w := s.foldWriter(s.Folding.Upto, s.Folding.As)
+	w := s.foldWriter(s.PendingCompaction.Upto, s.PendingCompaction.As)
 	return w.request(output, s.summaryModel().Window)
 }
 
@@ -203,11 +203,11 @@ func handleSummary(s State, r model.Reply) (State, []Effect) {
 	bad := text == "" || len(r.Message.Calls) > 0 || r.Stop == model.StopMaxOutput || r.Stop == model.StopRefusal
 	switch {
 	case s.Cancel != nil:
-		return afterEffects(fx)(finishCanceled(s))
+		return prependEffects(fx)(finishCanceled(s))
 	case bad:
-		return afterEffects(fx)(foldWithoutModel(s))
+		return prependEffects(fx)(compactWithoutModel(s))
 	}
-	return afterEffects(fx)(completeCompaction(s, history.Clip(text, s.contextLimits().summaryBytes())))
+	return prependEffects(fx)(completeCompaction(s, history.Clip(text, s.contextLimits().summaryBytes())))
 }
 
 // handleFailedSummary handles a summary call that failed. If another model failed, the
@@ -218,34 +218,34 @@ func handleFailedSummary(s State, f Failed) (State, []Effect) {
 	}
 	if s.Cancel == nil && waitsOut(s, f) {
 		s, fx := releaseReservation(s)
-		return afterEffects(fx)(waitOutRefusal(s, f))
+		return prependEffects(fx)(waitOutRefusal(s, f))
 	}
 	s, fx := settleSummary(s, f.Reply)
 	switch {
 	case s.Cancel != nil:
-		return afterEffects(fx)(finishCanceled(s))
+		return prependEffects(fx)(finishCanceled(s))
 	case f.Class == model.TooLong:
-		return afterEffects(fx)(foldWithoutModel(s))
+		return prependEffects(fx)(compactWithoutModel(s))
 	}
-	return afterEffects(fx)(otherSummary(s))
+	return prependEffects(fx)(otherSummary(s))
 }
 
 // otherSummary requests the summary from the agent's own model if that was not
 // tried yet; otherwise no model writes the summary.
 func otherSummary(s State) (State, []Effect) {
-	if other := s.Task.LoopOptions.Context.Model != nil && !s.Folding.Own; other && s.Folding.Tries < summaryTries { //mutant:summary-asked-for-ever
-		s.Folding.Own, s.Pause = true, throttleWait{N: s.Pause.N}
+	if other := s.Task.LoopOptions.Context.Model != nil && !s.PendingCompaction.Own; other && s.PendingCompaction.Tries < summaryTries { //mutant:summary-asked-for-ever
+		s.PendingCompaction.Own, s.ThrottleWait = true, throttleWait{N: s.ThrottleWait.N}
 		return askSummary(s)
 	}
-	return foldWithoutModel(s)
+	return compactWithoutModel(s)
 }
 
 // lostSummary continues after a crash that lost the summary.
 func lostSummary(s State) (State, []Effect) {
-	if s.Folding.Tries < summaryTries {
+	if s.PendingCompaction.Tries < summaryTries {
 		return askSummary(s)
 	}
-	return foldWithoutModel(s)
+	return compactWithoutModel(s)
 }
 
 // settleSummary closes the reservation of a summary.
@@ -261,8 +261,8 @@ func settleSummary(s State, r model.Reply) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// foldWithoutModel folds without a model: the summary consists of lines of the messages themselves.
-func foldWithoutModel(s State) (State, []Effect) {
+// compactWithoutModel folds without a model: the summary consists of lines of the messages themselves.
+func compactWithoutModel(s State) (State, []Effect) {
 	return completeCompaction(s, "")
 }
 
@@ -270,7 +270,7 @@ func foldWithoutModel(s State) (State, []Effect) {
 // model's summary may be no shorter than the messages that it replaces; then lines
 // of those messages replace them, or nothing.
 func completeCompaction(s State, summary string) (State, []Effect) {
-	f := s.Folding
+	f := s.PendingCompaction
 	now := s.guessTokens(s.Prompt())
 	w := s.foldWriter(f.Upto, f.As)
 	try := []Fold{w.newFold(summary, false), w.newFold(w.outline(), true), w.newFold("", true)}
@@ -284,7 +284,7 @@ func completeCompaction(s State, summary string) (State, []Effect) {
 			break
 		}
 	}
-	next.Folding, next.Pause = pendingCompaction{}, throttleWait{N: s.Pause.N}
+	next.PendingCompaction, next.ThrottleWait = pendingCompaction{}, throttleWait{N: s.ThrottleWait.N}
 	next.events.publishOnce(contextEvents, compactionOrder, event.KindContextCompacted, event.Compaction{})
 	return continueTurn(next, f.As)
 }

@@ -13,7 +13,7 @@ import (
 func dispatchCalls(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	s.ToolCalls += callList(calls).runnable()
-	s.Useless, s.Habits.Forbidden = countUseless(s, calls)
+	s.Useless, s.LoopDetection.Forbidden = countUseless(s, calls)
 	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 	return advanceCalls(s)
 }
@@ -36,7 +36,7 @@ func advanceCalls(s State) (State, []Effect) {
 		return s, append(fx, e)
 	}
 	if s.Calls.ended() {
-		return afterEffects(fx)(endBatch(s))
+		return prependEffects(fx)(endBatch(s))
 	}
 	return s, fx
 }
@@ -128,7 +128,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 		s, fx = endQuestion(s)
 	}
 	s, more := finishAttempt(s, i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))
-	return afterEffects(append(fx, more...))(advanceCalls(s))
+	return prependEffects(append(fx, more...))(advanceCalls(s))
 }
 
 // endBatch appends the results to the transcript in the order of the calls and
@@ -153,5 +153,5 @@ func endBatch(s State) (State, []Effect) {
 	if busy {
 		return s, fx
 	}
-	return afterEffects(fx)(nextTurn(s, why))
+	return prependEffects(fx)(nextTurn(s, why))
 }

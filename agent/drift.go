@@ -97,7 +97,7 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 			s = resetUnbegun(s)
 		}
 	case Waiting:
-		if s.Idle || s.Pause.Waiting { // the wait leads to a reservation, before which the agent asks
+		if s.Idle || s.ThrottleWait.Waiting { // the wait leads to a reservation, before which the agent asks
 			return s, nil, false
 		}
 		s.Drift.Held = s.Query
@@ -111,9 +111,9 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 
 // askAboutDrift asks a person whether the agent may continue as recorded.
 func askAboutDrift(s State, from Phase) (State, []Effect) {
-	s.Asks++
+	s.QuestionsAsked++
 	s.Drift.From = from
-	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.Asks)
+	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked)
 	q := Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
 	s, e := parkFor(s, q)
 	return s, []Effect{e}
@@ -162,11 +162,11 @@ func continueAsRecorded(s State) (State, []Effect) {
 	s.Phase = d.From
 	switch {
 	case d.Held.Query != "":
-		return afterEffects(fx)(askQueuedQuestion(s, d.Held))
+		return prependEffects(fx)(askQueuedQuestion(s, d.Held))
 	case d.From == Thinking, d.From == Leasing && d.Spare:
-		return afterEffects(fx)(anotherAttempt(s))
+		return prependEffects(fx)(anotherAttempt(s))
 	case d.From == Acting:
-		return afterEffects(fx)(lostCalls(s))
+		return prependEffects(fx)(lostCalls(s))
 	case d.From == Hooking:
 		return s, append(fx, runGateHooks(s))
 	case d.From == Waiting:

@@ -43,7 +43,7 @@ func (s State) guessTokens(sent []model.Message) int64 {
 // calibrate learns from a report: it compares the provider's count with the
 // estimate, for the part of the prompt that was only estimated when it was sent.
 func calibrate(s State, r model.Reply) State {
-	if !r.UsageKnown || s.Rounds.Sent != nil {
+	if !r.UsageKnown || s.HookEffects.Sent != nil {
 		return s
 	}
 	know := s.tokenMeasures()

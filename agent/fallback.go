@@ -36,7 +36,7 @@ func useFallback(s State, detail string) (State, []Effect) {
 		return finishAgent(s, spec.Outcome{Reason: spec.ModelError, Text: partialResult(s), Partial: true, Detail: detail})
 	}
 	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.currentModel().Name, To: chainOf(&s.Task)[next].Name, Error: s.events.cause})
-	s.Route, s.Retries, s.Pause = next, 0, throttleWait{N: s.Pause.N}
+	s.Route, s.Retries, s.ThrottleWait = next, 0, throttleWait{N: s.ThrottleWait.N}
 	return nextTurn(s, spec.ModelFallback)
 }
 

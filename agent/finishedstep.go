@@ -104,7 +104,7 @@ func (f *finishedStep) withFigures(e stepEvent) event.Event {
 			e.Data = f.escalation(d)
 		}
 	case event.LoopDetected:
-		d.Level = s.Habits.Level
+		d.Level = s.LoopDetection.Level
 		e.Data = d
 	case event.JournalUpdated:
 		e.Data = event.JournalUpdated{Edits: s.Journal.Edits, Sections: changedSections(f.before.Journal, s.Journal),
@@ -159,9 +159,9 @@ func (f *finishedStep) completeCall(e *stepEvent, d event.ToolCall) {
 // escalation fills in how far a guardrail has escalated.
 func (f *finishedStep) escalation(d event.GuardrailFired) event.GuardrailFired {
 	s := &f.after
-	d.Level, d.Times = "note", s.Rounds.Input
+	d.Level, d.Times = "note", s.HookEffects.Input
 	if d.Point == spec.HookOutput {
-		d.Times = s.Rounds.Output
+		d.Times = s.HookEffects.Output
 	}
 	switch {
 	case s.Phase == Done:
@@ -176,7 +176,7 @@ func (f *finishedStep) escalation(d event.GuardrailFired) event.GuardrailFired {
 // the step has also completed it.
 func (f *finishedStep) recoveryStage() string {
 	s := &f.after
-	as := s.Folding.As
+	as := s.PendingCompaction.As
 	if s.Fold.Upto != f.before.Fold.Upto {
 		as = s.Fold.As
 	}

@@ -107,7 +107,7 @@ func errorHooked(s State, i int, v hookVerdict) (State, []Effect) {
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.reasonText()+" instead of the tool, which failed")})
 	}
 	s, fx := recordResult(s, i, c)
-	return afterEffects(fx)(advanceCalls(s))
+	return prependEffects(fx)(advanceCalls(s))
 }
 
 // haltByHook ends the loop within a batch because a hook decided so. It acts like a

@@ -16,9 +16,9 @@ const (
 	guardrailEnd       = 3 // the loop ends
 )
 
-// beforeModel asks the hooks before a model call: context, then input.
-func beforeModel(s State, why spec.Transition) (State, []Effect) {
-	s.Rounds.Sent, s.Transition = nil, why
+// runHooksBeforeModel asks the hooks before a model call: context, then input.
+func runHooksBeforeModel(s State, why spec.Transition) (State, []Effect) {
+	s.HookEffects.Sent, s.Transition = nil, why
 	if next, fx, busy := openGate(s, spec.HookContext, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
 		return next, fx
 	}
@@ -31,7 +31,7 @@ func handleTransform(s State, why spec.Transition, v hookVerdict) (State, []Effe
 	if v.decision == spec.HookTrip {
 		return endByGuardrail(s, v)
 	}
-	s.Rounds.Sent = v.messages
+	s.HookEffects.Sent = v.messages
 	return checkInput(s, why)
 }
 
@@ -48,12 +48,12 @@ func inputChecked(s State, why spec.Transition, v hookVerdict) (State, []Effect)
 	case spec.HookTrip: //mutant:tripwire-before-the-model-ignored
 		return endByGuardrail(s, v)
 	case spec.HookDeny:
-		if s.Rounds.Input++; s.Rounds.Input >= guardrailEnd {
+		if s.HookEffects.Input++; s.HookEffects.Input >= guardrailEnd {
 			return endByGuardrail(s, v)
 		}
-		s = sayToBoth(s, guardText(s.Rounds.Input, "what is in this conversation", v))
+		s = appendToTranscriptAndPrompt(s, guardText(s.HookEffects.Input, "what is in this conversation", v))
 	default:
-		s.Rounds.Input = 0
+		s.HookEffects.Input = 0
 	}
 	return requestReservation(s, why)
 }
@@ -73,17 +73,17 @@ func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
 // result shows a reply that a guardrail did not pass.
 func outputChecked(s State, stop model.Stop, v hookVerdict) (State, []Effect) {
 	if v.decision == spec.HookPass { //mutant:reply-not-passed-acts
-		s.Rounds.Output = 0
+		s.HookEffects.Output = 0
 		return actOnReply(s, stop)
 	}
 	s = withholdReply(s) //mutant:reply-not-passed-is-shown
-	s.Rounds.Output++
+	s.HookEffects.Output++
 	calls := s.Calls
 	s.Calls = nil
-	if v.decision == spec.HookTrip || s.Ending != "" || s.Rounds.Output >= guardrailEnd {
+	if v.decision == spec.HookTrip || s.ClosingReason != "" || s.HookEffects.Output >= guardrailEnd {
 		return endByGuardrail(refuseCalls(s, calls, "never started: a guardrail ended the run"), v)
 	}
-	text := guardText(s.Rounds.Output, "your reply", v)
+	text := guardText(s.HookEffects.Output, "your reply", v)
 	if len(calls) > 0 {
 		s = refuseCalls(s, calls, "never started: "+text)
 	} else {

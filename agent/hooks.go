@@ -92,7 +92,7 @@ func runGateHooks(s State) RunHooks {
 	case spec.HookOutput:
 		e.Input = replyHookData(s)
 	case spec.HookStop:
-		e.Input = spec.HookData{Text: s.finalAnswer(), Blocks: s.Rounds.Blocks}
+		e.Input = spec.HookData{Text: s.finalAnswer(), Blocks: s.HookEffects.Blocks}
 	}
 	return e
 }
@@ -110,7 +110,7 @@ func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (
 		return s, nil
 	}
 	id := fmt.Sprintf("%s.%s", p, key)
-	s.Rounds.Told = append(slices.Clip(s.Rounds.Told), id)
+	s.HookEffects.Told = append(slices.Clip(s.HookEffects.Told), id)
 	return s, []Effect{RunHooks{ID: id, Point: p, Turn: s.Turn, Hooks: at, Input: d}}
 }
 
@@ -127,9 +127,9 @@ func handleHooked(s State, f Hooked) (State, []Effect) {
 	if i := s.Calls.gatedBy(f); s.Phase == Acting && i >= 0 {
 		return callHooked(s, i, f)
 	}
-	if i := slices.Index(s.Rounds.Told, f.ID); i >= 0 && !f.Point.Gate() {
+	if i := slices.Index(s.HookEffects.Told, f.ID); i >= 0 && !f.Point.Gate() {
 		s.events.publishRemarks(f, s.Turn, s.hooks)
-		s.Rounds.Told = slices.Delete(slices.Clone(s.Rounds.Told), i, i+1)
+		s.HookEffects.Told = slices.Delete(slices.Clone(s.HookEffects.Told), i, i+1)
 		if s.Phase != Done {
 			s = keepRemarks(s, f.Answers)
 		}
@@ -182,10 +182,10 @@ func abortHooks(s State) (State, []Effect) {
 		}
 	}
 	if s.Cancel != nil {
-		for _, id := range s.Rounds.Told {
+		for _, id := range s.HookEffects.Told {
 			fx = append(fx, AbortHooks{id})
 		}
-		s.Rounds.Told = nil
+		s.HookEffects.Told = nil
 	}
 	s.Gate = hookGate{}
 	return s, fx

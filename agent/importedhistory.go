@@ -24,17 +24,17 @@ func handleRecalled(s State, f Recalled) (State, []Effect) {
 	case s.Phase != "":
 		return s, nil
 	case f.Part == 0:
-		s.Recall = importedHistory{Past: f.Past}
-	case f.Past != s.Recall.Past || f.Part != s.Recall.Parts:
+		s.ImportedHistory = importedHistory{Past: f.Past}
+	case f.Past != s.ImportedHistory.Past || f.Part != s.ImportedHistory.Parts:
 		return s, nil
 	}
-	if len(s.Recall.Messages)+len(f.Messages) > history.MessagesMax {
+	if len(s.ImportedHistory.Messages)+len(f.Messages) > history.MessagesMax {
 		return s, nil
 	}
-	s.Recall.Parts++
-	s.Recall.Messages = slices.Concat(s.Recall.Messages, f.Messages)
+	s.ImportedHistory.Parts++
+	s.ImportedHistory.Messages = slices.Concat(s.ImportedHistory.Messages, f.Messages)
 	if f.Fold != nil {
-		s.Recall.Fold = f.Fold
+		s.ImportedHistory.Fold = f.Fold
 	}
 	return s, nil
 }
@@ -43,15 +43,15 @@ func handleRecalled(s State, f Recalled) (State, []Effect) {
 // get ids that no call of this agent can have, and faults that a provider would
 // reject are repaired: a recalled history may come from anywhere.
 func adoptHistory(s State) State {
-	if len(s.Recall.Messages) == 0 {
+	if len(s.ImportedHistory.Messages) == 0 {
 		return s
 	}
-	mended, fold := history.Mend(s.Recall.Messages, s.Recall.Fold)
+	mended, fold := history.Mend(s.ImportedHistory.Messages, s.ImportedHistory.Fold)
 	if fold != nil {
 		s.Fold = Fold{Upto: fold.Upto, Text: fold.Text, Deep: fold.Deep}
 	}
 	s.transcript = transcript{History: mended, Recalled: len(mended)}
-	s.Recall, s.Task = importedHistory{}, offerKnownTools(s.Task, mended)
+	s.ImportedHistory, s.Task = importedHistory{}, offerKnownTools(s.Task, mended)
 	return s
 }
 
@@ -89,7 +89,7 @@ func RecallParts(p history.Transcript, id string) ([]Recalled, error) {
 
 // HistoryBound is an upper bound of the tokens that a history adds to a prompt.
 func HistoryBound(p history.Transcript) int64 {
-	s := adoptHistory(State{Recall: importedHistory{Messages: p.Messages, Fold: p.Fold}})
+	s := adoptHistory(State{ImportedHistory: importedHistory{Messages: p.Messages, Fold: p.Fold}})
 	var n int64
 	for _, m := range s.Prompt() {
 		n += budget.Message(m)

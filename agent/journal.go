@@ -170,9 +170,9 @@ const (
 	journalGoOn       = "Go on."
 )
 
-// recollectJournal restores the journal of an earlier history with which the agent
+// restoreJournal restores the journal of an earlier history with which the agent
 // begins: the record holds the calls that edited it.
-func recollectJournal(s State) State {
+func restoreJournal(s State) State {
 	if !s.Task.LoopOptions.Journal {
 		return s
 	}

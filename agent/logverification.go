@@ -31,12 +31,12 @@ func (Vouch) effect() {}
 func recordBeginning(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
-	case !s.Task.LoopOptions.Vouch || s.Vouch.Answered == s.Life: //mutant:begins-when-vouched
+	case !s.Task.LoopOptions.Vouch || s.LogVerification.Answered == s.Life: //mutant:begins-when-vouched
 		return s, Begin{Call: c.ID, Attempt: c.Attempt}
-	case s.Vouch.Asked == s.Life: //mutant:vouch-sent-each-time
+	case s.LogVerification.Asked == s.Life: //mutant:vouch-sent-each-time
 		return s, nil
 	}
-	s.Vouch.Asked = s.Life
+	s.LogVerification.Asked = s.Life
 	return s, Vouch{Life: s.Life, Lease: s.Lease}
 }
 
@@ -48,10 +48,10 @@ type logVerification struct {
 
 // handleVouched begins the calls that waited for log verification.
 func handleVouched(s State, f Vouched) (State, []Effect) {
-	if f.Life != s.Life || f.Life != s.Vouch.Asked || s.Vouch.Answered == f.Life {
+	if f.Life != s.Life || f.Life != s.LogVerification.Asked || s.LogVerification.Answered == f.Life {
 		return s, nil
 	}
-	s.Vouch.Answered = f.Life
+	s.LogVerification.Answered = f.Life
 	if s.Phase != Acting {
 		return s, nil
 	}

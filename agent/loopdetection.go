@@ -72,10 +72,10 @@ const seenMax = 64
 // or has ended.
 func watchCalls(s State, calls []Call, why spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
 	if answeredByPerson(calls) {
-		s.Habits = s.Habits.cleared()
+		s.LoopDetection = s.LoopDetection.cleared()
 		return s, why, nil, false
 	}
-	if s.Habits.Forced {
+	if s.LoopDetection.Forced {
 		next, fx = askInsteadOfModel(s, "")
 		return next, why, fx, true
 	}
@@ -83,15 +83,15 @@ func watchCalls(s State, calls []Call, why spec.Transition) (next State, then sp
 	if w.Of <= 0 {
 		return s, why, nil, false
 	}
-	kept := s.Habits.remember(w, s.Turn, calls, s.tools)
-	loop, found := s.Habits.findLoop(w, s.Turn)
+	kept := s.LoopDetection.remember(w, s.Turn, calls, s.tools)
+	loop, found := s.LoopDetection.findLoop(w, s.Turn)
 	if !found {
-		s.Habits = s.Habits.steppedDown(w, kept)
+		s.LoopDetection = s.LoopDetection.steppedDown(w, kept)
 		return s, why, nil, false
 	}
-	s.Habits.Loops++
-	s.Habits.Loop, s.Habits.Calm = loop, 0
-	s.Habits.Level = min(s.Habits.Level+1, forced)
+	s.LoopDetection.Loops++
+	s.LoopDetection.Loop, s.LoopDetection.Calm = loop, 0
+	s.LoopDetection.Level = min(s.LoopDetection.Level+1, forced)
 	s.events.publish(loopEvents, event.KindLoopDetected, event.LoopDetected{Tier: string(loop.Tier), Tool: loop.Tool, Times: loop.Times})
 	if ending, _ := s.reachedLimit(); ending != "" {
 		return s, why, nil, false // a limit ends it now
@@ -101,12 +101,12 @@ func watchCalls(s State, calls []Call, why spec.Transition) (next State, then sp
 
 // escalateLoop applies the step of the ladder that the agent has reached.
 func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy bool) {
-	loop := s.Habits.Loop
-	switch s.Habits.Level {
+	loop := s.LoopDetection.Loop
+	switch s.LoopDetection.Level {
 	case nudged:
 		return s.appendMessage(userMessage("You " + loop.description() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
 	case directed:
-		s.Habits.Halted = loop.Tool
+		s.LoopDetection.Halted = loop.Tool
 		if len(s.Task.Tools) > 1 { // a model without another tool may only answer
 			s.Force = model.ChoiceAny
 		}
@@ -117,7 +117,7 @@ func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy 
 		next, fx = askInsteadOfModel(s, "")
 		return next, spec.LoopNudge, fx, true
 	}
-	s.Force, s.Habits.Forced = askTool, true
+	s.Force, s.LoopDetection.Forced = askTool, true
 	return s.appendMessage(userMessage("You " + loop.description() + ", after two warnings. Ask a person now, with " + askTool +
 		": say what you tried, what you need, and what the choices are.")), spec.AskHumanForced, nil, false
 }
@@ -127,7 +127,7 @@ func userMessage(text string) model.Message { return model.Message{Role: model.U
 // askInsteadOfModel asks the question of the ladder's last step on behalf of the loop: the
 // model did not ask, or cannot.
 func askInsteadOfModel(s State, said string) (State, []Effect) {
-	text := "The agent goes in circles: it " + s.Habits.Loop.description() + ", after two warnings."
+	text := "The agent goes in circles: it " + s.LoopDetection.Loop.description() + ", after two warnings."
 	if said = strings.TrimSpace(said); said != "" {
 		text += fmt.Sprintf(" It says: %q", history.Clip(said, saidShown))
 	}

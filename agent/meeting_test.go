@@ -82,8 +82,8 @@ func TestWhatIsLostIsNotPassedOver(t *testing.T) {
 	}
 	short := []model.Message{{Role: model.User, Text: "in short"}}
 	there := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
-	if s := stepAgent(s, there); s.Phase != agent.Leasing || len(s.Rounds.Sent) != 1 {
-		t.Errorf("there: phase %s, %+v", s.Phase, s.Rounds.Sent)
+	if s := stepAgent(s, there); s.Phase != agent.Leasing || len(s.HookEffects.Sent) != 1 {
+		t.Errorf("there: phase %s, %+v", s.Phase, s.HookEffects.Sent)
 	}
 }
 

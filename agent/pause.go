@@ -43,20 +43,20 @@ type Admitted struct {
 func (Barred) Kind() string   { return "barred" }
 func (Admitted) Kind() string { return "admitted" }
 
-// AwaitGate waits for the throttle of a model until it is the agent's turn; that
+// AwaitThrottle waits for the throttle of a model until it is the agent's turn; that
 // comes back as Admitted.
-type AwaitGate struct {
+type AwaitThrottle struct {
 	Pause  int
 	Model  string
 	Tokens int64 // that the call will take, estimated
 }
 
-// LeaveGate makes the throttle admit nothing more of this agent: a wait ends, and
+// LeaveThrottle makes the throttle admit nothing more of this agent: a wait ends, and
 // a request that waits with a reservation comes back as Barred.
-type LeaveGate struct{}
+type LeaveThrottle struct{}
 
-func (AwaitGate) effect() {}
-func (LeaveGate) effect() {}
+func (AwaitThrottle) effect() {}
+func (LeaveThrottle) effect() {}
 
 // hasAlternative reports whether there is an alternative to the model in use.
 func (s State) hasAlternative() bool {
@@ -86,12 +86,12 @@ func waitsOut(s State, f Failed) bool {
 
 // mayRetry reports whether another attempt is allowed: failed attempts in a row
 // are bounded, including those after which the agent waited for the throttle.
-func (s State) mayRetry() bool { return s.Retries+s.Pause.Own < s.Task.Limits.Retries } //mutant:model-retried-for-ever
+func (s State) mayRetry() bool { return s.Retries+s.ThrottleWait.Own < s.Task.Limits.Retries } //mutant:model-retried-for-ever
 
 // waitOutRefusal handles a refusal that the loop waits out.
 func waitOutRefusal(s State, f Failed) (State, []Effect) {
 	if s.hasAlternative() {
-		s.Pause.Own++
+		s.ThrottleWait.Own++
 	}
 	return awaitTurn(s, fmt.Sprintf("%s: %s", f.Class, f.Detail), f.AfterMS)
 }
@@ -112,9 +112,9 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 	}
 	s, fx := releaseReservation(s)
 	if s.Cancel != nil {
-		return afterEffects(fx)(finishCanceled(s))
+		return prependEffects(fx)(finishCanceled(s))
 	}
-	return afterEffects(fx)(awaitTurn(s, why, f.AfterMS))
+	return prependEffects(fx)(awaitTurn(s, why, f.AfterMS))
 }
 
 // releaseReservation returns the reservation: nothing was billed under it.
@@ -126,70 +126,70 @@ func releaseReservation(s State) (State, []Effect) {
 // awaitTurn waits for the agent's turn, as long as the loop has patience. If another
 // model can take over, it does not begin a pause that exceeds its patience.
 func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
-	if s.Pause.Refused == 0 {
-		s.Pause.Since = s.Now
+	if s.ThrottleWait.Refused == 0 {
+		s.ThrottleWait.Since = s.Now
 	}
-	s.Pause.Refused++
-	s.Pause.Why = why
+	s.ThrottleWait.Refused++
+	s.ThrottleWait.Why = why
 	end := s.impatientAt()
-	if s.Now >= end || s.Pause.Refused > RefusalsMax || s.hasAlternative() && s.Now+min(max(afterMS, 0), retryAfterMaxMS) >= end {
+	if s.Now >= end || s.ThrottleWait.Refused > RefusalsMax || s.hasAlternative() && s.Now+min(max(afterMS, 0), retryAfterMaxMS) >= end {
 		return giveUpWaiting(s)
 	}
-	s.Pause.N++
-	s.Pause.Waiting = true
+	s.ThrottleWait.N++
+	s.ThrottleWait.Waiting = true
 	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calledModel(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
-		Refused: s.Pause.Refused, LeftMS: end - s.Now})
+		Refused: s.ThrottleWait.Refused, LeftMS: end - s.Now})
 	s.Phase, s.Transition = Waiting, spec.ModelRetry
 	return s, awaitThrottle(s)
 }
 
-func (s State) impatientAt() int64 { return s.Pause.Since + s.patienceMS() }
+func (s State) impatientAt() int64 { return s.ThrottleWait.Since + s.patienceMS() }
 
 // awaitThrottle returns the effects that wait. They follow from the state alone, so
 // that a later activation can continue the wait.
 func awaitThrottle(s State) []Effect {
-	return []Effect{AwaitGate{Pause: s.Pause.N, Model: s.calledModel(), Tokens: s.Grant.Output + s.Anchor.Tokens},
-		Arm{Timer: gateTimer, Due: s.impatientAt()}}
+	return []Effect{AwaitThrottle{Pause: s.ThrottleWait.N, Model: s.calledModel(), Tokens: s.Grant.Output + s.Anchor.Tokens},
+		Arm{Timer: throttleTimer, Due: s.impatientAt()}}
 }
 
 // handleAdmitted requests a new reservation. Meanwhile the turn may have become another one.
 func handleAdmitted(s State, f Admitted) (State, []Effect) {
-	if s.Phase != Waiting || !s.Pause.Waiting || f.Pause != s.Pause.N { //mutant:turn-of-another-wait
+	if s.Phase != Waiting || !s.ThrottleWait.Waiting || f.Pause != s.ThrottleWait.N { //mutant:turn-of-another-wait
 		return s, nil
 	}
-	s.Pause.Waiting = false
+	s.ThrottleWait.Waiting = false
 	switch {
 	case s.Purpose == ForSummary:
-		s.Folding.Tries-- // the summary was never requested
+		s.PendingCompaction.Tries-- // the summary was never requested
 		return askSummary(s)
-	case s.Ending != "":
-		return beforeModel(s, spec.ClosingTurn)
+	case s.ClosingReason != "":
+		return runHooksBeforeModel(s, spec.ClosingTurn)
 	}
 	return nextTurn(s, spec.ModelRetry)
 }
 
 // handleThrottleTimer handles the timer of a wait.
 func handleThrottleTimer(s State) (State, []Effect) {
-	if s.Phase != Waiting || !s.Pause.Waiting {
+	if s.Phase != Waiting || !s.ThrottleWait.Waiting {
 		return s, nil
 	}
 	if due := s.impatientAt(); s.Now < due { //mutant:patience-without-end
-		return s, []Effect{Arm{Timer: gateTimer, Due: due}}
+		return s, []Effect{Arm{Timer: throttleTimer, Due: due}}
 	}
-	s.events.cause = s.Pause.Why
-	return afterEffects([]Effect{LeaveGate{}})(giveUpWaiting(s))
+	s.events.cause = s.ThrottleWait.Why
+	return prependEffects([]Effect{LeaveThrottle{}})(giveUpWaiting(s))
 }
 
 // giveUpWaiting continues without the model: with another one, if there is one.
 func giveUpWaiting(s State) (State, []Effect) {
-	took := time.Duration(s.Now-s.Pause.Since) * time.Millisecond
-	detail := fmt.Sprintf("%s; given up after %s", s.Pause.Why, took.Round(time.Millisecond))
-	s.Pause = throttleWait{N: s.Pause.N}
+	took := time.Duration(s.Now-s.ThrottleWait.Since) * time.Millisecond
+	detail := fmt.Sprintf("%s; given up after %s", s.ThrottleWait.Why, took.Round(time.Millisecond))
+	s.ThrottleWait = throttleWait{N: s.ThrottleWait.N}
 	switch {
 	case s.Purpose == ForSummary:
 		return otherSummary(s)
-	case s.Ending != "":
-		return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true, Detail: detail})
+	case s.ClosingReason != "":
+		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: detail})
 	}
 	return useFallback(s, detail)
 }

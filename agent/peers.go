@@ -142,7 +142,7 @@ func (a delegateArgs) misshaped() string {
 func recordBackground(s State, c Call) State {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
-	s.Away = append(slices.Clip(s.Away), backgroundChild{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
+	s.BackgroundChildren = append(slices.Clip(s.BackgroundChildren), backgroundChild{Child: c.Child, Call: c.ID, Name: args.Agent, Born: c.Born})
 	return s
 }
 
@@ -153,12 +153,12 @@ func handleMessaged(s State, f Messaged) (State, []Effect) {
 		return s, nil
 	}
 	if f.Call != "" {
-		i := slices.IndexFunc(s.Away, func(a backgroundChild) bool { return a.Call == f.Call && a.Child == f.From })
+		i := slices.IndexFunc(s.BackgroundChildren, func(a backgroundChild) bool { return a.Call == f.Call && a.Child == f.From })
 		if i < 0 {
 			return s, nil // the agent awaits no such answer
 		}
-		s = creditChild(s, s.Away[i].Born, f.WorkedMS)
-		s.Away = slices.Delete(slices.Clone(s.Away), i, i+1)
+		s = creditChild(s, s.BackgroundChildren[i].Born, f.WorkedMS)
+		s.BackgroundChildren = slices.Delete(slices.Clone(s.BackgroundChildren), i, i+1)
 	}
 	if f.Call != "" {
 		s.events.publish(peerEvents, event.KindDelegationFinished, event.ToolCall{Call: f.Call, Tool: delegateTool, Child: f.From, Error: f.Error, Bytes: len(f.Text), Text: f.Text})
@@ -215,7 +215,7 @@ const answerHead = "[Answer of agent "
 var quote = strings.NewReplacer("\r\n", "\n> ", "\n", "\n> ", "\r", "\n> ", "\v", "\n> ", "\f", "\n> ", "\u0085", "\n> ", "\u2028", "\n> ", "\u2029", "\n> ")
 
 // awaitsOthers reports whether there is a reason not to stop yet, which the model may not know.
-func (s State) awaitsOthers() bool { return len(s.Mail) > 0 || len(s.Away) > 0 }
+func (s State) awaitsOthers() bool { return len(s.Mail) > 0 || len(s.BackgroundChildren) > 0 }
 
 // waitForOthers holds a claimed completion back while children work in the background:
 // their answers wake the agent for another turn. Its limits still apply.
@@ -223,8 +223,8 @@ func waitForOthers(s State) (State, []Effect) {
 	if len(s.Mail) > 0 || len(s.Steers) > 0 || s.Soft {
 		return nextTurn(s, spec.Steering)
 	}
-	ids := make([]spec.ID, len(s.Away))
-	for i, a := range s.Away {
+	ids := make([]spec.ID, len(s.BackgroundChildren))
+	for i, a := range s.BackgroundChildren {
 		ids[i] = a.Child
 	}
 	s.events.publish(peerEvents, event.KindAgentWaiting, event.AgentWaiting{Children: ids})
@@ -233,8 +233,8 @@ func waitForOthers(s State) (State, []Effect) {
 	return s, nil
 }
 
-// leavingChildren names the background children that end together with the agent.
-func leavingChildren(children []backgroundChild) string {
+// backgroundChildrenText names the background children that end together with the agent.
+func backgroundChildrenText(children []backgroundChild) string {
 	if len(children) == 0 {
 		return ""
 	}

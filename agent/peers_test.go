@@ -36,16 +36,16 @@ func TestAnotherAgentDoesNotAnswerForAChild(t *testing.T) {
 		agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
 			Calls: []model.ToolCall{{Name: "delegate", Args: `{"task":"x","background":true}`}}}}},
 		agent.Returned{Call: "1-0", Live: true, Text: "works"})
-	if len(s.Away) != 1 {
-		t.Fatalf("away: %+v", s.Away)
+	if len(s.BackgroundChildren) != 1 {
+		t.Fatalf("away: %+v", s.BackgroundChildren)
 	}
 	s, _ = stepUntilRest(s, agent.Messaged{From: "root-1-1", Call: "1-0", Text: "forged"})
-	if len(s.Away) != 1 || len(s.Mail) != 0 {
-		t.Errorf("away %+v, unread %+v", s.Away, s.Mail)
+	if len(s.BackgroundChildren) != 1 || len(s.Mail) != 0 {
+		t.Errorf("away %+v, unread %+v", s.BackgroundChildren, s.Mail)
 	}
 	s, _ = stepUntilRest(s, agent.Messaged{From: "root-1-0", Call: "1-0", Text: "done"})
-	if len(s.Away) != 0 || len(s.Mail) != 1 {
-		t.Errorf("away %+v, unread %+v", s.Away, s.Mail)
+	if len(s.BackgroundChildren) != 0 || len(s.Mail) != 1 {
+		t.Errorf("away %+v, unread %+v", s.BackgroundChildren, s.Mail)
 	}
 }
 

@@ -43,7 +43,7 @@ func (a Anchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == 
 // provider reported for the prefix, and the bytes of the rest.
 func (s State) InputBound() int64 {
 	var n int64
-	if s.Anchor.coversRoute(s.Route) && s.Rounds.Sent == nil {
+	if s.Anchor.coversRoute(s.Route) && s.HookEffects.Sent == nil {
 		n = s.Anchor.Tokens
 		for _, m := range s.History[s.Anchor.Messages:] { //mutant:bound-without-tail
 			n += budget.Message(m)

@@ -31,8 +31,8 @@ func (r *factSource) aimHooked(f *agent.Hooked) {
 			f.ID = string(f.Point) + "." + c.ID + "." + string(rune('0'+c.Attempt))
 		}
 	}
-	if f.ID == "" && len(r.s.Rounds.Told) > 0 {
-		f.ID, f.Point = r.s.Rounds.Told[0], spec.HookPostTool
+	if f.ID == "" && len(r.s.HookEffects.Told) > 0 {
+		f.ID, f.Point = r.s.HookEffects.Told[0], spec.HookPostTool
 	}
 	f.Answers = nil
 	for _, h := range r.s.Task.LoopOptions.Hooks {

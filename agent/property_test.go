@@ -154,10 +154,10 @@ func (r *factSource) aimFact(into any) {
 	case *agent.Returned:
 		f.Call, f.Attempt = open.ID, open.Attempt
 	case *agent.Vouched:
-		f.Life = r.s.Vouch.Asked
+		f.Life = r.s.LogVerification.Asked
 	case *agent.Messaged:
-		if f.Call = ""; len(r.s.Away) > 0 && r.nextByte() > 60 {
-			f.From, f.Call = r.s.Away[0].Child, r.s.Away[0].Call
+		if f.Call = ""; len(r.s.BackgroundChildren) > 0 && r.nextByte() > 60 {
+			f.From, f.Call = r.s.BackgroundChildren[0].Child, r.s.BackgroundChildren[0].Call
 		}
 	case *agent.Replied:
 		if f.Dropped < 65 { // mostly all of a reply is kept

@@ -60,7 +60,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 		f.Reply.Message.Interrupted = f.Class == model.Aborted
 		s, calls := keepPartialReply(s, f.Reply)
 		s, fx := settleReservation(s, f.Reply, 0)
-		return afterEffects(fx)(neverStarted(s, calls))
+		return prependEffects(fx)(finishBeforeCalls(s, calls))
 	}
 	anchor, waits := s.Anchor, waitsOut(s, f)
 	s, _ = keepPartialReply(s, f.Reply)
@@ -76,27 +76,27 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	fx = append(fx, told...)
 	switch {
 	case f.Class.Retryable() && s.outlasts(f.AfterMS, &s.Task.Limits):
-		return afterEffects(fx)(outOfTime(s, f))
+		return prependEffects(fx)(outOfTime(s, f))
 	case waits:
-		return afterEffects(fx)(waitOutRefusal(s, f))
-	case s.Ending != "":
-		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true, Detail: f.Detail}))
+		return prependEffects(fx)(waitOutRefusal(s, f))
+	case s.ClosingReason != "":
+		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Undecodable:
 		s.Turn++
-		return afterEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+history.Clip(f.Detail, errorShown)+"."))
+		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+history.Clip(f.Detail, errorShown)+"."))
 	case f.Class == model.TooLong:
 		if next, more, again := tooLong(s); again {
 			return next, append(fx, more...)
 		}
-		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.PromptTooLong, Text: partialResult(s), Partial: true, Detail: f.Detail}))
+		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.PromptTooLong, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Refused:
-		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true, Detail: f.Detail}))
+		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class.Retryable() && s.mayRetry():
-		return afterEffects(fx)(retryLater(s, f.AfterMS))
+		return prependEffects(fx)(retryLater(s, f.AfterMS))
 	case isReplaceable(f.Class):
-		return afterEffects(fx)(useFallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
+		return prependEffects(fx)(useFallback(s, fmt.Sprintf("%s: %s", f.Class, f.Detail)))
 	}
-	return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.ModelError, Text: partialResult(s), Partial: true,
+	return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.ModelError, Text: partialResult(s), Partial: true,
 		Detail: fmt.Sprintf("%s: %s", f.Class, f.Detail)}))
 }
 
@@ -140,8 +140,8 @@ func outOfTime(s State, f Failed) (State, []Effect) {
 	detail := fmt.Sprintf("%s: %s; the provider asks to wait %s, the time limit leaves %s", f.Class, f.Detail,
 		ms(min(f.AfterMS, retryAfterShownMS)), ms(max(0, s.remaining(&s.Task.Limits))))
 	switch {
-	case s.Ending != "":
-		return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true, Detail: detail})
+	case s.ClosingReason != "":
+		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: detail})
 	case s.hasAlternative():
 		return useFallback(s, detail)
 	}

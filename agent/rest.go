@@ -12,7 +12,7 @@ func (s State) Rests() (due int64, ok bool) {
 	default: // a model or hooks have to answer, or the agent has ended
 		return 0, false
 	}
-	if s.Pause.Waiting || s.Gate.ID != "" || len(s.Rounds.Told) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(s.Query) }) {
+	if s.ThrottleWait.Waiting || s.Gate.ID != "" || len(s.HookEffects.Told) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(s.Query) }) {
 		return 0, false
 	}
 	return nextTimer(s), true

@@ -59,12 +59,12 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 	if f.Damaged != "" { //mutant:own-log-damaged
 		s = answerOpenCalls(s, "never started: the log is damaged", "outcome unknown: the log is damaged")
 		s = endCanceled(s)
-		return afterEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.LogDamaged, Text: partialResult(s), Partial: true, Detail: f.Damaged}))
+		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.LogDamaged, Text: partialResult(s), Partial: true, Detail: f.Damaged}))
 	}
 	if s.Query.Query == "" && !s.Stands {
 		fx = append(fx, s.allTimers()...) //mutant:late-timers-are-not-due
 	}
-	s.Rounds.Told = nil // they ended with the activation that ran them
+	s.HookEffects.Told = nil // they ended with the activation that ran them
 	s, more, decided := compareNode(s, f, whole)
 	fx = append(fx, more...)
 	if decided {
@@ -79,14 +79,14 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		if whole && s.Cancel == nil { // its reservation was granted and not used
 			return s, append(fx, callModel(s))
 		}
-		return afterEffects(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
+		return prependEffects(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
 	case Acting:
 		if whole {
 			s = resetUnbegun(s)
 		}
-		return afterEffects(fx)(lostCalls(s))
+		return prependEffects(fx)(lostCalls(s))
 	case Waiting:
-		if s.Pause.Waiting {
+		if s.ThrottleWait.Waiting {
 			return s, append(fx, awaitThrottle(s)...) //mutant:wait-forgotten-by-a-crash
 		}
 		if s.Query.Query == "" && !s.Idle { //mutant:idle-takes-a-retry's-timer
@@ -103,13 +103,13 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
-		return afterEffects(fx)(finishCanceled(withoutLease(s)))
+		return prependEffects(fx)(finishCanceled(withoutReservation(s)))
 	}
 	if s.Cancel != nil {
-		s, more := finishAgent(withoutLease(s), abortedOutcome(s, spec.AbortedStreaming))
+		s, more := finishAgent(withoutReservation(s), abortedOutcome(s, spec.AbortedStreaming))
 		return s, append(fx, more...)
 	}
-	return afterEffects(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
+	return prependEffects(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
 }
 
 // anotherAttempt requests a reservation that replaces a lost one.
@@ -117,14 +117,14 @@ func anotherAttempt(s State) (State, []Effect) {
 	switch {
 	case s.Purpose == ForSummary:
 		return lostSummary(s)
-	case s.Ending != "":
+	case s.ClosingReason != "":
 		return requestReservation(s, spec.ClosingTurn)
 	}
 	return requestReservation(s, spec.Resumption)
 }
 
-// withoutLease marks that no lease is open, for finishAgent.
-func withoutLease(s State) State {
+// withoutReservation marks that no lease is open, for finishAgent.
+func withoutReservation(s State) State {
 	s.Phase = Stopping
 	return s
 }
@@ -159,7 +159,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
 			s, e = enterCall(s.withCall(i, c), i)
-		case s.countsWork() && c.Attempt >= callAttemptsMax:
+		case s.hasWorkRules() && c.Attempt >= callAttemptsMax:
 			s = s.withCall(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
@@ -174,7 +174,7 @@ func lostCalls(s State) (State, []Effect) {
 	if s.Phase == Waiting {
 		return s, fx
 	}
-	return afterEffects(fx)(advanceCalls(s))
+	return prependEffects(fx)(advanceCalls(s))
 }
 
 // resetUnbegun resets the calls that seem to run to the stage before their beginning.
@@ -224,10 +224,10 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
 		s.events.publishApproval(c, f)
-		return afterEffects(fx)(advanceCalls(s.withCall(i, s.approvalRules().decide(c, f).withLostNote())))
+		return prependEffects(fx)(advanceCalls(s.withCall(i, s.approvalRules().decide(c, f).withLostNote())))
 	}
 	if c.Name == askTool {
-		return afterEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
+		return prependEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
 	}
 	switch f.Decision {
 	case "approve":
@@ -241,7 +241,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	default:
 		s = s.withCall(i, c.fail("not run again; whether the first attempt took effect is unknown"))
 	}
-	return afterEffects(fx)(advanceCalls(s))
+	return prependEffects(fx)(advanceCalls(s))
 }
 
 // personResult is the result of asking a person.

@@ -75,7 +75,7 @@ func TestAHookSendsNoMediaOfItsOwn(t *testing.T) {
 		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
 			LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "h", Point: spec.HookContext}}}}})
 		s = stepAgent(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})
-		if got := s.Rounds.Sent != nil; got != c.ok {
+		if got := s.HookEffects.Sent != nil; got != c.ok {
 			t.Errorf("%s: taken %v, in phase %s", name, got, s.Phase)
 		}
 	}

@@ -13,7 +13,7 @@ func printChildren(s agent.State) string {
 	if s.Idle {
 		b.WriteString(" idle")
 	}
-	for _, a := range s.Away {
+	for _, a := range s.BackgroundChildren {
 		fmt.Fprintf(&b, " away=%s", a.Child)
 	}
 	if len(s.Mail) > 0 {

@@ -154,8 +154,8 @@ func printState(s agent.State) string {
 	if s.Transition != "" && s.Phase != agent.Done {
 		fmt.Fprintf(&b, " transition=%s", s.Transition)
 	}
-	if s.Ending != "" && s.Phase != agent.Done {
-		fmt.Fprintf(&b, " ending=%s", s.Ending)
+	if s.ClosingReason != "" && s.Phase != agent.Done {
+		fmt.Fprintf(&b, " ending=%s", s.ClosingReason)
 	}
 	if s.Soft && s.Phase != agent.Done {
 		b.WriteString(" soft")
@@ -225,9 +225,9 @@ func printEffect(fx agent.Effect) string {
 		return runHooks(e)
 	case agent.AbortHooks:
 		return "abort-hooks " + e.ID
-	case agent.AwaitGate:
+	case agent.AwaitThrottle:
 		return fmt.Sprintf("await-gate %d%s", e.Pause, printModel(e.Model))
-	case agent.LeaveGate:
+	case agent.LeaveThrottle:
 		return "leave-gate"
 	case agent.Arm:
 		return fmt.Sprintf("arm %s at=%s", e.Timer, time.Duration(e.Due)*time.Millisecond)
@@ -378,7 +378,7 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		}
 		return f
 	case "admitted":
-		return agent.Admitted{Pause: argumentNumber(t, d, "pause", p.state.Pause.N)}
+		return agent.Admitted{Pause: argumentNumber(t, d, "pause", p.state.ThrottleWait.N)}
 	case "woke":
 		return agent.Woke{Timer: firstArgument(d)}
 	case "recalled":
@@ -450,7 +450,7 @@ func toolSchema(name string) string {
 func parseGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
 	t.Helper()
 	g := agent.Granted{Lease: argumentNumber(t, d, "lease", s.Lease), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64))}
-	if s.Ending != "" {
+	if s.ClosingReason != "" {
 		g.Closing, g.Calls, g.Output = true, 0, 768
 	}
 	if why, ok := d.Arg("closing"); ok {

@@ -30,7 +30,7 @@ type State struct {
 	Life  string // the current activation of the shell
 	Node  string // where it runs
 
-	Recall importedHistory // of an earlier history, until the task comes
+	ImportedHistory importedHistory // of an earlier history, until the task comes
 
 	workClock
 	transcript
@@ -48,22 +48,22 @@ type State struct {
 	ToolCalls int      // tool calls run in all
 	CallsOut  bool     // the agent's own limit of calls is used up: the next turn is the closing one
 
-	Proposal int          // number of the newest proposed stop
-	Vetoes   int          // in a row
-	Useless  int          // malformed replies in a row
-	Cuts     int          // cut outputs in a row
-	Retries  int          // failed attempts in a row
-	RetryDue int64        // when the next attempt may be asked for
-	Pause    throttleWait // the wait for the throttle of the model
+	Proposal     int          // number of the newest proposed stop
+	Vetoes       int          // in a row
+	Useless      int          // malformed replies in a row
+	Cuts         int          // cut outputs in a row
+	Retries      int          // failed attempts in a row
+	RetryDue     int64        // when the next attempt may be asked for
+	ThrottleWait throttleWait // the wait for the throttle of the model
 
-	Ending  spec.Reason // set: the turn under way is the closing turn, and why
-	Cancel  *Canceled
-	Steers  []string
-	Mail    []Messaged        // of other agents, until the next turn boundary
-	Away    []backgroundChild // children in the background
-	Idle    bool              // Waiting: for them, or for a message
-	Query   Park              // open while waiting for a person
-	Outcome spec.Outcome
+	ClosingReason      spec.Reason // set: the turn under way is the closing turn, and why
+	Cancel             *Canceled
+	Steers             []string
+	Mail               []Messaged        // of other agents, until the next turn boundary
+	BackgroundChildren []backgroundChild // children in the background
+	Idle               bool              // Waiting: for them, or for a message
+	Query              Park              // open while waiting for a person
+	Outcome            spec.Outcome
 
 	Purpose Purpose // of the newest reservation
 	Route   int     // the model in use: 0 is Task.Model, n is the nth fallback
@@ -71,21 +71,21 @@ type State struct {
 	ModelMS int64
 	ToolMS  int64
 
-	Sense   Sense // measurements of how the model in use counts tokens
-	Fold    Fold  // the summary that replaces the beginning of History in prompts
-	Folding pendingCompaction
-	Ladder  Ladder // how often the loop has recovered from losing context
-	Journal Journal
-	Habits  loopDetection // the repetition that the loop detects in itself
-	Gate    hookGate      // the hooks that the loop waits for, outside of calls
-	Remarks []string      // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
-	Goal    goalProgress  // how often a stop was sent back, and why
-	Rounds  hookEffects   // effects of hooks so far
-	Asks    int           // questions that the loop has put to a person itself
+	Sense             Sense // measurements of how the model in use counts tokens
+	Fold              Fold  // the summary that replaces the beginning of History in prompts
+	PendingCompaction pendingCompaction
+	Ladder            Ladder // how often the loop has recovered from losing context
+	Journal           Journal
+	LoopDetection     loopDetection // the repetition that the loop detects in itself
+	Gate              hookGate      // the hooks that the loop waits for, outside of calls
+	Remarks           []string      // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
+	Goal              goalProgress  // how often a stop was sent back, and why
+	HookEffects       hookEffects   // effects of hooks so far
+	QuestionsAsked    int           // questions that the loop has put to a person itself
 
-	Drift configDrift // how the current node differs from the record
-	Vouch logVerification
-	Whole bool // the current activation began with nothing in progress
+	Drift           configDrift // how the current node differs from the record
+	LogVerification logVerification
+	Whole           bool // the current activation began with nothing in progress
 
 	Released bool  // the current activation has ended in order: nothing of it is in progress
 	Rested   bool  // … because there was nothing to do
@@ -166,8 +166,8 @@ func (s State) appendMessage(m model.Message) State {
 	return s
 }
 
-// appendDirection appends a message that a person sent after the task: it survives every fold.
-func (s State) appendDirection(text string) State {
+// appendSteering appends a message that a person sent after the task: it survives every fold.
+func (s State) appendSteering(text string) State {
 	s.Heard = append(slices.Clip(s.Heard), len(s.History))
 	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }

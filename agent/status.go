@@ -51,7 +51,7 @@ func handleStatusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
 	default:
 		return s, []Effect{Status{}}
 	}
-	return afterEffects([]Effect{Back{Life: s.Life, Node: s.Node, Damaged: lost}})(handleCanceled(s, Canceled{Why: lost, Now: true, As: spec.LogDamaged}))
+	return prependEffects([]Effect{Back{Life: s.Life, Node: s.Node, Damaged: lost}})(handleCanceled(s, Canceled{Why: lost, Now: true, As: spec.LogDamaged}))
 }
 
 // Closed is the last entry of a log: nothing after it counts.
@@ -70,14 +70,14 @@ func lastMessage(s State) Finish {
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: reportedWork(s)}
 }
 
-// countAsks counts the asks among effects, and writes the count into those that carry it.
-func countAsks(s State, fx []Effect) (State, []Effect) {
+// countSent counts the asks among effects, and writes the count into those that carry it.
+func countSent(s State, fx []Effect) (State, []Effect) {
 	for i, e := range fx {
 		if _, ok := e.(Ask); !ok {
 			continue
 		}
 		s.Sent++
-		if !s.countsWork() { // a log of older rules carries no counts
+		if !s.hasWorkRules() { // a log of older rules carries no counts
 			continue
 		}
 		switch f := e.(type) {

@@ -17,8 +17,8 @@ func Step(s State, e Event) (State, Output) {
 	}
 	s, fx := stepFact(s, e)
 	s, fx = updateClock(s, fx)
-	s, fx = countAsks(s, fx)
-	if s.Phase != "" && !s.countsWork() { // older rules have none of these
+	s, fx = countSent(s, fx)
+	if s.Phase != "" && !s.hasWorkRules() { // older rules have none of these
 		s.Sent, s.Received, s.RestDue, s.Worked = 0, 0, 0, 0
 	}
 	s, events := takeEvents(before, s)
@@ -84,8 +84,8 @@ func stepFact(s State, e Event) (State, []Effect) {
 
 // Timers of the loop.
 const (
-	softTimer  = "soft"
-	hardTimer  = "hard"
-	retryTimer = "retry"
-	gateTimer  = "gate"
+	softTimer     = "soft"
+	hardTimer     = "hard"
+	retryTimer    = "retry"
+	throttleTimer = "gate"
 )

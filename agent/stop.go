@@ -37,16 +37,16 @@ func stopChecked(s State, v hookVerdict) (State, []Effect) {
 		if text == "" {
 			text = notDone
 		}
-		s.Rounds.Blocks++
-		if s.Rounds.Blocks > BlocksMax || text == s.Rounds.Block { //mutant:blocks-without-end
+		s.HookEffects.Blocks++
+		if s.HookEffects.Blocks > BlocksMax || text == s.HookEffects.Block { //mutant:blocks-without-end
 			return finishAgent(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.finalAnswer(), Partial: true,
-				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.Rounds.Blocks, v.reasonText())})
+				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.HookEffects.Blocks, v.reasonText())})
 		}
-		s.Rounds.Block = text
+		s.HookEffects.Block = text
 		s.Turn--
 		return nextTurn(dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
 	}
-	s.Rounds.Blocks, s.Rounds.Block = 0, ""
+	s.HookEffects.Blocks, s.HookEffects.Block = 0, ""
 	return proposeStop(s)
 }
 

@@ -26,13 +26,13 @@ func handleWoke(s State, f Woke) (State, []Effect) {
 		}
 		return handleCanceled(s, Canceled{Why: "hard time limit", Now: true, As: spec.Timeout})
 	case retryTimer:
-		if s.Phase == Waiting && !s.Idle && !s.Pause.Waiting {
+		if s.Phase == Waiting && !s.Idle && !s.ThrottleWait.Waiting {
 			if due := s.RetryDue; s.Now < due {
 				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
 			}
 			return nextTurn(s, s.Transition)
 		}
-	case gateTimer:
+	case throttleTimer:
 		return handleThrottleTimer(s)
 	default:
 		return retryCall(s, f.Timer)

@@ -6,11 +6,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// sayToBoth appends a user message to the transcript, and to the messages that
+// appendToTranscriptAndPrompt appends a user message to the transcript, and to the messages that
 // replace it this turn.
-func sayToBoth(s State, text string) State {
+func appendToTranscriptAndPrompt(s State, text string) State {
 	s = s.appendMessage(model.Message{Role: model.User, Text: text})
-	sent := slices.Clone(s.Rounds.Sent)
+	sent := slices.Clone(s.HookEffects.Sent)
 	switch n := len(sent); {
 	case n == 0:
 	case sent[n-1].Role == model.User:
@@ -18,14 +18,14 @@ func sayToBoth(s State, text string) State {
 	default:
 		sent = append(sent, model.Message{Role: model.User, Text: text})
 	}
-	s.Rounds.Sent = sent
+	s.HookEffects.Sent = sent
 	return s
 }
 
 // messagesToSend returns the messages of a model call: the transcript, or the hooks' version of it.
 func (s State) messagesToSend() []model.Message {
-	if s.Rounds.Sent != nil {
-		return s.Rounds.Sent
+	if s.HookEffects.Sent != nil {
+		return s.HookEffects.Sent
 	}
 	return s.Prompt()
 }

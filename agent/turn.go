@@ -24,13 +24,13 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	s = adoptHistory(s)
 	s.tools = compileTools(s.Task, f.Task.Tools)
 	s.hooks = compileHooks(s.Task, s.tools)
-	s = recollectJournal(s)
+	s = restoreJournal(s)
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
 	s = s.appendMessage(firstMessage(f.Task))
 	s, fx, busy := beginCompaction(s, "") // of the history with which it begins
 	if !busy {
-		s, fx = beforeModel(s, "")
+		s, fx = runHooksBeforeModel(s, "")
 	}
 	if s.Phase == Hooking { // hooks may take longer than the supervisor waits for a first message
 		fx = append(fx, Back{Life: s.Life, Node: s.Node})
@@ -53,9 +53,9 @@ func nextTurn(s State, why spec.Transition) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
 	}
-	if s.Ending != "" {
+	if s.ClosingReason != "" {
 		// The closing turn is over and brought no usable text.
-		return finishAgent(s, spec.Outcome{Reason: s.Ending, Text: partialResult(s), Partial: true})
+		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true})
 	}
 	s, why = deliverMail(s, why)
 	s, fx, busy := beginCompaction(s, why)
@@ -73,17 +73,17 @@ func continueTurn(s State, why spec.Transition) (State, []Effect) {
 		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, why = s.appendDirection(text), spec.Steering
+		s, why = s.appendSteering(text), spec.Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
 		s = dropKeptText(s)
-		s.Force, s.Habits = "", s.Habits.cleared()
+		s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
 	}
 	s.Remarks, s.Steers = nil, nil
 	if ending, as := s.reachedLimit(); ending != "" {
 		return beginClosingTurn(s, ending, as)
 	}
-	return beforeModel(s, why)
+	return runHooksBeforeModel(s, why)
 }
 
 // requestReservation requests the reservation of the next turn, or of the closing turn.
@@ -91,7 +91,7 @@ func requestReservation(s State, why spec.Transition) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Leasing, why, ForTurn
 	s.Lease++
 	ask := s.reservationAsk()
-	if s.Ending != "" {
+	if s.ClosingReason != "" {
 		ask.Final, ask.Calls = true, 0
 	}
 	e := Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}
@@ -121,9 +121,9 @@ func (s State) reservationAsk() budget.Ask {
 // begins: the supervisor admits a child by it.
 func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := adoptHistory(State{Task: t, Recall: importedHistory{Messages: past}})
+	s := adoptHistory(State{Task: t, ImportedHistory: importedHistory{Messages: past}})
 	s.tools = toolPermissions(s.Task)
-	return recollectJournal(s).appendMessage(firstMessage(t)).reservationAsk()
+	return restoreJournal(s).appendMessage(firstMessage(t)).reservationAsk()
 }
 
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
@@ -142,17 +142,17 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 		return returnReservation(s)
 	}
 	if s.Purpose == ForSummary {
-		return summaryGranted(s, f)
+		return handleSummaryGranted(s, f)
 	}
 	s.Open, s.Grant = true, f
 	s.Phase = Thinking
-	if f.Closing && s.Ending == "" {
-		s.Ending, s.Transition = f.Why, spec.ClosingTurn
+	if f.Closing && s.ClosingReason == "" {
+		s.ClosingReason, s.Transition = f.Why, spec.ClosingTurn
 	}
 	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Lease: f.Lease, MaxOutput: f.Output})
 	s.events.publishModelStarted(s.attempt())
-	if text := closingText(s.Ending); s.Ending != "" && s.newest().Text != text {
-		s = sayToBoth(s, text)
+	if text := closingText(s.ClosingReason); s.ClosingReason != "" && s.newest().Text != text {
+		s = appendToTranscriptAndPrompt(s, text)
 	}
 	return s, []Effect{callModel(s)}
 }
@@ -166,7 +166,7 @@ func callModel(s State) CallModel {
 	m := s.currentModel()
 	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
 		Model: m.Name, System: s.Task.System, Dynamic: s.Journal.systemText(s.Task.LoopOptions.Dynamic), Messages: s.messagesToSend(), Tools: s.Task.Tools,
-		MaxOutput: s.Grant.Output, NoTools: s.Ending != "", Choice: s.Force,
+		MaxOutput: s.Grant.Output, NoTools: s.ClosingReason != "", Choice: s.Force,
 		Temperature: m.Temperature, Effort: m.Effort, Schema: s.replySchema(),
 	}}
 }
@@ -176,7 +176,7 @@ func callModel(s State) CallModel {
 // turn that is forced to call cannot answer; and a turn that continues a cut reply
 // has only the rest.
 func (s State) replySchema() string {
-	if s.Ending != "" || s.Force != "" || s.Cuts > 0 {
+	if s.ClosingReason != "" || s.Force != "" || s.Cuts > 0 {
 		return ""
 	}
 	return s.Task.LoopOptions.Require.Schema
@@ -187,7 +187,7 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 	if s.awaitsDriftAnswer() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
 		s, fx := endQuestion(s)
 		s.Phase, s.Drift.Query = Leasing, ""
-		return afterEffects(fx)(handleDenied(s, f))
+		return prependEffects(fx)(handleDenied(s, f))
 	}
 	if s.Phase != Leasing || f.Lease != s.Lease {
 		return s, nil
@@ -196,14 +196,14 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if s.Purpose == ForSummary {
-		return foldWithoutModel(s)
+		return compactWithoutModel(s)
 	}
 	if f.Why == spec.CostBudget && s.Route > 0 && !s.currentModel().Price.Covered() {
 		return skipUnpriced(s, f)
 	}
 	why := f.Why
-	if s.Ending != "" {
-		why = s.Ending
+	if s.ClosingReason != "" {
+		why = s.ClosingReason
 	}
 	return finishAgent(s, spec.Outcome{Reason: why, Text: partialResult(s), Partial: true, Detail: f.Detail})
 }
@@ -217,7 +217,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	}
 	s.events.publishAttempt(s.attempt(), event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
 	s.ModelMS += f.TookMS
-	s.Pause = throttleWait{N: s.Pause.N}
+	s.ThrottleWait = throttleWait{N: s.ThrottleWait.N}
 	if s.Purpose == ForSummary { //mutant:summary-is-a-turn
 		return handleSummary(s, f.Reply)
 	}
@@ -225,27 +225,27 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	f.Reply.Message.Tokens = f.Tokens
 	s, calls := takeReply(s, f.Reply)
 	will := callList(calls).runnable()
-	if s.Cancel != nil || s.Ending != "" {
+	if s.Cancel != nil || s.ClosingReason != "" {
 		will = 0
 	}
 	s, fx := settleReservation(s, f.Reply, will)
 	s.Retries = 0
-	if s.Ending == "" {
+	if s.ClosingReason == "" {
 		s.Turn++
 	}
-	s.Force, s.Habits.Halted = "", ""
+	s.Force, s.LoopDetection.Halted = "", ""
 	if s.Cancel != nil {
-		return afterEffects(fx)(neverStarted(s, calls))
+		return prependEffects(fx)(finishBeforeCalls(s, calls))
 	}
-	if f.Dropped > 0 && len(calls) == 0 && s.Ending == "" { // its text is not an answer: the model wanted to continue
-		return afterEffects(fx)(rejectUseless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
+	if f.Dropped > 0 && len(calls) == 0 && s.ClosingReason == "" { // its text is not an answer: the model wanted to continue
+		return prependEffects(fx)(rejectUseless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
 	}
 	s = remarkDropped(s, f.Dropped)
 	if s.newest().Tombstone { // it says nothing
-		return afterEffects(fx)(actOnReply(s, f.Reply.Stop))
+		return prependEffects(fx)(actOnReply(s, f.Reply.Stop))
 	}
 	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", replyHookData(s))
-	return afterEffects(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
+	return prependEffects(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
 // actOnReply executes a reply: its calls, which wait in s.Calls, or its end.
@@ -253,11 +253,11 @@ func actOnReply(s State, stop model.Stop) (State, []Effect) {
 	calls, text := s.Calls, s.newest().Text
 	s.Calls = nil
 	switch {
-	case s.Ending != "": //mutant:closing-turn
+	case s.ClosingReason != "": //mutant:closing-turn
 		return endClosingTurn(s, text, calls)
 	case len(calls) > 0:
 		return dispatchCalls(s, calls)
-	case s.Habits.Forced && stop != model.StopRefusal: //mutant:question-not-forced
+	case s.LoopDetection.Forced && stop != model.StopRefusal: //mutant:question-not-forced
 		return askInsteadOfModel(s, text)
 	case stop == model.StopRefusal: // some models refuse without a text
 		return finishAgent(s, spec.Outcome{Reason: spec.Refused, Text: cmp.Or(strings.TrimSpace(text), partialResult(s)), Partial: true})
@@ -299,11 +299,11 @@ func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 		e.Used = s.currentModel().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
-		if s.Rounds.Sent == nil { // a prompt that hooks changed is no measure of the transcript
+		if s.HookEffects.Sent == nil { // a prompt that hooks changed is no measure of the transcript
 			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.replySchema() == ""}
 		}
 	}
-	s.Rounds.Sent = nil
+	s.HookEffects.Sent = nil
 	e.Used.Calls = min(int64(calls), s.Grant.Calls)
 	s.Open = false
 	return s, []Effect{e}
@@ -337,18 +337,18 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 		}
 		s.Open = false
 	}
-	if s.Pause.Waiting {
-		fx = append(fx, LeaveGate{})
-		s.Pause.Waiting = false
+	if s.ThrottleWait.Waiting {
+		fx = append(fx, LeaveThrottle{})
+		s.ThrottleWait.Waiting = false
 	}
 	if s.Query.Query != "" {
 		fx = append(fx, Unpark{Query: s.Query.Query})
 		s.Query = Park{}
 	}
-	if left := leavingChildren(s.Away); left != "" { //mutant:leaves-in-silence
+	if left := backgroundChildrenText(s.BackgroundChildren); left != "" { //mutant:leaves-in-silence
 		o.Detail = strings.TrimPrefix(history.Clip(o.Detail, detailBytesMax/2)+"; "+left, "; ")
 	}
-	s.Idle, s.Away, s.Mail = false, nil, nil
+	s.Idle, s.BackgroundChildren, s.Mail = false, nil, nil
 	// The last message must fit an entry, whatever a provider or a person wrote.
 	o.Text, o.Detail = history.Clip(o.Text, answerBytesMax), history.Clip(o.Detail, detailBytesMax)
 	if o.Reason != spec.Completed {
@@ -360,8 +360,8 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	return s, append(fx, lastMessage(s))
 }
 
-// afterEffects puts effects in front of those that follow.
-func afterEffects(first []Effect) func(State, []Effect) (State, []Effect) {
+// prependEffects puts effects in front of those that follow.
+func prependEffects(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
 }
 

@@ -22,8 +22,8 @@ import "github.com/troupe-run/troupe/agent/spec"
 // no node was there to wake it.
 const restGraceMS = 60_000
 
-// countsWork reports whether the limits of the agent count time at work.
-func (s State) countsWork() bool { return s.Task.Rules >= spec.WorkRules }
+// hasWorkRules reports whether the limits of the agent count time at work.
+func (s State) hasWorkRules() bool { return s.Task.Rules >= spec.WorkRules }
 
 // workClock counts the time at work.
 type workClock struct {
@@ -67,7 +67,7 @@ func (s State) workTime() int64 {
 
 // reportedWork is the working time that the end of an agent reports; 0: it was not counted.
 func reportedWork(s State) int64 {
-	if !s.countsWork() {
+	if !s.hasWorkRules() {
 		return 0
 	}
 	return s.Worked
@@ -77,7 +77,7 @@ func reportedWork(s State) int64 {
 func awaitsChildrenOnly(s State) bool {
 	switch {
 	case s.Phase == Waiting && s.Idle:
-		return len(s.Away) > 0
+		return len(s.BackgroundChildren) > 0
 	case s.Phase != Acting:
 		return false
 	}
@@ -89,7 +89,7 @@ func awaitsChildrenOnly(s State) bool {
 func updateClock(s State, fx []Effect) (State, []Effect) {
 	waits := awaitsChildrenOnly(s)
 	switch {
-	case !s.countsWork() || s.Phase == "" || s.Phase == Done:
+	case !s.hasWorkRules() || s.Phase == "" || s.Phase == Done:
 	case waits && !s.Stands: //mutant:waiting-for-children-counts
 		s.Stands, s.Stood = true, s.Now
 	case !waits && s.Stands:
@@ -104,7 +104,7 @@ func updateClock(s State, fx []Effect) (State, []Effect) {
 // creditChild counts the work of a child that has answered: the clock is at least its
 // value when the child began, plus the time that the child has worked since.
 func creditChild(s State, born, worked int64) State {
-	if behind := born + worked - s.workTime(); s.countsWork() && worked > 0 && behind > 0 {
+	if behind := born + worked - s.workTime(); s.hasWorkRules() && worked > 0 && behind > 0 {
 		s.Began -= behind
 	}
 	return s
@@ -114,7 +114,7 @@ func creditChild(s State, born, worked int64) State {
 // before it, no process worked. An agent that was passivated, and was woken in time, had been
 // waiting for an answer of its supervisor or for its own retry: that time counts.
 func skipAbsence(s State, last int64) State {
-	if !s.countsWork() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
+	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
 		return s
 	}
 	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
@@ -127,7 +127,7 @@ func skipAbsence(s State, last int64) State {
 // and its timer is later than a running process can be: the machine slept, or no log
 // could be written. A timer that fires in time shows that a process ran.
 func skipSleep(s State, f Fact, last int64) State {
-	if !s.countsWork() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
+	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
 		return s
 	}
 	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.impatientAt()
@@ -135,14 +135,14 @@ func skipSleep(s State, f Fact, last int64) State {
 	if !s.Soft {
 		due = min(due, soft)
 	}
-	if s.Pause.Waiting {
+	if s.ThrottleWait.Waiting {
 		due = min(due, gate)
 	}
 	if w, ok := f.(Woke); ok {
 		switch w.Timer {
 		case hardTimer:
 			due = hard
-		case gateTimer:
+		case throttleTimer:
 			due = gate
 		}
 	}
@@ -156,8 +156,8 @@ func skipSleep(s State, f Fact, last int64) State {
 func skipTime(s State, ms int64) State {
 	ms = max(0, ms)
 	s.Began += ms
-	if s.Pause.Refused > 0 {
-		s.Pause.Since += ms
+	if s.ThrottleWait.Refused > 0 {
+		s.ThrottleWait.Since += ms
 	}
 	return s
 }
@@ -189,7 +189,7 @@ func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 // timeLeft is the time that the agent has left, at least a moment: a child ends before
 // its parent does.
 func (s State) timeLeft() (soft, hard int64) {
-	if !s.countsWork() {
+	if !s.hasWorkRules() {
 		return 0, 0
 	}
 	at := s.workTime()

@@ -29,8 +29,8 @@ func cancelRun(s State, f agent.Canceled) (State, []Effect) {
 	return s, s.members.tellLive(f)
 }
 
-// canceledByCommand stops the run because of a cancel command, and publishes a warning to observers.
-func canceledByCommand(s State, f agent.Canceled) (State, []Effect) {
+// cancelByCommand stops the run because of a cancel command, and publishes a warning to observers.
+func cancelByCommand(s State, f agent.Canceled) (State, []Effect) {
 	next, fx := cancelRun(s, f)
 	if next.Cancel != s.Cancel {
 		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, Now: f.Now, Live: next.Live})

@@ -170,7 +170,7 @@ func stepEvent(s State, e Event) (State, []Effect) {
 	case agent.Status: // its count was compared: see status.go
 		return handleStatus(s, e.From)
 	case agent.Canceled:
-		return canceledByCommand(s, f)
+		return cancelByCommand(s, f)
 	case PolicySet:
 		s.Run.Policy = f.Policy
 		return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules)}), nil

@@ -114,7 +114,7 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		return s, nil
 	}
 	before := s.Pool
-	if s.queue.isUpTo(m.waits, f.Lease) {
+	if s.queue.waitsUpTo(m.waits, f.Lease) {
 		s = s.dropRequest(m)
 		m.waits = 0
 	}

@@ -118,7 +118,7 @@ func (c Condition) holds(s State, m Member, answer string) bool {
 	return c.Op == "=" && v == c.Number
 }
 
-func (p Policy) findObjection(on string, s State, m Member, answer string) (why string, vetoed bool) {
+func (p Policy) findVeto(on string, s State, m Member, answer string) (why string, vetoed bool) {
 	for _, r := range p.Rules {
 		if r.On != on || r.Agent != "" && r.Agent != string(m.ID) && r.Agent != m.Name {
 			continue
@@ -135,7 +135,7 @@ func (p Policy) findObjection(on string, s State, m Member, answer string) (why 
 }
 
 func (p Policy) vetoTurn(s State, m Member) (why string, vetoed bool) {
-	return p.findObjection("turn", s, m, "")
+	return p.findVeto("turn", s, m, "")
 }
 
 // decideStop decides on a proposed stop: the only place that can send the end of a
@@ -145,7 +145,7 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	if !ok || m.Done {
 		return s, nil
 	}
-	why, vetoed := s.Run.Policy.findObjection("stop", s, m, f.Text)
+	why, vetoed := s.Run.Policy.findVeto("stop", s, m, f.Text)
 	if !vetoed || s.Cancel != nil {
 		m.Vetoes = 0
 		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal}}}

@@ -47,8 +47,8 @@ func (q reservationQueue) remove(key uint64) reservationQueue {
 	return q
 }
 
-// isUpTo reports whether the request with a key is for a reservation, or for an earlier one.
-func (q reservationQueue) isUpTo(key uint64, reservation int) bool {
+// waitsUpTo reports whether the request with a key is for a reservation, or for an earlier one.
+func (q reservationQueue) waitsUpTo(key uint64, reservation int) bool {
 	if key == 0 {
 		return false
 	}

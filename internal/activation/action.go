@@ -48,7 +48,7 @@ type (
 // Actions in the world.
 type (
 	// Perform begins a model call, a tool call or hooks (agent.CallModel, agent.CallTool,
-	// agent.RunHooks), or queues at the throttle of a model (agent.AwaitGate). The shell
+	// agent.RunHooks), or queues at the throttle of a model (agent.AwaitThrottle). The shell
 	// checks just before the call begins that the node holds the log under Lease; if not, the
 	// fact is WorkNotBegun (PROTOCOL P27). Work with a key ends with WorkDone or WorkPosted.
 	Perform struct {
@@ -60,9 +60,9 @@ type (
 	AbortWork struct{ Key string }
 	// EndWork forgets work, and cancels it if it is still under way.
 	EndWork struct{ Key string }
-	// LeaveGate withdraws all requests of the activation that queue at the throttles of
+	// LeaveThrottle withdraws all requests of the activation that queue at the throttles of
 	// models.
-	LeaveGate struct{}
+	LeaveThrottle struct{}
 	// ArmTimer makes a timer fire at Due, in Unix milliseconds, instead of at the time it was
 	// armed for before. Fact: TimerFired.
 	ArmTimer struct {

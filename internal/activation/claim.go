@@ -20,15 +20,15 @@ func (l *LogReader) Supersede() {
 // requestReclaim asks for another claim, which carries Damage. A claim with the epoch that is
 // already current would not count.
 func (l *LogReader) requestReclaim(out *Read) {
-	l.confess, out.Reclaim = true, true
-	l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1} //mutant:damage-takes-an-epoch
+	l.damageClaimRequested, out.Reclaim = true, true
+	l.Epoch = mailbox.Epoch{Lease: l.currentEpoch.Lease, Start: l.currentEpoch.Start + 1} //mutant:damage-takes-an-epoch
 }
 
 // driftChanged reports whether the configuration drift on this node is not what the log records
 // (see package agent, drift.go); the next claim records the change.
 func (l *LogReader) driftChanged() bool {
 	a, ok := l.machine.(*Agent)
-	return ok && !l.looked && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
+	return ok && !l.driftClaimRequested && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
 }
 
 // readClaim raises the ack floor to the one that an own entry claims, and checks the hash that
@@ -57,24 +57,24 @@ func (l *LogReader) readClaim(e mailbox.Entry, counts bool, out *Read) {
 // readResumed reads a claim, which becomes current if it is the highest so far.
 func (l *LogReader) readResumed(e mailbox.Entry, out *Read) []OutboxMessage {
 	mine := e.Start == l.Start && l.Start != "" //mutant:claim-is-own
-	if !e.Epoch.Higher(l.force) {               //mutant:claim-is-higher
+	if !e.Epoch.Higher(l.currentEpoch) {        //mutant:claim-is-higher
 		if mine && l.Phase == Replaying && e.Epoch == l.Epoch { //mutant:own-claim-lost
-			l.Epoch = mailbox.Epoch{Lease: l.force.Lease + 1}
+			l.Epoch = mailbox.Epoch{Lease: l.currentEpoch.Lease + 1}
 			out.Reclaim = true //mutant:higher-epoch-not-reclaimed
 		}
 		l.Dropped++
 		return nil
 	}
-	l.force, l.forcer = e.Epoch, e.Start
+	l.currentEpoch, l.currentNonce = e.Epoch, e.Start
 	switch {
-	case mine && l.Damage != "" && !l.confess: //mutant:claim-confesses-damage
+	case mine && l.Damage != "" && !l.damageClaimRequested: //mutant:claim-confesses-damage
 		l.requestReclaim(out) // the activation becomes active only to report the damage
-	case mine && l.newer != "" && l.Damage == "":
-		l.Phase, l.Foreign = Superseded, l.newer
+	case mine && l.newerBeforeClaim != "" && l.Damage == "":
+		l.Phase, l.Foreign = Superseded, l.newerBeforeClaim
 		return nil
 	case mine && l.driftChanged(): //mutant:difference-not-said
-		l.looked, out.Reclaim = true, true
-		l.Epoch = mailbox.Epoch{Lease: l.force.Lease, Start: l.force.Start + 1}
+		l.driftClaimRequested, out.Reclaim = true, true
+		l.Epoch = mailbox.Epoch{Lease: l.currentEpoch.Lease, Start: l.currentEpoch.Start + 1}
 	case mine:
 		l.Phase, out.Activated = Active, true //mutant:unsent-letters-forgotten
 	case l.Phase == Active:

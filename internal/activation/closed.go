@@ -53,8 +53,8 @@ func (l *LogReader) readTombstone(item mailbox.Item) {
 	l.last = &OutboxMessage{To: mailbox.At(l.Addr.Run(), mailbox.Super), N: c.FromN, I: c.FromI, Kind: c.Finish.Kind(), Body: body}
 }
 
-// spokenTo decides how a closed log answers an entry.
-func (l *LogReader) spokenTo(data []byte, out *Read) {
+// answerAfterClose decides how a closed log answers an entry.
+func (l *LogReader) answerAfterClose(data []byte, out *Read) {
 	e, err := mailbox.Decode(data)
 	if err != nil || e.From == l.Addr || e.From.Run() != l.Addr.Run() {
 		return
@@ -73,9 +73,9 @@ func (l *LogReader) spokenTo(data []byte, out *Read) {
 
 func asksStatus(item mailbox.Item) bool { return item.Kind == (agent.StatusAsked{}).Kind() }
 
-// askedAgain notes that the supervisor asks for the status of an agent that has ended, but
+// noteStatusAsked notes that the supervisor asks for the status of an agent that has ended, but
 // whose log is not closed yet: the answer follows the entry that closes the log.
-func (l *LogReader) askedAgain(item mailbox.Item, out *Read) {
+func (l *LogReader) noteStatusAsked(item mailbox.Item, out *Read) {
 	out.asked = out.asked || asksStatus(item) && l.machine.Ended()
 }
 
@@ -83,7 +83,7 @@ func (l *LogReader) askedAgain(item mailbox.Item, out *Read) {
 // which may wait for it. Each of them counts that cancel whatever it read from the supervisor
 // before: see isFirstHalt.
 func (l *LogReader) cancelStranded(e mailbox.Entry, out *Read) {
-	m, waits := l.marks[e.From], false
+	m, waits := l.watermarks[e.From], false
 	for _, item := range e.Items {
 		life := activationOf(item)
 		_, heard := m.lives[life]
@@ -96,7 +96,7 @@ func (l *LogReader) cancelStranded(e mailbox.Entry, out *Read) {
 		}
 	}
 	if l.Phase == Closed { // an open log marks the same messages as read later
-		l.marks[e.From] = m
+		l.watermarks[e.From] = m
 	}
 	if !waits {
 		return
@@ -147,13 +147,13 @@ func wantsAnswer(item mailbox.Item) bool {
 	return false
 }
 
-// isFirstHalt reports the first end of a run whose own log is damaged: that log may be shorter than
+// acceptFirstHalt reports the first end of a run whose own log is damaged: that log may be shorter than
 // what was read from it before, so the identity of the message proves nothing.
-func (l *LogReader) isFirstHalt(from mailbox.Address, item mailbox.Item) bool {
+func (l *LogReader) acceptFirstHalt(from mailbox.Address, item mailbox.Item) bool {
 	var f agent.Canceled
-	if l.halted || from.Agent() != mailbox.Super || item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.As != spec.LogDamaged {
+	if l.acceptedHalt || from.Agent() != mailbox.Super || item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.As != spec.LogDamaged {
 		return false
 	}
-	l.halted = true
+	l.acceptedHalt = true
 	return true
 }

@@ -76,7 +76,7 @@ func lookForOwn(s *stepCall, m mailbox.Message) {
 	if k := e.Items[0].Kind; k == "closed" || k == "resumed" && e.Epoch.Higher(s.Reader.Epoch) {
 		s.Reader.Supersede() // the actor has ended, or another activation is current
 		giveUpWork(s)        // no activation would read the replies of its model calls
-		s.addActions(LeaveGate{})
+		s.addActions(LeaveThrottle{})
 	}
 }
 

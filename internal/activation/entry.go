@@ -10,8 +10,8 @@ import (
 
 // Claim makes the entry that begins this activation.
 func (l *LogReader) Claim(node string, damaged string) (mailbox.Entry, error) {
-	r := agent.Resumed{Life: l.Start, Node: node, Damaged: damaged, Looked: l.looked}
-	if l.looked {
+	r := agent.Resumed{Life: l.Start, Node: node, Damaged: damaged, Looked: l.driftClaimRequested}
+	if l.driftClaimRequested {
 		r.Found = l.Found
 	}
 	return l.Own("resumed", l.Start, r)

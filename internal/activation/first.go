@@ -24,8 +24,8 @@ var (
 // reveals the loss.
 func (l *LogReader) checkFirst(e mailbox.Entry) error {
 	bySuper := e.From.Agent() == mailbox.Super && e.From.Run() == l.Addr.Run() && e.From != l.Addr
-	first := bySuper && !l.tasked
-	l.tasked = l.tasked || bySuper
+	first := bySuper && !l.heardSupervisor
+	l.heardSupervisor = l.heardSupervisor || bySuper
 	if l.N == 1 || first {
 		return l.checkHead(e)
 	}

@@ -15,8 +15,8 @@ import (
 // the same would decide differently from the programs that know it. So an activation that is
 // to act stops there and says why (PROTOCOL P10); a reader that only watches reads on.
 
-// isNewerForm reports an entry that does not decode, if it is of a newer form.
-func (l *LogReader) isNewerForm(err error) bool {
+// rejectNewerForm reports an entry that does not decode, if it is of a newer form.
+func (l *LogReader) rejectNewerForm(err error) bool {
 	if l.Start == "" || !errors.Is(err, mailbox.ErrForm) {
 		return false
 	}
@@ -24,8 +24,8 @@ func (l *LogReader) isNewerForm(err error) bool {
 	return l.Phase == Superseded
 }
 
-// isUnknown reports an item that this program cannot step as its writer meant it.
-func (l *LogReader) isUnknown(item mailbox.Item, own bool) bool {
+// rejectUnknownFact reports an item that this program cannot step as its writer meant it.
+func (l *LogReader) rejectUnknownFact(item mailbox.Item, own bool) bool {
 	if l.Start == "" {
 		return false
 	}
@@ -52,8 +52,8 @@ func (l *LogReader) noteNewer(why string) {
 	switch {
 	case l.Phase == Active:
 		l.Phase, l.Foreign = Superseded, why
-	case l.newer == "":
-		l.newer = why
+	case l.newerBeforeClaim == "":
+		l.newerBeforeClaim = why
 	}
 }
 

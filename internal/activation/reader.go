@@ -77,10 +77,10 @@ const (
 
 // Limits of an activation.
 const (
-	RequestsMax   = 1024 // commands from outside that an actor accepts
-	StartsMax     = 3    // claims without a Checkpoint between them
-	scratchKept   = 4096 // bytes that an activation keeps for hashing
-	CheckpointGap = 64   // entries after which an actor that posts nothing claims its ack floor
+	RequestsMax     = 1024 // commands from outside that an actor accepts
+	StartsMax       = 3    // claims without a Checkpoint between them
+	scratchBytesMax = 4096 // bytes that an activation keeps for hashing
+	CheckpointGap   = 64   // entries after which an actor that posts nothing claims its ack floor
 )
 
 // ErrDamaged says that the log is not what one of its own entries says it was. Users read its
@@ -112,24 +112,24 @@ type LogReader struct {
 	// P14).
 	Deleted bool
 
-	machine  Machine
-	force    mailbox.Epoch // the highest claimed so far
-	forcer   string        // the activation that claimed it
-	marks    map[mailbox.Address]watermark
-	requests map[string]struct{}
-	floor    uint64 // the highest claimed
-	chain    [sha256.Size]byte
-	scratch  []byte      // of extend
-	hashes   []chainHash // of the log up to base+1, base+2, …
-	base     uint64
-	claimed  uint64         // the index of the last own entry: it claimed an ack floor
-	tasked   bool           // the supervisor has sent the agent a message
-	confess  bool           // the claim that carries Damage was asked for
-	halted   bool           // the supervisor has said that the run is damaged
-	looked   bool           // the claim that carries Found was asked for
-	last     *OutboxMessage // an agent's Finish
-	newer    string         // describes what was read before the claim and is newer than this node
-	Outbox   Outbox
+	machine              Machine
+	currentEpoch         mailbox.Epoch // the highest claimed so far
+	currentNonce         string        // the activation that claimed it
+	watermarks           map[mailbox.Address]watermark
+	requests             map[string]struct{}
+	floor                uint64 // the highest claimed
+	chain                [sha256.Size]byte
+	scratch              []byte      // of extend
+	hashes               []chainHash // of the log up to base+1, base+2, …
+	base                 uint64
+	claimed              uint64         // the index of the last own entry: it claimed an ack floor
+	heardSupervisor      bool           // the supervisor has sent the agent a message
+	damageClaimRequested bool           // the claim that carries Damage was asked for
+	acceptedHalt         bool           // the supervisor has said that the run is damaged
+	driftClaimRequested  bool           // the claim that carries Found was asked for
+	last                 *OutboxMessage // an agent's Finish
+	newerBeforeClaim     string         // describes what was read before the claim and is newer than this node
+	Outbox               Outbox
 }
 
 // watermark is the watermark of one sender: the last message that was read from it, and the
@@ -148,7 +148,7 @@ type chainHash [16]byte
 // it never becomes active.
 func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Machine) *LogReader {
 	return &LogReader{Addr: addr, Start: start, Epoch: epoch, Phase: Replaying, machine: m,
-		marks: map[mailbox.Address]watermark{}, requests: map[string]struct{}{}}
+		watermarks: map[mailbox.Address]watermark{}, requests: map[string]struct{}{}}
 }
 
 // Read is the result of reading one entry.
@@ -180,7 +180,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	l.extendHash(m.Data)
 	out := Read{N: l.N}
 	if l.Phase == Closed { //mutant:closed-reads-nothing
-		l.spokenTo(m.Data, &out)
+		l.answerAfterClose(m.Data, &out)
 		return out
 	}
 	if l.Phase == Superseded {
@@ -188,7 +188,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	}
 	e, err := mailbox.Decode(m.Data)
 	if err != nil {
-		if l.isNewerForm(err) {
+		if l.rejectNewerForm(err) {
 			return out
 		}
 		l.Garbage++
@@ -220,7 +220,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 	if errors.Is(out.Err, ErrDamaged) && l.Damage == "" {
 		l.Damage = out.Err.Error()
 	}
-	if l.Damage != "" && l.Phase == Active && !l.confess { //mutant:damage-is-confessed
+	if l.Damage != "" && l.Phase == Active && !l.damageClaimRequested { //mutant:damage-is-confessed
 		l.requestReclaim(&out)
 	}
 	l.queueMessages(messages)
@@ -237,7 +237,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 func (l *LogReader) extendHash(data []byte) {
 	l.scratch = append(append(l.scratch[:0], l.chain[:]...), data...)
 	l.chain = sha256.Sum256(l.scratch)
-	if cap(l.scratch) > scratchKept {
+	if cap(l.scratch) > scratchBytesMax {
 		l.scratch = nil
 	}
 	l.hashes = append(l.hashes, chainHash(l.chain[:16]))
@@ -266,16 +266,16 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	if e.Start == l.Start {
 		out.Own = e.Items[0].ID
 	}
-	inForce := e.Start != "" && e.Epoch == l.force && e.Start == l.forcer //mutant:forged-before-first-claim
+	inForce := e.Start != "" && e.Epoch == l.currentEpoch && e.Start == l.currentNonce //mutant:forged-before-first-claim
 	// An entry also counts if the claim of its activation never arrived: that claim is lost.
-	l.readClaim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.force), out) //mutant:hash-of-lost-life-only-logged
+	l.readClaim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.currentEpoch), out) //mutant:hash-of-lost-life-only-logged
 	if e.Items[0].Kind == "resumed" {
 		return l.readResumed(e, out)
 	}
 	var messages []OutboxMessage
 	for _, item := range e.Items {
 		switch {
-		case inForce && l.isUnknown(item, true):
+		case inForce && l.rejectUnknownFact(item, true):
 			return nil
 		case !ownKinds[item.Kind], !inForce && item.Kind != "returned": //mutant:own-entry-counts
 			// A superseded activation decides nothing; what a tool returned is evidence.
@@ -301,7 +301,7 @@ func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 			l.Dropped++
 			continue
 		}
-		if l.isUnknown(item, false) {
+		if l.rejectUnknownFact(item, false) {
 			return nil
 		}
 		l.requests[item.ID] = struct{}{}
@@ -317,17 +317,17 @@ var commandKinds = map[string]bool{"opened": true, "canceled": true, "steered": 
 // watermark were read before.
 func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage
-	m := l.marks[e.From]
+	m := l.watermarks[e.From]
 	for _, item := range e.Items {
 		life := activationOf(item)
 		_, heard := m.lives[life]
 		fresh := m.isBelow(item.N, item.I)
-		damaged := life != "" && !heard && !fresh                                                                              //mutant:back-check
-		if halts := l.isFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
+		damaged := life != "" && !heard && !fresh                                                                                  //mutant:back-check
+		if halts := l.acceptFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
 		}
-		if l.isUnknown(item, false) {
+		if l.rejectUnknownFact(item, false) {
 			return nil
 		}
 		if fresh {
@@ -339,9 +339,9 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 			}
 			m.lives[life] = struct{}{}
 		}
-		l.marks[e.From] = m
+		l.watermarks[e.From] = m
 		messages = append(messages, l.stepItem(item, e.From, damaged, out)...)
-		l.askedAgain(item, out)
+		l.noteStatusAsked(item, out)
 	}
 	return messages
 }
@@ -350,7 +350,7 @@ var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true,
 	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *LogReader) stepItem(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {
-	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.forcer, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
+	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.currentNonce, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
 	if r.Err != nil {
 		l.Garbage++
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, r.Err)

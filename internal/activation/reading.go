@@ -136,7 +136,7 @@ func supersedeStep(s *stepCall) {
 	}
 	s.reported, s.postponed = true, nil
 	giveUpWork(s)
-	s.addActions(DisarmTimers{}, LeaveGate{}, ReportSuperseded{})
+	s.addActions(DisarmTimers{}, LeaveThrottle{}, ReportSuperseded{})
 }
 
 // publishNotes publishes the notes of an entry. While replaying it keeps them, because the

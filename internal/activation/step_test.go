@@ -245,7 +245,7 @@ func TestStep_WhatWaitsForTheLeaseNeverBeginsAfterALaterClaim(t *testing.T) {
 	d.lease = 3
 	d.wantActions(activation.ProveLease{}, "append checkpoint")
 	proof := d.last[0].(activation.AppendOwn).Data
-	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveGate, ReportSuperseded, ReportGone")
+	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveThrottle, ReportSuperseded, ReportGone")
 	d.wantActions(activation.EntryArrived{Message: d.landEntry(proof)}, "ReportGone")
 }
 
@@ -253,11 +253,11 @@ func TestStep_WhatWaitsForTheLeaseNeverBeginsAfterALaterClaim(t *testing.T) {
 // evidence (P4).
 func TestStep_ASupersededActivationPostsOnlyWhatAToolReturned(t *testing.T) {
 	d := callingAgent(t)
-	d.wantActions(d.claimElsewhere(2), "end lease-1, DisarmTimers, LeaveGate, ReportSuperseded, ReportGone")
+	d.wantActions(d.claimElsewhere(2), "end lease-1, DisarmTimers, LeaveThrottle, ReportSuperseded, ReportGone")
 	d.wantActions(d.replyOfModel(), "end lease-1, ReportGone")
 
 	d = lookingAgent(t)
-	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveGate, ReportSuperseded")
+	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveThrottle, ReportSuperseded")
 	d.wantActions(d.resultOfTool(), "end 1-0, append returned, ReportGone")
 }
 
@@ -276,11 +276,11 @@ func TestStep_DrainingWaitsForTheWorkUnderWay(t *testing.T) {
 func TestStep_ADrainingActivationThatIsSupersededWaitsForNoModel(t *testing.T) {
 	d := callingAgent(t)
 	d.wantActions(activation.Drain{}, "DisarmTimers")
-	d.wantActions(d.claimElsewhere(2), "end lease-1, LeaveGate, ReportGone")
+	d.wantActions(d.claimElsewhere(2), "end lease-1, LeaveThrottle, ReportGone")
 
 	d = lookingAgent(t)
 	d.wantActions(activation.Drain{}, "DisarmTimers")
-	d.wantActions(d.claimElsewhere(2), "LeaveGate")
+	d.wantActions(d.claimElsewhere(2), "LeaveThrottle")
 	d.wantActions(d.resultOfTool(), "end 1-0, append returned, ReportGone")
 }
 

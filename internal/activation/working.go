@@ -39,16 +39,16 @@ func doEffect(s *stepCall, effect any) {
 		performWork(s, e, e.Call)
 	case agent.RunHooks:
 		performWork(s, e, HookKey(e.ID))
-	case agent.AwaitGate:
+	case agent.AwaitThrottle:
 		performWork(s, e, "")
 	case agent.Begin:
 		requestOwnAppend(s, s.Own("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.Reader.Start}))
 	case agent.AbortHooks:
 		endWork(s, HookKey(e.ID))
 	case agent.AbortModel:
-		s.addActions(AbortWork{ModelKey(e.Lease)}, LeaveGate{})
-	case agent.LeaveGate:
-		s.addActions(LeaveGate{})
+		s.addActions(AbortWork{ModelKey(e.Lease)}, LeaveThrottle{})
+	case agent.LeaveThrottle:
+		s.addActions(LeaveThrottle{})
 	case agent.AbortTool:
 		s.addActions(AbortWork{e.Call})
 	case agent.Arm:

@@ -74,7 +74,7 @@ type Owner struct {
 	pools     poolList
 	busy      []atomic.Int64 // work in progress, by slot
 	reading   *readSet
-	taking    *takeUps
+	taking    *takeUpQueue
 	buckets   *bus.Buckets // nil: the node is alone
 	admission runAdmission
 	census    actorCounter

@@ -143,7 +143,7 @@ const (
 // followStream reads the gained shards of a stream and then has their unfinished runs taken up,
 // with retries; it stops reading lost shards once they have no shell left.
 func (o streamReader) followStream(l *streamShards) {
-	due := map[int]struct{}{} // gained, and not passed on to takeUps yet
+	due := map[int]struct{}{} // gained, and not passed on to the takeUpQueue yet
 	var again <-chan time.Time
 	for {
 		select {

@@ -14,13 +14,13 @@ import (
 // requeuePass is one pass over logs that another node, or process, owned: it queues the runs
 // that have not begun and wakes the actors of the others.
 type requeuePass struct {
-	t     takeover
+	t     unfinishedFinder
 	doubt []mailbox.Address // the newest entry is a request: the run may be queued
 }
 
 // newRequeuePass begins a pass. If whole is set, the pass covers all logs of the node, and the
 // queue does not move until settle, so that runs that have begun are counted first.
-func (o takeover) newRequeuePass(whole bool) *requeuePass {
+func (o unfinishedFinder) newRequeuePass(whole bool) *requeuePass {
 	a := &o.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -104,7 +104,7 @@ func (a *runAdmission) isQueued(run string) bool {
 
 // readUnbegun reads whether the log of a supervisor holds nothing but requests, and no
 // cancel. A log that cannot be read is not queued: its supervisor is woken, and says why.
-func (o takeover) readUnbegun(ctx context.Context, at mailbox.Address) (q queuedRun, waits bool) {
+func (o unfinishedFinder) readUnbegun(ctx context.Context, at mailbox.Address) (q queuedRun, waits bool) {
 	begun := false
 	err := o.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		kind, from := activation.InspectEntry(m.Data)

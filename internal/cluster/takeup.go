@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// takeUps wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
+// takeUpQueue wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
 // unreadable shard does not block the others: the node keeps its lease, retries after growing
 // pauses, and reports the shard until it can be read or another node has it.
-type takeUps struct {
+type takeUpQueue struct {
 	ctx    context.Context
 	try    func(ctx context.Context, slot int) error
 	holds  func(slot int) bool
@@ -22,13 +22,13 @@ type takeUps struct {
 	pause  time.Duration             // before the second attempt
 
 	mu    sync.Mutex
-	state map[int]*takeUp
+	state map[int]*shardTakeUp
 	turn  chan struct{}
 	wait  *sync.WaitGroup
 }
 
-// takeUp is one shard whose runs are being taken up.
-type takeUp struct {
+// shardTakeUp is one shard whose runs are being taken up.
+type shardTakeUp struct {
 	again   bool // the shard was gained again meanwhile
 	running bool
 }
@@ -40,12 +40,12 @@ const (
 )
 
 // startTakeUp starts a goroutine that takes up the runs of a shard.
-func (u *takeUps) startTakeUp(slot int) {
+func (u *takeUpQueue) startTakeUp(slot int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
 	if t == nil {
-		t = &takeUp{}
+		t = &shardTakeUp{}
 		u.state[slot] = t
 	}
 	if t.running {
@@ -57,7 +57,7 @@ func (u *takeUps) startTakeUp(slot int) {
 }
 
 // retryTakeUp tries until the runs of a shard are taken up, or the shard is lost.
-func (u *takeUps) retryTakeUp(slot int) {
+func (u *takeUpQueue) retryTakeUp(slot int) {
 	taking := growingTimeout{first: u.first, most: takeUpMost}
 	pause, failed := u.pause, false
 	for {
@@ -87,7 +87,7 @@ func (u *takeUps) retryTakeUp(slot int) {
 }
 
 // endTakeUp ends the work at a shard, unless it was gained again meanwhile.
-func (u *takeUps) endTakeUp(slot int) bool {
+func (u *takeUpQueue) endTakeUp(slot int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
@@ -96,7 +96,7 @@ func (u *takeUps) endTakeUp(slot int) bool {
 }
 
 // tryInTurn makes one attempt. An attempt that takes long yields its turn to another shard.
-func (u *takeUps) tryInTurn(ctx context.Context, slot int) error {
+func (u *takeUpQueue) tryInTurn(ctx context.Context, slot int) error {
 	select {
 	case u.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -110,19 +110,19 @@ func (u *takeUps) tryInTurn(ctx context.Context, slot int) error {
 	return u.try(ctx, slot)
 }
 
-// takeover finds and wakes the unfinished runs of logs that an Owner has gained.
-type takeover struct{ *Owner }
+// unfinishedFinder finds and wakes the unfinished runs of logs that an Owner has gained.
+type unfinishedFinder struct{ *Owner }
 
 // newTakeUps makes the take-ups of a node.
-func (o takeover) newTakeUps() *takeUps {
-	return &takeUps{ctx: o.cfg.Life, try: o.takeUpShard, report: o.reportUnreadable, first: openTimeout, pause: followPause, state: map[int]*takeUp{},
+func (o unfinishedFinder) newTakeUps() *takeUpQueue {
+	return &takeUpQueue{ctx: o.cfg.Life, try: o.takeUpShard, report: o.reportUnreadable, first: openTimeout, pause: followPause, state: map[int]*shardTakeUp{},
 		turn: make(chan struct{}, takeUpsAtOnce), wait: o.cfg.Work,
 		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
 }
 
 // takeUpShard wakes the actors of the unfinished runs whose logs are in one shard, except
 // passivated ones: see newWaker.
-func (o takeover) takeUpShard(ctx context.Context, slot int) error {
+func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	s := o.keeper.Load().ShardAt(slot)
 	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)
 	if err != nil {

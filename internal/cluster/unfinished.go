@@ -15,7 +15,7 @@ import (
 // UnfinishedRuns lists the runs that have not ended. The index is written after the log, so a
 // run whose opener died in between is found by its log.
 func (o *Owner) UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error) {
-	t := takeover{o}
+	t := unfinishedFinder{o}
 	logs, list, err := t.readLogsAndIndex(ctx)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (o *Owner) UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error) {
 }
 
 // readLogsAndIndex lists all logs and the index.
-func (o takeover) readLogsAndIndex(ctx context.Context) (logs []mailbox.Address, list []client.RunInfo, err error) {
+func (o unfinishedFinder) readLogsAndIndex(ctx context.Context) (logs []mailbox.Address, list []client.RunInfo, err error) {
 	list, err = o.cfg.Runs.List(ctx)
 	if err == nil {
 		logs, err = o.cfg.Post.Addresses(ctx, "")
@@ -38,7 +38,7 @@ func (o takeover) readLogsAndIndex(ctx context.Context) (logs []mailbox.Address,
 
 // findUnfinished lists the runs that have not ended, according to the index and to the given logs;
 // found counts those that the index lacks.
-func (o takeover) findUnfinished(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) (open []client.RunInfo, found int, err error) {
+func (o unfinishedFinder) findUnfinished(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) (open []client.RunInfo, found int, err error) {
 	known := map[string]bool{}
 	for _, i := range list {
 		known[i.RunID] = true
@@ -71,18 +71,18 @@ func (o takeover) findUnfinished(ctx context.Context, list []client.RunInfo, log
 // UnfinishedOf lists the runs that have not ended, according to an index that was read before and to
 // the given logs.
 func (o *Owner) UnfinishedOf(ctx context.Context, list []client.RunInfo, logs []mailbox.Address) ([]client.RunInfo, error) {
-	open, _, err := takeover{o}.findUnfinished(ctx, list, logs)
+	open, _, err := unfinishedFinder{o}.findUnfinished(ctx, list, logs)
 	return open, err
 }
 
 // TakeUpAll wakes the actors of all runs that have not ended, except passivated ones.
-func (o *Owner) TakeUpAll(ctx context.Context) error { return takeover{o}.wakeUnfinished(ctx) }
+func (o *Owner) TakeUpAll(ctx context.Context) error { return unfinishedFinder{o}.wakeUnfinished(ctx) }
 
 // wakeUnfinished wakes the actors of all unfinished runs, except for passivated actors: the newest
 // entry of a log shows that its actor has passivated (PROTOCOL P17, P19). It reads the newest
 // entries in one pass, because a pass for each run would cost a request to each stream. A
 // supervisor that has ended reports its end again if the index does not know that the run is over.
-func (o takeover) wakeUnfinished(ctx context.Context) error {
+func (o unfinishedFinder) wakeUnfinished(ctx context.Context) error {
 	open, err := o.UnfinishedRuns(ctx)
 	if err != nil {
 		return err
@@ -97,7 +97,7 @@ func (o takeover) wakeUnfinished(ctx context.Context) error {
 
 // newWaker returns a function that receives the newest entry of one log. It wakes or queues the
 // log's actor if its run is open and the actor has not passivated.
-func (o takeover) newWaker(open []client.RunInfo, pass *requeuePass) func(mailbox.Head) error {
+func (o unfinishedFinder) newWaker(open []client.RunInfo, pass *requeuePass) func(mailbox.Head) error {
 	live := map[string]bool{}
 	for _, i := range open {
 		live[i.RunID] = true

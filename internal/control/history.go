@@ -230,7 +230,7 @@ func (c *opener) checkSentHistory(ctx context.Context, r client.RunRequest, root
 	if err != nil {
 		return nil, err
 	}
-	got := s.Recall
+	got := s.ImportedHistory
 	if got.Past != r.History.Past || got.Parts != r.History.Parts || got.Parts == 0 {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("of the history %.80q %d parts were to be there, and %d of %q are", r.History.Past, r.History.Parts, got.Parts, got.Past),
 			Hint: "send all parts with `recall`, in order from 0, before `run`"}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -58,46 +59,49 @@ func TestAttackRequestsWithoutAnAnswerHaveNoShareOfTheirOwn(t *testing.T) {
 // TestAttackOneConnectionTakesItsShareOnly: one that floods a verb leaves slots, the
 // next turn, and places in the queue to others.
 func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
-	s := &manualSlots{fairQueue: newFairQueue()}
-	for range 3 * waitingMax {
-		s.enterRequest("_INBOX_client.hog.1", 10)
-	}
-	if len(s.served) != sourceAtOnce || len(s.waiting) != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
-		t.Fatalf("%d served, %d wait, %d refused", len(s.served), len(s.waiting), len(s.refused))
-	}
-	s.enterRequest("_INBOX_client.other.1", 10)
-	s.enterRequest("_INBOX.watcher.1", 10)
-	if got := s.served[sourceAtOnce:]; fmt.Sprint(got) != "[_INBOX_client.other.1 _INBOX.watcher.1]" {
-		t.Errorf("at once beside a hog: %v", got)
-	}
-	// Invented inboxes take the share of their group only.
-	for i := range 200 {
-		s.enterRequest(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
-	}
-	if n := s.shares["_INBOX_client"].running; n != groupAtOnce {
-		t.Errorf("one group has %d under way, want %d", n, groupAtOnce)
-	}
-	for i := range 20 { // all slots
-		s.enterRequest("_INBOX.w"+fmt.Sprint(i)+".1", 10)
-	}
-	if s.fairQueue.running != requestsAtOnce {
-		t.Errorf("%d run, want %d", s.fairQueue.running, requestsAtOnce)
-	}
-	s.enterRequest("_INBOX_client_alice.a.1", 10)
-	s.endOldest()
-	if got := s.served[len(s.served)-1]; got != "_INBOX_client_alice.a.1" {
-		t.Errorf("the next turn went to %s", got)
-	}
-	s.enterRequest("_INBOX.big.1", waitingBytesMax+1)
-	if s.bytes > waitingBytesMax || len(s.waiting) > waitingMax {
-		t.Errorf("%d bytes and %d requests wait", s.bytes, len(s.waiting))
-	}
-	for len(s.running) > 0 {
+	// On a virtual clock, so that no request expires while a busy machine plays the test.
+	synctest.Test(t, func(t *testing.T) {
+		s := &manualSlots{fairQueue: newFairQueue()}
+		for range 3 * waitingMax {
+			s.enterRequest("_INBOX_client.hog.1", 10)
+		}
+		if len(s.served) != sourceAtOnce || len(s.waiting) != waitingMax || len(s.refused) != 2*waitingMax-sourceAtOnce {
+			t.Fatalf("%d served, %d wait, %d refused", len(s.served), len(s.waiting), len(s.refused))
+		}
+		s.enterRequest("_INBOX_client.other.1", 10)
+		s.enterRequest("_INBOX.watcher.1", 10)
+		if got := s.served[sourceAtOnce:]; fmt.Sprint(got) != "[_INBOX_client.other.1 _INBOX.watcher.1]" {
+			t.Errorf("at once beside a hog: %v", got)
+		}
+		// Invented inboxes take the share of their group only.
+		for i := range 200 {
+			s.enterRequest(fmt.Sprintf("_INBOX_client.x%d.1", i), 10)
+		}
+		if n := s.shares["_INBOX_client"].running; n != groupAtOnce {
+			t.Errorf("one group has %d under way, want %d", n, groupAtOnce)
+		}
+		for i := range 20 { // all slots
+			s.enterRequest("_INBOX.w"+fmt.Sprint(i)+".1", 10)
+		}
+		if s.fairQueue.running != requestsAtOnce {
+			t.Errorf("%d run, want %d", s.fairQueue.running, requestsAtOnce)
+		}
+		s.enterRequest("_INBOX_client_alice.a.1", 10)
 		s.endOldest()
-	}
-	if len(s.waiting) != 0 || s.bytes != 0 || s.fairQueue.running != 0 || len(s.shares) != 0 {
-		t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.fairQueue.running, len(s.shares))
-	}
+		if got := s.served[len(s.served)-1]; got != "_INBOX_client_alice.a.1" {
+			t.Errorf("the next turn went to %s", got)
+		}
+		s.enterRequest("_INBOX.big.1", waitingBytesMax+1)
+		if s.bytes > waitingBytesMax || len(s.waiting) > waitingMax {
+			t.Errorf("%d bytes and %d requests wait", s.bytes, len(s.waiting))
+		}
+		for len(s.running) > 0 {
+			s.endOldest()
+		}
+		if len(s.waiting) != 0 || s.bytes != 0 || s.fairQueue.running != 0 || len(s.shares) != 0 {
+			t.Errorf("left: %d waiting, %d bytes, %d running, %d shares", len(s.waiting), s.bytes, s.fairQueue.running, len(s.shares))
+		}
+	})
 }
 
 func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {

@@ -48,7 +48,7 @@ type Node struct {
 	serviceConn *nats.Conn // answers requests; may not write logs
 	post        *jetstream.Post
 	blobs       *jetstream.Blobs
-	node        *actors.Node
+	actorNode   *actors.Node
 	programs    process.ProgramCounter // that tools and hooks of the node run
 	control     *control.Control
 	runs        *control.Runs
@@ -144,14 +144,14 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.logOwner.ObserveActors(&cfg)
-	if h.node, err = actors.Start(h.programs.CountIn(context.Background()), cfg); err != nil {
+	if h.actorNode, err = actors.Start(h.programs.CountIn(context.Background()), cfg); err != nil {
 		return err
 	}
 	h.background.Go(func() { h.throttles.run(h.lifetime) })
 	if err := h.logOwner.KeepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.redactedLogs(), Node: h.node, Runs: h.runs, Blobs: h.blobs,
+	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.redactedLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
 		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
@@ -214,7 +214,7 @@ func (h *Node) openConnections() error {
 }
 
 // ResumeRun resumes one run.
-func (h *Node) ResumeRun(ctx context.Context, run string) error { return h.node.Resume(ctx, run) }
+func (h *Node) ResumeRun(ctx context.Context, run string) error { return h.actorNode.Resume(ctx, run) }
 
 // URL returns the address of the embedded server; "" for an external one.
 func (h *Node) URL() string {
@@ -247,8 +247,8 @@ func (h *Node) Close() (err error) {
 	if h.control != nil {
 		errs = append(errs, h.control.Close())
 	}
-	if h.node != nil {
-		h.node.Stop()
+	if h.actorNode != nil {
+		h.actorNode.Stop()
 	}
 	if !h.programs.Wait(process.EndMax) {
 		errs = append(errs, errPrograms)

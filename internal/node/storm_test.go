@@ -124,7 +124,7 @@ func (p *stormProvider) awaitClosedGates(ctx context.Context, hosts []*Node) {
 func allShut(ctx context.Context, hosts []*Node) bool {
 	return !slices.ContainsFunc(hosts, func(h *Node) bool {
 		all := make(chan map[string]throttle.Status, 1)
-		h.node.Throttles(func(m map[string]throttle.Status) { all <- m })
+		h.actorNode.Throttles(func(m map[string]throttle.Status) { all <- m })
 		select {
 		case m := <-all:
 			return !slices.ContainsFunc(slices.Collect(maps.Values(m)), func(s throttle.Status) bool { return s.ClosedMS > 0 })
@@ -241,7 +241,7 @@ func (p *stormProvider) checkRequests(t *testing.T, attempts, nodes int) {
 func closedFor(t *testing.T, h *Node, name string) int64 {
 	t.Helper()
 	all := make(chan map[string]throttle.Status, 1)
-	h.node.Throttles(func(m map[string]throttle.Status) { all <- m })
+	h.actorNode.Throttles(func(m map[string]throttle.Status) { all <- m })
 	select {
 	case m := <-all:
 		return m[name].ClosedMS

@@ -60,7 +60,7 @@ func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
 	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.CountSharers, pending: map[string]pendingNotice{},
-		localNode: func() *actors.Node { return h.node }, wakeup: make(chan struct{}, 1),
+		localNode: func() *actors.Node { return h.actorNode }, wakeup: make(chan struct{}, 1),
 		warn: func(what string, err error) { h.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
 }

@@ -64,10 +64,10 @@ type appender struct {
 	retry  time.Duration
 	logger *slog.Logger
 
-	mu     sync.Mutex
-	flying map[uint64]*pendingAppend
-	bytes  int
-	token  uint64
+	mu       sync.Mutex
+	inFlight map[uint64]*pendingAppend
+	bytes    int
+	token    uint64
 	// due holds the appends in flight by the time of their next copy.
 	due   dueHeap
 	timer *time.Timer
@@ -83,7 +83,7 @@ type appender struct {
 }
 
 func newAppender(nc *nats.Conn, cfg *Config) (*appender, error) {
-	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + "." + rand.Text() + ".", flying: map[uint64]*pendingAppend{},
+	a := &appender{nc: nc, retry: cfg.RetryAfter, logger: cfg.Logger, inbox: nc.NewInbox() + "." + rand.Text() + ".", inFlight: map[uint64]*pendingAppend{},
 		stalls: stallReports{after: cfg.StallAfter, tell: cfg.Stalled}}
 	a.timer = time.AfterFunc(time.Hour, a.sendOverdue)
 	a.timer.Stop()
@@ -108,11 +108,11 @@ func (a *appender) close() error {
 		a.stalls.rest.Stop()
 	}
 	var left []*pendingAppend
-	for _, l := range a.flying {
+	for _, l := range a.inFlight {
 		left = append(left, l)
 	}
 	left = append(left, a.queue[a.head:]...)
-	a.flying, a.queue, a.head, a.due = map[uint64]*pendingAppend{}, nil, 0, nil
+	a.inFlight, a.queue, a.head, a.due = map[uint64]*pendingAppend{}, nil, 0, nil
 	a.mu.Unlock()
 	for _, l := range left {
 		a.endAppend(l, 0, mailbox.ErrClosed)
@@ -166,14 +166,14 @@ func (a *appender) queueAppend(ctx context.Context, from *ackParser, subject str
 }
 
 func (a *appender) hasRoom(size int) bool {
-	return len(a.flying) < InFlightMax && (a.bytes+size <= InFlightBytesMax || len(a.flying) == 0)
+	return len(a.inFlight) < InFlightMax && (a.bytes+size <= InFlightBytesMax || len(a.inFlight) == 0)
 }
 
 // registerAppend adds an append to those in flight. mu is held.
 func (a *appender) registerAppend(l *pendingAppend) {
 	a.token++
 	l.token = a.token
-	a.flying[l.token] = l
+	a.inFlight[l.token] = l
 	a.bytes += len(l.data)
 	l.wait = a.retry
 	l.due = time.Now().Add(a.retry)
@@ -200,7 +200,7 @@ func (a *appender) armTimer() {
 // takeAppend removes an append from those in flight and returns the queued ones for which there is
 // room now. mu is held.
 func (a *appender) takeAppend(l *pendingAppend) (follow []*pendingAppend) {
-	delete(a.flying, l.token)
+	delete(a.inFlight, l.token)
 	a.bytes -= len(l.data)
 	heap.Remove(&a.due, l.index)
 	for a.head < len(a.queue) && a.hasRoom(len(a.queue[a.head].data)) {
@@ -247,7 +247,7 @@ func (a *appender) publishAppend(l *pendingAppend) error {
 // to send in its place.
 func (a *appender) settleAppend(token, place uint64, err error) (follow []*pendingAppend) {
 	a.mu.Lock()
-	l, ok := a.flying[token]
+	l, ok := a.inFlight[token]
 	if !ok {
 		a.mu.Unlock()
 		return nil
@@ -335,7 +335,7 @@ func (a *appender) handleAck(m *nats.Msg) {
 		return
 	}
 	a.mu.Lock()
-	l, flies := a.flying[token]
+	l, flies := a.inFlight[token]
 	sent := token <= a.token
 	a.mu.Unlock()
 	if !flies {
@@ -350,7 +350,7 @@ func (a *appender) handleAck(m *nats.Msg) {
 		a.ignoreMessage(m, "not from the stream of the append")
 	case errors.Is(err, errLater):
 		a.mu.Lock()
-		if l, ok := a.flying[token]; ok {
+		if l, ok := a.inFlight[token]; ok {
 			l.said = err.Error()
 			if !errors.Is(err, errBusy) { // sending more copies sooner would not help a busy server
 				a.scheduleCopy(l, RetryPause)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,12 +15,16 @@ import (
 type copyTimes struct {
 	slog.Handler
 	start time.Time
-	at    []time.Duration
+
+	mu sync.Mutex // timers fire on goroutines of their own
+	at []time.Duration
 }
 
 func (c *copyTimes) Enabled(context.Context, slog.Level) bool { return true }
 
 func (c *copyTimes) Handle(_ context.Context, r slog.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if r.Level == slog.LevelWarn {
 		c.at = append(c.at, time.Since(c.start).Round(time.Millisecond))
 	}
@@ -31,7 +36,7 @@ func (c *copyTimes) Handle(_ context.Context, r slog.Record) error {
 func TestCopiesOfAnAppendComeEverMoreSlowly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &copyTimes{start: time.Now()}
-		a := &appender{retry: time.Second, logger: slog.New(seen), flying: map[uint64]*pendingAppend{}}
+		a := &appender{retry: time.Second, logger: slog.New(seen), inFlight: map[uint64]*pendingAppend{}}
 		a.timer = time.AfterFunc(time.Hour, a.sendOverdue)
 		a.timer.Stop()
 		a.queueAppend(t.Context(), nil, "run.a", nil, func(uint64, error) {})

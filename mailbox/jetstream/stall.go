@@ -58,7 +58,7 @@ func (a *appender) noteWaited(late []*pendingAppend, now time.Time) func() {
 		return reportNothing
 	}
 	a.stalls.told = true
-	a.stalls.left = append(a.stalls.left, Stall{Since: oldest.born, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
+	a.stalls.left = append(a.stalls.left, Stall{Since: oldest.born, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
 	a.lookAgain()
 	return a.sendReports
 }
@@ -75,7 +75,7 @@ func (a *appender) turnedAway(l *pendingAppend, err error, now time.Time) func()
 		return reportNothing
 	}
 	a.stalls.told = true
-	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.flying) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
+	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
 	a.lookAgain()
 	return a.sendReports
 }
@@ -108,14 +108,14 @@ func (a *appender) noteRested() {
 // too long any more, or none waits at all, and none was refused for want of room lately. mu
 // is held; the returned function sends the report, and is called without mu.
 func (a *appender) noteMoving(stored bool) func() {
-	if !a.stalls.told || !stored && len(a.flying)+len(a.queue)-a.head > 0 {
+	if !a.stalls.told || !stored && len(a.inFlight)+len(a.queue)-a.head > 0 {
 		return reportNothing
 	}
 	now := time.Now()
 	if now.Sub(a.stalls.refused) <= a.stalls.after {
 		return reportNothing
 	}
-	for _, l := range a.flying {
+	for _, l := range a.inFlight {
 		if now.Sub(l.born) >= a.stalls.after {
 			return reportNothing
 		}

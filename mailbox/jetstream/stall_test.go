@@ -12,7 +12,7 @@ import (
 // stallingAppender is an appender without a server whose only append has waited for too long.
 func stallingAppender(tell func(Stall)) (*appender, *pendingAppend) {
 	l := &pendingAppend{subject: "run.a", token: 1, born: time.Now().Add(-time.Minute)}
-	return &appender{flying: map[uint64]*pendingAppend{1: l}, stalls: stallReports{after: time.Second, tell: tell}}, l
+	return &appender{inFlight: map[uint64]*pendingAppend{1: l}, stalls: stallReports{after: time.Second, tell: tell}}, l
 }
 
 // TestWhatWasDecidedFirstIsToldFirst: what is told is decided under the lock and said
@@ -23,7 +23,7 @@ func TestWhatWasDecidedFirstIsToldFirst(t *testing.T) {
 	a, l := stallingAppender(func(s Stall) { told = append(told, !s.Since.IsZero()) })
 	a.mu.Lock()
 	stalls := a.noteWaited([]*pendingAppend{l}, time.Now())
-	delete(a.flying, l.token)
+	delete(a.inFlight, l.token)
 	moves := a.noteMoving(true)
 	a.mu.Unlock()
 	moves() // the second overtakes the first
@@ -42,7 +42,7 @@ func TestWhoIsToldMayAppend(t *testing.T) {
 		told = append(told, !s.Since.IsZero())
 		if len(told) == 1 { // as from another goroutine: the answer comes just now
 			a.mu.Lock()
-			clear(a.flying)
+			clear(a.inFlight)
 			moves := a.noteMoving(true)
 			a.mu.Unlock()
 			moves()
@@ -67,7 +67,7 @@ func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
 		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })
-		clear(a.flying)
+		clear(a.inFlight)
 		for range 3 { // at 0, 0.6 and 1.2 s
 			a.mu.Lock()
 			tell := a.turnedAway(l, mailbox.ErrFull, time.Now())
@@ -106,7 +106,7 @@ func TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused(t *testing.T) {
 			tell()
 		}
 		decide(func() func() { return a.noteWaited([]*pendingAppend{l}, time.Now()) })
-		clear(a.flying)
+		clear(a.inFlight)
 		decide(func() func() { return a.turnedAway(l, mailbox.ErrFull, time.Now()) })
 		decide(func() func() { return a.noteMoving(true) }) // too early: one was refused just now
 		if !<-told || len(told) > 0 {

@@ -122,7 +122,7 @@ func (ps *processes) performWork(sh *shell, action activation.Action) bool {
 		}
 	case activation.EndWork:
 		ps.executor.giveUpJobs(func(r *job) bool { return r.shell == sh && r.key == act.Key })
-	case activation.LeaveGate:
+	case activation.LeaveThrottle:
 		ps.throttles.withdrawRequest(sh)
 	default:
 		return false
@@ -146,7 +146,7 @@ func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 		ps.executor.callTool(sh, e)
 	case agent.RunHooks:
 		ps.executor.runHooks(sh, e)
-	case agent.AwaitGate:
+	case agent.AwaitThrottle:
 		ps.throttles.requestAdmission(&throttleRequest{shell: sh, model: e.Model, pause: e.Pause})
 	default:
 		ps.fail("unknown effect %T", p.Effect)

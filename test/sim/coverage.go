@@ -42,8 +42,8 @@ func (cov *coverage) noteAgentStep(before, after *agent.State, f activation.Fact
 	if f.Kind == "answered" && before.Query.Reason == spec.ResumeUnsafe && after.Query.Query == "" && len(after.Calls) > 0 {
 		cov.reach.hit(Approved)
 	}
-	if after.Ending != "" && after.Phase == agent.Thinking && before.Phase != agent.Thinking {
-		if p, ok := closings[after.Ending]; ok {
+	if after.ClosingReason != "" && after.Phase == agent.Thinking && before.Phase != agent.Thinking {
+		if p, ok := closings[after.ClosingReason]; ok {
 			cov.reach.hit(p)
 		}
 	}
@@ -164,15 +164,15 @@ func (cov *coverage) questionSource(after *agent.State) Place {
 
 // notePause notes the outcomes of waits at throttles.
 func (cov *coverage) notePause(before, after *agent.State, f activation.Fact) {
-	if after.Pause.Waiting && !before.Pause.Waiting {
-		if after.Ending != "" {
+	if after.ThrottleWait.Waiting && !before.ThrottleWait.Waiting {
+		if after.ClosingReason != "" {
 			cov.reach.hit(PausedClosing)
 		}
 		if after.Purpose == agent.ForSummary {
 			cov.reach.hit(PausedSummary)
 		}
 	}
-	if !before.Pause.Waiting {
+	if !before.ThrottleWait.Waiting {
 		return
 	}
 	switch f.Kind {
@@ -181,7 +181,7 @@ func (cov *coverage) notePause(before, after *agent.State, f activation.Fact) {
 	case "canceled":
 		cov.reach.hit(PausedCancel)
 	case "woke":
-		if !after.Pause.Waiting && after.Cancel == nil {
+		if !after.ThrottleWait.Waiting && after.Cancel == nil {
 			cov.reach.hit(PatienceEnded)
 		}
 	}

@@ -70,8 +70,8 @@ func (j *agentJudge) checkVouched(sh *shell, call string, class model.Class) {
 	st := &j.actor.shadow.agent.State
 	recorded := class == model.Effect || class == model.Irreversible
 	current := st.Life == sh.start // the log has no later claim that it has not read
-	if recorded && current && st.Task.LoopOptions.Vouch && st.Vouch.Answered != st.Life {
-		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Life, st.Vouch.Answered)
+	if recorded && current && st.Task.LoopOptions.Vouch && st.LogVerification.Answered != st.Life {
+		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Life, st.LogVerification.Answered)
 	}
 	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten || !st.Task.LoopOptions.Vouch {
 		return
@@ -86,7 +86,7 @@ func (j *agentJudge) checkVouched(sh *shell, call string, class model.Class) {
 // checkLogQuestion checks that an agent asks at most once in an activation for a verification of its log.
 func (j *agentJudge) checkLogQuestion(before agent.State, out activation.Stepped) {
 	a := j.actor
-	asked := before.Vouch.Asked
+	asked := before.LogVerification.Asked
 	for _, letter := range out.Messages {
 		if letter.Kind != (agent.Vouch{}).Kind() {
 			continue
@@ -215,7 +215,7 @@ func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Ste
 		return
 	}
 	q := after.Query
-	if after.Pause.Waiting {
+	if after.ThrottleWait.Waiting {
 		j.pauses.checkPause(before, after, out)
 		return
 	}
@@ -251,7 +251,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.checkTranscript(before, after)
 	j.checkLimits(before, after, f)
 	j.pauses.checkRefusals(before, after, f)
-	if f.Kind == "resumed" && after.Pause.Waiting && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitGate); return ok }) {
+	if f.Kind == "resumed" && after.ThrottleWait.Waiting && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
 		j.fail("%s has waited at the gate of its model, and its next life does not", j.actor.id)
 	}
 	j.noteFact(before, after, f)

@@ -20,8 +20,8 @@ type breakerJudge struct {
 // is halted, or a person is asked.
 func (j *breakerJudge) checkForced(before, after *agent.State) {
 	a := j.actor
-	j.halted = before.Habits.Halted
-	if !before.Habits.Forced || before.Ending != "" || after.Phase == agent.Done || after.Phase == agent.Waiting || after.Phase == agent.Hooking {
+	j.halted = before.LoopDetection.Halted
+	if !before.LoopDetection.Forced || before.ClosingReason != "" || after.Phase == agent.Done || after.Phase == agent.Waiting || after.Phase == agent.Hooking {
 		return
 	}
 	asks := slices.ContainsFunc(after.Calls, func(c agent.Call) bool { return c.Name == "ask_human" && c.Stage != agent.Ended })
@@ -33,7 +33,7 @@ func (j *breakerJudge) checkForced(before, after *agent.State) {
 // checkForbidden checks that an agent that repeatedly proposes a forbidden tool is ended.
 func (j *breakerJudge) checkForbidden(before, after *agent.State, calls []model.ToolCall) {
 	limit := before.Task.LoopOptions.Breaker.Forbidden
-	if limit == 0 || before.Cancel != nil || before.Ending != "" || len(hooksAt(before, spec.HookOutput, "")) > 0 || len(calls) == 0 {
+	if limit == 0 || before.Cancel != nil || before.ClosingReason != "" || len(hooksAt(before, spec.HookOutput, "")) > 0 || len(calls) == 0 {
 		return
 	}
 	barred := slices.ContainsFunc(calls, func(c model.ToolCall) bool { return slices.Contains(before.Task.Forbidden, c.Name) })

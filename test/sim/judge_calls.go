@@ -72,7 +72,7 @@ func (j *callJudge) checkBegin(after *agent.State, id string) {
 		j.fail("%s begins %s (%s) past its hooks", a.id, id, c.Name)
 	case !isOffered(after, c.Name):
 		j.fail("%s begins %s (%s), which it may not use", a.id, id, c.Name)
-	case after.Ending != "":
+	case after.ClosingReason != "":
 		j.fail("%s begins %s (%s) in its closing turn", a.id, id, c.Name)
 	case c.Name == j.breakers.halted:
 		j.fail("%s begins %s (%s), whose calls of this turn were not to run", a.id, id, c.Name)

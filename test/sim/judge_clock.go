@@ -24,7 +24,7 @@ func (j *clockJudge) checkTimer(before, after *agent.State) {
 	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
 		j.fail("%s: the hard limit passes too early", a.id)
 	}
-	if before.Phase == agent.Waiting && !before.Pause.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
+	if before.Phase == agent.Waiting && !before.ThrottleWait.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
 		j.fail("%s: a retry comes too early", a.id)
 	}
 }

@@ -67,7 +67,7 @@ func possibleFacts(st agent.State) []agent.Fact {
 		agent.Resumed{Life: "L1", Node: "n1"}, agent.Resumed{Life: "L2", Node: "n2"},
 		agent.Resumed{Life: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
 		agent.Messaged{From: "root-9-9", Text: "this"}, agent.Messaged{From: "root-9-9", Text: "that"}}
-	for _, a := range st.Away {
+	for _, a := range st.BackgroundChildren {
 		list = append(list, agent.Messaged{From: a.Child, Call: a.Call, Text: "this"}, agent.Messaged{From: a.Child, Call: a.Call, Text: "that"})
 	}
 	switch st.Phase {
@@ -85,7 +85,7 @@ func possibleFacts(st agent.State) []agent.Fact {
 		}
 		list = append(list, agent.Barred{Lease: st.Lease, AfterMS: 9, Why: "this"}, agent.Barred{Lease: st.Lease, AfterMS: 90, Why: "that"})
 	case agent.Acting, agent.Waiting:
-		list = append(list, agent.Admitted{Pause: st.Pause.N}, agent.Woke{Timer: "gate"})
+		list = append(list, agent.Admitted{Pause: st.ThrottleWait.N}, agent.Woke{Timer: "gate"})
 		for _, c := range st.Calls {
 			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this", Live: c.Child != ""}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
 				agent.Started{Call: c.ID, Attempt: c.Attempt, Life: st.Life})
@@ -107,7 +107,7 @@ func staleFacts(st agent.State) []agent.Fact {
 		agent.Answered{Query: st.Query.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
 		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}, agent.Messaged{From: "root-99-0", Call: "99-0", Text: "stale"}}
 	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []spec.HookAnswer{{Hook: "h0", Decision: spec.HookTrip}}})
-	list = append(list, agent.Admitted{Pause: st.Pause.N + 1}, agent.Barred{Lease: st.Lease - 1, Why: "stale"})
+	list = append(list, agent.Admitted{Pause: st.ThrottleWait.N + 1}, agent.Barred{Lease: st.Lease - 1, Why: "stale"})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}

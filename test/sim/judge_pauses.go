@@ -23,12 +23,12 @@ type pauseJudge struct {
 func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepped) {
 	a := j.actor
 	asks := slices.ContainsFunc(out.World, func(e any) bool {
-		w, ok := e.(agent.AwaitGate)
-		return ok && w.Pause == after.Pause.N && w.Model != ""
+		w, ok := e.(agent.AwaitThrottle)
+		return ok && w.Pause == after.ThrottleWait.N && w.Model != ""
 	})
 	armed := slices.ContainsFunc(out.World, func(e any) bool {
 		arm, ok := e.(agent.Arm)
-		return ok && arm.Due == after.Pause.Since+patienceOf(after)
+		return ok && arm.Due == after.ThrottleWait.Since+patienceOf(after)
 	})
 	settled := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
 		var e agent.Settle
@@ -79,8 +79,8 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 		e := decodeFact[agent.Failed](j.population, f)
 		refused = before.Phase == agent.Thinking && e.Lease == before.Lease && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
 	case "woke":
-		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && after.Pause.Waiting && after.Now >= after.Pause.Since+patienceOf(after) {
-			j.fail("%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.Pause.Since)
+		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && after.ThrottleWait.Waiting && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
+			j.fail("%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)
 		}
 	}
 	if before.Route != after.Route {
@@ -89,7 +89,7 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 	if !refused {
 		return
 	}
-	if before.Purpose == agent.ForSummary && after.Pause.Waiting {
+	if before.Purpose == agent.ForSummary && after.ThrottleWait.Waiting {
 		j.prompts.summaries-- // it was never made
 	}
 	if j.refused++; j.refused == 1 {

@@ -45,7 +45,7 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 	if len(after.Calls) > 0 {
 		j.fail("%s calls its model with %d calls open", a.id, len(after.Calls))
 	}
-	if after.Rounds.Sent != nil || len(hooksAt(after, spec.HookContext, "")) > 0 {
+	if after.HookEffects.Sent != nil || len(hooksAt(after, spec.HookContext, "")) > 0 {
 		j.sent = nil // hooks may send what they like, this turn
 		return
 	}

@@ -190,7 +190,7 @@ func (d *future) answer(t *testing.T) error {
 	}
 	switch {
 	case s.Idle:
-		d.step(t, agent.Messaged{From: s.Away[0].Child, Call: s.Away[0].Call, Text: "seen"}, 0)
+		d.step(t, agent.Messaged{From: s.BackgroundChildren[0].Child, Call: s.BackgroundChildren[0].Call, Text: "seen"}, 0)
 		return nil
 	case s.Query.Query != "":
 		d.step(t, agent.Answered{Query: s.Query.Query, Decision: oneOf(d.dice, "approve", "skip", "text", "deny"), Text: "yes"}, 0)
@@ -216,8 +216,8 @@ func (d *future) answer(t *testing.T) error {
 			return nil
 		}
 	}
-	if s.Pause.Waiting && d.percent(60) {
-		d.step(t, agent.Admitted{Pause: s.Pause.N}, 0)
+	if s.ThrottleWait.Waiting && d.percent(60) {
+		d.step(t, agent.Admitted{Pause: s.ThrottleWait.N}, 0)
 		return nil
 	}
 	timer := d.first()

@@ -16,5 +16,5 @@ var ofGates = []Mutant{
 	{"turn-of-another-wait", "P7: an admission names the wait that it ends", own(Without(3, 3))},
 	{"cancel-passes-the-gate", "B5: nothing is sent that waited at the gate when the cancel came", own(Unchanged)},
 	{"wait-forgotten-by-a-crash", "F1: a wait at the gate goes on in the next life",
-		own(Replace(`return s, append(fx, Arm{Timer: gateTimer, Due: s.impatientAt()})`))},
+		own(Replace(`return s, append(fx, Arm{Timer: throttleTimer, Due: s.impatientAt()})`))},
 }

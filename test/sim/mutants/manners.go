@@ -86,7 +86,7 @@ var ofManners = []Mutant{
 			{"journal-shown", Replace(`return d + journalDigestHead + j.digest()`)},
 		}},
 	{"summary-asked-for-ever", "D4: a failed summary falls back",
-		own(ReplaceTerm(1, 1, `s.Folding.Tries < 6 || other && false`))},
+		own(ReplaceTerm(1, 1, `s.PendingCompaction.Tries < 6 || other && false`))},
 	{"summary-is-a-turn", "D3: a summary is no part of the transcript", own(Drop)},
 	{"anchor-kept-over-a-fold", "G1: what was reported of another prompt bounds nothing",
 		own(InsertAfter(`s.Anchor = Anchor{Messages: len(s.History), Tokens: 9, Route: s.Route}`))},

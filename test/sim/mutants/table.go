@@ -20,7 +20,7 @@ func own(do Operation) []Edit { return []Edit{{Do: do}} }
 const (
 	runs       = "c.Stage, c.Passed = Pending, true"
 	oldStart   = "last := a.shells[len(a.shells)-1]\nlast.start, last.state.Reader.Start = \"again\"+string(a.id), \"again\"+string(a.id)"
-	aliveAgain = "if mine && e.Epoch == l.force && l.Phase == Replaying {\nl.Phase, out.Activated = Active, true\nreturn nil\n}"
+	aliveAgain = "if mine && e.Epoch == l.currentEpoch && l.Phase == Replaying {\nl.Phase, out.Activated = Active, true\nreturn nil\n}"
 )
 
 // ofLives lists mutants of the rules of activations, outbox messages and logs.
@@ -33,9 +33,9 @@ var ofLives = []Mutant{
 			{"claim-is-own", InsertAfter(aliveAgain)},
 		}},
 	{"later-resumed-is-not-heeded", "P1: one that reads a later Resumed falls silent",
-		[]Edit{{"superseded-is-silent", Replace(`l.forcer = l.Start`)}, {"superseded-stops", Drop}}},
+		[]Edit{{"superseded-is-silent", Replace(`l.currentNonce = l.Start`)}, {"superseded-stops", Drop}}},
 	{"equal-epoch-comes-into-force", "P1: a claim must be higher than the one in force",
-		[]Edit{{"claim-is-higher", ReplaceTerm(1, 1, `l.force.Higher(e.Epoch)`)}}},
+		[]Edit{{"claim-is-higher", ReplaceTerm(1, 1, `l.currentEpoch.Higher(e.Epoch)`)}}},
 	{"superseded-entries-count", "P1, P8: a superseded life decides nothing",
 		[]Edit{{"own-entry-counts", Within(1, 2, Never)}}},
 	{"zombie-started-obeyed", "P2: a Started counts only under the epoch in force",
@@ -61,7 +61,7 @@ var ofLives = []Mutant{
 	{"begins-before-vouched", "P13: no side effect begins before the supervisor has vouched for the log",
 		[]Edit{{"begins-when-vouched", Always}}},
 	{"vouched-for-another-life", "P13: vouched is one life of a log",
-		[]Edit{{"begins-when-vouched", ReplaceTerm(2, 2, `s.Vouch.Answered != ""`)}}},
+		[]Edit{{"begins-when-vouched", ReplaceTerm(2, 2, `s.LogVerification.Answered != ""`)}}},
 	{"vouched-begins-nothing", "P13: what has waited for the answer begins", own(Never)},
 	{"vouch-sent-each-time", "P13: an agent asks once in a life", own(Never)},
 	{"back-sent-again-is-damage", "P13: a Back sent again is no damage",
@@ -169,7 +169,7 @@ var ofRun = []Mutant{
 		own(InsertAfter(`fx = append(fx, Tell{To: from, Fact: childReport(m)})`))},
 	{"published-twice", "DESIGN 6: a run ends once", own(Without(2, 2))},
 	{"damage-told-by-the-same-life", "P1, P13: a life in force cannot claim again under its epoch; damage takes a new one",
-		[]Edit{{"damage-takes-an-epoch", Drop}, {"own-claim-lost", AndAlso(`!l.confess`)}}},
+		[]Edit{{"damage-takes-an-epoch", Drop}, {"own-claim-lost", AndAlso(`!l.damageClaimRequested`)}}},
 	{"damage-of-a-member-ignored", "P13: damage halts the run",
 		[]Edit{{"member-damaged", Never}, {"own-log-damaged", Never}}},
 	{"veto-for-ever", "G2: vetoes in a row are bounded",
