@@ -28,7 +28,7 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})
 	s = s.appendMessage(firstMessage(f.Task))
-	s, fx, busy := beginCompaction(s, "") // of the history with which it begins
+	s, fx, busy := beginCompaction(s, "") // an imported history may already be too large
 	if !busy {
 		s, fx = runHooksBeforeModel(s, "")
 	}
@@ -95,7 +95,7 @@ func requestReservation(s State, why spec.Transition) (State, []Effect) {
 		ask.Final, ask.Calls = true, 0
 	}
 	e := Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}
-	if s.Lease == 1 && s.Task.LoopOptions.Kin {
+	if s.Lease == 1 && s.Task.LoopOptions.Kin { // the first reservation names the node
 		e.Node = s.Node
 	}
 	return s, []Effect{e}
@@ -106,7 +106,7 @@ func (s State) reservationAsk() budget.Ask {
 	l := s.Task.Limits
 	calls := int64(l.ReplyCalls)
 	if len(s.Task.Tools) == 0 {
-		calls = 0 // it takes no calls from agents that need them
+		calls = 0 // other agents need them
 	}
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))

@@ -81,7 +81,7 @@ func (l *LogReader) noteStatusAsked(item mailbox.Item, out *Read) {
 
 // cancelStranded cancels an agent that waits for a run which has ended, and the agents above it,
 // which may wait for it. Each of them counts that cancel whatever it read from the supervisor
-// before: see isFirstHalt.
+// before: see acceptFirstHalt.
 func (l *LogReader) cancelStranded(e mailbox.Entry, out *Read) {
 	m, waits := l.watermarks[e.From], false
 	for _, item := range e.Items {

@@ -30,9 +30,11 @@ Without a server (-s, --context, NATS_URL) the run goes to the node that owns th
 state directory; if there is none, to a node in this process.
 
 Ctrl-C stops the run at its next safe boundary and prints the result; a second
-one ends this process at once. Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or
-time, 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and
-143 interrupted.`,
+one ends this process at once.
+
+Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or time,
+5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and 143
+interrupted.`,
 		Example: `  troupe run --dir . "Investigate this repository and write report.md"
   echo "Summarize" | troupe run -m anthropic/claude-sonnet-5-5 --max-budget-usd 0.50 -
   troupe run -o json "..." | jq -r .result
