@@ -79,11 +79,11 @@ func TestGooglesSDKKnowsWhatIsSent(t *testing.T) {
 			continue
 		}
 		signed := func(s string) string { return "gemini-3.8-flash" }
-		if err := errors.Join(sdktypes.Fits(w.body, reflect.TypeFor[body]()), conformance.Gemini(w.body, req.Model, signed)); err != nil {
+		if err := errors.Join(sdktypes.CheckShape(w.body, reflect.TypeFor[body]()), conformance.Gemini(w.body, req.Model, signed)); err != nil {
 			t.Errorf("%s: %s: %v", name, w.body, err)
 		}
 		spoiled := strings.Replace(string(w.body), `"parts":[{`, `"parts":[{"txet":"x",`, 1)
-		if err := sdktypes.Fits([]byte(spoiled), reflect.TypeFor[body]()); !errors.Is(err, sdktypes.ErrShape) {
+		if err := sdktypes.CheckShape([]byte(spoiled), reflect.TypeFor[body]()); !errors.Is(err, sdktypes.ErrShape) {
 			t.Errorf("%s: a field that there is none is taken: %v", name, err)
 		}
 	}
