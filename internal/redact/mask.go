@@ -46,39 +46,28 @@ type Config struct {
 
 // Masker masks text. It is safe for concurrent use.
 type Masker struct {
-	values     []string // longest first, with their encodings
-	words      *multimatch.WordSet
-	valueWords *multimatch.WordSet // the values alone; nil without any
+	values []string            // longest first, with their encodings
+	words  *multimatch.WordSet // of the rules and the values
 	// longest is one byte less than the longest value.
 	longest int
 }
 
-// New makes a Masker that finds secrets by shape and by the given values.
-func New(cfg Config) *Masker {
-	m := &Masker{}
-	for _, v := range cfg.secretValues() {
+// New returns the Masker that finds secrets by shape and by the given values. Configurations with
+// the same values share one Masker.
+func New(cfg Config) *Masker { return sharedMaskers.maskerOf(cfg.maskedValues()) }
+
+// maskedValues returns the values to mask, each a line, in order.
+func (c Config) maskedValues() []string {
+	var values []string
+	for _, v := range c.secretValues() {
 		for line := range strings.Lines(v) {
 			if line = strings.TrimSpace(line); len(line) >= ValueBytesMin && !strings.Contains(Replacement, line) {
-				m.values = append(m.values, encodedForms(line)...)
+				values = append(values, line)
 			}
 		}
 	}
-	slices.SortFunc(m.values, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	m.values = slices.Compact(m.values)
-	words := slices.Clone(ruleWords)
-	for _, v := range m.values {
-		words = append(words, multimatch.Word{Text: v, Tag: tagValue})
-	}
-	m.words = multimatch.New(words)
-	if len(m.values) > 0 {
-		m.valueWords, m.longest = multimatch.New(words[len(ruleWords):]), len(m.values[0])-1
-	}
-	return m
+	slices.Sort(values)
+	return slices.Compact(values)
 }
 
 // MaskText masks a whole text.
@@ -113,7 +102,7 @@ func (m *Masker) MaskValues(s string) string {
 // MayContainValue reports whether a text may contain one of the exact values, in one pass: if not,
 // Values changes nothing.
 func (m *Masker) MayContainValue(text []byte) bool {
-	return m.valueWords != nil && m.valueWords.HasMatch(text)
+	return len(m.values) > 0 && m.words.MatchTags(text)&tagValue != 0
 }
 
 // LineMasker masks the lines of one file, which must come in order from the first: the body of a
