@@ -37,16 +37,26 @@ func askPerson(s State, question string, reason, without spec.Reason, then spec.
 	return s, []Effect{e}
 }
 
-// parkFor makes the loop wait for a person.
+// parkFor puts a question to a person, about a call or about how to go on.
 func parkFor(s State, q Park) (State, Effect) {
-	if s.Query.Query == "" {
+	then := ThenTurn
+	if q.Call != "" {
+		then = ThenCalls
+	}
+	return suspendForPerson(s, suspension{Why: AwaitsPerson, Then: then, Question: q})
+}
+
+// suspendForPerson asks the question of a suspension, and waits for the answer.
+func suspendForPerson(s State, w suspension) (State, Effect) {
+	if !s.Suspended.asksPerson() {
 		s.Parked = s.Now
 	}
-	s.Phase, s.Query = Waiting, q
+	s = suspend(s, w)
+	q := w.Question
 	s.events.publishQuestion(q)
 	if q.Reason == spec.ResumeUnsafe {
 		u := event.ResumeUnsafe{Query: q.Query, Call: q.Call}
-		if s.awaitsDriftAnswer() {
+		if w.Why == AwaitsDriftAnswer {
 			u.Differs = s.Drift.blocking(&s.Task)
 		}
 		s.events.publish(driftEvents, event.KindCheckpointResumeUnsafe, u)
@@ -78,7 +88,7 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 // fromSupervisor continues the loop after a person has answered its question.
 func fromSupervisor(s State, f Answered) (State, []Effect) {
 	then := s.Transition
-	reason := s.Query.Reason
+	reason := s.Suspended.Question.Reason
 	s, fx := endQuestion(s)
 	s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
 	if f.Decision == "deny" { //mutant:denial-goes-on

@@ -112,7 +112,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 	if f.Live && c.isDelegation() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
 		s = recordBackground(s, c)
 	}
-	if s.awaitsDriftAnswer() {
+	if s.Suspended.Why == AwaitsDriftAnswer {
 		return whileHalted(s, i, f)
 	}
 	s.ToolMS += f.TookMS
@@ -124,7 +124,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 	}
 	c.Tokens = f.Tokens
 	var fx []Effect
-	if s.Phase == Waiting {
+	if s.Suspended.asksPerson() {
 		s, fx = endQuestion(s)
 	}
 	s, more := finishAttempt(s, i, c.end(model.ToolResult{Text: f.Text, Error: f.Error}))

@@ -26,10 +26,6 @@ const FoundMax = 64
 type configDrift struct {
 	Found  map[string]string // the node's versions; "": the node lacks the item
 	Agreed map[string]string // differences that a person has accepted
-	Query  string            // the open question about the differences
-	From   Phase             // the phase in which the question was asked
-	Spare  bool              // the reservation that the loop waited for was returned meanwhile
-	Held   Park              // an earlier open question, queued behind this one
 }
 
 // blocking returns the blocking differences, sorted: those that no person has
@@ -65,9 +61,6 @@ func isBlocking(t *spec.Task, key, found string) bool {
 	return class != string(t.Tools[i].Class) //mutant:other-class-goes-on
 }
 
-// awaitsDriftAnswer reports whether the agent waits for a person because of a difference.
-func (s State) awaitsDriftAnswer() bool { return s.Drift.Query != "" && s.Query.Query == s.Drift.Query }
-
 // compareNode handles a node's report of its differences; ok is false if the report
 // does not change whether the agent continues.
 func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bool) {
@@ -75,47 +68,57 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 		s = publishDrift(s, f.Found)
 		s.Drift.Found = f.Found
 	}
-	grave := s.Drift.blocking(&s.Task)
+	w, blocked := s.Suspended, s.Cancel == nil && len(s.Drift.blocking(&s.Task)) > 0
 	switch {
-	case s.awaitsDriftAnswer() && (len(grave) == 0 || s.Cancel != nil): // this node matches the record
-		s, fx = continueAsRecorded(s)
-		return s, fx, true
-	case s.awaitsDriftAnswer() && f.Looked:
-		s, fx = askAboutDrift(s, s.Drift.From)
-		return s, fx, true
-	case s.awaitsDriftAnswer():
-		return s, nil, true
-	case len(grave) == 0 || s.Cancel != nil:
+	case w.Why != AwaitsDriftAnswer && !blocked:
 		return s, nil, false
+	case w.Why != AwaitsDriftAnswer:
+		return askBeforeResuming(s, whole)
+	case !blocked: // this node matches the record
+		s, fx = continueAsRecorded(s)
+	case f.Looked:
+		s, fx = askAboutDrift(s, w.Then, w.Held)
 	}
+	return s, fx, true
+}
+
+// askBeforeResuming asks a person before the agent continues on a node with blocking
+// differences; ok is false if it asks later, before it uses a reservation.
+func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
+	var then Continuation
+	var held *suspension
 	switch s.Phase {
 	case Thinking:
 		fx = []Effect{Settle{Lease: s.Lease, Lost: !whole, Turn: s.Turn + 1}}
 		s.Open = false
+		then = ThenAttempt
 	case Acting:
 		if whole {
 			s = resetUnbegun(s)
 		}
+		then = ThenCalls
+	case Leasing:
+		then = ThenGrant
+	case Hooking:
+		then = ThenHooks
 	case Waiting:
-		if s.Idle || s.ThrottleWait.Waiting { // the wait leads to a reservation, before which the agent asks
+		w := s.Suspended
+		if w.Why == AwaitsOthers || w.Why == AwaitsThrottle { // these lead to a reservation
 			return s, nil, false
 		}
-		s.Drift.Held = s.Query
-	case Leasing, Hooking:
-	default: // the loop is about to end; it asks before it uses a reservation
+		then, held = ThenHeld, &w
+	default: // the loop is about to end
 		return s, nil, false
 	}
-	s, more := askAboutDrift(s, s.Phase)
+	s, more := askAboutDrift(s, then, held)
 	return s, append(fx, more...), true
 }
 
 // askAboutDrift asks a person whether the agent may continue as recorded.
-func askAboutDrift(s State, from Phase) (State, []Effect) {
+func askAboutDrift(s State, then Continuation, held *suspension) (State, []Effect) {
 	s.QuestionsAsked++
-	s.Drift.From = from
-	s.Drift.Query = fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked)
-	q := Park{Query: s.Drift.Query, Reason: spec.ResumeUnsafe, Question: history.Clip(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
-	s, e := parkFor(s, q)
+	q := Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: spec.ResumeUnsafe, Question: history.Clip(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
+	s, e := suspendForPerson(s, suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})
 	return s, []Effect{e}
 }
 
@@ -154,56 +157,61 @@ func orNone(hash string) string {
 	return hash
 }
 
-// continueAsRecorded continues the loop in the phase in which the question was asked.
+// continueAsRecorded continues the loop where the question has interrupted it.
 func continueAsRecorded(s State) (State, []Effect) {
-	d := s.Drift
+	w := s.Suspended
 	s, fx := endQuestion(s)
-	s.Drift = configDrift{Found: d.Found, Agreed: d.Agreed}
-	s.Phase = d.From
-	switch {
-	case d.Held.Query != "":
-		return prependEffects(fx)(askQueuedQuestion(s, d.Held))
-	case d.From == Thinking, d.From == Leasing && d.Spare:
+	switch w.Then {
+	case ThenHeld:
+		return prependEffects(fx)(continueHeld(s, *w.Held))
+	case ThenAttempt:
 		return prependEffects(fx)(anotherAttempt(s))
-	case d.From == Acting:
+	case ThenCalls:
 		return prependEffects(fx)(lostCalls(s))
-	case d.From == Hooking:
+	case ThenHooks:
+		s.Phase = Hooking
 		return s, append(fx, runGateHooks(s))
-	case d.From == Waiting:
-		return s, append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
+	default: // the reservation is still to come
+		s.Phase = Leasing
+		return s, fx
 	}
-	return s, fx // the reservation that the loop waits for is still to come
+}
+
+// continueHeld continues a suspension that a question about a difference had interrupted.
+// The call's own result may have answered its question meanwhile.
+func continueHeld(s State, w suspension) (State, []Effect) {
+	if w.Why == AwaitsRetry {
+		return suspend(s, w), []Effect{Arm{Timer: retryTimer, Due: w.Due}}
+	}
+	if i := s.Calls.find(w.Question.Call); i >= 0 && s.Calls[i].Stage == Ended {
+		return advanceCalls(s)
+	}
+	s, e := suspendForPerson(s, w)
+	return s, []Effect{e}
 }
 
 // returnReservation returns a reservation that was granted although a person must be asked first.
 func returnReservation(s State) (State, []Effect) {
 	fx := []Effect{Settle{Lease: s.Lease, Turn: s.Turn}}
-	if !s.awaitsDriftAnswer() {
+	if s.Suspended.Why != AwaitsDriftAnswer {
 		var more []Effect
-		s, more = askAboutDrift(s, Leasing)
+		s, more = askAboutDrift(s, ThenGrant, nil)
 		fx = append(fx, more...)
 	}
-	s.Drift.Spare = true //mutant:spared-lease-kept
+	s.Suspended.Then = ThenAttempt //mutant:spared-lease-kept
 	return s, fx
 }
 
-// restorePhase restores the phase in which the question was asked, for events that end the wait from outside.
+// restorePhase restores the phase that a question about a difference has interrupted, for
+// a cancel, which ends it otherwise than a wait. The question stays open until finishAgent.
 func restorePhase(s State) State {
-	if s.awaitsDriftAnswer() && (s.Drift.From == Hooking || s.Drift.From == Leasing && !s.Drift.Spare) {
-		s.Phase = s.Drift.From
+	switch s.Suspended.Then {
+	case ThenHooks:
+		s.Phase = Hooking
+	case ThenGrant:
+		s.Phase = Leasing
 	}
 	return s
-}
-
-// askQueuedQuestion asks the question that was queued behind this one; the call's own
-// result may have answered it meanwhile.
-func askQueuedQuestion(s State, q Park) (State, []Effect) {
-	if i := s.Calls.find(q.Call); i >= 0 && s.Calls[i].Stage == Ended {
-		s.Phase = Acting
-		return advanceCalls(s)
-	}
-	s, e := parkFor(s, q)
-	return s, []Effect{e}
 }
 
 // handleDriftAnswer handles a person's answer about a difference.

@@ -85,7 +85,7 @@ func (f *finishedStep) turnEnded() bool {
 func (f *finishedStep) turnFinished() event.TurnFinished {
 	s := &f.after
 	d := event.TurnFinished{Phase: string(s.Phase)}
-	if s.Phase == Leasing || s.Phase == Hooking || s.Phase == Waiting && s.Query.Query == "" && !s.Idle {
+	if s.Phase == Leasing || s.Phase == Hooking || s.Suspended.awaitsModel() {
 		d.Transition = s.Transition
 	}
 	return d

@@ -119,7 +119,7 @@ func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (
 func handleHooked(s State, f Hooked) (State, []Effect) {
 	if s.Gate.ID != "" && s.Gate.ID == f.ID && s.Gate.Point == f.Point { //mutant:answer-of-another-gate
 		v := s.hooks.weigh(f.Point, Call{}, f.Answers)
-		if s = publishGate(s, f, v); s.awaitsDriftAnswer() {
+		if s = publishGate(s, f, v); s.Suspended.Why == AwaitsDriftAnswer {
 			return s, nil // the gate asks again when the loop continues
 		}
 		return passGate(s, v)

@@ -143,10 +143,10 @@ func TestWhoHasBeenToldIsNotForced(t *testing.T) {
 	s := actingAgent(m)
 	s.Force = model.ChoiceAny // of a level that was reached before
 	s = stepAgent(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
-	if s.Query.Query == "" {
+	if s.Suspended.Why != agent.AwaitsPerson {
 		t.Fatalf("nobody is asked in phase %s", s.Phase)
 	}
-	s = stepAgent(s, agent.Answered{Query: s.Query.Query, Decision: "text", Text: "try the other one"})
+	s = stepAgent(s, agent.Answered{Query: s.Suspended.Question.Query, Decision: "text", Text: "try the other one"})
 	if s.Phase != agent.Leasing || s.Force != "" {
 		t.Errorf("phase %s, forced to %q", s.Phase, s.Force)
 	}

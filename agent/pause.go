@@ -9,12 +9,12 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// throttleWait is the wait for a model that throttles all callers. A waiting agent holds
-// no reservation, and no refusal counts as a failed attempt: a storm of refusals
-// pauses a loop and does not end it. The wait is part of the agent's time.
+// throttleWait counts the waits for a model that throttles all callers, and its refusals.
+// While the agent waits (AwaitsThrottle) it holds no reservation, and no refusal counts as
+// a failed attempt: a storm of refusals pauses a loop and does not end it. The wait is
+// part of the agent's time.
 type throttleWait struct {
 	N       int   // number of the newest wait
-	Waiting bool  // now
 	Refused int   // refusals by the provider or the throttle since the model last answered
 	Own     int   // refusals by the provider to this agent, where another model could take over
 	Since   int64 // stamp of the first of them
@@ -136,10 +136,10 @@ func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
 		return giveUpWaiting(s)
 	}
 	s.ThrottleWait.N++
-	s.ThrottleWait.Waiting = true
 	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calledModel(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
 		Refused: s.ThrottleWait.Refused, LeftMS: end - s.Now})
-	s.Phase, s.Transition = Waiting, spec.ModelRetry
+	s.Transition = spec.ModelRetry
+	s = suspend(s, suspension{Why: AwaitsThrottle, Then: ThenTurn})
 	return s, awaitThrottle(s)
 }
 
@@ -154,10 +154,10 @@ func awaitThrottle(s State) []Effect {
 
 // handleAdmitted requests a new reservation. Meanwhile the turn may have become another one.
 func handleAdmitted(s State, f Admitted) (State, []Effect) {
-	if s.Phase != Waiting || !s.ThrottleWait.Waiting || f.Pause != s.ThrottleWait.N { //mutant:turn-of-another-wait
+	if s.Suspended.Why != AwaitsThrottle || f.Pause != s.ThrottleWait.N { //mutant:turn-of-another-wait
 		return s, nil
 	}
-	s.ThrottleWait.Waiting = false
+	s = endSuspension(s)
 	switch {
 	case s.Purpose == ForSummary:
 		s.PendingCompaction.Tries-- // the summary was never requested
@@ -170,14 +170,14 @@ func handleAdmitted(s State, f Admitted) (State, []Effect) {
 
 // handleThrottleTimer handles the timer of a wait.
 func handleThrottleTimer(s State) (State, []Effect) {
-	if s.Phase != Waiting || !s.ThrottleWait.Waiting {
+	if s.Suspended.Why != AwaitsThrottle {
 		return s, nil
 	}
 	if due := s.impatientAt(); s.Now < due { //mutant:patience-without-end
 		return s, []Effect{Arm{Timer: throttleTimer, Due: due}}
 	}
 	s.events.cause = s.ThrottleWait.Why
-	return prependEffects([]Effect{LeaveThrottle{}})(giveUpWaiting(s))
+	return prependEffects([]Effect{LeaveThrottle{}})(giveUpWaiting(endSuspension(s)))
 }
 
 // giveUpWaiting continues without the model: with another one, if there is one.

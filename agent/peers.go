@@ -171,11 +171,10 @@ func handleMessaged(s State, f Messaged) (State, []Effect) {
 
 // wakeIdle lets an idle agent continue, because there is something to continue with.
 func wakeIdle(s State) (State, []Effect) {
-	if !s.Idle {
+	if s.Suspended.Why != AwaitsOthers {
 		return s, nil
 	}
-	s.Idle = false
-	return nextTurn(s, spec.Steering)
+	return nextTurn(endSuspension(s), spec.Steering)
 }
 
 // deliverMail appends the messages of other agents to the transcript.
@@ -228,9 +227,8 @@ func waitForOthers(s State) (State, []Effect) {
 		ids[i] = a.Child
 	}
 	s.events.publish(peerEvents, event.KindAgentWaiting, event.AgentWaiting{Children: ids})
-	s.Phase, s.Idle = Waiting, true
 	s.Useless, s.Cuts = 0, 0
-	return s, nil
+	return suspend(s, suspension{Why: AwaitsOthers, Then: ThenTurn}), nil
 }
 
 // backgroundChildrenText names the background children that end together with the agent.

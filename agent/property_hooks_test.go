@@ -82,7 +82,7 @@ func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 					asked[e.Point]++
 				}
 			}
-			halted := s.Phase == agent.Waiting && s.Query.Query == s.Drift.Query && s.Drift.From == agent.Hooking // it is asked again behind the question
+			halted := s.Suspended.Then == agent.ThenHooks // it is asked again behind the question
 			waits := s.Phase == agent.Hooking || s.Phase == agent.Stopping || halted
 			if s.Phase == agent.Hooking && s.Gate.ID == "" || s.Gate.ID != "" && !waits {
 				t.Fatalf("seed %d: in phase %s the gate is %+v", seed, s.Phase, s.Gate)

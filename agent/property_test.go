@@ -78,7 +78,7 @@ func (r *factSource) fillFact(v reflect.Value, name string) {
 				v.SetString([]string{"soft", "hard", "retry", "retry", "retry", "retry"}[r.nextByte()%6])
 				return
 			}
-			v.SetString(r.s.Query.Query)
+			v.SetString(r.s.Suspended.Question.Query)
 		case "Damaged":
 			if r.nextByte() > 250 {
 				v.SetString("damaged")
@@ -219,6 +219,9 @@ func walkFacts(data []byte, task *spec.Task) error {
 func checkStep(before, after agent.State, effects []agent.Effect, began map[string]bool) error {
 	if len(after.History) < len(before.History) {
 		return fmt.Errorf("the history shrank from %d to %d", len(before.History), len(after.History))
+	}
+	if err := checkSuspended(after); err != nil {
+		return err
 	}
 	if after.Ladder.Used > spec.RecoveriesMax {
 		return fmt.Errorf("%d recoveries, at most %d are allowed", after.Ladder.Used, spec.RecoveriesMax)

@@ -123,8 +123,9 @@ var backoffMS = [...]int64{500, 2000, 8000}
 func retryLater(s State, afterMS int64) (State, []Effect) {
 	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
 	s.Retries++
-	s.Phase, s.Transition, s.RetryDue = Waiting, spec.ModelRetry, s.Now+wait
-	return s, []Effect{Arm{Timer: retryTimer, Due: s.RetryDue}}
+	s.Transition = spec.ModelRetry
+	s = suspend(s, suspension{Why: AwaitsRetry, Then: ThenTurn, Due: s.Now + wait})
+	return s, []Effect{Arm{Timer: retryTimer, Due: s.Suspended.Due}}
 }
 
 // outlasts reports whether a wait ends only when the agent's time is over.

@@ -12,21 +12,23 @@ func (s State) Rests() (due int64, ok bool) {
 	default: // a model or hooks have to answer, or the agent has ended
 		return 0, false
 	}
-	if s.ThrottleWait.Waiting || s.Gate.ID != "" || len(s.HookEffects.Told) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(s.Query) }) {
+	asked := s.Suspended.Question.Call
+	if s.Suspended.Why == AwaitsThrottle || s.Gate.ID != "" || len(s.HookEffects.Told) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(asked) }) {
 		return 0, false
 	}
 	return nextTimer(s), true
 }
 
-// runsHere reports whether the call is in progress in this process, or about to be; q is the open question.
-func (c Call) runsHere(q Park) bool {
+// runsHere reports whether the call is in progress in this process, or about to be; asked is
+// the call that the open question is about.
+func (c Call) runsHere(asked string) bool {
 	switch c.Stage {
 	case Gated:
 		return c.Person == ""
 	case Starting:
 		return true
 	case Running: // remote calls are answered elsewhere, and a person decides about a call that no process completes
-		return !c.isRemote() && (q.Query == "" || q.Call != c.ID) //mutant:rests-with-a-tool-under-way
+		return !c.isRemote() && c.ID != asked //mutant:rests-with-a-tool-under-way
 	}
 	return false
 }
@@ -34,7 +36,7 @@ func (c Call) runsHere(q Park) bool {
 // nextTimer is when the next timer is due; the clocks stand still while a person is
 // asked, or only children work.
 func nextTimer(s State) int64 {
-	if s.Phase == "" || s.Query.Query != "" || s.Stands {
+	if s.Phase == "" || s.clockStands() {
 		return 0
 	}
 	due := s.Began + s.Task.Limits.HardMS
@@ -43,8 +45,8 @@ func nextTimer(s State) int64 {
 			due = min(due, arm.Due)
 		}
 	}
-	if s.Phase == Waiting && !s.Idle {
-		due = min(due, s.RetryDue)
+	if s.Suspended.Why == AwaitsRetry {
+		due = min(due, s.Suspended.Due)
 	}
 	return due
 }

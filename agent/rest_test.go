@@ -81,7 +81,7 @@ func TestWhoWaitsRests(t *testing.T) {
 	if _, got := stepUntilRest(s); got != "rests until 20m0s" {
 		t.Errorf("late: %s", got)
 	}
-	s.Phase, s.Idle, s.Calls = agent.Waiting, true, nil
+	s.Phase, s.Suspended.Why, s.Calls = agent.Waiting, agent.AwaitsOthers, nil
 	if _, got := stepUntilRest(s); got != "rests until 20m0s" {
 		t.Errorf("for children in the background: %s", got)
 	}

@@ -61,7 +61,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		s = endCanceled(s)
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.LogDamaged, Text: partialResult(s), Partial: true, Detail: f.Damaged}))
 	}
-	if s.Query.Query == "" && !s.Stands {
+	if !s.clockStands() {
 		fx = append(fx, s.allTimers()...) //mutant:late-timers-are-not-due
 	}
 	s.HookEffects.Told = nil // they ended with the activation that ran them
@@ -86,11 +86,11 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		}
 		return prependEffects(fx)(lostCalls(s))
 	case Waiting:
-		if s.ThrottleWait.Waiting {
+		switch s.Suspended.Why { // a question and background children need nothing
+		case AwaitsThrottle:
 			return s, append(fx, awaitThrottle(s)...) //mutant:wait-forgotten-by-a-crash
-		}
-		if s.Query.Query == "" && !s.Idle { //mutant:idle-takes-a-retry's-timer
-			fx = append(fx, Arm{Timer: retryTimer, Due: s.RetryDue})
+		case AwaitsRetry: //mutant:idle-takes-a-retry's-timer
+			fx = append(fx, Arm{Timer: retryTimer, Due: s.Suspended.Due})
 		}
 	}
 	return s, fx
@@ -200,25 +200,27 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 
 // endQuestion continues after the wait for a person, which does not count as the agent's time.
 func endQuestion(s State) (State, []Effect) {
-	fx := []Effect{Unpark{Query: s.Query.Query}}
+	fx := []Effect{Unpark{Query: s.Suspended.Question.Query}}
 	s.Began += s.Now - s.Parked //mutant:people's-time-counts
-	s.Phase, s.Query, s.Parked = Acting, Park{}, 0
+	s.Parked = 0
+	s = endSuspension(s)
 	return s, append(fx, s.allTimers()...)
 }
 
 // handleAnswered handles a person's decision about the open query.
 func handleAnswered(s State, f Answered) (State, []Effect) {
-	if s.Phase != Waiting || s.Query.Query == "" || f.Query != s.Query.Query {
+	w := s.Suspended
+	if !w.asksPerson() || f.Query != w.Question.Query {
 		return s, nil
 	}
 	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision})
-	if s.awaitsDriftAnswer() {
+	switch {
+	case w.Why == AwaitsDriftAnswer:
 		return handleDriftAnswer(s, f)
-	}
-	if s.Query.Call == "" {
+	case w.Then == ThenTurn:
 		return fromSupervisor(s, f)
 	}
-	i := s.Calls.find(s.Query.Call)
+	i := s.Calls.find(w.Question.Call)
 	c := s.Calls[i]
 	s, fx := endQuestion(s)
 	s.Transition = spec.ApprovalResolved

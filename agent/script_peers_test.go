@@ -10,7 +10,7 @@ import (
 // printChildren prints the children in the background, and what was said and not read.
 func printChildren(s agent.State) string {
 	var b strings.Builder
-	if s.Idle {
+	if s.Suspended.Why == agent.AwaitsOthers {
 		b.WriteString(" idle")
 	}
 	for _, a := range s.BackgroundChildren {

@@ -16,7 +16,7 @@ const (
 	Leasing  Phase = "leasing"  // for the supervisor's Granted or Denied
 	Thinking Phase = "thinking" // for the model
 	Acting   Phase = "acting"   // for tools and children
-	Waiting  Phase = "waiting"  // for a person or a timer
+	Waiting  Phase = "waiting"  // for what Suspended says
 	Hooking  Phase = "hooking"  // for hooks before a model call, or before a reply's tools
 	Stopping Phase = "stopping" // for stop hooks, then for the supervisor's verdict on a proposed stop
 	Done     Phase = "done"
@@ -53,16 +53,14 @@ type State struct {
 	Useless      int          // malformed replies in a row
 	Cuts         int          // cut outputs in a row
 	Retries      int          // failed attempts in a row
-	RetryDue     int64        // when the next attempt may be asked for
-	ThrottleWait throttleWait // the wait for the throttle of the model
+	ThrottleWait throttleWait // the refusals of the throttle of the model
 
 	ClosingReason      spec.Reason // set: the turn under way is the closing turn, and why
 	Cancel             *Canceled
 	Steers             []string
 	Mail               []Messaged        // of other agents, until the next turn boundary
 	BackgroundChildren []backgroundChild // children in the background
-	Idle               bool              // Waiting: for them, or for a message
-	Query              Park              // open while waiting for a person
+	Suspended          suspension        // Waiting: for what, and what follows
 	Outcome            spec.Outcome
 
 	Purpose Purpose // of the newest reservation

@@ -7,7 +7,7 @@ import (
 
 // handleWoke handles a timer: it counts only if the stamp of its entry confirms that it is due.
 func handleWoke(s State, f Woke) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" || s.Query.Query != "" || s.Stands {
+	if s.Phase == Done || s.Phase == "" || s.clockStands() {
 		return s, nil // timers that still matter are armed again after the wait for a person, or for children
 	}
 	switch f.Timer {
@@ -26,11 +26,11 @@ func handleWoke(s State, f Woke) (State, []Effect) {
 		}
 		return handleCanceled(s, Canceled{Why: "hard time limit", Now: true, As: spec.Timeout})
 	case retryTimer:
-		if s.Phase == Waiting && !s.Idle && !s.ThrottleWait.Waiting {
-			if due := s.RetryDue; s.Now < due {
+		if s.Suspended.Why == AwaitsRetry {
+			if due := s.Suspended.Due; s.Now < due {
 				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
 			}
-			return nextTurn(s, s.Transition)
+			return nextTurn(endSuspension(s), s.Transition)
 		}
 	case throttleTimer:
 		return handleThrottleTimer(s)

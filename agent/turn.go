@@ -129,7 +129,7 @@ func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
-	if s.awaitsDriftAnswer() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
+	if s.Suspended.Then == ThenGrant && f.Lease == s.Lease {
 		return returnReservation(s)
 	}
 	if s.Phase != Leasing || f.Lease != s.Lease { //mutant:stale-grant
@@ -184,9 +184,9 @@ func (s State) replySchema() string {
 
 // handleDenied ends the loop without another call: the loop itself reports the findings so far.
 func handleDenied(s State, f Denied) (State, []Effect) {
-	if s.awaitsDriftAnswer() && s.Drift.From == Leasing && !s.Drift.Spare && f.Lease == s.Lease {
+	if s.Suspended.Then == ThenGrant && f.Lease == s.Lease {
 		s, fx := endQuestion(s)
-		s.Phase, s.Drift.Query = Leasing, ""
+		s.Phase = Leasing
 		return prependEffects(fx)(handleDenied(s, f))
 	}
 	if s.Phase != Leasing || f.Lease != s.Lease {
@@ -337,24 +337,22 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 		}
 		s.Open = false
 	}
-	if s.ThrottleWait.Waiting {
+	switch s.Suspended.Why {
+	case AwaitsThrottle:
 		fx = append(fx, LeaveThrottle{})
-		s.ThrottleWait.Waiting = false
-	}
-	if s.Query.Query != "" {
-		fx = append(fx, Unpark{Query: s.Query.Query})
-		s.Query = Park{}
+	case AwaitsPerson, AwaitsDriftAnswer:
+		fx = append(fx, Unpark{Query: s.Suspended.Question.Query})
 	}
 	if left := backgroundChildrenText(s.BackgroundChildren); left != "" { //mutant:leaves-in-silence
 		o.Detail = strings.TrimPrefix(history.Clip(o.Detail, detailBytesMax/2)+"; "+left, "; ")
 	}
-	s.Idle, s.BackgroundChildren, s.Mail = false, nil, nil
+	s.BackgroundChildren, s.Mail = nil, nil
 	// The last message must fit an entry, whatever a provider or a person wrote.
 	o.Text, o.Detail = history.Clip(o.Text, answerBytesMax), history.Clip(o.Detail, detailBytesMax)
 	if o.Reason != spec.Completed {
 		o.Journal = s.Journal.fullText()
 	}
-	s.Phase, s.Outcome = Done, o
+	s.Phase, s.Suspended, s.Outcome = Done, suspension{}, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
 	return s, append(fx, lastMessage(s))

@@ -60,9 +60,12 @@ func (c workClock) timers(l *spec.Limits) []Effect {
 // remaining is the time until the hard limit.
 func (c workClock) remaining(l *spec.Limits) int64 { return c.Began + l.HardMS - c.Now }
 
+// clockStands reports whether the clock stands still: a person is asked, or only children work.
+func (s State) clockStands() bool { return s.Stands || s.Suspended.asksPerson() }
+
 // workTime is how long the agent has been at work, in milliseconds.
 func (s State) workTime() int64 {
-	return s.elapsed(s.Query.Query != "")
+	return s.elapsed(s.Suspended.asksPerson())
 }
 
 // reportedWork is the working time that the end of an agent reports; 0: it was not counted.
@@ -76,7 +79,7 @@ func reportedWork(s State) int64 {
 // awaitsChildrenOnly reports whether the agent does nothing but wait for children.
 func awaitsChildrenOnly(s State) bool {
 	switch {
-	case s.Phase == Waiting && s.Idle:
+	case s.Suspended.Why == AwaitsOthers:
 		return len(s.BackgroundChildren) > 0
 	case s.Phase != Acting:
 		return false
@@ -94,7 +97,7 @@ func updateClock(s State, fx []Effect) (State, []Effect) {
 		s.Stands, s.Stood = true, s.Now
 	case !waits && s.Stands:
 		s.Began, s.Stands = s.Began+s.Now-s.Stood, false
-		if s.Query.Query == "" {
+		if !s.Suspended.asksPerson() {
 			fx = append(fx, s.allTimers()...)
 		}
 	}
@@ -114,7 +117,7 @@ func creditChild(s State, born, worked int64) State {
 // before it, no process worked. An agent that was passivated, and was woken in time, had been
 // waiting for an answer of its supervisor or for its own retry: that time counts.
 func skipAbsence(s State, last int64) State {
-	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
+	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.clockStands() {
 		return s
 	}
 	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
@@ -127,7 +130,7 @@ func skipAbsence(s State, last int64) State {
 // and its timer is later than a running process can be: the machine slept, or no log
 // could be written. A timer that fires in time shows that a process ran.
 func skipSleep(s State, f Fact, last int64) State {
-	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.Stands || s.Query.Query != "" {
+	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.clockStands() {
 		return s
 	}
 	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.impatientAt()
@@ -135,7 +138,7 @@ func skipSleep(s State, f Fact, last int64) State {
 	if !s.Soft {
 		due = min(due, soft)
 	}
-	if s.ThrottleWait.Waiting {
+	if s.Suspended.Why == AwaitsThrottle {
 		due = min(due, gate)
 	}
 	if w, ok := f.(Woke); ok {
@@ -180,7 +183,7 @@ func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 	at := s.workTime()
 	s.Task.Limits.SoftMS, s.Task.Limits.HardMS = at+f.SoftMS, at+f.HardMS
 	s.Soft = false
-	if s.Query.Query != "" || s.Stands {
+	if s.clockStands() {
 		return s, nil
 	}
 	return s, s.allTimers()

@@ -90,9 +90,9 @@ func (a *actor) awaitsRetry() bool {
 	if w == nil || t == nil {
 		return false
 	}
-	return w.State.Phase == agent.Waiting && !w.State.Idle && t.due <= w.State.RetryDue ||
+	return w.State.Suspended.Why == agent.AwaitsRetry && t.due <= w.State.Suspended.Due ||
 		slices.ContainsFunc(w.State.Calls, func(c agent.Call) bool { return c.Stage == agent.Retrying && t.due <= c.Due })
 }
 
 // isIdle reports whether the agent waits for children in the background.
-func (a *actor) isIdle() bool { return a.shadow.agent != nil && a.shadow.agent.State.Idle }
+func (a *actor) isIdle() bool { return a.shadow.agent != nil && isIdle(&a.shadow.agent.State) }

@@ -39,7 +39,7 @@ func (cov *coverage) noteAgentStep(before, after *agent.State, f activation.Fact
 		place(cancels)
 	}
 	cov.noteLoopOptions(before, after, f)
-	if f.Kind == "answered" && before.Query.Reason == spec.ResumeUnsafe && after.Query.Query == "" && len(after.Calls) > 0 {
+	if f.Kind == "answered" && before.Suspended.Question.Reason == spec.ResumeUnsafe && !asksPerson(after) && len(after.Calls) > 0 {
 		cov.reach.hit(Approved)
 	}
 	if after.ClosingReason != "" && after.Phase == agent.Thinking && before.Phase != agent.Thinking {
@@ -57,7 +57,7 @@ func (cov *coverage) noteAgentStep(before, after *agent.State, f activation.Fact
 		cov.reach.hit(Steering)
 	}
 	// A reply decides nothing about the turn that it answers.
-	if t := after.Transition; t != "" && (t != before.Transition || after.Lease != before.Lease || after.Query != before.Query) {
+	if t := after.Transition; t != "" && (t != before.Transition || after.Lease != before.Lease || after.Suspended.Question != before.Suspended.Question) {
 		cov.reach.hit(transitionPlace(t))
 	}
 	if before.Phase != agent.Done && after.Phase == agent.Done {
@@ -89,7 +89,7 @@ func (cov *coverage) noteReturned(before agent.State, after *agent.State, e agen
 	if before.Phase == agent.Done {
 		cov.reach.hit(ReturnedAfterEnd)
 	}
-	if before.Query.Query != "" && after.Query.Query == "" {
+	if asksPerson(&before) && !asksPerson(after) {
 		cov.reach.hit(LateReturned)
 	}
 	for _, c := range before.Calls {
@@ -123,7 +123,7 @@ func (cov *coverage) noteLoopOptions(before, after *agent.State, f activation.Fa
 		}
 	}
 	cov.notePause(before, after, f)
-	if after.Query.Query != "" && before.Query.Query == "" {
+	if asksPerson(after) && !asksPerson(before) {
 		cov.reach.hit(cov.questionSource(after))
 	}
 	for i := range after.Calls {
@@ -149,10 +149,11 @@ func (cov *coverage) noteLoopOptions(before, after *agent.State, f activation.Fa
 
 // questionSource returns the place for the source of a question to a person: the loop, the model, a hook or a resume.
 func (cov *coverage) questionSource(after *agent.State) Place {
-	if after.Query.Reason == spec.ResumeUnsafe && after.Query.Call != "" {
+	q := after.Suspended.Question
+	if q.Reason == spec.ResumeUnsafe && q.Call != "" {
 		return UnknownOutcome
 	}
-	i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == after.Query.Call })
+	i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == q.Call })
 	switch {
 	case i < 0:
 		return AskedByLoop
@@ -164,7 +165,7 @@ func (cov *coverage) questionSource(after *agent.State) Place {
 
 // notePause notes the outcomes of waits at throttles.
 func (cov *coverage) notePause(before, after *agent.State, f activation.Fact) {
-	if after.ThrottleWait.Waiting && !before.ThrottleWait.Waiting {
+	if isPaused(after) && !isPaused(before) {
 		if after.ClosingReason != "" {
 			cov.reach.hit(PausedClosing)
 		}
@@ -172,7 +173,7 @@ func (cov *coverage) notePause(before, after *agent.State, f activation.Fact) {
 			cov.reach.hit(PausedSummary)
 		}
 	}
-	if !before.ThrottleWait.Waiting {
+	if !isPaused(before) {
 		return
 	}
 	switch f.Kind {
@@ -181,7 +182,7 @@ func (cov *coverage) notePause(before, after *agent.State, f activation.Fact) {
 	case "canceled":
 		cov.reach.hit(PausedCancel)
 	case "woke":
-		if !after.ThrottleWait.Waiting && after.Cancel == nil {
+		if !isPaused(after) && after.Cancel == nil {
 			cov.reach.hit(PatienceEnded)
 		}
 	}

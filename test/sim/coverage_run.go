@@ -119,7 +119,7 @@ func (cov *coverage) notePassivated(a *actor) {
 		if p, ok := rests[now.Phase]; ok {
 			cov.reach.hit(p)
 		}
-		if now.Query.Query != "" {
+		if asksPerson(now) {
 			cov.reach.hit(RestPerson)
 		}
 	}
@@ -144,12 +144,12 @@ func (cov *coverage) noteBackground(before, after *agent.State, f activation.Fac
 			cov.reach.hit(p)
 		}
 	}
-	hit(SatIdle, after.Idle && !before.Idle)
+	hit(SatIdle, isIdle(after) && !isIdle(before))
 	hit(MailAtStop, f.Kind == "stop_allowed" && len(before.Mail) > 0 && after.Phase != agent.Done)
-	if !before.Idle {
+	if !isIdle(before) {
 		return
 	}
-	woken := !after.Idle && after.Phase != agent.Done
+	woken := !isIdle(after) && after.Phase != agent.Done
 	hit(IdleTakeover, f.Kind == "resumed")
 	hit(IdleCanceled, f.Kind == "canceled" && after.Phase == agent.Done)
 	hit(IdleSteered, f.Kind == "steered" && woken)

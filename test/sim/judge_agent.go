@@ -135,7 +135,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 		}
 	case "answered":
 		e := decodeFact[agent.Answered](j.population, f)
-		if before.Query.Query != "" && e.Query == before.Query.Query && e.Decision == "approve" {
+		if asksPerson(&before) && e.Query == before.Suspended.Question.Query && e.Decision == "approve" {
 			i := strings.LastIndexByte(e.Query, '.')
 			attempt := 0
 			for _, c := range before.Calls {
@@ -210,21 +210,29 @@ func (j *agentJudge) checkParallel(after *agent.State, e agent.CallTool) {
 // checkWaiting checks that a waiting agent has said for what: its question was published to
 // a person, or a timer is armed.
 func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Stepped) {
-	a := j.actor
-	if after.Phase != agent.Waiting || after.Idle || before.Phase == agent.Waiting && before.Query == after.Query {
+	a, w := j.actor, after.Suspended
+	if (after.Phase == agent.Waiting) != (w.Why != "") {
+		j.fail("%s is %s, and suspended for %q", a.id, after.Phase, w.Why)
+	}
+	if w.Why == before.Suspended.Why && w.Question == before.Suspended.Question {
 		return
 	}
-	q := after.Query
-	if after.ThrottleWait.Waiting {
+	switch w.Why {
+	case agent.AwaitsThrottle:
 		j.pauses.checkPause(before, after, out)
-		return
-	}
-	if q.Query == "" {
-		if !slices.ContainsFunc(out.World, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == after.RetryDue }) {
+	case agent.AwaitsRetry:
+		if !slices.ContainsFunc(out.World, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == w.Due }) {
 			j.fail("%s waits for nothing", a.id)
 		}
-		return
+	case agent.AwaitsPerson, agent.AwaitsDriftAnswer:
+		j.checkQuestion(after, w.Question, out)
+	case agent.AwaitsOthers: // see backgroundJudge
 	}
+}
+
+// checkQuestion checks that a person may be asked, and reads the question.
+func (j *agentJudge) checkQuestion(after *agent.State, q agent.Park, out activation.Stepped) {
+	a := j.actor
 	asked := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
 		var p agent.Park
 		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
@@ -251,7 +259,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.checkTranscript(before, after)
 	j.checkLimits(before, after, f)
 	j.pauses.checkRefusals(before, after, f)
-	if f.Kind == "resumed" && after.ThrottleWait.Waiting && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
+	if f.Kind == "resumed" && isPaused(after) && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
 		j.fail("%s has waited at the gate of its model, and its next life does not", j.actor.id)
 	}
 	j.noteFact(before, after, f)
@@ -351,7 +359,7 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 		j.calls.noteAnswers(before, after, decodeFact[agent.Hooked](j.population, f))
 	case "answered":
 		e := decodeFact[agent.Answered](j.population, f)
-		if q := before.Query; q.Query != "" && q.Query == e.Query && after.Query.Query != q.Query {
+		if q := before.Suspended.Question; asksPerson(before) && q.Query == e.Query && after.Suspended.Question.Query != q.Query {
 			j.calls.noteApproval(before, after, e)
 		}
 	case "failed":

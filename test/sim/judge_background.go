@@ -17,6 +17,9 @@ type backgroundJudge struct {
 	mail []agent.Messaged   // received, and not yet in the transcript
 }
 
+// isIdle reports whether an agent waits for its background children or a message.
+func isIdle(st *agent.State) bool { return st.Suspended.Why == agent.AwaitsOthers }
+
 // checkBackground checks that an agent reads each peer message once, attributed to its sender, and that
 // an agent that claims to be done has read all of them.
 func (j *backgroundJudge) checkBackground(before, after *agent.State, f activation.Fact, out activation.Stepped) {
@@ -42,7 +45,7 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 		}
 		delete(j.away, e.Call)
 		j.mail = append(j.mail, e)
-		if before.Idle && after.Idle {
+		if isIdle(before) && isIdle(after) {
 			j.fail("%s was told something by %s, and sits idle", a.id, e.From)
 		}
 	}
@@ -50,7 +53,7 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 	if slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == "propose_stop" }) && len(j.away) > 0 {
 		j.fail("%s proposes its end, and %d children of it work in the background", a.id, len(j.away))
 	}
-	if after.Idle && (after.Phase != agent.Waiting || len(j.away) == 0 || len(j.mail) > 0 || after.Cancel != nil || after.Soft || after.Query.Query != "") {
+	if isIdle(after) && (len(j.away) == 0 || len(j.mail) > 0 || after.Cancel != nil || after.Soft) {
 		j.fail("%s sits idle: %s, %d away, %d unread", a.id, after.Phase, len(j.away), len(j.mail))
 	}
 	if running && after.Phase == agent.Done {

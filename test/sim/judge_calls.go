@@ -106,7 +106,7 @@ func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spe
 
 // noteApproval records a person's approval of a call, and checks that a denial of the run ends the loop.
 func (j *callJudge) noteApproval(before, after *agent.State, e agent.Answered) {
-	q := before.Query
+	q := before.Suspended.Question
 	clear(j.breakers.fails)
 	switch {
 	case e.Decision == "approve":

@@ -24,7 +24,7 @@ func (j *clockJudge) checkTimer(before, after *agent.State) {
 	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
 		j.fail("%s: the hard limit passes too early", a.id)
 	}
-	if before.Phase == agent.Waiting && !before.ThrottleWait.Waiting && !before.Idle && after.Phase == agent.Leasing && after.Now < before.RetryDue {
+	if w := before.Suspended; w.Why == agent.AwaitsRetry && after.Phase == agent.Leasing && after.Now < w.Due {
 		j.fail("%s: a retry comes too early", a.id)
 	}
 }
@@ -39,7 +39,7 @@ func (j *clockJudge) advanceClock(before, after *agent.State, f activation.Fact)
 	case before.Phase == "":
 		j.began = after.Now
 		return
-	case before.Query.Query != "" || onlyChildren(before):
+	case asksPerson(before) || onlyChildren(before):
 		j.began += gap
 	case f.Kind == "resumed" && !(j.rests.Rests && j.rests.Due != 0 && after.Now <= j.rests.Due+wokenLateMS):
 		j.began += gap
@@ -61,7 +61,7 @@ const wokenLateMS = 60_000
 
 // onlyChildren reports whether only its children work for an agent, by the judge's own reading.
 func onlyChildren(st *agent.State) bool {
-	if st.Idle {
+	if isIdle(st) {
 		return true
 	}
 	children := 0

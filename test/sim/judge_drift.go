@@ -45,22 +45,23 @@ func (j *driftJudge) checkBegin(sh *shell, effect any) {
 }
 
 // isHalted reports whether an agent waits because a node differs.
-func isHalted(st *agent.State) bool { return st.Drift.Query != "" && st.Query.Query == st.Drift.Query }
+func isHalted(st *agent.State) bool { return st.Suspended.Why == agent.AwaitsDriftAnswer }
 
 // noteApproval notes which difference a person approved, and where that happened.
 func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, decision string) {
 	if isHalted(after) && after.Phase != agent.Waiting {
 		j.fail("halted in %s by %s, before %s", after.Phase, kind, before.Phase)
 	}
+	returned := after.Suspended.Then == agent.ThenAttempt && kind == "granted"
 	switch {
 	case isHalted(after) && !isHalted(before):
 		j.reach.hit(HaltedDiffering)
-		if after.Drift.Spare {
+		if returned {
 			j.reach.hit(LeaseSpared)
 		}
 	case isHalted(before) && !isHalted(after) && kind == "resumed" && after.Phase != agent.Done:
 		j.reach.hit(Relieved)
-	case isHalted(before) && isHalted(after) && after.Drift.Spare && !before.Drift.Spare:
+	case isHalted(before) && returned:
 		j.reach.hit(LeaseSpared)
 	case isHalted(before) && kind == "answered" && decision != "deny" && !isHalted(after):
 		for k, v := range maps.All(before.Drift.Found) {

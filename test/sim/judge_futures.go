@@ -90,7 +90,8 @@ func possibleFacts(st agent.State) []agent.Fact {
 			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this", Live: c.Child != ""}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
 				agent.Started{Call: c.ID, Attempt: c.Attempt, Life: st.Life})
 		}
-		list = append(list, agent.Answered{Query: st.Query.Query, Decision: "skip"}, agent.Answered{Query: st.Query.Query, Decision: "text", Text: "x"})
+		q := st.Suspended.Question.Query
+		list = append(list, agent.Answered{Query: q, Decision: "skip"}, agent.Answered{Query: q, Decision: "text", Text: "x"})
 	case agent.Stopping:
 		list = append(list, agent.StopVetoed{Proposal: st.Proposal, Why: "this"}, agent.StopVetoed{Proposal: st.Proposal, Why: "that"},
 			agent.StopAllowed{Proposal: st.Proposal})
@@ -104,14 +105,14 @@ func staleFacts(st agent.State) []agent.Fact {
 	list := []agent.Fact{agent.StopAllowed{Proposal: st.Proposal - 1}, agent.StopVetoed{Proposal: st.Proposal + 1, Why: "stale"},
 		agent.Granted{Lease: st.Lease - 1, Output: 1}, agent.Denied{Lease: st.Lease - 1, Why: spec.TokenBudget},
 		agent.Replied{Lease: st.Lease - 1, Reply: text}, agent.Failed{Lease: st.Lease + 1, Class: model.Network},
-		agent.Answered{Query: st.Query.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
+		agent.Answered{Query: st.Suspended.Question.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
 		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}, agent.Messaged{From: "root-99-0", Call: "99-0", Text: "stale"}}
 	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []spec.HookAnswer{{Hook: "h0", Decision: spec.HookTrip}}})
 	list = append(list, agent.Admitted{Pause: st.ThrottleWait.N + 1}, agent.Barred{Lease: st.Lease - 1, Why: "stale"})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}
-	if d := st.Drift; st.Phase != agent.Leasing && (!isHalted(&st) || d.From != agent.Leasing || d.Spare) {
+	if st.Phase != agent.Leasing && st.Suspended.Then != agent.ThenGrant {
 		list = append(list, agent.Granted{Lease: st.Lease, Output: 1})
 	}
 	if st.Phase != agent.Thinking {

@@ -18,6 +18,9 @@ type pauseJudge struct {
 	refusedAt int64
 }
 
+// isPaused reports whether an agent waits for its turn at the throttle of its model.
+func isPaused(st *agent.State) bool { return st.Suspended.Why == agent.AwaitsThrottle }
+
 // checkPause checks that an agent that waits for a rate limiter has released its reservation,
 // and that a timer ends the wait.
 func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepped) {
@@ -79,7 +82,7 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 		e := decodeFact[agent.Failed](j.population, f)
 		refused = before.Phase == agent.Thinking && e.Lease == before.Lease && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
 	case "woke":
-		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && after.ThrottleWait.Waiting && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
+		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && isPaused(after) && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
 			j.fail("%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)
 		}
 	}
@@ -89,7 +92,7 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 	if !refused {
 		return
 	}
-	if before.Purpose == agent.ForSummary && after.ThrottleWait.Waiting {
+	if before.Purpose == agent.ForSummary && isPaused(after) {
 		j.prompts.summaries-- // it was never made
 	}
 	if j.refused++; j.refused == 1 {

@@ -85,7 +85,8 @@ const summariesMax = 2
 // soon after another is a recovery, and recoveries are limited.
 func (j *promptJudge) checkCompaction(before, after *agent.State) {
 	a := j.actor
-	asked := after.Query != before.Query && strings.Contains(after.Query.Question, "losing context")
+	q := after.Suspended.Question
+	asked := q != before.Suspended.Question && strings.Contains(q.Question, "losing context")
 	if after.Fold == before.Fold && !asked {
 		return
 	}

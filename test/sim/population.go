@@ -37,7 +37,7 @@ func (p *population) pickShell() *shell {
 
 func (p *population) awaitsUser() bool {
 	for _, a := range p.actors {
-		if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && !a.closed {
+		if st := a.shadow.agent; st != nil && asksPerson(&st.State) && !a.closed {
 			return true
 		}
 	}

@@ -143,7 +143,7 @@ func (d *future) play(t *testing.T, facts []agent.Fact) (err error) {
 	}
 	for i := 0; d.state.Phase != agent.Done; i++ {
 		if i > futureMax {
-			return fmt.Errorf("it does not end: %s, %d calls, query %q", d.state.Phase, len(d.state.Calls), d.state.Query.Query)
+			return fmt.Errorf("it does not end: %s, %d calls, query %q", d.state.Phase, len(d.state.Calls), d.state.Suspended.Question.Query)
 		}
 		if err := d.answer(t); err != nil {
 			return err
@@ -189,11 +189,11 @@ func (d *future) answer(t *testing.T) error {
 		return nil //nolint:staticcheck // one at a time, the first in order
 	}
 	switch {
-	case s.Idle:
+	case isIdle(s):
 		d.step(t, agent.Messaged{From: s.BackgroundChildren[0].Child, Call: s.BackgroundChildren[0].Call, Text: "seen"}, 0)
 		return nil
-	case s.Query.Query != "":
-		d.step(t, agent.Answered{Query: s.Query.Query, Decision: oneOf(d.dice, "approve", "skip", "text", "deny"), Text: "yes"}, 0)
+	case asksPerson(s):
+		d.step(t, agent.Answered{Query: s.Suspended.Question.Query, Decision: oneOf(d.dice, "approve", "skip", "text", "deny"), Text: "yes"}, 0)
 		return nil
 	case s.Phase == agent.Leasing:
 		d.step(t, agent.Granted{Lease: s.Lease, Output: output, Calls: 2}, 0)
@@ -216,7 +216,7 @@ func (d *future) answer(t *testing.T) error {
 			return nil
 		}
 	}
-	if s.ThrottleWait.Waiting && d.percent(60) {
+	if isPaused(s) && d.percent(60) {
 		d.step(t, agent.Admitted{Pause: s.ThrottleWait.N}, 0)
 		return nil
 	}

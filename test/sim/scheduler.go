@@ -160,7 +160,7 @@ func (sc *scheduler) offerActions(a *actor, add func(nextAction)) {
 	if a.isIdle() && sc.isOn(Steer) && !sc.quiet && sc.users.spoken < spokenMax {
 		add(nextAction{kind: actSpeak, weight: seldom, actor: a})
 	}
-	if st := a.shadow.agent; st != nil && st.State.Query.Query != "" && sc.users.answersTo(a.id, st.State.Query.Query) < answersMax {
+	if st := a.shadow.agent; st != nil && asksPerson(&st.State) && sc.users.answersTo(a.id, st.State.Suspended.Question.Query) < answersMax {
 		switch {
 		case sc.isOn(Absent):
 			if sc.quiet {

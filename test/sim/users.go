@@ -25,9 +25,12 @@ const spokenMax = 2
 // that the first one is on its way.
 const answersMax = 3
 
+// asksPerson reports whether an agent waits for a person's answer.
+func asksPerson(st *agent.State) bool { return st.Suspended.Question.Query != "" }
+
 // answerQuery is a person's decision about an open query.
 func (u *users) answerQuery(a *actor) {
-	q := a.shadow.agent.State.Query.Query
+	q := a.shadow.agent.State.Suspended.Question.Query
 	decision := oneOf(u.dice, "approve", "skip", "text", "deny")
 	u.countAnswer(a.id, q)
 	u.store.appendCommand(a, "answered", agent.Answered{Query: q, Decision: decision, Text: "it is done"})

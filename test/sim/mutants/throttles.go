@@ -13,7 +13,7 @@ var ofGates = []Mutant{
 		[]Edit{{"unused-lease", Replace(`return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Lost: true}}`)}}},
 	{"storm-kills", "G6: refusals pause a loop and do not end it", own(Never)},
 	{"patience-without-end", "G6: a wait at the gate ends", own(Raise("spec.PatienceMax"))},
-	{"turn-of-another-wait", "P7: an admission names the wait that it ends", own(Without(3, 3))},
+	{"turn-of-another-wait", "P7: an admission names the wait that it ends", own(Without(2, 2))},
 	{"cancel-passes-the-gate", "B5: nothing is sent that waited at the gate when the cancel came", own(Unchanged)},
 	{"wait-forgotten-by-a-crash", "F1: a wait at the gate goes on in the next life",
 		own(Replace(`return s, append(fx, Arm{Timer: throttleTimer, Due: s.impatientAt()})`))},
