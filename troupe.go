@@ -1,10 +1,3 @@
-// Package troupe runs agents inside a Go program. Start starts a node with
-// the program's own tools, agents and models, Run gives it a task and waits for
-// the one result, Answer does so for an answer of a Go type.
-//
-// The guarantees of a node hold here as well: every step is in a durable
-// log before it takes effect, no request that the budget does not cover is sent
-// to a model, and each run has exactly one result. docs/embedding.md says more.
 package troupe
 
 import (
