@@ -153,7 +153,7 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	if err := n.host.ApproveRequest(t); err != nil { // the program itself names these files
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
 	}
-	// The request is not canceled with ctx: a run that is accepted after its caller has gone
+	// The request is not canceled with ctx: a run that is accepted after the caller's context ended
 	// must be canceled, and until it is accepted there is nothing to cancel.
 	if _, err := n.client.Run(context.WithoutCancel(ctx), t); err != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
@@ -177,7 +177,7 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 
 // cancelRun stops a run whose caller has gone.
 func (n *Node) cancelRun(ctx context.Context, run string) error {
-	_, err := n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "its caller has gone", WaitMS: -1})
+	_, err := n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "the caller's context ended", WaitMS: -1})
 	return err
 }
 

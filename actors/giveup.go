@@ -88,7 +88,7 @@ func (r *router) giveUpActor(c actor.Context, m shellsFailed) {
 	f := supervisor.GivenUp{Agent: spec.ID(m.at.Agent()), Why: m.why}
 	data, err := encodeCommand(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), p.lease, p.starts), f.Kind(), f)
 	if err != nil {
-		r.cfg.Logger.Error("a supervisor was not told", "actor", m.at, "error", err)
+		r.cfg.Logger.Error("a supervisor was not notified", "actor", m.at, "error", err)
 		return
 	}
 	self, root := c.Self(), c.ActorSystem().Root
@@ -97,7 +97,7 @@ func (r *router) giveUpActor(c actor.Context, m shellsFailed) {
 		case errors.Is(err, mailbox.ErrFull):
 			time.AfterFunc(activation.RetryPause, func() { root.Send(self, m) })
 		case err != nil && !errors.Is(err, mailbox.ErrClosed):
-			r.cfg.Logger.Error("a supervisor was not told", "actor", m.at, "error", err)
+			r.cfg.Logger.Error("a supervisor was not notified", "actor", m.at, "error", err)
 		}
 	})
 }

@@ -209,7 +209,7 @@ func stepUnopened(s State, e Event) (State, []Effect) {
 	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish, agent.Status, agent.Unpark:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
-		detail := "an agent was heard of before the run was opened"
+		detail := "an agent sent a message before the run was opened"
 		next, fx := s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail})
 		return next, append(endUnknown(e.From, detail), fx...)
 	}

@@ -25,7 +25,7 @@ const (
 )
 
 // ErrLoopOptions is the error of options that a loop cannot follow.
-var ErrLoopOptions = errors.New("agent: bad manners")
+var ErrLoopOptions = errors.New("spec: invalid loop options")
 
 // Validate reports the first option that a loop could not follow as it is written.
 // It is for the entry points: the loop itself accepts whatever its task says.

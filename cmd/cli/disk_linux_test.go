@@ -69,7 +69,7 @@ func TestRunSurvivesAFullDisk(t *testing.T) {
 	cmd, stdout, stderr := runOnFullDisk(t)
 	<-time.After(fullFor)
 	checkGrowth(t, cmd, 1<<40)
-	stderr.until(t, "the run goes on")
+	stderr.until(t, "the run continues")
 	text, log := stdout.end(), stderr.end()
 	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "at last") {
 		t.Errorf("exit %d: %s\n%s", code, text, log)

@@ -56,7 +56,7 @@ func answerSent(s *stepCall, f AnswerSent) {
 	case f.Err == nil, errors.Is(f.Err, mailbox.ErrClosed):
 		sendOrClose(s)
 	case errors.Is(f.Err, mailbox.ErrFull):
-		s.addActions(Warn{"no room for an answer of a closed log; it is sent again", []any{"from", s.Reader.Addr, "to", f.Message.To}})
+		s.addActions(Warn{"the log has no room for the answer of a closed log; retrying", []any{"from", s.Reader.Addr, "to", f.Message.To}})
 		s.answers.messages = append(slices.Clone(s.answers.messages), f.Message)
 		s.deliverLater(AnswerAgain{})
 	default:

@@ -80,7 +80,7 @@ func messagesSent(s *stepCall, f MessagesSent) {
 		sendOrClose(s)
 	case errors.Is(f.Err, mailbox.ErrClosed), s.Reader.Phase != Active: // the next activation sends them
 	case errors.Is(f.Err, mailbox.ErrFull):
-		s.addActions(Warn{"no room for a message; it is sent again", []any{"from", s.Reader.Addr, "to", f.To}})
+		s.addActions(Warn{"the receiver's log has no room for a message; retrying", []any{"from", s.Reader.Addr, "to", f.To}})
 		s.deliverLater(SendAgain{f.To, f.Messages})
 	default:
 		s.addActions(Fail{"send", f.Err})

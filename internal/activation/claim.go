@@ -40,7 +40,7 @@ func (l *LogReader) readClaim(e mailbox.Entry, counts bool, out *Read) {
 	// The entry claims more entries than precede it: the log has lost its first entries.
 	if e.Floor >= l.N || e.Floor > l.base && !bytes.Equal(e.Hash, l.hashes[e.Floor-l.base-1][:]) { //mutant:blind-missing-head-unnoticed
 		if counts { //mutant:hash-check-dropped
-			out.Err = fmt.Errorf("%w: entry %d of %s says what %d entries before it were", ErrDamaged, l.N, l.Addr, e.Floor)
+			out.Err = fmt.Errorf("%w: entry %d of %s does not match the hash of the %d entries before it", ErrDamaged, l.N, l.Addr, e.Floor)
 		}
 		return
 	}

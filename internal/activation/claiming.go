@@ -27,7 +27,7 @@ func appendClaim(s *stepCall) {
 func claimAppended(s *stepCall, f ClaimAppended) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrFull):
-		s.addActions(Warn{"no room for a claim; it is made again", []any{"actor", s.Reader.Addr}})
+		s.addActions(Warn{"the log has no room for a claim; retrying", []any{"actor", s.Reader.Addr}})
 		s.deliverLater(ClaimAgain{})
 	case f.Err != nil:
 		s.addActions(Fail{"claim", f.Err})

@@ -85,7 +85,7 @@ const (
 
 // ErrDamaged says that the log is not what one of its own entries says it was. Users read its
 // text, and recorded events contain it.
-var ErrDamaged = errors.New("life: the log is damaged")
+var ErrDamaged = errors.New("activation: the log is damaged")
 
 // LogReader reads the log for one activation, and keeps what it has read and derived so far.
 // It is not safe for concurrent use.

@@ -33,12 +33,12 @@ func AllProfiles() []Profile {
 const ClusterCopies = 3
 
 var promises = map[Profile]string{
-	EmbeddedSync: "what was acknowledged survives kill -9, and the loss of power where the disk keeps its word; not the loss of the disk",
-	EmbeddedLazy: "what was acknowledged survives kill -9 only: a loss of power takes up to two minutes of it",
-	ServerSync:   "what was acknowledged survives the end of the server and the loss of its power; not the loss of its disk",
-	ServerLazy:   "what was acknowledged survives the end of the server's process only",
-	ClusterSync:  "what was acknowledged survives the loss of any one server with its disk, and the loss of power of all of them",
-	ClusterLazy:  "what was acknowledged survives the loss of any one server, not the loss of power of several",
+	EmbeddedSync: "acknowledged writes survive kill -9, and a power loss if the disk honors syncs; not the loss of the disk",
+	EmbeddedLazy: "acknowledged writes survive kill -9 only: a power loss can lose the last two minutes",
+	ServerSync:   "acknowledged writes survive a crash of the server and a power loss; not the loss of its disk",
+	ServerLazy:   "acknowledged writes survive a crash of the server's process only",
+	ClusterSync:  "acknowledged writes survive the loss of any one server with its disk, and a power loss of all servers",
+	ClusterLazy:  "acknowledged writes survive the loss of any one server, not a power loss of several",
 }
 
 // Promise describes the promise of a profile in a sentence.
@@ -91,7 +91,7 @@ type Proof struct {
 }
 
 // ErrUnfit says that the server does not keep what its profile promises.
-var ErrUnfit = errors.New("bus: the server does not keep what is promised")
+var ErrUnfit = errors.New("bus: the server does not satisfy the durability profile")
 
 // Err reports the findings that prevent a node from starting, each with its remedy; nil if
 // there are none.
@@ -133,7 +133,7 @@ var advisories = []struct {
 	fixed []string // first releases with the fix, oldest first
 	what  string
 }{
-	{[]string{"v2.12.7", "v2.14.0"}, "before it whoever reaches the port of the routes may pass as a server of the cluster (NATS advisory 2026-16)"},
+	{[]string{"v2.12.7", "v2.14.0"}, "older releases accept any process that reaches the routes port as a server of the cluster (NATS advisory 2026-16)"},
 }
 
 // ServerMin is the oldest release of nats-server that a node accepts.
@@ -143,7 +143,7 @@ const ServerMin = "2.12.7"
 func versionProblem(version string) string {
 	v := "v" + strings.TrimPrefix(version, "v")
 	if !semver.IsValid(v) {
-		return fmt.Sprintf("version %q is none that is known; at least %s is needed", version, ServerMin)
+		return fmt.Sprintf("version %q is unknown; at least %s is needed", version, ServerMin)
 	}
 	for _, a := range advisories {
 		if semver.Compare(v, releaseWithFix(v, a.fixed)) < 0 {

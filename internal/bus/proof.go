@@ -209,7 +209,7 @@ func (c *ProofConfig) checkSync(p Profile, s streamFacts) Finding {
 	}
 	switch {
 	case len(lax) > 0:
-		f.Status, f.Detail = Failed, "what was acknowledged may be lost with the power: "+joinNames(lax)
+		f.Status, f.Detail = Failed, "a power loss may lose acknowledged writes: "+joinNames(lax)
 		f.Remedy = "set jetstream.sync_interval to always there; or --durability lazy, which promises less"
 	case len(unknown) > 0:
 		f.Status, f.Detail, f.Remedy = Unproven, fmt.Sprintf("whether %s sync each write: %s", joinNames(unknown), s.factsSource), askSystem
@@ -230,7 +230,7 @@ func (c *ProofConfig) checkReplicas(s streamFacts) Finding {
 	switch {
 	case len(more) > 0:
 		f.Status = Failed
-		f.Detail = fmt.Sprintf("%s have more copies than the others, of which there are only %d: what counts is the least", joinNames(more), s.minCopies)
+		f.Detail = fmt.Sprintf("%s have more copies than the others, which have %d: the smallest number counts", joinNames(more), s.minCopies)
 		f.Remedy = "nats stream edit NAME --replicas=3 for each, or make them by troupe-node --setup --replicas 3"
 	case len(s.unhealthy) > 0: // a node starts despite this: tolerating it is the purpose of copies
 		f.Status, f.Refuses, f.Remedy = Unproven, false, "bring it back, or wait until it has caught up"
@@ -242,14 +242,14 @@ func (c *ProofConfig) checkReplicas(s streamFacts) Finding {
 // checkLayout checks for settings under which entries would be lost or read stale.
 func (c *ProofConfig) checkLayout(s streamFacts) Finding {
 	f := Finding{Check: "streams", Status: Proven, Refuses: true,
-		Detail: fmt.Sprintf("%d: in files, full ones refuse instead of dropping, reads go to the leader, nobody deletes from logs", len(s.names))}
+		Detail: fmt.Sprintf("%d: stored in files, full ones refuse instead of dropping, reads go to the leader, no client deletes from logs", len(s.names))}
 	var wrong []string
 	for _, name := range s.names {
 		cfg := s.streams[name].Config
 		box := !strings.HasPrefix(name, "KV_") && !strings.HasPrefix(name, "OBJ_")
 		for what, is := range map[string]bool{
 			"is not stored in files":                   cfg.Storage != jetstream.FileStorage,
-			"drops what is old when it is full":        cfg.Discard != jetstream.DiscardNew,
+			"drops old entries when it is full":        cfg.Discard != jetstream.DiscardNew,
 			"allows direct reads, which may be stale":  cfg.AllowDirect || cfg.MirrorDirect,
 			"lets entries be deleted":                  box && !cfg.DenyDelete,
 			"drops entries by age":                     cfg.MaxAge != 0,
@@ -291,7 +291,7 @@ func (c *ProofConfig) checkSpace(ctx context.Context, s streamFacts) Finding {
 	case s.fullest != "":
 		f.Status, f.Detail, f.Remedy = Failed, s.fullest+": new runs are refused", "troupe prune, or a larger limit: nats stream edit NAME --max-bytes"
 	case err != nil:
-		f.Status, f.Detail, f.Remedy = Unproven, "the limits of the account are not told: "+err.Error(), "allow $JS.API.INFO"
+		f.Status, f.Detail, f.Remedy = Unproven, "the server does not report the limits of the account: "+err.Error(), "allow $JS.API.INFO"
 	case account.Limits.MaxStore > 0 && account.Store/RoomPercent >= uint64(account.Limits.MaxStore)/100:
 		f.Status, f.Remedy = Failed, "give the account more max_file"
 		f.Detail = fmt.Sprintf("the account holds %d of %d MiB", account.Store>>20, account.Limits.MaxStore>>20)

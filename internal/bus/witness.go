@@ -59,7 +59,7 @@ func (v serverVarz) serverFacts() ServerFacts {
 }
 
 // ErrWitness says that no server answered that could report how servers store.
-var ErrWitness = errors.New("bus: no server said how it stores")
+var ErrWitness = errors.New("bus: no server reported how it stores")
 
 // MonitorURLs are the monitoring addresses of servers, as in http://10.0.0.1:8222.
 type MonitorURLs []string
@@ -162,7 +162,7 @@ func (s SystemAccount) ReportFacts(ctx context.Context, wanted []string) ([]Serv
 		defer quiet()
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: nobody answers at %s: the credential is not of the system account", ErrWitness, systemVarz)
+		return nil, fmt.Errorf("%w: no server answers at %s: the credential is not of the system account", ErrWitness, systemVarz)
 	}
 	return list, nil
 }

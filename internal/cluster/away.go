@@ -123,7 +123,7 @@ func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox
 			return err
 		}
 		told[at] = true
-		o.cfg.Logger.Warn("an agent is given up: nobody serves its pool", "actor", at, "pool", pool)
+		o.cfg.Logger.Warn("an agent is given up: no node serves its pool", "actor", at, "pool", pool)
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func (o *Owner) reportUnreadable(slot int, err error) {
 	s := k.ShardAt(slot)
 	news := k.CannotRead(slot, err != nil)
 	if err != nil {
-		o.cfg.Logger.Error("a shard cannot be read: its runs stand still; it is tried again", "pool", s.Pool, "shard", s.N, "error", err)
+		o.cfg.Logger.Error("a shard cannot be read: its runs do not proceed; retrying", "pool", s.Pool, "shard", s.N, "error", err)
 	}
 	if !news {
 		return

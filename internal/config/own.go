@@ -49,7 +49,7 @@ func (s Setting) leadsOutside(dir string) bool {
 func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) error {
 	switch {
 	case userOnlyKeys[s.Key]:
-		return s.Error("only you can set this, not the directory that is looked at: take it out here; " + s.whereToSet(userFile))
+		return s.Error("only the user can set this, not the directory of the run: remove it here; " + s.whereToSet(userFile))
 	case (s.Key == "model" || s.Key == "fallback") && s.namesScript():
 		return s.Error("a directory cannot name a script as a model: take it out here; " + s.whereToSet(userFile))
 	case settingKinds[s.Key] == pathKind && s.leadsOutside(dir):
@@ -59,7 +59,7 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		if known {
 			most = "yours, " + user.Value + " of " + user.From
 		}
-		return s.Error(fmt.Sprintf("the directory that is looked at may not raise the limit in money: %s is above %s; for more, %s", s.Value, most, s.whereToSet(userFile)))
+		return s.Error(fmt.Sprintf("the directory of the run may not raise the money limit: %s is above %s; for more, %s", s.Value, most, s.whereToSet(userFile)))
 	}
 	return nil
 }

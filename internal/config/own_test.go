@@ -85,7 +85,7 @@ func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
 			mine = key + ": " + c.mine + "\n"
 		}
 		got, err := loadSettings(t, key+": "+c.theirs+"\n", mine, nil)
-		if c.counts == "" && (!errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), FileName+":1: "+key+": the directory that is looked at may not raise the limit in money")) ||
+		if c.counts == "" && (!errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), FileName+":1: "+key+": the directory of the run may not raise the money limit")) ||
 			c.counts != "" && (err != nil || got[key].Value != c.counts) {
 			t.Errorf("%+v: %v %v", c, got, err)
 		}

@@ -17,10 +17,10 @@ func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, e
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("run_id: %v", err), Hint: "choose a lower-case ULID"}
 	}
 	if n := len(r.Data); n == 0 || n > client.AttachPartBytes {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a part of %d bytes", n), Hint: fmt.Sprintf("send 1 to %d bytes at once", client.AttachPartBytes)}
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the part has %d bytes", n), Hint: fmt.Sprintf("send parts of 1 to %d bytes", client.AttachPartBytes)}
 	}
 	if c.cfg.Blobs == nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "this node keeps no blobs", Hint: "ask a node that runs agents"}
+		return nil, &client.Error{Code: client.CodeBad, Text: "this node stores no blobs", Hint: "ask a node that runs agents"}
 	}
 	done, err := c.locks.lockRun(ctx, r.RunID)
 	if err != nil {
@@ -61,7 +61,7 @@ func (c *opener) checkAttachable(ctx context.Context, r client.AttachRequest) er
 	if listed {
 		_, _, err := c.cfg.Blobs.Get(ctx, r.RunID, mailbox.BlobRef(r.Data), 0, 1)
 		if errors.Is(err, mailbox.ErrNoBlob) {
-			return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", r.RunID), Hint: "choose another run_id"}
+			return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", r.RunID), Hint: "choose another run_id"}
 		}
 		return err
 	}

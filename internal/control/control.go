@@ -218,7 +218,7 @@ func (c *Control) startRequest(work func()) bool {
 	return true
 }
 
-var errPanic = errors.New("control: the request met a bug; the node's log has it")
+var errPanic = errors.New("control: internal error; the node's log has the details")
 
 // callRecovered turns a panic into an error: a request must not end the node.
 func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHandler, data []byte) (reply any, err error) {
@@ -296,7 +296,7 @@ func decodeStrict(data []byte, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if _, more := d.Token(); err == nil && !errors.Is(more, io.EOF) {
-		err = errors.New("something follows the object")
+		err = errors.New("unexpected data follows the object")
 	}
 	if err != nil {
 		return fmt.Errorf("the request does not decode: %w", err)

@@ -26,7 +26,7 @@ import (
 
 const (
 	noLogLeft = "no log of the run is left"
-	superGone = "the log of its supervisor is gone"
+	superGone = "its supervisor's log is gone"
 	superLeft = "its supervisor was given up"
 )
 
@@ -277,7 +277,7 @@ func (e *logStatus) whySilent() string {
 	case e.newer:
 		return "this node cannot stop it: its log was " + statedir.ErrNewerForm.Error()
 	case e.isStopped():
-		return "its log says that it has ended, and the log of its supervisor lost that"
+		return "its log records its end, and its supervisor's log has lost that"
 	}
 	return ""
 }
@@ -341,8 +341,8 @@ func (c *canceler) stopAgents(ctx context.Context, run string, ends map[mailbox.
 		}
 	}
 	if len(names) > 0 {
-		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, and agents were canceled and have not said that they stopped: %s", run, strings.Join(names, ", ")),
-			Hint: fmt.Sprintf("ask again: after %v their logs are removed all the same", stopGrace)}
+		return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, but canceled agents have not confirmed that they stopped: %s", run, strings.Join(names, ", ")),
+			Hint: fmt.Sprintf("try again: after %v their logs are removed in any case", stopGrace)}
 	}
 	return ends, nil
 }

@@ -135,7 +135,7 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 	}
 	super := mailbox.At(r.RunID, mailbox.Super)
 	if r.Unopened && (listed || ends[super] != nil && !ends[super].reader.Deleted) {
-		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there", r.RunID), Hint: "leave unopened out to delete the run"}
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists", r.RunID), Hint: "omit unopened to delete the run"}
 	}
 	if !listed && ends[super] != nil && ends[super].reader.Deleted {
 		return client.Deleted{RunID: r.RunID, Already: true}, nil
@@ -194,7 +194,7 @@ func (c *remover) awaitClosedLogs(ctx context.Context, run, row string) (map[mai
 		case super.closed == 0 && (super.newer || super.super.State.Phase != supervisor.Over) && row == Finished:
 			return ends, nil
 		case super.closed == 0 && super.super.State.Phase != supervisor.Over:
-			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "`troupe cancel " + run + "` ends it first"}
+			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "cancel it first: `troupe cancel " + run + "`"}
 		case woken.IsZero():
 			woken = time.Now()
 			if err := c.cfg.Node.Resume(ctx, run); err != nil {
@@ -203,7 +203,7 @@ func (c *remover) awaitClosedLogs(ctx context.Context, run, row string) (map[mai
 		case time.Since(woken) > closeWait && (super.closed > 0 || super.isOrphaned() || super.reader.Garbage > 0 || super.reader.Damage != ""):
 			return ends, nil // no actor closes it, or its closing entry cannot be read
 		case time.Since(woken) > closeWait:
-			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s is over and its logs are not closed: %s", run, strings.Join(append([]string{mailbox.Super}, openAgents(ends)...), ", ")), Hint: "ask again"}
+			return nil, &client.Error{Code: client.CodeUnavailable, Text: fmt.Sprintf("%s has ended, but these logs are not closed yet: %s", run, strings.Join(append([]string{mailbox.Super}, openAgents(ends)...), ", ")), Hint: "ask again"}
 		}
 		select {
 		case <-time.After(pause):
@@ -272,7 +272,7 @@ func (c *lookup) explainMissing(ctx context.Context, run string) error {
 }
 
 func deletedError(run string) error {
-	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs that are there"}
+	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs"}
 }
 
 // Limits of one request to prune.

@@ -44,7 +44,7 @@ func fitTranscript(t Transcript) (Transcript, error) {
 			return t, nil
 		}
 		if most < textBytesMin {
-			return t, &client.Error{Code: client.CodeLimit, Text: "the transcript is too long for one reply", Hint: "`troupe events` tells it in pages"}
+			return t, &client.Error{Code: client.CodeLimit, Text: "the transcript is too long for one reply", Hint: "`troupe events` reads it in pages"}
 		}
 		messages := make([]model.Message, len(t.Messages))
 		for i, m := range t.Messages {

@@ -56,7 +56,7 @@ func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, 
 			last-- // the turn is in progress
 		}
 		return logHistory{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
-			Hint: fmt.Sprintf("its turns are 0 to %d; without a turn it is taken as it stands", last)}
+			Hint: fmt.Sprintf("its complete turns are 0 to %d; without a turn its current state is used", last)}
 	}
 	return logHistory{m.State.Past(), l.N}, nil
 }
@@ -97,7 +97,7 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 		return nil, fmt.Errorf("control: export: %w", err)
 	}
 	if r.Offset < 0 || r.Offset > int64(len(doc)) || r.N > 0 && r.N != t.n {
-		return nil, &client.Error{Code: client.CodeBad, Text: "there is no such page", Hint: "send `n` and `offset` as the page before says"}
+		return nil, &client.Error{Code: client.CodeBad, Text: "there is no such page", Hint: "send `n` and `offset` of the previous page"}
 	}
 	end := min(int(r.Offset)+exportBytes, len(doc))
 	for end < len(doc) && !utf8.RuneStart(doc[end]) {
@@ -127,7 +127,7 @@ func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (
 func (c *opener) checkUnopened(ctx context.Context, run string) error {
 	_, ok, err := c.cfg.Runs.Get(ctx, run)
 	if err == nil && ok {
-		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s is there already", run), Hint: "choose another run_id"}
+		err = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists already", run), Hint: "choose another run_id"}
 	}
 	if err == nil {
 		err = c.checkRoom(ctx)
@@ -232,7 +232,7 @@ func (c *opener) checkSentHistory(ctx context.Context, r client.RunRequest, root
 	}
 	got := s.ImportedHistory
 	if got.Past != r.History.Past || got.Parts != r.History.Parts || got.Parts == 0 {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("of the history %.80q %d parts were to be there, and %d of %q are", r.History.Past, r.History.Parts, got.Parts, got.Past),
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the request names %d parts of the history %.80q, and %d parts of %q have arrived", r.History.Parts, r.History.Past, got.Parts, got.Past),
 			Hint: "send all parts with `recall`, in order from 0, before `run`"}
 	}
 	past := history.Transcript{Form: history.Form, Messages: got.Messages, Fold: got.Fold}

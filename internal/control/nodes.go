@@ -37,8 +37,8 @@ func (c *viewer) listNodes(context.Context, NodesRequest) (any, error) {
 
 func (c *viewer) drainNodes(ctx context.Context, r client.DrainRequest) (any, error) {
 	if c.cfg.Cluster == nil {
-		return nil, &client.Error{Code: client.CodeConflict, Text: "this node has the logs alone, so nobody could take over what it gives",
-			Hint: "stop it; the next process that opens its state directory goes on"}
+		return nil, &client.Error{Code: client.CodeConflict, Text: "this node owns its logs alone, so no other node can take them over",
+			Hint: "stop it; the next process that opens its state directory continues"}
 	}
 	var named []client.NodeInfo
 	for _, n := range c.cfg.Cluster.Nodes() {
@@ -70,7 +70,7 @@ func warnUnservedPools(named, all []client.NodeInfo) {
 	for i, n := range named {
 		for _, pool := range slices.Sorted(maps.Keys(n.Pools)) {
 			if !stays[pool] {
-				named[i].Warning = fmt.Sprintf("nobody else serves pool %s: it keeps those shards until another node does, or it is stopped", pool)
+				named[i].Warning = fmt.Sprintf("no other node serves pool %s: it keeps those shards until another node does, or until it is stopped", pool)
 				break
 			}
 		}

@@ -61,7 +61,7 @@ type caseRun struct {
 
 var (
 	errNoEnd         = errors.New("the run did not end")
-	errTooManyEvents = errors.New("the run told more events than a trial takes")
+	errTooManyEvents = errors.New("the run published more events than a trial accepts")
 )
 
 // runToEnd runs the case to its end, or until it waits for the user.

@@ -93,7 +93,7 @@ func runCommand(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	var none spec.HookAnswer
 	data, err := encodeInput(c)
 	if err != nil {
-		return none, fmt.Errorf("what it is told cannot be written: %w", err)
+		return none, fmt.Errorf("its input cannot be written: %w", err)
 	}
 	var env []string
 	for _, name := range inheritedEnv {
@@ -138,7 +138,7 @@ func runCommand(ctx context.Context, c Call) (spec.HookAnswer, error) {
 	}
 	var said commandOutput
 	if err := json.Unmarshal(stdout, &said); err != nil {
-		return none, fmt.Errorf("what it printed is no JSON: %w", err)
+		return none, fmt.Errorf("its output is not JSON: %w", err)
 	}
 	return said.toAnswer(c.Hook.Point)
 }

@@ -232,11 +232,11 @@ func (a *Attempt) classifyError(err error) *model.Error {
 	e := &model.Error{Class: model.Network, Message: ScrubText(rootCause(err).Error(), a.secrets...)}
 	switch {
 	case IsNotTLS(err):
-		e.Class, e.Message = model.Misconfigured, "the base URL says https, and the server there does not speak TLS"
+		e.Class, e.Message = model.Misconfigured, "the base URL is https, but its server does not speak TLS"
 	case IsUntrusted(err):
 		e.Class = model.Misconfigured
 	case isSyntaxError(err):
-		e.Class, e.Message = model.Undecodable, "the stream holds what is not JSON"
+		e.Class, e.Message = model.Undecodable, "the stream contains data that is not JSON"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Message = "the connection ended in the middle of the response"
 	}

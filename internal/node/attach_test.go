@@ -64,14 +64,14 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 	lost := sent[0]
 	lost.Parts = []string{mailbox.BlobRef([]byte("nobody sent this"))}
 	for says, list := range map[string][]client.Attachment{
-		"is text/plain, not application/pdf":     {swapped},
-		"has more bytes than":                    {short},
-		"is image/png, not image/jpeg":           {other},
-		"no such blob":                           {lost},
-		"9 attachments, at most 8":               slices.Repeat(sent[:1], 9),
-		"has 0 bytes, 1 to 3932160":              {{Name: "x", Type: model.PNG}},
-		"the name \"a\\nb\" of an attachment":    {{Name: "a\nb", Type: model.PNG, Size: 1}},
-		"builtin/scout cannot be sent image/png": sent[:1],
+		"is text/plain, not application/pdf":         {swapped},
+		"has more bytes than":                        {short},
+		"is image/png, not image/jpeg":               {other},
+		"no such blob":                               {lost},
+		"9 attachments; a prompt can have at most 8": slices.Repeat(sent[:1], 9),
+		"has 0 bytes, 1 to 3932160":                  {{Name: "x", Type: model.PNG}},
+		"the name \"a\\nb\" of an attachment":        {{Name: "a\nb", Type: model.PNG, Size: 1}},
+		"builtin/scout cannot be sent image/png":     sent[:1],
 	} {
 		r := client.RunRequest{RunID: run, Prompt: "What is this?", Model: play, Attach: list}
 		if strings.Contains(says, "scout") {

@@ -105,7 +105,7 @@ func (t *eventPublisher) publishWaiting() {
 	t.mu.Unlock()
 	t.sendEvents(list)
 	if lost > 0 {
-		t.logger.Warn("events were not told: the connection takes none", "lost", lost)
+		t.logger.Warn("events were not published: the connection does not accept them", "lost", lost)
 	}
 }
 

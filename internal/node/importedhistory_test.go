@@ -188,7 +188,7 @@ func TestALiveRunIsForked(t *testing.T) {
 		t.Errorf("from turn 0: %q", got)
 	}
 	_, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "x", Model: next, Fork: first + "@1"})
-	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Hint, "its turns are 0 to 0") {
+	if refused := (*client.Error)(nil); !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Hint, "its complete turns are 0 to 0") {
 		t.Errorf("a turn under way: %v", err)
 	}
 	openGate(t, gate)
@@ -214,13 +214,13 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 	waitFinished(t, c, known, spec.Completed)
 	user := []model.Message{{Role: model.User, Text: "a"}}
 	for want, r := range map[string]client.RecallRequest{
-		"run_id: bus: not a token": {RunID: "A.*", Past: "p", Messages: user},
-		"past: bus: not a token":   {RunID: "r1", Past: "a.>", Messages: user},
-		"part is -1":               {RunID: "r1", Past: "p", Part: -1, Messages: user},
-		"part is 512":              {RunID: "r1", Past: "p", Part: history.PartsMax, Messages: user},
-		"is there already":         {RunID: known, Past: "p", Messages: user},
-		"entry too large":          {RunID: "r1", Past: "p", Messages: []model.Message{{Role: model.User, Text: strings.Repeat("x", 300<<10)}}},
-		"too many elements":        {RunID: "r1", Past: "p", Messages: slices.Repeat(user, 1000)},
+		"run_id: names: not a token": {RunID: "A.*", Past: "p", Messages: user},
+		"past: names: not a token":   {RunID: "r1", Past: "a.>", Messages: user},
+		"part is -1":                 {RunID: "r1", Past: "p", Part: -1, Messages: user},
+		"part is 512":                {RunID: "r1", Past: "p", Part: history.PartsMax, Messages: user},
+		"exists already":             {RunID: known, Past: "p", Messages: user},
+		"entry too large":            {RunID: "r1", Past: "p", Messages: []model.Message{{Role: model.User, Text: strings.Repeat("x", 300<<10)}}},
+		"too many elements":          {RunID: "r1", Past: "p", Messages: slices.Repeat(user, 1000)},
 	} {
 		raw, err := json.Marshal(r)
 		if err != nil {
@@ -242,8 +242,8 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 			t.Errorf("%s: there is a run", want)
 		}
 	}
-	refused("0 parts were to be there", client.RunRequest{RunID: "r2", History: &client.History{Past: "p"}})
-	refused("of the history \"p\" 3 parts were to be there, and 0", client.RunRequest{RunID: "r2", History: &client.History{Past: "p", Parts: 3}})
+	refused("the request names 0 parts", client.RunRequest{RunID: "r2", History: &client.History{Past: "p"}})
+	refused("the request names 3 parts of the history \"p\", and 0", client.RunRequest{RunID: "r2", History: &client.History{Past: "p", Parts: 3}})
 	refused("both fork and history", client.RunRequest{RunID: "r2", Fork: known, History: &client.History{}})
 	refused("a fork of itself", client.RunRequest{RunID: "r2", Fork: "r2"})
 	refused(`there is no run "r3"`, client.RunRequest{RunID: "r2", Fork: "r3"})
@@ -260,7 +260,7 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	refused("1 parts were to be there, and 1 of", client.RunRequest{RunID: "r4", History: &past})
+	refused("and 1 parts of", client.RunRequest{RunID: "r4", History: &past})
 	beginRun(t, c, client.RunRequest{RunID: "r4", Model: next, History: &good, Prompt: "go"})
 	waitFinished(t, c, "r4", spec.Completed)
 }

@@ -232,9 +232,9 @@ func TestACallOfAServerThatIsNotThereAnyMoreSaysWhatToDo(t *testing.T) {
 		t.Errorf("%q %v", i.Result.Text, starts())
 	}
 	for text, want := range map[string]string{
-		`{"mcpServers":{}}`:                            "this node has no server stage in the file that the run was begun with; write it there",
+		`{"mcpServers":{}}`:                            "the file that the run started with has no server stage on this node; add it there",
 		`{"mcpServers":{"stage":{"command":"other"}}`:  "unexpected end of JSON",
-		`{"mcpServers":{"stage":{"command":"other"}}}`: "the server stage is another one in " + path + " than the run was begun with; begin a new run",
+		`{"mcpServers":{"stage":{"command":"other"}}}`: "the server stage in " + path + " differs from the one that the run started with; start a new run",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

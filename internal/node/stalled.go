@@ -88,7 +88,7 @@ func (j *journalHealth) publishChange(kind string, now time.Time) {
 }
 
 // unknownReason is the reason for logs whose server gives none.
-const unknownReason = "the server stores no entries, and says no reason"
+const unknownReason = "the server stores no entries and gives no reason"
 
 // clientInfo returns the state of the journal for clients; nil if there is no problem.
 func (j *journalHealth) clientInfo() *client.JournalInfo {

@@ -151,7 +151,7 @@ func (g *throttleSync) writePending(ctx context.Context) {
 			cancel()
 		}
 		if err != nil && ctx.Err() == nil {
-			g.warn("what a provider said was not told to the other nodes; it is told again", err)
+			g.warn("the state of a throttle was not sent to the other nodes; retrying", err)
 			g.mu.Lock()
 			if _, newer := g.pending[name]; !newer {
 				g.pending[name] = s
@@ -175,7 +175,7 @@ func (g *throttleSync) applyNotice(ctx context.Context, e jetstream.KeyValueEntr
 	seen[e.Key()] = e.Revision()
 	var n throttle.Notice
 	if err := json.Unmarshal(e.Value(), &n); err != nil {
-		g.warn("what another node says of a provider does not read", err)
+		g.warn("a throttle message of another node does not decode", err)
 		return
 	}
 	if old && n.PauseMS > 0 {

@@ -178,7 +178,7 @@ func finalReply(p Plan, done [][]stepAnswer) (string, []model.ToolCall, bool) {
 		}
 	}
 	for i := len(done); i < len(p.Stages); i++ {
-		gaps = append(gaps, fmt.Sprintf("step %d, %s, was not begun", i+1, strings.Join(Plan{Stages: p.Stages[i : i+1]}.AgentNames(), ", ")))
+		gaps = append(gaps, fmt.Sprintf("step %d, %s, was not started", i+1, strings.Join(Plan{Stages: p.Stages[i : i+1]}.AgentNames(), ", ")))
 	}
 	text := joinAnswers(newestAnswers(done))
 	if len(gaps) == 0 {

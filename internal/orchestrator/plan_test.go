@@ -124,12 +124,12 @@ func TestWhatIsNotWholeSaysSo(t *testing.T) {
 		answer                    func(string, string) model.ToolResult
 		asked                     int
 	}{
-		{"a chain ends", orchestrator.Chain, "a > b > c: x", "[incomplete: step 2, b, failed: no key; step 3, c, was not begun]\n\na(x)", with("b", failed), 2},
+		{"a chain ends", orchestrator.Chain, "a > b > c: x", "[incomplete: step 2, b, failed: no key; step 3, c, was not started]\n\na(x)", with("b", failed), 2},
 		{"a chain goes on with a part", orchestrator.Chain, "a > b: x", "[incomplete: step 1, a, answered only in part]\n\nb(x  What a answered: [stopped early", with("a", cut), 2},
-		{"the first fails", orchestrator.Chain, "a > b: x", "[incomplete: step 1, a, failed: no key; step 2, b, was not begun]", with("a", failed), 1},
+		{"the first fails", orchestrator.Chain, "a > b: x", "[incomplete: step 1, a, failed: no key; step 2, b, was not started]", with("a", failed), 1},
 		{"the last fails", orchestrator.Consolidate, "a, b > c: x", "[incomplete: step 2, c, failed: no key]\n\n## a\n\na(x)\n\n## b\n\nb(x)", with("c", failed), 3},
 		{"a part is missing", orchestrator.Consolidate, "a, b > c: x", "[incomplete: step 1, a, failed: no key]\n\nc(x  a gave no answer: no key  What b answered: b(x))", with("a", failed), 3},
-		{"all parts are missing", orchestrator.Consolidate, "a > c: x", "[incomplete: step 1, a, failed: no key; step 2, c, was not begun]", with("a", failed), 1},
+		{"all parts are missing", orchestrator.Consolidate, "a > c: x", "[incomplete: step 1, a, failed: no key; step 2, c, was not started]", with("a", failed), 1},
 		{"one of those joined", orchestrator.Consolidate, "a, b: x", "[incomplete: step 1, b, failed: no key]\n\na(x)", with("b", failed), 2},
 		{"the only one", orchestrator.Delegate, "a: x", "[incomplete: step 1, a, answered only in part]\n\n[stopped early", with("a", cut), 1},
 	} {
@@ -197,7 +197,7 @@ func TestWhereNothingCanBeDone(t *testing.T) {
 		"closing":        {model.Request{Messages: []model.Message{userMessage("a: x")}, Tools: delegate, NoTools: true}, "Nothing was delegated yet"},
 		"closing in the middle": {model.Request{Messages: []model.Message{userMessage("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0"}}},
 			{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0", Text: "half of it"}}}}, Tools: delegate, NoTools: true},
-			"[incomplete: step 2, b, was not begun]\n\nhalf of it"},
+			"[incomplete: step 2, b, was not started]\n\nhalf of it"},
 		"results are missing": {model.Request{Messages: []model.Message{userMessage("a > b: x"), {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0"}}}},
 			Tools: delegate}, "step 1, a, failed: it was never asked"},
 	} {

@@ -33,17 +33,17 @@ func Start(spec Spec) (*Child, error) {
 	ownGroup(cmd)
 	kept, err := wrapInKeeper(cmd)
 	if err != nil {
-		return nil, fmt.Errorf("proc: keeper: %w", err)
+		return nil, fmt.Errorf("process: keeper: %w", err)
 	}
 	c := &Child{cmd: cmd, stderr: &tailBuffer{kept: endsBuffer{tailMax: StderrBytesMax}}, done: make(chan struct{})}
 	in, stdin, err := os.Pipe()
 	if err != nil {
-		return nil, fmt.Errorf("proc: stdin: %w", err)
+		return nil, fmt.Errorf("process: stdin: %w", err)
 	}
 	stdout, out, err := os.Pipe()
 	if err != nil {
 		closeAll(in, stdin)
-		return nil, fmt.Errorf("proc: stdout: %w", err)
+		return nil, fmt.Errorf("process: stdout: %w", err)
 	}
 	c.Stdin, c.Stdout = stdin, stdout
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, c.stderr
@@ -55,7 +55,7 @@ func Start(spec Spec) (*Child, error) {
 		if errors.Is(err, exec.ErrNotFound) || errors.Is(err, os.ErrNotExist) && spec.Dir == "" {
 			return nil, fmt.Errorf("%w: %s", ErrNotFound, spec.Argv[0])
 		}
-		return nil, fmt.Errorf("proc: start %s: %w", spec.Argv[0], err)
+		return nil, fmt.Errorf("process: start %s: %w", spec.Argv[0], err)
 	}
 	var unguarded error
 	if kept != nil {
@@ -67,7 +67,7 @@ func Start(spec Spec) (*Child, error) {
 	go c.awaitEnd()
 	if unguarded != nil {
 		c.Stop()
-		return nil, fmt.Errorf("proc: guard of %s: %w", spec.Argv[0], unguarded)
+		return nil, fmt.Errorf("process: guard of %s: %w", spec.Argv[0], unguarded)
 	}
 	return c, nil
 }

@@ -32,8 +32,8 @@ const (
 // Errors of a program that did not start: it does not exist, or the system did not start
 // it.
 var (
-	ErrNotFound = errors.New("proc: program not found")
-	ErrStart    = errors.New("proc: start")
+	ErrNotFound = errors.New("process: program not found")
+	ErrStart    = errors.New("process: start")
 )
 
 // Spec describes the program to run.
@@ -89,7 +89,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	}
 	stdin, err := inputFile(spec.Stdin)
 	if err != nil {
-		return Output{}, fmt.Errorf("proc: stdin: %w", err)
+		return Output{}, fmt.Errorf("process: stdin: %w", err)
 	}
 	defer func() { _ = stdin.Close() }()
 	cmd.Stdin = stdin
@@ -98,7 +98,7 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	var kept *keeperHandle
 	if spec.Path == "" {
 		if kept, err = wrapInKeeper(cmd); err != nil {
-			return Output{}, fmt.Errorf("proc: keeper: %w", err)
+			return Output{}, fmt.Errorf("process: keeper: %w", err)
 		}
 	}
 	head := spec.StdoutMax * 3 / 4
@@ -107,12 +107,12 @@ func Run(ctx context.Context, spec Spec) (Output, error) {
 	}
 	stdout, err := newPipeReader(head, spec.StdoutMax-head)
 	if err != nil {
-		return Output{}, fmt.Errorf("proc: stdout: %w", err)
+		return Output{}, fmt.Errorf("process: stdout: %w", err)
 	}
 	stderr, err := newPipeReader(0, StderrBytesMax)
 	if err != nil {
 		stdout.close()
-		return Output{}, fmt.Errorf("proc: stderr: %w", err)
+		return Output{}, fmt.Errorf("process: stderr: %w", err)
 	}
 	cmd.Stdout, cmd.Stderr = stdout.w, stderr.w
 	if err := startProgram(cmd, kept); err != nil {
@@ -181,7 +181,7 @@ func awaitProgram(ctx context.Context, cmd *exec.Cmd, grace time.Duration) error
 	if err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay) {
 		return nil
 	}
-	return fmt.Errorf("proc: wait: %w", err)
+	return fmt.Errorf("process: wait: %w", err)
 }
 
 // pipeReader reads a pipe and keeps both ends of the data.

@@ -47,7 +47,7 @@ var (
 	ErrLayerName  = errors.New("a layer needs a name of its own")
 	ErrParent     = errors.New("no such parent")
 	ErrCycle      = errors.New("the parents go in a circle")
-	ErrSameParent = errors.New("two layers stand in one place")
+	ErrSameParent = errors.New("two layers have the same place")
 )
 
 // Compose joins the layers that have every given tag, by priority and then by name. It

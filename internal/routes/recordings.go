@@ -27,7 +27,7 @@ type Recordings struct {
 func (t Recordings) Dir() string { return t.dir }
 
 // ErrRecordings: a node either records or replays.
-var ErrRecordings = errors.New("routes: a node records what its models say, or plays what was recorded, not both")
+var ErrRecordings = errors.New("routes: a node either records model replies or replays recordings, not both")
 
 // OpenRecordings records to one directory or replays from the other; at most one is given.
 func OpenRecordings(record, replay string, mask *redact.Masker) (t Recordings, err error) {
@@ -112,7 +112,7 @@ func (t Recordings) BeginRun(dir string, c provider.Choice, now time.Time, real 
 		}
 	}
 	if !c.UsesHTTP() {
-		note = c.Name() + " is asked without a wire: there is nothing to record but the label; the log of the run holds what it said"
+		note = c.Name() + " makes no HTTP requests: only its name can be recorded; the run's log has its replies"
 	}
 	return note, t.rec.Begin(l)
 }

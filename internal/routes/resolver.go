@@ -96,7 +96,7 @@ func (m *Resolver) ChooseModel(ctx context.Context, named string) (provider.Choi
 
 // ErrNotApproved: a run may have written the file that a route names, and the user has not approved its
 // content.
-var ErrNotApproved = errors.New("routes: the user of this node has not approved it, and it lies in a root, where runs write")
+var ErrNotApproved = errors.New("routes: it is in a root, where runs may write, and the user of this node has not approved it")
 
 // readTrustedScript reads the script of a route. The node reads it again after a restart and after a takeover, when
 // the request that named it was checked long ago, so each reading checks the content.

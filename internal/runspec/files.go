@@ -176,7 +176,7 @@ func (b *Builder) expandAlias(run provider.Choice, name string) (route, warning 
 	}
 	switch {
 	case !ok:
-		return "", fmt.Sprintf("agent files name the model %q, which is not to be had here; the run's model is taken", name)
+		return "", fmt.Sprintf("agent files name the model %q, which is not available on this node; the run's model is used", name)
 	case provider.IsAlias(name):
 		return route, fmt.Sprintf("model %s of agent files is %s", name, route)
 	}

@@ -55,7 +55,7 @@ func fitDefinitions(t agentSet, requested []string) (agentSet, error) {
 		}
 	}
 	t.definitions = kept
-	t.addWarning("%d agents are left out, among them %s: their prompts have %d bytes together, at most %d fit a run; delegates in a file say which it needs",
+	t.addWarning("%d agents are left out, among them %s: their prompts have %d bytes in total, at most %d fit a run; delegates in a file say which it needs",
 		len(out), strings.Join(out[:min(len(out), 3)], ", "), size, definitionBytesMax)
 	return t, nil
 }

@@ -45,7 +45,7 @@ func (b *Builder) attachMedia(ctx context.Context, req acceptedRequest, m modelS
 		return a, nil
 	}
 	if len(req.Attach) > model.MediaMax {
-		return a, refuse.Bad(attachHint, "%d attachments, at most %d can come with a prompt", len(req.Attach), model.MediaMax)
+		return a, refuse.Bad(attachHint, "%d attachments; a prompt can have at most %d", len(req.Attach), model.MediaMax)
 	}
 	if b.cfg.Blobs == nil {
 		return a, refuse.Bad("start the run", "attachments are not shown before a run is started")
@@ -57,7 +57,7 @@ func (b *Builder) attachMedia(ctx context.Context, req acceptedRequest, m modelS
 	var total int64
 	for _, f := range req.Attach {
 		if total += max(0, f.Size); total > AttachedBytesMax {
-			return a, refuse.Bad(attachHint, "the attachments have more than %d bytes together", AttachedBytesMax)
+			return a, refuse.Bad(attachHint, "the attachments have more than %d bytes in total", AttachedBytesMax)
 		}
 		data, err := b.joinParts(ctx, req.RunID, f)
 		if err != nil {
@@ -108,7 +108,7 @@ func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string)
 	case !ok:
 		return m, nil, refuse.Bad("choose a model that does with -m, or leave it out", "%s cannot be sent %s, which %q is", c.Name(), m.Type, m.Name)
 	case bound == provider.None && !slices.Contains(allowed, c.Name()):
-		return m, nil, refuse.Bad("allow it with --allow-unbounded "+c.Name()+", or attach its text", "nobody has published what %q (%s) costs at most with %s, so no limit can be kept",
+		return m, nil, refuse.Bad("allow it with --allow-unbounded "+c.Name()+", or attach its text", "the maximum cost of %q (%s) with %s is not published, so no limit can cover it",
 			m.Name, m.Type, c.Name())
 	case bound == provider.None:
 		warnings = append(warnings, fmt.Sprintf("%s: %d tokens are held for it with %s, and it may cost more", m.Name, most, c.Name()))
@@ -123,7 +123,7 @@ func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string)
 // joinParts returns the bytes of an attachment, after checking them against its declaration.
 func (b *Builder) joinParts(ctx context.Context, run string, f client.Attachment) ([]byte, error) {
 	if f.Size <= 0 || f.Size > model.MediaBytesMax || len(f.Parts) > AttachPartsMax {
-		return nil, refuse.Bad(attachHint, "%q has %d bytes, 1 to %d are taken", f.Name, f.Size, model.MediaBytesMax)
+		return nil, refuse.Bad(attachHint, "%q has %d bytes, 1 to %d are accepted", f.Name, f.Size, model.MediaBytesMax)
 	}
 	if f.Name != strings.ToValidUTF8(f.Name, "") || len(f.Name) > model.MediaNameMax || strings.ContainsFunc(f.Name, func(r rune) bool { return r < ' ' }) {
 		return nil, refuse.Bad("give it a shorter name, of one line", "the name %.80q of an attachment", f.Name)
@@ -135,12 +135,12 @@ func (b *Builder) joinParts(ctx context.Context, run string, f client.Attachment
 		case err != nil:
 			return nil, refuse.Bad("send all parts with `attach` before `run`", "%q: part %.80q: %v", f.Name, ref, err)
 		case size != int64(len(part)) || size == 0:
-			return nil, refuse.Bad("send its parts in order", "%q has more bytes than the %d that it says", f.Name, f.Size)
+			return nil, refuse.Bad("send its parts in order", "%q has more bytes than the declared %d", f.Name, f.Size)
 		}
 		data = append(data, part...)
 	}
 	if int64(len(data)) != f.Size {
-		return nil, refuse.Bad("send all parts with `attach` before `run`", "%q has %d bytes, it says %d", f.Name, len(data), f.Size)
+		return nil, refuse.Bad("send all parts with `attach` before `run`", "%q has %d bytes, and %d were declared", f.Name, len(data), f.Size)
 	}
 	return data, checkType(f, data)
 }

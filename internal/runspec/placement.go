@@ -69,7 +69,7 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 			return p, err
 		}
 		if len(b.cfg.Pools.Serving(pool)) == 0 {
-			p.warnings = append(p.warnings, fmt.Sprintf("no node of pool %s is there now: what is for it waits", pool))
+			p.warnings = append(p.warnings, fmt.Sprintf("pool %s has no live node: its agents wait", pool))
 		}
 	}
 	return p, nil
@@ -92,7 +92,7 @@ func (b *Builder) checkPool(ctx context.Context, pool, who string) error {
 	}
 	made, err := b.cfg.Pools.Exists(ctx, pool)
 	if err == nil && !made {
-		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "%s is placed in pool %s, which is not there", who, pool)
+		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "%s is placed in pool %s, which does not exist", who, pool)
 	}
 	return err
 }

@@ -190,11 +190,11 @@ func (b *Builder) badScript(route, path string, err error) error {
 	case errors.Is(err, scriptfile.ErrScript):
 		return refuse.Bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.ErrorLine(err))
 	case isOpen && errors.Is(err, fs.ErrNotExist):
-		return refuse.Bad("name one that is there", "model %s: there is no such file", route)
+		return refuse.Bad("name an existing one", "model %s: there is no such file", route)
 	case isOpen && !errors.Is(err, routes.ErrNotApproved):
 		return refuse.Bad("name a regular file", "model %s: %v", route, err)
 	}
-	return refuse.Forbidden("check that the file is there; start the node with --trust "+filepath.Dir(path)+", or use `troupe run -m` on its machine",
+	return refuse.Forbidden("check that the file exists; start the node with --trust "+filepath.Dir(path)+", or use `troupe run -m` on its machine",
 		"model %s: a request cannot name a script that is missing, or that the user of this node has not approved", route)
 }
 

@@ -305,7 +305,7 @@ func parseSchema(text string) (*nodeBuilder, *jsonschema.Schema, error) {
 	var s jsonschema.Schema
 	if err := json.Unmarshal([]byte(text), &s); err != nil {
 		if strings.Contains(strings.ToLower(text), "dependencies") { // the library reads those in no fixed order
-			return nil, nil, errors.New("schema: a keyword has a value that it cannot have, in dependencies or elsewhere")
+			return nil, nil, errors.New("schema: a keyword has an invalid value, for instance in dependencies")
 		}
 		return nil, nil, err
 	}

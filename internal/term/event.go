@@ -178,7 +178,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s → %s  %s", d.From, d.To, d.Error), ok
 	case event.KindGatePaused:
 		d, ok := decodeData[event.GatePaused](e)
-		return fmt.Sprintf("%s  %s  patience for %s", d.Model, d.Why, FormatDuration(time.Duration(d.LeftMS)*time.Millisecond)), ok
+		return fmt.Sprintf("%s  %s  waits up to %s", d.Model, d.Why, FormatDuration(time.Duration(d.LeftMS)*time.Millisecond)), ok
 	case event.KindToolRetry:
 		d, ok := decodeData[event.ToolRetry](e)
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, FormatDuration(time.Duration(d.WaitMS)*time.Millisecond)), ok

@@ -199,11 +199,11 @@ func (m *member) applyEvent(e client.Event) {
 		}
 	case event.KindModelFallback:
 		if d, ok := decodeData[event.Fallback](e); ok {
-			m.activity = "goes on with " + d.To
+			m.activity = "continues with " + d.To
 		}
 	case event.KindToolRetry:
 		if d, ok := decodeData[event.ToolRetry](e); ok {
-			m.calls, m.activity = m.callsWithout(d.Call), "will run "+d.Tool+" again"
+			m.calls, m.activity = m.callsWithout(d.Call), "will retry "+d.Tool
 		}
 	case event.KindStopProposed:
 		m.activity = "has an answer"

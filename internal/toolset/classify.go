@@ -32,7 +32,7 @@ func (b *Builder) ClassifyTools(tools []model.ToolSpec, settings *agentfile.Dire
 	var file string
 	if settings != nil {
 		if local, file, err = settings.Shared.Tools, settings.File, settings.SharedErr; err != nil {
-			return nil, nil, refuse.Bad("`troupe config validate` shows what is wrong with the file", "%s: %s", config.FileName, b.cfg.Trust.DescribeErrors(err))
+			return nil, nil, refuse.Bad("`troupe config validate` shows the errors of the file", "%s: %s", config.FileName, b.cfg.Trust.DescribeErrors(err))
 		}
 	}
 	tools = slices.Clone(tools)

@@ -80,7 +80,7 @@ func (b *Builder) listTools(ctx context.Context, s RunServer) OfferedTools {
 	return out
 }
 
-var offBecause = map[mcp.State]string{mcp.Fresh: "new since the server was allowed", mcp.Changed: "not the tool that was allowed", mcp.Gone: "not there any more"}
+var offBecause = map[mcp.State]string{mcp.Fresh: "new since the server was allowed", mcp.Changed: "not the tool that was allowed", mcp.Gone: "no longer available"}
 
 // RemoteTools returns the tools of a task that MCP servers provide.
 func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {

@@ -48,7 +48,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 	if named != "" {
 		f, wrong := mcp.ReadBelow(place, named)
 		if f.Digest == "" && wrong == nil {
-			return nil, nil, refuse.Bad("name a file that is there", "mcp_config: there is no %s", named)
+			return nil, nil, refuse.Bad("name an existing file", "mcp_config: there is no %s", named)
 		}
 		if wrong != nil {
 			return nil, nil, refuse.Bad("mend the file", "mcp_config: %v", wrong)

@@ -178,7 +178,7 @@ func (p Policy) CheckPlaces() error {
 			return fmt.Errorf("trust: trusted place: %w", err)
 		}
 		if root := ContainingPlace(real, p.Roots); root != "" {
-			return fmt.Errorf("%w: %s is in %s; keep it elsewhere", ErrTrust, place, root)
+			return fmt.Errorf("%w: %s is in %s; keep it in another directory", ErrTrust, place, root)
 		}
 	}
 	return nil

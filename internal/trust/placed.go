@@ -26,7 +26,7 @@ func (p Policy) CheckInPlaces(field, path string, places []string) (real, place 
 	}
 	real, err = filepath.EvalSymlinks(path)
 	if err != nil {
-		return "", "", refuse.Bad("name one that is there", "%s: %v", field, err)
+		return "", "", refuse.Bad("name an existing one", "%s: %v", field, err)
 	}
 	if place = ContainingPlace(real, places); place != "" {
 		if info, err := os.Stat(place); err == nil && !info.IsDir() {

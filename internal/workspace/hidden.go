@@ -33,7 +33,7 @@ func (p *Directories) HiddenDirs(dir string) (below []string, err error) {
 		real := trust.ResolvePath(abs)
 		switch {
 		case trust.IsBelow(real, work):
-			return nil, refuse.Bad("name another directory", "dir: %s lies in %s, which decides what this node executes", dir, abs)
+			return nil, refuse.Bad("name another directory", "dir: %s is in %s, which decides what this node executes", dir, abs)
 		case trust.IsBelow(work, abs) && real != abs:
 			return nil, refuse.Bad("name another directory, or put the link outside", "dir: %s holds a link on the way to %s, which decides what this node executes", dir, abs)
 		case trust.IsBelow(work, real):

@@ -158,7 +158,7 @@ func (p *Post) awaitPool(ctx context.Context, within string) (*streamPool, error
 		if err == nil {
 			return pl, nil
 		}
-		p.cfg.Logger.Warn("a pool is out of reach; what is for it waits", "pool", within, "error", err)
+		p.cfg.Logger.Warn("a pool is unreachable; its messages wait", "pool", within, "error", err)
 		select {
 		case <-time.After(poolPause):
 		case <-ctx.Done():

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrShape means that the document does not match the type.
-var ErrShape = errors.New("shape: not what the SDK's type says")
+var ErrShape = errors.New("sdktypes: not the shape of the SDK's type")
 
 // CheckShape checks a JSON document against a type. The fields in besides are also allowed at its root.
 func CheckShape(data []byte, t reflect.Type, besides ...string) error {

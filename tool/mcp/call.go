@@ -53,7 +53,7 @@ func (t *remoteTool) Call(ctx context.Context, c tool.Call) (tool.Result, error)
 	}
 	o, ok := listing.findOffer(t.spec.Name)
 	if !ok || o.Spec.Description != t.spec.Description || o.Spec.Schema != t.spec.Schema {
-		return tool.Result{}, fmt.Errorf("%w: %s at the server %s; it did not run. `%s` shows what is different", ErrChanged, t.spec.Name, def.Name, def.Remedy("allow"))
+		return tool.Result{}, fmt.Errorf("%w: %s at the server %s; it did not run. `%s` shows the differences", ErrChanged, t.spec.Name, def.Name, def.Remedy("allow"))
 	}
 	r, err := l.callInTime(ctx, o, c)
 	if err != nil {

@@ -212,7 +212,7 @@ func TestHeadersGoToTheHostOfTheServerAloneAndNoRedirectLeadsAway(t *testing.T) 
 func TestAServerThatAsksWhoWeAreIsNamedWithTheRemedy(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
-		if _, err := openHub(t).List(testContext(t), Server{Name: "a", URL: h.URL}, ""); err == nil || !strings.Contains(err.Error(), "put what it asks for into its headers") {
+		if _, err := openHub(t).List(testContext(t), Server{Name: "a", URL: h.URL}, ""); err == nil || !strings.Contains(err.Error(), "add the credential that it requires to its headers") {
 			t.Error(err)
 		}
 		closeServerNow(t, h)

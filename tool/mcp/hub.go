@@ -141,9 +141,9 @@ func Find(file File, name, hash string) (Server, error) {
 	i := slices.IndexFunc(file.Servers, func(s Server) bool { return s.Name == name })
 	switch {
 	case i < 0:
-		return Server{}, fmt.Errorf("%w: this node has no server %s in the file that the run was begun with; write it there", ErrConfig, name)
+		return Server{}, fmt.Errorf("%w: the file that the run started with has no server %s on this node; add it there", ErrConfig, name)
 	case file.Servers[i].Hash() != hash:
-		return Server{}, fmt.Errorf("%w: the server %s is another one in %s than the run was begun with; begin a new run", ErrConfig, name, file.Servers[i].Source)
+		return Server{}, fmt.Errorf("%w: the server %s in %s differs from the one that the run started with; start a new run", ErrConfig, name, file.Servers[i].Source)
 	}
 	return file.Servers[i], nil
 }

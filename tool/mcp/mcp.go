@@ -44,6 +44,6 @@ var (
 	ErrDied     = errors.New("mcp: the server ended during the call")
 	ErrChanged  = errors.New("mcp: the tool is not the one that was allowed")
 	ErrAddress  = errors.New("mcp: the address is not allowed")
-	ErrLock     = errors.New("mcp: the file of what is allowed cannot be used")
+	ErrLock     = errors.New("mcp: the file of allowed servers cannot be used")
 	ErrClosed   = errors.New("mcp: closed")
 )

@@ -202,7 +202,7 @@ func (s *serverProcess) connectServer(ctx context.Context) (*liveSession, error)
 			if l.stale.Swap(true) {
 				return // logged already, and the list was not requested since
 			}
-			s.hub.cfg.Logger.Warn("an MCP server says that its tools have changed", "server", s.def.Name)
+			s.hub.cfg.Logger.Warn("an MCP server reports that its tools have changed", "server", s.def.Name)
 		},
 		ProgressNotificationHandler: l.noteProgress,
 	})
@@ -328,7 +328,7 @@ func (l *liveSession) lastStderr() string {
 	if text == "" {
 		return ""
 	}
-	return "; it said: " + text
+	return "; its output: " + text
 }
 
 // currentOffers returns what the server offers now: listed again if it reported a change.

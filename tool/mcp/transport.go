@@ -159,7 +159,7 @@ func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := t.next.RoundTrip(r)
 	if err == nil && (res.StatusCode == http.StatusUnauthorized || res.StatusCode == http.StatusForbidden) {
-		return nil, errors.Join(fmt.Errorf("%w: it answers %s: put what it asks for into its headers", ErrStart, res.Status), res.Body.Close())
+		return nil, errors.Join(fmt.Errorf("%w: it answers %s: add the credential that it requires to its headers", ErrStart, res.Status), res.Body.Close())
 	}
 	if err == nil && !isEventStream(res) {
 		res.Body = http.MaxBytesReader(nil, res.Body, MessageBytesMax)

@@ -35,7 +35,7 @@ func (s *confinement) hidePaths() error {
 			return fmt.Errorf("hide: %s: %w", path, err)
 		}
 	}
-	s.noteFinding(Trust, true, "directories that the node trusts are not there")
+	s.noteFinding(Trust, true, "directories that the node trusts do not exist")
 	return nil
 }
 

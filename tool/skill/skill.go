@@ -193,7 +193,7 @@ func parseSkill(data []byte) (name, description, body string, err error) {
 	case !nameForm.MatchString(head.Name) || len(head.Name) > 64:
 		return "", "", "", fmt.Errorf("its name is %.80q; write up to 64 lower-case letters, digits and -", head.Name)
 	case description == "":
-		return "", "", "", errors.New("it has no description; say what it does and when to use it")
+		return "", "", "", errors.New("it has no description; describe what it does and when to use it")
 	case len(description) > DescriptionBytes:
 		return "", "", "", fmt.Errorf("its description has %d bytes, at most %d are allowed", len(description), DescriptionBytes)
 	}

@@ -21,7 +21,7 @@ func (e *Server) writeNodeFile() error {
 		err = statedir.ReplaceFile(statedir.NodeFilePath(e.cfg.StateDir), append(data, '\n'))
 	}
 	if err != nil {
-		return fmt.Errorf("bus: write %s: %w", statedir.NodeFileName, err)
+		return fmt.Errorf("embedded: write %s: %w", statedir.NodeFileName, err)
 	}
 	return nil
 }

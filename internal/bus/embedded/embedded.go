@@ -58,7 +58,7 @@ const (
 
 var (
 	// ErrStart says that the embedded server did not start.
-	ErrStart = errors.New("bus: the embedded server did not start")
+	ErrStart = errors.New("embedded: the embedded server did not start")
 )
 
 // Config is the configuration of an embedded server.
@@ -206,7 +206,7 @@ func (e *Server) openListeners() error {
 		tcp, err = net.Listen("tcp", net.JoinHostPort(loopback, "0"))
 	}
 	if err != nil {
-		return fmt.Errorf("bus: cannot listen: %w", err)
+		return fmt.Errorf("embedded: cannot listen: %w", err)
 	}
 	e.port = newProxyListener(tcp, portMax, PortPendingMax)
 	return nil
@@ -336,7 +336,7 @@ func (e *Server) Connect(role bus.Role, options ...nats.Option) (*nats.Conn, err
 	}, options...)
 	nc, err := nats.Connect("", all...)
 	if err != nil {
-		return nil, fmt.Errorf("bus: connect as %s: %w", role, err)
+		return nil, fmt.Errorf("embedded: connect as %s: %w", role, err)
 	}
 	return nc, nil
 }

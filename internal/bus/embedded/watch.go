@@ -30,7 +30,7 @@ const (
 )
 
 // errNoContext says that no context could be written in the user's configuration.
-var errNoContext = errors.New("bus: no nats CLI context could be written")
+var errNoContext = errors.New("embedded: no nats CLI context could be written")
 
 // ConfigHome is the directory in which the nats CLI looks for a user's contexts; "" if the
 // user has no home.
@@ -168,7 +168,7 @@ func (w watchContext) remove() error {
 		err = os.Remove(w.path)
 	}
 	if err != nil {
-		return fmt.Errorf("bus: remove the context of observers: %w", err)
+		return fmt.Errorf("embedded: remove the context of observers: %w", err)
 	}
 	return nil
 }

@@ -44,9 +44,9 @@ var (
 	// ErrToken says that a name cannot be a token of a subject. Tokens are 1 to 63 of a-z,
 	// 0-9, '-' and '_', so that no wildcard, dot or space gets into a subject, and no two
 	// tokens differ only in case.
-	ErrToken = errors.New("bus: not a token of [a-z0-9_-]{1,63}")
+	ErrToken = errors.New("names: not a token of [a-z0-9_-]{1,63}")
 	// ErrSubject says that a subject does not have the expected form.
-	ErrSubject = errors.New("bus: unexpected subject")
+	ErrSubject = errors.New("names: unexpected subject")
 )
 
 // CheckToken reports whether s can be one token of a subject.

@@ -16,7 +16,7 @@ const (
 )
 
 // ErrDisk says that the directory of the embedded server cannot be written.
-var ErrDisk = errors.New("bus: the state directory cannot be written")
+var ErrDisk = errors.New("statedir: the state directory cannot be written")
 
 // DiskState is the state of the disk of a state directory.
 type DiskState struct {
@@ -42,7 +42,7 @@ var diskErrors = []struct {
 	{syscall.EDQUOT, "the quota of the disk of %s is used up", "free some space on the disk of %s, or raise the quota"},
 	{syscall.EROFS, "the disk of %s is mounted read-only", "mount the disk of %s writable again"},
 	{syscall.EFBIG, "the disk of %s takes no larger files", "raise the limit on the size of files (ulimit -f) that holds for %s"},
-	{syscall.EIO, "the disk of %s returns input/output errors", "look at the disk of %s: the system's log says more"},
+	{syscall.EIO, "the disk of %s returns input/output errors", "check the disk of %s: the system's log has the details"},
 	{syscall.EACCES, "%s may not be written by this user", "make %s writable again"},
 	{syscall.EPERM, "%s may not be written by this user", "make %s writable again"},
 }
@@ -55,7 +55,7 @@ func explainDisk(dir string, err error) (why, remedy string) {
 			return fmt.Sprintf(t.why, dir), fmt.Sprintf(t.remedy, dir)
 		}
 	}
-	return fmt.Sprintf("%s cannot be written: %v", dir, err), "look at the disk of " + dir
+	return fmt.Sprintf("%s cannot be written: %v", dir, err), "check the disk of " + dir
 }
 
 // FailedDisk describes a failed disk.

@@ -32,11 +32,11 @@ func IsOwned(dir string) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("bus: %w", err)
+		return false, fmt.Errorf("statedir: %w", err)
 	}
 	held, err := tryLock(f)
 	if err = errors.Join(err, f.Close()); err != nil {
-		return held, fmt.Errorf("bus: lock of %s: %w", dir, err)
+		return held, fmt.Errorf("statedir: lock of %s: %w", dir, err)
 	}
 	return held, nil
 }
@@ -45,7 +45,7 @@ func IsOwned(dir string) (bool, error) {
 func DiskFree(dir string) (int64, error) {
 	free, err := diskFree(dir)
 	if err != nil {
-		return 0, fmt.Errorf("bus: free disk space of %s: %w", dir, err)
+		return 0, fmt.Errorf("statedir: free disk space of %s: %w", dir, err)
 	}
 	return free, nil
 }

@@ -28,7 +28,7 @@ const (
 )
 
 // ErrStateDir says that other users can write to the directory, so it cannot hold state.
-var ErrStateDir = errors.New("bus: the state directory is not private")
+var ErrStateDir = errors.New("statedir: the state directory is not private")
 
 // ClaimDir creates a state directory, or makes sure that an existing one is private: this
 // user owns it, and no other may enter it. A directory with a wider mode is tightened if it
@@ -84,7 +84,7 @@ func checkOwners(dir string) error {
 
 // ErrUntrusted says that others could write in a state directory, so its contents may be
 // theirs. The error is also ErrStateDir.
-var ErrUntrusted = errors.New("bus: others could write in the state directory, so what it holds is not trusted")
+var ErrUntrusted = errors.New("statedir: other users could write to the state directory, so its files are not trusted")
 
 // errMode says that the mode of a directory gives others access.
 var errMode = fmt.Errorf("%w: its mode lets others in", ErrStateDir)
@@ -124,30 +124,30 @@ type Socket struct {
 func ListenSocket(dir string) (*Socket, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
-		return nil, fmt.Errorf("bus: socket: %w", err)
+		return nil, fmt.Errorf("statedir: socket: %w", err)
 	}
 	s := &Socket{Path: filepath.Join(abs, socketName)}
 	if err := os.Remove(s.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("bus: socket: %w", err)
+		return nil, fmt.Errorf("statedir: socket: %w", err)
 	}
 	address, done, err := socketAddress(s.Path)
 	if errors.Is(err, errLongPath) {
 		if s.temp, err = os.MkdirTemp("", "troupe-"); err != nil {
-			return nil, fmt.Errorf("bus: socket: %w", err)
+			return nil, fmt.Errorf("statedir: socket: %w", err)
 		}
 		s.Path = filepath.Join(s.temp, socketName)
 		address, done, err = socketAddress(s.Path)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("bus: socket: %w", errors.Join(err, s.removeFiles()))
+		return nil, fmt.Errorf("statedir: socket: %w", errors.Join(err, s.removeFiles()))
 	}
 	defer done()
 	if s.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Name: address, Net: "unix"}); err != nil {
-		return nil, fmt.Errorf("bus: socket %s: %w", s.Path, errors.Join(err, s.removeFiles()))
+		return nil, fmt.Errorf("statedir: socket %s: %w", s.Path, errors.Join(err, s.removeFiles()))
 	}
 	s.SetUnlinkOnClose(false) // its address may be invalid by then
 	if err := os.Chmod(s.Path, 0o600); err != nil {
-		return nil, fmt.Errorf("bus: socket: %w", errors.Join(err, s.Close()))
+		return nil, fmt.Errorf("statedir: socket: %w", errors.Join(err, s.Close()))
 	}
 	return s, nil
 }
@@ -189,7 +189,7 @@ func (s *Socket) removeFiles() error {
 var errLongPath = errors.New("the path of the socket is too long")
 
 // errForeignPeer says that the process at the other end of a socket is not this user's.
-var errForeignPeer = errors.New("bus: the process at the other end of the socket is of another user")
+var errForeignPeer = errors.New("statedir: the process at the other end of the socket is of another user")
 
 // OwnerDialer connects to the owner of a state directory, and reconnects: each time it reads
 // node.json anew and verifies the server before it sends a byte. Such a connection uses no

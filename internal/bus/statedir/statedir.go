@@ -26,14 +26,14 @@ const (
 )
 
 // ErrNoServer says that no server answers at the address.
-var ErrNoServer = errors.New("bus: no NATS server")
+var ErrNoServer = errors.New("statedir: no NATS server")
 
 // ErrOwned says that another process owns the state directory. Join it instead.
-var ErrOwned = errors.New("bus: the state directory is in use by another process")
+var ErrOwned = errors.New("statedir: the state directory is in use by another process")
 
 // ErrNodeFile says that this user's troupe did not write a node.json. The file decides where
 // prompts are sent, so it is not followed.
-var ErrNodeFile = errors.New("bus: node.json cannot be trusted")
+var ErrNodeFile = errors.New("statedir: node.json cannot be trusted")
 
 // StateDir is the directory in which troupe keeps its state: dir if it is given, otherwise
 // XDG_STATE_HOME/troupe.
@@ -74,7 +74,7 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 		return n, fmt.Errorf("%w: there is no %s", ErrNoServer, path)
 	}
 	if err != nil {
-		return n, fmt.Errorf("bus: %w", err)
+		return n, fmt.Errorf("statedir: %w", err)
 	}
 	if err := checkNodeFile(info); err != nil {
 		return n, fmt.Errorf("%w: %s %w", ErrNodeFile, path, err)
@@ -83,14 +83,14 @@ func ReadNodeFile(dir string) (NodeFile, error) {
 		return n, fmt.Errorf("%w: %w: chmod 700 %s", ErrNodeFile, err, dir)
 	}
 	if info.Size() > nodeFileMax {
-		return n, fmt.Errorf("bus: %s has %d bytes", path, info.Size())
+		return n, fmt.Errorf("statedir: %s has %d bytes", path, info.Size())
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return n, fmt.Errorf("bus: %w", err)
+		return n, fmt.Errorf("statedir: %w", err)
 	}
 	if err := json.Unmarshal(data, &n); err != nil {
-		return n, fmt.Errorf("bus: %s: %w", path, err)
+		return n, fmt.Errorf("statedir: %s: %w", path, err)
 	}
 	if n.Address != "" && !isLoopback(n.Address) {
 		return n, fmt.Errorf("%w: %s names the address %.200q, which is not one of this machine alone (nats://127.0.0.1:PORT)", ErrNodeFile, path, n.Address)
@@ -142,7 +142,7 @@ func ReplaceFile(path string, data []byte) error {
 func RemoveNodeFile(dir string) error {
 	err := os.Remove(filepath.Join(dir, NodeFileName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("bus: %w", err)
+		return fmt.Errorf("statedir: %w", err)
 	}
 	return nil
 }
@@ -156,11 +156,11 @@ type Lock struct{ f *os.File }
 func TakeLock(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("bus: %w", err)
+		return nil, fmt.Errorf("statedir: %w", err)
 	}
 	held, err := tryLock(f)
 	if err != nil {
-		return nil, fmt.Errorf("bus: lock %s: %w", path, errors.Join(err, f.Close()))
+		return nil, fmt.Errorf("statedir: lock %s: %w", path, errors.Join(err, f.Close()))
 	}
 	if held {
 		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOwned, filepath.Dir(path)), f.Close())
@@ -171,7 +171,7 @@ func TakeLock(path string) (*Lock, error) {
 // Release releases the lock.
 func (l *Lock) Release() error {
 	if err := errors.Join(unlockFile(l.f), l.f.Close()); err != nil {
-		return fmt.Errorf("bus: unlock: %w", err)
+		return fmt.Errorf("statedir: unlock: %w", err)
 	}
 	return nil
 }

@@ -54,7 +54,7 @@ code is 2 if there is any; notes alone are no problem.`,
 			}
 			for _, path := range args {
 				if _, err := os.Stat(path); err != nil {
-					return exit.UsageError("name files and directories that are there", "%w", err)
+					return exit.UsageError("name existing files and directories", "%w", err)
 				}
 			}
 			return cs.validateAgents(g, args)
@@ -125,7 +125,7 @@ func checkReferences(d agentfile.Definition, known map[string]bool) (problems, n
 		if _, ok := provider.ResolveRoute(m, anthropic.Provider); m == "" || ok {
 			continue
 		}
-		text, key := fmt.Sprintf("model %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; the run's model is taken", m), "model"
+		text, key := fmt.Sprintf("model %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; the run's model is used", m), "model"
 		if i > 0 {
 			text, key = fmt.Sprintf("x-troupe.fallback: %q is neither PROVIDER/MODEL nor haiku, sonnet or opus; it is left out", m), "x-troupe"
 		}

@@ -82,7 +82,7 @@ source: a flag, the environment, a file (with its line) or the default.`,
 func (cs *Commands) effectiveSettings(c *cobra.Command) ([]setting, error) {
 	found, err := command.LoadSettings(c, cs.Console.Getenv)
 	if err != nil {
-		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config schema shows what can be set"}
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config schema lists the settings"}
 	}
 	var list []setting
 	for _, key := range config.SettingKeys() {

@@ -84,7 +84,7 @@ func (c *Console) Confirm(yes bool, what, end, refused string) error {
 		return nil
 	}
 	if !term.IsTTY(c.In) {
-		return exit.UsageError("--yes says that it is meant", "to %s it must be confirmed", what)
+		return exit.UsageError("pass --yes to confirm", "to %s it must be confirmed", what)
 	}
 	_, _ = fmt.Fprint(c.Err, c.ErrStyle.Yellow("? ")+what+end+" y/N: ") // an answer on the same line
 	answer, err := bufio.NewReader(c.In).ReadString('\n')

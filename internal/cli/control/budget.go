@@ -127,7 +127,7 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 		return err
 	}
 	if info.Description == nil {
-		return fmt.Errorf("the log of %s is gone, or not yet there", run)
+		return fmt.Errorf("the log of %s is missing, or not written yet", run)
 	}
 	d := info.Description
 	if cs.Console.Output != "table" {

@@ -48,7 +48,7 @@ unreachable. An unreachable node starts nothing once its lease has expired.`,
 	}
 	c.Flags().BoolVar(&r.Now, "now", false, "abort running model calls and tools")
 	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and its descendants")
-	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only sends the request and reports what has stopped already")
+	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only sends the request and reports the agents that have stopped already")
 	return c
 }
 
@@ -121,7 +121,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 		switch {
 		case errors.Is(err, context.DeadlineExceeded), err == nil && info.State != "finished" && time.Since(began) >= r.wait:
 			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("%s did not stop within %s: %s", r.RunID, r.wait, r.stoppedText(s, awaitedText(before.Result, r.Agent))),
-				Hint: "--now aborts what is under way; who lives on a node that is gone stops when another node takes it over: cancel again to count anew"}
+				Hint: "--now aborts calls in progress; an agent whose node is gone stops when another node takes it over: run cancel again for a new count"}
 		case err != nil:
 			return err
 		}

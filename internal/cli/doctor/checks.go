@@ -39,9 +39,9 @@ func (cs *Commands) checkBuild() checkup {
 func (cs *Commands) checkSettings() checkup {
 	found, err := config.Load(config.SettingSources{Dir: ".", Getenv: cs.Console.Getenv})
 	if err != nil {
-		return checkup{"configuration", broken, err.Error(), "troupe config schema shows what can be set"}
+		return checkup{"configuration", broken, err.Error(), "troupe config schema lists the settings"}
 	}
-	return checkup{"configuration", proven, console.CountOf(len(found), "setting") + " beside the defaults: troupe config view", ""}
+	return checkup{"configuration", proven, console.CountOf(len(found), "setting") + " changed from the defaults: troupe config view", ""}
 }
 
 // checkNATS connects, or starts a server as a run would, and asks the node.
@@ -69,10 +69,10 @@ func (cs *Commands) checkNATS(ctx context.Context) []checkup {
 		f := exit.Explain(nodeErr)
 		list = append(list, checkup{"node", broken, exit.PlainText(f.Err), f.Hint})
 	} else {
-		list = append(list, checkup{"node", proven, "it answers, and knows " + console.CountOf(len(runs), "run"), ""}, checkClock(runs))
+		list = append(list, checkup{"node", proven, "it answers and lists " + console.CountOf(len(runs), "run"), ""}, checkClock(runs))
 	}
 	if err := s.Close(); err != nil {
-		list = append(list, checkup{"end", broken, err.Error(), "-v shows what the server says"})
+		list = append(list, checkup{"end", broken, err.Error(), "-v shows the server's log"})
 	}
 	return list
 }
@@ -93,17 +93,17 @@ func checkServer(ctx context.Context, s *session.Session, answers bool) []checku
 	how := "connected to " + s.Address
 	switch {
 	case s.Node != nil:
-		how = "a server starts in this process, by the socket in its state directory"
+		how = "a server in this process, through the socket in its state directory"
 	case s.OwnerPID > 0:
-		how = fmt.Sprintf("joined the node of process %d by its socket", s.OwnerPID)
+		how = fmt.Sprintf("connected to the node of process %d through its socket", s.OwnerPID)
 	}
 	info, err := s.Server()
 	if err != nil {
-		return []checkup{{"nats", broken, exit.PlainText(err), "look at the address and the network"}}
+		return []checkup{{"nats", broken, exit.PlainText(err), "check the address and the network"}}
 	}
 	list := []checkup{{"nats", proven, fmt.Sprintf("%s, version %s, %s away", how, info.Version, info.RTT.Round(time.Microsecond)), ""}}
 	if answers {
-		return append(list, checkup{"jetstream", proven, "the node keeps its logs in it", ""})
+		return append(list, checkup{"jetstream", proven, "the node stores its logs in it", ""})
 	}
 	if err := s.JetStream(ctx); err != nil {
 		f := exit.Explain(err)
@@ -121,8 +121,8 @@ func proofChecks(ctx context.Context, s *session.Session) []checkup {
 	var list []checkup
 	for _, n := range nodes {
 		for _, pool := range slices.Sorted(maps.Keys(n.Unreadable)) {
-			list = append(list, checkup{"shards", broken, fmt.Sprintf("node %s cannot read shards %v of pool %s: their runs stand still", n.Name, n.Unreadable[pool], pool),
-				"its log says why (shard cannot be read); restore the stream, or start its servers"})
+			list = append(list, checkup{"shards", broken, fmt.Sprintf("node %s cannot read shards %v of pool %s: their runs do not proceed", n.Name, n.Unreadable[pool], pool),
+				"see \"shard cannot be read\" in its log; restore the stream, or start its servers"})
 		}
 		if n.Proof == nil {
 			continue
@@ -149,7 +149,7 @@ func checkDurability(s *session.Session, dir string) checkup {
 	case s.Node != nil:
 		return checkup{"durability", proven, "sync: a server in process syncs each write before it is acknowledged", ""}
 	case s.IsElsewhere():
-		c.Detail, c.Remedy = "a server elsewhere does not tell when it syncs", "set jetstream.sync_interval to always there, or replicate"
+		c.Detail, c.Remedy = "a remote server does not report when it syncs", "set jetstream.sync_interval to always on that server, or replicate the streams"
 		return c
 	}
 	file, err := statedir.ReadNodeFile(dir)
@@ -157,11 +157,11 @@ func checkDurability(s *session.Session, dir string) checkup {
 	case err != nil:
 		c.Detail, c.Remedy = exit.PlainText(err), "run doctor again"
 	case file.Durability == statedir.DurabilityLazy:
-		c.Detail, c.Remedy = "the owner claims lazy: what was acknowledged survives its process, not the machine", "start the node with --durability sync"
+		c.Detail, c.Remedy = "the owner reports lazy: acknowledged writes survive its process, not the machine", "start the node with --durability sync"
 	case file.Durability == statedir.DurabilitySync:
-		c.Detail, c.Remedy = "the owner claims sync: each write is on the disk before it is acknowledged", "whether the disk keeps its word can only be seen by cutting its power"
+		c.Detail, c.Remedy = "the owner reports sync: each write is on the disk before it is acknowledged", "only a power cut shows whether the disk honors a sync"
 	default:
-		c.Detail, c.Remedy = "the owner does not say", "it is an older troupe: restart it"
+		c.Detail, c.Remedy = "the owner does not report it", "it runs an older release of troupe: restart it"
 	}
 	return c
 }
@@ -173,18 +173,18 @@ func checkClock(runs []client.RunInfo) checkup {
 	now := time.Now()
 	if v := buildVersion()["date"]; v != "" {
 		if built, err := time.Parse(time.RFC3339, v); err == nil && now.Before(built) {
-			return checkup{"clock", broken, "it says " + now.UTC().Format(time.RFC3339) + ", and this program is newer", "set the clock"}
+			return checkup{"clock", broken, now.UTC().Format(time.RFC3339) + " is before this program was built", "set the clock"}
 		}
 	}
 	for _, r := range runs {
 		if at, err := time.Parse(time.RFC3339, r.Started); err == nil && at.Sub(now) > clockSkew {
-			return checkup{"clock", broken, fmt.Sprintf("run %s began %s from now", term.CleanLine(r.RunID), term.FormatDuration(at.Sub(now))), "set the clocks of this machine and of the node"}
+			return checkup{"clock", broken, fmt.Sprintf("run %s started %s in the future", term.CleanLine(r.RunID), term.FormatDuration(at.Sub(now))), "set the clocks of this machine and of the node"}
 		}
 	}
 	if len(runs) == 0 {
 		return checkup{"clock", unproven, now.UTC().Format(time.RFC3339) + "; there is no run to compare it with", "compare it with another clock"}
 	}
-	return checkup{"clock", proven, now.UTC().Format(time.RFC3339) + ", not before any run", ""}
+	return checkup{"clock", proven, now.UTC().Format(time.RFC3339) + ", later than the start of every run", ""}
 }
 
 // keyNames are the variables that can hold a key or say where a model is.
@@ -202,21 +202,21 @@ func (cs *Commands) checkKeys() checkup {
 	if len(set) == 0 {
 		return checkup{"keys", proven, "none is set, and none is needed for builtin/scout", ""}
 	}
-	return checkup{"keys", unproven, "set: " + strings.Join(set, ", "), "troupe models ping asks whether they work"}
+	return checkup{"keys", unproven, "set: " + strings.Join(set, ", "), "check them with troupe models ping"}
 }
 
 func (cs *Commands) checkModel(ctx context.Context) checkup {
 	choice, err := models.Choose(ctx, cs.Sessions, "")
 	if err != nil {
-		return checkup{"model", broken, err.Error(), "troupe models list shows what can be named"}
+		return checkup{"model", broken, err.Error(), "troupe models list shows the models"}
 	}
 	c := checkup{"model", proven, choice.Name() + " (" + choice.Why + ")", ""}
 	switch {
 	case choice.Provider == "builtin", choice.Provider == "script":
 	case !choice.Price.Known:
-		c.Status, c.Detail, c.Remedy = unproven, c.Detail+"; its price is unknown", "limit the tokens: money cannot be limited"
+		c.Status, c.Detail, c.Remedy = unproven, c.Detail+"; its price is unknown", "limit the tokens: a money limit needs a price"
 	default:
-		c.Status, c.Remedy = unproven, "troupe models ping asks whether it answers"
+		c.Status, c.Remedy = unproven, "check it with troupe models ping"
 	}
 	return c
 }
@@ -231,7 +231,7 @@ func checkGit(ctx context.Context) checkup {
 	cmd.WaitDelay = gitTimeout
 	out, err := cmd.Output()
 	if err != nil {
-		return checkup{"git", broken, "git does not run: " + err.Error(), "install it: the tools that read histories need it"}
+		return checkup{"git", broken, "git cannot be run: " + err.Error(), "install it: the git tools need it"}
 	}
 	return checkup{"git", proven, strings.TrimSpace(string(out)), ""}
 }
@@ -240,12 +240,12 @@ func checkGit(ctx context.Context) checkup {
 func checkSandbox(ctx context.Context) checkup {
 	report, err := sandbox.Probe(ctx)
 	if err != nil {
-		return checkup{"sandbox", broken, "commands of the tool shell cannot run: " + err.Error(), "see docs/sandbox.md"}
+		return checkup{"sandbox", broken, "commands of the shell tool cannot run: " + err.Error(), "see docs/sandbox.md"}
 	}
 	if missing := report.Missing(); len(missing) > 0 {
-		return checkup{"sandbox", unproven, "for commands of the tool shell this system does not enforce: " + missing.String(), "a person is asked before they run; see docs/sandbox.md"}
+		return checkup{"sandbox", unproven, "for commands of the shell tool this system does not enforce: " + missing.String(), "a person is asked before they run; see docs/sandbox.md"}
 	}
-	return checkup{"sandbox", proven, "commands of the tool shell are confined: " + report.String(), ""}
+	return checkup{"sandbox", proven, "commands of the shell tool are confined: " + report.String(), ""}
 }
 
 // checkAgents looks at the agent files that a run here would find.
@@ -258,5 +258,5 @@ func (cs *Commands) checkAgents() checkup {
 	case len(r.Problems) > 0:
 		return checkup{"agents", unproven, console.CountOf(len(r.Problems), "problem") + " in agent files", "troupe agents validate shows them"}
 	}
-	return checkup{"agents", proven, console.CountOf(len(r.Agents), "agent") + ", built in and of files", ""}
+	return checkup{"agents", proven, console.CountOf(len(r.Agents), "agent") + ", built in and from files", ""}
 }

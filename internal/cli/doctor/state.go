@@ -19,25 +19,25 @@ func (cs *Commands) checkState() []checkup {
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return []checkup{{"state directory", unproven, dir + " is not there yet", "the first run makes it"}}
+		return []checkup{{"state directory", unproven, dir + " does not exist yet", "the first run creates it"}}
 	case err != nil:
-		return []checkup{{"state directory", broken, err.Error(), "name another with --store-dir"}}
+		return []checkup{{"state directory", broken, err.Error(), "choose another with --store-dir"}}
 	case !info.IsDir():
-		return []checkup{{"state directory", broken, dir + " is not a directory", "name another with --store-dir"}}
+		return []checkup{{"state directory", broken, dir + " is not a directory", "choose another with --store-dir"}}
 	}
 	c := checkup{"state directory", proven, fmt.Sprintf("%s, mode %#o", dir, info.Mode().Perm()), ""}
 	if info.Mode().Perm()&0o077 != 0 {
-		c.Status, c.Detail, c.Remedy = unproven, c.Detail+": other users of this machine may look into it", "chmod 700 "+dir
+		c.Status, c.Detail, c.Remedy = unproven, c.Detail+": other users of this machine can read it", "chmod 700 "+dir
 	}
 	list := []checkup{c, checkWritable(dir)}
 	owned, err := statedir.IsOwned(dir)
 	switch {
 	case err != nil:
-		list = append(list, checkup{"owner", broken, err.Error(), "make the directory yours"})
+		list = append(list, checkup{"owner", broken, err.Error(), "change the owner of the directory to your user"})
 	case owned:
 		list = append(list, checkOwner(dir))
 	default:
-		list = append(list, checkup{"owner", proven, "nobody owns it now: the next command may", ""})
+		list = append(list, checkup{"owner", proven, "no process owns it; the next command can", ""})
 	}
 	return list
 }
@@ -46,13 +46,13 @@ func (cs *Commands) checkState() []checkup {
 func checkOwner(dir string) checkup {
 	file, err := statedir.ReadNodeFile(dir)
 	if errors.Is(err, statedir.ErrStateDir) {
-		return checkup{"owner", broken, exit.PlainText(err), "chmod 700 " + dir + ", if nobody else can have written in it"}
+		return checkup{"owner", broken, exit.PlainText(err), "chmod 700 " + dir + ", if no other user can have written to it"}
 	}
 	if errors.Is(err, statedir.ErrNodeFile) {
-		return checkup{"owner", broken, exit.PlainText(err), "if it is of a node of yours, chmod 600 " + statedir.NodeFilePath(dir) + "; else end the process that has the directory, and remove it"}
+		return checkup{"owner", broken, exit.PlainText(err), "if it belongs to a node of yours, chmod 600 " + statedir.NodeFilePath(dir) + "; otherwise stop the process that owns the directory, and remove the file"}
 	}
 	if err != nil {
-		return checkup{"owner", broken, "a process has the directory, and " + err.Error(), "it may be starting or hang: end it, then try again"}
+		return checkup{"owner", broken, "a process owns the directory, and " + err.Error(), "it may be starting or hanging: stop it, then try again"}
 	}
 	return checkup{"owner", proven, fmt.Sprintf("process %d, at %s", file.PID, cmp.Or(file.Address, file.Socket)), ""}
 }
@@ -61,7 +61,7 @@ func checkOwner(dir string) checkup {
 func checkWritable(dir string) checkup {
 	began := time.Now()
 	if err := statedir.ProbeDisk(dir); err != nil {
-		return checkup{"writing", broken, exit.PlainText(err), statedir.DiskRemedy(dir, err) + ", or name another with --store-dir"}
+		return checkup{"writing", broken, exit.PlainText(err), statedir.DiskRemedy(dir, err) + ", or choose another with --store-dir"}
 	}
 	return checkup{"writing", proven, "a file was written and synced in " + time.Since(began).Round(10*time.Microsecond).String(), ""}
 }
@@ -81,11 +81,11 @@ func (cs *Commands) checkDisk() []checkup {
 	free, err := statedir.DiskFree(dir)
 	switch {
 	case err != nil:
-		return []checkup{{"disk", unproven, err.Error(), "look with df"}}
+		return []checkup{{"disk", unproven, err.Error(), "check with df"}}
 	case free < 2*embedded.StoreMin:
-		return []checkup{{"disk", broken, fmt.Sprintf("%d MiB are free, %d are needed", free>>20, 2*embedded.StoreMin>>20), "free some, or name another --store-dir"}}
+		return []checkup{{"disk", broken, fmt.Sprintf("%d MiB are free, %d are needed", free>>20, 2*embedded.StoreMin>>20), "free some space, or choose another --store-dir"}}
 	case free < 2*embedded.DiskMargin:
-		return []checkup{{"disk", unproven, fmt.Sprintf("%d MiB are free: enough for a while", free>>20), "free some: troupe keeps away from the last GiB"}}
+		return []checkup{{"disk", unproven, fmt.Sprintf("%d MiB are free: enough for now", free>>20), "free some space: troupe does not use the last GiB"}}
 	}
 	return []checkup{{"disk", proven, fmt.Sprintf("%.1f GiB are free", float64(free)/(1<<30)), ""}}
 }

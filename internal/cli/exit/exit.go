@@ -96,7 +96,7 @@ func Explain(err error) *Failure {
 	case errors.As(err, &refused):
 		return &Failure{Code: codeOfRefusal(refused.Code), Err: errors.New(refused.Text), Hint: refused.Hint}
 	case errors.Is(err, statedir.ErrUntrusted):
-		return &Failure{NoNode, err, "choose another --store-dir; close this one with chmod 700 only if you trust all who could write in it"}
+		return &Failure{NoNode, err, "choose another --store-dir; chmod 700 this one only if you trust every user who could write to it"}
 	case errors.Is(err, statedir.ErrStateDir):
 		return &Failure{NoNode, err, "close it to others with chmod 700, or use another --store-dir"}
 	case errors.Is(err, statedir.ErrNodeFile):
@@ -112,7 +112,7 @@ func Explain(err error) *Failure {
 	case errors.Is(err, bus.ErrNoJetStream):
 		return &Failure{NoNode, err, "enable JetStream on the server (nats-server -js) or for this account"}
 	case errors.Is(err, embedded.ErrStart):
-		return &Failure{NoNode, err, "another --store-dir or --nats-port may help; -v shows what the server says"}
+		return &Failure{NoNode, err, "another --store-dir or --nats-port may help; -v shows the server's log"}
 	case errors.Is(err, statedir.ErrOwned):
 		return &Failure{NoNode, err, "wait for the other process, or use another --store-dir"}
 	case errors.Is(err, cassette.ErrFull):
@@ -142,7 +142,7 @@ func codeOfRefusal(code string) int {
 // PlainText is an error without the names of packages in front.
 func PlainText(err error) string {
 	text := err.Error()
-	for _, prefix := range []string{"bus: ", "client: ", "node: ", "control: "} {
+	for _, prefix := range []string{"bus: ", "statedir: ", "embedded: ", "names: ", "client: ", "node: ", "control: "} {
 		text = strings.TrimPrefix(text, prefix)
 	}
 	return text

@@ -102,7 +102,7 @@ func (f *Follower) Overdue() error { return f.journal.overdue(f.run, time.Now())
 // NoteNodeGone tells the user that the follower waits for the next node.
 func (f *Follower) NoteNodeGone() {
 	if f.accepted && f.journal.down == nil {
-		f.note("the node is gone; waiting for the next one")
+		f.note("the node is gone; waiting for another one")
 	}
 }
 

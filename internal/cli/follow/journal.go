@@ -119,7 +119,7 @@ func (j *journalWatch) process(n journalReport, now time.Time) string {
 	case j.down != nil && n.node == j.node:
 		took := now.Sub(j.since).Round(100 * time.Millisecond)
 		j.down = nil
-		return fmt.Sprintf("the logs can be written again after %s: the run goes on", took)
+		return fmt.Sprintf("the logs can be written again after %s: the run continues", took)
 	}
 	return ""
 }
@@ -176,5 +176,5 @@ func (j *journalWatch) stopError(run string, code int, err error) error {
 
 // interruptedError ends the command while the node cannot record a stop of the run.
 func (j *journalWatch) interruptedError(run string, code int) error {
-	return &exit.Failure{Code: code, Err: fmt.Errorf("interrupted, and the run could not be told: %w: %s", errJournal, j.down.Why), Hint: j.remedyText(run)}
+	return &exit.Failure{Code: code, Err: fmt.Errorf("interrupted, but the cancel did not reach the run: %w: %s", errJournal, j.down.Why), Hint: j.remedyText(run)}
 }

@@ -135,7 +135,7 @@ func (cs *Commands) printModels(doc modelsDoc) error {
 	if doc.PricesFrom != "" {
 		lines[1] += ", and before those the prices of " + term.CleanLine(doc.PricesFrom) + ", written on " + doc.PricesFileAsOf
 	}
-	return cs.Console.PrintLines(append(lines, "BOUND: what is held for a call covers it by its own count (exact) or by what its provider publishes (documented)", text))
+	return cs.Console.PrintLines(append(lines, "BOUND: how the reservation of a call is bounded: by troupe's own count (exact) or by what its provider publishes (documented)", text))
 }
 
 func tokensText(tokens int64) string {

@@ -73,7 +73,7 @@ func (cs *Commands) pingModel(ctx context.Context, named string, timeout time.Du
 	defer end()
 	choice, err := Choose(ctx, cs.Sessions, named)
 	if err != nil {
-		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe models list shows what can be named"}
+		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe models list shows the models"}
 	}
 	began := time.Now()
 	reply, err := choice.Client.Complete(ctx, model.Request{Model: choice.Model, System: "Answer with one word.", MaxOutput: askOutput,
@@ -109,7 +109,7 @@ var keyVariables = map[string]string{"anthropic": "ANTHROPIC_API_KEY", "openai":
 func pingError(c provider.Choice, err error, timeout time.Duration, late bool) error {
 	var known *model.Error
 	if late {
-		return &exit.Failure{Code: exit.Provider, Err: fmt.Errorf("%s did not answer within %s", c.Name(), timeout), Hint: "look at the address and the network, or wait longer with --timeout"}
+		return &exit.Failure{Code: exit.Provider, Err: fmt.Errorf("%s did not answer within %s", c.Name(), timeout), Hint: "check the address and the network, or wait longer with --timeout"}
 	}
 	if !errors.As(err, &known) {
 		return &exit.Failure{Code: exit.Provider, Err: fmt.Errorf("%s: %w", c.Name(), err), Hint: ""}
@@ -119,9 +119,9 @@ func pingError(c provider.Choice, err error, timeout time.Duration, late bool) e
 	case model.Auth:
 		hint = "the provider refuses the key: look at " + keyVariables[c.Provider]
 	case model.RateLimit, model.Overload:
-		hint = "it is there, and busy: ask again in a while"
+		hint = "the server is busy: try again later"
 	case model.Network:
-		hint = "nothing answers there: look at the address and the network"
+		hint = "no server answers there: check the address and the network"
 	case model.BadRequest, model.Misconfigured:
 		hint = "look at the name of the model and at the address of the provider"
 	}

@@ -49,7 +49,7 @@ func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
 		t.Errorf("%d attachments of %d, %v", len(got), most, err)
 	}
 	_, err := readAttachments(slices.Repeat([]string{large}, most+1))
-	if f := (&exit.Failure{}); !errors.As(err, &f) || f.Code != exit.Usage || !strings.Contains(err.Error(), "more than 20971520 bytes together") {
+	if f := (&exit.Failure{}); !errors.As(err, &f) || f.Code != exit.Usage || !strings.Contains(err.Error(), "more than 20971520 bytes in total") {
 		t.Errorf("%d: %v", most+1, err)
 	}
 }

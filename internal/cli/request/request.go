@@ -92,7 +92,7 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 	}
 	if r.Resume != "" {
 		if len(args) > 0 {
-			return exit.UsageError("troupe steer "+r.Resume+" TEXT says something to a run", "a run that is resumed has its prompt already")
+			return exit.UsageError("troupe steer "+r.Resume+" TEXT sends a message to a run", "a run that is resumed has its prompt already")
 		}
 		q.RunID, q.Resume = strings.ToLower(r.Resume), true
 		if !c.Flags().Changed("timeout") { // the setting is for new runs
@@ -193,7 +193,7 @@ func AbsoluteDir(p *string) error {
 	info, err := os.Stat(abs)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return exit.UsageError("name a directory that is there", "there is no directory %s", abs)
+		return exit.UsageError("name an existing directory", "there is no directory %s", abs)
 	case err != nil:
 		return exit.UsageError("name a directory that can be read", "%s", err)
 	case !info.IsDir():

@@ -58,7 +58,7 @@ func withdraw(s *session.Session, run string, why error) error {
 	if known := (*client.Error)(nil); err == nil || errors.As(err, &known) && known.Code == client.CodeConflict {
 		return why
 	}
-	left := fmt.Sprintf("; what was sent before it stays in the store: %v", err)
+	left := fmt.Sprintf("; the parts sent before it stay in the store: %v", err)
 	if known := (*client.Error)(nil); errors.As(why, &known) { // a client.Error shows only its own text
 		return &client.Error{Code: known.Code, Text: known.Text + left, Hint: known.Hint}
 	}

@@ -22,7 +22,7 @@ func (r *Flags) completeServerFile() error {
 		return exit.UsageError("mend the file", "--mcp-config: %v", err)
 	}
 	if _, err := os.Stat(abs); err != nil {
-		return exit.UsageError("name a file that is there", "--mcp-config: %v", err)
+		return exit.UsageError("name an existing file", "--mcp-config: %v", err)
 	}
 	r.Request.MCPConfig = abs
 	return nil

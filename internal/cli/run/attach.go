@@ -38,7 +38,7 @@ func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string
 	end, err := f.Watch(s)
 	if errors.Is(err, context.Canceled) && !s.IsGone(err) {
 		f.Settle()
-		cs.Console.Say("detached; the run goes on: troupe attach " + run)
+		cs.Console.Say("detached; the run continues: troupe attach " + run)
 		return nil
 	}
 	if err != nil {

@@ -21,19 +21,19 @@ func (cs *Commands) drawDescription(d description) []string {
 	p := cs.Console.NewPage()
 	if d.Description == nil {
 		p.AddPairs([2]string{"run", d.RunID}, [2]string{"state", describedState(d)}, [2]string{"title", d.Title}, [2]string{"model", d.Model},
-			[2]string{"log", "gone, or not yet there"})
+			[2]string{"log", "missing, or not written yet"})
 		return p.Lines
 	}
 	addOpening(p, d)
-	p.AddHeading("Behaviour")
+	p.AddHeading("Loop options")
 	p.AddPairs(loopOptionPairs(d.Description.LoopOptions)...)
 	for _, def := range d.Description.Definitions {
 		if own := ownLoopOptionPairs(def.LoopOptions); len(own) > 0 {
-			p.AddHeading("Behaviour of " + term.CleanLine(def.Name) + ", over that")
+			p.AddHeading("Loop options of " + term.CleanLine(def.Name) + " (override those above)")
 			p.AddPairs(own...)
 		}
 	}
-	p.AddHeading("Agents it may have")
+	p.AddHeading("Agents")
 	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO"), definitionRows(d.Description))
 	p.AddHeading("Tools")
 	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(d.Description.Tools))
@@ -104,30 +104,30 @@ func windowText(tokens int64) string {
 func priceText(p budget.Price) string {
 	switch {
 	case p.Allowed:
-		return "unknown, and allowed: the limit in money does not hold for it"
+		return "unknown, and allowed: the money limit does not cover it"
 	case !p.Known:
 		return "unknown"
 	case p == (budget.Price{Known: true}):
 		return "free"
 	}
-	text := fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write a million tokens", console.DollarsPerMillion(p.Input), console.DollarsPerMillion(p.Output),
+	text := fmt.Sprintf("$%s in, $%s out, $%s cache read, $%s cache write per million tokens", console.DollarsPerMillion(p.Input), console.DollarsPerMillion(p.Output),
 		console.DollarsPerMillion(p.CacheRead), console.DollarsPerMillion(p.CacheWrite))
 	if p.Long.Above > 0 {
-		text += fmt.Sprintf("; $%s in, $%s out where a prompt has more than %s", console.DollarsPerMillion(p.Long.Input), console.DollarsPerMillion(p.Long.Output), term.FormatTokens(p.Long.Above))
+		text += fmt.Sprintf("; $%s in, $%s out for prompts above %s", console.DollarsPerMillion(p.Long.Input), console.DollarsPerMillion(p.Long.Output), term.FormatTokens(p.Long.Above))
 	}
 	return text
 }
 
 func limitsText(l spec.RunLimits, each spec.Limits) string {
-	parts := []string{"no limit of tokens"}
+	parts := []string{"no token limit"}
 	if l.Tokens > 0 {
 		parts[0] = term.FormatTokens(l.Tokens) + " tokens"
 	}
 	if l.Nano > 0 {
 		parts = append(parts, console.USD(l.Nano))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d tool calls", l.Calls), fmt.Sprintf("%d deep", l.Depth), fmt.Sprintf("%d children each", l.Children),
-		fmt.Sprintf("%d agents", l.Agents), fmt.Sprintf("%d output tokens a call", each.Output), console.Took(each.SoftMS)+" soft and "+console.Took(each.HardMS)+" hard"), ", ")
+	return strings.Join(append(parts, fmt.Sprintf("%d tool calls", l.Calls), fmt.Sprintf("depth %d", l.Depth), fmt.Sprintf("%d children per agent", l.Children),
+		fmt.Sprintf("%d agents", l.Agents), fmt.Sprintf("%d output tokens per call", each.Output), console.Took(each.SoftMS)+" soft and "+console.Took(each.HardMS)+" hard"), ", ")
 }
 
 func policyText(p supervisor.Policy) string {
@@ -181,7 +181,7 @@ func addReport(p *console.Page, d description) {
 	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.FormatTokens(r.Budget.Used),
 		console.CostText(r.CostUSD, known), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
-	p.AddLine(fmt.Sprintf("%s in all; tokens: %s in, %s out, %s read from a cache, %s written to one", console.Took(r.DurationMS), term.FormatTokens(r.Usage.Input),
+	p.AddLine(fmt.Sprintf("%s in total; tokens: %s in, %s out, %s cache reads, %s cache writes", console.Took(r.DurationMS), term.FormatTokens(r.Usage.Input),
 		term.FormatTokens(r.Usage.Output), term.FormatTokens(r.Usage.CacheRead), term.FormatTokens(r.Usage.CacheCreation)))
 }
 
@@ -196,7 +196,7 @@ func addWarnings(p *console.Page, d description) {
 	list := d.events
 	if n := len(list) - warningsShown; n > 0 {
 		list = list[n:]
-		p.AddLine(p.Style.Dim(fmt.Sprintf("… %d before: troupe events %s --kind %s", n, d.RunID, d.events[0].Kind)))
+		p.AddLine(p.Style.Dim(fmt.Sprintf("… %d earlier: troupe events %s --kind %s", n, d.RunID, d.events[0].Kind)))
 	}
 	for _, e := range list {
 		p.AddLine(term.PlainLine(p.Style, e, e.Agent))

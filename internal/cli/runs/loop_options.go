@@ -15,8 +15,8 @@ func loopOptionPairs(m spec.LoopOptions) [][2]string {
 		{"context", contextText(m.Context)},
 		{"watch", watchText(m.Watch)},
 		{"breaker", breakerText(m.Breaker)},
-		{"tool retries", orOff(m.ToolRetries > 0, fmt.Sprintf("up to %d after a failure that may pass", m.ToolRetries))},
-		{"people", orOff(m.Ask, "may be asked")},
+		{"tool retries", orOff(m.ToolRetries > 0, fmt.Sprintf("up to %d after a temporary failure", m.ToolRetries))},
+		{"questions to people", orOff(m.Ask, "allowed")},
 		{"journal", orOff(m.Journal, "kept by the agent")},
 	}
 	var fallbacks []string
@@ -30,14 +30,14 @@ func loopOptionPairs(m spec.LoopOptions) [][2]string {
 	}
 	pairs = append(pairs, [2]string{"hooks", orOff(len(hooks) > 0, strings.Join(hooks, "\n"))})
 	if r := m.Require; r.Evidence != nil || r.Schema != "" {
-		pairs = append(pairs, [2]string{"must have", requireText(r)})
+		pairs = append(pairs, [2]string{"required", requireText(r)})
 	}
 	if c := m.Continue; c.Tokens > 0 {
-		pairs = append(pairs, [2]string{"goes on", fmt.Sprintf("until %d %% of %s output tokens are used, unless %d continuations in a row bring under %d each",
+		pairs = append(pairs, [2]string{"continues", fmt.Sprintf("until %d %% of %s output tokens are used, unless %d continuations in a row bring under %d each",
 			c.Percent, term.FormatTokens(c.Tokens), c.Rounds, c.Small)})
 	}
 	if m.Dynamic != "" {
-		pairs = append(pairs, [2]string{"dynamic", fmt.Sprintf("%d bytes of the prompt stand behind the cache breakpoint", len(m.Dynamic))})
+		pairs = append(pairs, [2]string{"dynamic", fmt.Sprintf("%d bytes of the prompt follow the cache breakpoint", len(m.Dynamic))})
 	}
 	return pairs
 }
@@ -48,7 +48,7 @@ func ownLoopOptionPairs(m *spec.LoopOptions) [][2]string {
 		return nil
 	}
 	said := map[string]bool{"context": m.Context.Percent != 0, "watch": m.Watch.Of != 0, "breaker": m.Breaker != spec.Breaker{},
-		"tool retries": m.ToolRetries != 0, "fallbacks": len(m.Fallbacks) > 0, "hooks": len(m.Hooks) > 0, "must have": true, "goes on": true}
+		"tool retries": m.ToolRetries != 0, "fallbacks": len(m.Fallbacks) > 0, "hooks": len(m.Hooks) > 0, "required": true, "continues": true}
 	return slices.DeleteFunc(loopOptionPairs(*m), func(pair [2]string) bool { return !said[pair[0]] })
 }
 
@@ -64,9 +64,9 @@ func contextText(c spec.Context) string {
 	case c.Percent < 0, c.Percent == 0 && c.Tail == 0:
 		return "never compacted"
 	case c.Percent == 0:
-		return fmt.Sprintf("compacted only when the provider says \"too long\", the last %d messages stay", c.Tail)
+		return fmt.Sprintf("compacted only when the provider reports a prompt that is too long; keeps the last %d messages", c.Tail)
 	}
-	text := fmt.Sprintf("compacted at %d %% of the window, the last %d messages stay; again within %d turns: the last %d", c.Percent, c.Tail, c.Within, c.PruneTail)
+	text := fmt.Sprintf("compacted at %d %% of the window; keeps the last %d messages, or %d if that repeats within %d turns", c.Percent, c.Tail, c.PruneTail, c.Within)
 	if c.Model != nil {
 		text += "; summaries by " + c.Model.Name
 	}
@@ -79,7 +79,7 @@ func watchText(w spec.Watch) string {
 	}
 	text := fmt.Sprintf("of the last %d calls: %d identical, %d of one tool, %d without progress", w.Of, w.Identical, w.Pattern, w.Stuck)
 	if len(w.Polling) > 0 {
-		text += "; may be called again: " + strings.Join(w.Polling, ", ")
+		text += "; polling tools: " + strings.Join(w.Polling, ", ")
 	}
 	return text
 }
@@ -104,10 +104,10 @@ func hookText(h spec.Hook) string {
 		text += ": " + h.Command
 	}
 	if h.Failing != "" {
-		text += fmt.Sprintf(" (failing means %s)", h.Failing)
+		text += fmt.Sprintf(" (if it fails: %s)", h.Failing)
 	}
 	if h.Report {
-		text += " (only reported)"
+		text += " (report only)"
 	}
 	return text
 }
@@ -117,12 +117,12 @@ func requireText(r spec.Require) string {
 	for _, e := range r.Evidence {
 		part := "a result of " + e.Tool
 		if e.Contains != "" {
-			part += fmt.Sprintf(" with %q", e.Contains)
+			part += fmt.Sprintf(" that contains %q", e.Contains)
 		}
 		parts = append(parts, part)
 	}
 	if r.Schema != "" {
-		parts = append(parts, "an answer that meets its schema")
+		parts = append(parts, "an answer that satisfies its schema")
 	}
 	return strings.Join(parts, ", ")
 }

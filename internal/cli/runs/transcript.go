@@ -144,7 +144,7 @@ func (cs *Commands) drawCompaction(p *console.Page, f client.Fold) {
 		what = "an excerpt"
 	}
 	p.AddLine("")
-	p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes stands for the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
+	p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("── %s at turn %d: %s of %d bytes replaces the %d messages above", word, f.Turn, what, len(f.Text), f.Upto)))
 }
 
 func (cs *Commands) drawMessage(p *console.Page, m model.Message, calls map[string]string, flags transcriptFlags) {

@@ -40,12 +40,12 @@ I look\x1b[2J
 tool
 ✗ 1-0 grep nothing
 
-── compacted at turn 3: a summary of 9 bytes stands for the 4 messages above
+── compacted at turn 3: a summary of 9 bytes replaces the 4 messages above
 
 assistant  1.2k in, 7 out, 0 cached
 done
 
-── pruned deep at turn 9: an excerpt of 0 bytes stands for the 5 messages above`
+── pruned deep at turn 9: an excerpt of 0 bytes replaces the 5 messages above`
 	if d := cmp.Diff(want, text); d != "" {
 		t.Error(d)
 	}

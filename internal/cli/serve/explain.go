@@ -25,17 +25,17 @@ func explainError(err error) (code int, hint string) {
 	case errors.Is(err, bus.ErrNoJetStream):
 		return exit.NoNode, "enable JetStream on the server (nats-server -js) or for this account"
 	case errors.Is(err, bus.ErrUnfit):
-		return exit.NoNode, "docs/profiles.md says what each profile needs; --durability lazy promises less"
+		return exit.NoNode, "docs/profiles.md lists what each profile needs; --durability lazy needs less"
 	case errors.Is(err, bus.ErrCredentials):
 		return exit.NoNode, "give --creds, --nkey, --user or --token, or a --context of the nats CLI"
 	case errors.Is(err, statedir.ErrNoServer):
 		return exit.NoNode, "start it, name another with -s, or leave -s out for a server in process"
 	case errors.Is(err, statedir.ErrUntrusted):
-		return exit.NoNode, "choose another --store-dir; close this one with chmod 700 only if you trust all who could write in it"
+		return exit.NoNode, "choose another --store-dir; chmod 700 this one only if you trust every user who could write to it"
 	case errors.Is(err, statedir.ErrStateDir):
 		return exit.NoNode, "close it to others with chmod 700, or use another --store-dir"
 	case errors.Is(err, embedded.ErrStart):
-		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows what the server says"
+		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows the server's log"
 	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfiguration):
 		return exit.Usage, "troupe-node --help lists the flags"
 	case errors.Is(err, errNode):

@@ -77,7 +77,7 @@ func (n *program) addServerFlags(f *pflag.FlagSet) {
 // connection that answers requests, and those of the system account.
 func (n *program) addConnectionFlags(f *pflag.FlagSet) {
 	sys := &n.cfg.System
-	f.StringVar(&sys.Creds, "system-creds", "", "credentials file of the system account of -s, which says whether the servers sync (TROUPE_SYSTEM_CREDS)")
+	f.StringVar(&sys.Creds, "system-creds", "", "credentials file of the system account of -s, which can report whether the servers sync (TROUPE_SYSTEM_CREDS)")
 	f.StringVar(&sys.NKey, "system-nkey", "", "nkey seed file of the system account (TROUPE_SYSTEM_NKEY)")
 	f.StringVar(&sys.User, "system-user", "", "user name of the system account (TROUPE_SYSTEM_USER)")
 	f.StringVar(&sys.Password, "system-password", "", "its password (TROUPE_SYSTEM_PASSWORD)")
@@ -99,7 +99,7 @@ func (n *program) addConnectionFlags(f *pflag.FlagSet) {
 
 // addNodeFlags adds the flags about the node itself.
 func (n *program) addNodeFlags(f *pflag.FlagSet) {
-	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for what is under way")
+	f.DurationVar(&n.drain, "drain-timeout", drainTimeout, "how long to wait at the end for work in progress")
 	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
 	f.StringSliceVar(&n.cfg.Pools, "pools", nil, "pools whose agents this node runs, on a server that nodes share (default \"default\"); with --root also that of its machine")
 	f.StringVar(&n.cfg.Machine, "machine", "", "name of the machine, the same for all its nodes (default the host's)")

@@ -83,11 +83,11 @@ func (n *program) serveUntilSignal() error {
 		return fmt.Errorf("%w: %w", errNode, errors.Join(err, h.Close()))
 	}
 	<-stopping
-	n.cfg.Logger.Info("stopping: what is under way comes to its end, and others go on with the rest", "within", n.drain)
+	n.cfg.Logger.Info("stopping: work in progress ends here, and other nodes continue the rest", "within", n.drain)
 	patience, enough := context.WithTimeout(context.Background(), n.drain)
 	defer enough()
 	if err := h.Drain(patience); err != nil {
-		n.cfg.Logger.Warn("something is still under way; what nobody can know of it goes to a person", "error", err)
+		n.cfg.Logger.Warn("some work is still in progress; a person is asked about calls with an unknown outcome", "error", err)
 	}
 	if err := h.Close(); err != nil {
 		return fmt.Errorf("%w: %w", errNode, err)

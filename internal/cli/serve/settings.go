@@ -124,7 +124,7 @@ func (n *program) checkDurability() error {
 func (n *program) checkAccess() error {
 	n.cfg.ConfigHome = embedded.ConfigHome(os.Getenv)
 	if (n.cfg.OpenWatch || n.cfg.OpenControl) && n.cfg.Bus.NamesServer() {
-		return fmt.Errorf("%w: --open-watch and --open-control are of the embedded server; who may do what on the one of -s is set there", errConfiguration)
+		return fmt.Errorf("%w: --open-watch and --open-control configure the embedded server; permissions on the server of -s are set there", errConfiguration)
 	}
 	return nil
 }

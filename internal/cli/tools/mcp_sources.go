@@ -51,7 +51,7 @@ func (g *serverSources) findServers(a *Commands) ([]node.MCPServer, error) {
 		}
 		var err error
 		if real[i], err = filepath.EvalSymlinks(path); err != nil {
-			return nil, exit.UsageError("name one that is there", "%s: %v", path, err)
+			return nil, exit.UsageError("name an existing one", "%s: %v", path, err)
 		}
 	}
 	all, notes, err := node.ListServers(node.Config{StateDir: a.Sessions.StateDir, Env: a.Console.Getenv, Servers: session.UserServerFile()}, real[0], real[1], real[2])

@@ -265,6 +265,6 @@ func (k *Keeper) Close(ctx context.Context) {
 	defer cancel()
 	// The id is never used again, so the marker of its deletion must expire.
 	if err := k.cfg.Buckets.Nodes.Purge(ctx, k.cfg.Node.ID, jetstream.PurgeTTL(bus.MarkerTTL)); err != nil {
-		k.cfg.Logger.Warn("the node did not say that it goes; its key ends by itself", "error", err)
+		k.cfg.Logger.Warn("the node could not announce that it leaves; its key expires", "error", err)
 	}
 }

@@ -171,7 +171,7 @@ func (l *leaseStore) releaseLease(ctx context.Context, slot int) bool {
 		}
 	}
 	if err != nil {
-		l.cfg.Logger.Warn("a lease was not given back; it is tried again, or ends by itself", "shard", l.cfg.slots[slot], "error", err)
+		l.cfg.Logger.Warn("a lease was not released; retrying until it expires", "shard", l.cfg.slots[slot], "error", err)
 	}
 	return err == nil
 }

@@ -75,7 +75,7 @@ func (w *watcher) restartWatches(ctx context.Context, stopOld func()) (stop func
 	v.nodes, v.leases, v.missed = map[string]SeenNode{}, map[Shard]leaseRecord{}, 0
 	w.state.Unlock()
 	stop, err := w.startWatches(soon, ctx)
-	w.cfg.Logger.Warn("the view of nodes and leases stood still; it is read anew", "node", w.cfg.Node.ID, "error", err)
+	w.cfg.Logger.Warn("the watch of nodes and leases has stalled; reading it again", "node", w.cfg.Node.ID, "error", err)
 	if err != nil {
 		w.state.Lock()
 		v.nodes, v.leases, v.missed = nodes, leases, staleAfter

@@ -103,7 +103,7 @@ func answerSchema(file string, line int, ref string) (string, error) {
 		if errors.As(err, &at) {
 			err = at.Err
 		}
-		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file beside this one: %w", ErrField, ref, err)}
+		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file in the same directory: %w", ErrField, ref, err)}
 	}
 	dir, err := os.OpenRoot(filepath.Dir(file))
 	if err != nil {
@@ -381,7 +381,7 @@ func (d *decoder) readToolRules(key string, n *yaml.Node) []ToolRule {
 			"timeout": func(d *decoder, k string, n *yaml.Node) { r.Timeout = d.readDuration(n, k) },
 		})
 		if _, twice := rules[name]; twice {
-			d.addProblem(r.Line, "%s.%s is said twice, under this or another name of the tool; keep one", key, name)
+			d.addProblem(r.Line, "%s.%s is set twice, under this or another name of the tool; keep one", key, name)
 		}
 		rules[name] = r
 	}

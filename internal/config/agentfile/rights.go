@@ -93,7 +93,7 @@ func (d *decoder) noteUnenforcedParts() {
 	}
 	switch d.def.PermissionMode {
 	case ModeAcceptEdits, ModeDontAsk, ModeBypass:
-		d.addNote(d.lines["permissionMode"], "permissionMode %s has no effect yet: what needs no approval is said by the operator, with --yes", d.def.PermissionMode)
+		d.addNote(d.lines["permissionMode"], "permissionMode %s has no effect yet: only the operator can waive approvals, with --yes", d.def.PermissionMode)
 	}
 	switch d.def.Effort {
 	case "", "low", "medium", "high":
@@ -102,7 +102,7 @@ func (d *decoder) noteUnenforcedParts() {
 	case "xhigh", "max":
 		d.addNote(d.lines["effort"], "effort %s is high here", d.def.Effort)
 	default:
-		d.addNote(d.lines["effort"], "effort %.40q is not low, medium or high; the run's is taken", d.def.Effort)
+		d.addNote(d.lines["effort"], "effort %.40q is not low, medium or high; the run's effort is used", d.def.Effort)
 	}
 	if d.def.Policy != "" {
 		d.addNote(d.lines[ownKey], "%s.policy is read and has no effect yet: a policy is of a whole run: policy of troupe.cmd.run, docs/policy.md", ownKey)
