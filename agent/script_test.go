@@ -3,7 +3,6 @@ package agent_test
 import (
 	"cmp"
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/test/scripts"
 )
 
 // TestScripts plays testdata/*.txt: one event in, the state and the effects
@@ -23,36 +23,24 @@ import (
 // Every request of a script must be acceptable to a strict provider, and so
 // must every history that a script leaves behind at its end.
 func TestScripts(t *testing.T) {
-	scripts := map[string]*eventLog{}
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if filepath.Ext(path) != ".txt" {
-			return
-		}
-		p := &scriptPlayer{heard: &eventLog{}}
-		scripts[path] = p.heard
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			t.Helper()
-			return p.playLine(t, d)
-		})
-	})
-	compareEvents(t, scripts)
+	scripts.PlayAll(t, func(log *scripts.EventLog) scripts.PlayFunc { return (&scriptPlayer{published: log}).playLine })
 }
 
 // scriptPlayer is a script as it is played.
 type scriptPlayer struct {
-	state agent.State
-	n     uint64
-	at    int64
-	life  string
-	notes bool
-	heard *eventLog
-	call  agent.CallModel // the newest one
+	state     agent.State
+	n         uint64
+	at        int64
+	life      string
+	notes     bool
+	published *scripts.EventLog
+	call      agent.CallModel // the newest one
 }
 
 func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = scriptPlayer{heard: p.heard}
+		*p = scriptPlayer{published: p.published}
 	}
 	if arg, ok := d.Arg("at"); ok {
 		p.at = parseDuration(t, arg.SingleVal(t)).Milliseconds()
@@ -76,28 +64,9 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	case "past":
 		return p.printPast(t)
 	case "repeat":
-		return p.repeatLines(t, d)
+		return scripts.Repeat(t, d, p.playLine)
 	}
 	return p.playFact(t, d, parseFact(t, d, p))
-}
-
-// repeatLines plays the lines of its input n times and shows the last outcome.
-func (p *scriptPlayer) repeatLines(t *testing.T, d *datadriven.TestData) string {
-	t.Helper()
-	var n int
-	d.ScanArgs(t, "times", &n)
-	out := ""
-	for range n {
-		for _, line := range strings.Split(d.Input, "\n") {
-			head, body, _ := strings.Cut(line, " | ")
-			cmd, args, err := datadriven.ParseLine(head)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			out = p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: strings.ReplaceAll(body, " | ", "\n")})
-		}
-	}
-	return out
 }
 
 // playFact steps the machine and checks what must hold in every script.
@@ -129,7 +98,7 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 		}
 	}
 	notes := stepped.Events
-	p.heard.addEvents(t, p.n, notes)
+	p.published.AddEvents(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {
 			fmt.Fprintf(&b, "  * %d %s %s\n", n.Turn, n.Kind, noteData(t, n.Data))

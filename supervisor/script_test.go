@@ -2,7 +2,6 @@ package supervisor_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,40 +15,29 @@ import (
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/test/scripts"
 )
 
 // TestScripts plays testdata/*.txt: one event in, the run and what is told out.
 // `go test ./supervisor -rewrite` records what the machine does; read the
 // difference before you commit it. docs/scripts.md explains the directives.
 func TestScripts(t *testing.T) {
-	scripts := map[string]*heardEvents{}
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
-		if filepath.Ext(path) != ".txt" {
-			return
-		}
-		p := &scriptPlay{heard: &heardEvents{}}
-		scripts[path] = p.heard
-		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
-			t.Helper()
-			return p.playLine(t, d)
-		})
-	})
-	compareEvents(t, scripts)
+	scripts.PlayAll(t, func(log *scripts.EventLog) scripts.PlayFunc { return (&scriptPlayer{published: log}).playLine })
 }
 
-// scriptPlay is a script as it is played.
-type scriptPlay struct {
-	state supervisor.State
-	n     uint64
-	at    int64
-	notes bool
-	heard *heardEvents
+// scriptPlayer is a script as it is played.
+type scriptPlayer struct {
+	state     supervisor.State
+	n         uint64
+	at        int64
+	notes     bool
+	published *scripts.EventLog
 }
 
-func (p *scriptPlay) playLine(t *testing.T, d *datadriven.TestData) string {
+func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = scriptPlay{heard: p.heard}
+		*p = scriptPlayer{published: p.published}
 	}
 	if v := argValue(t, d, "at"); v != "" {
 		at, err := time.ParseDuration(v)
@@ -73,31 +61,14 @@ func (p *scriptPlay) playLine(t *testing.T, d *datadriven.TestData) string {
 	case "report":
 		return printReport(p.state.Result())
 	case "repeat":
-		return p.repeatLines(t, d)
+		return scripts.Repeat(t, d, p.playLine)
 	}
 	e := supervisor.Event{At: p.at, From: spec.ID(argValue(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: parseFact(t, d)}
 	return p.stepEvent(t, e)
 }
 
-// repeatLines plays the line of its input for i from 1 to times.
-func (p *scriptPlay) repeatLines(t *testing.T, d *datadriven.TestData) string {
-	t.Helper()
-	out := ""
-	for i := range argNumber(t, d, "times", 1) {
-		for _, line := range strings.Split(d.Input, "\n") {
-			head, body, _ := strings.Cut(strings.ReplaceAll(line, "$i", strconv.Itoa(i+1)), " | ")
-			cmd, args, err := datadriven.ParseLine(head)
-			if err != nil {
-				t.Fatalf("%s: %v", d.Pos, err)
-			}
-			out = p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: cmd, CmdArgs: args, Input: body})
-		}
-	}
-	return out
-}
-
 // stepEvent steps the machine and checks what must hold in every script.
-func (p *scriptPlay) stepEvent(t *testing.T, e supervisor.Event) string {
+func (p *scriptPlayer) stepEvent(t *testing.T, e supervisor.Event) string {
 	t.Helper()
 	p.n++
 	e.N = p.n
@@ -110,7 +81,7 @@ func (p *scriptPlay) stepEvent(t *testing.T, e supervisor.Event) string {
 	for _, fx := range effects {
 		b.WriteString("  " + printEffect(fx) + "\n")
 	}
-	p.heard.addEvents(t, p.n, notes)
+	p.published.AddEvents(t, p.n, notes)
 	if p.notes {
 		for _, n := range notes {
 			fmt.Fprintf(&b, "  * %s\n", n.Kind)

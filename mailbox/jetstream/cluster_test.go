@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,23 +116,11 @@ func TestCluster(t *testing.T) {
 		cfg.Pool = "down"
 		p := openReplicated(t, nc, cfg)
 		l := openTail(t, p)
-		const many = 3000
-		var acked sync.WaitGroup
-		for i := range many {
-			acked.Add(1)
-			p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%7)), fmt.Append(nil, i), func(_ uint64, err error) {
-				if err != nil {
-					t.Error(err)
-				}
-				acked.Done()
-			})
+		l.appendMany(t, p, 3000, 7, func(i int) {
 			if i%500 == 250 {
 				stepDown(t, nc, names.Names{}.BoxStream("down", i/500%2))
 			}
-		}
-		acked.Wait()
-		l.finishLogs(t, p)
-		l.compareStore(t, p)
+		})
 		at, err := p.Addresses(t.Context(), "run")
 		if err != nil || len(at) != 7 {
 			t.Errorf("%v, %v", at, err)

@@ -150,6 +150,26 @@ func (l *tailLedger) finishLogs(t *testing.T, p *jetstream.Post) {
 	}
 }
 
+// appendMany appends entries to the logs of some agents and calls fault after each. When all are
+// acknowledged, it compares the tail with the store.
+func (l *tailLedger) appendMany(t *testing.T, p *jetstream.Post, entries, agents int, fault func(entry int)) {
+	t.Helper()
+	var acked sync.WaitGroup
+	for i := range entries {
+		acked.Add(1)
+		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%agents)), fmt.Append(nil, i), func(_ uint64, err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			acked.Done()
+		})
+		fault(i)
+	}
+	acked.Wait()
+	l.finishLogs(t, p)
+	l.compareStore(t, p)
+}
+
 // compareStore compares a tail from the beginning with the store.
 func (l *tailLedger) compareStore(t *testing.T, p *jetstream.Post) {
 	t.Helper()
@@ -246,23 +266,11 @@ func TestConsumerDeletedUnderLoad(t *testing.T) {
 	p := openPost(t, nc, quickConfig())
 	js := serverAPI(t, nc)
 	l := openTail(t, p)
-	const many = 20_000
-	var acked sync.WaitGroup
-	for i := range many {
-		acked.Add(1)
-		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%13)), fmt.Append(nil, i), func(_ uint64, err error) {
-			if err != nil {
-				t.Error(err)
-			}
-			acked.Done()
-		})
+	l.appendMany(t, p, 20_000, 13, func(i int) {
 		if i%2000 == 1000 {
 			deleteConsumers(t, js, names.Names{}.BoxStream("default", i/2000%2))
 		}
-	}
-	acked.Wait()
-	l.finishLogs(t, p)
-	l.compareStore(t, p)
+	})
 }
 
 // TestReconnects: what was on its way to a reader when the connection broke
@@ -277,25 +285,13 @@ func TestReconnects(t *testing.T) {
 	cfg.Reader = connectRemote(t, e.URL(), nats.UserInfo(user, password))
 	p := openPost(t, dialServer(t, e), cfg)
 	l := openTail(t, p)
-	const many = 10_000
-	var acked sync.WaitGroup
-	for i := range many {
-		acked.Add(1)
-		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%13)), fmt.Append(nil, i), func(_ uint64, err error) {
-			if err != nil {
-				t.Error(err)
-			}
-			acked.Done()
-		})
+	l.appendMany(t, p, 10_000, 13, func(i int) {
 		if i%1000 == 500 {
 			if err := cfg.Reader.ForceReconnect(); err != nil {
 				t.Fatal(err)
 			}
 		}
-	}
-	acked.Wait()
-	l.finishLogs(t, p)
-	l.compareStore(t, p)
+	})
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
 			t.Error(err)
@@ -317,23 +313,11 @@ func TestServerRestarts(t *testing.T) {
 	}))
 	p := openPost(t, nc, quickConfig())
 	l := openTail(t, p)
-	const many = 2000
-	var acked sync.WaitGroup
-	for i := range many {
-		acked.Add(1)
-		p.Append(t.Context(), mailbox.At("run", fmt.Sprintf("a%d", i%7)), fmt.Append(nil, i), func(_ uint64, err error) {
-			if err != nil {
-				t.Error(err)
-			}
-			acked.Done()
-		})
-		if i == many/2 {
+	l.appendMany(t, p, 2000, 7, func(i int) {
+		if i == 1000 {
 			current.Store(restartServer(t, current.Load()))
 		}
-	}
-	acked.Wait()
-	l.finishLogs(t, p)
-	l.compareStore(t, p)
+	})
 	nc.Close()
 	if err := current.Load().Close(); err != nil {
 		t.Error(err)

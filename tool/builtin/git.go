@@ -68,6 +68,21 @@ func (t *gitTools) openHistory(ctx context.Context) (*gitView, error) {
 	return newView(r, false)
 }
 
+// readHistory calls read with a view of the commits and the path of a file or directory, and removes
+// the view afterwards.
+func (t *gitTools) readHistory(ctx context.Context, name string, read func(v *gitView, path string) (string, error)) (string, error) {
+	path, err := t.repoPath(name)
+	if err != nil {
+		return answerOrError("", err)
+	}
+	v, err := t.openHistory(ctx)
+	if err != nil {
+		return answerOrError("", err)
+	}
+	defer v.removeView()
+	return answerOrError(read(v, path))
+}
+
 // runLog runs a git command on the history. The command sees no work tree, only the view and the objects.
 func (v *gitView) runLog(ctx context.Context, keep int, args ...string) (gitOutput, error) {
 	return v.runGit(ctx, sandbox.Spec{Dir: v.dir, Output: keep}, append([]string{"--literal-pathspecs"}, args...))

@@ -34,19 +34,12 @@ type blameArgs struct {
 // 200 lines by default, 400 at most. Changes that are not committed are not seen.
 func (t *gitTools) gitBlame() (tool.Tool, error) {
 	return newReadTool("git_blame", "Who last changed each line of a file, as committed.",
-		func(ctx context.Context, in blameArgs) (string, error) { return answerOrError(t.blameText(ctx, in)) })
+		func(ctx context.Context, in blameArgs) (string, error) {
+			return t.readHistory(ctx, in.Path, func(v *gitView, path string) (string, error) { return t.blameText(ctx, v, path, in) })
+		})
 }
 
-func (t *gitTools) blameText(ctx context.Context, in blameArgs) (string, error) {
-	path, err := t.repoPath(in.Path)
-	if err != nil {
-		return "", err
-	}
-	v, err := t.openHistory(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer v.removeView()
+func (t *gitTools) blameText(ctx context.Context, v *gitView, path string, in blameArgs) (string, error) {
 	text, err := t.committedLines(ctx, v, path)
 	if err != nil {
 		return "", err

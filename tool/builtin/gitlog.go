@@ -37,19 +37,12 @@ type logArgs struct {
 // git the result is [no commits], [not a git repository] or [git is not installed].
 func (t *gitTools) gitLog() (tool.Tool, error) {
 	return newReadTool("git_log", "Commits, newest first: hash, date, author, subject.",
-		func(ctx context.Context, in logArgs) (string, error) { return answerOrError(t.logText(ctx, in)) })
+		func(ctx context.Context, in logArgs) (string, error) {
+			return t.readHistory(ctx, in.Path, func(v *gitView, path string) (string, error) { return v.logText(ctx, path, in) })
+		})
 }
 
-func (t *gitTools) logText(ctx context.Context, in logArgs) (string, error) {
-	path, err := t.repoPath(in.Path)
-	if err != nil {
-		return "", err
-	}
-	v, err := t.openHistory(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer v.removeView()
+func (v *gitView) logText(ctx context.Context, path string, in logArgs) (string, error) {
 	limit := min(in.Limit, logCommitsMax)
 	if limit <= 0 {
 		limit = logCommitsDefault

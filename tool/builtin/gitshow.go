@@ -39,19 +39,12 @@ type showArgs struct {
 // [patch clipped: N bytes]. A merge is compared with its first parent.
 func (t *gitTools) gitShow() (tool.Tool, error) {
 	return newReadTool("git_show", "One commit: its files and counts, or the patch of one path.",
-		func(ctx context.Context, in showArgs) (string, error) { return answerOrError(t.showText(ctx, in)) })
+		func(ctx context.Context, in showArgs) (string, error) {
+			return t.readHistory(ctx, in.Path, func(v *gitView, path string) (string, error) { return t.showText(ctx, v, path, in) })
+		})
 }
 
-func (t *gitTools) showText(ctx context.Context, in showArgs) (string, error) {
-	path, err := t.repoPath(in.Path)
-	if err != nil {
-		return "", err
-	}
-	v, err := t.openHistory(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer v.removeView()
+func (t *gitTools) showText(ctx context.Context, v *gitView, path string, in showArgs) (string, error) {
 	f, err := v.checkRevision(ctx, in.Rev)
 	if err != nil {
 		return "", err

@@ -41,15 +41,7 @@ func TestALeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
 
 func aLeaseThatCouldNotBeGivenBackIsGivenBackAgain(t *testing.T) {
 	e := startServer(t)
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := connectJetStream(t, e)
 	b := openBuckets(t, nc)
 	leases := b.Shards
 	b.Shards = &lossyBucket{KeyValue: leases, once: map[string]bool{}}

@@ -41,6 +41,21 @@ func startServer(t *testing.T) *embedded.Server {
 	return e
 }
 
+// connectJetStream connects as a node does, without keeping leases.
+func connectJetStream(t *testing.T, e *embedded.Server) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nc, js
+}
+
 // leaseNode is a node that keeps leases, and nothing else.
 type leaseNode struct {
 	*shard.Keeper
@@ -179,6 +194,31 @@ func isHeldByBest(members ...*leaseNode) func() bool {
 	}
 }
 
+// allShards lists every shard.
+func allShards() []int {
+	all := make([]int, shards)
+	for s := range shards {
+		all[s] = s
+	}
+	return all
+}
+
+// heldEpochs returns the epoch of each shard that the node holds.
+func (m *leaseNode) heldEpochs() map[int]uint64 {
+	epochs := map[int]uint64{}
+	for _, s := range m.HeldShards() {
+		epochs[s], _ = m.Holds(s)
+	}
+	return epochs
+}
+
+// allMustRest reports whether the work of every shard was asked to come to rest.
+func (m *leaseNode) allMustRest() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.rest) == shards
+}
+
 // TestNodesShareTheShards: who comes gets a share, who leaves gives it back.
 func TestNodesShareTheShards(t *testing.T) { bustest.Bubble(t, nodesShareTheShards) }
 
@@ -207,10 +247,7 @@ func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 	e := startServer(t)
 	a := startLeaseNode(t, e, "a", short)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
-	before := map[int]uint64{}
-	for _, s := range a.HeldShards() {
-		before[s], _ = a.Holds(s)
-	}
+	before := a.heldEpochs()
 	a.nc.Close() // it is cut off, and does not know why
 	b := startLeaseNode(t, e, "b", short)
 	waitUntil(t, "the other node holds all", isHeldByBest(b))
@@ -231,11 +268,7 @@ func TestWhatIsBusyStays(t *testing.T) { bustest.Bubble(t, whatIsBusyStays) }
 
 func whatIsBusyStays(t *testing.T) {
 	e := startServer(t)
-	busy := make([]int, shards)
-	for s := range shards {
-		busy[s] = s
-	}
-	a := startLeaseNode(t, e, "a", long, busy...)
+	a := startLeaseNode(t, e, "a", long, allShards()...)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
 	b := startLeaseNode(t, e, "b", long)
 	waitUntil(t, "the first node knows of the second", func() bool { return len(a.Nodes()) == 2 })
@@ -266,11 +299,7 @@ func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 
 func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	e := startServer(t)
-	busy := make([]int, shards)
-	for s := range shards {
-		busy[s] = s
-	}
-	a := startLeaseNode(t, e, "a", long, busy...)
+	a := startLeaseNode(t, e, "a", long, allShards()...)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
 	b := startLeaseNode(t, e, "b", long)
 	a.StartDrain()
@@ -285,11 +314,7 @@ func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	if n := len(a.HeldShards()); n != shards {
 		t.Errorf("it gave %d shards that were busy", shards-n)
 	}
-	waitUntil(t, "all of them are asked to come to rest", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return len(a.rest) == shards
-	})
+	waitUntil(t, "all of them are asked to come to rest", a.allMustRest)
 	a.finishWork()
 	waitUntil(t, "the other one has all", isHeldByBest(b))
 	b.closeKeeper(t)

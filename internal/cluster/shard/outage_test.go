@@ -245,10 +245,7 @@ func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 	w := newWire(t, e)
 	a := startLeaseNodeOver(t, w.connectNode(t), "a", long)
 	waitUntil(t, "it holds all", isHeldByBest(a))
-	epochs := map[int]uint64{}
-	for _, s := range a.HeldShards() {
-		epochs[s], _ = a.Holds(s)
-	}
+	epochs := a.heldEpochs()
 	let := w.holdData()
 	<-time.After(long * 3 / 10) // all leases were to be renewed meanwhile
 	w.setCut(true)
@@ -312,21 +309,13 @@ func TestAShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 
 func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 	e := startServer(t)
-	busy := make([]int, shards)
-	for s := range shards {
-		busy[s] = s
-	}
-	a := startLeaseNode(t, e, "a", long, busy...)
+	a := startLeaseNode(t, e, "a", long, allShards()...)
 	waitUntil(t, "it holds all", isHeldByBest(a))
 	b := startLeaseNode(t, e, "b", long)
 	if err := b.RequestLeave(t.Context(), "a", true); err != nil {
 		t.Fatal(err)
 	}
-	waitUntil(t, "all are to come to rest", func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		return len(a.rest) == shards
-	})
+	waitUntil(t, "all are to come to rest", a.allMustRest)
 	b.closeKeeper(t)
 	if err := a.RequestLeave(t.Context(), "a", false); err != nil {
 		t.Fatal(err)

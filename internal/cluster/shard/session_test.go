@@ -38,10 +38,7 @@ func renewingAllLeasesIsOneWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	epochs := map[int]uint64{}
-	for _, s := range a.HeldShards() {
-		epochs[s], _ = a.Holds(s)
-	}
+	epochs := a.heldEpochs()
 	nodes, leases := defaultNames(t).NodeBucket(), defaultNames(t).ShardBucket()
 	renewals, taken := countWrites(t, js, nodes), countWrites(t, js, leases)
 	waitUntil(t, "all leases have been renewed for two TTLs", func() bool { return countWrites(t, js, nodes) >= renewals+8 })
@@ -70,10 +67,7 @@ func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
 	w := newWire(t, e)
 	a := startLeaseNodeOver(t, w.connectNode(t), "a", short)
 	waitUntil(t, "it holds all", isHeldByBest(a))
-	before := map[int]uint64{}
-	for _, s := range a.HeldShards() {
-		before[s], _ = a.Holds(s)
-	}
+	before := a.heldEpochs()
 	watcher, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		t.Fatal(err)

@@ -43,15 +43,7 @@ func TestWhatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 
 func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
 	e := startServer(t)
-	nc, err := e.Connect(bus.RoleNode)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := connectJetStream(t, e)
 	b := openBuckets(t, nc)
 	leases := b.Shards
 	slow := &blockingBucket{KeyValue: leases, asked: make(chan struct{}, 1), release: make(chan struct{})}
