@@ -127,7 +127,7 @@ func TestARunThatDoesNotCompleteIsAnErrorWithAResult(t *testing.T) {
 }
 
 // A run that asks a person is left waiting; the same RunID waits on for it.
-func TestARunThatAsksIsParkedAndGoesOn(t *testing.T) {
+func TestParkedRunContinuesAfterItsAnswer(t *testing.T) {
 	n := startScripted(t, `agents: {a: [{calls: [{name: ask_human, args: {question: "Red?"}}]}, {text: "{{last}}"}]}`, troupe.Config{Agents: namedAgents("a")})
 	ctx, id := testContext(t), client.NewID()
 	if _, err := n.Run(ctx, troupe.Task{Prompt: "ask", RunID: id}); !errors.Is(err, troupe.ErrParked) {
@@ -166,7 +166,7 @@ func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 }
 
 // Whenever the caller goes away, it leaves no run behind: also during the request for it.
-func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
+func TestCanceledCallerLeavesNoRun(t *testing.T) {
 	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
@@ -190,7 +190,7 @@ func TestNoRunIsLeftBehindByACallerThatGoes(t *testing.T) {
 }
 
 // With a StateDir, the next node of the program finishes the runs that were begun.
-func TestTheNextNodeEndsWhatWasBegun(t *testing.T) {
+func TestNextNodeFinishesUnfinishedRuns(t *testing.T) {
 	state, id := t.TempDir(), client.NewID()
 	begun, stop := make(chan struct{}), make(chan struct{})
 	first := true
@@ -266,7 +266,7 @@ func TestATaskStaysBelowTheDirectoryOfItsNode(t *testing.T) {
 	}
 }
 
-func TestWhatAProgramBringsIsChecked(t *testing.T) {
+func TestInvalidContributionsAreRefused(t *testing.T) {
 	long := troupe.Agent{Name: "a b", Description: "d"}
 	for name, cfg := range map[string]troupe.Config{
 		"a tool twice":      {Tools: []tool.Tool{greetTool(), greetTool()}},

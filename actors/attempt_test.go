@@ -26,7 +26,7 @@ func (m *countedModel) Complete(context.Context, model.Request, func(model.Delta
 // is admitted: nothing is sent then, and the reservation comes back unused (P4, P21).
 //
 //behaviour:shows G6
-func TestWhatHasWaitedAtTheGateIsLookedAtAgain(t *testing.T) {
+func TestAttemptIsCheckedAgainAfterAThrottleWait(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(s *shell, held *atomic.Bool)
 		calls  int32

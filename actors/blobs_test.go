@@ -90,7 +90,7 @@ var refIn = regexp.MustCompile(`ref ([0-9a-f]{64})\]$`)
 // secrets, and the agent reads back what it was not shown.
 //
 //behaviour:shows C7
-func TestAClippedResultIsKeptWhole(t *testing.T) {
+func TestClippedResultIsStoredWhole(t *testing.T) {
 	post, blobs := memory.New(memory.Config{}), memory.NewBlobs()
 	r, warned := playBlobs(t, post, blobs, turnModel{
 		func(string) model.Message { return callMessage("dump", `{}`) },
@@ -141,7 +141,7 @@ func (s stubbornBlobs) Put(context.Context, string, []byte) (string, error) { re
 // says so, and so does a warning.
 //
 //behaviour:shows C7
-func TestAResultThatIsNotKeptSaysSo(t *testing.T) {
+func TestResultThatCouldNotBeStoredSaysSo(t *testing.T) {
 	for err, want := range map[error]string{
 		mailbox.ErrFull:                "[not kept whole: the store is full]",
 		mailbox.ErrBlobRoom:            "[not kept whole: this run keeps too much already]",

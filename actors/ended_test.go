@@ -61,17 +61,17 @@ func logsWithout(t *testing.T, logs map[mailbox.Address][][]byte, at mailbox.Add
 	return post
 }
 
-// TestARunEndsWhateverTailItsSupervisorsLogLost: a store that did not wait for its disk
+// TestRunEndsAfterItsSupervisorsLogLosesAnyTail: a store that did not wait for its disk
 // may lose the newest entries of one log and keep those of others. Then a supervisor
 // waits for members that have ended: they repeat their end (PROTOCOL P25), or somebody
 // says that messages are missing. Whatever is left, the run ends.
 //
 //behaviour:shows F1
-func TestARunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
-	inBubble(aRunEndsWhateverTailItsSupervisorsLogLost)(t)
+func TestRunEndsAfterItsSupervisorsLogLosesAnyTail(t *testing.T) {
+	inBubble(runEndsAfterItsSupervisorsLogLosesAnyTail)(t)
 }
 
-func aRunEndsWhateverTailItsSupervisorsLogLost(t *testing.T) {
+func runEndsAfterItsSupervisorsLogLosesAnyTail(t *testing.T) {
 	logs := endedRun(t)
 	super := mailbox.At("r1", mailbox.Super)
 	for left := 1; left < len(logs[super]); left++ {

@@ -306,7 +306,7 @@ func TestAFloodIsReadInParts(t *testing.T) {
 }
 
 // What was not told before a crash is told in the order of the log.
-func TestWhatIsToldAgainComesInOrder(t *testing.T) {
+func TestEventsPublishedAgainKeepTheirOrder(t *testing.T) {
 	post := memory.New(memory.Config{})
 	look := stopHalfway(t, post, lookOnce)
 	second := playRun(t, post, 2, lookOnce, look)

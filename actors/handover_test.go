@@ -49,13 +49,13 @@ func pauseMoment(ctx context.Context) {
 	}
 }
 
-// TestAHandOverLosesNothing: runs with side effects and children change their
+// TestHandOffLosesNothing: runs with side effects and children change their
 // owner again and again in the middle of their work. Every owner lets what it
 // began come to its end. No effect happens twice, no model call is made or
 // charged twice, and nobody is asked.
 //
 //behaviour:shows F2
-func TestAHandOverLosesNothing(t *testing.T) {
+func TestHandOffLosesNothing(t *testing.T) {
 	for _, linger := range []time.Duration{actors.LingerDefault, soon} { // with soon, whoever waits has gone by then
 		t.Run(linger.String(), inBubble(func(t *testing.T) { handOvers(t, linger) }))
 	}

@@ -128,14 +128,14 @@ func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
 	}
 }
 
-// TestALeaseThatIsOverForAWhileCostsNothing: nobody else could take the log
+// TestExpiredLeaseThatIsRegainedCostsNothing: nobody else could take the log
 // meanwhile, as when the server was away. What was begun counts, what was not
 // begun waits, nothing is charged twice and nobody is asked (PROTOCOL P3).
-func TestALeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
-	inBubble(aLeaseThatIsOverForAWhileCostsNothing)(t)
+func TestExpiredLeaseThatIsRegainedCostsNothing(t *testing.T) {
+	inBubble(expiredLeaseThatIsRegainedCostsNothing)(t)
 }
 
-func aLeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
+func expiredLeaseThatIsRegainedCostsNothing(t *testing.T) {
 	work, inside, free, times := waitingTool(model.Effect)
 	l := holdRuns("r1")
 	s := startOwner(t, memory.New(memory.Config{}), l, workTwice, work)
@@ -154,10 +154,10 @@ func aLeaseThatIsOverForAWhileCostsNothing(t *testing.T) {
 	}
 }
 
-// TestNothingBeginsOnceSomebodyElseHasClaimed: a node whose lease was over holds
+// TestNoCallStartsAfterAnotherNodesClaim: a node whose lease was over holds
 // the log again, and another one had it in between. What the first had postponed
 // is not done after it.
-func TestNothingBeginsOnceSomebodyElseHasClaimed(t *testing.T) {
+func TestNoCallStartsAfterAnotherNodesClaim(t *testing.T) {
 	work, inside, free, times := waitingTool(model.Effect)
 	first, second := holdRuns("r1"), holdRuns("r1")
 	second["r1"].Store(0)

@@ -189,7 +189,7 @@ func TestACancelEndsAHook(t *testing.T) {
 // closed behind its answer.
 //
 //behaviour:shows A18
-func TestWhoIsToldOfAFailureIsHeardOut(t *testing.T) {
+func TestErrorHookFinishesBeforeTheLogCloses(t *testing.T) {
 	post := memory.New(memory.Config{})
 	answered := make(chan struct{})
 	hooks := map[string]hook.Func{"pager": func(_ context.Context, c hook.Call) (spec.HookAnswer, error) {

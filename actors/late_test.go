@@ -14,10 +14,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox/memory"
 )
 
-// TestWhatReturnsWhileAnActorHasNoShellIsInItsLog: its shell has crashed, and before
+// TestResultOfACallWithoutAShellIsLogged: its shell has crashed, and before
 // another one starts the log is handed over, or the actor is given up. What its tool
 // returned meanwhile is evidence, and is not lost.
-func TestWhatReturnsWhileAnActorHasNoShellIsInItsLog(t *testing.T) {
+func TestResultOfACallWithoutAShellIsLogged(t *testing.T) {
 	at := mailbox.At("r", "root")
 	for name, leave := range map[string]func(r *router, c actor.Context, done func()){
 		"hand-over": func(r *router, c actor.Context, done func()) {

@@ -93,13 +93,13 @@ func frozenStage(t *testing.T, f *frozenNode, post mailbox.Post, text string, at
 
 const workOnce = `{agents: {boss: [{calls: [{name: work}]}, {text: "{{last}}"}]}}`
 
-// TestNothingBeginsAfterAFreezeThatOutlivedTheLease: the process is frozen between the
+// TestNoCallStartsAfterAFreezeLongerThanTheLease: the process is frozen between the
 // decision to call a tool or a model, and the call. When it thaws, its lease has ended:
 // the call does not begin until the node holds the log again and nobody else has
 // claimed it (PROTOCOL P27). Nothing is lost by that, and nobody is asked.
 //
 //behaviour:shows F7
-func TestNothingBeginsAfterAFreezeThatOutlivedTheLease(t *testing.T) {
+func TestNoCallStartsAfterAFreezeLongerThanTheLease(t *testing.T) {
 	for name, place := range map[string]int32{"tool": 2, "model": -1, "model after the tool": -3} {
 		for what, again := range map[string]uint64{"the same lease": 1, "another lease": 2} {
 			t.Run(name+", "+what, inBubble(func(t *testing.T) {

@@ -104,11 +104,11 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 	return bytes, conversation
 }
 
-// TestTheLogOfALongConversationGrowsByWhatIsNew: a log holds what was said,
+// TestLogGrowsOnlyByNewMessages: a log holds what was said,
 // once; no turn writes the conversation again (acceptance point 5). It prints
 //
 //	go test ./actors -run GrowsByWhatIsNew -v
-func TestTheLogOfALongConversationGrowsByWhatIsNew(t *testing.T) {
+func TestLogGrowsOnlyByNewMessages(t *testing.T) {
 	sizes := map[int]int64{}
 	for _, calls := range []int{50, 100, 200} {
 		size, conversation := logSize(t, calls)

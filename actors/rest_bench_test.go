@@ -180,7 +180,7 @@ func measureMemory(t testing.TB, post mailbox.Store, runs int) memoryFigures {
 }
 
 // A run that waits costs its node less than 300 bytes, and no goroutine (P19).
-func TestARunAtRestCostsNearlyNothing(t *testing.T) {
+func TestPassivatedRunCostsAlmostNoMemory(t *testing.T) {
 	const runs = 500
 	// What other tests leave behind is freed meanwhile or not: what a run costs
 	// shows in each of several measures, noise does not.

@@ -144,7 +144,7 @@ func (s *restStage) takeUp(post mailbox.Store) (awake int) {
 // A run that waits for a person holds no shell, and its answer wakes it (E4).
 //
 //behaviour:shows E4
-func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
+func TestAnswerWakesAPassivatedAgent(t *testing.T) {
 	post := memory.New(memory.Config{})
 	s := startResting(t, post, 1, scriptModel(t, asks))
 	if err := s.node.Open(t.Context(), askingRun("r1")); err != nil {
@@ -168,7 +168,7 @@ func TestTheAnswerWakesWhoIsAtRest(t *testing.T) {
 // rest too (B6).
 //
 //behaviour:shows B6
-func TestACancelWakesARunAtRest(t *testing.T) {
+func TestCancelWakesAPassivatedRun(t *testing.T) {
 	post := memory.New(memory.Config{})
 	s := startResting(t, post, 1, scriptModel(t, asks))
 	if err := s.node.Open(t.Context(), askingRun("r1")); err != nil {
@@ -242,7 +242,7 @@ const while = 6 * time.Second
 
 // Who waits for the clock is woken by it, by the node that saw it go to rest or
 // by the next one, which knows no more of it than the newest entry of its log.
-func TestTheClockWakesWhoIsAtRest(t *testing.T) {
+func TestTimerWakesAPassivatedAgent(t *testing.T) {
 	t.Parallel()
 	for _, moved := range []bool{false, true} {
 		t.Run(fmt.Sprintf("another node=%t", moved), inBubble(func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestTheClockWakesWhoIsAtRest(t *testing.T) {
 // until something comes.
 //
 //behaviour:shows F2
-func TestTheNextOwnerLeavesWhoIsAtRest(t *testing.T) {
+func TestNextOwnerLeavesPassivatedActorsAlone(t *testing.T) {
 	const runs = 20
 	post := memory.New(memory.Config{})
 	first := startResting(t, post, 1, scriptModel(t, asks))
@@ -371,9 +371,9 @@ func oldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
 
 // The one timer of all who are at rest is set back to who comes later and is due
 // earlier.
-func TestTheClockWakesWhoIsDueEarlier(t *testing.T) { inBubble(theClockWakesWhoIsDueEarlier)(t) }
+func TestTimerIsMovedForAnEarlierWakeup(t *testing.T) { inBubble(timerIsMovedForAnEarlierWakeup)(t) }
 
-func theClockWakesWhoIsDueEarlier(t *testing.T) {
+func timerIsMovedForAnEarlierWakeup(t *testing.T) {
 	client, _ := flakyModel(1500 * time.Millisecond)
 	s := startResting(t, memory.New(memory.Config{}), 1, client)
 	s.node.NotePassivated("another.root", time.Now().Add(time.Hour).UnixMilli())

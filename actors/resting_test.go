@@ -56,7 +56,7 @@ func TestRestingKeepsNoPast(t *testing.T) {
 // After a night without a node very many may be due at once. They are woken a part
 // at a time, so that the router hears of cancels and entries in between, and all
 // of them are woken.
-func TestWhoIsDueAtOnceIsWokenAPartAtATime(t *testing.T) {
+func TestDueActorsAreWokenInBatches(t *testing.T) {
 	const due = 3*wakesAtOnce + 7
 	system := newSystem()
 	defer system.Shutdown()

@@ -16,7 +16,7 @@ import (
 
 // A node that stops in the middle of a call of each class, and another that
 // takes up the run: what each class promises.
-func TestTheNextOwnerTakesUpWhatWasUnderWay(t *testing.T) {
+func TestNextOwnerContinuesCallsOfEachClass(t *testing.T) {
 	for _, c := range []struct {
 		class model.Class
 		times int32 // that the tool is begun in all

@@ -19,7 +19,7 @@ import (
 
 // Names of throttles come from other nodes, or from whoever can write what they share: a node does
 // not grow with them.
-func TestGatesThatAreOnlyHeardOfAreBounded(t *testing.T) {
+func TestThrottlesReportedByOtherNodesAreBounded(t *testing.T) {
 	node, err := actors.Start(t.Context(), actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		Model: func(string) (model.Client, string, error) { return nil, "", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
@@ -86,7 +86,7 @@ func (s *testNode) awaitThrottle(flying, waiting int) {
 // their calls were never made.
 //
 //behaviour:shows G6
-func TestACrashOfTheGatekeeperLeavesNobodyWaiting(t *testing.T) {
+func TestCrashOfTheThrottleKeeperReleasesItsQueue(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		ThrottleLimits: throttle.Limits{InitialWindow: 1, QueueMax: 3_600_000},

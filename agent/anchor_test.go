@@ -33,7 +33,7 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 
 // What a provider says of its own where tools are listed is held for, though no
 // byte of it is sent (P21); what it reported has it in it.
-func TestWhatAProviderAddsForToolsIsHeldFor(t *testing.T) {
+func TestReservationCoversTheProvidersToolPrompt(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: "g", Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}
 	task.Limits = task.Limits.WithDefaults(0)
 	bare := FirstAsk(task).Input

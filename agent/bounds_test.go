@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// TestMannersThatCannotBeKept: requests for what a loop could not do are refused (A15, A22, A27).
+// TestInvalidLoopOptions: requests for what a loop could not do are refused (A15, A22, A27).
 //
 //behaviour:shows A27
-func TestMannersThatCannotBeKept(t *testing.T) {
+func TestInvalidLoopOptions(t *testing.T) {
 	for want, m := range map[string]spec.LoopOptions{
 		"4 fallbacks, at most 3":               {Fallbacks: make([]spec.Model, 4)},
 		"17 results are required, at most 16":  {Require: spec.Require{Evidence: make([]spec.Evidence, 17)}},

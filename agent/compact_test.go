@@ -25,7 +25,7 @@ func TestTheLastTurnIsNotCompactedIfItFits(t *testing.T) {
 
 // A summary that is cut off, refused, empty or full of calls is none: lines of
 // the messages stand there (D4).
-func TestASummaryThatIsNoneIsNotTaken(t *testing.T) {
+func TestUnusableSummaryIsReplacedByExcerpts(t *testing.T) {
 	for name, reply := range map[string]model.Reply{
 		"cut off": {Stop: model.StopMaxOutput, Message: model.Message{Text: "HALF A SUMMARY"}},
 		"refused": {Stop: model.StopRefusal, Message: model.Message{Text: "HALF A SUMMARY"}},
@@ -50,7 +50,7 @@ func TestASummaryThatIsNoneIsNotTaken(t *testing.T) {
 
 // Where the model for summaries fails, the agent's own is asked once, except for
 // a text that was too long: it is no shorter for another one.
-func TestWhoIsAskedForASummaryThatFailed(t *testing.T) {
+func TestFailedSummaryIsRetriedOnceByTheAgentsOwnModel(t *testing.T) {
 	for class, want := range map[model.ErrorClass]string{
 		model.Overload: "script/cheap script/one", model.Auth: "script/cheap script/one", model.TooLong: "script/cheap",
 	} {
@@ -85,7 +85,7 @@ func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
 }
 
 // What a provider reported was about a prompt that is no more (D1).
-func TestAFoldForgetsTheReportedSize(t *testing.T) {
+func TestCompactionResetsTheReportedSize(t *testing.T) {
 	r := readText(t, readerTask(8000))
 	r.usage = model.Usage{Input: 1000, Output: 10}
 	for range 12 {
@@ -132,7 +132,7 @@ func TestAResultIsPinnedOnce(t *testing.T) {
 
 // A constraint stands in the prompt once: in the system prompt, which is never
 // folded, or else in the fold.
-func TestAConstraintIsNotRepeatedByAFold(t *testing.T) {
+func TestCompactionRepeatsNoConstraint(t *testing.T) {
 	task := readerTask(4000)
 	task.Constraints = []string{"You look.", "Pay nothing."}
 	r := readText(t, task)
@@ -144,7 +144,7 @@ func TestAConstraintIsNotRepeatedByAFold(t *testing.T) {
 
 // What was learned of one model holds for no other: neither how it counts, nor
 // how much it takes (D1).
-func TestAnotherModelIsMeasuredAnew(t *testing.T) {
+func TestModelChangeResetsTokenMeasurements(t *testing.T) {
 	task := readerTask(100_000)
 	task.LoopOptions.Fallbacks = []spec.Model{{Name: "script/two", Window: 100_000}}
 	r := readText(t, task)
@@ -162,7 +162,7 @@ func TestAnotherModelIsMeasuredAnew(t *testing.T) {
 }
 
 // What hooks made of a prompt says nothing of how the prompt is counted.
-func TestWhatHooksSentIsNoMeasure(t *testing.T) {
+func TestPromptChangedByHooksIsNoTokenMeasurement(t *testing.T) {
 	task := readerTask(100_000)
 	task.LoopOptions.Hooks = []spec.Hook{{Name: "masks", Point: spec.HookContext}}
 	r := &reading{t: t, hook: func(e agent.RunHooks) agent.Fact {

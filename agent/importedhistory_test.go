@@ -203,7 +203,7 @@ func TestALargeHistoryGoesInParts(t *testing.T) {
 
 // A history that is too large to be handed to a child is not cut: the model
 // reads that it was not delegated, and what to do.
-func TestAHistoryThatIsTooLargeIsNotHandedOn(t *testing.T) {
+func TestOversizedHistoryIsNotDelegated(t *testing.T) {
 	roomy := ordinary
 	roomy.Model = spec.Model{}
 	s := stepAgent(agent.State{}, agent.Submitted{Task: roomy})

@@ -178,11 +178,11 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 		float64(l.read)/window, l.s.Turn, l.folds, l.s.Ladder.Used, p.calls, p.largest, window)
 }
 
-// TestAModelThatTakesNoPromptIsCalledThreeTimes: whatever the loop does about
+// TestRejectedPromptsEndAfterThreeCalls: whatever the loop does about
 // "prompt too long", it does it once (A23; acceptance point 4).
 //
 //behaviour:shows A23
-func TestAModelThatTakesNoPromptIsCalledThreeTimes(t *testing.T) {
+func TestRejectedPromptsEndAfterThreeCalls(t *testing.T) {
 	for name, m := range map[string]spec.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
 		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
 		manners := spec.DefaultLoopOptions()

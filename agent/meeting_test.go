@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// TestWhatAHookMayNotSend: whatever a strict provider would refuse is refused
+// TestHookCannotSendAnInvalidPrompt: whatever a strict provider would refuse is refused
 // before it is sent (A20).
-func TestWhatAHookMayNotSend(t *testing.T) {
+func TestHookCannotSendAnInvalidPrompt(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
 	said := func(text string, ids ...string) model.Message {
 		m := model.Message{Role: model.Assistant, Text: text}
@@ -68,11 +68,11 @@ func TestWhatAHookMayNotSend(t *testing.T) {
 	}
 }
 
-// TestWhatIsLostIsNotPassedOver: where what a hook sends did not arrive, because
+// TestFailedHookDefaultCountsWhenItsChangeIsLost: where what a hook sends did not arrive, because
 // a later one changed it and failed then, its own default counts (A20).
 //
 //behaviour:shows A20
-func TestWhatIsLostIsNotPassedOver(t *testing.T) {
+func TestFailedHookDefaultCountsWhenItsChangeIsLost(t *testing.T) {
 	m := spec.LoopOptions{Hooks: []spec.Hook{{Name: "redact", Point: spec.HookContext, Failing: spec.HookTrip}, {Name: "shorten", Point: spec.HookContext}}}
 	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
 	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
@@ -96,11 +96,11 @@ func actingAgent(m spec.LoopOptions) agent.State {
 	return stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
 }
 
-// TestHooksSaySoMuchAtATurn: however many are told, the model reads a bounded
+// TestHookRemarksOfATurnAreBounded: however many are told, the model reads a bounded
 // part of what they say (A19).
 //
 //behaviour:shows A19
-func TestHooksSaySoMuchAtATurn(t *testing.T) {
+func TestHookRemarksOfATurnAreBounded(t *testing.T) {
 	var m spec.LoopOptions
 	f := agent.Hooked{ID: "post_sampling.1", Point: spec.HookSampled}
 	for i := range spec.HooksMax {
@@ -136,9 +136,9 @@ func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
 	}
 }
 
-// TestWhoHasBeenToldIsNotForced: a person has answered what the loop asked, so
+// TestAnsweredQuestionEndsTheForcedToolChoice: a person has answered what the loop asked, so
 // the next reply is the model's own choice (A24, E4).
-func TestWhoHasBeenToldIsNotForced(t *testing.T) {
+func TestAnsweredQuestionEndsTheForcedToolChoice(t *testing.T) {
 	m := spec.LoopOptions{Ask: true, Breaker: spec.Breaker{Failures: 1}}
 	s := actingAgent(m)
 	s.Force = model.ChoiceAny // of a level that was reached before
@@ -168,9 +168,9 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 	}
 }
 
-// TestWhatWasSentOnceIsForgotten: what a hook made of one prompt bounds that one,
+// TestTransformedPromptBoundsOnlyItself: what a hook made of one prompt bounds that one,
 // and nothing after it (A20, G1).
-func TestWhatWasSentOnceIsForgotten(t *testing.T) {
+func TestTransformedPromptBoundsOnlyItself(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: strings.Repeat("look at it ", 1000), LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "shorten", Point: spec.HookContext}}}}
 	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
 	s = stepAgent(s, agent.Submitted{Task: task})
@@ -205,8 +205,8 @@ func TestAnEventOfAHookIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotSaidIsWrittenDown: a later default changes no run that has begun.
-func TestWhatIsNotSaidIsWrittenDown(t *testing.T) {
+// TestOpenedRunRecordsItsDefaults: a later default changes no run that has begun.
+func TestOpenedRunRecordsItsDefaults(t *testing.T) {
 	m := spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}, Continue: spec.Continue{Tokens: 10}, Context: spec.Context{Percent: 50}}.Filled()
 	if m.Require.Tries != spec.RequireTries || m.Continue.Percent != spec.ContinuePercent || m.Continue.Small != spec.ContinueSmall ||
 		m.Continue.Rounds != spec.ContinueRounds || m.Context.Tail != spec.CompactTail || m.Context.PruneTail != spec.PruneTail ||

@@ -27,7 +27,7 @@ func stepUntilRest(s agent.State, facts ...agent.Fact) (agent.State, string) {
 // Who waits for a person, a child, money or the clock rests, and knows when the
 // clock has something to say; who has begun something that only this process can
 // end does not (P19).
-func TestWhoWaitsRests(t *testing.T) {
+func TestWaitingAgentMayPassivate(t *testing.T) {
 	const soft = "rests until 15m0s"
 	task := spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Rules: spec.Rules, Model: spec.Model{Name: "script/one"},
 		Tools: []model.ToolSpec{

@@ -93,10 +93,10 @@ func callOf(tool string, n int, result string) usedTool {
 	return usedTool{tool: tool, args: fmt.Sprintf(`{"q":"%d"}`, n), result: result}
 }
 
-// TestOrdinaryWorkIsNoLoop: what agents do all day is not taken for a loop (A24).
+// TestOrdinaryWorkIsNotALoop: what agents do all day is not taken for a loop (A24).
 //
 //behaviour:shows A24
-func TestOrdinaryWorkIsNoLoop(t *testing.T) {
+func TestOrdinaryWorkIsNotALoop(t *testing.T) {
 	lookAround := func() (replies [][]usedTool) {
 		for n := range 10 {
 			replies = append(replies, []usedTool{callOf("read_file", n, fmt.Sprintf("the text of file %d", n))})
@@ -126,10 +126,10 @@ func TestOrdinaryWorkIsNoLoop(t *testing.T) {
 	}
 }
 
-// TestLoopsAreSeen: each detector, at its number and not before (A24).
+// TestLoopsAreDetected: each detector, at its number and not before (A24).
 //
 //behaviour:shows A24
-func TestLoopsAreSeen(t *testing.T) {
+func TestLoopsAreDetected(t *testing.T) {
 	miss := func(n int) []usedTool {
 		return []usedTool{{tool: "read_file", args: fmt.Sprintf(`{"q":"%d"}`, n), result: fmt.Sprintf("no file %d", n), failed: true}}
 	}
@@ -156,9 +156,9 @@ func TestLoopsAreSeen(t *testing.T) {
 	}
 }
 
-// TestARoundOfManyFilesIsSeenInTheEnd: a loop that is longer than the watch's
+// TestLongLoopOverManyFilesIsDetected: a loop that is longer than the watch's
 // window brings nothing that was not seen before (A24).
-func TestARoundOfManyFilesIsSeenInTheEnd(t *testing.T) {
+func TestLongLoopOverManyFilesIsDetected(t *testing.T) {
 	var replies [][]usedTool
 	for n := range 24 {
 		replies = append(replies, []usedTool{callOf("read_file", n%10, fmt.Sprintf("the text of file %d", n%10))})

@@ -28,7 +28,7 @@ func TestAGuessTakesTheCountWhereThereIsOne(t *testing.T) {
 // is as far off as the newest reports are, not as the vocabulary is.
 //
 //behaviour:shows D1
-func TestARatioLearnsWhatTheProviderReports(t *testing.T) {
+func TestRatioLearnsFromReportedUsage(t *testing.T) {
 	var r budget.Ratio
 	if r.Apply(1000) != 1000 {
 		t.Errorf("without a sample 1000 became %d", r.Apply(1000))

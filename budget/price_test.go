@@ -60,7 +60,7 @@ func TestABoundCoversEveryBillUpToIt(t *testing.T) {
 
 // A reply may make the next prompt a long one: what is kept for the closing turn
 // is kept at that rate.
-func TestALeaseNearTheLongTierCoversTheTurnThatCrossesIt(t *testing.T) {
+func TestReservationCoversATurnThatCrossesThePriceTier(t *testing.T) {
 	p := budget.Pool{Limit: budget.Limit{Nano: 1 << 40}}
 	k := budget.Ask{Input: 190, Output: 20, OutputMin: 1, Closing: 5, Price: tiered}
 	p, ok := p.Admit("a", budget.Limit{}, k)

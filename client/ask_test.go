@@ -61,11 +61,11 @@ func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 	}
 }
 
-// TestWhoMayOnlyWatchIsToldSo: the server tells the connection, after the fact;
+// TestObserverThatSendsARequestIsRefused: the server tells the connection, after the fact;
 // whoever asked must not wait for an answer that cannot come.
-func TestWhoMayOnlyWatchIsToldSo(t *testing.T) { bustest.Bubble(t, whoMayOnlyWatchIsToldSo) }
+func TestObserverThatSendsARequestIsRefused(t *testing.T) { bustest.Bubble(t, observerThatSendsARequestIsRefused) }
 
-func whoMayOnlyWatchIsToldSo(t *testing.T) {
+func observerThatSendsARequestIsRefused(t *testing.T) {
 	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
 	if err != nil {
 		t.Fatal(err)

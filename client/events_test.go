@@ -217,7 +217,7 @@ func TestAFollowerMissesNothing(t *testing.T) {
 
 // Where nothing is lost, the order of each log is kept, and a cursor leaves
 // out what is before it.
-func TestACursorGoesOn(t *testing.T) {
+func TestCursorContinuesWithoutRepeating(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 7))
 	all := randomHistory(random)
 	d, c := playHistory(t, all)

@@ -110,9 +110,9 @@ func (s *testSite) isAllowed(role, what, subject string) bool {
 	}
 }
 
-// TestEachRoleMayDoWhatItNeedsAndNothingElse is the matrix of roles and
+// TestRolesHaveLeastPrivilege is the matrix of roles and
 // subjects: for each subject, who may publish to it and who may subscribe.
-func TestEachRoleMayDoWhatItNeedsAndNothingElse(t *testing.T) {
+func TestRolesHaveLeastPrivilege(t *testing.T) {
 	s := startSite(t)
 	for _, row := range []struct{ what, subject, who string }{
 		{"publish", "troupe.box.default.0.run.root", "node"},

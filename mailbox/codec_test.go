@@ -92,7 +92,7 @@ func TestEncodeDecode(t *testing.T) {
 	}
 }
 
-func TestDecodeWhatTheLibraryWrites(t *testing.T) {
+func TestDecodeReadsTheLibrarysEncoding(t *testing.T) {
 	e := typicalEntry(t)
 	data, err := msgpack.Marshal(e)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // definition says (A22, A27).
 //
 //behaviour:shows A22
-func TestWhatIsRequiredOfARunIsRequiredOfItsRoot(t *testing.T) {
+func TestRequirementsOfARunApplyToItsRoot(t *testing.T) {
 	looked := spec.Evidence{Tool: "search", Contains: "A"}
 	wrote := spec.Evidence{Tool: "write"}
 	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",

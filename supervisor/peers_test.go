@@ -12,7 +12,7 @@ import (
 
 // An agent that was canceled alone sends nothing any more, and no agent sends
 // more than fits: the supervisor does not rely on what the sender has checked.
-func TestWhatMayNotBeSentIsNotSent(t *testing.T) {
+func TestSupervisorRefusesInvalidMessages(t *testing.T) {
 	var s supervisor.State
 	step := func(from spec.ID, f supervisor.Fact) (messages int, told string) {
 		var fx []supervisor.Effect

@@ -11,7 +11,7 @@ import (
 // A supervisor stays until every member has given a sign of life, for its timers
 // begin anew with each activation; then it waits only for messages, until the run is
 // over (P19).
-func TestASupervisorRestsOnceItHasHeardOfEverybody(t *testing.T) {
+func TestSupervisorPassivatesAfterEveryMemberReported(t *testing.T) {
 	var s supervisor.State
 	step := func(from spec.ID, f supervisor.Fact) {
 		s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: f})

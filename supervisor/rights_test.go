@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// trees is how many random trees TestChildHasNoMore grows.
+// trees is how many random trees TestChildHasNoMoreThanItsParent grows.
 var trees = flag.Int("rights.trees", 3000, "random trees of agents whose rights are compared")
 
 // treeGrower grows one random run, seed by seed.
@@ -108,12 +108,12 @@ func (g treeGrower) growTree() error {
 	return nil
 }
 
-// TestChildHasNoMore: whatever the definitions say, each field of a child's rights
+// TestChildHasNoMoreThanItsParent: whatever the definitions say, each field of a child's rights
 // is at most its parent's, all the way down, and what is denied above stays denied
-// (E6). `go test ./supervisor -run TestChildHasNoMore -rights.trees 1000000` grows more.
+// (E6). `go test ./supervisor -run TestChildHasNoMoreThanItsParent -rights.trees 1000000` grows more.
 //
 //behaviour:shows E6
-func TestChildHasNoMore(t *testing.T) {
+func TestChildHasNoMoreThanItsParent(t *testing.T) {
 	for seed := range uint64(*trees) {
 		if err := (treeGrower{rand.New(rand.NewPCG(seed, 7))}).growTree(); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

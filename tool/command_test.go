@@ -41,7 +41,7 @@ func TestACommandReadsItsArgumentsFromStdinInTheDirectoryOfTheRun(t *testing.T) 
 	}
 }
 
-func TestACommandIsAnEffectUnlessItsAuthorSaysOtherwise(t *testing.T) {
+func TestCommandIsAnEffectByDefault(t *testing.T) {
 	if spec := commandSet(t, tool.CommandConfig{Command: "true"}).Specs()[0]; spec.Class != model.Effect || spec.Schema != `{"type":"object"}` {
 		t.Errorf("%+v", spec)
 	}

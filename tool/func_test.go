@@ -45,7 +45,7 @@ func ExampleFunc() {
 	// {"type":"object","properties":{"name":{"type":"string","description":"of the article"}},"required":["name"]}
 }
 
-func TestAFunctionIsToldWhichCallItServes(t *testing.T) {
+func TestFunctionKnowsItsCall(t *testing.T) {
 	tools, err := tool.NewSet(tool.Func("who", "Says who asks.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
 		c := tool.CallOf(ctx)
 		c.Metric("asked", 1)

@@ -119,7 +119,7 @@ func TestASetRefusesBadAndDoubleTools(t *testing.T) {
 	}
 }
 
-func TestSpecsAreSortedAndASubsetHasOnlyWhatIsAllowed(t *testing.T) {
+func TestSpecsAreSortedAndASubsetIsRestricted(t *testing.T) {
 	var tools []tool.Tool
 	for _, name := range []string{"c", "a", "b"} {
 		tools = append(tools, plainTool{model.ToolSpec{Name: name, Class: model.Effect, Schema: `{"type":"object"}`}})
@@ -143,7 +143,7 @@ func TestSpecsAreSortedAndASubsetHasOnlyWhatIsAllowed(t *testing.T) {
 	}
 }
 
-func TestReadToolsRunBesideOthersUnlessTheySayOtherwise(t *testing.T) {
+func TestReadToolsRunInParallelByDefault(t *testing.T) {
 	if !buildSet(t, answerText("")).Parallel("add") || buildSet(t, answerText(""), tool.Parallel(false)).Parallel("add") || buildSet(t, answerText("")).Parallel("x") {
 		t.Error("wrong")
 	}
@@ -160,14 +160,14 @@ func TestAPanicIsAnErrorResultThatNamesTheToolWithoutAStack(t *testing.T) {
 	}
 }
 
-func TestAnErrorIsAResultWithWhatTheToolHadSaid(t *testing.T) {
+func TestErrorResultKeepsTheToolsOutput(t *testing.T) {
 	set := buildSet(t, func(context.Context, addArgs, tool.Call) (string, error) { return "half\n", errors.New("disk full") })
 	if r := runTool(t, set, `{"a":1}`); !r.Error || r.Text != "half\ndisk full" {
 		t.Errorf("%+v", r)
 	}
 }
 
-func TestAToolThatObeysItsTimeoutSaysSo(t *testing.T) {
+func TestToolThatStopsAtItsTimeoutIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := buildSet(t, func(ctx context.Context, _ addArgs, _ tool.Call) (string, error) { <-ctx.Done(); return "", ctx.Err() }, tool.Timeout(7*time.Second))
 		began := time.Now()
@@ -202,7 +202,7 @@ func TestAToolThatIgnoresItsContextIsAbandonedAndReported(t *testing.T) {
 }
 
 //behaviour:shows C6
-func TestAToolIsToldWhatItServes(t *testing.T) {
+func TestToolKnowsItsCall(t *testing.T) {
 	var got tool.Call
 	set := buildSet(t, func(_ context.Context, _ addArgs, c tool.Call) (string, error) {
 		got = c
@@ -239,7 +239,7 @@ func TestALongResultKeepsHeadAndTailAndSaysItsSize(t *testing.T) {
 }
 
 //behaviour:shows C9
-func TestAMalformedResultIsAnErrorThatNamesWhatIsWrong(t *testing.T) {
+func TestMalformedResultIsANamedError(t *testing.T) {
 	r := runTool(t, buildSet(t, answerText("caf\xe9 \xff!")), `{"a":1}`)
 	if !r.Error || r.Text != "[malformed result of add: 2 bytes are not UTF-8 and are shown as \uFFFD]\ncaf\uFFFD \uFFFD!" {
 		t.Errorf("%+v", r)

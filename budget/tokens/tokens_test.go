@@ -76,7 +76,7 @@ func TestAMessageCountsAllItsTexts(t *testing.T) {
 	}
 }
 
-func TestCutKeepsWholeCharactersWithinTheLimit(t *testing.T) {
+func TestCutKeepsWholeRunesWithinTheLimit(t *testing.T) {
 	text := tokens.Cut(strings.Repeat("für größere Wörter ", 50), 20)
 	if n := tokens.Count(text); n > 20 || n < 15 {
 		t.Errorf("%d tokens are left of %q", n, text)

@@ -77,7 +77,7 @@ func exitOf(t *testing.T, err error) int {
 }
 
 // A node that receives a stop signal hands its runs over to the next node.
-func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
+func TestNextNodeContinuesAfterAnOrderlyStop(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "slow.yaml")
 	slow := func(delay string) {
@@ -129,7 +129,7 @@ func TestANodeStopsInOrderAndTheNextGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhatANodeRefuses(t *testing.T) {
+func TestNodeRefusesInvalidFlags(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -224,7 +224,7 @@ func TestStep_AnActorThatNeverStartsIsGivenUp(t *testing.T) {
 
 // While the lease is over nothing begins. When it is back, an own entry proves first that
 // nobody else has claimed the log (P4, P27).
-func TestStep_WhatWaitsForTheLeaseIsProvenFirst(t *testing.T) {
+func TestStep_PostponedEffectsNeedAProvenLease(t *testing.T) {
 	d := activeAgent(t)
 	d.lease = 0
 	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
@@ -238,7 +238,7 @@ func TestStep_WhatWaitsForTheLeaseIsProvenFirst(t *testing.T) {
 }
 
 // A claim that comes before the proof ends what was postponed.
-func TestStep_WhatWaitsForTheLeaseNeverBeginsAfterALaterClaim(t *testing.T) {
+func TestStep_PostponedEffectsNeverStartAfterALaterClaim(t *testing.T) {
 	d := activeAgent(t)
 	d.lease = 0
 	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
@@ -251,7 +251,7 @@ func TestStep_WhatWaitsForTheLeaseNeverBeginsAfterALaterClaim(t *testing.T) {
 
 // A superseded activation gives up its model call and waits for its tool, whose result is
 // evidence (P4).
-func TestStep_ASupersededActivationPostsOnlyWhatAToolReturned(t *testing.T) {
+func TestStep_SupersededActivationPostsOnlyToolResults(t *testing.T) {
 	d := callingAgent(t)
 	d.wantActions(d.claimElsewhere(2), "end lease-1, DisarmTimers, LeaveThrottle, ReportSuperseded, ReportGone")
 	d.wantActions(d.replyOfModel(), "end lease-1, ReportGone")

@@ -14,7 +14,7 @@ import (
 // The question about a command names the protections that the executing node does not
 // enforce, so a node that lacks other protections asks another question, and one that lacks
 // the same asks the same (E3, F2).
-func TestWhatAPersonReadsSaysWhatIsNotEnforced(t *testing.T) {
+func TestCommandQuestionNamesMissingProtections(t *testing.T) {
 	t.Parallel()
 	asked := func(l Rules, missing string) string {
 		t.Helper()

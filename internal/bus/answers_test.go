@@ -18,9 +18,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/bustest"
 )
 
-// TestWhatMayBeAskedAgain: a stream without a leader, a server that starts and a
+// TestTransientErrorsMayBeRetried: a stream without a leader, a server that starts and a
 // connection that is away pass; what was refused stays refused.
-func TestWhatMayBeAskedAgain(t *testing.T) {
+func TestTransientErrorsMayBeRetried(t *testing.T) {
 	for _, row := range []struct {
 		err  error
 		pass bool

@@ -79,7 +79,7 @@ func TestConnectSchemes(t *testing.T) {
 	}
 }
 
-func TestConnectNobody(t *testing.T) {
+func TestConnectWithoutAServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -17,8 +17,8 @@ func TestServersWithKnownHolesAreTooOld(t *testing.T) {
 	}
 }
 
-// TestEveryProfileSaysWhatItPromises: and no two the same.
-func TestEveryProfileSaysWhatItPromises(t *testing.T) {
+// TestEveryProfileDescribesItsGuarantee: and no two the same.
+func TestEveryProfileDescribesItsGuarantee(t *testing.T) {
 	said := map[string]bool{}
 	for _, p := range AllProfiles() {
 		if p.Promise() == "" || said[p.Promise()] {

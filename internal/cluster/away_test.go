@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// TestANodeThatSeesNobodyDoesNotSayWhoIsAway: such a node does not see itself either, so
+// TestIsolatedNodeReportsNoPoolAsAway: such a node does not see itself either, so
 // its view proves nothing about pools.
-func TestANodeThatSeesNobodyDoesNotSayWhoIsAway(t *testing.T) {
+func TestIsolatedNodeReportsNoPoolAsAway(t *testing.T) {
 	t.Parallel()
 	nodes := []shard.SeenNode{{Node: shard.Node{ID: "a", Pools: []string{"gpu"}}}}
 	if served, known := servedPools(nodes, "a"); !known || !served["gpu"] || !served[names.DefaultPool] {

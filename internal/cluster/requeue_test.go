@@ -87,9 +87,9 @@ func TestARunThatWasWokenInVainIsQueuedAgain(t *testing.T) {
 	d.expectWoken(t)
 }
 
-// TestAShardThatComesBackHasItsRunsQueued: the request is still the newest entry, though
+// TestRegainedShardQueuesItsRunsAgain: the request is still the newest entry, though
 // the run was admitted here before.
-func TestAShardThatComesBackHasItsRunsQueued(t *testing.T) {
+func TestRegainedShardQueuesItsRunsAgain(t *testing.T) {
 	t.Parallel()
 	d := newAdmissionRecorder(t, 1)
 	if !d.openRun(t, "a", 1) {
@@ -100,8 +100,8 @@ func TestAShardThatComesBackHasItsRunsQueued(t *testing.T) {
 	d.expectWoken(t, "a")
 }
 
-// TestARunThatBeganElsewhereLeavesTheQueue: a message shows that its supervisor was active.
-func TestARunThatBeganElsewhereLeavesTheQueue(t *testing.T) {
+// TestRunStartedOnAnotherNodeLeavesTheQueue: a message shows that its supervisor was active.
+func TestRunStartedOnAnotherNodeLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	d := newAdmissionRecorder(t, 1)
 	if !d.openRun(t, "a", 1) || d.openRun(t, "b", 2) {
@@ -120,8 +120,8 @@ func TestARunThatBeganElsewhereLeavesTheQueue(t *testing.T) {
 	}
 }
 
-// TestARunOfALostShardIsNotBegunHere: its next owner queues it.
-func TestARunOfALostShardIsNotBegunHere(t *testing.T) {
+// TestRunOfALostShardIsNotStarted: its next owner queues it.
+func TestRunOfALostShardIsNotStarted(t *testing.T) {
 	t.Parallel()
 	d := newAdmissionRecorder(t, 1)
 	if !d.openRun(t, "a", 1) || d.openRun(t, "b", 2) || d.openRun(t, "c", 3) {

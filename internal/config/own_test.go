@@ -25,7 +25,7 @@ func loadSettings(t *testing.T, theirs, mine string, env map[string]string, give
 // requests go and which programs are approved) or what models cost.
 //
 //behaviour:shows C2
-func TestADirectoryCannotSayWhatOnlyTheUserMaySay(t *testing.T) {
+func TestDirectorySettingsCannotSetUserOnlyKeys(t *testing.T) {
 	for key, value := range map[string]string{"store_dir": "s", "pricing_file": "free.json", "allow_unpriced": "[openai/o3]", "allow_unbounded": "openai/o3"} {
 		flag, variable := Setting{Key: key}.Flag(), "TROUPE_"+strings.ToUpper(key)
 		line := key + ": " + value + "\n"
@@ -113,7 +113,7 @@ func TestALimitThatTheDirectoryRaisesIsNoWordOfTheUsers(t *testing.T) {
 }
 
 // Validate reports the same errors about a directory's file as Load.
-func TestValidateKnowsWhoseFileItIs(t *testing.T) {
+func TestValidateAppliesTheRulesOfTheFilesOwner(t *testing.T) {
 	text := "store_dir: s\nmax_budget_usd: 50\nmodel: a/b\n"
 	whose := map[string]int{filepath.Join(t.TempDir(), FileName): 2, filepath.Join(t.TempDir(), "draft.yaml"): 0}
 	for file := range maps.Keys(whose) {
@@ -125,7 +125,7 @@ func TestValidateKnowsWhoseFileItIs(t *testing.T) {
 }
 
 // A user's file that cannot be read gives a directory no additional rights.
-func TestValidateRefusesWhatIsTheUsersAlsoBesideABrokenUsersFile(t *testing.T) {
+func TestValidateRefusesUserOnlyKeysNextToABrokenUserFile(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	xdg.Reload()
 	t.Cleanup(xdg.Reload)

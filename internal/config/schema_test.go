@@ -34,7 +34,7 @@ func validateBySchema(t *testing.T, text string) error {
 }
 
 // The schema and Validate say the same of a file, whatever is wrong with it.
-func TestTheSchemaSaysWhatValidateSays(t *testing.T) {
+func TestSchemaAgreesWithValidate(t *testing.T) {
 	for text, good := range map[string]bool{
 		"model: a/b\nmax_turns: 3\ncolor: never\n": true,
 		"timeout: 90s\n": true,

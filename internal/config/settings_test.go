@@ -43,7 +43,7 @@ func TestTheFirstPlaceWins(t *testing.T) {
 }
 
 // Keys that other packages read are accepted, and not returned as settings.
-func TestListsAndWhatOthersRead(t *testing.T) {
+func TestListsAndKeysOfOtherReaders(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, FileName), "fallback: [a/b, c/d]\nwatch: {of: 3}\ntools:\n  shell: {class: effect}\nuse_tokens: 9\n")
 	got, err := Load(SettingSources{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})
@@ -58,7 +58,7 @@ func TestTheNameOfTheFlag(t *testing.T) {
 	}
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestInvalidSettingsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"model: a/b\nmax_turn: 3\n":             `:2: unknown key "max_turn"; did you mean max_turns?`,
 		"maxBudgetUsd: 3\n":                     "did you mean max_budget_usd?",
@@ -87,7 +87,7 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
-func TestNothingIsSet(t *testing.T) {
+func TestEmptySettings(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, filepath.Join(dir, FileName), "# nothing\n")
 	got, err := Load(SettingSources{Dir: dir, User: filepath.Join(dir, "none"), Getenv: func(string) string { return "" }})

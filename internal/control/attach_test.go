@@ -63,9 +63,9 @@ type fullStore struct {
 
 func (f fullStore) Room(context.Context) (used, most uint64, err error) { return f.percent, 100, nil }
 
-// TestNothingIsAttachedWhereThereIsNoRoomForTheRun: attachments that are sent before a run
+// TestAttachmentIsRefusedWithoutRoomForTheRun: attachments that are sent before a run
 // are refused as the run would be, and none of them is kept (PROTOCOL P16).
-func TestNothingIsAttachedWhereThereIsNoRoomForTheRun(t *testing.T) {
+func TestAttachmentIsRefusedWithoutRoomForTheRun(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
 	blobs, data := memory.NewBlobs(), []byte("hello")
 	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {

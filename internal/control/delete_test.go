@@ -21,7 +21,7 @@ import (
 // row does. Such a run can be deleted; a run that is live according to its row cannot.
 //
 //behaviour:shows G7
-func TestARunWhoseSupervisorWasGivenUpCanBeDeleted(t *testing.T) {
+func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 	post := memory.New(memory.Config{})
 	at := mailbox.At("r", mailbox.Super)
 	body, err := mailbox.Marshal(supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
@@ -124,7 +124,7 @@ func (c countingStore) ReadRun(ctx context.Context, run string, each func(mailbo
 }
 
 // A look at whether a run has closed its logs reads all of them, so looks become rare.
-func TestADeleteThatWaitsLooksLessAndLessOften(t *testing.T) {
+func TestDeletePollsWithABackoff(t *testing.T) {
 	const patience, looksMax = 600 * time.Millisecond, 8
 	c, looks := workingRun(t), 0
 	putEntry(t, c.cfg.Post, mailbox.At("r", mailbox.Super), "", agent.Canceled{}, false) // it is over, and not closed

@@ -115,9 +115,9 @@ func TestWrongExpectationsFail(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotExpectedFails: a case also fails because of an outcome that no expectation
+// TestUnexpectedOutcomeFailsACase: a case also fails because of an outcome that no expectation
 // names.
-func TestWhatIsNotExpectedFails(t *testing.T) {
+func TestUnexpectedOutcomeFailsACase(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, told string }{
 		"a tool runs more often than it has answers": {

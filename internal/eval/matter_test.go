@@ -42,11 +42,11 @@ var idle = map[string][]string{
 	"refund_a_person_helps":               {"limits", "manners"},
 }
 
-// TestWhatIsGivenMatters: no case passes by accident. Without its hooks, its
+// TestEveryPartOfACaseMatters: no case passes by accident. Without its hooks, its
 // manners, its limits, its policy or what happens from outside, it fails.
 //
 //behaviour:shows J1
-func TestWhatIsGivenMatters(t *testing.T) {
+func TestEveryPartOfACaseMatters(t *testing.T) {
 	t.Parallel()
 	cases, err := LoadCases("../../test/evals")
 	if err != nil {

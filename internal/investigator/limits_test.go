@@ -37,7 +37,7 @@ func largeRepository(t *testing.T, files int) string {
 	return dir
 }
 
-func TestAWholeRunKeepsToItsTokens(t *testing.T) {
+func TestInvestigationStaysWithinItsTokens(t *testing.T) {
 	dir := largeRepository(t, *flagFiles)
 	d := newDriver(t, directoryTools(t, dir))
 	d.runAgent("coordinator", task)
@@ -129,7 +129,7 @@ func reportTurn(t *testing.T) []model.Message {
 	return append(messages, answeredCalls(team, texts...)...)
 }
 
-func TestUsageIsWhatTheTokenizerCounts(t *testing.T) {
+func TestUsageMatchesTheTokenizer(t *testing.T) {
 	enc, err := tokenizer.NewFromPrebuilt("coheretext-50k")
 	if err != nil {
 		t.Fatal(err)

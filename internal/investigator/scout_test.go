@@ -39,7 +39,7 @@ func answeredCalls(calls []model.ToolCall, texts ...string) []model.Message {
 	return []model.Message{{Role: model.Assistant, Calls: calls}, {Role: model.ToolRole, Results: results}}
 }
 
-func TestWithoutToolsItSawNothing(t *testing.T) {
+func TestInvestigatorWithoutToolsReportsNothing(t *testing.T) {
 	for _, a := range investigator.BuiltinAgents() {
 		reply := completeOnce(t, model.Request{System: a.System, MaxOutput: 512, Messages: []model.Message{userMessage(task)}})
 		if !strings.Contains(reply.Message.Text, "could see nothing") || len(reply.Message.Calls) > 0 {
@@ -48,7 +48,7 @@ func TestWithoutToolsItSawNothing(t *testing.T) {
 	}
 }
 
-func TestWhenEveryToolFailsItSawNothing(t *testing.T) {
+func TestInvestigatorReportsNothingWhenEveryToolFails(t *testing.T) {
 	broken := func(map[string]any) (string, bool) { return "unknown tool", true }
 	tools := map[string]toolFunc{}
 	for name := range directoryTools(t, t.TempDir()) {
@@ -160,7 +160,7 @@ func TestRepeatsAreOneFinding(t *testing.T) {
 	}
 }
 
-func TestWhatWasCutIsALimit(t *testing.T) {
+func TestCutResultIsListedAsALimit(t *testing.T) {
 	text := auditOf(t, map[string]string{
 		"FIXME":     "[340 matches in 9 files; 20 files searched; first 100 shown; 2 large files skipped]",
 		"Unmarshal": "a.go:1:\t_ = f.Sync()\n[clipped: 9000 bytes, read_result 7]",
@@ -186,7 +186,7 @@ func TestTheSameRequestHasTheSameReply(t *testing.T) {
 	}
 }
 
-func TestAClosingTurnSaysWhatWasFound(t *testing.T) {
+func TestClosingTurnReportsFindings(t *testing.T) {
 	dir := sampleRepository(t)
 	for turns := range 4 {
 		d := newDriver(t, directoryTools(t, dir))
@@ -249,7 +249,7 @@ func TestChildrenThatFailAreLimits(t *testing.T) {
 	}
 }
 
-func TestItGoesOnAfterCorrections(t *testing.T) {
+func TestInvestigatorContinuesAfterCorrections(t *testing.T) {
 	look := askAgent(t, "coordinator", userMessage(task)).Message.Calls
 	messages := append([]model.Message{userMessage(task)}, answeredCalls(look, "main.go\t40\n", "main.go\n[1 files, 40 bytes]\n[extensions: .go 1 40]\n[largest: main.go 40]")...)
 	messages = append(messages, userMessage("You were cut off. Continue from where you stopped."), model.Message{Role: model.Assistant, Text: "junk", Tombstone: true})

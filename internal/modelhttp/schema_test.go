@@ -61,9 +61,9 @@ func rootCases() []struct{ schema, want string } {
 
 var long = strings.Repeat("long ", 40)
 
-// TestNoSchemaIsLongerOnTheWireThanWhatIsHeldForIt: for a call as much is held as
+// TestWireSchemaFitsItsReservation: for a call as much is held as
 // the schema has bytes, and references can make few bytes many.
-func TestNoSchemaIsLongerOnTheWireThanWhatIsHeldForIt(t *testing.T) {
+func TestWireSchemaFitsItsReservation(t *testing.T) {
 	const frame = `{"type":"object","properties":{}}` // the most that is put around a schema as written
 	if err := tokens.Load(); err != nil {
 		t.Fatal(err)

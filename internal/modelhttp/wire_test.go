@@ -76,7 +76,7 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
-func TestResultMarksWhatWasCut(t *testing.T) {
+func TestResultMarksCutParts(t *testing.T) {
 	for _, c := range []struct {
 		args       string
 		end, limit bool

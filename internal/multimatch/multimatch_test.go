@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestTagsOfAllWordsAreFoundWhateverTheirCase(t *testing.T) {
+func TestTagsAreFoundInAnyCase(t *testing.T) {
 	s := New([]Word{{"secret", 1}, {"secret_key", 2}, {"key", 4}, {"", 8}})
 	for text, want := range map[string]uint64{"": 0, "nothing": 0, "SeCrEt": 1, "a secret_KEY b": 7, "keyboard": 4} {
 		if got := s.MatchTags([]byte(text)); got != want {
@@ -25,7 +25,7 @@ func TestEachTellsWhereWordsEnd(t *testing.T) {
 	}
 }
 
-func TestTheAutomatonFindsWhatSearchingForEachWordFinds(t *testing.T) {
+func TestAutomatonMatchesSearchPerWord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := rapid.SliceOfN(rapid.StringMatching(`[abAc]{1,4}`), 1, 8).Draw(t, "words")
 		text := rapid.StringMatching(`[abABcC]{0,30}`).Draw(t, "text")

@@ -161,7 +161,7 @@ func TestAShareIsOfTheRunsBudget(t *testing.T) {
 }
 
 // A large directory has more notes about its files than any user reads.
-func TestOnlyNotesOnWhoIsAskedForAreShownOfALargeDirectory(t *testing.T) {
+func TestLargeDirectoryShowsOnlyNotesOnTheRequestedAgent(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range strings.Fields("a b c d e f g h i j") {

@@ -12,7 +12,7 @@ import (
 
 // A client that asks for an agent with a broken file learns what is wrong with the file,
 // not that the agent does not exist.
-func TestABrokenAgentFileIsNamedToWhoAsksForItsAgent(t *testing.T) {
+func TestRequestForABrokenAgentFileNamesTheFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".troupe", "agents", "clerk.md")

@@ -35,7 +35,7 @@ func encodePNG(t *testing.T, width, height int) []byte {
 
 // An attachment is sent in parts, is a blob of the run, and the root's first message names
 // it; one that differs from its declaration is refused.
-func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
+func TestAttachmentComesWithThePrompt(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	h := startNode(t, t.TempDir())
@@ -100,7 +100,7 @@ func TestWhatIsAttachedComesWithThePrompt(t *testing.T) {
 // it by name; every model of a chain must accept it.
 //
 //behaviour:shows G1
-func TestWhatCannotBeBoundedIsAllowedByName(t *testing.T) {
+func TestUnboundedMediaMustBeAllowedByName(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	h := startNode(t, t.TempDir(), withEnv("ANTHROPIC_API_KEY", "k", "GEMINI_API_KEY", "k", "OPENAI_API_KEY", "k"))

@@ -36,7 +36,7 @@ func TestAttachmentsOfARefusedRunAreDeleted(t *testing.T) {
 // A deleted run takes no more attachments, and a run that exists only those that it has:
 // others would never be removed, or used. A client that sends them again because a reply
 // was lost finds them stored.
-func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
+func TestExistingOrDeletedRunTakesNoAttachments(t *testing.T) {
 	t.Parallel()
 	h := startNode(t, t.TempDir())
 	c := connectClient(t, h)
@@ -78,7 +78,7 @@ func TestNothingIsAttachedToARunThatWasDeletedOrIsThere(t *testing.T) {
 }
 
 // Attachments of a run that is then not started are removed; to remove none is no error.
-func TestWhatWasSentBeforeARunIsTakenBack(t *testing.T) {
+func TestAttachmentsOfAnUnopenedRunAreRemoved(t *testing.T) {
 	t.Parallel()
 	h := startNode(t, t.TempDir())
 	c := connectClient(t, h)

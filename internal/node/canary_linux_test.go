@@ -50,8 +50,8 @@ func startLeakyMCP(t *testing.T, header *string) string {
 	return h.URL
 }
 
-// TestNoSecretComesOutOfPowers does the same for shell, http_get and MCP servers.
-func TestNoSecretComesOutOfPowers(t *testing.T) {
+// TestNoSecretLeavesRestrictedTools does the same for shell, http_get and MCP servers.
+func TestNoSecretLeavesRestrictedTools(t *testing.T) {
 	t.Parallel()
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, leakPayload("page")) }))
 	defer page.Close()

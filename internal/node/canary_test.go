@@ -205,10 +205,10 @@ func (e *lockedBuffer) copyBytes() []byte {
 	return bytes.Clone(e.text.Bytes())
 }
 
-// TestNoSecretComesOut lets a secret into a run through every entrance, in every form, and
+// TestNoSecretLeavesARun lets a secret into a run through every entrance, in every form, and
 // searches every exit: it finds none. It does find a mark that entered beside each secret,
 // so the search is meaningful.
-func TestNoSecretComesOut(t *testing.T) {
+func TestNoSecretLeavesARun(t *testing.T) {
 	t.Parallel()
 	double := &leakyProvider{steered: make(chan struct{})}
 	server := httptest.NewServer(double)

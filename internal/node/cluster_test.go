@@ -74,12 +74,12 @@ func waitForSpread(t *testing.T, hosts ...*Node) {
 	}
 }
 
-// TestTheRunsOfADeadNodeGoOnElsewhere: three nodes share the actors of some runs; one of
+// TestRunsOfADeadNodeContinueOnOthers: three nodes share the actors of some runs; one of
 // them is cut off in the middle of their work. Without intervention the other nodes take up
 // its actors, and every run ends (F2).
 //
 //behaviour:shows F2
-func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
+func TestRunsOfADeadNodeContinueOnOthers(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	model, gate, agents := heldFamily(t)
@@ -114,8 +114,8 @@ func TestTheRunsOfADeadNodeGoOnElsewhere(t *testing.T) {
 // workInProgress returns how much work a node has in progress.
 func workInProgress(h *Node) int64 { return h.logOwner.Inspect().Busy }
 
-// TestANodeThatLeavesGivesItsShardsAtOnce: no other node waits for a lease to expire.
-func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
+// TestLeavingNodeReleasesItsShardsAtOnce: no other node waits for a lease to expire.
+func TestLeavingNodeReleasesItsShardsAtOnce(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	one, two := startSharedNode(t, e, "one", shard.TTLDefault), startSharedNode(t, e, "two", shard.TTLDefault)
@@ -128,9 +128,9 @@ func TestANodeThatLeavesGivesItsShardsAtOnce(t *testing.T) {
 	waitFinished(t, connectClient(t, two), id, spec.Completed)
 }
 
-// TestADrainedNodeHoldsNothing: any node accepts the request, and the named node gives up
+// TestDrainedNodeHoldsNoShard: any node accepts the request, and the named node gives up
 // its shards.
-func TestADrainedNodeHoldsNothing(t *testing.T) {
+func TestDrainedNodeHoldsNoShard(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	one, two := startSharedNode(t, e, "one", shard.TTLDefault), startSharedNode(t, e, "two", shard.TTLDefault)
@@ -210,10 +210,10 @@ func TestNodesMayStartAtOnce(t *testing.T) {
 	}
 }
 
-// TestADrainWaitsForWhatIsUnderWay: a node with side effects in progress is asked to stop.
+// TestDrainWaitsForCallsInProgress: a node with side effects in progress is asked to stop.
 // It waits for them; the other node continues, and neither runs them again nor asks the
 // user.
-func TestADrainWaitsForWhatIsUnderWay(t *testing.T) {
+func TestDrainWaitsForCallsInProgress(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	model, gate, agents := heldFamilyBy(t, "effect")

@@ -64,7 +64,7 @@ func deleteRun(t *testing.T, c *client.Client, run string, agents int) {
 
 // A live run is not deleted; one that has ended is removed everywhere, and clients that ask
 // for it learn that it was deleted.
-func TestADeletedRunIsGone(t *testing.T) {
+func TestDeletedRunIsRemovedEverywhere(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	model, gate, agents := heldFamily(t)
@@ -167,7 +167,7 @@ func appendLate(t *testing.T, h *Node, from, to mailbox.Address, n uint64, f age
 
 // A late message for a deleted run activates no actor, in this process or in the next,
 // however often it comes (PROTOCOL P14).
-func TestALateLetterStartsNobodyAnew(t *testing.T) {
+func TestLateMessageActivatesNoDeletedRun(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
@@ -226,7 +226,7 @@ func TestALateLetterStartsNobodyAnew(t *testing.T) {
 // A run whose opener died before it was opened, one whose agent no shell gets
 // through, and one that a process left before its logs were closed: all of them
 // can be deleted.
-func TestWhatNeverEndedInOrderIsDeleted(t *testing.T) {
+func TestIncompleteRunsCanBeDeleted(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
@@ -264,7 +264,7 @@ func TestWhatNeverEndedInOrderIsDeleted(t *testing.T) {
 }
 
 // prune deletes what ended long ago, and names it first where it is asked to.
-func TestPruneDeletesWhatEndedLongAgo(t *testing.T) {
+func TestPruneDeletesOldRuns(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	model, gate, agents := heldFamily(t)

@@ -135,7 +135,7 @@ func TestAttackARequestCannotNameAScriptThatARunWrote(t *testing.T) {
 }
 
 // A file of servers in a place that runs write needs the user's leave as .mcp.json does.
-func TestAttackAFileOfServersThatARunWroteStartsNothing(t *testing.T) {
+func TestAttackServerFileWrittenByARunStartsNothing(t *testing.T) {
 	t.Parallel()
 	dir, mark := t.TempDir(), filepath.Join(t.TempDir(), "pwned")
 	file := serverFile(t, filepath.Join(dir, "own.json"), map[string]any{planted: map[string]any{"command": "touch", "args": []string{mark}}})

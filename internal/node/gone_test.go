@@ -16,7 +16,7 @@ import (
 
 // A run whose log was lost with its disk cannot be continued: a client that resumes it gets
 // an error, instead of waiting for ever, and from then on its row says how it ended (FM10).
-func TestARunWithoutALogIsToldAsDamaged(t *testing.T) {
+func TestRunWithoutALogIsReportedAsDamaged(t *testing.T) {
 	t.Parallel()
 	model, gate, agents := heldFamily(t)
 	state := t.TempDir()

@@ -208,7 +208,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 
 // The user decides about a call that may have had its effect: until then the run is parked,
 // and every view shows that.
-func TestAParkedRunSaysSo(t *testing.T) {
+func TestParkedRunIsShownInEveryView(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()
@@ -288,7 +288,7 @@ func removeRow(t *testing.T, h *Node, run string) {
 
 // A node that was not asked goes on with all that its log holds, also with a
 // run whose row was never written.
-func TestResumeAllTakesUpWhatTheIndexMissed(t *testing.T) {
+func TestResumeAllFindsRunsMissingFromTheIndex(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()

@@ -221,7 +221,7 @@ func requestCode(t *testing.T, nc *nats.Conn, subject string, data []byte) strin
 	return m.Header.Get("Nats-Service-Error-Code")
 }
 
-func TestOutsidersChangeNothing(t *testing.T) {
+func TestOutsidersCannotChangeARun(t *testing.T) {
 	t.Parallel()
 	for _, who := range []bus.Role{bus.RoleObserver, bus.RoleClient} {
 		t.Run(string(who), func(t *testing.T) {
@@ -408,7 +408,7 @@ func undecodableEntries(t *testing.T, random *rand.Rand, valid []byte) [][]byte 
 
 // A node with a bug appends garbage to the logs of live runs: it is counted,
 // it is stepped as nothing, and the runs end as they would.
-func TestGarbageInALogIsSteppedAsNothing(t *testing.T) {
+func TestGarbageInALogIsIgnored(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	appended := map[mailbox.Address]int{}

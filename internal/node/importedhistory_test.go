@@ -48,7 +48,7 @@ agents:
 }
 
 //behaviour:shows C7
-func TestAHostKeepsWholeResults(t *testing.T) {
+func TestNodeKeepsWholeResults(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	model, agents := writeWordyAgent(t)
@@ -119,7 +119,7 @@ const again = `default: [{text: "1"}, {text: "2"}, {text: "3 {{user}}"}, {text: 
 // is exported in pages, imported in parts, and forked: it is the same one.
 //
 //behaviour:shows D6
-func TestALargeHistoryTravelsWhole(t *testing.T) {
+func TestLargeHistoryIsImportedWhole(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	_, agents := writeWordyAgent(t)
@@ -302,7 +302,7 @@ func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
 }
 
 // A fork begins with messages alone. A note lists what it does not copy.
-func TestAForkTellsWhatItDoesNotTakeAlong(t *testing.T) {
+func TestForkNotesWhatItLeavesBehind(t *testing.T) {
 	t.Parallel()
 	dir := newRepository(t)
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })

@@ -194,7 +194,7 @@ func TestAnAgentFileSaysHowItsAgentBehaves(t *testing.T) {
 // the directory can only take trust away (C2).
 //
 //behaviour:shows C2
-func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
+func TestOperatorSetsTheClassOfATool(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	writeText(t, "tools:\n  grep: {class: effect}\n  write_file: {class: read}\n  list_dir: {class: read, poll: true}\n  delegate: {class: effect}\n  fly: {class: read}\n", dir+"/"+config.FileName)
@@ -232,7 +232,7 @@ func TestTheOperatorSaysWhatAToolDoes(t *testing.T) {
 }
 
 // Every key that agentfile reads from settings is a key of settings.
-func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
+func TestSettingsKnowTheKeysOfAgentfile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, key := range agentfile.SharedKeys() {
@@ -249,7 +249,7 @@ func TestSettingsKnowWhatAgentfileReads(t *testing.T) {
 // asked for (A15, C5, A27).
 //
 //behaviour:shows A15
-func TestARunGoesOnWithAnotherModelAndItsToolRunsAgain(t *testing.T) {
+func TestRunFallsBackAndRetriesItsTool(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	dir := t.TempDir()

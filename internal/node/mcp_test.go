@@ -219,7 +219,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 	}
 }
 
-func TestACallOfAServerThatIsNotThereAnyMoreSaysWhatToDo(t *testing.T) {
+func TestCallOfARemovedServerNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	agents := agentFiles(t, "crier", crier, "lead", leader)
 	dir := t.TempDir()

@@ -127,7 +127,7 @@ func TestAServerOfTheOperatorDoesNotRunInTheDirectoryOfTheRun(t *testing.T) {
 // untrusted.
 //
 //behaviour:shows C2
-func TestAFileOfServersElsewhereIsTheOperatorsWhateverItsName(t *testing.T) {
+func TestServerFileOutsideTheDirectoryIsTheOperators(t *testing.T) {
 	t.Parallel()
 	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	writeText(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")

@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// TestWhyAShardMovedIsTold: an observer learns which node took which shard, from which node
+// TestShardEventsNameTheReason: an observer learns which node took which shard, from which node
 // and why.
-func TestWhyAShardMovedIsTold(t *testing.T) {
+func TestShardEventsNameTheReason(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	nc, err := e.Connect(bus.RoleObserver)

@@ -59,10 +59,10 @@ func (s silenceableServer) startNode(t *testing.T, name string, roots ...string)
 	})
 }
 
-// TestAStreamThatNobodyLeadsHoldsUpNoOther: a node leaves while one stream of eight does
+// TestLeaderlessStreamDelaysNoOther: a node leaves while one stream of eight does
 // not answer. Its actors in the seven other streams continue on the next node, whichever
 // request to that stream gets no reply (P17).
-func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
+func TestLeaderlessStreamDelaysNoOther(t *testing.T) {
 	t.Parallel()
 	const mute = 1
 	stream := names.Names{}.BoxStream(names.DefaultPool, mute)
@@ -106,9 +106,9 @@ func TestAStreamThatNobodyLeadsHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-// TestARunThatOnlyItsLogKnowsGoesOnInAllStreams: the opener died before it wrote the
+// TestRunMissingFromTheIndexContinuesInAllStreams: the opener died before it wrote the
 // index. Whichever stream is read first, all actors of the run are taken up.
-func TestARunThatOnlyItsLogKnowsGoesOnInAllStreams(t *testing.T) {
+func TestRunMissingFromTheIndexContinuesInAllStreams(t *testing.T) {
 	t.Parallel()
 	s := newSilenceableServer(t)
 	model, gate, agents := heldFamily(t)

@@ -140,7 +140,7 @@ func TestAnAnswerWakesARunOfAnotherProcess(t *testing.T) {
 // that answers later learns that an answer was given.
 //
 //behaviour:shows E4
-func TestTheFirstAnswerCountsAlsoWhileNobodyReadsIt(t *testing.T) {
+func TestFirstAnswerCountsBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)

@@ -14,7 +14,7 @@ import (
 
 // Only what was approved runs: if a run changes the script of an approved server, the
 // server is started only after the user has approved it again.
-func TestAttackAnAllowedServerWhoseScriptChangedIsNotStarted(t *testing.T) {
+func TestAttackServerWithAChangedScriptIsNotStarted(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]map[string]any{
 		"argument": {"command": "/bin/sh", "args": []string{"server.sh"}},

@@ -23,7 +23,7 @@ agents:
 // the first step is not repeated, and the third gets the answer.
 //
 //behaviour:shows H2
-func TestAChainGoesOnInTheNextHost(t *testing.T) {
+func TestChainContinuesOnTheNextNode(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state := t.TempDir()

@@ -175,8 +175,8 @@ func TestARunWithADirectoryStopsWhenItsMachineDoesNotComeBack(t *testing.T) {
 	}
 }
 
-// TestWhoeverDrainsTheLastNodeOfAPoolIsWarned: such a node would keep its shards.
-func TestWhoeverDrainsTheLastNodeOfAPoolIsWarned(t *testing.T) {
+// TestDrainOfAPoolsLastNodeWarns: such a node would keep its shards.
+func TestDrainOfAPoolsLastNodeWarns(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	one := joinAs(t, e, "one", func(*Config) {})

@@ -40,7 +40,7 @@ func writeHandAgents(t *testing.T) (agents string) {
 // operator names them; then only those have them who are meant (C2).
 //
 //behaviour:shows C2
-func TestAPowerIsThereOnlyWhereSomebodyNamedIt(t *testing.T) {
+func TestRestrictedToolMustBeGranted(t *testing.T) {
 	t.Parallel()
 	dir, agents := t.TempDir(), writeHandAgents(t)
 	roots := func(c *Config) { c.Roots = []string{dir, agents} }
@@ -104,7 +104,7 @@ func approvalRules(t *testing.T, o supervisor.Opened, name string) (l approval.R
 // working directory adds none, and its settings allow nothing.
 //
 //behaviour:shows C2
-func TestWhatIsLookedAtDoesNotSayWhatMayBeDoneToIt(t *testing.T) {
+func TestWorkingDirectoryCannotGrantTools(t *testing.T) {
 	t.Parallel()
 	dir, agents := t.TempDir(), writeHandAgents(t)
 	writeText(t, "---\nname: local\ndescription: d\ntools: Bash(rm:*)\n---\nx\n", dir, ".claude", "agents", "local.md")
@@ -244,7 +244,7 @@ func TestARunReadsThePagesThatTheOperatorAllows(t *testing.T) {
 }
 
 // Values in the .env file of a directory are masked, whichever tool prints them (T12).
-func TestACommandDoesNotTellWhatTheEnvFileHolds(t *testing.T) {
+func TestCommandOutputMasksTheEnvFile(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	dir, agents := t.TempDir(), writeHandAgents(t)
@@ -326,7 +326,7 @@ func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
 }
 
 // A tool that is misspelled where it is taken away would be there without a word.
-func TestAToolThatNobodyKnowsIsNamed(t *testing.T) {
+func TestUnknownToolIsReported(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })

@@ -13,7 +13,7 @@ import (
 
 // A client may name any path of the machine as a script. It learns nothing about a file that is not approved:
 // not whether it exists, nor its contents, nor its size.
-func TestAttackNamingAScriptTellsNothingOfAFile(t *testing.T) {
+func TestAttackScriptPathRevealsNothingAboutAFile(t *testing.T) {
 	t.Parallel()
 	out := realDir(t)
 	writeText(t, "secret", out, "text")

@@ -32,9 +32,9 @@ func startForeignServer(t *testing.T, synced bool) (url string, monitor []string
 	return s.ClientURL(), []string{"http://" + s.MonitorAddr().String()}
 }
 
-// TestANodeStartsOnlyOnWhatItDoesNotSeeBroken: the node refuses a server that was seen not
+// TestNodeRefusesAServerThatDoesNotSync: the node refuses a server that was seen not
 // to sync, with the remedy; if it cannot check that, it reports so everywhere.
-func TestANodeStartsOnlyOnWhatItDoesNotSeeBroken(t *testing.T) {
+func TestNodeRefusesAServerThatDoesNotSync(t *testing.T) {
 	t.Parallel()
 	url, monitor := startForeignServer(t, false)
 	cfg := Config{StateDir: t.TempDir(), Bus: bus.Options{Servers: url}, Monitor: monitor}

@@ -40,7 +40,7 @@ func logEvent(log string, n uint64, kind string) event.Published {
 
 // Events wait for each other a moment, so that a server writes once to each
 // observer; the pieces of a streamed reply become one event, in its place.
-func TestEventsAreToldTogether(t *testing.T) {
+func TestEventsArePublishedInBatches(t *testing.T) {
 	t.Parallel()
 	got, _ := observeEvents(t, func(add func(event.Published)) {
 		add(logEvent("r.root", 1, event.KindModelStarted))
@@ -60,7 +60,7 @@ func TestEventsAreToldTogether(t *testing.T) {
 }
 
 // Of how far a call has come, the newest word is enough.
-func TestProgressIsToldAsItStands(t *testing.T) {
+func TestOnlyTheNewestProgressIsPublished(t *testing.T) {
 	t.Parallel()
 	got, _ := observeEvents(t, func(add func(event.Published)) {
 		for i := range 3 {
@@ -74,7 +74,7 @@ func TestProgressIsToldAsItStands(t *testing.T) {
 }
 
 // The end of a run takes along what waits, in order, and waits for nothing.
-func TestTheEndOfARunIsToldAtOnce(t *testing.T) {
+func TestEndOfARunIsPublishedAtOnce(t *testing.T) {
 	t.Parallel()
 	got, _ := observeEvents(t, func(add func(event.Published)) {
 		add(logEvent("r.root", 9, event.KindAgentFinished))
@@ -109,7 +109,7 @@ func TestEventsThatWaitAreBounded(t *testing.T) {
 }
 
 // No event is published after the end, and waiting events are published before it.
-func TestNothingIsToldAfterTheEnd(t *testing.T) {
+func TestNoEventIsPublishedAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	var told []string
 	synctest.Test(t, func(t *testing.T) {

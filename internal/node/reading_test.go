@@ -21,11 +21,11 @@ func readsWhatItHolds(h *Node) bool {
 	return true
 }
 
-// TestANodeReadsOnlyWhatItHolds: readers come and go with the leases, and runs
+// TestNodeReadsOnlyItsShards: readers come and go with the leases, and runs
 // whose actors live on several nodes end whichever of them is asked (P17).
 //
 //behaviour:shows F2
-func TestANodeReadsOnlyWhatItHolds(t *testing.T) {
+func TestNodeReadsOnlyItsShards(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	one := startSharedNode(t, e, "one", shard.TTLDefault)

@@ -174,9 +174,9 @@ func (s *teamProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":50,\"completion_tokens\":5,\"total_tokens\":55}}\n\ndata: [DONE]\n\n")
 }
 
-// TestAgentsThatAskAtOnceAreReplayed: four agents, equal requests, a retry. A request that
+// TestConcurrentRequestsAreReplayed: four agents, equal requests, a retry. A request that
 // differs from the recording is refused, and the error names the difference.
-func TestAgentsThatAskAtOnceAreReplayed(t *testing.T) {
+func TestConcurrentRequestsAreReplayed(t *testing.T) {
 	t.Parallel()
 	double := &teamProvider{}
 	s := httptest.NewServer(double)
@@ -288,7 +288,7 @@ func TestADirectoryHoldsOneRecording(t *testing.T) {
 }
 
 // A model without a wire leaves only the label, and the client is informed.
-func TestWhatHasNoWireIsNotRecorded(t *testing.T) {
+func TestModelWithoutHTTPIsNotRecorded(t *testing.T) {
 	t.Parallel()
 	tape := filepath.Join(t.TempDir(), "tape")
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Record = tape })

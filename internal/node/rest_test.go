@@ -30,7 +30,7 @@ func waitForPassivated(t *testing.T, h *Node, want int64) {
 // Runs that wait for a person need nothing of their node, which says how many
 // they are; the next node leaves them as they are, an answer wakes one of them
 // there, and a cancel another one (P17, P19, E4, B6).
-func TestWaitingRunsAreLeftAtRest(t *testing.T) {
+func TestWaitingRunsStayPassivated(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	const runs = 5
@@ -86,7 +86,7 @@ func wakeOne(t *testing.T, c *client.Client, run string) {
 
 // The node that takes over shards leaves passivated actors passivated, and wakes them by
 // their next entry (P17, P19, F2).
-func TestATakeoverLeavesWhoRests(t *testing.T) {
+func TestTakeoverLeavesPassivatedActors(t *testing.T) {
 	t.Parallel()
 	const runs = 6
 	e := startSharedServer(t)

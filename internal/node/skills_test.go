@@ -16,7 +16,7 @@ import (
 // text of one on demand; an agent that names none learns nothing of them (D2).
 //
 //behaviour:shows D2
-func TestAnAgentLoadsASkillThatItIsToldOf(t *testing.T) {
+func TestAgentLoadsANamedSkill(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	dir, home, agents := t.TempDir(), t.TempDir(), t.TempDir()

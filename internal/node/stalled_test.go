@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
-// TestNodeWhoseServerStoresNothingSaysSo: a server whose store is off sends no reply to an
+// TestNodeReportsAServerThatStoresNothing: a server whose store is off sends no reply to an
 // append. The node immediately refuses what it could not store, with the reason, and
 // continues without help when the server stores again.
-func TestNodeWhoseServerStoresNothingSaysSo(t *testing.T) {
+func TestNodeReportsAServerThatStoresNothing(t *testing.T) {
 	t.Parallel()
 	s := newSilenceableServer(t)
 	h := s.startNode(t, "one")

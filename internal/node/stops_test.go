@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
 
-// TestTheAcknowledgementOfACancelSaysWhoHasStopped: it waits for the agents, and names
+// TestCancelReplyNamesTheStoppedAgents: it waits for the agents, and names
 // the node of those that cannot be reached. Agents that count as stopped begin nothing.
 //
 //behaviour:shows B5
-func TestTheAcknowledgementOfACancelSaysWhoHasStopped(t *testing.T) {
+func TestCancelReplyNamesTheStoppedAgents(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	model, _, agents := placedAgents(t)

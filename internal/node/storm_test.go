@@ -151,13 +151,13 @@ func startSharedNodeWith(t *testing.T, e *embedded.Server, name string, change f
 	})
 }
 
-// TestAStormOfRefusalsPausesAllNodesAndKillsNobody: 60 agents on three nodes work with one
+// TestRefusalStormPausesAllNodesAndEndsNoRun: 60 agents on three nodes work with one
 // key. The provider refuses all requests for ten seconds: requests in progress are refused,
 // no other request is made in vain, and all agents complete. No request is made without its
 // own reservation (G6, P21).
 //
 //behaviour:shows G6
-func TestAStormOfRefusalsPausesAllNodesAndKillsNobody(t *testing.T) {
+func TestRefusalStormPausesAllNodesAndEndsNoRun(t *testing.T) {
 	t.Parallel()
 	const runs = 12
 	p := &stormProvider{from: 20, lasts: 10 * time.Second}
@@ -255,7 +255,7 @@ func closedFor(t *testing.T, h *Node, name string) int64 {
 // and then for its remaining time, by the broker's clock.
 //
 //behaviour:shows G6
-func TestWhatOneNodeHearsOfAProviderAllObey(t *testing.T) {
+func TestRateLimitHoldsOnEveryNode(t *testing.T) {
 	t.Parallel()
 	const name = "00112233445566778899aabbccddeeff"
 	e := startSharedServer(t)

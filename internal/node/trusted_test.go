@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// TestAttackARunCannotForgeWhatTheNodeTrusts: a run in the home of a user has the state of the node and the user's
+// TestAttackRunCannotForgeTrustedFiles: a run in the home of a user has the state of the node and the user's
 // settings and agents below its directory. Files that it wrote there would be executed without a question.
-func TestAttackARunCannotForgeWhatTheNodeTrusts(t *testing.T) {
+func TestAttackRunCannotForgeTrustedFiles(t *testing.T) {
 	noLeaks(t)
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -81,10 +81,10 @@ func TestARunDoesNotGoOnWithAnotherPrompt(t *testing.T) {
 	}
 }
 
-// TestWhatANodeHasOtherwiseIsFoundByName: each version that a task records.
+// TestDriftIsFoundByName: each version that a task records.
 //
 //behaviour:shows F4
-func TestWhatANodeHasOtherwiseIsFoundByName(t *testing.T) {
+func TestDriftIsFoundByName(t *testing.T) {
 	t.Parallel()
 	dir := newRepository(t)
 	writeText(t, "---\nname: review\ndescription: how to review\n---\nReview.\n", dir, ".agents", "skills", "review", "SKILL.md")

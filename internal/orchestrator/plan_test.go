@@ -106,9 +106,9 @@ func TestConsolidateGathers(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotWholeSaysSo: a step that failed, or was cut short, makes an
+// TestIncompleteStepIsMarkedInTheAnswer: a step that failed, or was cut short, makes an
 // answer that is not passed off as whole.
-func TestWhatIsNotWholeSaysSo(t *testing.T) {
+func TestIncompleteStepIsMarkedInTheAnswer(t *testing.T) {
 	with := func(bad string, r model.ToolResult) func(string, string) model.ToolResult {
 		return func(agent, task string) model.ToolResult {
 			if agent == bad {
@@ -182,8 +182,8 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-// TestWhereNothingCanBeDone: there is always a text, and it is never passed off as an answer.
-func TestWhereNothingCanBeDone(t *testing.T) {
+// TestPlanWithoutAStepStillAnswers: there is always a text, and it is never passed off as an answer.
+func TestPlanWithoutAStepStillAnswers(t *testing.T) {
 	many := "x" + strings.Repeat("\n- a", orchestrator.StepsMax+1)
 	for name, x := range map[string]struct {
 		req  model.Request

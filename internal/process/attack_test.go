@@ -19,7 +19,7 @@ import (
 
 var (
 	kills = flag.Int("proc.kills", 5, "how many nodes TestAttackDaemonOutlivesNoKilledNode kills")
-	looks = flag.Int("proc.looks", 50, "how many programs TestAttackProgramThatLooksOnceFindsItsInput starts")
+	looks = flag.Int("proc.looks", 50, "how many programs TestAttackProgramFindsItsInputAtItsStart starts")
 )
 
 // daemon is a script whose processes leave group, session and parent, and ignore signals. Each has the token in
@@ -161,8 +161,8 @@ func TestAttackProcessThatForksAndEndsIsCaught(t *testing.T) {
 // lookVar makes this test binary read its stdin once without waiting.
 const lookVar = "PROC_TEST_LOOK"
 
-// TestAttackProgramThatLooksOnceFindsItsInput: input that comes after the program has begun is no input for some.
-func TestAttackProgramThatLooksOnceFindsItsInput(t *testing.T) {
+// TestAttackProgramFindsItsInputAtItsStart: input that comes after the program has begun is no input for some.
+func TestAttackProgramFindsItsInputAtItsStart(t *testing.T) {
 	missed := 0
 	for n := range *looks {
 		want := strings.Repeat("x", 1+n*997%200_000)

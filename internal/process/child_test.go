@@ -43,7 +43,7 @@ func TestAChildThatDoesNotListenIsKilledWithItsFamily(t *testing.T) {
 	checkGone(t, pids())
 }
 
-func TestAChildThatEndsByItselfLeavesNothing(t *testing.T) {
+func TestEndedChildLeavesNoProcess(t *testing.T) {
 	argv, pids := sleeperFamily(t, "exit 0")
 	c, err := Start(Spec{Argv: argv})
 	if err != nil {

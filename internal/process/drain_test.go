@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// TestOutputIsKeptThoughItsReaderComesLate: the program has ended and the time to drain
+// TestOutputIsKeptForALateReader: the program has ended and the time to drain
 // its output is over before the reader of the pipe got a turn. What the program wrote
 // is kept.
-func TestOutputIsKeptThoughItsReaderComesLate(t *testing.T) {
+func TestOutputIsKeptForALateReader(t *testing.T) {
 	t.Parallel()
 	s, err := newPipeReader(100, 0)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 func shellArgv(script string) []string { return []string{"/bin/sh", "-c", script} }
 
-func TestAProgramGetsItsInputAndNothingElseOfOurs(t *testing.T) {
+func TestProgramInheritsOnlyItsInput(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_NODE", "x")
 	dir := t.TempDir()
 	out, err := Run(t.Context(), Spec{Argv: shellArgv(`cat; pwd; /usr/bin/env | grep -c SECRET_OF; exit 3`), Dir: dir, Env: []string{"A=b"}, Stdin: []byte("in ")})
@@ -101,7 +101,7 @@ func checkGone(t *testing.T, pids []int) {
 	}
 }
 
-func TestACanceledProgramTakesItsWholeFamilyWithIt(t *testing.T) {
+func TestCanceledProgramEndsItsDescendants(t *testing.T) {
 	why := errors.New("somebody canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	fifo := filepath.Join(t.TempDir(), "up")
@@ -129,7 +129,7 @@ func TestACanceledProgramTakesItsWholeFamilyWithIt(t *testing.T) {
 	checkGone(t, pids())
 }
 
-func TestAProgramThatEndsLeavesNothingInTheBackground(t *testing.T) {
+func TestEndedProgramLeavesNoBackgroundProcess(t *testing.T) {
 	argv, pids := sleeperFamily(t, "exit 0")
 	out, err := Run(t.Context(), Spec{Argv: argv})
 	if err != nil || out.Exit != 0 || string(out.Stdout) != "up\n" {
@@ -170,7 +170,7 @@ func escapeSession(file string) {
 	os.Exit(1)
 }
 
-func TestWhoLeavesTheGroupCannotHoldTheCallerUp(t *testing.T) {
+func TestProcessOutsideTheGroupDoesNotBlockTheCaller(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	out, err := Run(t.Context(), Spec{
 		Argv: shellArgv(os.Args[0] + ` & while [ ! -s ` + file + ` ]; do :; done; exit 0`),
@@ -192,14 +192,14 @@ func TestWhoLeavesTheGroupCannotHoldTheCallerUp(t *testing.T) {
 	}
 }
 
-func TestInputThatNobodyReadsDoesNotHoldTheCallerUp(t *testing.T) {
+func TestUnreadInputDoesNotBlockTheCaller(t *testing.T) {
 	out, err := Run(t.Context(), Spec{Argv: shellArgv("exec true"), Stdin: make([]byte, 1<<20)})
 	if err != nil || out.Exit != 0 {
 		t.Errorf("%d %v", out.Exit, err)
 	}
 }
 
-func TestBothEndsOfWhatIsWrittenInAnyPiecesAreKept(t *testing.T) {
+func TestClippedOutputKeepsBothEnds(t *testing.T) {
 	for _, piece := range []int{1, 3, 7, 10, 50} {
 		e := endsBuffer{headMax: 5, tailMax: 10}
 		all := []byte("0123456789abcdefghijklmnopqrstuvwxyz")

@@ -41,7 +41,7 @@ func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
 	}
 }
 
-func TestAChildStandsInThePlaceOfItsParent(t *testing.T) {
+func TestChildLayerReplacesItsParent(t *testing.T) {
 	base := prompt.Layer{Name: "base", Content: "Be brief.", Priority: prompt.RolePriority}
 	house := prompt.Layer{Name: "house", Content: "Speak German.", Parent: "base", Priority: prompt.RolePriority}
 	if got := mustCompose(t, base, house); got.Stable != "Speak German." {
@@ -70,7 +70,7 @@ func TestLayersAreChosenByTheirTags(t *testing.T) {
 }
 
 // A cycle of parents is refused with the names in it, and so is an ambiguous set of layers.
-func TestWhatHasNoMeaningIsRefusedByName(t *testing.T) {
+func TestInvalidLayersAreRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		layers []prompt.Layer
 		want   error

@@ -224,7 +224,7 @@ func TestPrices(t *testing.T) {
 // takes precedence over the table, wherever the model is called.
 //
 //behaviour:shows G4
-func TestAFileOfPricesGoesBeforeTheList(t *testing.T) {
+func TestPriceFileTakesPrecedence(t *testing.T) {
 	table, err := catalog.ParseTable([]byte(`{"openai": {"models": {"gpt-6-sol": {"cost": {"input": 7, "output": 8}, "limit": {"context": 9000}},
 	 "mine": {"cost": {"input": 1, "output": 2}}}}, "ollama": {"models": {"qwen3:8b": {"limit": {"context": 40960}}}},
 	 "anthropic": {"models": {"claude-opus-5-5": {"limit": {"output": 500}}, "claude-haiku-5-5": {"cost": {"input": 90, "output": 90}}}}}`))
@@ -312,8 +312,8 @@ func TestAnthropicItselfIsAskedToOverlookOldThoughts(t *testing.T) {
 	}
 }
 
-// TestALongPromptCostsWhatIsPublishedForIt: the whole call, its output too.
-func TestALongPromptCostsWhatIsPublishedForIt(t *testing.T) {
+// TestLongPromptHasItsPublishedPrice: the whole call, its output too.
+func TestLongPromptHasItsPublishedPrice(t *testing.T) {
 	env := map[string]string{"ANTHROPIC_API_KEY": secret, "OPENAI_API_KEY": secret}
 	for name, c := range map[string]struct{ short, input, output, read, write int64 }{
 		"anthropic/claude-haiku-5-5": {100_000, 500, 2_500, 50, 625},
@@ -337,9 +337,9 @@ func TestALongPromptCostsWhatIsPublishedForIt(t *testing.T) {
 	}
 }
 
-// TestWhatAnthropicAddsForTools: by its price page at most 804 tokens, of its own
+// TestAnthropicToolPromptIsCounted: by its price page at most 804 tokens, of its own
 // models at any address.
-func TestWhatAnthropicAddsForTools(t *testing.T) {
+func TestAnthropicToolPromptIsCounted(t *testing.T) {
 	env := map[string]string{"ANTHROPIC_API_KEY": secret, "ANTHROPIC_BASE_URL": "http://127.0.0.1:1", "OPENAI_API_KEY": secret}
 	for name, want := range map[string]bool{"anthropic/claude-opus-4-7": true, "anthropic/claude-of-tomorrow": true, "anthropic/kimi-k3": false, "openai/gpt-6-sol": false, "ollama/qwen3": false} {
 		cfg := emptyConfig(t, env)

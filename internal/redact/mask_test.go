@@ -84,7 +84,7 @@ func TestTheBodyOfAPrivateKeyIsMaskedLineByLine(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsOnlyMentionedDoesNotMaskWhatFollows(t *testing.T) {
+func TestMentionedKeyNameMasksNothing(t *testing.T) {
 	text := `x := "` + pem + `"` + "\n\treturn\n}\n\nfunc f() {}\n"
 	if got := New(Config{}).MaskText(text); got != text {
 		t.Errorf("got %s", got)
@@ -148,14 +148,14 @@ func TestInSourceCodeAnExpressionIsNoValue(t *testing.T) {
 	}
 }
 
-func TestOnlyTellingValuesOfADotEnvAreLookedForElsewhere(t *testing.T) {
+func TestOnlySecretValuesOfADotEnvAreMasked(t *testing.T) {
 	got := EnvValues("PORT=8080\nNODE_ENV=production\nDB_PASSWORD='longenough'\nexport X=Zx9Qw7Rt5Yu3Io1PaSdFg\nTOKEN=short\nKEY=${OTHER_VALUE}\n")
 	if strings.Join(got, " ") != "longenough Zx9Qw7Rt5Yu3Io1PaSdFg" {
 		t.Errorf("got %q", got)
 	}
 }
 
-func TestMaskingKeepsLinesAndDoesNothingTheSecondTime(t *testing.T) {
+func TestMaskingKeepsLinesAndIsIdempotent(t *testing.T) {
 	pieces := []string{"\n", " ", "password=", `"`, "token: ", "Zx9Qw7Rt5Yu3Io1P", "ghp_" + tail36, pem, body, pemEnd, "AKIA", jwt, "exact-value", "é", "\xff", "https://u:", "@h", "=", "basic "}
 	m := New(Config{Values: []string{"exact-value"}})
 	rapid.Check(t, func(t *rapid.T) {

@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// TestAnEntryIsRewrittenInItsTextsAndNowhereElse: texts and bytes at any depth,
+// TestOnlyTheTextsOfAnEntryAreMasked: texts and bytes at any depth,
 // of any length; the same bytes always become the same.
-func TestAnEntryIsRewrittenInItsTextsAndNowhereElse(t *testing.T) {
+func TestOnlyTheTextsOfAnEntryAreMasked(t *testing.T) {
 	t.Parallel()
 	const secret = "q8Zt3Lw0Xv7R"
 	type body struct {
@@ -80,7 +80,7 @@ func TestAnEntryIsRewrittenInItsTextsAndNowhereElse(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoEntryIsNotRewritten(t *testing.T) {
+func TestUndecodableEntryIsNotRewritten(t *testing.T) {
 	t.Parallel()
 	if _, err := rewriteEntry([]byte{0xdd, 0xff, 0xff, 0xff, 0xff}, strings.ToUpper); err == nil {
 		t.Error("it was taken")

@@ -57,7 +57,7 @@ func TestAttackSpecialAndLargeFilesAreNotRead(t *testing.T) {
 	}
 }
 
-func TestAttackNothingLeadsOutOfTheDirectory(t *testing.T) {
+func TestAttackPathsCannotLeaveTheDirectory(t *testing.T) {
 	dir, out := t.TempDir(), t.TempDir()
 	writeFile(t, filepath.Join(out, "secret"), 3)
 	createLink(t, filepath.Join(out, "secret"), filepath.Join(dir, "link"))

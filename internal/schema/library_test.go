@@ -84,7 +84,7 @@ func sortedKeys(m map[string]bool) (keys []string) {
 }
 
 // The verdict about a value is that of the library that compiles the schemas.
-func TestWhatFitsIsWhatTheLibrarySays(t *testing.T) {
+func TestValidationAgreesWithTheLibrary(t *testing.T) {
 	m := randomMaker{rand.New(rand.NewPCG(1, 2))}
 	fit, unfit := 0, 0
 	for range 800 {

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func TestATextIsCompiledOnce(t *testing.T) {
+func TestSchemaTextIsCompiledOnce(t *testing.T) {
 	const text = `{"type":"object","required":["q"]}`
 	first, err := Compile(text)
 	if err != nil {
@@ -22,7 +22,7 @@ func TestATextIsCompiledOnce(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeUsedIsRefusedEachTime(t *testing.T) {
+func TestInvalidSchemaIsRefusedEachTime(t *testing.T) {
 	for _, text := range []string{"", "7", `{"type":3}`, `{"$ref":"#"}`, `{"$schema":"http://json-schema.org/draft-01/schema#"}`} {
 		for range 2 {
 			if r, err := Compile(text); err == nil || r != nil {
@@ -35,7 +35,7 @@ func TestWhatCannotBeUsedIsRefusedEachTime(t *testing.T) {
 	}
 }
 
-func TestWhatIsRememberedIsBounded(t *testing.T) {
+func TestSchemaCacheIsBounded(t *testing.T) {
 	text := func(i int) string { return fmt.Sprintf(`{"type":"object","title":"%04d"}`, i) }
 	m := compileCache{bytesMax: 10 * len(text(0))}
 	for i := range 95 {
@@ -54,7 +54,7 @@ func TestWhatIsRememberedIsBounded(t *testing.T) {
 }
 
 // One compiled schema checks the arguments of many agents at the same time.
-func TestASchemaIsUsedByManyAtOnce(t *testing.T) {
+func TestSchemaIsSafeForConcurrentUse(t *testing.T) {
 	var users sync.WaitGroup
 	for i := range 8 {
 		users.Go(func() {

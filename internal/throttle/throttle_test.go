@@ -106,7 +106,7 @@ func TestAnOpenGateLetsEverybodyThrough(t *testing.T) {
 // published to the other nodes once, and a caller with a reservation is rejected at once.
 //
 //behaviour:shows G6
-func TestARefusalIsHeardOnce(t *testing.T) {
+func TestRefusalIsPublishedOnce(t *testing.T) {
 	p := newDriver(t, throttle.Limits{})
 	for i := range 10 {
 		p.requestReserved(0, fmt.Sprint(i), "r")
@@ -293,7 +293,7 @@ func TestALostTrialIsReplaced(t *testing.T) {
 }
 
 // What another node has heard holds here too, and an end of overload as well.
-func TestWhatANodeHearsAllObey(t *testing.T) {
+func TestReportOfAnotherNodeHolds(t *testing.T) {
 	one, two := newDriver(t, throttle.Limits{}), newDriver(t, throttle.Limits{})
 	one.requestReserved(0, "a", "r")
 	n := publishedNotices(one.answerCall(0, "a", throttle.Limited, 5000))[0]
@@ -418,10 +418,10 @@ func TestAGateIsAValue(t *testing.T) {
 	assertSame(t, "two", two.Status(0).Flying, 0)
 }
 
-// TestOneAgentBesideAHundred: a run of a hundred agents keeps a gate busy that
+// TestOneAgentAmongAHundredWaitsItsShare: a run of a hundred agents keeps a gate busy that
 // lets four requests through at once. How long a run with one agent waits there
 // is printed, and does not depend on how many the others are.
-func TestOneAgentBesideAHundred(t *testing.T) {
+func TestOneAgentAmongAHundredWaitsItsShare(t *testing.T) {
 	const call, rounds = 1000, 100 // an answer takes a second
 	p := newDriver(t, throttle.Limits{InitialWindow: 4})
 	asked, ends, waits := map[string]int64{}, map[string]int64{}, map[string][]int64{}

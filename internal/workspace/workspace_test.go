@@ -38,10 +38,10 @@ func putFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestADirectoryThatIsMadeAnew: a checkout is removed and comes again under the
+// TestRecreatedDirectory: a checkout is removed and comes again under the
 // same name. Who worked there, and who comes next, works in the new one, and what
 // is secret there is hidden.
-func TestADirectoryThatIsMadeAnew(t *testing.T) {
+func TestRecreatedDirectory(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "checkout")
 	putFile(t, filepath.Join(dir, "old.txt"), "old")

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// TestAnAnswerThatNeverComesIsAskedForAgain: while the context lasts. Without an end
+// TestRequestWithoutAnAnswerIsRepeated: while the context lasts. Without an end
 // of it the caller is told, and any other error is told at once.
-func TestAnAnswerThatNeverComesIsAskedForAgain(t *testing.T) {
+func TestRequestWithoutAnAnswerIsRepeated(t *testing.T) {
 	ends, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	for name, c := range map[string]struct {

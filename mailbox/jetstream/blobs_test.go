@@ -49,7 +49,7 @@ func TestBlobs(t *testing.T) {
 
 // A store that is full takes nothing of a blob, and says so; with room again
 // the same blob can be stored.
-func TestBlobsOfAFullStoreLeaveNothingBehind(t *testing.T) {
+func TestFullStoreKeepsNoPartOfABlob(t *testing.T) {
 	b, buckets := openBlobs(t, 3<<20)
 	if _, err := b.Put(t.Context(), "old", bytes.Repeat([]byte("a"), 2<<20)); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,7 @@ func TestChunksWithoutANameGoWithTheRun(t *testing.T) {
 }
 
 // The store is one of the client library's form: its own tools read it.
-func TestTheLibraryReadsWhatIsPut(t *testing.T) {
+func TestLibraryReadsOurBlobs(t *testing.T) {
 	b, buckets := openBlobs(t, 0)
 	for _, data := range [][]byte{nil, []byte("small"), bytes.Repeat([]byte("large"), 300_000)} {
 		ref, err := b.Put(t.Context(), "run", data)

@@ -362,12 +362,12 @@ func connectRemote(t *testing.T, url string, options ...nats.Option) *nats.Conn 
 	return nc
 }
 
-// TestNobodyStores: as long as there is no stream, an append waits; it is
+// TestAppendWaitsForAMissingStream: as long as there is no stream, an append waits; it is
 // neither lost nor refused, and somebody is told, once each, that it waits and that
 // it does no more.
 //
 //behaviour:shows F3
-func TestNobodyStores(t *testing.T) {
+func TestAppendWaitsForAMissingStream(t *testing.T) {
 	_, nc := serveTest(t)
 	cfg := quickConfig()
 	told := make(chan jetstream.Stall, 4)

@@ -72,9 +72,9 @@ func withDomain(m *nats.Msg) *nats.Msg {
 	return m
 }
 
-// TestWhatPassesIsSentAgain: what the server could not take now it is sent again,
+// TestTransientAppendErrorIsRetried: what the server could not take now it is sent again,
 // for an earlier copy may be on its way still; what will not change is said.
-func TestWhatPassesIsSentAgain(t *testing.T) {
+func TestTransientAppendErrorIsRetried(t *testing.T) {
 	from := newAcker("X", "")
 	for data, want := range map[string]error{
 		`{"error":{"code":503,"err_code":10008,"description":"temporarily unavailable"}}`: errLater,

@@ -65,10 +65,10 @@ func inShards(shards int) []mailbox.Address {
 	return list
 }
 
-// TestAPartReadsWhatIsHeldAndNothingElse: readers come and go with the shards,
+// TestPartReadsOnlyItsShards: readers come and go with the shards,
 // one for a stream that is held whole and one for each shard otherwise, and no
 // entry of a shard that stays is lost, doubled or put out of order.
-func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
+func TestPartReadsOnlyItsShards(t *testing.T) {
 	_, nc := serveTest(t)
 	p := openPost(t, nc, jetstream.Config{Shards: 6, Streams: 2})
 	addresses := inShards(6)
@@ -138,9 +138,9 @@ func TestAPartReadsWhatIsHeldAndNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPartLosesNothingWhileItsReadersChange: entries come without a pause
+// TestPartLosesNothingDuringAReaderChange: entries come without a pause
 // while another shard of the stream comes and goes.
-func TestAPartLosesNothingWhileItsReadersChange(t *testing.T) {
+func TestPartLosesNothingDuringAReaderChange(t *testing.T) {
 	_, nc := serveTest(t)
 	p := openPost(t, nc, jetstream.Config{Shards: 2, Streams: 1})
 	addresses := inShards(2)

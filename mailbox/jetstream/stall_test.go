@@ -15,10 +15,10 @@ func stallingAppender(tell func(Stall)) (*appender, *pendingAppend) {
 	return &appender{inFlight: map[uint64]*pendingAppend{1: l}, stalls: stallReports{after: time.Second, tell: tell}}, l
 }
 
-// TestWhatWasDecidedFirstIsToldFirst: what is told is decided under the lock and said
+// TestStallsAreReportedInOrder: what is told is decided under the lock and said
 // without it. Whoever comes first to say something says it in the order of the decisions:
 // a node that can write again never says last that it cannot.
-func TestWhatWasDecidedFirstIsToldFirst(t *testing.T) {
+func TestStallsAreReportedInOrder(t *testing.T) {
 	var told []bool
 	a, l := stallingAppender(func(s Stall) { told = append(told, !s.Since.IsZero()) })
 	a.mu.Lock()
@@ -33,9 +33,9 @@ func TestWhatWasDecidedFirstIsToldFirst(t *testing.T) {
 	}
 }
 
-// TestWhoIsToldMayAppend: what is decided while somebody is told is told after it, by
+// TestStallHandlerMayAppend: what is decided while somebody is told is told after it, by
 // the same caller.
-func TestWhoIsToldMayAppend(t *testing.T) {
+func TestStallHandlerMayAppend(t *testing.T) {
 	var told []bool
 	var a *appender
 	a, l := stallingAppender(func(s Stall) {
@@ -60,10 +60,10 @@ func TestWhoIsToldMayAppend(t *testing.T) {
 	}
 }
 
-// TestNoRoomIsForgottenWhenNobodyIsRefused: the last entry of a node was stored as soon
+// TestFullStallEndsWithoutAnotherAppend: the last entry of a node was stored as soon
 // as there was room, and it has nothing more to write. It does not say for ever that it
 // cannot: as long as it does, it takes no run that would have something to write.
-func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
+func TestFullStallEndsWithoutAnotherAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
 		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })
@@ -93,9 +93,9 @@ func TestNoRoomIsForgottenWhenNobodyIsRefused(t *testing.T) {
 	})
 }
 
-// TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused: an append waits for a leader, then
+// TestLeaderStallEndsWithoutAnotherAppend: an append waits for a leader, then
 // for room, and is stored; nothing is written after it.
-func TestAWaitWithoutALeaderIsForgottenWhenNobodyIsRefused(t *testing.T) {
+func TestLeaderStallEndsWithoutAnotherAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
 		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })

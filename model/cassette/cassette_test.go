@@ -169,8 +169,8 @@ func checkRefused(t *testing.T, err error, want ...string) {
 	}
 }
 
-// TestAMismatchSaysWhatDiffers: the first place, both values, and what to do.
-func TestAMismatchSaysWhatDiffers(t *testing.T) {
+// TestMismatchNamesTheDifference: the first place, both values, and what to do.
+func TestMismatchNamesTheDifference(t *testing.T) {
 	long := strings.Repeat("the same beginning, ", 50)
 	for _, c := range []struct{ was, is, want string }{
 		{`{"a":{"b":[1,{"c":"x"}]}}`, `{"a":{"b":[1,{"c":"y"}]}}`, `$.a.b[1].c: recorded "x", now "y"`},

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestNothingSkipped: a test that may be skipped is one that nobody runs.
-func TestNothingSkipped(t *testing.T) {
+// TestNoTestIsSkipped: a test that may be skipped is one that nobody runs.
+func TestNoTestIsSkipped(t *testing.T) {
 	testers := []string{"t", "b", "tb", "f"}
 	for _, f := range readSources(t) {
 		ast.Inspect(f.ast, func(n ast.Node) bool {
@@ -149,9 +149,9 @@ func TestSubjects(t *testing.T) {
 	}
 }
 
-// TestNothingHalfDone: what is not built is in docs/behaviours.md under "Not
+// TestNoUnfinishedCode: what is not built is in docs/behaviours.md under "Not
 // yet", not in the code.
-func TestNothingHalfDone(t *testing.T) {
+func TestNoUnfinishedCode(t *testing.T) {
 	word := regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`)
 	for _, f := range readSources(t) {
 		for _, group := range f.ast.Comments {

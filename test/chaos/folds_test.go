@@ -51,11 +51,11 @@ func mine(lease uint64, life, kind string, body any) line {
 	return line{from: root, lease: lease, life: life, kind: kind, body: body}
 }
 
-// TestTheJudgeTellsWhoBeganACall: a Started counts while the life that wrote it is
+// TestJudgeFindsTheActivationThatBeganACall: a Started counts while the life that wrote it is
 // in force, and unless that life released it.
 //
 //behaviour:shows F7
-func TestTheJudgeTellsWhoBeganACall(t *testing.T) {
+func TestJudgeFindsTheActivationThatBeganACall(t *testing.T) {
 	started := func(life string) agent.Started { return agent.Started{Call: "1-0", Attempt: 1, Life: life} }
 	f := made(t,
 		mine(1, "a", "resumed", agent.Resumed{Life: "a", Node: "n1"}), mine(1, "a", "started", started("a")),

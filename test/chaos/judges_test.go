@@ -35,9 +35,9 @@ func finding(t *testing.T, name, text string, found []string) {
 	}
 }
 
-// TestTheJudgeOfNoRoom: who has something to write says within ten seconds that it
+// TestJudgeOfFullStreams: who has something to write says within ten seconds that it
 // cannot, and nobody says that it can again; nothing begins.
-func TestTheJudgeOfNoRoom(t *testing.T) {
+func TestJudgeOfFullStreams(t *testing.T) {
 	gone := time.Now()
 	two := []string{"n1", "n2"}
 	said := func(w *expectation, node, kind string, after time.Duration) {
@@ -76,8 +76,8 @@ func TestTheJudgeOfNoRoom(t *testing.T) {
 	}
 }
 
-// TestANodeMayBeHeardByItsLog: an event is published once, and the observer may be disconnected.
-func TestANodeMayBeHeardByItsLog(t *testing.T) {
+// TestNodeStatusMayComeFromItsLog: an event is published once, and the observer may be disconnected.
+func TestNodeStatusMayComeFromItsLog(t *testing.T) {
 	const cannot, can = "msg=\"journal_unavailable: …\"\n", "msg=\"the logs can be written again\"\n"
 	if writesAgain("") || writesAgain(cannot) || writesAgain(cannot+can+cannot) || !writesAgain(cannot+can) {
 		t.Error("what a node logged last is not what counts")
@@ -197,8 +197,8 @@ func TestTheJudgeOfUpgrades(t *testing.T) {
 	}
 }
 
-// TestAControlThatFindsNothingIsBlind: each scenario has its own, and it must find each thing.
-func TestAControlThatFindsNothingIsBlind(t *testing.T) {
+// TestEveryControlFindsItsFault: each scenario has its own, and it must find each thing.
+func TestEveryControlFindsItsFault(t *testing.T) {
 	for _, o := range []options{{full: fullDisk}, {full: fullStreams}, {slow: time.Millisecond}, {storms: 1}, {watchers: 4}, {upgrade: true}} {
 		o.control = true
 		o.breakOnPurpose()
@@ -247,8 +247,8 @@ func TestOneRequestOfEachNodeIsHeld(t *testing.T) {
 	})
 }
 
-// TestAPlayThatIsToldToEndLeavesNothing: no process that names its directory.
-func TestAPlayThatIsToldToEndLeavesNothing(t *testing.T) {
+// TestStoppedScenarioLeavesNoProcess: no process that names its directory.
+func TestStoppedScenarioLeavesNoProcess(t *testing.T) {
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
 		t.Fatalf("processes cannot be seen here: %v", err)
 	}

@@ -338,8 +338,8 @@ func TestBad(t *testing.T) {
 	}
 }
 
-// TestNobodySigns: without a judge of signatures none is taken.
-func TestNobodySigns(t *testing.T) {
+// TestSignaturesNeedAJudge: without a judge of signatures none is taken.
+func TestSignaturesNeedAJudge(t *testing.T) {
 	var r *conformance.Refusal
 	for name, err := range map[string]error{"anthropic": conformance.Anthropic([]byte(talk), nil), "responses": conformance.Responses([]byte(list), nil),
 		"gemini": conformance.Gemini([]byte(parts), "one", nil)} {

@@ -25,7 +25,7 @@ func TestTreeKeepsEmptyLists(t *testing.T) {
 }
 
 // A failure shows the lines that differ, and no others.
-func TestDiffShowsWhatDiffers(t *testing.T) {
+func TestDiffShowsOnlyDifferingLines(t *testing.T) {
 	if got := diffLines("a\nb\nc\n", "a\nB\nc\n"); got != "from line 2:\n- b\n+ B\n" {
 		t.Errorf("%q", got)
 	}

@@ -65,9 +65,9 @@ func requests() map[string]model.Request {
 	return out
 }
 
-// TestGooglesSDKKnowsWhatIsSent: every field of every kind of request is one of
+// TestRequestsMatchGooglesSDKTypes: every field of every kind of request is one of
 // its types, and of their kind.
-func TestGooglesSDKKnowsWhatIsSent(t *testing.T) {
+func TestRequestsMatchGooglesSDKTypes(t *testing.T) {
 	for name, req := range requests() {
 		w := &wiretap{}
 		c, err := gemini.New(gemini.Config{Transport: w})

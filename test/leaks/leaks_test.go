@@ -9,7 +9,7 @@ import (
 )
 
 // Who ends late is no leak.
-func TestWhoEndsLateIsNoLeak(t *testing.T) {
+func TestLateGoroutineIsNoLeak(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	over := make(chan struct{})
 	go func() { <-over }()
@@ -20,7 +20,7 @@ func TestWhoEndsLateIsNoLeak(t *testing.T) {
 }
 
 // Who stays is one.
-func TestWhoStaysIsALeak(t *testing.T) {
+func TestRemainingGoroutineIsALeak(t *testing.T) {
 	before := goleak.IgnoreCurrent()
 	over := make(chan struct{})
 	go func() { <-over }()

@@ -127,7 +127,7 @@ func TestListDirShowsDirectoriesFilesAndLinksSorted(t *testing.T) {
 	b.wantLines(b.callTool("list_dir", `{"path":"c"}`), "error: c: not a directory")
 }
 
-func TestListDirCountsWhatItDoesNotShow(t *testing.T) {
+func TestListDirCountsHiddenEntries(t *testing.T) {
 	files := map[string]string{}
 	for i := range 310 {
 		files[fmt.Sprintf("f%03d", i)] = ""
@@ -172,7 +172,7 @@ func TestALargeFileIsReadOnlyAsFarAsAsked(t *testing.T) {
 	b.wantLines(b.callTool("read_file", `{"path":"one"}`), "1\t"+strings.Repeat("z", 400)+" …[line clipped]", "[lines 1-1 of 1]")
 }
 
-func TestNothingOutsideOfTheDirectoryCanBeReached(t *testing.T) {
+func TestToolsCannotLeaveTheDirectory(t *testing.T) {
 	b := newBox(t, map[string]string{"in/a": "inside\n"})
 	outside := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(outside, []byte("outside"), 0o644); err != nil {
@@ -236,7 +236,7 @@ func TestSecretsAreShownMaskedInPlace(t *testing.T) {
 	}
 }
 
-func TestTheSecretsOfADirectoryCanBeHiddenElsewhereToo(t *testing.T) {
+func TestDirectorySecretsAreMaskedInOtherOutput(t *testing.T) {
 	b := newBox(t, map[string]string{".env": "DB_PASSWORD=correcthorse\n", ".env.local": "API_TOKEN='battery staple'\nPORT=80\n", "a/.env": "X_KEY=not-at-the-top\n"})
 	got, err := builtin.Secrets(b.dir)
 	if err != nil || strings.Join(got, "|") != "correcthorse|battery staple" {

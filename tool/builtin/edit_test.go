@@ -65,7 +65,7 @@ func TestAnEditNeedsThePermissionThatWritingNeeds(t *testing.T) {
 	b.wantLines(b.callTool("edit_file", `{"path":"new.md","old":"draft","new":"done"}`), "edited new.md at line 1, 4 bytes")
 }
 
-func TestWhatBelongsToGitIsNeverWritten(t *testing.T) {
+func TestGitFilesAreNeverWritten(t *testing.T) {
 	b := newRepoBox(t, map[string]string{"a": "x\n"})
 	if err := os.Symlink(".git", filepath.Join(b.dir, "link")); err != nil {
 		t.Fatal(err)

@@ -63,8 +63,8 @@ func TestAttackATemporaryFileCannotBePrepared(t *testing.T) {
 	}
 }
 
-// TestAnotherAttemptRemovesWhatTheFirstLeft: a node that ends between writing and renaming leaves a temporary file.
-func TestAnotherAttemptRemovesWhatTheFirstLeft(t *testing.T) {
+// TestRetryRemovesTheTemporaryFile: a node that ends between writing and renaming leaves a temporary file.
+func TestRetryRemovesTheTemporaryFile(t *testing.T) {
 	sum := sha256.Sum256([]byte("a\x00r.a.1-0"))
 	b := writableBox(t, map[string]string{fmt.Sprintf(".troupe-%x-0123.tmp", sum[:8]): "half", ".troupe-0-1.tmp": "of another call"}, all)
 	b.callTool("write_file", `{"path":"a","content":"whole"}`)

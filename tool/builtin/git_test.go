@@ -38,7 +38,7 @@ func TestWithoutGitTheToolsSaySoAndTheFilesAreSearched(t *testing.T) {
 	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a:1:hit", "[1 matches in 1 files; 1 files searched]")
 }
 
-func TestAShallowCloneIsSaidAndItsBorderIsNotTakenForWork(t *testing.T) {
+func TestShallowCloneIsReportedAndItsBorderIgnored(t *testing.T) {
 	origin := newRepoBox(t, map[string]string{"a": "1\n", "b": "1\n"})
 	origin.writeFiles(map[string]string{"a": "2\n"})
 	last := origin.commitAll("change a")
@@ -236,7 +236,7 @@ func TestARepositoryThatLacksObjectsFetchesNone(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentCannotPointGitElsewhere(t *testing.T) {
+func TestEnvironmentCannotRedirectGit(t *testing.T) {
 	other := newRepoBox(t, map[string]string{"secret": "x\n"})
 	other.commitAll("of the other")
 	b := newRepoBox(t, map[string]string{"a": "x\n"})

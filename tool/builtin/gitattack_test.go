@@ -70,7 +70,7 @@ func withAndWithoutSandbox(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-func TestAttackGitDirectoryElsewhereIsNotRead(t *testing.T) {
+func TestAttackForeignGitDirectoryIsNotRead(t *testing.T) {
 	withAndWithoutSandbox(t, func(t *testing.T) {
 		v, hash := victimRepo(t)
 		other := filepath.Join(v.dir, ".git")

@@ -41,7 +41,7 @@ func TestGrepSkipsLargeFilesAndSaysSo(t *testing.T) {
 	b.wantLines(b.callTool("grep", `{"pattern":"needle"}`), "small:1:needle", "[1 matches in 1 files; 1 files searched; 1 large files skipped]")
 }
 
-func TestInAWorkTreeGitDecidesWhatIsSearched(t *testing.T) {
+func TestSearchFollowsGitignore(t *testing.T) {
 	b := newRepoBox(t, map[string]string{".gitignore": "out/\n", "out/x": "hit", "vendor/v": "hit", "tracked": "hit"})
 	b.writeFiles(map[string]string{"new": "hit"})
 	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "new:1:hit", "tracked:1:hit", "vendor/v:1:hit", "[3 matches in 3 files; 4 files searched]")
@@ -49,7 +49,7 @@ func TestInAWorkTreeGitDecidesWhatIsSearched(t *testing.T) {
 	b.wantLines(b.callTool("glob", `{"pattern":"{out,vendor}/*"}`), "vendor/v", "[1 files, 3 bytes]", "[extensions: (none) 1 3]", "[largest: vendor/v 3]")
 }
 
-func TestElsewhereAllIsSearchedButVendoredCode(t *testing.T) {
+func TestSearchOutsideGitSkipsVendoredCode(t *testing.T) {
 	b := newBox(t, map[string]string{"vendor/v": "hit", "a/node_modules/n": "hit", ".git/x": "hit", "a/b/c": "hit"})
 	b.wantLines(b.callTool("grep", `{"pattern":"hit"}`), "a/b/c:1:hit", "[1 matches in 1 files; 1 files searched]")
 }
@@ -126,7 +126,7 @@ func TestNamesThatAreNoTextAreShownAsText(t *testing.T) {
 	}
 }
 
-func TestACanceledSearchSaysSo(t *testing.T) {
+func TestCanceledSearchIsReported(t *testing.T) {
 	b := newBox(t, map[string]string{"a": "x"})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -135,9 +135,9 @@ func TestACanceledSearchSaysSo(t *testing.T) {
 	}
 }
 
-// TestGrepFindsWhatTheExpressionFinds compares grep, which looks for words of a
+// TestGrepAgreesWithTheRegularExpression compares grep, which looks for words of a
 // pattern first, with the plain regular expression.
-func TestGrepFindsWhatTheExpressionFinds(t *testing.T) {
+func TestGrepAgreesWithTheRegularExpression(t *testing.T) {
 	patterns := []string{`abc`, `(?i)ask`, `a(b|c)+d`, `(ab|cd)e?f`, `[ab]x|yz{2,3}`, `^ab|cd$`, `\bfoo\b`, `(?i)k`, `x*`, `(a|)b`, `a.c`, `(?:ab){2}`,
 		`[^a]b`, `(?i)éa`, `ab(cd|ef(gh|ij))`, `a?b?cd`, `(x|yy)(a|bb)zz`, `\.catch\(\s*\)`, `(^|\s)_ = `, `(?i:get|Set)_?key`}
 	rapid.Check(t, func(rt *rapid.T) {

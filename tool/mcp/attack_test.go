@@ -27,7 +27,7 @@ func TestATitleThatIsReadIsPinned(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsForAListDoesNotHoldUpOthers(t *testing.T) {
+func TestSlowToolListDelaysNoOtherCall(t *testing.T) {
 	var stuck atomic.Bool
 	asked, free := make(chan struct{}, 1), make(chan struct{})
 	s := buildServer(testTools{"x": answerText("")})
@@ -136,7 +136,7 @@ func TestASecretIsMaskedAlsoWhereItsServersLastWordsAreCut(t *testing.T) {
 
 // Each run has a directory of its own, so a node that lives long would keep a
 // server for each. What nobody uses, does not run and has not failed of late goes.
-func TestAHubForgetsTheServersThatNobodyUses(t *testing.T) {
+func TestHubDropsUnusedServers(t *testing.T) {
 	kept := func(h *Hub) int {
 		h.mu.Lock()
 		defer h.mu.Unlock()

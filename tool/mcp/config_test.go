@@ -64,7 +64,7 @@ func TestVariablesAreExpandedWhenTheServerIsReachedAndNotBefore(t *testing.T) {
 	}
 }
 
-func TestABadDefinitionNamesTheFileTheServerAndWhatToWrite(t *testing.T) {
+func TestInvalidServerDefinitionNamesItsRemedy(t *testing.T) {
 	for text, want := range map[string]string{
 		"{\n\n x":               "/w/.mcp.json: line 3: a character that has no place there",
 		`{"mcpServers":[1]}`:    "/w/.mcp.json: mcpServers cannot be array",
@@ -103,7 +103,7 @@ func TestAFileThatIsNotThereHasNoServersAndOneThatIsNoFileIsRefused(t *testing.T
 	}
 }
 
-func TestAFileSaysNoEndOfThings(t *testing.T) {
+func TestEndlessFileIsRefused(t *testing.T) {
 	keys, many := map[string]any{"command": "x"}, map[string]any{}
 	for i := range 5000 {
 		keys[fmt.Sprint("key", i)], many[fmt.Sprint("s", i)] = 1, map[string]any{"command": "x"}
@@ -123,7 +123,7 @@ func TestAFileSaysNoEndOfThings(t *testing.T) {
 	}
 }
 
-func TestADefinitionIsAnotherWhenWhatRunsIsAnother(t *testing.T) {
+func TestServerIdentityFollowsItsCommand(t *testing.T) {
 	base := Server{Name: "a", Source: "x", Command: "npx", Args: []string{"-y", "p"}, Env: map[string]string{"K": "v"}}
 	same := base
 	same.Source, same.Timeout = "elsewhere", time.Second

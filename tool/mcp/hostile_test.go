@@ -83,7 +83,7 @@ func TestAServerMayNotHaveEndlesslyManyTools(t *testing.T) {
 	}
 }
 
-func TestWhatAPersonCannotSeeIsTakenOutOfWhatAModelReads(t *testing.T) {
+func TestInvisibleCharactersAreRemovedForModels(t *testing.T) {
 	hidden := "reads\u202e\u200b\ufe0f\U000e0141\u3164\u2028 files\x1b[31m\U000e0041\U000e0042"
 	def := serveTools(t, &sdk.Tool{Name: "a\u200bb", Description: hidden, InputSchema: json.RawMessage(`{"type":"object","description":"x\u202ey"}`)})
 	o := listOffers(t, openHub(t), def).Offers[0]
@@ -100,7 +100,7 @@ func TestWhatAPersonCannotSeeIsTakenOutOfWhatAModelReads(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTextInAResultIsNamed(t *testing.T) {
+func TestNonTextResultIsNamed(t *testing.T) {
 	give := func(r *sdk.CallToolResult) func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		return func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return r, nil }
 	}
@@ -150,7 +150,7 @@ func TestResourcesAreReadByAToolOfOurOwn(t *testing.T) {
 	}
 }
 
-func TestProgressIsTold(t *testing.T) {
+func TestProgressIsReported(t *testing.T) {
 	heard := make(chan struct{})
 	def := loopbackServer(t, buildServer(testTools{"slow": func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 		for i := range 3 {
@@ -209,7 +209,7 @@ func TestHeadersGoToTheHostOfTheServerAloneAndNoRedirectLeadsAway(t *testing.T) 
 	})
 }
 
-func TestAServerThatAsksWhoWeAreIsNamedWithTheRemedy(t *testing.T) {
+func TestServerThatNeedsACredentialIsNamedWithTheRemedy(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
 		if _, err := openHub(t).List(testContext(t), Server{Name: "a", URL: h.URL}, ""); err == nil || !strings.Contains(err.Error(), "add the credential that it requires to its headers") {
@@ -270,7 +270,7 @@ func TestAServerAtAnAddressThatGoesAwayIsReachedAgain(t *testing.T) {
 
 // What a header's variable holds is masked also where a server refuses a call, and
 // in what it says while it works.
-func TestWhatAVariableHoldsIsMaskedInRefusalsAndProgress(t *testing.T) {
+func TestVariablesAreMaskedInRefusalsAndProgress(t *testing.T) {
 	const secret = "ghx-0123456789abcdefXYZ"
 	s := buildServer(testTools{"bad": answerText("")})
 	s.AddReceivingMiddleware(func(next sdk.MethodHandler) sdk.MethodHandler {

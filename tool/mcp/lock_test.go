@@ -38,7 +38,7 @@ func standingsText(v Verdict) string {
 	return strings.TrimSpace(b.String())
 }
 
-func TestTheFirstUsePinsAndWhatIsDifferentLaterIsOffUntilItIsAllowed(t *testing.T) {
+func TestChangedToolIsOffUntilItIsAllowed(t *testing.T) {
 	dir := t.TempDir()
 	l, s := OpenLock(dir), Server{Name: "a", Source: "/w/.mcp.json", Command: "x"}
 	first := offerTools("a", "pay", "pays", "read", "reads")
@@ -88,7 +88,7 @@ func TestAnotherDefinitionIsAnotherServer(t *testing.T) {
 	check(elsewhere, Fresh)
 }
 
-func TestAFileOfWhatIsAllowedThatCannotBeReadAllowsNothing(t *testing.T) {
+func TestUnreadableAllowListAllowsNothing(t *testing.T) {
 	dir := t.TempDir()
 	l := OpenLock(dir)
 	s := Server{Name: "a", Source: "f", Command: "x"}
@@ -105,7 +105,7 @@ func TestAFileOfWhatIsAllowedThatCannotBeReadAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestTheFileIsTheOwnersAloneAndNothingIsLostWhenMayWriteIt(t *testing.T) {
+func TestAllowListIsPrivateAndSafeForConcurrentWrites(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	var all sync.WaitGroup
 	for _, name := range strings.Split("abcdefghijklmnop", "") {

@@ -61,7 +61,7 @@ func TestAProgramGetsTheDirectoryOfTheRunAndAnEnvironmentOfItsOwn(t *testing.T) 
 	}
 }
 
-func TestWhatAVariableHoldsIsMaskedInResults(t *testing.T) {
+func TestVariablesAreMaskedInResults(t *testing.T) {
 	def, _ := programServer(t, "plain")
 	def.Env["ZONE"] = "${PRIVATE_WORD}"
 	h := openHub(t, func(c *Config) { c.Getenv = func(string) string { return "marigold-under-glass" } })
@@ -146,7 +146,7 @@ func TestNoErrorOfAStartHasTheValueOfAVariable(t *testing.T) {
 	}
 }
 
-func TestWhyAProgramDidNotStartIsSaidWithoutItsSecrets(t *testing.T) {
+func TestStartErrorMasksSecrets(t *testing.T) {
 	def, _ := programServer(t, "broken")
 	def.Env["SECRET_WORD"] = "${PRIVATE_WORD}"
 	h := openHub(t, func(c *Config) { c.Getenv = func(string) string { return "marigold-under-glass" } })
@@ -164,7 +164,7 @@ func TestWhyAProgramDidNotStartIsSaidWithoutItsSecrets(t *testing.T) {
 	}
 }
 
-func TestACallThatIsCanceledEndsAtOnceAndTheServerGoesOn(t *testing.T) {
+func TestCanceledCallEndsAndTheServerContinues(t *testing.T) {
 	def, starts := programServer(t, "plain")
 	s := toolSet(t, openHub(t), def, t.TempDir())
 	ctx, cancel := context.WithCancel(testContext(t))
@@ -205,7 +205,7 @@ func TestHugeOutputIsClippedAndAMessageWithoutEndEndsTheServer(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoMessageOnItsStdoutEndsTheServerAndNothingElse(t *testing.T) {
+func TestGarbageOnStdoutEndsOnlyThatServer(t *testing.T) {
 	def, _ := programServer(t, "plain")
 	s := toolSet(t, openHub(t), def, t.TempDir())
 	if r := callTool(t, s, "mcp__stage__junk", `{}`); !r.Error {
@@ -216,7 +216,7 @@ func TestWhatIsNoMessageOnItsStdoutEndsTheServerAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestTheSecondAnswerToACallIsNobodys(t *testing.T) {
+func TestSecondAnswerToACallIsDropped(t *testing.T) {
 	def, starts := programServer(t, "plain")
 	for id := range 8 { // one of these is the id of the call
 		def.Env["MCP_TEST_ID"] = strconv.Itoa(id)

@@ -82,7 +82,7 @@ func TestAKeptResultIsReadBackInParts(t *testing.T) {
 }
 
 // What a model makes up is answered with an error that says what is wrong.
-func TestWhatIsNotKeptIsSaidSo(t *testing.T) {
+func TestUnknownReferenceIsAnError(t *testing.T) {
 	blobs := memory.NewBlobs()
 	ref, err := blobs.Put(t.Context(), "other", []byte("of another run"))
 	if err != nil {

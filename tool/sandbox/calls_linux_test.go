@@ -27,8 +27,8 @@ func forbiddenCall(what string) (err error) {
 	return err
 }
 
-// TestAttackCallsBesideTheLimitsAreRefused: keyrings, memory that no limit counts, and without a network namespace any socket.
-func TestAttackCallsBesideTheLimitsAreRefused(t *testing.T) {
+// TestAttackCallsAroundTheLimitsAreRefused: keyrings, memory that no limit counts, and without a network namespace any socket.
+func TestAttackCallsAroundTheLimitsAreRefused(t *testing.T) {
 	eachBox(t, func(t *testing.T, b *testBox) {
 		for _, what := range []string{"keyctl", "add_key", "memfd", "shm", "udp"} {
 			if what == "udp" && !b.less.Namespaces {

@@ -37,8 +37,8 @@ func TestAttackCommandPlantsNoHook(t *testing.T) {
 	})
 }
 
-// TestGitProtectionSaysWhatItLeavesOpen: a link cannot be pinned, so it is said.
-func TestGitProtectionSaysWhatItLeavesOpen(t *testing.T) {
+// TestGitProtectionReportsItsGaps: a link cannot be pinned, so it is said.
+func TestGitProtectionReportsItsGaps(t *testing.T) {
 	eachBox(t, func(t *testing.T, b *testBox) {
 		if err := os.Symlink("elsewhere", filepath.Join(b.dir, ".git")); err != nil {
 			t.Fatal(err)

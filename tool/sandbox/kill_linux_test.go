@@ -107,7 +107,7 @@ func killStubborn(t *testing.T, less sandbox.Less, token string) []string {
 	return aliveProcesses(t, token)
 }
 
-func TestACommandThatEndsLeavesNothingInTheBackground(t *testing.T) {
+func TestEndedCommandLeavesNoBackgroundProcess(t *testing.T) {
 	eachBox(t, func(t *testing.T, b *testBox) {
 		token := fmt.Sprintf("8%d8%d", os.Getpid(), len(t.Name()))
 		out := b.runCommand("(%s) >/dev/null 2>&1 & while [ ! -s up ]; do :; done; echo done", fmt.Sprintf(stubborn, token))

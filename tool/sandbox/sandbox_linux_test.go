@@ -214,7 +214,7 @@ func TestALinkSwappedInBetweenLeadsNowhere(t *testing.T) {
 	}
 }
 
-func TestNothingOfOurEnvironmentIsPassedOn(t *testing.T) {
+func TestCommandInheritsNoEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "canary-key")
 	t.Setenv("LD_PRELOAD_OF_NODE", "canary-other")
 	eachBox(t, func(t *testing.T, b *testBox) {
@@ -356,7 +356,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-func TestWhatIsPrintedIsBoundedAtBothEnds(t *testing.T) {
+func TestPrintedOutputIsClippedInTheMiddle(t *testing.T) {
 	b := &testBox{t: t, dir: t.TempDir(), spec: sandbox.Spec{Output: 4096}}
 	out := b.runCommand("echo first; head -c 20000000 /dev/zero; echo last >&2")
 	if !out.Cut || out.StdoutBytes != 20000011 || len(out.Stdout) > 4200 || !strings.HasPrefix(string(out.Stdout), "first\n") || !strings.HasSuffix(string(out.Stdout), "last\n") {
@@ -364,9 +364,9 @@ func TestWhatIsPrintedIsBoundedAtBothEnds(t *testing.T) {
 	}
 }
 
-// TestAReportSaysWhatIsMissing: without a part of the system nothing is claimed
+// TestSandboxReportNamesMissingProtections: without a part of the system nothing is claimed
 // that it enforced.
-func TestAReportSaysWhatIsMissing(t *testing.T) {
+func TestSandboxReportNamesMissingProtections(t *testing.T) {
 	eachBox(t, func(t *testing.T, b *testBox) {
 		r := b.runCommand(":").Report
 		seen := map[string]bool{}

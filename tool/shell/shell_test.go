@@ -53,7 +53,7 @@ func TestAnExitCodeIsAResultAndNoFailure(t *testing.T) {
 }
 
 //behaviour:shows C4
-func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
+func TestShellTimeoutKillsAndReturnsTheOutput(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []time.Duration{time.Second, 10 * time.Second} {
 		r := runShell(t, shell.Config{Dir: t.TempDir(), Timeout: limit}, "echo begun; setsid sleep 300 & sleep 300")
@@ -68,7 +68,7 @@ func TestAShellCommandIsKilledAtItsTimeoutAndTellsWhatItPrinted(t *testing.T) {
 	t.Error("it never tells what was printed")
 }
 
-func TestWhatAShellPrintsIsMaskedAndClipped(t *testing.T) {
+func TestShellOutputIsMaskedAndClipped(t *testing.T) {
 	cfg := shell.Config{Dir: t.TempDir()}
 	if r := runShell(t, cfg, `echo 'password: "Zx9Qw7Rt5Yu3"'`); r.Text != "password: \"[masked]\"\n" {
 		t.Errorf("%+v", r)
@@ -78,7 +78,7 @@ func TestWhatAShellPrintsIsMaskedAndClipped(t *testing.T) {
 	}
 }
 
-func TestAShellReadsWhatItsOperatorNamesAndCannotWriteIt(t *testing.T) {
+func TestShellReadsGrantedPathsOnly(t *testing.T) {
 	lib := t.TempDir()
 	if err := os.WriteFile(filepath.Join(lib, "tool"), []byte("#!/bin/sh\necho ran\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func loadSkill(t *testing.T, p skill.Places, name string) tool.Result {
 }
 
 //behaviour:shows D2
-func TestAPromptHasNamesAndDescriptionsAndTheBodyComesWhenItIsWanted(t *testing.T) {
+func TestSkillBodyIsLoadedOnDemand(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
 	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, filepath.Join(home, ".config"))}
 	putSkill(t, filepath.Join(dir, ".claude/skills"), "review", skillText("review", "Reads code."))

@@ -43,7 +43,7 @@ func serveSite(t *testing.T, h http.HandlerFunc) (address string, rules web.Conf
 	return s.URL, web.Config{Allow: []string{u.Host}, Private: []string{u.Host}}
 }
 
-func TestAPageComesAsReadableText(t *testing.T) {
+func TestPageBecomesReadableText(t *testing.T) {
 	address, rules := serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/page":
@@ -181,7 +181,7 @@ func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 }
 
 //behaviour:shows C5
-func TestWhoIsBusyMayBeAskedAgainButNotSoonerThanItSays(t *testing.T) {
+func TestBusyServerIsRetriedAfterItsRetryAfter(t *testing.T) {
 	address, rules := serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		status, after, _ := strings.Cut(r.URL.Path[1:], "/")
 		code, err := strconv.Atoi(status)
@@ -209,7 +209,7 @@ func TestWhoIsBusyMayBeAskedAgainButNotSoonerThanItSays(t *testing.T) {
 	}
 }
 
-func TestWhatIsReadIsBoundedInSizeAndTime(t *testing.T) {
+func TestFetchIsBoundedInSizeAndTime(t *testing.T) {
 	hang := make(chan struct{})
 	address, rules := serveSite(t, func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -261,7 +261,7 @@ func TestWhatIsReadIsBoundedInSizeAndTime(t *testing.T) {
 	}
 }
 
-func TestARuleThatSaysNothingIsAnError(t *testing.T) {
+func TestEmptyRuleIsAnError(t *testing.T) {
 	for _, cfg := range []web.Config{{Allow: []string{""}}, {Allow: []string{"https://a.b/"}}, {Allow: []string{"a*b.c"}}, {Allow: []string{"a:0"}}, {Allow: []string{"a:x"}},
 		{Private: []string{"localhost"}}, {Private: []string{""}}} {
 		if _, err := web.Get(cfg); !errors.Is(err, web.ErrRule) {

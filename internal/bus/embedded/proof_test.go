@@ -167,8 +167,8 @@ func expectFinding(t *testing.T, p bus.Proof, check string, status bus.FindingSt
 	}
 }
 
-// TestAnEmbeddedServerProvesWhatItWasStartedWith: what lazy gives up is said.
-func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
+// TestEmbeddedServerProvesItsProfile: what lazy gives up is said.
+func TestEmbeddedServerProvesItsProfile(t *testing.T) {
 	for lazy, profile := range map[bool]bus.Profile{false: bus.EmbeddedSync, true: bus.EmbeddedLazy} {
 		e := startServer(t, embedded.Config{DontListen: true, Lazy: lazy})
 		nc := connectAs(t, e, bus.RoleNode)
@@ -200,9 +200,9 @@ func TestAnEmbeddedServerProvesWhatItWasStartedWith(t *testing.T) {
 	expectFinding(t, p, "durability", bus.Failed, "syncs every 2m0s")
 }
 
-// TestAServerElsewhereIsBelievedOnlyWhatWasSeen: without a witness it is not
+// TestRemoteServerNeedsAWitnessOfItsSyncs: without a witness it is not
 // proven that it syncs; with one it is proven, or refused.
-func TestAServerElsewhereIsBelievedOnlyWhatWasSeen(t *testing.T) {
+func TestRemoteServerNeedsAWitnessOfItsSyncs(t *testing.T) {
 	for _, synced := range []bool{true, false} {
 		e := startCluster(t, synced)
 		nc := e.createStreams(1, nil)

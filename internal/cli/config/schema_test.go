@@ -13,7 +13,7 @@ import (
 
 // What docs/manners.md shows as settings, the schema and the readers take; what
 // the schema refuses, they refuse.
-func TestTheSchemaOfSettingsSaysWhatIsRead(t *testing.T) {
+func TestSettingsSchemaMatchesTheReaders(t *testing.T) {
 	raw, err := os.ReadFile("../../../docs/manners.md")
 	if err != nil {
 		t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
+func TestAttachmentTypeFollowsItsBytes(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
 		file := filepath.Join(dir, name)
@@ -56,7 +56,7 @@ func TestAttachedFilesAreWhatTheirBytesSay(t *testing.T) {
 
 // What was sent before a run that is refused does not stay, and a run that is there
 // keeps what it has, also where the same request is made again.
-func TestWhatWasAttachedToARefusedRunIsTakenBack(t *testing.T) {
+func TestAttachmentsOfARefusedRunAreRemoved(t *testing.T) {
 	state := t.TempDir()
 	h, err := node.Start(t.Context(), node.Config{StateDir: state})
 	if err != nil {

@@ -72,9 +72,9 @@ func TestAShardMovesOnlyWhileItIsIdleAndOneAtATime(t *testing.T) {
 	}
 }
 
-// TestTheNextBestNodeTakesWhatTheBestOneDoesNot: it may be frozen, and count as
+// TestSecondBestNodeTakesAShardThatTheBestLeaves: it may be frozen, and count as
 // live for a while.
-func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
+func TestSecondBestNodeTakesAShardThatTheBestLeaves(t *testing.T) {
 	v := PoolView{Shards: 64, Nodes: nodeIDs(3), Holders: map[int]string{}, Free: map[int]time.Duration{}, Patience: time.Second,
 		Busy: func(int) bool { return false }}
 	for waited, most := range []int{1, 2, 3} {
@@ -99,8 +99,8 @@ func TestTheNextBestNodeTakesWhatTheBestOneDoesNot(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesWhatIsHeld: not even the node that should have it.
-func TestNobodyTakesWhatIsHeld(t *testing.T) {
+// TestHeldShardIsNotTaken: not even the node that should have it.
+func TestHeldShardIsNotTaken(t *testing.T) {
 	v := PoolView{Self: "node-1", Shards: 64, Nodes: nodeIDs(2), Holders: map[int]string{}, Patience: time.Second, Busy: func(int) bool { return false }}
 	for s := range 64 {
 		v.Holders[s] = "node-0"

@@ -263,10 +263,10 @@ func theShardsOfADeadNodeAreTakenUnderAHigherEpoch(t *testing.T) {
 	a.closeKeeper(t)
 }
 
-// TestWhatIsBusyStays: a shard moves only while no work is in progress in it.
-func TestWhatIsBusyStays(t *testing.T) { bustest.Bubble(t, whatIsBusyStays) }
+// TestBusyShardStays: a shard moves only while no work is in progress in it.
+func TestBusyShardStays(t *testing.T) { bustest.Bubble(t, busyShardStays) }
 
-func whatIsBusyStays(t *testing.T) {
+func busyShardStays(t *testing.T) {
 	e := startServer(t)
 	a := startLeaseNode(t, e, "a", long, allShards()...)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
@@ -291,13 +291,13 @@ func whatIsBusyStays(t *testing.T) {
 	a.closeKeeper(t)
 }
 
-// TestANodeThatLeavesWaitsForWhatIsBusy: it keeps its lease until the work in
+// TestLeavingNodeWaitsForBusyShards: it keeps its lease until the work in
 // the shard has come to its end.
-func TestANodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
-	bustest.Bubble(t, aNodeThatLeavesWaitsForWhatIsBusy)
+func TestLeavingNodeWaitsForBusyShards(t *testing.T) {
+	bustest.Bubble(t, leavingNodeWaitsForBusyShards)
 }
 
-func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
+func leavingNodeWaitsForBusyShards(t *testing.T) {
 	e := startServer(t)
 	a := startLeaseNode(t, e, "a", long, allShards()...)
 	waitUntil(t, "the first node holds all", isHeldByBest(a))
@@ -321,13 +321,13 @@ func aNodeThatLeavesWaitsForWhatIsBusy(t *testing.T) {
 	a.closeKeeper(t)
 }
 
-// TestANodeThatGoesLeavesNoLeaseBehind: its keeper is closed while it gives shards away. No
+// TestLeavingNodeReleasesItsLeases: its keeper is closed while it gives shards away. No
 // other node has to wait for a lease to expire.
-func TestANodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
-	bustest.Bubble(t, aNodeThatGoesLeavesNoLeaseBehind)
+func TestLeavingNodeReleasesItsLeases(t *testing.T) {
+	bustest.Bubble(t, leavingNodeReleasesItsLeases)
 }
 
-func aNodeThatGoesLeavesNoLeaseBehind(t *testing.T) {
+func leavingNodeReleasesItsLeases(t *testing.T) {
 	e := startServer(t)
 	a, b := startLeaseNode(t, e, "a", long), startLeaseNode(t, e, "b", long)
 	waitUntil(t, "both hold a part", isHeldByBest(a, b))

@@ -157,16 +157,16 @@ func shardHolders(members ...*leaseNode) map[int]string {
 	return holders
 }
 
-// TestAfterAnOutageEveryNodeHasWhatItHad: no node could be reached for longer than the TTL,
+// TestNodesKeepTheirShardsThroughAnOutage: no node could be reached for longer than the TTL,
 // so none is known to be dead. The node that returns first does not take the shards of the
 // other.
 //
 //behaviour:shows F2
-func TestAfterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
-	bustest.Bubble(t, afterAnOutageEveryNodeHasWhatItHad)
+func TestNodesKeepTheirShardsThroughAnOutage(t *testing.T) {
+	bustest.Bubble(t, nodesKeepTheirShardsThroughAnOutage)
 }
 
-func afterAnOutageEveryNodeHasWhatItHad(t *testing.T) {
+func nodesKeepTheirShardsThroughAnOutage(t *testing.T) {
 	e := startServer(t)
 	first, second := newWire(t, e), newWire(t, e)
 	a, b := startLeaseNodeOver(t, first.connectNode(t), "a", short), startLeaseNodeOver(t, second.connectNode(t), "b", short)
@@ -233,14 +233,14 @@ func chanValues[T any](c <-chan T) func(func(T) bool) {
 	}
 }
 
-// TestAnAnswerThatNeverComesHoldsUpNoLease: a request is lost with its connection, and the
+// TestLostReplyCostsNoLease: a request is lost with its connection, and the
 // server is back long before the leases expire. No lease is lost, because no node waits
 // longer for a reply than until the next renewal.
-func TestAnAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
-	bustest.Bubble(t, anAnswerThatNeverComesHoldsUpNoLease)
+func TestLostReplyCostsNoLease(t *testing.T) {
+	bustest.Bubble(t, lostReplyCostsNoLease)
 }
 
-func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
+func lostReplyCostsNoLease(t *testing.T) {
 	e := startServer(t)
 	w := newWire(t, e)
 	a := startLeaseNodeOver(t, w.connectNode(t), "a", long)
@@ -261,14 +261,14 @@ func anAnswerThatNeverComesHoldsUpNoLease(t *testing.T) {
 	a.closeKeeper(t)
 }
 
-// TestBucketsThatAreMadeAnewAreSeen: an operator removed the buckets of leases and nodes,
+// TestRecreatedBucketsAreDetected: an operator removed the buckets of leases and nodes,
 // they start at revision 1 again, and no event reports that a node has died meanwhile. The
 // other nodes regain their own shards, and take those of the dead node (PROTOCOL P5).
-func TestBucketsThatAreMadeAnewAreSeen(t *testing.T) {
-	bustest.Bubble(t, bucketsThatAreMadeAnewAreSeen)
+func TestRecreatedBucketsAreDetected(t *testing.T) {
+	bustest.Bubble(t, recreatedBucketsAreDetected)
 }
 
-func bucketsThatAreMadeAnewAreSeen(t *testing.T) {
+func recreatedBucketsAreDetected(t *testing.T) {
 	e := startServer(t)
 	a, b, dead := startLeaseNode(t, e, "a", short), startLeaseNode(t, e, "b", short), startLeaseNode(t, e, "dead", short)
 	waitUntil(t, "all hold a part", isHeldByBest(a, b, dead))

@@ -53,16 +53,16 @@ func renewingAllLeasesIsOneWrite(t *testing.T) {
 	a.closeKeeper(t)
 }
 
-// TestANodeWhoseKeyExpiredTakesItsShardsAgain: its leases name a session that has ended,
+// TestNodeRetakesItsShardsAfterItsKeyExpired: its leases name a session that has ended,
 // so another node might have taken them. It holds none of them until it has taken it
 // again, under a higher epoch.
 //
 //behaviour:shows F2
-func TestANodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
-	bustest.Bubble(t, aNodeWhoseKeyExpiredTakesItsShardsAgain)
+func TestNodeRetakesItsShardsAfterItsKeyExpired(t *testing.T) {
+	bustest.Bubble(t, nodeRetakesItsShardsAfterItsKeyExpired)
 }
 
-func aNodeWhoseKeyExpiredTakesItsShardsAgain(t *testing.T) {
+func nodeRetakesItsShardsAfterItsKeyExpired(t *testing.T) {
 	e := startServer(t)
 	w := newWire(t, e)
 	a := startLeaseNodeOver(t, w.connectNode(t), "a", short)

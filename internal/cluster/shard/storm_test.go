@@ -33,15 +33,15 @@ func (s *blockingBucket) Create(ctx context.Context, key string, value []byte, o
 	return s.KeyValue.Create(ctx, key, value, opts...)
 }
 
-// TestWhatIsHeldIsRenewedWhileOthersAreTaken: however long it takes to take a shard,
+// TestLeasesAreRenewedDuringASlowAcquisition: however long it takes to take a shard,
 // as in a storm, the leases of the others do not end meanwhile.
 //
 //behaviour:shows F2
-func TestWhatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
-	bustest.Bubble(t, whatIsHeldIsRenewedWhileOthersAreTaken)
+func TestLeasesAreRenewedDuringASlowAcquisition(t *testing.T) {
+	bustest.Bubble(t, leasesAreRenewedDuringASlowAcquisition)
 }
 
-func whatIsHeldIsRenewedWhileOthersAreTaken(t *testing.T) {
+func leasesAreRenewedDuringASlowAcquisition(t *testing.T) {
 	e := startServer(t)
 	nc, js := connectJetStream(t, e)
 	b := openBuckets(t, nc)

@@ -34,7 +34,7 @@ p`)
 	}
 }
 
-func TestAllToolsIsWhatTheParentHas(t *testing.T) {
+func TestAllToolsMeansTheParentsTools(t *testing.T) {
 	for _, text := range []string{"*", `"*"`, `["*"]`, "All tools", "Read, *", "all"} {
 		if def, _ := mustParse(t, "---\ndescription: d\ntools: "+text+"\n---\np"); def.Tools != nil {
 			t.Errorf("%s: %v", text, def.Tools)
@@ -42,7 +42,7 @@ func TestAllToolsIsWhatTheParentHas(t *testing.T) {
 	}
 }
 
-func TestAgentsInTheListOfToolsAreWhomItMayCall(t *testing.T) {
+func TestAgentsInTheToolListAreDelegates(t *testing.T) {
 	for text, want := range map[string][]string{
 		"tools: Read, Agent(scout, plugin:deep-scout)":              {"scout", "deep-scout"},
 		"tools: Task(Code Reviewer)":                                {"code-reviewer"},
@@ -133,7 +133,7 @@ func TestBytesThatAreNoTextAreNamedByFileAndLine(t *testing.T) {
 }
 
 // The loader survives directory entries that are not regular files.
-func TestWhatIsNoFileIsNamed(t *testing.T) {
+func TestNonRegularFilesAreReported(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir+"/good.md", agentText("good", "d"))
 	if err := os.Symlink("/dev/zero", filepath.Join(dir, "zero.md")); err != nil {
@@ -166,7 +166,7 @@ func FuzzParseOfPlainText(f *testing.F) {
 }
 
 // A deny in OpenCode's form is kept, whatever else a file says.
-func TestWhatOpenCodeDeniesStaysDenied(t *testing.T) {
+func TestOpenCodeDeniesAreKept(t *testing.T) {
 	def, notes := mustParse(t, "---\ndescription: d\npermission:\n  task: {\"*\": allow, deployer: deny, helper: allow}\n---\np")
 	if !slices.Equal(def.Delegates, []string{"helper"}) || len(notes) == 0 || !strings.Contains(notes[len(notes)-1].Text, "deployer") {
 		t.Errorf("%v %v", def.Delegates, notes)

@@ -71,7 +71,7 @@ func TestMannersThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestASchemaIsReadFromBesideItsFileAndFromNowhereElse(t *testing.T) {
+func TestSchemaIsReadOnlyFromTheFilesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir+"/outside.json", `{"type":"object"}`)
 	writeFile(t, dir+"/agents/schemas/finding.json", `{"type":"object","required":["a"]}`)

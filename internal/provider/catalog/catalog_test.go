@@ -102,7 +102,7 @@ func TestAFourthRateIsHeldFor(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeIsRefusedByName(t *testing.T) {
+func TestInvalidCatalogIsRefusedByName(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, says string
 		is         error
