@@ -18,7 +18,7 @@ const usualStart = `live live=1 spent=0 held=0 kept=%d
 
 // startLog begins a new log, plays `opened`, and prints nothing. It fails where the
 // output that it hides is not the usual one: such a beginning must be shown.
-func (p *scriptPlay) startLog(t *testing.T, d *datadriven.TestData) string {
+func (p *scriptPlayer) startLog(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	begin := *d
 	begin.Cmd = "opened"

@@ -333,7 +333,7 @@ func aShardThatWasTakenAgainIsNotGivenForAnOldReason(t *testing.T) {
 		for s := range shards {
 			taken[s], _ = a.Holds(s)
 		}
-		return isHeldByBest(a)() && !slices.ContainsFunc(busy, func(s int) bool { return taken[s] == before[s] })
+		return isHeldByBest(a)() && !slices.ContainsFunc(allShards(), func(s int) bool { return taken[s] == before[s] })
 	})
 	a.finishWork()
 	for end := time.Now().Add(shard.TTLMin); time.Now().Before(end); <-time.After(10 * time.Millisecond) {

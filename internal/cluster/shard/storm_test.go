@@ -8,7 +8,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/bustest"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 )
@@ -50,11 +49,12 @@ func leasesAreRenewedDuringASlowAcquisition(t *testing.T) {
 	b.Shards = slow
 	const ttl = 3 * shard.TTLMin // the machine may have other work
 	m := &leaseNode{nc: nc, busy: map[int]bool{}, rest: map[int]func(){}, took: map[int]bool{}}
-	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Node: shard.Node{Name: "a"},
+	keeper, err := shard.Start(t.Context(), shard.Config{JS: js, Buckets: b, Node: shard.Node{Name: "a"},
 		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, IsBusy: m.isBusy, DrainShard: m.drainSlot, ShardsChanged: m.recordChanges})
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.Keeper = keeper
 	waitUntil(t, "it holds all", isHeldByBest(m))
 	epochs := map[int]uint64{}
 	for s := 1; s < shards; s++ {
