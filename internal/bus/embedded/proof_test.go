@@ -229,7 +229,7 @@ func TestRemoteServerNeedsAWitnessOfItsSyncs(t *testing.T) {
 		wrong := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.SystemAccount{Conn: e.connectUser("app")}})
 		expectFinding(t, wrong, "durability", bus.Unproven, "not of the system account")
 		nobody := proveDurability(t, bus.ProofConfig{Conn: nc, Witness: bus.MonitorURLs{"http://127.0.0.1:1"}})
-		expectFinding(t, nobody, "durability", bus.Unproven, "no server said how it stores")
+		expectFinding(t, nobody, "durability", bus.Unproven, "no server reported how it stores")
 		other := proveDurability(t, bus.ProofConfig{Conn: nc, Want: bus.ClusterSync})
 		expectFinding(t, other, "profile", bus.Failed, "cluster was asked for")
 	}
@@ -276,7 +276,7 @@ func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
 	e := startCluster(t, true)
 	for says, change := range map[string]func(*jetstream.StreamConfig){
 		"allows direct reads":      func(c *jetstream.StreamConfig) { c.AllowDirect = true },
-		"drops what is old":        func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
+		"drops old entries":        func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld },
 		"lets entries be deleted":  func(c *jetstream.StreamConfig) { c.DenyDelete = false },
 		"drops entries by age":     func(c *jetstream.StreamConfig) { c.MaxAge = time.Hour },
 		"is not stored in files":   func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage },

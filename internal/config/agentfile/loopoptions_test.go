@@ -127,7 +127,7 @@ func TestAFileOfSettingsSaysItForAllAgents(t *testing.T) {
 		"tools: {shell: {class: harmless}}\n":         "write read, idempotent, effect or irreversible",
 		"tools: {shell: {clas: effect}}\n":            "did you mean class?",
 		"tools: {shell: {poll: 3}}\n":                 "write true or false",
-		"tools: {shell: {}, Bash: {class: effect}}\n": "said twice",
+		"tools: {shell: {}, Bash: {class: effect}}\n": "set twice",
 		"watch: &a {of: 3}\nbreaker: *a\n":            "aliases",
 		"watch: {\n":                                  "troupe.yaml",
 	} {
