@@ -163,7 +163,7 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 
 // The directory that a node is started in may be a repository that was cloned.
 func TestTheDirectoryOfANodeDoesNotSayWhereItsStateIs(t *testing.T) {
-	for line, says := range map[string]string{"store_dir: s": "troupe.yaml:1: store_dir: only you can set this", "pricing_file: p.json": "troupe.yaml:1: pricing_file: only you"} {
+	for line, says := range map[string]string{"store_dir: s": "troupe.yaml:1: store_dir: only the user can set this", "pricing_file: p.json": "troupe.yaml:1: pricing_file: only the user"} {
 		cmd := command(t)
 		if err := os.WriteFile(filepath.Join(cmd.Dir, "troupe.yaml"), []byte(line+"\n"), 0o600); err != nil {
 			t.Fatal(err)

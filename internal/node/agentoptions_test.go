@@ -121,7 +121,7 @@ func TestModelsOfFilesAreThoseOfTheRun(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	notes := strings.Join(a.Notes, "\n")
-	for text, times := range map[string]int{"model haiku of agent files is anthropic/claude-haiku-5-5": 1, `the model "gpt-5.4", which is not to be had here`: 1, `"sonnet|opus"`: 1} {
+	for text, times := range map[string]int{"model haiku of agent files is anthropic/claude-haiku-5-5": 1, `the model "gpt-5.4", which is not available on this node`: 1, `"sonnet|opus"`: 1} {
 		if strings.Count(notes, text) != times {
 			t.Errorf("%d times %q in:\n%s", strings.Count(notes, text), text, notes)
 		}

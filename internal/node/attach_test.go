@@ -126,7 +126,7 @@ func TestUnboundedMediaMustBeAllowedByName(t *testing.T) {
 	}
 	_, _, err = ask(client.RunRequest{Attach: []client.Attachment{pdf}})
 	var refused *client.Error
-	if !errors.As(err, &refused) || !strings.Contains(refused.Text, "nobody has published") || !strings.Contains(refused.Hint, "--allow-unbounded "+claude) {
+	if !errors.As(err, &refused) || !strings.Contains(refused.Text, "is not published") || !strings.Contains(refused.Hint, "--allow-unbounded "+claude) {
 		t.Errorf("%v", err)
 	}
 	a, got, err := ask(client.RunRequest{Attach: []client.Attachment{pdf}, AllowUnbounded: []string{claude}})

@@ -114,7 +114,7 @@ func TestAttachmentsFitOneRequest(t *testing.T) {
 			list[i] = a
 		}
 		_, _, err := h.buildRun(client.RunRequest{RunID: run, Prompt: "?", Model: "anthropic/claude-opus-5-5", Attach: list})
-		if (err != nil && strings.Contains(err.Error(), "together")) != refused {
+		if (err != nil && strings.Contains(err.Error(), "in total")) != refused {
 			t.Errorf("%d: %v", n, err)
 		}
 	}

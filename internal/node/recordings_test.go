@@ -293,7 +293,7 @@ func TestModelWithoutHTTPIsNotRecorded(t *testing.T) {
 	tape := filepath.Join(t.TempDir(), "tape")
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Record = tape })
 	a, err := connectClient(t, h).Run(testContext(t), client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: writeScript(t, "default: [{text: hi}]")})
-	if err != nil || !strings.Contains(strings.Join(a.Notes, "\n"), "without a wire") {
+	if err != nil || !strings.Contains(strings.Join(a.Notes, "\n"), "makes no HTTP requests") {
 		t.Errorf("%+v, %v", a, err)
 	}
 	if p, err := cassette.NewPlayer(cassette.PlayConfig{Dir: tape}); err != nil || !strings.HasPrefix(p.Label().Model, "script/") || time.Since(p.Label().At) > patience {
