@@ -63,7 +63,9 @@ func aRequestIsSentAgainUntilANodeAnswers(t *testing.T) {
 
 // TestObserverThatSendsARequestIsRefused: the server tells the connection, after the fact;
 // whoever asked must not wait for an answer that cannot come.
-func TestObserverThatSendsARequestIsRefused(t *testing.T) { bustest.Bubble(t, observerThatSendsARequestIsRefused) }
+func TestObserverThatSendsARequestIsRefused(t *testing.T) {
+	bustest.Bubble(t, observerThatSendsARequestIsRefused)
+}
 
 func observerThatSendsARequestIsRefused(t *testing.T) {
 	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
