@@ -341,7 +341,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 // supervisor does not know.
 func (c *lookup) isUnanswered(ctx context.Context, run string, a event.AgentResult) (bool, error) {
 	s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)).In(a.Pool))
-	return s.Query.Query == a.Query.Query, err
+	return s.Suspended.Question.Query == a.Query.Query, err
 }
 
 // unlessAnswered returns a parked run as live if the logs of its agents hold answers to all
