@@ -11,10 +11,12 @@ import (
 )
 
 const (
-	// publishPause is how long an event waits for others. A server copies each event to every
-	// observer and wakes a writer for each copy, but writes events that arrive together at
-	// once.
-	publishPause = 50 * time.Millisecond
+	// publishPause is how long an event waits for others, and busyPause how long it waits after
+	// a burst of more than burstMax events. A server copies each event to every observer and
+	// wakes a writer for each copy, but writes events that arrive together at once.
+	publishPause = 2 * time.Millisecond
+	busyPause    = 50 * time.Millisecond
+	burstMax     = 32
 	// waitingMax is how many events may wait while the connection accepts none. Events beyond
 	// it are not published; a client that follows a run reads them from the logs.
 	waitingMax = 4096
@@ -31,6 +33,8 @@ type eventPublisher struct {
 	waiting []event.Published
 	newest  map[string]int // in waiting, by log
 	lost    int
+	added   int         // events since the last burst
+	busy    bool        // the last burst was large
 	closed  bool        // no more events are published
 	timer   *time.Timer // set while events wait
 
@@ -48,7 +52,11 @@ func (t *eventPublisher) add(e event.Published) {
 	if t.closed {
 		return // the logs contain it
 	}
+	t.added++
 	pause := publishPause
+	if t.busy {
+		pause = busyPause
+	}
 	if e.Kind == event.KindRunFinished {
 		pause = 0
 	}
@@ -100,7 +108,8 @@ func (t *eventPublisher) publishWaiting() {
 	defer t.sending.Unlock()
 	t.mu.Lock()
 	list, lost := t.waiting, t.lost
-	t.waiting, t.lost, t.timer = nil, 0, nil
+	t.busy = t.added > burstMax
+	t.waiting, t.lost, t.added, t.timer = nil, 0, 0, nil
 	clear(t.newest)
 	t.mu.Unlock()
 	t.sendEvents(list)
@@ -120,8 +129,18 @@ func (t *eventPublisher) close() {
 	t.publishWaiting()
 }
 
-// queueEvent queues one event for observers. The actors do not wait for observers.
-func (h *Node) queueEvent(e event.Published) { h.publisher.add(e) }
+// queueEvent queues one event for observers. The actors do not wait for observers. If the server
+// is in this process and nobody listens to the event, the server would drop it: then the event
+// is not queued, encoded and masked in the first place.
+func (h *Node) queueEvent(e event.Published) {
+	if h.embedded != nil {
+		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)
+		if err == nil && !h.embedded.HasInterest(subject) {
+			return
+		}
+	}
+	h.publisher.add(e)
+}
 
 // sendEvents sends events to observers. It encodes all of them before it sends the first: the
 // connection flushes as soon as data is written.

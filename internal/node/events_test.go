@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control"
 )
 
 // cuttableDialer is a TCP dialer that the test can cut.
@@ -192,4 +193,29 @@ func TestACursorFromTheMiddle(t *testing.T) {
 			t.Errorf("%s again", id)
 		}
 	}
+}
+
+// The server in the process would drop events that nobody receives, so the node publishes none.
+func TestEventsWithoutAnObserverAreNotPublished(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	dir := newRepository(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
+	c := connectClient(t, h)
+	request := client.RunRequest{Dir: dir, Model: "builtin/scout"}
+
+	alone := beginRun(t, c, request)
+	waitUntil(t, "the run is finished", func() bool {
+		row, ok := findRow(t, c, alone)
+		return ok && row.State == control.Finished
+	})
+	if sent := h.eventConn.Stats().OutMsgs; sent != 0 {
+		t.Errorf("%d events were published without an observer", sent)
+	}
+
+	observer := recordEvents(t, h)
+	watched := beginRun(t, c, request)
+	waitFinished(t, c, watched, spec.Completed)
+	_, want := pagedEvents(t, c, watched)
+	sameEvents(t, observer.waitForEvents(t, watched, want), want)
 }

@@ -320,6 +320,12 @@ func (e *Server) Credential(role bus.Role) (user, password string) {
 // currentServer returns the current server.
 func (e *Server) currentServer() *server.Server { return e.server.Load() }
 
+// HasInterest reports whether any subscription or stream of the server would receive a message
+// on the subject now, also one of an observer's account.
+func (e *Server) HasInterest(subject string) bool {
+	return e.currentServer().GlobalAccount().SubscriptionInterest(subject)
+}
+
 // InProcessConn connects to the current server.
 func (e *Server) InProcessConn() (net.Conn, error) { return e.currentServer().InProcessConn() }
 
