@@ -135,18 +135,6 @@ func (c *opener) checkUnopened(ctx context.Context, run string) error {
 	return err
 }
 
-// checkRoom refuses new runs if the logs are too full for them to end.
-func (c *opener) checkRoom(ctx context.Context) error {
-	if i := c.journalInfo(); i != nil {
-		return refuseJournal(i)
-	}
-	used, most, err := c.cfg.Post.Room(ctx)
-	if err == nil && most > 0 && used*100 > most*mailbox.RoomPercent {
-		return &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "`troupe prune` removes old runs; or give the streams more room"}
-	}
-	return nil
-}
-
 // appendPart appends a part to the log of a root that has no task yet. The request is named by
 // the history and the part: if it is sent again, it is applied once.
 func (c *opener) appendPart(ctx context.Context, root mailbox.Address, f agent.Recalled) error {

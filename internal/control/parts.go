@@ -26,13 +26,16 @@ type remover struct {
 	locks *runLocks
 }
 
-type opener struct{ *remover }
+type opener struct {
+	*remover
+	room logRoom
+}
 
 type viewer struct{ *lookup }
 
 // newOpener makes the parts that change runs.
 func newOpener(cfg *Config) *opener {
-	return &opener{&remover{&canceler{&commander{&lookup{cfg}}}, &runLocks{}}}
+	return &opener{remover: &remover{&canceler{&commander{&lookup{cfg}}}, &runLocks{}}}
 }
 
 // runLocks are the runs that are being opened with a history, or deleted.
