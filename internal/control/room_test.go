@@ -35,7 +35,7 @@ func TestTheRoomOfTheLogsIsMeasuredOnceASecond(t *testing.T) {
 		if logs.count != 1 {
 			t.Errorf("1,000 runs measured the room %d times", logs.count)
 		}
-		time.Sleep(roomFresh) // of the bubble
+		<-time.After(roomFresh) // of the bubble
 		logs.percent = mailbox.RoomPercent + 1
 		for range 3 {
 			if !room.isFull(t.Context(), logs) {
