@@ -6,9 +6,10 @@ SEEDS ?= 1000000
 RUNS ?= 300
 NODES ?= 3
 CHAOS ?=
+BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint build licenses check cold sim exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench e2e eval picture attacks damage
+.PHONY: lint build licenses check cold sim exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -61,6 +62,8 @@ full:     ; go run ./test/chaos -full disk -cycles 20 && \
 	go run ./test/chaos -nodes $(NODES) -full streams -ttl 5s -runs 12 -at-once 4 -control && go run ./test/chaos -nodes $(NODES) -full disk -ttl 5s -runs 12 -at-once 4 -control $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
+# The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
+bench-peers: ; cd test/bench && go run . $(BENCH)
 e2e:      ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
 attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-run/troupe"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// Limits high enough that no workload reaches them.
+const (
+	tokensMax = 1 << 40
+	callsMax  = 1 << 30
+)
+
+// entry is a node as a program embeds it.
+type entry struct {
+	node *troupe.Node
+	task troupe.Task
+}
+
+// Routes of the models of a program.
+const (
+	ownProvider = "own/"
+	httpRoute   = "openai/"
+)
+
+func openEntry(ctx context.Context, s setup) (runner, error) {
+	cfg := troupe.Config{
+		Tools: []tool.Tool{newTroupeLook()},
+		Agents: []troupe.Agent{{Name: "boss", Description: "Looks.", Prompt: agentPrompt},
+			{Name: childName, Description: "Helps.", Prompt: agentPrompt, Model: ownProvider + childScript}},
+		Models:      map[string]model.Client{ownProvider + s.script.name: troupeModel{s}, ownProvider + childScript: childModel()},
+		Model:       ownProvider + s.script.name,
+		MaxLiveRuns: max(s.agents, 2000),
+		Env:         func(string) string { return "" },
+	}
+	if s.url != "" {
+		cfg.Model = httpRoute + s.script.name
+		cfg.Env = func(name string) string {
+			if name == "OPENAI_BASE_URL" {
+				return s.url
+			}
+			return ""
+		}
+	}
+	if s.store == storeSynced {
+		cfg.StateDir = filepath.Join(s.dir, "state")
+	}
+	node, err := troupe.Start(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	task := troupe.Task{Prompt: "do it", MaxTurns: s.script.count + 2, MaxTokens: tokensMax, MaxToolCalls: callsMax}
+	if s.script.kind == scriptFan {
+		task.MaxChildren, task.MaxAgents = s.script.count, s.script.count+1
+	}
+	return &entry{node: node, task: task}, nil
+}
+
+// run asks for the same run again when the node was too busy for longer than the client has
+// patience.
+func (e *entry) run(ctx context.Context) error {
+	task := e.task
+	task.RunID = client.NewID()
+	result, err := e.node.Run(ctx, task)
+	for (client.Busy(err) || errors.Is(err, client.ErrUnavailable)) && ctx.Err() == nil {
+		result, err = e.node.Run(ctx, task)
+	}
+	if err != nil {
+		return err
+	}
+	if !strings.HasPrefix(result.Text, answerText) {
+		return fmt.Errorf("%w %q", errAnswer, result.Text)
+	}
+	return nil
+}
+
+func (e *entry) close() error { return e.node.Close() }
