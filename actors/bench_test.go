@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox/local"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -47,7 +49,7 @@ var shapes = []benchShape{
 }
 
 func BenchmarkTurns(b *testing.B) {
-	for _, store := range []string{"memory", "lazy", "always"} {
+	for _, store := range []string{"memory", "lazy", "always", "local-lazy", "local-always"} {
 		for _, s := range shapes {
 			b.Run(store+"/"+s.name, func(b *testing.B) {
 				for b.Loop() {
@@ -66,6 +68,9 @@ func BenchmarkTurns(b *testing.B) {
 func openStore(b *testing.B, store string) mailbox.Store {
 	if store == "memory" {
 		return memory.New(memory.Config{})
+	}
+	if durability, ok := strings.CutPrefix(store, "local-"); ok {
+		return openLocal(b, durability == "lazy")
 	}
 	e, err := embedded.Start(embedded.Config{StateDir: b.TempDir(), DontListen: true, Lazy: store == "lazy"})
 	if err != nil {
@@ -90,6 +95,19 @@ func openStore(b *testing.B, store string) mailbox.Store {
 		owner.Close()
 		reader.Close()
 		if err := e.Close(); err != nil {
+			b.Error(err)
+		}
+	})
+	return post
+}
+
+func openLocal(b *testing.B, lazy bool) mailbox.Store {
+	post, err := local.Open(context.Background(), local.Config{Dir: b.TempDir(), Lazy: lazy})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		if err := post.Close(); err != nil {
 			b.Error(err)
 		}
 	})

@@ -3,7 +3,7 @@
 // replay from the start.
 //
 // The package holds the interface (Post), the form of an entry and its bounded codec.
-// mailbox/memory and mailbox/jetstream implement Post; both pass mailbox/boxtest.
+// mailbox/memory, mailbox/jetstream and mailbox/local implement Store; all pass mailbox/boxtest.
 package mailbox
 
 import (
@@ -111,8 +111,8 @@ type Post interface {
 	Purge(ctx context.Context, at Address, before uint64) error
 }
 
-// Store adds to Post the methods that the owner of all logs of a pool needs; both
-// implementations have them.
+// Store adds to Post the methods that the owner of all logs of a pool needs; all implementations
+// have them.
 type Store interface {
 	Post
 

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/control"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // journalHealth tracks whether this node can write its logs, from the results of its appends and
@@ -19,14 +19,14 @@ type journalHealth struct {
 	node *Node
 
 	mu         sync.Mutex
-	stall      jetstream.Stall
+	stall      mailbox.Stall
 	disk       statedir.DiskState
 	reportedAt time.Time // when it was reported that the logs cannot be written; zero: they can
 	stoppedAt  time.Time // since when they could not be written
 }
 
 // reportStall processes a report about the appends.
-func (j *journalHealth) reportStall(s jetstream.Stall) {
+func (j *journalHealth) reportStall(s mailbox.Stall) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stall = s

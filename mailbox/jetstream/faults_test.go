@@ -370,8 +370,8 @@ func connectRemote(t *testing.T, url string, options ...nats.Option) *nats.Conn 
 func TestAppendWaitsForAMissingStream(t *testing.T) {
 	_, nc := serveTest(t)
 	cfg := quickConfig()
-	told := make(chan jetstream.Stall, 4)
-	cfg.Stalled, cfg.StallAfter = func(s jetstream.Stall) { told <- s }, cfg.RetryAfter
+	told := make(chan mailbox.Stall, 4)
+	cfg.Stalled, cfg.StallAfter = func(s mailbox.Stall) { told <- s }, cfg.RetryAfter
 	p := openPost(t, nc, cfg)
 	js := serverAPI(t, nc)
 	var configs []native.StreamConfig
@@ -523,8 +523,8 @@ func TestFull(t *testing.T) {
 	_, nc := serveTest(t)
 	cfg := quickConfig()
 	cfg.BytesMax = 200_000
-	told := make(chan jetstream.Stall, 4)
-	cfg.Stalled, cfg.StallAfter = func(s jetstream.Stall) { told <- s }, 50*time.Millisecond
+	told := make(chan mailbox.Stall, 4)
+	cfg.Stalled, cfg.StallAfter = func(s mailbox.Stall) { told <- s }, 50*time.Millisecond
 	cfg.RetryAfter = patience // no answer is late here
 	p := openPost(t, nc, cfg)
 	var err error

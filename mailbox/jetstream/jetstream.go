@@ -72,7 +72,7 @@ type Config struct {
 	// Stalled is called once when an append has waited for StallAfter (default
 	// DefaultStallAfter), or when appends were refused for want of room for that long, and
 	// once when neither is the case any more. It must not block. Default: no calls.
-	Stalled    func(Stall)
+	Stalled    func(mailbox.Stall)
 	StallAfter time.Duration
 	// Shards and Streams are fixed for the life of a pool. Default 64 and 8.
 	Shards, Streams int

@@ -2,35 +2,23 @@ package jetstream
 
 import (
 	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // DefaultStallAfter is how long an append may wait for an acknowledgement before Stalled is
 // called.
 const DefaultStallAfter = 5 * time.Second
 
-// Stall says that no server stores the appends: no leader, no room, a broken disk, no
-// network. The appends wait, or their callers do after a refusal, and nothing begins that
-// depends on their entries.
-type Stall struct {
-	// Since is when the oldest waiting append was made, or when the first in a row of refused
-	// ones was refused; zero: no append waits any more, and none is refused.
-	Since time.Time
-	// Waiting is the number of waiting appends, Subject the target of the oldest one, and Why
-	// the server's last answer to it, "" if there is none.
-	Waiting int
-	Subject string
-	Why     string
-}
-
 // stallReports tracks whether a stall was reported, and for what.
 type stallReports struct {
 	after time.Duration
-	tell  func(Stall)
+	tell  func(mailbox.Stall)
 	// full and refused are the times of the first and the last append that was refused for
 	// want of room, in a row of refusals no further apart than after.
 	full, refused time.Time
 	told          bool // the newest report, sent or still in left, is a stall
-	left          []Stall
+	left          []mailbox.Stall
 	// rest checks again when no append was refused for a while. Without it, a node with
 	// nothing to write would refuse new runs for ever, because only a run would cause an
 	// append.
@@ -58,7 +46,7 @@ func (a *appender) noteWaited(late []*pendingAppend, now time.Time) func() {
 		return reportNothing
 	}
 	a.stalls.told = true
-	a.stalls.left = append(a.stalls.left, Stall{Since: oldest.born, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
+	a.stalls.left = append(a.stalls.left, mailbox.Stall{Since: oldest.born, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: oldest.subject, Why: oldest.said})
 	a.lookAgain()
 	return a.sendReports
 }
@@ -75,7 +63,7 @@ func (a *appender) turnedAway(l *pendingAppend, err error, now time.Time) func()
 		return reportNothing
 	}
 	a.stalls.told = true
-	a.stalls.left = append(a.stalls.left, Stall{Since: a.stalls.full, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
+	a.stalls.left = append(a.stalls.left, mailbox.Stall{Since: a.stalls.full, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
 	a.lookAgain()
 	return a.sendReports
 }
@@ -121,7 +109,7 @@ func (a *appender) noteMoving(stored bool) func() {
 		}
 	}
 	a.stalls.told = false
-	a.stalls.left = append(a.stalls.left, Stall{})
+	a.stalls.left = append(a.stalls.left, mailbox.Stall{})
 	return a.sendReports
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // stallingAppender is an appender without a server whose only append has waited for too long.
-func stallingAppender(tell func(Stall)) (*appender, *pendingAppend) {
+func stallingAppender(tell func(mailbox.Stall)) (*appender, *pendingAppend) {
 	l := &pendingAppend{subject: "run.a", token: 1, born: time.Now().Add(-time.Minute)}
 	return &appender{inFlight: map[uint64]*pendingAppend{1: l}, stalls: stallReports{after: time.Second, tell: tell}}, l
 }
@@ -20,7 +20,7 @@ func stallingAppender(tell func(Stall)) (*appender, *pendingAppend) {
 // a node that can write again never says last that it cannot.
 func TestStallsAreReportedInOrder(t *testing.T) {
 	var told []bool
-	a, l := stallingAppender(func(s Stall) { told = append(told, !s.Since.IsZero()) })
+	a, l := stallingAppender(func(s mailbox.Stall) { told = append(told, !s.Since.IsZero()) })
 	a.mu.Lock()
 	stalls := a.noteWaited([]*pendingAppend{l}, time.Now())
 	delete(a.inFlight, l.token)
@@ -38,7 +38,7 @@ func TestStallsAreReportedInOrder(t *testing.T) {
 func TestStallHandlerMayAppend(t *testing.T) {
 	var told []bool
 	var a *appender
-	a, l := stallingAppender(func(s Stall) {
+	a, l := stallingAppender(func(s mailbox.Stall) {
 		told = append(told, !s.Since.IsZero())
 		if len(told) == 1 { // as from another goroutine: the answer comes just now
 			a.mu.Lock()
@@ -66,7 +66,7 @@ func TestStallHandlerMayAppend(t *testing.T) {
 func TestFullStallEndsWithoutAnotherAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
-		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })
+		a, l := stallingAppender(func(s mailbox.Stall) { told <- !s.Since.IsZero() })
 		clear(a.inFlight)
 		for range 3 { // at 0, 0.6 and 1.2 s
 			a.mu.Lock()
@@ -98,7 +98,7 @@ func TestFullStallEndsWithoutAnotherAppend(t *testing.T) {
 func TestLeaderStallEndsWithoutAnotherAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
-		a, l := stallingAppender(func(s Stall) { told <- !s.Since.IsZero() })
+		a, l := stallingAppender(func(s mailbox.Stall) { told <- !s.Since.IsZero() })
 		decide := func(f func() func()) {
 			a.mu.Lock()
 			tell := f()

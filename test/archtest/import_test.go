@@ -97,7 +97,7 @@ var layers = [][]string{
 	{"agent/event", "agent/history"},
 	{"agent", "tool", "internal/bus", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
-	{"supervisor", "mailbox/jetstream", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
+	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "tool/mcp"},
 	{"actors", "client"},
 	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},

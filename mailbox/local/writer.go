@@ -1,0 +1,383 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const (
+	// BatchEntriesMax and BatchBytesMax limit what is written with one sync.
+	BatchEntriesMax = 4096
+	BatchBytesMax   = 4 << 20
+	// writePause is the pause before a batch that could not be written is written again.
+	writePause = 250 * time.Millisecond
+)
+
+// operation is one append or purge that waits for the journal.
+type operation struct {
+	ctx    context.Context
+	to     mailbox.Address
+	data   []byte
+	done   func(place uint64, err error)
+	cost   uint64
+	purges bool
+	before uint64 // of a purge; 0: the whole log
+	syncs  bool   // writes nothing: the journal is to be synced
+
+	log      *freshLog
+	place    uint64
+	value    []byte
+	answered bool
+	stored   bool
+}
+
+// syncOperation is an operation that only has the journal synced.
+func syncOperation() operation { return operation{ctx: context.Background(), syncs: true} }
+
+// appendQueue holds the operations that wait for the writer.
+type appendQueue struct {
+	mu     sync.Mutex
+	some   *sync.Cond
+	ops    []operation
+	bytes  uint64
+	closed bool
+}
+
+// push adds an operation. The error says that it was not added.
+func (q *appendQueue) push(op operation) error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return mailbox.ErrClosed
+	}
+	if q.bytes+op.cost > QueueBytesMax {
+		return fmt.Errorf("%w: %d bytes of appends wait for the disk", mailbox.ErrFull, q.bytes)
+	}
+	q.bytes += op.cost
+	q.ops = append(q.ops, op)
+	if len(q.ops) == 1 {
+		q.some.Signal()
+	}
+	return nil
+}
+
+// take waits for operations and takes all of them in exchange for an empty slice. It returns none
+// once the queue is closed.
+func (q *appendQueue) take(empty []operation) []operation {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.ops) == 0 && !q.closed {
+		q.some.Wait()
+	}
+	if q.closed {
+		return nil
+	}
+	ops := q.ops
+	q.ops, q.bytes = empty, 0
+	return ops
+}
+
+// close ends the queue and returns what is left in it.
+func (q *appendQueue) close() []operation {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left := q.ops
+	q.ops, q.bytes, q.closed = nil, 0, true
+	q.some.Signal()
+	return left
+}
+
+func (q *appendQueue) waitingBytes() uint64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.bytes
+}
+
+// takeCanceled removes the operations whose context has ended.
+func (q *appendQueue) takeCanceled() (canceled []operation) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	kept := q.ops[:0]
+	for _, op := range q.ops {
+		if op.ctx.Err() != nil {
+			canceled = append(canceled, op)
+			q.bytes -= op.cost
+			continue
+		}
+		kept = append(kept, op)
+	}
+	q.ops = kept
+	return canceled
+}
+
+// runWriter writes what waits, until Close.
+func (s *Store) runWriter() {
+	w := &batchWriter{Store: s}
+	defer close(s.deliveries)
+	defer close(s.folds)
+	for {
+		batch := s.batches.Get().(*[]operation)
+		*batch = s.queue.take(*batch)
+		if *batch == nil {
+			return
+		}
+		for rest := *batch; len(rest) > 0; {
+			n := batchLength(rest)
+			w.writeBatch(rest[:n])
+			s.deliver(delivery{ops: rest[:n], whole: batch, last: n == len(rest)})
+			rest = rest[n:]
+		}
+	}
+}
+
+// batchLength is how many operations go into the next batch.
+func batchLength(ops []operation) int {
+	bytes := 0
+	for i, op := range ops {
+		if bytes += recordBytes(op.to, valueBytes+len(op.data)); i == BatchEntriesMax || i > 0 && bytes > BatchBytesMax {
+			return i
+		}
+	}
+	return len(ops)
+}
+
+// batchWriter is the goroutine that writes the journal.
+type batchWriter struct {
+	*Store
+	place  uint64 // of the newest record
+	synced uint64 // everything up to this place is on the disk
+	buffer []byte
+}
+
+// writeBatch writes operations with one sync, and has them answered.
+func (w *batchWriter) writeBatch(ops []operation) {
+	size := 0
+	for i := range ops {
+		size += recordBytes(ops[i].to, valueBytes+len(ops[i].data))
+	}
+	if !w.persist(ops, func() error { return w.makeRoom(size) }) {
+		return
+	}
+	w.prepareBatch(ops)
+	if !w.persist(ops, func() error { return w.writeRecords(ops) }) {
+		return
+	}
+	w.health.noteStored()
+	w.applyBatch(ops)
+}
+
+// persist repeats a step until it succeeds. It returns false once the Store is closed: then all
+// operations are answered.
+func (w *batchWriter) persist(ops []operation, step func() error) bool {
+	for {
+		err := step()
+		if err == nil {
+			return true
+		}
+		if !w.isClosing() {
+			w.cfg.Logger.Debug("the journal of the logs cannot be written yet", "error", err)
+			w.health.noteFailed(ops[0].to, w.countWaiting(ops), err)
+		}
+		if !w.awaitRetry(ops) {
+			return false
+		}
+	}
+}
+
+// makeRoom begins another segment if the present one has no room for some bytes. Then the entries
+// of the segments before it can be folded.
+func (w *batchWriter) makeRoom(size int) error {
+	if w.journal.hasRoom(size) {
+		return nil
+	}
+	if err := w.awaitFolds(); err != nil {
+		return err
+	}
+	return w.beginSegment()
+}
+
+// beginSegment begins another segment.
+func (w *batchWriter) beginSegment() error {
+	if err := w.journal.begin(); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active.segments = append(w.active.segments, w.journal.number)
+	return nil
+}
+
+// prepareBatch gives each operation its place and value, and answers those whose context has
+// ended.
+func (w *batchWriter) prepareBatch(ops []operation) {
+	at := w.cfg.Now().UnixMilli()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.place = w.end
+	for i := range ops {
+		op := &ops[i]
+		switch {
+		case op.syncs, op.answered:
+		case op.ctx.Err() != nil:
+			op.answer(0, canceledError(op))
+		default:
+			w.place++
+			op.place, op.log = w.place, w.findLog(op.to)
+			if op.purges {
+				if op.before == 0 {
+					op.before = math.MaxUint64
+				}
+				op.before = min(op.before, op.place)
+				op.value = sealPurge(op.to, op.place, op.before)
+				continue
+			}
+			op.value = sealValue(op.to, op.place, entry{at: at, previous: op.log.last, data: op.data})
+			op.log.last = op.place
+		}
+	}
+}
+
+// findLog returns the fresh part of a log, and begins it if there is none. mu is held.
+func (s *Store) findLog(at mailbox.Address) *freshLog {
+	if l := s.active.logs[at]; l != nil {
+		return l
+	}
+	l := &freshLog{}
+	if s.frozen != nil && s.frozen.logs[at] != nil {
+		l.last, l.older = s.frozen.logs[at].last, true
+	} else if r, ok, err := s.table.row(at); ok || err != nil {
+		l.last, l.older = r.last, true // of a damaged table the reads say so
+	}
+	s.active.logs[at] = l
+	return l
+}
+
+// writeRecords writes the records of a batch to a segment with room for them.
+func (w *batchWriter) writeRecords(ops []operation) error {
+	size := 0
+	for i := range ops {
+		if ops[i].value != nil {
+			size += recordBytes(ops[i].to, len(ops[i].value))
+		}
+	}
+	if size > 0 && !w.journal.hasRoom(size) {
+		if err := w.beginSegment(); err != nil { // the last one could not be written
+			return err
+		}
+	}
+	w.buffer = w.buffer[:0]
+	for i := range ops {
+		op := &ops[i]
+		if op.value == nil {
+			continue
+		}
+		kind := appends
+		if op.purges {
+			kind = purges
+		}
+		w.buffer = appendRecord(w.buffer, w.journal.number,
+			record{kind: kind, lazy: w.cfg.Lazy, to: op.to, place: op.place, synced: w.synced, value: op.value})
+	}
+	if len(w.buffer) > 0 {
+		if err := w.journal.write(w.buffer); err != nil {
+			return err
+		}
+	}
+	if wantsSync(ops) {
+		if err := w.journal.sync(); err != nil {
+			return err
+		}
+	}
+	if !w.cfg.Lazy || wantsSync(ops) {
+		w.synced = w.place
+	}
+	return nil
+}
+
+func wantsSync(ops []operation) bool {
+	for i := range ops {
+		if ops[i].syncs {
+			return true
+		}
+	}
+	return false
+}
+
+// applyBatch makes a batch visible to readers.
+func (w *batchWriter) applyBatch(ops []operation) {
+	used := int64(0)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range ops {
+		op := &ops[i]
+		switch {
+		case op.value == nil:
+			continue
+		case op.purges:
+			freed, err := w.bytesBefore(op.to, op.before)
+			if err != nil {
+				w.cfg.Logger.Error("the bytes of a purged log are not known", "log", op.to, "error", err)
+			}
+			used -= int64(freed + w.active.purge(op.to, op.log, op.place, op.before))
+		default:
+			w.active.add(op.log, op.place, op.value)
+			used += int64(op.cost)
+		}
+		op.stored = true
+	}
+	w.end = w.place
+	w.used.Add(used)
+}
+
+// awaitRetry waits before a batch is written again, and answers operations whose context has
+// ended meanwhile. It returns false once the Store is closed: then all are answered.
+func (w *batchWriter) awaitRetry(ops []operation) bool {
+	pause := time.NewTimer(writePause)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-w.closing:
+		for i := range ops {
+			ops[i].answer(0, mailbox.ErrClosed)
+		}
+		return false
+	}
+	for i := range ops {
+		// Its record stays in the batch: it may be on the disk already.
+		if op := &ops[i]; op.ctx.Err() != nil {
+			op.answer(0, canceledError(op))
+		}
+	}
+	canceled := w.queue.takeCanceled()
+	for i := range canceled {
+		canceled[i].answer(0, canceledError(&canceled[i]))
+	}
+	return true
+}
+
+func (w *batchWriter) countWaiting(ops []operation) int {
+	w.queue.mu.Lock()
+	defer w.queue.mu.Unlock()
+	return len(ops) + len(w.queue.ops)
+}
+
+func canceledError(op *operation) error {
+	return fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(op.ctx))
+}
+
+// answer reports the result of an operation, once.
+func (op *operation) answer(place uint64, err error) {
+	if op.answered || op.done == nil {
+		return
+	}
+	op.answered = true
+	if err != nil {
+		err = fmt.Errorf("local: append to %s: %w", op.to, err)
+	}
+	op.done(place, err)
+}
