@@ -38,6 +38,10 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 		for _, e := range activation.Tell(s.at, a.Parent, s.cfg.Name, a.N, a.At, a.Notes) {
 			s.cfg.Events(e)
 		}
+	case activation.PublishState:
+		if s.cfg.Changed != nil {
+			s.cfg.Changed(s.at.Run(), a.Place, a.State)
+		}
 	case activation.PublishResult:
 		if s.cfg.Over != nil {
 			s.cfg.Over(s.at.Run(), a.Result)

@@ -23,6 +23,7 @@ import (
 type Client struct {
 	nc    *nats.Conn
 	names names.Names
+	turns requestTurns
 }
 
 // New makes a client. The caller keeps the connection.
@@ -50,6 +51,10 @@ const (
 
 // RetryHeader carries the number of milliseconds after which a busy node may be asked again.
 const RetryHeader = "Troupe-Retry-After-Ms"
+
+// AskHeader names a request. A copy of it, with the same name and inbox, is dropped by a node that
+// serves the request or has it in its queue.
+const AskHeader = "Troupe-Ask"
 
 // Busy reports whether an error says only that the nodes have too many requests at once: the
 // same request may be sent again.
@@ -94,6 +99,11 @@ func (c *Client) askOnce(ctx context.Context, subject, verb string, request, rep
 	if err != nil {
 		return fmt.Errorf("client: %s: %w", verb, err)
 	}
+	done, err := c.turns.take(ctx, verb)
+	if err != nil {
+		return err
+	}
+	defer done()
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	again := askAgainAfter
@@ -120,20 +130,55 @@ func (c *Client) askOnce(ctx context.Context, subject, verb string, request, rep
 	return nil
 }
 
+// sendRequest sends a request, again and again until a node answers. All copies name the same inbox
+// and are marked as copies of one request, so the first answer counts, and a node that has the
+// request already drops the others.
 func (c *Client) sendRequest(ctx context.Context, subject string, data []byte, again time.Duration) (*nats.Msg, error) {
+	inbox := c.nc.NewRespInbox()
+	answers := make(chan *nats.Msg, answersAhead)
+	sub, err := c.nc.ChanSubscribe(inbox, answers)
+	if err != nil {
+		return nil, err
+	}
+	defer dropSubscription(sub)
+	closed := c.nc.StatusChanged(nats.CLOSED)
+	defer c.nc.RemoveStatusListener(closed)
+	request := &nats.Msg{Subject: subject, Reply: inbox, Data: data, Header: nats.Header{AskHeader: {inbox[strings.LastIndexByte(inbox, '.')+1:]}}}
+	resend := time.NewTicker(again)
+	defer resend.Stop()
 	for {
-		soon, cancel := context.WithTimeout(ctx, again)
-		m, err := c.nc.RequestWithContext(soon, subject, data)
-		cancel()
-		if err != nil && c.isForbidden(subject) {
+		if err := c.nc.PublishMsg(request); err != nil {
+			return nil, err
+		}
+		select {
+		case m := <-answers:
+			if len(m.Data) == 0 && m.Header.Get("Status") == noResponders {
+				return nil, nats.ErrNoResponders
+			}
+			return m, nil
+		case <-resend.C:
+		case <-closed:
+			return nil, nats.ErrConnectionClosed
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if c.isForbidden(subject) {
 			return nil, &Error{Code: CodeForbidden, Text: "this connection may not ask on " + subject,
 				Hint: "leave -s out as the user of the node, or name a client's --creds, --nkey or --user"}
 		}
-		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-			return m, err
+		if err != nil {
+			return nil, err
 		}
 	}
 }
+
+const (
+	// answersAhead is how many answers to the copies of a request may arrive before the first is
+	// read.
+	answersAhead = 8
+	// noResponders is the status of a server that knows no subscriber of the subject.
+	noResponders = "503"
+)
 
 // isForbidden reports whether the server refused the subject: it reports that on the
 // connection, not in the reply.
@@ -171,6 +216,17 @@ func (c *Client) RunOn(ctx context.Context, machine string, r RunRequest) (RunAc
 func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
 	err := c.askNode(ctx, "get", GetRequest{RunID: run}, &i)
+	return i, err
+}
+
+// State returns the current state of a run, without its result: a node answers it from its index,
+// however long the logs of the run are.
+func (c *Client) State(ctx context.Context, run string) (RunInfo, error) {
+	var i RunInfo
+	err := c.askNode(ctx, "get", GetRequest{RunID: run, Brief: true}, &i)
+	if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeBad { // a node of an earlier release
+		return c.Get(ctx, run)
+	}
 	return i, err
 }
 
@@ -257,36 +313,24 @@ func orNew(id string) string {
 	return id
 }
 
-// Wait returns the run once it is finished or parked for a person. Once a node has answered,
+// Wait returns the run once it is finished or parked for a person. Nodes publish both; now and
+// then Wait asks for the row of the run, because an event may be lost. Once a node has answered,
 // Wait tolerates moments in which none does: another node may be taking over.
 func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
-	subject, err := c.names.RunEvents(run)
-	if err != nil {
-		return RunInfo{}, err
-	}
-	// SubscribeSync is not used: its channel takes 512 KiB, ten times what the run does.
-	changed := make(chan struct{}, 1)
-	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
-		if strings.HasSuffix(m.Subject, ".run.finished") || strings.HasSuffix(m.Subject, ".query.asked") {
-			select {
-			case changed <- struct{}{}:
-			default: // a change is already signaled
-			}
-		}
-	})
+	changed, stop, err := c.watchChanges(run)
 	if err != nil {
 		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
 	}
-	defer dropSubscription(sub)
+	defer stop()
 	heard := false
 	for quiet := 0; ; quiet = min(quiet+1, quietMax) {
-		info, err := c.Get(ctx, run)
+		info, err := c.getEnded(ctx, run)
 		busy := (Busy(err) || heard && (Lost(err) || isUnstored(err))) && !c.nc.IsClosed() && ctx.Err() == nil
-		if !busy && (err != nil || info.State != "live" && info.State != "queued") {
+		if !busy && (err != nil || !info.isLive()) {
 			return info, err
 		}
 		heard = true
-		look := time.NewTimer(min(pollPause<<quiet, pollPauseMax)) // an event may be lost
+		look := time.NewTimer(min(pollPause<<quiet, pollPauseMax))
 		select {
 		case <-changed:
 		case <-look.C:
@@ -300,6 +344,38 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 	}
 }
 
+// isLive reports whether the run goes on without a person.
+func (i RunInfo) isLive() bool { return i.State == "live" || i.State == "queued" }
+
+// getEnded returns the state of a run, with its result once it is finished or parked.
+func (c *Client) getEnded(ctx context.Context, run string) (RunInfo, error) {
+	info, err := c.State(ctx, run)
+	if err != nil || info.isLive() {
+		return info, err
+	}
+	return c.Get(ctx, run)
+}
+
+// watchChanges signals that the run has changed: see names.RunChanges.
+func (c *Client) watchChanges(run string) (changed <-chan struct{}, stop func(), err error) {
+	subject, err := c.names.RunChanges(run)
+	if err != nil {
+		return nil, nil, err
+	}
+	// SubscribeSync is not used: its channel takes 512 KiB, ten times what the run does.
+	signal := make(chan struct{}, 1)
+	sub, err := c.nc.Subscribe(subject, func(*nats.Msg) {
+		select {
+		case signal <- struct{}{}:
+		default: // a change is already signaled
+		}
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return signal, func() { dropSubscription(sub) }, nil
+}
+
 // isUnstored reports whether the server of the node's logs does not answer now. A run that
 // exists continues when it does.
 func isUnstored(err error) bool {
@@ -307,8 +383,8 @@ func isUnstored(err error) bool {
 	return errors.As(err, &refused) && refused.Code == CodeJournal
 }
 
-// pollPause is how long Wait relies on events alone: they may be lost. As long as no event
-// arrives, each pause is longer than the one before.
+// pollPause is how long Wait and Events rely on events alone: they may be lost. As long as no
+// event arrives, each pause is longer than the one before.
 const (
 	pollPause    = 2 * time.Second
 	pollPauseMax = 30 * time.Second

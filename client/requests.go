@@ -200,11 +200,18 @@ type BudgetRequest struct {
 type GetRequest struct {
 	RunID    string `json:"run_id"`
 	Describe bool   `json:"describe,omitempty"`
+	// Brief asks for the row of the run in the index, with its current state: a node reads no log
+	// for it but the newest entries.
+	Brief bool `json:"brief,omitempty"`
 }
 
 // Cursor is a vector of places: for each log of a run, the index of the last entry whose
 // events were seen. To users it is opaque.
 type Cursor map[string]uint64
+
+// CursorEntries is the place, in a cursor, of the number of entries that the logs of the run had
+// when all their events were read. As long as they have no more, a node does not read them again.
+const CursorEntries = "*"
 
 // EventsRequest asks for the events after a cursor.
 type EventsRequest struct {

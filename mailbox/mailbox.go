@@ -120,6 +120,9 @@ type Store interface {
 	// the addresses interleaved. It is the cheap way to read many short logs.
 	ReadRun(ctx context.Context, run string, each func(Message) error) error
 
+	// Entries reports how many entries the logs of a run hold together. It reads none of them.
+	Entries(ctx context.Context, run string) (uint64, error)
+
 	// Heads calls each once for every log that holds an entry, with its newest entry and the
 	// number of its entries. The leader counts the entries after the newest one was read: if
 	// others arrived meanwhile, it is not the last of that number. If the newest entry is

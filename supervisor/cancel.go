@@ -53,8 +53,8 @@ func (s State) cancelBelow(f agent.Canceled) (State, []Effect) {
 	return s, append([]Effect{Tell{To: of, Fact: f}}, fx...)
 }
 
-// parkMember records that a member waits for a person.
-func parkMember(s State, from spec.ID, f agent.Park) (State, []Effect) {
+// parkMember records that a member waits for a person, since entry n.
+func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {
 		return s, nil
@@ -62,7 +62,7 @@ func parkMember(s State, from spec.ID, f agent.Park) (State, []Effect) {
 	if m.Query == nil {
 		s.Parked++
 	}
-	m.Query = &f
+	m.Query, m.Asked = &f, n
 	return s.put(m), nil
 }
 

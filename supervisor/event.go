@@ -158,7 +158,7 @@ func stepEvent(s State, e Event) (State, []Effect) {
 	case agent.ProposeStop:
 		return decideStop(s, e.From, f)
 	case agent.Park:
-		return parkMember(s, e.From, f)
+		return parkMember(s, e.From, f, e.N)
 	case agent.Unpark:
 		return unparkMember(s, e.From)
 	case agent.Finish:

@@ -15,7 +15,8 @@ import (
 // structure: a write copies nodes of 32 entries. Its order is that of the ids, so a
 // member's descendants follow it.
 type roster struct {
-	byID *immutable.SortedMap[string, *Member] // to members that are never written again
+	byID     *immutable.SortedMap[string, *Member] // to members that are never written again
+	revision uint64                                // how often something changed that a Summary shows
 }
 
 func (r roster) get(id spec.ID) (Member, bool) {
@@ -33,8 +34,16 @@ func (r roster) put(m Member) roster {
 	if r.byID == nil {
 		r.byID = immutable.NewSortedMap[string, *Member](nil)
 	}
+	if old, ok := r.byID.Get(string(m.ID)); !ok || !old.looksLike(m) {
+		r.revision++
+	}
 	r.byID = r.byID.Set(string(m.ID), &m)
 	return r
+}
+
+// looksLike reports whether a Summary shows two states of a member alike.
+func (m *Member) looksLike(next Member) bool {
+	return m.Node == next.Node && m.Done == next.Done && m.Stopping == next.Stopping && m.Silent == next.Silent && m.Query == next.Query
 }
 
 func (r roster) size() int {

@@ -108,6 +108,7 @@ const (
 	KindJournalAvailable   Kind = "journal.available"
 	KindJournalLow         Kind = "journal.low"
 	KindJournalUnavailable Kind = "journal.unavailable"
+	KindRunParked          Kind = "run.parked"
 	KindRunQueued          Kind = "run.queued"
 	KindShardReadable      Kind = "shard.readable"
 	KindShardReleased      Kind = "shard.released"
@@ -186,6 +187,7 @@ func NodeKinds() map[Kind]any {
 		KindShardReleased:      ShardMoved{},
 		KindShardUnreadable:    ShardUnreadable{},
 		KindShardReadable:      ShardUnreadable{},
+		KindRunParked:          RunParked{},
 		KindRunQueued:          RunQueued{},
 		KindJournalUnavailable: JournalState{},
 		KindJournalAvailable:   JournalState{},

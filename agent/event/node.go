@@ -42,3 +42,10 @@ type RunQueued struct {
 	// MaxLive is how many runs may be live on the node.
 	MaxLive int `json:"max_live"`
 }
+
+// RunParked is the data of run.parked: a node reports that a run waits for people alone. The event
+// is in no log.
+type RunParked struct {
+	// Questions is how many agents wait for an answer.
+	Questions int `json:"questions"`
+}

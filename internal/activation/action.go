@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // Action is an instruction from Step to its shell: one of the types of this file. If carrying
@@ -87,6 +88,11 @@ type (
 		At     int64 // stamp of the entry
 		Parent string
 		Notes  []Note
+	}
+	// PublishState publishes the state of a run whose supervisor has read the entry at Place.
+	PublishState struct {
+		State supervisor.State
+		Place uint64
 	}
 	// PublishResult publishes the result of a run that is over.
 	PublishResult struct{ Result event.Result }

@@ -47,6 +47,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 		publishHeld(s)
 	}
 	publishNotes(s, r, m.At)
+	publishState(s)
 	if r.Activated && s.Super != nil && s.Super.Ended() {
 		publishResult(s)
 	}
@@ -174,6 +175,7 @@ func (s *stepCall) parentAgent() string {
 // publishResult publishes the result of a run that is over.
 func publishResult(s *stepCall) {
 	s.told = true
+	publishState(s)
 	s.addActions(PublishResult{s.Super.State.Result()})
 }
 

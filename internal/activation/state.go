@@ -42,6 +42,7 @@ type State struct {
 	closing  bool              // Closed is being appended
 	marked   uint64            // how much was read when the last Checkpoint was appended
 	told     bool              // the result of the run was published
+	shown    shownState        // of the run, when it was last published
 	answers  pendingAnswers    // of a closed log
 	unread   []string          // ids of own entries that were appended and not read back
 	reported bool              // the router knows that this activation decides nothing more

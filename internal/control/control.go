@@ -182,6 +182,9 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 				c.sendRefusal(verb, r, errClosing)
 			}
 		}, func() { c.sendRefusal(verb, r, errBusy) })
+		if name := r.Headers().Get(client.AskHeader); name != "" {
+			t.ask = r.Reply() + " " + name
+		}
 		requests.enter(t)
 	}
 }
@@ -233,6 +236,9 @@ func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHand
 
 func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
 	told := *toClientError(err)
+	if told.Code == client.CodeLimit {
+		c.cfg.Logger.Debug("a request was refused", "verb", verb, "why", told.Text)
+	}
 	known := &told
 	known.Text, known.Hint = string(c.cfg.Redact([]byte(known.Text))), string(c.cfg.Redact([]byte(known.Hint)))
 	known.Text = truncateText(known.Text, errorBytesMax)

@@ -30,29 +30,28 @@ const (
 	superLeft = "its supervisor was given up"
 )
 
-// runView is a run according to its row and its supervisor's log.
+// runView is a run that is to be canceled.
 type runView struct {
-	info  client.RunInfo
-	state supervisor.State
+	look
 	// lost returns why the supervisor cancels no agent; "" if it does.
 	lost string
 }
 
-// inspectRun reads the state of a run. It refuses a log of a newer form unless the user asks
+// inspectRun looks at a run. It refuses a log of a newer form unless the user asks
 // for an immediate end: a node of the newer release can stop such a run in order.
-func (c *lookup) inspectRun(ctx context.Context, info client.RunInfo, now bool) (runView, error) {
-	s, damage, err := replayDamaged(ctx, c.cfg.Post, info.RunID)
-	v := runView{info: info, state: s}
-	switch {
+func (c *lookup) inspectRun(ctx context.Context, row Row, now bool) (runView, error) {
+	l, err := c.lookAt(ctx, row)
+	v := runView{look: l}
+	switch s := l.summary; {
 	case isNewer(err) && now:
 		v.lost = "the log of its supervisor was " + statedir.ErrNewerForm.Error()
 	case err != nil:
 		return v, err
 	case s.Phase == "":
-		v.lost = cmp.Or(damage, superGone)
-	case s.Phase == supervisor.Over && s.Outcome.Reason == spec.LogDamaged:
-		v.lost = s.Outcome.Detail
-	case s.Phase != supervisor.Over && info.State == Finished:
+		v.lost = cmp.Or(l.damage, superGone)
+	case s.Phase == supervisor.Over && s.Reason == spec.LogDamaged:
+		v.lost = s.Detail
+	case s.Phase != supervisor.Over && l.row.State == Finished:
 		v.lost = superLeft
 	}
 	return v, nil
@@ -147,8 +146,8 @@ func (c *canceler) cancelAgents(ctx context.Context, v runView, r client.CancelR
 	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
 		return nil, err
 	}
-	if v.info.State != Finished && (f.Of == "" || f.Of == spec.Root) {
-		if err := c.endRow(ctx, v.info, v.lost+"; its agents were canceled without it"); err != nil {
+	if v.row.State != Finished && (f.Of == "" || f.Of == spec.Root) {
+		if err := c.endRow(ctx, v.row.RunInfo, v.lost+"; its agents were canceled without it"); err != nil {
 			return nil, err
 		}
 	}
@@ -223,15 +222,23 @@ func (c *canceler) accountLogs(ends map[mailbox.Address]*logStatus, of spec.ID) 
 	return r
 }
 
-// cancelStrays stops agents that the supervisor's log does not name: it lost entries.
-func (c *canceler) cancelStrays(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
+// cancelStrays stops agents that the supervisor's log does not name: it lost entries. As long as
+// the run has no more logs than agents ever joined it, no log is read.
+func (c *canceler) cancelStrays(ctx context.Context, joined int, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
 	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
 	if err != nil {
 		return client.CancelReply{}, fmt.Errorf("control: cancel %s: %w", r.RunID, err)
 	}
+	if logs = slices.DeleteFunc(logs, isSupervisor); len(logs) <= joined {
+		return client.CancelReply{}, nil
+	}
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
+	if err != nil {
+		return client.CancelReply{}, err
+	}
 	isStray := func(at mailbox.Address) bool {
 		_, member := s.Member(spec.ID(at.Agent()))
-		return !member && at.Agent() != mailbox.Super
+		return !member && !isSupervisor(at)
 	}
 	if !slices.ContainsFunc(logs, isStray) {
 		return client.CancelReply{}, nil
@@ -247,12 +254,18 @@ func (c *canceler) cancelStrays(ctx context.Context, s supervisor.State, r clien
 	return c.accountLogs(ends, f.Of), nil
 }
 
+func isSupervisor(at mailbox.Address) bool { return at.Agent() == mailbox.Super }
+
 // giveUpSilent marks members as given up whose end the supervisor cannot learn: those whose
 // logs are newer than this program, and those that have ended while the supervisor's log
 // lost the entry about it. If a newer node activates one of the former, it reads the cancel
 // first. Members in a pool without a node stay pending: a node that joins stops them, and
 // their run ends in order.
-func (c *canceler) giveUpSilent(ctx context.Context, s supervisor.State, r client.CancelRequest, of spec.ID) error {
+func (c *canceler) giveUpSilent(ctx context.Context, r client.CancelRequest, of spec.ID) error {
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
+	if err != nil {
+		return err
+	}
 	ends, err := c.readLogStatuses(ctx, r.RunID)
 	if err != nil {
 		return err

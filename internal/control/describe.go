@@ -20,22 +20,21 @@ import (
 )
 
 func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
-	info, err := c.findRun(ctx, r.RunID)
+	row, err := c.findRun(ctx, r.RunID)
 	if err != nil {
-		return info, err
+		return row.RunInfo, err
 	}
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, info.RunID)
-	if isNewer(err) && info.State == Finished {
-		return info, nil // only the row can be shown
+	if r.Brief {
+		return c.briefRun(ctx, row)
+	}
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+	if isNewer(err) && row.State == Finished {
+		return row.RunInfo, nil // only the row can be shown
 	}
 	if err != nil {
-		return info, err
+		return row.RunInfo, err
 	}
-	if info = applyState(info, s); info.State == Parked {
-		if info, err = c.unlessAnswered(ctx, info); err != nil {
-			return info, err
-		}
-	}
+	info := applyState(row, s)
 	info = withPosition(info, c.cfg.Queue.placeOf(info.RunID))
 	if !r.Describe || s.Phase == "" {
 		return info, nil
@@ -54,6 +53,20 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	}
 	info.Description = &d
 	return info, nil
+}
+
+// briefRun returns the row of a run with its current state: see look.go for what it reads.
+func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
+	l, err := c.lookAt(ctx, row)
+	if isNewer(err) && row.State == Finished {
+		return row.RunInfo, nil
+	}
+	if err != nil {
+		return row.RunInfo, err
+	}
+	info := l.row.RunInfo
+	info.State = l.state()
+	return withPosition(info, c.cfg.Queue.placeOf(info.RunID)), nil
 }
 
 // encodeJournal is the run journal of an agent; nil if it kept none.

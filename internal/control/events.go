@@ -30,11 +30,23 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
+	// The entries are counted before they are read: those that arrive meanwhile count next time.
+	entries, err := c.cfg.Post.Entries(ctx, r.RunID)
+	if err != nil {
+		return nil, fmt.Errorf("control: count %s: %w", r.RunID, err)
+	}
+	if entries > 0 && entries == r.From[client.CursorEntries] {
+		return client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{client.CursorEntries: entries}}, nil
+	}
 	t := eventReplay{cfg: c.cfg, from: r.From, replayed: map[mailbox.Address]*replayedLog{}}
 	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.replayEntry); err != nil {
 		return nil, fmt.Errorf("control: read %s: %w", r.RunID, err)
 	}
-	return t.cutPage(), nil
+	page := t.cutPage()
+	if !page.More {
+		page.Cursor[client.CursorEntries] = entries
+	}
+	return page, nil
 }
 
 type eventReplay struct {

@@ -35,12 +35,14 @@ type logHistory struct {
 func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, n uint64) (logHistory, error) {
 	m := &activation.Agent{Addr: at}
 	found := turn < 0
-	l, err := replay(ctx, c.cfg.Post, at, m, func(l *activation.LogReader) error {
+	read := uint64(0)
+	_, err := replay(ctx, c.cfg.Post, at, m, func(mailbox.Message) error {
+		read++
 		if !found && m.State.Turned(turn) {
 			found = true
 			return errEnough
 		}
-		if l.N == n {
+		if read == n {
 			return errEnough
 		}
 		return nil
@@ -58,7 +60,7 @@ func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, 
 		return logHistory{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
 			Hint: fmt.Sprintf("its complete turns are 0 to %d; without a turn its current state is used", last)}
 	}
-	return logHistory{m.State.Past(), l.N}, nil
+	return logHistory{m.State.Past(), read}, nil
 }
 
 // exportBytes is the maximum size of an exported document in one reply: as a JSON string it

@@ -27,6 +27,12 @@ func RunQueuedEvent(at mailbox.Address, node string, q event.RunQueued, now time
 		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunQueued, Data: q}
 }
 
+// RunParkedEvent returns the event of a run that waits for people alone.
+func RunParkedEvent(at mailbox.Address, node string, r Report, now time.Time) event.Published {
+	return event.Published{V: 1, ID: fmt.Sprintf("%s#parked.%d", at.Bare(), r.Place), TS: event.FormatStamp(now.UnixMilli()),
+		Run: at.Run(), Agent: at.Agent(), Node: node, Kind: event.KindRunParked, Data: event.RunParked{Questions: r.State.Parked}}
+}
+
 // checkWritable returns the refusal of a request that needs an entry which cannot be stored
 // now; nil while the logs can be written.
 func (c *lookup) checkWritable() error {

@@ -18,8 +18,9 @@ const (
 	// waitingMax and waitingBytesMax bound the waiting requests.
 	waitingMax      = 1024
 	waitingBytesMax = 16 << 20
-	// waitMax is how long a request may wait: less than the time after which a client retries.
-	waitMax = 2 * time.Second
+	// waitMax is how long a request may wait: less than a client waits for the answer. A client
+	// sends a copy of its request meanwhile, which takes no place: see requestTicket.ask.
+	waitMax = 8 * time.Second
 	// retryAfter is when a client that was refused may retry.
 	retryAfter = 250 * time.Millisecond
 )
@@ -27,7 +28,10 @@ const (
 // requestTicket is one request to a verb.
 type requestTicket struct {
 	group, source string
-	size          int
+	// ask names the request, "" if the client has given it no name: a copy of a request that runs
+	// or waits is dropped.
+	ask  string
+	size int
 	serve, refuse func()
 
 	timer *time.Timer
@@ -68,21 +72,31 @@ type fairQueue struct {
 	bytes   int
 	turn    uint64
 	shares  map[string]*slotShare // groups and sources that run or wait
+	asks    map[string]struct{}   // requests with a name that run or wait
 }
 
-func newFairQueue() *fairQueue { return &fairQueue{shares: map[string]*slotShare{}} }
+func newFairQueue() *fairQueue {
+	return &fairQueue{shares: map[string]*slotShare{}, asks: map[string]struct{}{}}
+}
 
-// enter serves a request now or in its turn, or refuses it.
+// enter serves a request now or in its turn, or refuses it. It drops a copy of a request.
 func (l *fairQueue) enter(t *requestTicket) {
 	l.mu.Lock()
+	if _, copied := l.asks[t.ask]; copied {
+		l.mu.Unlock()
+		return
+	}
+	if t.ask != "" {
+		l.asks[t.ask] = struct{}{}
+	}
 	l.appendWaiting(t)
 	next := l.takeNext()
 	var refused []*requestTicket
 	for l.bytes > waitingBytesMax {
-		refused = append(refused, l.dropWaiting(l.pickExcess(func(s *slotShare) int { return s.bytes })))
+		refused = append(refused, l.refuseWaiting(l.pickExcess(func(s *slotShare) int { return s.bytes })))
 	}
 	for len(l.waiting) > waitingMax {
-		refused = append(refused, l.dropWaiting(l.pickExcess(func(s *slotShare) int { return s.waiting })))
+		refused = append(refused, l.refuseWaiting(l.pickExcess(func(s *slotShare) int { return s.waiting })))
 	}
 	if next != t && t.isWaiting(l) {
 		t.timer = time.AfterFunc(waitMax, func() { l.expireTicket(t) })
@@ -111,6 +125,7 @@ func (l *fairQueue) waitingIndex(t *requestTicket) int {
 func (l *fairQueue) leave(t *requestTicket) {
 	l.mu.Lock()
 	l.running--
+	delete(l.asks, t.ask)
 	l.updateShares(t, func(s *slotShare) { s.running-- })
 	next := l.takeNext()
 	l.mu.Unlock()
@@ -124,7 +139,7 @@ func (l *fairQueue) expireTicket(t *requestTicket) {
 	l.mu.Lock()
 	i := l.waitingIndex(t)
 	if i >= 0 {
-		l.dropWaiting(i)
+		l.refuseWaiting(i)
 	}
 	l.mu.Unlock()
 	if i >= 0 {
@@ -152,6 +167,13 @@ func (l *fairQueue) appendWaiting(t *requestTicket) {
 	l.waiting = append(l.waiting, t)
 	l.bytes += t.size
 	l.updateShares(t, func(s *slotShare) { s.waiting, s.bytes = s.waiting+1, s.bytes+t.size })
+}
+
+// refuseWaiting removes the i-th waiting request, which is not served. The caller holds mu.
+func (l *fairQueue) refuseWaiting(i int) *requestTicket {
+	t := l.dropWaiting(i)
+	delete(l.asks, t.ask)
+	return t
 }
 
 // dropWaiting removes the i-th waiting request. The caller holds mu.

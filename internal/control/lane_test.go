@@ -104,6 +104,34 @@ func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
 	})
 }
 
+// A client sends a copy of a request that is not answered soon. The copy takes no place in the
+// queue while the request runs or waits; after that it is a request of its own.
+func TestACopyOfARequestTakesNoPlace(t *testing.T) {
+	l := newFairQueue()
+	served := 0
+	ask := func(name string) *requestTicket {
+		k := newTicket("_INBOX_client.a.1", 0, func() { served++ }, func() { t.Error("a copy is refused") })
+		k.ask = name
+		return k
+	}
+	first := ask("1")
+	l.enter(first)
+	l.enter(ask("1"))
+	for range sourceAtOnce - 1 {
+		l.enter(ask(""))
+	}
+	l.enter(ask("2"))
+	l.enter(ask("2"))
+	if served != sourceAtOnce || len(l.waiting) != 1 {
+		t.Fatalf("%d served, %d wait", served, len(l.waiting))
+	}
+	l.leave(first)
+	l.leave(ask(""))
+	if l.enter(ask("1")); served != sourceAtOnce+2 || len(l.asks) != 2 {
+		t.Errorf("%d served, %d named", served, len(l.asks))
+	}
+}
+
 func TestARequestThatWaitedTooLongIsRefused(t *testing.T) {
 	l := newFairQueue()
 	for range sourceAtOnce {

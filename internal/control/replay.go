@@ -17,7 +17,7 @@ import (
 // after every entry; errEnough from it ends the replay without an error. An entry of a newer
 // form ends it with an error: this program cannot know its effect, so it reports nothing
 // about the log and appends nothing to it.
-func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activation.Machine, each func(*activation.LogReader) error) (*activation.LogReader, error) {
+func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activation.Machine, each func(mailbox.Message) error) (*activation.LogReader, error) {
 	l := activation.NewLogReader(at, "", mailbox.Epoch{}, m)
 	err := post.Read(ctx, at, 0, 0, func(e mailbox.Message) error {
 		if r := l.Next(e); errors.Is(r.Err, mailbox.ErrForm) {
@@ -26,7 +26,7 @@ func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activ
 		if each == nil {
 			return nil
 		}
-		return each(l)
+		return each(e)
 	})
 	if err != nil && !errors.Is(err, errEnough) {
 		return nil, fmt.Errorf("control: read %s: %w", at, err)
@@ -36,19 +36,29 @@ func replay(ctx context.Context, post mailbox.Store, at mailbox.Address, m activ
 
 // ReplaySupervisor returns what the log of a run's supervisor says.
 func ReplaySupervisor(ctx context.Context, post mailbox.Store, run string) (supervisor.State, error) {
-	s, _, err := replayDamaged(ctx, post, run)
-	return s, err
+	r, err := replaySupervisorLog(ctx, post, run)
+	return r.state, err
 }
 
-// replayDamaged is ReplaySupervisor; damage describes the damage of the log, if there is any.
-func replayDamaged(ctx context.Context, post mailbox.Store, run string) (s supervisor.State, damage string, err error) {
+// supervisorReplay is what a replay of a supervisor's log has found.
+type supervisorReplay struct {
+	state  supervisor.State
+	damage string // of the log, if there is any
+	place  uint64 // of the last entry
+}
+
+func replaySupervisorLog(ctx context.Context, post mailbox.Store, run string) (r supervisorReplay, err error) {
 	at := mailbox.At(run, mailbox.Super)
 	m := &activation.Supervisor{Addr: at}
-	l, err := replay(ctx, post, at, m, nil)
+	l, err := replay(ctx, post, at, m, func(e mailbox.Message) error {
+		r.place = e.Place
+		return nil
+	})
 	if err != nil {
-		return supervisor.State{}, "", err
+		return supervisorReplay{}, err
 	}
-	return m.State, l.Damage, nil
+	r.state, r.damage = m.State, l.Damage
+	return r, nil
 }
 
 // ReplayAgent returns what the log of an agent says.

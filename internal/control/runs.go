@@ -69,14 +69,22 @@ func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo,
 // one if there is none. Other writers may write the same row at the same time, so change
 // may be called again.
 func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
+	return r.changeRow(ctx, run, func(row *Row) bool {
+		change(&row.RunInfo)
+		return true
+	})
+}
+
+// changeRow is Change for a whole row; change returns false to leave it as it is.
+func (r *Runs) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
 	for {
-		i, revision, err := r.readRow(ctx, run)
-		if err != nil {
+		row, revision, err := r.readRow(ctx, run)
+		if err != nil || !change(&row) {
 			return err
 		}
-		change(&i)
-		i.RunID = run
-		data, err := json.Marshal(summarizeRow(i))
+		row.RunID = run
+		row.RunInfo = summarizeRow(row.RunInfo)
+		data, err := json.Marshal(row)
 		if err != nil {
 			return fmt.Errorf("control: index %s: %w", run, err)
 		}
@@ -129,15 +137,21 @@ func summarizeRow(i client.RunInfo) client.RunInfo {
 
 // Get reads a row; ok is false if it does not exist.
 func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, err error) {
+	row, ok, err := r.getRow(ctx, run)
+	return row.RunInfo, ok, err
+}
+
+// getRow is Get for a whole row.
+func (r *Runs) getRow(ctx context.Context, run string) (row Row, ok bool, err error) {
 	if names.CheckToken(run) != nil {
-		return i, false, nil // no run has such an id
+		return row, false, nil // no run has such an id
 	}
-	i, _, err = r.readRow(ctx, run)
-	return i, i.RunID != "", err
+	row, _, err = r.readRow(ctx, run)
+	return row, row.RunID != "", err
 }
 
 // readRow reads a row with its revision. A row that does not decode counts as missing.
-func (r *Runs) readRow(ctx context.Context, run string) (i client.RunInfo, revision uint64, err error) {
+func (r *Runs) readRow(ctx context.Context, run string) (i Row, revision uint64, err error) {
 	e, err := r.kv.Get(ctx, run)
 	switch {
 	case errors.Is(err, jetstream.ErrKeyNotFound):
@@ -146,21 +160,34 @@ func (r *Runs) readRow(ctx context.Context, run string) (i client.RunInfo, revis
 		return i, 0, fmt.Errorf("control: index %s: %w", run, err)
 	}
 	if json.Unmarshal(e.Value(), &i) != nil {
-		i = client.RunInfo{}
+		i = Row{}
 	}
 	return i, e.Revision(), nil
 }
 
 // List reads all rows, newest first. It leaves out unreadable rows.
 func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
+	rows, err := r.listRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]client.RunInfo, len(rows))
+	for i := range rows {
+		list[i] = rows[i].RunInfo
+	}
+	return list, nil
+}
+
+// listRows is List for whole rows.
+func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
 	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
 	if err != nil {
 		return nil, fmt.Errorf("control: list runs: %w", err)
 	}
 	defer func() { _ = w.Stop() }() // its consumer is ephemeral
-	list := []client.RunInfo{}
-	sorted := func() []client.RunInfo {
-		slices.SortFunc(list, func(a, b client.RunInfo) int { return cmp.Compare(b.RunID, a.RunID) })
+	list := []Row{}
+	sorted := func() []Row {
+		slices.SortFunc(list, func(a, b Row) int { return cmp.Compare(b.RunID, a.RunID) })
 		return list
 	}
 	quiet, answered := time.NewTimer(r.ListQuiet), false
@@ -180,7 +207,7 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 			}
 			answered = false
 			quiet.Reset(r.ListQuiet)
-			var i client.RunInfo
+			var i Row
 			if json.Unmarshal(e.Value(), &i) == nil {
 				list = append(list, i)
 			}

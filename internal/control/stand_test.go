@@ -14,7 +14,7 @@ import (
 //
 //behaviour:shows G7
 func TestARunWithoutASupervisorKeepsTheEndThatItsRowTells(t *testing.T) {
-	row := client.RunInfo{RunID: "r", State: Finished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}
+	row := Row{RunInfo: client.RunInfo{RunID: "r", State: Finished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}}
 	got := applyState(row, supervisor.State{Phase: supervisor.Live})
 	if got.State != Finished || got.Result == nil || got.Result.Reason != spec.ResumeUnsafe {
 		t.Errorf("the run is told as %s %+v", got.State, got.Result)

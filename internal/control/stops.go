@@ -10,12 +10,13 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
 const (
-	// The logs are checked again after cancelLookMin, then after twice as long, up to
-	// cancelLookMax: each check reads the supervisor's log.
+	// Whether the agents have stopped is checked again after cancelLookMin, then after twice as
+	// long, up to cancelLookMax.
 	cancelLookMin = 20 * time.Millisecond
 	cancelLookMax = 500 * time.Millisecond
 	// directAfter is the time after which the control service itself cancels agents that the
@@ -31,58 +32,63 @@ const (
 // instead.
 func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, error) {
 	f := agent.Canceled{Why: r.Why, Now: r.Now, Of: spec.ID(r.Agent)}
-	info, err := c.findRun(ctx, r.RunID)
+	row, err := c.findRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
 	}
-	v, err := c.inspectRun(ctx, info, r.Now)
+	v, err := c.inspectRun(ctx, row, r.Now)
 	if err != nil {
 		return nil, err
 	}
 	if v.lost != "" {
 		return c.cancelAgents(ctx, v, r, f)
 	}
-	if !isCancelLogged(v.state, f) {
-		if _, err := c.appendCommand(ctx, r.RunID, r.Request, "", f.Of, f.Kind(), f); err != nil {
-			return nil, err
-		}
-		if v.state, err = ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err != nil {
+	if !isWhole(f.Of) { // the account of a part needs every agent
+		if v.look, err = c.lookFully(ctx, v.row); err != nil {
 			return nil, err
 		}
 	}
-	return c.awaitStops(ctx, v.state, r, f), nil
+	if !isCancelLogged(v.summary, f) {
+		if err := names.CheckToken(r.Request); err != nil {
+			return nil, badRequestID(err)
+		}
+		if _, err := c.appendTo(ctx, v.look, r.Request, "", f.Of, f.Kind(), f); err != nil {
+			return nil, err
+		}
+	}
+	return c.awaitStops(ctx, v.look, r, f), nil
 }
 
 // isCancelLogged reports whether the log has a cancel already: then it needs no second entry.
-func isCancelLogged(s supervisor.State, f agent.Canceled) bool {
-	return s.Cancel != nil && (s.Cancel.Now || !f.Now)
+func isCancelLogged(s supervisor.Summary, f agent.Canceled) bool {
+	return s.Canceled && (s.CanceledNow || !f.Now)
 }
 
 // awaitStops waits until the agents have stopped, for as long as the request says. The
 // control service cancels the agents that the supervisor does not reach. awaitStops logs its
 // errors: the cancel is in the log already.
-func (c *canceler) awaitStops(ctx context.Context, s supervisor.State, r client.CancelRequest, f agent.Canceled) client.CancelReply {
+func (c *canceler) awaitStops(ctx context.Context, l look, r client.CancelRequest, f agent.Canceled) client.CancelReply {
 	warn := func(err error) {
 		if err != nil {
-			c.cfg.Logger.Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
+			c.logger().Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
 		}
 	}
 	wait := r.Wait()
-	if s = c.awaitMembers(ctx, s, r, min(wait, directAfter)); wait > directAfter && !allStopped(s, f.Of) {
+	if l = c.awaitMembers(ctx, l, r, min(wait, directAfter)); wait > directAfter && !l.areStopped(f.Of) && !l.areTold(f) {
 		ends, err := c.readLogStatuses(ctx, r.RunID)
 		if err == nil {
 			err = c.cancelLogs(ctx, r.Request, f, ends)
 		}
 		warn(err)
-		s = c.awaitMembers(ctx, s, r, wait-directAfter)
 	}
-	strays, err := c.cancelStrays(ctx, s, r, f)
+	l = c.awaitMembers(ctx, l, r, wait-directAfter)
+	strays, err := c.cancelStrays(ctx, l.summary.Joined, r, f)
 	warn(err)
-	if wait > 0 && r.Now && !allStopped(s, f.Of) {
-		warn(c.giveUpSilent(ctx, s, r, f.Of))
-		s = c.awaitMembers(ctx, s, r, gaveUpWait)
+	if wait > 0 && r.Now && !l.areStopped(f.Of) {
+		warn(c.giveUpSilent(ctx, r, f.Of))
+		l = c.awaitMembers(ctx, l, r, gaveUpWait)
 	}
-	reply := c.accountMembers(s, f.Of)
+	reply := c.accountMembers(l.summary, f.Of)
 	if strays.Agents > 0 {
 		reply.Agents, reply.Stopped, reply.GivenUp = reply.Agents+strays.Agents, reply.Stopped+strays.Stopped, reply.GivenUp+strays.GivenUp
 		reply.Pending = append(reply.Pending, strays.Pending...)
@@ -91,60 +97,67 @@ func (c *canceler) awaitStops(ctx context.Context, s supervisor.State, r client.
 	return reply
 }
 
-// awaitMembers waits until the supervisor knows that the agents have stopped.
-func (c *canceler) awaitMembers(ctx context.Context, s supervisor.State, r client.CancelRequest, wait time.Duration) supervisor.State {
-	of := spec.ID(r.Agent)
+// awaitMembers waits until the supervisor knows that the agents have stopped. It looks at the row
+// of the run, which needs to name all agents only if some of them are canceled.
+func (c *canceler) awaitMembers(ctx context.Context, l look, r client.CancelRequest, wait time.Duration) look {
+	of, lookAgain := spec.ID(r.Agent), c.lookAt
+	if !isWhole(of) {
+		lookAgain = c.lookFully
+	}
 	ctx, enough := context.WithTimeout(ctx, wait)
 	defer enough()
-	for pause := cancelLookMin; wait > 0 && !allStopped(s, of); pause = min(2*pause, cancelLookMax) {
+	for pause := cancelLookMin; wait > 0 && !l.areStopped(of); pause = min(2*pause, cancelLookMax) {
 		select {
 		case <-ctx.Done():
-			return s
+			return l
 		case <-time.After(pause):
 		}
-		if now, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err == nil {
-			s = now
+		row, ok, err := c.cfg.Runs.getRow(ctx, r.RunID)
+		if err != nil || !ok {
+			row = l.row
+		}
+		if now, err := lookAgain(ctx, row); err == nil {
+			l = now
 		}
 	}
-	return s
+	return l
 }
 
 // isCanceled reports whether a cancel of an agent includes a member: the agent and all
 // below it; for the root, all members.
 func isCanceled(of, id spec.ID) bool {
-	return of == "" || of == spec.Root || id == of || strings.HasPrefix(string(id), string(of)+"-")
+	return isWhole(of) || id == of || strings.HasPrefix(string(id), string(of)+"-")
 }
 
-func allStopped(s supervisor.State, of spec.ID) bool {
-	all := true
-	s.Members(func(m supervisor.Member) { all = all && (m.Done || !isCanceled(of, m.ID)) })
-	return all || s.Phase == supervisor.Over
+// isWhole reports whether a cancel of an agent is one of the whole run.
+func isWhole(of spec.ID) bool { return of == "" || of == spec.Root }
+
+// areTold reports whether the supervisor has read a cancel: then it tells the agents.
+func (l look) areTold(f agent.Canceled) bool {
+	if isWhole(f.Of) {
+		return isCancelLogged(l.summary, f)
+	}
+	return !l.summary.AgentsCut && !slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool {
+		return isCanceled(f.Of, a.ID) && !a.Done && !a.Stopping
+	})
+}
+
+// areStopped reports whether the agents of a cancel have stopped.
+func (l look) areStopped(of spec.ID) bool {
+	t, ok := l.summary.TallyOf(of)
+	return ok && t.LiveAgents() == 0 || l.summary.Phase == supervisor.Over
 }
 
 // accountMembers counts the agents that have stopped, and those that have not, by node.
-func (c *canceler) accountMembers(s supervisor.State, of spec.ID) client.CancelReply {
-	r := client.CancelReply{Pending: []client.PendingOn{}}
-	on := map[string]int{}
-	s.Members(func(m supervisor.Member) {
-		switch {
-		case !isCanceled(of, m.ID):
-		case !m.Done:
-			on[m.Node]++
-		case m.Silent:
-			r.GivenUp++
-		case m.Stopping:
-			r.Stopped++
-		}
-	})
-	pending := 0
-	for _, agents := range on {
-		pending += agents
-	}
-	if s.Cancel != nil { // then all live members were told
+func (c *canceler) accountMembers(s supervisor.Summary, of spec.ID) client.CancelReply {
+	t, _ := s.TallyOf(of)
+	pending := t.LiveAgents()
+	r := client.CancelReply{Pending: []client.PendingOn{}, GivenUp: t.Silent, Stopped: t.Stopped}
+	if s.Canceled { // then all live members were told
 		r.Stopped = max(0, s.Told-pending-r.GivenUp)
 	}
 	r.Agents = r.Stopped + r.GivenUp + pending
-	c.pendingNodes(&r, on)
+	c.pendingNodes(&r, t.Live)
 	return r
 }
 

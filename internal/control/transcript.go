@@ -47,15 +47,25 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
 }
 
-// agentAddress returns the address of an agent of a run, which its supervisor knows.
+// agentAddress returns the address of an agent of a run.
 func (c *lookup) agentAddress(ctx context.Context, run string, id spec.ID) (mailbox.Address, error) {
 	at := mailbox.At(run, string(id))
 	if c.cfg.Cluster == nil {
 		return at, nil // there is only one pool
 	}
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, run)
-	m, _ := s.Member(id)
-	return at.In(m.Pool), err
+	row, err := c.findRun(ctx, run)
+	if err != nil {
+		return at, err
+	}
+	l, err := c.lookAt(ctx, row)
+	if err != nil {
+		return at, err
+	}
+	found, err := c.findAgent(ctx, l, id)
+	if isNotFound(err) {
+		return at, nil // its log is empty
+	}
+	return found, err
 }
 
 // replayTranscript replays the log of an agent, and collects each compaction on the way: the
@@ -64,7 +74,7 @@ func (c *lookup) replayTranscript(ctx context.Context, at mailbox.Address) (agen
 	m := &activation.Agent{Addr: at}
 	folds := []client.Fold{}
 	upto := 0
-	_, err := replay(ctx, c.cfg.Post, at, m, func(*activation.LogReader) error {
+	_, err := replay(ctx, c.cfg.Post, at, m, func(mailbox.Message) error {
 		if f := m.State.Fold; f.Upto > upto {
 			folds, upto = append(folds, client.Fold{Upto: f.Upto, Turn: f.Turn, Deep: f.Deep, Plain: f.Plain, Text: f.Text}), f.Upto
 		}

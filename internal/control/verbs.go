@@ -127,8 +127,8 @@ func notFound(run string) error {
 }
 
 // findRun returns the row of a run, or an error if neither the index nor a log shows the run.
-func (c *lookup) findRun(ctx context.Context, run string) (client.RunInfo, error) {
-	i, ok, err := c.cfg.Runs.Get(ctx, run)
+func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
+	i, ok, err := c.cfg.Runs.getRow(ctx, run)
 	if err != nil || ok {
 		return i, err
 	}
@@ -140,7 +140,7 @@ func (c *lookup) findRun(ctx context.Context, run string) (client.RunInfo, error
 		return i, lost
 	}
 	if ok {
-		return found, nil
+		return Row{RunInfo: found}, nil
 	}
 	return i, err
 }
@@ -162,32 +162,14 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &known) && known.Code == code
 }
 
-// refreshRow updates a row from the supervisor's log.
-func (c *lookup) refreshRow(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
-	s, err := ReplaySupervisor(ctx, c.cfg.Post, info.RunID)
-	if err != nil {
-		return info, err
-	}
-	return applyState(info, s), nil
-}
-
-// applyState returns the row with the run's current state. If the log is gone or does not exist
-// yet, the row is returned as it is. The same holds if the row says that the run has ended
-// and the log does not: its supervisor was given up, so no process could append the end.
-func applyState(info client.RunInfo, s supervisor.State) client.RunInfo {
+// applyState returns the row with the run's current state and result: see look.state.
+func applyState(row Row, s supervisor.State) client.RunInfo {
+	info := row.RunInfo
 	if s.Phase == "" || info.State == Finished && s.Phase != supervisor.Over {
 		return info
 	}
 	result := s.Result()
-	info.Result = &result
-	switch {
-	case s.Phase == supervisor.Over:
-		info.State = Finished
-	case s.IsParked():
-		info.State = Parked
-	case s.Life == "" && time.Since(time.UnixMilli(s.Began)) > queuedAfter:
-		info.State = Queued
-	}
+	info.Result, info.State = &result, look{row: row, summary: s.Summary(true)}.state()
 	return info
 }
 
@@ -203,36 +185,38 @@ func withPosition(info client.RunInfo, place int) client.RunInfo {
 	return info
 }
 
-// agentResults returns the agents of a replayed run; none if it has no log.
-func agentResults(info client.RunInfo) []event.AgentResult {
-	if info.Result == nil {
-		return nil
-	}
-	return info.Result.Agents
-}
-
-// refreshedRowsMax is how many runs of a list are brought up to date; the others, older ones, are
-// shown as the index has them.
-const refreshedRowsMax = 64
+// verifiedRowsMax is how many runs of a list are verified by their logs; the others, older ones,
+// are shown as the index has them.
+const verifiedRowsMax = 64
 
 func (c *viewer) listRuns(ctx context.Context, _ struct{}) (any, error) {
-	list, err := c.cfg.Runs.List(ctx)
-	folds, places := 0, c.cfg.Queue.allPlaces()
-	for i := range list {
-		list[i] = withPosition(list[i], places[list[i].RunID])
-		if list[i].State == Finished || list[i].Position > 0 || folds == refreshedRowsMax || err != nil {
-			continue
-		}
-		folds++
-		var info client.RunInfo
-		if info, err = c.refreshRow(ctx, list[i]); isNewer(err) {
-			err = nil // only the row can be shown
-			continue
-		}
-		list[i] = summarizeRow(info)
-	}
+	rows, err := c.cfg.Runs.listRows(ctx)
 	if err != nil {
 		return nil, err
+	}
+	verified, places, list := 0, c.cfg.Queue.allPlaces(), make([]client.RunInfo, len(rows))
+	for i, row := range rows {
+		list[i] = withPosition(row.RunInfo, places[row.RunID])
+		if row.State == Finished || list[i].Position > 0 {
+			continue
+		}
+		l := look{row: row, summary: row.summaryOrEmpty()}
+		if verified < verifiedRowsMax {
+			verified++
+			if l, err = c.lookAt(ctx, row); isNewer(err) {
+				continue // only the row can be shown
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if list[i].State = l.state(); list[i].State == Finished { // the row does not know that yet
+			s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = summarizeRow(applyState(row, s))
+		}
 	}
 	return fitList(list)
 }
@@ -240,33 +224,48 @@ func (c *viewer) listRuns(ctx context.Context, _ struct{}) (any, error) {
 // appendCommand appends a request to an actor of a run that has not ended. The agent that it
 // names must exist: an append to another name would create a log without an agent.
 func (c *commander) appendCommand(ctx context.Context, run, request string, to, of spec.ID, kind string, body any) (any, error) {
-	info, err := c.findRun(ctx, run)
+	l, err := c.lookAtRun(ctx, run, request)
 	if err != nil {
 		return nil, err
 	}
+	return c.appendTo(ctx, l, request, to, of, kind, body)
+}
+
+// lookAtRun looks at the run of a request that a client has named.
+func (c *commander) lookAtRun(ctx context.Context, run, request string) (look, error) {
+	row, err := c.findRun(ctx, run)
+	if err != nil {
+		return look{}, err
+	}
 	if err := names.CheckToken(request); err != nil {
-		return nil, badRequestID(err)
+		return look{}, badRequestID(err)
 	}
-	if info, err = c.refreshRow(ctx, info); err != nil {
-		return nil, err
-	}
-	if info.Result == nil { // the index has a row, but there is no log
+	return c.lookAt(ctx, row)
+}
+
+// appendTo is appendCommand for a run that was looked at.
+func (c *commander) appendTo(ctx context.Context, l look, request string, to, of spec.ID, kind string, body any) (any, error) {
+	run := l.row.RunID
+	if l.summary.Phase == "" { // the index has a row, but there is no log
 		return nil, notFound(run)
 	}
-	address := mailbox.At(run, cmp.Or(string(to), mailbox.Super))
+	address := mailbox.At(run, mailbox.Super)
 	for _, a := range []spec.ID{to, of} {
-		i := slices.IndexFunc(agentResults(info), func(r event.AgentResult) bool { return r.ID == a })
-		if i >= 0 && a == to {
-			address = address.In(agentResults(info)[i].Pool)
+		if a == "" {
+			continue
 		}
-		if a != "" && i < 0 {
-			return nil, noAgent(a, run)
+		at, err := c.findAgent(ctx, l, a)
+		if err != nil {
+			return nil, err
+		}
+		if a == to {
+			address = at
 		}
 	}
-	switch {
-	case info.State == Finished && kind == agent.Canceled{}.Kind():
+	switch finished := l.state() == Finished; {
+	case finished && kind == agent.Canceled{}.Kind():
 		return struct{}{}, nil // it is canceled already
-	case info.State == Finished:
+	case finished:
 		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s is over", run), Hint: "`troupe result` shows how it ended"}
 	}
 	if err := c.checkWritable(); err != nil {
@@ -295,70 +294,62 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 	if r.Patch && r.Limits == (spec.RunLimits{}) {
 		return nil, &client.Error{Code: client.CodeBad, Text: "no limit is named", Hint: "with patch, name the limits that change"}
 	}
-	if r.Limits.Nano > 0 && !r.Freeze {
-		if s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID); err == nil && s.Phase != "" && !s.Run.Model.Price.Known {
-			return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + s.Run.Model.Name + " is unknown, so a limit in money cannot be kept",
-				Hint: "limit the tokens"}
-		}
+	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
+	if err != nil {
+		return nil, err
+	}
+	if r.Limits.Nano > 0 && !r.Freeze && l.summary.Phase != "" && !l.summary.Priced {
+		return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + l.row.Model + " is unknown, so a limit in money cannot be kept",
+			Hint: "limit the tokens"}
 	}
 	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
-	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
+	return c.appendTo(ctx, l, r.Request, "", "", f.Kind(), f)
 }
 
 // decisions are the decisions of a user about a call.
 var decisions = []string{"approve", "deny", "skip", "text"}
 
-// answerQuery passes a user's decision to the agent that asked.
+// answerQuery passes a user's decision to the agent that asked. The row then says that the
+// question is answered, whether or not a node has read the answer.
 func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if !slices.Contains(decisions, r.Decision) {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
 	}
-	info, err := c.findRun(ctx, r.RunID)
+	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
 	if err != nil {
 		return nil, err
 	}
-	if info, err = c.refreshRow(ctx, info); err != nil {
-		return nil, err
-	}
-	for _, a := range agentResults(info) {
-		if a.Query != nil && a.Query.Query == r.Query && (r.Agent == "" || r.Agent == string(a.ID)) {
-			if waits, err := c.isUnanswered(ctx, r.RunID, a); err != nil {
-				return nil, err
-			} else if !waits {
-				return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", r.Query, r.RunID),
-					Hint: "`troupe run --resume " + r.RunID + "` continues a run that no node has"}
-			}
-			f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
-			return c.appendCommand(ctx, r.RunID, r.Request, a.ID, "", f.Kind(), f)
+	q, ok := findQuestion(l, r)
+	if !ok && l.summary.QuestionsCut {
+		if l, err = c.lookFully(ctx, l.row); err != nil {
+			return nil, err
 		}
+		q, ok = findQuestion(l, r)
 	}
-	return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
-		Hint: "`troupe questions` shows the open ones"}
+	switch {
+	case !ok:
+		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
+			Hint: "`troupe questions` shows the open ones"}
+	case l.row.isAnswered(q):
+		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", r.Query, r.RunID),
+			Hint: "`troupe run --resume " + r.RunID + "` continues a run that no node has"}
+	}
+	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
+	done, err := c.appendTo(ctx, l, r.Request, q.Agent, "", f.Kind(), f)
+	if err == nil {
+		err = c.cfg.Runs.markAnswered(ctx, r.RunID, q)
+	}
+	return done, err
 }
 
-// isUnanswered reports whether an agent still waits for an answer to its query. It reads the
-// agent's own log, which may contain an answer that no node has read and of which the
-// supervisor does not know.
-func (c *lookup) isUnanswered(ctx context.Context, run string, a event.AgentResult) (bool, error) {
-	s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(run, string(a.ID)).In(a.Pool))
-	return s.Suspended.Question.Query == a.Query.Query, err
-}
-
-// unlessAnswered returns a parked run as live if the logs of its agents hold answers to all
-// its questions and its supervisor has not read them yet. Otherwise a client that has
-// answered and waits for the run would read the old question again.
-func (c *lookup) unlessAnswered(ctx context.Context, info client.RunInfo) (client.RunInfo, error) {
-	for _, a := range agentResults(info) {
-		if a.Query == nil {
-			continue
-		}
-		waits, err := c.isUnanswered(ctx, info.RunID, a)
-		if waits || err != nil {
-			return info, err
+// findQuestion finds the question that a request answers.
+func findQuestion(l look, r client.AnswerRequest) (supervisor.OpenQuestion, bool) {
+	for _, q := range l.summary.Questions {
+		if q.Query == r.Query && (r.Agent == "" || r.Agent == string(q.Agent)) {
+			return q, true
 		}
 	}
-	info.State = Live
-	return info, nil
+	return supervisor.OpenQuestion{}, false
 }
 
 // Question is one open query of a run.
@@ -369,31 +360,27 @@ type Question struct {
 }
 
 func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
-	list, err := c.cfg.Runs.List(ctx)
+	rows, err := c.cfg.Runs.listRows(ctx)
 	if err != nil {
 		return nil, err
 	}
 	questions := []Question{}
-	for _, info := range list {
-		if info.State == Finished {
+	for _, row := range rows {
+		if row.State == Finished {
 			continue
 		}
-		info, err := c.refreshRow(ctx, info)
+		l, err := c.lookAt(ctx, row)
+		if err == nil && l.summary.QuestionsCut {
+			l, err = c.lookFully(ctx, l.row)
+		}
 		if isNewer(err) {
 			continue // this release could not answer it
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range agentResults(info) {
-			if a.Query == nil {
-				continue
-			}
-			if waits, err := c.isUnanswered(ctx, info.RunID, a); err != nil {
-				return nil, err
-			} else if waits {
-				questions = append(questions, Question{info.RunID, a.ID, *a.Query})
-			}
+		for _, q := range l.questions() {
+			questions = append(questions, Question{row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}})
 		}
 	}
 	return questions, nil

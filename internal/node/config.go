@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // Config of a Node. The zero value is an embedded server in the user's state
@@ -109,6 +110,8 @@ type Config struct {
 	// requestsFromUser: requests come from the user in this same process, so the user has chosen
 	// what they name.
 	requestsFromUser bool
+	// watchRequests wraps the logs that requests read: tests count the reads. Default: as they are.
+	watchRequests func(mailbox.Store) mailbox.Store
 	// NoActors: the node runs no actors. It reads logs for clients, and appends commands for the
 	// next owner.
 	NoActors bool

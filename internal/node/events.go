@@ -45,7 +45,7 @@ func newEventPublisher(tell func([]event.Published), logger *slog.Logger) *event
 	return &eventPublisher{sendEvents: tell, logger: logger, newest: map[string]int{}}
 }
 
-// add queues an event, and never blocks. The end of a run is published without a pause.
+// add queues an event, and never blocks. An event that ends a wait is published without a pause.
 func (t *eventPublisher) add(e event.Published) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *eventPublisher) add(e event.Published) {
 	if t.busy {
 		pause = busyPause
 	}
-	if e.Kind == event.KindRunFinished {
+	if e.Kind == event.KindRunFinished || e.Kind == event.KindRunParked {
 		pause = 0
 	}
 	switch {

@@ -2,43 +2,123 @@ package node
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
-
-// recordResult writes the result into the index, in a goroutine beside the actor that reports it.
-func (h *Node) recordResult(run string, r event.Result) {
-	h.background.Go(func() {
-		err := h.writeIndexRow(run, r)
-		for bus.IsUnavailable(err) && h.lifetime.Err() == nil { // a full disk: the result is in the log, and the row waits
-			select {
-			case <-time.After(indexRetryPause):
-			case <-h.lifetime.Done():
-			}
-			err = h.writeIndexRow(run, r)
-		}
-		if err != nil {
-			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
-		}
-	})
-}
 
 const (
 	// indexTimeout bounds one attempt to write a row, indexRetryPause is the time between two.
 	indexTimeout    = 5 * time.Second
 	indexRetryPause = 500 * time.Millisecond
+	// indexPause is the time between two writes of one row: what changes meanwhile is written
+	// together.
+	indexPause = 50 * time.Millisecond
+	// indexWritesMax is how many rows are written at once.
+	indexWritesMax = 16
 )
 
-func (h *Node) writeIndexRow(run string, r event.Result) error {
+// indexWriter writes what the actors of this node report of their runs into the index, in
+// goroutines beside the actors. Of the states of one run it writes the newest.
+type indexWriter struct {
+	node   *Node
+	writes chan struct{} // a slot for each write
+
+	mu      sync.Mutex
+	pending map[string]*control.Report // by run; a run with an entry has a goroutine
+}
+
+func newIndexWriter(h *Node) *indexWriter {
+	return &indexWriter{node: h, writes: make(chan struct{}, indexWritesMax), pending: map[string]*control.Report{}}
+}
+
+// recordState writes the state of a run at a place of its supervisor's log.
+func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
+	w.enqueue(run, func(r *control.Report) {
+		if place > r.Place {
+			r.State, r.Place = s, place
+		}
+	})
+}
+
+// recordResult writes the result of a run that is over.
+func (w *indexWriter) recordResult(run string, result event.Result) {
+	w.enqueue(run, func(r *control.Report) { r.Result = &result })
+}
+
+func (w *indexWriter) enqueue(run string, change func(*control.Report)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r, writes := w.pending[run]
+	if !writes {
+		r = &control.Report{}
+		w.pending[run] = r
+		w.node.background.Go(func() { w.writeRow(run) })
+	}
+	change(r)
+}
+
+// takePending takes the newest report of a run; ok is false if there is none, and then the
+// goroutine of the run ends.
+func (w *indexWriter) takePending(run string) (report control.Report, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.pending[run]
+	if r.Place == 0 && r.Result == nil {
+		delete(w.pending, run)
+		return control.Report{}, false
+	}
+	w.pending[run] = &control.Report{}
+	return *r, true
+}
+
+// writeRow writes the row of a run until nothing is pending.
+func (w *indexWriter) writeRow(run string) {
+	h := w.node
+	for {
+		report, ok := w.takePending(run)
+		if !ok {
+			return
+		}
+		report.Node = h.cfg.Name
+		err := w.writeOnce(run, report)
+		for bus.IsUnavailable(err) && h.pause(indexRetryPause) { // a full disk: the log has it, and the row waits
+			err = w.writeOnce(run, report)
+		}
+		if err != nil {
+			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
+		}
+		h.pause(indexPause)
+	}
+}
+
+// pause waits; it returns false once the node closes.
+func (h *Node) pause(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-h.lifetime.Done():
+		return false
+	}
+}
+
+func (w *indexWriter) writeOnce(run string, report control.Report) error {
+	w.writes <- struct{}{}
+	defer func() { <-w.writes }()
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
-	err := h.runs.Change(ctx, run, func(i *client.RunInfo) { control.FinishRow(i, r, time.Now()) })
-	if err == nil {
+	h := w.node
+	added, parked, err := h.runs.Record(ctx, run, report)
+	if err == nil && (added || report.Result != nil) {
 		err = h.removeIfDeleted(ctx, run)
+	}
+	if err == nil && parked {
+		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
 	return err
 }

@@ -10,6 +10,14 @@ import (
 // redactedLogs returns the logs for writers: appends redact known secrets.
 func (h *Node) redactedLogs() redact.Store { return redact.Store{Store: h.post, Mask: h.mask} }
 
+// requestLogs returns the logs for requests.
+func (h *Node) requestLogs() mailbox.Store {
+	if h.cfg.watchRequests != nil {
+		return h.cfg.watchRequests(h.redactedLogs())
+	}
+	return h.redactedLogs()
+}
+
 // passiveStore is a log store whose entries wake no actor.
 type passiveStore struct{ redact.Store }
 

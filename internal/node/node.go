@@ -52,6 +52,7 @@ type Node struct {
 	programs    process.ProgramCounter // that tools and hooks of the node run
 	control     *control.Control
 	runs        *control.Runs
+	index       *indexWriter // of rows of runs
 	toolset     *toolset.Builder
 	builder     *runspec.Builder
 	routes      *routes.Resolver
@@ -99,6 +100,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	h := &Node{cfg: cfg, names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
 		directories: workspace.New(cfg.StateDir, recordings.Dir())}
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
+	h.index = newIndexWriter(h)
 	h.journal.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
@@ -131,7 +133,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
 	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Rules: h.cfg.Rules, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(),
-		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Over: h.recordResult, Linger: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
+		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Changed: h.index.recordState, Over: h.index.recordResult, Linger: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
 	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}
 	}
@@ -151,7 +153,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if err := h.logOwner.KeepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.redactedLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
+	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.requestLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
 		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err

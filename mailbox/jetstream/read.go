@@ -249,6 +249,28 @@ func (p *Post) ReadRun(ctx context.Context, run string, each func(mailbox.Messag
 	return nil
 }
 
+// Entries implements mailbox.Store.
+func (p *Post) Entries(ctx context.Context, run string) (sum uint64, err error) {
+	filter, err := p.cfg.Names.RunSubjects(run)
+	if err != nil {
+		return 0, fmt.Errorf("jetstream: entries: %w", err)
+	}
+	pools, err := p.allPools(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, pl := range pools {
+		for _, s := range pl.streams {
+			n, _, err := s.countEntries(ctx, filter)
+			if err != nil {
+				return 0, fmt.Errorf("jetstream: entries of %s: %w", run, err)
+			}
+			sum += n
+		}
+	}
+	return sum, nil
+}
+
 // homeOf returns the subject and the stream of an address, and opens a pool that was not seen
 // before.
 func (p *Post) homeOf(ctx context.Context, at mailbox.Address) (subject string, s *poolStream, err error) {

@@ -213,6 +213,18 @@ func (p *Post) Addresses(_ context.Context, run string) ([]mailbox.Address, erro
 	return found, nil
 }
 
+// Entries implements mailbox.Store.
+func (p *Post) Entries(_ context.Context, run string) (sum uint64, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for at, log := range p.logs {
+		if at.Run() == run {
+			sum += uint64(len(log))
+		}
+	}
+	return sum, nil
+}
+
 // Heads implements mailbox.Store; they come in the order of their addresses.
 func (p *Post) Heads(ctx context.Context, each func(mailbox.Head) error) error {
 	p.mu.Lock()

@@ -167,6 +167,14 @@ func (n Names) RunEvents(run string) (string, error) {
 	return n.Prefix() + "." + eventToken + "." + run + ".>", nil
 }
 
+// RunChanges matches the events about one run as a whole: run.finished, run.parked and so on.
+func (n Names) RunChanges(run string) (string, error) {
+	if err := CheckToken(run); err != nil {
+		return "", fmt.Errorf("changes of run %q: %w", run, err)
+	}
+	return n.Prefix() + "." + eventToken + "." + run + ".*.run.*", nil
+}
+
 // AllEvents matches every event.
 func (n Names) AllEvents() string { return n.Prefix() + "." + eventToken + ".>" }
 

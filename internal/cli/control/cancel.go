@@ -117,7 +117,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 		}
 	}
 	for {
-		info, err := s.Get(ctx, r.RunID)
+		info, err := r.lookForEnd(ctx, s, before)
 		switch {
 		case errors.Is(err, context.DeadlineExceeded), err == nil && info.State != "finished" && time.Since(began) >= r.wait:
 			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("%s did not stop within %s: %s", r.RunID, r.wait, r.stoppedText(s, awaitedText(before.Result, r.Agent))),
@@ -136,6 +136,17 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 	}
 }
 
+// lookForEnd returns the run, with its agents once it has ended. Until then the agents are those of
+// before, unless one agent is canceled.
+func (r *cancelRequest) lookForEnd(ctx context.Context, s *session.Session, before client.RunInfo) (client.RunInfo, error) {
+	info, err := s.State(ctx, r.RunID)
+	if err == nil && (info.State == "finished" || r.Agent != "") {
+		return s.Get(ctx, r.RunID)
+	}
+	info.Result = before.Result
+	return info, err
+}
+
 // endedRun reports whether this cancel ended a finished run, as far as that is known if the
 // answer was lost.
 func (r *cancelRequest) endedRun(result *event.Result) bool {
@@ -146,7 +157,7 @@ func (r *cancelRequest) endedRun(result *event.Result) bool {
 // waits until its agents have stopped: the cancel then ends work whose end the supervisor
 // will not receive. A damaged run may have ended with the cancel.
 func (r *cancelRequest) stopOnOwnNode(ctx context.Context, s *session.Session) error {
-	if info, err := s.Get(ctx, r.RunID); err == nil && info.State == "finished" {
+	if info, err := s.State(ctx, r.RunID); err == nil && info.State == "finished" {
 		return nil
 	}
 	if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {

@@ -238,7 +238,7 @@ func (f *Follower) checkParked(s *session.Session) (parked bool, err error) {
 		if f.person != nil && !f.person.away {
 			return false, f.person.askNext(s, f)
 		}
-		info, err := s.Get(s.Context, f.run)
+		info, err := s.State(s.Context, f.run)
 		if err != nil {
 			return false, err
 		}

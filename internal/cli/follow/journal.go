@@ -79,7 +79,7 @@ func (j *journalWatch) listen(ctx context.Context, s *session.Session, run strin
 		defer stop()
 		for session.Pause(ctx, journalPause) == nil {
 			if !j.begun.Load() {
-				if info, err := s.Get(ctx, run); err == nil && info.Position > 0 {
+				if info, err := s.State(ctx, run); err == nil && info.Position > 0 {
 					give(journalReport{place: info.Position})
 				}
 			}

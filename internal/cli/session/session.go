@@ -107,7 +107,7 @@ func (s *Session) hostsOthers(ctx context.Context, own string) bool {
 		if i.RunID == own || !live {
 			continue
 		}
-		if info, err := s.Get(ctx, i.RunID); err == nil && (info.State == "live" || info.State == "queued") {
+		if info, err := s.State(ctx, i.RunID); err == nil && (info.State == "live" || info.State == "queued") {
 			return true
 		}
 	}

@@ -1,0 +1,226 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// A request about a run reads the run's row, which has a Summary, and the few entries of the
+// supervisor's log after it. It replays the log only if the row has no Summary, if the log is
+// damaged, or if no node publishes what newer entries changed: the run may have no node.
+
+const (
+	// tailMax is how many entries after the Summary of a row a request reads before it replays the
+	// log instead: more than activation.StateGap, because a node writes the row a moment later.
+	tailMax = 4 * activation.StateGap
+	// A request waits for a row that lacks a change: first for rowPauseMin, then for twice as
+	// long, up to rowPauseMax.
+	rowPauseMin = 10 * time.Millisecond
+	rowPauseMax = 160 * time.Millisecond
+)
+
+// look is what is known of a run.
+type look struct {
+	row     Row
+	summary supervisor.Summary // no Phase: the supervisor has no log
+	damage  string             // of the supervisor's log, if a replay found any
+}
+
+// state returns the state of the run. If its log is gone or does not exist yet, the row counts.
+// The same holds if the row says that the run has ended and the log does not: its supervisor was
+// given up, so no process could append the end.
+func (l look) state() string {
+	s := l.summary
+	switch {
+	case s.Phase == "" || l.row.State == Finished && s.Phase != supervisor.Over:
+		return l.row.State
+	case s.Phase == supervisor.Over:
+		return Finished
+	case s.Parked && !l.row.isAllAnswered(s):
+		return Parked
+	case !s.Active && time.Since(time.UnixMilli(s.BeganMS)) > queuedAfter:
+		return Queued
+	}
+	return Live
+}
+
+// questions returns the open questions that no client has answered.
+func (l look) questions() []supervisor.OpenQuestion {
+	if l.state() == Finished {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(l.summary.Questions), l.row.isAnswered)
+}
+
+// lookAt finds what the current state of a run is. A caller that needs every agent and question
+// uses lookFully.
+func (c *lookup) lookAt(ctx context.Context, row Row) (look, error) {
+	row, ok, err := c.currentRow(ctx, row)
+	if err != nil || ok {
+		return look{row: row, summary: row.summaryOrEmpty()}, err
+	}
+	return c.replayLook(ctx, row)
+}
+
+// lookFully is lookAt with all agents and questions of the run.
+func (c *lookup) lookFully(ctx context.Context, row Row) (look, error) {
+	l, err := c.lookAt(ctx, row)
+	if err == nil && (l.summary.AgentsCut || l.summary.QuestionsCut) {
+		return c.replayLook(ctx, l.row)
+	}
+	return l, err
+}
+
+func (r Row) summaryOrEmpty() supervisor.Summary {
+	if r.Summary == nil {
+		return supervisor.Summary{}
+	}
+	return r.Summary.Summary
+}
+
+// currentRow returns the row once its Summary is that of the newest entry; ok is false if it does
+// not become so soon.
+func (c *lookup) currentRow(ctx context.Context, row Row) (current Row, ok bool, err error) {
+	for pause := rowPauseMin; ; pause *= 2 {
+		if row.Summary == nil || row.Summary.Form > mailbox.Form {
+			return row, false, nil
+		}
+		t, err := c.readSummaryTail(ctx, row)
+		switch {
+		case err != nil:
+			return row, false, err
+		case t.lost || t.entries > tailMax || t.changed > 0 && pause > rowPauseMax:
+			return row, false, nil
+		case t.changed == 0:
+			return row, true, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return row, false, ctx.Err()
+		}
+		next, there, err := c.cfg.Runs.getRow(ctx, row.RunID)
+		if err != nil {
+			return row, false, err
+		}
+		if there {
+			row = next
+		}
+	}
+}
+
+// summaryTail is what the supervisor's log holds after the Summary of a row.
+type summaryTail struct {
+	entries int
+	changed int  // entries that may change the Summary
+	lost    bool // the log no longer holds the entry up to which the Summary was made
+}
+
+// readSummaryTail reads the supervisor's log from the last entry that a Summary knows.
+func (c *lookup) readSummaryTail(ctx context.Context, row Row) (t summaryTail, err error) {
+	at := mailbox.At(row.RunID, mailbox.Super)
+	t.lost = true
+	err = c.cfg.Post.Read(ctx, at, row.Summary.Place-1, 0, func(m mailbox.Message) error {
+		if m.Place == row.Summary.Place {
+			t.lost = false
+			return nil
+		}
+		if t.lost {
+			return errEnough
+		}
+		e, err := mailbox.Decode(m.Data)
+		if errors.Is(err, mailbox.ErrForm) {
+			return newerLog(at)
+		}
+		if err != nil || slices.ContainsFunc(e.Items, row.Summary.mayChange) {
+			t.changed++
+		}
+		if t.entries++; t.entries > tailMax {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return t, fmt.Errorf("control: read %s: %w", at, err)
+	}
+	return t, nil
+}
+
+// quietKinds are the entries of a supervisor's log that change no Summary, and moneyKinds those
+// that change none unless an agent waits for a person: see supervisor.State.IsParked.
+var (
+	quietKinds = kindsOf(agent.Send{}, agent.ProposeStop{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{},
+		supervisor.PolicySet{}, supervisor.LimitSet{})
+	moneyKinds = kindsOf(agent.Reserve{}, agent.Settle{})
+)
+
+func kindsOf(facts ...supervisor.Fact) map[string]bool {
+	kinds := map[string]bool{}
+	for _, f := range facts {
+		kinds[f.Kind()] = true
+	}
+	return kinds
+}
+
+// mayChange reports whether an item of an entry may change the Summary.
+func (s RowSummary) mayChange(item mailbox.Item) bool {
+	return !quietKinds[item.Kind] && (!moneyKinds[item.Kind] || len(s.Questions) > 0 || s.QuestionsCut)
+}
+
+// replayLook replays the supervisor's log, and repairs the Summary of the row.
+func (c *lookup) replayLook(ctx context.Context, row Row) (look, error) {
+	r, err := replaySupervisorLog(ctx, c.cfg.Post, row.RunID)
+	if err != nil {
+		return look{row: row}, err
+	}
+	l := look{row: row, summary: r.state.Summary(true), damage: r.damage}
+	if r.state.Phase == "" || r.damage != "" || c.cfg.Runs == nil {
+		return l, nil
+	}
+	if err := c.cfg.Runs.repair(ctx, row.RunID, RowSummary{r.state.Summary(false), r.place, mailbox.Form}); err != nil {
+		c.logger().Warn("the summary of a run was not written into the index", "run", row.RunID, "error", err)
+	}
+	return l, nil
+}
+
+func (c *lookup) logger() *slog.Logger {
+	if c.cfg.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return c.cfg.Logger
+}
+
+// findAgent returns the address of an agent of a run. The summary names the agents that have not
+// ended; the others have logs.
+func (c *lookup) findAgent(ctx context.Context, l look, id spec.ID) (mailbox.Address, error) {
+	bare := mailbox.At(l.row.RunID, string(id))
+	for _, a := range l.summary.Agents {
+		if a.ID == id {
+			return bare.In(a.Pool), nil
+		}
+	}
+	if names.CheckToken(string(id)) != nil {
+		return "", noAgent(id, l.row.RunID)
+	}
+	logs, err := c.cfg.Post.Addresses(ctx, l.row.RunID)
+	if err != nil {
+		return "", fmt.Errorf("control: find %s: %w", bare, err)
+	}
+	for _, at := range logs {
+		if at.Bare() == bare && at.Agent() != mailbox.Super {
+			return at, nil
+		}
+	}
+	return "", noAgent(id, l.row.RunID)
+}

@@ -1,0 +1,129 @@
+package control
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Row is a run as the index has it.
+type Row struct {
+	client.RunInfo
+	// Summary is what the node that acts on the run has published; nil: nothing yet.
+	Summary *RowSummary `json:"summary,omitempty"`
+	// Answered lists the open questions of Summary whose answers are in the logs of their agents:
+	// the supervisor may not know that yet.
+	Answered []AnsweredQuestion `json:"answered,omitempty"`
+}
+
+// RowSummary is the Summary of a run up to an entry of its supervisor's log.
+type RowSummary struct {
+	supervisor.Summary
+	Place uint64 `json:"place"`
+	// Form is that of the program that wrote it. A program with an older form does not use it.
+	Form int `json:"form"`
+}
+
+// AnsweredQuestion names a question: see supervisor.OpenQuestion.
+type AnsweredQuestion struct {
+	Agent spec.ID `json:"agent"`
+	Query string  `json:"query"`
+	Asked uint64  `json:"asked"`
+}
+
+// answeredMax is how many answered questions a row remembers, the newest.
+const answeredMax = 64
+
+func (a AnsweredQuestion) names(q supervisor.OpenQuestion) bool {
+	return a.Agent == q.Agent && a.Query == q.Query && a.Asked == q.Asked
+}
+
+// isAnswered reports whether a client has answered the question.
+func (r Row) isAnswered(q supervisor.OpenQuestion) bool {
+	return slices.ContainsFunc(r.Answered, func(a AnsweredQuestion) bool { return a.names(q) })
+}
+
+// isAllAnswered reports whether clients have answered all questions of a run.
+func (r Row) isAllAnswered(s supervisor.Summary) bool {
+	return !slices.ContainsFunc(s.Questions, func(q supervisor.OpenQuestion) bool { return !r.isAnswered(q) })
+}
+
+// setSummary replaces an older Summary. A row that has none was not written by the node that
+// opened the run, so setSummary fills it in.
+func (r *Row) setSummary(s RowSummary) (changed bool) {
+	if r.Summary != nil && r.Summary.Form <= mailbox.Form && r.Summary.Place >= s.Place {
+		return false
+	}
+	r.Summary = &s
+	r.Answered = slices.DeleteFunc(r.Answered, func(a AnsweredQuestion) bool {
+		return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, a.names)
+	})
+	return true
+}
+
+// Report is what a node records of a run in the index.
+type Report struct {
+	Node string // the name of the node
+	// State is that of the run at Place of its supervisor's log; Place 0: unknown.
+	State supervisor.State
+	Place uint64
+	// Result is that of a run that is over; nil: it is not.
+	Result *event.Result
+}
+
+// Record writes a report into the row of its run. If the row does not exist, it adds one: the
+// process that opened the run may have died before that. parked says that the run waits for people
+// alone, and did not by its row.
+func (r *Runs) Record(ctx context.Context, run string, report Report) (added, parked bool, err error) {
+	var summary RowSummary
+	if report.Place > 0 {
+		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
+	}
+	err = r.changeRow(ctx, run, func(row *Row) bool {
+		added, parked = row.State == "", false
+		wasParked, changed := row.Summary != nil && row.Summary.Parked, report.Result != nil
+		if report.Place > 0 && row.setSummary(summary) {
+			changed, parked = true, summary.Parked && !wasParked
+		}
+		if added {
+			row.RunInfo = rowOf(report.State, report.Node)
+		}
+		if report.Result != nil {
+			FinishRow(&row.RunInfo, *report.Result, time.Now())
+		}
+		return changed
+	})
+	return added, parked, err
+}
+
+// repair replaces an older Summary of a row, if there is a row.
+func (r *Runs) repair(ctx context.Context, run string, s RowSummary) error {
+	return r.changeRow(ctx, run, func(row *Row) bool { return row.RunID != "" && row.setSummary(s) })
+}
+
+// rowOf makes the row of a run from its state.
+func rowOf(s supervisor.State, node string) client.RunInfo {
+	info := client.RunInfo{State: Live, Node: node, Title: shortTitle(s.Run.Goal), Model: s.Run.Model.Name}
+	if s.Began > 0 {
+		info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
+	}
+	return info
+}
+
+// markAnswered records that the log of an agent holds the answer to a question.
+func (r *Runs) markAnswered(ctx context.Context, run string, q supervisor.OpenQuestion) error {
+	return r.changeRow(ctx, run, func(row *Row) bool {
+		if row.RunID == "" || row.isAnswered(q) {
+			return false
+		}
+		row.Answered = append(row.Answered, AnsweredQuestion{q.Agent, q.Query, q.Asked})
+		row.Answered = row.Answered[max(0, len(row.Answered)-answeredMax):]
+		return true
+	})
+}

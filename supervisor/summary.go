@@ -1,0 +1,172 @@
+package supervisor
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// Limits of a Summary that is published: together with the counts, it fits the row of a run in
+// an index that holds thousands of runs.
+const (
+	SummaryAgentsBytesMax    = 2 << 10 // of the list of agents
+	SummaryQuestionsBytesMax = 2 << 10 // of the list of questions, with their texts
+	summaryAgentBytes        = 64      // of an agent or a question in JSON, besides its texts
+	summaryDetailBytes       = 512
+)
+
+// Summary is what requests about a run need to know of it. The node that acts on the run
+// publishes it, so that such a request does not read the run's log.
+type Summary struct {
+	Phase Phase `json:"phase"`
+	// Active says that an activation of the supervisor has read the log.
+	Active  bool  `json:"active,omitempty"`
+	BeganMS int64 `json:"began_ms,omitempty"` // Unix
+	// Parked says that the run waits for people alone.
+	Parked bool `json:"parked,omitempty"`
+	// Priced says that the price of the run's model is known.
+	Priced bool `json:"priced,omitempty"`
+	// Reason and Detail say how the run ended.
+	Reason spec.Reason `json:"reason,omitempty"`
+	Detail string      `json:"detail,omitempty"`
+	// Canceled and CanceledNow say that the supervisor has read a cancel of the run; Told is how
+	// many agents were live then.
+	Canceled    bool `json:"canceled,omitempty"`
+	CanceledNow bool `json:"canceled_now,omitempty"`
+	Told        int  `json:"told,omitempty"`
+	// Joined is how many agents the run ever had.
+	Joined int   `json:"joined,omitempty"`
+	Tally  Tally `json:"tally"`
+	// Agents are those that have not ended, and those that a cancel has ended. AgentsCut says that
+	// some are left out.
+	Agents    []AgentSummary `json:"agents,omitempty"`
+	AgentsCut bool           `json:"agents_cut,omitempty"`
+	// Questions are open. QuestionsCut says that some are left out, or lack their text.
+	Questions    []OpenQuestion `json:"questions,omitempty"`
+	QuestionsCut bool           `json:"questions_cut,omitempty"`
+}
+
+// Tally counts agents.
+type Tally struct {
+	// Live counts those that have not ended, by node.
+	Live map[string]int `json:"live,omitempty"`
+	// Stopped counts those that were canceled alone, without the run, and have reported their end;
+	// Silent those that were given up after a cancel.
+	Stopped int `json:"stopped,omitempty"`
+	Silent  int `json:"silent,omitempty"`
+}
+
+// AgentSummary is one agent in a Summary.
+type AgentSummary struct {
+	ID       spec.ID `json:"id"`
+	Pool     string  `json:"pool,omitempty"`
+	Node     string  `json:"node,omitempty"`
+	Done     bool    `json:"done,omitempty"`
+	Stopping bool    `json:"stopping,omitempty"`
+	Silent   bool    `json:"silent,omitempty"`
+}
+
+// OpenQuestion is a question in a Summary. Asked is the entry of the run's log that holds it: it
+// tells the question from an earlier one of the same name.
+type OpenQuestion struct {
+	Agent    spec.ID     `json:"agent"`
+	Pool     string      `json:"pool,omitempty"`
+	Query    string      `json:"query"`
+	Reason   spec.Reason `json:"reason"`
+	Call     string      `json:"call,omitempty"`
+	Question string      `json:"question,omitempty"`
+	Asked    uint64      `json:"asked"`
+}
+
+// SummaryKey changes whenever the Summary of a run does, but for its limits.
+type SummaryKey struct {
+	members       uint64
+	phase         Phase
+	active        bool
+	parked        bool
+	canceled, now bool
+}
+
+// SummaryKey costs less than a Summary.
+func (s State) SummaryKey() SummaryKey {
+	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Life != "", parked: s.IsParked(),
+		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now}
+}
+
+// Summary sums up the run. With full, nothing is left out.
+func (s State) Summary(full bool) Summary {
+	r := Summary{Phase: s.Phase, Active: s.Life != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known,
+		Reason: s.Outcome.Reason, Detail: history.Clip(s.Outcome.Detail, summaryDetailBytes),
+		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, Told: s.Told, Joined: s.Count()}
+	agentBytes, questionBytes := 0, 0
+	s.Members(func(m Member) {
+		a := AgentSummary{ID: m.ID, Pool: m.Pool, Node: m.Node, Done: m.Done, Stopping: m.Stopping, Silent: m.Silent}
+		r.Tally.count(a)
+		if !a.isCounted() {
+			return
+		}
+		if agentBytes += summaryAgentBytes + len(a.ID) + len(a.Pool) + len(a.Node); full || agentBytes <= SummaryAgentsBytesMax {
+			r.Agents = append(r.Agents, a)
+		} else {
+			r.AgentsCut = true
+		}
+		if m.Query == nil {
+			return
+		}
+		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.Asked}
+		if questionBytes += q.size(); full || questionBytes <= SummaryQuestionsBytesMax {
+			r.Questions = append(r.Questions, q)
+			return
+		}
+		r.QuestionsCut = true
+		questionBytes -= len(q.Question)
+		if q.Question = ""; questionBytes <= SummaryQuestionsBytesMax {
+			r.Questions = append(r.Questions, q)
+		}
+	})
+	return r
+}
+
+func (q OpenQuestion) size() int {
+	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Question)
+}
+
+// isCounted reports whether the account of a cancel may count the agent.
+func (a AgentSummary) isCounted() bool { return !a.Done || a.Stopping || a.Silent }
+
+func (t *Tally) count(a AgentSummary) {
+	switch {
+	case !a.Done:
+		if t.Live == nil {
+			t.Live = map[string]int{}
+		}
+		t.Live[a.Node]++
+	case a.Silent:
+		t.Silent++
+	case a.Stopping:
+		t.Stopped++
+	}
+}
+
+// TallyOf counts the agents that a cancel of one agent includes: the agent and all below it; for
+// the root or "", all. ok is false if the Summary leaves out agents that may be among them.
+func (r Summary) TallyOf(of spec.ID) (t Tally, ok bool) {
+	if of == "" || of == spec.Root {
+		return r.Tally, true
+	}
+	for _, a := range r.Agents {
+		if a.ID == of || strings.HasPrefix(string(a.ID), string(of)+"-") {
+			t.count(a)
+		}
+	}
+	return t, !r.AgentsCut
+}
+
+// LiveAgents is how many agents have not ended.
+func (t Tally) LiveAgents() (sum int) {
+	for _, n := range t.Live {
+		sum += n
+	}
+	return sum
+}
