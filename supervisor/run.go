@@ -176,9 +176,9 @@ type Member struct {
 	Heard      int // asks received from it
 	Node       string
 	Query      *agent.Park
-	Asked      uint64 // the entry that holds Query
 	Outcome    spec.Outcome
 	waits      uint64 // key in the queue, 0: none
+	asked      uint64 // the entry that holds Query
 	// binding holds the hooks of its task that bind its children.
 	binding []spec.Hook
 }

@@ -3,7 +3,6 @@ package supervisor
 import (
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
@@ -97,7 +96,7 @@ func (s State) SummaryKey() SummaryKey {
 // Summary sums up the run. With full, nothing is left out.
 func (s State) Summary(full bool) Summary {
 	r := Summary{Phase: s.Phase, Active: s.Life != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known,
-		Reason: s.Outcome.Reason, Detail: history.Clip(s.Outcome.Detail, summaryDetailBytes),
+		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, Told: s.Told, Joined: s.Count()}
 	agentBytes, questionBytes := 0, 0
 	s.Members(func(m Member) {
@@ -114,7 +113,7 @@ func (s State) Summary(full bool) Summary {
 		if m.Query == nil {
 			return
 		}
-		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.Asked}
+		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked}
 		if questionBytes += q.size(); full || questionBytes <= SummaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)
 			return
@@ -169,4 +168,9 @@ func (t Tally) LiveAgents() (sum int) {
 		sum += n
 	}
 	return sum
+}
+
+// clipDetail returns as much of a detail as a Summary holds.
+func clipDetail(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), summaryDetailBytes)], "")
 }

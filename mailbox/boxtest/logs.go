@@ -220,6 +220,11 @@ func readRun(t *testing.T, p mailbox.Store) {
 		}
 		compareMessages(t, got[at], readEntries(t, p, at, 0, 0))
 	}
+	for run, entries := range map[string]uint64{"r1": 200, "r2": 200, "none": 0} {
+		if n, err := p.Entries(ctx, run); err != nil || n != entries {
+			t.Errorf("%s has %d entries, want %d: %v", run, n, entries, err)
+		}
+	}
 	enough := errors.New("enough")
 	if err := p.ReadRun(ctx, "r1", func(mailbox.Message) error { return enough }); !errors.Is(err, enough) {
 		t.Error(err)
