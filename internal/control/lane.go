@@ -30,8 +30,8 @@ type requestTicket struct {
 	group, source string
 	// ask names the request, "" if the client has given it no name: a copy of a request that runs
 	// or waits is dropped.
-	ask  string
-	size int
+	ask           string
+	size          int
 	serve, refuse func()
 
 	timer *time.Timer
