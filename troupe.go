@@ -59,6 +59,10 @@ type Config struct {
 	// StateDir holds the logs. A node continues the unfinished runs that it finds there, and
 	// owns the directory alone. Default: a temporary directory, which Close removes.
 	StateDir string
+	// LogStore is where a new StateDir keeps its logs: "jetstream", the streams of the NATS server
+	// in the process, or "local", files whose appends share their syncs. Start refuses a StateDir
+	// that keeps them elsewhere. Default: where it keeps them; a new one in jetstream.
+	LogStore string
 	// Bus is a NATS server that nodes share, instead of StateDir and a server in the process.
 	// In this case serve your own pool (Pools): all nodes of a pool must have the same tools.
 	Bus   NATSOptions
@@ -121,7 +125,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		n.temp, state = temp, temp
 	}
-	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model,
+	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model,
 		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {

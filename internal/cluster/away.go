@@ -44,7 +44,7 @@ func (o poolWatch) run() {
 func (o poolWatch) checkPools(away map[string]time.Time, told map[mailbox.Address]bool) error {
 	ctx, cancel := context.WithTimeout(o.cfg.Life, openTimeout)
 	defer cancel()
-	pools, err := o.cfg.Post.Pools(ctx)
+	pools, err := o.cfg.Streams.Pools(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func servedPools(nodes []shard.SeenNode, self string) (served map[string]bool, k
 
 // giveUpPool reports the lost agents of a pool to the supervisors that this node holds.
 func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox.Address]bool) error {
-	shards, err := o.cfg.Post.Pool(ctx, pool)
+	shards, err := o.cfg.Streams.Pool(ctx, pool)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox
 	for s := range all {
 		all[s] = s
 	}
-	logs, err := o.cfg.Post.AddressesIn(ctx, pool, all...)
+	logs, err := o.cfg.Streams.AddressesIn(ctx, pool, all...)
 	if err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
@@ -48,9 +49,11 @@ type Config struct {
 	Names names.Names
 	// Leases is a separate connection: a renewal must not queue behind appends.
 	Leases *nats.Conn
-	Post   *jetstream.Post
-	Logs   redact.Store // Post with secrets redacted, for writers
-	Runs   *control.Runs
+	Post   mailbox.Store
+	// Streams is Post on a server that nodes share.
+	Streams *jetstream.Post
+	Logs    redact.Store // Post with secrets redacted, for writers
+	Runs    *control.Runs
 	// Node holds the actors, once they are started.
 	Node func() *actors.Node
 	// Publish publishes one event to observers.

@@ -23,7 +23,7 @@ func SizeOf(pool string) PoolSize {
 
 // HasPool reports whether a pool exists.
 func (o *Owner) HasPool(ctx context.Context, pool string) (bool, error) {
-	_, err := o.cfg.Post.Pool(ctx, pool)
+	_, err := o.cfg.Streams.Pool(ctx, pool)
 	if errors.Is(err, jetstream.ErrNoPool) {
 		return false, nil
 	}

@@ -62,7 +62,7 @@ func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors
 	l := o
 	l.buckets = b
 	l.busy, l.reading = make([]atomic.Int64, l.pools.countSlots()), newReadSet(l.pools)
-	cfg.Post = ownLogs{o.cfg.Logs, o.cfg.Post, l.reading}
+	cfg.Post = ownLogs{o.cfg.Logs, o.cfg.Streams, l.reading}
 	cfg.Holds = func(at mailbox.Address) (uint64, bool) {
 		k := l.keeper.Load()
 		s, ok := l.pools.slotOf(at)
@@ -87,7 +87,7 @@ func (o *Owner) ConfigureActors(ctx context.Context, b *bus.Buckets, cfg *actors
 func (o *Owner) openPools(ctx context.Context) error {
 	for _, name := range o.cfg.Pools {
 		size := SizeOf(name)
-		shards, err := o.cfg.Post.Make(ctx, name, size.Shards, size.Streams)
+		shards, err := o.cfg.Streams.Make(ctx, name, size.Shards, size.Streams)
 		if err != nil {
 			return err
 		}

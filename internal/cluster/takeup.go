@@ -128,7 +128,7 @@ func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
-	logs, err := o.cfg.Post.AddressesIn(ctx, s.Pool, s.N)
+	logs, err := o.cfg.Streams.AddressesIn(ctx, s.Pool, s.N)
 	if err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
@@ -141,7 +141,7 @@ func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	}
 	pass := o.newRequeuePass(false)
 	defer pass.settleDoubts(ctx, false)
-	if err := o.cfg.Post.HeadsOf(ctx, s.Pool, []int{s.N}, o.newWaker(open, pass)); err != nil {
+	if err := o.cfg.Streams.HeadsOf(ctx, s.Pool, []int{s.N}, o.newWaker(open, pass)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}
 	return nil

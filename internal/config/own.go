@@ -18,7 +18,7 @@ const DefaultUSD = 1.0
 // decides where run requests go and which programs are approved, and what models cost. A
 // working directory may come from anyone, and could otherwise redirect prompts, start
 // programs or spend money.
-var userOnlyKeys = map[string]bool{"store_dir": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
+var userOnlyKeys = map[string]bool{"store_dir": true, "log_store": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
 
 // scriptPrefix begins the route of a model that is a file of this machine.
 const scriptPrefix = "script/"

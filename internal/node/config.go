@@ -25,6 +25,10 @@ type Config struct {
 	ServiceBus bus.Options
 	// StateDir of the embedded server. Default XDG_STATE_HOME/troupe.
 	StateDir string
+	// LogStore is where a new StateDir keeps its logs: statedir.LogsInJetStream or LogsInFiles. One
+	// that keeps them elsewhere is refused. Default: where it keeps them, or
+	// statedir.DefaultLogStore.
+	LogStore string
 	// Port of the embedded server: 0 is 4222 or else a free one.
 	Port int
 	// Lazy gives up durability against a crash of the machine.

@@ -359,7 +359,7 @@ func repliesElsewhere(t *testing.T, h *Node, nc *nats.Conn, id string) {
 
 func boxOf(t *testing.T, h *Node, at mailbox.Address) string {
 	t.Helper()
-	subject, err := h.names.BoxSubject(names.DefaultPool, mailbox.Shard(at, h.post.Shards()), at)
+	subject, err := h.names.BoxSubject(names.DefaultPool, mailbox.Shard(at, h.streams.Shards()), at)
 	if err != nil {
 		t.Fatal(err)
 	}

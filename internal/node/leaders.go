@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox/local"
 )
 
 // ServerWaitDefault is how long the start of a node waits for leaders: longer than a
@@ -34,6 +36,14 @@ func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 	if h.embedded != nil {
 		logs, blobs = h.embedded.StoreShares() // of a disk that may be small
 	}
+	if h.embedded != nil && h.embedded.LogStore() == statedir.LogsInFiles {
+		h.post, err = local.Open(ctx, local.Config{Dir: statedir.LogsDir(h.embedded.StateDir()), BytesMax: uint64(logs), Lazy: h.cfg.Lazy,
+			Stalled: h.journal.reportStall, Logger: h.cfg.Logger})
+		if err != nil {
+			h.post = nil
+			return nil, err
+		}
+	}
 	err = h.awaitLeaders(ctx, func(ctx context.Context) (err error) {
 		if h.embedded == nil {
 			if err = bus.CheckJetStream(ctx, h.logConn); err != nil {
@@ -41,15 +51,25 @@ func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 			}
 		}
 		if h.post == nil {
-			h.post, err = jetstream.Open(ctx, h.logConn, jetstream.Config{Names: h.names, Reader: h.readerConn, BytesMax: logs, Others: h.embedded == nil,
-				Stalled: h.journal.reportStall, Logger: h.cfg.Logger})
+			if err = h.openStreams(ctx, logs); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			buckets, err = bus.ConnectBuckets(ctx, h.logConn, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
-		}
+		buckets, err = bus.ConnectBuckets(ctx, h.logConn, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
 		return err
 	})
 	return buckets, err
+}
+
+// openStreams opens the logs in JetStream.
+func (h *Node) openStreams(ctx context.Context, bytesMax int64) error {
+	post, err := jetstream.Open(ctx, h.logConn, jetstream.Config{Names: h.names, Reader: h.readerConn, BytesMax: bytesMax, Others: h.embedded == nil,
+		Stalled: h.journal.reportStall, Logger: h.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	h.post, h.streams = post, post
+	return nil
 }
 
 // leaderWait is a wait for leaders.

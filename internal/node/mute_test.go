@@ -77,7 +77,7 @@ func TestLeaderlessStreamDelaysNoOther(t *testing.T) {
 			waitForSpread(t, one)
 			c := connectClient(t, one)
 			inMute := func(at mailbox.Address) bool {
-				return mailbox.Shard(at, one.logOwner.Inspect().Pools[0].Shards)%one.post.Streams() == mute
+				return mailbox.Shard(at, one.logOwner.Inspect().Pools[0].Shards)%one.streams.Streams() == mute
 			}
 			var elsewhere []string // runs with no log in that stream
 			for mutes := 0; len(elsewhere) < 4 || mutes == 0; {

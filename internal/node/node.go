@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -28,6 +29,7 @@ import (
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/workspace"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
@@ -46,7 +48,8 @@ type Node struct {
 	publisher   *eventPublisher
 	leaseConn   *nats.Conn // shard leases: a renewal must not queue behind appends
 	serviceConn *nats.Conn // answers requests; may not write logs
-	post        *jetstream.Post
+	post        mailbox.Store
+	streams     *jetstream.Post // post, if the logs are in JetStream; otherwise nil
 	blobs       *jetstream.Blobs
 	actorNode   *actors.Node
 	programs    process.ProgramCounter // that tools and hooks of the node run
@@ -170,6 +173,12 @@ func (h *Node) startComponents(ctx context.Context) error {
 // openConnections opens the five connections, for logs, readers, events, leases and requests: to the
 // embedded server, or to an external server with the given credentials.
 func (h *Node) openConnections() error {
+	if err := statedir.CheckLogStore(h.cfg.LogStore); err != nil {
+		return err
+	}
+	if h.cfg.Bus.NamesServer() && h.cfg.LogStore == statedir.LogsInFiles {
+		return fmt.Errorf("%w: the nodes of a server share its streams: leave --log-store (log_store) out, or the server", statedir.ErrLogStore)
+	}
 	// Without a handler the library writes to stderr an error that an observer can cause: a
 	// reply to a subject to which this node may not publish.
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -191,7 +200,7 @@ func (h *Node) openConnections() error {
 	if !h.cfg.Bus.NamesServer() {
 		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
 			DontListen: h.cfg.DontListen, NoPort: h.cfg.NoPort, ConfigHome: h.cfg.ConfigHome, OpenWatch: h.cfg.OpenWatch, OpenControl: h.cfg.OpenControl,
-			Lazy: h.cfg.Lazy, Names: h.names, OnDiskChange: h.journal.reportDisk, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, LogStore: h.cfg.LogStore, Names: h.names, OnDiskChange: h.journal.reportDisk, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}

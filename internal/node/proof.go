@@ -7,7 +7,6 @@ import (
 
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // systemInbox is the inbox prefix for replies of the system account.
@@ -21,7 +20,11 @@ func (h *Node) proveServer(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	h.proof, err = bus.ProveDurability(ctx, bus.ProofConfig{Conn: h.logConn, Names: h.names, Streams: jetstream.DefaultStreams, Lazy: h.cfg.Lazy,
+	streams := 0 // of the logs
+	if h.streams != nil {
+		streams = h.streams.Streams()
+	}
+	h.proof, err = bus.ProveDurability(ctx, bus.ProofConfig{Conn: h.logConn, Names: h.names, Streams: streams, Lazy: h.cfg.Lazy,
 		Witness: w, Want: h.cfg.Profile})
 	if err != nil {
 		return err

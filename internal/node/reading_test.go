@@ -31,7 +31,7 @@ func TestNodeReadsOnlyItsShards(t *testing.T) {
 	one := startSharedNode(t, e, "one", shard.TTLDefault)
 	waitForSpread(t, one)
 	waitUntil(t, "one node reads whole streams", func() bool {
-		return readsWhatItHolds(one) && one.logOwner.Inspect().Readers == one.post.Streams()
+		return readsWhatItHolds(one) && one.logOwner.Inspect().Readers == one.streams.Streams()
 	})
 	two, three := startSharedNode(t, e, "two", shard.TTLDefault), startSharedNode(t, e, "three", shard.TTLDefault)
 	waitForSpread(t, one, two, three)

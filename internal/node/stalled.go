@@ -76,7 +76,11 @@ func (j *journalHealth) currentState(now time.Time) event.JournalState {
 	if !j.stoppedAt.IsZero() {
 		s.WaitedMS = now.Sub(j.stoppedAt).Milliseconds()
 	}
-	if d := j.disk; d.Why != "" {
+	d := j.disk
+	if d.Why == "" && j.stall.Err != nil { // the logs are in files of this process
+		d = statedir.FailedDisk(statedir.StateDir(j.node.cfg.StateDir), j.stall.Since, j.stall.Err)
+	}
+	if d.Why != "" {
 		s.Why, s.Path, s.FreeBytes, s.Remedy = d.Why, d.Path, d.Free, d.Remedy
 	}
 	return s

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync"
@@ -79,6 +78,9 @@ type Config struct {
 	Lazy bool
 	// Logger receives the server's log. Default: discard.
 	Logger *slog.Logger
+	// LogStore is the store that must hold the logs of StateDir (statedir.ClaimLogStore).
+	// Default: the one that does.
+	LogStore string
 	// Names builds the subjects of the permissions. Default: prefix "troupe".
 	Names names.Names
 	// Port is a port on loopback. Default 0: DefaultPort, or a free one if that is taken.
@@ -99,6 +101,7 @@ type Server struct {
 	cfg          Config
 	server       atomic.Pointer[server.Server] // replaced after its disk failed
 	lock         *statedir.Lock
+	logStore     string
 	secrets      map[bus.Role]string
 	storeMax     int64
 	lowDiskBytes int64 // free bytes below which the disk is low
@@ -137,7 +140,11 @@ func Start(cfg Config) (*Server, error) {
 	for _, role := range roles {
 		e.secrets[role] = rand.Text()
 	}
-	if err = statedir.WriteForm(cfg.StateDir); err != nil {
+	e.logStore, err = statedir.ClaimLogStore(cfg.StateDir, cfg.LogStore)
+	if err == nil {
+		err = statedir.WriteForm(cfg.StateDir)
+	}
+	if err != nil {
 		err = fmt.Errorf("%w: %w", ErrStart, err)
 	} else {
 		err = e.start()
@@ -297,17 +304,9 @@ func (e *Server) ConnectOptions(role bus.Role) bus.Options {
 	return bus.Options{Owner: e.cfg.StateDir, User: user, Password: password}
 }
 
-// StoreMax is the most bytes that JetStream may store here; streams reserve their limits from
-// it.
-func (e *Server) StoreMax() int64 { return e.storeMax }
-
-// StoreShares divides StoreMax: how much the logs and the blobs may reserve next to the buckets,
-// each at most its default.
-func (e *Server) StoreShares() (logs, blobs int64) {
-	const buckets = 3
-	half := (e.storeMax - buckets*bus.BucketBytesMax - bus.GateBytesMax) / 2
-	return min(half, bus.DefaultLogBytesMax), min(half, bus.DefaultBlobBytesMax)
-}
+// LogStore is the store that holds the logs of the directory. The server itself stores them in
+// statedir.LogsInJetStream only.
+func (e *Server) LogStore() string { return e.logStore }
 
 // StateDir is the directory that is owned.
 func (e *Server) StateDir() string { return e.cfg.StateDir }
@@ -374,27 +373,4 @@ func (e *Server) Close() error {
 		e.closed = errors.Join(append(errs, e.lock.Release())...)
 	})
 	return e.closed
-}
-
-// storeMax is how much JetStream may store in dir: what it stores now plus the free space of
-// the disk, less a margin, but at most want.
-func storeMax(dir string, want int64) (int64, error) {
-	if want == 0 {
-		want = DefaultStoreMax
-	}
-	free, err := statedir.DiskFree(dir)
-	if err != nil {
-		return 0, err
-	}
-	var used int64
-	err = filepath.WalkDir(filepath.Join(dir, "jetstream"), func(_ string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // The file is not there yet, or is being removed: it takes no space.
-		}
-		if info, err := d.Info(); err == nil {
-			used += info.Size()
-		}
-		return nil
-	})
-	return min(want, used+free-min(DiskMargin, free/2)), err
 }

@@ -40,7 +40,7 @@ func TestAStateDirectoryOfANewerFormIsNotTouched(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if data, err := os.ReadFile(path); err != nil || string(data) != fmt.Sprintf("%d\n", statedir.StateForm) {
+	if data, err := os.ReadFile(path); err != nil || string(data) != "1\n" {
 		t.Errorf("%q, %v", data, err)
 	}
 }

@@ -10,9 +10,13 @@ import (
 	"strings"
 )
 
-// StateForm is the newest form of a state directory that this program knows. The file
-// "form" in the directory names its form; a directory without one has form 1.
-const StateForm = 1
+// StateForm is the newest form of a state directory that this program knows: one whose logs may be
+// in another store than JetStream. The file "form" in the directory names its form; a directory
+// without one has firstForm.
+const (
+	StateForm = 2
+	firstForm = 1
+)
 
 const formFileName = "form"
 
@@ -39,7 +43,7 @@ func CheckForm(dir string) error {
 	return nil
 }
 
-// WriteForm records the form of a directory that has no form file yet. The caller holds the
+// WriteForm records firstForm in a directory that has no form file yet. The caller holds the
 // lock of the directory; CheckForm of another program, which does not, sees the whole file or
 // none.
 func WriteForm(dir string) error {
@@ -51,7 +55,7 @@ func WriteForm(dir string) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(f, StateForm)
+	_, err = fmt.Fprintln(f, firstForm)
 	err = errors.Join(err, f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)

@@ -113,6 +113,8 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return choice.Name() + " (" + choice.Why + ")"
 	case "store_dir":
 		return statedir.StateDir("")
+	case "log_store":
+		return "where the state directory keeps its logs; " + statedir.DefaultLogStore + " for a new one"
 	case "color":
 		return "auto"
 	case "output":

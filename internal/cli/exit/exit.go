@@ -99,6 +99,8 @@ func Explain(err error) *Failure {
 		return &Failure{NoNode, err, "choose another --store-dir; chmod 700 this one only if you trust every user who could write to it"}
 	case errors.Is(err, statedir.ErrStateDir):
 		return &Failure{NoNode, err, "close it to others with chmod 700, or use another --store-dir"}
+	case errors.Is(err, statedir.ErrLogStore):
+		return &Failure{Usage, err, "a directory remembers its log store, so --log-store is for a new one; see docs/profiles.md"}
 	case errors.Is(err, statedir.ErrNodeFile):
 		return &Failure{NoNode, err, "if no node of yours wrote it, remove it; or use another --store-dir"}
 	case errors.Is(err, statedir.ErrNoServer):

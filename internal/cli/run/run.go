@@ -62,6 +62,7 @@ interrupted.`,
 	cs.Sessions.Recordings.AddFlags(c.Flags())
 	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
+	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: jetstream or local (default where it keeps them, or jetstream)")
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }

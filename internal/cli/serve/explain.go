@@ -16,6 +16,8 @@ func explainError(err error) (code int, hint string) {
 	switch {
 	case errors.Is(err, statedir.ErrOwned):
 		return exit.NoNode, "another node or a troupe run has the state directory; use another --store-dir"
+	case errors.Is(err, statedir.ErrLogStore):
+		return exit.Usage, "a directory remembers its log store, so --log-store is for a new one; see docs/profiles.md"
 	case errors.Is(err, statedir.ErrNewerForm):
 		return exit.NoNode, "install the newer troupe; this one has touched nothing"
 	case errors.Is(err, bus.ErrNoLeader):

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
@@ -38,7 +39,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "pricing_file": &n.pricing} {
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing} {
 		s, ok := found[key]
 		if ok && !c.Flags().Changed(s.Flag()) {
 			*target = s.Value
@@ -65,6 +66,9 @@ func (n *program) applySettings(c *cobra.Command) error {
 	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err
+	}
+	if err := statedir.CheckLogStore(n.cfg.LogStore); err != nil {
+		return fmt.Errorf("%w: --log-store: %w", errConfiguration, err)
 	}
 	if n.output != "text" && n.output != "json" {
 		return fmt.Errorf("%w: -o is text or json, not %q", errConfiguration, n.output)

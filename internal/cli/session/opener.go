@@ -32,6 +32,7 @@ type Opener struct {
 	PricingFile string        // --pricing-file
 	Model       string        // from the settings; a flag takes precedence
 	MaxLiveRuns int           // runs of a node in this process
+	LogStore    string        // --log-store
 	JoinTimeout time.Duration // with an owner of the state directory that does not answer
 	Recordings  Recordings
 }
@@ -164,7 +165,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
+	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
 		Tools: own.Tools, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err

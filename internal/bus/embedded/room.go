@@ -1,0 +1,44 @@
+package embedded
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+)
+
+// StoreMax is the most bytes that JetStream may store here; streams reserve their limits from
+// it.
+func (e *Server) StoreMax() int64 { return e.storeMax }
+
+// StoreShares divides StoreMax: how much the logs and the blobs may reserve next to the buckets,
+// each at most its default.
+func (e *Server) StoreShares() (logs, blobs int64) {
+	const buckets = 3
+	half := (e.storeMax - buckets*bus.BucketBytesMax - bus.GateBytesMax) / 2
+	return min(half, bus.DefaultLogBytesMax), min(half, bus.DefaultBlobBytesMax)
+}
+
+// storeMax is how much JetStream may store in dir: what it stores now plus the free space of
+// the disk, less a margin, but at most want.
+func storeMax(dir string, want int64) (int64, error) {
+	if want == 0 {
+		want = DefaultStoreMax
+	}
+	free, err := statedir.DiskFree(dir)
+	if err != nil {
+		return 0, err
+	}
+	var used int64
+	err = filepath.WalkDir(filepath.Join(dir, "jetstream"), func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // The file is not there yet, or is being removed: it takes no space.
+		}
+		if info, err := d.Info(); err == nil {
+			used += info.Size()
+		}
+		return nil
+	})
+	return min(want, used+free-min(DiskMargin, free/2)), err
+}
