@@ -50,6 +50,18 @@ type Delegate struct {
 func (Delegate) Kind() string { return "delegate" }
 func (Delegate) effect()      {}
 
+// DelegateSpec describes delegate to a model. about follows the description: which agents there
+// are, for example. With peers a child may also work in the background, and answer by a schema.
+func DelegateSpec(about string, peers bool) model.ToolSpec {
+	more := ""
+	if peers {
+		more = `,"background":{"type":"boolean","description":"go on at once; its answer comes to you as a message, and you do not end before it"},` +
+			`"schema":{"type":"object","description":"JSON Schema that its answer must fit"}`
+	}
+	return model.ToolSpec{Name: delegateTool, Description: "Give a task to a child agent and wait for its answer." + about, Class: model.Read,
+		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean","description":"it also reads all that you read so far"}` + more + `},"required":["task"]}`}
+}
+
 // Send asks the supervisor to deliver a message to another agent of the run. To is
 // its id, "parent", or the name of a child or sibling.
 type Send struct {

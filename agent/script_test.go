@@ -402,7 +402,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 // toolSchema of the tools in scripts: they all want a q, a delegate wants a task.
 func toolSchema(name string) string {
 	if name == "delegate" {
-		return `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean"},"background":{"type":"boolean"}},"required":["task"]}`
+		return agent.DelegateSpec("", true).Schema
 	}
 	if name == "send_message" {
 		return agent.SendSpec().Schema

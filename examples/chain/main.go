@@ -9,6 +9,7 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/orchestrator"
@@ -79,5 +80,4 @@ func follow(route, prompt string) error {
 	return nil
 }
 
-var delegate = model.ToolSpec{Name: "delegate", Description: "Give a task to a child agent.", Class: model.Read,
-	Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}
+var delegate = agent.DelegateSpec("", false)

@@ -8,6 +8,7 @@ import (
 	"log"
 
 	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -31,8 +32,7 @@ agents:
 `
 
 // delegate needs no code: to the runtime a child is a tool that takes its time.
-var delegate = model.ToolSpec{Name: "delegate", Description: "Give a task to a child agent.", Class: model.Read,
-	Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"}},"required":["task"]}`}
+var delegate = agent.DelegateSpec("", false)
 
 func main() {
 	if err := edit(); err != nil {

@@ -109,10 +109,8 @@ func (c *Case) mockSpec(name string) model.ToolSpec {
 // servedTools are the tools that need no mock, by name: the loop or the supervisor
 // serves them.
 var servedTools = func() map[string]model.ToolSpec {
-	all := map[string]model.ToolSpec{"delegate": {Name: "delegate", Class: model.Read,
-		Description: "Give a task to a child agent and wait for its answer.",
-		Schema:      `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"background":{"type":"boolean"},"schema":{"type":"object"}},"required":["task"]}`}}
-	for _, toolSpec := range append(agent.JournalTools(), agent.AskSpec(), agent.SendSpec()) {
+	all := map[string]model.ToolSpec{}
+	for _, toolSpec := range append(agent.JournalTools(), agent.AskSpec(), agent.SendSpec(), agent.DelegateSpec("", true)) {
 		all[toolSpec.Name] = toolSpec
 	}
 	return all

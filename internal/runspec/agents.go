@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
@@ -118,19 +119,15 @@ func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error
 // delegateSpec lists for the model the agents to which it can delegate.
 func delegateSpec(defs []supervisor.Definition, background bool) model.ToolSpec {
 	var b strings.Builder
-	b.WriteString("Give a task to a child agent and wait for its answer. Several calls in one reply run side by side. Agents:")
+	b.WriteString(" Several calls in one reply run side by side. Agents:")
 	for _, d := range defs {
 		if d.Name != coordinatorID {
 			fmt.Fprintf(&b, " %s (%s)", d.Name, strings.TrimSuffix(d.Description, "."))
 		}
 	}
-	more := ""
-	if background {
-		more = `,"background":{"type":"boolean","description":"go on at once; its answer comes to you as a message, and you do not end before it"},` +
-			`"schema":{"type":"object","description":"JSON Schema that its answer must fit"}`
-	}
-	return model.ToolSpec{Name: "delegate", Description: clipText(b.String(), delegateTextMax), Class: model.Read,
-		Schema: `{"type":"object","properties":{"agent":{"type":"string"},"task":{"type":"string"},"fork":{"type":"boolean","description":"it also reads all that you read so far"}` + more + `},"required":["task"]}`}
+	delegate := agent.DelegateSpec(b.String(), background)
+	delegate.Description = clipText(delegate.Description, delegateTextMax)
+	return delegate
 }
 
 const delegateTextMax = 1024
