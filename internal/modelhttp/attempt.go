@@ -11,19 +11,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"net/url"
 	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/model"
-)
-
-// Bounds on the response of a provider. A reply of 128,000 output tokens takes about 40 MB
-// as one event per token.
-const (
-	MaxLine      = 8 << 20  // one line of the event stream
-	MaxBody      = 64 << 20 // the whole event stream, after decompression
-	MaxErrorBody = 64 << 10 // the body of an answer that is not a stream
 )
 
 // Defaults of Timeouts.
@@ -59,24 +50,21 @@ func (t Timeouts) withDefaults() Timeouts {
 	return Timeouts{or(t.Headers, DefaultHeaders), or(t.FirstByte, DefaultFirstByte), or(t.Idle, DefaultIdle), or(t.Total, DefaultTotal), or(t.Content, DefaultContent)}
 }
 
-// Attempt is one HTTP exchange of one model call. It is the HTTP client of an SDK for
-// exactly that exchange: Do passes on only an event stream with status 2xx and turns
-// everything else into a *model.Error.
+// Attempt is one HTTP exchange of one model call: Stream sends the request and reads the
+// answer. It accepts only an event stream with status 2xx and turns everything else into a
+// *model.Error. An attempt serves one goroutine.
 type Attempt struct {
 	ctx      context.Context
 	parent   context.Context
 	cancel   context.CancelCauseFunc
-	client   *http.Client
+	client   http.Client
 	timeouts Timeouts
 	secrets  []string
 
-	totalTimer   *time.Timer // runs from Do to Close
-	contentTimer *time.Timer // runs from the headers to Close; reset when the reply grows
-	size         int         // of the reply, as given to RecordGrowth
-	trace        SendTrace
+	phase, content, total watchdog // of the next line, the next piece of the reply, its end
 
-	mu      sync.Mutex
-	timer   *time.Timer
+	size    int // of the reply, as given to RecordGrowth
+	trace   SendTrace
 	sawDone bool // the stream held the line that ends it by convention
 }
 
@@ -85,85 +73,55 @@ type Attempt struct {
 func NewAttempt(ctx context.Context, transport http.RoundTripper, t Timeouts, secrets ...string) *Attempt {
 	a := &Attempt{parent: ctx, timeouts: t.withDefaults(), secrets: secrets}
 	a.ctx, a.cancel = context.WithCancelCause(ctx)
-	a.client = &http.Client{
-		Transport: transport,
-		// A redirect would carry the key to another host.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	// A redirect would carry the key to another host.
+	a.client = http.Client{Transport: transport, CheckRedirect: refuseRedirect}
+	a.phase.fail, a.content.fail, a.total.fail = a.cancel, a.cancel, a.cancel
 	return a
 }
 
-// Context is the context the request must be made with.
-func (a *Attempt) Context() context.Context { return a.ctx }
+func refuseRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 // Close ends the attempt and frees its connection.
 func (a *Attempt) Close() {
-	a.resetTimer(0, "")
-	for _, t := range []*time.Timer{a.totalTimer, a.contentTimer} {
-		if t != nil {
-			t.Stop()
-		}
-	}
+	a.phase.stop()
+	a.content.stop()
+	a.total.stop()
 	a.cancel(context.Canceled)
 }
 
 // SawDoneLine reports whether the stream held "data: [DONE]".
-func (a *Attempt) SawDoneLine() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.sawDone
-}
+func (a *Attempt) SawDoneLine() bool { return a.sawDone }
 
 // RecordGrowth records how much of the reply has arrived, in any unit. An adapter calls it after
 // each event: an event by which the reply did not grow is a keep-alive, and keep-alives
 // alone do not extend the attempt.
 func (a *Attempt) RecordGrowth(size int) {
-	if size == a.size {
-		return
-	}
-	a.size = size
-	if a.contentTimer != nil && a.contentTimer.Stop() {
-		a.contentTimer.Reset(a.timeouts.Content)
+	if size != a.size {
+		a.size = size
+		a.content.expect("content of the reply", a.timeouts.Content)
 	}
 }
 
-// resetTimer fails the attempt after d unless it is called again; 0 only stops.
-func (a *Attempt) resetTimer(d time.Duration, waiting string) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.timer != nil {
-		a.timer.Stop()
-		a.timer = nil
-	}
-	if d <= 0 {
-		return
-	}
-	a.timer = a.failAfter(d, waiting)
-}
-
-// failAfter fails the attempt after d.
-func (a *Attempt) failAfter(d time.Duration, waiting string) *time.Timer {
-	return time.AfterFunc(d, func() {
-		a.cancel(&model.Error{Class: model.Network, Message: fmt.Sprintf("no %s within %s", waiting, d)})
-	})
-}
-
-// Do sends the request; see Attempt.
-func (a *Attempt) Do(req *http.Request) (*http.Response, error) {
-	a.totalTimer = a.failAfter(a.timeouts.Total, "end of the stream")
-	a.resetTimer(a.timeouts.Headers, "response headers")
-	res, err := a.client.Do(a.trace.Attach(req))
+// send posts a request and returns the body of the answer, which is an event stream.
+func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
+	a.total.expect("end of the stream", a.timeouts.Total)
+	a.phase.expect("response headers", a.timeouts.Headers)
+	req := to.template.WithContext(a.trace.context(a.ctx))
+	req.ContentLength = int64(len(body))
+	// The transport may repeat a request of which it has written nothing.
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	res, err := a.client.Do(req)
 	if err != nil {
 		return nil, a.ModelError(err)
 	}
-	a.contentTimer = a.failAfter(a.timeouts.Content, "content of the reply")
-	a.resetTimer(a.timeouts.FirstByte, "first byte of the response")
+	a.content.expect("content of the reply", a.timeouts.Content)
+	a.phase.expect("first byte of the response", a.timeouts.FirstByte)
 	if err := a.responseError(res); err != nil {
 		res.Body.Close()
 		return nil, err
 	}
-	res.Body = &streamBody{attempt: a, rc: res.Body}
-	return res, nil
+	return &streamBody{attempt: a, rc: res.Body}, nil
 }
 
 // responseError returns the error that a response means, or nil if the response is a stream.
@@ -219,15 +177,6 @@ func (a *Attempt) Outcome(whole bool, err error) error {
 	return &model.Error{Class: model.Network, Message: "the stream ended without its end marker"}
 }
 
-// ParseBaseURL refuses an address to which no request can be sent.
-func ParseBaseURL(base string) (*url.URL, error) {
-	u, err := url.Parse(base)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
-	}
-	return u, nil
-}
-
 func (a *Attempt) classifyError(err error) *model.Error {
 	e := &model.Error{Class: model.Network, Message: ScrubText(rootCause(err).Error(), a.secrets...)}
 	switch {
@@ -243,80 +192,45 @@ func (a *Attempt) classifyError(err error) *model.Error {
 	return e
 }
 
-// streamBody bounds a response body and feeds the timers line by line: a server that
-// drips bytes without ever ending a line makes no progress.
-type streamBody struct {
-	attempt *Attempt
-	rc      io.ReadCloser
-	started bool
-	total   int64
-	line    int64  // length of the line so far
-	head    []byte // its first bytes
+// watchdog fails an attempt that waits too long for one thing. One timer serves all that it
+// is told to expect, because that changes with each piece of a stream.
+type watchdog struct {
+	fail context.CancelCauseFunc
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	waiting string        // for what
+	since   time.Time     // when it began to wait
+	limit   time.Duration // 0 while it waits for nothing
 }
 
-// doneLine is how OpenAI's streams end, without the space some servers put in it.
-const doneLine = "data:[DONE]"
-
-func (b *streamBody) Read(p []byte) (int, error) {
-	n, err := b.rc.Read(p)
-	if n > 0 && !b.started {
-		b.started = true
-		b.attempt.resetTimer(b.attempt.timeouts.Idle, "event")
+// expect fails the attempt after d, unless expect or stop is called before.
+func (w *watchdog) expect(what string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.waiting, w.since, w.limit = what, time.Now(), d
+	if w.timer == nil {
+		w.timer = time.AfterFunc(d, w.expire)
+		return
 	}
-	if bad := b.countBytes(p[:n]); bad != nil {
-		return 0, bad
-	}
-	switch {
-	case err == io.EOF:
-		b.endLine()
-	case err != nil:
-		err = b.attempt.ModelError(err)
-	}
-	return n, err
+	w.timer.Reset(d)
 }
 
-// countBytes counts and watches the bytes that arrived.
-func (b *streamBody) countBytes(p []byte) error {
-	if b.total += int64(len(p)); b.total > MaxBody {
-		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the response is longer than %d bytes", int64(MaxBody))}
+// stop expects nothing more.
+func (w *watchdog) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limit = 0; w.timer != nil {
+		w.timer.Stop()
 	}
-	ended := false
-	for len(p) > 0 {
-		part, rest, found := bytes.Cut(p, []byte{'\n'})
-		b.line += int64(len(part))
-		for _, c := range part {
-			if len(b.head) > len(doneLine) {
-				break // one more than it may have
-			}
-			if c != ' ' {
-				b.head = append(b.head, c)
-			}
-		}
-		if found {
-			b.endLine()
-			ended = true
-		}
-		p = rest
-	}
-	if b.line > MaxLine {
-		return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("a line of the response is longer than %d bytes", int64(MaxLine))}
-	}
-	if ended {
-		b.attempt.resetTimer(b.attempt.timeouts.Idle, "event")
-	}
-	return nil
 }
 
-func (b *streamBody) endLine() {
-	if string(b.head) == doneLine {
-		b.attempt.mu.Lock()
-		b.attempt.sawDone = true
-		b.attempt.mu.Unlock()
+// expire fails the attempt, unless the watchdog was reset while its timer fired.
+func (w *watchdog) expire() {
+	w.mu.Lock()
+	late, message := w.limit > 0 && time.Since(w.since) >= w.limit, fmt.Sprintf("no %s within %s", w.waiting, w.limit)
+	w.mu.Unlock()
+	if late {
+		w.fail(&model.Error{Class: model.Network, Message: message})
 	}
-	b.line, b.head = 0, b.head[:0]
-}
-
-func (b *streamBody) Close() error {
-	b.attempt.resetTimer(0, "")
-	return b.rc.Close()
 }

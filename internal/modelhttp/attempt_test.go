@@ -3,8 +3,8 @@ package modelhttp_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -45,6 +45,12 @@ type roundTripFunc func(*http.Request) (*http.Response, error)
 
 func (t roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
 
+// readStream reads a stream to its end.
+func readStream(a *modelhttp.Attempt) error {
+	to := modelhttp.NewEndpoint(&url.URL{Scheme: "http", Host: "127.0.0.1", Path: "/"})
+	return a.Stream(to, nil, func(modelhttp.Event) (bool, error) { return false, nil })
+}
+
 func repeatPiece(s string, n int) []string { return strings.SplitAfter(strings.Repeat(s, n), s)[:n] }
 
 func TestTimersRunFromLineToLine(t *testing.T) {
@@ -67,16 +73,8 @@ func TestTimersRunFromLineToLine(t *testing.T) {
 				return &http.Response{StatusCode: 200, Header: http.Header{}, Body: &slowBody{r.Context(), c.pause, c.pieces}}, nil
 			}), modelhttp.Timeouts{})
 			defer a.Close()
-			req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, "http://127.0.0.1/", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
 			began := time.Now()
-			res, err := a.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = io.Copy(io.Discard, res.Body)
+			err := readStream(a)
 			var e *model.Error
 			if !errors.As(err, &e) || e.Class != model.Network || e.Message != c.want || time.Since(began) != c.after {
 				t.Errorf("%s: %v after %s, want %s", name, err, time.Since(began), c.after)
@@ -92,12 +90,8 @@ func TestHeadersAreWaitedForOnce(t *testing.T) {
 			return nil, r.Context().Err()
 		}), modelhttp.Timeouts{Headers: time.Second})
 		defer a.Close()
-		req, err := http.NewRequestWithContext(a.Context(), http.MethodPost, "http://127.0.0.1/", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
 		began := time.Now()
-		_, err = a.Do(req)
+		err := readStream(a)
 		var e *model.Error
 		if !errors.As(err, &e) || e.Message != "no response headers within 1s" || time.Since(began) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))

@@ -21,7 +21,7 @@ func ToolSchema(t model.ToolSpec) (json.RawMessage, error) {
 		return json.RawMessage(emptyObjectSchema), nil
 	}
 	if !IsObject(t.Schema) {
-		return nil, unsentError("the schema of tool %q is not a JSON object", t.Name)
+		return nil, UnsentError("the schema of tool %q is not a JSON object", t.Name)
 	}
 	root := objectMembers([]byte(t.Schema))
 	if isPlainRoot(root) {

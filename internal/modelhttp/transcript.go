@@ -17,7 +17,7 @@ import (
 func SendableMessages(req model.Request) ([]model.Message, error) {
 	for i, m := range req.Messages {
 		if len(m.Media) > 0 && !m.Tombstone {
-			return nil, unsentError("message %d: this API is sent no media", i)
+			return nil, UnsentError("message %d: this API is sent no media", i)
 		}
 	}
 	return SendableWithMedia(req)
@@ -27,7 +27,7 @@ func SendableMessages(req model.Request) ([]model.Message, error) {
 // user, with their bytes.
 func SendableWithMedia(req model.Request) ([]model.Message, error) {
 	if req.MaxOutput <= 0 {
-		return nil, unsentError("the request has no output limit")
+		return nil, UnsentError("the request has no output limit")
 	}
 	var out []model.Message
 	for _, m := range req.Messages {
@@ -36,7 +36,7 @@ func SendableWithMedia(req model.Request) ([]model.Message, error) {
 		}
 	}
 	if len(out) == 0 || out[0].Role != model.User {
-		return nil, unsentError("the transcript does not begin with a user message")
+		return nil, UnsentError("the transcript does not begin with a user message")
 	}
 	seen := map[string]bool{}
 	for i, m := range out {
@@ -49,7 +49,7 @@ func SendableWithMedia(req model.Request) ([]model.Message, error) {
 		}
 	}
 	if len(out[len(out)-1].Calls) > 0 {
-		return nil, unsentError("the transcript ends in calls without results")
+		return nil, UnsentError("the transcript ends in calls without results")
 	}
 	return out, nil
 }
@@ -69,38 +69,39 @@ func ToolChoice(req model.Request) string {
 func checkMessage(i int, m model.Message, before []model.ToolCall, seen map[string]bool) error {
 	switch {
 	case m.Role != model.User && m.Role != model.Assistant && m.Role != model.ToolRole:
-		return unsentError("message %d: unknown role %q", i, m.Role)
+		return UnsentError("message %d: unknown role %q", i, m.Role)
 	case m.Role == model.ToolRole && len(before) == 0:
-		return unsentError("message %d: results without calls before them", i)
+		return UnsentError("message %d: results without calls before them", i)
 	case m.Role != model.ToolRole && len(before) > 0:
-		return unsentError("message %d: call %s has no result", i, before[0].ID)
+		return UnsentError("message %d: call %s has no result", i, before[0].ID)
 	case m.Role == model.ToolRole && len(m.Results) != len(before):
-		return unsentError("message %d: %d results for %d calls", i, len(m.Results), len(before))
+		return UnsentError("message %d: %d results for %d calls", i, len(m.Results), len(before))
 	case m.Role != model.User && len(m.Media) > 0:
-		return unsentError("message %d: media in a message of role %s", i, m.Role)
+		return UnsentError("message %d: media in a message of role %s", i, m.Role)
 	case m.Role != model.Assistant && len(m.Calls) > 0:
-		return unsentError("message %d: calls in a message of role %s", i, m.Role)
+		return UnsentError("message %d: calls in a message of role %s", i, m.Role)
 	}
 	for _, d := range m.Media {
 		if len(d.Data) == 0 || model.KindOf(d.Type) == "" {
-			return unsentError("message %d: %s %q without its bytes, or of no type that can be sent", i, d.Type, d.Name)
+			return UnsentError("message %d: %s %q without its bytes, or of no type that can be sent", i, d.Type, d.Name)
 		}
 	}
 	for j, r := range m.Results {
 		if m.Role == model.ToolRole && r.Call != before[j].ID {
-			return unsentError("message %d: result %d answers %q instead of %q", i, j, r.Call, before[j].ID)
+			return UnsentError("message %d: result %d answers %q instead of %q", i, j, r.Call, before[j].ID)
 		}
 	}
 	for _, c := range m.Calls {
 		if c.ID == "" || seen[c.ID] {
-			return unsentError("message %d: the call id %q is empty or was used before", i, c.ID)
+			return UnsentError("message %d: the call id %q is empty or was used before", i, c.ID)
 		}
 		seen[c.ID] = true
 	}
 	return nil
 }
 
-func unsentError(format string, args ...any) error {
+// UnsentError is the error of a request that is refused before it is sent.
+func UnsentError(format string, args ...any) error {
 	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + fmt.Sprintf(format, args...)}
 }
 

@@ -1,6 +1,7 @@
 package modelhttp
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"net"
@@ -19,10 +20,15 @@ type SendTrace struct{ sought, got atomic.Bool }
 
 // Attach returns the request with the trace.
 func (t *SendTrace) Attach(req *http.Request) *http.Request {
-	return req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+	return req.WithContext(t.context(req.Context()))
+}
+
+// context returns the context of a request with the trace.
+func (t *SendTrace) context(ctx context.Context) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { t.sought.Store(true) },
 		GotConn: func(httptrace.GotConnInfo) { t.got.Store(true) },
-	}))
+	})
 }
 
 // ProvesUnsent reports whether provably no byte of the request was sent, given the error

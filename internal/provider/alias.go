@@ -4,9 +4,6 @@ import (
 	"regexp"
 	"strings"
 
-	claude "github.com/anthropics/anthropic-sdk-go"
-	gpt "github.com/openai/openai-go/v3"
-
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
@@ -16,8 +13,8 @@ import (
 // the usual, the large and the largest one. A name stands for a rank, so each provider has
 // its own models for it.
 var aliases = map[string]map[string]string{
-	anthropic.Provider: {"haiku": claude.ModelClaudeHaiku5_5, "sonnet": DefaultAnthropic, "opus": claude.ModelClaudeOpus5_5, "fable": claude.ModelClaudeFable5_1},
-	openai.Provider:    {"haiku": gpt.ChatModelGPT6Luna, "sonnet": DefaultOpenAI, "opus": gpt.ChatModelGPT6_1Sol, "fable": gpt.ChatModelGPT6Astra},
+	anthropic.Provider: {"haiku": "claude-haiku-5-5", "sonnet": DefaultAnthropic, "opus": "claude-opus-5-5", "fable": "claude-fable-5-1"},
+	openai.Provider:    {"haiku": "gpt-6-luna", "sonnet": DefaultOpenAI, "opus": "gpt-6.1-sol", "fable": "gpt-6-astra"},
 	gemini.Provider:    {"haiku": DefaultGemini, "sonnet": DefaultGemini, "opus": "gemini-4-argon", "fable": "gemini-4-argon"},
 }
 

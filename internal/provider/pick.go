@@ -68,7 +68,7 @@ type Config struct {
 	Prices catalog.FactTable
 	// Timeouts of attempts; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
-	// Transport carries the requests; nil means http.DefaultTransport.
+	// Transport carries the requests; nil means modelhttp.SharedTransport.
 	Transport http.RoundTripper
 	// Script reads the script of a path; nil means script.Load.
 	Script func(path string) (*script.Script, error)
@@ -160,7 +160,7 @@ func (cfg Config) chooseModel(ctx context.Context) (Choice, error) {
 		cfg.Env = func(string) string { return "" }
 	}
 	if cfg.Transport == nil {
-		cfg.Transport = http.DefaultTransport
+		cfg.Transport = modelhttp.SharedTransport()
 	}
 	switch {
 	case cfg.Model != "":

@@ -7,9 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	claude "github.com/anthropics/anthropic-sdk-go"
-	gpt "github.com/openai/openai-go/v3"
-
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
 	"github.com/troupe-run/troupe/model/anthropic"
@@ -56,37 +53,37 @@ func withLongPrice(f catalog.Facts, input, output, read, write int64) catalog.Fa
 }
 
 // listedModels are the models with a known price; other models have none, which is not zero. The
-// names are the SDKs' own constants; Google's are those on its pages. Of Google's two
+// names are those on the providers' pages; test/judges compares them with the SDKs' constants. Of Google's two
 // prices the table has the later one: until 2026-11-30 (gemini-4-argon) and 2026-12-31
 // (gemini-3.8-flash) half of it is billed, and a limit in money must hold after that, too.
 // Google does not bill cache writes.
 var listedModels = map[string]map[string]catalog.Facts{
 	anthropic.Provider: {
-		claude.ModelClaudeFable5_1:  priceUSD(10_000, 50_000, 250, 12_500, window1m, output128k),
-		claude.ModelClaudeFable5:    priceUSD(10_000, 50_000, 1_000, 12_500, window1m, output128k),
-		claude.ModelClaudeOpus5_5:   priceUSD(4_000, 20_000, 200, 5_000, window1m, output128k),
-		claude.ModelClaudeOpus5:     priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_8:   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_7:   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_6:   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
-		claude.ModelClaudeOpus4_5:   priceUSD(5_000, 25_000, 500, 6_250, window200k, output64k),
-		claude.ModelClaudeSonnet5_5: priceUSD(2_000, 10_000, 100, 2_500, window1m, output128k),
-		claude.ModelClaudeSonnet5:   priceUSD(2_000, 10_000, 200, 2_500, window1m, output128k),
-		claude.ModelClaudeSonnet4_6: priceUSD(3_000, 15_000, 300, 3_750, window200k, output64k),
-		claude.ModelClaudeSonnet4_5: priceUSD(3_000, 15_000, 300, 3_750, window200k, output64k), //nolint:staticcheck // served until 2026-11-30
-		claude.ModelClaudeHaiku5_5:  withLongPrice(priceUSD(100, 500, 10, 125, window100k, output128k), 500, 2_500, 50, 625),
-		claude.ModelClaudeHaiku4_5:  priceUSD(1_000, 5_000, 100, 1_250, window200k, output64k),
+		"claude-fable-5-1":  priceUSD(10_000, 50_000, 250, 12_500, window1m, output128k),
+		"claude-fable-5":    priceUSD(10_000, 50_000, 1_000, 12_500, window1m, output128k),
+		"claude-opus-5-5":   priceUSD(4_000, 20_000, 200, 5_000, window1m, output128k),
+		"claude-opus-5":     priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		"claude-opus-4-8":   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		"claude-opus-4-7":   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		"claude-opus-4-6":   priceUSD(5_000, 25_000, 500, 6_250, window1m, output128k),
+		"claude-opus-4-5":   priceUSD(5_000, 25_000, 500, 6_250, window200k, output64k),
+		"claude-sonnet-5-5": priceUSD(2_000, 10_000, 100, 2_500, window1m, output128k),
+		"claude-sonnet-5":   priceUSD(2_000, 10_000, 200, 2_500, window1m, output128k),
+		"claude-sonnet-4-6": priceUSD(3_000, 15_000, 300, 3_750, window200k, output64k),
+		"claude-sonnet-4-5": priceUSD(3_000, 15_000, 300, 3_750, window200k, output64k), // served until 2026-11-30
+		"claude-haiku-5-5":  withLongPrice(priceUSD(100, 500, 10, 125, window100k, output128k), 500, 2_500, 50, 625),
+		"claude-haiku-4-5":  priceUSD(1_000, 5_000, 100, 1_250, window200k, output64k),
 	},
 	openai.Provider: {
-		gpt.ChatModelGPT6Astra:   doublingPrice(10_000, 50_000, 1_000, 12_500, window272k, output128k),
-		gpt.ChatModelGPT6_1Sol:   doublingPrice(2_000, 10_000, 100, 2_500, window272k, output128k),
-		gpt.ChatModelGPT6_1Terra: doublingPrice(1_000, 5_000, 50, 1_250, window272k, output128k),
-		gpt.ChatModelGPT6Sol:     doublingPrice(2_000, 10_000, 200, 2_500, window272k, output128k),
-		gpt.ChatModelGPT6Luna:    doublingPrice(100, 500, 10, 125, window272k, output128k),
-		gpt.ChatModelGPT5_6Terra: doublingPrice(2_000, 12_000, 200, 2_500, window272k, output128k),
-		gpt.ChatModelGPT5_6Luna:  doublingPrice(200, 1_200, 20, 250, window272k, output128k),
-		gpt.ChatModelGPT5_4:      doublingPrice(2_500, 15_000, 250, 2_500, window272k, output128k),
-		gpt.ChatModelGPT5_4Mini:  priceUSD(750, 4_500, 75, 750, window272k, output128k),
+		"gpt-6-astra":   doublingPrice(10_000, 50_000, 1_000, 12_500, window272k, output128k),
+		"gpt-6.1-sol":   doublingPrice(2_000, 10_000, 100, 2_500, window272k, output128k),
+		"gpt-6.1-terra": doublingPrice(1_000, 5_000, 50, 1_250, window272k, output128k),
+		"gpt-6-sol":     doublingPrice(2_000, 10_000, 200, 2_500, window272k, output128k),
+		"gpt-6-luna":    doublingPrice(100, 500, 10, 125, window272k, output128k),
+		"gpt-5.6-terra": doublingPrice(2_000, 12_000, 200, 2_500, window272k, output128k),
+		"gpt-5.6-luna":  doublingPrice(200, 1_200, 20, 250, window272k, output128k),
+		"gpt-5.4":       doublingPrice(2_500, 15_000, 250, 2_500, window272k, output128k),
+		"gpt-5.4-mini":  priceUSD(750, 4_500, 75, 750, window272k, output128k),
 	},
 	gemini.Provider: {
 		"gemini-4-argon": priceUSD(4_000, 20_000, 200, 4_000, window1m, output65k),

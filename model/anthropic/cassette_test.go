@@ -7,13 +7,14 @@ import (
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/test/dialect/messages"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones
 // too, gives the same reply, deltas and error when it is played from its file.
 func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
-	wiretest.RunRecorded(t, wireDialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, messages.Dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return anthropic.New(anthropic.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
 	})
 }

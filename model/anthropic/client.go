@@ -1,15 +1,11 @@
-// Package anthropic speaks the Messages API of Anthropic through its official
-// SDK, whose retries are off: every attempt holds a reservation of its own.
+// Package anthropic speaks the Messages API of Anthropic over net/http. It makes one request
+// per attempt and never retries: every attempt holds a reservation of its own.
 package anthropic
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
@@ -40,15 +36,18 @@ type Config struct {
 	DropStale bool
 	// Timeouts of an attempt; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
-	// Transport carries the requests; nil means http.DefaultTransport.
+	// Transport carries the requests; nil means modelhttp.SharedTransport.
 	Transport http.RoundTripper
 }
 
+// version is the version of the API, sent as a header.
+const version = "2023-06-01"
+
 // Client is a model.Client.
 type Client struct {
-	cfg  Config
-	sdk  sdk.MessageService
-	keys []string
+	cfg            Config
+	plain, binding modelhttp.Endpoint // without the beta header of dropBeta, and with it
+	keys           []string
 }
 
 var _ model.Client = (*Client)(nil)
@@ -59,66 +58,54 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	if _, err := modelhttp.ParseBaseURL(cfg.BaseURL); err != nil {
+	base, err := modelhttp.ParseBaseURL(strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"))
+	if err != nil {
 		return nil, err
 	}
-	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1")
 	if cfg.Transport == nil {
-		cfg.Transport = http.DefaultTransport
+		cfg.Transport = modelhttp.SharedTransport()
 	}
-	// NewMessageService, unlike NewClient, takes nothing from the environment.
-	opts := []option.RequestOption{
-		option.WithBaseURL(cfg.BaseURL),
-		option.WithMaxRetries(0),
-		option.WithoutOpenTelemetry(), // spans are ours, and hold no content
-		option.WithOpenTelemetryPropagation(false),
+	token := ""
+	if cfg.APIKey == "" && cfg.AuthToken != "" {
+		token = "Bearer " + cfg.AuthToken
 	}
-	switch {
-	case cfg.APIKey != "":
-		opts = append(opts, option.WithAPIKey(cfg.APIKey))
-	case cfg.AuthToken != "":
-		opts = append(opts, option.WithAuthToken(cfg.AuthToken))
+	endpoint := func(beta string) modelhttp.Endpoint {
+		return modelhttp.NewEndpoint(modelhttp.JoinPath(base, "v1/messages"), "Anthropic-Version", version,
+			"X-Api-Key", cfg.APIKey, "Authorization", token, "Anthropic-Beta", beta)
 	}
-	return &Client{cfg: cfg, sdk: sdk.NewMessageService(opts...), keys: []string{cfg.APIKey, cfg.AuthToken}}, nil
+	return &Client{cfg: cfg, plain: endpoint(""), binding: endpoint(dropBeta), keys: []string{cfg.APIKey, cfg.AuthToken}}, nil
 }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
 // provider has sent a stop reason: a later failure is no error.
 func (c *Client) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
-	params, err := renderRequest(req, c.cfg.Cache)
+	to, drop := c.plain, c.cfg.DropStale && hasAnyPrefix(req.Model, bound)
+	if drop {
+		to = c.binding
+	}
+	body, err := renderRequest(req, c.cfg.Cache, drop)
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
-	opts := []option.RequestOption{option.WithHeader("Accept", "text/event-stream")}
-	if c.cfg.DropStale && hasAnyPrefix(req.Model, bound) {
-		params.Thinking = dropStale()
-		opts = append(opts, option.WithHeader("Anthropic-Beta", dropBeta))
-	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
 	defer a.Close()
-	stream := c.sdk.NewStreaming(a.Context(), params, append(opts, option.WithHTTPClient(a))...)
-	defer func() { _ = stream.Close() }() // it was read to its end, or its error is known
 	r := newReader(Provider+"/"+req.Model, emit)
-	for stream.Next() {
-		r.takeEvent(stream.Current())
-		a.RecordGrowth(r.keptSize())
-		if r.over {
-			break
+	err = a.Stream(to, body, func(event modelhttp.Event) (over bool, err error) {
+		switch event.Name {
+		case "", "ping":
+			return false, nil // events of this API have names
+		case "error":
+			return false, modelhttp.ClassifyError(0, nil, event.Data, c.keys...)
 		}
-	}
-	if err = stream.Err(); err != nil {
-		err = c.sdkFailure(a, err)
-	}
+		var e streamEvent
+		if err := modelhttp.DecodeEvent(event.Data, &e); err != nil {
+			return false, a.ModelError(err)
+		}
+		r.takeEvent(&e)
+		a.RecordGrowth(r.keptSize())
+		return r.over, nil
+	})
 	return r.partialReply(), a.Outcome(r.stopped, err)
-}
-
-// sdkFailure reads an error of the SDK: an error event, or what wire makes of it.
-func (c *Client) sdkFailure(a *modelhttp.Attempt, err error) error {
-	var event *sdk.Error
-	if errors.As(err, &event) {
-		return modelhttp.ClassifyError(0, nil, []byte(event.RawJSON()), c.keys...)
-	}
-	return a.ModelError(err)
 }
 
 // String and GoString keep the key out of the printed form of a client.

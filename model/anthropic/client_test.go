@@ -2,118 +2,22 @@ package anthropic_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/test/conformance"
-	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/dialect/messages"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// streamEvent renders one event of the Messages API.
-func streamEvent(kind, rest string) string {
-	if rest != "" {
-		rest = "," + rest
-	}
-	return fmt.Sprintf("event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, rest)
-}
-
-func beginEvent(i int, block string) string {
-	return streamEvent("content_block_start", fmt.Sprintf(`"index":%d,"content_block":%s`, i, block))
-}
-
-func deltaEvent(i int, d string) string {
-	return streamEvent("content_block_delta", fmt.Sprintf(`"index":%d,"delta":%s`, i, d))
-}
-
-func textEvent(i int, s string) string {
-	return deltaEvent(i, fmt.Sprintf(`{"type":"text_delta","text":%q}`, s))
-}
-
-func argsEvent(i int, s string) string {
-	return deltaEvent(i, fmt.Sprintf(`{"type":"input_json_delta","partial_json":%q}`, s))
-}
-
-func endEvent(i int) string { return streamEvent("content_block_stop", fmt.Sprintf(`"index":%d`, i)) }
-
-func finishEvent(reason string) string {
-	return streamEvent("message_delta", fmt.Sprintf(`"delta":{"stop_reason":%q,"stop_sequence":null},"usage":{"output_tokens":15}`, reason))
-}
-
-const startUsage = `,"usage":{"input_tokens":25,"cache_read_input_tokens":7,"cache_creation_input_tokens":3,"output_tokens":1}`
-
-func startEvent(usage string) string {
-	return streamEvent("message_start", `"message":{"id":"msg_1","type":"message","role":"assistant","model":"m-1-served","content":[],"stop_reason":null`+usage+`}`)
-}
-
-const textBlock = `{"type":"text","text":""}`
-
-func toolBlock(name string) string {
-	return fmt.Sprintf(`{"type":"tool_use","id":"toolu_x%s","name":%q,"input":{}}`, name, name)
-}
-
-func wireDialect() wiretest.Dialect {
-	ping, stop := streamEvent("ping", ""), streamEvent("message_stop", "")
-	hello := []string{beginEvent(0, textBlock), ping, textEvent(0, "Hello, "), textEvent(0, "wörld"), endEvent(0)}
-	open := []string{startEvent(startUsage), beginEvent(0, textBlock), textEvent(0, "I look."), endEvent(0), beginEvent(1, toolBlock("read_file")), argsEvent(1, ""), argsEvent(1, `{"pa`)}
-	calls := append(open, beginEvent(2, toolBlock("grep")), argsEvent(2, `{"pattern":"x y"`), argsEvent(1, `th":"a.go"}`))
-	marked := append(append([]string{}, calls...), endEvent(1), argsEvent(2, `,"glob":"*.go"}`), endEvent(2), finishEvent("tool_use"), stop)
-	return wiretest.Dialect{
-		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
-			return anthropic.New(anthropic.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: t})
-		},
-		Hello:      append(append([]string{startEvent(startUsage)}, hello...), finishEvent("end_turn"), stop),
-		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3},
-		NoUsage:    append(append([]string{startEvent("")}, hello...), streamEvent("message_delta", `"delta":{"stop_reason":"end_turn"}`), stop),
-		Calls:      marked,
-		NoMarks:    append(append([]string{}, calls...), argsEvent(2, `,"glob":"*.go"}`)),
-		Limit:      append(append([]string{}, open...), argsEvent(1, `th":"a`), endEvent(1), finishEvent("max_tokens"), stop),
-		Refusal:    []string{startEvent(startUsage), finishEvent("refusal"), stop},
-		Overload:   []string{startEvent(startUsage), beginEvent(0, textBlock), textEvent(0, "Hello, "), streamEvent("error", `"error":{"type":"overloaded_error","message":"busy"}`)},
-		ErrorBody: func(kind, message string) string {
-			m, _ := json.Marshal(message)
-			return fmt.Sprintf(`{"type":"error","error":{"type":%q,"message":%s},"request_id":"req_1"}`, kind, m)
-		},
-		Thinking: []string{startEvent(startUsage), beginEvent(0, `{"type":"thinking","thinking":"","signature":""}`), deltaEvent(0, `{"type":"thinking_delta","thinking":"hm"}`),
-			deltaEvent(0, `{"type":"signature_delta","signature":"sig"}`), endEvent(0), beginEvent(1, textBlock), textEvent(1, "I look."), endEvent(1),
-			beginEvent(2, `{"type":"redacted_thinking","data":"xyz"}`), endEvent(2), beginEvent(3, toolBlock("read_file")), argsEvent(3, `{"path":"a.go"}`), endEvent(3), finishEvent("tool_use"), stop},
-		ErrorEvent: func(kind, message string) string {
-			return streamEvent("error", fmt.Sprintf(`"error":{"type":%q,"message":%q}`, kind, message))
-		},
-		Judge:      checkRequest,
-		TooLong:    `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 210000 tokens > 200000 maximum"}}`,
-		BadRequest: `{"type":"error","error":{"type":"invalid_request_error","message":"messages: roles must alternate"}}`,
-	}
-}
-
-// checkRequest: a request is one that the SDK's types know, and that breaks no rule.
-func checkRequest(body []byte) error {
-	issuer := func(string) string { return "m-1" }
-	return errors.Join(sdktypes.CheckShape(body, reflect.TypeFor[sdk.MessageNewParams](), "stream"), conformance.Anthropic(body, issuer))
-}
-
-// checkTypes: a request is one that the types of the SDK know: those of what is still
-// tried where it says so.
-func checkTypes(body []byte, header http.Header) error {
-	if header.Get("Anthropic-Beta") == "" {
-		return sdktypes.CheckShape(body, reflect.TypeFor[sdk.MessageNewParams](), "stream")
-	}
-	return sdktypes.CheckShape(body, reflect.TypeFor[sdk.BetaMessageNewParams](), "stream")
-}
-
-func TestConformance(t *testing.T) { wiretest.Run(t, wireDialect()) }
+func TestConformance(t *testing.T) { wiretest.Run(t, messages.Dialect()) }
 
 // exchangeWith sends a request to a server that answers with events, and returns
 // what the server was sent.
@@ -123,9 +27,6 @@ func exchangeWith(t *testing.T, cfg anthropic.Config, req model.Request, events 
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
-		if err := checkTypes(data, r.Header); err != nil {
-			t.Error(err)
-		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != "/v1/messages" {
 			t.Errorf("%s %s: %v", r.URL.Path, data, err)
 		}
@@ -175,7 +76,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "from-the-environment")
 	t.Setenv("ANTHROPIC_AUTH_TOKEN", "from-the-environment")
 	t.Setenv("ANTHROPIC_CUSTOM_HEADERS", "X-Env: from-the-environment")
-	_, body, header := exchangeWith(t, anthropic.Config{APIKey: wiretest.Key, AuthToken: "unused", Cache: true}, req, wireDialect().Hello...)
+	_, body, header := exchangeWith(t, anthropic.Config{APIKey: wiretest.Key, AuthToken: "unused", Cache: true}, req, messages.Dialect().Hello...)
 	want := `{
 		"model": "m-1", "max_tokens": 1000, "stream": true, "temperature": 0,
 		"output_config": {"effort": "low"},
@@ -226,12 +127,12 @@ func TestToolsCanBeForced(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Choice, req.NoTools = c.choice, c.noTools
-		_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+		_, body, _ := exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...)
 		if diff := cmp.Diff(c.want, body["tool_choice"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
 		}
 		req.Tools = nil
-		if _, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...); body["tool_choice"] != nil {
+		if _, body, _ := exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...); body["tool_choice"] != nil {
 			t.Errorf("without tools: %v", body["tool_choice"])
 		}
 	}
@@ -239,14 +140,14 @@ func TestToolsCanBeForced(t *testing.T) {
 	thought := model.Message{Role: model.Assistant, Text: "Hello.", Opaque: []model.Opaque{{Issuer: "anthropic/" + req.Model, Kind: "redacted_thinking", Data: []byte(`{"data":"x"}`)}}}
 	req.Choice = "read_file"
 	req.Messages = append(req.Messages, thought, model.Message{Role: model.User, Text: "Well?"})
-	if _, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...); body["tool_choice"] != nil {
+	if _, body, _ := exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...); body["tool_choice"] != nil {
 		t.Errorf("a model that thinks is forced: %v", body["tool_choice"])
 	}
 }
 
 func TestSmallestRequest(t *testing.T) {
 	req := model.Request{Model: "claude-haiku-4-5", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
-	_, body, header := exchangeWith(t, anthropic.Config{AuthToken: "tok-123"}, req, wireDialect().Hello...)
+	_, body, header := exchangeWith(t, anthropic.Config{AuthToken: "tok-123"}, req, messages.Dialect().Hello...)
 	want := map[string]any{"model": "claude-haiku-4-5", "max_tokens": 5.0, "stream": true,
 		"messages": []any{map[string]any{"role": "user", "content": []any{map[string]any{"type": "text", "text": "a"}}}}}
 	if diff := cmp.Diff(want, body); diff != "" {
@@ -263,14 +164,14 @@ func TestSmallestRequest(t *testing.T) {
 //behaviour:shows A16
 func TestThinkingGoesBackVerbatim(t *testing.T) {
 	think := func(i int, s string) []string {
-		return []string{beginEvent(i, `{"type":"thinking","thinking":"","signature":""}`), deltaEvent(i, fmt.Sprintf(`{"type":"thinking_delta","thinking":%q}`, s)),
-			deltaEvent(i, fmt.Sprintf(`{"type":"signature_delta","signature":"sig-%s"}`, s)), endEvent(i)}
+		return []string{messages.Begin(i, `{"type":"thinking","thinking":"","signature":""}`), messages.Delta(i, fmt.Sprintf(`{"type":"thinking_delta","thinking":%q}`, s)),
+			messages.Delta(i, fmt.Sprintf(`{"type":"signature_delta","signature":"sig-%s"}`, s)), messages.End(i)}
 	}
-	events := append([]string{startEvent(startUsage)}, think(0, "one")...)
-	events = append(events, beginEvent(1, textBlock), textEvent(1, "I look."), endEvent(1), beginEvent(2, toolBlock("read_file")), argsEvent(2, `{"path":"a"}`), endEvent(2))
+	events := append([]string{messages.Start(messages.Usage)}, think(0, "one")...)
+	events = append(events, messages.Begin(1, messages.TextBlock), messages.Text(1, "I look."), messages.End(1), messages.Begin(2, messages.ToolBlock("read_file")), messages.Args(2, `{"path":"a"}`), messages.End(2))
 	events = append(events, think(3, "two")...)
-	events = append(events, beginEvent(4, toolBlock("grep")), endEvent(4), beginEvent(5, `{"type":"redacted_thinking","data":"xyz"}`), endEvent(5),
-		beginEvent(6, `{"type":"thinking","thinking":"unfinished"}`), finishEvent("tool_use"), streamEvent("message_stop", ""))
+	events = append(events, messages.Begin(4, messages.ToolBlock("grep")), messages.End(4), messages.Begin(5, `{"type":"redacted_thinking","data":"xyz"}`), messages.End(5),
+		messages.Begin(6, `{"type":"thinking","thinking":"unfinished"}`), messages.Finish("tool_use"), messages.Event("message_stop", ""))
 	got, _, _ := exchangeWith(t, anthropic.Config{}, wiretest.Request(), events...)
 	if got.Message.Calls[1].Args != "{}" {
 		t.Errorf("a call without arguments: %+v", got.Message.Calls)
@@ -280,12 +181,12 @@ func TestThinkingGoesBackVerbatim(t *testing.T) {
 	}
 	req := wiretest.Request()
 	req.Messages = append(req.Messages, got.Message, model.Message{Role: model.ToolRole, Results: []model.ToolResult{{Call: "1-0"}, {Call: "1-1", Text: "b"}}})
-	_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+	_, body, _ := exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...)
 	if diff := cmp.Diff("thinking:one/sig-one text:I look. tool_use:toolu_1_0 thinking:two/sig-two tool_use:toolu_1_1 redacted_thinking:xyz", describeBlocks(body)); diff != "" {
 		t.Error(diff)
 	}
 	req.Model = "m-2"
-	_, body, _ = exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+	_, body, _ = exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...)
 	if diff := cmp.Diff("text:I look. tool_use:toolu_1_0 tool_use:toolu_1_1", describeBlocks(body)); diff != "" {
 		t.Error(diff)
 	}
@@ -311,8 +212,8 @@ func describeBlocks(body map[string]any) string {
 }
 
 func TestReasoningIsEmitted(t *testing.T) {
-	events := []string{startEvent(startUsage), beginEvent(0, `{"type":"thinking","thinking":""}`), deltaEvent(0, `{"type":"thinking_delta","thinking":"hm"}`), endEvent(0),
-		beginEvent(1, textBlock), textEvent(1, "a"), endEvent(1), beginEvent(2, textBlock), textEvent(2, "b"), endEvent(2), finishEvent("something_new"), streamEvent("message_stop", "")}
+	events := []string{messages.Start(messages.Usage), messages.Begin(0, `{"type":"thinking","thinking":""}`), messages.Delta(0, `{"type":"thinking_delta","thinking":"hm"}`), messages.End(0),
+		messages.Begin(1, messages.TextBlock), messages.Text(1, "a"), messages.End(1), messages.Begin(2, messages.TextBlock), messages.Text(2, "b"), messages.End(2), messages.Finish("something_new"), messages.Event("message_stop", "")}
 	s := httptest.NewServer(wiretest.Stream(events))
 	defer s.Close()
 	c, err := anthropic.New(anthropic.Config{BaseURL: s.URL + "/v1/"})
@@ -358,7 +259,7 @@ func TestTheSchemaOfAnAnswer(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Model, req.Schema, req.Choice, req.Effort = c.model, c.schema, c.choice, "high"
-		_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+		_, body, _ := exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...)
 		config, _ := body["output_config"].(map[string]any)
 		if format, ok := config["format"].(map[string]any); ok != c.sent {
 			t.Errorf("%+v: %v", c, config)
@@ -385,7 +286,7 @@ func TestThoughtsOfAnotherBeginningAreLeftOut(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Model = c.model
-		_, body, header := exchangeWith(t, anthropic.Config{DropStale: c.drop}, req, wireDialect().Hello...)
+		_, body, header := exchangeWith(t, anthropic.Config{DropStale: c.drop}, req, messages.Dialect().Hello...)
 		if diff := cmp.Diff(c.want, body["thinking"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
 		}
@@ -410,7 +311,7 @@ func TestWhatFamiliesRefuseIsNotSent(t *testing.T) {
 		req := wiretest.Request()
 		half := 0.5
 		req.Model, req.Choice, req.Temperature = c.model, model.ChoiceAny, &half
-		_, body, _ := exchangeWith(t, anthropic.Config{}, req, wireDialect().Hello...)
+		_, body, _ := exchangeWith(t, anthropic.Config{}, req, messages.Dialect().Hello...)
 		if (body["temperature"] != nil) != c.heat || (body["tool_choice"] != nil) != c.forced {
 			t.Errorf("%+v: %v %v", c, body["temperature"], body["tool_choice"])
 		}

@@ -3,8 +3,6 @@ package anthropic
 import (
 	"slices"
 	"strings"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
 )
 
 // What families of models take and refuse, by the beginnings of their names.
@@ -32,12 +30,8 @@ func hasAnyPrefix(name string, prefixes []string) bool {
 
 // dropBeta is the beta header under which a request may decide about
 // thoughts that are bound to another beginning.
-const dropBeta = sdk.AnthropicBetaThinkingBindingControls2026_08_01
+const dropBeta = "thinking-binding-controls-2026-08-01"
 
 // dropStale asks to leave out such thoughts. These models think adaptively, and
 // do so unasked.
-func dropStale() sdk.ThinkingConfigParamUnion {
-	adaptive := sdk.ThinkingConfigAdaptiveParam{}
-	adaptive.SetExtraFields(map[string]any{"block_binding": map[string]any{"prefix_mismatch_behavior": "drop_block"}})
-	return sdk.ThinkingConfigParamUnion{OfAdaptive: &adaptive}
-}
+var dropStale = thinkingConfig{Type: "adaptive", Binding: blockBinding{OnMismatch: "drop_block"}}

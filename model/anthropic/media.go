@@ -1,28 +1,27 @@
 package anthropic
 
 import (
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 )
 
 // mediaBlocks renders the media of a message: the API wants them before the text that
 // speaks of them.
-func mediaBlocks(m model.Message) []sdk.ContentBlockParamUnion {
-	var blocks []sdk.ContentBlockParamUnion
+func mediaBlocks(m model.Message) []contentBlock {
+	var blocks []contentBlock
 	for _, d := range m.Media {
 		switch {
 		case d.IsText():
-			blocks = append(blocks, sdk.NewTextBlock(modelhttp.TextDocument(d)))
+			blocks = append(blocks, textBlock(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
-			blocks = append(blocks, sdk.NewImageBlockBase64(d.Type, modelhttp.EncodeBase64(d)))
+			blocks = append(blocks, contentBlock{Type: typeImage, Source: mediaData(d)})
 		default:
-			b := sdk.NewDocumentBlock(sdk.Base64PDFSourceParam{Data: modelhttp.EncodeBase64(d)})
-			b.OfDocument.Title = param.NewOpt(modelhttp.FileName(d))
-			blocks = append(blocks, b)
+			blocks = append(blocks, contentBlock{Type: typeDocument, Source: mediaData(d), Title: modelhttp.FileName(d)})
 		}
 	}
 	return blocks
+}
+
+func mediaData(d model.Media) *mediaSource {
+	return &mediaSource{Type: "base64", Media: d.Type, Data: modelhttp.EncodeBase64(d)}
 }

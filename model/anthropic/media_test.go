@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/troupe-run/troupe/model/anthropic"
+	"github.com/troupe-run/troupe/test/dialect/messages"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
@@ -14,7 +15,7 @@ import (
 func TestMediaOnTheWire(t *testing.T) {
 	req := wiretest.Request()
 	req.Messages = wiretest.Shown()
-	_, body, _ := exchangeWith(t, anthropic.Config{APIKey: wiretest.Key}, req, wireDialect().Hello...)
+	_, body, _ := exchangeWith(t, anthropic.Config{APIKey: wiretest.Key}, req, messages.Dialect().Hello...)
 	var want any
 	if err := json.Unmarshal([]byte(`[{"role": "user", "content": [
 		{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "YQ=="}},

@@ -5,9 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/param"
-
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 )
@@ -15,68 +12,72 @@ import (
 // callPrefix begins the ids of calls on the wire.
 const callPrefix = "toolu_"
 
-// renderRequest renders a request for the wire.
-func renderRequest(req model.Request, cache bool) (sdk.MessageNewParams, error) {
+// renderRequest renders a request for the wire. With drop, it asks to leave out the thoughts
+// that are bound to another beginning.
+func renderRequest(req model.Request, cache, drop bool) ([]byte, error) {
 	messages, err := modelhttp.SendableWithMedia(req)
 	if err != nil {
-		return sdk.MessageNewParams{}, err
+		return nil, err
 	}
-	p := sdk.MessageNewParams{Model: req.Model, MaxTokens: req.MaxOutput}
-	p.System = systemBlocks(req, cache)
-	if p.Messages = chatMessages(messages, Provider+"/"+req.Model); len(p.Messages) == 0 {
-		return p, &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: every message is empty"}
+	b := requestBody{Model: req.Model, MaxTokens: req.MaxOutput, Stream: true, System: systemBlocks(req, cache),
+		Messages: chatMessages(messages, Provider+"/"+req.Model), ToolChoice: renderChoice(req), OutputConfig: renderOutput(req)}
+	if len(b.Messages) == 0 {
+		return nil, modelhttp.UnsentError("every message is empty")
 	}
 	for _, t := range req.Tools {
 		schema, err := modelhttp.ToolSchema(t)
 		if err != nil {
-			return p, err
+			return nil, err
 		}
-		tool := sdk.ToolParam{Name: t.Name, InputSchema: param.Override[sdk.ToolInputSchemaParam](schema)}
-		if t.Description != "" {
-			tool.Description = param.NewOpt(t.Description)
-		}
-		p.Tools = append(p.Tools, sdk.ToolUnionParam{OfTool: &tool})
+		b.Tools = append(b.Tools, toolDeclaration{t.Name, t.Description, schema})
 	}
-	p.ToolChoice = toolChoice(req)
 	if req.Temperature != nil && (!strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, tempered)) {
-		p.Temperature = param.NewOpt(*req.Temperature)
+		b.Temperature = req.Temperature
 	}
-	if req.Effort != "" && !hasAnyPrefix(req.Model, withoutEffort) {
-		p.OutputConfig.Effort = sdk.OutputConfigEffort(req.Effort)
-	}
-	if s, ok := answerFormat(req); ok {
-		p.OutputConfig.Format = param.Override[sdk.JSONOutputFormatParam](s)
+	if drop {
+		b.Thinking = &dropStale
 	}
 	if cache {
-		setBreakpoints(p.Messages)
+		setBreakpoints(b.Messages)
 	}
-	return p, nil
+	return modelhttp.EncodeBody(b)
 }
 
-// answerFormat renders the schema of the answer where the API can enforce it;
-// elsewhere it renders nothing, because the API rejects schemas that it cannot enforce.
-func answerFormat(req model.Request) (json.RawMessage, bool) {
-	s, ok := modelhttp.ConstrainSchema(req.Schema, false)
-	if !ok || modelhttp.ToolChoice(req) != "" || !strings.HasPrefix(req.Model, ours) || hasAnyPrefix(req.Model, withoutForm) {
-		return nil, false
+// renderOutput renders the effort, and the schema of the answer where the API can enforce it;
+// elsewhere the API rejects a schema. It returns nil if there is neither.
+func renderOutput(req model.Request) *outputConfig {
+	var out outputConfig
+	if !hasAnyPrefix(req.Model, withoutEffort) {
+		out.Effort = req.Effort
 	}
-	data, err := json.Marshal(map[string]any{"type": "json_schema", "schema": s})
-	return data, err == nil
+	if s, ok := modelhttp.ConstrainSchema(req.Schema, false); ok && modelhttp.ToolChoice(req) == "" &&
+		strings.HasPrefix(req.Model, ours) && !hasAnyPrefix(req.Model, withoutForm) {
+		out.Format = &answerFormat{"json_schema", s}
+	}
+	if out == (outputConfig{}) {
+		return nil
+	}
+	return &out
 }
+
+// ephemeral marks the end of a prefix that the provider caches.
+var ephemeral = cacheControl{Type: "ephemeral"}
+
+func textBlock(text string) contentBlock { return contentBlock{Type: typeText, Text: text} }
 
 // systemBlocks renders the stable part of the system prompt, the breakpoint of the
 // cache, and behind it the part that may change.
-func systemBlocks(req model.Request, cache bool) []sdk.TextBlockParam {
-	var blocks []sdk.TextBlockParam
+func systemBlocks(req model.Request, cache bool) []contentBlock {
+	var blocks []contentBlock
 	if !modelhttp.IsBlank(req.System) {
-		b := sdk.TextBlockParam{Text: req.System}
+		b := textBlock(req.System)
 		if cache {
-			b.CacheControl = sdk.NewCacheControlEphemeralParam()
+			b.Cache = &ephemeral
 		}
 		blocks = append(blocks, b)
 	}
 	if !modelhttp.IsBlank(req.Dynamic) {
-		blocks = append(blocks, sdk.TextBlockParam{Text: req.Dynamic})
+		blocks = append(blocks, textBlock(req.Dynamic))
 	}
 	return blocks
 }
@@ -86,34 +87,30 @@ func systemBlocks(req model.Request, cache bool) []sdk.TextBlockParam {
 // the prefix of the last request. The API allows four breakpoints in all.
 const lateBreakpoints = 2
 
-func setBreakpoints(messages []sdk.MessageParam) {
+func setBreakpoints(messages []chatMessage) {
 	left := lateBreakpoints
 	for i := len(messages) - 1; i >= 0 && left > 0; i-- {
-		if messages[i].Role != sdk.MessageParamRoleUser {
-			continue
-		}
-		blocks := messages[i].Content
-		if c := blocks[len(blocks)-1].GetCacheControl(); c != nil {
-			*c = sdk.NewCacheControlEphemeralParam()
+		if m := messages[i]; m.Role == roleUser {
+			m.Content[len(m.Content)-1].Cache = &ephemeral
 			left--
 		}
 	}
 }
 
-// toolChoice renders the tool choice. A thinking model may refuse a forced choice: the
-// newer models always do, and others if the transcript contains their thinking.
-// For such a model the choice is left free.
-func toolChoice(req model.Request) sdk.ToolChoiceUnionParam {
+// renderChoice renders the tool choice; nil leaves it free. A thinking model may refuse a
+// forced choice: the newer models always do, and others if the transcript contains their
+// thinking. For such a model the choice is left free.
+func renderChoice(req model.Request) *toolChoice {
 	forced := modelhttp.ToolChoice(req)
 	switch {
 	case req.NoTools && len(req.Tools) > 0:
-		return sdk.ToolChoiceUnionParam{OfNone: &sdk.ToolChoiceNoneParam{}}
+		return &toolChoice{Type: "none"}
 	case forced == "" || hasAnyPrefix(req.Model, unforced) || hasThought(req):
-		return sdk.ToolChoiceUnionParam{}
+		return nil
 	case forced == model.ChoiceAny:
-		return sdk.ToolChoiceUnionParam{OfAny: &sdk.ToolChoiceAnyParam{}}
+		return &toolChoice{Type: "any"}
 	}
-	return sdk.ToolChoiceParamOfTool(forced)
+	return &toolChoice{Type: "tool", Name: forced}
 }
 
 // hasThought reports whether the model of a request has thought before in its transcript.
@@ -126,12 +123,12 @@ func hasThought(req model.Request) bool {
 }
 
 // chatMessages renders messages; consecutive ones of a side become one.
-func chatMessages(messages []model.Message, issuer string) []sdk.MessageParam {
-	var out []sdk.MessageParam
+func chatMessages(messages []model.Message, issuer string) []chatMessage {
+	var out []chatMessage
 	for _, m := range messages {
-		role, blocks := sdk.MessageParamRoleUser, userBlocks(m)
+		role, blocks := roleUser, userBlocks(m)
 		if m.Role == model.Assistant {
-			role, blocks = sdk.MessageParamRoleAssistant, assistantBlocks(m, issuer)
+			role, blocks = roleAssistant, assistantBlocks(m, issuer)
 		}
 		if len(blocks) == 0 {
 			continue // the API rejects an empty message, which has no content anyway
@@ -140,36 +137,33 @@ func chatMessages(messages []model.Message, issuer string) []sdk.MessageParam {
 			out[n-1].Content = append(out[n-1].Content, blocks...)
 			continue
 		}
-		out = append(out, sdk.MessageParam{Role: role, Content: blocks})
+		out = append(out, chatMessage{Role: role, Content: blocks})
 	}
 	return out
 }
 
 // userBlocks renders a user or a tool message. Results come first: the API wants them
 // directly after the calls.
-func userBlocks(m model.Message) []sdk.ContentBlockParamUnion {
-	var blocks []sdk.ContentBlockParamUnion
+func userBlocks(m model.Message) []contentBlock {
+	var blocks []contentBlock
 	for _, r := range m.Results {
-		b := sdk.ToolResultBlockParam{ToolUseID: modelhttp.CallID(callPrefix, r.Call)}
-		if r.Error {
-			b.IsError = param.NewOpt(true)
-		}
+		b := contentBlock{Type: typeToolResult, ToolUseID: modelhttp.CallID(callPrefix, r.Call), IsError: r.Error}
 		if !modelhttp.IsBlank(r.Text) {
-			b.Content = []sdk.ToolResultBlockParamContentUnion{{OfText: &sdk.TextBlockParam{Text: r.Text}}}
+			b.Content = []contentBlock{textBlock(r.Text)}
 		}
-		blocks = append(blocks, sdk.ContentBlockParamUnion{OfToolResult: &b})
+		blocks = append(blocks, b)
 	}
 	blocks = append(blocks, mediaBlocks(m)...)
 	if !modelhttp.IsBlank(m.Text) {
-		blocks = append(blocks, sdk.NewTextBlock(m.Text))
+		blocks = append(blocks, textBlock(m.Text))
 	}
 	return blocks
 }
 
 // assistantBlocks renders an assistant message in its original order: opaque blocks,
 // text, calls, unless an order block records that they were interleaved.
-func assistantBlocks(m model.Message, issuer string) []sdk.ContentBlockParamUnion {
-	var own []sdk.ContentBlockParamUnion
+func assistantBlocks(m model.Message, issuer string) []contentBlock {
+	var own []contentBlock
 	order := ""
 	for _, o := range m.Opaque {
 		if o.Issuer != issuer {
@@ -181,14 +175,14 @@ func assistantBlocks(m model.Message, issuer string) []sdk.ContentBlockParamUnio
 			own = append(own, b)
 		}
 	}
-	var calls []sdk.ContentBlockParamUnion
+	var calls []contentBlock
 	for _, c := range m.Calls {
-		calls = append(calls, sdk.NewToolUseBlock(modelhttp.CallID(callPrefix, c.ID), modelhttp.CallArguments(c), modelhttp.CallName(c.Name)))
+		calls = append(calls, contentBlock{Type: typeToolUse, ID: modelhttp.CallID(callPrefix, c.ID), Name: modelhttp.CallName(c.Name), Input: modelhttp.CallArguments(c)})
 	}
 	if !orderFits(order, len(own), len(calls)) {
 		order = strings.Repeat(orderOpaque, len(own)) + orderText + strings.Repeat(orderCall, len(calls))
 	}
-	var blocks []sdk.ContentBlockParamUnion
+	var blocks []contentBlock
 	for _, step := range order {
 		switch string(step) {
 		case orderOpaque:
@@ -197,12 +191,12 @@ func assistantBlocks(m model.Message, issuer string) []sdk.ContentBlockParamUnio
 			blocks, calls = append(blocks, calls[0]), calls[1:]
 		case orderText:
 			if !modelhttp.IsBlank(m.Text) {
-				blocks = append(blocks, sdk.NewTextBlock(m.Text))
+				blocks = append(blocks, textBlock(m.Text))
 			}
 		}
 	}
 	// A message without calls that ends in thoughts, as a cut reply may, is refused.
-	for n := len(blocks); n > 0 && len(m.Calls) == 0 && (blocks[n-1].OfThinking != nil || blocks[n-1].OfRedactedThinking != nil); n-- {
+	for n := len(blocks); n > 0 && len(m.Calls) == 0 && (blocks[n-1].Type == thinkingKind || blocks[n-1].Type == redactedKind); n-- {
 		blocks = blocks[:n-1]
 	}
 	return blocks
@@ -237,16 +231,16 @@ type opaqueBlock struct {
 	Data      string `json:"data,omitempty"`
 }
 
-func renderOpaque(o model.Opaque) (sdk.ContentBlockParamUnion, bool) {
+func renderOpaque(o model.Opaque) (contentBlock, bool) {
 	var b opaqueBlock
 	if json.Unmarshal(o.Data, &b) != nil {
-		return sdk.ContentBlockParamUnion{}, false
+		return contentBlock{}, false
 	}
 	switch o.Kind {
 	case thinkingKind:
-		return sdk.NewThinkingBlock(b.Signature, b.Thinking), true
+		return contentBlock{Type: thinkingKind, Thinking: &b.Thinking, Signature: &b.Signature}, true
 	case redactedKind:
-		return sdk.NewRedactedThinkingBlock(b.Data), true
+		return contentBlock{Type: redactedKind, Data: &b.Data}, true
 	}
-	return sdk.ContentBlockParamUnion{}, false
+	return contentBlock{}, false
 }

@@ -5,8 +5,6 @@ import (
 	"sort"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 )
@@ -20,19 +18,19 @@ type eventReader struct {
 	said   int // deltas
 	issuer string
 
-	blocks  map[int64]*contentBlock
+	blocks  map[int64]*receivedBlock
 	calls   modelhttp.CallAssembler
 	usage   model.Usage
 	input   bool // the prompt's part of usage was reported
 	output  bool // the final output count was reported
 	served  string
-	stop    sdk.StopReason
+	stop    string
 	stopped bool // the provider sent a stop reason: the content is whole
 	over    bool // the end marker came
 }
 
-// contentBlock is one content block on its way in.
-type contentBlock struct {
+// receivedBlock is one content block on its way in.
+type receivedBlock struct {
 	kind  string
 	text  strings.Builder // of text or thinking
 	extra string          // signature, or redacted data
@@ -43,7 +41,7 @@ func newReader(issuer string, emit func(model.Delta)) *eventReader {
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	r := &eventReader{issuer: issuer, blocks: map[int64]*contentBlock{}}
+	r := &eventReader{issuer: issuer, blocks: map[int64]*receivedBlock{}}
 	r.emit = func(d model.Delta) { r.said++; emit(d) }
 	return r
 }
@@ -51,22 +49,21 @@ func newReader(issuer string, emit func(model.Delta)) *eventReader {
 // keptSize grows with the part of the reply that is kept.
 func (r *eventReader) keptSize() int { return r.said + r.calls.Size() + len(r.blocks) }
 
-func (r *eventReader) takeEvent(e sdk.MessageStreamEventUnion) {
+func (r *eventReader) takeEvent(e *streamEvent) {
 	switch e.Type {
 	case "message_start":
-		r.served = validText(e.Message.Model)
+		r.served = validText(string(e.Message.Model))
 		u := e.Message.Usage
-		r.input = u.JSON.InputTokens.Valid()
-		r.usage = model.Usage{Input: u.InputTokens, Output: u.OutputTokens,
-			CacheRead: u.CacheReadInputTokens, CacheCreation: u.CacheCreationInputTokens}
+		r.input = u.Input.Known
+		r.usage = model.Usage{Input: u.Input.N, Output: u.Output.N, CacheRead: u.CacheRead.N, CacheCreation: u.CacheWrite.N}
 	case "content_block_start":
 		r.beginBlock(e)
 	case "content_block_delta":
 		r.takeDelta(e)
 	case "content_block_stop":
-		if b := r.blocks[e.Index]; b != nil {
+		if b := r.blocks[e.Index.N]; b != nil {
 			b.ended = true
-			r.calls.EndCall(e.Index)
+			r.calls.EndCall(e.Index.N)
 		}
 	case "message_delta":
 		r.finishReply(e)
@@ -75,75 +72,75 @@ func (r *eventReader) takeEvent(e sdk.MessageStreamEventUnion) {
 	}
 }
 
-func (r *eventReader) beginBlock(e sdk.MessageStreamEventUnion) {
-	if r.blocks[e.Index] != nil || len(r.blocks) >= maxBlocks {
+func (r *eventReader) beginBlock(e *streamEvent) {
+	if r.blocks[e.Index.N] != nil || len(r.blocks) >= maxBlocks {
 		return
 	}
-	c := e.ContentBlock
-	b := &contentBlock{kind: c.Type, extra: c.Signature}
-	r.blocks[e.Index] = b
+	c := &e.Block
+	b := &receivedBlock{kind: string(c.Type), extra: string(c.Signature)}
+	r.blocks[e.Index.N] = b
 	switch c.Type {
-	case "tool_use":
+	case typeToolUse:
 		// The arguments stream as deltas; a server that does not stream puts
 		// them here. An empty object is the usual placeholder.
-		args := c.JSON.Input.Raw()
+		args := string(c.Input)
 		if args == "null" || strings.ReplaceAll(args, " ", "") == "{}" {
 			args = ""
 		}
-		r.calls.AddDelta(e.Index, "", c.Name, args)
-	case "text":
+		r.calls.AddDelta(e.Index.N, "", string(c.Name), args)
+	case typeText:
 		r.emitText(b, model.TextDelta, c.Text)
 	case thinkingKind:
 		r.emitText(b, model.ReasoningDelta, c.Thinking)
 	case redactedKind:
-		b.extra = c.Data
+		b.extra = string(c.Data)
 	}
 }
 
-func (r *eventReader) takeDelta(e sdk.MessageStreamEventUnion) {
-	b := r.blocks[e.Index]
+func (r *eventReader) takeDelta(e *streamEvent) {
+	b := r.blocks[e.Index.N]
 	if b == nil || b.ended {
 		return
 	}
-	switch d := e.Delta; d.Type {
+	switch d := &e.Delta; d.Type {
 	case "text_delta":
 		r.emitText(b, model.TextDelta, d.Text)
 	case "thinking_delta":
 		r.emitText(b, model.ReasoningDelta, d.Thinking)
 	case "signature_delta":
-		b.extra += d.Signature
+		b.extra += string(d.Signature)
 	case "input_json_delta":
-		if b.kind == "tool_use" {
-			r.calls.AddDelta(e.Index, "", "", d.PartialJSON)
+		if b.kind == typeToolUse {
+			r.calls.AddDelta(e.Index.N, "", "", string(d.PartialJSON))
 		}
 	}
 }
 
-func (r *eventReader) emitText(b *contentBlock, kind model.DeltaKind, text string) {
-	if text = validText(text); text != "" {
+func (r *eventReader) emitText(b *receivedBlock, kind model.DeltaKind, said modelhttp.Text) {
+	if text := validText(string(said)); text != "" {
 		b.text.WriteString(text)
 		r.emit(model.Delta{Kind: kind, Text: text})
 	}
 }
 
 // finishReply reads the final counts; they are cumulative, and a missing count stays unchanged.
-func (r *eventReader) finishReply(e sdk.MessageStreamEventUnion) {
+func (r *eventReader) finishReply(e *streamEvent) {
 	if e.Delta.StopReason != "" {
-		r.stop, r.stopped = e.Delta.StopReason, true
+		r.stop, r.stopped = string(e.Delta.StopReason), true
 	}
-	u := e.Usage
-	if u.JSON.InputTokens.Valid() {
-		r.usage.Input, r.input = u.InputTokens, true
+	u := &e.Usage
+	if u.Input.Known {
+		r.usage.Input, r.input = u.Input.N, true
 	}
-	if u.JSON.CacheReadInputTokens.Valid() {
-		r.usage.CacheRead = u.CacheReadInputTokens
+	if u.CacheRead.Known {
+		r.usage.CacheRead = u.CacheRead.N
 	}
-	if u.JSON.CacheCreationInputTokens.Valid() {
-		r.usage.CacheCreation = u.CacheCreationInputTokens
+	if u.CacheWrite.Known {
+		r.usage.CacheCreation = u.CacheWrite.N
 	}
-	r.usage.Reasoning = min(max(u.OutputTokensDetails.ThinkingTokens, 0), max(u.OutputTokens, 0))
-	if u.JSON.OutputTokens.Valid() {
-		r.usage.Output, r.output = u.OutputTokens, true
+	r.usage.Reasoning = min(max(u.Of.Thinking.N, 0), max(u.Output.N, 0))
+	if u.Output.Known {
+		r.usage.Output, r.output = u.Output.N, true
 	}
 }
 
@@ -154,13 +151,13 @@ func (r *eventReader) partialReply() model.Reply {
 	var texts []string
 	for _, i := range r.blockIndexes() {
 		switch b := r.blocks[i]; b.kind {
-		case "text":
+		case typeText:
 			if b.text.Len() > 0 {
 				if texts = append(texts, b.text.String()); len(texts) == 1 {
 					order.WriteString(orderText)
 				}
 			}
-		case "tool_use":
+		case typeToolUse:
 			order.WriteString(orderCall)
 		case thinkingKind, redactedKind:
 			// Half a block has no signature, and would be refused.
@@ -187,7 +184,7 @@ func (r *eventReader) blockIndexes() []int64 {
 }
 
 // keepBlock is the block as it goes back.
-func (b *contentBlock) keepBlock() []byte {
+func (b *receivedBlock) keepBlock() []byte {
 	o := opaqueBlock{Thinking: b.text.String(), Signature: b.extra}
 	if b.kind == redactedKind {
 		o = opaqueBlock{Data: b.extra}
@@ -218,15 +215,15 @@ func isInterleaved(order string) bool {
 }
 
 // mapStop names the provider's reason in our words; it decides nothing.
-func mapStop(s sdk.StopReason) model.Stop {
-	switch s {
-	case sdk.StopReasonEndTurn, sdk.StopReasonStopSequence:
+func mapStop(reason string) model.Stop {
+	switch reason {
+	case "end_turn", "stop_sequence":
 		return model.StopEnd
-	case sdk.StopReasonToolUse:
+	case "tool_use":
 		return model.StopTools
-	case sdk.StopReasonMaxTokens, sdk.StopReasonModelContextWindowExceeded:
+	case "max_tokens", "model_context_window_exceeded":
 		return model.StopMaxOutput
-	case sdk.StopReasonRefusal:
+	case "refusal":
 		return model.StopRefusal
 	}
 	return model.StopUnknown

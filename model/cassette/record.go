@@ -38,7 +38,7 @@ type Config struct {
 	Dir string
 	// Scrub removes the values of secrets from a text. Default: none are known.
 	Scrub func(string) string
-	// Next sends the requests. Default http.DefaultTransport.
+	// Next sends the requests. Default modelhttp.SharedTransport.
 	Next http.RoundTripper
 }
 
@@ -72,7 +72,7 @@ func NewRecorder(cfg Config) (*Recorder, error) {
 	}
 	r := &Recorder{dir: cfg.Dir, clean: cfg.Scrub, next: cfg.Next}
 	if r.next == nil {
-		r.next = http.DefaultTransport
+		r.next = modelhttp.SharedTransport()
 	}
 	// Whether files can be written is better known before money is spent.
 	return r, writeFile(cfg.Dir, labelName, Label{Version: Version, At: time.Now().UTC()})

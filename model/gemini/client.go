@@ -12,14 +12,11 @@
 package gemini
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
@@ -46,7 +43,7 @@ type Config struct {
 	APIKey string
 	// Timeouts of an attempt; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
-	// Transport carries the requests; nil means http.DefaultTransport.
+	// Transport carries the requests; nil means modelhttp.SharedTransport.
 	Transport http.RoundTripper
 }
 
@@ -69,7 +66,7 @@ func New(cfg Config) (*Client, error) {
 	}
 	cfg.BaseURL = strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), version)
 	if cfg.Transport == nil {
-		cfg.Transport = http.DefaultTransport
+		cfg.Transport = modelhttp.SharedTransport()
 	}
 	return &Client{cfg: cfg}, nil
 }
@@ -83,50 +80,34 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if err != nil {
 		return r.partialReply(), err
 	}
-	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
-	defer a.Close()
-	res, err := c.sendRequest(a, req.Model, data)
+	to, err := c.endpoint(req.Model)
 	if err != nil {
 		return r.partialReply(), err
 	}
-	defer res.Body.Close()
-	err = c.readEvents(a, res, r)
-	return r.partialReply(), a.Outcome(r.stopped, err)
-}
-
-// sendRequest posts the request of an attempt.
-func (c *Client) sendRequest(a *modelhttp.Attempt, name string, data []byte) (*http.Response, error) {
-	to := c.cfg.BaseURL + version + "/models/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse"
-	post, err := http.NewRequestWithContext(a.Context(), http.MethodPost, to, bytes.NewReader(data))
-	if err != nil {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "not sent: the base URL and the name of the model make no URL"}
-	}
-	post.Header.Set("Content-Type", "application/json")
-	post.Header.Set("Accept", "text/event-stream")
-	if c.cfg.APIKey != "" {
-		post.Header.Set(keyHeader, c.cfg.APIKey)
-	}
-	return a.Do(post)
-}
-
-// readEvents feeds the events of a stream to r, up to its end or the first error.
-func (c *Client) readEvents(a *modelhttp.Attempt, res *http.Response, r *eventReader) error {
-	events := ssestream.NewDecoder(res)
-	for events.Next() {
+	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
+	defer a.Close()
+	err = a.Stream(to, data, func(event modelhttp.Event) (over bool, err error) {
 		var e streamEvent
-		if err := json.Unmarshal(events.Event().Data, &e); err != nil {
-			return a.ModelError(err)
+		if err := json.Unmarshal(event.Data, &e); err != nil {
+			return false, a.ModelError(err)
 		}
-		if len(e.Error) > 0 && string(e.Error) != "null" {
-			return modelhttp.ClassifyError(0, nil, events.Event().Data, c.cfg.APIKey)
+		if !modelhttp.IsNull(e.Error) {
+			return false, modelhttp.ClassifyError(0, nil, event.Data, c.cfg.APIKey)
 		}
 		r.takeEvent(e)
 		a.RecordGrowth(r.keptSize())
+		return false, nil
+	})
+	return r.partialReply(), a.Outcome(r.stopped, err)
+}
+
+// endpoint is where the requests to a model go.
+func (c *Client) endpoint(name string) (modelhttp.Endpoint, error) {
+	to, err := url.Parse(c.cfg.BaseURL + version + "/models/" + url.PathEscape(name) + ":streamGenerateContent?alt=sse")
+	if err != nil {
+		return modelhttp.Endpoint{}, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "not sent: the base URL and the name of the model make no URL"}
 	}
-	if err := events.Err(); err != nil {
-		return a.ModelError(err)
-	}
-	return nil
+	return modelhttp.NewEndpoint(to, keyHeader, c.cfg.APIKey), nil
 }
 
 // String and GoString keep the key out of the printed form of a client.

@@ -35,7 +35,7 @@ func renderRequest(req model.Request) ([]byte, error) {
 		b.Generation.Type, b.Generation.Schema = "application/json", json.RawMessage(req.Schema)
 	}
 	if len(b.Contents) == 0 {
-		return nil, unsentError("every message is empty")
+		return nil, modelhttp.UnsentError("every message is empty")
 	}
 	if len(req.Tools) > 0 {
 		t := toolDeclarations{}
@@ -48,15 +48,7 @@ func renderRequest(req model.Request) ([]byte, error) {
 		}
 		b.Tools = []toolDeclarations{t}
 	}
-	data, err := json.Marshal(b)
-	if err != nil {
-		return nil, unsentError("the request does not encode")
-	}
-	return data, nil
-}
-
-func unsentError(why string) error {
-	return &model.Error{Class: model.BadRequest, Unbilled: true, Message: "not sent: " + why}
+	return modelhttp.EncodeBody(b)
 }
 
 // systemContent renders the stable part of the system prompt first: Google caches by

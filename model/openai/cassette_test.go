@@ -7,6 +7,8 @@ import (
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/test/dialect/chat"
+	"github.com/troupe-run/troupe/test/dialect/responses"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
@@ -14,7 +16,7 @@ import (
 // too, gives the same reply, deltas and error when it is played from its file.
 func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
 	t.Parallel()
-	wiretest.RunRecorded(t, wireDialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, chat.Dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return openai.New(openai.Config{BaseURL: root, APIKey: wiretest.Key, Timeouts: timeouts, Transport: by})
 	})
 }
@@ -22,7 +24,7 @@ func TestWhatWasRecordedPlaysTheSame(t *testing.T) {
 // TestResponsesPlayTheSame is that of the Responses API.
 func TestResponsesPlayTheSame(t *testing.T) {
 	t.Parallel()
-	wiretest.RunRecorded(t, responsesDialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
+	wiretest.RunRecorded(t, responses.Dialect(), func(root string, timeouts modelhttp.Timeouts, by http.RoundTripper) (model.Client, error) {
 		return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: timeouts, API: openai.APIResponses, Transport: by})
 	})
 }

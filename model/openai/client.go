@@ -1,20 +1,15 @@
-// Package openai speaks the Responses API and Chat Completions through the
-// official SDK of OpenAI, whose retries are off: every attempt holds a
-// reservation of its own. Ollama and the other servers that offer one of these APIs are reached
-// by their base URL.
+// Package openai speaks the Responses API and Chat Completions over net/http. It makes one
+// request per attempt and never retries: every attempt holds a reservation of its own. Ollama
+// and the other servers that offer one of these APIs are reached by their base URL.
 package openai
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
@@ -64,7 +59,7 @@ type Config struct {
 	Structured Structured
 	// Timeouts of an attempt; zero fields mean the defaults of package modelhttp.
 	Timeouts modelhttp.Timeouts
-	// Transport carries the requests; nil means http.DefaultTransport.
+	// Transport carries the requests; nil means modelhttp.SharedTransport.
 	Transport http.RoundTripper
 }
 
@@ -73,9 +68,8 @@ type Client struct {
 	cfg Config
 	// own: the client calls OpenAI's own address. There requests name the tier whose prices
 	// are listed: by default the tier is a setting of the key's project.
-	own bool
-	// sdk is not made by NewClient, which takes options from the environment.
-	sdk sdk.Client
+	own      bool
+	endpoint modelhttp.Endpoint // of the API that it speaks
 }
 
 var _ model.Client = (*Client)(nil)
@@ -85,11 +79,12 @@ func New(cfg Config) (*Client, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultBaseURL
 	}
-	if _, err := modelhttp.ParseBaseURL(cfg.BaseURL); err != nil {
+	base, err := modelhttp.ParseBaseURL(cfg.BaseURL)
+	if err != nil {
 		return nil, err
 	}
 	if cfg.Transport == nil {
-		cfg.Transport = http.DefaultTransport
+		cfg.Transport = modelhttp.SharedTransport()
 	}
 	own := Own(cfg.BaseURL)
 	switch {
@@ -107,12 +102,15 @@ func New(cfg Config) (*Client, error) {
 			cfg.Structured = StructuredAlways
 		}
 	}
-	opts := []option.RequestOption{option.WithBaseURL(cfg.BaseURL), option.WithMaxRetries(0)}
+	key := ""
 	if cfg.APIKey != "" {
-		opts = append(opts, option.WithAPIKey(cfg.APIKey))
+		key = "Bearer " + cfg.APIKey
 	}
-	return &Client{cfg: cfg, own: own, sdk: sdk.Client{Options: opts, Chat: sdk.ChatService{Completions: sdk.NewChatCompletionService(opts...)}}}, nil
+	return &Client{cfg: cfg, own: own, endpoint: modelhttp.NewEndpoint(modelhttp.JoinPath(base, paths[cfg.API]), "Authorization", key)}, nil
 }
+
+// paths are those of the APIs, below the base URL.
+var paths = map[API]string{APIResponses: "responses", APIChat: "chat/completions"}
 
 // Own reports whether a base URL is OpenAI's own; an empty one is.
 func Own(base string) bool {
@@ -131,36 +129,36 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if c.cfg.API == APIResponses {
 		return c.completeResponse(ctx, req, emit)
 	}
-	params, err := c.chatRequest(req)
+	body, err := c.renderChat(req)
 	if err != nil {
 		return model.Reply{Message: model.Message{Role: model.Assistant}, Stop: model.StopUnknown}, err
 	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
-	stream := c.sdk.Chat.Completions.NewStreaming(a.Context(), params, option.WithHTTPClient(a), option.WithHeader("Accept", "text/event-stream"))
-	defer func() { _ = stream.Close() }() // it was read to its end, or its error is known
 	r := newReader(emit)
-	for stream.Next() {
-		r.takeChunk(stream.Current())
+	err = a.Stream(c.endpoint, body, func(e modelhttp.Event) (over bool, err error) {
+		if isDone(e.Data) {
+			return true, nil
+		}
+		var chunk chatChunk
+		if err := modelhttp.DecodeEvent(e.Data, &chunk); err != nil {
+			return false, a.ModelError(err)
+		}
+		if !modelhttp.IsNull(chunk.Error) {
+			return false, modelhttp.ClassifyError(0, nil, e.Data, c.cfg.APIKey)
+		}
+		r.takeChunk(&chunk)
 		a.RecordGrowth(r.keptSize())
-	}
-	if r.began && stream.Err() == nil && a.SawDoneLine() {
+		return false, nil
+	})
+	if r.began && err == nil && a.SawDoneLine() {
 		r.endContent()
-	}
-	if err = stream.Err(); err != nil {
-		err = c.sdkFailure(a, err)
 	}
 	return r.partialReply(), a.Outcome(r.stopped, err)
 }
 
-// sdkFailure reads an error of the SDK: an error in an event, or what wire makes of it.
-func (c *Client) sdkFailure(a *modelhttp.Attempt, err error) error {
-	var event *ssestream.StreamError
-	if errors.As(err, &event) {
-		return modelhttp.ClassifyError(0, nil, event.Event.Data, c.cfg.APIKey)
-	}
-	return a.ModelError(err)
-}
+// isDone reports whether an event is the one after the last.
+func isDone(data []byte) bool { return bytes.HasPrefix(data, []byte("[DONE]")) }
 
 // String and GoString keep the key out of the printed form of a client.
 func (c *Client) String() string { return "openai client" }

@@ -2,93 +2,24 @@ package openai_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/responses"
 
-	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/conformance"
-	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/dialect/chat"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
-// chunkEvent renders one chunk with a choice.
-func chunkEvent(delta, reason string) string {
-	finish := "null"
-	if reason != "" {
-		finish = fmt.Sprintf("%q", reason)
-	}
-	return fmt.Sprintf("data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"m-1-served\",\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
-}
-
-func textChunk(s string) string { return chunkEvent(fmt.Sprintf(`{"content":%q}`, s), "") }
-
-// callPiece renders one piece of a tool call; id and name are left out when empty.
-func callPiece(index int, id, name, args string) string {
-	if id != "" {
-		id = fmt.Sprintf(`"id":%q,"type":"function",`, id)
-	}
-	if name != "" {
-		name = fmt.Sprintf(`"name":%q,`, name)
-	}
-	return chunkEvent(fmt.Sprintf(`{"tool_calls":[{"index":%d,%s"function":{%s"arguments":%q}}]}`, index, id, name, args), "")
-}
-
-const (
-	done  = "data: [DONE]\n\n"
-	usage = "data: {\"id\":\"c1\",\"model\":\"m-1-served\",\"choices\":[],\"usage\":{\"prompt_tokens\":35,\"completion_tokens\":15,\"total_tokens\":50," +
-		"\"prompt_tokens_details\":{\"cached_tokens\":7,\"cache_write_tokens\":3}}}\n\n"
-)
-
-func wireDialect() wiretest.Dialect {
-	role := chunkEvent(`{"role":"assistant","content":"","refusal":null}`, "")
-	open := []string{role, textChunk("I look."), callPiece(0, "call_a", "read_file", ""), callPiece(0, "", "", `{"pa`)}
-	calls := append(append([]string{}, open...), callPiece(1, "call_b", "grep", `{"pattern":"x y"`), ": keep-alive\n\n", callPiece(0, "", "", `th":"a.go"}`))
-	all := append(append([]string{}, calls...), callPiece(1, "", "", `,"glob":"*.go"}`))
-	return wiretest.Dialect{
-		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
-			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t})
-		},
-		Hello:      []string{role, textChunk("Hello, "), textChunk("wörld"), chunkEvent("{}", "stop"), usage, done},
-		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3},
-		NoUsage:    []string{role, textChunk("Hello, "), textChunk("wörld"), chunkEvent("{}", "stop"), done},
-		Calls:      append(append([]string{}, all...), chunkEvent("{}", "tool_calls"), usage, done),
-		NoMarks:    all,
-		Limit:      append(append([]string{}, open...), callPiece(0, "", "", `th":"a`), chunkEvent("{}", "length"), usage, done),
-		Refusal:    []string{role, chunkEvent(`{"refusal":"No."}`, ""), chunkEvent("{}", "stop"), usage, done},
-		Overload:   []string{role, textChunk("Hello, "), "data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\",\"code\":null}}\n\n"},
-		ErrorBody: func(kind, message string) string {
-			m, _ := json.Marshal(message)
-			return fmt.Sprintf(`{"error":{"message":%s,"type":"some_type","param":null,"code":%q}}`, m, kind)
-		},
-		ErrorEvent: func(kind, message string) string {
-			return fmt.Sprintf("data: {\"error\":{\"type\":\"some\",\"code\":%q,\"message\":%q}}\n\n", kind, message)
-		},
-		Judge:      checkRequest,
-		TooLong:    `{"error":{"message":"This model's maximum context length is 128000 tokens.","type":"invalid_request_error","code":"context_length_exceeded"}}`,
-		BadRequest: `{"error":{"message":"Invalid value","type":"invalid_request_error","code":null}}`,
-	}
-}
-
-// checkRequest: a request is one that the SDK's types know, and that breaks no rule.
-func checkRequest(body []byte) error {
-	return errors.Join(sdktypes.CheckShape(body, reflect.TypeFor[sdk.ChatCompletionNewParams](), "stream"), conformance.OpenAI(body))
-}
-
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	wiretest.Run(t, wireDialect())
+	wiretest.Run(t, chat.Dialect())
 }
 
 // completeWith sends a request to a server that answers with events, and returns
@@ -104,13 +35,6 @@ func askPath(t *testing.T, path string, cfg openai.Config, req model.Request, ev
 	var header http.Header
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, _ := io.ReadAll(r.Body)
-		kind := reflect.TypeFor[sdk.ChatCompletionNewParams]()
-		if strings.HasSuffix(path, "responses") {
-			kind = reflect.TypeFor[responses.ResponseNewParams]()
-		}
-		if err := sdktypes.CheckShape(data, kind, "stream"); err != nil {
-			t.Error(err)
-		}
 		if err := json.Unmarshal(data, &body); err != nil || r.URL.Path != path {
 			t.Errorf("%s %s: %v", r.URL.Path, data, err)
 		}
@@ -153,7 +77,7 @@ func TestRequestOnTheWire(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "from-the-environment")
 	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Env: from-the-environment")
-	_, body, header := completeWith(t, openai.Config{APIKey: wiretest.Key}, req, wireDialect().Hello...)
+	_, body, header := completeWith(t, openai.Config{APIKey: wiretest.Key}, req, chat.Dialect().Hello...)
 	want := `{
 		"model": "m-1", "max_completion_tokens": 1000, "stream": true, "stream_options": {"include_usage": true},
 		"temperature": 0, "reasoning_effort": "low", "tool_choice": "none",
@@ -198,12 +122,12 @@ func TestToolsCanBeForced(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Choice, req.NoTools = c.choice, c.noTools
-		_, body, _ := completeWith(t, openai.Config{}, req, wireDialect().Hello...)
+		_, body, _ := completeWith(t, openai.Config{}, req, chat.Dialect().Hello...)
 		if diff := cmp.Diff(c.want, body["tool_choice"]); diff != "" {
 			t.Errorf("%+v: %s", c, diff)
 		}
 		req.Tools = nil
-		if _, body, _ := completeWith(t, openai.Config{}, req, wireDialect().Hello...); body["tool_choice"] != nil {
+		if _, body, _ := completeWith(t, openai.Config{}, req, chat.Dialect().Hello...); body["tool_choice"] != nil {
 			t.Errorf("without tools: %v", body["tool_choice"])
 		}
 	}
@@ -211,7 +135,7 @@ func TestToolsCanBeForced(t *testing.T) {
 
 func TestSmallestRequest(t *testing.T) {
 	req := model.Request{Model: "gpt-4.1", MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
-	_, body, header := completeWith(t, openai.Config{MaxTokens: true}, req, wireDialect().Hello...)
+	_, body, header := completeWith(t, openai.Config{MaxTokens: true}, req, chat.Dialect().Hello...)
 	want := map[string]any{"model": "gpt-4.1", "max_tokens": 5.0, "stream": true, "stream_options": map[string]any{"include_usage": true},
 		"messages": []any{map[string]any{"role": "user", "content": "a"}}}
 	if diff := cmp.Diff(want, body); diff != "" {
@@ -237,7 +161,7 @@ func TestEffortIsWhatTheModelTakes(t *testing.T) {
 		if !c.tools {
 			req.Tools = nil
 		}
-		if _, body, _ := completeWith(t, openai.Config{}, req, wireDialect().Hello...); body["reasoning_effort"] != c.want {
+		if _, body, _ := completeWith(t, openai.Config{}, req, chat.Dialect().Hello...); body["reasoning_effort"] != c.want {
 			t.Errorf("%+v: %v", c, body["reasoning_effort"])
 		}
 	}
@@ -246,23 +170,23 @@ func TestEffortIsWhatTheModelTakes(t *testing.T) {
 // TestCompatibleServers: they stream calls in many ways.
 func TestCompatibleServers(t *testing.T) {
 	a, b := model.ToolCall{Name: "a", Args: `{"x":1}`}, model.ToolCall{Name: "b", Args: `{}`}
-	whole := func(pieces ...string) []string { return append(pieces, chunkEvent("{}", "tool_calls"), done) }
+	whole := func(pieces ...string) []string { return append(pieces, chat.Chunk("{}", "tool_calls"), chat.Done) }
 	for name, c := range map[string]struct {
 		events []string
 		want   []model.ToolCall
 	}{
-		"all at index 0, with ids":       {whole(callPiece(0, "1", "a", `{"x":1}`), callPiece(0, "2", "b", `{}`)), []model.ToolCall{a, b}},
-		"all at index 0, pieces by id":   {whole(callPiece(0, "1", "a", `{"x"`), callPiece(0, "2", "b", `{`), callPiece(0, "1", "", `:1}`), callPiece(0, "2", "", `}`)), []model.ToolCall{a, b}},
-		"all at index 0, no ids":         {whole(callPiece(0, "", "a", `{"x":1}`), callPiece(0, "", "b", `{}`)), []model.ToolCall{a, b}},
-		"name and id with every piece":   {whole(callPiece(0, "1", "a", `{"x`), callPiece(0, "1", "a", `":1}`)), []model.ToolCall{a}},
-		"the same id twice":              {whole(callPiece(0, "1", "a", `{"x":1}`), callPiece(1, "1", "b", `{}`)), []model.ToolCall{a, b}},
-		"two in one chunk":               {whole(chunkEvent(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"a","arguments":"{\"x\":1}"}},{"index":1,"id":"2","function":{"name":"b","arguments":"{}"}}]}`, "")), []model.ToolCall{a, b}},
-		"no arguments":                   {whole(callPiece(0, "1", "b", ``)), []model.ToolCall{b}},
-		"null arguments":                 {whole(chunkEvent(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"b","arguments":null}}]}`, "")), []model.ToolCall{b}},
-		"broken arguments, marked whole": {whole(callPiece(0, "1", "a", `{"x":`)), []model.ToolCall{{Name: "a", Args: `{"x":`}}},
-		"no reason, only the last line":  {[]string{callPiece(0, "1", "a", `{"x":1}`), "data:[DONE]\n\n"}, []model.ToolCall{a}},
-		"labelled stop":                  {[]string{callPiece(0, "1", "a", `{"x":1}`), chunkEvent("{}", "stop"), done}, []model.ToolCall{a}},
-		"labelled calls, holding none":   {[]string{textChunk("a"), chunkEvent("{}", "tool_calls"), done}, nil},
+		"all at index 0, with ids":       {whole(chat.Call(0, "1", "a", `{"x":1}`), chat.Call(0, "2", "b", `{}`)), []model.ToolCall{a, b}},
+		"all at index 0, pieces by id":   {whole(chat.Call(0, "1", "a", `{"x"`), chat.Call(0, "2", "b", `{`), chat.Call(0, "1", "", `:1}`), chat.Call(0, "2", "", `}`)), []model.ToolCall{a, b}},
+		"all at index 0, no ids":         {whole(chat.Call(0, "", "a", `{"x":1}`), chat.Call(0, "", "b", `{}`)), []model.ToolCall{a, b}},
+		"name and id with every piece":   {whole(chat.Call(0, "1", "a", `{"x`), chat.Call(0, "1", "a", `":1}`)), []model.ToolCall{a}},
+		"the same id twice":              {whole(chat.Call(0, "1", "a", `{"x":1}`), chat.Call(1, "1", "b", `{}`)), []model.ToolCall{a, b}},
+		"two in one chunk":               {whole(chat.Chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"a","arguments":"{\"x\":1}"}},{"index":1,"id":"2","function":{"name":"b","arguments":"{}"}}]}`, "")), []model.ToolCall{a, b}},
+		"no arguments":                   {whole(chat.Call(0, "1", "b", ``)), []model.ToolCall{b}},
+		"null arguments":                 {whole(chat.Chunk(`{"tool_calls":[{"index":0,"id":"1","function":{"name":"b","arguments":null}}]}`, "")), []model.ToolCall{b}},
+		"broken arguments, marked whole": {whole(chat.Call(0, "1", "a", `{"x":`)), []model.ToolCall{{Name: "a", Args: `{"x":`}}},
+		"no reason, only the last line":  {[]string{chat.Call(0, "1", "a", `{"x":1}`), "data:[DONE]\n\n"}, []model.ToolCall{a}},
+		"labelled stop":                  {[]string{chat.Call(0, "1", "a", `{"x":1}`), chat.Chunk("{}", "stop"), chat.Done}, []model.ToolCall{a}},
+		"labelled calls, holding none":   {[]string{chat.Text("a"), chat.Chunk("{}", "tool_calls"), chat.Done}, nil},
 	} {
 		got, _, _ := completeWith(t, openai.Config{}, wiretest.Request(), c.events...)
 		if diff := cmp.Diff(c.want, got.Message.Calls); diff != "" {
@@ -273,7 +197,7 @@ func TestCompatibleServers(t *testing.T) {
 
 func TestReasoningIsEmitted(t *testing.T) {
 	for _, field := range []string{"reasoning", "reasoning_content"} {
-		s := httptest.NewServer(wiretest.Stream([]string{chunkEvent(fmt.Sprintf(`{"content":"",%q:"hm"}`, field), ""), textChunk("a"), chunkEvent("{}", "stop"), usage, done}))
+		s := httptest.NewServer(wiretest.Stream([]string{chat.Chunk(fmt.Sprintf(`{"content":"",%q:"hm"}`, field), ""), chat.Text("a"), chat.Chunk("{}", "stop"), chat.Usage, chat.Done}))
 		c, err := openai.New(openai.Config{BaseURL: s.URL})
 		if err != nil {
 			t.Fatal(err)

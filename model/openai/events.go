@@ -8,79 +8,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// responseEvent holds the fields that the listener reads of an event of the Responses API.
-type responseEvent struct {
-	Type     string          `json:"type"`
-	Index    int64           `json:"output_index"`
-	Delta    json.RawMessage `json:"delta"` // a text in every event that is read
-	Item     *outputItem     `json:"item"`
-	Response *responseState  `json:"response"`
-	Error    json.RawMessage `json:"error"`
-	Code     any             `json:"code"`
-	Message  any             `json:"message"`
-}
-
-// responseState is the whole, as the events about its state hold it.
-type responseState struct {
-	Model      string          `json:"model"`
-	Status     string          `json:"status"`
-	Output     []outputItem    `json:"output"`
-	Usage      *usageCounts    `json:"usage"`
-	Error      json.RawMessage `json:"error"`
-	Incomplete struct {
-		Reason string `json:"reason"`
-	} `json:"incomplete_details"`
-}
-
-// outputItem is an item of a reply.
-type outputItem struct {
-	ID        string          `json:"id"`
-	Type      string          `json:"type"`
-	Status    string          `json:"status"`
-	Phase     string          `json:"phase"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // a text in a function call
-	Encrypted string          `json:"encrypted_content"`
-	Content   []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	} `json:"content"`
-	Summary []struct {
-		Text string `json:"text"`
-	} `json:"summary"`
-}
-
-// usageCounts is usage as this API reports it: Output includes the reasoning.
-type usageCounts struct {
-	Input  *int64 `json:"input_tokens"`
-	Output *int64 `json:"output_tokens"`
-	Total  int64  `json:"total_tokens"`
-	Of     struct {
-		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"`
-	} `json:"input_tokens_details"`
-	To struct {
-		Reasoning int64 `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
-}
-
-// Types of items.
-const (
-	itemMessage  = "message"
-	itemCall     = "function_call"
-	itemThought  = "reasoning"
-	itemNotWhole = "incomplete" // also the status of a response
-)
-
-// reasonLimit is why a reply is not whole that reached the limit of the output.
-const reasonLimit = "max_output_tokens"
-
 // errorResponse returns the error of an event in the form of an error response; nil if the
 // event is not an error.
 func (e responseEvent) errorResponse(data []byte) []byte {
 	switch {
-	case e.Type == "response.failed" && e.Response != nil && !isNull(e.Response.Error):
+	case e.Type == "response.failed" && e.Response != nil && !modelhttp.IsNull(e.Response.Error):
 		data, err := json.Marshal(map[string]json.RawMessage{"error": e.Response.Error})
 		if err != nil {
 			return []byte("{}") // raw JSON that was decoded encodes
@@ -88,7 +20,7 @@ func (e responseEvent) errorResponse(data []byte) []byte {
 		return data
 	case e.Type == "response.failed":
 		return []byte("{}")
-	case !isNull(e.Error):
+	case !modelhttp.IsNull(e.Error):
 		return data
 	case e.Type == "error":
 		flat, err := json.Marshal(map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message}})
@@ -99,8 +31,6 @@ func (e responseEvent) errorResponse(data []byte) []byte {
 	}
 	return nil
 }
-
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 // responseListener puts one reply together from the events of a stream.
 type responseListener struct {

@@ -6,9 +6,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 )
@@ -99,10 +96,10 @@ func orderFits(steps []itemStep, m model.Message) bool {
 }
 
 // conversationItems renders messages; consecutive ones of the user become one.
-func conversationItems(messages []model.Message, issuer string) []responses.ResponseInputItemUnionParam {
-	var out []responses.ResponseInputItemUnionParam
+func conversationItems(messages []model.Message, issuer string) []inputItem {
+	var out []inputItem
 	var said []string // by the user, not yet in out
-	var shown responses.ResponseInputMessageContentListParam
+	var shown []inputPart
 	flush := func() {
 		if len(said) > 0 || len(shown) > 0 {
 			out = append(out, askedMessage(shown, strings.Join(said, between)))
@@ -132,26 +129,19 @@ func conversationItems(messages []model.Message, issuer string) []responses.Resp
 	return out
 }
 
-func callOutput(r model.ToolResult) responses.ResponseInputItemUnionParam {
-	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
-		CallID: param.NewOpt(modelhttp.CallID(callPrefix, r.Call)),
-		Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: param.NewOpt(resultText(r))}}}
-}
-
-func easyMessage(role responses.EasyInputMessageRole, text, phase string) responses.ResponseInputItemUnionParam {
-	return responses.ResponseInputItemUnionParam{OfMessage: &responses.EasyInputMessageParam{
-		Role: role, Content: responses.EasyInputMessageContentUnionParam{OfString: param.NewOpt(text)}, Phase: responses.EasyInputMessagePhase(phase)}}
+func callOutput(r model.ToolResult) inputItem {
+	return inputItem{Type: itemOutput, CallID: modelhttp.CallID(callPrefix, r.Call), Output: resultText(r)}
 }
 
 // assistantItems renders an assistant message in the order it came in.
-func assistantItems(m model.Message, issuer string) []responses.ResponseInputItemUnionParam {
-	var out []responses.ResponseInputItemUnionParam
+func assistantItems(m model.Message, issuer string) []inputItem {
+	var out []inputItem
 	text, calls, said := m.Text, m.Calls, false
 	for _, s := range stepsOf(m, issuer) {
 		switch {
 		case s.Call:
-			out = append(out, responses.ResponseInputItemParamOfFunctionCall(string(modelhttp.CallArguments(calls[0])),
-				modelhttp.CallID(callPrefix, calls[0].ID), modelhttp.CallName(calls[0].Name)))
+			out = append(out, inputItem{Type: itemCall, CallID: modelhttp.CallID(callPrefix, calls[0].ID), Name: modelhttp.CallName(calls[0].Name),
+				Arguments: string(modelhttp.CallArguments(calls[0]))})
 			calls = calls[1:]
 		case s.Thought != nil:
 			out = append(out, s.Thought.inputItem())
@@ -160,7 +150,7 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 				text = text[len(between):]
 			}
 			if part := text[:s.Text]; !modelhttp.IsBlank(part) {
-				out = append(out, easyMessage(responses.EasyInputMessageRoleAssistant, part, s.Phase))
+				out = append(out, inputItem{Role: roleAssistant, Content: part, Phase: s.Phase})
 			}
 			text, said = text[s.Text:], true
 		}
@@ -168,10 +158,10 @@ func assistantItems(m model.Message, issuer string) []responses.ResponseInputIte
 	return out
 }
 
-func (t reasoningItem) inputItem() responses.ResponseInputItemUnionParam {
-	p := responses.ResponseReasoningItemParam{ID: t.ID, Summary: []responses.ResponseReasoningItemSummaryParam{}, EncryptedContent: param.NewOpt(t.Encrypted)}
+func (t reasoningItem) inputItem() inputItem {
+	item := inputItem{Type: itemThought, ID: t.ID, Summary: []summaryText{}, Encrypted: t.Encrypted}
 	for _, text := range t.Summary {
-		p.Summary = append(p.Summary, responses.ResponseReasoningItemSummaryParam{Text: text})
+		item.Summary = append(item.Summary, summaryText{"summary_text", text})
 	}
-	return responses.ResponseInputItemUnionParam{OfReasoning: &p}
+	return item
 }

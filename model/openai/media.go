@@ -1,10 +1,6 @@
 package openai
 
 import (
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/responses"
-
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 )
@@ -13,51 +9,49 @@ import (
 // finer one, which costs more.
 const imageDetail = "high"
 
+func textPart(text string) chatPart { return chatPart{Type: "text", Text: text} }
+
 // mediaParts renders the media of a message as parts of a chat.
-func mediaParts(m model.Message) []sdk.ChatCompletionContentPartUnionParam {
-	var parts []sdk.ChatCompletionContentPartUnionParam
+func mediaParts(m model.Message) []chatPart {
+	var parts []chatPart
 	for _, d := range m.Media {
 		switch {
 		case d.IsText():
-			parts = append(parts, sdk.TextContentPart(modelhttp.TextDocument(d)))
+			parts = append(parts, textPart(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
-			parts = append(parts, sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: modelhttp.DataURL(d), Detail: imageDetail}))
+			parts = append(parts, chatPart{Type: "image_url", Image: &imageURL{modelhttp.DataURL(d), imageDetail}})
 		default:
-			parts = append(parts, sdk.FileContentPart(sdk.ChatCompletionContentPartFileFileParam{
-				FileData: param.NewOpt(modelhttp.DataURL(d)), Filename: param.NewOpt(modelhttp.FileName(d))}))
+			parts = append(parts, chatPart{Type: "file", File: &fileData{modelhttp.DataURL(d), modelhttp.FileName(d)}})
 		}
 	}
 	return parts
 }
 
+func inputText(text string) inputPart { return inputPart{Type: "input_text", Text: text} }
+
 // mediaItems renders the media of a message for the Responses API.
-func mediaItems(m model.Message) responses.ResponseInputMessageContentListParam {
-	var parts responses.ResponseInputMessageContentListParam
+func mediaItems(m model.Message) []inputPart {
+	var parts []inputPart
 	for _, d := range m.Media {
 		switch {
 		case d.IsText():
-			parts = append(parts, responses.ResponseInputContentParamOfInputText(modelhttp.TextDocument(d)))
+			parts = append(parts, inputText(modelhttp.TextDocument(d)))
 		case d.Kind == model.Image:
-			p := responses.ResponseInputContentParamOfInputImage(imageDetail)
-			p.OfInputImage.ImageURL = param.NewOpt(modelhttp.DataURL(d))
-			parts = append(parts, p)
+			parts = append(parts, inputPart{Type: "input_image", ImageURL: modelhttp.DataURL(d), Detail: imageDetail})
 		default:
-			parts = append(parts, responses.ResponseInputContentUnionParam{OfInputFile: &responses.ResponseInputFileParam{
-				FileData: param.NewOpt(modelhttp.DataURL(d)), Filename: param.NewOpt(modelhttp.FileName(d))}})
+			parts = append(parts, inputPart{Type: "input_file", FileData: modelhttp.DataURL(d), FileName: modelhttp.FileName(d)})
 		}
 	}
 	return parts
 }
 
 // askedMessage renders a message of the user: its media, then its text.
-func askedMessage(shown responses.ResponseInputMessageContentListParam, text string) responses.ResponseInputItemUnionParam {
+func askedMessage(shown []inputPart, text string) inputItem {
 	if len(shown) == 0 {
-		return easyMessage(responses.EasyInputMessageRoleUser, text, "")
+		return inputItem{Role: roleUser, Content: text}
 	}
 	if text != "" {
-		shown = append(shown, responses.ResponseInputContentParamOfInputText(text))
+		shown = append(shown, inputText(text))
 	}
-	item := easyMessage(responses.EasyInputMessageRoleUser, "", "")
-	item.OfMessage.Content = responses.EasyInputMessageContentUnionParam{OfInputItemContentList: shown}
-	return item
+	return inputItem{Role: roleUser, Content: shown}
 }

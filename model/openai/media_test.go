@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/test/dialect/chat"
+	"github.com/troupe-run/troupe/test/dialect/responses"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
@@ -23,7 +25,7 @@ func jsonList(t *testing.T, text string) (want any) {
 func TestMediaOnTheWire(t *testing.T) {
 	req := wiretest.Request()
 	req.System, req.Messages = "", wiretest.Shown()
-	_, body, _ := completeWith(t, openai.Config{APIKey: wiretest.Key}, req, wireDialect().Hello...)
+	_, body, _ := completeWith(t, openai.Config{APIKey: wiretest.Key}, req, chat.Dialect().Hello...)
 	if diff := cmp.Diff(jsonList(t, `[{"role": "user", "content": [
 		{"type": "image_url", "image_url": {"url": "data:image/png;base64,YQ==", "detail": "high"}},
 		{"type": "file", "file": {"filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="}},
@@ -36,7 +38,7 @@ func TestMediaOnTheWire(t *testing.T) {
 func TestMediaInResponses(t *testing.T) {
 	req := wiretest.Request()
 	req.Messages = wiretest.Shown()[:1]
-	_, body := respondWith(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
+	_, body := respondWith(t, openai.Config{APIKey: wiretest.Key}, req, responses.Dialect().Hello...)
 	if diff := cmp.Diff(jsonList(t, `[{"role": "user", "content": [
 		{"type": "input_image", "image_url": "data:image/png;base64,YQ==", "detail": "high"},
 		{"type": "input_file", "filename": "b.pdf", "file_data": "data:application/pdf;base64,Yg=="},

@@ -2,110 +2,24 @@ package openai_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http/httptest"
-	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	sdk "github.com/openai/openai-go/v3/responses"
 
-	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/conformance"
-	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/dialect/chat"
+	"github.com/troupe-run/troupe/test/dialect/responses"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
-
-// responseEventText renders one event of the Responses API.
-func responseEventText(kind, fields string) string {
-	if fields != "" {
-		fields = "," + fields
-	}
-	return fmt.Sprintf("event: %s\ndata: {\"type\":%q,\"sequence_number\":1%s}\n\n", kind, kind, fields)
-}
-
-// stateEvent renders an event about the whole: its status, and more fields or "".
-func stateEvent(kind, more string) string {
-	return responseEventText("response."+kind, fmt.Sprintf(`"response":{"id":"resp_1","object":"response","model":"m-1-served","status":%q,"output":[]%s}`, kind, more))
-}
-
-func addedEvent(index int, item string) string {
-	return responseEventText("response.output_item.added", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
-}
-
-func itemDone(index int, item string) string {
-	return responseEventText("response.output_item.done", fmt.Sprintf(`"output_index":%d,"item":%s`, index, item))
-}
-
-func textEvent(index int, text string) string {
-	return responseEventText("response.output_text.delta", fmt.Sprintf(`"item_id":"msg_%d","output_index":%d,"content_index":0,"delta":%q,"logprobs":[]`, index, index, text))
-}
-
-func argsEvent(index int, text string) string {
-	return responseEventText("response.function_call_arguments.delta", fmt.Sprintf(`"item_id":"fc_%d","output_index":%d,"delta":%q`, index, index, text))
-}
-
-// messageItem is a message item, callItem a function call, and thoughtItem a thought.
-func messageItem(text, phase string) string {
-	return fmt.Sprintf(`{"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":%q,"content":[{"type":"output_text","text":%q,"annotations":[]}]}`, phase, text)
-}
-
-func callItem(name, args, status string) string {
-	return fmt.Sprintf(`{"id":"fc_1","type":"function_call","status":%q,"call_id":"call_x","name":%q,"arguments":%q}`, status, name, args)
-}
-
-func thoughtItem(id, encrypted, summary string) string {
-	return fmt.Sprintf(`{"id":%q,"type":"reasoning","summary":[{"type":"summary_text","text":%q}],"encrypted_content":%q,"status":"completed"}`, id, summary, encrypted)
-}
-
-const (
-	emptyMessage = `{"id":"msg_0","type":"message","status":"in_progress","role":"assistant","content":[]}`
-	counts       = `,"usage":{"input_tokens":35,"input_tokens_details":{"cached_tokens":7,"cache_write_tokens":3},"output_tokens":15,"output_tokens_details":{"reasoning_tokens":4},"total_tokens":50}`
-)
-
-func responsesDialect() wiretest.Dialect {
-	head := []string{stateEvent("created", `,"usage":null,"error":null`), stateEvent("in_progress", "")}
-	hello := append(head[:2:2], addedEvent(0, emptyMessage), textEvent(0, "Hello, "), ": keep-alive\n\n", textEvent(0, "wörld"), itemDone(0, messageItem("Hello, wörld", "")))
-	open := append(head[:2:2], addedEvent(0, emptyMessage), textEvent(0, "I look."), itemDone(0, messageItem("I look.", "")),
-		addedEvent(1, callItem("read_file", "", "in_progress")), argsEvent(1, `{"pa`))
-	calls := append(open[:len(open):len(open)], addedEvent(2, callItem("grep", "", "in_progress")), argsEvent(2, `{"pattern":"x y"`), argsEvent(1, `th":"a.go"}`), argsEvent(2, `,"glob":"*.go"}`))
-	return wiretest.Dialect{
-		New: func(root string, t modelhttp.Timeouts) (model.Client, error) {
-			return openai.New(openai.Config{BaseURL: root + "/v1", APIKey: wiretest.Key, Timeouts: t, API: openai.APIResponses})
-		},
-		Hello:      append(hello[:len(hello):len(hello)], stateEvent("completed", counts)),
-		HelloUsage: model.Usage{Input: 25, Output: 15, CacheRead: 7, CacheCreation: 3, Reasoning: 4},
-		NoUsage:    append(hello[:len(hello):len(hello)], stateEvent("completed", "")),
-		Calls: append(calls[:len(calls):len(calls)], itemDone(1, callItem("read_file", `{"path":"a.go"}`, "completed")),
-			itemDone(2, callItem("grep", `{"pattern":"x y","glob":"*.go"}`, "completed")), stateEvent("completed", counts)),
-		NoMarks: calls,
-		Limit: append(open[:len(open):len(open)], argsEvent(1, `th":"a`), itemDone(1, callItem("read_file", `{"path":"a`, "incomplete")),
-			stateEvent("incomplete", `,"incomplete_details":{"reason":"max_output_tokens"}`+counts)),
-		Refusal: append(head[:2:2], addedEvent(0, emptyMessage), responseEventText("response.refusal.delta", `"output_index":0,"content_index":0,"delta":"No."`),
-			itemDone(0, `{"id":"m","type":"message","role":"assistant","content":[{"type":"refusal","refusal":"No."}]}`), stateEvent("completed", counts)),
-		Overload: append(head[:2:2], addedEvent(0, emptyMessage), textEvent(0, "Hello, "),
-			stateEvent("failed", `,"error":{"code":"server_error","message":"busy"},"usage":null`)),
-		ErrorBody: wireDialect().ErrorBody,
-		ErrorEvent: func(kind, message string) string {
-			return responseEventText("error", fmt.Sprintf(`"code":%q,"message":%q,"param":null`, kind, message))
-		},
-		Judge: func(body []byte) error {
-			issuer := func(string) string { return "m-1" }
-			return errors.Join(sdktypes.CheckShape(body, reflect.TypeFor[sdk.ResponseNewParams](), "stream"), conformance.Responses(body, issuer))
-		},
-		TooLong:    wireDialect().TooLong,
-		BadRequest: wireDialect().BadRequest,
-	}
-}
 
 //behaviour:shows A15
 func TestResponsesConformance(t *testing.T) {
 	t.Parallel()
-	wiretest.Run(t, responsesDialect())
+	wiretest.Run(t, responses.Dialect())
 }
 
 // respondWith sends a request by the Responses API to a server that answers with
@@ -142,7 +56,7 @@ func TestResponsesRequestOnTheWire(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "from-the-environment")
 	t.Setenv("OPENAI_ORG_ID", "from-the-environment")
 	t.Setenv("OPENAI_CUSTOM_HEADERS", "X-Env: from-the-environment")
-	_, body := respondWith(t, openai.Config{APIKey: wiretest.Key}, req, responsesDialect().Hello...)
+	_, body := respondWith(t, openai.Config{APIKey: wiretest.Key}, req, responses.Dialect().Hello...)
 	want := jsonObject(t, `{
 		"model": "m-1", "max_output_tokens": 1000, "stream": true, "store": false, "include": ["reasoning.encrypted_content"],
 		"temperature": 0, "reasoning": {"effort": "low"}, "tool_choice": "none", "instructions": "Be brief.\n\nToday is Monday.",
@@ -167,7 +81,7 @@ func TestResponsesRequestOnTheWire(t *testing.T) {
 func TestSmallestResponsesRequest(t *testing.T) {
 	for _, name := range []string{"gpt-4.1", "ft:gpt-4o:acme::1"} {
 		req := model.Request{Model: name, MaxOutput: 5, NoTools: true, Effort: "high", Messages: []model.Message{{Role: model.User, Text: "a"}}}
-		_, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...)
+		_, body := respondWith(t, openai.Config{}, req, responses.Dialect().Hello...)
 		want := jsonObject(t, `{"max_output_tokens": 5, "stream": true, "store": false, "input": [{"role": "user", "content": "a"}]}`)
 		want["model"] = name
 		if diff := cmp.Diff(want, body); diff != "" {
@@ -187,11 +101,11 @@ func TestToolsCanBeForcedInResponses(t *testing.T) {
 	} {
 		req := wiretest.Request()
 		req.Choice, req.NoTools = c.choice, c.noTools
-		if _, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...); cmp.Diff(c.want, body["tool_choice"]) != "" {
+		if _, body := respondWith(t, openai.Config{}, req, responses.Dialect().Hello...); cmp.Diff(c.want, body["tool_choice"]) != "" {
 			t.Errorf("%+v: %v", c, body["tool_choice"])
 		}
 		req.Tools = nil
-		if _, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...); body["tool_choice"] != nil || body["tools"] != nil {
+		if _, body := respondWith(t, openai.Config{}, req, responses.Dialect().Hello...); body["tool_choice"] != nil || body["tools"] != nil {
 			t.Errorf("without tools: %v", body)
 		}
 	}
@@ -203,11 +117,11 @@ func TestToolsCanBeForcedInResponses(t *testing.T) {
 //
 //behaviour:shows A16
 func TestReasoningItemsGoBackVerbatim(t *testing.T) {
-	events := []string{stateEvent("created", ""),
-		itemDone(0, thoughtItem("rs_1", "gAAA<&>+/==", "I think")), addedEvent(1, emptyMessage), textEvent(1, "First."), itemDone(1, messageItem("First.", "commentary")),
-		responseEventText("response.reasoning_summary_text.delta", `"output_index":2,"delta":"hm"`), itemDone(2, thoughtItem("rs_2", "gBBB", "")),
-		itemDone(3, callItem("read_file", `{"path":"a.go"}`, "completed")), itemDone(4, messageItem("Then.", "final_answer")),
-		itemDone(5, thoughtItem("rs_3", "leads to nothing", "")), itemDone(6, `{"id":"rs_4","type":"reasoning","summary":[]}`), stateEvent("completed", counts)}
+	events := []string{responses.State("created", ""),
+		responses.Done(0, responses.Thought("rs_1", "gAAA<&>+/==", "I think")), responses.Added(1, responses.EmptyMessage), responses.Text(1, "First."), responses.Done(1, responses.Message("First.", "commentary")),
+		responses.Event("response.reasoning_summary_text.delta", `"output_index":2,"delta":"hm"`), responses.Done(2, responses.Thought("rs_2", "gBBB", "")),
+		responses.Done(3, responses.Call("read_file", `{"path":"a.go"}`, "completed")), responses.Done(4, responses.Message("Then.", "final_answer")),
+		responses.Done(5, responses.Thought("rs_3", "leads to nothing", "")), responses.Done(6, `{"id":"rs_4","type":"reasoning","summary":[]}`), responses.State("completed", responses.Usage)}
 	req := wiretest.Request()
 	req.Model = "gpt-6-sol"
 	got, _ := respondWith(t, openai.Config{}, req, events...)
@@ -219,7 +133,7 @@ func TestReasoningItemsGoBackVerbatim(t *testing.T) {
 	back := func(name string, m model.Message) []any {
 		again := req
 		again.Model, again.Messages = name, append(req.Messages[:1:1], m, result)
-		_, body := respondWith(t, openai.Config{}, again, responsesDialect().Hello...)
+		_, body := respondWith(t, openai.Config{}, again, responses.Dialect().Hello...)
 		return body["input"].([]any)
 	}
 	list := func(text string) []any { return jsonObject(t, `{"l":`+text+`}`)["l"].([]any) }
@@ -245,7 +159,7 @@ func TestReasoningItemsGoBackVerbatim(t *testing.T) {
 	}
 	again := req
 	again.Messages = append(req.Messages[:1:1], got.Message, result)
-	if _, body, _ := completeWith(t, openai.Config{}, again, wireDialect().Hello...); strings.Contains(fmt.Sprint(body), "gAAA") {
+	if _, body, _ := completeWith(t, openai.Config{}, again, chat.Dialect().Hello...); strings.Contains(fmt.Sprint(body), "gAAA") {
 		t.Errorf("in Chat Completions: %v", body)
 	}
 }
@@ -259,17 +173,17 @@ func TestServersOfResponses(t *testing.T) {
 		calls  []model.ToolCall
 		stop   model.Stop
 	}{
-		"only whole items":        {[]string{itemDone(0, messageItem("hi", "")), itemDone(1, callItem("a", `{"x":1}`, "completed")), stateEvent("completed", "")}, "hi", []model.ToolCall{a}, model.StopTools},
-		"only the end":            {[]string{stateEvent("completed", `,"output":[`+messageItem("hi", "")+`,`+callItem("b", "", "completed")+`]`)}, "hi", []model.ToolCall{b}, model.StopTools},
-		"no item was begun":       {[]string{textEvent(0, "h"), textEvent(0, "i"), stateEvent("completed", "")}, "hi", nil, model.StopEnd},
-		"all at index 0":          {[]string{addedEvent(0, callItem("a", "", "")), argsEvent(0, `{"x":1}`), itemDone(0, callItem("a", `{"x":1}`, "")), addedEvent(0, callItem("b", "", "")), argsEvent(0, `{}`), itemDone(0, callItem("b", `{}`, "")), stateEvent("completed", "")}, "", []model.ToolCall{a, b}, model.StopTools},
-		"begun twice":             {[]string{addedEvent(0, callItem("a", "", "")), addedEvent(0, callItem("a", "", "")), argsEvent(0, `{"x":1}`), stateEvent("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
-		"only the last line":      {[]string{textEvent(0, "hi"), "data: [DONE]\n\n"}, "hi", nil, model.StopEnd},
-		"events of no use":        {[]string{responseEventText("response.queued", ""), responseEventText("response.content_part.added", `"part":{}`), responseEventText("keepalive", ""), responseEventText("response.new", `"delta":{"a":1},"item":{"type":"other"}`), textEvent(0, "hi"), stateEvent("completed", "")}, "hi", nil, model.StopEnd},
-		"arguments are an object": {[]string{itemDone(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), stateEvent("completed", "")}, "", []model.ToolCall{{Name: "a", Args: "{}"}}, model.StopTools},
-		"filtered":                {[]string{textEvent(0, "hi"), stateEvent("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)}, "hi", nil, model.StopRefusal},
-		"cut, nobody says why":    {[]string{textEvent(0, "hi"), responseEventText("response.completed", `"response":{"status":"incomplete"}`)}, "hi", nil, model.StopMaxOutput},
-		"cut for another reason":  {[]string{textEvent(0, "hi"), stateEvent("incomplete", `,"incomplete_details":{"reason":"steered"}`)}, "hi", nil, model.StopUnknown},
+		"only whole items":        {[]string{responses.Done(0, responses.Message("hi", "")), responses.Done(1, responses.Call("a", `{"x":1}`, "completed")), responses.State("completed", "")}, "hi", []model.ToolCall{a}, model.StopTools},
+		"only the end":            {[]string{responses.State("completed", `,"output":[`+responses.Message("hi", "")+`,`+responses.Call("b", "", "completed")+`]`)}, "hi", []model.ToolCall{b}, model.StopTools},
+		"no item was begun":       {[]string{responses.Text(0, "h"), responses.Text(0, "i"), responses.State("completed", "")}, "hi", nil, model.StopEnd},
+		"all at index 0":          {[]string{responses.Added(0, responses.Call("a", "", "")), responses.Args(0, `{"x":1}`), responses.Done(0, responses.Call("a", `{"x":1}`, "")), responses.Added(0, responses.Call("b", "", "")), responses.Args(0, `{}`), responses.Done(0, responses.Call("b", `{}`, "")), responses.State("completed", "")}, "", []model.ToolCall{a, b}, model.StopTools},
+		"begun twice":             {[]string{responses.Added(0, responses.Call("a", "", "")), responses.Added(0, responses.Call("a", "", "")), responses.Args(0, `{"x":1}`), responses.State("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
+		"only the last line":      {[]string{responses.Text(0, "hi"), "data: [DONE]\n\n"}, "hi", nil, model.StopEnd},
+		"events of no use":        {[]string{responses.Event("response.queued", ""), responses.Event("response.content_part.added", `"part":{}`), responses.Event("keepalive", ""), responses.Event("response.new", `"delta":{"a":1},"item":{"type":"other"}`), responses.Text(0, "hi"), responses.State("completed", "")}, "hi", nil, model.StopEnd},
+		"arguments are an object": {[]string{responses.Done(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), responses.State("completed", "")}, "", []model.ToolCall{{Name: "a", Args: "{}"}}, model.StopTools},
+		"filtered":                {[]string{responses.Text(0, "hi"), responses.State("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)}, "hi", nil, model.StopRefusal},
+		"cut, nobody says why":    {[]string{responses.Text(0, "hi"), responses.Event("response.completed", `"response":{"status":"incomplete"}`)}, "hi", nil, model.StopMaxOutput},
+		"cut for another reason":  {[]string{responses.Text(0, "hi"), responses.State("incomplete", `,"incomplete_details":{"reason":"steered"}`)}, "hi", nil, model.StopUnknown},
 	} {
 		got, _ := respondWith(t, openai.Config{}, wiretest.Request(), c.events...)
 		if diff := cmp.Diff(c.calls, got.Message.Calls); diff != "" || got.Message.Text != c.text || got.Stop != c.stop {
@@ -285,14 +199,14 @@ func TestErrorsInAResponse(t *testing.T) {
 		want  model.ErrorClass
 		usage bool
 	}{
-		"failed":        {stateEvent("failed", `,"error":{"code":"rate_limit_exceeded","message":"slow down"}`), model.RateLimit, false},
-		"counted":       {stateEvent("failed", `,"error":{"code":"server_error","message":"oops"}`+counts), model.Overload, true},
-		"against rules": {stateEvent("failed", `,"error":{"code":"invalid_prompt","message":"no"}`), model.Refused, false},
-		"no error":      {stateEvent("failed", ""), model.UnknownClass, false},
-		"flat":          {responseEventText("error", `"code":"server_error","message":"oops","param":null`), model.Overload, false},
-		"nested":        {responseEventText("error", `"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), model.TooLong, false},
+		"failed":        {responses.State("failed", `,"error":{"code":"rate_limit_exceeded","message":"slow down"}`), model.RateLimit, false},
+		"counted":       {responses.State("failed", `,"error":{"code":"server_error","message":"oops"}`+responses.Usage), model.Overload, true},
+		"against rules": {responses.State("failed", `,"error":{"code":"invalid_prompt","message":"no"}`), model.Refused, false},
+		"no error":      {responses.State("failed", ""), model.UnknownClass, false},
+		"flat":          {responses.Event("error", `"code":"server_error","message":"oops","param":null`), model.Overload, false},
+		"nested":        {responses.Event("error", `"error":{"type":"invalid_request_error","code":"context_length_exceeded","message":"Your input exceeds the context window of this model."}`), model.TooLong, false},
 	} {
-		s := httptest.NewServer(wiretest.Stream([]string{stateEvent("created", ""), textEvent(0, "a"), c.event}))
+		s := httptest.NewServer(wiretest.Stream([]string{responses.State("created", ""), responses.Text(0, "a"), c.event}))
 		client, err := openai.New(openai.Config{BaseURL: s.URL, API: openai.APIResponses})
 		if err != nil {
 			t.Fatal(err)
@@ -360,11 +274,11 @@ func TestTheSchemaOfAnAnswer(t *testing.T) {
 			inChat = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "answer", "schema": s, "strict": c.strict}}
 			inResponses = map[string]any{"format": map[string]any{"type": "json_schema", "name": "answer", "schema": s, "strict": c.strict}}
 		}
-		_, body, _ := completeWith(t, cfg, req, wireDialect().Hello...)
+		_, body, _ := completeWith(t, cfg, req, chat.Dialect().Hello...)
 		if diff := cmp.Diff(inChat, body["response_format"]); diff != "" {
 			t.Errorf("chat, %+v: %s", c, diff)
 		}
-		if _, body = respondWith(t, cfg, req, responsesDialect().Hello...); cmp.Diff(inResponses, body["text"]) != "" {
+		if _, body = respondWith(t, cfg, req, responses.Dialect().Hello...); cmp.Diff(inResponses, body["text"]) != "" {
 			t.Errorf("responses, %+v: %v", c, body["text"])
 		}
 	}

@@ -12,20 +12,10 @@ const schemaName = "answer"
 
 // answerFormat is the schema of an answer as it is sent.
 type answerFormat struct {
-	Type   string          `json:"type,omitempty"`
+	Type   string          `json:"type,omitempty"` // in Responses; Chat Completions has it in another field
 	Name   string          `json:"name"`
 	Schema json.RawMessage `json:"schema"`
 	Strict bool            `json:"strict"`
-}
-
-// withType returns the format with its type, or without one where the request has the type in another field.
-func (f answerFormat) withType(kind string) json.RawMessage {
-	f.Type = kind
-	data, err := json.Marshal(f)
-	if err != nil {
-		return nil // the schema is JSON
-	}
-	return data
 }
 
 // answerSchema returns the format to send for the schema of a request. OpenAI enforces a schema

@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"encoding/json"
+	"cmp"
 	"strings"
-
-	sdk "github.com/openai/openai-go/v3"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
@@ -38,43 +36,40 @@ func newReader(emit func(model.Delta)) *chunkReader {
 // keptSize grows with the part of the reply that is kept.
 func (r *chunkReader) keptSize() int { return r.said + r.calls.Size() }
 
-func (r *chunkReader) takeChunk(c sdk.ChatCompletionChunk) {
+func (r *chunkReader) takeChunk(c *chatChunk) {
 	if c.Model != "" {
-		r.served = validText(c.Model)
+		r.served = validText(string(c.Model))
 	}
-	if u := c.Usage; u.JSON.PromptTokens.Valid() && u.JSON.CompletionTokens.Valid() {
-		r.usage, r.known = chatUsage(u), true
+	if u := c.Usage; u.Input.Known && u.Output.Known {
+		r.usage, r.known = splitUsage(u.Input.N, u.Output.N, u.Total.N, u.Of.Cached.N, u.Of.Written.N, u.To.Reasoning.N), true
 	}
-	for _, choice := range c.Choices {
-		if choice.Index != 0 {
+	for i := range c.Choices {
+		choice := &c.Choices[i]
+		if choice.Index.N != 0 {
 			continue // one was asked for
 		}
 		r.began = true
-		r.takeDelta(choice.Delta)
-		if choice.FinishReason != "" {
-			r.reason = choice.FinishReason
+		r.takeDelta(&choice.Delta)
+		if choice.Finish != "" {
+			r.reason = string(choice.Finish)
 			r.endContent()
 		}
 	}
 }
 
-func (r *chunkReader) takeDelta(d sdk.ChatCompletionChunkChoiceDelta) {
-	for _, field := range []string{"reasoning_content", "reasoning"} {
-		var text string
-		if f, ok := d.JSON.ExtraFields[field]; ok && json.Unmarshal([]byte(f.Raw()), &text) == nil && text != "" {
-			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: validText(text)})
-			break
-		}
+func (r *chunkReader) takeDelta(d *chunkDelta) {
+	if text := cmp.Or(d.ReasoningContent, d.Reasoning); text != "" {
+		r.emit(model.Delta{Kind: model.ReasoningDelta, Text: validText(text)})
 	}
 	if d.Refusal != "" {
 		r.refused = true
 	}
-	if text := validText(d.Content + d.Refusal); text != "" {
+	if text := validText(string(d.Content + d.Refusal)); text != "" {
 		r.text.WriteString(text)
 		r.emit(model.Delta{Kind: model.TextDelta, Text: text})
 	}
 	for _, t := range d.ToolCalls {
-		r.calls.AddDelta(t.Index, t.ID, t.Function.Name, t.Function.Arguments)
+		r.calls.AddDelta(t.Index.N, string(t.ID), string(t.Function.Name), string(t.Function.Arguments))
 	}
 }
 
@@ -82,11 +77,6 @@ func (r *chunkReader) takeDelta(d sdk.ChatCompletionChunkChoiceDelta) {
 func (r *chunkReader) endContent() {
 	r.stopped = true
 	r.calls.EndAll()
-}
-
-func chatUsage(u sdk.CompletionUsage) model.Usage {
-	return splitUsage(u.PromptTokens, u.CompletionTokens, u.TotalTokens, u.PromptTokensDetails.CachedTokens, u.PromptTokensDetails.CacheWriteTokens,
-		u.CompletionTokensDetails.ReasoningTokens)
 }
 
 // splitUsage converts the counts of either API to usage. OpenAI reports the prompt as one sum,

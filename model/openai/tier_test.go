@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/test/dialect/chat"
+	"github.com/troupe-run/troupe/test/dialect/responses"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
@@ -60,10 +62,10 @@ func TestTemperatureIsForThoseWhoTakeIt(t *testing.T) {
 		if !c.tools {
 			req.Tools = nil
 		}
-		if _, body, _ := completeWith(t, openai.Config{}, req, wireDialect().Hello...); (body["temperature"] != nil) != c.chat {
+		if _, body, _ := completeWith(t, openai.Config{}, req, chat.Dialect().Hello...); (body["temperature"] != nil) != c.chat {
 			t.Errorf("%+v, chat: %v", c, body["temperature"])
 		}
-		if _, body := respondWith(t, openai.Config{}, req, responsesDialect().Hello...); (body["temperature"] != nil) != c.inResponses {
+		if _, body := respondWith(t, openai.Config{}, req, responses.Dialect().Hello...); (body["temperature"] != nil) != c.inResponses {
 			t.Errorf("%+v, responses: %v", c, body["temperature"])
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
+	"github.com/troupe-run/troupe/test/dialect/chat"
 	"github.com/troupe-run/troupe/test/wiretest"
 )
 
@@ -22,8 +23,8 @@ func TestThoughtsBesideTheOutputAreBilled(t *testing.T) {
 		"more than the sum": {10, 5, 0, 40, model.Usage{Input: 10, Output: 30}},
 		"less than the sum": {10, 5, 0, 3, model.Usage{Input: 10, Output: 5}},
 	} {
-		chat := fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"completion_tokens_details":{"reasoning_tokens":%d}}}`+"\n\n", c.in, c.out, c.total, c.thought)
-		if got, _, _ := completeWith(t, openai.Config{}, wiretest.Request(), textChunk("a"), chunkEvent("{}", "stop"), chat, done); got.Usage != c.want || !got.UsageKnown {
+		counts := fmt.Sprintf(`data: {"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"completion_tokens_details":{"reasoning_tokens":%d}}}`+"\n\n", c.in, c.out, c.total, c.thought)
+		if got, _, _ := completeWith(t, openai.Config{}, wiretest.Request(), chat.Text("a"), chat.Chunk("{}", "stop"), counts, chat.Done); got.Usage != c.want || !got.UsageKnown {
 			t.Errorf("%s, chat: %+v, want %+v", name, got.Usage, c.want)
 		}
 		whole := fmt.Sprintf(`data: {"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d}}}}`+"\n\n", c.in, c.out, c.total, c.thought)

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/test/conformance"
-	"github.com/troupe-run/troupe/test/sdktypes"
+	"github.com/troupe-run/troupe/test/judges/sdktypes"
 )
 
 // body is the request of generateContent in the words of Google's SDK.

@@ -1,0 +1,74 @@
+package modelhttp
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Bounds on the connections that wait for the next request. http.DefaultTransport keeps two
+// for each host, so agents that call one provider over HTTP/1.1 at the same time would open
+// a connection for nearly every turn.
+const (
+	MaxIdleConnsPerHost = 256
+	MaxIdleConns        = 512
+	// IdleConnTimeout is shorter than the time after which most servers close a connection:
+	// a request that meets this close fails, and may have been billed.
+	IdleConnTimeout = 30 * time.Second
+)
+
+// sharedTransport is http.DefaultTransport with these bounds.
+var sharedTransport = func() *http.Transport {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second, ExpectContinueTimeout: time.Second}
+	if d, ok := http.DefaultTransport.(*http.Transport); ok {
+		t = d.Clone()
+	}
+	t.MaxIdleConns, t.MaxIdleConnsPerHost, t.IdleConnTimeout = MaxIdleConns, MaxIdleConnsPerHost, IdleConnTimeout
+	return t
+}()
+
+// SharedTransport is the transport of all clients that are given none.
+func SharedTransport() http.RoundTripper { return sharedTransport }
+
+// ParseBaseURL refuses an address to which no request can be sent.
+func ParseBaseURL(base string) (*url.URL, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+	}
+	return u, nil
+}
+
+// Endpoint is an address to which an adapter posts requests, with their headers.
+type Endpoint struct{ template *http.Request }
+
+// userAgent names troupe to providers.
+const userAgent = "troupe"
+
+// NewEndpoint returns the endpoint at an address. The headers are those of the provider, in
+// pairs of name and value; a header without a value is not sent.
+func NewEndpoint(to *url.URL, headers ...string) Endpoint {
+	h := http.Header{"Content-Type": {"application/json"}, "Accept": {"text/event-stream"}, "User-Agent": {userAgent}}
+	for i := 1; i < len(headers); i += 2 {
+		if headers[i] != "" {
+			h.Set(headers[i-1], headers[i])
+		}
+	}
+	return Endpoint{&http.Request{Method: http.MethodPost, URL: to, Host: to.Host, Header: h, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}}
+}
+
+// JoinPath returns the address of a path below a base URL. The parameters of a base URL are
+// not part of it.
+func JoinPath(base *url.URL, path string) *url.URL {
+	dir := *base
+	if dir.Path != "" && !strings.HasSuffix(dir.Path, "/") {
+		dir.Path += "/"
+		if dir.RawPath != "" {
+			dir.RawPath += "/"
+		}
+	}
+	return dir.ResolveReference(&url.URL{Path: path})
+}

@@ -1,0 +1,75 @@
+package modelhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"strconv"
+	"unicode/utf8"
+)
+
+// EncodeBody writes a request as JSON. Characters that have a meaning in HTML stay as they
+// are.
+func EncodeBody(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if enc.Encode(v) != nil {
+		return nil, UnsentError("the request does not encode")
+	}
+	return b.Bytes()[:b.Len()-1], nil // without the end of the line
+}
+
+// DecodeEvent decodes the object of an event. A field of another type than the struct has
+// counts as absent: many servers speak the providers' APIs, and differ in what nobody reads.
+func DecodeEvent(data []byte, v any) error {
+	err := json.Unmarshal(data, v)
+	var mismatch *json.UnmarshalTypeError
+	if errors.As(err, &mismatch) && bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte{'{'}) {
+		return nil
+	}
+	return err
+}
+
+// Text is a text of an event. Servers that send another type mean its JSON; null is "".
+type Text string
+
+// UnmarshalJSON accepts any JSON.
+func (t *Text) UnmarshalJSON(raw []byte) error {
+	if !utf8.Valid(raw) {
+		raw = bytes.ToValidUTF8(raw, []byte("\uFFFD"))
+	}
+	switch {
+	case string(raw) == "null":
+		return nil
+	case raw[0] != '"':
+		*t = Text(raw)
+		return nil
+	case bytes.IndexByte(raw, '\\') < 0:
+		*t = Text(raw[1 : len(raw)-1])
+		return nil
+	}
+	return json.Unmarshal(raw, (*string)(t))
+}
+
+// Count is a number of an event. Known is false for null and for what is no number.
+type Count struct {
+	N     int64
+	Known bool
+}
+
+// UnmarshalJSON accepts any JSON: some servers write counts as fractions or texts.
+func (c *Count) UnmarshalJSON(raw []byte) error {
+	*c = Count{}
+	text := string(bytes.Trim(raw, `"`))
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		*c = Count{n, true}
+	} else if f, err := strconv.ParseFloat(text, 64); err == nil && !math.IsNaN(f) {
+		*c = Count{int64(max(min(f, math.MaxInt32<<16), -1)), true}
+	}
+	return nil
+}
+
+// IsNull reports whether a field is absent or null.
+func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

@@ -1,0 +1,12 @@
+package openai_test
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/test/dialect/chat"
+	"github.com/troupe-run/troupe/test/dialect/responses"
+	"github.com/troupe-run/troupe/test/wiretest"
+)
+
+func BenchmarkChat(b *testing.B)      { wiretest.Bench(b, chat.Dialect()) }
+func BenchmarkResponses(b *testing.B) { wiretest.Bench(b, responses.Dialect()) }
