@@ -25,6 +25,9 @@ func EncodeBody(v any) ([]byte, error) {
 // counts as absent: many servers speak the providers' APIs, and differ in what nobody reads.
 func DecodeEvent(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
+	if err == nil {
+		return nil
+	}
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) && bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte{'{'}) {
 		return nil

@@ -17,6 +17,17 @@ import (
 // The result is never longer than the schema as written plus emptyObjectSchema, because budget.Tools
 // reserves no more for it.
 func ToolSchema(t model.ToolSpec) (json.RawMessage, error) {
+	if out, ok := renderedSchemas.lookup(t.Schema); ok {
+		return out, nil
+	}
+	out, err := renderToolSchema(t)
+	if err == nil {
+		renderedSchemas.keep(t.Schema, out)
+	}
+	return out, err
+}
+
+func renderToolSchema(t model.ToolSpec) (json.RawMessage, error) {
 	if strings.TrimSpace(t.Schema) == "" {
 		return json.RawMessage(emptyObjectSchema), nil
 	}

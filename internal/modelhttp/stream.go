@@ -33,7 +33,7 @@ const (
 // Event is one event of a stream.
 type Event struct {
 	Name string // "" if the server named none
-	Data []byte // never empty
+	Data []byte // never empty; valid until the next event
 }
 
 // Stream posts a request, and passes each event of the answer that has data to take, until
@@ -45,6 +45,7 @@ func (a *Attempt) Stream(to Endpoint, body []byte, take func(Event) (over bool, 
 		return err
 	}
 	defer stream.Close()
+	var data []byte
 	for e, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: MaxEvent}) {
 		switch {
 		case errors.Is(err, bufio.ErrTooLong):
@@ -54,7 +55,8 @@ func (a *Attempt) Stream(to Endpoint, body []byte, take func(Event) (over bool, 
 		case e.Data == "":
 			continue // a keep-alive
 		}
-		over, err := take(Event{e.Type, []byte(e.Data)})
+		data = append(data[:0], e.Data...)
+		over, err := take(Event{e.Type, data})
 		if err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.keys...)
 	defer a.Close()
-	r := newReader(Provider+"/"+req.Model, emit)
+	r, e := newReader(Provider+"/"+req.Model, emit), new(streamEvent)
 	err = a.Stream(to, body, func(event modelhttp.Event) (over bool, err error) {
 		switch event.Name {
 		case "", "ping":
@@ -97,11 +97,11 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		case "error":
 			return false, modelhttp.ClassifyError(0, nil, event.Data, c.keys...)
 		}
-		var e streamEvent
-		if err := modelhttp.DecodeEvent(event.Data, &e); err != nil {
+		*e = streamEvent{}
+		if err := modelhttp.DecodeEvent(event.Data, e); err != nil {
 			return false, a.ModelError(err)
 		}
-		r.takeEvent(&e)
+		r.takeEvent(e)
 		a.RecordGrowth(r.keptSize())
 		return r.over, nil
 	})

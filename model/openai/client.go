@@ -135,19 +135,19 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
-	r := newReader(emit)
+	r, chunk := newReader(emit), new(chatChunk)
 	err = a.Stream(c.endpoint, body, func(e modelhttp.Event) (over bool, err error) {
 		if isDone(e.Data) {
 			return true, nil
 		}
-		var chunk chatChunk
-		if err := modelhttp.DecodeEvent(e.Data, &chunk); err != nil {
+		*chunk = chatChunk{}
+		if err := modelhttp.DecodeEvent(e.Data, chunk); err != nil {
 			return false, a.ModelError(err)
 		}
 		if !modelhttp.IsNull(chunk.Error) {
 			return false, modelhttp.ClassifyError(0, nil, e.Data, c.cfg.APIKey)
 		}
-		r.takeChunk(&chunk)
+		r.takeChunk(chunk)
 		a.RecordGrowth(r.keptSize())
 		return false, nil
 	})

@@ -10,7 +10,7 @@ import (
 
 // errorResponse returns the error of an event in the form of an error response; nil if the
 // event is not an error.
-func (e responseEvent) errorResponse(data []byte) []byte {
+func (e *responseEvent) errorResponse(data []byte) []byte {
 	switch {
 	case e.Type == "response.failed" && e.Response != nil && !modelhttp.IsNull(e.Response.Error):
 		data, err := json.Marshal(map[string]json.RawMessage{"error": e.Response.Error})
@@ -72,7 +72,7 @@ func newListener(issuer string, emit func(model.Delta)) *responseListener {
 // keptSize grows with the part of the reply that is kept.
 func (r *responseListener) keptSize() int { return r.said + r.calls.Size() + len(r.items) }
 
-func (r *responseListener) takeEvent(e responseEvent) {
+func (r *responseListener) takeEvent(e *responseEvent) {
 	switch e.Type {
 	case "response.output_item.added":
 		if e.Item != nil {

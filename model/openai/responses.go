@@ -18,12 +18,13 @@ func (c *Client) completeResponse(ctx context.Context, req model.Request, emit f
 	}
 	a := modelhttp.NewAttempt(ctx, c.cfg.Transport, c.cfg.Timeouts, c.cfg.APIKey)
 	defer a.Close()
+	e := new(responseEvent)
 	err = a.Stream(c.endpoint, body, func(event modelhttp.Event) (over bool, err error) {
 		if isDone(event.Data) {
 			return true, nil
 		}
-		var e responseEvent
-		if err := json.Unmarshal(event.Data, &e); err != nil {
+		*e = responseEvent{}
+		if err := json.Unmarshal(event.Data, e); err != nil {
 			return false, a.ModelError(err)
 		}
 		if failure := e.errorResponse(event.Data); failure != nil {

@@ -41,6 +41,20 @@ func TestNATS(t *testing.T) {
 	}
 }
 
+// TestProviderSDKs: the SDKs of the model providers are judges. A binary that linked them would
+// be a third larger, and a build twice as long (docs/cost.md).
+func TestProviderSDKs(t *testing.T) {
+	for _, f := range readSources(t) {
+		for p, spec := range f.importSpecs() {
+			for _, sdk := range []string{"github.com/anthropics/", "github.com/openai/", "google.golang.org/genai"} {
+				if strings.HasPrefix(p, sdk) && !f.isBelow("test/judges") {
+					t.Errorf("%s imports %s: only test/judges does, a module of its own", f.lineOf(spec), p)
+				}
+			}
+		}
+	}
+}
+
 // pure are the packages that decide, with what of ours each may import.
 var pure = map[string][]string{
 	"budget":              {"model"},

@@ -9,6 +9,7 @@ import (
 	gpt "github.com/openai/openai-go/v3"
 
 	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/internal/provider/catalog"
 )
 
 // named are the models of the price table, by the constants of the SDKs.
@@ -23,7 +24,7 @@ var named = map[string][]string{
 // TestModelsHaveTheirNames: the names in the price table, and those that aliases stand for, are
 // names that the SDKs know.
 func TestModelsHaveTheirNames(t *testing.T) {
-	for _, m := range provider.ListModels(nil) {
+	for _, m := range provider.ListModels(catalog.FactTable{}) {
 		if names, ok := named[m.Provider]; ok && !slices.Contains(names, m.Model) {
 			t.Errorf("%s/%s: its SDK has no such model", m.Provider, m.Model)
 		}
