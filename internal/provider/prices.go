@@ -52,11 +52,11 @@ func withLongPrice(f catalog.Facts, input, output, read, write int64) catalog.Fa
 	return f
 }
 
-// listedModels are the models with a known price; other models have none, which is not zero. The
-// names are those on the providers' pages; test/judges compares them with the SDKs' constants. Of Google's two
-// prices the table has the later one: until 2026-11-30 (gemini-4-argon) and 2026-12-31
-// (gemini-3.8-flash) half of it is billed, and a limit in money must hold after that, too.
-// Google does not bill cache writes.
+// listedModels are the models with a known price; other models have none, which is not zero.
+// test/judges compares the names with the constants of the providers' SDKs. Of Google's two prices
+// the table has the later one: until 2026-11-30 (gemini-4-argon) and 2026-12-31 (gemini-3.8-flash)
+// half of it is billed, and a limit in money must hold after that, too. Google does not bill cache
+// writes.
 var listedModels = map[string]map[string]catalog.Facts{
 	anthropic.Provider: {
 		"claude-fable-5-1":  priceUSD(10_000, 50_000, 250, 12_500, window1m, output128k),

@@ -42,7 +42,7 @@ func TestNATS(t *testing.T) {
 }
 
 // TestProviderSDKs: the SDKs of the model providers are judges. A binary that linked them would
-// be a third larger, and a build twice as long (docs/cost.md).
+// have twice the size (docs/cost.md).
 func TestProviderSDKs(t *testing.T) {
 	for _, f := range readSources(t) {
 		for p, spec := range f.importSpecs() {
