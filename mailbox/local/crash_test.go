@@ -3,11 +3,15 @@ package local
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"go.etcd.io/bbolt"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -17,6 +21,7 @@ type ledger struct {
 	mu       sync.Mutex
 	appended map[mailbox.Address][]string
 	acked    map[mailbox.Address]int
+	cut      map[mailbox.Address]int // acked at the last power cut
 }
 
 func newCrashLedger() *ledger {
@@ -72,46 +77,71 @@ func (l *ledger) check(t *testing.T, s *Store) (entries int) {
 	return entries
 }
 
-// TestPowerCut cuts the power again and again while many logs grow: no acknowledged entry is lost.
-func TestPowerCut(t *testing.T) {
-	const cuts = 30
+// TestPowerCut cuts the power again and again while many logs grow, and segments are folded and
+// reused: no acknowledged entry is lost.
+func TestPowerCut(t *testing.T) { cutPowerOften(t, false) }
+
+// TestPowerCutOfALazyStore loses entries at the end of logs, and none between others.
+func TestPowerCutOfALazyStore(t *testing.T) { cutPowerOften(t, true) }
+
+func cutPowerOften(t *testing.T, lazy bool) {
+	const cuts = 20
 	random := rand.New(rand.NewPCG(7, 7))
 	disk, dir, l := newCrashDisk(), t.TempDir(), newCrashLedger()
 	entries := 0
 	for cut := range cuts {
-		s, err := Open(t.Context(), Config{Dir: dir, disk: disk})
+		s, err := Open(t.Context(), Config{Dir: dir, disk: disk, segmentBytes: 64 << 10, Lazy: lazy})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if now := l.check(t, s); now < entries {
+		if now := l.check(t, s); now < entries && !lazy {
 			t.Fatalf("cut %d: %d entries, %d before", cut, now, entries)
 		} else {
 			entries = now
 		}
 		ctx, cancel := context.WithCancel(t.Context())
+		reached := make(chan struct{}, 1)
+		target := s.lastVisible() + 1 + random.Uint64N(3000)
+		stop, err := s.Tail(ctx, func(m mailbox.Message) {
+			if m.Place == target {
+				reached <- struct{}{}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
 		wait := l.write(ctx, s, 1+random.IntN(40))
-		target := entries + random.IntN(2000)
-		for reached := false; !reached && ctx.Err() == nil; {
-			s.mu.RLock()
-			reached = int(s.end) >= target
-			s.mu.RUnlock()
-		}
-		// The ledger is read first: what it calls acknowledged then must be on the disk.
-		l.mu.Lock()
-		disk = disk.cutPower(random)
-		acked := map[mailbox.Address]int{}
-		for at, n := range l.acked {
-			acked[at] = n
-		}
-		l.mu.Unlock()
+		<-reached
+		disk, dir = l.cutPower(t, s, disk, random)
 		cancel()
 		wait()
-		l.acked = acked
+		stop()
+		if l.acked = l.cut; lazy {
+			clear(l.acked)
+		}
 		s.abandon(t)
 	}
 	if entries == 0 {
 		t.Error("nothing was appended")
 	}
+}
+
+// cutPower returns what is left of the journal and of the table after a loss of power, and notes
+// what was acknowledged before it.
+func (l *ledger) cutPower(t *testing.T, s *Store, disk *crashDisk, random *rand.Rand) (*crashDisk, string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = maps.Clone(l.acked)
+	// No segment is released meanwhile. A table is as its last transaction left it.
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	dir := t.TempDir()
+	err := s.table.db.View(func(tx *bbolt.Tx) error { return tx.CopyFile(filepath.Join(dir, tableName), fileMode) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return disk.cutPower(random, dir), dir
 }
 
 // abandon ends a store without folding its journal, as a crash does.

@@ -2,7 +2,6 @@ package local
 
 import (
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -38,9 +37,9 @@ func (d *crashDisk) setFailure(err error) {
 	d.fail = err
 }
 
-// cutPower returns the disk as it is after a loss of power: each sector that was not synced is
+// cutPower returns the disk as it is after a loss of power, as the files of a directory: each sector that was not synced is
 // there, is not there, or is garbage.
-func (d *crashDisk) cutPower(random *rand.Rand) *crashDisk {
+func (d *crashDisk) cutPower(random *rand.Rand, dir string) *crashDisk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	after := newCrashDisk()
@@ -61,22 +60,10 @@ func (d *crashDisk) cutPower(random *rand.Rand) *crashDisk {
 			}
 		}
 		g := &crashFile{disk: after, data: data, durable: append([]byte(nil), data...)}
-		after.files[name], after.synced[name] = g, g
+		path := filepath.Join(dir, filepath.Base(name))
+		after.files[path], after.synced[path] = g, g
 	}
 	return after
-}
-
-// flipBit turns over one bit in the file that holds a text.
-func (d *crashDisk) flipBit(text string, offset int) error {
-	for _, f := range d.files {
-		for at := 0; at+len(text) <= len(f.data); at++ {
-			if string(f.data[at:at+len(text)]) == text {
-				f.data[at+offset] ^= 4
-				return nil
-			}
-		}
-	}
-	return fmt.Errorf("%q is in no file", text)
 }
 
 func (d *crashDisk) makeDir(dir string) error { return os.MkdirAll(dir, dirMode) } // of the table

@@ -32,6 +32,7 @@ type journal struct {
 	disk   disk
 	dir    string
 	lazy   bool
+	size   int64  // of a segment
 	number uint64 // of the newest segment or spare
 	file   journalFile
 	offset int64
@@ -62,7 +63,7 @@ func (j *journal) path(prefix string, number uint64) string {
 
 // hasRoom reports whether the segment has room for some bytes.
 func (j *journal) hasRoom(size int) bool {
-	return j.file != nil && j.offset+int64(size) <= SegmentBytes
+	return j.file != nil && j.offset+int64(size) <= j.size
 }
 
 // begin begins a new segment.
@@ -80,7 +81,7 @@ func (j *journal) begin() error {
 			file, err = j.disk.reopen(path)
 		}
 	} else {
-		file, err = j.disk.allocate(path, SegmentBytes)
+		file, err = j.disk.allocate(path, j.size)
 	}
 	if err == nil {
 		err = j.disk.syncDir(j.dir)

@@ -61,7 +61,9 @@ type Config struct {
 	// Now stamps entries. Default time.Now.
 	Now func() time.Time
 
-	disk disk // the file system of the journal; tests replace it
+	// Tests replace the file system of the journal, and the size of its segments.
+	disk         disk
+	segmentBytes int64
 }
 
 func (c *Config) fillDefaults() error {
@@ -82,6 +84,9 @@ func (c *Config) fillDefaults() error {
 	}
 	if c.disk == nil {
 		c.disk = osDisk{}
+	}
+	if c.segmentBytes == 0 {
+		c.segmentBytes = SegmentBytes
 	}
 	return nil
 }

@@ -11,10 +11,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/local"
-	"github.com/troupe-run/troupe/test/leaks"
 )
-
-func TestMain(m *testing.M) { leaks.Main(m) }
 
 func openStore(t testing.TB, cfg local.Config) *local.Store {
 	t.Helper()

@@ -12,7 +12,7 @@ func (s *Store) recoverJournal(ctx context.Context) error {
 		return err
 	}
 	segments, spares := numberedFiles(names, segmentPrefix), numberedFiles(names, sparePrefix)
-	s.journal = &journal{disk: s.cfg.disk, dir: s.cfg.Dir, lazy: s.cfg.Lazy, spares: spares}
+	s.journal = &journal{disk: s.cfg.disk, dir: s.cfg.Dir, lazy: s.cfg.Lazy, size: s.cfg.segmentBytes, spares: spares}
 	for _, n := range append(spares, segments...) {
 		s.journal.number = max(s.journal.number, n)
 	}

@@ -118,6 +118,7 @@ func (q *appendQueue) takeCanceled() (canceled []operation) {
 // runWriter writes what waits, until Close.
 func (s *Store) runWriter() {
 	w := &batchWriter{Store: s}
+	batchBytes := int(min(BatchBytesMax, s.cfg.segmentBytes/2))
 	defer close(s.deliveries)
 	defer close(s.folds)
 	for {
@@ -127,7 +128,7 @@ func (s *Store) runWriter() {
 			return
 		}
 		for rest := *batch; len(rest) > 0; {
-			n := batchLength(rest)
+			n := batchLength(rest, batchBytes)
 			w.writeBatch(rest[:n])
 			s.deliver(delivery{ops: rest[:n], whole: batch, last: n == len(rest)})
 			rest = rest[n:]
@@ -136,10 +137,10 @@ func (s *Store) runWriter() {
 }
 
 // batchLength is how many operations go into the next batch.
-func batchLength(ops []operation) int {
+func batchLength(ops []operation, bytesMax int) int {
 	bytes := 0
 	for i, op := range ops {
-		if bytes += recordBytes(op.to, valueBytes+len(op.data)); i == BatchEntriesMax || i > 0 && bytes > BatchBytesMax {
+		if bytes += recordBytes(op.to, valueBytes+len(op.data)); i == BatchEntriesMax || i > 0 && bytes > bytesMax {
 			return i
 		}
 	}

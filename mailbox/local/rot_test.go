@@ -1,0 +1,191 @@
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const rotLogs, rotEntries = 8, 20
+
+func rotText(log, n int) string {
+	return fmt.Sprintf("entry %02d of log %d, which is long enough to be found", n, log)
+}
+
+func rotLog(log int) mailbox.Address { return mailbox.At("run", fmt.Sprint(log)) }
+
+// fillLogs appends to some logs in turn.
+func fillLogs(t *testing.T, s *Store) {
+	t.Helper()
+	for n := range rotEntries {
+		for log := range rotLogs {
+			if _, err := mailbox.Put(t.Context(), s, rotLog(log), []byte(rotText(log, n))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func openRotten(t *testing.T, dir string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), Config{Dir: dir, segmentBytes: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// readRotten reads a log; entries that were lost are "".
+func readRotten(s *Store, t *testing.T, log int) (texts []string, err error) {
+	err = s.Read(t.Context(), rotLog(log), 0, 0, func(m mailbox.Message) error {
+		texts = append(texts, string(m.Data))
+		return nil
+	})
+	return texts, err
+}
+
+// flipBits turns over a bit in every copy of a text in the files of a directory.
+func flipBits(t *testing.T, dir, text string, offset int) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*"))
+	found := false
+	for _, path := range files {
+		var data []byte
+		if data, err = os.ReadFile(path); err != nil {
+			break
+		}
+		for at := 0; ; at++ {
+			i := bytes.Index(data[at:], []byte(text))
+			if i < 0 {
+				break
+			}
+			at += i
+			data[at+offset] ^= 4
+			found = true
+		}
+		if err = os.WriteFile(path, data, fileMode); err != nil {
+			break
+		}
+	}
+	if err != nil || !found {
+		t.Fatalf("%q was not found: %v", text, err)
+	}
+}
+
+// TestRot: a bit of an entry turns over, in its data or before it, in the table or in the journal.
+// The entry is read without data, or as a gap without data, the other entries of its log and all
+// other logs as they were written, and the logs go on.
+func TestRot(t *testing.T) {
+	for _, folded := range []bool{true, false} {
+		for _, offset := range []int{3, -2} { // -2: in the place of the entry before it
+			for _, n := range []int{0, rotEntries / 2, rotEntries - 1} {
+				t.Run(fmt.Sprintf("folded %v, offset %d, entry %d", folded, offset, n), func(t *testing.T) {
+					dir := t.TempDir()
+					s := openRotten(t, dir)
+					fillLogs(t, s)
+					if folded {
+						if err := s.Close(); err != nil {
+							t.Fatal(err)
+						}
+					} else {
+						s.abandon(t)
+					}
+					const rotten = 3
+					flipBits(t, dir, rotText(rotten, n), offset)
+					s = openRotten(t, dir)
+					for log := range rotLogs {
+						var want []string
+						for i := range rotEntries {
+							want = append(want, rotText(log, i))
+						}
+						if log == rotten {
+							want[n] = ""
+						}
+						if got, err := readRotten(s, t, log); err != nil || !slices.Equal(got, want) {
+							t.Errorf("log %d: %q, %v", log, got, err)
+						}
+					}
+					heads := map[mailbox.Address]uint64{}
+					if err := s.Heads(t.Context(), func(h mailbox.Head) error { heads[h.To] = h.Entries; return nil }); err != nil || len(heads) != rotLogs {
+						t.Errorf("%v, %v", heads, err)
+					}
+					if _, err := mailbox.Put(t.Context(), s, rotLog(rotten), []byte("after it")); err != nil {
+						t.Error(err)
+					}
+					if err := s.Close(); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestRottenTable turns over single bits anywhere in the table. Whatever is read is what was
+// written in its place; the process survives, and so do Append and Close.
+func TestRottenTable(t *testing.T) {
+	whole := t.TempDir()
+	s := openRotten(t, whole)
+	fillLogs(t, s)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := os.ReadFile(filepath.Join(whole, tableName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	random, outcomes := rand.New(rand.NewPCG(3, 3)), map[string]int{}
+	for range 300 {
+		dir, rotten := t.TempDir(), bytes.Clone(table)
+		rotten[random.IntN(len(rotten))] ^= 1 << random.IntN(8)
+		if err := os.WriteFile(filepath.Join(dir, tableName), rotten, fileMode); err != nil {
+			t.Fatal(err)
+		}
+		outcomes[useRotten(t, dir)]++
+	}
+	for _, o := range slices.Sorted(maps.Keys(outcomes)) {
+		t.Logf("%d times: %s", outcomes[o], o)
+	}
+}
+
+// useRotten reads and appends in a directory whose table may have rotted.
+func useRotten(t *testing.T, dir string) (outcome string) {
+	s, err := Open(t.Context(), Config{Dir: dir, segmentBytes: 1 << 20})
+	if err != nil {
+		return "refused at the start"
+	}
+	outcome = "not noticed, nor harmful"
+	for log := range rotLogs {
+		got, err := readRotten(s, t, log)
+		if err != nil {
+			outcome = "a read fails"
+			continue
+		}
+		if len(got) != rotEntries || slices.Contains(got, "") {
+			outcome = "entries are missing"
+		}
+		last := -1
+		for _, text := range got {
+			n, of := 0, 0
+			if _, err := fmt.Sscanf(text, "entry %d of log %d", &n, &of); text != "" && (err != nil || of != log || n <= last || text != rotText(log, n)) {
+				t.Errorf("log %d: %q after entry %d", log, text, last)
+			}
+			last = max(last, n)
+		}
+	}
+	if _, err := mailbox.Put(t.Context(), s, "other.log", []byte(strings.Repeat("x", 1000))); err != nil {
+		t.Errorf("%s, and an append fails: %v", outcome, err)
+	}
+	if err := s.Close(); err != nil {
+		return outcome + ", and Close says so"
+	}
+	return outcome
+}
