@@ -47,7 +47,11 @@ func giveUpDamaged(s State, from spec.ID, detail string) (State, []Effect) {
 		return s, nil
 	}
 	m.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail}
-	s, fx := cancelRun(s, agent.Canceled{Why: m.Outcome.Detail, Now: true, As: spec.LogDamaged})
+	cancel := agent.Canceled{Why: detail, Now: true, As: spec.LogDamaged}
+	s, fx := cancelRun(s, cancel)
+	if len(fx) == 0 { // the run was canceled before, and the member's log may have lost that cancel
+		fx = []Effect{Tell{To: from, Fact: cancel}}
+	}
 	s, more := endMember(s, m)
 	return s, append(fx, more...)
 }
