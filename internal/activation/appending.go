@@ -2,6 +2,7 @@ package activation
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -42,6 +43,15 @@ func ownFailed(s *stepCall, f OwnFailed) {
 	default:
 		s.addActions(Fail{f.Own.Kind, f.Err})
 	}
+}
+
+// appendAgain retries an append that found no room. An earlier attempt whose acknowledgement was lost
+// may be in the log: once it was read back, there is nothing to retry.
+func appendAgain(s *stepCall, o Own) {
+	if id := s.idOf(o); o.Start == s.Reader.Start && id != s.final && !slices.Contains(s.unread, id) {
+		return
+	}
+	requestOwnAppend(s, o)
 }
 
 // sendReady sends outbox messages, with one entry in flight to each receiver.

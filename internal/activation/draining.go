@@ -53,7 +53,7 @@ func (s *stepCall) stepDraining(fact any) {
 	case OwnFailed:
 		ownFailed(s, f)
 	case AppendAgain:
-		requestOwnAppend(s, f.Own)
+		appendAgain(s, f.Own)
 	default:
 		return
 	}

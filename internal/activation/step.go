@@ -64,7 +64,7 @@ func (s *stepCall) stepFollowing(fact any) {
 	case OwnFailed:
 		ownFailed(s, f)
 	case AppendAgain:
-		requestOwnAppend(s, f.Own)
+		appendAgain(s, f.Own)
 	case MessagesSent:
 		messagesSent(s, f)
 	case SendAgain:

@@ -366,6 +366,17 @@ func TestStep_OwnEntriesThatFail(t *testing.T) {
 	d.wantActions(activation.OwnFailed{Own: small, Err: mailbox.ErrClosed}, "")
 }
 
+// An append may land although its acknowledgement is lost and its repetition finds no room. Once the
+// entry was read back, it is not appended again: the actor may have ended meanwhile.
+func TestStep_AnOwnEntryThatWasReadBackIsNotAppendedAgain(t *testing.T) {
+	d := lookingAgent(t)
+	d.wantActions(d.resultOfTool(), "end 1-0, append returned")
+	own := d.last[1].(activation.AppendOwn)
+	d.wantActions(activation.OwnFailed{Own: own.Own, Err: mailbox.ErrFull}, "later 1s AppendAgain")
+	d.learnFact(activation.EntryArrived{Message: d.landEntry(own.Data)})
+	d.wantActions(activation.AppendAgain{Own: own.Own}, "")
+}
+
 // A detached activation reads for itself until it is level with the tail (P18).
 func TestStep_ReadsForItselfUntilLevel(t *testing.T) {
 	d := activeAgent(t)
