@@ -9,7 +9,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint build licenses check cold sim exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees upgrade bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage
+.PHONY: lint build licenses check cold sim exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -44,7 +44,6 @@ power:    ; go run ./test/chaos -power 20 -servers 1 -every 3s $(CHAOS) && go ru
 	go run ./test/chaos -nodes $(NODES) -kills 0 -servers 3 -power 10 -shapes 3 -every 15s -ttl 20s -runs $(RUNS) $(CHAOS)
 trees:    ; go run ./test/chaos -nodes $(NODES) -servers 3 -trees 5 -ttl 5s
 # After each play its control: what its judge looks for is done, and must be found.
-upgrade:  ; go run ./test/chaos -nodes 2 -upgrade -ttl 3s && go run ./test/chaos -nodes 2 -upgrade -ttl 3s -control
 absences: ; go run ./test/chaos -absences 8 && go run ./test/chaos -absences 2 -control
 rots:     ; go run ./test/chaos -rots 500
 bombs:    ; go run ./test/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \

@@ -121,7 +121,7 @@ func (s *testNode) eventKinds() string {
 }
 
 func openedRun(run string, tools ...tool.Tool) supervisor.Opened {
-	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss", Rules: spec.Rules,
+	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss",
 		Definitions: []supervisor.Definition{{Name: "boss", System: "agent: boss"}, {Name: "helper", System: "agent: helper"}},
 		Model:       spec.Model{Name: "script/test"}, Limits: spec.RunLimits{Tokens: 100_000}}
 	for _, t := range tools {

@@ -67,9 +67,6 @@ type Config struct {
 	// Tools makes the tools of an agent. It is called once for each activation that calls a
 	// tool. Default: no tools.
 	Tools func(spec.Task) (*tool.Set, error)
-	// Rules is the newest version of the rules that this node knows, which only tests change.
-	// Default: agent.Rules.
-	Rules int
 	// Foreign receives a log that is newer than this node, which never acts on it again. It
 	// must not block.
 	Foreign func(at mailbox.Address, why string)

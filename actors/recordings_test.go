@@ -186,7 +186,7 @@ agents:
 	},
 	"background": func(t *testing.T) *memory.Post {
 		o := openedRun("background", delegate)
-		o.Tools, o.LoopOptions.Kin = append(o.Tools, agent.SendSpec()), true
+		o.Tools = append(o.Tools, agent.SendSpec())
 		return recordRun(t, o, `
 agents:
   boss:

@@ -57,7 +57,7 @@ func cancelCalls(s State) (State, []Effect) {
 			}
 			s = s.withCall(i, c.endGate(s.Cancel.neverBegun()))
 		case c.Stage == Pending || c.Stage == Starting || c.Stage == Retrying: //mutant:cancel-of-unstarted
-			s = s.withCall(i, s.approvalRules().endUnbegun(c, s.Cancel.neverBegun()))
+			s = s.withCall(i, c.endUnbegun(s.Cancel.neverBegun()))
 		case c.Stage == Running && s.Cancel.Now && c.isDelegation():
 			s = s.withCall(i, c.fail("canceled while the child was running"))
 		case c.Stage == Running && s.Cancel.Now && c.Sends:
@@ -76,7 +76,7 @@ func answerOpenCalls(s State, pending, running string) State {
 		case Gated:
 			s = s.withCall(i, c.endGate(pending))
 		case Pending, Starting, Retrying:
-			s = s.withCall(i, s.approvalRules().endUnbegun(c, pending))
+			s = s.withCall(i, c.endUnbegun(pending))
 		case Running:
 			text := running
 			if c.Name == askTool {

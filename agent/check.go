@@ -21,7 +21,6 @@ type toolRules struct {
 	answer    *schema.Schema // of the final answer; nil: there is none, or it cannot be used
 	forbidden []string
 	journal   bool // the loop answers the journal's tools
-	peers     bool // agents of the run send messages to each other
 	skills    bool // no command of the task has the name of the tool that reads skills
 }
 
@@ -56,7 +55,7 @@ func compileTools(t spec.Task, specs []model.ToolSpec) *toolRules {
 
 // toolPermissions returns the rules of a task that need no schema.
 func toolPermissions(t spec.Task) *toolRules {
-	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal, peers: t.LoopOptions.Kin,
+	return &toolRules{forbidden: t.Forbidden, journal: t.LoopOptions.Journal,
 		skills: !slices.ContainsFunc(t.Commands, func(known spec.Command) bool { return known.Name == skillTool })}
 }
 
@@ -73,14 +72,11 @@ func (c *toolRules) isJournal(name string) bool {
 	return c.journal && slices.Contains([]string{journalGet, journalUpdate, journalAppend}, name)
 }
 
-// isMessage reports whether a call of this name is a message to another agent.
-func (c *toolRules) isMessage(name string) bool { return c.peers && name == sendTool }
-
 // onlyConfirms reports whether the result of a call only confirms that something was passed on.
 func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 	var args delegateArgs
 	decodeArgs(call.Args, &args)
-	return c.isMessage(call.Name) || c.peers && call.Name == delegateTool && args.Background
+	return call.Name == sendTool || call.Name == delegateTool && args.Background
 }
 
 // validateCall checks one call before the loop acts on it. It returns a call that must
@@ -112,9 +108,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 			return c.fail(nobodyToAsk)
 		}
 	case sendTool:
-		if c.Sends = s.tools.isMessage(t.Name); c.Sends {
-			c.Class = model.Read
-		}
+		c.Sends, c.Class = true, model.Read
 	case delegateTool:
 		c.Child = spec.ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run in parallel
@@ -139,16 +133,15 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 	case askTool:
 		return questionError(args), "nobody was asked"
 	case delegateTool:
-		return c.delegationError(args), "it was not delegated"
-	}
-	if c.isMessage(tool) {
+		return delegationError(args), "it was not delegated"
+	case sendTool:
 		return messageError(args), "it was not sent"
 	}
 	return "", ""
 }
 
 // delegationError returns the error in the arguments of delegate, or "" if they are valid.
-func (c *toolRules) delegationError(args string) string {
+func delegationError(args string) string {
 	var asked delegateArgs
 	decodeArgs(args, &asked) // arguments that do not decode have no task
 	switch {
@@ -156,10 +149,8 @@ func (c *toolRules) delegationError(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), goalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
-	case c.peers:
-		return asked.misshaped()
 	}
-	return ""
+	return asked.misshaped()
 }
 
 // Bounds of the texts that one agent sends to another, so that each fits an entry.

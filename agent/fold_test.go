@@ -15,7 +15,7 @@ import (
 
 // readerTask is a task with two tools, whose loop compacts at a small window.
 func readerTask(window int64) spec.Task {
-	t := spec.Task{Rules: spec.Rules, Run: "r", ID: spec.Root, Goal: "Find the invoice.", System: "You look.",
+	t := spec.Task{Run: "r", ID: spec.Root, Goal: "Find the invoice.", System: "You look.",
 		Model: spec.Model{Name: "script/one", Window: window}, Tools: []model.ToolSpec{{Name: "list", Class: model.Read}, {Name: "read", Class: model.Read}}}
 	t.LoopOptions.Context = spec.DefaultLoopOptions().Context
 	t.Limits.Output, t.Limits.Turns = 256, 1000

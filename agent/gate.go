@@ -14,7 +14,7 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.approvalRules().isApproved(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
+	if s.isApproved(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
 		return beginCall(s, i)
 	}
 	if c.Passed { // on another node
@@ -68,7 +68,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 		}
 		c.Args = v.args
 	}
-	c = s.approvalRules().askedHere(c)
+	c.Node = s.Node
 	switch v.decision {
 	case spec.HookPrevent:
 		return haltByHook(s.withCall(i, c.fail(c.notRunText()+": the run was ended by "+v.reasonText()).withLostNote()), spec.PolicyBlocked, v.reasonText()) //mutant:prevented-call-runs
@@ -150,10 +150,12 @@ const approvalShown = 1500
 
 // applyDecision applies a person's decision to a call.
 func (c Call) applyDecision(f Answered) Call {
+	why := c.Person
 	c.Person = ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
 	case "approve":
 		c.Stage, c.Passed = Pending, true
+		c.Agreed = why
 		return c
 	case "skip":
 		return c.end(model.ToolResult{Text: strings.TrimSuffix("skipped by a person: "+text, ": ")})

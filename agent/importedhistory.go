@@ -136,11 +136,8 @@ func historyForChild(s State) []model.Message {
 func delegationOf(s State, c Call) (e Delegate, why string) {
 	var args delegateArgs
 	decodeArgs(c.Args, &args)
-	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task}
+	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Task, Background: args.Background, Schema: args.schemaText()}
 	e.SoftMS, e.HardMS = s.timeLeft()
-	if s.Task.LoopOptions.Kin {
-		e.Background, e.Schema = args.Background, args.schemaText()
-	}
 	if !args.Fork {
 		return e, ""
 	}

@@ -31,7 +31,7 @@ func (Vouch) effect() {}
 func recordBeginning(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
-	case !s.Task.LoopOptions.Vouch || s.LogVerification.Answered == s.Life: //mutant:begins-when-vouched
+	case s.LogVerification.Answered == s.Life: //mutant:begins-when-vouched
 		return s, Begin{Call: c.ID, Attempt: c.Attempt}
 	case s.LogVerification.Asked == s.Life: //mutant:vouch-sent-each-time
 		return s, nil

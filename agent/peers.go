@@ -161,7 +161,7 @@ func recordBackground(s State, c Call) State {
 // handleMessaged keeps a message of another agent until the next turn boundary. An agent
 // that only waits for such messages continues.
 func handleMessaged(s State, f Messaged) (State, []Effect) {
-	if s.Phase == Done || s.Phase == "" || !s.Task.LoopOptions.Kin {
+	if s.Phase == Done || s.Phase == "" {
 		return s, nil
 	}
 	if f.Call != "" {

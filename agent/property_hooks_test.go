@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
@@ -28,7 +29,10 @@ func (r *factSource) aimHooked(f *agent.Hooked) {
 	for _, c := range r.s.Calls {
 		if c.Stage == agent.Gated && r.nextByte() > 100 {
 			f.Point, tool = c.Gate, c.Name
-			f.ID = string(f.Point) + "." + c.ID + "." + string(rune('0'+c.Attempt))
+			f.ID = fmt.Sprintf("%s.%s.%d", f.Point, c.ID, c.Attempt)
+			if c.Again > 0 { // it is asked again, on another node
+				f.ID += fmt.Sprintf(".%d", c.Again)
+			}
 		}
 	}
 	if f.ID == "" && len(r.s.HookEffects.Told) > 0 {
@@ -70,7 +74,7 @@ func TestHooksAnyFacts(t *testing.T) {
 // never waits at one that is closed (A17).
 func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 	asked := map[spec.HookPoint]int{}
-	for seed := range sampledSeeds(6000) {
+	for seed := range sampledSeeds(12_000) {
 		r := &factSource{data: randomBytes(seed, 1200), task: &gatedTask}
 		var s agent.State
 		for len(r.data) > 0 {

@@ -191,8 +191,8 @@ var ordinary = spec.Task{Run: "r", ID: spec.Root, Goal: "Compare.", Model: spec.
 		{Name: "charge", Class: model.Effect, Schema: toolSchema("charge")},
 		{Name: "delegate", Class: model.Read, Schema: toolSchema("delegate")},
 		agent.AskSpec(), agent.SendSpec(),
-	}...), Forbidden: []string{"refund"}, LoopOptions: spec.LoopOptions{Watch: spec.DefaultLoopOptions().Watch, Breaker: spec.DefaultLoopOptions().Breaker, Vouch: true, Ask: true,
-		Context: spec.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true, Kin: true}}
+	}...), Forbidden: []string{"refund"}, LoopOptions: spec.LoopOptions{Watch: spec.DefaultLoopOptions().Watch, Breaker: spec.DefaultLoopOptions().Breaker, Ask: true,
+		Context: spec.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true}}
 
 // walkFacts steps an agent through the facts of the bytes and checks what must hold
 // after each step.

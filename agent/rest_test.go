@@ -29,7 +29,7 @@ func stepUntilRest(s agent.State, facts ...agent.Fact) (agent.State, string) {
 // end does not (P19).
 func TestWaitingAgentMayPassivate(t *testing.T) {
 	const soft = "rests until 15m0s"
-	task := spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Rules: spec.Rules, Model: spec.Model{Name: "script/one"},
+	task := spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Model: spec.Model{Name: "script/one"},
 		Tools: []model.ToolSpec{
 			{Name: "look", Schema: `{"type":"object"}`, Class: model.Read},
 			{Name: "pay", Schema: `{"type":"object"}`, Class: model.Effect},

@@ -148,7 +148,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.isRemote() && s.Cancel == nil:
 			continue
 		case s.Cancel != nil:
-			if c.Stage == Running && !c.isRemote() || s.approvalRules().isLostBefore(c) {
+			if c.Stage == Running && !c.isRemote() || c.isLostBefore() {
 				s = s.withCall(i, c.fail("killed while running: its outcome is unknown"))
 			} else if c.Stage == Starting {
 				s = s.withCall(i, c.fail("never started: the run was canceled"))
@@ -159,7 +159,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Stage == Starting: // nothing had begun
 			c.Attempt--
 			s, e = enterCall(s.withCall(i, c), i)
-		case s.hasWorkRules() && c.Attempt >= callAttemptsMax:
+		case c.Attempt >= callAttemptsMax:
 			s = s.withCall(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
@@ -226,7 +226,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
 		s.events.publishApproval(c, f)
-		return prependEffects(fx)(advanceCalls(s.withCall(i, s.approvalRules().decide(c, f).withLostNote())))
+		return prependEffects(fx)(advanceCalls(s.withCall(i, c.applyDecision(f).withLostNote())))
 	}
 	if c.Name == askTool {
 		return prependEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))

@@ -49,13 +49,22 @@ func retryCall(s State, timer string) (State, []Effect) {
 	return advanceCalls(s.withCall(i, c))
 }
 
-// endUnbegun ends a call whose next attempt has not begun; text is the result of a
+// endUnbegun ends a call whose next attempt has not begun; never is the result of a
 // call that never ran.
-func (c Call) endUnbegun(text string) Call {
-	if c.Tries == 0 {
-		return c.fail(text)
+func (c Call) endUnbegun(never string) Call {
+	lost := c.isLostBefore()
+	switch {
+	case c.Tries > 0: // the result of the last attempt is kept
+		c = c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reasonPart(never)))
+	case lost:
+		return c.fail("killed while running: its outcome is unknown")
+	default:
+		c = c.fail(never)
 	}
-	return c.fail(fmt.Sprintf("%s\n[failed %d times, and was not run again: %s]", c.Result.Text, c.Tries, reasonPart(text)))
+	if lost {
+		return c.withLostNote()
+	}
+	return c
 }
 
 // reasonPart returns the second part of "never started: reason".

@@ -27,7 +27,7 @@ thinking turn=0
 // usual one: such a beginning must be shown.
 func (p *scriptPlayer) startTask(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
-	p.notes = true
+	p.notes, p.vouches = true, d.HasArg("vouch")
 	begin := *d
 	begin.Cmd = "submitted"
 	got := p.playLine(t, &begin) + p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: "granted"})

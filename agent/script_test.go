@@ -3,6 +3,7 @@ package agent_test
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -28,11 +29,13 @@ func TestScripts(t *testing.T) {
 
 // scriptPlayer is a script as it is played.
 type scriptPlayer struct {
-	state     agent.State
-	n         uint64
-	at        int64
-	life      string
-	notes     bool
+	state agent.State
+	n     uint64
+	at    int64
+	life  string
+	notes bool
+	// vouches: the script answers each Vouch itself.
+	vouches   bool
 	published *scripts.EventLog
 	call      agent.CallModel // the newest one
 }
@@ -84,7 +87,7 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 	before := p.state
 	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
 	e.Told, e.Damaged = fromSupervisor(f) || d.Cmd == "answer", d.HasArg("damaged")
-	after, stepped := agent.Step(before, e)
+	after, stepped := p.verifyLog(agent.Step(before, e))
 	p.state = after
 	var b strings.Builder
 	b.WriteString(printState(after))
@@ -110,6 +113,18 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 		}
 	}
 	return b.String()
+}
+
+// verifyLog answers a Vouch at once, as a supervisor does that has received no more than the
+// log holds. A script that begins with `start vouch` answers it itself.
+func (p *scriptPlayer) verifyLog(s agent.State, out agent.Output) (agent.State, agent.Output) {
+	i := slices.IndexFunc(out.Effects, func(e agent.Effect) bool { _, is := e.(agent.Vouch); return is })
+	if p.vouches || i < 0 {
+		return s, out
+	}
+	p.n++
+	s, more := agent.Step(s, agent.Event{N: p.n, At: p.at, Life: p.life, Told: true, Fact: agent.Vouched{Life: p.life}})
+	return s, agent.Output{Effects: slices.Concat(out.Effects[:i], more.Effects, out.Effects[i+1:]), Events: slices.Concat(out.Events, more.Events)}
 }
 
 // printState prints where the loop is.
@@ -370,7 +385,7 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 // parseTask makes a task: the goal is the input, limits and tools are arguments.
 func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	t.Helper()
-	task := spec.Task{Rules: spec.Rules, Run: "r", ID: spec.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
+	task := spec.Task{Run: "r", ID: spec.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
 		Model: spec.Model{Name: "script/one"}}
 	if d.HasArg("child") {
 		task.ID, task.Parent, task.Depth = "root-1-0", spec.Root, 1
@@ -383,8 +398,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	}
 	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
 	task.LoopOptions.Hooks = parseHooks(t, d)
-	task.LoopOptions.Ask, task.LoopOptions.Kin, task.LoopOptions.Vouch = d.HasArg("ask"), d.HasArg("kin"), d.HasArg("vouch")
-	task.LoopOptions.Reask = d.HasArg("reask")
+	task.LoopOptions.Ask = d.HasArg("ask")
 	if patience := argumentValue(t, d, "patience"); patience != "" {
 		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
 	}

@@ -67,7 +67,7 @@ type Closed struct {
 // lastMessage is the message with which the agent ends.
 func lastMessage(s State) Finish {
 	return Finish{Outcome: s.Outcome, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
-		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: reportedWork(s)}
+		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.Worked}
 }
 
 // countSent counts the asks among effects, and writes the count into those that carry it.
@@ -77,9 +77,6 @@ func countSent(s State, fx []Effect) (State, []Effect) {
 			continue
 		}
 		s.Sent++
-		if !s.hasWorkRules() { // a log of older rules carries no counts
-			continue
-		}
 		switch f := e.(type) {
 		case Status:
 			f.Ordinal = s.Sent

@@ -18,9 +18,6 @@ func Step(s State, e Event) (State, Output) {
 	s, fx := stepFact(s, e)
 	s, fx = updateClock(s, fx)
 	s, fx = countSent(s, fx)
-	if s.Phase != "" && !s.hasWorkRules() { // older rules have none of these
-		s.Sent, s.Received, s.RestDue, s.Worked = 0, 0, 0, 0
-	}
 	s, events := takeEvents(before, s)
 	return s, Output{Effects: fx, Events: events}
 }

@@ -95,7 +95,7 @@ func requestReservation(s State, why spec.Transition) (State, []Effect) {
 		ask.Final, ask.Calls = true, 0
 	}
 	e := Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}
-	if s.Lease == 1 && s.Task.LoopOptions.Kin { // the first reservation names the node
+	if s.Lease == 1 { // the first reservation names the node
 		e.Node = s.Node
 	}
 	return s, []Effect{e}

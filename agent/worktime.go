@@ -15,15 +15,11 @@ import "github.com/troupe-run/troupe/agent/spec"
 //     no patience; work before the sleep, since the last entry, is not counted either.
 //     A sleep that is shorter than the rest of a limit cannot be detected, and counts.
 //
-// All of it follows from the stamps of entries. Tasks of older rules count wall-clock time,
-// except for the wait for a person.
+// All of it follows from the stamps of entries.
 
 // restGraceMS is how late the clock may wake an actor before the delay shows that
 // no node was there to wake it.
 const restGraceMS = 60_000
-
-// hasWorkRules reports whether the limits of the agent count time at work.
-func (s State) hasWorkRules() bool { return s.Task.Rules >= spec.WorkRules }
 
 // workClock counts the time at work.
 type workClock struct {
@@ -68,14 +64,6 @@ func (s State) workTime() int64 {
 	return s.elapsed(s.Suspended.asksPerson())
 }
 
-// reportedWork is the working time that the end of an agent reports; 0: it was not counted.
-func reportedWork(s State) int64 {
-	if !s.hasWorkRules() {
-		return 0
-	}
-	return s.Worked
-}
-
 // awaitsChildrenOnly reports whether the agent does nothing but wait for children.
 func awaitsChildrenOnly(s State) bool {
 	switch {
@@ -92,7 +80,7 @@ func awaitsChildrenOnly(s State) bool {
 func updateClock(s State, fx []Effect) (State, []Effect) {
 	waits := awaitsChildrenOnly(s)
 	switch {
-	case !s.hasWorkRules() || s.Phase == "" || s.Phase == Done:
+	case s.Phase == "" || s.Phase == Done:
 	case waits && !s.Stands: //mutant:waiting-for-children-counts
 		s.Stands, s.Stood = true, s.Now
 	case !waits && s.Stands:
@@ -107,7 +95,7 @@ func updateClock(s State, fx []Effect) (State, []Effect) {
 // creditChild counts the work of a child that has answered: the clock is at least its
 // value when the child began, plus the time that the child has worked since.
 func creditChild(s State, born, worked int64) State {
-	if behind := born + worked - s.workTime(); s.hasWorkRules() && worked > 0 && behind > 0 {
+	if behind := born + worked - s.workTime(); worked > 0 && behind > 0 {
 		s.Began -= behind
 	}
 	return s
@@ -117,7 +105,7 @@ func creditChild(s State, born, worked int64) State {
 // before it, no process worked. An agent that was passivated, and was woken in time, had been
 // waiting for an answer of its supervisor or for its own retry: that time counts.
 func skipAbsence(s State, last int64) State {
-	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.clockStands() {
+	if s.Phase == "" || s.Phase == Done || s.clockStands() {
 		return s
 	}
 	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
@@ -130,7 +118,7 @@ func skipAbsence(s State, last int64) State {
 // and its timer is later than a running process can be: the machine slept, or no log
 // could be written. A timer that fires in time shows that a process ran.
 func skipSleep(s State, f Fact, last int64) State {
-	if !s.hasWorkRules() || s.Phase == "" || s.Phase == Done || s.clockStands() {
+	if s.Phase == "" || s.Phase == Done || s.clockStands() {
 		return s
 	}
 	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.impatientAt()
@@ -192,9 +180,6 @@ func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 // timeLeft is the time that the agent has left, at least a moment: a child ends before
 // its parent does.
 func (s State) timeLeft() (soft, hard int64) {
-	if !s.hasWorkRules() {
-		return 0, 0
-	}
 	at := s.workTime()
 	return max(1, s.Task.Limits.SoftMS-at), max(1, s.Task.Limits.HardMS-at)
 }

@@ -296,9 +296,8 @@ type NodeInfo struct {
 	Shards []int            `json:"shards"`
 	// Profile is the durability that its server promises (docs/profiles.md), Unproven the part
 	// of that promise which the node could not verify when it started. The node that answers
-	// sets Proof to all that it verified. Rules is the newest version that the node knows;
-	// Avoids lists shards, by pool, with newer logs, which it leaves to other nodes.
-	Rules  int              `json:"rules,omitempty"`
+	// sets Proof to all that it verified. Avoids lists shards, by pool, with newer logs, which
+	// the node leaves to others.
 	Avoids map[string][]int `json:"avoids,omitempty"`
 	// Unreadable lists shards, by pool, that it holds and cannot read: their runs do not
 	// progress.

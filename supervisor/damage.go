@@ -84,7 +84,7 @@ func (s State) describeLoss(from spec.ID, fact Fact) string {
 	if !ok || s.Phase == Over {
 		return "" // a message of a stranger changes nothing
 	}
-	if why := m.lostByRun(fact); why != "" && s.Run.countsMessages() {
+	if why := m.lostByRun(fact); why != "" {
 		return why
 	}
 	used := 0

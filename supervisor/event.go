@@ -132,13 +132,13 @@ func stepEvent(s State, e Event) (State, []Effect) {
 		return stepUnopened(s, e)
 	}
 	sender, known := s.Member(e.From)
-	if !known && e.awaitsAnswer() && s.Phase != Over && s.Run.countsMessages() { // the log has lost the delegation
+	if !known && e.awaitsAnswer() && s.Phase != Over { // the log has lost the delegation
 		return s, endUnknown(e.From, "the log of the run does not know of this agent")[:1]
 	}
 	if e.Damaged {
 		return damagedBy(s, e, "the log of "+string(e.From)+" is shorter than what was heard from it")
 	}
-	if why := sender.lostByMember(e.Fact); why != "" && known && s.Run.countsMessages() {
+	if why := sender.lostByMember(e.Fact); why != "" && known {
 		return damagedBy(s, e, why)
 	}
 	if why := s.describeLoss(e.From, e.Fact); why != "" {

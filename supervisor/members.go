@@ -239,7 +239,7 @@ func handleBack(s State, from spec.ID, f agent.Back) (State, []Effect) {
 		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
 	var doubts []Effect
-	if s.Phase != Over && s.Run.countsMessages() && m.mayLackMessages(f) {
+	if s.Phase != Over && m.mayLackMessages(f) {
 		doubts = []Effect{askStatus(m, s.Life)}
 	}
 	m.Node = f.Node

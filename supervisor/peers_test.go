@@ -31,7 +31,7 @@ func TestSupervisorRefusesInvalidMessages(t *testing.T) {
 		}
 		return messages, told
 	}
-	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules,
+	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead",
 		Tools:       []model.ToolSpec{{Name: "delegate", Schema: `{"type":"object"}`}, agent.SendSpec()},
 		Definitions: []supervisor.Definition{{Name: "lead"}}})
 	step(spec.Root, agent.Delegate{Call: "1-0", Child: "root-1-0", Goal: "x"})

@@ -70,8 +70,6 @@ func handleTimer(s State, f agent.Woke) (State, []Effect) {
 		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.Pool)
 	}
 	next, fx := giveUpMember(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
-	if s.Run.countsMessages() { // if this log lost its tail, the member reads the question alone: see agent/status.go
-		fx = append([]Effect{askStatus(m, s.Life)}, fx...)
-	}
-	return next, fx
+	// If this log lost its tail, the member reads the question alone: see agent/status.go.
+	return next, append([]Effect{askStatus(m, s.Life)}, fx...)
 }

@@ -11,7 +11,7 @@ func (s State) Rests() (due int64, ok bool) {
 	}
 	rests := true
 	s.Members(func(m Member) { rests = rests && (m.Seen || m.Done) })
-	if rests && s.Live > 0 && s.Run.countsMessages() {
+	if rests && s.Live > 0 {
 		due = s.Inquiry.nextDue()
 	}
 	return due, rests

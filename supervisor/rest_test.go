@@ -23,7 +23,7 @@ func TestSupervisorPassivatesAfterEveryMemberReported(t *testing.T) {
 		}
 	}
 	rests("before it is opened", true)
-	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
+	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}}})
 	rests("before its root is heard of", false)
 	step(spec.Root, agent.Back{Life: "a"})
 	rests("after it", true)

@@ -94,7 +94,6 @@ type Opened struct {
 	Trace        string           `msgpack:"w,omitempty" json:"trace,omitempty"`
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
-	Rules        int              `msgpack:"u" json:"rules"`
 	LoopOptions  spec.LoopOptions `msgpack:"b,omitempty" json:"manners"`
 	// Hashes are the versions of the node's configuration when the run began: its
 	// tools, its operator's hooks, the policy (package agent, drift.go).

@@ -338,7 +338,7 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 // parseOpened reads a run line by line: `goal …`, `tools a b`, `agent NAME key=(a b) …`, `rule …`.
 func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 	t.Helper()
-	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Rules: spec.Rules, Limits: parseLimits(t, d),
+	o := supervisor.Opened{Run: "r", Goal: "Compare A and B.", Root: "lead", Limits: parseLimits(t, d),
 		Model: spec.Model{Name: "script/one", Price: parsePrice(t, d)}, RootTurns: argNumber(t, d, "root-turns", 0)}
 	var rules []string
 	for _, line := range strings.Split(d.Input, "\n") {

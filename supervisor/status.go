@@ -19,7 +19,7 @@ const AskMS = 10 * 60_000
 
 // askMembers asks all members that have not ended.
 func (s State) askMembers(fx []Effect) (State, []Effect) {
-	if !s.Run.countsMessages() || s.Phase == Over {
+	if s.Phase == Over {
 		return s, fx
 	}
 	s.Inquiry.Last = s.Now
@@ -49,7 +49,7 @@ const askTimer = "ask"
 func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
 	s.Inquiry.Due = 0
 	switch {
-	case !s.Run.countsMessages() || s.Phase == Over:
+	case s.Phase == Over:
 		return s, fx
 	case now || s.Now >= s.Inquiry.nextDue(): //mutant:members-asked
 		return s.askMembers(fx)
@@ -96,7 +96,7 @@ func (e Event) awaitsAnswer() bool {
 // countReceived counts the asks of a member.
 func (s State) countReceived(e Event) State {
 	m, ok := s.Member(e.From)
-	if !ok || !s.Run.countsMessages() {
+	if !ok {
 		return s
 	}
 	switch e.Fact.(type) {
@@ -110,10 +110,6 @@ func (s State) countReceived(e Event) State {
 
 // countSent counts the messages to members, and numbers the questions.
 func (s State) countSent(fx []Effect) (State, []Effect) {
-	if !s.Run.countsMessages() {
-		s.Released, s.Inquiry.News = false, 0
-		return s, fx
-	}
 	for i, e := range fx {
 		tell, ok := e.(Tell)
 		if !ok {
@@ -133,9 +129,6 @@ func (s State) countSent(fx []Effect) (State, []Effect) {
 	}
 	return s, fx
 }
-
-// countsMessages reports whether the members of the run count their messages (PROTOCOL P25).
-func (o Opened) countsMessages() bool { return o.Rules >= spec.WorkRules }
 
 // askStatus asks one member for its status; countSent adds the number when the question is sent.
 func askStatus(m Member, activation string) Effect {

@@ -8,7 +8,7 @@ import (
 // LoopOptions configure a loop beyond its limits: how it detects repetition, which
 // hooks and people it asks before it acts, how it keeps its context small. They
 // are data of the task, so a replay needs nothing else; the zero value switches
-// all of it off, which matches logs written before they existed.
+// all of it off.
 type LoopOptions struct {
 	// Hooks are called at their points, in this order.
 	Hooks []Hook `msgpack:"h,omitempty" json:"hooks,omitempty"`
@@ -23,15 +23,6 @@ type LoopOptions struct {
 	Ask bool `msgpack:"a,omitempty" json:"ask,omitempty"`
 	// Journal: the agent keeps a run journal by its three tools.
 	Journal bool `msgpack:"j,omitempty" json:"journal,omitempty"`
-	// Kin: the agent may delegate in the background and by a schema, and agents of the
-	// run may send messages to each other.
-	Kin bool `msgpack:"k,omitempty" json:"kin,omitempty"`
-	// Vouch: no side effect begins before the supervisor has verified the log of the
-	// current activation.
-	Vouch bool `msgpack:"v,omitempty" json:"vouch,omitempty"`
-	// Reask: if hooks have approved a call on one node and another node is to begin
-	// it, the hooks there are asked, too.
-	Reask bool `msgpack:"e,omitempty" json:"reask,omitempty"`
 	// ToolRetries is how often a call of a read or idempotent tool is run again
 	// after a transient failure; 0 never.
 	ToolRetries int `msgpack:"t,omitempty" json:"tool_retries,omitempty"`
@@ -137,7 +128,7 @@ func DefaultLoopOptions() LoopOptions {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true, Kin: true, Vouch: true, Reask: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true,
 	}
 }
 

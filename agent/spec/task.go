@@ -32,14 +32,9 @@ func (id ID) Above() (list []ID) {
 	}
 }
 
-// Rules is the newest version of Step's behaviour. It is recorded in Submitted;
-// a change of behaviour gets a new number and a branch on Task.Rules.
-const Rules = 2
-
 // Task is everything an agent's loop needs to know, recorded in its Submitted:
 // Step reads the log and nothing else.
 type Task struct {
-	Rules       int               `msgpack:"v"`
 	Run         string            `msgpack:"r"`
 	ID          ID                `msgpack:"i"`
 	Parent      ID                `msgpack:"p,omitempty"`
@@ -97,7 +92,3 @@ type Model struct {
 	// Frame is the most tokens that its provider adds to a prompt that lists tools.
 	Frame int64 `msgpack:"f,omitempty" json:"frame,omitempty"`
 }
-
-// WorkRules are the first rules under which limits count time at work, and under
-// which actors ask each other for lost messages.
-const WorkRules = 2

@@ -209,7 +209,7 @@ func halfRun() {
 		Model: func(string) (model.Client, string, error) { return choice.Client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet(deploy) }})
 	check(err)
-	check(node.Open(ctx, supervisor.Opened{Run: run, Goal: "deploy it", Root: "coordinator", Rules: spec.Rules,
+	check(node.Open(ctx, supervisor.Opened{Run: run, Goal: "deploy it", Root: "coordinator",
 		Definitions: []supervisor.Definition{{Name: "coordinator", System: "agent: coordinator"}},
 		Tools:       []model.ToolSpec{deploy.Spec()}, Commands: []spec.Command{{Name: "deploy", Line: "true"}},
 		Model: spec.Model{Name: choice.Name(), Price: choice.Price}, Limits: spec.RunLimits{Tokens: 100_000}}))

@@ -8,4 +8,4 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/serve"
 )
 
-func main() { os.Exit(serve.Run(os.Args[1:], younger)) }
+func main() { os.Exit(serve.Run(os.Args[1:])) }

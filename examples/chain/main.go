@@ -61,7 +61,7 @@ func follow(route, prompt string) error {
 	}
 	defer node.Stop()
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "review", Goal: prompt, Root: route, Rules: spec.Rules,
+		Run: "review", Goal: prompt, Root: route,
 		Definitions: []supervisor.Definition{
 			{Name: route, System: "agent: " + route, Model: &spec.Model{Name: "builtin/" + route}},
 			{Name: "historian", System: "agent: historian"},

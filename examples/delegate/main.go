@@ -58,7 +58,7 @@ func edit() error {
 	defer node.Stop()
 
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "review", Goal: "Review this", Root: "editor", Rules: spec.Rules,
+		Run: "review", Goal: "Review this", Root: "editor",
 		Definitions: []supervisor.Definition{
 			{Name: "editor", System: "agent: editor"},
 			{Name: "historian", System: "agent: historian"},

@@ -66,7 +66,7 @@ func hello() error {
 	defer node.Stop()
 
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "hello", Goal: "Greet the world in Latin", Root: "greeter", Rules: spec.Rules,
+		Run: "hello", Goal: "Greet the world in Latin", Root: "greeter",
 		Definitions: []supervisor.Definition{{Name: "greeter", System: "agent: greeter"}},
 		Tools:       tools.Specs(),
 		Model:       spec.Model{Name: "script/hello"},

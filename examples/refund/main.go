@@ -72,7 +72,7 @@ func openInvestigation(run string) supervisor.Opened {
 	manners.Require.Evidence = []spec.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
 	return supervisor.Opened{
 		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
-		Root: "investigator", Rules: spec.Rules, Tools: toolSpecs(), LoopOptions: manners, RootTurns: 4,
+		Root: "investigator", Tools: toolSpecs(), LoopOptions: manners, RootTurns: 4,
 		Definitions: []supervisor.Definition{{Name: "investigator", System: "agent: investigator", Tools: allowed, Deny: forbidden}},
 		Model:       spec.Model{Name: "script/refund"},
 		Limits:      spec.RunLimits{Tokens: 50_000, Calls: 12}, Agent: spec.Limits{Parallel: 1},

@@ -60,7 +60,7 @@ func analyze() error {
 	defer node.Stop()
 
 	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "why", Goal: "Why is it red?", Root: "analyst", Rules: spec.Rules, Policy: policy,
+		Run: "why", Goal: "Why is it red?", Root: "analyst", Policy: policy,
 		Definitions: []supervisor.Definition{{Name: "analyst", System: "agent: analyst"}},
 		Model:       spec.Model{Name: "script/why"},
 		Limits:      spec.RunLimits{Tokens: 20_000},

@@ -79,7 +79,7 @@ func newPair(b testing.TB, turns int) *agentPair {
 	p := &agentPair{b: b, turns: turns, agent: &activation.Agent{Addr: root}, logs: map[mailbox.Address][]mailbox.Message{}, read: map[mailbox.Address]int{}}
 	p.root = activation.NewLogReader(root, "a", mailbox.Epoch{Lease: 1, Start: 1}, p.agent)
 	p.super = activation.NewLogReader(super, "s", mailbox.Epoch{Lease: 1, Start: 1}, &activation.Supervisor{Addr: super})
-	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead", Rules: spec.Rules, RootTurns: turns + 1,
+	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead", RootTurns: turns + 1,
 		Definitions: []supervisor.Definition{{Name: "lead", System: "You compare."}}, Model: spec.Model{Name: "test/m", Window: 200_000},
 		Tools:  offeredTools(),
 		Limits: spec.RunLimits{Calls: 1 << 30}, LoopOptions: spec.DefaultLoopOptions()}

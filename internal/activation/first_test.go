@@ -93,7 +93,7 @@ func TestALogThatBeginsWithANewerFormIsNotDamaged(t *testing.T) {
 // first word of its supervisor tells: it is the task, and nothing that follows one.
 func TestTheFirstWordOfASupervisorIsATaskOrTheLogIsDamaged(t *testing.T) {
 	root, super := mailbox.At("r", "root"), mailbox.At("r", mailbox.Super)
-	task := agent.Submitted{Task: spec.Task{ID: "root", Rules: spec.Rules}}
+	task := agent.Submitted{Task: spec.Task{ID: "root"}}
 	for name, c := range map[string]struct {
 		fact    agent.Fact
 		damaged bool

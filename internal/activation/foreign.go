@@ -5,15 +5,14 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// A log may be newer than this program: it may hold an entry of a newer form, a task under
-// newer rules, or an own entry of an unknown kind. A program that stepped such an entry all
-// the same would decide differently from the programs that know it. So an activation that is
-// to act stops there and says why (PROTOCOL P10); a reader that only watches reads on.
+// A log may be newer than this program: it may hold an entry of a newer form, or an own entry
+// of an unknown kind. A program that stepped such an entry all the same would decide differently
+// from the programs that know it. So an activation that is to act stops there and says why
+// (PROTOCOL P10); a reader that only watches reads on.
 
 // rejectNewerForm reports an entry that does not decode, if it is of a newer form.
 func (l *LogReader) rejectNewerForm(err error) bool {
@@ -24,23 +23,12 @@ func (l *LogReader) rejectNewerForm(err error) bool {
 	return l.Phase == Superseded
 }
 
-// rejectUnknownFact reports an item that this program cannot step as its writer meant it.
-func (l *LogReader) rejectUnknownFact(item mailbox.Item, own bool) bool {
-	if l.Start == "" {
+// rejectUnknownFact reports an own item of a kind that this program does not know.
+func (l *LogReader) rejectUnknownFact(item mailbox.Item) bool {
+	if l.Start == "" || isKnownKind(item.Kind) {
 		return false
 	}
-	most := l.Rules
-	if most == 0 {
-		most = spec.Rules
-	}
-	switch {
-	case own && !isKnownKind(item.Kind):
-		l.noteNewer(fmt.Sprintf("an entry of kind %q", item.Kind))
-	case rulesOf(item) > most:
-		l.noteNewer(fmt.Sprintf("rules %d, this node knows up to %d", rulesOf(item), most))
-	default:
-		return false
-	}
+	l.noteNewer(fmt.Sprintf("an entry of kind %q", item.Kind))
 	return true
 }
 
@@ -55,30 +43,6 @@ func (l *LogReader) noteNewer(why string) {
 	case l.newerBeforeClaim == "":
 		l.newerBeforeClaim = why
 	}
-}
-
-// rulesOf returns the rules under which an item begins a run or an agent; 0 if it begins
-// neither.
-func rulesOf(item mailbox.Item) int {
-	switch item.Kind {
-	case agent.Submitted{}.Kind():
-		var f struct {
-			Task struct {
-				Rules int `msgpack:"v"`
-			} `msgpack:"t"`
-		}
-		if mailbox.Unmarshal(item.Body, &f) == nil {
-			return f.Task.Rules
-		}
-	case supervisor.Opened{}.Kind():
-		var f struct {
-			Rules int `msgpack:"u"`
-		}
-		if mailbox.Unmarshal(item.Body, &f) == nil {
-			return f.Rules
-		}
-	}
-	return 0
 }
 
 // isKnownKind reports whether a machine of this program handles a kind.

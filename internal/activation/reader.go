@@ -103,8 +103,6 @@ type LogReader struct {
 	// Found lists where the configuration of this node differs from the agent's task; a claim
 	// carries it if the log does not record it yet.
 	Found map[string]string
-	// Rules are the newest that this node knows. Default: agent.Rules.
-	Rules int
 	// Foreign describes the part of the log that is newer than this node; the activation stops
 	// there.
 	Foreign string
@@ -275,7 +273,7 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage
 	for _, item := range e.Items {
 		switch {
-		case inForce && l.rejectUnknownFact(item, true):
+		case inForce && l.rejectUnknownFact(item):
 			return nil
 		case !ownKinds[item.Kind], !inForce && item.Kind != "returned": //mutant:own-entry-counts
 			// A superseded activation decides nothing; what a tool returned is evidence.
@@ -301,9 +299,6 @@ func (l *LogReader) readCommands(e mailbox.Entry, out *Read) []OutboxMessage {
 			l.Dropped++
 			continue
 		}
-		if l.rejectUnknownFact(item, false) {
-			return nil
-		}
 		l.requests[item.ID] = struct{}{}
 		messages = append(messages, l.stepItem(item, "", false, out)...)
 	}
@@ -326,9 +321,6 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 		if halts := l.acceptFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
-		}
-		if l.rejectUnknownFact(item, false) {
-			return nil
 		}
 		if fresh {
 			m.n, m.i = item.N, item.I

@@ -140,7 +140,7 @@ func (d *drivenAgent) startActive() string {
 func activeAgent(t *testing.T) *drivenAgent {
 	t.Helper()
 	d := driveAgent(t)
-	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Goal: "do it", Limits: spec.Limits{Output: 100},
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Limits: spec.Limits{Output: 100},
 		Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}})
 	if got := d.startActive(); got != "append checkpoint, send reserve back" {
 		t.Fatalf("it begins with %q", got)
@@ -199,7 +199,7 @@ func TestStep_ClaimsUntilItHasReadItsClaim(t *testing.T) {
 // What the tail brings before the log is read waits for it.
 func TestStep_EntriesAheadOfTheReplayWait(t *testing.T) {
 	d := driveAgent(t)
-	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Limits: spec.Limits{Output: 100}}})
 	d.wantActions(activation.Activate{}, "AppendClaim")
 	claim := activation.ClaimAppended{Place: d.landEntry(d.last[0].(activation.AppendClaim).Data).Place}
 	d.wantActions(claim, "ReadLog")
@@ -211,7 +211,7 @@ func TestStep_EntriesAheadOfTheReplayWait(t *testing.T) {
 // After three activations that did not get through the log, nobody tries again (P18).
 func TestStep_AnActorThatNeverStartsIsGivenUp(t *testing.T) {
 	d := driveAgent(t)
-	d.sayFact(agent.Submitted{Task: spec.Task{ID: spec.Root, Rules: spec.Rules}})
+	d.sayFact(agent.Submitted{Task: spec.Task{ID: spec.Root}})
 	for i := range activation.StartsMax {
 		start := fmt.Sprint("dead", i)
 		d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: 1}, Start: start,
@@ -287,7 +287,7 @@ func TestStep_ADrainingActivationThatIsSupersededWaitsForNoModel(t *testing.T) {
 // An activation that drains before it has read its log gets through it first.
 func TestStep_DrainingBeginsAfterTheReplay(t *testing.T) {
 	d := driveAgent(t)
-	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Limits: spec.Limits{Output: 100}}})
 	d.wantActions(activation.Drain{}, "")
 	if got := d.startActive(); got != "append checkpoint, send reserve back, DisarmTimers" {
 		t.Error(got)
@@ -300,7 +300,7 @@ func TestStep_DrainingBeginsAfterTheReplay(t *testing.T) {
 // itself until its own entries were read back.
 func TestStep_DrainingWhileDetached(t *testing.T) {
 	d := driveAgent(t)
-	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Rules: spec.Rules, Limits: spec.Limits{Output: 100}}})
+	d.sayFact(agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Limits: spec.Limits{Output: 100}}})
 	d.wantActions(activation.Detached{Through: 5}, "")
 	d.wantActions(activation.Drain{}, "")
 	if got := d.startActive(); got != "append checkpoint, send reserve back, DisarmTimers, ReadTail" {

@@ -81,8 +81,7 @@ func DecideApproval(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
 
 // DecideWithProtections is DecideApproval with a function that reports which sandbox protections this
 // system lacks. It runs on the node that would execute the call, and the question to the user names what
-// the system does not enforce. If another node lacks other protections, the user is asked again
-// (spec.LoopOptions.Reask).
+// the system does not enforce. If another node lacks other protections, the user is asked again.
 func DecideWithProtections(ctx context.Context, c hook.Call, confined func(context.Context) string) (spec.HookAnswer, error) {
 	var l Rules
 	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {

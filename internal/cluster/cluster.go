@@ -40,8 +40,6 @@ type Config struct {
 	PoolPatience time.Duration
 	// LeaseTTL of a shard. Default shard.TTLDefault.
 	LeaseTTL time.Duration
-	// Rules are the newest that this node knows.
-	Rules int
 	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
 	MaxLiveRuns, MaxQueuedRuns int
 	// Alone: this node owns all logs of the server, or runs nothing.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
@@ -42,4 +43,13 @@ func (o *Owner) ServingNodes(pool string) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// PassNewerShard passes a shard to a node that knows the newer form that this one met in it, if
+// there is one. Until then this node serves the other logs of the shard.
+func (o *Owner) PassNewerShard(at mailbox.Address, _ string) {
+	k := o.keeper.Load()
+	if slot, ok := o.pools.slotOf(at); ok && k != nil {
+		k.AvoidShard(slot)
+	}
 }

@@ -112,7 +112,7 @@ func (o *Owner) KeepShards(ctx context.Context) error {
 	lines := o.reading.groupByStream()
 	k, err := shard.Start(ctx, shard.Config{JS: js, Buckets: buckets, Names: o.cfg.Names, Pools: o.pools, TTL: o.cfg.LeaseTTL,
 		Node: shard.Node{Name: cmp.Or(o.cfg.Name, o.cfg.Machine, "node"), Host: o.cfg.Machine, PID: os.Getpid(), Version: control.Version(),
-			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.UnprovenChecks(), ", "), Rules: o.cfg.Rules},
+			Profile: string(o.cfg.Proof.Profile), Unproven: strings.Join(o.cfg.Proof.UnprovenChecks(), ", ")},
 		SetLoad: o.reportLoad, ShardMoved: o.publishMove,
 		IsBusy: func(s int) bool { return o.busy[s].Load() > 0 },
 		DrainShard: func(s int, epoch uint64, done func()) {
@@ -178,7 +178,7 @@ func (o *Owner) ClusterView() *control.Cluster {
 func describeNode(n shard.SeenNode) client.NodeInfo {
 	i := client.NodeInfo{ID: n.ID, Name: n.Name, Host: n.Host, PID: n.PID, Version: n.Version, State: "live",
 		Started: time.UnixMilli(n.Started).UTC().Format(time.RFC3339), Heard: n.Heard.UTC().Format(time.RFC3339Nano), HeardMS: time.Since(n.Came).Milliseconds(),
-		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Rules: max(n.Rules, 1), Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
+		Live: n.Live, Busy: n.Busy, Resting: n.Resting, Profile: n.Profile, Unproven: n.Unproven, Avoids: n.Avoids, Unreadable: n.Unreadable, Shards: []int{}, Pools: map[string][]int{}}
 	if n.Leaving {
 		i.State = "leaving"
 	}

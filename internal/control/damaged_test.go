@@ -37,7 +37,7 @@ func workingRun(t *testing.T) *opener {
 		t.Fatal(err)
 	}
 	t.Cleanup(node.Stop)
-	putEntry(t, post, mailbox.At("r", "root"), mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work", Rules: spec.Rules}}, false)
+	putEntry(t, post, mailbox.At("r", "root"), mailbox.At("r", mailbox.Super), agent.Submitted{Task: spec.Task{Goal: "work"}}, false)
 	return newOpener(&Config{Post: post, Node: node})
 }
 

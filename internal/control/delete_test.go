@@ -9,7 +9,6 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
@@ -24,7 +23,7 @@ import (
 func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 	post := memory.New(memory.Config{})
 	at := mailbox.At("r", mailbox.Super)
-	body, err := mailbox.Marshal(supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Rules: spec.Rules, Definitions: []supervisor.Definition{{Name: "lead"}}})
+	body, err := mailbox.Marshal(supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

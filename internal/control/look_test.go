@@ -52,7 +52,7 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 		}
 		return l
 	}
-	put("", supervisor.Opened{Run: "r", Goal: "work", Rules: spec.Rules, Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}})
+	put("", supervisor.Opened{Run: "r", Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}})
 	expect("without a summary", Live, 1)
 	put(root, agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
 	l := expect("after a question", Parked, 100)

@@ -103,9 +103,6 @@ type Config struct {
 	GoHooks map[string]hook.Func
 	// Contributions holds what the program that embeds the node contributes.
 	Contributions Contributions
-	// Rules is the newest rules version that this node knows. Default: spec.Rules; tests use
-	// it to run old and new nodes together.
-	Rules int
 	// OmitTexts omits the texts of people, models and tools from events.
 	OmitTexts bool
 	// ResumeAll resumes every unfinished run; otherwise the node resumes only those that are
@@ -123,9 +120,6 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Rules == 0 {
-		c.Rules = spec.Rules
-	}
 	c.Environ = resolveEnviron(c)
 	if c.Env == nil {
 		c.Env = os.Getenv

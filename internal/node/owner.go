@@ -20,17 +20,9 @@ const PoolPatienceDefault = cluster.PoolPatienceDefault
 // newOwner makes the part of the node that owns logs.
 func (h *Node) newOwner() *cluster.Owner {
 	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL,
-		Rules: h.cfg.Rules, MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.NoActors,
+		MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.NoActors,
 		Names: h.names, Leases: h.leaseConn, Post: h.post, Streams: h.streams, Logs: h.redactedLogs(), Runs: h.runs, Node: func() *actors.Node { return h.actorNode }, Publish: h.queueEvent,
 		Proof: &h.proof, Journal: h.journal.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})
-}
-
-// newRunRules returns the rules version of a new run.
-func (h *Node) newRunRules() int {
-	if h.logOwner == nil {
-		return h.cfg.Rules
-	}
-	return h.logOwner.CommonRules()
 }
 
 // Drain gives up all logs: see cluster.Owner.Drain.

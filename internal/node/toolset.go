@@ -45,7 +45,7 @@ func (h *Node) assembleBuilders() {
 	}
 	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
-		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Rules: h.newRunRules, Machine: h.cfg.Machine}
+		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}

@@ -117,7 +117,7 @@ func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error
 }
 
 // delegateSpec lists for the model the agents to which it can delegate.
-func delegateSpec(defs []supervisor.Definition, background bool) model.ToolSpec {
+func delegateSpec(defs []supervisor.Definition) model.ToolSpec {
 	var b strings.Builder
 	b.WriteString(" Several calls in one reply run side by side. Agents:")
 	for _, d := range defs {
@@ -125,7 +125,7 @@ func delegateSpec(defs []supervisor.Definition, background bool) model.ToolSpec 
 			fmt.Fprintf(&b, " %s (%s)", d.Name, strings.TrimSuffix(d.Description, "."))
 		}
 	}
-	delegate := agent.DelegateSpec(b.String(), background)
+	delegate := agent.DelegateSpec(b.String(), true)
 	delegate.Description = clipText(delegate.Description, delegateTextMax)
 	return delegate
 }

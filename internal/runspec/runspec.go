@@ -70,8 +70,6 @@ type Config struct {
 	// with attachments is refused.
 	Mask  *redact.Masker
 	Blobs mailbox.Blobs
-	// Rules returns the rules version of a new run.
-	Rules func() int
 	// Pools are the node pools of a shared server; nil: this node owns all logs.
 	Pools *NodePools
 	// Machine names the pool of runs that have a directory.
@@ -133,7 +131,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 		Definitions: prompts.definitions, Tools: tools.tools, Commands: team.commands, Servers: tools.servers,
 		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: req.policy,
 		Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
-		Workspace: req.workspace, Writable: toolset.WritablePaths(r.Yes), Rules: b.cfg.Rules(), LoopOptions: models.options,
+		Workspace: req.workspace, Writable: toolset.WritablePaths(r.Yes), LoopOptions: models.options,
 		Hashes: recorded.hashes, Pool: placed.pool, Unpriced: r.AllowUnpriced}
 	o.LoopOptions.Hooks = hooks.hooks
 	if len(prompts.definitions) > 0 {

@@ -82,10 +82,7 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, defs 
 	if err != nil {
 		return nil, err
 	}
-	loop := []model.ToolSpec{delegateSpec(defs, options.Kin)}
-	if options.Kin {
-		loop = append(loop, agent.SendSpec())
-	}
+	loop := []model.ToolSpec{delegateSpec(defs), agent.SendSpec()}
 	if options.Ask {
 		loop = append(loop, agent.AskSpec())
 	}

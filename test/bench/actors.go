@@ -97,7 +97,7 @@ func newActorsClient(s setup) (model.Client, error) {
 
 // openedRun is the first entry of every run, without its name.
 func openedRun(s setup, tools []model.ToolSpec) supervisor.Opened {
-	o := supervisor.Opened{Goal: "do it", Root: "boss", Rules: spec.Rules, Tools: tools,
+	o := supervisor.Opened{Goal: "do it", Root: "boss", Tools: tools,
 		Definitions: []supervisor.Definition{{Name: "boss", System: agentPrompt}},
 		Model:       spec.Model{Name: ownProvider + s.script.name}, RootTurns: s.script.count + 2,
 		Limits: spec.RunLimits{Tokens: tokensMax, Calls: callsMax}}

@@ -84,13 +84,7 @@ func (o *options) buildBinaries(dir string) (err error) {
 	if o.troupe, err = givenOrBuilt(o.troupe, dir, "troupe", "cli"); err != nil {
 		return err
 	}
-	if o.node, err = givenOrBuilt(o.node, dir, "troupe-node", "node", "-tags", "chaos"); err != nil || !o.upgrade {
-		return err
-	}
-	err = o.buildYounger(dir)
-	if o.broken {
-		o.node = o.younger
-	}
+	o.node, err = givenOrBuilt(o.node, dir, "troupe-node", "node", "-tags", "chaos")
 	return err
 }
 
@@ -107,8 +101,6 @@ func (o *options) applyScenario() {
 		o.kills, o.runs = 0, 0
 	case o.storms+o.watchers > 0:
 		o.kills = 0
-	case o.upgrade:
-		o.kills, o.atOnce = 1, upgradeHeld
 	case o.slow > 0 || o.full != "":
 		o.kills, o.servers = 0, max(o.servers, 1)
 	case o.leaks > 0:
@@ -261,8 +253,6 @@ func (t *testCluster) selectScenario() scenario {
 		return &spawnStorms{t}
 	case t.o.slow > 0:
 		return &slowDisk{t}
-	case t.o.upgrade:
-		return &rollingUpgrade{t}
 	case t.o.full != "":
 		return &fullStore{t}
 	case t.o.poison:

@@ -25,8 +25,6 @@ func (o *options) expectedProblems() []string {
 		return []string{fmt.Sprintf("spawn storm 1: %d agents of %d, %d children of %d", sh.agents+1, sh.agents, sh.children+1, sh.children)}
 	case o.watchers > 0: // models are slow while watchers are connected, and none reads
 		return []string{fmt.Sprintf("before %d watchers of whom 0 read", o.watchers/2), "the watchers read 0 bytes"}
-	case o.upgrade: // the old nodes are young
-		return []string{"while an old node lived", "an old node wrote"}
 	}
 	return nil
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/activation"
 )
@@ -176,30 +175,9 @@ func TestJudgeOfSpawnStorms(t *testing.T) {
 	}
 }
 
-// TestTheJudgeOfUpgrades: as long as an old node lives runs begin under rules that it
-// knows, and into logs that it does not know it writes nothing.
-func TestTheJudgeOfUpgrades(t *testing.T) {
-	start := time.Now()
-	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	mixed, young := timeSpan{at(10), at(20)}, timeSpan{at(30), at(40)}
-	beside, alone := runOrigin{"a", spec.Rules, at(15), 5}, runOrigin{"b", spec.Rules + 1, at(35), 0}
-	for name, c := range map[string]struct {
-		list []runOrigin
-		find string
-	}{
-		"nothing":                   {[]runOrigin{beside, alone}, ""},
-		"too new for an old node":   {[]runOrigin{beside, alone, {"c", spec.Rules + 1, at(12), 0}}, "run c began under rules"},
-		"an old node writes":        {[]runOrigin{beside, alone, {"d", spec.Rules + 1, at(35), 2}}, "wrote 2 entries"},
-		"none began beside old":     {[]runOrigin{alone}, "0 began beside old nodes"},
-		"none under the newer ones": {[]runOrigin{beside, {"e", spec.Rules, at(35), 0}}, "0 under newer rules"},
-	} {
-		finding(t, name, c.find, judged(func(t *testCluster) { (&rollingUpgrade{t}).judgeOrigins(c.list, mixed, young) }))
-	}
-}
-
 // TestEveryControlFindsItsFault: each scenario has its own, and it must find each thing.
 func TestEveryControlFindsItsFault(t *testing.T) {
-	for _, o := range []options{{full: fullDisk}, {full: fullStreams}, {slow: time.Millisecond}, {storms: 1}, {watchers: 4}, {upgrade: true}} {
+	for _, o := range []options{{full: fullDisk}, {full: fullStreams}, {slow: time.Millisecond}, {storms: 1}, {watchers: 4}} {
 		o.control = true
 		o.breakOnPurpose()
 		if !o.broken || o.control || len(o.expectedProblems()) == 0 {

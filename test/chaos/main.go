@@ -69,10 +69,6 @@
 // if a lease of a live node is lost, if those of the dead one are not taken over within the
 // TTL and -slack, or if a node grows.
 //
-// With -upgrade, nodes of two builds run side by side (upgrade.go). It exits 1 if a run
-// begins under newer rules while an old node lives, or if an old node writes anything
-// but its claim into a log under newer rules.
-//
 // With -for the faults and the runs continue for that time, in the given proportions.
 //
 // With -trees N trees of 85 agents over all nodes are canceled while they grow, and while
@@ -98,9 +94,9 @@
 // output of the nodes.
 //
 // With -control the tool is declared idempotent, which it is not: then the judge must
-// find doubles, or it could not see any. With -full, -slow, -bombs, -watchers or -upgrade
-// the program does what the judge looks for (control.go), and exits 1 if the judge does not
-// find it.
+// find doubles, or it could not see any. With -full, -slow, -bombs or -watchers the
+// program does what the judge looks for (control.go), and exits 1 if the judge does not find
+// it.
 package main
 
 import (
@@ -143,10 +139,6 @@ type options struct {
 	full                   string
 	cycles                 int
 	slow                   time.Duration
-
-	// Of an upgrade.
-	upgrade bool
-	younger string // binary
 }
 
 func main() {
@@ -179,8 +171,6 @@ func main() {
 	flag.DurationVar(&o.gap, "gap", 0, "time between two faults, on average (default the TTL)")
 	flag.DurationVar(&o.length, "for", 0, "duration of faults and runs, in the given proportions")
 	flag.IntVar(&o.atOnce, "at-once", 16, "runs of a cluster at the same time")
-	flag.BoolVar(&o.upgrade, "upgrade", false, "nodes of another build, with newer rules, take the place of the old ones, and an old one comes back")
-	flag.StringVar(&o.younger, "troupe-younger", "", "its binary, with the tags chaos and younger; built when empty")
 	flag.BoolVar(&o.keep, "keep", false, "keep the directory, with the output of the nodes and the events of the slowest run")
 	brokerFlags(&o)
 	flag.Parse()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,7 +53,6 @@ type nodes struct {
 	wait sync.WaitGroup
 	// place is a trap that all nodes have, also those that start later.
 	place, action string
-	bin           string // of those that start later; default that of the scenario
 }
 
 // nodeProcess is one node process.
@@ -62,7 +60,6 @@ type nodeProcess struct {
 	name  string
 	cmd   *exec.Cmd
 	log   string
-	bin   string
 	ready bool // requests are answered, and nothing was done to it
 	gone  chan struct{}
 	err   error // of Wait, once it is gone
@@ -88,8 +85,7 @@ func (n *nodes) startNode() error {
 	dir := n.t.files.dir
 	m := &nodeProcess{name: name, log: filepath.Join(dir, name+".log"), gone: make(chan struct{})}
 	n.list = append(n.list, m)
-	place, action, bin := n.place, n.action, cmp.Or(n.bin, n.t.o.node)
-	m.bin = bin
+	place, action := n.place, n.action
 	n.mu.Unlock()
 	home := n.t.files.emptyHome()
 	if err := os.MkdirAll(n.t.files.trapsDir(name), 0o755); err != nil {
@@ -104,7 +100,7 @@ func (n *nodes) startNode() error {
 	if err != nil {
 		return err
 	}
-	m.cmd = exec.Command(bin, "--name", name, "--root", n.t.files.workDir(), "--trust", n.t.files.agentsDir(), "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
+	m.cmd = exec.Command(n.t.o.node, "--name", name, "--root", n.t.files.workDir(), "--trust", n.t.files.agentsDir(), "--machine", machine, "--lease-ttl", n.t.o.ttl.String())
 	if n.t.o.servers == 0 { // the server in this process does not sync, and reports that
 		m.cmd.Args = append(m.cmd.Args, "--durability", "lazy")
 	}

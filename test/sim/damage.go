@@ -3,10 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 // logDamager damages logs, and tells the judges what they may expect of them from then on.
@@ -186,34 +183,10 @@ func (ld *logDamager) flipBit() {
 		// superseded, whose hashes are only logged (PROTOCOL P13).
 		data[0] = unreadable
 	}
-	if hasNewerRules(data) {
-		// An activation steps no entry that looks newer than its own rules; a reader that only
-		// watches does (PROTOCOL P10): both notice the damage, through different states.
-		data[0] = unreadable
-	}
 	ld.traceLine("rot in entry %d of %s", i+1, a.id)
 	a.log = append(a.log[:0:0], a.log...)
 	a.log[i].Data = data
 	a.shadow.readAgain()
-}
-
-// hasNewerRules reports whether an entry begins a run or an agent under rules that no build knows.
-func hasNewerRules(data []byte) bool {
-	e, err := mailbox.Decode(data)
-	if err != nil {
-		return false
-	}
-	return slices.ContainsFunc(e.Items, func(i mailbox.Item) bool {
-		var o supervisor.Opened
-		var t agent.Submitted
-		switch i.Kind {
-		case o.Kind():
-			return mailbox.Unmarshal(i.Body, &o) == nil && o.Rules > spec.Rules
-		case t.Kind():
-			return mailbox.Unmarshal(i.Body, &t) == nil && t.Task.Rules > spec.Rules
-		}
-		return false
-	})
 }
 
 // unreadable is a byte that no entry begins with.

@@ -70,10 +70,10 @@ func (j *agentJudge) checkVouched(sh *shell, call string, class model.Class) {
 	st := &j.actor.shadow.agent.State
 	recorded := class == model.Effect || class == model.Irreversible
 	current := st.Life == sh.start // the log has no later claim that it has not read
-	if recorded && current && st.Task.LoopOptions.Vouch && st.LogVerification.Answered != st.Life {
+	if recorded && current && st.LogVerification.Answered != st.Life {
 		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Life, st.LogVerification.Answered)
 	}
-	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten || !st.Task.LoopOptions.Vouch {
+	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten {
 		return
 	}
 	j.reach.hit(VouchedAfterCut)
@@ -342,7 +342,7 @@ func (j *agentJudge) checkLimits(before, after *agent.State, f activation.Fact) 
 	}
 	if f.Kind == "resumed" {
 		j.resumes++
-		if after.Task.LoopOptions.Reask && after.Node != before.Node {
+		if after.Node != before.Node {
 			clear(j.calls.passed)
 		}
 	}

@@ -114,7 +114,7 @@ func (j *callJudge) noteApproval(before, after *agent.State, e agent.Answered) {
 			j.agreed[q.Call] = j.asked[q.Call]
 		}
 		delete(j.denied, q.Call)
-		j.passed[q.Call] = !after.Task.LoopOptions.Reask || j.askedOn[q.Call] == after.Node
+		j.passed[q.Call] = j.askedOn[q.Call] == after.Node
 	case e.Decision == "deny" && q.Call == "" && after.Phase != agent.Done:
 		j.fail("%s goes on, and a person said no", j.actor.id)
 	}
@@ -136,7 +136,7 @@ func (j *callJudge) noteAnswers(before, after *agent.State, e agent.Hooked) {
 	case spec.HookPreTool:
 		call := gate.Input.Call
 		j.askedOn[call], j.asked[call] = after.Node, questionReasons(gate, e.Answers)
-		if d == spec.HookAsk && j.agreed[call] == j.asked[call] && after.Task.LoopOptions.Reask {
+		if d == spec.HookAsk && j.agreed[call] == j.asked[call] {
 			d = spec.HookPass
 		}
 		if d == spec.HookPass {

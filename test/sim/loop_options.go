@@ -19,7 +19,7 @@ const (
 // drawLoopOptions draws the loop options of a run: a swarm of its own, each family on
 // or off.
 func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
-	m := spec.LoopOptions{Ask: d.percent(70), Kin: p.isOn(Kin)}
+	m := spec.LoopOptions{Ask: d.percent(70)}
 	if p.isOn(Hooks) {
 		m.Hooks = drawHooks(d)
 	}
@@ -54,8 +54,6 @@ func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
 	if p.isOn(Refusals) || d.percent(30) {
 		m.PatienceMS = oneOf[int64](d, 0, 500, 5000, spec.PatienceMS, spec.PatienceMS)
 	}
-	m.Vouch = d.percent(80)
-	m.Reask = m.Vouch // they came together
 	if d.percent(60) {
 		m.ToolRetries = d.between(1, spec.ToolRetriesMax+1)
 	}

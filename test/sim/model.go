@@ -166,7 +166,7 @@ func (fm *fakeModel) drawCall(t modelHabits) model.ToolCall {
 	}
 	wanted := fm.opened.LoopOptions.Require.Evidence
 	switch {
-	case fm.opened.LoopOptions.Kin && fm.percent(30):
+	case fm.isOn(Kin) && fm.percent(30):
 		return fm.drawMessage()
 	case len(wanted) > 0 && fm.percent(40): // the task says which evidence is required
 		return model.ToolCall{Name: wanted[0].Tool, Args: `{"x":3}`}
@@ -192,10 +192,10 @@ func (fm *fakeModel) drawDelegation() string {
 		who += `","fork":true,"x":"` // it begins with its parent's history
 	}
 	more := ""
-	if fm.opened.LoopOptions.Kin && fm.percent(55) {
+	if fm.isOn(Kin) && fm.percent(55) {
 		more = `,"background":true`
 	}
-	if fm.opened.LoopOptions.Kin && fm.percent(10) {
+	if fm.isOn(Kin) && fm.percent(10) {
 		more += `,"schema":{"type":"object","required":["answer"]}`
 	}
 	return `{"task":"t","agent":"` + who + `"` + more + `}`

@@ -184,7 +184,7 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 		p.first.Price = budget.Price{Known: true, Input: 3, Output: 15, CacheRead: 1, CacheWrite: 4, Long: long}
 	}
 	o := supervisor.Opened{
-		Run: runName, Goal: "find out", Root: "lead", Tools: tools, Rules: spec.Rules,
+		Run: runName, Goal: "find out", Root: "lead", Tools: tools,
 		Model: p.first, LoopOptions: drawLoopOptions(d, p),
 		Agent: spec.Limits{Output: output, Closing: closingOutput, Turns: oneOf(d, 0, 0, 0, 1, 3, 5, 8, 8), Calls: oneOf(d, 0, 0, 0, 0, 5),
 			ReplyCalls: oneOf(d, 0, 2, 3), Parallel: oneOf(d, 0, 1, 2), Retries: oneOf(d, 0, 1), Cuts: oneOf(d, 0, 1)},
@@ -197,7 +197,7 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, LoopOptions: drawSchema(d, p)},
 		},
 	}
-	if !o.LoopOptions.Kin {
+	if !p.isOn(Kin) {
 		o.Tools = tools[:len(tools)-1]
 	}
 	if len(o.LoopOptions.Hooks) > 0 { // one that only lead's file has

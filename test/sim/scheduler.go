@@ -252,7 +252,7 @@ func (sc *scheduler) advanceTime() {
 		// The counts of both sides are equal, and a message was taken for one that was read
 		// before: nothing reveals that, so a user cancels the run.
 		sc.messages.reused = false
-		sc.store.appendCommand(sc.population.super, "canceled", agent.Canceled{Why: "nothing happens", Now: true})
+		sc.cancelStuckRun()
 		return
 	case next == nil:
 		sc.fail("nothing can happen any more: %s", sc.population.describeActors())
@@ -281,4 +281,17 @@ func (sc *scheduler) isHung(sh *shell, t *shellTimer) bool {
 		}
 	}
 	return !sc.population.awaitsUser()
+}
+
+// cancelStuckRun cancels the run as a user does. If the log of the supervisor is closed, it reaches
+// no agent, and the control service appends the cancel to the log of each
+// (internal/control/damaged.go).
+func (sc *scheduler) cancelStuckRun() {
+	stuck := []*actor{sc.population.super}
+	if sc.population.super.closed {
+		stuck = slices.DeleteFunc(slices.Clone(sc.population.actors), func(a *actor) bool { return a.closed })
+	}
+	for _, a := range stuck {
+		sc.store.appendCommand(a, "canceled", agent.Canceled{Why: "nothing happens", Now: true})
+	}
 }

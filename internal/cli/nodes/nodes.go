@@ -56,9 +56,6 @@ func (cs *Commands) printNodes(list []client.NodeInfo) error {
 		if n.Unproven != "" {
 			profile += " (not proven: " + n.Unproven + ")"
 		}
-		if n.Rules > 0 {
-			profile += fmt.Sprintf(", rules %d", n.Rules)
-		}
 		if len(n.Avoids) > 0 {
 			profile += ", too old for some logs: upgrade it"
 		}

@@ -12,15 +12,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// Run runs troupe-node and returns the exit code of the process. younger raises its rules
-// version above the version in the source.
-func Run(args []string, younger int) int {
-	n := &program{cfg: node.Config{ResumeAll: true, Rules: spec.Rules + younger}}
+// Run runs troupe-node and returns the exit code of the process.
+func Run(args []string) int {
+	n := &program{cfg: node.Config{ResumeAll: true}}
 	c := n.command()
 	c.SetArgs(args)
 	err := c.Execute()

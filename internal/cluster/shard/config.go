@@ -35,13 +35,11 @@ type Node struct {
 	// names the checks of it that could not be made.
 	Profile  string `json:"profile,omitempty"`
 	Unproven string `json:"unproven,omitempty"`
-	// Rules is the newest version of the rules that it knows, 0 if it does not publish one.
 	// Avoids are shards, by pool, with newer logs: nodes that know them should hold them.
-	Rules  int              `json:"rules,omitempty"`
 	Avoids map[string][]int `json:"avoids,omitempty"`
 	// Unreadable are shards, by pool, that it holds and cannot read.
 	Unreadable map[string][]int `json:"unreadable,omitempty"`
-	// Pools are those whose shards it takes; an old node, which knows only one, has none here.
+	// Pools are those whose shards it takes.
 	Pools []string `json:"pools,omitempty"`
 	// Live and Resting count the running actors of the node and the passivated ones in its
 	// logs at its last renewal; Busy counts the work in progress of the running ones.
@@ -52,10 +50,10 @@ type Node struct {
 
 // Serves reports whether the node takes shards of a pool.
 func (n Node) Serves(pool string) bool {
-	return slices.Contains(n.Pools, pool) || len(n.Pools) == 0 && pool == names.DefaultPool
+	return slices.Contains(n.Pools, pool)
 }
 
-// addAvoided adds a shard that nodes with newer rules should hold.
+// addAvoided adds a shard that nodes of a newer release should hold.
 func (n *Node) addAvoided(s Shard) (changed bool) {
 	if slices.Contains(n.Avoids[s.Pool], s.N) {
 		return false

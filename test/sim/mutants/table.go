@@ -61,7 +61,7 @@ var ofLives = []Mutant{
 	{"begins-before-vouched", "P13: no side effect begins before the supervisor has vouched for the log",
 		[]Edit{{"begins-when-vouched", Always}}},
 	{"vouched-for-another-life", "P13: vouched is one life of a log",
-		[]Edit{{"begins-when-vouched", ReplaceTerm(2, 2, `s.LogVerification.Answered != ""`)}}},
+		[]Edit{{"begins-when-vouched", ReplaceTerm(1, 1, `s.LogVerification.Answered != ""`)}}},
 	{"vouched-begins-nothing", "P13: what has waited for the answer begins", own(Never)},
 	{"vouch-sent-each-time", "P13: an agent asks once in a life", own(Never)},
 	{"back-sent-again-is-damage", "P13: a Back sent again is no damage",
