@@ -22,6 +22,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -56,6 +57,9 @@ type storedEntry struct {
 	at   mailbox.Address
 	data []byte
 }
+
+// logsInStreams is for tests that reach for the subjects and streams of the logs.
+func logsInStreams(c *Config) { c.LogStore = statedir.LogsInJetStream }
 
 // readAllEntries reads all box streams by plain JetStream.
 func readAllEntries(t *testing.T, h *Node) (all []storedEntry) {
@@ -193,7 +197,7 @@ func malformedRequest(random *rand.Rand, good string) []byte {
 func whileRunsGo(t *testing.T, do func(h *Node, c *client.Client, id string)) (h *Node, runs []string) {
 	t.Helper()
 	model, gate, agents := heldFamily(t)
-	h = startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	h = startNode(t, t.TempDir(), logsInStreams, func(c *Config) { c.Roots = []string{agents} })
 	c, tp := connectClient(t, h), recordEvents(t, h)
 	for range 3 {
 		runs = append(runs, beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"}))
@@ -461,7 +465,7 @@ func TestGarbageInALogIsIgnored(t *testing.T) {
 func TestAPlainReaderFindsTheChildren(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h := startNode(t, t.TempDir())
+	h := startNode(t, t.TempDir(), logsInStreams)
 	c := connectClient(t, h)
 	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, family)})
 	waitFinished(t, c, id, spec.Completed)

@@ -20,7 +20,7 @@ func TestAStateDirectoryOfANewerFormIsNotTouched(t *testing.T) {
 	if err := os.WriteFile(path, fmt.Appendf(nil, "%d\n", statedir.StateForm+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg := embedded.Config{StateDir: dir, DontListen: true, Lazy: true}
+	cfg := embedded.Config{StateDir: dir, DontListen: true, Lazy: true, LogStore: statedir.LogsInJetStream}
 	_, err := embedded.Start(cfg)
 	if !errors.Is(err, statedir.ErrNewerForm) || !strings.Contains(err.Error(), "written by a newer troupe: upgrade this one") {
 		t.Errorf("it starts: %v", err)
