@@ -135,9 +135,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.disk.makeDir(cfg.Dir); err != nil {
 		return nil, fmt.Errorf("local: open: %w", err)
 	}
-	tb, err := openTable(filepath.Join(cfg.Dir, tableName))
+	path := filepath.Join(cfg.Dir, tableName)
+	tb, err := openTable(path)
 	if err != nil {
-		return nil, fmt.Errorf("local: open: %w", err)
+		return nil, explainOpen(path, err)
 	}
 	s := &Store{cfg: cfg, table: tb, closing: make(chan struct{}), batches: sync.Pool{New: func() any { return new([]operation) }},
 		deliveries: make(chan delivery, deliveriesMax), folds: make(chan *fresh, 1)}
@@ -146,7 +147,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.damage.logger = cfg.Logger
 	s.health.after, s.health.tell = cfg.StallAfter, cfg.Stalled
 	if err := s.recoverJournal(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("local: open: %w", err), tb.close())
+		return nil, errors.Join(explainOpen(path, err), tb.close())
 	}
 	s.running.Go(s.runWriter)
 	s.running.Go(s.runDeliveries)
@@ -155,6 +156,14 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		s.running.Go(s.runSyncs)
 	}
 	return s, nil
+}
+
+// explainOpen adds the remedy to an error of Open.
+func explainOpen(path string, err error) error {
+	if errors.Is(err, ErrDamaged) {
+		return fmt.Errorf("local: open: %w: restore %s from a backup, or move it away to start without the logs in it", err, path)
+	}
+	return fmt.Errorf("local: open: %w", err)
 }
 
 // Append implements mailbox.Post.
