@@ -44,7 +44,7 @@ func (a *Attempt) Stream(to Endpoint, body []byte, take func(Event) (over bool, 
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer stream.close()
 	var data []byte
 	for e, err := range sse.Read(stream, &sse.ReadConfig{MaxEventSize: MaxEvent}) {
 		switch {
@@ -164,7 +164,7 @@ func (b *streamBody) drain() {
 	_, _ = io.CopyN(io.Discard, b.rc, DrainBytes) // the reply is whole, whatever comes
 }
 
-func (b *streamBody) Close() error {
+func (b *streamBody) close() {
 	b.attempt.phase.stop()
-	return b.rc.Close()
+	b.rc.Close()
 }

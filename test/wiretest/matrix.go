@@ -325,8 +325,9 @@ func tryCell(t *testing.T, d Dialect, f serverFault, at faultPhase, over <-chan 
 	got, err := client.Complete(ctx, Request(), nil)
 	server.CloseClientConnections()
 	busy.Wait()
-	judgeOutcome(t, f, at, got, err)
-	// A timer of an attempt may end before a busy machine has begun its request.
+	if requests.Load() > 0 || !f.quick { // a busy machine may not have sent it before a short timer ended
+		judgeOutcome(t, f, at, got, err)
+	}
 	if n := requests.Load(); n > 1 || n == 0 && !f.quick {
 		t.Errorf("%d requests for one attempt", n)
 	}
