@@ -95,7 +95,7 @@ func TestRegainedShardQueuesItsRunsAgain(t *testing.T) {
 	if !d.openRun(t, "a", 1) {
 		t.Fatal("the first run was not admitted")
 	}
-	d.queueAgain(queuedRun{mailbox.At("a", mailbox.Super), 1})
+	d.queueAgain(queuedRun{mailbox.At("a", mailbox.Super), 1, 1})
 	d.beginQueued()
 	d.expectWoken(t, "a")
 }
@@ -133,4 +133,17 @@ func TestRunOfALostShardIsNotStarted(t *testing.T) {
 	d.countActivation(super, +1)
 	d.countActivation(super, -1)
 	d.expectWoken(t, "c")
+}
+
+// TestQueueOfOneMillisecond: runs that were opened in the same millisecond keep the order of the
+// store.
+func TestQueueOfOneMillisecond(t *testing.T) {
+	z := queuedRun{mailbox.At("z", mailbox.Super), 7, 1}
+	a := queuedRun{mailbox.At("a", mailbox.Super), 7, 2}
+	earlier := queuedRun{mailbox.At("m", mailbox.Super), 6, 3}
+	queue := []queuedRun{a, z, earlier}
+	slices.SortFunc(queue, queuedRun.compareOrder)
+	if want := []queuedRun{earlier, z, a}; !slices.Equal(queue, want) {
+		t.Errorf("%v, want %v", queue, want)
+	}
 }

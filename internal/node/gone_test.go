@@ -20,7 +20,7 @@ func TestRunWithoutALogIsReportedAsDamaged(t *testing.T) {
 	t.Parallel()
 	model, gate, agents := heldFamily(t)
 	state := t.TempDir()
-	h := startNode(t, state, func(c *Config) { c.Roots = []string{agents} })
+	h := startNode(t, state, logsInStreams, func(c *Config) { c.Roots = []string{agents} })
 	c := connectClient(t, h)
 	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
 	t.Cleanup(func() { openGate(t, gate) })
