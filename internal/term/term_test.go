@@ -83,6 +83,11 @@ func FuzzClean(f *testing.F) {
 		if n := Width(Truncate(CleanLine(text), 10)); n > 10 {
 			t.Errorf("%q is %d columns wide", text, n)
 		}
+		for _, line := range Wrap(CleanText(text), 10) {
+			if Width(line) > 10 {
+				t.Errorf("%q has a line %q", text, line)
+			}
+		}
 		if !utf8.ValidString(CleanText(text)) {
 			t.Errorf("%q", CleanText(text))
 		}
@@ -107,7 +112,7 @@ func TestCleanJSON(t *testing.T) {
 
 func TestWidth(t *testing.T) {
 	s := Style{On: true}
-	for text, want := range map[string]int{"": 0, "abc": 3, "ä": 1, "a\u0301": 1, "日本": 4, s.Red("abc"): 3, "├─ ✓": 4} {
+	for text, want := range map[string]int{"": 0, "abc": 3, "ä": 1, "a\u0301": 1, "日本": 4, s.Red("abc"): 3, "├─ ✓": 4, "👩\u200d🚀": 2, "❤\ufe0f": 2, "🇩🇪": 2, "e\u0301\u0323": 1} {
 		if got := Width(text); got != want {
 			t.Errorf("%q: %d, want %d", text, got, want)
 		}
@@ -116,6 +121,9 @@ func TestWidth(t *testing.T) {
 		if got := Truncate(in, 4); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
+	}
+	if got := Truncate("👩\u200d🚀👩\u200d🚀👩\u200d🚀", 4); got != "👩\u200d🚀…" {
+		t.Errorf("a character was cut: %q", got)
 	}
 	if got := Truncate(s.Red("abcdef"), 4); got != "\x1b[31mabc…\x1b[0m" {
 		t.Errorf("%q", got)
@@ -291,6 +299,7 @@ func TestWrap(t *testing.T) {
 		{"one\n\ntwo", 7, []string{"one", "", "two"}},
 		{"abcdefgh ij", 3, []string{"abc", "def", "gh", "ij"}},
 		{"日本語", 4, []string{"日本", "語"}},
+		{"日本", 1, []string{"日", "本"}},
 		{"", 4, []string{""}},
 		{"a  b", 9, []string{"a  b"}},
 	} {

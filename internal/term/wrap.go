@@ -5,7 +5,7 @@ import "strings"
 // Wrap breaks clean text into lines of at most width columns, at spaces where
 // there are some; newlines of the text stay. It has no colours.
 func Wrap(text string, width int) []string {
-	width = max(1, width)
+	width = max(2, width) // no character is wider
 	var lines []string
 	for para := range strings.SplitSeq(strings.ReplaceAll(text, "\t", "    "), "\n") {
 		line := ""
@@ -16,25 +16,14 @@ func Wrap(text string, width int) []string {
 				line += " "
 			}
 			for Width(word) > width {
-				head := bytesFitting(word, width)
-				lines, word = append(lines, word[:head]), word[head:]
+				head := columns.TruncateString(word, width, "")
+				lines, word = append(lines, head), word[len(head):]
 			}
 			line += word
 		}
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-// bytesFitting returns how many bytes of a word fit into width columns, one character at least.
-func bytesFitting(word string, width int) int {
-	n := 0
-	for i, r := range word {
-		if n += runeWidth(r); n > width && i > 0 {
-			return i
-		}
-	}
-	return len(word)
 }
 
 // FormatPairs draws names beside their values, with the names in one column and the values
