@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 
 	"github.com/google/jsonschema-go/jsonschema"
-	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -154,55 +152,21 @@ func treeSchema(key string) *jsonschema.Schema {
 
 // ValidateFile reads one file as Load would and reports everything that is wrong
 // with it, in the order of its lines.
-func ValidateFile(file string) []error {
-	if _, err := os.Stat(file); err != nil {
-		return []error{fmt.Errorf("%w file %s: %w", ErrSetting, file, err)}
-	}
-	if _, err := readSettings(file); err == nil {
-		return checkValues(file)
-	}
+func ValidateFile(file string) (problems []error) {
 	data, err := safefile.Read(file, FileBytesMax)
-	var doc yaml.Node
-	if err == nil {
-		err = yaml.Unmarshal(data, &doc)
-	}
-	if err != nil || len(doc.Content) == 0 || doc.Content[0].Kind != yaml.MappingNode {
-		_, err := readSettings(file)
-		return []error{err}
-	}
-	return checkEachKey(file, doc.Content[0])
-}
-
-// checkValues checks every value of a readable file.
-func checkValues(file string) (problems []error) {
-	found, err := readSettings(file)
 	if err != nil {
+		return []error{fmt.Errorf("%w file %w", ErrSetting, err)}
+	}
+	n, err := parseFile(file, data, nil)
+	switch {
+	case err != nil:
 		return []error{err}
+	case n == nil:
+		return nil
 	}
-	for _, s := range found {
-		if err := s.checkInFile(file); err != nil {
-			problems = append(problems, err)
-		}
-	}
-	return problems
-}
-
-// checkEachKey checks every key of a mapping separately, so that the first problem does not hide
-// the others.
-func checkEachKey(file string, n *yaml.Node) (problems []error) {
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		if seen[key.Value] {
-			problems = append(problems, fmt.Errorf("%w %s:%d: %s is set twice", ErrSetting, file, key.Line, key.Value))
-			continue
-		}
-		seen[key.Value] = true
-		found, err := parseMapping(file, &yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Content: n.Content[i : i+2]})
-		for _, s := range found {
-			if err == nil {
-				err = s.checkInFile(file)
-			}
+	for s, err := range eachSetting(file, n) {
+		if err == nil {
+			err = s.checkInFile(file)
 		}
 		if err != nil {
 			problems = append(problems, err)

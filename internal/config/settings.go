@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math"
 	"os"
 	"path/filepath"
@@ -175,6 +176,22 @@ func readDirSettings(dir string) ([]Setting, error) {
 }
 
 func parseSettings(file string, data []byte, err error) ([]Setting, error) {
+	n, err := parseFile(file, data, err)
+	if n == nil {
+		return nil, err
+	}
+	var found []Setting
+	for s, err := range eachSetting(file, n) {
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, s)
+	}
+	return found, nil
+}
+
+// parseFile parses a file to its mapping; nil if it is missing, empty or no mapping.
+func parseFile(file string, data []byte, err error) (*yaml.Node, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -188,47 +205,57 @@ func parseSettings(file string, data []byte, err error) ([]Setting, error) {
 	if len(doc.Content) == 0 {
 		return nil, nil
 	}
-	return parseMapping(file, doc.Content[0])
-}
-
-func parseMapping(file string, n *yaml.Node) ([]Setting, error) {
-	if n.Kind != yaml.MappingNode {
+	if n := doc.Content[0]; n.Kind != yaml.MappingNode {
 		return nil, fmt.Errorf("%w %s:%d: expected `key: value` lines", ErrSetting, file, n.Line)
 	}
-	var found []Setting
-	seen := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		where := fmt.Sprintf("%s:%d", file, key.Line)
-		form, known := settingKinds[key.Value]
-		switch {
-		case !known:
-			return nil, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestKey(key.Value))
-		case seen[key.Value]:
-			return nil, fmt.Errorf("%w %s: %s is set twice", ErrSetting, where, key.Value)
-		case form == treeKind:
-			seen[key.Value] = true
-			continue
-		case form == listKind && value.Kind == yaml.SequenceNode:
-			items, ok := joinTexts(value)
-			if !ok {
-				return nil, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
+	return doc.Content[0], nil
+}
+
+// eachSetting yields the settings of a mapping that have a value, or what is wrong with them, in
+// the order of their lines.
+func eachSetting(file string, n *yaml.Node) iter.Seq2[Setting, error] {
+	return func(yield func(Setting, error) bool) {
+		seen := map[string]bool{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			key, value := n.Content[i], n.Content[i+1]
+			s, err := readSetting(file, key, value)
+			if seen[key.Value] {
+				s, err = Setting{}, fmt.Errorf("%w %s:%d: %s is set twice", ErrSetting, file, key.Line, key.Value)
 			}
-			value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
-		case value.Kind != yaml.ScalarNode:
-			return nil, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
+			seen[key.Value] = true
+			if (err != nil || s.Key != "") && !yield(s, err) {
+				return
+			}
 		}
-		seen[key.Value] = true
-		if value.Value == "" || value.Tag == "!!null" {
-			continue
-		}
-		s := Setting{Key: key.Value, Value: value.Value, From: where}
-		if s.absolute = form == pathKind && filepath.IsAbs(s.Value); form == pathKind && !s.absolute {
-			s.Value = filepath.Join(filepath.Dir(file), s.Value)
-		}
-		found = append(found, s)
 	}
-	return found, nil
+}
+
+// readSetting reads one key; without a value that this package reads, the Setting is empty.
+func readSetting(file string, key, value *yaml.Node) (Setting, error) {
+	where := fmt.Sprintf("%s:%d", file, key.Line)
+	form, known := settingKinds[key.Value]
+	switch {
+	case !known:
+		return Setting{}, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestKey(key.Value))
+	case form == treeKind:
+		return Setting{}, nil
+	case form == listKind && value.Kind == yaml.SequenceNode:
+		items, ok := joinTexts(value)
+		if !ok {
+			return Setting{}, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
+		}
+		value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
+	case value.Kind != yaml.ScalarNode:
+		return Setting{}, fmt.Errorf("%w %s: %s: expected one value", ErrSetting, where, key.Value)
+	}
+	if value.Value == "" || value.Tag == "!!null" {
+		return Setting{}, nil
+	}
+	s := Setting{Key: key.Value, Value: value.Value, From: where}
+	if s.absolute = form == pathKind && filepath.IsAbs(s.Value); form == pathKind && !s.absolute {
+		s.Value = filepath.Join(filepath.Dir(file), s.Value)
+	}
+	return s, nil
 }
 
 // joinTexts joins a list of texts with commas.
