@@ -22,7 +22,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 	ctx, deliver := s.work.beginWork(s.ctx, k), s.resultSender(c)
 	emit := s.streamDeltas(e)
 	find, counts, mayBegin, at := s.cfg.Model, s.state.Agent.State.Counts(), s.mayBegin(p.Lease), s.at
-	blobs, run := s.cfg.Blobs, s.state.Agent.State.Task.Run
+	blobs, run, caller := s.cfg.Blobs, s.state.Agent.State.Task.Run, s.callerOf(e)
 	barred := func(afterMS int64, why string) {
 		if isEnding(ctx) {
 			return
@@ -40,7 +40,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 		var reply model.Reply
 		if err == nil {
 			req := e.Request
-			req.Model = name
+			req.Model, req.Caller = name, caller
 			if req.Messages, err = attachMedia(ctx, blobs, run, req.Messages); err == nil {
 				if !mayBegin() { // reading the blobs may have taken longer than the lease lasted
 					barred(0, "not begun")
@@ -70,6 +70,15 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
 		tokens: s.state.Agent.State.Anchor.Tokens + e.Request.MaxOutput, begin: begin, // estimated; corrected later
 		refuse: func(afterMS int64, why throttle.CallOutcome) { barred(afterMS, string(why)) }})
+}
+
+// callerOf returns the agent whose turn a model call is.
+func (s *shell) callerOf(e agent.CallModel) model.Caller {
+	if e.Purpose != agent.ForTurn {
+		return model.Caller{}
+	}
+	t := s.state.Agent.State.Task
+	return model.Caller{ID: string(t.ID), Name: t.Name, Node: s.cfg.Name}
 }
 
 // isEnding reports whether the process is ending or the shell is superseded. The work that it

@@ -143,6 +143,16 @@ type Request struct {
 	// calls no tool; "" is none. An adapter renders what its API accepts of it, or
 	// nothing: the caller checks the reply itself.
 	Schema string
+	// Caller is the agent whose turn the request is; empty for other requests, such as that of a
+	// summary. Models without an LLM act by it. An adapter does not send it.
+	Caller Caller
+}
+
+// Caller identifies an agent.
+type Caller struct {
+	ID   string // within its run: "root-1-0"
+	Name string // of its definition: "historian"
+	Node string // that asks for it
 }
 
 // Stop is the provider's own reason for ending a reply: information, never a decision.

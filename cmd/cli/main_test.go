@@ -210,7 +210,7 @@ func halfRun() {
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet(deploy) }})
 	check(err)
 	check(node.Open(ctx, supervisor.Opened{Run: run, Goal: "deploy it", Root: "coordinator",
-		Definitions: []supervisor.Definition{{Name: "coordinator", System: "agent: coordinator"}},
+		Definitions: []supervisor.Definition{{Name: "coordinator", System: "You are the coordinator."}},
 		Tools:       []model.ToolSpec{deploy.Spec()}, Commands: []spec.Command{{Name: "deploy", Line: "true"}},
 		Model: spec.Model{Name: choice.Name(), Price: choice.Price}, Limits: spec.RunLimits{Tokens: 100_000}}))
 	_, err = runs.Add(ctx, client.RunInfo{RunID: run, State: "live", Title: "deploy it", Started: "2026-01-02T03:04:05Z"})

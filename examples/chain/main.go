@@ -63,10 +63,10 @@ func follow(route, prompt string) error {
 	err = node.Open(context.Background(), supervisor.Opened{
 		Run: "review", Goal: prompt, Root: route,
 		Definitions: []supervisor.Definition{
-			{Name: route, System: "agent: " + route, Model: &spec.Model{Name: "builtin/" + route}},
-			{Name: "historian", System: "agent: historian"},
-			{Name: "critic", System: "agent: critic"},
-			{Name: "editor", System: "agent: editor"},
+			{Name: route, System: "Follow the plan of the task.", Model: &spec.Model{Name: "builtin/" + route}},
+			{Name: "historian", System: "You are the historian."},
+			{Name: "critic", System: "You are the critic."},
+			{Name: "editor", System: "You are the editor."},
 		},
 		Tools:  []model.ToolSpec{delegate},
 		Model:  spec.Model{Name: "script/review"},

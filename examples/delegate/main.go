@@ -60,9 +60,9 @@ func edit() error {
 	err = node.Open(context.Background(), supervisor.Opened{
 		Run: "review", Goal: "Review this", Root: "editor",
 		Definitions: []supervisor.Definition{
-			{Name: "editor", System: "agent: editor"},
-			{Name: "historian", System: "agent: historian"},
-			{Name: "critic", System: "agent: critic"},
+			{Name: "editor", System: "You are the editor."},
+			{Name: "historian", System: "You are the historian."},
+			{Name: "critic", System: "You are the critic."},
 		},
 		Tools:  []model.ToolSpec{delegate},
 		Model:  spec.Model{Name: "script/review"},

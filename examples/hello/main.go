@@ -67,7 +67,7 @@ func hello() error {
 
 	err = node.Open(context.Background(), supervisor.Opened{
 		Run: "hello", Goal: "Greet the world in Latin", Root: "greeter",
-		Definitions: []supervisor.Definition{{Name: "greeter", System: "agent: greeter"}},
+		Definitions: []supervisor.Definition{{Name: "greeter", System: "You are the greeter."}},
 		Tools:       tools.Specs(),
 		Model:       spec.Model{Name: "script/hello"},
 		Limits:      spec.RunLimits{Tokens: 20_000},

@@ -87,7 +87,7 @@ func serve() error {
 	defer node.Stop()
 	err = node.Open(context.Background(), supervisor.Opened{
 		Run: "refund", Goal: "Refund order 77.", Root: "clerk", LoopOptions: spec.LoopOptions{Hooks: hooks},
-		Definitions: []supervisor.Definition{{Name: "clerk", System: "agent: clerk"}},
+		Definitions: []supervisor.Definition{{Name: "clerk", System: "You are the clerk."}},
 		Model:       spec.Model{Name: "script/refund"}, Tools: set.Specs(), Limits: spec.RunLimits{Tokens: 20_000},
 	})
 	if err != nil {

@@ -73,7 +73,7 @@ func openInvestigation(run string) supervisor.Opened {
 	return supervisor.Opened{
 		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
 		Root: "investigator", Tools: toolSpecs(), LoopOptions: manners, RootTurns: 4,
-		Definitions: []supervisor.Definition{{Name: "investigator", System: "agent: investigator", Tools: allowed, Deny: forbidden}},
+		Definitions: []supervisor.Definition{{Name: "investigator", System: "You are the investigator.", Tools: allowed, Deny: forbidden}},
 		Model:       spec.Model{Name: "script/refund"},
 		Limits:      spec.RunLimits{Tokens: 50_000, Calls: 12}, Agent: spec.Limits{Parallel: 1},
 	}

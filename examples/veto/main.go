@@ -61,7 +61,7 @@ func analyze() error {
 
 	err = node.Open(context.Background(), supervisor.Opened{
 		Run: "why", Goal: "Why is it red?", Root: "analyst", Policy: policy,
-		Definitions: []supervisor.Definition{{Name: "analyst", System: "agent: analyst"}},
+		Definitions: []supervisor.Definition{{Name: "analyst", System: "You are the analyst."}},
 		Model:       spec.Model{Name: "script/why"},
 		Limits:      spec.RunLimits{Tokens: 20_000},
 	})

@@ -27,7 +27,7 @@ func (c *Case) openedEntry() supervisor.Opened {
 		o.Limits.Tokens = tokensMax
 	}
 	for i, a := range c.Agents {
-		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: "agent: " + a.Name + "\n" + a.System,
+		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
 			Tools: a.Allowed, Deny: a.Denied, Delegates: a.Delegates, Limits: a.Limits.agentLimits(), LoopOptions: a.loopOptions}
 		d.Limits.Turns = a.Limits.Turns
 		if i == 0 {

@@ -28,7 +28,7 @@ const childForm = " Make all tool calls of a step in one reply, then answer in a
 // BuiltinAgents returns the built-in definitions, the coordinator first.
 func BuiltinAgents() []Agent {
 	child := func(name, description, task string, tools ...string) Agent {
-		return Agent{Name: name, Description: description, System: "agent: " + name + "\n" + task + childForm,
+		return Agent{Name: name, Description: description, System: task + childForm,
 			Tools: tools, MaxTurns: childTurns, MaxOutput: childOutput}
 	}
 	children := []Agent{
@@ -50,7 +50,7 @@ func BuiltinAgents() []Agent {
 			"Say what is in this folder and what in it needs attention.", toolList, toolGlob, toolRead, toolGrep),
 	}
 	root := Agent{Name: coordinatorName, Description: "Investigates a directory with the help of children and writes the report.",
-		System: "agent: " + coordinatorName + "\n" + coordinatorTask, MaxTurns: coordinatorTurn,
+		System: coordinatorTask, MaxTurns: coordinatorTurn,
 		Tools: []string{toolList, toolGlob, toolRead, toolGrep, toolDelegate, toolWrite}}
 	for _, c := range children {
 		root.Delegates = append(root.Delegates, c.Name)

@@ -55,7 +55,7 @@ const loopMax = 40
 // runAgent plays one agent to its end and returns its final text.
 func (d *agentDriver) runAgent(name, task string) string {
 	def := agentNamed(name)
-	req := model.Request{System: def.System, MaxOutput: d.maxOutput, Messages: []model.Message{{Role: model.User, Text: task}}}
+	req := model.Request{System: def.System, Caller: model.Caller{Name: def.Name}, MaxOutput: d.maxOutput, Messages: []model.Message{{Role: model.User, Text: task}}}
 	for _, n := range def.Tools {
 		if n == "delegate" || d.tools[n] != nil {
 			req.Tools = append(req.Tools, toolSpecs([]string{n})...)

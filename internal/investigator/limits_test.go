@@ -79,7 +79,7 @@ func TestEveryOutputLimitOfAnAnswer(t *testing.T) {
 	}
 	def := agentNamed("auditor")
 	d := newDriver(t, nil)
-	req := model.Request{System: def.System, Tools: toolSpecs(def.Tools), Messages: append([]model.Message{userMessage(auditHints)}, answeredCalls(first.Message.Calls, texts...)...)}
+	req := model.Request{System: def.System, Caller: model.Caller{Name: def.Name}, Tools: toolSpecs(def.Tools), Messages: append([]model.Message{userMessage(auditHints)}, answeredCalls(first.Message.Calls, texts...)...)}
 	// An answer is bounded in bytes too: beyond 1,200 tokens nothing changes.
 	for req.MaxOutput = 64; req.MaxOutput <= 4096; req.MaxOutput += *flagLimits + req.MaxOutput/1200*64 {
 		d.completeChecked("auditor", req)
@@ -92,7 +92,7 @@ func TestEveryOutputLimitOfAReport(t *testing.T) {
 	def := agentNamed("coordinator")
 	d := newDriver(t, nil)
 	for limit := int64(64); limit <= 4096; limit += 1 + limit/12 {
-		reply := d.completeChecked("coordinator", model.Request{System: def.System, Tools: toolSpecs(def.Tools), MaxOutput: limit, Messages: messages})
+		reply := d.completeChecked("coordinator", model.Request{System: def.System, Caller: model.Caller{Name: def.Name}, Tools: toolSpecs(def.Tools), MaxOutput: limit, Messages: messages})
 		for _, c := range reply.Message.Calls {
 			var args map[string]string
 			if err := json.Unmarshal([]byte(c.Args), &args); err != nil || c.Name != "write_file" {

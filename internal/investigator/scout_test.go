@@ -18,7 +18,7 @@ const task = "Investigate this repository and write report.md"
 func askAgent(t *testing.T, agent string, messages ...model.Message) model.Reply {
 	t.Helper()
 	def := agentNamed(agent)
-	return completeOnce(t, model.Request{System: def.System, Tools: toolSpecs(def.Tools), MaxOutput: 4096, Messages: messages})
+	return completeOnce(t, model.Request{System: def.System, Caller: model.Caller{Name: def.Name}, Tools: toolSpecs(def.Tools), MaxOutput: 4096, Messages: messages})
 }
 
 func completeOnce(t *testing.T, req model.Request) model.Reply {
@@ -41,7 +41,7 @@ func answeredCalls(calls []model.ToolCall, texts ...string) []model.Message {
 
 func TestInvestigatorWithoutToolsReportsNothing(t *testing.T) {
 	for _, a := range investigator.BuiltinAgents() {
-		reply := completeOnce(t, model.Request{System: a.System, MaxOutput: 512, Messages: []model.Message{userMessage(task)}})
+		reply := completeOnce(t, model.Request{System: a.System, Caller: model.Caller{Name: a.Name}, MaxOutput: 512, Messages: []model.Message{userMessage(task)}})
 		if !strings.Contains(reply.Message.Text, "could see nothing") || len(reply.Message.Calls) > 0 {
 			t.Errorf("%s: %q", a.Name, reply.Message.Text)
 		}
@@ -212,12 +212,12 @@ func TestAClosingChildStillAnswersInLinesThatMerge(t *testing.T) {
 	}
 	def := agentNamed("auditor")
 	messages := append([]model.Message{userMessage(auditHints)}, answeredCalls(first.Message.Calls, texts...)...)
-	reply := completeOnce(t, model.Request{System: def.System, Tools: toolSpecs(def.Tools), NoTools: true, MaxOutput: 768,
+	reply := completeOnce(t, model.Request{System: def.System, Caller: model.Caller{Name: def.Name}, Tools: toolSpecs(def.Tools), NoTools: true, MaxOutput: 768,
 		Messages: append(messages, userMessage("Stop here: the limit on tokens is reached."))})
 	if got := parseFindings(t, reply.Message.Text); len(got) != 1 || got[0]["title"] != "panic on an error in 1 place" {
 		t.Errorf("%s", reply.Message.Text)
 	}
-	early := completeOnce(t, model.Request{System: def.System, Tools: toolSpecs(def.Tools), NoTools: true, MaxOutput: 768, Messages: []model.Message{userMessage(auditHints)}})
+	early := completeOnce(t, model.Request{System: def.System, Caller: model.Caller{Name: def.Name}, Tools: toolSpecs(def.Tools), NoTools: true, MaxOutput: 768, Messages: []model.Message{userMessage(auditHints)}})
 	if !strings.Contains(early.Message.Text, "could see nothing") || !strings.Contains(early.Message.Text, "limit: ") {
 		t.Errorf("%s", early.Message.Text)
 	}

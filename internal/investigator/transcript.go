@@ -62,8 +62,10 @@ func readConversation(req model.Request, tokens *tokenCounter) *conversation {
 	if req.MaxOutput <= 0 {
 		t.max = outputMin
 	}
-	if m := roleLine.FindStringSubmatch(strings.TrimSpace(req.System)); m != nil {
-		t.role = m[1]
+	if t.role = req.Caller.Name; t.role == "" { // a caller that is no node names the agent in the prompt
+		if m := roleLine.FindStringSubmatch(strings.TrimSpace(req.System)); m != nil {
+			t.role = m[1]
+		}
 	}
 	if !req.NoTools {
 		for _, spec := range req.Tools {

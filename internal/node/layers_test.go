@@ -46,7 +46,7 @@ func TestSystemPromptsAreComposedOfLayers(t *testing.T) {
 	t.Parallel()
 	m, systems, _ := buildWithKey(t, client.RunRequest{Model: "anthropic/claude-sonnet-5-5", Constraints: []string{"Spend nothing.", "Ask first."}, Criteria: []string{"A is found."}})
 	for name, s := range systems {
-		if !strings.HasPrefix(s, "agent: "+name+"\n") ||
+		if strings.HasPrefix(s, "agent: ") ||
 			!strings.HasSuffix(s, "\n\nConstraints of this run:\n- Spend nothing.\n- Ask first.\n\nThe run is a success if:\n- A is found.") {
 			t.Errorf("%s: %q", name, s)
 		}

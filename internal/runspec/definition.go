@@ -2,7 +2,6 @@ package runspec
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/approval"
@@ -19,9 +18,6 @@ import (
 func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: HashVersion(d.Prompt),
 		Limits: spec.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
-	if !strings.HasPrefix(def.System, "agent: ") {
-		def.System = "agent: " + d.Name + "\n" + def.System
-	}
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
 	}

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -18,12 +19,12 @@ const bytesPerToken = 4
 // maxCounted bounds how many failing requests a client counts (Failure.Times).
 const maxCounted = 4096
 
-// systemPrefix starts the line of a system prompt that names the agent.
+// systemPrefix starts the line of a system prompt that names the agent of a request without a
+// Caller.
 const systemPrefix = "agent:"
 
 // Client returns a client that plays the script. A name fixes the agent; with
-// "" the first line of the system prompt of each request names the agent,
-// so one client can serve all agents of a node.
+// "" each request names its agent, so one client can serve all agents of a node.
 func (s *Script) Client(agent string) model.Client {
 	return &scriptClient{script: s, agent: agent, failed: map[uint64]int{}, asked: map[string]int{}}
 }
@@ -89,8 +90,8 @@ func (s *Script) replyAt(agent string, n int) Reply {
 }
 
 func (c *scriptClient) agentName(req model.Request) string {
-	if c.agent != "" {
-		return c.agent
+	if name := cmp.Or(c.agent, req.Caller.Name); name != "" {
+		return name
 	}
 	line, _, _ := strings.Cut(req.System, "\n")
 	if rest, ok := strings.CutPrefix(line, systemPrefix); ok {

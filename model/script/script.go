@@ -20,9 +20,9 @@
 // where the run stopped, and the same request always gets the same reply.
 // The exceptions are Failure.Times and Script.InOrder, which document it.
 //
-// The agent is the name given to Client, or else the first line of the system
-// prompt if that reads "agent: NAME". Without either, or for a name that is not in
-// the script, the default list answers.
+// The agent is the name given to Client, or else that of Request.Caller, or else the
+// first line of the system prompt if that reads "agent: NAME". Without any, or for a
+// name that is not in the script, the default list answers.
 //
 // In texts and in the string values of arguments, {{last}} is replaced by the text
 // of the last tool result, {{result.N}} by the Nth result (from 0) of the last

@@ -18,21 +18,21 @@ import (
 // The fixtures of a run: the root looks and delegates twice in one reply, each
 // child looks twice in one reply, and all answer.
 const delegation = `{"fixtures": [
- {"match": {"systemMessage": "agent: coordinator", "hasToolResult": false},
+ {"match": {"systemMessage": "You investigate a directory", "hasToolResult": false},
   "response": {"content": "I ask two others.", "toolCalls": [
     {"name": "list_dir", "arguments": {"path": "."}},
     {"name": "delegate", "arguments": {"agent": "surveyor", "task": "look at the first half"}},
     {"name": "delegate", "arguments": {"agent": "surveyor", "task": "look at the second half"}}],
    "usage": {"prompt_tokens": 900, "completion_tokens": 60, "total_tokens": 960}}},
- {"match": {"systemMessage": "agent: coordinator", "hasToolResult": true},
+ {"match": {"systemMessage": "You investigate a directory", "hasToolResult": true},
   "response": {"content": "Both halves were seen, and nothing is wrong with either of them.",
    "usage": {"prompt_tokens": 1200, "completion_tokens": 20, "total_tokens": 1220}}},
- {"match": {"systemMessage": "agent: surveyor", "hasToolResult": false},
+ {"match": {"systemMessage": "Say what is in this folder", "hasToolResult": false},
   "response": {"toolCalls": [
     {"name": "list_dir", "arguments": {"path": "."}},
     {"name": "read_file", "arguments": {"path": "a.txt"}}],
    "usage": {"prompt_tokens": 500, "completion_tokens": 30, "total_tokens": 530}}},
- {"match": {"systemMessage": "agent: surveyor", "hasToolResult": true},
+ {"match": {"systemMessage": "Say what is in this folder", "hasToolResult": true},
   "response": {"content": "I saw a.txt.", "usage": {"prompt_tokens": 600, "completion_tokens": 10, "total_tokens": 610}}}
 ]}`
 
