@@ -74,8 +74,8 @@ func openActors(ctx context.Context, s setup, post mailbox.Post, stop func() err
 	a := &actorsRunner{opened: openedRun(s, set.Specs()), stop: stop}
 	a.node, err = actors.Start(ctx, actors.Config{Post: post, Lease: 1,
 		Model: func(route string) (model.Client, string, error) {
-			if route == ownProvider+childScript {
-				return childModel(), childScript, nil
+			if route == ownProvider+childModelName {
+				return childModel(), childModelName, nil
 			}
 			return client, s.script.name, nil
 		},
@@ -102,7 +102,7 @@ func openedRun(s setup, tools []model.ToolSpec) supervisor.Opened {
 		Model:       spec.Model{Name: ownProvider + s.script.name}, RootTurns: s.script.count + 2,
 		Limits: spec.RunLimits{Tokens: tokensMax, Calls: callsMax}}
 	if s.script.kind == scriptFan {
-		o.Definitions = append(o.Definitions, supervisor.Definition{Name: childName, System: agentPrompt, Model: &spec.Model{Name: ownProvider + childScript}})
+		o.Definitions = append(o.Definitions, supervisor.Definition{Name: childName, System: agentPrompt, Model: &spec.Model{Name: ownProvider + childModelName}})
 		o.Tools = append(o.Tools, model.ToolSpec{Name: "delegate", Class: model.Read, Schema: `{"type":"object"}`})
 		o.Limits.Children, o.Limits.Agents = s.script.count, s.script.count+1
 		o.Agent = spec.Limits{Children: s.script.count}

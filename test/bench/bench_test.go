@@ -135,7 +135,7 @@ func TestWaitingAgentsAreCounted(t *testing.T) {
 	var opened atomic.Bool
 	inner := c.open
 	c.open = func(ctx context.Context, s setup) (runner, error) { opened.Store(true); return inner(ctx, s) }
-	s, err := measureWaiting(t.Context(), c, setup{script: script{kind: scriptWait}, agents: 300})
+	s, err := measureWaiting(t.Context(), c, setup{script: script{kind: scriptWait}, agents: 300}, &profiler{})
 	if err != nil || !opened.Load() || s[heapPerAgent] <= 0 {
 		t.Errorf("%v %v", s, err)
 	}

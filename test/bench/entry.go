@@ -35,8 +35,8 @@ func openEntry(ctx context.Context, s setup) (runner, error) {
 	cfg := troupe.Config{
 		Tools: []tool.Tool{newTroupeLook()},
 		Agents: []troupe.Agent{{Name: "boss", Description: "Looks.", Prompt: agentPrompt},
-			{Name: childName, Description: "Helps.", Prompt: agentPrompt, Model: ownProvider + childScript}},
-		Models:      map[string]model.Client{ownProvider + s.script.name: troupeModel{s}, ownProvider + childScript: childModel()},
+			{Name: childName, Description: "Helps.", Prompt: agentPrompt, Model: ownProvider + childModelName}},
+		Models:      map[string]model.Client{ownProvider + s.script.name: troupeModel{s}, ownProvider + childModelName: childModel()},
 		Model:       ownProvider + s.script.name,
 		MaxLiveRuns: max(s.agents, 2000),
 		Env:         func(string) string { return "" },

@@ -30,6 +30,7 @@ func runCommand() error {
 	profiles := flag.String("profiles", "", "directory for CPU and allocation profiles of each measurement")
 	serve := flag.Bool("serve", false, "be the model server (used by the program itself)")
 	child := flag.String("child", "", "make one measurement, WORKLOAD/COLUMN (used by the program itself)")
+	once := flag.String("once", "", "run one agent of a column (used by the program itself)")
 	server := flag.String("server", "", "address of the model server (used by the program itself)")
 	scratch := flag.String("scratch", "", "scratch directory (used by the program itself)")
 	flag.Parse()
@@ -41,6 +42,8 @@ func runCommand() error {
 		return serveModel()
 	case *child != "":
 		return runChild(*child, *server, *scratch, *profiles, *least)
+	case *once != "":
+		return runOnce(*once, *server, *scratch)
 	case *list:
 		printLists()
 		return nil

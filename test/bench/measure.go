@@ -19,14 +19,19 @@ import (
 type sample map[figure]float64
 
 // patience is how long one measurement may take.
-const patience = 5 * time.Minute
+const patience = 20 * time.Minute
 
 // measure runs one workload in one column, in this process.
 func measure(w workload, c column, s setup, least time.Duration, p *profiler) (result sample, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if w.shape == allWaiting {
-		return measureWaiting(ctx, c, s)
+	switch w.shape {
+	case allWaiting:
+		return measureWaiting(ctx, c, s, p)
+	case allFinished:
+		return measureFinished(ctx, s)
+	case allParked:
+		return measureParked(ctx, s, p)
 	}
 	base, err := readStatus("VmRSS") // the program links all columns
 	if err != nil {
@@ -156,7 +161,7 @@ const startsAtOnce = 32
 
 // measureWaiting starts agents whose model never answers, and reads the memory of all. It does
 // not close the column: the process ends with it.
-func measureWaiting(ctx context.Context, c column, s setup) (sample, error) {
+func measureWaiting(ctx context.Context, c column, s setup, p *profiler) (sample, error) {
 	var waiting atomic.Int64
 	called := make(chan struct{}, s.agents)
 	s.waiting = func() {
@@ -189,6 +194,9 @@ func measureWaiting(ctx context.Context, c column, s setup) (sample, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.heap(); err != nil {
+		return nil, err
+	}
 	each := float64(s.agents) * 1024
 	return sample{heapPerAgent: float64(after.heap-before.heap) / each, rssPerAgent: float64(after.rss-before.rss) / each}, nil
 }
@@ -211,5 +219,5 @@ func readMemory() (memoryUse, error) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	rss, err := readStatus("VmRSS")
-	return memoryUse{heap: int64(m.HeapInuse + m.StackInuse), rss: rss}, err
+	return memoryUse{heap: int64(m.HeapAlloc + m.StackInuse), rss: rss}, err
 }

@@ -31,10 +31,22 @@ func (p *profiler) end() error {
 		return nil
 	}
 	pprof.StopCPUProfile()
-	allocs, err := os.Create(filepath.Join(p.dir, p.name+".allocs"))
+	return errors.Join(p.cpu.Close(), p.write("allocs"))
+}
+
+// heap writes what is in use.
+func (p *profiler) heap() error {
+	if p.dir == "" {
+		return nil
+	}
+	return p.write("heap")
+}
+
+func (p *profiler) write(kind string) error {
+	file, err := os.Create(filepath.Join(p.dir, p.name+"."+kind))
 	if err != nil {
 		return fmt.Errorf("bench: profile: %w", err)
 	}
 	runtime.GC()
-	return errors.Join(p.cpu.Close(), pprof.Lookup("allocs").WriteTo(allocs, 0), allocs.Close())
+	return errors.Join(pprof.Lookup(kind).WriteTo(file, 0), file.Close())
 }

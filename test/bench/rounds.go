@@ -23,6 +23,7 @@ type plan struct {
 	least     time.Duration          // of one measurement
 	profiles  string                 // directory; "": none
 	only      func(w, c string) bool // reports whether a column is measured in a workload
+	troupe    string                 // the program, for newProcess
 	progress  io.Writer
 }
 
@@ -43,6 +44,16 @@ func (p plan) measureInto(all results) error {
 		return err
 	}
 	defer server.stop()
+	if slices.ContainsFunc(p.workloads, func(w workload) bool { return w.shape == newProcess && p.only(w.name, columnEntry) }) {
+		dir, err := os.MkdirTemp("", "troupe-bench-")
+		if err != nil {
+			return fmt.Errorf("bench: %w", err)
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // holds only what was built
+		if p.troupe, err = buildTroupe(dir); err != nil {
+			return err
+		}
+	}
 	for round := range p.rounds {
 		for _, w := range p.workloads {
 			for _, c := range p.columns {
@@ -76,6 +87,9 @@ func (p plan) measureInChild(w workload, c column, server string) (sample, error
 		return nil, fmt.Errorf("bench: %w", err)
 	}
 	defer func() { _ = os.RemoveAll(scratch) }() // the figures are taken
+	if w.shape == newProcess {
+		return p.measureFirst(c, scratch)
+	}
 	child, err := selfCommand("-child", w.name+"/"+c.name, "-duration", p.least.String(), "-scratch", scratch, "-server", server, "-profiles", p.profiles)
 	if err != nil {
 		return nil, err

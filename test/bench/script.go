@@ -48,8 +48,8 @@ func parseScript(name string) (script, error) {
 	return s, nil
 }
 
-// childScript is what the children of a fan-out do: they answer at once.
-const childScript = "look-1"
+// childModelName is the model of the children of a fan-out, which answer at once.
+const childModelName = "child"
 
 // childTask is what a child is asked to do. Equal calls would be a loop.
 func childTask(child int) string { return "go " + strconv.Itoa(child) }

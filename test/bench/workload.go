@@ -13,6 +13,9 @@ const (
 	oneAfterAnother shape = iota // again and again for the duration
 	allAtOnce                    // batches of agents, at least one batch and at least for the duration
 	allWaiting                   // agents that wait for their model: their memory
+	allFinished                  // runs that have ended: what the next node on their directory does
+	allParked                    // runs that wait for a person: their memory
+	newProcess                   // a process that runs one agent: the time until it calls its model
 )
 
 // workload is the same work for every column.
@@ -63,6 +66,8 @@ const (
 	waitingFew     = 1000
 	waitingMany    = 10_000
 	waitingExtreme = 100_000
+	finishedFew    = 1000
+	finishedMany   = 10_000
 )
 
 // workloads are all workloads, in the order of the table.
@@ -70,6 +75,8 @@ func workloads() []workload {
 	perTurn := []figure{wallPerTurn, cpuPerTurn, allocsPerTurn, bytesPerTurn}
 	batch := []figure{wallTotal, cpuTotal, allocsPerTurn, addedRSS}
 	memory := []figure{heapPerAgent, rssPerAgent}
+	durable := []figure{turnsPerSecond, cpuPerTurn}
+	growing := []figure{wallPerTurn, cpuPerTurn, bytesPerTurn}
 	return []workload{
 		{name: "one", what: "one agent, 100 turns, model in the process", script: "look-100", agents: 1, turns: turnsOfOne, figures: perTurn},
 		{name: "hundred", what: "100 agents of 10 turns, model in the process", script: "look-10", shape: allAtOnce, agents: agentsOfFew, turns: turnsOfMany, figures: batch},
@@ -83,6 +90,25 @@ func workloads() []workload {
 		{name: "waiting-100", what: "100 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingSome, figures: memory},
 		{name: "waiting-1k", what: "1,000 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingFew, figures: memory},
 		{name: "waiting-10k", what: "10,000 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingMany, long: true, figures: memory},
+		{name: "durable-one", what: "one agent, 100 turns, kept in files (floor) or logs that are synced every two minutes", script: "look-100", agents: 1, turns: turnsOfOne,
+			store: storeLazy, figures: durable},
+		{name: "durable-thousand", what: "1,000 agents of 10 turns, kept likewise", script: "look-10", shape: allAtOnce, agents: agentsOfMany, turns: turnsOfMany,
+			store: storeLazy, figures: durable},
+		{name: "synced-one", what: "one agent, 100 turns, each message or entry synced before the next step", script: "look-100", agents: 1, turns: turnsOfOne,
+			store: storeSynced, figures: durable},
+		{name: "synced-thousand", what: "1,000 agents of 10 turns, synced likewise", script: "look-10", shape: allAtOnce, agents: agentsOfMany, turns: turnsOfMany,
+			store: storeSynced, figures: durable},
+		{name: "turns-10", what: "one agent, 10 turns", script: "look-10", agents: 1, turns: 10, figures: growing},
+		{name: "turns-200", what: "one agent, 200 turns", script: "look-200", agents: 1, turns: 200, figures: growing},
+		{name: "turns-2000", what: "one agent, 2,000 turns", script: "look-2000", agents: 1, turns: 2000, figures: growing},
+		{name: "finished-1k", what: "a node on a directory with 1,000 finished runs", script: "look-1", shape: allFinished, agents: finishedFew,
+			needsTroupe: true, needsEntry: true, figures: []figure{nodeStart, listRuns}},
+		{name: "finished-10k", what: "a node on a directory with 10,000 finished runs", script: "look-1", shape: allFinished, agents: finishedMany, long: true,
+			needsTroupe: true, needsEntry: true, figures: []figure{nodeStart, listRuns}},
+		{name: "parked-1k", what: "1,000 runs wait for a person", script: scriptAsk, shape: allParked, agents: finishedFew, long: true,
+			needsTroupe: true, needsEntry: true, figures: []figure{heapPerRun}},
+		{name: "first-request", what: "a new process; the entry point is the program troupe run", script: onceScript, shape: newProcess, agents: 1,
+			figures: []figure{firstRequest}},
 		{name: "waiting-100k", what: "100,000 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingExtreme, long: true, figures: memory},
 	}
 }
