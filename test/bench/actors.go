@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox/local"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
@@ -59,6 +60,15 @@ func openActorsJetStream(ctx context.Context, s setup) (runner, error) {
 		reader.Close()
 		return errors.Join(err, server.Close())
 	})
+}
+
+// openActorsLocal keeps the logs in files.
+func openActorsLocal(ctx context.Context, s setup) (runner, error) {
+	post, err := local.Open(ctx, local.Config{Dir: filepath.Join(s.dir, "files"), Lazy: s.store != storeSynced})
+	if err != nil {
+		return nil, err
+	}
+	return openActors(ctx, s, post, post.Close)
 }
 
 func openActors(ctx context.Context, s setup, post mailbox.Post, stop func() error) (runner, error) {

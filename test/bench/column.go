@@ -45,13 +45,14 @@ type column struct {
 
 // Names of columns.
 const (
-	columnFloor    = "floor"
-	columnEino     = "eino"
-	columnEinoADK  = "eino-adk"
-	columnMemory   = "actors-memory"
-	columnLogs     = "actors-jetstream"
-	columnEntry    = "entry"
-	questionAnswer = "blue"
+	columnFloor   = "floor"
+	columnEino    = "eino"
+	columnEinoADK = "eino-adk"
+	columnMemory  = "actors-memory"
+	columnLogs    = "actors-jetstream"
+	columnLocal   = "actors-local"
+	columnEntry   = "entry"
+	columnEntryL  = "entry-local"
 )
 
 // columns are all columns, in the order of the table.
@@ -62,7 +63,9 @@ func columns() []column {
 		{columnEinoADK, "cloudwego/eino, adk.ChatModelAgent with a Runner", openEinoADK, isForMemoryPeers},
 		{columnMemory, "troupe: package actors, logs in memory", openActorsMemory, isForMemory},
 		{columnLogs, "troupe: package actors, logs on an embedded JetStream", openActorsJetStream, func(w workload) bool { return !w.needsEntry }},
+		{columnLocal, "troupe: package actors, logs in files of this machine", openActorsLocal, func(w workload) bool { return !w.needsEntry }},
 		{columnEntry, "troupe: package troupe as a program embeds it", openEntry, func(workload) bool { return true }},
+		{columnEntryL, "the same with Config.LogStore \"local\"", openEntryLocal, func(w workload) bool { return w.shape != newProcess }},
 	}
 }
 

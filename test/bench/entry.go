@@ -31,9 +31,14 @@ const (
 	httpRoute   = "openai/"
 )
 
-func openEntry(ctx context.Context, s setup) (runner, error) {
+func openEntry(ctx context.Context, s setup) (runner, error) { return openNode(ctx, s, "") }
+
+func openEntryLocal(ctx context.Context, s setup) (runner, error) { return openNode(ctx, s, "local") }
+
+func openNode(ctx context.Context, s setup, logs string) (runner, error) {
 	cfg := troupe.Config{
-		Tools: []tool.Tool{newTroupeLook()},
+		LogStore: logs,
+		Tools:    []tool.Tool{newTroupeLook()},
 		Agents: []troupe.Agent{{Name: "boss", Description: "Looks.", Prompt: agentPrompt},
 			{Name: childName, Description: "Helps.", Prompt: agentPrompt, Model: ownProvider + childModelName}},
 		Models:      map[string]model.Client{ownProvider + s.script.name: troupeModel{s}, ownProvider + childModelName: childModel()},

@@ -28,9 +28,9 @@ var errGrowth = errors.New("bench: the node lists no run")
 
 // measureFinished runs agents to their end, closes the node, and measures how long the next node
 // on the same directory takes to start and to list the runs.
-func measureFinished(ctx context.Context, s setup) (sample, error) {
+func measureFinished(ctx context.Context, c column, s setup) (sample, error) {
 	s.store = storeSynced // a directory that outlives the node
-	filled, err := openEntry(ctx, s)
+	filled, err := c.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func measureFinished(ctx context.Context, s setup) (sample, error) {
 		return nil, err
 	}
 	began := time.Now()
-	r, err := openEntry(ctx, s)
+	r, err := c.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}
@@ -98,8 +98,8 @@ func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1e3 }
 
 // measureParked parks runs twice, and reads by how much the second half grows the heap: the first
 // pays for what the server keeps once.
-func measureParked(ctx context.Context, s setup, p *profiler) (sample, error) {
-	r, err := openEntry(ctx, s)
+func measureParked(ctx context.Context, c column, s setup, p *profiler) (sample, error) {
+	r, err := c.open(ctx, s)
 	if err != nil {
 		return nil, err
 	}

@@ -29,18 +29,20 @@ type limit struct {
 func limits() []limit {
 	return []limit{
 		{"a turn allocates", "one", allocsPerTurn, columnEntry, columnEino, 9.3},
-		{"a turn allocates bytes", "one", bytesPerTurn, columnEntry, columnEino, 12.6},
-		{"a turn computes", "one", cpuPerTurn, columnEntry, columnEino, 32},
+		{"a turn allocates bytes", "one", bytesPerTurn, columnEntry, columnEino, 10.6},
+		{"a turn computes", "one", cpuPerTurn, columnEntry, columnEino, 35},
+		{"a turn with logs in files allocates", "one", allocsPerTurn, columnEntryL, columnEino, 6.6},
 		{"a turn of the actors allocates", "one", allocsPerTurn, columnMemory, columnEino, 4.4},
 		{"a turn of the actors computes", "one", cpuPerTurn, columnMemory, columnEino, 14},
-		{"a turn over HTTP allocates", "one-http", allocsPerTurn, columnEntry, columnEino, 6.2},
-		{"a turn over HTTP computes", "one-http", cpuPerTurn, columnEntry, columnEino, 3.1},
-		{"a run allocates", "start", allocsPerTurn, columnEntry, columnEino, 88},
-		{"a run allocates bytes", "start", bytesPerTurn, columnEntry, columnEino, 156},
-		{"a run computes", "start", cpuPerTurn, columnEntry, columnEino, 400},
+		{"a turn over HTTP allocates", "one-http", allocsPerTurn, columnEntry, columnEino, 2.2},
+		{"a turn over HTTP computes", "one-http", cpuPerTurn, columnEntry, columnEino, 2.5},
+		{"a run allocates", "start", allocsPerTurn, columnEntry, columnEino, 117},
+		{"a run allocates bytes", "start", bytesPerTurn, columnEntry, columnEino, 182},
+		{"a run computes", "start", cpuPerTurn, columnEntry, columnEino, 800},
+		{"a run with logs in files allocates bytes", "start", bytesPerTurn, columnEntryL, columnEino, 75},
 		{"a child allocates", "fan-out", allocsPerChild, columnEntry, columnEino, 18.5},
-		{"an agent that waits", "waiting-100", heapPerAgent, columnEntry, columnEino, 13.5},
-		{"an agent of the actors that waits", "waiting-100", heapPerAgent, columnMemory, columnEino, 4.3},
+		{"an agent that waits", "waiting-100", heapPerAgent, columnEntry, columnEino, 9.4},
+		{"an agent of the actors that waits", "waiting-100", heapPerAgent, columnMemory, columnEino, 3.4},
 	}
 }
 
@@ -85,7 +87,7 @@ func (r results) checkLimits(out io.Writer) error {
 			verdict = "FAILED"
 			failed++
 		}
-		fmt.Fprintf(out, "%-6s %s: %s is %s of %s in %s of %s, at most %s\n", verdict, l.name, l.of, formatNumber(q), l.base, l.figure, l.workload, formatNumber(l.most()))
+		fmt.Fprintf(out, "%-6s %s: %s / %s is %s in %s of %s, at most %s\n", verdict, l.name, l.of, l.base, formatNumber(q), l.figure, l.workload, formatNumber(l.most()))
 	}
 	if failed > 0 {
 		return fmt.Errorf("%w: %d of %d", errLimits, failed, len(limits()))

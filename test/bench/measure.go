@@ -29,9 +29,9 @@ func measure(w workload, c column, s setup, least time.Duration, p *profiler) (r
 	case allWaiting:
 		return measureWaiting(ctx, c, s, p)
 	case allFinished:
-		return measureFinished(ctx, s)
+		return measureFinished(ctx, c, s)
 	case allParked:
-		return measureParked(ctx, s, p)
+		return measureParked(ctx, c, s, p)
 	}
 	base, err := readStatus("VmRSS") // the program links all columns
 	if err != nil {
@@ -49,7 +49,7 @@ func measure(w workload, c column, s setup, least time.Duration, p *profiler) (r
 		return nil, err
 	}
 	before, batches := readUsage(), 0
-	for batches == 0 || time.Since(before.at) < least {
+	for batches == 0 || batches < w.batches || time.Since(before.at) < least {
 		if err := runBatch(ctx, r, w.agents); err != nil {
 			return nil, err
 		}

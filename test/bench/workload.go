@@ -26,8 +26,11 @@ type workload struct {
 	shape  shape
 	agents int // at the same time
 	turns  int // model calls of one agent, for the figures per turn
-	http   bool
-	store  store
+	// batches is how often the agents run at least, whatever the duration: what a node does in
+	// the background must not count as theirs.
+	batches int
+	http    bool
+	store   store
 	// long workloads are measured only if they are named.
 	long bool
 	// needsTroupe is for what only troupe has, needsEntry for what only its entry point has.
@@ -86,7 +89,7 @@ func workloads() []workload {
 			agents: agentsOfMany, turns: turnsOfMany, http: true, figures: batch},
 		{name: "fan-out", what: "one agent delegates to 64 that answer at once", script: "fan-64", agents: 1, turns: childrenOfOne,
 			figures: []figure{wallPerChild, cpuPerChild, allocsPerChild}},
-		{name: "start", what: "a run of one turn, from its task to its answer", script: "look-1", agents: 1, turns: 1, figures: perTurn},
+		{name: "start", what: "a run of one turn, from its task to its answer", script: "look-1", agents: 1, turns: 1, batches: 20, figures: perTurn},
 		{name: "waiting-100", what: "100 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingSome, figures: memory},
 		{name: "waiting-1k", what: "1,000 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingFew, figures: memory},
 		{name: "waiting-10k", what: "10,000 agents wait for their model", script: scriptWait, shape: allWaiting, agents: waitingMany, long: true, figures: memory},
