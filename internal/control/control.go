@@ -182,7 +182,9 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 				c.sendRefusal(verb, r, errClosing)
 			}
 		}, func() { c.sendRefusal(verb, r, errBusy) })
-		if name := r.Headers().Get(client.AskHeader); name != "" {
+		// While the logs cannot be written, the copy of a request that waits for them is served: it
+		// is refused at once, with the reason.
+		if name := r.Headers().Get(client.AskHeader); name != "" && c.runs.journalInfo() == nil {
 			t.ask = r.Reply() + " " + name
 		}
 		requests.enter(t)
