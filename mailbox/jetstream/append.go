@@ -253,10 +253,13 @@ func (a *appender) settleAppend(token, place uint64, err error) (follow []*pendi
 		return nil
 	}
 	follow = a.takeAppend(l)
-	var tell func()
-	if errors.Is(err, mailbox.ErrFull) {
+	tell := reportNothing
+	switch {
+	case errors.Is(err, mailbox.ErrFull):
 		tell = a.turnedAway(l, err, time.Now())
-	} else {
+	case errors.Is(err, mailbox.ErrClosed):
+		a.noteGivenUp(time.Now())
+	default:
 		tell = a.noteMoving(err == nil)
 	}
 	a.mu.Unlock()

@@ -15,7 +15,8 @@ type stallReports struct {
 	after time.Duration
 	tell  func(mailbox.Stall)
 	// full and refused are the times of the first and the last append that was refused for
-	// want of room, in a row of refusals no further apart than after.
+	// want of room, in a row of refusals no further apart than after. During a stall, refused is
+	// also the time of the last append whose caller stopped waiting.
 	full, refused time.Time
 	told          bool // the newest report, sent or still in left, is a stall
 	left          []mailbox.Stall
@@ -66,6 +67,15 @@ func (a *appender) turnedAway(l *pendingAppend, err error, now time.Time) func()
 	a.stalls.left = append(a.stalls.left, mailbox.Stall{Since: a.stalls.full, Waiting: len(a.inFlight) + len(a.queue) - a.head, Subject: l.subject, Why: err.Error()})
 	a.lookAgain()
 	return a.sendReports
+}
+
+// noteGivenUp keeps a stall when the caller of an append stops waiting for it: that nothing waits then
+// does not mean that the server stores again. mu is held.
+func (a *appender) noteGivenUp(now time.Time) {
+	if a.stalls.told {
+		a.stalls.refused = now
+		a.lookAgain()
+	}
 }
 
 // lookAgain arms the timer of noteRested. mu is held.

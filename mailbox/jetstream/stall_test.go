@@ -122,3 +122,26 @@ func TestLeaderStallEndsWithoutAnotherAppend(t *testing.T) {
 		}
 	})
 }
+
+// TestStallOutlivesTheCallerOfItsAppend: the caller of the only waiting append gives up. The server
+// has stored nothing since, so the stall goes on for a while.
+func TestStallOutlivesTheCallerOfItsAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		told := make(chan bool, 4)
+		a, l := stallingAppender(func(s mailbox.Stall) { told <- !s.Since.IsZero() })
+		a.due = dueHeap{l}
+		l.done = func(uint64, error) {}
+		a.mu.Lock()
+		stalls := a.noteWaited([]*pendingAppend{l}, time.Now())
+		a.mu.Unlock()
+		stalls()
+		a.settleAppend(l.token, 0, mailbox.ErrClosed)
+		if !<-told || len(told) > 0 {
+			t.Fatal("a caller that gave up ended the stall")
+		}
+		began := time.Now()
+		if <-told || time.Since(began) < a.stalls.after {
+			t.Errorf("the stall ended after %v", time.Since(began))
+		}
+	})
+}
