@@ -27,7 +27,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 		if isEnding(ctx) {
 			return
 		}
-		w.Kind, w.Body = "barred", agent.Barred{Lease: e.Lease, AfterMS: afterMS, Why: why}
+		w.Kind, w.Body = "barred", agent.Barred{Reservation: e.Reservation, AfterMS: afterMS, Why: why}
 		deliver(w)
 	}
 	begin := func(streams func()) callVerdict {
@@ -56,13 +56,13 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 			return v
 		}
 		if err == nil {
-			f := agent.Replied{Lease: e.Lease, Reply: reply, TookMS: took, Dropped: dropped}
+			f := agent.Replied{Reservation: e.Reservation, Reply: reply, TookMS: took, Dropped: dropped}
 			if counts {
 				f.Tokens = tokens.Message(reply.Message)
 			}
 			w.Body = f
 		} else {
-			w.Kind, w.Body = "failed", failedFact(ctx, e.Lease, reply, err, took)
+			w.Kind, w.Body = "failed", failedFact(ctx, e.Reservation, reply, err, took)
 		}
 		deliver(w)
 		return v

@@ -57,7 +57,7 @@ func TestAttemptIsCheckedAgainAfterAThrottleWait(t *testing.T) {
 			})}
 		system.Root.Send(spawn(func(c actor.Context) {
 			if _, ok := c.Message().(wakeActor); ok {
-				s.carryOut(c, activation.Perform{Effect: agent.CallModel{Lease: 1, Model: "script/one"}, Key: activation.ModelKey(1), Lease: 1})
+				s.carryOut(c, activation.Perform{Effect: agent.CallModel{Reservation: 1, Model: "script/one"}, Key: activation.ModelKey(1), Lease: 1})
 			}
 		}), wakeActor{at})
 		asked := <-asks

@@ -39,15 +39,15 @@ func BenchmarkSupervisor(b *testing.B) {
 // memberCrowd writes the messages of the members of a run. Like theirs, the next one of
 // a sender goes out when the one before is known to be in the log.
 type memberCrowd struct {
-	b     *testing.B
-	post  mailbox.Post
-	told  chan spec.ID // who got an entry
-	sent  map[spec.ID]uint64
-	lease map[spec.ID]int
+	b           *testing.B
+	post        mailbox.Post
+	told        chan spec.ID // who got an entry
+	sent        map[spec.ID]uint64
+	reservation map[spec.ID]int
 }
 
 // memberLetters is the entry that holds messages of one member.
-func (c *memberCrowd) memberLetters(from spec.ID, asks ...agent.Ask) []byte {
+func (c *memberCrowd) memberLetters(from spec.ID, asks ...agent.SupervisorMessage) []byte {
 	e := mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", string(from))}
 	for _, ask := range asks {
 		body, err := mailbox.Marshal(ask)
@@ -64,13 +64,13 @@ func (c *memberCrowd) memberLetters(from spec.ID, asks ...agent.Ask) []byte {
 	return data
 }
 
-// settleAndReserve settles a member's last lease and asks for the next.
+// settleAndReserve settles a member's last reservation and asks for the next.
 func (c *memberCrowd) settleAndReserve(id spec.ID) {
-	c.lease[id]++
-	n := c.lease[id]
-	asks := []agent.Ask{agent.Reserve{Lease: n, Turn: n, Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
+	c.reservation[id]++
+	n := c.reservation[id]
+	asks := []agent.SupervisorMessage{agent.Reserve{Reservation: n, Turn: n, Request: budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
 	if n > 1 {
-		asks = append([]agent.Ask{agent.Settle{Lease: n - 1, Used: budget.Amount{Tokens: 300}}}, asks...)
+		asks = append([]agent.SupervisorMessage{agent.Settle{Reservation: n - 1, Used: budget.Amount{Tokens: 300}}}, asks...)
 	}
 	c.post.Append(context.Background(), mailbox.At("r", mailbox.Super), c.memberLetters(id, asks...), func(_ uint64, err error) {
 		if err != nil {
@@ -82,7 +82,7 @@ func (c *memberCrowd) settleAndReserve(id spec.ID) {
 // joinMembers has the root delegate to everyone, 64 in an entry.
 func (c *memberCrowd) joinMembers(members []spec.ID) {
 	for some := range slices.Chunk(members, 64) {
-		asks := make([]agent.Ask, len(some))
+		asks := make([]agent.SupervisorMessage, len(some))
 		for i, id := range some {
 			asks[i] = agent.Delegate{Call: "1-0", Child: id, Goal: "go"}
 		}
@@ -97,7 +97,7 @@ func (c *memberCrowd) joinMembers(members []spec.ID) {
 
 func benchSupervisor(b *testing.B, post mailbox.Store, size int) {
 	const reservations, atOnce = 20_000, 512
-	c := &memberCrowd{b: b, post: post, told: make(chan spec.ID, 2*size), sent: map[spec.ID]uint64{}, lease: map[spec.ID]int{}}
+	c := &memberCrowd{b: b, post: post, told: make(chan spec.ID, 2*size), sent: map[spec.ID]uint64{}, reservation: map[spec.ID]int{}}
 	stop, err := post.Tail(context.Background(), func(m mailbox.Message) {
 		if m.To.Agent() != mailbox.Super {
 			c.told <- spec.ID(m.To.Agent())

@@ -35,7 +35,7 @@ func TestResultOfACallWithoutAShellIsLogged(t *testing.T) {
 				returned := activation.Own{At: at, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: "a", Kind: "returned", Key: "1-0",
 					Body: agent.Returned{Call: "1-0", Attempt: 1, Text: "seen"}}
 				replied := returned
-				replied.Kind, replied.Key, replied.Body = "replied", activation.ModelKey(1), agent.Replied{Lease: 1}
+				replied.Kind, replied.Key, replied.Body = "replied", activation.ModelKey(1), agent.Replied{Reservation: 1}
 				r := newRouter(t.Context(), Config{Post: post, Holds: func(mailbox.Address) (uint64, bool) { return 1, true }, Logger: slog.New(slog.DiscardHandler)}, nil)
 				r.shells[at] = &shellPlace{results: []activation.Own{replied, returned}}
 				pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {

@@ -227,12 +227,12 @@ var logScenarios = map[string]func(*testing.T, *memory.Post){
 // claimElsewhere appends a claim of a process that is never heard of again.
 func claimElsewhere(t *testing.T, post mailbox.Post, at mailbox.Address, lease uint64) {
 	t.Helper()
-	f := agent.Resumed{Life: "elsewhere", Node: "elsewhere"}
+	f := agent.Resumed{Activation: "elsewhere", Node: "elsewhere"}
 	raw, err := mailbox.Marshal(f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: lease}, Start: f.Life,
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: at, Epoch: mailbox.Epoch{Lease: lease}, Start: f.Activation,
 		Items: []mailbox.Item{{ID: string(at) + "!elsewhere", Kind: f.Kind(), Body: raw}}})
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func eventsOf(t *testing.T, data []byte) string {
 	var b bytes.Buffer
 	out := json.NewEncoder(&b)
 	out.SetEscapeHTML(false)
-	lives := map[mailbox.Address]*activation.LogReader{}
+	readers := map[mailbox.Address]*activation.LogReader{}
 	scan := bufio.NewScanner(bytes.NewReader(data))
 	scan.Buffer(nil, 1<<20)
 	for scan.Scan() {
@@ -49,10 +49,10 @@ func eventsOf(t *testing.T, data []byte) string {
 		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
-		l := lives[e.At]
+		l := readers[e.At]
 		if l == nil {
 			l = activation.NewLogReader(e.At, "", mailbox.Epoch{}, newTaped(e.At, &strings.Builder{}).Machine)
-			lives[e.At] = l
+			readers[e.At] = l
 		}
 		r := l.Next(mailbox.Message{To: e.At, At: e.Stamp, Place: l.N + 1, Data: e.Data})
 		for _, event := range activation.Tell(e.At, "", "", r.N, l.At, r.Notes) {

@@ -114,7 +114,7 @@ func linesAround(lines []string, i int) string {
 func replayLogs(t *testing.T, data []byte) string {
 	t.Helper()
 	var b strings.Builder
-	lives := map[mailbox.Address]*activation.LogReader{}
+	readers := map[mailbox.Address]*activation.LogReader{}
 	tapes := map[mailbox.Address]*tapedMachine{}
 	var order []mailbox.Address
 	scan := bufio.NewScanner(bytes.NewReader(data))
@@ -124,11 +124,11 @@ func replayLogs(t *testing.T, data []byte) string {
 		if err := json.Unmarshal(scan.Bytes(), &e); err != nil {
 			t.Fatal(err)
 		}
-		l := lives[e.At]
+		l := readers[e.At]
 		if l == nil {
 			tapes[e.At] = newTaped(e.At, &b)
 			l = activation.NewLogReader(e.At, "", mailbox.Epoch{}, tapes[e.At])
-			lives[e.At] = l
+			readers[e.At] = l
 			order = append(order, e.At)
 			fmt.Fprintf(&b, "%s\n", e.At)
 		}
@@ -144,7 +144,7 @@ func replayLogs(t *testing.T, data []byte) string {
 		t.Fatal(err)
 	}
 	for _, at := range order {
-		fmt.Fprintf(&b, "%s at the end, after %d entries, %s: %s\n", at, lives[at].N, lives[at].Phase, tapes[at].lastState())
+		fmt.Fprintf(&b, "%s at the end, after %d entries, %s: %s\n", at, readers[at].N, readers[at].Phase, tapes[at].lastState())
 	}
 	return b.String()
 }

@@ -81,7 +81,7 @@ agents:
     - text: "bought: {{last}}"
 `
 		o := openedRun("ask_human")
-		o.Tools, o.LoopOptions.Ask = append(o.Tools, agent.AskSpec()), true
+		o.Tools, o.LoopOptions.AskPeople = append(o.Tools, agent.AskSpec()), true
 		first := playRun(t, post, 1, text)
 		openRun(t, first, o)
 		first.awaitEvent(event.KindQueryAsked)

@@ -109,7 +109,7 @@ const asks = `{agents: {boss: [{calls: [{name: ask_human, args: {question: "Whic
 
 func askingRun(run string, tools ...tool.Tool) supervisor.Opened {
 	o := openedRun(run, append(tools, ask)...)
-	o.LoopOptions.Ask = true
+	o.LoopOptions.AskPeople = true
 	return o
 }
 

@@ -87,7 +87,7 @@ func (s *shell) Receive(c actor.Context) {
 
 // learnFact steps a fact and carries out the actions that follow.
 func (s *shell) learnFact(c actor.Context, fact any) {
-	e := activation.Event{Now: time.Now().UnixMilli(), Fact: fact}
+	e := activation.Input{Now: time.Now().UnixMilli(), Fact: fact}
 	switch fact.(type) {
 	case activation.LogRead, activation.EntryArrived, activation.EntryRead, activation.ProveLease, activation.Passivate:
 		e.Lease, e.Held = s.cfg.Holds(s.at)

@@ -150,8 +150,8 @@ func (s *shell) armTimer(c actor.Context, timer string, dueMS int64) {
 }
 
 // failedFact turns a client's error into the fact that the agent steps.
-func failedFact(ctx context.Context, lease int, reply model.Reply, err error, tookMS int64) agent.Failed {
-	f := agent.Failed{Lease: lease, Class: model.UnknownClass, Detail: err.Error(), Reply: reply, TookMS: tookMS}
+func failedFact(ctx context.Context, reservation int, reply model.Reply, err error, tookMS int64) agent.Failed {
+	f := agent.Failed{Reservation: reservation, Class: model.UnknownClass, Detail: err.Error(), Reply: reply, TookMS: tookMS}
 	var known *model.Error
 	if errors.As(err, &known) {
 		f.Class, f.Detail, f.Unbilled, f.AfterMS = known.Class, known.Message, known.Unbilled, known.RetryAfter.Milliseconds()
@@ -227,7 +227,7 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 			kind = event.KindMessageReasoning
 		}
 		i++
-		events(event.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Lease, i), TS: event.FormatStamp(time.Now().UnixMilli()),
+		events(event.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Reservation, i), TS: event.FormatStamp(time.Now().UnixMilli()),
 			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: kind, Turn: e.Turn,
 			Data: event.Delta{Text: d.Text}})
 	}

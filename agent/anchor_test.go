@@ -19,7 +19,7 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 	if bare := adoptHistory(State{Task: spec.Task{ID: spec.Root, Goal: "g", Limits: task.Limits}}).appendMessage(firstMessage(task)); s.InputBound() < bare.InputBound()+budget.Text(schema) {
 		t.Errorf("with a schema %d, without one %d", s.InputBound(), bare.InputBound())
 	}
-	s.Cuts, s.Phase, s.Lease, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
+	s.Cuts, s.Phase, s.Reservation, s.Open = 1, Thinking, 1, true // a reply that was cut goes on without the schema
 	if s.replySchema() != "" {
 		t.Fatal("the schema is sent with a continuation")
 	}
@@ -36,20 +36,20 @@ func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
 func TestReservationCoversTheProvidersToolPrompt(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: "g", Tools: []model.ToolSpec{{Name: "look", Schema: `{"type":"object"}`, Class: model.Read}}}
 	task.Limits = task.Limits.WithDefaults(0)
-	bare := FirstAsk(task).Input
+	bare := FirstAttemptRequest(task).Input
 	task.Model.Frame = 1024
-	if got := FirstAsk(task).Input; got != bare+1024 {
+	if got := FirstAttemptRequest(task).Input; got != bare+1024 {
 		t.Errorf("a prompt with tools is bound by %d, without what is added %d", got, bare)
 	}
 	other := task
 	other.Tools = nil
 	plain := other
 	plain.Model.Frame = 0
-	if got, want := FirstAsk(other).Input, FirstAsk(plain).Input; got != want {
+	if got, want := FirstAttemptRequest(other).Input, FirstAttemptRequest(plain).Input; got != want {
 		t.Errorf("without tools %d is held, want %d", got, want)
 	}
 	s := adoptHistory(State{Task: task}).appendMessage(firstMessage(task))
-	s.Phase, s.Lease, s.Open = Thinking, 1, true
+	s.Phase, s.Reservation, s.Open = Thinking, 1, true
 	s, _ = settleReservation(s, model.Reply{UsageKnown: true, Usage: model.Usage{Input: 700, Output: 10}}, 0)
 	if got := s.InputBound(); got >= 710+1024 {
 		t.Errorf("after a report of 700 tokens the prompt is bound by %d", got)

@@ -28,7 +28,7 @@ const questionBytesMax = detailBytesMax
 // becomes a message and the loop continues with the transition `then`; a denial ends the
 // loop. If no person can be asked, the loop ends at once with the reason `without`.
 func askPerson(s State, question string, reason, without spec.Reason, then spec.Transition) (State, []Effect) {
-	if !s.Task.LoopOptions.Ask { //mutant:question-needs-a-person
+	if !s.Task.LoopOptions.AskPeople { //mutant:question-needs-a-person
 		return finishAgent(s, spec.Outcome{Reason: without, Text: partialResult(s), Partial: true, Detail: question})
 	}
 	s.QuestionsAsked++
@@ -79,7 +79,7 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 	if ending, _ := s.reachedLimit(); ending != "" {
 		return nextTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
-	if s.Task.LoopOptions.Ask {
+	if s.Task.LoopOptions.AskPeople {
 		what += " How shall it go on? (deny ends it here)"
 	}
 	return askPerson(s, what, spec.NeedsHuman, without, then)

@@ -21,13 +21,13 @@ func handleCanceled(s State, f Canceled) (State, []Effect) {
 	switch s.Phase {
 	case Thinking:
 		if f.Now {
-			return s, []Effect{AbortModel{Lease: s.Lease}}
+			return s, []Effect{AbortModel{Reservation: s.Reservation}}
 		}
 		return s, []Effect{LeaveThrottle{}} // a throttled request is never sent //mutant:cancel-passes-the-gate
 	case Acting:
 		return cancelCalls(s)
-	case Leasing:
-		return finishCanceled(s) //mutant:cancel-while-leasing
+	case Reserving:
+		return finishCanceled(s) //mutant:cancel-while-reserving
 	case Hooking:
 		if s.Gate.Point != spec.HookOutput {
 			return finishCanceled(s)

@@ -42,7 +42,7 @@ func beginCompaction(s State, why spec.Transition) (next State, fx []Effect, bus
 	if limit == 0 || s.Estimate() <= limit || lastTurnFits(s) {
 		return s, nil, false
 	}
-	rung, counts := s.Ladder.nextRung(s.Turn, s.contextLimits().Within, s.Task.LoopOptions.Ask)
+	rung, counts := s.Ladder.nextRung(s.Turn, s.contextLimits().Within, s.Task.LoopOptions.AskPeople)
 	if counts && s.Ladder.exhausted() {
 		return s, nil, false
 	}
@@ -160,13 +160,13 @@ func (s State) summaryModel() spec.Model {
 
 // askSummary requests a reservation for the summary.
 func askSummary(s State) (State, []Effect) {
-	s.Phase, s.Transition, s.Purpose = Leasing, s.PendingCompaction.As, ForSummary
-	s.Lease++
+	s.Phase, s.Transition, s.Purpose = Reserving, s.PendingCompaction.As, ForSummary
+	s.Reservation++
 	s.PendingCompaction.Tries++
 	r := summaryRequest(s, s.contextLimits().Summary)
 	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
 	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.InputBound())
-	return s, []Effect{Reserve{Lease: s.Lease, Turn: s.Turn + 1, Ask: budget.Ask{Input: input, Output: r.MaxOutput,
+	return s, []Effect{Reserve{Reservation: s.Reservation, Turn: s.Turn + 1, Request: budget.AttemptRequest{Input: input, Output: r.MaxOutput,
 		OutputMin: (r.MaxOutput + 1) / 2, Closing: s.Task.Limits.Closing, Price: s.summaryModel().Price.Dearer(s.currentModel().Price)}}}
 }
 
@@ -174,7 +174,7 @@ func askSummary(s State) (State, []Effect) {
 // agent's last answer, not for a summary: it is returned unused.
 func handleSummaryGranted(s State, f Granted) (State, []Effect) {
 	if f.Closing || f.Output <= 0 {
-		return prependEffects([]Effect{Settle{Lease: s.Lease, Turn: s.Turn}})(compactWithoutModel(s))
+		return prependEffects([]Effect{Settle{Reservation: s.Reservation, Turn: s.Turn}})(compactWithoutModel(s))
 	}
 	s.Open, s.Grant, s.Phase = true, f, Thinking
 	s.events.publishModelStarted(s.attempt())
@@ -192,7 +192,7 @@ func callSummary(s State) CallModel {
 	m := s.summaryModel()
 	r := summaryRequest(s, s.Grant.Output)
 	r.Model, r.Temperature, r.Effort = m.Name, m.Temperature, m.Effort
-	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}
+	return CallModel{Reservation: s.Reservation, Turn: s.Turn + 1, Model: m.Name, Request: r, Purpose: ForSummary}
 }
 
 // handleSummary completes a compaction with the summary that a model wrote. The
@@ -250,7 +250,7 @@ func lostSummary(s State) (State, []Effect) {
 
 // settleSummary closes the reservation of a summary.
 func settleSummary(s State, r model.Reply) (State, []Effect) {
-	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn, Lost: !r.UsageKnown}
+	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn, Lost: !r.UsageKnown}
 	if r.UsageKnown {
 		e.Used = s.summaryModel().Price.Cost(r.Usage)
 		s.Usage, s.Spent = s.Usage.Add(r.Usage), s.Spent.Plus(e.Used)

@@ -33,7 +33,7 @@ func TestUnusableSummaryIsReplacedByExcerpts(t *testing.T) {
 		"blank":   {Stop: model.StopEnd, Message: model.Message{Text: " \n"}},
 	} {
 		r := readText(t, readerTask(4000))
-		r.summary = func(e agent.CallModel) agent.Fact { return agent.Replied{Lease: e.Lease, Reply: reply} }
+		r.summary = func(e agent.CallModel) agent.Fact { return agent.Replied{Reservation: e.Reservation, Reply: reply} }
 		r.fillWindow()
 		if f := r.s.Fold; !f.Plain || strings.Contains(f.Text, "HALF") || !strings.Contains(f.Text, "agent calls read") {
 			t.Errorf("%s: %+v", name, f)
@@ -41,7 +41,7 @@ func TestUnusableSummaryIsReplacedByExcerpts(t *testing.T) {
 	}
 	r := readText(t, readerTask(4000))
 	r.summary = func(e agent.CallModel) agent.Fact {
-		return agent.Replied{Lease: e.Lease, Reply: model.Reply{Stop: model.StopEnd, Message: model.Message{Text: "A WHOLE SUMMARY"}}}
+		return agent.Replied{Reservation: e.Reservation, Reply: model.Reply{Stop: model.StopEnd, Message: model.Message{Text: "A WHOLE SUMMARY"}}}
 	}
 	if r.fillWindow(); r.s.Fold.Plain || !strings.Contains(r.s.Fold.Text, "A WHOLE SUMMARY") {
 		t.Errorf("%+v", r.s.Fold)
@@ -59,7 +59,7 @@ func TestFailedSummaryIsRetriedOnceByTheAgentsOwnModel(t *testing.T) {
 		r, asked := readText(t, task), []string{}
 		r.summary = func(e agent.CallModel) agent.Fact {
 			asked = append(asked, e.Model)
-			return agent.Failed{Lease: e.Lease, Class: class}
+			return agent.Failed{Reservation: e.Reservation, Class: class}
 		}
 		r.fillWindow()
 		if got := strings.Join(asked, " "); got != want {
@@ -68,7 +68,7 @@ func TestFailedSummaryIsRetriedOnceByTheAgentsOwnModel(t *testing.T) {
 	}
 }
 
-// A lease for a summary by a cheap model keeps back what a closing turn by the
+// A reservation for a summary by a cheap model keeps back what a closing turn by the
 // agent's own would cost (G1).
 func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
 	task := readerTask(4000)
@@ -76,7 +76,7 @@ func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
 	task.LoopOptions.Context.Model = &spec.Model{Name: "script/cheap", Price: budget.Price{Known: true, Input: 1, Output: 9}}
 	r := readText(t, task)
 	r.summary = func(e agent.CallModel) agent.Fact {
-		return agent.Replied{Lease: e.Lease, Reply: model.Reply{Message: model.Message{Text: "A summary."}}}
+		return agent.Replied{Reservation: e.Reservation, Reply: model.Reply{Message: model.Message{Text: "A summary."}}}
 	}
 	r.fillWindow()
 	if p := r.ask.Price; !p.Known || p.Input != 100 || p.Output != 9 {
@@ -155,7 +155,7 @@ func TestModelChangeResetsTokenMeasurements(t *testing.T) {
 	if got := r.s.Estimate(); got < 2*before {
 		t.Fatalf("an estimate of %d after a report of %d", got, 3*before)
 	}
-	r.stepThrough(agent.Failed{Lease: r.s.Lease, Class: model.Auth})
+	r.stepThrough(agent.Failed{Reservation: r.s.Reservation, Class: model.Auth})
 	if got := r.s.Estimate(); r.s.Route != 1 || got > before+before/4 {
 		t.Errorf("model %d: an estimate of %d, before any report it was %d", r.s.Route, got, before)
 	}

@@ -45,7 +45,7 @@ func advanceCalls(s State) (State, []Effect) {
 // call after its Started entry.
 func beginCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	c.Attempt, c.Life = c.Attempt+1, s.Life //mutant:attempt-not-counted
+	c.Attempt, c.Activation = c.Attempt+1, s.Activation //mutant:attempt-not-counted
 	switch {
 	case s.tools.isJournal(c.Name):
 		s, c = callJournal(s, c)
@@ -83,14 +83,14 @@ func (c Call) callTool(turn int) CallTool {
 // the loop reads it under the current epoch, the call begins, once.
 func handleStarted(s State, f Started) (State, []Effect) {
 	i := s.Calls.find(f.Call)
-	if i < 0 || s.Phase != Acting || f.Life != s.Life { //mutant:started-in-its-life
+	if i < 0 || s.Phase != Acting || f.Activation != s.Activation { //mutant:started-in-its-life
 		return s, nil
 	}
 	c := s.Calls[i]
 	if c.Stage != Starting || c.Attempt != f.Attempt { //mutant:started-of-its-attempt
 		return s, nil
 	}
-	c.Stage, c.Life = Running, f.Life
+	c.Stage, c.Activation = Running, f.Activation
 	return s.withCall(i, c), []Effect{c.callTool(s.Turn)}
 }
 

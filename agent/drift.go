@@ -89,7 +89,7 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 	var held *suspension
 	switch s.Phase {
 	case Thinking:
-		fx = []Effect{Settle{Lease: s.Lease, Lost: !whole, Turn: s.Turn + 1}}
+		fx = []Effect{Settle{Reservation: s.Reservation, Lost: !whole, Turn: s.Turn + 1}}
 		s.Open = false
 		then = ThenAttempt
 	case Acting:
@@ -97,7 +97,7 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 			s = resetUnbegun(s)
 		}
 		then = ThenCalls
-	case Leasing:
+	case Reserving:
 		then = ThenGrant
 	case Hooking:
 		then = ThenHooks
@@ -172,7 +172,7 @@ func continueAsRecorded(s State) (State, []Effect) {
 		s.Phase = Hooking
 		return s, append(fx, runGateHooks(s))
 	default: // the reservation is still to come
-		s.Phase = Leasing
+		s.Phase = Reserving
 		return s, fx
 	}
 }
@@ -192,13 +192,13 @@ func continueHeld(s State, w suspension) (State, []Effect) {
 
 // returnReservation returns a reservation that was granted although a person must be asked first.
 func returnReservation(s State) (State, []Effect) {
-	fx := []Effect{Settle{Lease: s.Lease, Turn: s.Turn}}
+	fx := []Effect{Settle{Reservation: s.Reservation, Turn: s.Turn}}
 	if s.Suspended.Why != AwaitsDriftAnswer {
 		var more []Effect
 		s, more = askAboutDrift(s, ThenGrant, nil)
 		fx = append(fx, more...)
 	}
-	s.Suspended.Then = ThenAttempt //mutant:spared-lease-kept
+	s.Suspended.Then = ThenAttempt //mutant:spared-reservation-kept
 	return s, fx
 }
 
@@ -209,7 +209,7 @@ func restorePhase(s State) State {
 	case ThenHooks:
 		s.Phase = Hooking
 	case ThenGrant:
-		s.Phase = Leasing
+		s.Phase = Reserving
 	}
 	return s
 }

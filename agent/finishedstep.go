@@ -68,7 +68,7 @@ func (f *finishedStep) turnOf(g eventGroup) int {
 		return before.Turn
 	case f.published.entryTurn != nil:
 		return *f.published.entryTurn
-	case after.Phase == Leasing || after.Phase == Thinking:
+	case after.Phase == Reserving || after.Phase == Thinking:
 		return after.Turn + 1
 	}
 	return max(before.Turn, after.Turn)
@@ -77,7 +77,7 @@ func (f *finishedStep) turnOf(g eventGroup) int {
 // turnEnded reports whether the step has ended a turn.
 func (f *finishedStep) turnEnded() bool {
 	before, after := &f.before, &f.after
-	moved := before.Phase != after.Phase || before.Lease != after.Lease || before.Proposal != after.Proposal
+	moved := before.Phase != after.Phase || before.Reservation != after.Reservation || before.Proposal != after.Proposal
 	return moved && before.atWork() && !after.atWork()
 }
 
@@ -85,7 +85,7 @@ func (f *finishedStep) turnEnded() bool {
 func (f *finishedStep) turnFinished() event.TurnFinished {
 	s := &f.after
 	d := event.TurnFinished{Phase: string(s.Phase)}
-	if s.Phase == Leasing || s.Phase == Hooking || s.Suspended.awaitsModel() {
+	if s.Phase == Reserving || s.Phase == Hooking || s.Suspended.awaitsModel() {
 		d.Transition = s.Transition
 	}
 	return d

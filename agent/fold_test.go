@@ -27,10 +27,10 @@ func readerTask(window int64) spec.Task {
 type reading struct {
 	t       *testing.T
 	s       agent.State
-	request model.Request // the newest of a turn
-	told    string        // to whoever was to write the newest summary
-	ask     budget.Ask    // for that
-	usage   model.Usage   // of every turn; zero: unknown
+	request model.Request         // the newest of a turn
+	told    string                // to whoever was to write the newest summary
+	ask     budget.AttemptRequest // for that
+	usage   model.Usage           // of every turn; zero: unknown
 	summary func(agent.CallModel) agent.Fact
 	hook    func(agent.RunHooks) agent.Fact
 }
@@ -43,35 +43,35 @@ func readText(t *testing.T, task spec.Task, before ...agent.Fact) *reading {
 
 func (r *reading) beginTask(task spec.Task, before ...agent.Fact) {
 	r.t.Helper()
-	r.stepThrough(agent.Resumed{Life: "one"})
+	r.stepThrough(agent.Resumed{Activation: "one"})
 	for _, f := range before {
 		r.stepThrough(f)
 	}
 	r.stepThrough(agent.Submitted{Task: task})
 }
 
-// stepThrough steps a fact, and whatever asks for a lease or a summary after it.
+// stepThrough steps a fact, and whatever asks for a reservation or a summary after it.
 func (r *reading) stepThrough(f agent.Fact) {
 	r.t.Helper()
 	var stepped agent.Output
-	r.s, stepped = agent.Step(r.s, agent.Event{At: r.s.Now + 1, Life: "one", Fact: f})
+	r.s, stepped = agent.Step(r.s, agent.Input{At: r.s.Now + 1, Activation: "one", Fact: f})
 	for _, e := range stepped.Effects {
 		switch e := e.(type) {
 		case agent.Reserve:
 			if r.s.Purpose == agent.ForSummary {
-				r.ask = e.Ask
-				if least := r.s.InputBound(); e.Ask.Input < least {
-					r.t.Errorf("a summary keeps %d tokens back for a closing turn of %d", e.Ask.Input, least)
+				r.ask = e.Request
+				if least := r.s.InputBound(); e.Request.Input < least {
+					r.t.Errorf("a summary keeps %d tokens back for a closing turn of %d", e.Request.Input, least)
 				}
 			}
-			r.stepThrough(agent.Granted{Lease: e.Lease, Output: e.Ask.Output, Calls: e.Ask.Calls})
+			r.stepThrough(agent.Granted{Reservation: e.Reservation, Output: e.Request.Output, Calls: e.Request.Calls})
 		case agent.RunHooks:
 			if r.hook != nil {
 				r.stepThrough(r.hook(e))
 			}
 		case agent.CallModel:
 			if e.Purpose == agent.ForSummary {
-				var f agent.Fact = agent.Failed{Lease: e.Lease, Class: model.BadRequest}
+				var f agent.Fact = agent.Failed{Reservation: e.Reservation, Class: model.BadRequest}
 				if r.summary != nil {
 					f = r.summary(e)
 				}
@@ -90,7 +90,7 @@ func (r *reading) stepThrough(f agent.Fact) {
 // callTool plays a turn that calls a tool, which returns text.
 func (r *reading) callTool(tool, text string) {
 	r.t.Helper()
-	r.stepThrough(agent.Replied{Lease: r.s.Lease, Reply: model.Reply{UsageKnown: r.usage != model.Usage{}, Usage: r.usage,
+	r.stepThrough(agent.Replied{Reservation: r.s.Reservation, Reply: model.Reply{UsageKnown: r.usage != model.Usage{}, Usage: r.usage,
 		Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: `{}`}}}}})
 	r.stepThrough(agent.Returned{Call: r.s.Calls[0].ID, Attempt: r.s.Calls[0].Attempt, Text: text})
 }
@@ -231,15 +231,15 @@ func TestFirstRequestCoversAnImportedJournal(t *testing.T) {
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "b", Text: "noted"}}}}
 	task := readerTask(0)
 	task.LoopOptions.Journal = true
-	var ask budget.Ask
+	var ask budget.AttemptRequest
 	s := stepAgent(agent.State{}, agent.Recalled{Past: "p", Messages: past})
-	_, stepped := agent.Step(s, agent.Event{At: 1, Life: "one", Fact: agent.Submitted{Task: task}})
+	_, stepped := agent.Step(s, agent.Input{At: 1, Activation: "one", Fact: agent.Submitted{Task: task}})
 	for _, e := range stepped.Effects {
 		if r, ok := e.(agent.Reserve); ok {
-			ask = r.Ask
+			ask = r.Request
 		}
 	}
-	if first := agent.FirstAsk(task, past...); ask.Input == 0 || first.Input < ask.Input {
+	if first := agent.FirstAttemptRequest(task, past...); ask.Input == 0 || first.Input < ask.Input {
 		t.Errorf("admitted by %d tokens, the first turn asks for %d", first.Input, ask.Input)
 	}
 }

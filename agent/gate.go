@@ -79,7 +79,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			c.Stage, c.Passed = Pending, true
 			break
 		}
-		c = c.waitForPerson(v, s.Task.LoopOptions.Ask) //mutant:call-to-ask-about-runs
+		c = c.waitForPerson(v, s.Task.LoopOptions.AskPeople) //mutant:call-to-ask-about-runs
 	case spec.HookSkip:
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.reasonText())}) //mutant:skipped-call-runs
 	case spec.HookOverride:

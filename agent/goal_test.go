@@ -34,9 +34,9 @@ func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
 		began := map[string]bool{}
 		for n := uint64(1); len(r.data) > 0; n++ {
 			r.s = s
-			e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: pursuedFact(r)}
+			e := agent.Input{N: n, At: int64(n) * 60_000, Activation: s.Activation, Fact: pursuedFact(r)}
 			if f, ok := e.Fact.(agent.Resumed); ok {
-				e.Life = f.Life
+				e.Activation = f.Activation
 			}
 			next, stepped := agent.Step(s, e)
 			if err := checkStep(s, next, stepped.Effects, began); err != nil {
@@ -103,18 +103,18 @@ func TestAttemptsOfATurnAreBounded(t *testing.T) {
 	attempts := 0
 	for s.Phase != agent.Done {
 		switch s.Phase {
-		case agent.Leasing:
-			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 500})
+		case agent.Reserving:
+			s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 500})
 		case agent.Thinking:
 			attempts++
-			s = stepAgent(s, agent.Failed{Lease: s.Lease, Class: model.Overload, Unbilled: true})
+			s = stepAgent(s, agent.Failed{Reservation: s.Reservation, Class: model.Overload, Unbilled: true})
 		case agent.Waiting:
 			s = stepAgent(s, agent.Woke{Timer: "retry"})
 		default:
 			t.Fatalf("phase %s", s.Phase)
 		}
 	}
-	if attempts != agent.AttemptsMax || s.Lease != attempts || s.Outcome.Reason != spec.ModelError {
-		t.Errorf("%d attempts, lease %d, %+v; at most %d are stated", attempts, s.Lease, s.Outcome, agent.AttemptsMax)
+	if attempts != agent.AttemptsMax || s.Reservation != attempts || s.Outcome.Reason != spec.ModelError {
+		t.Errorf("%d attempts, reservation %d, %+v; at most %d are stated", attempts, s.Reservation, s.Outcome, agent.AttemptsMax)
 	}
 }

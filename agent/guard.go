@@ -19,7 +19,7 @@ const (
 // runHooksBeforeModel asks the hooks before a model call: context, then input.
 func runHooksBeforeModel(s State, why spec.Transition) (State, []Effect) {
 	s.HookEffects.Sent, s.Transition = nil, why
-	if next, fx, busy := openGate(s, spec.HookContext, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := openGate(s, spec.HookContext, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Reservation+1), Why: why}); busy {
 		return next, fx
 	}
 	return checkInput(s, why)
@@ -36,7 +36,7 @@ func handleTransform(s State, why spec.Transition, v hookVerdict) (State, []Effe
 }
 
 func checkInput(s State, why spec.Transition) (State, []Effect) {
-	if next, fx, busy := openGate(s, spec.HookInput, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Lease+1), Why: why}); busy {
+	if next, fx, busy := openGate(s, spec.HookInput, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookInput, s.Reservation+1), Why: why}); busy {
 		return next, fx
 	}
 	return requestReservation(s, why)
@@ -60,7 +60,7 @@ func inputChecked(s State, why spec.Transition, v hookVerdict) (State, []Effect)
 
 // checkOutput asks the guardrails about a reply before any of it takes effect.
 func checkOutput(s State, calls []Call, stop model.Stop) (State, []Effect) {
-	g := hookGate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Lease), Stop: stop}
+	g := hookGate{ID: fmt.Sprintf("%s.%d", spec.HookOutput, s.Reservation), Stop: stop}
 	s.Calls = calls
 	s.events.publishNewCalls(s.Calls, s.tools)
 	if next, fx, busy := openGate(s, spec.HookOutput, Hooking, g); busy {

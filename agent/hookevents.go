@@ -83,7 +83,7 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 // publishCallGate publishes the answers at the gate of a call, and what they decide about it.
 func publishCallGate(s State, f Hooked, c Call, v hookVerdict) State {
 	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
-	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.Ask || v.decision == spec.HookPass && v.args == "" {
+	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.AskPeople || v.decision == spec.HookPass && v.args == "" {
 		return s
 	}
 	d := event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: v.decision, By: v.by, Why: v.text}

@@ -208,8 +208,8 @@ func TestOversizedHistoryIsNotDelegated(t *testing.T) {
 	roomy.Model = spec.Model{}
 	s := stepAgent(agent.State{}, agent.Submitted{Task: roomy})
 	reply := func(calls ...model.ToolCall) {
-		s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 100, Calls: 64})
-		s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
+		s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 100, Calls: 64})
+		s = stepAgent(s, agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: model.Message{Role: model.Assistant, Calls: calls}}})
 	}
 	for range 3 {
 		reply(model.ToolCall{Name: "search", Args: `{"q":"x"}`})

@@ -16,7 +16,7 @@ import (
 // journalKeeper is an agent with a journal, ready for its first reply.
 func journalKeeper() agent.State {
 	m := spec.DefaultLoopOptions()
-	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	return stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
 }
 
@@ -34,8 +34,8 @@ func editEvents(t *testing.T, s agent.State, tool string, args any) (agent.State
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
-	s, stepped := agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: agent.Replied{Lease: s.Lease,
+	s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 4096, Calls: 64})
+	s, stepped := agent.Step(s, agent.Input{At: s.Now + 60_000, Activation: s.Activation, Fact: agent.Replied{Reservation: s.Reservation,
 		Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: tool, Args: string(raw)}}}}}})
 	last := s.History[len(s.History)-1]
 	if len(last.Results) != 1 {
@@ -110,12 +110,12 @@ func TestARecalledHistoryBringsItsJournal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := stepAgent(agent.State{}, agent.Resumed{Life: "b"})
+	next := stepAgent(agent.State{}, agent.Resumed{Activation: "b"})
 	for _, part := range parts {
 		next = stepAgent(next, part)
 	}
 	next = stepAgent(next, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Go on counting.", LoopOptions: spec.DefaultLoopOptions(), Tools: agent.JournalTools()}})
-	after, stepped := agent.Step(next, agent.Event{Life: "b", Fact: agent.Granted{Lease: next.Lease, Output: 100, Calls: 64}})
+	after, stepped := agent.Step(next, agent.Input{Activation: "b", Fact: agent.Granted{Reservation: next.Reservation, Output: 100, Calls: 64}})
 	call, ok := stepped.Effects[0].(agent.CallModel)
 	if !ok {
 		t.Fatalf("%T", stepped.Effects[0])

@@ -6,38 +6,38 @@ package agent
 // supervisor, and begins none until it has answered. Reads need no answer; if a log is
 // too short, the supervisor answers with a cancel.
 
-// Vouch asks the supervisor whether it has received more from this agent than the
+// VerifyLog asks the supervisor whether it has received more from this agent than the
 // agent's log records. Lease is the newest reservation in that log.
-type Vouch struct {
-	Life  string `msgpack:"s"`
-	Lease int    `msgpack:"l"`
+type VerifyLog struct {
+	Activation  string `msgpack:"s"`
+	Reservation int    `msgpack:"l"`
 }
 
-// Vouched says that the supervisor has not received more.
-type Vouched struct {
-	Life string `msgpack:"s"`
+// LogVerified says that the supervisor has not received more.
+type LogVerified struct {
+	Activation string `msgpack:"s"`
 }
 
-// Kind is the ask's word in the supervisor's log.
-func (Vouch) Kind() string { return "vouch" }
+// Kind is the message's word in the supervisor's log.
+func (VerifyLog) Kind() string { return "vouch" }
 
 // Kind is the fact's word in logs.
-func (Vouched) Kind() string { return "vouched" }
+func (LogVerified) Kind() string { return "vouched" }
 
-func (Vouch) effect() {}
+func (VerifyLog) effect() {}
 
 // recordBeginning records the beginning of a call, once the log of the current
 // activation is verified. Effect is nil if verification was requested already.
 func recordBeginning(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	switch {
-	case s.LogVerification.Answered == s.Life: //mutant:begins-when-vouched
+	case s.LogVerification.Answered == s.Activation: //mutant:begins-when-vouched
 		return s, Begin{Call: c.ID, Attempt: c.Attempt}
-	case s.LogVerification.Asked == s.Life: //mutant:vouch-sent-each-time
+	case s.LogVerification.Asked == s.Activation: //mutant:vouch-sent-each-time
 		return s, nil
 	}
-	s.LogVerification.Asked = s.Life
-	return s, Vouch{Life: s.Life, Lease: s.Lease}
+	s.LogVerification.Asked = s.Activation
+	return s, VerifyLog{Activation: s.Activation, Reservation: s.Reservation}
 }
 
 // logVerification is the state of log verification.
@@ -46,12 +46,12 @@ type logVerification struct {
 	Answered string // the activation that may begin side effects
 }
 
-// handleVouched begins the calls that waited for log verification.
-func handleVouched(s State, f Vouched) (State, []Effect) {
-	if f.Life != s.Life || f.Life != s.LogVerification.Asked || s.LogVerification.Answered == f.Life {
+// handleLogVerified begins the calls that waited for log verification.
+func handleLogVerified(s State, f LogVerified) (State, []Effect) {
+	if f.Activation != s.Activation || f.Activation != s.LogVerification.Asked || s.LogVerification.Answered == f.Activation {
 		return s, nil
 	}
-	s.LogVerification.Answered = f.Life
+	s.LogVerification.Answered = f.Activation
 	if s.Phase != Acting {
 		return s, nil
 	}

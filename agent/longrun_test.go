@@ -76,7 +76,7 @@ type longRun struct {
 func (l *longRun) stepFact(f agent.Fact) {
 	l.t.Helper()
 	before := l.s
-	e := agent.Event{At: l.s.Now + 10, Life: "a", Fact: f}
+	e := agent.Input{At: l.s.Now + 10, Activation: "a", Fact: f}
 	next, stepped := agent.Step(before, e)
 	l.s, l.pending = next, stepped.Effects
 	if l.s.Fold.Upto != before.Fold.Upto {
@@ -88,7 +88,7 @@ func (l *longRun) stepFact(f agent.Fact) {
 func (l *longRun) replyWith(reply model.Message) {
 	l.t.Helper()
 	for {
-		l.stepFact(agent.Granted{Lease: l.s.Lease, Output: 2000, Calls: 64})
+		l.stepFact(agent.Granted{Reservation: l.s.Reservation, Output: 2000, Calls: 64})
 		call, ok := l.pending[len(l.pending)-1].(agent.CallModel)
 		if !ok {
 			l.t.Fatalf("turn %d: no model call, but %T", l.s.Turn, l.pending[len(l.pending)-1])
@@ -102,10 +102,10 @@ func (l *longRun) replyWith(reply model.Message) {
 			l.t.Fatalf("turn %d: a prompt of %d messages is too long, the loop took it for %d tokens", l.s.Turn, len(call.Request.Messages), l.s.Estimate())
 		}
 		if turn {
-			l.stepFact(agent.Replied{Lease: l.s.Lease, Tokens: 30, Reply: model.Reply{Message: reply, Usage: usage, UsageKnown: true}})
+			l.stepFact(agent.Replied{Reservation: l.s.Reservation, Tokens: 30, Reply: model.Reply{Message: reply, Usage: usage, UsageKnown: true}})
 			return
 		}
-		l.stepFact(agent.Replied{Lease: l.s.Lease, Reply: model.Reply{UsageKnown: true, Usage: usage,
+		l.stepFact(agent.Replied{Reservation: l.s.Reservation, Reply: model.Reply{UsageKnown: true, Usage: usage,
 			Message: model.Message{Text: fmt.Sprintf("So far %d turns of reading; nothing else was wrong.", l.s.Turn)}}})
 	}
 }
@@ -134,7 +134,7 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 	m.Dynamic = "Today is Monday."
 	p := &countingProvider{window: window, prefixes: map[string]bool{}}
 	l := &longRun{t: t, provider: p}
-	l.stepFact(agent.Resumed{Life: "a"})
+	l.stepFact(agent.Resumed{Activation: "a"})
 	l.stepFact(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Which invoice is wrong?", System: "You are careful.", Tools: tools,
 		Constraints: []string{"Pay nothing."}, Model: spec.Model{Name: "m/one", Window: window}, LoopOptions: m, Limits: spec.Limits{Turns: turns + 5, Output: 2000}}})
 	for turn := range turns {
@@ -184,22 +184,22 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 //behaviour:shows A23
 func TestRejectedPromptsEndAfterThreeCalls(t *testing.T) {
 	for name, m := range map[string]spec.Model{"a known window": {Name: "m/one", Window: 200_000}, "none": {Name: "m/one"}} {
-		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
-		manners := spec.DefaultLoopOptions()
-		manners.Fallbacks = []spec.Model{{Name: "m/two", Window: 100_000}}
-		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: manners, Limits: spec.Limits{Turns: 100},
+		s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
+		options := spec.DefaultLoopOptions()
+		options.Fallbacks = []spec.Model{{Name: "m/two", Window: 100_000}}
+		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", Model: m, LoopOptions: options, Limits: spec.Limits{Turns: 100},
 			Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: toolSchema("search")}}}})
 		for n := range 20 { // it worked well until here
-			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
-			s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: fmt.Sprintf(`{"q":"%d"}`, n)}}}}})
+			s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 4096, Calls: 64})
+			s = stepAgent(s, agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: fmt.Sprintf(`{"q":"%d"}`, n)}}}}})
 			s = stepAgent(s, agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: strings.Repeat(fmt.Sprint("word ", n), 50)})
 		}
 		calls := 0
 		for s.Phase != agent.Done && calls < 100 {
-			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+			s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 4096, Calls: 64})
 			if s.Phase == agent.Thinking {
 				calls++
-				s = stepAgent(s, agent.Failed{Lease: s.Lease, Class: model.TooLong, Unbilled: true})
+				s = stepAgent(s, agent.Failed{Reservation: s.Reservation, Class: model.TooLong, Unbilled: true})
 			}
 			if s.Phase == agent.Stopping {
 				s = stepAgent(s, agent.StopVetoed{Proposal: s.Proposal, Why: "Go on."})

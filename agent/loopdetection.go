@@ -113,7 +113,7 @@ func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy 
 		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +
 			" in your next reply will not be run. Use another tool, and another way to what you need.")), spec.LoopNudge, nil, false
 	}
-	if _, offered := s.tools.specs[askTool]; !s.Task.LoopOptions.Ask || !offered {
+	if _, offered := s.tools.specs[askTool]; !s.Task.LoopOptions.AskPeople || !offered {
 		next, fx = askInsteadOfModel(s, "")
 		return next, spec.LoopNudge, fx, true
 	}

@@ -74,7 +74,7 @@ func TestHookCannotSendAnInvalidPrompt(t *testing.T) {
 //behaviour:shows A20
 func TestFailedHookDefaultCountsWhenItsChangeIsLost(t *testing.T) {
 	m := spec.LoopOptions{Hooks: []spec.Hook{{Name: "redact", Point: spec.HookContext, Failing: spec.HookTrip}, {Name: "shorten", Point: spec.HookContext}}}
-	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
 	lost := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Failed: "it does not fit"}}}
 	if s := stepAgent(s, lost); s.Phase != agent.Done || s.Outcome.Reason != spec.Guardrail || !strings.Contains(s.Outcome.Detail, "what it sends is lost") {
@@ -82,18 +82,18 @@ func TestFailedHookDefaultCountsWhenItsChangeIsLost(t *testing.T) {
 	}
 	short := []model.Message{{Role: model.User, Text: "in short"}}
 	there := agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "redact", Sent: 1}, {Hook: "shorten", Messages: short, Sent: 1}}}
-	if s := stepAgent(s, there); s.Phase != agent.Leasing || len(s.HookEffects.Sent) != 1 {
+	if s := stepAgent(s, there); s.Phase != agent.Reserving || len(s.HookEffects.Sent) != 1 {
 		t.Errorf("there: phase %s, %+v", s.Phase, s.HookEffects.Sent)
 	}
 }
 
 // actingAgent is a loop whose model has just called a tool.
 func actingAgent(m spec.LoopOptions) agent.State {
-	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m,
 		Tools: []model.ToolSpec{{Name: "search", Class: model.Read, Schema: toolSchema("search")}}}})
-	s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 1000, Calls: 64})
-	return stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
+	s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 1000, Calls: 64})
+	return stepAgent(s, agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{{Name: "search", Args: `{"q":"A"}`}}}}})
 }
 
 // TestHookRemarksOfATurnAreBounded: however many are told, the model reads a bounded
@@ -139,7 +139,7 @@ func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
 // TestAnsweredQuestionEndsTheForcedToolChoice: a person has answered what the loop asked, so
 // the next reply is the model's own choice (A24, E4).
 func TestAnsweredQuestionEndsTheForcedToolChoice(t *testing.T) {
-	m := spec.LoopOptions{Ask: true, Breaker: spec.Breaker{Failures: 1}}
+	m := spec.LoopOptions{AskPeople: true, Breaker: spec.Breaker{Failures: 1}}
 	s := actingAgent(m)
 	s.Force = model.ChoiceAny // of a level that was reached before
 	s = stepAgent(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true})
@@ -147,7 +147,7 @@ func TestAnsweredQuestionEndsTheForcedToolChoice(t *testing.T) {
 		t.Fatalf("nobody is asked in phase %s", s.Phase)
 	}
 	s = stepAgent(s, agent.Answered{Query: s.Suspended.Question.Query, Decision: "text", Text: "try the other one"})
-	if s.Phase != agent.Leasing || s.Force != "" {
+	if s.Phase != agent.Reserving || s.Force != "" {
 		t.Errorf("phase %s, forced to %q", s.Phase, s.Force)
 	}
 }
@@ -163,7 +163,7 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 	s = stepAgent(s, agent.Woke{Timer: "retry-1-0"})
 	found := agent.Returned{Call: "1-0", Attempt: 2, Text: "found", TookMS: 70}
 	s = stepAgent(stepAgent(s, found), found)
-	if s.ToolMS != 570 || s.Phase != agent.Leasing {
+	if s.ToolMS != 570 || s.Phase != agent.Reserving {
 		t.Errorf("phase %s, tools took %d ms", s.Phase, s.ToolMS)
 	}
 }
@@ -172,14 +172,14 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 // and nothing after it (A20, G1).
 func TestTransformedPromptBoundsOnlyItself(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: strings.Repeat("look at it ", 1000), LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "shorten", Point: spec.HookContext}}}}
-	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: task})
 	s = stepAgent(s, agent.Hooked{ID: "context.1", Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "shorten", Messages: []model.Message{{Role: model.User, Text: "Look."}}}}})
 	if s.InputBound() > 2000 {
 		t.Errorf("the short prompt is bounded by %d tokens", s.InputBound())
 	}
-	s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 1000})
-	s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
+	s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 1000})
+	s = stepAgent(s, agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: model.Message{Text: "I look."}}})
 	if s.Phase != agent.Stopping || s.InputBound() < int64(len(task.Goal)) {
 		t.Errorf("phase %s, the next prompt is bounded by %d tokens", s.Phase, s.InputBound())
 	}
@@ -187,9 +187,9 @@ func TestTransformedPromptBoundsOnlyItself(t *testing.T) {
 
 // TestAnEventOfAHookIsBounded: whatever a log says that a hook has said (A19, I1).
 func TestAnEventOfAHookIsBounded(t *testing.T) {
-	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "scope", Point: spec.HookInput}}}}})
-	e := agent.Event{At: s.Now, Life: "a", Fact: agent.Hooked{ID: "input.1", Point: spec.HookInput,
+	e := agent.Input{At: s.Now, Activation: "a", Fact: agent.Hooked{ID: "input.1", Point: spec.HookInput,
 		Answers: []spec.HookAnswer{{Hook: "scope", Text: strings.Repeat("x", 10*spec.HookTextMax)}}}}
 	_, stepped := agent.Step(s, e)
 	fired := 0

@@ -29,9 +29,9 @@ const (
 
 // Barred says that nothing was sent under the reservation: the throttle is closed.
 type Barred struct {
-	Lease   int    `msgpack:"l"`
-	AfterMS int64  `msgpack:"a,omitempty"` // the expected delay
-	Why     string `msgpack:"w,omitempty"`
+	Reservation int    `msgpack:"l"`
+	AfterMS     int64  `msgpack:"a,omitempty"` // the expected delay
+	Why         string `msgpack:"w,omitempty"`
 }
 
 // Admitted ends a wait for the throttle: it is this agent's turn to request a reservation.
@@ -98,7 +98,7 @@ func waitOutRefusal(s State, f Failed) (State, []Effect) {
 
 // handleBarred handles a reservation whose request the throttle did not admit.
 func handleBarred(s State, f Barred) (State, []Effect) {
-	if s.Phase != Thinking || f.Lease != s.Lease {
+	if s.Phase != Thinking || f.Reservation != s.Reservation {
 		return s, nil
 	}
 	s.events.cause = f.Why
@@ -108,7 +108,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 		why += ": " + f.Why
 	}
 	if s.patienceMS() == 0 && s.Cancel == nil {
-		return recoverAttempt(s, Failed{Lease: f.Lease, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
+		return recoverAttempt(s, Failed{Reservation: f.Reservation, Class: model.RateLimit, Detail: why, Unbilled: true, AfterMS: f.AfterMS})
 	}
 	s, fx := releaseReservation(s)
 	if s.Cancel != nil {
@@ -120,7 +120,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 // releaseReservation returns the reservation: nothing was billed under it.
 func releaseReservation(s State) (State, []Effect) {
 	s.Open = false
-	return s, []Effect{Settle{Lease: s.Lease, Turn: s.Turn + 1, Unused: true}} //mutant:unused-lease
+	return s, []Effect{Settle{Reservation: s.Reservation, Turn: s.Turn + 1, Unused: true}} //mutant:unused-reservation
 }
 
 // awaitTurn waits for the agent's turn, as long as the loop has patience. If another

@@ -46,7 +46,7 @@ type Delegate struct {
 	HardMS int64 `msgpack:"th,omitempty"`
 }
 
-// Kind is the ask's word in the supervisor's log.
+// Kind is the message's word in the supervisor's log.
 func (Delegate) Kind() string { return "delegate" }
 func (Delegate) effect()      {}
 
@@ -70,7 +70,7 @@ type Send struct {
 	Text string `msgpack:"t"`
 }
 
-// Kind is the ask's word in the supervisor's log.
+// Kind is the message's word in the supervisor's log.
 func (Send) Kind() string { return "send" }
 func (Send) effect()      {}
 

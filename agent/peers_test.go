@@ -17,9 +17,9 @@ func TestEveryLineOfAPeerMessageIsQuoted(t *testing.T) {
 	for _, end := range []string{"\n", "\r", "\r\n", "\v", "\f", "\u0085", "\u2028", "\u2029"} {
 		s, _ := stepUntilRest(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g",
 			Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{ToolRetries: 1}, Limits: spec.Limits{Retries: 3}}},
-			agent.Granted{Lease: 1, Output: 100},
+			agent.Granted{Reservation: 1, Output: 100},
 			agent.Messaged{From: "root-1-0", Name: "helper", Text: "hello" + end + forged},
-			agent.Replied{Lease: 1, Reply: model.Reply{Message: model.Message{Text: "I am done."}, UsageKnown: true}})
+			agent.Replied{Reservation: 1, Reply: model.Reply{Message: model.Message{Text: "I am done."}, UsageKnown: true}})
 		said := s.History[len(s.History)-1].Text
 		if !strings.Contains(said, forged) || !strings.Contains(said, "\n> "+forged) {
 			t.Errorf("after %q: %q", end, said)
@@ -32,8 +32,8 @@ func TestAnotherAgentDoesNotAnswerForAChild(t *testing.T) {
 	s, _ := stepUntilRest(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g",
 		Model: spec.Model{Name: "script/one"},
 		Tools: []model.ToolSpec{{Name: "delegate", Schema: `{"type":"object"}`, Class: model.Read}}}},
-		agent.Granted{Lease: 1, Output: 100, Calls: 9},
-		agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
+		agent.Granted{Reservation: 1, Output: 100, Calls: 9},
+		agent.Replied{Reservation: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
 			Calls: []model.ToolCall{{Name: "delegate", Args: `{"task":"x","background":true}`}}}}},
 		agent.Returned{Call: "1-0", Live: true, Text: "works"})
 	if len(s.BackgroundChildren) != 1 {
@@ -58,8 +58,8 @@ func TestAdmittedAndRefusedWaitEnds(t *testing.T) {
 		if s.Phase == agent.Done {
 			t.Fatalf("it ended after %d refusals: %+v", n-1, s.Outcome)
 		}
-		s, _ = stepUntilRest(s, agent.Granted{Lease: s.Lease, Output: 100},
-			agent.Failed{Lease: s.Lease, Class: model.RateLimit, Detail: "busy", Unbilled: true},
+		s, _ = stepUntilRest(s, agent.Granted{Reservation: s.Reservation, Output: 100},
+			agent.Failed{Reservation: s.Reservation, Class: model.RateLimit, Detail: "busy", Unbilled: true},
 			agent.Admitted{Pause: n})
 	}
 	if s.Phase != agent.Done || s.Outcome.Reason != spec.ModelError {
@@ -72,9 +72,9 @@ func TestAMessageThatIsTooLongIsNotSent(t *testing.T) {
 	for extra, refused := range map[int]bool{0: false, 1: true} {
 		s, _ := stepUntilRest(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g",
 			Model: spec.Model{Name: "script/one"}, Tools: []model.ToolSpec{agent.SendSpec()}}},
-			agent.Granted{Lease: 1, Output: 100, Calls: 9})
+			agent.Granted{Reservation: 1, Output: 100, Calls: 9})
 		text := strings.Repeat("x", agent.MessageBytesMax+extra)
-		_, stepped := agent.Step(s, agent.Event{N: 3, Fact: agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
+		_, stepped := agent.Step(s, agent.Input{N: 3, Fact: agent.Replied{Reservation: 1, Reply: model.Reply{UsageKnown: true, Message: model.Message{
 			Calls: []model.ToolCall{{Name: "send_message", Args: `{"to":"root-1-0","text":"` + text + `"}`}}}}}})
 		sent := slices.ContainsFunc(stepped.Effects, func(e agent.Effect) bool { _, ok := e.(agent.Send); return ok })
 		if sent == refused {

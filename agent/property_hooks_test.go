@@ -13,7 +13,7 @@ import (
 // default, and a person to ask.
 var gatedTask = func() spec.Task {
 	t := ordinary
-	t.LoopOptions = spec.LoopOptions{Ask: true, Hooks: []spec.Hook{
+	t.LoopOptions = spec.LoopOptions{AskPeople: true, Hooks: []spec.Hook{
 		{Name: "fold", Point: spec.HookContext}, {Name: "scope", Point: spec.HookInput}, {Name: "pii", Point: spec.HookOutput, Failing: spec.HookTrip},
 		{Name: "critic", Point: spec.HookSampled}, {Name: "gate", Point: spec.HookPreTool}, {Name: "payer", Point: spec.HookPreTool, Tools: "charge", Failing: spec.HookDeny},
 		{Name: "mender", Point: spec.HookToolError}, {Name: "scribe", Point: spec.HookPostTool}, {Name: "tests", Point: spec.HookStop},
@@ -80,7 +80,7 @@ func TestGatesAreOpenOnlyWhileTheLoopWaits(t *testing.T) {
 		for len(r.data) > 0 {
 			r.s = s
 			var stepped agent.Output
-			s, stepped = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.nextFact()})
+			s, stepped = agent.Step(s, agent.Input{At: s.Now + 1000, Activation: s.Activation, Fact: r.nextFact()})
 			for _, fx := range stepped.Effects {
 				if e, ok := fx.(agent.RunHooks); ok {
 					asked[e.Point]++

@@ -22,13 +22,13 @@ var kinds = []string{
 
 // likely are the facts that mean something in a phase.
 var likely = map[agent.Phase][]string{
-	"":             {"submitted", "recalled"},
-	agent.Leasing:  {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
-	agent.Thinking: {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
-	agent.Acting:   {"hooked", "vouched", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
-	agent.Waiting:  {"messaged", "woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
-	agent.Stopping: {"stop_vetoed", "stop_vetoed", "stop_allowed", "hooked", "steered", "resumed"},
-	agent.Hooking:  {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},
+	"":              {"submitted", "recalled"},
+	agent.Reserving: {"granted", "granted", "granted", "granted", "denied", "steered", "canceled"},
+	agent.Thinking:  {"replied", "replied", "replied", "replied", "replied", "failed", "steered", "canceled", "resumed"},
+	agent.Acting:    {"hooked", "vouched", "started", "started", "returned", "returned", "returned", "resumed", "steered", "canceled"},
+	agent.Waiting:   {"messaged", "woke", "woke", "answered", "answered", "returned", "resumed", "canceled"},
+	agent.Stopping:  {"stop_vetoed", "stop_vetoed", "stop_allowed", "hooked", "steered", "resumed"},
+	agent.Hooking:   {"hooked", "hooked", "hooked", "hooked", "steered", "resumed", "canceled"},
 }
 
 // factSource makes facts from bytes: small numbers and words that mean something,
@@ -59,7 +59,7 @@ func (r *factSource) nextWord() string {
 	return words[int(b)%len(words)]
 }
 
-// fillFact writes bytes into a fact, field by field. Leases and proposals are
+// fillFact writes bytes into a fact, field by field. Reservations and proposals are
 // mostly the newest ones.
 func (r *factSource) fillFact(v reflect.Value, name string) {
 	switch v.Kind() {
@@ -88,7 +88,7 @@ func (r *factSource) fillFact(v reflect.Value, name string) {
 		}
 	case reflect.Int, reflect.Int64:
 		b := int64(r.nextByte())
-		known := map[string]int{"Lease": r.s.Lease, "Proposal": r.s.Proposal, "Attempt": 1}
+		known := map[string]int{"Reservation": r.s.Reservation, "Proposal": r.s.Proposal, "Attempt": 1}
 		if want, ok := known[name]; ok && b < 240 {
 			v.SetInt(int64(want))
 			return
@@ -150,11 +150,11 @@ func (r *factSource) aimFact(into any) {
 	case *agent.Hooked:
 		r.aimHooked(f)
 	case *agent.Started:
-		f.Call, f.Attempt, f.Life = open.ID, open.Attempt, r.s.Life
+		f.Call, f.Attempt, f.Activation = open.ID, open.Attempt, r.s.Activation
 	case *agent.Returned:
 		f.Call, f.Attempt = open.ID, open.Attempt
-	case *agent.Vouched:
-		f.Life = r.s.LogVerification.Asked
+	case *agent.LogVerified:
+		f.Activation = r.s.LogVerification.Asked
 	case *agent.Messaged:
 		if f.Call = ""; len(r.s.BackgroundChildren) > 0 && r.nextByte() > 60 {
 			f.From, f.Call = r.s.BackgroundChildren[0].Child, r.s.BackgroundChildren[0].Call
@@ -191,7 +191,7 @@ var ordinary = spec.Task{Run: "r", ID: spec.Root, Goal: "Compare.", Model: spec.
 		{Name: "charge", Class: model.Effect, Schema: toolSchema("charge")},
 		{Name: "delegate", Class: model.Read, Schema: toolSchema("delegate")},
 		agent.AskSpec(), agent.SendSpec(),
-	}...), Forbidden: []string{"refund"}, LoopOptions: spec.LoopOptions{Watch: spec.DefaultLoopOptions().Watch, Breaker: spec.DefaultLoopOptions().Breaker, Ask: true,
+	}...), Forbidden: []string{"refund"}, LoopOptions: spec.LoopOptions{Watch: spec.DefaultLoopOptions().Watch, Breaker: spec.DefaultLoopOptions().Breaker, AskPeople: true,
 		Context: spec.Context{Percent: 70, Tail: 4, PruneTail: 2, Within: 4, Summary: 20}, Journal: true}}
 
 // walkFacts steps an agent through the facts of the bytes and checks what must hold
@@ -202,9 +202,9 @@ func walkFacts(data []byte, task *spec.Task) error {
 	began := map[string]bool{}
 	for n := uint64(1); len(r.data) > 0; n++ {
 		r.s = s
-		e := agent.Event{N: n, At: int64(n) * 60_000, Life: s.Life, Fact: r.nextFact()}
+		e := agent.Input{N: n, At: int64(n) * 60_000, Activation: s.Activation, Fact: r.nextFact()}
 		if f, ok := e.Fact.(agent.Resumed); ok {
-			e.Life = f.Life
+			e.Activation = f.Activation
 		}
 		next, stepped := agent.Step(s, e)
 		if err := checkStep(s, next, stepped.Effects, began); err != nil {
@@ -235,10 +235,10 @@ func checkStep(before, after agent.State, effects []agent.Effect, began map[stri
 			if err := strictRequest(e.Request); err != nil {
 				return fmt.Errorf("a provider refuses the request: %w", err)
 			}
-			if key := fmt.Sprint("lease ", e.Lease); began[key] {
+			if key := fmt.Sprint("reservation ", e.Reservation); began[key] {
 				return fmt.Errorf("two attempts under %s", key)
 			}
-			began[fmt.Sprint("lease ", e.Lease)] = true
+			began[fmt.Sprint("reservation ", e.Reservation)] = true
 		case agent.CallTool:
 			if key := fmt.Sprint(e.Call, " attempt ", e.Attempt); began[key] {
 				return fmt.Errorf("call %s begins twice", key)
@@ -321,7 +321,7 @@ func TestTwoFutures(t *testing.T) {
 }
 
 func stepAgent(s agent.State, f agent.Fact) agent.State {
-	s, _ = agent.Step(s, agent.Event{At: s.Now + 60_000, Life: s.Life, Fact: f})
+	s, _ = agent.Step(s, agent.Input{At: s.Now + 60_000, Activation: s.Activation, Fact: f})
 	return s
 }
 
@@ -365,14 +365,14 @@ func TestInputBound(t *testing.T) {
 				f = e
 			}
 			var stepped agent.Output
-			s, stepped = agent.Step(s, agent.Event{At: s.Now + 1000, Life: s.Life, Fact: f})
+			s, stepped = agent.Step(s, agent.Input{At: s.Now + 1000, Activation: s.Activation, Fact: f})
 			for _, fx := range stepped.Effects {
 				switch e := fx.(type) {
 				case agent.Reserve:
-					asked[e.Lease] = e.Ask.Input
+					asked[e.Reservation] = e.Request.Input
 				case agent.CallModel:
-					if sent := requestSize(e.Request); sent > asked[e.Lease] {
-						t.Fatalf("seed %d: lease %d was asked for %d tokens, %d bytes are sent", seed, e.Lease, asked[e.Lease], sent)
+					if sent := requestSize(e.Request); sent > asked[e.Reservation] {
+						t.Fatalf("seed %d: reservation %d was asked for %d tokens, %d bytes are sent", seed, e.Reservation, asked[e.Reservation], sent)
 					}
 				}
 			}

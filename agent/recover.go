@@ -37,7 +37,7 @@ func continueCut(s State) (State, []Effect) {
 
 // handleFailed handles an attempt that the model did not answer.
 func handleFailed(s State, f Failed) (State, []Effect) {
-	if s.Phase != Thinking || f.Lease != s.Lease {
+	if s.Phase != Thinking || f.Reservation != s.Reservation {
 		return s, nil
 	}
 	s.events.cause = fmt.Sprintf("%s: %s", f.Class, f.Detail)
@@ -72,7 +72,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	if waits {
 		s, fx = releaseReservation(s)
 	}
-	s, told := notifyHooks(s, spec.HookStopFailure, fmt.Sprint(s.Lease), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
+	s, told := notifyHooks(s, spec.HookStopFailure, fmt.Sprint(s.Reservation), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
 	fx = append(fx, told...)
 	switch {
 	case f.Class.Retryable() && s.outlasts(f.AfterMS, &s.Task.Limits):

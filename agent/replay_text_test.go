@@ -18,9 +18,9 @@ func TestArgumentsWithSeveralFaultsGiveOneTranscript(t *testing.T) {
 		for range 200 {
 			task := spec.Task{ID: spec.Root, Goal: "Act.", Tools: []model.ToolSpec{{Name: "act", Schema: schema}}, Limits: spec.Limits{Turns: 3}}
 			s := stepAgent(agent.State{}, agent.Submitted{Task: task})
-			s = stepAgent(s, agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+			s = stepAgent(s, agent.Granted{Reservation: s.Reservation, Output: 4096, Calls: 64})
 			call := model.ToolCall{Name: "act", Args: `{"a":1,"b":2,"c":3,"d":4,"e":5}`}
-			s = stepAgent(s, agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{call}}}})
+			s = stepAgent(s, agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: model.Message{Calls: []model.ToolCall{call}}}})
 			last := s.History[len(s.History)-1]
 			if len(last.Results) != 1 || !last.Results[0].Error {
 				t.Fatalf("%+v", last)

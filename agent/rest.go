@@ -8,7 +8,7 @@ import "slices"
 // that only the process which began it can complete.
 func (s State) Rests() (due int64, ok bool) {
 	switch s.Phase {
-	case "", Leasing, Acting, Stopping, Waiting: //mutant:rests-while-its-model-answers
+	case "", Reserving, Acting, Stopping, Waiting: //mutant:rests-while-its-model-answers
 	default: // a model or hooks have to answer, or the agent has ended
 		return 0, false
 	}

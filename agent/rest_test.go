@@ -12,7 +12,7 @@ import (
 // stepUntilRest steps facts and says whether the agent rests, and until when.
 func stepUntilRest(s agent.State, facts ...agent.Fact) (agent.State, string) {
 	for i, f := range facts {
-		s, _ = agent.Step(s, agent.Event{N: uint64(i + 1), Life: "a", Fact: f})
+		s, _ = agent.Step(s, agent.Input{N: uint64(i + 1), Activation: "a", Fact: f})
 	}
 	due, ok := s.Rests()
 	switch {
@@ -35,18 +35,18 @@ func TestWaitingAgentMayPassivate(t *testing.T) {
 			{Name: "pay", Schema: `{"type":"object"}`, Class: model.Effect},
 			{Name: "delegate", Schema: `{"type":"object"}`, Class: model.Read},
 			agent.AskSpec()},
-		LoopOptions: spec.LoopOptions{Ask: true, ToolRetries: 2}}
-	submitted, granted := agent.Submitted{Task: task}, agent.Granted{Lease: 1, Output: 100, Calls: 9}
+		LoopOptions: spec.LoopOptions{AskPeople: true, ToolRetries: 2}}
+	submitted, granted := agent.Submitted{Task: task}, agent.Granted{Reservation: 1, Output: 100, Calls: 9}
 	calls := func(names ...string) agent.Replied {
 		m := model.Message{Role: model.Assistant}
 		for _, name := range names {
 			m.Calls = append(m.Calls, model.ToolCall{Name: name, Args: `{"question":"which?","task":"x"}`})
 		}
-		return agent.Replied{Lease: 1, Reply: model.Reply{Message: m, UsageKnown: true}}
+		return agent.Replied{Reservation: 1, Reply: model.Reply{Message: m, UsageKnown: true}}
 	}
-	started := agent.Started{Call: "1-0", Attempt: 1, Life: "a"}
-	failed := agent.Failed{Lease: 1, Class: model.Overload, Unbilled: true, AfterMS: 90_000}
-	begun := agent.Resumed{Life: "a"}
+	started := agent.Started{Call: "1-0", Attempt: 1, Activation: "a"}
+	failed := agent.Failed{Reservation: 1, Class: model.Overload, Unbilled: true, AfterMS: 90_000}
+	begun := agent.Resumed{Activation: "a"}
 	for _, c := range []struct {
 		name  string
 		facts []agent.Fact
@@ -59,14 +59,14 @@ func TestWaitingAgentMayPassivate(t *testing.T) {
 		{"for a tool", []agent.Fact{submitted, granted, calls("look")}, "works"},
 		{"for the record of a side effect", []agent.Fact{submitted, granted, calls("pay")}, "works"},
 		{"for a side effect", []agent.Fact{submitted, granted, calls("pay"), started}, "works"},
-		{"for a person about a lost one", []agent.Fact{submitted, granted, calls("pay"), started, agent.Resumed{Life: "b"}}, "rests"},
+		{"for a person about a lost one", []agent.Fact{submitted, granted, calls("pay"), started, agent.Resumed{Activation: "b"}}, "rests"},
 		{"for a child", []agent.Fact{submitted, granted, calls("delegate")}, "rests"}, // its child's clock runs, not its own
 		{"for a child and a tool", []agent.Fact{submitted, granted, calls("delegate", "look")}, "works"},
 		{"for a child, when it is late already", []agent.Fact{submitted, granted, calls("delegate"), agent.Woke{Timer: "soft"}}, "rests"},
 		{"for a person", []agent.Fact{submitted, granted, calls("ask_human")}, "rests"},
 		{"for a tool's next attempt", []agent.Fact{submitted, granted, calls("look"),
 			agent.Returned{Call: "1-0", Attempt: 1, Error: true, Transient: true}}, "rests until 500ms"},
-		{"for a verdict", []agent.Fact{submitted, granted, agent.Replied{Lease: 1, Reply: model.Reply{
+		{"for a verdict", []agent.Fact{submitted, granted, agent.Replied{Reservation: 1, Reply: model.Reply{
 			Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}}}, soft},
 		{"for nothing more", []agent.Fact{submitted, agent.Canceled{}}, "works"},
 	} {
@@ -75,9 +75,9 @@ func TestWaitingAgentMayPassivate(t *testing.T) {
 		}
 	}
 	// After the soft limit only the hard one is left, and hooks are work.
-	s, _ := stepUntilRest(agent.State{}, begun, submitted, granted, agent.Replied{Lease: 1, Reply: model.Reply{
+	s, _ := stepUntilRest(agent.State{}, begun, submitted, granted, agent.Replied{Reservation: 1, Reply: model.Reply{
 		Message: model.Message{Role: model.Assistant, Text: "done"}, UsageKnown: true}})
-	s, _ = agent.Step(s, agent.Event{N: 9, At: (16 * time.Minute).Milliseconds(), Life: "a", Fact: agent.Woke{Timer: "soft"}})
+	s, _ = agent.Step(s, agent.Input{N: 9, At: (16 * time.Minute).Milliseconds(), Activation: "a", Fact: agent.Woke{Timer: "soft"}})
 	if _, got := stepUntilRest(s); got != "rests until 20m0s" {
 		t.Errorf("late: %s", got)
 	}

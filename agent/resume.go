@@ -11,8 +11,8 @@ import (
 
 // Resumed begins an activation of the actor's shell (PROTOCOL P1).
 type Resumed struct {
-	Life string `msgpack:"s"`
-	Node string `msgpack:"n,omitempty"`
+	Activation string `msgpack:"s"`
+	Node       string `msgpack:"n,omitempty"`
 	// Damaged is set by the shell when the log is not whole.
 	Damaged string `msgpack:"d,omitempty"`
 	// Found lists how the node differs from Task.Hashes, if it Looked: see drift.go.
@@ -37,24 +37,24 @@ func (Released) Kind() string { return "released" }
 // handleResumed begins an activation of the shell: only the outside world can have lost
 // something, so only the phases that wait for the outside world have something to do.
 func handleResumed(s State, f Resumed) (State, []Effect) {
-	if s.Phase != "" && s.Phase != Done && s.Life != "" && !s.Rested {
-		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Life: f.Life})
+	if s.Phase != "" && s.Phase != Done && s.Activation != "" && !s.Rested {
+		s.events.publish(entryEvents, event.KindAgentResumed, event.AgentResumed{Phase: string(s.Phase), Activation: f.Activation})
 	}
-	again := s.Life
-	s.Life, s.Node = f.Life, f.Node
+	again := s.Activation
+	s.Activation, s.Node = f.Activation, f.Node
 	whole := s.Released // the previous activation began nothing that has not ended
-	if f.Looked && f.Life == again {
+	if f.Looked && f.Activation == again {
 		whole = s.Whole // this activation has begun nothing since its first Resumed
 	}
 	s.Whole, s.Released, s.Rested = whole, false, false
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}
-	fx := []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged}}
+	fx := []Effect{ReportLog{Activation: f.Activation, Node: f.Node, Damaged: f.Damaged}}
 	if s.Phase == Done {
 		// The supervisor may not know of the end that a damaged log records.
 		o := s.Outcome
-		return s, []Effect{Back{Life: f.Life, Node: f.Node, Damaged: f.Damaged, Ended: &o}}
+		return s, []Effect{ReportLog{Activation: f.Activation, Node: f.Node, Damaged: f.Damaged, Ended: &o}}
 	}
 	if f.Damaged != "" { //mutant:own-log-damaged
 		s = answerOpenCalls(s, "never started: the log is damaged", "outcome unknown: the log is damaged")
@@ -100,7 +100,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 // in full unless the call was never made, and another attempt requests its own
 // reservation.
 func lostModelCall(s State, never bool) (State, []Effect) {
-	fx := []Effect{Settle{Lease: s.Lease, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
+	fx := []Effect{Settle{Reservation: s.Reservation, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
 		return prependEffects(fx)(finishCanceled(withoutReservation(s)))
@@ -109,7 +109,7 @@ func lostModelCall(s State, never bool) (State, []Effect) {
 		s, more := finishAgent(withoutReservation(s), abortedOutcome(s, spec.AbortedStreaming))
 		return s, append(fx, more...)
 	}
-	return prependEffects(fx)(anotherAttempt(s)) //mutant:lost-lease-used-again
+	return prependEffects(fx)(anotherAttempt(s)) //mutant:lost-reservation-used-again
 }
 
 // anotherAttempt requests a reservation that replaces a lost one.
@@ -123,7 +123,7 @@ func anotherAttempt(s State) (State, []Effect) {
 	return requestReservation(s, spec.Resumption)
 }
 
-// withoutReservation marks that no lease is open, for finishAgent.
+// withoutReservation marks that no reservation is open, for finishAgent.
 func withoutReservation(s State) State {
 	s.Phase = Stopping
 	return s

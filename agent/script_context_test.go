@@ -75,7 +75,7 @@ func TestAnyFactsReachEveryStageOfRecovery(t *testing.T) {
 		var s agent.State
 		for len(r.data) > 0 {
 			r.s = s
-			e := agent.Event{At: s.Now + 1000, Life: s.Life, Fact: r.nextFact()}
+			e := agent.Input{At: s.Now + 1000, Activation: s.Activation, Fact: r.nextFact()}
 			next, stepped := agent.Step(s, e)
 			for _, n := range stepped.Events {
 				switch d := n.Data.(type) {

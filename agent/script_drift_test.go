@@ -27,6 +27,6 @@ func parseVersions(d *datadriven.TestData, key string) map[string]string {
 // otherwise, same that it has looked and differs in nothing.
 func parseResumed(t *testing.T, d *datadriven.TestData) agent.Resumed {
 	t.Helper()
-	return agent.Resumed{Life: firstArgument(d), Node: argumentValue(t, d, "node"), Damaged: d.Input,
+	return agent.Resumed{Activation: firstArgument(d), Node: argumentValue(t, d, "node"), Damaged: d.Input,
 		Found: parseVersions(d, "found"), Looked: d.HasArg("found") || d.HasArg("same")}
 }

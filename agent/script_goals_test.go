@@ -59,8 +59,8 @@ func printModel(name string) string {
 	return " model=" + name
 }
 
-// printAsk says what an Ask is for, where the model in use has a price.
-func printAsk(k budget.Ask) string {
+// printAsk says what an AttemptRequest is for, where the model in use has a price.
+func printAsk(k budget.AttemptRequest) string {
 	if !k.Price.Known {
 		return ""
 	}

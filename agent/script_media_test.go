@@ -48,7 +48,7 @@ func printMedia(m model.Message) string {
 //behaviour:shows G1
 func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
 	bound := func(list ...model.Media) (first, folded int64) {
-		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+		s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
 		first = s.InputBound()
 		s.Fold = agent.Fold{Upto: 1, Text: "What is this?"}
@@ -71,7 +71,7 @@ func TestAHookSendsNoMediaOfItsOwn(t *testing.T) {
 		list []model.Media
 		ok   bool
 	}{"none": {nil, true}, "the task's": {[]model.Media{mine}, true}, "cheaper": {[]model.Media{cheap}, false}, "another": {[]model.Media{mine, mine}, false}} {
-		s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+		s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: []model.Media{mine}, Model: spec.Model{Name: "m/one"},
 			LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "h", Point: spec.HookContext}}}}})
 		s = stepAgent(s, agent.Hooked{ID: s.Gate.ID, Point: spec.HookContext, Answers: []spec.HookAnswer{{Hook: "h", Messages: []model.Message{{Role: model.User, Text: "Look.", Media: c.list}}}}})

@@ -10,7 +10,7 @@ import (
 
 // usualStart is what `submitted` and `granted` show in most scripts. Only the
 // number of calls that a reply may make differs: an agent without tools has none.
-const usualStart = `leasing turn=0
+const usualStart = `reserving turn=0
   reserve 1 turn=1 output=4096 calls=%d
   arm soft at=15m0s
   arm hard at=20m0s
@@ -27,7 +27,7 @@ thinking turn=0
 // usual one: such a beginning must be shown.
 func (p *scriptPlayer) startTask(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
-	p.notes, p.vouches = true, d.HasArg("vouch")
+	p.notes, p.verifies = true, d.HasArg("verify-log")
 	begin := *d
 	begin.Cmd = "submitted"
 	got := p.playLine(t, &begin) + p.playLine(t, &datadriven.TestData{Pos: d.Pos, Cmd: "granted"})

@@ -29,13 +29,13 @@ func TestScripts(t *testing.T) {
 
 // scriptPlayer is a script as it is played.
 type scriptPlayer struct {
-	state agent.State
-	n     uint64
-	at    int64
-	life  string
-	notes bool
-	// vouches: the script answers each Vouch itself.
-	vouches   bool
+	state      agent.State
+	n          uint64
+	at         int64
+	activation string
+	notes      bool
+	// verifies: the script answers each VerifyLog itself.
+	verifies  bool
 	published *scripts.EventLog
 	call      agent.CallModel // the newest one
 }
@@ -75,17 +75,17 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 // playFact steps the machine and checks what must hold in every script.
 func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fact) string {
 	t.Helper()
-	if p.life == "" { // the first entry of every log
-		p.life = "a"
+	if p.activation == "" { // the first entry of every log
+		p.activation = "a"
 		p.n++
-		p.state, _ = agent.Step(p.state, agent.Event{N: p.n, At: p.at, Life: p.life, Fact: agent.Resumed{Life: "a", Node: "n1"}})
+		p.state, _ = agent.Step(p.state, agent.Input{N: p.n, At: p.at, Activation: p.activation, Fact: agent.Resumed{Activation: "a", Node: "n1"}})
 	}
 	if r, ok := f.(agent.Resumed); ok {
-		p.life = r.Life
+		p.activation = r.Activation
 	}
 	p.n++
 	before := p.state
-	e := agent.Event{N: p.n, At: p.at, Life: p.life, Fact: f}
+	e := agent.Input{N: p.n, At: p.at, Activation: p.activation, Fact: f}
 	e.Told, e.Damaged = fromSupervisor(f) || d.Cmd == "answer", d.HasArg("damaged")
 	after, stepped := p.verifyLog(agent.Step(before, e))
 	p.state = after
@@ -115,15 +115,15 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 	return b.String()
 }
 
-// verifyLog answers a Vouch at once, as a supervisor does that has received no more than the
-// log holds. A script that begins with `start vouch` answers it itself.
+// verifyLog answers a VerifyLog at once, as a supervisor does that has received no more than the
+// log holds. A script that begins with `start verify-log` answers it itself.
 func (p *scriptPlayer) verifyLog(s agent.State, out agent.Output) (agent.State, agent.Output) {
-	i := slices.IndexFunc(out.Effects, func(e agent.Effect) bool { _, is := e.(agent.Vouch); return is })
-	if p.vouches || i < 0 {
+	i := slices.IndexFunc(out.Effects, func(e agent.Effect) bool { _, is := e.(agent.VerifyLog); return is })
+	if p.verifies || i < 0 {
 		return s, out
 	}
 	p.n++
-	s, more := agent.Step(s, agent.Event{N: p.n, At: p.at, Life: p.life, Told: true, Fact: agent.Vouched{Life: p.life}})
+	s, more := agent.Step(s, agent.Input{N: p.n, At: p.at, Activation: p.activation, Told: true, Fact: agent.LogVerified{Activation: p.activation}})
 	return s, agent.Output{Effects: slices.Concat(out.Effects[:i], more.Effects, out.Effects[i+1:]), Events: slices.Concat(out.Events, more.Events)}
 }
 
@@ -161,10 +161,10 @@ func printEffect(fx agent.Effect) string {
 	switch e := fx.(type) {
 	case agent.Reserve:
 		final := ""
-		if e.Ask.Final {
+		if e.Request.Final {
 			final = " final"
 		}
-		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Lease, e.Turn, e.Ask.Output, e.Ask.Calls, final, printAsk(e.Ask))
+		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Reservation, e.Turn, e.Request.Output, e.Request.Calls, final, printAsk(e.Request))
 	case agent.Settle:
 		return printSettle(e)
 	case agent.Delegate:
@@ -179,12 +179,12 @@ func printEffect(fx agent.Effect) string {
 		return "unpark " + e.Query
 	case agent.Finish:
 		return printFinish(e)
-	case agent.Back:
-		return "back node=" + e.Node
+	case agent.ReportLog:
+		return "report-log node=" + e.Node
 	case agent.Status:
-		return fmt.Sprintf("status asks=%d", e.Ordinal)
-	case agent.Vouch:
-		return fmt.Sprintf("vouch life=%s lease=%d", e.Life, e.Lease)
+		return fmt.Sprintf("status messages=%d", e.Ordinal)
+	case agent.VerifyLog:
+		return fmt.Sprintf("verify-log activation=%s reservation=%d", e.Activation, e.Reservation)
 	case agent.CallModel:
 		tools := ""
 		if e.Request.NoTools {
@@ -196,13 +196,13 @@ func printEffect(fx agent.Effect) string {
 		if e.Request.Schema != "" {
 			tools += " schema"
 		}
-		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Lease, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, printModel(e.Model))
+		return fmt.Sprintf("call-model %d turn=%d messages=%d output=%d%s%s", e.Reservation, e.Turn, len(e.Request.Messages), e.Request.MaxOutput, tools, printModel(e.Model))
 	case agent.Begin:
 		return fmt.Sprintf("begin %s attempt=%d", e.Call, e.Attempt)
 	case agent.CallTool:
 		return fmt.Sprintf("call-tool %s attempt=%d %s %s", e.Call, e.Attempt, e.Name, e.Args)
 	case agent.AbortModel:
-		return fmt.Sprintf("abort-model %d", e.Lease)
+		return fmt.Sprintf("abort-model %d", e.Reservation)
 	case agent.AbortTool:
 		return "abort-tool " + e.Call
 	case agent.RunHooks:
@@ -222,13 +222,13 @@ func printEffect(fx agent.Effect) string {
 func printSettle(e agent.Settle) string {
 	switch {
 	case e.Unused:
-		return fmt.Sprintf("settle %d unused", e.Lease)
+		return fmt.Sprintf("settle %d unused", e.Reservation)
 	case e.Lost:
-		return fmt.Sprintf("settle %d lost", e.Lease)
+		return fmt.Sprintf("settle %d lost", e.Reservation)
 	case e.Used.Zero():
-		return fmt.Sprintf("settle %d nothing", e.Lease)
+		return fmt.Sprintf("settle %d nothing", e.Reservation)
 	}
-	return fmt.Sprintf("settle %d tokens=%d calls=%d", e.Lease, e.Used.Tokens, e.Used.Calls)
+	return fmt.Sprintf("settle %d tokens=%d calls=%d", e.Reservation, e.Used.Tokens, e.Used.Calls)
 }
 
 func printFinish(e agent.Finish) string {
@@ -279,11 +279,11 @@ func parseFact(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.Fact
 	case "granted":
 		return parseGranted(t, d, p.state)
 	case "denied":
-		return agent.Denied{Lease: argumentNumber(t, d, "lease", p.state.Lease), Why: spec.Reason(argumentValue(t, d, "why")), Detail: d.Input}
+		return agent.Denied{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: spec.Reason(argumentValue(t, d, "why")), Detail: d.Input}
 	case "replied":
-		return agent.Replied{Lease: argumentNumber(t, d, "lease", p.state.Lease), Reply: parseReply(t, d), Dropped: argumentNumber(t, d, "dropped", 0)}
+		return agent.Replied{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Reply: parseReply(t, d), Dropped: argumentNumber(t, d, "dropped", 0)}
 	case "failed":
-		f := agent.Failed{Lease: argumentNumber(t, d, "lease", p.state.Lease), Class: model.ErrorClass(argumentValue(t, d, "class")),
+		f := agent.Failed{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Class: model.ErrorClass(argumentValue(t, d, "class")),
 			Unbilled: d.HasArg("unbilled"), Detail: "the provider's words", Reply: parseReply(t, d)}
 		f.Reply.UsageKnown = d.HasArg("in")
 		if after := argumentValue(t, d, "after"); after != "" {
@@ -291,9 +291,9 @@ func parseFact(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.Fact
 		}
 		return f
 	case "started":
-		f := agent.Started{Call: firstArgument(d), Attempt: argumentNumber(t, d, "attempt", 1), Life: p.life}
-		if v := argumentValue(t, d, "life"); v != "" {
-			f.Life = v
+		f := agent.Started{Call: firstArgument(d), Attempt: argumentNumber(t, d, "attempt", 1), Activation: p.activation}
+		if v := argumentValue(t, d, "activation"); v != "" {
+			f.Activation = v
 		}
 		return f
 	case "returned":
@@ -328,7 +328,7 @@ func restDue(t *testing.T, d *datadriven.TestData) int64 {
 func fromSupervisor(f agent.Fact) bool {
 	switch f.(type) {
 	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
-		agent.StatusAsked, agent.TimeLimitSet, agent.Vouched:
+		agent.StatusAsked, agent.TimeLimitSet, agent.LogVerified:
 		return true
 	}
 	return false
@@ -350,13 +350,13 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return agent.Messaged{From: spec.ID(firstArgument(d)), Name: argumentValue(t, d, "name"), Call: argumentValue(t, d, "call"), Text: d.Input, Error: d.HasArg("error"),
 			WorkedMS: workedMS(t, d)}
 	case "status-asked":
-		return agent.StatusAsked{Life: argumentValue(t, d, "life"), Ordinal: argumentNumber(t, d, "ordinal", 0)}
+		return agent.StatusAsked{Activation: argumentValue(t, d, "activation"), Ordinal: argumentNumber(t, d, "ordinal", 0)}
 	case "time-limit-set":
 		return agent.TimeLimitSet{SoftMS: parseDuration(t, argumentValue(t, d, "soft")).Milliseconds(), HardMS: parseDuration(t, argumentValue(t, d, "hard")).Milliseconds()}
 	case "answered":
 		return agent.Answered{Query: firstArgument(d), Decision: argumentValue(t, d, "decision"), Text: d.Input}
 	case "barred":
-		f := agent.Barred{Lease: argumentNumber(t, d, "lease", p.state.Lease), Why: d.Input}
+		f := agent.Barred{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: d.Input}
 		if after := argumentValue(t, d, "after"); after != "" {
 			f.AfterMS = parseDuration(t, after).Milliseconds()
 		}
@@ -367,8 +367,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return agent.Woke{Timer: firstArgument(d)}
 	case "recalled":
 		return parseRecalled(t, d)
-	case "vouched": // for the life in force, or another one
-		return agent.Vouched{Life: cmp.Or(argumentValue(t, d, "life"), p.life)}
+	case "log-verified": // for the current activation, or another one
+		return agent.LogVerified{Activation: cmp.Or(argumentValue(t, d, "activation"), p.activation)}
 	case "resumed":
 		return parseResumed(t, d)
 	case "released":
@@ -398,7 +398,7 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	}
 	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
 	task.LoopOptions.Hooks = parseHooks(t, d)
-	task.LoopOptions.Ask = d.HasArg("ask")
+	task.LoopOptions.AskPeople = d.HasArg("ask-people")
 	if patience := argumentValue(t, d, "patience"); patience != "" {
 		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
 	}
@@ -432,7 +432,7 @@ func toolSchema(name string) string {
 
 func parseGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
 	t.Helper()
-	g := agent.Granted{Lease: argumentNumber(t, d, "lease", s.Lease), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64))}
+	g := agent.Granted{Reservation: argumentNumber(t, d, "reservation", s.Reservation), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64))}
 	if s.ClosingReason != "" {
 		g.Closing, g.Calls, g.Output = true, 0, 768
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 // parseWatch reads what a script's task says of loops, breakers and people:
-// `watch`, `breaker` or `failures=N refuse=N`, `ask`, `polling=(…)`, `forbidden=(…)`.
+// `watch`, `breaker` or `failures=N refuse=N`, `ask-people`, `polling=(…)`, `forbidden=(…)`.
 func parseWatch(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
 	m := &task.LoopOptions
@@ -25,7 +25,7 @@ func parseWatch(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	}
 	m.Breaker.Failures = argumentNumber(t, d, "failures", m.Breaker.Failures)
 	m.Breaker.Forbidden = argumentNumber(t, d, "refuse", m.Breaker.Forbidden)
-	m.Ask = d.HasArg("ask")
+	m.AskPeople = d.HasArg("ask-people")
 	if arg, ok := d.Arg("polling"); ok {
 		m.Watch.Polling = arg.Vals
 	}
@@ -40,17 +40,17 @@ type usedTool struct {
 	failed             bool
 }
 
-// playCalls lets an agent with all manners make calls, one reply after the other,
+// playCalls lets an agent with all loop options make calls, one reply after the other,
 // and returns the levels that its watch came to.
 func playCalls(t *testing.T, tools []model.ToolSpec, replies ...[]usedTool) []event.LoopDetected {
 	t.Helper()
 	m := spec.DefaultLoopOptions()
 	m.Breaker = spec.Breaker{}
-	s := stepAgent(agent.State{}, agent.Resumed{Life: "a"})
+	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: tools, Limits: spec.Limits{Turns: 1000}}})
 	var found []event.LoopDetected
 	next := func(f agent.Fact) {
-		e := agent.Event{At: s.Now, Life: "a", Fact: f}
+		e := agent.Input{At: s.Now, Activation: "a", Fact: f}
 		after, stepped := agent.Step(s, e)
 		for _, n := range stepped.Events {
 			if l, ok := n.Data.(event.LoopDetected); ok {
@@ -60,18 +60,18 @@ func playCalls(t *testing.T, tools []model.ToolSpec, replies ...[]usedTool) []ev
 		s = after
 	}
 	for turn, reply := range replies {
-		if s.Phase != agent.Leasing {
+		if s.Phase != agent.Reserving {
 			t.Fatalf("turn %d: the agent is %s, not ready for a reply", turn+1, s.Phase)
 		}
-		next(agent.Granted{Lease: s.Lease, Output: 4096, Calls: 64})
+		next(agent.Granted{Reservation: s.Reservation, Output: 4096, Calls: 64})
 		said := model.Message{}
 		for _, u := range reply {
 			said.Calls = append(said.Calls, model.ToolCall{Name: u.tool, Args: u.args})
 		}
-		next(agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: said}})
+		next(agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: said}})
 		for i, u := range reply {
 			id := fmt.Sprintf("%d-%d", turn+1, i)
-			next(agent.Started{Call: id, Attempt: 1, Life: "a"})
+			next(agent.Started{Call: id, Attempt: 1, Activation: "a"})
 			attempt := 1
 			if u.tool == "delegate" {
 				attempt = 0

@@ -13,22 +13,22 @@ type Phase string
 
 // Phases. The zero Phase waits for Submitted.
 const (
-	Leasing  Phase = "leasing"  // for the supervisor's Granted or Denied
-	Thinking Phase = "thinking" // for the model
-	Acting   Phase = "acting"   // for tools and children
-	Waiting  Phase = "waiting"  // for what Suspended says
-	Hooking  Phase = "hooking"  // for hooks before a model call, or before a reply's tools
-	Stopping Phase = "stopping" // for stop hooks, then for the supervisor's verdict on a proposed stop
-	Done     Phase = "done"
+	Reserving Phase = "reserving" // for the supervisor's Granted or Denied
+	Thinking  Phase = "thinking"  // for the model
+	Acting    Phase = "acting"    // for tools and children
+	Waiting   Phase = "waiting"   // for what Suspended says
+	Hooking   Phase = "hooking"   // for hooks before a model call, or before a reply's tools
+	Stopping  Phase = "stopping"  // for stop hooks, then for the supervisor's verdict on a proposed stop
+	Done      Phase = "done"
 )
 
 // State is an agent at one index of its log. It is a value: Step never changes its
 // input State, so two futures may be stepped from one.
 type State struct {
-	Task  spec.Task
-	Phase Phase
-	Life  string // the current activation of the shell
-	Node  string // where it runs
+	Task       spec.Task
+	Phase      Phase
+	Activation string // the current activation of the shell
+	Node       string // where it runs
 
 	ImportedHistory importedHistory // of an earlier history, until the task comes
 
@@ -39,10 +39,10 @@ type State struct {
 	Usage      model.Usage
 	Spent      budget.Amount
 
-	Lease  int  // number of the newest reservation
-	Open   bool // it is granted and not settled
-	Grant  Granted
-	Anchor Anchor
+	Reservation int  // number of the newest reservation
+	Open        bool // it is granted and not settled
+	Grant       Granted
+	Anchor      Anchor
 
 	Calls     callList // of the last reply
 	ToolCalls int      // tool calls run in all
@@ -89,7 +89,7 @@ type State struct {
 	Rested   bool  // … because there was nothing to do
 	RestDue  int64 // … and when it is to be woken; 0: never
 
-	Sent     int // asks to the supervisor
+	Sent     int // messages to the supervisor
 	Received int // messages of the supervisor
 
 	tools  *toolRules // of Task, compiled from it
@@ -130,23 +130,23 @@ const (
 // Call is one tool call of the last reply.
 type Call struct {
 	model.ToolCall
-	Class   model.Class
-	Child   spec.ID // set: a delegate, and the child's id
-	Sends   bool    // a message to another agent
-	Stage   Stage
-	Attempt int
-	Life    string // the activation that began it
-	Result  model.ToolResult
-	Tokens  int64          // the shell's count of Result; 0: not counted
-	Passed  bool           // the hooks before it have approved it
-	Node    string         // … on the node where they were asked last; see reapproval.go
-	Agreed  string         // the reason that a person read and agreed to
-	Again   int            // times its hooks were asked anew on another node
-	Gate    spec.HookPoint // Gated: pre_tool or tool_error
-	Person  string         // Gated: why hooks want a person to decide
-	Born    int64          // Child: the clock when the child was requested
-	Tries   int            // attempts that failed transiently
-	Due     int64          // stamp of the next attempt, while Retrying
+	Class      model.Class
+	Child      spec.ID // set: a delegate, and the child's id
+	Sends      bool    // a message to another agent
+	Stage      Stage
+	Attempt    int
+	Activation string // the activation that began it
+	Result     model.ToolResult
+	Tokens     int64          // the shell's count of Result; 0: not counted
+	Passed     bool           // the hooks before it have approved it
+	Node       string         // … on the node where they were asked last; see reapproval.go
+	Agreed     string         // the reason that a person read and agreed to
+	Again      int            // times its hooks were asked anew on another node
+	Gate       spec.HookPoint // Gated: pre_tool or tool_error
+	Person     string         // Gated: why hooks want a person to decide
+	Born       int64          // Child: the clock when the child was requested
+	Tries      int            // attempts that failed transiently
+	Due        int64          // stamp of the next attempt, while Retrying
 }
 
 func (c Call) isDelegation() bool { return c.Child != "" }

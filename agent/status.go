@@ -8,7 +8,7 @@ import (
 
 // A log that loses its tail loses messages in either direction, and two logs that each
 // wait for the other wait forever (PROTOCOL P13, P25). So both sides count: an agent
-// counts its asks and the messages that it received, its supervisor does the same for
+// counts the messages that it sent and those that it received, its supervisor does the same for
 // each member. StatusAsked and Status compare the counts. Outbox messages between two
 // actors keep their order, so a count that is ahead of the reader's proves a loss.
 
@@ -18,21 +18,21 @@ type StatusAsked struct {
 	// Life is the activation of the supervisor that asks: a crash may repeat a
 	// question like any outbox message, and only the question of a new activation
 	// shows that the supervisor's log is shorter than what the agent has read from it.
-	Life string `msgpack:"s,omitempty"`
+	Activation string `msgpack:"s,omitempty"`
 	// Ordinal counts the messages to this member, this one included; 0: unknown.
 	Ordinal int `msgpack:"o,omitempty"`
 }
 
 // Status answers that the agent works, or waits.
 type Status struct {
-	// Ordinal counts the asks of this agent, this one included.
+	// Ordinal counts the messages of this agent to its supervisor, this one included.
 	Ordinal int `msgpack:"o"`
 }
 
 // Kind is the fact's word in logs.
 func (StatusAsked) Kind() string { return "status_asked" }
 
-// Kind is the ask's word in the supervisor's log.
+// Kind is the message's word in the supervisor's log.
 func (Status) Kind() string { return "status" }
 
 func (Status) effect() {}
@@ -51,7 +51,7 @@ func handleStatusAsked(s State, f StatusAsked, short bool) (State, []Effect) {
 	default:
 		return s, []Effect{Status{}}
 	}
-	return prependEffects([]Effect{Back{Life: s.Life, Node: s.Node, Damaged: lost}})(handleCanceled(s, Canceled{Why: lost, Now: true, As: spec.LogDamaged}))
+	return prependEffects([]Effect{ReportLog{Activation: s.Activation, Node: s.Node, Damaged: lost}})(handleCanceled(s, Canceled{Why: lost, Now: true, As: spec.LogDamaged}))
 }
 
 // Closed is the last entry of a log: nothing after it counts.
@@ -70,10 +70,10 @@ func lastMessage(s State) Finish {
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.Worked}
 }
 
-// countSent counts the asks among effects, and writes the count into those that carry it.
+// countSent counts the messages to the supervisor among effects, and writes the count into those that carry it.
 func countSent(s State, fx []Effect) (State, []Effect) {
 	for i, e := range fx {
-		if _, ok := e.(Ask); !ok {
+		if _, ok := e.(SupervisorMessage); !ok {
 			continue
 		}
 		s.Sent++
@@ -84,10 +84,10 @@ func countSent(s State, fx []Effect) (State, []Effect) {
 		case Finish:
 			f.Ordinal = s.Sent
 			fx[i] = f
-		case Back:
+		case ReportLog:
 			f.Ordinal, f.Heard = s.Sent, s.Received
 			fx[i] = f
-		default: // the other asks carry no count
+		default: // the other messages carry no count
 		}
 	}
 	return s, fx

@@ -4,7 +4,7 @@ package agent
 // and the events for observers. An event that has no meaning in the current phase changes only the
 // clock and, if the supervisor sent it, the count of received messages. Step panics on a Fact that
 // it does not know: that is a bug of this program, never of a log (unknown kinds do not decode).
-func Step(s State, e Event) (State, Output) {
+func Step(s State, e Input) (State, Output) {
 	before, last := s, s.Now
 	s.Now = max(s.Now, e.At)
 	if e.Told {
@@ -23,7 +23,7 @@ func Step(s State, e Event) (State, Output) {
 }
 
 // stepFact handles one event, whatever the clocks say.
-func stepFact(s State, e Event) (State, []Effect) {
+func stepFact(s State, e Input) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case Submitted:
 		return handleSubmitted(s, f)
@@ -61,8 +61,8 @@ func stepFact(s State, e Event) (State, []Effect) {
 		return handleAdmitted(s, f)
 	case Woke:
 		return handleWoke(s, f)
-	case Vouched:
-		return handleVouched(s, f)
+	case LogVerified:
+		return handleLogVerified(s, f)
 	case StatusAsked:
 		return handleStatusAsked(s, f, e.Damaged)
 	case TimeLimitSet:

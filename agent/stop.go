@@ -20,7 +20,7 @@ func proposeCompletion(s State) (State, []Effect) {
 	if busy {
 		return s, fx
 	}
-	if next, fx, busy := openGate(s, spec.HookStop, Stopping, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Lease)}); busy {
+	if next, fx, busy := openGate(s, spec.HookStop, Stopping, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Reservation)}); busy {
 		return next, fx
 	}
 	return proposeStop(s)

@@ -33,7 +33,7 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 		s, fx = runHooksBeforeModel(s, "")
 	}
 	if s.Phase == Hooking { // hooks may take longer than the supervisor waits for a first message
-		fx = append(fx, Back{Life: s.Life, Node: s.Node})
+		fx = append(fx, ReportLog{Activation: s.Activation, Node: s.Node})
 	}
 	return s, append(fx, s.allTimers()...)
 }
@@ -88,21 +88,21 @@ func continueTurn(s State, why spec.Transition) (State, []Effect) {
 
 // requestReservation requests the reservation of the next turn, or of the closing turn.
 func requestReservation(s State, why spec.Transition) (State, []Effect) {
-	s.Phase, s.Transition, s.Purpose = Leasing, why, ForTurn
-	s.Lease++
-	ask := s.reservationAsk()
+	s.Phase, s.Transition, s.Purpose = Reserving, why, ForTurn
+	s.Reservation++
+	request := s.attemptRequest()
 	if s.ClosingReason != "" {
-		ask.Final, ask.Calls = true, 0
+		request.Final, request.Calls = true, 0
 	}
-	e := Reserve{Lease: s.Lease, Ask: ask, Turn: s.Turn + 1}
-	if s.Lease == 1 { // the first reservation names the node
+	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1}
+	if s.Reservation == 1 { // the first reservation names the node
 		e.Node = s.Node
 	}
 	return s, []Effect{e}
 }
 
-// reservationAsk is the most that the next turn may cost.
-func (s State) reservationAsk() budget.Ask {
+// attemptRequest is the request for the next attempt: the most that it may cost.
+func (s State) attemptRequest() budget.AttemptRequest {
 	l := s.Task.Limits
 	calls := int64(l.ReplyCalls)
 	if len(s.Task.Tools) == 0 {
@@ -113,32 +113,32 @@ func (s State) reservationAsk() budget.Ask {
 	}
 	m := s.currentModel()
 	output, final := outputLimit(m, l.Output), outputLimit(m, l.Closing)
-	return budget.Ask{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
+	return budget.AttemptRequest{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
 		Closing: final, Calls: calls, Price: m.Price}
 }
 
-// FirstAsk is the Ask of a task's first turn, after the history with which it
+// FirstAttemptRequest is the request of a task's first turn, after the history with which it
 // begins: the supervisor admits a child by it.
-func FirstAsk(t spec.Task, past ...model.Message) budget.Ask {
+func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptRequest {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
 	s := adoptHistory(State{Task: t, ImportedHistory: importedHistory{Messages: past}})
 	s.tools = toolPermissions(s.Task)
-	return restoreJournal(s).appendMessage(firstMessage(t)).reservationAsk()
+	return restoreJournal(s).appendMessage(firstMessage(t)).attemptRequest()
 }
 
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
-	if s.Suspended.Then == ThenGrant && f.Lease == s.Lease {
+	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		return returnReservation(s)
 	}
-	if s.Phase != Leasing || f.Lease != s.Lease { //mutant:stale-grant
+	if s.Phase != Reserving || f.Reservation != s.Reservation { //mutant:stale-grant
 		return s, nil
 	}
 	if s.Cancel != nil { //mutant:granted-after-cancel
 		return finishCanceled(s)
 	}
-	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:lease-used-before-the-answer
+	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
 		return returnReservation(s)
 	}
 	if s.Purpose == ForSummary {
@@ -149,7 +149,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if f.Closing && s.ClosingReason == "" {
 		s.ClosingReason, s.Transition = f.Why, spec.ClosingTurn
 	}
-	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Lease: f.Lease, MaxOutput: f.Output})
+	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Reservation: f.Reservation, MaxOutput: f.Output})
 	s.events.publishModelStarted(s.attempt())
 	if text := closingText(s.ClosingReason); s.ClosingReason != "" && s.newest().Text != text {
 		s = appendToTranscriptAndPrompt(s, text)
@@ -164,7 +164,7 @@ func callModel(s State) CallModel {
 		return callSummary(s)
 	}
 	m := s.currentModel()
-	return CallModel{Lease: s.Lease, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
+	return CallModel{Reservation: s.Reservation, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
 		Model: m.Name, System: s.Task.System, Dynamic: s.Journal.systemText(s.Task.LoopOptions.Dynamic), Messages: s.messagesToSend(), Tools: s.Task.Tools,
 		MaxOutput: s.Grant.Output, NoTools: s.ClosingReason != "", Choice: s.Force,
 		Temperature: m.Temperature, Effort: m.Effort, Schema: s.replySchema(),
@@ -184,12 +184,12 @@ func (s State) replySchema() string {
 
 // handleDenied ends the loop without another call: the loop itself reports the findings so far.
 func handleDenied(s State, f Denied) (State, []Effect) {
-	if s.Suspended.Then == ThenGrant && f.Lease == s.Lease {
+	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		s, fx := endQuestion(s)
-		s.Phase = Leasing
+		s.Phase = Reserving
 		return prependEffects(fx)(handleDenied(s, f))
 	}
-	if s.Phase != Leasing || f.Lease != s.Lease {
+	if s.Phase != Reserving || f.Reservation != s.Reservation {
 		return s, nil
 	}
 	if s.Cancel != nil {
@@ -212,7 +212,7 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 // any of it takes effect, and decides by the calls that it observes, not by the
 // provider's label.
 func handleReplied(s State, f Replied) (State, []Effect) {
-	if s.Phase != Thinking || f.Lease != s.Lease { //mutant:reply-of-its-lease
+	if s.Phase != Thinking || f.Reservation != s.Reservation { //mutant:reply-of-its-reservation
 		return s, nil
 	}
 	s.events.publishAttempt(s.attempt(), event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown, TookMS: f.TookMS})
@@ -244,7 +244,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.newest().Tombstone { // it says nothing
 		return prependEffects(fx)(actOnReply(s, f.Reply.Stop))
 	}
-	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Lease), "", replyHookData(s))
+	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Reservation), "", replyHookData(s))
 	return prependEffects(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
@@ -294,7 +294,7 @@ func takeReply(s State, r model.Reply) (State, []Call) {
 
 // settleReservation closes the reservation with the usage that the provider reported, or in full.
 func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
-	e := Settle{Lease: s.Lease, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
+	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
 		e.Used = s.currentModel().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
@@ -329,11 +329,11 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	}
 	s.Worked = s.workTime()
 	s, fx := abortHooks(s) //mutant:hooks-left-running
-	if s.Open || s.Phase == Leasing {
+	if s.Open || s.Phase == Reserving {
 		// A reservation that is open or requested is closed for good.
-		fx = append(fx, Settle{Lease: s.Lease, Lost: s.Open, Turn: s.Turn})
+		fx = append(fx, Settle{Reservation: s.Reservation, Lost: s.Open, Turn: s.Turn})
 		if s.Open {
-			fx = append(fx, AbortModel{Lease: s.Lease})
+			fx = append(fx, AbortModel{Reservation: s.Reservation})
 		}
 		s.Open = false
 	}

@@ -7,19 +7,19 @@ import (
 
 // modelAttempt is a model call under a reservation.
 type modelAttempt struct {
-	model   string
-	lease   int
-	purpose Purpose
-	turn    int
+	model       string
+	reservation int
+	purpose     Purpose
+	turn        int
 }
 
 func (s State) attempt() modelAttempt {
-	return modelAttempt{s.calledModel(), s.Lease, s.Purpose, s.Turn + 1}
+	return modelAttempt{s.calledModel(), s.Reservation, s.Purpose, s.Turn + 1}
 }
 
 // publishModelStarted publishes that the granted attempt begins.
 func (e *stepEvents) publishModelStarted(a modelAttempt) {
-	e.publish(entryEvents, event.KindModelStarted, event.ModelStarted{Model: a.model, Lease: a.lease, Purpose: string(a.purpose)})
+	e.publish(entryEvents, event.KindModelStarted, event.ModelStarted{Model: a.model, Reservation: a.reservation, Purpose: string(a.purpose)})
 }
 
 // publishAttempt publishes the end of an attempt. Its entry is the first of the turn.

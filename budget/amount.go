@@ -88,7 +88,7 @@ const UnboundedTokens = 50_000
 
 // mediaMost bounds the tokens of a medium.
 func mediaMost(m model.Media) int64 {
-	if m.Most <= 0 || m.Most > askTokensMax {
+	if m.Most <= 0 || m.Most > requestTokensMax {
 		return UnboundedTokens
 	}
 	return m.Most

@@ -91,10 +91,10 @@ func driveLoop(t *testing.T, text string) (l reservedAndUsed) {
 	s, c := agent.State{}, messageCounter{}
 	var fx []agent.Effect
 	step := func(f agent.Fact) {
-		next, stepped := agent.Step(s, agent.Event{At: s.Now + 10, Life: "a", Fact: f})
+		next, stepped := agent.Step(s, agent.Input{At: s.Now + 10, Activation: "a", Fact: f})
 		s, fx = next, stepped.Effects
 	}
-	step(agent.Resumed{Life: "a"})
+	step(agent.Resumed{Activation: "a"})
 	step(agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: textPiece(text, 1, 300), System: "You read carefully, and say what you have read.",
 		Model: spec.Model{Name: "m/one"}, Limits: spec.Limits{Turns: readTurns + 2},
 		Tools: []model.ToolSpec{{Name: "read", Description: "Reads a piece.", Class: model.Read, Schema: `{"type":"object","properties":{"n":{"type":"integer"}}}`}}}})
@@ -103,8 +103,8 @@ func driveLoop(t *testing.T, text string) (l reservedAndUsed) {
 		if at < 0 {
 			t.Fatalf("turn %d reserves nothing: %T", turn, fx)
 		}
-		ask := fx[at].(agent.Reserve).Ask
-		step(agent.Granted{Lease: s.Lease, Output: ask.Output, Calls: ask.Calls})
+		ask := fx[at].(agent.Reserve).Request
+		step(agent.Granted{Reservation: s.Reservation, Output: ask.Output, Calls: ask.Calls})
 		call, ok := fx[len(fx)-1].(agent.CallModel)
 		if !ok {
 			t.Fatalf("turn %d calls no model: %T", turn, fx)
@@ -116,7 +116,7 @@ func driveLoop(t *testing.T, text string) (l reservedAndUsed) {
 		if u.Output > ask.Output || l.used[turn] > l.held[turn] {
 			t.Errorf("call %d: %d tokens used, %d held", turn, l.used[turn], l.held[turn])
 		}
-		step(agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: said, Usage: u, UsageKnown: true, Stop: model.StopTools}})
+		step(agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: said, Usage: u, UsageKnown: true, Stop: model.StopTools}})
 		step(agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: textPiece(text, 3*turn, pieceBytes)})
 	}
 	return l

@@ -32,8 +32,8 @@ type Account struct {
 // Newest is the highest reservation that was granted to the agent; 0: none.
 func (a Account) Newest() int { return max(a.Open, a.Closed) }
 
-// Ask is an agent's request for one attempt.
-type Ask struct {
+// AttemptRequest is an agent's request to reserve one attempt of a model call.
+type AttemptRequest struct {
 	Input     int64 `msgpack:"i"`           // upper bound of the prompt, tokens
 	Output    int64 `msgpack:"o"`           // wanted output tokens
 	OutputMin int64 `msgpack:"m"`           // less than this is of no use
@@ -44,7 +44,7 @@ type Ask struct {
 	Final bool `msgpack:"f,omitempty"`
 }
 
-// Verdict is the answer to an Ask.
+// Verdict is the answer to an AttemptRequest.
 type Verdict string
 
 // Verdicts. Wait: other reservations hold the missing amount, ask again when one settles.
@@ -101,30 +101,30 @@ func (p Pool) withAccount(who string, a Account) Pool {
 	return p
 }
 
-// Bounds of what an Ask may name: far beyond any model, and small enough that
+// Bounds of what an AttemptRequest may name: far beyond any model, and small enough that
 // no product of two overflows.
 const (
-	askTokensMax = 1 << 30
-	askNanoMax   = 1 << 24 // for one token
-	usedMax      = 1 << 50
+	requestTokensMax = 1 << 30
+	requestNanoMax   = 1 << 24 // for one token
+	usedMax          = 1 << 50
 )
 
-// isSane reports whether no number of the Ask is negative or beyond anything real.
-func (k Ask) isSane() bool {
-	for _, n := range [...]int64{k.Input, k.Output, k.OutputMin, k.Closing, k.Calls} {
-		if n < 0 || n > askTokensMax {
+// isSane reports whether no number of the request is negative or beyond anything real.
+func (r AttemptRequest) isSane() bool {
+	for _, n := range [...]int64{r.Input, r.Output, r.OutputMin, r.Closing, r.Calls} {
+		if n < 0 || n > requestTokensMax {
 			return false
 		}
 	}
-	return k.Price.isSane()
+	return r.Price.isSane()
 }
 
 // closingBound is what a closing turn with that prompt can cost.
-func (k Ask) closingBound(prompt int64) Amount { return k.Price.Bound(prompt, k.Closing) }
+func (r AttemptRequest) closingBound(prompt int64) Amount { return r.Price.Bound(prompt, r.Closing) }
 
 // Admit opens an account if the agent's closing turn fits in addition to all
-// others; first is the Ask of its first turn. Admitting again changes nothing.
-func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
+// others; first is the request of its first turn. Admitting again changes nothing.
+func (p Pool) Admit(who string, own Limit, first AttemptRequest) (Pool, bool) {
 	if p.accounts != nil {
 		if _, ok := p.accounts.Get(who); ok {
 			return p, true
@@ -138,10 +138,10 @@ func (p Pool) Admit(who string, own Limit, first Ask) (Pool, bool) {
 	return p.withAccount(who, Account{Limit: own, Kept: keep}), true
 }
 
-// isPriced reports whether a limit in money permits the Ask. The cost of a call
+// isPriced reports whether a limit in money permits the request. The cost of a call
 // without a price is unknown, never zero, so only a person may permit it.
-func (p Pool) isPriced(own Limit, k Ask) bool {
-	return k.Price.Covered() || p.Limit.Nano == 0 && own.Nano == 0
+func (p Pool) isPriced(own Limit, r AttemptRequest) bool {
+	return r.Price.Covered() || p.Limit.Nano == 0 && own.Nano == 0
 }
 
 // freeRoom is the amount that is not spent, held or kept.
@@ -151,32 +151,32 @@ func fitsIn(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= r
 
 // Reserve opens a reservation. A reservation that was requested before is Stale, whether it is
 // still open or closed: a closed reservation stays closed.
-func (p Pool) Reserve(who string, reservation int, k Ask) (Pool, Grant) {
+func (p Pool) Reserve(who string, reservation int, r AttemptRequest) (Pool, Grant) {
 	a := p.Account(who)
 	switch {
-	case reservation <= a.Closed, reservation <= a.Open: //mutant:closed-lease
+	case reservation <= a.Closed, reservation <= a.Open: //mutant:closed-reservation
 		return p, Grant{Verdict: Stale}
 	case a.Open != 0:
 		p = p.Lose(who, a.Open, 0)
 		a = p.Account(who)
 	}
 	switch {
-	case !k.isSane():
+	case !r.isSane():
 		return p, Grant{Verdict: Denied, Short: ShortTokens}
-	case !p.isPriced(a.Limit, k):
+	case !p.isPriced(a.Limit, r):
 		return p, Grant{Verdict: Denied, Short: ShortMoney}
 	}
 	p.Kept = p.Kept.Minus(a.Kept) // the agent may use its own reserve
 	own := a.Limit.Room(a.Spent)
 	// What its own cap forbids is not worth waiting for.
-	best, _, _ := decideGrant(k, own, false)
+	best, _, _ := decideGrant(r, own, false)
 	switch best.Verdict {
 	case Granted:
-		k.Output, k.Calls = best.Output, best.Calls
+		r.Output, r.Calls = best.Output, best.Calls
 	case Closing:
-		k.Final = true
+		r.Final = true
 	}
-	g, take, keep := decideGrant(k, leastOf(p.freeRoom(), own), best.Verdict != Denied && !p.Held.Zero())
+	g, take, keep := decideGrant(r, leastOf(p.freeRoom(), own), best.Verdict != Denied && !p.Held.Zero())
 	if g.Short == "" {
 		g.Short = best.Short
 	}
@@ -196,30 +196,30 @@ func leastOf(a, b Amount) Amount {
 // decideGrant computes what room allows. busy: other reservations are open, so room may grow.
 // A normal turn takes its own bound and keeps the closing turn after it (whose
 // prompt is this one plus this output; tool results are not foreseen).
-func decideGrant(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
-	if !k.Final {
-		out, short := outputThatFits(k, room)
-		calls := min(k.Calls, room.Calls)
+func decideGrant(r AttemptRequest, room Amount, busy bool) (g Grant, take, keep Amount) {
+	if !r.Final {
+		out, short := outputThatFits(r, room)
+		calls := min(r.Calls, room.Calls)
 		if busy { // leave some for agents that call their models at the same time
 			calls = min(calls, max(CallsAtOnce, room.Calls/callsShare))
 		}
-		if calls < min(k.Calls, CallsAtOnce) && (busy || calls < 1) {
+		if calls < min(r.Calls, CallsAtOnce) && (busy || calls < 1) {
 			short, out = ShortCalls, 0
 		}
-		if busy && out < k.Output {
+		if busy && out < r.Output {
 			return Grant{Verdict: Wait, Short: short}, take, keep
 		}
-		if out >= k.OutputMin && out > 0 {
-			take = k.Price.Bound(k.Input, out)
+		if out >= r.OutputMin && out > 0 {
+			take = r.Price.Bound(r.Input, out)
 			take.Calls = calls
-			keep = k.closingBound(k.Input + out) //mutant:closing-turn-kept
+			keep = r.closingBound(r.Input + out) //mutant:closing-turn-kept
 			return Grant{Verdict: Granted, Output: out, Calls: calls, Short: short}, take, keep
 		}
 		g.Short = short
 	}
-	take = k.closingBound(k.Input)
+	take = r.closingBound(r.Input)
 	if fitsIn(take, room) {
-		return Grant{Verdict: Closing, Output: k.Closing, Short: g.Short}, take, Amount{}
+		return Grant{Verdict: Closing, Output: r.Closing, Short: g.Short}, take, Amount{}
 	}
 	if busy {
 		return Grant{Verdict: Wait, Short: g.Short}, Amount{}, keep
@@ -236,16 +236,16 @@ func decideGrant(k Ask, room Amount, busy bool) (g Grant, take, keep Amount) {
 
 // outputThatFits is the largest output up to the wanted one for which the turn
 // and the closing turn after it fit into room.
-func outputThatFits(k Ask, room Amount) (int64, Short) {
-	out, short := k.Output, Short("")
+func outputThatFits(r AttemptRequest, room Amount) (int64, Short) {
+	out, short := r.Output, Short("")
 	// Tokens: (in+out) + (in+out+closing) <= room.
-	if most := (room.Tokens - 2*k.Input - k.Closing) / 2; most < out {
+	if most := (room.Tokens - 2*r.Input - r.Closing) / 2; most < out {
 		out, short = most, ShortTokens
 	}
-	price := k.Price.upTo(k.Input + out) // the closing turn's prompt may be a long one
+	price := r.Price.upTo(r.Input + out) // the closing turn's prompt may be a long one
 	in := price.dearestRate()
 	if perOut := price.Output + in; perOut > 0 {
-		if most := (room.Nano - 2*k.Input*in - k.Closing*price.Output) / perOut; most < out {
+		if most := (room.Nano - 2*r.Input*in - r.Closing*price.Output) / perOut; most < out {
 			out, short = most, ShortMoney
 		}
 	}

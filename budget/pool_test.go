@@ -35,8 +35,8 @@ func drawPrice(t *rapid.T) budget.Price {
 	return p
 }
 
-func drawAsk(t *rapid.T, p budget.Price) budget.Ask {
-	return budget.Ask{Input: rapid.Int64Range(1, 3000).Draw(t, "input"), Output: rapid.Int64Range(64, 4000).Draw(t, "output"), OutputMin: 64,
+func drawAsk(t *rapid.T, p budget.Price) budget.AttemptRequest {
+	return budget.AttemptRequest{Input: rapid.Int64Range(1, 3000).Draw(t, "input"), Output: rapid.Int64Range(64, 4000).Draw(t, "output"), OutputMin: 64,
 		Closing: rapid.Int64Range(1, 700).Draw(t, "closing"), Calls: rapid.Int64Range(0, 64).Draw(t, "calls"), Price: p,
 		Final: rapid.IntRange(0, 9).Draw(t, "final") == 0}
 }
@@ -49,7 +49,7 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 		a := l.pool.Account(who)
 		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.Held), kept.Plus(a.Kept)
 		if a.Open != 0 && a.Open <= a.Closed {
-			t.Fatalf("%s has lease %d open, and closed up to %d", who, a.Open, a.Closed)
+			t.Fatalf("%s has reservation %d open, and closed up to %d", who, a.Open, a.Closed)
 		}
 	}
 	if spent != l.pool.Spent || held != l.pool.Held || kept != l.pool.Kept {
@@ -71,7 +71,7 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 	}
 }
 
-func (l *poolLedger) reserveAndCheck(t *rapid.T, who string, k budget.Ask) {
+func (l *poolLedger) reserveAndCheck(t *rapid.T, who string, k budget.AttemptRequest) {
 	l.next[who]++
 	n := l.next[who]
 	pool, g := l.pool.Reserve(who, n, k)
@@ -86,7 +86,7 @@ func (l *poolLedger) reserveAndCheck(t *rapid.T, who string, k budget.Ask) {
 			t.Fatalf("%s holds %v, its attempt may cost %v", who, a.Held, most)
 		}
 	case budget.Stale:
-		t.Fatalf("lease %d of %s is stale", n, who)
+		t.Fatalf("reservation %d of %s is stale", n, who)
 	case budget.Wait:
 		if l.pool.Held.Zero() {
 			t.Fatalf("%s waits for nobody", who)
@@ -135,7 +135,7 @@ func TestPool(t *testing.T) {
 				stale := l.pool.Account(who).Closed
 				again, g := l.pool.Reserve(who, stale, drawAsk(t, p))
 				if stale > 0 && (g.Verdict != budget.Stale || again != l.pool) {
-					t.Fatalf("lease %d of %s was closed and is %s", stale, who, g.Verdict)
+					t.Fatalf("reservation %d of %s was closed and is %s", stale, who, g.Verdict)
 				}
 			}
 			l.checkSums(t)
@@ -168,7 +168,7 @@ func TestOrder(t *testing.T) {
 		two := base.Settle("a", 1, budget.Amount{Tokens: 10})
 		two, g = two.Reserve("a", 1, k)
 		if g.Verdict != budget.Stale {
-			t.Fatalf("a lease settled before it was seen is %s", g.Verdict)
+			t.Fatalf("a reservation settled before it was seen is %s", g.Verdict)
 		}
 		for name, p := range map[string]budget.Pool{"reserve, settle": one, "settle, reserve": two} {
 			if a := p.Account("a"); !p.Held.Zero() || a.Open != 0 || a.Closed != 1 {
@@ -183,7 +183,7 @@ func TestOrder(t *testing.T) {
 
 // TestTwoFutures: a pool is a value: what happens to a copy does not touch it.
 func TestTwoFutures(t *testing.T) {
-	k := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
+	k := budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
 	p := budget.Pool{Limit: budget.Limit{Tokens: 100000}}
 	for i := range 40 {
 		p, _ = p.Admit(fmt.Sprint(i), budget.Limit{}, k)
@@ -204,7 +204,7 @@ func TestTwoFutures(t *testing.T) {
 //
 //behaviour:shows G4
 func TestUnknownPrice(t *testing.T) {
-	k := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
+	k := budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
 	if _, ok := (budget.Pool{Limit: budget.Limit{Nano: 1 << 40}}).Admit("a", budget.Limit{}, k); ok {
 		t.Error("admitted under a limit in money that cannot be kept")
 	}
@@ -226,11 +226,11 @@ func TestHostile(t *testing.T) {
 	numbers := []int64{-1 << 62, -1 << 40, -5, 0, 5, 1 << 40, 1 << 62}
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom(numbers)
-		k := budget.Ask{Input: n.Draw(t, "input"), Output: n.Draw(t, "output"), OutputMin: n.Draw(t, "least"), Closing: n.Draw(t, "closing"),
+		k := budget.AttemptRequest{Input: n.Draw(t, "input"), Output: n.Draw(t, "output"), OutputMin: n.Draw(t, "least"), Closing: n.Draw(t, "closing"),
 			Calls: n.Draw(t, "calls"), Final: rapid.Bool().Draw(t, "final"), Price: budget.Price{Known: true, Input: n.Draw(t, "in"), Output: n.Draw(t, "out")}}
 		p := budget.Pool{Limit: budget.Limit{Tokens: 10000, Nano: 10000, Calls: 10}}
 		p, _ = p.Admit("a", budget.Limit{}, k)
-		good := budget.Ask{Input: 10, Output: 100, OutputMin: 10, Closing: 10, Price: budget.Price{Known: true}}
+		good := budget.AttemptRequest{Input: 10, Output: 100, OutputMin: 10, Closing: 10, Price: budget.Price{Known: true}}
 		p, _ = p.Admit("b", budget.Limit{}, good)
 		p, _ = p.Reserve("a", 1, k)
 		p = p.Settle("a", 1, budget.Amount{Tokens: n.Draw(t, "used"), Nano: n.Draw(t, "money"), Calls: n.Draw(t, "called")})
@@ -249,9 +249,9 @@ func TestHostile(t *testing.T) {
 }
 
 // crowdedPool is a pool with many accounts, of which one is about to reserve.
-func crowdedPool(tb testing.TB, agents int) (budget.Pool, budget.Ask) {
+func crowdedPool(tb testing.TB, agents int) (budget.Pool, budget.AttemptRequest) {
 	tb.Helper()
-	k := budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
+	k := budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
 	p := budget.Pool{}
 	for i := range agents {
 		p, _ = p.Admit(fmt.Sprintf("root-%d", i), budget.Limit{}, k)

@@ -100,7 +100,7 @@ func (p Price) Cost(u model.Usage) Amount {
 func (p Price) isSane() bool {
 	for _, q := range [...]Price{p, p.priceOf(p.Long), p.priceOf(p.Longest)} {
 		for _, n := range [...]int64{q.Input, q.Output, q.CacheRead, q.CacheWrite} {
-			if n < 0 || n > askNanoMax {
+			if n < 0 || n > requestNanoMax {
 				return false
 			}
 		}

@@ -62,7 +62,7 @@ func TestABoundCoversEveryBillUpToIt(t *testing.T) {
 // is kept at that rate.
 func TestReservationCoversATurnThatCrossesThePriceTier(t *testing.T) {
 	p := budget.Pool{Limit: budget.Limit{Nano: 1 << 40}}
-	k := budget.Ask{Input: 190, Output: 20, OutputMin: 1, Closing: 5, Price: tiered}
+	k := budget.AttemptRequest{Input: 190, Output: 20, OutputMin: 1, Closing: 5, Price: tiered}
 	p, ok := p.Admit("a", budget.Limit{}, k)
 	if !ok {
 		t.Fatal("not admitted")
@@ -83,7 +83,7 @@ func TestAModelWithoutAPriceIsRefusedUnderALimitUnlessAllowed(t *testing.T) {
 		price budget.Price
 		want  bool
 	}{{budget.Price{}, false}, {budget.Price{Allowed: true}, true}, {budget.Price{Known: true, Input: 1}, true}} {
-		k := budget.Ask{Input: 10, Output: 10, OutputMin: 1, Closing: 5, Price: c.price}
+		k := budget.AttemptRequest{Input: 10, Output: 10, OutputMin: 1, Closing: 5, Price: c.price}
 		if _, ok := (budget.Pool{Limit: budget.Limit{Nano: 1000, Tokens: 1000}}).Admit("a", budget.Limit{}, k); ok != c.want {
 			t.Errorf("%+v: admitted %v", c.price, ok)
 		}

@@ -25,7 +25,7 @@ type Description struct {
 	Limits      spec.RunLimits    `json:"limits"`
 	AgentLimits spec.Limits       `json:"agent_limits"`
 	Policy      supervisor.Policy `json:"policy"`
-	LoopOptions spec.LoopOptions  `json:"manners"`
+	LoopOptions spec.LoopOptions  `json:"loop_options"`
 	Definitions []DefinitionInfo  `json:"definitions"`
 	Tools       []ToolInfo        `json:"tools"`
 	Agents      []AgentInfo       `json:"agents"`
@@ -59,7 +59,7 @@ type DefinitionInfo struct {
 	Model       string      `json:"model,omitempty"` // "": the run's
 	Limits      spec.Limits `json:"limits"`
 	// LoopOptions are the definition's own; they override those of the run.
-	LoopOptions *spec.LoopOptions `json:"manners,omitempty"`
+	LoopOptions *spec.LoopOptions `json:"loop_options,omitempty"`
 }
 
 // ToolInfo is one tool of the run.

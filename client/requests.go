@@ -66,7 +66,7 @@ type RunRequest struct {
 	UseTokens   int64           `json:"use_tokens,omitempty"`  // output tokens to use up before it may stop
 	// LoopOptions change the defaults of the loop; models in them are given by name, and hooks
 	// are not allowed here.
-	LoopOptions *spec.LoopOptions `json:"manners,omitempty"`
+	LoopOptions *spec.LoopOptions `json:"loop_options,omitempty"`
 	// NoAgentsMD leaves the project's instructions (AGENTS.md) out of the prompts.
 	NoAgentsMD bool `json:"no_agents_md,omitempty"`
 	// Fork starts from the history of another run's root agent: RUN in its current state, or

@@ -23,11 +23,11 @@ import (
 // crowdedRun is a run with many members.
 func crowdedRun(tb testing.TB, members int, tokens int64) supervisor.State {
 	tb.Helper()
-	s, _ := supervisor.Step(supervisor.State{}, supervisor.Event{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
+	s, _ := supervisor.Step(supervisor.State{}, supervisor.Input{Fact: supervisor.Opened{Run: "r", Goal: "Compare.", Root: "lead",
 		Definitions: []supervisor.Definition{{Name: "lead"}}, Tools: []model.ToolSpec{{Name: "delegate"}},
 		Limits: spec.RunLimits{Tokens: tokens, Agents: 1 << 20, Children: 1 << 20}}})
 	for i := range members {
-		s, _ = supervisor.Step(s, supervisor.Event{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: memberID(i), Goal: "Look."}})
+		s, _ = supervisor.Step(s, supervisor.Input{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: memberID(i), Goal: "Look."}})
 	}
 	if s.Count() != members+1 {
 		tb.Fatalf("%d of %d joined", s.Count(), members+1)
@@ -37,17 +37,17 @@ func crowdedRun(tb testing.TB, members int, tokens int64) supervisor.State {
 
 func memberID(i int) spec.ID { return spec.ID(fmt.Sprintf("root-%d-0", i)) }
 
-func reserveEvent(who spec.ID, reservation int) supervisor.Event {
-	return supervisor.Event{From: who, Fact: agent.Reserve{Lease: reservation, Turn: reservation,
-		Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
+func reserveEvent(who spec.ID, reservation int) supervisor.Input {
+	return supervisor.Input{From: who, Fact: agent.Reserve{Reservation: reservation, Turn: reservation,
+		Request: budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}}}
 }
 
-func settleEvent(who spec.ID, reservation int) supervisor.Event {
-	return supervisor.Event{From: who, Fact: agent.Settle{Lease: reservation, Used: budget.Amount{Tokens: 300}}}
+func settleEvent(who spec.ID, reservation int) supervisor.Input {
+	return supervisor.Input{From: who, Fact: agent.Settle{Reservation: reservation, Used: budget.Amount{Tokens: 300}}}
 }
 
 // stepAll takes every event from the State that the one before it left.
-func stepAll(s supervisor.State, events ...supervisor.Event) (supervisor.State, []supervisor.Effect) {
+func stepAll(s supervisor.State, events ...supervisor.Input) (supervisor.State, []supervisor.Effect) {
 	var all []supervisor.Effect
 	for _, e := range events {
 		var fx []supervisor.Effect
@@ -89,15 +89,15 @@ func TestCost(t *testing.T) {
 	cases := map[string]struct {
 		tokens  int64
 		crowded bool // most of them wait
-		events  []supervisor.Event
+		events  []supervisor.Input
 	}{
-		"a reservation and its settlement": {roomy, false, []supervisor.Event{reserveEvent(memberID(50), 1), settleEvent(memberID(50), 1)}},
-		"a delegation and its end": {roomy, false, []supervisor.Event{
+		"a reservation and its settlement": {roomy, false, []supervisor.Input{reserveEvent(memberID(50), 1), settleEvent(memberID(50), 1)}},
+		"a delegation and its end": {roomy, false, []supervisor.Input{
 			{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: "root-x-0", Goal: "Look."}},
 			{From: "root-x-0", Fact: agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed, Text: "Found."}}}}},
-		"a stop that is proposed":                               {roomy, false, []supervisor.Event{{From: memberID(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
-		"a question and its answer":                             {roomy, false, []supervisor.Event{{From: memberID(50), Fact: agent.Park{Query: "q"}}, {From: memberID(50), Fact: agent.Unpark{Query: "q"}}}},
-		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Event{settleEvent(memberID(0), 1), reserveEvent(memberID(0), 2)}},
+		"a stop that is proposed":                               {roomy, false, []supervisor.Input{{From: memberID(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
+		"a question and its answer":                             {roomy, false, []supervisor.Input{{From: memberID(50), Fact: agent.Park{Query: "q"}}, {From: memberID(50), Fact: agent.Unpark{Query: "q"}}}},
+		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Input{settleEvent(memberID(0), 1), reserveEvent(memberID(0), 2)}},
 	}
 	for name, c := range cases {
 		var told []int // how many effects, among few and among many: it must be the same work
@@ -107,7 +107,7 @@ func TestCost(t *testing.T) {
 				s, _ = stepAll(s, everyoneAsks(members)...)
 				p := s.Pool
 				left := spec.RunLimits{Tokens: p.Spent.Plus(p.Held).Plus(p.Kept).Tokens + 1000} // the same in each crowd
-				s, _ = stepAll(s, supervisor.Event{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
+				s, _ = stepAll(s, supervisor.Input{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
 				if s.Waiting() < members/2 {
 					t.Fatalf("%s: %d wait", name, s.Waiting())
 				}
@@ -129,8 +129,8 @@ func TestCost(t *testing.T) {
 }
 
 // everyoneAsks is a reservation of each of the members.
-func everyoneAsks(members int) []supervisor.Event {
-	events := make([]supervisor.Event, members)
+func everyoneAsks(members int) []supervisor.Input {
+	events := make([]supervisor.Input, members)
 	for i := range events {
 		events[i] = reserveEvent(memberID(i), 1)
 	}
@@ -143,7 +143,7 @@ func BenchmarkReservation(b *testing.B) {
 	for _, members := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("members=%d", members), func(b *testing.B) {
 			s := crowdedRun(b, members, 0)
-			asked, done := everyoneAsks(members), make([]supervisor.Event, members)
+			asked, done := everyoneAsks(members), make([]supervisor.Input, members)
 			for i := range done {
 				done[i] = settleEvent(memberID(i), 1)
 			}

@@ -10,11 +10,11 @@ import (
 )
 
 // A member's log that has lost its tail records less than the supervisor received
-// from it (PROTOCOL P13): the length in its Back shows that, and so do its reservations.
+// from it (PROTOCOL P13): the length in its ReportLog shows that, and so do its reservations.
 
 // verifyMemberLog answers an agent that is about to begin a side effect: its log records
 // everything that the supervisor received from it, as far as its reservations show.
-func verifyMemberLog(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
+func verifyMemberLog(s State, from spec.ID, f agent.VerifyLog) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
@@ -24,16 +24,16 @@ func verifyMemberLog(s State, from spec.ID, f agent.Vouch) (State, []Effect) {
 		return s, nil
 	case m.Done:
 		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
-	case newest > f.Lease:
-		return giveUpTruncated(s, from, f.Lease, newest)
+	case newest > f.Reservation:
+		return giveUpTruncated(s, from, f.Reservation, newest)
 	}
 	s, fx := s.markSeen(m, nil)
-	return s, append(fx, Tell{To: from, Fact: agent.Vouched{Life: f.Life}})
+	return s, append(fx, Tell{To: from, Fact: agent.LogVerified{Activation: f.Activation}})
 }
 
 // giveUpTruncated gives up a member whose log does not know of its reservations.
 func giveUpTruncated(s State, from spec.ID, reservation, newest int) (State, []Effect) {
-	return giveUpDamaged(s, from, fmt.Sprintf("the log of %s is at its lease %d, and %d were granted", from, reservation, newest))
+	return giveUpDamaged(s, from, fmt.Sprintf("the log of %s is at its reservation %d, and %d were granted", from, reservation, newest))
 }
 
 // giveUpDamaged gives up a member whose log lost its tail: the member must not act
@@ -91,28 +91,28 @@ func (s State) describeLoss(from spec.ID, fact Fact) string {
 	switch f := fact.(type) {
 	case agent.Settle: // a reservation that was requested and never granted has cost nothing
 		if f.Lost || !f.Used.Zero() {
-			used = f.Lease
+			used = f.Reservation
 		}
-	case agent.Vouch:
-		used = f.Lease
+	case agent.VerifyLog:
+		used = f.Reservation
 	}
 	if newest := s.Pool.Account(string(from)).Newest(); used > newest {
-		return fmt.Sprintf("%s used its lease %d, and the log of the run is at %d", from, used, newest)
+		return fmt.Sprintf("%s used its reservation %d, and the log of the run is at %d", from, used, newest)
 	}
 	return ""
 }
 
-// damagedBy handles an ask which shows that the log of its sender is damaged.
-func damagedBy(s State, e Event, why string) (State, []Effect) {
+// damagedBy handles a message which shows that the log of its sender is damaged.
+func damagedBy(s State, e Input, why string) (State, []Effect) {
 	next, fx := giveUpDamaged(s, e.From, why)
 	return next.settledByDamage(s, e), fx
 }
 
 // settledByDamage publishes that a settlement came with damage: the damage closes
 // the reservation, before anything else that follows from the damage.
-func (s State) settledByDamage(before State, e Event) State {
+func (s State) settledByDamage(before State, e Input) State {
 	if f, ok := e.Fact.(agent.Settle); ok && s.Pool != before.Pool {
-		settled := event.Event{Kind: event.KindBudgetSettled, Data: event.BudgetChanged{Agent: e.From, Lease: f.Lease}}
+		settled := event.Event{Kind: event.KindBudgetSettled, Data: event.BudgetChanged{Agent: e.From, Reservation: f.Reservation}}
 		s.events = slices.Concat([]event.Event{settled}, s.events)
 	}
 	return s

@@ -32,7 +32,7 @@ func TestRequirementsOfARunApplyToItsRoot(t *testing.T) {
 	do := func(from spec.ID, f supervisor.Fact) {
 		var fx []supervisor.Effect
 		var out supervisor.Output
-		s, out = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
+		s, out = supervisor.Step(s, supervisor.Input{From: from, Fact: f})
 		fx = out.Effects
 		for _, e := range fx {
 			if tell, ok := e.(supervisor.Tell); ok {

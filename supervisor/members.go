@@ -33,7 +33,7 @@ func openRun(s State, f Opened) (State, []Effect) {
 	m.Rights, m.Deny = s.Run.grantTools(nil, nil, def)
 	t := s.Run.newTask(m, def, f.Goal)
 	m.binding = bindingHooks(t)
-	first := agent.FirstAsk(t)
+	first := agent.FirstAttemptRequest(t)
 	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !ok {
@@ -44,15 +44,15 @@ func openRun(s State, f Opened) (State, []Effect) {
 }
 
 // tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root.
-func tooLittle(limit budget.Limit, t spec.Task, ask budget.Ask) spec.Outcome {
-	need := ask.Price.Bound(ask.Input, ask.Closing)
+func tooLittle(limit budget.Limit, t spec.Task, request budget.AttemptRequest) spec.Outcome {
+	need := request.Price.Bound(request.Input, request.Closing)
 	o := spec.Outcome{Reason: spec.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
 		Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", need.Tokens)}
 	room := limit.Room(budget.Amount{})
 	money := min(room.Nano, ownLimit(t.Limits).Room(budget.Amount{}).Nano)
 	switch {
 	case money == budget.Unlimited:
-	case !ask.Price.Covered():
+	case !request.Price.Covered():
 		o.Reason, o.Detail = spec.CostBudget, "the price of "+t.Model.Name+" is not known, so a limit in money cannot be kept"
 	case need.Nano > money:
 		o.Reason, o.Detail = spec.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f", float64(need.Nano)/1e9)
@@ -136,12 +136,12 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	}
 	t.Limits = withinParentTime(t.Limits, f)
 	m.binding = bindingHooks(t) //mutant:hooks-not-passed-on
-	first := agent.FirstAsk(t)
+	first := agent.FirstAttemptRequest(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
 		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)
 	}
 	if len(f.Past) > 0 {
-		first = agent.FirstAsk(t, f.Past...)
+		first = agent.FirstAttemptRequest(t, f.Past...)
 	}
 	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !fits {
@@ -230,7 +230,7 @@ func childAnswer(m Member) agent.Returned {
 	return r
 }
 
-func handleBack(s State, from spec.ID, f agent.Back) (State, []Effect) {
+func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
@@ -240,7 +240,7 @@ func handleBack(s State, from spec.ID, f agent.Back) (State, []Effect) {
 	}
 	var doubts []Effect
 	if s.Phase != Over && m.mayLackMessages(f) {
-		doubts = []Effect{askStatus(m, s.Life)}
+		doubts = []Effect{askStatus(m, s.Activation)}
 	}
 	m.Node = f.Node
 	s, fx := s.put(m).markSeen(m, doubts)
@@ -257,8 +257,8 @@ func handleBack(s State, from spec.ID, f agent.Back) (State, []Effect) {
 
 // handleResumed begins an activation of the supervisor's shell. Timers are all that it has to restore.
 func handleResumed(s State, f agent.Resumed) (State, []Effect) {
-	orderly := s.Released || s.Life == ""
-	s.Life = f.Life
+	orderly := s.Released || s.Activation == ""
+	s.Activation = f.Activation
 	s.Released = false
 	var fx []Effect
 	if f.Damaged != "" && s.Phase != Over {

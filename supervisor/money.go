@@ -23,14 +23,14 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
-	if newest := s.Pool.Account(string(from)).Newest(); f.Lease <= newest { // an agent never requests a reservation twice
-		next, more := giveUpTruncated(s, from, f.Lease, newest)
+	if newest := s.Pool.Account(string(from)).Newest(); f.Reservation <= newest { // an agent never requests a reservation twice
+		next, more := giveUpTruncated(s, from, f.Reservation, newest)
 		return next, append(fx, more...)
 	}
 	if s.Waiting() > 0 {
 		return s.enqueueRequest(m, f), fx
 	}
-	next, more, waits := s.reserveAttempt(m, f.Lease, f.Ask)
+	next, more, waits := s.reserveAttempt(m, f.Reservation, f.Request)
 	if waits {
 		return s.enqueueRequest(m, f), fx
 	}
@@ -40,21 +40,21 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 // reserveAttempt asks the pool and informs the agent; it is the only caller of Pool.Reserve. The
 // policy may veto the turn: then, or if the budget is frozen or a provider has billed beyond its
 // own rules, reserveAttempt asks only for a closing turn.
-func (s State) reserveAttempt(m Member, reservation int, ask budget.Ask) (State, []Effect, bool) {
+func (s State) reserveAttempt(m Member, reservation int, request budget.AttemptRequest) (State, []Effect, bool) {
 	why, detail := spec.Reason(""), ""
-	if !ask.Final {
+	if !request.Final {
 		if d, vetoed := s.Run.Policy.vetoTurn(s, m); vetoed {
-			ask.Final, why, detail = true, spec.Vetoed, d
+			request.Final, why, detail = true, spec.Vetoed, d
 		} else if s.Frozen {
-			ask.Final, why, detail = true, spec.TokenBudget, "the budget was frozen"
+			request.Final, why, detail = true, spec.TokenBudget, "the budget was frozen"
 		} else if over := s.Pool.Overrun; !over.Zero() { //mutant:overrun-ends-nothing
-			ask.Final, why, detail = true, spec.TokenBudget, "a provider billed more than its rules allow"
+			request.Final, why, detail = true, spec.TokenBudget, "a provider billed more than its rules allow"
 			if over.Tokens == 0 {
 				why = spec.CostBudget
 			}
 		}
 	}
-	pool, g := s.Pool.Reserve(string(m.ID), reservation, ask)
+	pool, g := s.Pool.Reserve(string(m.ID), reservation, request)
 	if why == "" {
 		why = shortageReason(g.Short)
 	}
@@ -65,7 +65,7 @@ func (s State) reserveAttempt(m Member, reservation int, ask budget.Ask) (State,
 		return s, nil, true
 	case budget.Denied:
 		s = s.publishBudget(event.KindBudgetDenied, m.ID, reservation, why)
-		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Lease: reservation, Why: why, Detail: detail}}}, false
+		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail}}}, false
 	case budget.Granted:
 		why, detail = "", ""
 	}
@@ -74,7 +74,7 @@ func (s State) reserveAttempt(m Member, reservation int, ask budget.Ask) (State,
 	if g.Verdict == budget.Closing && why != "" {
 		s = s.publishBudget(event.KindBudgetExhausted, m.ID, reservation, why)
 	}
-	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Lease: reservation, Output: g.Output, Calls: g.Calls,
+	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Reservation: reservation, Output: g.Output, Calls: g.Calls,
 		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail}}}, false
 }
 
@@ -98,7 +98,7 @@ func (s State) drainQueue() (State, []Effect) {
 		it := s.queue.byArrival.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
 		m, _ := s.Member(w.member)
-		next, more, waits := s.dropRequest(m).reserveAttempt(m, w.reservation, w.ask)
+		next, more, waits := s.dropRequest(m).reserveAttempt(m, w.reservation, w.attempt)
 		if waits {
 			break
 		}
@@ -114,17 +114,17 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		return s, nil
 	}
 	before := s.Pool
-	if s.queue.waitsUpTo(m.waits, f.Lease) {
+	if s.queue.waitsUpTo(m.waits, f.Reservation) {
 		s = s.dropRequest(m)
 		m.waits = 0
 	}
 	switch {
 	case f.Unused:
-		s.Pool = s.Pool.Return(string(from), f.Lease)
+		s.Pool = s.Pool.Return(string(from), f.Reservation)
 	case f.Lost:
-		s.Pool = s.Pool.Lose(string(from), f.Lease, f.Used.Calls)
+		s.Pool = s.Pool.Lose(string(from), f.Reservation, f.Used.Calls)
 	default:
-		s.Pool = s.Pool.Settle(string(from), f.Lease, f.Used)
+		s.Pool = s.Pool.Settle(string(from), f.Reservation, f.Used)
 	}
 	if !m.Done {
 		m.Turns = max(m.Turns, f.Turn)
@@ -133,10 +133,10 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		s = s.put(m)
 	}
 	if s.Pool != before {
-		s = s.publishBudget(event.KindBudgetSettled, from, f.Lease, "")
+		s = s.publishBudget(event.KindBudgetSettled, from, f.Reservation, "")
 	}
 	if s.Pool.Overrun != before.Overrun {
-		s = s.publishBudget(event.KindBudgetOverrun, from, f.Lease, "")
+		s = s.publishBudget(event.KindBudgetOverrun, from, f.Reservation, "")
 	}
 	return s.drainQueue() //mutant:settling-wakes-others
 }

@@ -17,7 +17,7 @@ func TestSupervisorRefusesInvalidMessages(t *testing.T) {
 	step := func(from spec.ID, f supervisor.Fact) (messages int, told string) {
 		var fx []supervisor.Effect
 		var out supervisor.Output
-		s, out = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
+		s, out = supervisor.Step(s, supervisor.Input{From: from, Fact: f})
 		fx = out.Effects
 		for _, e := range fx {
 			if tell, ok := e.(supervisor.Tell); ok {

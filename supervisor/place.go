@@ -71,5 +71,5 @@ func handleTimer(s State, f agent.Woke) (State, []Effect) {
 	}
 	next, fx := giveUpMember(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
 	// If this log lost its tail, the member reads the question alone: see agent/status.go.
-	return next, append([]Effect{askStatus(m, s.Life)}, fx...)
+	return next, append([]Effect{askStatus(m, s.Activation)}, fx...)
 }

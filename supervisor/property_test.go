@@ -60,7 +60,7 @@ func (r *eventSource) fillFact(v reflect.Value, name string) {
 		v.SetString([]string{"", "lead", "helper", "stop", "turn", "answer", "lacks", "turns", "sign/root", "(", "1-0"}[int(r.nextByte())%11])
 	case reflect.Int, reflect.Int64:
 		b := r.nextByte()
-		if name == "Lease" || b < 160 {
+		if name == "Reservation" || b < 160 {
 			v.SetInt(int64(b % 8))
 			return
 		}
@@ -77,12 +77,12 @@ func (r *eventSource) fillFact(v reflect.Value, name string) {
 }
 
 // nextEvent decodes the next event from the bytes, as a log would.
-func (r *eventSource) nextEvent() supervisor.Event {
+func (r *eventSource) nextEvent() supervisor.Input {
 	kind := kinds[int(r.nextByte())%len(kinds)]
 	if r.s.Phase == "" && r.nextByte() > 20 {
 		kind = "opened"
 	}
-	e := supervisor.Event{At: r.s.Now + int64(r.nextByte())*1000, Damaged: r.nextByte() > 252}
+	e := supervisor.Input{At: r.s.Now + int64(r.nextByte())*1000, Damaged: r.nextByte() > 252}
 	f, ok, err := supervisor.Decode(kind, func(into any) error {
 		r.fillFact(reflect.ValueOf(into).Elem(), "")
 		r.aimFact(into, &e)
@@ -92,14 +92,14 @@ func (r *eventSource) nextEvent() supervisor.Event {
 		panic(fmt.Sprintf("%s: %v %v", kind, ok, err))
 	}
 	e.Fact = f
-	if _, ask := f.(agent.Ask); ask && e.From == "" {
+	if _, ask := f.(agent.SupervisorMessage); ask && e.From == "" {
 		e.From = r.anyMember()
 	}
 	return e
 }
 
 // aimFact makes a fact one that means something, most of the time.
-func (r *eventSource) aimFact(into any, e *supervisor.Event) {
+func (r *eventSource) aimFact(into any, e *supervisor.Input) {
 	if r.nextByte() > 220 {
 		return
 	}
@@ -110,10 +110,10 @@ func (r *eventSource) aimFact(into any, e *supervisor.Event) {
 			Tools: []model.ToolSpec{{Name: "delegate"}}, Limits: spec.RunLimits{Tokens: 60000, Depth: 4}}
 		e.From = ""
 	case *agent.Reserve:
-		f.Lease = r.s.Pool.Account(string(e.From)).Closed + 1
-		f.Ask = budget.Ask{Input: 100, Output: 1000 * int64(r.nextByte()%8), OutputMin: 64, Closing: 100, Calls: int64(r.nextByte() % 64)}
+		f.Reservation = r.s.Pool.Account(string(e.From)).Closed + 1
+		f.Request = budget.AttemptRequest{Input: 100, Output: 1000 * int64(r.nextByte()%8), OutputMin: 64, Closing: 100, Calls: int64(r.nextByte() % 64)}
 	case *agent.Settle:
-		f.Lease = r.s.Pool.Account(string(e.From)).Open
+		f.Reservation = r.s.Pool.Account(string(e.From)).Open
 	case *agent.Delegate:
 		*f = agent.Delegate{Call: "1-0", Child: spec.ID(fmt.Sprintf("%s-%d-0", e.From, r.nextByte())), Name: "helper", Goal: "Look."}
 	case *agent.Canceled, *supervisor.PolicySet, *supervisor.LimitSet, *agent.Woke, *agent.Resumed, *agent.Checkpoint, *agent.Closed:
@@ -186,7 +186,7 @@ func checkStep(before, after supervisor.State, effects []supervisor.Effect) erro
 			continue
 		}
 		if _, grant := tell.Fact.(agent.Granted); grant && before.Cancel != nil {
-			return fmt.Errorf("a lease for %s after the cancel", tell.To)
+			return fmt.Errorf("a reservation for %s after the cancel", tell.To)
 		}
 		if _, child := tell.Fact.(agent.Submitted); child && before.Cancel != nil {
 			return fmt.Errorf("%s begins after the cancel", tell.To)
@@ -253,9 +253,9 @@ func TestTwoFutures(t *testing.T) {
 }
 
 // followEvents steps a State through the events of the bytes, and returns them.
-func followEvents(s supervisor.State, data []byte) (supervisor.State, []supervisor.Event) {
+func followEvents(s supervisor.State, data []byte) (supervisor.State, []supervisor.Input) {
 	r := &eventSource{data: data}
-	var events []supervisor.Event
+	var events []supervisor.Input
 	for len(r.data) > 0 {
 		r.s = s
 		e := r.nextEvent()

@@ -21,7 +21,7 @@ func (s State) publishEvent(kind event.Kind, data any) State {
 
 // publishBudget adds an event about the budget. Its figures are those after the step.
 func (s State) publishBudget(kind event.Kind, id spec.ID, reservation int, why spec.Reason) State {
-	return s.publishEvent(kind, event.BudgetChanged{Agent: id, Lease: reservation, Why: why})
+	return s.publishEvent(kind, event.BudgetChanged{Agent: id, Reservation: reservation, Why: why})
 }
 
 // takeEvents takes the events out of the state. Events about the budget get its figures,

@@ -19,7 +19,7 @@ type reservationQueue struct {
 type waitingRequest struct {
 	member      spec.ID
 	reservation int
-	ask         budget.Ask
+	attempt     budget.AttemptRequest
 }
 
 func (q reservationQueue) length() int {
@@ -58,7 +58,7 @@ func (q reservationQueue) waitsUpTo(key uint64, reservation int) bool {
 
 // enqueueRequest makes a member wait with its request.
 func (s State) enqueueRequest(m Member, f agent.Reserve) State {
-	s.queue, m.waits = s.queue.remove(m.waits).push(waitingRequest{member: m.ID, reservation: f.Lease, ask: f.Ask})
+	s.queue, m.waits = s.queue.remove(m.waits).push(waitingRequest{member: m.ID, reservation: f.Reservation, attempt: f.Request})
 	return s.put(m)
 }
 

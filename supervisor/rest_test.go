@@ -14,7 +14,7 @@ import (
 func TestSupervisorPassivatesAfterEveryMemberReported(t *testing.T) {
 	var s supervisor.State
 	step := func(from spec.ID, f supervisor.Fact) {
-		s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: f})
+		s, _ = supervisor.Step(s, supervisor.Input{From: from, Fact: f})
 	}
 	rests := func(when string, want bool) {
 		t.Helper()
@@ -25,7 +25,7 @@ func TestSupervisorPassivatesAfterEveryMemberReported(t *testing.T) {
 	rests("before it is opened", true)
 	step("", supervisor.Opened{Run: "r", Goal: "do it", Root: "lead", Definitions: []supervisor.Definition{{Name: "lead"}}})
 	rests("before its root is heard of", false)
-	step(spec.Root, agent.Back{Life: "a"})
+	step(spec.Root, agent.ReportLog{Activation: "a"})
 	rests("after it", true)
 	step(spec.Root, agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}})
 	rests("when it is over", false)

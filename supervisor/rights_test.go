@@ -72,7 +72,7 @@ func (g treeGrower) growRun() supervisor.Opened {
 // growTree grows one tree and compares each child with its parent.
 func (g treeGrower) growTree() error {
 	o := g.growRun()
-	s, out := supervisor.Step(supervisor.State{}, supervisor.Event{N: 1, Fact: o})
+	s, out := supervisor.Step(supervisor.State{}, supervisor.Input{N: 1, Fact: o})
 	fx := out.Effects
 	tasks := map[spec.ID]spec.Task{}
 	keep := func(fx []supervisor.Effect) {
@@ -89,12 +89,12 @@ func (g treeGrower) growTree() error {
 	for i := range 1 + g.IntN(12) {
 		from := ids[g.IntN(len(ids))]
 		if reservation := s.Pool.Account(string(from)).Closed + 1; g.IntN(3) == 0 { // it spends something of its own
-			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Reserve{Lease: reservation, Turn: reservation,
-				Ask: budget.Ask{Input: 100, Output: 1000, OutputMin: 64, Closing: 100, Calls: 2}}})
-			s, _ = supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Settle{Lease: reservation, Turn: reservation, Used: budget.Amount{Tokens: 500, Calls: 1}}})
+			s, _ = supervisor.Step(s, supervisor.Input{From: from, Fact: agent.Reserve{Reservation: reservation, Turn: reservation,
+				Request: budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100, Calls: 2}}})
+			s, _ = supervisor.Step(s, supervisor.Input{From: from, Fact: agent.Settle{Reservation: reservation, Turn: reservation, Used: budget.Amount{Tokens: 500, Calls: 1}}})
 		}
 		child := spec.ID(fmt.Sprintf("%s-%d-0", from, i))
-		next, out := supervisor.Step(s, supervisor.Event{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
+		next, out := supervisor.Step(s, supervisor.Input{From: from, Fact: agent.Delegate{Call: "1-0", Child: child,
 			Name: g.pickWord("", "a", "b", "c", "d"), Goal: "Look.", Background: g.IntN(3) == 0}})
 		keep(out.Effects)
 		if t, born := tasks[child]; born {

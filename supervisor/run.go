@@ -1,6 +1,6 @@
 // Package supervisor is a run as a value: its members, its pool of tokens,
 // money and calls, the stop veto, and cancellation. Step takes a State and an
-// Event and returns the next State and Effects; like agent.Step it is total
+// Input and returns the next State and Effects; like agent.Step it is total
 // and deterministic and has no third argument.
 //
 // members.go joins and ends agents, money.go answers Reserve and Settle,
@@ -32,7 +32,7 @@ type Definition struct {
 	Model     *spec.Model `msgpack:"m,omitempty" json:"model,omitempty"`
 	Limits    spec.Limits `msgpack:"l,omitempty" json:"limits"`
 	// LoopOptions take precedence over those of the run.
-	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"manners"`
+	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"loop_options"`
 	// Source is the file that defines it, "" for a built-in one, and Hash the version
 	// of its prompt.
 	Source string `msgpack:"u,omitempty" json:"source,omitempty"`
@@ -94,7 +94,7 @@ type Opened struct {
 	Trace        string           `msgpack:"w,omitempty" json:"trace,omitempty"`
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
-	LoopOptions  spec.LoopOptions `msgpack:"b,omitempty" json:"manners"`
+	LoopOptions  spec.LoopOptions `msgpack:"b,omitempty" json:"loop_options"`
 	// Hashes are the versions of the node's configuration when the run began: its
 	// tools, its operator's hooks, the policy (package agent, drift.go).
 	Hashes map[string]string `msgpack:"h,omitempty" json:"hashes,omitempty"`
@@ -123,7 +123,7 @@ const (
 type State struct {
 	Run        Opened
 	Phase      Phase
-	Life       string
+	Activation string
 	Now        int64
 	Began      int64
 	Ended      int64
@@ -172,7 +172,7 @@ type Member struct {
 	ToolMS     int64
 	WorkedMS   int64
 	Told       int // messages sent to it
-	Heard      int // asks received from it
+	Heard      int // messages received from it
 	Node       string
 	Query      *agent.Park
 	Outcome    spec.Outcome

@@ -63,12 +63,12 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	case "repeat":
 		return scripts.Repeat(t, d, p.playLine)
 	}
-	e := supervisor.Event{At: p.at, From: spec.ID(argValue(t, d, "from")), Damaged: d.Cmd == "back" && d.HasArg("damaged"), Fact: parseFact(t, d)}
+	e := supervisor.Input{At: p.at, From: spec.ID(argValue(t, d, "from")), Damaged: d.Cmd == "report-log" && d.HasArg("damaged"), Fact: parseFact(t, d)}
 	return p.stepEvent(t, e)
 }
 
 // stepEvent steps the machine and checks what must hold in every script.
-func (p *scriptPlayer) stepEvent(t *testing.T, e supervisor.Event) string {
+func (p *scriptPlayer) stepEvent(t *testing.T, e supervisor.Input) string {
 	t.Helper()
 	p.n++
 	e.N = p.n
@@ -148,17 +148,17 @@ func printTold(f agent.Fact) string {
 		return printTask(f.Task)
 	case agent.Granted:
 		if f.Closing {
-			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d %s", f.Lease, f.Why, f.Output, f.Detail))
+			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d %s", f.Reservation, f.Why, f.Output, f.Detail))
 		}
-		return fmt.Sprintf("granted %d output=%d calls=%d", f.Lease, f.Output, f.Calls)
+		return fmt.Sprintf("granted %d output=%d calls=%d", f.Reservation, f.Output, f.Calls)
 	case agent.Denied:
-		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Lease, f.Why, f.Detail))
+		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Reservation, f.Why, f.Detail))
 	case agent.Returned:
 		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, markLive(f), f.Text)
 	case agent.Messaged:
 		return fmt.Sprintf("messaged from=%s (%s) call=%s error=%t %q", f.From, f.Name, f.Call, f.Error, f.Text)
-	case agent.Vouched:
-		return "vouched life=" + f.Life
+	case agent.LogVerified:
+		return "log-verified activation=" + f.Activation
 	case agent.StopAllowed:
 		return fmt.Sprintf("stop-allowed %d", f.Proposal)
 	case agent.StopVetoed:
@@ -276,11 +276,11 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "opened":
 		return parseOpened(t, d)
 	case "reserve":
-		ask := budget.Ask{Input: int64(argNumber(t, d, "input", 100)), Output: int64(argNumber(t, d, "output", 1000)), OutputMin: 64,
+		ask := budget.AttemptRequest{Input: int64(argNumber(t, d, "input", 100)), Output: int64(argNumber(t, d, "output", 1000)), OutputMin: 64,
 			Closing: int64(argNumber(t, d, "closing", 100)), Calls: int64(argNumber(t, d, "calls", 0)), Final: d.HasArg("final"), Price: parsePrice(t, d)}
-		return agent.Reserve{Lease: argNumber(t, d, "lease", 1), Node: argValue(t, d, "node"), Ask: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "lease", 1))}
+		return agent.Reserve{Reservation: argNumber(t, d, "reservation", 1), Node: argValue(t, d, "node"), Request: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "reservation", 1))}
 	case "settle":
-		s := agent.Settle{Lease: argNumber(t, d, "lease", 1), Lost: d.HasArg("lost"), Turn: argNumber(t, d, "lease", 1)}
+		s := agent.Settle{Reservation: argNumber(t, d, "reservation", 1), Lost: d.HasArg("lost"), Turn: argNumber(t, d, "reservation", 1)}
 		s.Used = budget.Amount{Tokens: int64(argNumber(t, d, "used", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0))}
 		s.Usage = model.Usage{Input: s.Used.Tokens}
 		return s
@@ -298,7 +298,7 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "finish":
 		o := spec.Outcome{Reason: spec.Reason(argValue(t, d, "reason")), Text: d.Input, Detail: argValue(t, d, "detail")}
 		o.Partial = o.Reason != spec.Completed
-		return agent.Finish{Outcome: o, Turns: argNumber(t, d, "turns", 1), Calls: argNumber(t, d, "calls", 0), Node: "n1", Ordinal: argNumber(t, d, "asks", 0),
+		return agent.Finish{Outcome: o, Turns: argNumber(t, d, "turns", 1), Calls: argNumber(t, d, "calls", 0), Node: "n1", Ordinal: argNumber(t, d, "messages", 0),
 			Usage:   model.Usage{Input: int64(argNumber(t, d, "tokens", 0)), Output: int64(argNumber(t, d, "output", 0))},
 			ModelMS: int64(argNumber(t, d, "model-ms", 0)), ToolMS: int64(argNumber(t, d, "tool-ms", 0))}
 	}
@@ -309,14 +309,14 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
-	case "back":
-		return agent.Back{Node: "n2", Ordinal: argNumber(t, d, "asks", 0), Heard: argNumber(t, d, "heard", 0)}
+	case "report-log":
+		return agent.ReportLog{Node: "n2", Ordinal: argNumber(t, d, "messages", 0), Heard: argNumber(t, d, "received", 0)}
 	case "status":
-		return agent.Status{Ordinal: argNumber(t, d, "asks", 0)}
+		return agent.Status{Ordinal: argNumber(t, d, "messages", 0)}
 	case "released":
 		return agent.Released{}
-	case "vouch":
-		return agent.Vouch{Life: "b", Lease: argNumber(t, d, "lease", 0)}
+	case "verify-log":
+		return agent.VerifyLog{Activation: "b", Reservation: argNumber(t, d, "reservation", 0)}
 	case "canceled":
 		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: spec.ID(argValue(t, d, "of"))}
 	case "policy":
@@ -329,7 +329,7 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "woke":
 		return agent.Woke{Timer: argValue(t, d, "timer")}
 	case "resumed":
-		return agent.Resumed{Life: argValue(t, d, "life"), Damaged: d.Input}
+		return agent.Resumed{Activation: argValue(t, d, "activation"), Damaged: d.Input}
 	}
 	t.Fatalf("%s: unknown command %q", d.Pos, d.Cmd)
 	return nil

@@ -25,7 +25,7 @@ func (s State) askMembers(fx []Effect) (State, []Effect) {
 	s.Inquiry.Last = s.Now
 	s.Members(func(m Member) {
 		if !m.Done {
-			fx = append(fx, askStatus(m, s.Life))
+			fx = append(fx, askStatus(m, s.Activation))
 		}
 	})
 	return s, fx
@@ -82,25 +82,25 @@ func handleStatus(s State, from spec.ID) (State, []Effect) {
 	return s.markSeen(m, nil)
 }
 
-// awaitsAnswer reports whether an event is an ask whose sender waits for an answer.
-func (e Event) awaitsAnswer() bool {
+// awaitsAnswer reports whether an event is a message whose sender waits for an answer.
+func (e Input) awaitsAnswer() bool {
 	switch f := e.Fact.(type) {
-	case agent.Reserve, agent.Delegate, agent.Send, agent.ProposeStop, agent.Vouch, agent.Park, agent.Status:
+	case agent.Reserve, agent.Delegate, agent.Send, agent.ProposeStop, agent.VerifyLog, agent.Park, agent.Status:
 		return e.From != ""
-	case agent.Back:
+	case agent.ReportLog:
 		return e.From != "" && f.Ended == nil && f.Damaged == ""
 	}
 	return false
 }
 
-// countReceived counts the asks of a member.
-func (s State) countReceived(e Event) State {
+// countReceived counts the messages of a member.
+func (s State) countReceived(e Input) State {
 	m, ok := s.Member(e.From)
 	if !ok {
 		return s
 	}
 	switch e.Fact.(type) {
-	case agent.Status, agent.Back: // a question wakes passivated members: their return is no news
+	case agent.Status, agent.ReportLog: // a question wakes passivated members: their return is no news
 	default:
 		s.Inquiry.News = s.Now
 	}
@@ -132,17 +132,17 @@ func (s State) countSent(fx []Effect) (State, []Effect) {
 
 // askStatus asks one member for its status; countSent adds the number when the question is sent.
 func askStatus(m Member, activation string) Effect {
-	return Tell{To: m.ID, Fact: agent.StatusAsked{Life: activation}}
+	return Tell{To: m.ID, Fact: agent.StatusAsked{Activation: activation}}
 }
 
 // mayLackMessages reports whether the log of a member that is back holds fewer messages than
 // were sent to it: the missing ones may be on their way, and arrive before a question.
-// Its first activation is not asked: the same step answers its first ask.
-func (m Member) mayLackMessages(f agent.Back) bool {
+// Its first activation is not asked: the same step answers its first message.
+func (m Member) mayLackMessages(f agent.ReportLog) bool {
 	return m.Node != "" && f.Ordinal != 0 && f.Heard < m.Told && !m.Done && f.Damaged == "" && f.Ended == nil
 }
 
-// lostByRun says how many asks of a member the log of the run lacks, by the member's
+// lostByRun says how many messages of a member the log of the run lacks, by the member's
 // own count.
 func (m Member) lostByRun(fact Fact) string {
 	sent := sentByOwnCount(fact)
@@ -170,7 +170,7 @@ func sentByOwnCount(fact Fact) int {
 	switch f := fact.(type) {
 	case agent.Status:
 		return f.Ordinal
-	case agent.Back:
+	case agent.ReportLog:
 		return f.Ordinal
 	}
 	return 0

@@ -89,13 +89,13 @@ type SummaryKey struct {
 
 // SummaryKey costs less than a Summary.
 func (s State) SummaryKey() SummaryKey {
-	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Life != "", parked: s.IsParked(),
+	return SummaryKey{members: s.members.revision, phase: s.Phase, active: s.Activation != "", parked: s.IsParked(),
 		canceled: s.Cancel != nil, now: s.Cancel != nil && s.Cancel.Now}
 }
 
 // Summary sums up the run. With full, nothing is left out.
 func (s State) Summary(full bool) Summary {
-	r := Summary{Phase: s.Phase, Active: s.Life != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known,
+	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, Told: s.Told, Joined: s.Count()}
 	agentBytes, questionBytes := 0, 0

@@ -29,16 +29,16 @@ type AgentSpawned struct {
 // BudgetChanged is budget.reserved, budget.settled, budget.denied, budget.exhausted,
 // budget.changed and budget.overrun.
 type BudgetChanged struct {
-	Agent    spec.ID      `json:"id,omitempty"`
-	Lease    int          `json:"lease,omitempty"`
-	Limit    budget.Limit `json:"limit"`
-	Used     int64        `json:"used"`
-	Reserved int64        `json:"reserved"`
-	Kept     int64        `json:"kept"`
-	Unknown  int64        `json:"charged_unknown"`
-	Overrun  int64        `json:"overrun"`
-	Frozen   bool         `json:"frozen,omitempty"`
-	Why      spec.Reason  `json:"why,omitempty"`
+	Agent       spec.ID      `json:"id,omitempty"`
+	Reservation int          `json:"reservation,omitempty"`
+	Limit       budget.Limit `json:"limit"`
+	Used        int64        `json:"used"`
+	Reserved    int64        `json:"reserved"`
+	Kept        int64        `json:"kept"`
+	Unknown     int64        `json:"charged_unknown"`
+	Overrun     int64        `json:"overrun"`
+	Frozen      bool         `json:"frozen,omitempty"`
+	Why         spec.Reason  `json:"why,omitempty"`
 }
 
 // PolicyApplied is policy.applied.

@@ -20,8 +20,8 @@ type AgentStarted struct {
 
 // AgentResumed is agent.resumed.
 type AgentResumed struct {
-	Phase string `json:"phase"`
-	Life  string `json:"life"`
+	Phase      string `json:"phase"`
+	Activation string `json:"activation"`
 }
 
 // AgentParked is agent.parked and query.asked.
@@ -53,9 +53,9 @@ type AgentFinished struct {
 
 // TurnStarted is turn.started.
 type TurnStarted struct {
-	Transition spec.Transition `json:"transition,omitempty"`
-	Lease      int             `json:"lease"`
-	MaxOutput  int64           `json:"max_output_tokens"`
+	Transition  spec.Transition `json:"transition,omitempty"`
+	Reservation int             `json:"reservation"`
+	MaxOutput   int64           `json:"max_output_tokens"`
 }
 
 // TurnFinished is turn.finished: Transition is why the loop goes on, empty at the end.
@@ -66,9 +66,9 @@ type TurnFinished struct {
 
 // ModelStarted is model.started.
 type ModelStarted struct {
-	Model   string `json:"model"`
-	Lease   int    `json:"lease"`
-	Purpose string `json:"purpose,omitempty"` // summary, or empty for a turn
+	Model       string `json:"model"`
+	Reservation int    `json:"reservation"`
+	Purpose     string `json:"purpose,omitempty"` // summary, or empty for a turn
 }
 
 // ModelFinished is model.finished, model.retry and error.raised of a model.

@@ -19,8 +19,8 @@ type LoopOptions struct {
 	Breaker   Breaker  `msgpack:"b,omitempty" json:"breaker"`
 	Require   Require  `msgpack:"r,omitempty" json:"require"`
 	Continue  Continue `msgpack:"n,omitempty" json:"continue"`
-	// Ask: a person may be asked. Without it, a need for a person ends the loop.
-	Ask bool `msgpack:"a,omitempty" json:"ask,omitempty"`
+	// AskPeople: a person may be asked. Without it, a need for a person ends the loop.
+	AskPeople bool `msgpack:"a,omitempty" json:"ask_people,omitempty"`
 	// Journal: the agent keeps a run journal by its three tools.
 	Journal bool `msgpack:"j,omitempty" json:"journal,omitempty"`
 	// ToolRetries is how often a call of a read or idempotent tool is run again
@@ -128,7 +128,7 @@ func DefaultLoopOptions() LoopOptions {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, Ask: true, Journal: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true,
 	}
 }
 

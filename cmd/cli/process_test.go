@@ -517,7 +517,7 @@ default:
 
 // fmt runs once for each message of `nats sub --translate`: it must be there at once.
 func BenchmarkFmt(b *testing.B) {
-	published := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"lease":1}}` + "\n"
+	published := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"reservation":1}}` + "\n"
 	for b.Loop() {
 		cmd := exec.Command("troupe", "fmt")
 		cmd.Stdin = strings.NewReader(published)

@@ -66,13 +66,13 @@ func (s scenario) runScenario() error {
 
 // openInvestigation defines what the agent may do, what it must have, and what it may cost.
 func openInvestigation(run string) supervisor.Opened {
-	manners := spec.DefaultLoopOptions()
-	manners.ToolRetries = 0
-	manners.Hooks = []spec.Hook{{Name: "compliance", Point: spec.HookPreTool, Tools: "draft_.*"}}
-	manners.Require.Evidence = []spec.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
+	options := spec.DefaultLoopOptions()
+	options.ToolRetries = 0
+	options.Hooks = []spec.Hook{{Name: "compliance", Point: spec.HookPreTool, Tools: "draft_.*"}}
+	options.Require.Evidence = []spec.Evidence{{Tool: "read_order"}, {Tool: "search_refund_policy"}}
 	return supervisor.Opened{
 		Run: strings.ReplaceAll(run, " ", "-"), Goal: "Decide whether refund evidence is sufficient for order O-104.",
-		Root: "investigator", Tools: toolSpecs(), LoopOptions: manners, RootTurns: 4,
+		Root: "investigator", Tools: toolSpecs(), LoopOptions: options, RootTurns: 4,
 		Definitions: []supervisor.Definition{{Name: "investigator", System: "You are the investigator.", Tools: allowed, Deny: forbidden}},
 		Model:       spec.Model{Name: "script/refund"},
 		Limits:      spec.RunLimits{Tokens: 50_000, Calls: 12}, Agent: spec.Limits{Parallel: 1},

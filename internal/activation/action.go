@@ -136,12 +136,12 @@ type (
 
 // Prefixes of work keys. No tool call has a key that begins with one of them.
 const (
-	leasePrefix = "lease-"
+	modelPrefix = "model-"
 	hookPrefix  = "hook:"
 )
 
 // ModelKey names the work of a model call.
-func ModelKey(lease int) string { return fmt.Sprintf("%s%d", leasePrefix, lease) }
+func ModelKey(reservation int) string { return fmt.Sprintf("%s%d", modelPrefix, reservation) }
 
 // HookKey names the work of the hooks of one point.
 func HookKey(id string) string { return hookPrefix + id }

@@ -158,7 +158,7 @@ func (p *agentPair) carryOut(l *activation.LogReader, effect any) {
 			reply.Message = model.Message{Calls: []model.ToolCall{{Name: "look", Args: fmt.Sprintf(`{"at":"%d"}`, e.Turn)}}}
 			reply.Stop = model.StopTools
 		}
-		own("replied", fmt.Sprintf("lease-%d", e.Lease), agent.Replied{Lease: e.Lease, Reply: reply, TookMS: 3})
+		own("replied", fmt.Sprintf("lease-%d", e.Reservation), agent.Replied{Reservation: e.Reservation, Reply: reply, TookMS: 3})
 	case agent.CallTool:
 		own("returned", e.Call, agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: "behind door " + e.Args + " there is another one", TookMS: 1})
 	}

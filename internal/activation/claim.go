@@ -33,7 +33,7 @@ func (l *LogReader) driftChanged() bool {
 
 // readClaim raises the ack floor to the one that an own entry claims, and checks the hash that
 // the entry carries.
-func (l *LogReader) readClaim(e mailbox.Entry, counts bool, out *Read) {
+func (l *LogReader) readAckFloor(e mailbox.Entry, counts bool, out *Read) {
 	if e.Floor == 0 {
 		return
 	}
@@ -55,7 +55,7 @@ func (l *LogReader) readClaim(e mailbox.Entry, counts bool, out *Read) {
 }
 
 // readResumed reads a claim, which becomes current if it is the highest so far.
-func (l *LogReader) readResumed(e mailbox.Entry, out *Read) []OutboxMessage {
+func (l *LogReader) readClaim(e mailbox.Entry, out *Read) []OutboxMessage {
 	mine := e.Start == l.Start && l.Start != "" //mutant:claim-is-own
 	if !e.Epoch.Higher(l.currentEpoch) {        //mutant:claim-is-higher
 		if mine && l.Phase == Replaying && e.Epoch == l.Epoch { //mutant:own-claim-lost

@@ -85,13 +85,13 @@ func (l *LogReader) noteStatusAsked(item mailbox.Item, out *Read) {
 func (l *LogReader) cancelStranded(e mailbox.Entry, out *Read) {
 	m, waits := l.watermarks[e.From], false
 	for _, item := range e.Items {
-		life := activationOf(item)
-		_, heard := m.lives[life]
+		activation := activationOf(item)
+		_, heard := m.activations[activation]
 		switch fresh := m.isBelow(item.N, item.I); {
 		case fresh:
 			m.n, m.i = item.N, item.I
 			fallthrough
-		case life != "" && !heard: // the sender's log is shorter than what was read from it before
+		case activation != "" && !heard: // the sender's log is shorter than what was read from it before
 			waits = (waits || wantsAnswer(item)) && item.Kind != agent.Finish{}.Kind()
 		}
 	}
@@ -138,10 +138,10 @@ func asksForEnd(e mailbox.Entry) bool {
 func wantsAnswer(item mailbox.Item) bool {
 	switch item.Kind {
 	case agent.Reserve{}.Kind(), agent.Delegate{}.Kind(), agent.Send{}.Kind(), agent.ProposeStop{}.Kind(),
-		agent.Vouch{}.Kind(), agent.Park{}.Kind(), agent.Status{}.Kind():
+		agent.VerifyLog{}.Kind(), agent.Park{}.Kind(), agent.Status{}.Kind():
 		return true
-	case agent.Back{}.Kind():
-		var b agent.Back
+	case agent.ReportLog{}.Kind():
+		var b agent.ReportLog
 		return mailbox.Unmarshal(item.Body, &b) == nil && b.Ended == nil && b.Damaged == ""
 	}
 	return false

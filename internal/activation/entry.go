@@ -10,7 +10,7 @@ import (
 
 // Claim makes the entry that begins this activation.
 func (l *LogReader) Claim(node string, damaged string) (mailbox.Entry, error) {
-	r := agent.Resumed{Life: l.Start, Node: node, Damaged: damaged, Looked: l.driftClaimRequested}
+	r := agent.Resumed{Activation: l.Start, Node: node, Damaged: damaged, Looked: l.driftClaimRequested}
 	if l.driftClaimRequested {
 		r.Found = l.Found
 	}

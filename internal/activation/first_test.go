@@ -101,7 +101,7 @@ func TestTheFirstWordOfASupervisorIsATaskOrTheLogIsDamaged(t *testing.T) {
 		"its task":        {task, false},
 		"a cancel":        {agent.Canceled{}, false},
 		"a child's end":   {agent.Returned{Call: "1-0"}, true},
-		"a question":      {agent.StatusAsked{Life: "s", Ordinal: 4}, true},
+		"a question":      {agent.StatusAsked{Activation: "s", Ordinal: 4}, true},
 		"a granted lease": {agent.Granted{}, true},
 	} {
 		l := activation.NewLogReader(root, "b", mailbox.Epoch{Lease: 1, Start: 2}, &activation.Agent{Addr: root})

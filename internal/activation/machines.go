@@ -33,19 +33,19 @@ func (a *Agent) Step(f Fact) Stepped {
 		return Stepped{Err: fmt.Errorf("fact %q from %s: %w", f.Kind, f.From, errStranger)}
 	}
 	before := a.State
-	e := agent.Event{N: f.N, At: f.At, Life: f.Life, Told: f.From != "", Damaged: f.Damaged, Fact: fact}
+	e := agent.Input{N: f.N, At: f.At, Activation: f.Life, Told: f.From != "", Damaged: f.Damaged, Fact: fact}
 	next, stepped := agent.Step(before, e)
 	a.State = next
 	var out Stepped
 	for _, fx := range stepped.Effects {
-		ask, ok := fx.(agent.Ask)
+		ask, ok := fx.(agent.SupervisorMessage)
 		if !ok {
 			out.World = append(out.World, fx)
 			continue
 		}
 		body, err := mailbox.Marshal(ask)
 		if err != nil {
-			panic("activation: an ask does not encode: " + err.Error())
+			panic("activation: a message to the supervisor does not encode: " + err.Error())
 		}
 		settle, _ := ask.(agent.Settle)
 		hold := ask.Kind() == "settle" && !settle.Lost && next.Phase == agent.Acting
@@ -84,13 +84,13 @@ func (s *Supervisor) Step(f Fact) Stepped {
 	if f.From != "" {
 		from = spec.ID(f.From.Agent())
 	}
-	_, ask := fact.(agent.Ask)
+	_, ask := fact.(agent.SupervisorMessage)
 	m, known := s.State.Member(from)
 	if ask != (from != "") || known && m.Pool != f.From.Pool() {
 		return Stepped{Err: fmt.Errorf("fact %q from %q: %w", f.Kind, f.From, errStranger)}
 	}
 	before := s.State
-	e := supervisor.Event{N: f.N, At: f.At, From: from, Damaged: f.Damaged, Fact: fact}
+	e := supervisor.Input{N: f.N, At: f.At, From: from, Damaged: f.Damaged, Fact: fact}
 	next, stepped := supervisor.Step(before, e)
 	s.State = next
 	var out Stepped

@@ -1,5 +1,5 @@
 // Package activation is one activation of an actor as a value without I/O. Step takes a State and an
-// Event and returns the next State and the Actions for the shell: claim, replay, append, passivate, drain,
+// Input and returns the next State and the Actions for the shell: claim, replay, append, passivate, drain,
 // close (PROTOCOL P1). Its LogReader reads the actor's log in order and decides which facts count, which
 // messages may be sent (PROTOCOL P6, P12) and which effects may begin.
 //
@@ -131,11 +131,11 @@ type LogReader struct {
 }
 
 // watermark is the watermark of one sender: the last message that was read from it, and the
-// activations in which it sent Back.
+// activations in which it sent ReportLog.
 type watermark struct {
-	n     uint64
-	i     int
-	lives map[string]struct{}
+	n           uint64
+	i           int
+	activations map[string]struct{}
 }
 
 func (m watermark) isBelow(n uint64, i int) bool { return n > m.n || n == m.n && i > m.i } //mutant:below-watermark
@@ -266,9 +266,9 @@ func (l *LogReader) readOwn(e mailbox.Entry, out *Read) []OutboxMessage {
 	}
 	inForce := e.Start != "" && e.Epoch == l.currentEpoch && e.Start == l.currentNonce //mutant:forged-before-first-claim
 	// An entry also counts if the claim of its activation never arrived: that claim is lost.
-	l.readClaim(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.currentEpoch), out) //mutant:hash-of-lost-life-only-logged
+	l.readAckFloor(e, inForce || e.Items[0].Kind == "resumed" || e.Epoch.Higher(l.currentEpoch), out) //mutant:hash-of-lost-activation-only-logged
 	if e.Items[0].Kind == "resumed" {
-		return l.readResumed(e, out)
+		return l.readClaim(e, out)
 	}
 	var messages []OutboxMessage
 	for _, item := range e.Items {
@@ -314,10 +314,10 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 	var messages []OutboxMessage
 	m := l.watermarks[e.From]
 	for _, item := range e.Items {
-		life := activationOf(item)
-		_, heard := m.lives[life]
+		activation := activationOf(item)
+		_, heard := m.activations[activation]
 		fresh := m.isBelow(item.N, item.I)
-		damaged := life != "" && !heard && !fresh                                                                                  //mutant:back-check
+		damaged := activation != "" && !heard && !fresh                                                                            //mutant:back-check
 		if halts := l.acceptFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
@@ -325,11 +325,11 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 		if fresh {
 			m.n, m.i = item.N, item.I
 		}
-		if life != "" && !heard {
-			if m.lives == nil {
-				m.lives = map[string]struct{}{}
+		if activation != "" && !heard {
+			if m.activations == nil {
+				m.activations = map[string]struct{}{}
 			}
-			m.lives[life] = struct{}{}
+			m.activations[activation] = struct{}{}
 		}
 		l.watermarks[e.From] = m
 		messages = append(messages, l.stepItem(item, e.From, damaged, out)...)

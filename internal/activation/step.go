@@ -29,12 +29,12 @@ type stepCall struct {
 // Step takes a fact and returns the new state and the actions that follow. It is
 // deterministic and has no effects of its own: the caller carries the actions out, in order.
 // A State is stepped once: see State.
-func Step(state State, e Event) (State, []Action) {
-	s := &stepCall{State: state, now: e.Now, held: e.Held, under: e.Lease}
+func Step(state State, in Input) (State, []Action) {
+	s := &stepCall{State: state, now: in.Now, held: in.Held, under: in.Lease}
 	if s.stage == Draining || s.stage == Passivating {
-		s.stepDraining(e.Fact)
+		s.stepDraining(in.Fact)
 	} else {
-		s.stepFollowing(e.Fact)
+		s.stepFollowing(in.Fact)
 	}
 	return s.State, s.actions
 }

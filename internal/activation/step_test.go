@@ -35,7 +35,7 @@ func driveAgent(t *testing.T) *drivenAgent {
 // learnFact steps a fact and says what follows, without timers and what is for the operator.
 func (d *drivenAgent) learnFact(fact any) string {
 	d.t.Helper()
-	d.state, d.last = activation.Step(d.state, activation.Event{Now: 1000, Lease: d.lease, Held: d.lease > 0, Fact: fact})
+	d.state, d.last = activation.Step(d.state, activation.Input{Now: 1000, Lease: d.lease, Held: d.lease > 0, Fact: fact})
 	var list []string
 	for _, a := range d.last {
 		switch a := a.(type) {
@@ -112,8 +112,8 @@ func (d *drivenAgent) sayFact(f agent.Fact) activation.EntryArrived {
 
 // claimElsewhere lands a claim of another activation.
 func (d *drivenAgent) claimElsewhere(lease uint64) activation.EntryArrived {
-	f := agent.Resumed{Life: "elsewhere"}
-	return d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: lease}, Start: f.Life,
+	f := agent.Resumed{Activation: "elsewhere"}
+	return d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: lease}, Start: f.Activation,
 		Items: []mailbox.Item{{ID: "elsewhere", Kind: f.Kind(), Body: decodeBody(d.t, f)}}})
 }
 
@@ -154,13 +154,13 @@ func activeAgent(t *testing.T) *drivenAgent {
 func callingAgent(t *testing.T) *drivenAgent {
 	t.Helper()
 	d := activeAgent(t)
-	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "perform lease-1")
+	d.wantActions(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}), "perform model-1")
 	return d
 }
 
 // replyOfModel is the answer of its model, which calls a tool.
 func (d *drivenAgent) replyOfModel() activation.WorkDone {
-	own := d.state.Own("replied", activation.ModelKey(1), agent.Replied{Lease: 1, Reply: model.Reply{UsageKnown: true,
+	own := d.state.Own("replied", activation.ModelKey(1), agent.Replied{Reservation: 1, Reply: model.Reply{UsageKnown: true,
 		Message: model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: "look", Args: "{}"}}}}})
 	return activation.WorkDone{Own: own}
 }
@@ -169,7 +169,7 @@ func (d *drivenAgent) replyOfModel() activation.WorkDone {
 func lookingAgent(t *testing.T) *drivenAgent {
 	t.Helper()
 	d := callingAgent(t)
-	d.wantActions(d.replyOfModel(), "end lease-1, append replied")
+	d.wantActions(d.replyOfModel(), "end model-1, append replied")
 	d.readBack("perform 1-0, later 20ms HoldOver")
 	return d
 }
@@ -204,8 +204,8 @@ func TestStep_EntriesAheadOfTheReplayWait(t *testing.T) {
 	claim := activation.ClaimAppended{Place: d.landEntry(d.last[0].(activation.AppendClaim).Data).Place}
 	d.wantActions(claim, "ReadLog")
 	upTo := d.log[:len(d.log):len(d.log)]
-	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "")
-	d.wantActions(activation.LogRead{Claim: claim, Log: upTo}, "append checkpoint, perform lease-1, send reserve back")
+	d.wantActions(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}), "")
+	d.wantActions(activation.LogRead{Claim: claim, Log: upTo}, "append checkpoint, perform model-1, send reserve back")
 }
 
 // After three activations that did not get through the log, nobody tries again (P18).
@@ -215,7 +215,7 @@ func TestStep_AnActorThatNeverStartsIsGivenUp(t *testing.T) {
 	for i := range activation.StartsMax {
 		start := fmt.Sprint("dead", i)
 		d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: 1}, Start: start,
-			Items: []mailbox.Item{{ID: start, Kind: "resumed", Body: decodeBody(t, agent.Resumed{Life: start})}}})
+			Items: []mailbox.Item{{ID: start, Kind: "resumed", Body: decodeBody(t, agent.Resumed{Activation: start})}}})
 	}
 	if got := d.startActive(); got != "ReportHopeless" {
 		t.Error(got)
@@ -227,11 +227,11 @@ func TestStep_AnActorThatNeverStartsIsGivenUp(t *testing.T) {
 func TestStep_PostponedEffectsNeedAProvenLease(t *testing.T) {
 	d := activeAgent(t)
 	d.lease = 0
-	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
+	d.wantActions(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
 	d.wantActions(activation.ProveLease{}, "later 1s ProveLease")
 	d.lease = 3
 	d.wantActions(activation.ProveLease{}, "append checkpoint")
-	d.readBack("perform lease-1")
+	d.readBack("perform model-1")
 	if p := d.last[len(d.last)-1].(activation.Perform); p.Lease != 3 {
 		t.Errorf("the call begins under lease %d", p.Lease)
 	}
@@ -241,7 +241,7 @@ func TestStep_PostponedEffectsNeedAProvenLease(t *testing.T) {
 func TestStep_PostponedEffectsNeverStartAfterALaterClaim(t *testing.T) {
 	d := activeAgent(t)
 	d.lease = 0
-	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
+	d.wantActions(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}), "later 1s ProveLease")
 	d.lease = 3
 	d.wantActions(activation.ProveLease{}, "append checkpoint")
 	proof := d.last[0].(activation.AppendOwn).Data
@@ -253,8 +253,8 @@ func TestStep_PostponedEffectsNeverStartAfterALaterClaim(t *testing.T) {
 // evidence (P4).
 func TestStep_SupersededActivationPostsOnlyToolResults(t *testing.T) {
 	d := callingAgent(t)
-	d.wantActions(d.claimElsewhere(2), "end lease-1, DisarmTimers, LeaveThrottle, ReportSuperseded, ReportGone")
-	d.wantActions(d.replyOfModel(), "end lease-1, ReportGone")
+	d.wantActions(d.claimElsewhere(2), "end model-1, DisarmTimers, LeaveThrottle, ReportSuperseded, ReportGone")
+	d.wantActions(d.replyOfModel(), "end model-1, ReportGone")
 
 	d = lookingAgent(t)
 	d.wantActions(d.claimElsewhere(2), "DisarmTimers, LeaveThrottle, ReportSuperseded")
@@ -276,7 +276,7 @@ func TestStep_DrainingWaitsForTheWorkUnderWay(t *testing.T) {
 func TestStep_ADrainingActivationThatIsSupersededWaitsForNoModel(t *testing.T) {
 	d := callingAgent(t)
 	d.wantActions(activation.Drain{}, "DisarmTimers")
-	d.wantActions(d.claimElsewhere(2), "end lease-1, LeaveThrottle, ReportGone")
+	d.wantActions(d.claimElsewhere(2), "end model-1, LeaveThrottle, ReportGone")
 
 	d = lookingAgent(t)
 	d.wantActions(activation.Drain{}, "DisarmTimers")
@@ -318,11 +318,11 @@ func TestStep_Passivation(t *testing.T) {
 	d = activeAgent(t)
 	d.wantActions(activation.Passivate{}, "DisarmTimers, append released")
 	released := d.last[1].(activation.AppendOwn).Data
-	d.wantActions(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}), "")
+	d.wantActions(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}), "")
 	d.wantActions(activation.EntryArrived{Message: d.landEntry(released)}, "ReportGone")
 
 	for name, busy := range map[string]func(*drivenAgent){
-		"its model is called":        func(d *drivenAgent) { d.learnFact(d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9})) },
+		"its model is called":        func(d *drivenAgent) { d.learnFact(d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9})) },
 		"the lease is over":          func(d *drivenAgent) { d.lease = 0 },
 		"an own entry is on its way": func(d *drivenAgent) { d.learnFact(activation.TimerFired{Timer: "x"}) },
 	} {
@@ -338,12 +338,12 @@ func TestStep_Passivation(t *testing.T) {
 // read names the place before it, so that the router can tell (P25).
 func TestStep_AClosedLogAnswers(t *testing.T) {
 	d := callingAgent(t)
-	fail := activation.WorkDone{Own: d.state.Own("failed", activation.ModelKey(1), agent.Failed{Lease: 1, Class: model.Auth, Detail: "no key"})}
-	d.wantActions(fail, "end lease-1, append failed")
+	fail := activation.WorkDone{Own: d.state.Own("failed", activation.ModelKey(1), agent.Failed{Reservation: 1, Class: model.Auth, Detail: "no key"})}
+	d.wantActions(fail, "end model-1, append failed")
 	d.readBack("send settle finish")
 	d.wantActions(activation.MessagesSent{To: super}, "append closed")
 	d.readBack(fmt.Sprintf("ReportEnded %d", len(d.log)+1))
-	d.wantActions(d.sayFact(agent.StatusAsked{Life: "s", Ordinal: 4}), "answer finish")
+	d.wantActions(d.sayFact(agent.StatusAsked{Activation: "s", Ordinal: 4}), "answer finish")
 	d.wantActions(activation.AnswerSent{Message: d.last[0].(activation.SendAnswer).Message, Err: mailbox.ErrFull}, "later 1s AnswerAgain")
 	d.wantActions(activation.AnswerAgain{}, "answer finish")
 	d.wantActions(activation.AnswerSent{}, fmt.Sprintf("ReportEnded %d", len(d.log)))
@@ -380,10 +380,10 @@ func TestStep_AnOwnEntryThatWasReadBackIsNotAppendedAgain(t *testing.T) {
 // A detached activation reads for itself until it is level with the tail (P18).
 func TestStep_ReadsForItselfUntilLevel(t *testing.T) {
 	d := activeAgent(t)
-	m := d.sayFact(agent.Granted{Lease: 1, Output: 100, Calls: 9}).Message
+	m := d.sayFact(agent.Granted{Reservation: 1, Output: 100, Calls: 9}).Message
 	d.wantActions(activation.Detached{Through: m.Place}, "ReadTail")
 	d.wantActions(activation.TailRead{Through: m.Place, Err: errors.New("no leader")}, "later 1s Detached")
 	d.wantActions(activation.Detached{Through: m.Place}, "ReadTail")
-	d.wantActions(activation.EntryRead{Message: m}, "perform lease-1")
+	d.wantActions(activation.EntryRead{Message: m}, "perform model-1")
 	d.wantActions(activation.TailRead{Through: m.Place, Entries: 1}, "ReportLevel")
 }

@@ -57,7 +57,7 @@ func fitsEntry(r model.Reply) bool {
 func ShrinkResult(kind string, body any) (string, any) {
 	switch b := body.(type) {
 	case agent.Replied:
-		return "failed", agent.Failed{Lease: b.Lease, Class: model.Undecodable, Detail: "the reply is too large to be kept", TookMS: b.TookMS,
+		return "failed", agent.Failed{Reservation: b.Reservation, Class: model.Undecodable, Detail: "the reply is too large to be kept", TookMS: b.TookMS,
 			Reply: model.Reply{Usage: b.Reply.Usage, UsageKnown: b.Reply.UsageKnown}}
 	case agent.Failed:
 		b.Reply.Message, b.Detail = model.Message{}, "the partial reply is too large to be kept"

@@ -33,7 +33,7 @@ func TestAttackAReplyWithAnyCallsFitsAnEntry(t *testing.T) {
 				t.Errorf("%d calls of %d bytes: call %d is %.80v", c.calls, c.bytes, i, call)
 			}
 		}
-		data, err := mailbox.Marshal(agent.Replied{Lease: 1, Reply: kept, Dropped: dropped})
+		data, err := mailbox.Marshal(agent.Replied{Reservation: 1, Reply: kept, Dropped: dropped})
 		if err != nil || len(data) > mailbox.EntryBytesMax-4<<10 {
 			t.Fatalf("%d calls of %d bytes: %d bytes, %v", c.calls, c.bytes, len(data), err)
 		}

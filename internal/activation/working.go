@@ -34,7 +34,7 @@ func beginEffects(s *stepCall, effects []any) {
 func doEffect(s *stepCall, effect any) {
 	switch e := effect.(type) {
 	case agent.CallModel:
-		performWork(s, e, ModelKey(e.Lease))
+		performWork(s, e, ModelKey(e.Reservation))
 	case agent.CallTool:
 		performWork(s, e, e.Call)
 	case agent.RunHooks:
@@ -42,11 +42,11 @@ func doEffect(s *stepCall, effect any) {
 	case agent.AwaitThrottle:
 		performWork(s, e, "")
 	case agent.Begin:
-		requestOwnAppend(s, s.Own("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Life: s.Reader.Start}))
+		requestOwnAppend(s, s.Own("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Activation: s.Reader.Start}))
 	case agent.AbortHooks:
 		endWork(s, HookKey(e.ID))
 	case agent.AbortModel:
-		s.addActions(AbortWork{ModelKey(e.Lease)}, LeaveThrottle{})
+		s.addActions(AbortWork{ModelKey(e.Reservation)}, LeaveThrottle{})
 	case agent.LeaveThrottle:
 		s.addActions(LeaveThrottle{})
 	case agent.AbortTool:
@@ -90,7 +90,7 @@ func workEnded(s *stepCall, start, key string) bool {
 // continue.
 func giveUpWork(s *stepCall) {
 	for _, key := range s.work {
-		if strings.HasPrefix(key, leasePrefix) || strings.HasPrefix(key, hookPrefix) {
+		if strings.HasPrefix(key, modelPrefix) || strings.HasPrefix(key, hookPrefix) {
 			endWork(s, key)
 		}
 	}

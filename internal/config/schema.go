@@ -120,7 +120,7 @@ func orOff(s ...*jsonschema.Schema) *jsonschema.Schema {
 	return anyOf(append(s, &jsonschema.Schema{Const: jsonschema.Ptr[any]("off")}, &jsonschema.Schema{Const: jsonschema.Ptr[any](false)})...)
 }
 
-// treeSchema returns the schema of settings that other packages read (docs/manners.md,
+// treeSchema returns the schema of settings that other packages read (docs/loop-options.md,
 // docs/hooks.md); only those packages can check what the numbers and names mean together.
 func treeSchema(key string) *jsonschema.Schema {
 	switch key { // each schema is used in one place, so none is shared

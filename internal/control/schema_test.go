@@ -146,7 +146,7 @@ func stringLiterals(t *testing.T, path string) []string {
 }
 
 func TestValidateEventRefuses(t *testing.T) {
-	good := `{"v":1,"id":"r.a#2.0","ts":"2026-01-02T03:04:05.000Z","run":"r","agent":"a","seq":2,"kind":"agent.resumed","data":{"phase":"acting","life":"x"}}`
+	good := `{"v":1,"id":"r.a#2.0","ts":"2026-01-02T03:04:05.000Z","run":"r","agent":"a","seq":2,"kind":"agent.resumed","data":{"phase":"acting","activation":"x"}}`
 	if err := ValidateEvent([]byte(good)); err != nil {
 		t.Fatal(err)
 	}
@@ -157,9 +157,9 @@ func TestValidateEventRefuses(t *testing.T) {
 		"no such kind":      {event.KindAgentResumed, `agent.exploded`},
 		"another's data":    {event.KindAgentResumed, event.KindTurnStarted},
 		"a missing field":   {`"phase":"acting",`, ``},
-		"an unknown field":  {`"life":"x"`, `"life":"x","death":"y"`},
+		"an unknown field":  {`"activation":"x"`, `"activation":"x","death":"y"`},
 		"a wrong type":      {`"seq":2`, `"seq":"2"`},
-		"no data":           {`,"data":{"phase":"acting","life":"x"}`, ``},
+		"no data":           {`,"data":{"phase":"acting","activation":"x"}`, ``},
 		"a missing address": {`"run":"r",`, ``},
 	} {
 		bad := strings.Replace(good, change[0], change[1], 1)

@@ -38,7 +38,7 @@ type Case struct {
 	Denied  []string             `yaml:"forbidden_tools"` // of the root and all below it
 	Limits  Limits               `yaml:"limits"`
 	// LoopOptions override those of a new run, in which tools are not retried.
-	LoopOptions yaml.Node      `yaml:"manners"`
+	LoopOptions yaml.Node      `yaml:"loop_options"`
 	Hooks       []ScriptedHook `yaml:"hooks"`
 	Policy      yaml.Node      `yaml:"policy"` // the stop-veto policy
 	// Window and Price are those of the scripted model.
@@ -108,7 +108,7 @@ type Agent struct {
 	Delegates   []string  `yaml:"delegates"`
 	Model       string    `yaml:"model"` // a route of models, or builtin/chain, builtin/consolidate, builtin/delegate
 	Limits      Limits    `yaml:"limits"`
-	LoopOptions yaml.Node `yaml:"manners"`
+	LoopOptions yaml.Node `yaml:"loop_options"`
 
 	loopOptions spec.LoopOptions
 }

@@ -136,7 +136,7 @@ func (d caseDecoder) checkAgents(c *Case, line int) error {
 		if _, ok := c.scripts[a.Model]; !ok && !rules && a.Model != "" {
 			return d.badFile(line, "case %s: agent %s uses the model %q, which is not in models", c.ID, a.Name, a.Model)
 		}
-		if err := d.decodeInto(a.LoopOptions, "case "+c.ID+": manners of "+a.Name, &a.loopOptions); err != nil {
+		if err := d.decodeInto(a.LoopOptions, "case "+c.ID+": loop_options of "+a.Name, &a.loopOptions); err != nil {
 			return err
 		}
 		if err := a.loopOptions.Validate(); err != nil {
@@ -151,7 +151,7 @@ func (d caseDecoder) checkAgents(c *Case, line int) error {
 func (d caseDecoder) readOptions(c *Case, line int) error {
 	c.loopOptions = spec.DefaultLoopOptions()
 	c.loopOptions.ToolRetries = 0 // each scripted answer answers one call
-	if err := d.decodeInto(c.LoopOptions, "case "+c.ID+": manners", &c.loopOptions); err != nil {
+	if err := d.decodeInto(c.LoopOptions, "case "+c.ID+": loop_options", &c.loopOptions); err != nil {
 		return err
 	}
 	for _, h := range c.Hooks {

@@ -127,7 +127,7 @@ func TestUnexpectedOutcomeFailsACase(t *testing.T) {
 		"a run that does not end": {
 			"case_id: x\ngoal: y\nwithin: 2s\nmodel: [{text: late, delay: 60s}]\nexpected: {stop_reason: completed}", "the run did not end within 2s"},
 		"a script of a route that is not there": {
-			"case_id: x\ngoal: y\nmanners: {fallbacks: [{name: script/none}]}\nmodel: [{error: {class: authentication, message: no key}}]\nexpected: {stop_reason: completed}",
+			"case_id: x\ngoal: y\nloop_options: {fallbacks: [{name: script/none}]}\nmodel: [{error: {class: authentication, message: no key}}]\nexpected: {stop_reason: completed}",
 			"stop_reason is model_error"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -243,9 +243,9 @@ func TestBadFiles(t *testing.T) {
 		{"a bad script", good + "model:\n  - txt: hello", `x.yaml:5: case x: model: unknown key "txt"`, ""},
 		{"a model that is not there", good + "agents: [{name: a, model: script/b}]", `uses the model "script/b", which is not in models`, ""},
 		{"an agent without a name", good + "agents: [{system: a}]", "agent 0 has no name", ""},
-		{"a manner that is none", good + "manners:\n  watch: {identicl: 3}", `x.yaml:5: case x: manners: unknown key "identicl"`, ""},
-		{"a manner out of bounds", good + "manners: {watch: {of: 1000}}", "watch.of is 1000", ""},
-		{"a manner of a wrong type", good + "manners:\n  ask: perhaps", "manners: cannot unmarshal string", ""},
+		{"an unknown loop option", good + "loop_options:\n  watch: {identicl: 3}", `x.yaml:5: case x: loop_options: unknown key "identicl"`, ""},
+		{"a loop option out of bounds", good + "loop_options: {watch: {of: 1000}}", "watch.of is 1000", ""},
+		{"a loop option of a wrong type", good + "loop_options:\n  ask_people: perhaps", "loop_options: cannot unmarshal string", ""},
 		{"a policy that cannot be applied", good + "policy: {rules: [{name: a, on: never, why: b}]}", `on is "never"`, ""},
 		{"a hook without a point", good + "hooks: [{name: a}]", "hook a: there is no point", ""},
 		{"nothing done during", good + "during: [{after: tool.started}]", "there must be one of cancel, steer, answer, crash", ""},

@@ -20,7 +20,7 @@ var gifts = map[string]struct {
 	"during": {func(c *Case) bool { return c.Interventions != nil }, func(c *Case) { c.Interventions = nil }},
 	"policy": {func(c *Case) bool { return len(c.policy.Rules) > 0 }, func(c *Case) { c.policy = supervisor.Policy{} }},
 	"limits": {func(c *Case) bool { return c.Limits != (Limits{}) }, func(c *Case) { c.Limits = Limits{} }},
-	"manners": {func(c *Case) bool { return c.LoopOptions.Kind != 0 }, func(c *Case) {
+	"loop_options": {func(c *Case) bool { return c.LoopOptions.Kind != 0 }, func(c *Case) {
 		hooks := c.loopOptions.Hooks
 		c.loopOptions = spec.DefaultLoopOptions()
 		c.loopOptions.ToolRetries, c.loopOptions.Hooks = 0, hooks
@@ -35,15 +35,15 @@ var gifts = map[string]struct {
 var idle = map[string][]string{
 	"completes_within_budget":             {"limits"},
 	"stop_hooks_see_no_error":             {"hooks"},
-	"a_failure_that_stays_is_not_retried": {"manners"},
+	"a_failure_that_stays_is_not_retried": {"loop_options"},
 	"stop_hook_blocking_reentry":          {"limits"},
-	"refund_evidence_is_sufficient":       {"limits", "manners"},
-	"refund_is_never_issued":              {"limits", "manners"},
-	"refund_a_person_helps":               {"limits", "manners"},
+	"refund_evidence_is_sufficient":       {"limits", "loop_options"},
+	"refund_is_never_issued":              {"limits", "loop_options"},
+	"refund_a_person_helps":               {"limits", "loop_options"},
 }
 
 // TestEveryPartOfACaseMatters: no case passes by accident. Without its hooks, its
-// manners, its limits, its policy or what happens from outside, it fails.
+// loop options, its limits, its policy or what happens from outside, it fails.
 //
 //behaviour:shows J1
 func TestEveryPartOfACaseMatters(t *testing.T) {

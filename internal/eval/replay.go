@@ -26,11 +26,11 @@ type replayedRun struct {
 // replayLogs replays logs as they were written, with the addresses mixed.
 func replayLogs(log []mailbox.Message) *replayedRun {
 	f := &replayedRun{agents: map[spec.ID]agent.State{}}
-	lives := map[mailbox.Address]*activation.LogReader{}
+	readers := map[mailbox.Address]*activation.LogReader{}
 	agents := map[mailbox.Address]*activation.Agent{}
 	super := &activation.Supervisor{Watch: true}
 	for _, m := range log {
-		l := lives[m.To]
+		l := readers[m.To]
 		if l == nil {
 			if m.To.Agent() == mailbox.Super {
 				super.Addr = m.To
@@ -39,7 +39,7 @@ func replayLogs(log []mailbox.Message) *replayedRun {
 				agents[m.To] = &activation.Agent{Addr: m.To, Watch: true}
 				l = activation.NewLogReader(m.To, "", mailbox.Epoch{}, agents[m.To])
 			}
-			lives[m.To] = l
+			readers[m.To] = l
 		}
 		r := l.Next(m)
 		if r.Err != nil && f.readErr == nil {

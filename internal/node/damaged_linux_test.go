@@ -78,7 +78,7 @@ func appendNewer(log [][]byte) [][]byte {
 func appendCrashes(t *testing.T, h *Node, at mailbox.Address) {
 	t.Helper()
 	for i := range uint64(activation.StartsMax + 2) {
-		body, err := mailbox.Marshal(agent.Resumed{Life: "x"})
+		body, err := mailbox.Marshal(agent.Resumed{Activation: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -244,7 +244,7 @@ func TestIncompleteRunsCanBeDeleted(t *testing.T) {
 	waitFinished(t, c, run, spec.Completed)
 	ghost := mailbox.At(run, "root-9-9")
 	for i := range uint64(5) { // so many activations that the log is given up
-		body, err := mailbox.Marshal(agent.Resumed{Life: "x"})
+		body, err := mailbox.Marshal(agent.Resumed{Activation: "x"})
 		if err != nil {
 			t.Fatal(err)
 		}

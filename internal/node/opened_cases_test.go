@@ -74,9 +74,9 @@ var openedCases = []openedCase{
 		r.Dir, r.RequireTool, r.UseTokens = in.dir, []string{"read_file", "grep=A"}, 9_000
 		r.JSONSchema = json.RawMessage(`{"type":"object","properties":{"pieces":{"type":"integer"}},"required":["pieces"]}`)
 	}},
-	{"manners", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
+	{"loop-options", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.Fallback = []string{"ollama/small"}
-		r.LoopOptions = &spec.LoopOptions{ToolRetries: spec.Off, Ask: true, Journal: true, PatienceMS: 60_000,
+		r.LoopOptions = &spec.LoopOptions{ToolRetries: spec.Off, AskPeople: true, Journal: true, PatienceMS: 60_000,
 			Context: spec.Context{Percent: 50, Tail: 4, PruneTail: 2, Within: 5, Summary: 300, Model: &spec.Model{Name: "builtin/scout"}},
 			Watch:   spec.Watch{Of: 9, Identical: 4, Pattern: 5, Stuck: 4, Polling: []string{"wait"}},
 			Breaker: spec.Breaker{Failures: 5, Forbidden: 4}, Continue: spec.Continue{Tokens: 1, Percent: 80, Small: 100, Rounds: 2},

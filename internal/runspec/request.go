@@ -133,7 +133,7 @@ func checkAllowedTools(r client.RunRequest) error {
 	return nil
 }
 
-const loopOptionsHint = "see docs/manners.md"
+const loopOptionsHint = "see docs/loop-options.md"
 
 // loopOptions returns the loop options of a request: its flags take precedence over its
 // loop options.

@@ -83,7 +83,7 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, defs 
 		return nil, err
 	}
 	loop := []model.ToolSpec{delegateSpec(defs), agent.SendSpec()}
-	if options.Ask {
+	if options.AskPeople {
 		loop = append(loop, agent.AskSpec())
 	}
 	if options.Journal {

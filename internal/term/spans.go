@@ -88,7 +88,7 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 		t.beginSpan(e, "turn", TurnSpan, "turn", ms)
 	case event.KindTurnFinished:
 		t.endSpan(e.Agent, "turn", ms, false)
-		if d, ok := decodeData[event.TurnFinished](e); ok && d.Phase == string(agent.Leasing) {
+		if d, ok := decodeData[event.TurnFinished](e); ok && d.Phase == string(agent.Reserving) {
 			t.beginSpan(e, forBudget, WaitingSpan, forBudget, ms)
 		}
 	case event.KindModelStarted:

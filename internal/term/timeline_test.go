@@ -53,7 +53,7 @@ var timelineEvents = []string{
 	eventAt(9100, "root-1-1", event.KindAgentFinished, `{"name":"auditor","stop_reason":"completed","turns":1}`),
 	eventAt(6500, "root", event.KindDelegationFinished, `{"call":"1-0","tool":"delegate","child":"root-1-0"}`),
 	eventAt(9100, "root", event.KindDelegationFinished, `{"call":"1-1","tool":"delegate","child":"root-1-1"}`),
-	eventAt(9200, "root", event.KindTurnFinished, `{"phase":"leasing"}`),
+	eventAt(9200, "root", event.KindTurnFinished, `{"phase":"reserving"}`),
 	eventAt(9300, "root", event.KindTurnStarted, `{}`),
 	eventAt(9300, "root", event.KindModelStarted, `{"model":"m"}`),
 	eventAt(11900, "root", event.KindModelFinished, `{"model":"m"}`),

@@ -350,7 +350,7 @@ func (g Throttle) admitWaiting() (Throttle, []Effect) {
 	wait := g.closedFor()
 	for {
 		w, ok := g.queue.oldestReserved()
-		if !ok || wait == 0 && g.now < w.since+g.limits.QueueMax || wait > 0 && g.now+wait <= w.since+g.limits.QueueMax { //mutant:lease-waits-at-the-gate
+		if !ok || wait == 0 && g.now < w.since+g.limits.QueueMax || wait > 0 && g.now+wait <= w.since+g.limits.QueueMax { //mutant:reservation-waits-at-the-throttle
 			return g, fx
 		}
 		g.queue = g.queue.withoutCaller(w.who)

@@ -144,7 +144,7 @@ func (t *budgetRaces) runOne(no int, random *rand.Rand) (ops int, err error) {
 	for _, problem := range s.listProblems() {
 		t.found.addOf(id, "budget race %d: %s", no, problem)
 	}
-	fmt.Printf("budget race %d: %s; %d agents, of whom at most %d waited at once; %d leases, %d requests, %d replies; %d nodes died; %d of %d tokens used, %d of them unknown\n",
+	fmt.Printf("budget race %d: %s; %d agents, of whom at most %d waited at once; %d reservations, %d requests, %d replies; %d nodes died; %d of %d tokens used, %d of them unknown\n",
 		no, r.Reason, s.agents, s.waited, s.granted, s.asked, s.replied, died, s.used, s.limit, s.unknown)
 	return 2 * s.granted, nil
 }
@@ -163,7 +163,7 @@ func (t *budgetRaces) killOne(random *rand.Rand) int {
 		return 0
 	}
 	b.node, b.at = m.name, time.Now()
-	b.caught, b.call, b.life = caughtAt(b.place, text)
+	b.caught, b.call, b.activation = caughtAt(b.place, text)
 	t.faults = append(t.faults, b)
 	t.nodes.injectFault(m, b)
 	return 1
@@ -191,7 +191,7 @@ func (s raceOutcome) listProblems() (bad []string) {
 	wrong(s.agents != raceAgents, "%d agents of %d", s.agents, raceAgents)
 	wrong(s.waited == 0, "nobody ever waited for tokens: there was no race")
 	wrong(s.died == 0, "no node died")
-	wrong(s.asked > s.granted, "%d requests were sent under %d leases", s.asked, s.granted)
+	wrong(s.asked > s.granted, "%d requests were sent under %d reservations", s.asked, s.granted)
 	wrong(s.used > s.limit || s.overrun > 0, "%d tokens of %d are used, %d of them beyond it", s.used, s.limit, s.overrun)
 	wrong(s.held != 0, "%d tokens are still held", s.held)
 	wrong(book > s.used, "the double counted %d tokens, and %d are used", book, s.used)

@@ -16,18 +16,18 @@ func TestBudgetRaceSeesDoubleSpending(t *testing.T) {
 		t.Fatalf("a budget race without a fault: %q", bad)
 	}
 	for name, spoil := range map[string]func(*raceOutcome){
-		"more than the limit":         func(s *raceOutcome) { s.limit = s.used - 1 },
-		"an overrun":                  func(s *raceOutcome) { s.overrun = 1 },
-		"a lease that stays open":     func(s *raceOutcome) { s.held = 1 },
-		"a request without a lease":   func(s *raceOutcome) { s.granted = s.asked - 1 },
-		"a settlement that was twice": func(s *raceOutcome) { s.used += each },
-		"a settlement that is gone":   func(s *raceOutcome) { s.used -= each },
-		"what the double counted":     func(s *raceOutcome) { s.asked, s.granted = 100, 100 },
-		"an agent that is gone":       func(s *raceOutcome) { s.agents-- },
-		"another end":                 func(s *raceOutcome) { s.reason = spec.Timeout },
-		"no death":                    func(s *raceOutcome) { s.died = 0 },
-		"no race":                     func(s *raceOutcome) { s.waited = 0 },
-		"a step beyond the limit":     func(s *raceOutcome) { s.problems = []string{"more is spent and held than the limit"} },
+		"more than the limit":             func(s *raceOutcome) { s.limit = s.used - 1 },
+		"an overrun":                      func(s *raceOutcome) { s.overrun = 1 },
+		"a reservation that stays open":   func(s *raceOutcome) { s.held = 1 },
+		"a request without a reservation": func(s *raceOutcome) { s.granted = s.asked - 1 },
+		"a settlement that was twice":     func(s *raceOutcome) { s.used += each },
+		"a settlement that is gone":       func(s *raceOutcome) { s.used -= each },
+		"what the double counted":         func(s *raceOutcome) { s.asked, s.granted = 100, 100 },
+		"an agent that is gone":           func(s *raceOutcome) { s.agents-- },
+		"another end":                     func(s *raceOutcome) { s.reason = spec.Timeout },
+		"no death":                        func(s *raceOutcome) { s.died = 0 },
+		"no race":                         func(s *raceOutcome) { s.waited = 0 },
+		"a step beyond the limit":         func(s *raceOutcome) { s.problems = []string{"more is spent and held than the limit"} },
 	} {
 		s := whole
 		if spoil(&s); len(s.listProblems()) == 0 {

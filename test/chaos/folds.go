@@ -91,8 +91,8 @@ func (f *replayedRun) checkAgreement(at mailbox.Address, said map[string]mailbox
 			id := fmt.Sprintf("%s>%s %d.%d", e.From, at, item.N, item.I)
 			before, again := said[id]
 			said[id] = item
-			// Back describes the activation that sends it, so each sends its own.
-			if again && item.Kind != (agent.Back{}).Kind() && (before.Kind != item.Kind || !bytes.Equal(before.Body, item.Body)) {
+			// ReportLog describes the activation that sends it, so each sends its own.
+			if again && item.Kind != (agent.ReportLog{}).Kind() && (before.Kind != item.Kind || !bytes.Equal(before.Body, item.Body)) {
 				f.addProblem("%s was said in two ways: %s %s, and %s %s", id, before.Kind, renderBody(before.Body), item.Kind, renderBody(item.Body))
 			}
 		}
@@ -107,7 +107,7 @@ func (f *replayedRun) replayLog(at mailbox.Address) {
 	other := activation.NewLogReader(at, "", mailbox.Epoch{}, without)
 	var force mailbox.Epoch
 	var forcer string
-	leases, replied, again := map[string]bool{}, 0, map[string]bool{}
+	reservations, replied, again := map[string]bool{}, 0, map[string]bool{}
 	for _, m := range f.logs[at] {
 		if read := one.Next(m); read.Err != nil {
 			f.addProblem("%s: %v", at, read.Err)
@@ -142,7 +142,7 @@ func (f *replayedRun) replayLog(at mailbox.Address) {
 		}
 		for _, item := range e.Items {
 			if item.Kind == "granted" {
-				leases[fmt.Sprint(item.N, ".", item.I)] = true
+				reservations[fmt.Sprint(item.N, ".", item.I)] = true
 			}
 		}
 		e.Floor, e.Hash = 0, nil
@@ -152,9 +152,9 @@ func (f *replayedRun) replayLog(at mailbox.Address) {
 		other.Next(m)
 	}
 	if !slices.Equal(was.steps, without.steps) {
-		f.addProblem("%s: superseded lives made a difference", at)
+		f.addProblem("%s: superseded activations made a difference", at)
 	}
-	f.granted += len(leases)
+	f.granted += len(reservations)
 	f.replied += replied
 	if s, ok := was.Machine.(*activation.Supervisor); ok {
 		f.result = s.State.Result()
@@ -277,7 +277,7 @@ func (t *clusterJudge) judgeLogs(post *jetstream.Post, r *finishedRun, effects m
 	t.countMoved(f)
 	requests := t.p.countOf(r.id)
 	if requests > f.granted {
-		t.found.addOf(r.id, "run %s: %d requests were sent under %d leases", r.id, requests, f.granted)
+		t.found.addOf(r.id, "run %s: %d requests were sent under %d reservations", r.id, requests, f.granted)
 	}
 	if r.result == nil {
 		return

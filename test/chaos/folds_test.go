@@ -56,10 +56,10 @@ func mine(lease uint64, life, kind string, body any) line {
 //
 //behaviour:shows F7
 func TestJudgeFindsTheActivationThatBeganACall(t *testing.T) {
-	started := func(life string) agent.Started { return agent.Started{Call: "1-0", Attempt: 1, Life: life} }
+	started := func(life string) agent.Started { return agent.Started{Call: "1-0", Attempt: 1, Activation: life} }
 	f := made(t,
-		mine(1, "a", "resumed", agent.Resumed{Life: "a", Node: "n1"}), mine(1, "a", "started", started("a")),
-		mine(2, "b", "resumed", agent.Resumed{Life: "b", Node: "n2"}), mine(2, "b", "started", started("b")), mine(2, "b", "released", agent.Released{}),
+		mine(1, "a", "resumed", agent.Resumed{Activation: "a", Node: "n1"}), mine(1, "a", "started", started("a")),
+		mine(2, "b", "resumed", agent.Resumed{Activation: "b", Node: "n2"}), mine(2, "b", "started", started("b")), mine(2, "b", "released", agent.Released{}),
 		mine(1, "a", "checkpoint", agent.Checkpoint{}), mine(1, "a", "returned", agent.Returned{Call: "1-0", Attempt: 1, Text: "late"}))
 	if got := f.countBegun(key); got != 1 {
 		t.Errorf("the call may have been begun %d times, want 1: the second life released it", got)
@@ -68,7 +68,7 @@ func TestJudgeFindsTheActivationThatBeganACall(t *testing.T) {
 		t.Errorf("what the first life's call returned is not told as evidence: %v", f.late)
 	}
 	if f.stale["checkpoint"] != 1 || f.stale["returned"] != 1 {
-		t.Errorf("entries of superseded lives: %v", f.stale)
+		t.Errorf("entries of superseded activations: %v", f.stale)
 	}
 	if len(f.claims["r.root"]) != 2 || f.claims["r.root"][1].node != "n2" {
 		t.Errorf("lives that came into force: %v", f.claims)
@@ -84,7 +84,7 @@ func TestJudgeFindsTheActivationThatBeganACall(t *testing.T) {
 //behaviour:shows F7
 func TestTheJudgeHearsTwoTongues(t *testing.T) {
 	say := func(output int64) line {
-		return line{from: "r.super", kind: "granted", n: 4, body: agent.Granted{Lease: 1, Output: output}}
+		return line{from: "r.super", kind: "granted", n: 4, body: agent.Granted{Reservation: 1, Output: output}}
 	}
 	if f := made(t, say(100), say(100)); len(f.problems) > 0 {
 		t.Errorf("the same letter, sent again, is a problem: %v", f.problems)

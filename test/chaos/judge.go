@@ -194,7 +194,7 @@ func (t *clusterJudge) printSummary() error {
 	fmt.Printf(`%d faults in %v; %d runs: %v, p50 %v, p99 %v, longest %v
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
-entries that lives wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
+entries that activations wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
 %s%s%s%s%s%s%s%s%d problems
 `, len(t.faults), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 1),
 		doubles, allowed, asked, requests, len(t.p.bad), t.o.requestsOfRun()*len(t.load.runs), unknown, t.stale,

@@ -208,7 +208,7 @@ func (h *serverFaults) judgeActivations() {
 					}
 					broken++
 					if h.isCalm() {
-						h.t.found.addOf(r.id, "no node died, and %s began anew on %s, %v after a life on %s that did not end", at, c.node,
+						h.t.found.addOf(r.id, "no node died, and %s began anew on %s, %v after an activation on %s that did not end", at, c.node,
 							time.Duration(c.at-before.at)*time.Millisecond, before.node)
 					}
 				}
@@ -219,13 +219,13 @@ func (h *serverFaults) judgeActivations() {
 	if err != nil {
 		h.t.found.add("the logs: %v", err)
 	}
-	fmt.Printf("%d actors: %d lives were broken off, %d ended by a planned move, %d at rest; %d changes of node\n",
+	fmt.Printf("%d actors: %d activations were broken off, %d ended by a planned move, %d at rest; %d changes of node\n",
 		actors, broken, ended[handedOver], ended[atRest], h.moves)
 	if h.isCalm() && h.moves > ended[handedOver] {
 		h.t.found.add("no node died, and %d actors went on on another node, %d of them as planned", h.moves, ended[handedOver])
 	}
 	if actors == 0 && h.t.o.trees == 0 {
-		h.t.found.add("the logs hold no life")
+		h.t.found.add("the logs hold no activation")
 	}
 }
 

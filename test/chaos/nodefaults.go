@@ -114,7 +114,7 @@ func (t *nodeFaults) injectAtPlace(random *rand.Rand, b *fault) (*nodeProcess, e
 			continue
 		}
 		b.node, b.at = m.name, time.Now()
-		b.caught, b.call, b.life = caughtAt(b.place, text)
+		b.caught, b.call, b.activation = caughtAt(b.place, text)
 		return m, err
 	}
 }

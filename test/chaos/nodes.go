@@ -39,7 +39,7 @@ type fault struct {
 	ask    bool          // a drain begins with `troupe nodes drain`; the user waits with a zombie's question
 	// place is where a trap was set, caught the actor that sprang it, in which call, and in
 	// which activation, if that is known.
-	place, caught, call, life string
+	place, caught, call, activation string
 }
 
 // nodes are the node processes.

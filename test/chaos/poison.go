@@ -104,7 +104,7 @@ func (t *poisonedLogs) runOne(p poisonEntry) {
 	}); err != nil {
 		t.found.addOf(id, "%s: its logs: %v", p.what, err)
 	}
-	fmt.Printf("%s: %s after %v, in %d lives; %d nodes died\n", p.what, describeEnd(got.result), time.Since(began).Round(time.Millisecond), got.lives, got.died)
+	fmt.Printf("%s: %s after %v, in %d activations; %d nodes died\n", p.what, describeEnd(got.result), time.Since(began).Round(time.Millisecond), got.lives, got.died)
 	for _, bad := range got.listProblems() {
 		t.found.addOf(id, "%s: %s", p.what, bad)
 	}
@@ -133,7 +133,7 @@ func (p poisonOutcome) listProblems() (bad []string) {
 		bad = append(bad, fmt.Sprintf("%d nodes died", p.died))
 	}
 	if p.lives > livesMax {
-		bad = append(bad, fmt.Sprintf("it had %d lives", p.lives))
+		bad = append(bad, fmt.Sprintf("it had %d activations", p.lives))
 	}
 	return bad
 }

@@ -106,7 +106,7 @@ func (s testDir) springTrap(node, place, action string) (text string, err error)
 
 // caughtAt returns the address of the actor that sprang a trap, the call and the activation: from
 // the id of an own entry, ADDRESS!KIND.CALL.….ACTIVATION, or the key of a call, ADDRESS.CALL.
-func caughtAt(place, text string) (at, call, life string) {
+func caughtAt(place, text string) (at, call, activation string) {
 	if at, rest, ok := strings.Cut(text, "!"); ok {
 		_, rest, _ = strings.Cut(rest, ".")
 		call, _, _ = strings.Cut(rest, ".")

@@ -24,15 +24,15 @@ type zombieJudge struct {
 func (t *zombieJudge) judgeOne(b *fault, f *replayedRun, r *finishedRun, effects map[string]int) {
 	claims := f.claims[b.caught]
 	key := b.caught + "." + b.call
-	i := slices.IndexFunc(claims, func(c activationSpan) bool { return c.start == b.life })
+	i := slices.IndexFunc(claims, func(c activationSpan) bool { return c.start == b.activation })
 	for j, c := range claims { // for a tool only the call is known
-		if _, began := f.starts[key][c.start]; began && b.life == "" && c.node == b.node && c.at <= b.at.UnixMilli() {
+		if _, began := f.starts[key][c.start]; began && b.activation == "" && c.node == b.node && c.at <= b.at.UnixMilli() {
 			i = j
 		}
 	}
 	switch {
 	case i < 0:
-		t.found.addOf(r.id, "%s was caught on %s at %s, and no life of it there is in its log", b.caught, b.node, b.place)
+		t.found.addOf(r.id, "%s was caught on %s at %s, and no activation of it there is in its log", b.caught, b.node, b.place)
 		return
 	case i == len(claims)-1:
 		t.found.addOf(r.id, "%s was frozen on %s at %s, and nobody claimed it meanwhile", b.caught, b.node, b.place)

@@ -165,7 +165,7 @@ func canonOutcome(b []byte, o spec.Outcome) []byte {
 }
 
 func canonSuper(b []byte, s *supervisor.State) []byte {
-	b = appendStrings(b, string(s.Phase), s.Life, s.Run.Run)
+	b = appendStrings(b, string(s.Phase), s.Activation, s.Run.Run)
 	b = appendNumbers(b, s.Now, s.Began, s.Ended)
 	b = appendNumbers(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.Told)
 	p := &s.Pool
@@ -197,7 +197,7 @@ func canonEffects[E any](b []byte, effects []E) []byte {
 	for _, e := range effects {
 		b = fmt.Appendf(b, "%T", e)
 		if call, ok := any(e).(agent.CallModel); ok {
-			b = appendNumbers(b, call.Lease)
+			b = appendNumbers(b, call.Reservation)
 			for i := range call.Request.Messages {
 				b = canonMessage(b, &call.Request.Messages[i])
 			}

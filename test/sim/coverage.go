@@ -14,10 +14,10 @@ type coverage struct {
 	population *population
 }
 
-var takeovers = map[agent.Phase]Place{agent.Leasing: TakeoverLeasing, agent.Thinking: TakeoverThinking, agent.Acting: TakeoverActing,
+var takeovers = map[agent.Phase]Place{agent.Reserving: TakeoverReserving, agent.Thinking: TakeoverThinking, agent.Acting: TakeoverActing,
 	agent.Waiting: TakeoverWaiting, agent.Stopping: TakeoverStopping, agent.Hooking: TakeoverHooking}
 
-var cancels = map[agent.Phase]Place{"": CancelEarly, agent.Leasing: CancelLeasing, agent.Thinking: CancelThinking, agent.Acting: CancelActing,
+var cancels = map[agent.Phase]Place{"": CancelEarly, agent.Reserving: CancelReserving, agent.Thinking: CancelThinking, agent.Acting: CancelActing,
 	agent.Waiting: CancelWaiting, agent.Stopping: CancelStopping, agent.Hooking: CancelHooking}
 
 var closings = map[spec.Reason]Place{spec.TokenBudget: ClosingTokens, spec.CostBudget: ClosingMoney, spec.MaxTurns: ClosingTurns,
@@ -32,7 +32,7 @@ func (cov *coverage) noteAgentStep(before, after *agent.State, f activation.Fact
 	}
 	switch f.Kind {
 	case "resumed":
-		if before.Life != "" {
+		if before.Activation != "" {
 			place(takeovers)
 		}
 	case "canceled":
@@ -57,7 +57,7 @@ func (cov *coverage) noteAgentStep(before, after *agent.State, f activation.Fact
 		cov.reach.hit(Steering)
 	}
 	// A reply decides nothing about the turn that it answers.
-	if t := after.Transition; t != "" && (t != before.Transition || after.Lease != before.Lease || after.Suspended.Question != before.Suspended.Question) {
+	if t := after.Transition; t != "" && (t != before.Transition || after.Reservation != before.Reservation || after.Suspended.Question != before.Suspended.Question) {
 		cov.reach.hit(transitionPlace(t))
 	}
 	if before.Phase != agent.Done && after.Phase == agent.Done {

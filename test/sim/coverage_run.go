@@ -26,10 +26,10 @@ func (cov *coverage) noteDrained(sh *shell) {
 // noteSupervisorStep notes where a step of the supervisor has been.
 func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activation.Fact, out activation.Stepped) {
 	if f.Damaged {
-		cov.reach.hit(DamagedByBack)
+		cov.reach.hit(DamagedByReport)
 	}
-	if (f.Kind == (agent.Vouch{}).Kind() || f.Kind == (agent.Reserve{}).Kind()) && !f.Damaged && before.Cancel == nil && after.Cancel != nil {
-		cov.reach.hit(DamagedByLease)
+	if (f.Kind == (agent.VerifyLog{}).Kind() || f.Kind == (agent.Reserve{}).Kind()) && !f.Damaged && before.Cancel == nil && after.Cancel != nil {
+		cov.reach.hit(DamagedByReservation)
 	}
 	if after.Waiting() > before.Waiting() {
 		cov.reach.hit(WaitQueue)
@@ -104,7 +104,7 @@ func (cov *coverage) noteRefused(t activation.OutboxMessage) {
 	cov.fail("a child is refused for a reason that nobody knows: %q", e.Text)
 }
 
-var rests = map[agent.Phase]Place{agent.Leasing: RestLeasing, agent.Acting: RestActing, agent.Waiting: RestWaiting}
+var rests = map[agent.Phase]Place{agent.Reserving: RestReserving, agent.Acting: RestActing, agent.Waiting: RestWaiting}
 
 // notePassivated notes which kind of actor has passivated.
 func (cov *coverage) notePassivated(a *actor) {

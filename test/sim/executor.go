@@ -33,7 +33,7 @@ func (ex *executor) runHooks(sh *shell, e agent.RunHooks) {
 	}
 	key := gateKey{sh.start, e.ID}
 	if ex.effects.gates[key]++; ex.effects.gates[key] > 1 && !a.hurt {
-		ex.fail("%s asks the hooks of %s twice in the life %s", a.id, e.ID, sh.start)
+		ex.fail("%s asks the hooks of %s twice in activation %s", a.id, e.ID, sh.start)
 	}
 	for _, h := range e.Hooks {
 		if h.Point != e.Point {
@@ -75,7 +75,7 @@ func (ex *executor) giveUpJobs(which func(*job) bool) {
 		if !which(r) {
 			return false
 		}
-		if r.lease != 0 {
+		if r.reservation != 0 {
 			ex.budget.chargeUnread(r)
 			lost = append(lost, r)
 		}
@@ -84,18 +84,18 @@ func (ex *executor) giveUpJobs(which func(*job) bool) {
 	ex.throttles.reportLost(lost)
 }
 
-// job is a model call (lease > 0) or a tool call under way in one process.
+// job is a model call (reservation > 0) or a tool call under way in one process.
 type job struct {
-	shell   *shell
-	key     string // of the work
-	lease   int
-	request model.Request
-	model   string // "provider/model"
-	hooks   *agent.RunHooks
-	call    string
-	attempt int
-	name    string
-	aborted bool
+	shell       *shell
+	key         string // of the work
+	reservation int
+	request     model.Request
+	model       string // "provider/model"
+	hooks       *agent.RunHooks
+	call        string
+	attempt     int
+	name        string
+	aborted     bool
 }
 
 // isFirstOfRoot reports whether the root has only just received its task. It mostly asks for help then.
@@ -112,18 +112,18 @@ func (ex *executor) callModel(sh *shell, e agent.CallModel) {
 // sendRequest begins an attempt, if every promise about it holds.
 func (ex *executor) sendRequest(sh *shell, e agent.CallModel) {
 	a := sh.actor
-	ex.traceLine("model call %s lease %d, %d messages", a.id, e.Lease, len(e.Request.Messages))
-	key := leaseKey{a.id, e.Lease}
+	ex.traceLine("model call %s reservation %d, %d messages", a.id, e.Reservation, len(e.Request.Messages))
+	key := reservationKey{a.id, e.Reservation}
 	if ex.budget.called[key]++; ex.budget.called[key] > 1 && !a.hurt {
-		ex.fail("%s: lease %d is used by two model calls", a.id, e.Lease)
+		ex.fail("%s: reservation %d is used by two model calls", a.id, e.Reservation)
 	}
 	if !a.hurt {
 		ex.budget.checkReservation(sh, key, e)
 		if err := wellFormed(e.Request.Messages); err != nil {
-			ex.fail("%s: a provider refuses the request under lease %d: %v", a.id, e.Lease, err)
+			ex.fail("%s: a provider refuses the request under reservation %d: %v", a.id, e.Reservation, err)
 		}
 	}
-	ex.jobs = append(ex.jobs, &job{shell: sh, key: activation.ModelKey(e.Lease), lease: e.Lease, request: e.Request, model: e.Model})
+	ex.jobs = append(ex.jobs, &job{shell: sh, key: activation.ModelKey(e.Reservation), reservation: e.Reservation, request: e.Request, model: e.Model})
 }
 
 // callTool begins a tool, if every promise about it holds.
@@ -151,7 +151,7 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 	if class != model.Read && !a.hurt && !ex.effects.started[key] {
 		ex.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
-	a.shadow.judge.checkVouched(sh, e.Call, class)
+	a.shadow.judge.checkLogVerified(sh, e.Call, class)
 	ex.jobs = append(ex.jobs, &job{shell: sh, key: e.Call, call: e.Call, attempt: e.Attempt, name: e.Name})
 	if class != model.Read && class != model.Idempotent && ex.isOn(TwoHolders) && !ex.quiet && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
 		ex.processes.takeOver(a) // the next activation does not know its outcome
@@ -163,7 +163,7 @@ func (ex *executor) finishJob(r *job) {
 	ex.jobs = slices.DeleteFunc(ex.jobs, func(x *job) bool { return x == r })
 	sh := r.shell
 	switch {
-	case r.lease != 0:
+	case r.reservation != 0:
 		ex.finishModel(r)
 		return
 	case r.hooks != nil:
@@ -210,14 +210,14 @@ func (ex *executor) finishModel(r *job) {
 		ex.throttles.reportAnswer(r, throttle.Neutral, 0)
 		return
 	}
-	key := leaseKey{sh.actor.id, r.lease}
+	key := reservationKey{sh.actor.id, r.reservation}
 	answer, fail := ex.model.answerRequest(r)
 	reply, dropped := activation.TruncateReply(answer)
 	as, after := verdictOf(fail)
 	defer ex.throttles.reportAnswer(r, as, after)
-	ex.traceLine("model answers %s lease %d: %+v %+v", key.who, key.lease, reply, fail)
+	ex.traceLine("model answers %s reservation %d: %+v %+v", key.who, key.reservation, reply, fail)
 	if fail != nil && fail.Unbilled {
-		fail.Lease = r.lease
+		fail.Reservation = r.reservation
 		ex.processes.postResult(sh, "failed", r.key, *fail)
 		return
 	}
@@ -228,11 +228,11 @@ func (ex *executor) finishModel(r *job) {
 		ex.budget.chargeUnread(r)
 	}
 	if fail != nil {
-		fail.Lease, fail.Reply = r.lease, reply
+		fail.Reservation, fail.Reply = r.reservation, reply
 		ex.processes.postResult(sh, "failed", r.key, *fail)
 		return
 	}
-	f := agent.Replied{Lease: r.lease, Reply: reply, Dropped: dropped}
+	f := agent.Replied{Reservation: r.reservation, Reply: reply, Dropped: dropped}
 	if sh.state.Agent.State.Counts() && ex.percent(90) {
 		f.Tokens = messageTokens(reply.Message)
 	}

@@ -64,22 +64,22 @@ func (j *agentJudge) checkFinal() {
 
 // checkVouched checks that no side effect begins before the supervisor has compared the log in
 // the same activation, and that none begins from a log of which the supervisor had read more.
-func (j *agentJudge) checkVouched(sh *shell, call string, class model.Class) {
+func (j *agentJudge) checkLogVerified(sh *shell, call string, class model.Class) {
 	a := sh.actor
 	w := &a.shadow
 	st := &j.actor.shadow.agent.State
 	recorded := class == model.Effect || class == model.Irreversible
-	current := st.Life == sh.start // the log has no later claim that it has not read
-	if recorded && current && st.LogVerification.Answered != st.Life {
-		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Life, st.LogVerification.Answered)
+	current := st.Activation == sh.start // the log has no later claim that it has not read
+	if recorded && current && st.LogVerification.Answered != st.Activation {
+		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Activation, st.LogVerification.Answered)
 	}
 	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten {
 		return
 	}
-	j.reach.hit(VouchedAfterCut)
-	if w.tooShort() || st.Lease < w.granted {
-		j.fail("%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d leases, granted %d)",
-			a.id, call, w.cut, w.heard, st.Lease, w.granted)
+	j.reach.hit(VerifiedAfterCut)
+	if w.tooShort() || st.Reservation < w.granted {
+		j.fail("%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d reservations, granted %d)",
+			a.id, call, w.cut, w.heard, st.Reservation, w.granted)
 	}
 }
 
@@ -88,18 +88,18 @@ func (j *agentJudge) checkLogQuestion(before agent.State, out activation.Stepped
 	a := j.actor
 	asked := before.LogVerification.Asked
 	for _, letter := range out.Messages {
-		if letter.Kind != (agent.Vouch{}).Kind() {
+		if letter.Kind != (agent.VerifyLog{}).Kind() {
 			continue
 		}
-		var v agent.Vouch
+		var v agent.VerifyLog
 		if err := mailbox.Unmarshal(letter.Body, &v); err != nil {
 			j.fail("%s: a question to the supervisor does not decode: %v", a.id, err)
 			return
 		}
-		if v.Life == asked {
-			j.fail("%s asks twice in life %s whether its log is whole", a.id, v.Life)
+		if v.Activation == asked {
+			j.fail("%s asks twice in activation %s whether its log is whole", a.id, v.Activation)
 		}
-		asked = v.Life
+		asked = v.Activation
 	}
 }
 
@@ -130,7 +130,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 	switch f.Kind {
 	case "started":
 		e := decodeFact[agent.Started](j.population, f)
-		if e.Life == before.Life {
+		if e.Activation == before.Activation {
 			j.judges.effects.started[callKey{a.id, e.Call, e.Attempt}] = true
 		}
 	case "answered":
@@ -237,7 +237,7 @@ func (j *agentJudge) checkQuestion(after *agent.State, q agent.Park, out activat
 		var p agent.Park
 		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
 	})
-	if q.Reason != spec.ResumeUnsafe && !after.Task.LoopOptions.Ask {
+	if q.Reason != spec.ResumeUnsafe && !after.Task.LoopOptions.AskPeople {
 		j.fail("%s asks %q, and nobody can be asked", a.id, q.Question)
 	}
 	if !asked || strings.TrimSpace(q.Question) == "" || q.Reason == "" {
@@ -260,7 +260,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.checkLimits(before, after, f)
 	j.pauses.checkRefusals(before, after, f)
 	if f.Kind == "resumed" && isPaused(after) && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
-		j.fail("%s has waited at the gate of its model, and its next life does not", j.actor.id)
+		j.fail("%s has waited at the gate of its model, and its next activation does not", j.actor.id)
 	}
 	j.noteFact(before, after, f)
 	j.prompts.checkCompaction(before, after)
@@ -337,7 +337,7 @@ func (j *agentJudge) checkLimits(before, after *agent.State, f activation.Fact) 
 		}
 		// Beyond the retries, only a crash or a person lets a call begin again.
 		if most := 1 + c.Tries + 2*j.resumes; c.Attempt > most {
-			j.fail("%s: call %s has its %dth attempt after %d passing failures in %d lives", a.id, c.ID, c.Attempt, c.Tries, j.resumes+1)
+			j.fail("%s: call %s has its %dth attempt after %d passing failures in %d activations", a.id, c.ID, c.Attempt, c.Tries, j.resumes+1)
 		}
 	}
 	if f.Kind == "resumed" {
@@ -364,14 +364,14 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 		}
 	case "failed":
 		e := decodeFact[agent.Failed](j.population, f)
-		if before.Phase == agent.Thinking && e.Lease == before.Lease && before.Purpose == agent.ForTurn && e.Class == model.TooLong {
+		if before.Phase == agent.Thinking && e.Reservation == before.Reservation && before.Purpose == agent.ForTurn && e.Class == model.TooLong {
 			if j.prompts.tooLong++; j.prompts.tooLong > tooLongMax {
 				j.fail("%s: %d prompts are too long, and it tries again and again", j.actor.id, j.prompts.tooLong)
 			}
 		}
 	case "replied":
 		e := decodeFact[agent.Replied](j.population, f)
-		if before.Phase == agent.Thinking && e.Lease == before.Lease && before.Purpose == agent.ForTurn {
+		if before.Phase == agent.Thinking && e.Reservation == before.Reservation && before.Purpose == agent.ForTurn {
 			j.breakers.checkForbidden(before, after, e.Reply.Message.Calls)
 			j.breakers.checkForced(before, after)
 		}

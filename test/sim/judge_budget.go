@@ -16,18 +16,18 @@ import (
 type budgetJudge struct {
 	*environment
 	population *population
-	called     map[leaseKey]int           // model calls by reservation
-	barred     map[leaseKey]bool          // reservations that a throttle returned unused
-	grants     map[leaseKey]budget.Amount // what the supervisor granted for a reservation
-	bills      map[spec.ID]int64          // tokens that the provider counted
-	queue      []spec.ID                  // agents that wait for budget, in order
-	excess     budget.Amount              // over a limit that was lowered below what was committed
-	crowd      budget.Amount              // the same, with what is reserved for closing turns
+	called     map[reservationKey]int           // model calls by reservation
+	barred     map[reservationKey]bool          // reservations that a throttle returned unused
+	grants     map[reservationKey]budget.Amount // what the supervisor granted for a reservation
+	bills      map[spec.ID]int64                // tokens that the provider counted
+	queue      []spec.ID                        // agents that wait for budget, in order
+	excess     budget.Amount                    // over a limit that was lowered below what was committed
+	crowd      budget.Amount                    // the same, with what is reserved for closing turns
 }
 
 func newBudgetJudge(p *population) *budgetJudge {
-	return &budgetJudge{environment: p.environment, population: p, called: map[leaseKey]int{}, barred: map[leaseKey]bool{},
-		grants: map[leaseKey]budget.Amount{}, bills: map[spec.ID]int64{}}
+	return &budgetJudge{environment: p.environment, population: p, called: map[reservationKey]int{}, barred: map[reservationKey]bool{},
+		grants: map[reservationKey]budget.Amount{}, bills: map[spec.ID]int64{}}
 }
 
 // chargeUnread charges a call although no shell will receive its answer: the provider counts it anyway.
@@ -43,15 +43,15 @@ func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.O
 	}
 	id := t.To.Agent()
 	account := after.Pool.Account(id)
-	key := leaseKey{spec.ID(id), g.Lease}
-	if account.Open != g.Lease {
-		j.fail("%s is granted lease %d, and %d is open", id, g.Lease, account.Open)
+	key := reservationKey{spec.ID(id), g.Reservation}
+	if account.Open != g.Reservation {
+		j.fail("%s is granted reservation %d, and %d is open", id, g.Reservation, account.Open)
 	}
 	if _, twice := j.grants[key]; twice && !j.population.super.hurt && !j.population.anyDamaged() {
-		j.fail("%s is granted lease %d twice", id, g.Lease)
+		j.fail("%s is granted reservation %d twice", id, g.Reservation)
 	}
 	if after.Cancel != nil {
-		j.fail("%s is granted lease %d after the cancel", id, g.Lease)
+		j.fail("%s is granted reservation %d after the cancel", id, g.Reservation)
 	}
 	if !g.Closing && before.Frozen && after.Frozen {
 		j.fail("%s is granted a turn of a frozen budget", id)
@@ -141,10 +141,10 @@ func (j *budgetJudge) checkQueue(before, after *supervisor.State, f activation.F
 }
 
 // checkReservation checks that the reservation is open, and covers the most that the call can cost.
-func (j *budgetJudge) checkReservation(sh *shell, key leaseKey, e agent.CallModel) {
+func (j *budgetJudge) checkReservation(sh *shell, key reservationKey, e agent.CallModel) {
 	grant, ok := j.grants[key]
 	if !ok {
-		j.fail("%s: a model call under lease %d, which nobody granted", key.who, key.lease)
+		j.fail("%s: a model call under reservation %d, which nobody granted", key.who, key.reservation)
 	}
 	m, ok := j.allModels()[e.Model]
 	if !ok {
@@ -152,11 +152,11 @@ func (j *budgetJudge) checkReservation(sh *shell, key leaseKey, e agent.CallMode
 	}
 	most := maximumBill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
 	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
-		j.fail("%s: lease %d holds %+v, the call may cost %+v", key.who, key.lease, grant, most)
+		j.fail("%s: reservation %d holds %+v, the call may cost %+v", key.who, key.reservation, grant, most)
 	}
 	account := j.population.super.shadow.super.State.Pool.Account(string(key.who))
-	inForce := sh.actor.shadow.agent.State.Life == sh.start
-	if inForce && account.Open != key.lease && !j.population.super.hurt {
-		j.fail("%s: a model call under lease %d, but %d is open", key.who, key.lease, account.Open)
+	inForce := sh.actor.shadow.agent.State.Activation == sh.start
+	if inForce && account.Open != key.reservation && !j.population.super.hurt {
+		j.fail("%s: a model call under reservation %d, but %d is open", key.who, key.reservation, account.Open)
 	}
 }

@@ -57,12 +57,12 @@ func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, de
 	case isHalted(after) && !isHalted(before):
 		j.reach.hit(HaltedDiffering)
 		if returned {
-			j.reach.hit(LeaseSpared)
+			j.reach.hit(ReservationSpared)
 		}
 	case isHalted(before) && !isHalted(after) && kind == "resumed" && after.Phase != agent.Done:
 		j.reach.hit(Relieved)
 	case isHalted(before) && returned:
-		j.reach.hit(LeaseSpared)
+		j.reach.hit(ReservationSpared)
 	case isHalted(before) && kind == "answered" && decision != "deny" && !isHalted(after):
 		for k, v := range maps.All(before.Drift.Found) {
 			j.agreed[a.id] = append(j.agreed[a.id], k+"="+v)

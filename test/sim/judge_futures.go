@@ -15,7 +15,7 @@ import (
 type futuresJudge struct{ *environment }
 
 // futureLease is a number that no run comes to.
-const futureLease = 1000
+const futureReservation = 1000
 
 // futuresEvery is how often two futures are stepped from one state.
 const futuresEvery = 18
@@ -40,10 +40,10 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 	}
 	var seen []future
 	for _, fact := range facts {
-		next, stepped := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
+		next, stepped := agent.Step(from, agent.Input{N: f.N, At: from.Now, Activation: from.Activation, Fact: fact})
 		seen = append(seen, future{next, stepped.Effects, canonEffects(canonAgent(nil, &next), stepped.Effects)})
 		// One step further, so that two futures grow from one transcript.
-		agent.Step(next, agent.Event{N: f.N + 1, At: from.Now, Life: from.Life, Fact: agent.Canceled{Why: "later", Now: true}})
+		agent.Step(next, agent.Input{N: f.N + 1, At: from.Now, Activation: from.Activation, Fact: agent.Canceled{Why: "later", Now: true}})
 	}
 	for i, x := range seen {
 		if !bytes.Equal(x.form, canonEffects(canonAgent(nil, &x.state), x.effects)) {
@@ -51,7 +51,7 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 		}
 	}
 	for _, fact := range staleFacts(from) {
-		next, stepped := agent.Step(from, agent.Event{N: f.N, At: from.Now, Life: from.Life, Fact: fact})
+		next, stepped := agent.Step(from, agent.Input{N: f.N, At: from.Now, Activation: from.Activation, Fact: fact})
 		if len(stepped.Effects) > 0 || !bytes.Equal(was, canonAgent(nil, &next)) {
 			j.fail("%s in %s takes the answer to another question: %+v", from.Task.ID, from.Phase, fact)
 		}
@@ -64,31 +64,31 @@ func (j *futuresJudge) checkFutures(from agent.State, f activation.Fact) {
 // possibleFacts are facts that mean something in a state, in pairs that differ.
 func possibleFacts(st agent.State) []agent.Fact {
 	list := []agent.Fact{agent.Steered{Text: "this"}, agent.Steered{Text: "that"}, agent.Canceled{Why: "this", Now: true},
-		agent.Resumed{Life: "L1", Node: "n1"}, agent.Resumed{Life: "L2", Node: "n2"},
-		agent.Resumed{Life: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
+		agent.Resumed{Activation: "L1", Node: "n1"}, agent.Resumed{Activation: "L2", Node: "n2"},
+		agent.Resumed{Activation: "L3", Node: "n3", Looked: true, Found: map[string]string{"prompt": "7"}},
 		agent.Messaged{From: "root-9-9", Text: "this"}, agent.Messaged{From: "root-9-9", Text: "that"}}
 	for _, a := range st.BackgroundChildren {
 		list = append(list, agent.Messaged{From: a.Child, Call: a.Call, Text: "this"}, agent.Messaged{From: a.Child, Call: a.Call, Text: "that"})
 	}
 	switch st.Phase {
-	case agent.Leasing:
+	case agent.Reserving:
 		for _, out := range []int64{100, 50} {
-			list = append(list, agent.Granted{Lease: st.Lease, Output: out, Calls: out / 20, Closing: out == 50, Why: spec.TokenBudget})
+			list = append(list, agent.Granted{Reservation: st.Reservation, Output: out, Calls: out / 20, Closing: out == 50, Why: spec.TokenBudget})
 		}
 	case agent.Thinking:
 		for _, text := range []string{"this", "that", ""} {
 			m := model.Message{Role: model.Assistant, Text: text}
-			list = append(list, agent.Replied{Lease: st.Lease, Reply: model.Reply{Message: m}},
-				agent.Failed{Lease: st.Lease, Class: model.Undecodable, Detail: text, Reply: model.Reply{Message: m}})
+			list = append(list, agent.Replied{Reservation: st.Reservation, Reply: model.Reply{Message: m}},
+				agent.Failed{Reservation: st.Reservation, Class: model.Undecodable, Detail: text, Reply: model.Reply{Message: m}})
 			m.Calls = []model.ToolCall{{Name: "look", Args: "{}"}, {Name: "pay" + text, Args: `{"x":1}`}}
-			list = append(list, agent.Replied{Lease: st.Lease, Reply: model.Reply{Message: m}})
+			list = append(list, agent.Replied{Reservation: st.Reservation, Reply: model.Reply{Message: m}})
 		}
-		list = append(list, agent.Barred{Lease: st.Lease, AfterMS: 9, Why: "this"}, agent.Barred{Lease: st.Lease, AfterMS: 90, Why: "that"})
+		list = append(list, agent.Barred{Reservation: st.Reservation, AfterMS: 9, Why: "this"}, agent.Barred{Reservation: st.Reservation, AfterMS: 90, Why: "that"})
 	case agent.Acting, agent.Waiting:
 		list = append(list, agent.Admitted{Pause: st.ThrottleWait.N}, agent.Woke{Timer: "gate"})
 		for _, c := range st.Calls {
 			list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "this", Live: c.Child != ""}, agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "that"},
-				agent.Started{Call: c.ID, Attempt: c.Attempt, Life: st.Life})
+				agent.Started{Call: c.ID, Attempt: c.Attempt, Activation: st.Activation})
 		}
 		q := st.Suspended.Question.Query
 		list = append(list, agent.Answered{Query: q, Decision: "skip"}, agent.Answered{Query: q, Decision: "text", Text: "x"})
@@ -103,24 +103,24 @@ func possibleFacts(st agent.State) []agent.Fact {
 func staleFacts(st agent.State) []agent.Fact {
 	text := model.Reply{Message: model.Message{Role: model.Assistant, Text: "stale"}}
 	list := []agent.Fact{agent.StopAllowed{Proposal: st.Proposal - 1}, agent.StopVetoed{Proposal: st.Proposal + 1, Why: "stale"},
-		agent.Granted{Lease: st.Lease - 1, Output: 1}, agent.Denied{Lease: st.Lease - 1, Why: spec.TokenBudget},
-		agent.Replied{Lease: st.Lease - 1, Reply: text}, agent.Failed{Lease: st.Lease + 1, Class: model.Network},
-		agent.Answered{Query: st.Suspended.Question.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Life: st.Life},
+		agent.Granted{Reservation: st.Reservation - 1, Output: 1}, agent.Denied{Reservation: st.Reservation - 1, Why: spec.TokenBudget},
+		agent.Replied{Reservation: st.Reservation - 1, Reply: text}, agent.Failed{Reservation: st.Reservation + 1, Class: model.Network},
+		agent.Answered{Query: st.Suspended.Question.Query + "0", Decision: "approve"}, agent.Started{Call: "1-0", Attempt: 99, Activation: st.Activation},
 		agent.Returned{Call: "99-0", Attempt: 1, Text: "stale"}, agent.Messaged{From: "root-99-0", Call: "99-0", Text: "stale"}}
 	list = append(list, agent.Hooked{ID: st.Gate.ID + "0", Point: st.Gate.Point, Answers: []spec.HookAnswer{{Hook: "h0", Decision: spec.HookTrip}}})
-	list = append(list, agent.Admitted{Pause: st.ThrottleWait.N + 1}, agent.Barred{Lease: st.Lease - 1, Why: "stale"})
+	list = append(list, agent.Admitted{Pause: st.ThrottleWait.N + 1}, agent.Barred{Reservation: st.Reservation - 1, Why: "stale"})
 	if st.Phase != agent.Stopping {
 		list = append(list, agent.StopAllowed{Proposal: st.Proposal})
 	}
-	if st.Phase != agent.Leasing && st.Suspended.Then != agent.ThenGrant {
-		list = append(list, agent.Granted{Lease: st.Lease, Output: 1})
+	if st.Phase != agent.Reserving && st.Suspended.Then != agent.ThenGrant {
+		list = append(list, agent.Granted{Reservation: st.Reservation, Output: 1})
 	}
 	if st.Phase != agent.Thinking {
-		list = append(list, agent.Replied{Lease: st.Lease, Reply: text})
+		list = append(list, agent.Replied{Reservation: st.Reservation, Reply: text})
 	}
 	for _, c := range st.Calls {
 		list = append(list, agent.Returned{Call: c.ID, Attempt: c.Attempt + 1, Text: "stale"},
-			agent.Started{Call: c.ID, Attempt: c.Attempt, Life: "stale"})
+			agent.Started{Call: c.ID, Attempt: c.Attempt, Activation: "stale"})
 	}
 	return list
 }
@@ -132,12 +132,12 @@ func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact)
 	}
 	was := canonSuper(nil, &from)
 	facts := []supervisor.Fact{agent.Canceled{Why: "this", Now: true}, agent.Canceled{Of: "root-1-0"},
-		agent.Reserve{Lease: futureLease, Turn: 3}, agent.Settle{Lease: futureLease, Lost: true}, agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}},
+		agent.Reserve{Reservation: futureReservation, Turn: 3}, agent.Settle{Reservation: futureReservation, Lost: true}, agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed}},
 		agent.Delegate{Call: "90-0", Child: "root-90-0", Goal: "this"}, agent.Park{Query: "q"}, agent.Send{Call: "90-1", To: "root-1-0", Text: "this"},
-		agent.Delegate{Call: "90-2", Child: "root-90-2", Goal: "that", Background: true}, agent.Back{Node: "n"}}
-	closed := from.Pool.Settle("root", futureLease, budget.Amount{})
-	if _, g := closed.Reserve("root", futureLease, budget.Ask{Input: 1, Output: 1, Closing: 1}); g.Verdict != budget.Stale {
-		j.fail("a lease that was settled before it was seen is %s", g.Verdict)
+		agent.Delegate{Call: "90-2", Child: "root-90-2", Goal: "that", Background: true}, agent.ReportLog{Node: "n"}}
+	closed := from.Pool.Settle("root", futureReservation, budget.Amount{})
+	if _, g := closed.Reserve("root", futureReservation, budget.AttemptRequest{Input: 1, Output: 1, Closing: 1}); g.Verdict != budget.Stale {
+		j.fail("a reservation that was settled before it was seen is %s", g.Verdict)
 	}
 	type future struct {
 		state supervisor.State
@@ -149,7 +149,7 @@ func (j *futuresJudge) checkSupervisor(from supervisor.State, f activation.Fact)
 		if _, command := fact.(agent.Canceled); command {
 			who = ""
 		}
-		next, _ := supervisor.Step(from, supervisor.Event{N: f.N, At: from.Now, From: who, Fact: fact})
+		next, _ := supervisor.Step(from, supervisor.Input{N: f.N, At: from.Now, From: who, Fact: fact})
 		seen = append(seen, future{next, canonSuper(nil, &next)})
 	}
 	for i, x := range seen {

@@ -35,10 +35,10 @@ func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepp
 	})
 	settled := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
 		var e agent.Settle
-		return t.Kind == "settle" && mailbox.Unmarshal(t.Body, &e) == nil && e.Lease == before.Lease && !e.Lost && e.Used.Zero()
+		return t.Kind == "settle" && mailbox.Unmarshal(t.Body, &e) == nil && e.Reservation == before.Reservation && !e.Lost && e.Used.Zero()
 	})
 	if !asks || !armed || !settled || after.Open {
-		j.fail("%s waits at the gate of its model: asks %v, with a timer %v, its lease is back %v", a.id, asks, armed, settled && !after.Open)
+		j.fail("%s waits at the gate of its model: asks %v, with a timer %v, its reservation is back %v", a.id, asks, armed, settled && !after.Open)
 	}
 }
 
@@ -73,14 +73,14 @@ func (j *pauseJudge) checkRefusals(before, after *agent.State, f activation.Fact
 	refused := false
 	switch f.Kind {
 	case "replied":
-		if before.Phase == agent.Thinking && decodeFact[agent.Replied](j.population, f).Lease == before.Lease {
+		if before.Phase == agent.Thinking && decodeFact[agent.Replied](j.population, f).Reservation == before.Reservation {
 			j.refused = 0
 		}
 	case "barred":
-		refused = before.Phase == agent.Thinking && decodeFact[agent.Barred](j.population, f).Lease == before.Lease
+		refused = before.Phase == agent.Thinking && decodeFact[agent.Barred](j.population, f).Reservation == before.Reservation
 	case "failed":
 		e := decodeFact[agent.Failed](j.population, f)
-		refused = before.Phase == agent.Thinking && e.Lease == before.Lease && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
+		refused = before.Phase == agent.Thinking && e.Reservation == before.Reservation && e.Unbilled && (e.Class == model.RateLimit || e.Class == model.Overload)
 	case "woke":
 		if decodeFact[agent.Woke](j.population, f).Timer == "gate" && isPaused(after) && after.Now >= after.ThrottleWait.Since+patienceOf(after) {
 			j.fail("%s waits at the gate of its model since %d, longer than it has patience", j.actor.id, after.ThrottleWait.Since)

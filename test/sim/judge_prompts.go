@@ -13,17 +13,17 @@ import (
 // promptJudge checks what the models of an agent are sent, and how often a prompt is compacted.
 type promptJudge struct {
 	*watchedAgent
-	tooLong       int // prompts of turns that were too long
-	rungs, rungAt int // of the ladder, and the turn of the last
-	recoveries    int // rungs that followed on others
-	reactive      int
-	summaries     int             // asked for since the last turn
-	summaryLease  int             // of the newest of them
-	left          []string        // models that were given up
-	said          string          // the model of the last turn
-	sent          []model.Message // the last prompt of a turn, and its system prompt
-	head          string
-	fold          agent.Fold
+	tooLong            int // prompts of turns that were too long
+	rungs, rungAt      int // of the ladder, and the turn of the last
+	recoveries         int // rungs that followed on others
+	reactive           int
+	summaries          int             // asked for since the last turn
+	summaryReservation int             // of the newest of them
+	left               []string        // models that were given up
+	said               string          // the model of the last turn
+	sent               []model.Message // the last prompt of a turn, and its system prompt
+	head               string
+	fold               agent.Fold
 }
 
 // checkRequest checks that a turn's prompt begins with the prompt before it, except after a
@@ -117,10 +117,10 @@ func (j *promptJudge) checkCompaction(before, after *agent.State) {
 
 // checkSummary checks that a summary is requested at most a stated, small number of times.
 func (j *promptJudge) checkSummary(e agent.CallModel) {
-	if e.Lease == j.summaryLease {
+	if e.Reservation == j.summaryReservation {
 		return // a drain came before it began: the ledger checks that it begins once
 	}
-	j.summaryLease = e.Lease
+	j.summaryReservation = e.Reservation
 	if j.summaries++; j.summaries > summariesMax {
 		j.fail("%s asks for the same summary %d times", j.actor.id, j.summaries)
 	}

@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-type leaseKey struct {
-	who   spec.ID
-	lease int
+type reservationKey struct {
+	who         spec.ID
+	reservation int
 }
 
 type callKey struct {
@@ -16,7 +16,7 @@ type callKey struct {
 	attempt int
 }
 
-type gateKey struct{ life, id string }
+type gateKey struct{ activation, id string }
 
 type askedQuestion struct {
 	who   spec.ID

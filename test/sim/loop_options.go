@@ -19,7 +19,7 @@ const (
 // drawLoopOptions draws the loop options of a run: a swarm of its own, each family on
 // or off.
 func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
-	m := spec.LoopOptions{Ask: d.percent(70)}
+	m := spec.LoopOptions{AskPeople: d.percent(70)}
 	if p.isOn(Hooks) {
 		m.Hooks = drawHooks(d)
 	}

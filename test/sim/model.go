@@ -49,7 +49,7 @@ func (fm *fakeModel) answerRequest(r *job) (model.Reply, *agent.Failed) {
 		reply, fail = fm.answerUsually(r)
 	}
 	if reply.Message.Text != "" && fm.percent(50) {
-		reply.Message.Text += " #" + itoa(r.lease) + "." + itoa(fm.step) // to be known again
+		reply.Message.Text += " #" + itoa(r.reservation) + "." + itoa(fm.step) // to be known again
 	}
 	fm.signReply(&reply.Message, r)
 	reply = fm.floodCalls(reply)

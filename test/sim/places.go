@@ -34,7 +34,7 @@ func (r *Reach) Add(o *Reach) {
 
 // byChance are the places that a seed in several thousand reaches: a short suite
 // may miss them by chance.
-var byChance = []Place{DamagedByLease, VouchedAfterCut, MailAtStop}
+var byChance = []Place{DamagedByReservation, VerifiedAfterCut, MailAtStop}
 
 // byChanceMin is how many seeds are asked to have reached those, too.
 const byChanceMin = 20_000
@@ -79,13 +79,13 @@ const (
 	Undecoded
 	StartedSuperseded
 	GivenUp
-	TakeoverLeasing
+	TakeoverReserving
 	TakeoverThinking
 	TakeoverActing
 	TakeoverWaiting
 	TakeoverStopping
 	CancelEarly
-	CancelLeasing
+	CancelReserving
 	CancelThinking
 	CancelActing
 	CancelWaiting
@@ -113,9 +113,9 @@ const (
 	WaitQueue
 	OverrunBooked
 	LostCharged
-	DamagedByBack
-	DamagedByLease
-	VouchedAfterCut
+	DamagedByReport
+	DamagedByReservation
+	VerifiedAfterCut
 	DamagedByHash
 	RefusedDepth
 	RefusedChildren
@@ -149,7 +149,7 @@ const (
 	Forked
 	RefusedFrozen
 	HaltedDiffering
-	LeaseSpared
+	ReservationSpared
 	Relieved
 	HandedOverThinking
 	HandedOverActing
@@ -162,7 +162,7 @@ const (
 	PausedClosing
 	PausedSummary
 	PatienceEnded
-	RestLeasing
+	RestReserving
 	RestActing
 	RestWaiting
 	RestPerson
@@ -193,13 +193,13 @@ const (
 )
 
 var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart under the same lease", "an append that landed twice",
-	"an entry that did not decode", "Started of a superseded life", "a child given up", "takeover while leasing", "takeover while thinking",
-	"takeover while acting", "takeover while waiting", "takeover while stopping", "cancel before Submitted", "cancel while leasing",
+	"an entry that did not decode", "Started of a superseded activation", "a child given up", "takeover while reserving", "takeover while thinking",
+	"takeover while acting", "takeover while waiting", "takeover while stopping", "cancel before Submitted", "cancel while reserving",
 	"cancel while thinking", "cancel while acting", "cancel while waiting", "cancel while stopping", "unknown outcome parks",
 	"a late result resolves a park", "a person approves", "a zombie's result is ignored", "denied at exactly 0 left", "denied",
 	"closing turn by tokens", "closing turn by money", "closing turn by turns", "closing turn by calls", "closing turn by time",
 	"closing turn by veto", "the final veto", "a veto", "malformed end", "cut and continued", "cut once too often", "a retry",
-	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by Back", "damaged by a lease", "a side effect after a cut", "damaged by hash",
+	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by ReportLog", "damaged by a reservation", "a side effect after a cut", "damaged by hash",
 	"refused by depth", "refused by children", "refused by agents", "refused: unknown agent", "refused by budget", "refused: canceled",
 	"refused by overrun",
 	"an orphan is stopped", "cancel of one that waits for money", "Returned after the end", "model error end",
@@ -209,8 +209,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"the loop asks a person", "a tool is tried again", "cancel before a retry", "a fold over a fold", "a fold that no model wrote", "takeover during a summary",
 	"the journal is shown", "a child begins with its parent's history",
 	"refused: the budget is frozen", "a node that differs halts an agent",
-	"a lease is given back unused", "a node that does not differ lets an agent go on", "handed over with a lease that was not used", "handed over while acting",
-	"a provider refuses everybody", "a lease comes back from a gate", "an agent's turn at a gate", "families share a gate",
+	"a reservation is returned unused", "a node that does not differ lets an agent go on", "handed over with a reservation that was not used", "handed over while acting",
+	"a provider refuses everybody", "a reservation comes back from a throttle", "an agent's turn at a gate", "families share a gate",
 	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
 	"the end of patience",
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",

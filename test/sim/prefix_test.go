@@ -27,13 +27,13 @@ var branches = []struct {
 	name  string
 	facts []agent.Fact
 }{
-	{"crash", []agent.Fact{agent.Resumed{Life: "next", Node: "n2"}}},
+	{"crash", []agent.Fact{agent.Resumed{Activation: "next", Node: "n2"}}},
 	{"cancel", []agent.Fact{agent.Canceled{Why: "enough"}}},
 	{"cancel now", []agent.Fact{agent.Canceled{Why: "enough", Now: true}}},
-	{"cancel, crash", []agent.Fact{agent.Canceled{Why: "enough"}, agent.Resumed{Life: "next", Node: "n2"}}},
-	{"cancel now, crash", []agent.Fact{agent.Canceled{Why: "enough", Now: true}, agent.Resumed{Life: "next", Node: "n2"}}},
-	{"crash, cancel", []agent.Fact{agent.Resumed{Life: "next", Node: "n2"}, agent.Canceled{Why: "enough"}}},
-	{"damage", []agent.Fact{agent.Resumed{Life: "next", Node: "n2", Damaged: "a bit"}}},
+	{"cancel, crash", []agent.Fact{agent.Canceled{Why: "enough"}, agent.Resumed{Activation: "next", Node: "n2"}}},
+	{"cancel now, crash", []agent.Fact{agent.Canceled{Why: "enough", Now: true}, agent.Resumed{Activation: "next", Node: "n2"}}},
+	{"crash, cancel", []agent.Fact{agent.Resumed{Activation: "next", Node: "n2"}, agent.Canceled{Why: "enough"}}},
+	{"damage", []agent.Fact{agent.Resumed{Activation: "next", Node: "n2", Damaged: "a bit"}}},
 }
 
 // TestEveryPrefix: at every entry of recorded runs, and of whatever else their
@@ -157,14 +157,14 @@ func (d *future) play(t *testing.T, facts []agent.Fact) (err error) {
 
 func (d *future) step(t *testing.T, f agent.Fact, at int64) {
 	t.Helper()
-	next := d.state.Life
+	next := d.state.Activation
 	if r, ok := f.(agent.Resumed); ok {
-		next = r.Life
+		next = r.Activation
 		clear(d.hooks) // its process is gone, with what it had in hand
 		clear(d.timers)
 	}
 	var stepped agent.Output
-	d.state, stepped = agent.Step(d.state, agent.Event{At: max(at, d.state.Now+1), Life: next, Fact: f})
+	d.state, stepped = agent.Step(d.state, agent.Input{At: max(at, d.state.Now+1), Activation: next, Fact: f})
 	for _, fx := range stepped.Effects {
 		d.take([]any{fx})
 		if call, ok := fx.(agent.CallModel); ok && d.bad == nil {
@@ -195,8 +195,8 @@ func (d *future) answer(t *testing.T) error {
 	case asksPerson(s):
 		d.step(t, agent.Answered{Query: s.Suspended.Question.Query, Decision: oneOf(d.dice, "approve", "skip", "text", "deny"), Text: "yes"}, 0)
 		return nil
-	case s.Phase == agent.Leasing:
-		d.step(t, agent.Granted{Lease: s.Lease, Output: output, Calls: 2}, 0)
+	case s.Phase == agent.Reserving:
+		d.step(t, agent.Granted{Reservation: s.Reservation, Output: output, Calls: 2}, 0)
 		return nil
 	case s.Phase == agent.Thinking:
 		d.step(t, d.reply(), 0)
@@ -208,7 +208,7 @@ func (d *future) answer(t *testing.T) error {
 	for _, c := range s.Calls {
 		switch c.Stage {
 		case agent.Starting:
-			d.step(t, agent.Started{Call: c.ID, Attempt: c.Attempt, Life: s.Life}, 0)
+			d.step(t, agent.Started{Call: c.ID, Attempt: c.Attempt, Activation: s.Activation}, 0)
 			return nil
 		case agent.Running:
 			f := agent.Returned{Call: c.ID, Attempt: c.Attempt, Text: "seen", Killed: d.killed[c.ID], Error: d.killed[c.ID]}
@@ -257,7 +257,7 @@ func (d *future) reply() agent.Fact {
 		if d.percent(30) {
 			m = model.Message{Role: model.Assistant}
 		}
-		return agent.Failed{Lease: s.Lease, Class: model.Aborted, Detail: "aborted", Reply: model.Reply{Message: m}}
+		return agent.Failed{Reservation: s.Reservation, Class: model.Aborted, Detail: "aborted", Reply: model.Reply{Message: m}}
 	}
-	return agent.Replied{Lease: s.Lease, Reply: model.Reply{Message: m, Stop: model.StopEnd}}
+	return agent.Replied{Reservation: s.Reservation, Reply: model.Reply{Message: m, Stop: model.StopEnd}}
 }

@@ -18,7 +18,7 @@ type shadowReader struct {
 	population *population
 	judges     *judges
 	actor      *actor
-	life       *activation.LogReader
+	reader     *activation.LogReader
 	agent      *activation.Agent
 	super      *activation.Supervisor
 
@@ -37,7 +37,7 @@ type shadowReader struct {
 	applied map[messageKey]bool
 	asked   map[string]bool            // requests of clients
 	high    map[mailbox.Address]uint64 // highest n stepped, per sender
-	backs   map[string]bool            // the activations that appended Back, in the supervisor's
+	reports map[string]bool            // the activations that appended ReportLog, in the supervisor's
 	covered uint64                     // the highest ack floor that a current activation claimed
 	judge   *agentJudge                // of an agent
 
@@ -66,14 +66,14 @@ var hashSeed = maphash.MakeSeed()
 // resetReader makes a shadow that has read nothing.
 func (w *shadowReader) resetReader(p *population, a *actor) {
 	*w = shadowReader{environment: p.environment, population: p, judges: p.judges, actor: a, byKey: map[messageKey]*sentMessage{}, applied: map[messageKey]bool{}, asked: map[string]bool{},
-		high: map[mailbox.Address]uint64{}, backs: map[string]bool{}}
+		high: map[mailbox.Address]uint64{}, reports: map[string]bool{}}
 	if a.id == mailbox.Super {
 		w.super = &activation.Supervisor{Addr: a.addr}
 	} else {
 		w.agent = &activation.Agent{Addr: a.addr}
 		w.judge = newAgentJudge(p, a)
 	}
-	w.life = activation.NewLogReader(a.addr, "", mailbox.Epoch{}, w)
+	w.reader = activation.NewLogReader(a.addr, "", mailbox.Epoch{}, w)
 }
 
 // readAgain reads a damaged log from its start.
@@ -81,7 +81,7 @@ func (w *shadowReader) readAgain() {
 	old := *w
 	w.resetReader(old.population, old.actor)
 	w.cut, w.heard, w.granted, w.rotten, w.done, w.high = old.cut, old.heard, old.granted, old.rotten, old.done, old.high
-	for int(w.life.N) < len(w.actor.log) {
+	for int(w.reader.N) < len(w.actor.log) {
 		w.readEntry()
 	}
 }
@@ -89,8 +89,8 @@ func (w *shadowReader) readAgain() {
 // readEntry reads the next entry of the log.
 func (w *shadowReader) readEntry() {
 	a := w.actor
-	m := a.log[w.life.N]
-	phase := w.life.Phase
+	m := a.log[w.reader.N]
+	phase := w.reader.Phase
 	e, err := mailbox.Decode(m.Data)
 	w.entry, w.cursor, w.index = e, 0, 0
 	if err != nil {
@@ -103,7 +103,7 @@ func (w *shadowReader) readEntry() {
 		w.reach.hit(StartedSuperseded)
 	}
 	evidence := w.evidenceFor(e)
-	r := w.life.Next(m)
+	r := w.reader.Next(m)
 	if evidence != "" && w.isRunning(evidence) {
 		w.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
 	}
@@ -115,7 +115,7 @@ func (w *shadowReader) readEntry() {
 	} else if r.Err != nil && !w.isOn(Garbage) && !a.hurt {
 		w.fail("an entry of our own does not read: %v", r.Err)
 	}
-	if w.life.Phase == activation.Closed && phase != activation.Closed {
+	if w.reader.Phase == activation.Closed && phase != activation.Closed {
 		w.checkClosed()
 	}
 	if err == nil && e.From != a.addr && e.From != "" {
@@ -145,7 +145,7 @@ func (w *shadowReader) checkFloor(e mailbox.Entry) {
 // evidenceFor returns the running call whose result an own entry contains,
 // whichever activation posts it.
 func (w *shadowReader) evidenceFor(e mailbox.Entry) string {
-	if w.agent == nil || e.From != w.actor.addr || len(e.Items) != 1 || e.Items[0].Kind != "returned" || w.life.Phase == activation.Closed {
+	if w.agent == nil || e.From != w.actor.addr || len(e.Items) != 1 || e.Items[0].Kind != "returned" || w.reader.Phase == activation.Closed {
 		return ""
 	}
 	var f agent.Returned
@@ -172,9 +172,9 @@ func (w *shadowReader) isRunning(call string) bool {
 // inForce is the start that the log has in force.
 func (w *shadowReader) inForce() string {
 	if w.agent != nil {
-		return w.agent.State.Life
+		return w.agent.State.Activation
 	}
-	return w.super.State.Life
+	return w.super.State.Activation
 }
 
 // checkClosed checks a closed log: every outbox message was delivered.
@@ -233,8 +233,8 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 	if f.Kind == "resumed" && a.hurt {
 		w.noteResumed(f)
 	}
-	if w.super != nil && f.Kind == (agent.Back{}).Kind() {
-		w.backs[decodeFact[agent.Back](w.population, f).Life] = true
+	if w.super != nil && f.Kind == (agent.ReportLog{}).Kind() {
+		w.reports[decodeFact[agent.ReportLog](w.population, f).Activation] = true
 	}
 	if sender := w.population.byAddr[f.From]; f.Damaged && sender != nil && w.super != nil {
 		m, _ := w.super.State.Member(spec.ID(f.From.Agent()))
@@ -276,7 +276,7 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 // noteResumed notes where a damaged log continues, and whether the damage is noticed.
 func (w *shadowReader) noteResumed(f activation.Fact) {
 	r := decodeFact[agent.Resumed](w.population, f)
-	if w.regrown == 0 && f.N > w.cut && !w.population.super.shadow.backs[r.Life] { // a late copy reveals nothing
+	if w.regrown == 0 && f.N > w.cut && !w.population.super.shadow.reports[r.Activation] { // a late copy reveals nothing
 		w.regrown = f.N
 	}
 	if r.Damaged != "" && !w.alarmed {

@@ -13,7 +13,7 @@ func (sh *shell) disarmTimer(name string) {
 // isCurrent reports whether the log takes the shell for the one that decides.
 func (sh *shell) isCurrent() bool {
 	st := sh.actor.shadow.agent
-	return st != nil && st.State.Life == sh.start
+	return st != nil && st.State.Activation == sh.start
 }
 
 // shell is the part of an actor in one process: an activation, driven by the same Step as

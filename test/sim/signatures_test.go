@@ -28,7 +28,7 @@ func TestSignaturesGoToTheirIssuerOnly(t *testing.T) {
 	var sent *agent.CallModel
 	do := func(f agent.Fact) {
 		var stepped agent.Output
-		s, stepped = agent.Step(s, agent.Event{Life: "a", Fact: f})
+		s, stepped = agent.Step(s, agent.Input{Activation: "a", Fact: f})
 		for _, e := range stepped.Effects {
 			if call, ok := e.(agent.CallModel); ok {
 				sent = &call
@@ -45,15 +45,15 @@ func TestSignaturesGoToTheirIssuerOnly(t *testing.T) {
 			Opaque: []model.Opaque{{Issuer: sent.Model, Kind: "thinking", Data: []byte(thought)}}}}
 	}
 	turn := func() {
-		do(agent.Granted{Lease: s.Lease, Output: 500, Calls: 9})
-		do(agent.Replied{Lease: s.Lease, Reply: say("I look.", model.ToolCall{Name: "look", Args: "{}"})})
+		do(agent.Granted{Reservation: s.Reservation, Output: 500, Calls: 9})
+		do(agent.Replied{Reservation: s.Reservation, Reply: say("I look.", model.ToolCall{Name: "look", Args: "{}"})})
 		do(agent.Returned{Call: s.Calls[0].ID, Attempt: 1, Text: "it is so"})
 	}
 	fail := func() {
-		do(agent.Granted{Lease: s.Lease, Output: 500, Calls: 9})
-		do(agent.Failed{Lease: s.Lease, Class: model.Auth, Reply: say("half a sentence of " + sent.Model)})
+		do(agent.Granted{Reservation: s.Reservation, Output: 500, Calls: 9})
+		do(agent.Failed{Reservation: s.Reservation, Class: model.Auth, Reply: say("half a sentence of " + sent.Model)})
 	}
-	do(agent.Resumed{Life: "a"})
+	do(agent.Resumed{Activation: "a"})
 	do(agent.Submitted{Task: task})
 	for i, m := range chain {
 		turn()

@@ -68,7 +68,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 	th.asks = append(th.asks, a)
 	call := ""
 	if a.call != nil {
-		call = callName(a.shell, a.call.Lease)
+		call = callName(a.shell, a.call.Reservation)
 	}
 	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Reserved: a.call != nil})
 	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
@@ -77,7 +77,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 	}
 }
 
-func callName(sh *shell, lease int) string { return requesterName(sh) + "." + itoa(lease) }
+func callName(sh *shell, reservation int) string { return requesterName(sh) + "." + itoa(reservation) }
 
 // withdrawRequest withdraws the request of a shell; a reservation is released.
 func (th *throttles) withdrawRequest(sh *shell) {
@@ -112,8 +112,8 @@ func (th *throttles) dropRequest(a *throttleRequest) {
 // postBarred posts that nothing was sent.
 func (th *throttles) postBarred(a *throttleRequest, afterMS int64) {
 	th.reach.hit(BarredAtGate)
-	th.budget.barred[leaseKey{a.shell.actor.id, a.call.Lease}] = true
-	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Lease), agent.Barred{Lease: a.call.Lease, AfterMS: afterMS, Why: "busy"})
+	th.budget.barred[reservationKey{a.shell.actor.id, a.call.Reservation}] = true
+	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Reservation), agent.Barred{Reservation: a.call.Reservation, AfterMS: afterMS, Why: "busy"})
 }
 
 // stepLimiter makes a throttle decide, and compares the decision with what the judge knows.
@@ -139,7 +139,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 	}
 	for _, a := range th.asks {
 		if a.call != nil && th.now > a.since+gateLimits.QueueMax+tickMSMax && g.Status(th.now).Waiting > 0 && a.model == name {
-			th.fail("%s holds a lease at the gate of %s since %d", a.shell.actor.id, name, a.since)
+			th.fail("%s holds a reservation at the gate of %s since %d", a.shell.actor.id, name, a.since)
 		}
 	}
 }
@@ -173,12 +173,12 @@ func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 func (th *throttles) sendAdmitted(a *throttleRequest) {
 	if a.shell.lost { // the node looks again just before it sends (P27)
 		th.postBarred(a, 0)
-		th.stepLimiter(a.model, throttle.CallAnswered{At: th.now, Call: callName(a.shell, a.call.Lease), Outcome: throttle.Neutral})
+		th.stepLimiter(a.model, throttle.CallAnswered{At: th.now, Call: callName(a.shell, a.call.Reservation), Outcome: throttle.Neutral})
 		return
 	}
-	key := leaseKey{a.shell.actor.id, a.call.Lease}
+	key := reservationKey{a.shell.actor.id, a.call.Reservation}
 	if th.budget.barred[key] && !a.shell.actor.hurt {
-		th.fail("%s: a request under lease %d, which came back from the gate", key.who, key.lease)
+		th.fail("%s: a request under reservation %d, which came back from the gate", key.who, key.reservation)
 	}
 	if st := a.shell.state.Agent.State; a.step != th.step && (st.Cancel != nil || st.Phase == agent.Done) {
 		th.fail("%s: a request is sent after the cancel, or the end, was read", key.who)
@@ -192,7 +192,7 @@ func (th *throttles) reportAnswer(r *job, as throttle.CallOutcome, afterMS int64
 	if as == throttle.Limited || as == throttle.Overloaded && afterMS > 0 {
 		th.judge.closed[name] = max(th.judge.closed[name], th.now+min(max(afterMS, 0), gateLimits.PauseMax))
 	}
-	th.stepLimiter(name, throttle.CallAnswered{At: th.now, Call: callName(r.shell, r.lease), Outcome: as, AfterMS: afterMS})
+	th.stepLimiter(name, throttle.CallAnswered{At: th.now, Call: callName(r.shell, r.reservation), Outcome: as, AfterMS: afterMS})
 }
 
 // verdictOf translates an answer into a verdict about the provider.

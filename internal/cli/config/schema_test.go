@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 )
 
-// What docs/manners.md shows as settings, the schema and the readers take; what
+// What docs/loop-options.md shows as settings, the schema and the readers take; what
 // the schema refuses, they refuse.
 func TestSettingsSchemaMatchesTheReaders(t *testing.T) {
-	raw, err := os.ReadFile("../../../docs/manners.md")
+	raw, err := os.ReadFile("../../../docs/loop-options.md")
 	if err != nil {
 		t.Fatal(err)
 	}

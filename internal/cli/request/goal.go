@@ -50,7 +50,7 @@ func (r *Flags) completeGoal(origins *Origins) error {
 	}
 	m, err := readLoopOptions(q.Dir)
 	if err != nil {
-		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/manners.md"}
+		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/loop-options.md"}
 	}
 	if !reflect.ValueOf(m).IsZero() {
 		q.LoopOptions = &m

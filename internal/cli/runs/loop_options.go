@@ -16,7 +16,7 @@ func loopOptionPairs(m spec.LoopOptions) [][2]string {
 		{"watch", watchText(m.Watch)},
 		{"breaker", breakerText(m.Breaker)},
 		{"tool retries", orOff(m.ToolRetries > 0, fmt.Sprintf("up to %d after a temporary failure", m.ToolRetries))},
-		{"questions to people", orOff(m.Ask, "allowed")},
+		{"questions to people", orOff(m.AskPeople, "allowed")},
 		{"journal", orOff(m.Journal, "kept by the agent")},
 	}
 	var fallbacks []string

@@ -159,7 +159,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	}
 	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil && why == ToRun { // the same holds for the declared effects of tools
-		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/manners.md"}
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/loop-options.md"}
 	}
 	prices, err := o.Prices()
 	if err != nil {

@@ -11,7 +11,7 @@ var ofKin = []Mutant{
 	{"ends-before-its-children", "H1: who says it is done waits for its children",
 		[]Edit{{"lingers-before-the-stop", Drop}, {"steered-at-the-stop", Within(1, 2, Without(2, 2))}}},
 	{"idle-not-woken", "H1: what children bring wakes who waits for them", own(Unchanged)},
-	{"idle-takes-a-retry's-timer", "P1: a new life waits for the same", own(ReplaceTerm(1, 1, `AwaitsRetry, AwaitsOthers`))},
+	{"idle-takes-a-retry's-timer", "P1: a new activation waits for the same", own(ReplaceTerm(1, 1, `AwaitsRetry, AwaitsOthers`))},
 	{"leaves-in-silence", "H1: an end says whom it takes with it", own(Never)},
 	{"refused-child-is-waited-for", "H1: a delegation that begins nothing is not waited for", own(Without(1, 2))},
 	{"message-applied-twice", "P6: a message is read once",

@@ -23,7 +23,7 @@ var ofManners = []Mutant{
 		own(Replace(`j.failed = j.answer.Failed`))},
 	{"answer-of-another-gate", "P7: an answer names its gate", own(Without(2, 3))},
 	{"answer-of-another-call's-gate", "P7: an answer names the gate of its call", own(Without(4, 4))},
-	{"gate-lost-in-a-crash", "P1: a new life asks again at the gate that is open", own(Drop)},
+	{"gate-lost-in-a-crash", "P1: a new activation asks again at the gate that is open", own(Drop)},
 	{"call's-gate-lost-in-a-crash", "P1: and at the gates of calls", own(Replace(`continue`))},
 	{"hooks-left-running", "B3: hooks end with the run", own(Replace(`var fx []Effect`))},
 	{"hooks-after-the-cancel", "B5: after a cancel no hooks begin", own(Without(2, 2))},

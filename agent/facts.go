@@ -7,11 +7,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Event is one fact as the loop reads it from its log.
-type Event struct {
-	N    uint64 // index of the entry in this log
-	At   int64  // stamp of the entry, Unix milliseconds, never decreasing
-	Life string // the activation that is current at this index
+// Input is one fact as the loop reads it from its log.
+type Input struct {
+	N          uint64 // index of the entry in this log
+	At         int64  // stamp of the entry, Unix milliseconds, never decreasing
+	Activation string // the activation that is current at this index
 	// Told: the fact is a message from the supervisor. Damaged: the supervisor's log
 	// is shorter than what this agent has read from it (PROTOCOL P13).
 	Told, Damaged bool
@@ -41,26 +41,26 @@ type Recalled struct {
 // Granted opens a reservation: one attempt of a model call may begin. Closing grants
 // only a closing turn, because of Why.
 type Granted struct {
-	Lease   int         `msgpack:"l"`
-	Output  int64       `msgpack:"o"`
-	Calls   int64       `msgpack:"c,omitempty"`
-	Closing bool        `msgpack:"f,omitempty"`
-	Why     spec.Reason `msgpack:"w,omitempty"`
-	Detail  string      `msgpack:"d,omitempty"` // for people
+	Reservation int         `msgpack:"l"`
+	Output      int64       `msgpack:"o"`
+	Calls       int64       `msgpack:"c,omitempty"`
+	Closing     bool        `msgpack:"f,omitempty"`
+	Why         spec.Reason `msgpack:"w,omitempty"`
+	Detail      string      `msgpack:"d,omitempty"` // for people
 }
 
 // Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.
 type Denied struct {
-	Lease  int         `msgpack:"l"`
-	Why    spec.Reason `msgpack:"w"`
-	Detail string      `msgpack:"d,omitempty"`
+	Reservation int         `msgpack:"l"`
+	Why         spec.Reason `msgpack:"w"`
+	Detail      string      `msgpack:"d,omitempty"`
 }
 
 // Replied is what the model answered under a reservation.
 type Replied struct {
-	Lease  int         `msgpack:"l"`
-	Reply  model.Reply `msgpack:"r"`
-	TookMS int64       `msgpack:"t,omitempty"`
+	Reservation int         `msgpack:"l"`
+	Reply       model.Reply `msgpack:"r"`
+	TookMS      int64       `msgpack:"t,omitempty"`
 	// Tokens is the shell's estimate of the reply's message; 0: not counted.
 	Tokens int64 `msgpack:"n,omitempty"`
 	// Dropped is how many further tool calls of the reply its entry does not hold.
@@ -70,21 +70,21 @@ type Replied struct {
 
 // Failed is an attempt without a usable answer. Reply holds what had arrived.
 type Failed struct {
-	Lease    int              `msgpack:"l"`
-	Class    model.ErrorClass `msgpack:"c"`
-	Detail   string           `msgpack:"d,omitempty"`
-	Unbilled bool             `msgpack:"u,omitempty"`
-	AfterMS  int64            `msgpack:"a,omitempty"` // what the provider asked to wait
-	Reply    model.Reply      `msgpack:"r,omitempty"`
-	TookMS   int64            `msgpack:"t,omitempty"`
+	Reservation int              `msgpack:"l"`
+	Class       model.ErrorClass `msgpack:"c"`
+	Detail      string           `msgpack:"d,omitempty"`
+	Unbilled    bool             `msgpack:"u,omitempty"`
+	AfterMS     int64            `msgpack:"a,omitempty"` // what the provider asked to wait
+	Reply       model.Reply      `msgpack:"r,omitempty"`
+	TookMS      int64            `msgpack:"t,omitempty"`
 }
 
 // Started announces that a shell is about to begin a call. The call begins when
 // the loop reads this entry while the shell that wrote it is current.
 type Started struct {
-	Call    string `msgpack:"c"`
-	Attempt int    `msgpack:"a"`
-	Life    string `msgpack:"s"`
+	Call       string `msgpack:"c"`
+	Attempt    int    `msgpack:"a"`
+	Activation string `msgpack:"s"`
 }
 
 // Returned answers a call: from a tool, or for a delegate from the supervisor.
@@ -200,7 +200,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "denied": decodeAs[Denied], "replied": decodeAs[Replied],
 	"failed": decodeAs[Failed], "started": decodeAs[Started], "returned": decodeAs[Returned], "stop_allowed": decodeAs[StopAllowed],
 	"stop_vetoed": decodeAs[StopVetoed], "canceled": decodeAs[Canceled], "steered": decodeAs[Steered], "messaged": decodeAs[Messaged], "answered": decodeAs[Answered],
-	"recalled": decodeAs[Recalled], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[Vouched], "resumed": decodeAs[Resumed], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
+	"recalled": decodeAs[Recalled], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -208,28 +208,28 @@ var facts = map[string]func(func(any) error) (Fact, error){
 //sumtype:decl
 type Effect interface{ effect() }
 
-// Ask is an effect for the supervisor: it becomes an outbox message.
-type Ask interface {
+// SupervisorMessage is an effect for the supervisor: it becomes an outbox message.
+type SupervisorMessage interface {
 	Effect
-	// Kind is the ask's word in the supervisor's log.
+	// Kind is the message's word in the supervisor's log.
 	Kind() string
 }
 
 // Reserve requests a reservation for one attempt.
 type Reserve struct {
-	Lease int        `msgpack:"l"`
-	Ask   budget.Ask `msgpack:"a"`
-	Turn  int        `msgpack:"t"`
+	Reservation int                   `msgpack:"l"`
+	Request     budget.AttemptRequest `msgpack:"a"`
+	Turn        int                   `msgpack:"t"`
 	// Node is where the agent runs; only the agent's first reservation names it.
 	Node string `msgpack:"n,omitempty"`
 }
 
 // Settle closes a reservation. Lost: the cost is unknown, so the reservation is spent in full.
 type Settle struct {
-	Lease int           `msgpack:"l"`
-	Used  budget.Amount `msgpack:"u"`
-	Usage model.Usage   `msgpack:"g,omitempty"`
-	Lost  bool          `msgpack:"x,omitempty"`
+	Reservation int           `msgpack:"l"`
+	Used        budget.Amount `msgpack:"u"`
+	Usage       model.Usage   `msgpack:"g,omitempty"`
+	Lost        bool          `msgpack:"x,omitempty"`
 	// Unused: nothing was billed. A reserved closing turn stays reserved.
 	Unused bool `msgpack:"n,omitempty"`
 	// Turn is the turn of the reservation. Used.Calls is how many of the granted tool calls will be used.
@@ -266,38 +266,38 @@ type Finish struct {
 	ToolMS  int64        `msgpack:"l,omitempty"` // time that tools took, summed
 	// WorkedMS is how long the agent was at work, its children included; 0: not counted.
 	WorkedMS int64 `msgpack:"w,omitempty"`
-	// Ordinal counts the asks of this agent up to this one; 0: not counted.
+	// Ordinal counts the messages of this agent to its supervisor up to this one; 0: not counted.
 	Ordinal int `msgpack:"r,omitempty"`
 }
 
-// Back tells the supervisor how long the agent's log is (PROTOCOL P13), and which
+// ReportLog tells the supervisor how long the agent's log is (PROTOCOL P13), and which
 // activation reports it: the outbox message of an earlier activation may be sent again.
-type Back struct {
-	Life string `msgpack:"s,omitempty"`
-	Node string `msgpack:"n,omitempty"`
+type ReportLog struct {
+	Activation string `msgpack:"s,omitempty"`
+	Node       string `msgpack:"n,omitempty"`
 	// Damaged: the log's own hashes show that it is not whole.
 	Damaged string `msgpack:"d,omitempty"`
 	// Ended is how the agent ended, if it has: its Finish may have arrived before the
 	// supervisor knew of the agent.
 	Ended *spec.Outcome `msgpack:"o,omitempty"`
-	// Ordinal counts the asks of this agent, this one included, and Heard the messages
+	// Ordinal counts the messages of this agent to its supervisor, this one included, and Heard the messages
 	// that it received from its supervisor; 0: not counted.
 	Ordinal int `msgpack:"r,omitempty"`
 	Heard   int `msgpack:"h,omitempty"`
 }
 
-// Kind words of asks.
+// Kind words of messages to the supervisor.
 func (Reserve) Kind() string     { return "reserve" }
 func (Settle) Kind() string      { return "settle" }
 func (ProposeStop) Kind() string { return "propose_stop" }
 func (Park) Kind() string        { return "park" }
 func (Unpark) Kind() string      { return "unpark" }
 func (Finish) Kind() string      { return "finish" }
-func (Back) Kind() string        { return "back" }
+func (ReportLog) Kind() string   { return "back" }
 
-// DecodeAsk makes an ask of a kind from its body.
-func DecodeAsk(kind string, body func(into any) error) (a Ask, ok bool, err error) {
-	read, ok := asks[kind]
+// DecodeSupervisorMessage makes a message of a kind from its body.
+func DecodeSupervisorMessage(kind string, body func(into any) error) (a SupervisorMessage, ok bool, err error) {
+	read, ok := supervisorMessages[kind]
 	if !ok {
 		return nil, false, nil
 	}
@@ -305,24 +305,24 @@ func DecodeAsk(kind string, body func(into any) error) (a Ask, ok bool, err erro
 	return a, true, err
 }
 
-func decodeAskAs[T Ask](body func(any) error) (Ask, error) {
+func decodeMessageAs[T SupervisorMessage](body func(any) error) (SupervisorMessage, error) {
 	var v T
 	err := body(&v)
 	return v, err
 }
 
-var asks = map[string]func(func(any) error) (Ask, error){
-	"reserve": decodeAskAs[Reserve], "settle": decodeAskAs[Settle], "delegate": decodeAskAs[Delegate], "propose_stop": decodeAskAs[ProposeStop], "send": decodeAskAs[Send],
-	"park": decodeAskAs[Park], "unpark": decodeAskAs[Unpark], "finish": decodeAskAs[Finish], "back": decodeAskAs[Back], "vouch": decodeAskAs[Vouch], "status": decodeAskAs[Status],
+var supervisorMessages = map[string]func(func(any) error) (SupervisorMessage, error){
+	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send],
+	"park": decodeMessageAs[Park], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
 }
 
 // CallModel begins an attempt under an open reservation.
 type CallModel struct {
-	Lease   int
-	Request model.Request
-	Model   string // "provider/model"
-	Turn    int
-	Purpose Purpose
+	Reservation int
+	Request     model.Request
+	Model       string // "provider/model"
+	Turn        int
+	Purpose     Purpose
 }
 
 // Begin appends Started for a call; the call itself follows when the loop reads that entry.
@@ -354,7 +354,7 @@ type RunHooks struct {
 type AbortHooks struct{ ID string }
 
 // AbortModel cancels the model call of a reservation; the partial reply comes back as Failed.
-type AbortModel struct{ Lease int }
+type AbortModel struct{ Reservation int }
 
 // AbortTool kills a running call; its end comes back as Returned.
 type AbortTool struct{ Call string }
@@ -371,7 +371,7 @@ func (ProposeStop) effect() {}
 func (Park) effect()        {}
 func (Unpark) effect()      {}
 func (Finish) effect()      {}
-func (Back) effect()        {}
+func (ReportLog) effect()   {}
 func (CallModel) effect()   {}
 func (Begin) effect()       {}
 func (CallTool) effect()    {}

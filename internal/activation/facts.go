@@ -2,9 +2,9 @@ package activation
 
 import "github.com/troupe-run/troupe/mailbox"
 
-// Event is one fact that an activation learns, with the time and the lease that its node knew
+// Input is one fact that an activation learns, with the time and the lease that its node knew
 // then.
-type Event struct {
+type Input struct {
 	Now int64 // Unix milliseconds, by the clock of the node
 	// Lease is the lease under which the node holds the log, if it is Held. Facts that deliver
 	// entries, ProveLease and Passivate need both.

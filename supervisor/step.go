@@ -6,8 +6,8 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// Event is one fact as the supervisor reads it from its log.
-type Event struct {
+// Input is one fact as the supervisor reads it from its log.
+type Input struct {
 	N    uint64
 	At   int64
 	From spec.ID // "" for commands and own entries
@@ -16,7 +16,7 @@ type Event struct {
 	Fact    Fact
 }
 
-// Fact is an ask of an agent, a command, or an own entry of the supervisor.
+// Fact is a message of an agent, a command, or an own entry of the supervisor.
 type Fact interface{ Kind() string }
 
 // PolicySet replaces the policy of a live run.
@@ -68,7 +68,7 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 	case "canceled", "woke", "resumed", "released", "checkpoint", "closed":
 		return decodeAgent(kind, body)
 	default:
-		a, ok, err := agent.DecodeAsk(kind, body)
+		a, ok, err := agent.DecodeSupervisorMessage(kind, body)
 		return a, ok, err
 	}
 	return f, true, err
@@ -115,7 +115,7 @@ func (Disarm) effect()  {}
 
 // Step is a run's supervisor: it takes one event and returns the next state and
 // the effects. Everything is decided here and nowhere else.
-func Step(s State, e Event) (State, Output) {
+func Step(s State, e Input) (State, Output) {
 	wasOver := s.Phase == Over
 	s, fx := stepEvent(s, e)
 	s, fx = s.countSent(fx)
@@ -123,7 +123,7 @@ func Step(s State, e Event) (State, Output) {
 	return s, Output{Effects: fx, Events: events}
 }
 
-func stepEvent(s State, e Event) (State, []Effect) {
+func stepEvent(s State, e Input) (State, []Effect) {
 	s.Now = max(s.Now, e.At)
 	if f, ok := e.Fact.(Opened); ok {
 		return openRun(s, f)
@@ -163,9 +163,9 @@ func stepEvent(s State, e Event) (State, []Effect) {
 		return unparkMember(s, e.From)
 	case agent.Finish:
 		return finishMember(s, e.From, f)
-	case agent.Back:
-		return handleBack(s, e.From, f)
-	case agent.Vouch:
+	case agent.ReportLog:
+		return handleReportLog(s, e.From, f)
+	case agent.VerifyLog:
 		return verifyMemberLog(s, e.From, f)
 	case agent.Status: // its count was compared: see status.go
 		return handleStatus(s, e.From)
@@ -194,19 +194,19 @@ func stepEvent(s State, e Event) (State, []Effect) {
 
 // stepUnopened handles facts before Opened: a cancel ends the run before it began, and so
 // does damage.
-func stepUnopened(s State, e Event) (State, []Effect) {
+func stepUnopened(s State, e Input) (State, []Effect) {
 	switch f := e.Fact.(type) {
 	case agent.Canceled:
 		s.Phase, s.Began, s.Ended = Over, s.Now, s.Now
 		s.Outcome = spec.Outcome{Reason: spec.ByCancel, Partial: true, Detail: f.Why}
 		return s, []Effect{Publish{}}
 	case agent.Resumed:
-		s.Life = f.Life
+		s.Activation = f.Activation
 		if f.Damaged != "" { // the log no longer says what the run was
 			s.Began = s.Now
 			return s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.Vouch, agent.Back, agent.Finish, agent.Status, agent.Unpark:
+	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent sent a message before the run was opened"
