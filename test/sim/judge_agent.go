@@ -376,8 +376,9 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 			j.breakers.checkForced(before, after)
 		}
 	}
-	if len(after.Steers) < len(before.Steers) { // a user has given direction
+	if len(after.Steers) < len(before.Steers) { // a user has given direction, also about the results of this step
 		clear(j.breakers.fails)
+		return
 	}
 	if n := len(before.History); len(after.History) > n && len(before.Calls) > 0 && len(after.History[n].Results) > 0 {
 		j.breakers.checkFailing(before, after, after.History[n].Results)
