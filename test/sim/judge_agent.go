@@ -115,7 +115,9 @@ func (j *agentJudge) checkDamagedEnd() {
 	st := j.actor.shadow.agent.State
 	halted := st.Outcome.Reason == spec.LogDamaged || m.Outcome.Reason == spec.LogDamaged
 	canceled := st.Cancel != nil && st.Cancel.As == ""
-	if w.alarmed && !w.late && !halted && !canceled {
+	// A person ended the loop, and the log of the run lost what the supervisor knew of the damage.
+	denied := st.Outcome.Reason == spec.ResumeUnsafe && j.population.super.hurt
+	if w.alarmed && !w.late && !halted && !canceled && !denied {
 		j.fail("the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
 	}
 }
