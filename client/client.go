@@ -322,17 +322,18 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
 	}
 	defer stop()
-	heard := false
+	heard, told := false, false
 	for quiet := 0; ; quiet = min(quiet+1, quietMax) {
-		info, err := c.getEnded(ctx, run)
+		info, err := c.getEnded(ctx, run, told)
 		busy := (Busy(err) || heard && (Lost(err) || isUnstored(err))) && !c.nc.IsClosed() && ctx.Err() == nil
 		if !busy && (err != nil || !info.isLive()) {
 			return info, err
 		}
-		heard = true
+		heard, told = true, false
 		look := time.NewTimer(min(pollPause<<quiet, pollPauseMax))
 		select {
 		case <-changed:
+			told = true
 		case <-look.C:
 		case <-ctx.Done():
 			err = fmt.Errorf("client: wait: %w", ctx.Err())
@@ -347,11 +348,13 @@ func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
 // isLive reports whether the run goes on without a person.
 func (i RunInfo) isLive() bool { return i.State == "live" || i.State == "queued" }
 
-// getEnded returns the state of a run, with its result once it is finished or parked.
-func (c *Client) getEnded(ctx context.Context, run string) (RunInfo, error) {
-	info, err := c.State(ctx, run)
-	if err != nil || info.isLive() {
-		return info, err
+// getEnded returns the state of a run, with its result once it is finished or parked. If an event
+// has told so, getEnded asks for the result at once, which is in the log before it is in the row.
+func (c *Client) getEnded(ctx context.Context, run string, told bool) (RunInfo, error) {
+	if !told {
+		if info, err := c.State(ctx, run); err != nil || info.isLive() {
+			return info, err
+		}
 	}
 	return c.Get(ctx, run)
 }

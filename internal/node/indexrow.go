@@ -16,8 +16,8 @@ const (
 	// indexTimeout bounds one attempt to write a row, indexRetryPause is the time between two.
 	indexTimeout    = 5 * time.Second
 	indexRetryPause = 500 * time.Millisecond
-	// indexPause is the time between two writes of one row: what changes meanwhile is written
-	// together.
+	// indexPause is how long a change of a row waits for others, which are written together with
+	// it: a short run writes its row once. The end of a run and a question to a person do not wait.
 	indexPause = 50 * time.Millisecond
 	// indexWritesMax is how many rows are written at once.
 	indexWritesMax = 16
@@ -30,16 +30,22 @@ type indexWriter struct {
 	writes chan struct{} // a slot for each write
 
 	mu      sync.Mutex
-	pending map[string]*control.Report // by run; a run with an entry has a goroutine
+	pending map[string]*pendingReport // by run; a run with an entry has a goroutine
+}
+
+// pendingReport is what was reported of a run and is not yet written.
+type pendingReport struct {
+	control.Report
+	urgent chan struct{} // has room for one signal
 }
 
 func newIndexWriter(h *Node) *indexWriter {
-	return &indexWriter{node: h, writes: make(chan struct{}, indexWritesMax), pending: map[string]*control.Report{}}
+	return &indexWriter{node: h, writes: make(chan struct{}, indexWritesMax), pending: map[string]*pendingReport{}}
 }
 
 // recordState writes the state of a run at a place of its supervisor's log.
 func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
-	w.enqueue(run, func(r *control.Report) {
+	w.enqueue(run, s.IsParked(), func(r *control.Report) {
 		if place > r.Place {
 			r.State, r.Place = s, place
 		}
@@ -48,19 +54,25 @@ func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) 
 
 // recordResult writes the result of a run that is over.
 func (w *indexWriter) recordResult(run string, result event.Result) {
-	w.enqueue(run, func(r *control.Report) { r.Result = &result })
+	w.enqueue(run, true, func(r *control.Report) { r.Result = &result })
 }
 
-func (w *indexWriter) enqueue(run string, change func(*control.Report)) {
+func (w *indexWriter) enqueue(run string, urgent bool, change func(*control.Report)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, writes := w.pending[run]
 	if !writes {
-		r = &control.Report{}
+		r = &pendingReport{urgent: make(chan struct{}, 1)}
 		w.pending[run] = r
-		w.node.background.Go(func() { w.writeRow(run) })
+		w.node.background.Go(func() { w.writeRow(run, r.urgent) })
 	}
-	change(r)
+	change(&r.Report)
+	if urgent {
+		select {
+		case r.urgent <- struct{}{}:
+		default: // a signal waits already
+		}
+	}
 }
 
 // takePending takes the newest report of a run; ok is false if there is none, and then the
@@ -73,14 +85,19 @@ func (w *indexWriter) takePending(run string) (report control.Report, ok bool) {
 		delete(w.pending, run)
 		return control.Report{}, false
 	}
-	w.pending[run] = &control.Report{}
-	return *r, true
+	report, r.Report = r.Report, control.Report{}
+	return report, true
 }
 
 // writeRow writes the row of a run until nothing is pending.
-func (w *indexWriter) writeRow(run string) {
+func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
 	h := w.node
 	for {
+		select {
+		case <-time.After(indexPause):
+		case <-urgent:
+		case <-h.lifetime.Done():
+		}
 		report, ok := w.takePending(run)
 		if !ok {
 			return
@@ -93,7 +110,6 @@ func (w *indexWriter) writeRow(run string) {
 		if err != nil {
 			h.cfg.Logger.Warn("the index of runs was not written", "run", run, "error", err)
 		}
-		h.pause(indexPause)
 	}
 }
 
