@@ -129,7 +129,7 @@ func TestASecretIsMaskedAlsoWhereItsServersLastWordsAreCut(t *testing.T) {
 	def.Env["SECRET_WORD"] = "${WORD}"
 	const word = "kept-3f9a7c51d2"
 	_, err := openHub(t, func(c *Config) { c.Getenv = func(string) string { return word } }).List(testContext(t), def, "")
-	if err == nil || !strings.Contains(err.Error(), "it said: …") || strings.Contains(err.Error(), word[len(word)-8:]) {
+	if err == nil || !strings.Contains(err.Error(), "its output: …") || strings.Contains(err.Error(), word[len(word)-8:]) {
 		t.Error(err)
 	}
 }

@@ -151,7 +151,7 @@ func TestStartErrorMasksSecrets(t *testing.T) {
 	def.Env["SECRET_WORD"] = "${PRIVATE_WORD}"
 	h := openHub(t, func(c *Config) { c.Getenv = func(string) string { return "marigold-under-glass" } })
 	_, err := h.List(testContext(t), def, "")
-	if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "it said: no database; password=[masked]") {
+	if !errors.Is(err, ErrStart) || !strings.Contains(err.Error(), "its output: no database; password=[masked]") {
 		t.Error(err)
 	}
 	def.Command = "no-such-program-anywhere"
