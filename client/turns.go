@@ -48,7 +48,7 @@ func (t *requestTurns) take(ctx context.Context, verb string) (done func(), err 
 	case <-patience.C:
 		return nil, fmt.Errorf("client: %s: %w", verb, errCrowded)
 	case <-ctx.Done():
-		return nil, fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, ctx.Err())
+		return nil, fmt.Errorf("client: %s: the request waited for its turn: %w", verb, ctx.Err())
 	}
 }
 

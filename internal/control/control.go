@@ -176,7 +176,7 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 			return
 		}
 		var t *requestTicket
-		t = newTicket(r.Reply(), len(r.Data()), func() {
+		t = newTicket(r.Reply(), requestSize(r), func() {
 			if !c.startRequest(func() { defer requests.leave(t); c.serveOne(verb, serve, r) }) {
 				requests.leave(t)
 				c.sendRefusal(verb, r, errClosing)
@@ -184,11 +184,25 @@ func (c *Control) newRequestHandler(verb string, serve verbHandler) func(micro.R
 		}, func() { c.sendRefusal(verb, r, errBusy) })
 		// While the logs cannot be written, the copy of a request that waits for them is served: it
 		// is refused at once, with the reason.
-		if name := r.Headers().Get(client.AskHeader); name != "" && c.runs.journalInfo() == nil {
+		if name := r.Headers().Get(client.AskHeader); name != "" && len(name) <= askNameMax && r.Reply() != "" && c.runs.checkWritable() == nil {
 			t.ask = r.Reply() + " " + name
 		}
 		requests.enter(t)
 	}
+}
+
+// askNameMax is the most bytes of the name of a request; one with a longer name has none.
+const askNameMax = 64
+
+// requestSize is the memory of a request that waits, with its headers.
+func requestSize(r micro.Request) int {
+	size := len(r.Data()) + len(r.Reply())
+	for key, values := range r.Headers() {
+		for _, v := range values {
+			size += len(key) + len(v)
+		}
+	}
+	return size
 }
 
 // serveOne serves one request and sends its reply.

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
@@ -304,52 +302,6 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 	}
 	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
 	return c.appendTo(ctx, l, r.Request, "", "", f.Kind(), f)
-}
-
-// decisions are the decisions of a user about a call.
-var decisions = []string{"approve", "deny", "skip", "text"}
-
-// answerQuery passes a user's decision to the agent that asked. The row then says that the
-// question is answered, whether or not a node has read the answer.
-func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
-	if !slices.Contains(decisions, r.Decision) {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
-	}
-	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
-	if err != nil {
-		return nil, err
-	}
-	q, ok := findQuestion(l, r)
-	if !ok && l.summary.QuestionsCut {
-		if l, err = c.lookFully(ctx, l.row); err != nil {
-			return nil, err
-		}
-		q, ok = findQuestion(l, r)
-	}
-	switch {
-	case !ok:
-		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
-			Hint: "`troupe questions` shows the open ones"}
-	case l.row.isAnswered(q):
-		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", r.Query, r.RunID),
-			Hint: "`troupe run --resume " + r.RunID + "` continues a run that no node has"}
-	}
-	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
-	done, err := c.appendTo(ctx, l, r.Request, q.Agent, "", f.Kind(), f)
-	if err == nil {
-		err = c.cfg.Runs.markAnswered(ctx, r.RunID, q)
-	}
-	return done, err
-}
-
-// findQuestion finds the question that a request answers.
-func findQuestion(l look, r client.AnswerRequest) (supervisor.OpenQuestion, bool) {
-	for _, q := range l.summary.Questions {
-		if q.Query == r.Query && (r.Agent == "" || r.Agent == string(q.Agent)) {
-			return q, true
-		}
-	}
-	return supervisor.OpenQuestion{}, false
 }
 
 // Question is one open query of a run.

@@ -247,6 +247,11 @@ func TestParkedRunIsShownInEveryView(t *testing.T) {
 				t.Errorf("%+v", q)
 			}
 			a.Decision = "approve"
+			// An agent drops a request whose id it has seen. That of an answer is told from all others.
+			a.Request = client.NewID()
+			if err := c.Steer(testContext(t), client.SteerRequest{RunID: id, Agent: q.Agent, Text: "mind the gate", Request: a.Request}); err != nil {
+				t.Fatal(err)
+			}
 			if err := c.Answer(testContext(t), a); err != nil {
 				t.Fatal(err)
 			}

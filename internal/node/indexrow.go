@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -124,10 +125,14 @@ func (h *Node) pause(d time.Duration) bool {
 }
 
 func (w *indexWriter) writeOnce(run string, report control.Report) error {
-	w.writes <- struct{}{}
-	defer func() { <-w.writes }()
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
+	select { // the wait counts: otherwise Close would wait for many rows one after the other
+	case w.writes <- struct{}{}:
+		defer func() { <-w.writes }()
+	case <-ctx.Done():
+		return fmt.Errorf("node: the index of runs: %w", ctx.Err())
+	}
 	h := w.node
 	added, parked, err := h.runs.Record(ctx, run, report)
 	if err == nil && (added || report.Result != nil) {
