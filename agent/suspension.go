@@ -32,7 +32,7 @@ type suspension struct {
 	Then     Continuation
 	Question Park        // AwaitsPerson, AwaitsDriftAnswer: the open question
 	Due      int64       // AwaitsRetry: the time
-	Held     *suspension // ThenHeld: a person's question or a retry; never written through
+	Held     *suspension // ThenHeld: a person's question or a retry; shared by copies of State, and never changed
 }
 
 // asksPerson reports whether a question to a person is open.

@@ -28,8 +28,8 @@ const (
 // requestTicket is one request to a verb.
 type requestTicket struct {
 	group, source string
-	// ask names the request, "" if the client has given it no name: a copy of a request that runs
-	// or waits is dropped.
+	// ask names the request; "": the client gave it no name, or the logs cannot be written (see
+	// newRequestHandler). A copy of a named request that runs or waits is dropped.
 	ask           string
 	size          int
 	serve, refuse func()

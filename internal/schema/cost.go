@@ -12,7 +12,7 @@ import (
 // The bound decides in the loop, so every replay must reach the same result: steps are
 // counted from the schema and the value alone, in one order, without a clock. A change
 // of this number, or of how steps are counted, changes what recorded runs decide, and
-// needs a new rules version of the loop.
+// needs a new mailbox.Form.
 const StepsMax = 1_000_000
 
 // DepthMax bounds how many schemas may be applied within each other, which bounds the stack

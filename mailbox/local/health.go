@@ -50,6 +50,18 @@ func (h *health) noteStored() {
 	defer h.mu.Unlock()
 	h.failed = time.Time{}
 	h.endStall()
+	if h.told.Load() && !h.closed { // appends were refused meanwhile: nothing may be written that would look again
+		h.armRest()
+	}
+}
+
+// armRest sets when lookAgain is called. mu is held.
+func (h *health) armRest() {
+	if h.rest == nil {
+		h.rest = time.AfterFunc(h.after, h.lookAgain)
+		return
+	}
+	h.rest.Reset(h.after)
 }
 
 // noteRefused reports, once, that appends were refused for want of room for a while.
@@ -65,7 +77,7 @@ func (h *health) noteRefused(to mailbox.Address, err error) {
 		return
 	}
 	h.told.Store(true)
-	h.rest = time.AfterFunc(h.after, h.lookAgain)
+	h.armRest()
 	h.tell(mailbox.Stall{Since: h.full, Subject: string(to), Why: err.Error()})
 }
 
@@ -75,7 +87,7 @@ func (h *health) lookAgain() {
 	defer h.mu.Unlock()
 	h.endStall()
 	if h.told.Load() && !h.closed {
-		h.rest.Reset(h.after)
+		h.armRest()
 	}
 }
 

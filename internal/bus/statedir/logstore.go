@@ -25,7 +25,7 @@ const (
 )
 
 // ErrLogStore says that the logs of a state directory are not in the store that was asked for.
-var ErrLogStore = errors.New("bus: the logs are in another store")
+var ErrLogStore = errors.New("statedir: the logs are in another store")
 
 // CheckLogStore refuses names of stores that do not exist; "" is the choice of the directory.
 func CheckLogStore(name string) error {
@@ -33,7 +33,7 @@ func CheckLogStore(name string) error {
 	case "", LogsInJetStream, LogsInFiles:
 		return nil
 	}
-	return fmt.Errorf("bus: no log store is called %q: it is %s or %s", name, LogsInJetStream, LogsInFiles)
+	return fmt.Errorf("statedir: no log store is called %q: it is %s or %s", name, LogsInJetStream, LogsInFiles)
 }
 
 // LogsDir is the directory of the logs in LogsInFiles.
