@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 
@@ -20,8 +21,8 @@ func (e *Server) StoreShares() (logs, blobs int64) {
 	return min(half, bus.DefaultLogBytesMax), min(half, bus.DefaultBlobBytesMax)
 }
 
-// storeMax is how much JetStream may store in dir: what it stores now plus the free space of
-// the disk, less a margin, but at most want.
+// storeMax is how much may be stored in dir: what is stored now, in JetStream and in files of logs,
+// plus the free space of the disk, less a margin, but at most want.
 func storeMax(dir string, want int64) (int64, error) {
 	if want == 0 {
 		want = DefaultStoreMax
@@ -30,15 +31,22 @@ func storeMax(dir string, want int64) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var used int64
-	err = filepath.WalkDir(filepath.Join(dir, "jetstream"), func(_ string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil // The file is not there yet, or is being removed: it takes no space.
-		}
-		if info, err := d.Info(); err == nil {
-			used += info.Size()
-		}
-		return nil
-	})
+	used, err := usedBytes(filepath.Join(dir, "jetstream"), statedir.LogsDir(dir))
 	return min(want, used+free-min(DiskMargin, free/2)), err
+}
+
+// usedBytes is the size of all files in directories; one that does not exist has none.
+func usedBytes(dirs ...string) (used int64, err error) {
+	for _, dir := range dirs {
+		err = errors.Join(err, filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil // The file is not there yet, or is being removed: it takes no space.
+			}
+			if info, err := d.Info(); err == nil {
+				used += info.Size()
+			}
+			return nil
+		}))
+	}
+	return used, err
 }

@@ -83,13 +83,12 @@ func readLogStore(dir string) (string, error) {
 }
 
 // writeLogStore remembers the store of a new directory. Logs outside of JetStream need the newer
-// form of the directory: an older program would look for them in vain.
+// form of the directory, and first: an older program would look for the logs in vain.
 func writeLogStore(dir, name string) error {
-	if err := ReplaceFile(filepath.Join(dir, logStoreFileName), []byte(name+"\n")); err != nil {
-		return err
+	if name != LogsInJetStream {
+		if err := ReplaceFile(filepath.Join(dir, formFileName), fmt.Appendln(nil, StateForm)); err != nil {
+			return err
+		}
 	}
-	if name == LogsInJetStream {
-		return nil
-	}
-	return ReplaceFile(filepath.Join(dir, formFileName), fmt.Appendln(nil, StateForm))
+	return ReplaceFile(filepath.Join(dir, logStoreFileName), []byte(name+"\n"))
 }
