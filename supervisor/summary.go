@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent/spec"
 )
@@ -119,7 +120,7 @@ func (s State) Summary(full bool) Summary {
 			return
 		}
 		r.QuestionsCut = true
-		questionBytes -= len(q.Question)
+		questionBytes -= bytesInJSON(q.Question)
 		if q.Question = ""; questionBytes <= SummaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)
 		}
@@ -128,7 +129,23 @@ func (s State) Summary(full bool) Summary {
 }
 
 func (q OpenQuestion) size() int {
-	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Question)
+	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + bytesInJSON(q.Question)
+}
+
+// bytesInJSON is how long a text is in JSON, where some characters take six bytes: models choose
+// the texts of questions.
+func bytesInJSON(text string) (n int) {
+	for _, r := range text {
+		switch {
+		case r == '"', r == '\\':
+			n += 2
+		case r < ' ', r == '<', r == '>', r == '&', r == '\u2028', r == '\u2029', r == '\uFFFD':
+			n += 6
+		default:
+			n += utf8.RuneLen(r)
+		}
+	}
+	return n
 }
 
 // isCounted reports whether the account of a cancel may count the agent.

@@ -38,7 +38,7 @@ type AnsweredQuestion struct {
 }
 
 // answeredMax is how many answered questions a row remembers, the newest.
-const answeredMax = 64
+const answeredMax = 16
 
 func (a AnsweredQuestion) names(q supervisor.OpenQuestion) bool {
 	return a.Agent == q.Agent && a.Query == q.Query && a.Asked == q.Asked
