@@ -78,18 +78,17 @@ type Report struct {
 }
 
 // Record writes a report into the row of its run. If the row does not exist, it adds one: the
-// process that opened the run may have died before that. parked says that the run waits for people
-// alone, and did not by its row.
-func (r *Runs) Record(ctx context.Context, run string, report Report) (added, parked bool, err error) {
+// process that opened the run may have died before that.
+func (r *Runs) Record(ctx context.Context, run string, report Report) (added bool, err error) {
 	var summary RowSummary
 	if report.Place > 0 {
 		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
 	}
 	err = r.changeRow(ctx, run, func(row *Row) bool {
-		added, parked = row.State == "", false
-		wasParked, changed := row.Summary != nil && row.Summary.Parked, report.Result != nil
+		added = row.State == ""
+		changed := report.Result != nil
 		if report.Place > 0 && row.setSummary(summary) {
-			changed, parked = true, summary.Parked && !wasParked
+			changed = true
 		}
 		if added {
 			row.RunInfo = rowOf(report.State, report.Node)
@@ -99,7 +98,7 @@ func (r *Runs) Record(ctx context.Context, run string, report Report) (added, pa
 		}
 		return changed
 	})
-	return added, parked, err
+	return added, err
 }
 
 // repair replaces an older Summary of a row, if there is a row.

@@ -134,12 +134,14 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 		return fmt.Errorf("node: the index of runs: %w", ctx.Err())
 	}
 	h := w.node
-	added, parked, err := h.runs.Record(ctx, run, report)
+	added, err := h.runs.Record(ctx, run, report)
+	// A request may have written the row before, and a write may count without its answer: the
+	// event follows from the report alone, and is published again for each question that is added.
+	if err == nil && report.Place > 0 && report.Result == nil && report.State.IsParked() {
+		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
+	}
 	if err == nil && (added || report.Result != nil) {
 		err = h.removeIfDeleted(ctx, run)
-	}
-	if err == nil && parked {
-		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
 	return err
 }
