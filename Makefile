@@ -22,7 +22,7 @@ sim:      ; go test ./test/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(S
 # What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
 exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4
 exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
-exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1
+exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./tool/builtin -run '^TestAttack' -builtin.all
 exhaustive-3: ; go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
 exhaustive-4: ; $(MAKE) damage
 mutants:  ; go run ./test/sim/mutants
@@ -60,6 +60,7 @@ full:     ; go run ./test/chaos -full disk -cycles 20 && \
 	go run ./test/chaos -nodes $(NODES) -full streams -ttl 5s -runs 20 -at-once 6 && go run ./test/chaos -nodes $(NODES) -full disk -ttl 5s -runs 20 -at-once 6 $(CHAOS) && \
 	go run ./test/chaos -nodes $(NODES) -full streams -ttl 5s -runs 12 -at-once 4 -control && go run ./test/chaos -nodes $(NODES) -full disk -ttl 5s -runs 12 -at-once 4 -control $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
+	go test ./internal/modelhttp -run '^$$' -fuzz FuzzStreamBody -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
 bench-peers: ; cd test/bench && go run . $(BENCH)

@@ -59,9 +59,9 @@ type Config struct {
 	// StateDir holds the logs. A node continues the unfinished runs that it finds there, and
 	// owns the directory alone. Default: a temporary directory, which Close removes.
 	StateDir string
-	// LogStore is where a new StateDir keeps its logs: "jetstream", the streams of the NATS server
-	// in the process, or "local", files whose appends share their syncs. Start refuses a StateDir
-	// that keeps them elsewhere. Default: where it keeps them; a new one in jetstream.
+	// LogStore is where a new StateDir keeps its logs: "local", files whose appends share their
+	// syncs, or "jetstream", the streams of the NATS server in the process. Start refuses a StateDir
+	// that keeps them elsewhere. Default: where it keeps them; a new one in local.
 	LogStore string
 	// Bus is a NATS server that nodes share, instead of StateDir and a server in the process.
 	// In this case serve your own pool (Pools): all nodes of a pool must have the same tools.
@@ -159,10 +159,20 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	}
 	// The request is not canceled with ctx: a run that is accepted after the caller's context ended
 	// must be canceled, and until it is accepted there is nothing to cancel.
-	if _, err := n.client.Run(context.WithoutCancel(ctx), t); err != nil {
+	watch, err := n.client.NewRunWatch(t.RunID) // before the run: it may end at once
+	if err != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
 	}
-	info, err := n.client.Wait(ctx, t.RunID)
+	defer watch.Close()
+	accepted, err := n.client.Run(context.WithoutCancel(ctx), t)
+	if err != nil {
+		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
+	}
+	wait := watch.WaitNew
+	if accepted.Existed {
+		wait = watch.Wait
+	}
+	info, err := wait(ctx)
 	if err != nil && ctx.Err() != nil {
 		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), n.cancelRun(ctx, t.RunID)))
 	}

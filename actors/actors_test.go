@@ -122,7 +122,7 @@ func (s *testNode) eventKinds() string {
 
 func openedRun(run string, tools ...tool.Tool) supervisor.Opened {
 	o := supervisor.Opened{Run: run, Goal: "do it", Root: "boss",
-		Definitions: []supervisor.Definition{{Name: "boss", System: "agent: boss"}, {Name: "helper", System: "agent: helper"}},
+		Definitions: []supervisor.Definition{{Name: "boss", System: "You lead."}, {Name: "helper", System: "You help."}},
 		Model:       spec.Model{Name: "script/test"}, Limits: spec.RunLimits{Tokens: 100_000}}
 	for _, t := range tools {
 		o.Tools = append(o.Tools, t.Spec())

@@ -117,7 +117,7 @@ func openLocal(b *testing.B, lazy bool) mailbox.Store {
 // benchClient calls one tool a turn; a root and its children delegate first
 // where the shape has a tree.
 func benchClient(s benchShape) model.Client {
-	below := map[string]string{"agent: boss": `{"agent":"lead","task":"go"}`, "agent: lead": `{"agent":"helper","task":"go"}`}
+	below := map[string]string{"boss": `{"agent":"lead","task":"go"}`, "lead": `{"agent":"helper","task":"go"}`}
 	return clientFunc(func(_ context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {
 		taken := 0
 		for _, m := range r.Messages {
@@ -126,7 +126,7 @@ func benchClient(s benchShape) model.Client {
 			}
 		}
 		reply := sayReply("done")
-		child := below[r.System]
+		child := below[r.Caller.Name]
 		switch {
 		case s.fan > 0 && child != "" && taken == 0:
 			for range s.fan {
@@ -161,7 +161,7 @@ func benchTurns(b *testing.B, post mailbox.Store, s benchShape) {
 	for i := range s.runs {
 		o := openedRun(fmt.Sprintf("r%d", i), look, delegate)
 		o.RootTurns = s.turns + 1
-		o.Definitions = append(o.Definitions, supervisor.Definition{Name: "lead", System: "agent: lead"})
+		o.Definitions = append(o.Definitions, supervisor.Definition{Name: "lead", System: "You lead a part."})
 		o.Limits = spec.RunLimits{Calls: 1 << 30, Children: 64, Agents: 2000}
 		o.Agent = spec.Limits{Children: 64}
 		if err := node.Open(context.Background(), o); err != nil {

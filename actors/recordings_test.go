@@ -56,6 +56,28 @@ agents:
 		s.awaitResult()
 		return post
 	},
+	"allowance": func(t *testing.T) *memory.Post { // attempts under an allowance, which is recalled while a tool works
+		const text = `
+agents:
+  boss:
+    - calls: [{name: look, args: {at: here}}]
+    - calls: [{name: look, args: {at: there}}]
+    - calls: [{name: pay, args: {sum: 5}}]
+    - calls: [{name: look, args: {at: here}}]
+    - text: "paid: {{last}}"
+`
+		post, gate := memory.New(memory.Config{}), make(chan struct{})
+		s := playRun(t, post, 1, text, look, slowEcho(gate))
+		openRun(t, s, openedRun("allowance", look, slowEcho(gate)))
+		for range 3 {
+			s.awaitEvent(event.KindToolStarted)
+		}
+		sendCommand(t, s, "allowance.super", "b1", supervisor.LimitSet{Limits: spec.RunLimits{Tokens: 1 << 20}, Patch: true})
+		s.awaitEvent(event.KindBudgetChanged)
+		close(gate)
+		s.awaitResult()
+		return post
+	},
 	"crash": func(t *testing.T) *memory.Post {
 		post, gate := memory.New(memory.Config{}), make(chan struct{})
 		first := playRun(t, post, 1, waits, slowEcho(gate), delegate)

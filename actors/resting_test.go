@@ -38,7 +38,7 @@ func TestRestingInTheOrderOfTime(t *testing.T) {
 }
 
 // Who comes to rest and is woken again and again leaves nothing behind.
-func TestRestingKeepsNoPast(t *testing.T) {
+func TestPassivatedActorsLeaveNoStaleEntries(t *testing.T) {
 	var r passivatedActors
 	r.put("r.other", 0)
 	for i := range 10 * staleMax {

@@ -70,7 +70,7 @@ func TestNextOwnerContinuesCallsOfEachClass(t *testing.T) {
 }
 
 // A shell that panics is started again from its log; the run does not notice.
-func TestAPanicIsARestart(t *testing.T) {
+func TestPanickingShellIsRestartedFromItsLog(t *testing.T) {
 	var times atomic.Int32
 	fragile := echoTool{name: "look", class: model.Read}
 	client := clientFunc(func(ctx context.Context, r model.Request, _ func(model.Delta)) (model.Reply, error) {

@@ -232,8 +232,3 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 			Data: event.Delta{Text: d.Text}})
 	}
 }
-
-// Delta is the data of message.delta and message.reasoning.
-type Delta struct {
-	Text string `json:"text"`
-}

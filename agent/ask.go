@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -33,7 +33,7 @@ func askPerson(s State, question string, reason, without spec.Reason, then spec.
 	}
 	s.QuestionsAsked++
 	s.Transition = then
-	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: reason, Question: history.Clip(question, detailBytesMax)})
+	s, e := parkFor(s, Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: reason, Question: clip.Text(question, detailBytesMax)})
 	return s, []Effect{e}
 }
 
@@ -43,11 +43,11 @@ func parkFor(s State, q Park) (State, Effect) {
 	if q.Call != "" {
 		then = ThenCalls
 	}
-	return suspendForPerson(s, suspension{Why: AwaitsPerson, Then: then, Question: q})
+	return suspendForPerson(s, Suspension{Why: AwaitsPerson, Then: then, Question: q})
 }
 
 // suspendForPerson asks the question of a suspension, and waits for the answer.
-func suspendForPerson(s State, w suspension) (State, Effect) {
+func suspendForPerson(s State, w Suspension) (State, Effect) {
 	if !s.Suspended.asksPerson() {
 		s.Parked = s.Now
 	}
@@ -106,7 +106,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 
 // askedQuestion returns the query that a call of ask_human puts to a person.
 func (c Call) askedQuestion() Park {
-	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.NeedsHuman, Question: history.Clip(questionText(c.Args), questionBytesMax)}
+	return Park{Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.NeedsHuman, Question: clip.Text(questionText(c.Args), questionBytesMax)}
 }
 
 // questionText extracts the question from a call's arguments, with its options; "" means that there is none.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // failingTarget is a target on which a tool keeps failing, with no success of any tool since.
@@ -88,7 +88,7 @@ func applyBreaker(s State, calls []Call) (next State, fx []Effect, busy bool) {
 		return s, nil, false
 	}
 	next, fx = escalateToPerson(s, fmt.Sprintf("%s failed %d times in a row on %s: %s.", tripped.Name, b.Failures,
-		history.Clip(tripped.Args, argsShown), history.Clip(tripped.Result.Text, resultShown)), spec.ToolFailure, spec.ApprovalResolved)
+		clip.Text(tripped.Args, argsShown), clip.Text(tripped.Result.Text, resultShown)), spec.ToolFailure, spec.ApprovalResolved)
 	return next, fx, true
 }
 

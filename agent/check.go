@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
@@ -84,11 +85,11 @@ func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 func validateCall(s State, t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
-		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.tools.names))
+		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
 	}
 	toolSpec, known := s.tools.specs[t.Name]
 	if !known { //mutant:unknown-tool
-		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", history.Clip(t.Name, history.NameBytesShown), s.tools.names))
+		return c.fail(fmt.Sprintf("unknown tool %q; the tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
 	}
 	c.Class = toolSpec.Class
 	if t.Cut { //mutant:cut-args-run
@@ -126,7 +127,7 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 	}
 	if fits := c.schemas[tool]; fits != nil {
 		if err := fits.Validate(decoded); err != nil { //mutant:bad-args-run
-			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, history.Clip(err.Error(), errorShown)), so
+			return fmt.Sprintf("the arguments do not fit the schema of %s: %s", tool, clip.Text(err.Error(), errorShown)), so
 		}
 	}
 	switch tool {

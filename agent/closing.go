@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // beginClosingTurn begins the one closing turn that a run has left when a limit cuts it short.
@@ -31,7 +31,7 @@ func closingText(why spec.Reason) string {
 // endClosingTurn ends a run after its closing turn. Calls that the model made nevertheless
 // are answered, so that the history stays well formed.
 func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
-	text = history.Clip(text, answerBytesMax)
+	text = clip.Text(text, answerBytesMax)
 	s = refuseCalls(s, calls, "not run: this was the closing turn")
 	if strings.TrimSpace(text) == "" {
 		text = partialResult(s)

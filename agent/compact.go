@@ -4,9 +4,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -162,6 +162,7 @@ func (s State) summaryModel() spec.Model {
 func askSummary(s State) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Reserving, s.PendingCompaction.As, ForSummary
 	s.Reservation++
+	s.Allowance = allowance{} // the request gives it back
 	s.PendingCompaction.Tries++
 	r := summaryRequest(s, s.contextLimits().Summary)
 	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
@@ -207,7 +208,7 @@ func handleSummary(s State, r model.Reply) (State, []Effect) {
 	case bad:
 		return prependEffects(fx)(compactWithoutModel(s))
 	}
-	return prependEffects(fx)(completeCompaction(s, history.Clip(text, s.contextLimits().summaryBytes())))
+	return prependEffects(fx)(completeCompaction(s, clip.Text(text, s.contextLimits().summaryBytes())))
 }
 
 // handleFailedSummary handles a summary call that failed. If another model failed, the

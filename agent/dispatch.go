@@ -145,7 +145,7 @@ func endBatch(s State) (State, []Effect) {
 	if s.Cancel != nil {
 		return nextTurn(s, spec.NextTurn)
 	}
-	s, fx, busy := applyBreaker(s, calls)
+	s, fx, busy := applyBreaker(s, calls) //mutant:breaker-under-direction
 	if busy {
 		return s, fx
 	}

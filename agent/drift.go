@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -86,10 +86,10 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 // differences; ok is false if it asks later, before it uses a reservation.
 func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 	var then Continuation
-	var held *suspension
+	var held *Suspension
 	switch s.Phase {
 	case Thinking:
-		fx = []Effect{Settle{Reservation: s.Reservation, Lost: !whole, Turn: s.Turn + 1}}
+		s, fx = settleAhead(s, Settle{Reservation: s.Reservation, Lost: !whole, Turn: s.Turn + 1})
 		s.Open = false
 		then = ThenAttempt
 	case Acting:
@@ -115,10 +115,10 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 }
 
 // askAboutDrift asks a person whether the agent may continue as recorded.
-func askAboutDrift(s State, then Continuation, held *suspension) (State, []Effect) {
+func askAboutDrift(s State, then Continuation, held *Suspension) (State, []Effect) {
 	s.QuestionsAsked++
-	q := Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: spec.ResumeUnsafe, Question: history.Clip(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
-	s, e := suspendForPerson(s, suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})
+	q := Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: spec.ResumeUnsafe, Question: clip.Text(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
+	s, e := suspendForPerson(s, Suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})
 	return s, []Effect{e}
 }
 
@@ -179,7 +179,7 @@ func continueAsRecorded(s State) (State, []Effect) {
 
 // continueHeld continues a suspension that a question about a difference had interrupted.
 // The call's own result may have answered its question meanwhile.
-func continueHeld(s State, w suspension) (State, []Effect) {
+func continueHeld(s State, w Suspension) (State, []Effect) {
 	if w.Why == AwaitsRetry {
 		return suspend(s, w), []Effect{Arm{Timer: retryTimer, Due: w.Due}}
 	}
@@ -192,7 +192,7 @@ func continueHeld(s State, w suspension) (State, []Effect) {
 
 // returnReservation returns a reservation that was granted although a person must be asked first.
 func returnReservation(s State) (State, []Effect) {
-	fx := []Effect{Settle{Reservation: s.Reservation, Turn: s.Turn}}
+	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn})
 	if s.Suspended.Why != AwaitsDriftAnswer {
 		var more []Effect
 		s, more = askAboutDrift(s, ThenGrant, nil)

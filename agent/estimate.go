@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -32,12 +31,12 @@ func (s State) Estimate() int64 {
 	if !s.Anchor.coversRoute(s.Route) {
 		return ratio.Apply(s.guessTokens(s.Prompt()))
 	}
-	return s.Anchor.Tokens + ratio.Apply(history.EstimateTokens(s.History[s.Anchor.Messages:]))
+	return s.Anchor.Tokens + ratio.Apply(budget.Guess(s.History[s.Anchor.Messages:]...))
 }
 
 // guessTokens is the estimate of a whole prompt before it is calibrated.
 func (s State) guessTokens(sent []model.Message) int64 {
-	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.GuessTools(s.Task.Tools) + history.EstimateTokens(sent)
+	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.GuessTools(s.Task.Tools) + budget.Guess(sent...)
 }
 
 // calibrate learns from a report: it compares the provider's count with the
@@ -48,7 +47,7 @@ func calibrate(s State, r model.Reply) State {
 	}
 	know := s.tokenMeasures()
 	if s.Anchor.coversRoute(s.Route) {
-		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, history.EstimateTokens(s.History[s.Anchor.Messages:]))
+		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, budget.Guess(s.History[s.Anchor.Messages:]...))
 	} else {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), s.guessTokens(s.Prompt()))
 	}

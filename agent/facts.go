@@ -47,6 +47,8 @@ type Granted struct {
 	Closing     bool        `msgpack:"f,omitempty"`
 	Why         spec.Reason `msgpack:"w,omitempty"`
 	Detail      string      `msgpack:"d,omitempty"` // for people
+	// Allowance is held for further attempts, which may begin without another grant.
+	Allowance *budget.Allowance `msgpack:"h,omitempty"`
 }
 
 // Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.
@@ -197,7 +199,7 @@ func decodeAs[T Fact](body func(any) error) (Fact, error) {
 }
 
 var facts = map[string]func(func(any) error) (Fact, error){
-	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "denied": decodeAs[Denied], "replied": decodeAs[Replied],
+	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "allowance_recalled": decodeAs[AllowanceRecalled], "denied": decodeAs[Denied], "replied": decodeAs[Replied],
 	"failed": decodeAs[Failed], "started": decodeAs[Started], "returned": decodeAs[Returned], "stop_allowed": decodeAs[StopAllowed],
 	"stop_vetoed": decodeAs[StopVetoed], "canceled": decodeAs[Canceled], "steered": decodeAs[Steered], "messaged": decodeAs[Messaged], "answered": decodeAs[Answered],
 	"recalled": decodeAs[Recalled], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
@@ -222,6 +224,8 @@ type Reserve struct {
 	Turn        int                   `msgpack:"t"`
 	// Node is where the agent runs; only the agent's first reservation names it.
 	Node string `msgpack:"n,omitempty"`
+	// Ahead is how many further attempts the agent would like to begin without asking.
+	Ahead int `msgpack:"h,omitempty"`
 }
 
 // Settle closes a reservation. Lost: the cost is unknown, so the reservation is spent in full.
@@ -234,6 +238,10 @@ type Settle struct {
 	Unused bool `msgpack:"n,omitempty"`
 	// Turn is the turn of the reservation. Used.Calls is how many of the granted tool calls will be used.
 	Turn int `msgpack:"t,omitempty"`
+	// Under is the reservation with which the allowance was granted that covered the attempt, and Taken
+	// what the attempt took out of it; 0: the reservation was granted itself.
+	Under int           `msgpack:"w,omitempty"`
+	Taken budget.Amount `msgpack:"k,omitempty"`
 }
 
 // ProposeStop says that the agent believes it is done.
@@ -312,7 +320,7 @@ func decodeMessageAs[T SupervisorMessage](body func(any) error) (SupervisorMessa
 }
 
 var supervisorMessages = map[string]func(func(any) error) (SupervisorMessage, error){
-	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send],
+	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "return_allowance": decodeMessageAs[ReturnAllowance], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send],
 	"park": decodeMessageAs[Park], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
 }
 

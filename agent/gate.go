@@ -3,10 +3,11 @@ package agent
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -18,7 +19,7 @@ func enterCall(s State, i int) (State, Effect) {
 		return beginCall(s, i)
 	}
 	if c.Passed { // on another node
-		c.Passed, c.Again = false, c.Again+1
+		c.Passed, c.Again, c.Rewriter, c.Rewrites = false, c.Again+1, 0, 0
 	}
 	c.Stage, c.Gate = Gated, spec.HookPreTool
 	return s.withCall(i, c), runCallHooks(s, c)
@@ -50,23 +51,43 @@ func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
 // runCallHooks asks the hooks at the gate of a call. The request follows from the state
 // alone, so that a later activation can repeat it.
 func runCallHooks(s State, c Call) RunHooks {
-	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.at(c.Gate, c.Name), Input: c.hookData()}
+	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.atCall(c.Gate, c), Input: c.hookData()}
+}
+
+// RewritesMax is how often hooks may change the arguments of one call before it is denied.
+const RewritesMax = 8
+
+// rewriteCall replaces the arguments of a call by those that a hook gave, and asks every other hook
+// about them: a hook that has passed a call, such as that of a parent, judges what runs. again is
+// false if no other hook decides.
+func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect, again bool) {
+	c.Args, c.Agreed, c.Rewriter, c.Rewrites = v.args, "", v.rewriter, c.Rewrites+1
+	if !slices.ContainsFunc(s.hooks.atCall(c.Gate, c), func(h spec.Hook) bool { return !h.Report }) { //mutant:changed-arguments-not-judged
+		return s, nil, false
+	}
+	if c.Rewrites > RewritesMax {
+		next, fx = advanceCalls(s.withCall(i, c.fail("denied: hooks change its arguments again and again").withLostNote()))
+		return next, fx, true
+	}
+	c.Again++
+	return s.withCall(i, c), []Effect{runCallHooks(s, c)}, true
 }
 
 // callHooked continues after the gate of a call.
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
 	v := s.hooks.weigh(c.Gate, c, f.Answers)
-	s = publishCallGate(s, f, c, v)
+	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
 	s = keepRemarks(s, v.remarks)
+	if v.args != c.Args && v.runsWithArgs() {
+		if next, fx, again := rewriteCall(s, i, c, v); again {
+			return next, fx
+		}
+		c.Args, c.Agreed = v.args, ""
+	}
+	s = publishCallDecision(s, f, c, v)
 	if c.Gate == spec.HookToolError {
 		return errorHooked(s, i, v)
-	}
-	if v.args != "" && v.decision != spec.HookDeny && v.decision != spec.HookSkip && v.decision != spec.HookPrevent {
-		if v.args != c.Args {
-			c.Agreed = ""
-		}
-		c.Args = v.args
 	}
 	c.Node = s.Node
 	switch v.decision {
@@ -138,10 +159,10 @@ func askAboutCall(s State) (State, Effect) {
 	}
 	c := s.Calls[first]
 	q := Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
-		Question: history.Clip(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
-			c.Name, history.Clip(c.Args, approvalShown), history.Clip(c.Person, approvalShown)), detailBytesMax)}
+		Question: clip.Text(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
+			c.Name, clip.Text(c.Args, approvalShown), clip.Text(c.Person, approvalShown)), detailBytesMax)}
 	if c.isLost() {
-		q.Question = history.Clip(q.Question, detailBytesMax-len(lostNote)) + lostNote
+		q.Question = clip.Text(q.Question, detailBytesMax-len(lostNote)) + lostNote
 	}
 	return parkFor(s, q)
 }

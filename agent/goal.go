@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
@@ -59,7 +59,7 @@ func missingItems(s State, r spec.Require) (fitting string, missing []string) {
 	case s.Goal.Kept != "": // the continuation has no better answer
 		fitting = s.Goal.Kept
 	default:
-		missing = append(missing, "a final answer that fits its schema: "+history.Clip(err.Error(), errorShown))
+		missing = append(missing, "a final answer that fits its schema: "+clip.Text(err.Error(), errorShown))
 	}
 	return fitting, missing
 }
@@ -68,7 +68,7 @@ func missingItems(s State, r spec.Require) (fitting string, missing []string) {
 func evidenceText(e spec.Evidence) string {
 	text := "a successful result of " + e.Tool
 	if e.Contains != "" {
-		text += fmt.Sprintf(" that contains %q", history.Clip(e.Contains, errorShown))
+		text += fmt.Sprintf(" that contains %q", clip.Text(e.Contains, errorShown))
 	}
 	return text
 }
@@ -161,7 +161,7 @@ func (s State) finalAnswer() string {
 	default:
 		text = s.Goal.Kept + "\n\n" + text
 	}
-	return history.Clip(text, answerBytesMax)
+	return clip.Text(text, answerBytesMax)
 }
 
 var (

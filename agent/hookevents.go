@@ -4,6 +4,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -14,7 +15,7 @@ const byPerson = "a person"
 func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judgedAnswer) {
 	for _, j := range list {
 		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
-			Call: call.ID, Tool: call.Name, Failed: history.Clip(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
+			Call: call.ID, Tool: call.Name, Failed: clip.Text(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
 		e.publishHookFailure(turn, j.hook.Name, j.failed)
 	}
 }
@@ -22,15 +23,15 @@ func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judged
 // publishHookFailure warns about a hook that gave no verdict: its author should fix it.
 func (e *stepEvents) publishHookFailure(turn int, hook, why string) {
 	if why != "" {
-		e.publishIn(hookEvents, turn, event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: history.Clip(why, errorShown)})
+		e.publishIn(hookEvents, turn, event.KindWarningRaised, event.Warning{What: "hook " + hook + " failed", Why: clip.Text(why, errorShown)})
 	}
 }
 
 // publishRemarks publishes the answers of hooks that the loop did not wait for: they decide nothing.
 func (e *stepEvents) publishRemarks(f Hooked, turn int, hooks *hookRules) {
 	for _, a := range f.Answers {
-		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: history.Clip(a.Text, spec.HookTextMax),
-			Failed: history.Clip(a.Failed, errorShown), Report: hooks.reports(a.Hook), TookMS: a.TookMS})
+		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: a.Hook, Point: f.Point, Text: clip.Text(a.Text, spec.HookTextMax),
+			Failed: clip.Text(a.Failed, errorShown), Report: hooks.reports(a.Hook), TookMS: a.TookMS})
 		e.publishHookFailure(turn, a.Hook, a.Failed)
 	}
 }
@@ -80,11 +81,13 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 	return d
 }
 
-// publishCallGate publishes the answers at the gate of a call, and what they decide about it.
-func publishCallGate(s State, f Hooked, c Call, v hookVerdict) State {
-	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
-	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.AskPeople || v.decision == spec.HookPass && v.args == "" {
+// publishCallDecision publishes what the answers at the gate of a call decide about it.
+func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
+	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.AskPeople || v.decision == spec.HookPass && v.args == "" && c.Rewrites == 0 {
 		return s
+	}
+	if runs := v.decision == spec.HookPass || v.decision == spec.HookAllow; runs && v.args == "" && c.Rewriter > 0 { // the others approve its arguments
+		v.args, v.by = c.Args, append(v.by, s.hooks.at(spec.HookPreTool, c.Name)[c.Rewriter-1].Name)
 	}
 	d := event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: v.decision, By: v.by, Why: v.text}
 	kind := decisionKind(v.decision)

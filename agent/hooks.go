@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -68,6 +68,16 @@ func (r *hookRules) at(p spec.HookPoint, tool string) []spec.Hook {
 		if h.Point == p && mine && (tool == "" || r.patterns[i] == nil || r.patterns[i].MatchString(tool)) {
 			at = append(at, h)
 		}
+	}
+	return at
+}
+
+// atCall returns the hooks at the gate of a call. The hook whose arguments the call has is not asked
+// about them.
+func (r *hookRules) atCall(p spec.HookPoint, c Call) []spec.Hook {
+	at := r.at(p, c.Name)
+	if p == spec.HookPreTool && c.Rewriter > 0 && c.Rewriter <= len(at) {
+		return slices.Delete(at, c.Rewriter-1, c.Rewriter)
 	}
 	return at
 }
@@ -158,7 +168,7 @@ func passGate(s State, v hookVerdict) (State, []Effect) {
 func keepRemarks(s State, answers []spec.HookAnswer) State {
 	for _, a := range answers {
 		if text := strings.TrimSpace(a.Text); text != "" && a.Failed == "" && !s.hooks.reports(a.Hook) && len(s.Remarks) < remarksMax {
-			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, history.Clip(text, spec.HookTextMax)))
+			s.Remarks = append(slices.Clip(s.Remarks), fmt.Sprintf("Hook %s says: %s", a.Hook, clip.Text(text, spec.HookTextMax)))
 		}
 	}
 	return s

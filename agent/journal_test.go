@@ -81,7 +81,7 @@ func TestAJournalIsBounded(t *testing.T) {
 // newest findings (D7).
 //
 //behaviour:shows D7
-func TestTheDigestIsShort(t *testing.T) {
+func TestJournalDigestIsShort(t *testing.T) {
 	s := journalKeeper()
 	long := strings.Repeat("größere Wörter ", 50)
 	_, _, events := editEvents(t, s, "update_run_journal", map[string]any{"objective": long, "current_state": long, "handoff_next_action": long,

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -174,7 +175,7 @@ func noSection(name string, lists bool) error {
 	if lists {
 		kind = "list"
 	}
-	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, history.Clip(name, history.NameBytesShown), sectionNames(lists))
+	return fmt.Errorf("the journal has no %s %q; there are: %s", kind, clip.Text(name, history.NameBytesShown), sectionNames(lists))
 }
 
 func tooMuch(what string, size, most int) error {

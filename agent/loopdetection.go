@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -129,7 +129,7 @@ func userMessage(text string) model.Message { return model.Message{Role: model.U
 func askInsteadOfModel(s State, said string) (State, []Effect) {
 	text := "The agent goes in circles: it " + s.LoopDetection.Loop.description() + ", after two warnings."
 	if said = strings.TrimSpace(said); said != "" {
-		text += fmt.Sprintf(" It says: %q", history.Clip(said, saidShown))
+		text += fmt.Sprintf(" It says: %q", clip.Text(said, saidShown))
 	}
 	return escalateToPerson(s, text, spec.NeedsHuman, spec.AskHumanForced)
 }

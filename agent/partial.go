@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -12,7 +12,7 @@ import (
 // text and the newest results of the transcript.
 func partialResult(s State) string {
 	var b strings.Builder
-	b.WriteString(history.Clip(s.LastText(), answerBytesMax))
+	b.WriteString(clip.Text(s.lastText(), answerBytesMax))
 	calls := map[string]model.ToolCall{}
 	for _, m := range s.History {
 		for _, c := range m.Calls {
@@ -22,7 +22,7 @@ func partialResult(s State) string {
 	room := foundBytesMax
 	for i := len(s.History) - 1; i >= s.Recalled && room > 0; i-- {
 		if m := s.History[i]; m.Role == model.User && strings.HasPrefix(m.Text, answerHead) {
-			text := history.Clip(m.Text, min(room, foundResultMax))
+			text := clip.Text(m.Text, min(room, foundResultMax))
 			room -= len(text)
 			b.WriteString("\n\n" + text)
 		}
@@ -31,7 +31,7 @@ func partialResult(s State) string {
 			if r.Error || room <= 0 || s.tools.isJournal(c.Name) || s.tools.onlyConfirms(c) {
 				continue
 			}
-			text := history.Clip(r.Text, min(room, foundResultMax))
+			text := clip.Text(r.Text, min(room, foundResultMax))
 			room -= len(text)
 			fmt.Fprintf(&b, "\n\n%s returned:\n%s", c.Name, text)
 		}

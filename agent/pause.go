@@ -120,7 +120,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 // releaseReservation returns the reservation: nothing was billed under it.
 func releaseReservation(s State) (State, []Effect) {
 	s.Open = false
-	return s, []Effect{Settle{Reservation: s.Reservation, Turn: s.Turn + 1, Unused: true}} //mutant:unused-reservation
+	return settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn + 1, Unused: true}) //mutant:unused-reservation
 }
 
 // awaitTurn waits for the agent's turn, as long as the loop has patience. If another
@@ -139,7 +139,7 @@ func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
 	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calledModel(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
 		Refused: s.ThrottleWait.Refused, LeftMS: end - s.Now})
 	s.Transition = spec.ModelRetry
-	s = suspend(s, suspension{Why: AwaitsThrottle, Then: ThenTurn})
+	s = suspend(s, Suspension{Why: AwaitsThrottle, Then: ThenTurn})
 	return s, awaitThrottle(s)
 }
 

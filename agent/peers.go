@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
@@ -145,7 +145,7 @@ func (a delegateArgs) misshaped() string {
 		return ""
 	}
 	if _, err := schema.Compile(text); err != nil {
-		return "the schema of the answer cannot be used: " + history.Clip(err.Error(), errorShown)
+		return "the schema of the answer cannot be used: " + clip.Text(err.Error(), errorShown)
 	}
 	return ""
 }
@@ -240,7 +240,7 @@ func waitForOthers(s State) (State, []Effect) {
 	}
 	s.events.publish(peerEvents, event.KindAgentWaiting, event.AgentWaiting{Children: ids})
 	s.Useless, s.Cuts = 0, 0
-	return suspend(s, suspension{Why: AwaitsOthers, Then: ThenTurn}), nil
+	return suspend(s, Suspension{Why: AwaitsOthers, Then: ThenTurn}), nil
 }
 
 // backgroundChildrenText names the background children that end together with the agent.

@@ -292,11 +292,11 @@ func randomBytes(seed uint64, n int) []byte {
 	return data
 }
 
-// TestTwoFutures: a State is a value. Two futures stepped from one do not
+// TestStateIsAValue: a State is a value. Two futures stepped from one do not
 // interfere, and the State they came from stays as it was (A4).
 //
 //behaviour:shows A4
-func TestTwoFutures(t *testing.T) {
+func TestStateIsAValue(t *testing.T) {
 	for seed := range sampledSeeds(400) {
 		past, _ := followFacts(agent.State{}, randomBytes(3*seed, int(seed)))
 		was := stateText(t, past)

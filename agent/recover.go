@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -62,7 +62,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 		s, fx := settleReservation(s, f.Reply, 0)
 		return prependEffects(fx)(finishBeforeCalls(s, calls))
 	}
-	anchor, waits := s.Anchor, waitsOut(s, f)
+	anchor, held, waits := s.Anchor, s.Allowance, waitsOut(s, f)
 	s, _ = keepPartialReply(s, f.Reply)
 	if m := s.newest(); m.Role == model.Assistant && !m.Tombstone { //mutant:failed-partial-is-kept
 		s = s.strikeNewest()
@@ -70,6 +70,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 	s, fx := settleReservation(s, f.Reply, 0)
 	s.Anchor = anchor // a failed attempt is no measure of the prompt
 	if waits {
+		s.Allowance = held
 		s, fx = releaseReservation(s)
 	}
 	s, told := notifyHooks(s, spec.HookStopFailure, fmt.Sprint(s.Reservation), "", spec.HookData{Text: fmt.Sprintf("%s: %s", f.Class, f.Detail), Error: true})
@@ -83,7 +84,7 @@ func recoverAttempt(s State, f Failed) (State, []Effect) {
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true, Detail: f.Detail}))
 	case f.Class == model.Undecodable:
 		s.Turn++
-		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+history.Clip(f.Detail, errorShown)+"."))
+		return prependEffects(fx)(rejectUseless(ensureTombstone(s), "Your reply could not be read: "+clip.Text(f.Detail, errorShown)+"."))
 	case f.Class == model.TooLong:
 		if next, more, again := tooLong(s); again {
 			return next, append(fx, more...)
@@ -124,7 +125,7 @@ func retryLater(s State, afterMS int64) (State, []Effect) {
 	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
 	s.Retries++
 	s.Transition = spec.ModelRetry
-	s = suspend(s, suspension{Why: AwaitsRetry, Then: ThenTurn, Due: s.Now + wait})
+	s = suspend(s, Suspension{Why: AwaitsRetry, Then: ThenTurn, Due: s.Now + wait})
 	return s, []Effect{Arm{Timer: retryTimer, Due: s.Suspended.Due}}
 }
 

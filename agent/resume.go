@@ -47,6 +47,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		whole = s.Whole // this activation has begun nothing since its first Resumed
 	}
 	s.Whole, s.Released, s.Rested = whole, false, false
+	s.Allowance.Attempts = 0 // a log that lost its tail counts less than was spent
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
 	}
@@ -100,7 +101,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 // in full unless the call was never made, and another attempt requests its own
 // reservation.
 func lostModelCall(s State, never bool) (State, []Effect) {
-	fx := []Effect{Settle{Reservation: s.Reservation, Lost: !never, Turn: s.Turn + 1}} //mutant:blind-lost-call-is-free
+	s, fx := settleAhead(s, Settle{Reservation: s.Reservation, Lost: !never, Turn: s.Turn + 1}) //mutant:blind-lost-call-is-free
 	s.Open = false
 	if s.Cancel != nil && s.Purpose == ForSummary {
 		return prependEffects(fx)(finishCanceled(withoutReservation(s)))

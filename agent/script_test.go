@@ -165,6 +165,8 @@ func printEffect(fx agent.Effect) string {
 			final = " final"
 		}
 		return fmt.Sprintf("reserve %d turn=%d output=%d calls=%d%s%s", e.Reservation, e.Turn, e.Request.Output, e.Request.Calls, final, printAsk(e.Request))
+	case agent.ReturnAllowance:
+		return printReturn(e)
 	case agent.Settle:
 		return printSettle(e)
 	case agent.Delegate:
@@ -220,6 +222,11 @@ func printEffect(fx agent.Effect) string {
 }
 
 func printSettle(e agent.Settle) string {
+	if e.Under != 0 {
+		granted := e
+		granted.Under = 0
+		return fmt.Sprintf("%s under=%d taken=%d", printSettle(granted), e.Under, e.Taken.Tokens)
+	}
 	switch {
 	case e.Unused:
 		return fmt.Sprintf("settle %d unused", e.Reservation)
@@ -327,7 +334,7 @@ func restDue(t *testing.T, d *datadriven.TestData) int64 {
 // fromSupervisor lists the facts that an agent hears from its supervisor.
 func fromSupervisor(f agent.Fact) bool {
 	switch f.(type) {
-	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
+	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.AllowanceRecalled, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
 		agent.StatusAsked, agent.TimeLimitSet, agent.LogVerified:
 		return true
 	}
@@ -342,6 +349,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return agent.StopAllowed{Proposal: argumentNumber(t, d, "proposal", p.state.Proposal)}
 	case "stop-vetoed":
 		return agent.StopVetoed{Proposal: argumentNumber(t, d, "proposal", p.state.Proposal), Why: d.Input, Final: d.HasArg("final")}
+	case "allowance-recalled":
+		return agent.AllowanceRecalled{Grant: argumentNumber(t, d, "grant", p.state.Allowance.Grant)}
 	case "canceled":
 		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), As: spec.Reason(argumentValue(t, d, "as"))}
 	case "steered":
@@ -432,7 +441,8 @@ func toolSchema(name string) string {
 
 func parseGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
 	t.Helper()
-	g := agent.Granted{Reservation: argumentNumber(t, d, "reservation", s.Reservation), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64))}
+	g := agent.Granted{Reservation: argumentNumber(t, d, "reservation", s.Reservation), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64)),
+		Allowance: parseAllowance(t, d)}
 	if s.ClosingReason != "" {
 		g.Closing, g.Calls, g.Output = true, 0, 768
 	}

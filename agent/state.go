@@ -42,6 +42,7 @@ type State struct {
 	Reservation int  // number of the newest reservation
 	Open        bool // it is granted and not settled
 	Grant       Granted
+	Allowance   allowance // for attempts that begin without a grant of their own
 	Anchor      Anchor
 
 	Calls     callList // of the last reply
@@ -60,7 +61,7 @@ type State struct {
 	Steers             []string
 	Mail               []Messaged        // of other agents, until the next turn boundary
 	BackgroundChildren []backgroundChild // children in the background
-	Suspended          suspension        // Waiting: for what, and what follows
+	Suspended          Suspension        // Waiting: for what, and what follows
 	Outcome            spec.Outcome
 
 	Purpose Purpose // of the newest reservation
@@ -141,7 +142,9 @@ type Call struct {
 	Passed     bool           // the hooks before it have approved it
 	Node       string         // … on the node where they were asked last; see reapproval.go
 	Agreed     string         // the reason that a person read and agreed to
-	Again      int            // times its hooks were asked anew on another node
+	Again      int            // times its hooks were asked anew: on another node, or about other arguments
+	Rewriter   int            // the hook of its gate whose arguments it has, from 1; 0: none
+	Rewrites   int            // times hooks have changed its arguments
 	Gate       spec.HookPoint // Gated: pre_tool or tool_error
 	Person     string         // Gated: why hooks want a person to decide
 	Born       int64          // Child: the clock when the child was requested

@@ -1,5 +1,7 @@
 package agent
 
+import "github.com/troupe-run/troupe/agent/event"
+
 // Step is the agent loop: it takes one event and returns the next state, the effects,
 // and the events for observers. An event that has no meaning in the current phase changes only the
 // clock and, if the supervisor sent it, the count of received messages. Step panics on a Fact that
@@ -16,9 +18,19 @@ func Step(s State, e Input) (State, Output) {
 		s = skipSleep(s, e.Fact, last)
 	}
 	s, fx := stepFact(s, e)
+	s, events := takeEvents(before, s)
+	if s.Allowance.Next != nil {
+		before = s
+		var more []Effect
+		s, more = grantAhead(s)
+		fx = append(fx, more...)
+		var later []event.Event
+		s, later = takeEvents(before, s)
+		events = append(events, later...)
+	}
+	s, fx = returnIdleAllowance(s, fx)
 	s, fx = updateClock(s, fx)
 	s, fx = countSent(s, fx)
-	s, events := takeEvents(before, s)
 	return s, Output{Effects: fx, Events: events}
 }
 
@@ -35,6 +47,8 @@ func stepFact(s State, e Input) (State, []Effect) {
 		return handleGranted(s, f)
 	case Denied:
 		return handleDenied(s, f)
+	case AllowanceRecalled:
+		return handleAllowanceRecalled(s, f)
 	case Replied:
 		return handleReplied(s, f)
 	case Failed:

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -52,8 +52,8 @@ func (t transcript) withTombstone() transcript {
 	return t
 }
 
-// LastText is the newest assistant text of the agent's own.
-func (t transcript) LastText() string {
+// lastText is the newest assistant text of the agent's own.
+func (t transcript) lastText() string {
 	for i, m := range slices.Backward(t.History) {
 		if m.Role == model.Assistant && !m.Tombstone && m.Text != "" && !slices.Contains(t.Withheld, i) && i >= t.Recalled {
 			return m.Text
@@ -109,7 +109,7 @@ func (t transcript) directionsBefore(upto int) string {
 		if i >= upto {
 			continue
 		}
-		text := history.ClipEnds(t.History[i].Text, room)
+		text := clip.Ends(t.History[i].Text, room)
 		if len(said) > 0 && len(text) < len(t.History[i].Text) && room < voiceBytesMin {
 			break
 		}

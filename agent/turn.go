@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -94,7 +94,11 @@ func requestReservation(s State, why spec.Transition) (State, []Effect) {
 	if s.ClosingReason != "" {
 		request.Final, request.Calls = true, 0
 	}
-	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1}
+	if s.mayBeginAhead(request) {
+		return beginAhead(s, request), nil
+	}
+	s.Allowance = allowance{} // the request gives it back
+	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1, Ahead: s.attemptsAhead()}
 	if s.Reservation == 1 { // the first reservation names the node
 		e.Node = s.Node
 	}
@@ -129,6 +133,7 @@ func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptReque
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
+	s = s.withAllowance(f)
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		return returnReservation(s)
 	}
@@ -306,7 +311,7 @@ func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	s.HookEffects.Sent = nil
 	e.Used.Calls = min(int64(calls), s.Grant.Calls)
 	s.Open = false
-	return s, []Effect{e}
+	return settleAhead(s, e)
 }
 
 // refuseCalls answers every call with the same error.
@@ -331,7 +336,9 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	s, fx := abortHooks(s) //mutant:hooks-left-running
 	if s.Open || s.Phase == Reserving {
 		// A reservation that is open or requested is closed for good.
-		fx = append(fx, Settle{Reservation: s.Reservation, Lost: s.Open, Turn: s.Turn})
+		var more []Effect
+		s, more = settleAhead(s, Settle{Reservation: s.Reservation, Lost: s.Open, Turn: s.Turn})
+		fx = append(fx, more...)
 		if s.Open {
 			fx = append(fx, AbortModel{Reservation: s.Reservation})
 		}
@@ -344,15 +351,15 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 		fx = append(fx, Unpark{Query: s.Suspended.Question.Query})
 	}
 	if left := backgroundChildrenText(s.BackgroundChildren); left != "" { //mutant:leaves-in-silence
-		o.Detail = strings.TrimPrefix(history.Clip(o.Detail, detailBytesMax/2)+"; "+left, "; ")
+		o.Detail = strings.TrimPrefix(clip.Text(o.Detail, detailBytesMax/2)+"; "+left, "; ")
 	}
 	s.BackgroundChildren, s.Mail = nil, nil
 	// The last message must fit an entry, whatever a provider or a person wrote.
-	o.Text, o.Detail = history.Clip(o.Text, answerBytesMax), history.Clip(o.Detail, detailBytesMax)
+	o.Text, o.Detail = clip.Text(o.Text, answerBytesMax), clip.Text(o.Detail, detailBytesMax)
 	if o.Reason != spec.Completed {
 		o.Journal = s.Journal.fullText()
 	}
-	s.Phase, s.Suspended, s.Outcome = Done, suspension{}, o
+	s.Phase, s.Suspended, s.Outcome = Done, Suspension{}, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
 	return s, append(fx, lastMessage(s))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -16,6 +17,7 @@ type hookVerdict struct {
 	text     string   // of those whose decision it is, in order
 	by       []string // their names
 	args     string   // pre_tool: what the call runs with instead
+	rewriter int      // which hook of the point gave them, from 1; 0: it is asked again
 	messages []model.Message
 	// remarks are the answers of hooks that passed, if all of them did.
 	remarks []spec.HookAnswer
@@ -31,7 +33,7 @@ type judgedAnswer struct {
 // judge examines each answer of a point. An invalid answer counts as a failure of
 // its hook, and so does a missing one.
 func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) []judgedAnswer {
-	hooks := r.at(p, c.Name)
+	hooks := r.atCall(p, c)
 	list := make([]judgedAnswer, len(hooks))
 	for i, h := range hooks {
 		j := judgedAnswer{hook: h, answer: spec.HookAnswer{Hook: h.Name}, failed: "it gave no answer"}
@@ -39,7 +41,7 @@ func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) [
 			j.answer = answers[i]
 			j.failed = r.answerError(p, c, j.answer) //mutant:nonsense-of-hooks-counts
 		}
-		j.answer.Text = history.Clip(strings.TrimSpace(j.answer.Text), spec.HookTextMax)
+		j.answer.Text = clip.Text(strings.TrimSpace(j.answer.Text), spec.HookTextMax)
 		list[i] = j
 	}
 	sent := false // the messages of a later hook are present, and include the changes of the hooks before it
@@ -48,7 +50,7 @@ func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) [
 			j.failed = "what it sends is lost"
 		}
 		if j.failed != "" {
-			j.answer = spec.HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + history.Clip(j.failed, errorShown)}
+			j.answer = spec.HookAnswer{Hook: j.hook.Name, TookMS: j.answer.TookMS, Text: "it failed: " + clip.Text(j.failed, errorShown)}
 			if p.Knows(j.hook.Failing) { //mutant:failing-hook-passes
 				j.answer.Decision = j.hook.Failing
 			}
@@ -64,7 +66,7 @@ func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) str
 	case a.Failed != "":
 		return a.Failed
 	case !p.Knows(a.Decision):
-		return fmt.Sprintf("%q is no decision at %s", history.Clip(string(a.Decision), history.NameBytesShown), p)
+		return fmt.Sprintf("%q is no decision at %s", clip.Text(string(a.Decision), history.NameBytesShown), p)
 	case a.Messages != nil && p == spec.HookContext:
 		if err := history.Sendable(a.Messages); err != nil {
 			return err.Error()
@@ -99,7 +101,7 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) h
 	}
 	var texts []string
 	instead := false // there is a result: no arguments make the call run
-	for _, j := range list {
+	for i, j := range list {
 		if j.hook.Report {
 			continue
 		}
@@ -111,8 +113,8 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) h
 				texts = append(texts, j.answer.Text)
 			}
 		}
-		if v.args == "" {
-			v.args = j.answer.Args
+		if j.answer.Args != "" && (v.args == "" || v.args == c.Args) {
+			v.args, v.rewriter = j.answer.Args, rewriterIndex(i, j.answer, c)
 		}
 		instead = instead || j.answer.Decision == spec.HookOverride && j.answer.Args == ""
 		if j.answer.Messages != nil {
@@ -125,8 +127,25 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) h
 	if v.decision == spec.HookOverride && instead {
 		v.args = ""
 	}
-	v.text = history.Clip(strings.Join(texts, "\n\n"), spec.HookTextMax)
+	v.text = clip.Text(strings.Join(texts, "\n\n"), spec.HookTextMax)
 	return v
+}
+
+// rewriterIndex returns the number of the i-th hook that was asked about a call, among all hooks of
+// its gate. A hook that also wants a person to decide is asked about its own arguments, too: 0.
+func rewriterIndex(i int, a spec.HookAnswer, c Call) int {
+	switch {
+	case a.Decision == spec.HookAsk:
+		return 0
+	case c.Rewriter > 0 && i >= c.Rewriter-1:
+		return i + 2
+	}
+	return i + 1
+}
+
+// runsWithArgs reports whether the call may run with the arguments that a hook gave.
+func (v hookVerdict) runsWithArgs() bool {
+	return v.args != "" && v.decision != spec.HookDeny && v.decision != spec.HookSkip && v.decision != spec.HookPrevent
 }
 
 // reasonText is the verdict in words, for people and models.

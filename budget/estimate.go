@@ -16,12 +16,22 @@ const (
 )
 
 // GuessText estimates a text that was not counted.
-func GuessText(s string) int64 { return (int64(len(s)) + BytesPerToken - 1) / BytesPerToken }
+func GuessText(s string) int64 { return guessBytes(int64(len(s))) }
 
-// Guess estimates what a message adds to a prompt: its counted tokens if it has
-// any, and the bytes of its texts if it has none, or if the count exceeds what the
+func guessBytes(n int64) int64 { return (n + BytesPerToken - 1) / BytesPerToken }
+
+// Guess estimates what messages add to a prompt: the counted tokens of a message if it
+// has any, and the bytes of its texts if it has none, or if the count exceeds what the
 // bytes allow.
-func Guess(m model.Message) int64 {
+func Guess(messages ...model.Message) int64 {
+	var n int64
+	for _, m := range messages {
+		n += guessMessage(m)
+	}
+	return n
+}
+
+func guessMessage(m model.Message) int64 {
 	if m.Tombstone {
 		return 0
 	}
@@ -34,7 +44,7 @@ func Guess(m model.Message) int64 {
 	}
 	n := m.Tokens
 	if n <= 0 || n > texts {
-		n = (texts + BytesPerToken - 1) / BytesPerToken
+		n = guessBytes(texts)
 	}
 	for _, d := range m.Media {
 		n += MessageTokens + mediaTokens(d)

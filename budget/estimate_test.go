@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-func TestAGuessTakesTheCountWhereThereIsOne(t *testing.T) {
+func TestEstimateUsesTheCountedTokens(t *testing.T) {
 	text := strings.Repeat("x", 300)
 	counted := budget.Guess(model.Message{Text: text, Tokens: 40})
 	bytes := budget.Guess(model.Message{Text: text})

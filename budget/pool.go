@@ -11,7 +11,8 @@ import "github.com/benbjohnson/immutable"
 type Pool struct {
 	Limit   Limit
 	Spent   Amount // settled, unknown included
-	Held    Amount // sum of the open reservations
+	Held    Amount // sum of the open reservations and of the allowances
+	Ahead   Amount // part of Held: sum of the allowances
 	Kept    Amount // sum of the amounts kept for closing turns
 	Unknown Amount // part of Spent: charged in full because the cost is unknown
 	Overrun Amount // part of Spent: billed beyond the reservation
@@ -27,7 +28,13 @@ type Account struct {
 	Held   Amount // of the open reservation
 	Kept   Amount // for the closing turn
 	Spent  Amount
+
+	Ahead   Amount // held for further attempts: see Allowance
+	AheadOf int    // the reservation with which Ahead was granted, 0: none
 }
+
+// InUse is all that the pool holds for the agent.
+func (a Account) InUse() Amount { return a.Held.Plus(a.Ahead) }
 
 // Newest is the highest reservation that was granted to the agent; 0: none.
 func (a Account) Newest() int { return max(a.Open, a.Closed) }
@@ -118,6 +125,9 @@ func (r AttemptRequest) isSane() bool {
 	}
 	return r.Price.isSane()
 }
+
+// ClosingBound is what a closing turn with the prompt of the request can cost.
+func (r AttemptRequest) ClosingBound() Amount { return r.closingBound(r.Input) }
 
 // closingBound is what a closing turn with that prompt can cost.
 func (r AttemptRequest) closingBound(prompt int64) Amount { return r.Price.Bound(prompt, r.Closing) }
@@ -307,8 +317,10 @@ func (p Pool) Return(who string, reservation int) Pool {
 	return p.withAccount(who, a)
 }
 
-// Leave ends an account: an open reservation is lost, and the amount kept for the closing turn is free again.
+// Leave ends an account: an open reservation and an allowance are lost, and the amount kept for the closing turn
+// is free again.
 func (p Pool) Leave(who string) Pool {
+	p = p.forfeitAhead(who)
 	a := p.Account(who)
 	if a.Open != 0 {
 		p = p.Lose(who, a.Open, 0)

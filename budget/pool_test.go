@@ -47,7 +47,7 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 	var spent, held, kept budget.Amount
 	for _, who := range l.who {
 		a := l.pool.Account(who)
-		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.Held), kept.Plus(a.Kept)
+		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
 		if a.Open != 0 && a.Open <= a.Closed {
 			t.Fatalf("%s has reservation %d open, and closed up to %d", who, a.Open, a.Closed)
 		}
@@ -150,9 +150,9 @@ func TestPool(t *testing.T) {
 	})
 }
 
-// TestOrder: a Settle that arrives before its Reserve closes the reservation for
+// TestSettleBeforeReserveClosesTheReservation: a Settle that arrives before its Reserve closes the reservation for
 // good: in either order nothing stays held (G1).
-func TestOrder(t *testing.T) {
+func TestSettleBeforeReserveClosesTheReservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := drawAsk(t, drawPrice(t))
 		k.Final = false
@@ -181,8 +181,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// TestTwoFutures: a pool is a value: what happens to a copy does not touch it.
-func TestTwoFutures(t *testing.T) {
+// TestPoolIsAValue: a pool is a value: what happens to a copy does not touch it.
+func TestPoolIsAValue(t *testing.T) {
 	k := budget.AttemptRequest{Input: 100, Output: 1000, OutputMin: 64, Closing: 100}
 	p := budget.Pool{Limit: budget.Limit{Tokens: 100000}}
 	for i := range 40 {
@@ -221,8 +221,8 @@ func TestUnknownPrice(t *testing.T) {
 	}
 }
 
-// TestHostile: numbers that no agent of ours sends cannot make room (G1).
-func TestHostile(t *testing.T) {
+// TestHostileNumbersCannotMakeRoomInAPool: numbers that no agent of ours sends cannot make room (G1).
+func TestHostileNumbersCannotMakeRoomInAPool(t *testing.T) {
 	numbers := []int64{-1 << 62, -1 << 40, -5, 0, 5, 1 << 40, 1 << 62}
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom(numbers)

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/supervisor"
@@ -78,13 +79,6 @@ func (c *Client) Describe(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
 	err := c.askNode(ctx, "get", GetRequest{RunID: run, Describe: true}, &i)
 	return i, err
-}
-
-// List returns the known runs, newest first.
-func (c *Client) List(ctx context.Context) ([]RunInfo, error) {
-	var l []RunInfo
-	err := c.askNode(ctx, "list", struct{}{}, &l)
-	return l, err
 }
 
 // Nodes lists the live nodes.
@@ -160,36 +154,80 @@ func orNew(id string) string {
 // then Wait asks for the row of the run, because an event may be lost. Once a node has answered,
 // Wait tolerates moments in which none does: another node may be taking over.
 func (c *Client) Wait(ctx context.Context, run string) (RunInfo, error) {
+	w, err := c.NewRunWatch(run)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	defer w.Close()
+	return w.Wait(ctx)
+}
+
+// RunWatch waits for the end of a run. It may be made before the run, and then misses none of its
+// events.
+type RunWatch struct {
+	client  *Client
+	run     string
+	changed <-chan struct{}
+	stop    func()
+}
+
+// NewRunWatch watches a run, which need not exist yet. The caller must Close it.
+func (c *Client) NewRunWatch(run string) (*RunWatch, error) {
 	changed, stop, err := c.watchChanges(run)
 	if err != nil {
-		return RunInfo{}, fmt.Errorf("client: wait: %w", err)
+		return nil, fmt.Errorf("client: wait: %w", err)
 	}
-	defer stop()
-	heard, told := false, false
-	for quiet := 0; ; quiet = min(quiet+1, quietMax) {
-		info, err := c.getEnded(ctx, run, told)
+	return &RunWatch{c, run, changed, stop}, nil
+}
+
+// Close ends the watch.
+func (w *RunWatch) Close() { w.stop() }
+
+// Wait is Client.Wait.
+func (w *RunWatch) Wait(ctx context.Context) (RunInfo, error) { return w.wait(ctx, false) }
+
+// WaitNew is Wait for a run that a node has accepted after the watch began, and that did not exist
+// before: it need not ask for its state at once.
+func (w *RunWatch) WaitNew(ctx context.Context) (RunInfo, error) { return w.wait(ctx, true) }
+
+func (w *RunWatch) wait(ctx context.Context, heard bool) (info RunInfo, err error) {
+	c, told := w.client, false
+	if heard {
+		told, err = w.pause(ctx, 0)
+	}
+	for quiet := 0; err == nil; quiet = min(quiet+1, quietMax) {
+		info, err = c.getEnded(ctx, w.run, told)
 		busy := (Busy(err) || heard && (Lost(err) || isUnstored(err))) && !c.nc.IsClosed() && ctx.Err() == nil
 		if !busy && (err != nil || !info.isLive()) {
 			return info, err
 		}
-		heard, told = true, false
-		look := time.NewTimer(min(pollPause<<quiet, pollPauseMax))
-		select {
-		case <-changed:
-			told = true
-		case <-look.C:
-		case <-ctx.Done():
-			err = fmt.Errorf("client: wait: %w", ctx.Err())
-		}
-		look.Stop()
-		if ctx.Err() != nil {
-			return info, err
-		}
+		heard = true
+		told, err = w.pause(ctx, quiet)
 	}
+	return info, err
 }
 
-// isLive reports whether the run goes on without a person.
-func (i RunInfo) isLive() bool { return i.State == "live" || i.State == "queued" }
+// pause waits for a change of the run, or until it is time to ask; told says that the run has changed.
+func (w *RunWatch) pause(ctx context.Context, quiet int) (told bool, err error) {
+	look := time.NewTimer(min(pollPause<<quiet, pollPauseMax))
+	defer look.Stop()
+	select {
+	case <-w.changed:
+		told = true
+	case <-look.C:
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return told, fmt.Errorf("client: wait: %w", ctx.Err())
+	}
+	return told, nil
+}
+
+// isLive reports whether the run goes on without a person. An interrupted run does as soon as a node
+// takes it up, or ends after the patience of the nodes for its pool.
+func (i RunInfo) isLive() bool {
+	return i.State == "live" || i.State == "queued" || i.State == "interrupted"
+}
 
 // getEnded returns the state of a run, with its result once it is finished or parked. If an event
 // has told so, getEnded asks for the result at once, which is in the log before it is in the row.
@@ -202,7 +240,8 @@ func (c *Client) getEnded(ctx context.Context, run string, told bool) (RunInfo, 
 	return c.Get(ctx, run)
 }
 
-// watchChanges signals that the run has changed: see names.RunChanges.
+// watchChanges signals that the run has changed: see names.RunChanges. That it began or queues ends
+// no wait.
 func (c *Client) watchChanges(run string) (changed <-chan struct{}, stop func(), err error) {
 	subject, err := c.names.RunChanges(run)
 	if err != nil {
@@ -210,7 +249,10 @@ func (c *Client) watchChanges(run string) (changed <-chan struct{}, stop func(),
 	}
 	// SubscribeSync is not used: its channel takes 512 KiB, ten times what the run does.
 	signal := make(chan struct{}, 1)
-	sub, err := c.nc.Subscribe(subject, func(*nats.Msg) {
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		if strings.HasSuffix(m.Subject, "."+event.KindRunStarted) || strings.HasSuffix(m.Subject, "."+event.KindRunQueued) {
+			return
+		}
 		select {
 		case signal <- struct{}{}:
 		default: // a change is already signaled

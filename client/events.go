@@ -48,7 +48,7 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 			return fmt.Errorf("client: events: %w", err)
 		}
 		// The server must have the subscription before the past events are fetched.
-		if err := c.flushSubscription(ctx); err != nil {
+		if err := flushSubscription(ctx, c.nc); err != nil {
 			return fmt.Errorf("client: events: %w", err)
 		}
 	}
@@ -64,10 +64,10 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 }
 
 // flushSubscription waits until the server knows the subscription.
-func (c *Client) flushSubscription(ctx context.Context) error {
+func flushSubscription(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
-	return c.nc.FlushWithContext(ctx)
+	return nc.FlushWithContext(ctx)
 }
 
 type eventWatcher struct {

@@ -58,11 +58,17 @@ func (q *requester) askNode(ctx context.Context, verb string, request, reply any
 	return q.askAt(ctx, subject, verb, request, reply)
 }
 
-// askAt retries a request while the nodes are busy, for busyPatience at most.
+// askAt retries a request while the nodes are busy, for busyPatience at most from its first turn.
 func (q *requester) askAt(ctx context.Context, subject, verb string, request, reply any) error {
 	until := time.Now().Add(busyPatience)
+	sent := false
+	begin := func() {
+		if !sent {
+			sent, until = true, time.Now().Add(busyPatience)
+		}
+	}
 	for pause := time.Duration(0); ; pause = min(2*pause, busyPauseMax) {
-		err := q.askOnce(ctx, subject, verb, request, reply)
+		err := q.askOnce(ctx, subject, verb, request, reply, begin)
 		if !Busy(err) {
 			return err
 		}
@@ -81,7 +87,8 @@ func (q *requester) askAt(ctx context.Context, subject, verb string, request, re
 	}
 }
 
-func (q *requester) askOnce(ctx context.Context, subject, verb string, request, reply any) error {
+// askOnce sends a request in its turn; begin is called when it has one.
+func (q *requester) askOnce(ctx context.Context, subject, verb string, request, reply any, begin func()) error {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Errorf("client: %s: %w", verb, err)
@@ -91,6 +98,7 @@ func (q *requester) askOnce(ctx context.Context, subject, verb string, request, 
 		return err
 	}
 	defer done()
+	begin()
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	again := askAgainAfter
@@ -100,10 +108,13 @@ func (q *requester) askOnce(ctx context.Context, subject, verb string, request, 
 	m, err := q.sendRequest(ctx, subject, data, again)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrConnectionClosed):
-		return fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, err)
+		err = fmt.Errorf("client: %s: %w: %w", verb, ErrUnavailable, err)
+		q.turns.note(verb, err)
+		return err
 	case err != nil:
 		return fmt.Errorf("client: %s: %w", verb, err)
 	}
+	q.turns.note(verb, nil)
 	if code := m.Header.Get("Nats-Service-Error-Code"); code != "" {
 		retry, _ := strconv.ParseUint(m.Header.Get(RetryHeader), 10, 31) // 0 without one
 		return &Error{Code: code, Text: m.Header.Get("Nats-Service-Error"), Hint: m.Header.Get(HintHeader), Retry: time.Duration(retry) * time.Millisecond}

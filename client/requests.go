@@ -85,12 +85,14 @@ type RunAccepted struct {
 	Why   string   `json:"why"` // why this model was chosen
 	Notes []string `json:"notes,omitempty"`
 	Limit int64    `json:"max_tokens"`
+	// Existed: the run existed before, and the request changed nothing but to resume it.
+	Existed bool `json:"existed,omitempty"`
 }
 
 // RunInfo is one row of a list.
 type RunInfo struct {
 	RunID string `json:"run_id"`
-	State string `json:"state"` // live, queued, parked, finished
+	State string `json:"state"` // live, queued, parked, finished, interrupted
 	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
 	Position int           `json:"position,omitempty"`
 	Title    string        `json:"title"`
@@ -100,6 +102,21 @@ type RunInfo struct {
 	Result   *event.Result `json:"result,omitempty"`
 	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
+}
+
+// ListRequest selects runs. The newest come first.
+type ListRequest struct {
+	// Limit is the most runs that are wanted; 0: as many as fit a reply.
+	Limit int `json:"limit,omitempty"`
+	// State is the only state that is wanted: see RunInfo.
+	State string `json:"state,omitempty"`
+	// Since is the earliest start, as RFC 3339.
+	Since string `json:"since,omitempty"`
+	// Before is a run id: only older runs are wanted. With the last run of a reply it asks for the
+	// next page.
+	Before string `json:"before,omitempty"`
+	// Prefix is what the run ids begin with.
+	Prefix string `json:"prefix,omitempty"`
 }
 
 // CancelRequest stops a run, or one agent of it and the agents below.

@@ -11,9 +11,9 @@ import (
 // those that wait there for too long. The requests of one client therefore take turns before they
 // are sent: a program may start any number of runs at once.
 const (
-	// requestsAtOnce is how many requests of one verb a client sends at once: as many as a node
-	// serves of one connection.
-	requestsAtOnce = 32
+	// RequestsAtOnce is how many requests of one verb a client sends at once, and how many of them
+	// a node serves of one connection at once.
+	RequestsAtOnce = 32
 	// turnsMax is how many requests of one verb may wait for their turn, and turnPatience for how
 	// long, unless ctx is shorter. Beyond that they are refused as a busy node refuses them.
 	turnsMax     = 65536
@@ -31,6 +31,8 @@ type requestTurns struct {
 type verbTurns struct {
 	slots   chan struct{}
 	waiting int
+	// unavailable is why the last request of the verb got no answer; nil: it got one.
+	unavailable error
 }
 
 // take waits for the turn of a request. done ends the turn.
@@ -46,7 +48,7 @@ func (t *requestTurns) take(ctx context.Context, verb string) (done func(), err 
 	case v.slots <- struct{}{}:
 		return func() { <-v.slots }, nil
 	case <-patience.C:
-		return nil, fmt.Errorf("client: %s: %w", verb, errCrowded)
+		return nil, t.explainWait(v, verb)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("client: %s: the request waited for its turn: %w", verb, ctx.Err())
 	}
@@ -62,7 +64,7 @@ func (t *requestTurns) enter(verb string) (v *verbTurns, ok bool) {
 		t.verbs = map[string]*verbTurns{}
 	}
 	if v = t.verbs[verb]; v == nil {
-		v = &verbTurns{slots: make(chan struct{}, requestsAtOnce)}
+		v = &verbTurns{slots: make(chan struct{}, RequestsAtOnce)}
 		t.verbs[verb] = v
 	}
 	if v.waiting >= turnsMax {
@@ -76,4 +78,24 @@ func (t *requestTurns) leave(v *verbTurns) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v.waiting--
+}
+
+// note records whether a request of a verb got an answer.
+func (t *requestTurns) note(verb string, unavailable error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v := t.verbs[verb]; v != nil {
+		v.unavailable = unavailable
+	}
+}
+
+// explainWait is the error of a request that had no turn: those before it got no answer, or there are
+// too many.
+func (t *requestTurns) explainWait(v *verbTurns, verb string) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if v.unavailable != nil {
+		return v.unavailable
+	}
+	return fmt.Errorf("client: %s: %w", verb, errCrowded)
 }

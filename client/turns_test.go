@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"sync"
 	"testing"
 
@@ -69,6 +70,41 @@ func requestsOfAVerbTakeTurns(t *testing.T) {
 		if err := m.Respond([]byte(`[]`)); err != nil {
 			t.Error(err)
 		}
+	}
+	all.Wait()
+}
+
+// No node answers: the requests that wait for their turn meanwhile get that as their error, and not
+// that the program has too many.
+func TestRequestsThatWaitDuringAnOutageAreToldOfIt(t *testing.T) {
+	bustest.Bubble(t, requestsThatWaitDuringAnOutageAreToldOfIt)
+}
+
+func requestsThatWaitDuringAnOutageAreToldOfIt(t *testing.T) {
+	const requests = 200
+	e, err := embedded.Start(embedded.Config{StateDir: t.TempDir(), DontListen: true, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	nc, err := e.Connect(bus.RoleNode)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	subscribe(t, nc, "list", func(*nats.Msg) {})
+	c := client.New(nc, names.Names{})
+	var all sync.WaitGroup
+	for range requests {
+		all.Go(func() {
+			if _, err := c.List(t.Context()); !errors.Is(err, client.ErrUnavailable) {
+				t.Error(err)
+			}
+		})
 	}
 	all.Wait()
 }

@@ -107,8 +107,8 @@ func TestDecodeReadsTheLibrarysEncoding(t *testing.T) {
 	}
 }
 
-// TestFieldsByHand fails when somebody adds a field that the code by hand does not know.
-func TestFieldsByHand(t *testing.T) {
+// TestCodecWritesEveryFieldOfAnEntry fails when somebody adds a field that the code by hand does not know.
+func TestCodecWritesEveryFieldOfAnEntry(t *testing.T) {
 	for typ, n := range map[reflect.Type]int{
 		reflect.TypeFor[mailbox.Entry](): 7, reflect.TypeFor[mailbox.Item](): 5, reflect.TypeFor[mailbox.Epoch](): 2,
 	} {
@@ -143,7 +143,7 @@ var hostile = map[string]struct {
 	"cut off number": {"\xcf\x00", mailbox.ErrLength},
 }
 
-func TestHostile(t *testing.T) {
+func TestHostileBytesAreRejected(t *testing.T) {
 	for name, c := range hostile {
 		t.Run(name, func(t *testing.T) {
 			data := []byte(c.data)
@@ -179,7 +179,7 @@ func TestDuplicateAmongMany(t *testing.T) {
 	}
 }
 
-func TestShapes(t *testing.T) {
+func TestEntriesOfOtherShapesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		data string
 		err  error

@@ -7,6 +7,7 @@
 package mailbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"hash/fnv"
@@ -72,9 +73,25 @@ type Message struct {
 	// Place orders all messages of the stream that holds the log; it strictly increases per
 	// address. It is not the index in the log, which the reader counts.
 	Place uint64
-	// At is the store's stamp in Unix milliseconds.
-	At   int64
-	Data []byte
+	// At is the store's stamp in Unix milliseconds. Nanos is the rest of the stamp, below a
+	// millisecond; 0 from a store whose places order the messages of all logs.
+	At    int64
+	Nanos int64
+	Data  []byte
+}
+
+// Stamp is when and where a store stored a message; see Message.
+type Stamp struct {
+	At, Nanos int64
+	Place     uint64
+}
+
+// Stamp returns the stamp of a message.
+func (m Message) Stamp() Stamp { return Stamp{m.At, m.Nanos, m.Place} }
+
+// Compare orders the stamps of messages of any logs as the store stored them.
+func (s Stamp) Compare(o Stamp) int {
+	return cmp.Or(cmp.Compare(s.At, o.At), cmp.Compare(s.Nanos, o.Nanos), cmp.Compare(s.Place, o.Place))
 }
 
 // Head is the newest entry of a log, and how many entries it holds.
@@ -117,7 +134,8 @@ type Store interface {
 	Post
 
 	// ReadRun is Read for every log of one run in a single pass: in order per address, with
-	// the addresses interleaved. It is the cheap way to read many short logs.
+	// the addresses interleaved or one after the other. It is the cheap way to read many short
+	// logs, and no snapshot of them: each log is read as it is when its turn comes.
 	ReadRun(ctx context.Context, run string, each func(Message) error) error
 
 	// Entries reports how many entries the logs of a run hold together. It reads none of them.

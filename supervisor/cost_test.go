@@ -46,6 +46,20 @@ func settleEvent(who spec.ID, reservation int) supervisor.Input {
 	return supervisor.Input{From: who, Fact: agent.Settle{Reservation: reservation, Used: budget.Amount{Tokens: 300}}}
 }
 
+// aheadEvent is a request for a reservation with an allowance.
+func aheadEvent(who spec.ID, reservation int) supervisor.Input {
+	e := reserveEvent(who, reservation)
+	f := e.Fact.(agent.Reserve)
+	f.Ahead = agent.GrantsAheadMax
+	e.Fact = f
+	return e
+}
+
+// settleAheadEvent settles the first attempt under the allowance of reservation 1.
+func settleAheadEvent(who spec.ID, used int64) supervisor.Input {
+	return supervisor.Input{From: who, Fact: agent.Settle{Reservation: 2, Under: 1, Taken: budget.Amount{Tokens: 1200}, Used: budget.Amount{Tokens: used}}}
+}
+
 // stepAll takes every event from the State that the one before it left.
 func stepAll(s supervisor.State, events ...supervisor.Input) (supervisor.State, []supervisor.Effect) {
 	var all []supervisor.Effect
@@ -89,15 +103,19 @@ func TestCost(t *testing.T) {
 	cases := map[string]struct {
 		tokens  int64
 		crowded bool // most of them wait
+		ahead   bool // all of them hold an allowance
 		events  []supervisor.Input
 	}{
-		"a reservation and its settlement": {roomy, false, []supervisor.Input{reserveEvent(memberID(50), 1), settleEvent(memberID(50), 1)}},
-		"a delegation and its end": {roomy, false, []supervisor.Input{
+		"a reservation and its settlement": {tokens: roomy, events: []supervisor.Input{reserveEvent(memberID(50), 1), settleEvent(memberID(50), 1)}},
+		"a delegation and its end": {tokens: roomy, events: []supervisor.Input{
 			{From: spec.Root, Fact: agent.Delegate{Call: "1-0", Child: "root-x-0", Goal: "Look."}},
 			{From: "root-x-0", Fact: agent.Finish{Outcome: spec.Outcome{Reason: spec.Completed, Text: "Found."}}}}},
-		"a stop that is proposed":                               {roomy, false, []supervisor.Input{{From: memberID(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
-		"a question and its answer":                             {roomy, false, []supervisor.Input{{From: memberID(50), Fact: agent.Park{Query: "q"}}, {From: memberID(50), Fact: agent.Unpark{Query: "q"}}}},
-		"a place in the queue, and the turn of the first in it": {short, true, []supervisor.Input{settleEvent(memberID(0), 1), reserveEvent(memberID(0), 2)}},
+		"a stop that is proposed":                               {tokens: roomy, events: []supervisor.Input{{From: memberID(50), Fact: agent.ProposeStop{Proposal: 1, Text: "Found."}}}},
+		"a question and its answer":                             {tokens: roomy, events: []supervisor.Input{{From: memberID(50), Fact: agent.Park{Query: "q"}}, {From: memberID(50), Fact: agent.Unpark{Query: "q"}}}},
+		"a place in the queue, and the turn of the first in it": {tokens: short, crowded: true, events: []supervisor.Input{settleEvent(memberID(0), 1), reserveEvent(memberID(0), 2)}},
+		"an allowance that is used and given back": {tokens: roomy, ahead: true, events: []supervisor.Input{settleEvent(memberID(50), 1), settleAheadEvent(memberID(50), 300),
+			aheadEvent(memberID(50), 3)}},
+		"the first allowances that are recalled": {tokens: roomy, ahead: true, events: []supervisor.Input{settleEvent(memberID(50), 1), settleAheadEvent(memberID(50), 5000)}},
 	}
 	for name, c := range cases {
 		var told []int // how many effects, among few and among many: it must be the same work
@@ -110,6 +128,11 @@ func TestCost(t *testing.T) {
 				s, _ = stepAll(s, supervisor.Input{Fact: supervisor.LimitSet{Limits: left, Patch: true}})
 				if s.Waiting() < members/2 {
 					t.Fatalf("%s: %d wait", name, s.Waiting())
+				}
+			}
+			if c.ahead {
+				for i := range members {
+					s, _ = stepAll(s, aheadEvent(memberID(i), 1))
 				}
 			}
 			_, fx := stepAll(s, c.events...)

@@ -93,6 +93,11 @@ func (s State) describeLoss(from spec.ID, fact Fact) string {
 		if f.Lost || !f.Used.Zero() {
 			used = f.Reservation
 		}
+		if f.Under != 0 { // its own number was never granted
+			used = f.Under
+		}
+	case agent.ReturnAllowance:
+		used = f.Grant
 	case agent.VerifyLog:
 		used = f.Reservation
 	}

@@ -108,7 +108,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("the run was canceled")
 	case !slices.Contains(parent.Rights, delegateTool):
 		return refuse("this agent may not delegate")
-	case !known || own.Delegates != nil && !slices.Contains(own.Delegates, name):
+	case !known || !slices.Contains(s.Run.delegateNames(own), name):
 		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.Run.delegateNames(own), ", "))
 	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
 		return refuse("agents may be nested %d deep at most", l.Depth)
@@ -168,6 +168,7 @@ func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
 	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
+	s = s.takeBack(m, budget.Amount{}) // it has settled all that it began //mutant:allowance-not-returned-at-the-end
 	return endMember(s, m)
 }
 
@@ -187,6 +188,7 @@ func endMember(s State, m Member) (State, []Effect) {
 	s.Usage = s.Usage.Add(m.Usage)
 	s = s.dropRequest(m).put(m)
 	s.Pool = s.Pool.Leave(string(m.ID)) //mutant:blind-account-never-left
+	s.holders = s.holders.without(m.ID)
 	if parent, ok := s.Member(m.Parent); ok && m.ID != spec.Root {
 		parent.Children-- //mutant:children-never-counted-down
 		s = s.put(parent)

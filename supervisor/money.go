@@ -27,10 +27,12 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 		next, more := giveUpTruncated(s, from, f.Reservation, newest)
 		return next, append(fx, more...)
 	}
+	s = s.takeBack(m, f.Request.ClosingBound()) //mutant:allowance-kept-over-a-request
 	if s.Waiting() > 0 {
-		return s.enqueueRequest(m, f), fx
+		next, more := s.enqueueRequest(m, f).drainQueue()
+		return next, append(fx, more...)
 	}
-	next, more, waits := s.reserveAttempt(m, f.Reservation, f.Request)
+	next, more, waits := s.reserveAttempt(m, f)
 	if waits {
 		return s.enqueueRequest(m, f), fx
 	}
@@ -40,7 +42,8 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 // reserveAttempt asks the pool and informs the agent; it is the only caller of Pool.Reserve. The
 // policy may veto the turn: then, or if the budget is frozen or a provider has billed beyond its
 // own rules, reserveAttempt asks only for a closing turn.
-func (s State) reserveAttempt(m Member, reservation int, request budget.AttemptRequest) (State, []Effect, bool) {
+func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool) {
+	reservation, request := f.Reservation, f.Request
 	why, detail := spec.Reason(""), ""
 	if !request.Final {
 		if d, vetoed := s.Run.Policy.vetoTurn(s, m); vetoed {
@@ -70,12 +73,13 @@ func (s State) reserveAttempt(m Member, reservation int, request budget.AttemptR
 		why, detail = "", ""
 	}
 	s.Pool = pool
+	s, allowed := s.grantAllowance(m, f)
 	s = s.publishBudget(event.KindBudgetReserved, m.ID, reservation, "")
 	if g.Verdict == budget.Closing && why != "" {
 		s = s.publishBudget(event.KindBudgetExhausted, m.ID, reservation, why)
 	}
 	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Reservation: reservation, Output: g.Output, Calls: g.Calls,
-		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail}}}, false
+		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, Allowance: allowed}}}, false
 }
 
 // shortageReason is the stop reason for what was short.
@@ -98,7 +102,7 @@ func (s State) drainQueue() (State, []Effect) {
 		it := s.queue.byArrival.Iterator() //mutant:queue-overtaken
 		_, w, _ := it.Next()
 		m, _ := s.Member(w.member)
-		next, more, waits := s.dropRequest(m).reserveAttempt(m, w.reservation, w.attempt)
+		next, more, waits := s.dropRequest(m).reserveAttempt(m, w.request)
 		if waits {
 			break
 		}
@@ -118,6 +122,8 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		s = s.dropRequest(m)
 		m.waits = 0
 	}
+	opened := s.Pool.OpenAhead(string(from), f.Under, f.Reservation, f.Taken)
+	s.Pool = opened
 	switch {
 	case f.Unused:
 		s.Pool = s.Pool.Return(string(from), f.Reservation)
@@ -125,6 +131,9 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		s.Pool = s.Pool.Lose(string(from), f.Reservation, f.Used.Calls)
 	default:
 		s.Pool = s.Pool.Settle(string(from), f.Reservation, f.Used)
+	}
+	if f.Under != 0 {
+		s.Pool = s.Pool.Refill(string(from), opened)
 	}
 	if !m.Done {
 		m.Turns = max(m.Turns, f.Turn)
@@ -164,6 +173,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 		s.Run.Limits = withRunDefaults(f.Limits)
 	}
 	s.Pool.Limit = budget.Limit{Tokens: s.Run.Limits.Tokens, Nano: s.Run.Limits.Nano, Calls: s.Run.Limits.Calls}
+	s.holders.recalling = true // the new limits take effect with the next attempt of each agent
 	s, fx := s.drainQueue()
 	return s, append(more, fx...)
 }
@@ -177,7 +187,7 @@ func (s State) forfeitReservations() State {
 			return
 		}
 		next = next.dropRequest(m)
-		next.Pool = next.Pool.Leave(string(m.ID))
+		next.Pool, next.holders = next.Pool.Leave(string(m.ID)), next.holders.without(m.ID)
 	})
 	return next
 }

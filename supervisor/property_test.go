@@ -17,7 +17,7 @@ import (
 
 // kinds are the words of a supervisor's log.
 var kinds = []string{"opened", "reserve", "reserve", "reserve", "settle", "settle", "delegate", "delegate", "propose_stop", "park", "unpark",
-	"finish", "back", "canceled", "policy_set", "limit_set", "woke", "resumed", "checkpoint", "closed"}
+	"return_allowance", "finish", "back", "canceled", "policy_set", "limit_set", "woke", "resumed", "checkpoint", "closed"}
 
 // eventSource makes events from bytes.
 type eventSource struct {
@@ -112,8 +112,19 @@ func (r *eventSource) aimFact(into any, e *supervisor.Input) {
 	case *agent.Reserve:
 		f.Reservation = r.s.Pool.Account(string(e.From)).Closed + 1
 		f.Request = budget.AttemptRequest{Input: 100, Output: 1000 * int64(r.nextByte()%8), OutputMin: 64, Closing: 100, Calls: int64(r.nextByte() % 64)}
+		f.Ahead = int(r.nextByte()) % (2 * agent.GrantsAheadMax)
 	case *agent.Settle:
-		f.Reservation = r.s.Pool.Account(string(e.From)).Open
+		a := r.s.Pool.Account(string(e.From))
+		f.Reservation, f.Under = a.Open, 0
+		if a.Open == 0 && a.AheadOf != 0 && r.nextByte() > 60 {
+			f.Reservation, f.Under = a.Closed+1, a.AheadOf
+		}
+	case *agent.ReturnAllowance:
+		a := r.s.Pool.Account(string(e.From))
+		f.Grant, f.Reservation = a.AheadOf, a.Newest()
+		if f.Open {
+			f.Reservation++
+		}
 	case *agent.Delegate:
 		*f = agent.Delegate{Call: "1-0", Child: spec.ID(fmt.Sprintf("%s-%d-0", e.From, r.nextByte())), Name: "helper", Goal: "Look."}
 	case *agent.Canceled, *supervisor.PolicySet, *supervisor.LimitSet, *agent.Woke, *agent.Resumed, *agent.Checkpoint, *agent.Closed:
@@ -153,7 +164,7 @@ func checkStep(before, after supervisor.State, effects []supervisor.Effect) erro
 	live, parked := 0, 0
 	after.Members(func(m supervisor.Member) {
 		a := after.Pool.Account(string(m.ID))
-		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.Held), kept.Plus(a.Kept)
+		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
 		if !m.Done {
 			live++
 		}
@@ -226,9 +237,9 @@ func noiseBytes(seed uint64, n int) []byte {
 	return data
 }
 
-// TestTwoFutures: a run is a value: two futures stepped from one do not
+// TestStateIsAValue: a run is a value: two futures stepped from one do not
 // interfere.
-func TestTwoFutures(t *testing.T) {
+func TestStateIsAValue(t *testing.T) {
 	for seed := range uint64(300) {
 		past, _ := followEvents(supervisor.State{}, noiseBytes(3*seed, 2*int(seed)))
 		was := showState(past)

@@ -32,7 +32,7 @@ func (s State) takeEvents(wasOver bool) (State, []event.Event) {
 	p := s.Pool
 	for i, e := range events {
 		if d, ok := e.Data.(event.BudgetChanged); ok {
-			d.Limit, d.Used, d.Reserved, d.Kept = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Kept.Tokens
+			d.Limit, d.Used, d.Reserved, d.Ahead, d.Kept = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Ahead.Tokens, p.Kept.Tokens
 			d.Unknown, d.Overrun, d.Frozen = p.Unknown.Tokens, p.Overrun.Tokens, s.Frozen
 			events[i].Data = d
 		}

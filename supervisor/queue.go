@@ -5,7 +5,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/budget"
 )
 
 // reservationQueue holds the requests for reservations that wait until others settle, in
@@ -17,9 +16,8 @@ type reservationQueue struct {
 
 // waitingRequest is one request of one member; a member waits with at most one.
 type waitingRequest struct {
-	member      spec.ID
-	reservation int
-	attempt     budget.AttemptRequest
+	member  spec.ID
+	request agent.Reserve
 }
 
 func (q reservationQueue) length() int {
@@ -53,12 +51,12 @@ func (q reservationQueue) waitsUpTo(key uint64, reservation int) bool {
 		return false
 	}
 	w, ok := q.byArrival.Get(key)
-	return ok && w.reservation <= reservation
+	return ok && w.request.Reservation <= reservation
 }
 
 // enqueueRequest makes a member wait with its request.
 func (s State) enqueueRequest(m Member, f agent.Reserve) State {
-	s.queue, m.waits = s.queue.remove(m.waits).push(waitingRequest{member: m.ID, reservation: f.Reservation, attempt: f.Request})
+	s.queue, m.waits = s.queue.remove(m.waits).push(waitingRequest{member: m.ID, request: f})
 	return s.put(m)
 }
 

@@ -27,10 +27,12 @@ type Definition struct {
 	Offer []string `msgpack:"o" json:"offer,omitempty"`
 	// Deny is taken away from the agent and all its descendants.
 	Deny []string `msgpack:"y,omitempty" json:"deny,omitempty"`
-	// Delegates are the definitions it may delegate to; nil: any, empty: none.
+	// Delegates are the definitions it may delegate to; nil: all but those that are OnlyNamed, empty: none.
 	Delegates []string    `msgpack:"g" json:"delegates,omitempty"`
 	Model     *spec.Model `msgpack:"m,omitempty" json:"model,omitempty"`
 	Limits    spec.Limits `msgpack:"l,omitempty" json:"limits"`
+	// OnlyNamed: only definitions that name it delegate to it.
+	OnlyNamed bool `msgpack:"on,omitempty" json:"only_named,omitempty"`
 	// LoopOptions take precedence over those of the run.
 	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"loop_options"`
 	// Source is the file that defines it, "" for a built-in one, and Hash the version
@@ -144,6 +146,7 @@ type State struct {
 	Inquiry Inquiry
 	members roster
 	queue   reservationQueue
+	holders allowanceHolders
 	events  []event.Event // of the step under way
 }
 

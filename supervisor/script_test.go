@@ -108,6 +108,9 @@ func printState(s supervisor.State) string {
 		fmt.Fprintf(&b, " canceled stopped=%d", s.Stopped)
 	}
 	fmt.Fprintf(&b, " spent=%d held=%d kept=%d", s.Pool.Spent.Tokens, s.Pool.Held.Tokens, s.Pool.Kept.Tokens)
+	if s.Pool.Ahead.Tokens > 0 {
+		fmt.Fprintf(&b, " ahead=%d", s.Pool.Ahead.Tokens)
+	}
 	if s.Pool.Limit.Nano > 0 {
 		fmt.Fprintf(&b, " nano=%d/%d", s.Pool.Spent.Nano, s.Pool.Limit.Nano)
 	}
@@ -150,7 +153,9 @@ func printTold(f agent.Fact) string {
 		if f.Closing {
 			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d %s", f.Reservation, f.Why, f.Output, f.Detail))
 		}
-		return fmt.Sprintf("granted %d output=%d calls=%d", f.Reservation, f.Output, f.Calls)
+		return fmt.Sprintf("granted %d output=%d calls=%d", f.Reservation, f.Output, f.Calls) + printAllowance(f.Allowance)
+	case agent.AllowanceRecalled:
+		return fmt.Sprintf("allowance-recalled %d", f.Grant)
 	case agent.Denied:
 		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Reservation, f.Why, f.Detail))
 	case agent.Returned:
@@ -212,7 +217,7 @@ func printMembers(s supervisor.State) string {
 		}
 		a := s.Pool.Account(string(m.ID))
 		fmt.Fprintf(&b, "%s %s %s children=%d turns=%d rights=(%s) spent=%d held=%d kept=%d\n", m.ID, m.Name, state, m.Children, m.Turns,
-			strings.Join(m.Rights, " "), a.Spent.Tokens, a.Held.Tokens, a.Kept.Tokens)
+			strings.Join(m.Rights, " "), a.Spent.Tokens, a.InUse().Tokens, a.Kept.Tokens)
 	})
 	return b.String()
 }
@@ -244,7 +249,7 @@ func checkPool(t *testing.T, s supervisor.State) {
 	var spent, held, kept budget.Amount
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
-		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.Held), kept.Plus(a.Kept)
+		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
 	})
 	if spent != s.Pool.Spent || held != s.Pool.Held || kept != s.Pool.Kept {
 		t.Errorf("the accounts hold %v+%v+%v, the pool says %v+%v+%v", spent, held, kept, s.Pool.Spent, s.Pool.Held, s.Pool.Kept)
@@ -278,12 +283,16 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "reserve":
 		ask := budget.AttemptRequest{Input: int64(argNumber(t, d, "input", 100)), Output: int64(argNumber(t, d, "output", 1000)), OutputMin: 64,
 			Closing: int64(argNumber(t, d, "closing", 100)), Calls: int64(argNumber(t, d, "calls", 0)), Final: d.HasArg("final"), Price: parsePrice(t, d)}
-		return agent.Reserve{Reservation: argNumber(t, d, "reservation", 1), Node: argValue(t, d, "node"), Request: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "reservation", 1))}
+		return agent.Reserve{Reservation: argNumber(t, d, "reservation", 1), Node: argValue(t, d, "node"), Request: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "reservation", 1)), Ahead: argNumber(t, d, "ahead", 0)}
 	case "settle":
 		s := agent.Settle{Reservation: argNumber(t, d, "reservation", 1), Lost: d.HasArg("lost"), Turn: argNumber(t, d, "reservation", 1)}
 		s.Used = budget.Amount{Tokens: int64(argNumber(t, d, "used", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0))}
 		s.Usage = model.Usage{Input: s.Used.Tokens}
+		s.Unused, s.Under, s.Taken = d.HasArg("unused"), argNumber(t, d, "under", 0), takenAmount(t, d)
 		return s
+	case "return-allowance":
+		return agent.ReturnAllowance{Grant: argNumber(t, d, "grant", 1), Reservation: argNumber(t, d, "reservation", 1), Open: d.HasArg("open"),
+			Taken: takenAmount(t, d), Keep: budget.Amount{Tokens: int64(argNumber(t, d, "keep", 0))}}
 	case "delegate":
 		return agent.Delegate{Call: argValue(t, d, "call"), Child: spec.ID(argValue(t, d, "from") + "-" + argValue(t, d, "call")), Name: argValue(t, d, "agent"), Goal: d.Input, Past: pastMessages(t, d),
 			Background: d.HasArg("background"), Schema: strings.Trim(argValue(t, d, "schema"), "'"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)), HardMS: int64(argNumber(t, d, "hard-ms", 0))}

@@ -118,6 +118,7 @@ func (Disarm) effect()  {}
 func Step(s State, e Input) (State, Output) {
 	wasOver := s.Phase == Over
 	s, fx := stepEvent(s, e)
+	s, fx = s.recallAllowances(fx)
 	s, fx = s.countSent(fx)
 	s, events := s.takeEvents(wasOver)
 	return s, Output{Effects: fx, Events: events}
@@ -151,6 +152,8 @@ func stepEvent(s State, e Input) (State, []Effect) {
 		return handleReserve(s, e.From, f)
 	case agent.Settle:
 		return handleSettle(s, e.From, f)
+	case agent.ReturnAllowance:
+		return handleReturnAllowance(s, e.From, f)
 	case agent.Delegate:
 		return delegateTask(s, e.From, f)
 	case agent.Send:
@@ -206,7 +209,7 @@ func stepUnopened(s State, e Input) (State, []Effect) {
 			s.Began = s.Now
 			return s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark:
+	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent sent a message before the run was opened"

@@ -11,8 +11,6 @@ import (
 
 // The configuration of a run decides what an agent is told: Opened builds its task.
 
-const delegateTool = "delegate"
-
 // findDefinition finds a definition of the run by its name.
 func (o Opened) findDefinition(name string) (Definition, bool) {
 	i := slices.IndexFunc(o.Definitions, func(d Definition) bool { return d.Name == name })
@@ -46,8 +44,11 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	t.Forbidden = o.forbiddenTools(m)
 	for _, toolSpec := range o.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
-		leaf := toolSpec.Name == delegateTool && m.Depth+1 >= o.Limits.Depth //mutant:leaf-by-depth
+		leaf := toolSpec.Name == delegateTool && (m.Depth+1 >= o.Limits.Depth || len(o.delegatesOf(def)) == 0) //mutant:leaf-by-depth
 		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
+			if toolSpec.Name == delegateTool {
+				toolSpec = o.describeDelegates(toolSpec, def)
+			}
 			t.Tools = append(t.Tools, toolSpec)
 		}
 	}
@@ -78,18 +79,6 @@ func pastBound(p *spec.HistoryOrigin) int64 {
 		return 0
 	}
 	return p.Bound
-}
-
-// delegateNames lists the agents to which a definition may delegate.
-func (o Opened) delegateNames(own Definition) []string {
-	if own.Delegates != nil {
-		return own.Delegates
-	}
-	names := make([]string, len(o.Definitions))
-	for i, d := range o.Definitions {
-		names[i] = d.Name
-	}
-	return names
 }
 
 // tighterLimits is the smaller of two limits wherever both are set.

@@ -31,9 +31,6 @@ var (
 type Limits struct {
 	Timeout time.Duration // default TimeoutDefault
 	Output  int           // bytes of Result.Text; default OutputBytesMax
-	// Parallel is whether calls may run in parallel with others. By default calls of a
-	// tool of class model.Read may, and calls of any other tool may not.
-	Parallel *bool
 	// Schema, when not empty, is the schema of the result: every result that is not an
 	// error must be JSON that fits it.
 	Schema string
@@ -50,9 +47,6 @@ func Timeout(d time.Duration) Option { return func(l *Limits) { l.Timeout = d } 
 
 // OutputLimit bounds the bytes of one result.
 func OutputLimit(bytes int) Option { return func(l *Limits) { l.Output = bytes } }
-
-// Parallel overrides whether calls may run in parallel with others.
-func Parallel(safe bool) Option { return func(l *Limits) { l.Parallel = &safe } }
 
 // OutputSchema makes results that are not JSON of this schema error results.
 func OutputSchema(schema string) Option { return func(l *Limits) { l.Schema = schema } }

@@ -60,36 +60,8 @@ func (s *Set) Masked(m *redact.Masker) *Set {
 	return &Set{tools: s.tools, specs: s.specs, mask: m}
 }
 
-// Only is the set of those tools whose name is allowed.
-func (s *Set) Only(allowed func(name string) bool) *Set {
-	sub := &Set{tools: map[string]*toolEntry{}, mask: s.mask}
-	for name, e := range s.tools {
-		if allowed(name) {
-			sub.tools[name] = e
-		}
-	}
-	sub.buildSpecs()
-	return sub
-}
-
 // Specs returns what a model reads about the tools, sorted by name. The caller may keep and change it.
 func (s *Set) Specs() []model.ToolSpec { return slices.Clone(s.specs) }
-
-// Lookup finds a tool by its name.
-func (s *Set) Lookup(name string) (Tool, bool) {
-	e := s.tools[name]
-	if e == nil {
-		return nil, false
-	}
-	return e.tool, true
-}
-
-// Parallel reports whether calls of a tool may run in parallel with others; calls of
-// an unknown tool may not.
-func (s *Set) Parallel(name string) bool {
-	e := s.tools[name]
-	return e != nil && *e.limits.Parallel
-}
 
 var nameForm = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 
@@ -116,10 +88,6 @@ func compileTool(t Tool) (*toolEntry, error) {
 	}
 	if e.limits.Output <= 0 {
 		e.limits.Output = OutputBytesMax
-	}
-	if e.limits.Parallel == nil {
-		safe := e.spec.Class == model.Read
-		e.limits.Parallel = &safe
 	}
 	var err error
 	if e.args, err = schema.Compile(e.spec.Schema); err != nil {

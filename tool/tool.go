@@ -14,7 +14,6 @@ const (
 	TimeoutDefault   = 60 * time.Second
 	OutputBytesMax   = 64 << 10
 	AbandonGrace     = 2 * time.Second // how long a canceled tool may take to return before it is abandoned
-	ParallelDefault  = 4
 	DescriptionBytes = 1024
 	WholeBytesMax    = 4 << 20 // the most that is kept of a clipped result
 )

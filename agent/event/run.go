@@ -34,6 +34,7 @@ type BudgetChanged struct {
 	Limit       budget.Limit `json:"limit"`
 	Used        int64        `json:"used"`
 	Reserved    int64        `json:"reserved"`
+	Ahead       int64        `json:"ahead,omitempty"` // part of Reserved: held for attempts that begin without a reservation of their own
 	Kept        int64        `json:"kept"`
 	Unknown     int64        `json:"charged_unknown"`
 	Overrun     int64        `json:"overrun"`

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -98,7 +99,7 @@ func withoutMedia(said model.Message) model.Message {
 	}
 	for _, d := range said.Media {
 		if said.Role == model.User {
-			said.Text += fmt.Sprintf("\n[%s %s was shown here, %d bytes; this history does not have it]", Clip(d.Type, NameBytesShown), Clip(cmp.Or(d.Name, "without a name"), NameBytesShown), d.Size)
+			said.Text += fmt.Sprintf("\n[%s %s was shown here, %d bytes; this history does not have it]", clip.Text(d.Type, NameBytesShown), clip.Text(cmp.Or(d.Name, "without a name"), NameBytesShown), d.Size)
 		}
 	}
 	said.Media, said.Tokens = nil, 0

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -52,11 +53,11 @@ func follows(m model.Message, before model.Role, open []model.ToolCall, ids map[
 	case m.Role == model.User && (empty || len(m.Calls) > 0), m.Role == model.Assistant && empty && len(m.Calls) == 0:
 		return fmt.Errorf("it says nothing")
 	case m.Role != model.User && m.Role != model.Assistant && m.Role != model.ToolRole:
-		return fmt.Errorf("no role is called %q", Clip(string(m.Role), NameBytesShown))
+		return fmt.Errorf("no role is called %q", clip.Text(string(m.Role), NameBytesShown))
 	}
 	for _, c := range m.Calls {
 		if !callID.MatchString(c.ID) || ids[c.ID] {
-			return fmt.Errorf("the id %q of a call is used twice, or is none", Clip(c.ID, NameBytesShown))
+			return fmt.Errorf("the id %q of a call is used twice, or is none", clip.Text(c.ID, NameBytesShown))
 		}
 		ids[c.ID] = true
 	}
@@ -72,7 +73,7 @@ func paired(results []model.ToolResult, open []model.ToolCall) error {
 	}
 	for i, r := range results {
 		if r.Call != open[i].ID {
-			return fmt.Errorf("result %d answers %q, the call is %q", i, Clip(r.Call, NameBytesShown), open[i].ID)
+			return fmt.Errorf("result %d answers %q, the call is %q", i, clip.Text(r.Call, NameBytesShown), open[i].ID)
 		}
 	}
 	return nil

@@ -1,18 +1,6 @@
 package history
 
-import (
-	"github.com/troupe-run/troupe/budget"
-	"github.com/troupe-run/troupe/model"
-)
-
-// EstimateTokens guesses how many tokens messages have.
-func EstimateTokens(list []model.Message) int64 {
-	var n int64
-	for _, m := range list {
-		n += budget.Guess(m)
-	}
-	return n
-}
+import "github.com/troupe-run/troupe/model"
 
 // Size is the space that messages take in an entry: their bytes, and their nested
 // values, whose number the codec limits in proportion to the bytes.

@@ -1,6 +1,8 @@
 // Package tokens counts the tokens of texts with a vocabulary that is embedded in
 // the program. It is not the vocabulary of any model in service: a count is an
-// estimate, which package agent calibrates by the reports of providers.
+// estimate, which package agent calibrates by the reports of providers. The shells count
+// replies and results when they arrive; budget.Guess estimates messages from these counts, and
+// from the bytes of what nobody counted.
 //
 // Loading the vocabulary takes some 50 ms and 8 MiB, so it is loaded once, by the
 // first count.
@@ -14,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/cohere-ai/tokenizer"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // ErrVocabulary is returned when the embedded vocabulary cannot be loaded.
@@ -65,7 +69,7 @@ func Estimate(text string) int64 {
 	if len(text) <= SampleBytesMax {
 		return Count(text)
 	}
-	head := wholeRunes(text, SampleBytesMax/2)
+	head := clip.Prefix(text, SampleBytesMax/2)
 	tail := text[len(text)-SampleBytesMax/2:]
 	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
 		tail = tail[1:]
@@ -99,18 +103,11 @@ func Cut(text string, limit int64) string {
 	low, high := 0, len(text)
 	for low < high {
 		mid := (low + high + 1) / 2
-		if Count(wholeRunes(text, mid)) <= limit {
+		if Count(clip.Prefix(text, mid)) <= limit {
 			low = mid
 		} else {
 			high = mid - 1
 		}
 	}
-	return wholeRunes(text, low)
-}
-
-func wholeRunes(text string, n int) string {
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
+	return clip.Prefix(text, low)
 }

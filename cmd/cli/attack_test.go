@@ -77,6 +77,7 @@ func TestAttackADirectoryCannotGiveItselfTrust(t *testing.T) {
 
 // What is no file holds no command up, wherever it is named.
 func TestAttackPipesAndDevicesHoldNoCommandUp(t *testing.T) {
+	t.Parallel()
 	s := newTestHome(t, map[string]string{"pipes/x": "", "zero/x": ""})
 	at := func(name ...string) string { return filepath.Join(append([]string{s.home}, name...)...) }
 	for _, name := range []string{"pipe", "pipes/troupe.yaml", "agent.md"} {

@@ -79,6 +79,7 @@ func TestRunSurvivesAFullDisk(t *testing.T) {
 // TestRunOnAFullDiskEndsWithTheReason: without room the command gives up in time, says
 // why, and the run can be resumed. A signal ends it as well.
 func TestRunOnAFullDiskEndsWithTheReason(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		flags  []string
 		signal syscall.Signal

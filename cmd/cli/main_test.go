@@ -24,11 +24,12 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/provider"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox/local"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
@@ -69,6 +70,7 @@ func testEnv(home string) []string {
 }
 
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
 		Setup: func(e *testscript.Env) error {
@@ -185,11 +187,11 @@ func check(err error) {
 func halfRun() {
 	ctx := context.Background()
 	dir, run, path := os.Args[1], os.Args[2], os.Args[3]
-	e, err := embedded.Start(embedded.Config{StateDir: dir, Lazy: true})
+	e, err := embedded.Start(embedded.Config{StateDir: dir, Lazy: true, LogStore: statedir.LogsInFiles})
 	check(err)
 	nc, err := e.Connect(bus.RoleNode)
 	check(err)
-	post, err := jetstream.Open(ctx, nc, jetstream.Config{})
+	post, err := local.Open(ctx, local.Config{Dir: statedir.LogsDir(dir), Lazy: true})
 	check(err)
 	buckets, err := bus.ConnectBuckets(ctx, nc, bus.BucketConfig{})
 	check(err)

@@ -133,6 +133,7 @@ func exitOf(t *testing.T, err error) int {
 // Many runs that are started together on one state directory all end with a
 // result, though each may find another as its owner, which then goes away.
 func TestTwentyRunsAtOnce(t *testing.T) {
+	t.Parallel()
 	const runs = 20
 	s := newTestHome(t, map[string]string{"two.yaml": `
 agents:
@@ -205,7 +206,7 @@ func TestARunOutlivesTheOwnerItJoined(t *testing.T) {
 // A run ends by a cancel, and the process that owned the node ends with it: whoever
 // asked hears of the end all the same. The model would go on for longer than it takes
 // to ask, on any machine.
-func TestACancelHearsOfTheEndOfItsNode(t *testing.T) {
+func TestCancelIsAnsweredWhenItsNodeEnds(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, map[string]string{"slow.yaml": "default: [{text: at last, delay: 10m}]"})
 	owner := s.command("run", "-m", "script/slow.yaml", "--run-id", "01m7zzzzzzzzzzzzzzzzzzzzz1", "wait")
@@ -281,6 +282,7 @@ func waitUntilDead(t *testing.T, pid int) {
 
 // What a tool started ends with its run, however that ends.
 func TestNoToolOutlivesItsRun(t *testing.T) {
+	t.Parallel()
 	t.Run("stopped", func(t *testing.T) {
 		t.Parallel()
 		cmd, stderr, stdout, pid := startToolRun(t)
@@ -321,6 +323,7 @@ agents:
 
 // The first signal stops the run and the result is printed all the same.
 func TestSignalsEndARunWithItsResult(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		signal syscall.Signal
 		code   int

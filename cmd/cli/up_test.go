@@ -112,6 +112,7 @@ func (s testHome) waitForTools(runs []string, tools int) {
 //
 //behaviour:shows F2
 func TestUpSurvivesTheDeathOfANode(t *testing.T) {
+	t.Parallel()
 	s := newTestHome(t, map[string]string{
 		"boss.md":   "---\nname: boss\ndescription: Delegates.\n---\nDelegate.\n",
 		"keeper.md": "---\nname: keeper\ndescription: Waits.\nx-troupe:\n  tools:\n    - {name: wait, description: Waits., command: 'while [ ! -e gate ]; do sleep 0.02; done; echo open', effect: read}\n---\nWait.\n",

@@ -147,6 +147,15 @@ func wantsAnswer(item mailbox.Item) bool {
 	return false
 }
 
+// isDamagedEnd reports the end of an agent whose log is damaged. That log may be shorter than what was read
+// from it before, so the identity of the message proves nothing; and the agent has no other message, if
+// the log of the run has lost its tail and with it what the agent said of the damage.
+func (l *LogReader) isDamagedEnd(from mailbox.Address, item mailbox.Item) bool {
+	var f agent.Finish
+	return l.Addr.Agent() == mailbox.Super && from.Run() == l.Addr.Run() && item.Kind == f.Kind() &&
+		mailbox.Unmarshal(item.Body, &f) == nil && f.Outcome.Reason == spec.LogDamaged
+}
+
 // acceptFirstHalt reports the first end of a run whose own log is damaged: that log may be shorter than
 // what was read from it before, so the identity of the message proves nothing.
 func (l *LogReader) acceptFirstHalt(from mailbox.Address, item mailbox.Item) bool {

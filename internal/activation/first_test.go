@@ -91,7 +91,7 @@ func TestALogThatBeginsWithANewerFormIsNotDamaged(t *testing.T) {
 
 // A log that lost all before a client's steering begins with what may begin a log. The
 // first word of its supervisor tells: it is the task, and nothing that follows one.
-func TestTheFirstWordOfASupervisorIsATaskOrTheLogIsDamaged(t *testing.T) {
+func TestFirstSupervisorMessageIsATaskOrTheLogIsDamaged(t *testing.T) {
 	root, super := mailbox.At("r", "root"), mailbox.At("r", mailbox.Super)
 	task := agent.Submitted{Task: spec.Task{ID: "root"}}
 	for name, c := range map[string]struct {

@@ -2,6 +2,7 @@ package activation
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -47,9 +48,8 @@ func (a *Agent) Step(f Fact) Stepped {
 		if err != nil {
 			panic("activation: a message to the supervisor does not encode: " + err.Error())
 		}
-		settle, _ := ask.(agent.Settle)
-		hold := ask.Kind() == "settle" && !settle.Lost && next.Phase == agent.Acting
-		out.Messages = append(out.Messages, OutboxMessage{To: mailbox.At(a.Addr.Run(), mailbox.Super), Kind: ask.Kind(), Body: body, Hold: hold})
+		out.Messages = append(out.Messages, OutboxMessage{To: mailbox.At(a.Addr.Run(), mailbox.Super), Kind: ask.Kind(), Body: body,
+			Hold: mayWait(ask, next.Phase, stepped.Effects)})
 	}
 	if a.Watch {
 		for _, n := range stepped.Events {
@@ -57,6 +57,21 @@ func (a *Agent) Step(f Fact) Stepped {
 		}
 	}
 	return out
+}
+
+// mayWait reports whether a message may wait to share an entry with the next ones (PROTOCOL P21): a
+// settlement, while the agent is at work. Under an allowance the supervisor has not heard of the attempt
+// before: it must before a side effect of the reply is over, so that a log that loses its tail is noticed (P13).
+func mayWait(ask agent.SupervisorMessage, phase agent.Phase, effects []agent.Effect) bool {
+	settle, ok := ask.(agent.Settle)
+	switch {
+	case !ok || settle.Lost:
+		return false
+	case settle.Under == 0:
+		return phase == agent.Acting
+	}
+	begins := slices.ContainsFunc(effects, func(e agent.Effect) bool { _, is := e.(agent.Begin); return is })
+	return !begins && (phase == agent.Acting || phase == agent.Thinking)
 }
 
 // Supervisor is the machine that steps a supervisor's log.

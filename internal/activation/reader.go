@@ -135,6 +135,7 @@ type LogReader struct {
 type watermark struct {
 	n           uint64
 	i           int
+	ended       bool // the sender's end was read, or that its log is damaged
 	activations map[string]struct{}
 }
 
@@ -317,14 +318,16 @@ func (l *LogReader) readMessages(e mailbox.Entry, out *Read) []OutboxMessage {
 		activation := activationOf(item)
 		_, heard := m.activations[activation]
 		fresh := m.isBelow(item.N, item.I)
-		damaged := activation != "" && !heard && !fresh                                                                            //mutant:back-check
-		if halts := l.acceptFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
+		damaged := activation != "" && !heard && !fresh //mutant:back-check
+		ends := !fresh && !m.ended && l.isDamagedEnd(e.From, item)
+		if halts := ends || l.acceptFirstHalt(e.From, item); ownOnly[item.Kind] || item.Kind == "opened" || !damaged && !fresh && !halts { //mutant:read-before
 			l.Dropped++
 			continue
 		}
 		if fresh {
 			m.n, m.i = item.N, item.I
 		}
+		m.ended = m.ended || damaged || item.Kind == "finish"
 		if activation != "" && !heard {
 			if m.activations == nil {
 				m.activations = map[string]struct{}{}

@@ -38,7 +38,7 @@ type Rules struct {
 	Deny    []string `json:"deny,omitempty"`  // commands of shell that never run
 	Yes     bool     `json:"yes,omitempty"`   // any command that the sandbox confines
 	Asked   []string `json:"asked,omitempty"` // tools that always need approval
-	// DenyOnly: the agent may only pass the shell on, so only Deny applies.
+	// DenyOnly: the agent takes over the rules of its parent, so only Deny applies.
 	DenyOnly bool `json:"deny_only,omitempty"`
 }
 

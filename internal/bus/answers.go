@@ -34,6 +34,17 @@ func IsUnavailable(err error) bool {
 	return false
 }
 
+// codeStoreFailed is what a server answers to a write beyond the limit of a stream ("maximum bytes
+// exceeded"), and to one that its disk refuses.
+const codeStoreFailed = 10077
+
+// IsFull reports whether a server did not store a write because a stream or its disk is full: the
+// same write succeeds once there is room.
+func IsFull(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == codeStoreFailed
+}
+
 // The codes of the JetStream API for conditions that pass without intervention.
 const (
 	codeNoLeader        = 10008 // "JetStream system temporarily unavailable"

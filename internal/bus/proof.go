@@ -32,6 +32,9 @@ type ProofConfig struct {
 	// Pool and Streams are the logs. Default: DefaultPool, none.
 	Pool    string
 	Streams int
+	// LogRoom returns how many bytes logs outside of the server hold, and how many they may hold.
+	// Default: there are none.
+	LogRoom func(context.Context) (used, most uint64, err error)
 	// Lazy skips the check whether writes are synced.
 	Lazy bool
 	// Witness reports how servers store, if there is one.
@@ -285,6 +288,18 @@ func (c *ProofConfig) checkSpace(ctx context.Context, s streamFacts) Finding {
 	if err != nil {
 		f.Status, f.Detail = Unproven, err.Error()
 		return f
+	}
+	if c.LogRoom != nil {
+		switch used, most, err := c.LogRoom(ctx); {
+		case err != nil:
+			f.Status, f.Detail = Unproven, err.Error()
+			return f
+		case used/RoomPercent >= most/100:
+			f.Status, f.Remedy = Failed, "troupe prune, or free space on the disk of the state directory before the node starts"
+			f.Detail = fmt.Sprintf("the logs hold %d of %d MiB: new runs are refused", used>>20, most>>20)
+			return f
+		}
+		f.Detail = fmt.Sprintf("no stream has more than %d %% of its limit, nor have the logs in files", RoomPercent)
 	}
 	account, err := js.AccountInfo(ctx)
 	switch {

@@ -42,6 +42,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 		RunE:              func(c *cobra.Command, _ []string) error { return c.Help() },
 		PersistentPreRunE: a.prepareCommand,
 	}
+	root.Version = strings.TrimPrefix(doctor.VersionText(), root.Name()+" ") // a template of our own would link text/template: 6 MB
 	root.SetOut(a.console.Out)
 	root.SetErr(a.console.Err)
 	a.addGlobalFlags(root.PersistentFlags())

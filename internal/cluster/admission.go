@@ -59,13 +59,13 @@ type runAdmission struct {
 }
 
 type queuedRun struct {
-	at    mailbox.Address
-	stamp int64
-	place uint64 // of the same entry: a fast store appends several in a millisecond
+	at     mailbox.Address
+	opened mailbox.Stamp // of the first entry of its log
 }
 
+// compareOrder orders runs as they were opened, also those of one millisecond.
 func (q queuedRun) compareOrder(o queuedRun) int {
-	return cmp.Or(cmp.Compare(q.stamp, o.stamp), cmp.Compare(q.place, o.place), cmp.Compare(q.at, o.at))
+	return cmp.Or(q.opened.Compare(o.opened), cmp.Compare(q.at, o.at))
 }
 
 // activationCount counts the activations of a run's actors.
@@ -84,7 +84,7 @@ func (a *runAdmission) admitEntry(m mailbox.Message) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	run, isSuper := m.To.Run(), m.To.Agent() == mailbox.Super
-	switch q := (queuedRun{m.To, m.At, m.Place}); {
+	switch q := (queuedRun{m.To, m.Stamp()}); {
 	case from == activation.OriginActor:
 		a.removeQueued(run) // it has begun
 		return true

@@ -37,7 +37,7 @@ func (r *requeuePass) inspectLog(d mailbox.Message) {
 	case from != activation.OriginClient:
 		r.wakeActor(d.To)
 	case d.To.Agent() == mailbox.Super && kind == supervisor.Opened{}.Kind():
-		r.t.admission.queueAgain(queuedRun{d.To, d.At, d.Place})
+		r.t.admission.queueAgain(queuedRun{d.To, d.Stamp()})
 	default:
 		r.doubt = append(r.doubt, d.To)
 	}
@@ -110,7 +110,7 @@ func (o unfinishedFinder) readUnbegun(ctx context.Context, at mailbox.Address) (
 		kind, from := activation.InspectEntry(m.Data)
 		begun = begun || from != activation.OriginClient || kind == agent.Canceled{}.Kind()
 		if q.at == "" {
-			q = queuedRun{at, m.At, m.Place}
+			q = queuedRun{at, m.Stamp()}
 		}
 		return nil
 	})

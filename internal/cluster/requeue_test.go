@@ -95,7 +95,7 @@ func TestRegainedShardQueuesItsRunsAgain(t *testing.T) {
 	if !d.openRun(t, "a", 1) {
 		t.Fatal("the first run was not admitted")
 	}
-	d.queueAgain(queuedRun{mailbox.At("a", mailbox.Super), 1, 1})
+	d.queueAgain(queuedRun{mailbox.At("a", mailbox.Super), mailbox.Stamp{At: 1, Place: 1}})
 	d.beginQueued()
 	d.expectWoken(t, "a")
 }
@@ -138,12 +138,15 @@ func TestRunOfALostShardIsNotStarted(t *testing.T) {
 // TestQueueOfOneMillisecond: runs that were opened in the same millisecond keep the order of the
 // store.
 func TestQueueOfOneMillisecond(t *testing.T) {
-	z := queuedRun{mailbox.At("z", mailbox.Super), 7, 1}
-	a := queuedRun{mailbox.At("a", mailbox.Super), 7, 2}
-	earlier := queuedRun{mailbox.At("m", mailbox.Super), 6, 3}
-	queue := []queuedRun{a, z, earlier}
+	t.Parallel()
+	z := queuedRun{mailbox.At("z", mailbox.Super), mailbox.Stamp{At: 7, Place: 1}}
+	a := queuedRun{mailbox.At("a", mailbox.Super), mailbox.Stamp{At: 7, Place: 2}}
+	earlier := queuedRun{mailbox.At("m", mailbox.Super), mailbox.Stamp{At: 6, Place: 3}}
+	// Places in another stream do not compare with these: the rest of the stamp decides.
+	later := queuedRun{mailbox.At("b", mailbox.Super), mailbox.Stamp{At: 7, Nanos: 5, Place: 1}}
+	queue := []queuedRun{a, later, z, earlier}
 	slices.SortFunc(queue, queuedRun.compareOrder)
-	if want := []queuedRun{earlier, z, a}; !slices.Equal(queue, want) {
+	if want := []queuedRun{earlier, z, a, later}; !slices.Equal(queue, want) {
 		t.Errorf("%v, want %v", queue, want)
 	}
 }

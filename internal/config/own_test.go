@@ -96,7 +96,7 @@ func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
 }
 
 // A limit on tokens is the user's word as far as the user's own file says it.
-func TestALimitThatTheDirectoryRaisesIsNoWordOfTheUsers(t *testing.T) {
+func TestDirectoryCannotRaiseTheUsersTokenLimit(t *testing.T) {
 	for _, c := range []struct {
 		theirs, mine string
 		env          map[string]string

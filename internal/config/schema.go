@@ -15,7 +15,7 @@ import (
 var settingDescriptions = map[string]string{
 	"model":            "model of a run that names none, PROVIDER/MODEL",
 	"store_dir":        "state directory; relative to this file; only in your own file",
-	"log_store":        "where a new state directory keeps its logs: jetstream or local; only in your own file",
+	"log_store":        "where a new state directory keeps its logs: local (the default) or jetstream; only in your own file",
 	"color":            "auto, always or never",
 	"output":           "output of commands that can write it: table, json, jsonl, yaml, text, stream-json",
 	"max_turns":        "most turns of the first agent; 0 is the default",

@@ -16,7 +16,7 @@ func writeFile(t *testing.T, path, text string) {
 }
 
 // The environment takes precedence over the directory's file, and that over the user's.
-func TestTheFirstPlaceWins(t *testing.T) {
+func TestSettingsPrecedence(t *testing.T) {
 	dir := t.TempDir()
 	user := filepath.Join(dir, "user.yaml")
 	writeFile(t, user, "model: user/m\nmax_turns: 3\ncolor: never\nstore_dir: state\n")
@@ -52,7 +52,7 @@ func TestListsAndKeysOfOtherReaders(t *testing.T) {
 	}
 }
 
-func TestTheNameOfTheFlag(t *testing.T) {
+func TestFlagNameOfASetting(t *testing.T) {
 	if f := (Setting{Key: "max_turns"}).Flag(); f != "max-turns" {
 		t.Error(f)
 	}
@@ -100,7 +100,7 @@ func TestEmptySettings(t *testing.T) {
 	}
 }
 
-func TestNear(t *testing.T) {
+func TestNearestNameOfASetting(t *testing.T) {
 	names := []string{"max-turns", "max-tokens", "model", "output"}
 	for word, want := range map[string]string{"max_turn": "max-turns", "maxtokens": "max-tokens", "modle": "model", "zzz": ""} {
 		if got := NearestName(word, names); got != want {

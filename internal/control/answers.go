@@ -1,21 +1,26 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
 // decisions are the decisions of a user about a call.
 var decisions = []string{"approve", "deny", "skip", "text"}
 
-// answerQuery passes a user's decision to the agent that asked. The row then says that the
-// question is answered, whether or not a node has read the answer.
+// answerQuery passes a user's decision to the agent that asked. Of several requests that answer one
+// question, the one whose mark is in the row of the run appends its answer; the others are refused. A
+// request that is sent again finds its own mark, and appends the same entry again.
 func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if !slices.Contains(decisions, r.Decision) {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
@@ -25,7 +30,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	}
 	q, ok := findQuestion(l, r)
-	if !ok && l.summary.QuestionsCut {
+	if l.summary.QuestionsCut && (!ok || len(l.row.Answered) >= answeredMax) {
 		if l, err = c.lookFully(ctx, l.row); err != nil {
 			return nil, err
 		}
@@ -35,19 +40,21 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
 			Hint: "`troupe questions` shows the open ones"}
 	}
-	if l.row.isAnswered(q) {
-		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", r.Query, r.RunID),
-			Hint: "`troupe run --resume " + r.RunID + "` continues a run that no node has"}
+	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: r.Request, AtMS: time.Now().UnixMilli()}
+	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.summary)
+	if bus.IsUnavailable(err) || bus.IsFull(err) { // the answer counts by its place in the log
+		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
+	} else if err != nil {
+		return nil, err
 	}
 	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
 	done, err := c.appendTo(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
-	if err != nil {
-		return nil, err
+	if err != nil && !bus.IsUnavailable(err) { // then the log has no answer
+		if dropErr := c.cfg.Runs.settleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
+			c.logger().Warn("a question stays marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", dropErr)
+		}
 	}
-	if err := c.cfg.Runs.markAnswered(ctx, r.RunID, q); err != nil { // the answer is in the log, and counts
-		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
-	}
-	return done, nil
+	return done, err
 }
 
 // answerID is the id of the entry of an answer. An agent drops an entry whose id it has seen, so no
@@ -63,4 +70,94 @@ func findQuestion(l look, r client.AnswerRequest) (supervisor.OpenQuestion, bool
 		}
 	}
 	return supervisor.OpenQuestion{}, false
+}
+
+// claimAnswer marks a question as answered by a request, unless another request has. open is the
+// Summary that holds the question.
+func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuestion, open supervisor.Summary) error {
+	var refusal error
+	err := r.changeRow(ctx, run, func(row *Row) bool {
+		refusal = nil
+		i := slices.IndexFunc(row.Answered, claim.isSameQuestion)
+		switch {
+		case row.RunID == "": // no row, so no mark: the log decides
+			return false
+		case i >= 0 && row.Answered[i].Request == claim.Request:
+			return false
+		case i >= 0:
+			refusal = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", claim.Query, run),
+				Hint: "`troupe run --resume " + run + "` continues a run that no node has"}
+			return false
+		}
+		if len(row.Answered) >= answeredMax {
+			row.dropClosed(open, time.UnixMilli(claim.AtMS))
+		}
+		if len(row.Answered) >= answeredMax {
+			refusal = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("no node has read the last %d answers of %s", answeredMax, run), Retry: retryAfter,
+				Hint: "ask again in a moment; `troupe run --resume " + run + "` continues a run that no node has"}
+			return false
+		}
+		row.Answered = append(row.Answered, claim)
+		return true
+	})
+	return cmp.Or(err, refusal)
+}
+
+// dropClosed removes the marks of questions that are no longer open. A mark that is young may be that
+// of a question newer than the Summary.
+func (r *Row) dropClosed(open supervisor.Summary, now time.Time) {
+	if open.QuestionsCut {
+		return
+	}
+	r.Answered = slices.DeleteFunc(r.Answered, func(a AnsweredQuestion) bool {
+		return !slices.ContainsFunc(open.Questions, a.names) && now.Sub(time.UnixMilli(a.AtMS)) > requestTimeout
+	})
+}
+
+// settleAnswer records whether the log of the agent has the answer that a mark announces. If not, the
+// mark goes, and the question is open.
+func (r *Runs) settleAnswer(ctx context.Context, run string, mark AnsweredQuestion, logged bool) error {
+	return r.changeRow(ctx, run, func(row *Row) bool {
+		i := slices.Index(row.Answered, mark)
+		switch {
+		case i < 0:
+			return false
+		case logged:
+			row.Answered[i].Logged = true
+		default:
+			row.Answered = slices.Delete(row.Answered, i, i+1)
+		}
+		return true
+	})
+}
+
+func (a AnsweredQuestion) isSameQuestion(b AnsweredQuestion) bool {
+	return a.Agent == b.Agent && a.Query == b.Query && a.Asked == b.Asked
+}
+
+// settleMarks reads the logs of agents whose questions are marked as answered by requests that may
+// have died before they appended the answer.
+func (c *lookup) settleMarks(ctx context.Context, l *look) error {
+	now := time.Now()
+	for _, mark := range slices.Clone(l.row.Answered) {
+		i := slices.IndexFunc(l.summary.Questions, mark.names)
+		if i < 0 || !mark.isDoubtful(now) {
+			continue
+		}
+		s, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(l.row.RunID, string(mark.Agent)).In(l.summary.Questions[i].Pool))
+		if isNewer(err) {
+			continue // this release could not answer it
+		}
+		if err != nil {
+			return err
+		}
+		logged := s.Phase != agent.Waiting || s.Suspended.Question.Query != mark.Query
+		if err := c.cfg.Runs.settleAnswer(ctx, l.row.RunID, mark, logged); err != nil {
+			c.logger().Warn("a mark of an answer stays doubtful in the index", "run", l.row.RunID, "agent", mark.Agent, "error", err)
+		}
+		if !logged {
+			l.row.Answered = slices.DeleteFunc(slices.Clone(l.row.Answered), func(a AnsweredQuestion) bool { return a == mark })
+		}
+	}
+	return nil
 }

@@ -27,7 +27,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// Config of the control service. All but Logger and ReadOnly are required.
+// Config of the control service. Conn, Names, Post, Node, Runs, Blobs, Build, Name and Machine are
+// required.
 type Config struct {
 	// Conn answers requests. It must not be allowed to write logs: a request
 	// names the subject of its own answer.
@@ -51,6 +52,8 @@ type Config struct {
 	Journal func() *client.JournalInfo
 	// Queue describes the runs that are queued on this node. Default: none.
 	Queue Queue
+	// NoActors says that this node runs no agents.
+	NoActors bool
 	// OmitTexts omits the texts of people, models and tools from events.
 	OmitTexts bool
 	// Redact redacts secrets in requests and replies. Default: nothing is redacted.
@@ -302,8 +305,8 @@ func toClientError(err error) *client.Error {
 		return known
 	case errors.Is(err, mailbox.ErrTooLarge), errors.Is(err, mailbox.ErrMalformed):
 		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: fmt.Sprintf("a request must fit an entry of %d bytes", mailbox.EntryBytesMax)}
-	case errors.Is(err, mailbox.ErrFull):
-		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: "remove old runs, or give the streams more room"}
+	case errors.Is(err, mailbox.ErrFull), bus.IsFull(err):
+		return &client.Error{Code: client.CodeLimit, Text: err.Error(), Hint: roomHint}
 	case bus.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, mailbox.ErrClosed):
 		return &client.Error{Code: client.CodeUnavailable, Text: err.Error(), Hint: "ask again"}
 	}

@@ -223,13 +223,13 @@ func (c *canceler) accountLogs(ends map[mailbox.Address]*logStatus, of spec.ID) 
 }
 
 // cancelStrays stops agents that the supervisor's log does not name: it lost entries. As long as
-// the run has no more logs than agents ever joined it, no log is read.
-func (c *canceler) cancelStrays(ctx context.Context, joined int, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
+// the Summary of the run accounts for all its logs, no log is read.
+func (c *canceler) cancelStrays(ctx context.Context, known supervisor.Summary, r client.CancelRequest, f agent.Canceled) (client.CancelReply, error) {
 	logs, err := c.cfg.Post.Addresses(ctx, r.RunID)
 	if err != nil {
 		return client.CancelReply{}, fmt.Errorf("control: cancel %s: %w", r.RunID, err)
 	}
-	if logs = slices.DeleteFunc(logs, isSupervisor); len(logs) <= joined {
+	if logs = slices.DeleteFunc(logs, isSupervisor); hasLogsOf(known, logs) {
 		return client.CancelReply{}, nil
 	}
 	s, err := ReplaySupervisor(ctx, c.cfg.Post, r.RunID)
@@ -252,6 +252,18 @@ func (c *canceler) cancelStrays(ctx context.Context, joined int, r client.Cancel
 		return client.CancelReply{}, err
 	}
 	return c.accountLogs(ends, f.Of), nil
+}
+
+// hasLogsOf reports whether a Summary accounts for the logs of all agents: it names their agents, or
+// all agents of the run have ended, and there are as many logs. It does not name those that ended
+// before a cancel.
+func hasLogsOf(s supervisor.Summary, logs []mailbox.Address) bool {
+	if s.Tally.LiveAgents() == 0 && len(logs) == s.Joined {
+		return true
+	}
+	return !slices.ContainsFunc(logs, func(at mailbox.Address) bool {
+		return !slices.ContainsFunc(s.Agents, func(a supervisor.AgentSummary) bool { return string(a.ID) == at.Agent() })
+	})
 }
 
 func isSupervisor(at mailbox.Address) bool { return at.Agent() == mailbox.Super }

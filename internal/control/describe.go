@@ -27,6 +27,10 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	if r.Brief {
 		return c.briefRun(ctx, row)
 	}
+	if result, ok := c.cfg.Runs.recent.find(row.RunID); ok && !r.Describe {
+		row.State, row.Result = Finished, &result
+		return row.RunInfo, nil
+	}
 	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if isNewer(err) && row.State == Finished {
 		return row.RunInfo, nil // only the row can be shown
@@ -35,6 +39,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 		return row.RunInfo, err
 	}
 	info := applyState(row, s)
+	info.State = c.shownState(info.State, s.Summary(true))
 	info = withPosition(info, c.cfg.Queue.placeOf(info.RunID))
 	if !r.Describe || s.Phase == "" {
 		return info, nil
@@ -65,7 +70,7 @@ func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) 
 		return row.RunInfo, err
 	}
 	info := l.row.RunInfo
-	info.State = l.state()
+	info.State = c.shownState(l.state(), l.summary)
 	return withPosition(info, c.cfg.Queue.placeOf(info.RunID)), nil
 }
 
@@ -108,7 +113,7 @@ func describeRun(s supervisor.State) client.Description {
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
 		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(m.Rights),
-			Limit: a.Limit, Used: a.Spent, Reserved: a.Held, Kept: a.Kept})
+			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept})
 	})
 	return d
 }

@@ -78,7 +78,7 @@ func TestEventsAreDocumented(t *testing.T) {
 }
 
 // Whatever else the document calls a kind is one, or is marked as not built.
-func TestTheTableOfOtherWordsNamesKinds(t *testing.T) {
+func TestTableOfOtherNamesListsOnlyKindsOfEvents(t *testing.T) {
 	text := readDocument(t, "events.md")
 	planned := map[string]bool{}
 	for _, kind := range codeWords(textUnder(t, text, "Not built yet")) {
@@ -109,7 +109,7 @@ func TestTheTableOfOtherWordsNamesKinds(t *testing.T) {
 
 // requests are the types behind the verbs.
 var requests = map[string]any{
-	"run": &client.RunRequest{}, "get": &client.GetRequest{}, "list": &struct{}{}, "cancel": &client.CancelRequest{}, "steer": &client.SteerRequest{},
+	"run": &client.RunRequest{}, "get": &client.GetRequest{}, "list": &client.ListRequest{}, "cancel": &client.CancelRequest{}, "steer": &client.SteerRequest{},
 	"answer": &client.AnswerRequest{}, "events": &client.EventsRequest{}, "policy": &client.PolicyRequest{}, "budget": &client.BudgetRequest{},
 	"questions": &struct{}{}, "transcript": &client.TranscriptRequest{},
 	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{}, "attach": &client.AttachRequest{},

@@ -30,23 +30,37 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	// The entries are counted before they are read: those that arrive meanwhile count next time.
-	entries, err := c.cfg.Post.Entries(ctx, r.RunID)
+	t, err := c.replayEvents(ctx, r)
+	if err == nil && t.foundEnd && t.read != t.entries {
+		// Logs grew while they were read one after the other: the end of the run was found, and events
+		// before it may be missing of logs that were read earlier. Now all logs hold them.
+		t, err = c.replayEvents(ctx, r)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("control: count %s: %w", r.RunID, err)
-	}
-	if entries > 0 && entries == r.From[client.CursorEntries] {
-		return client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{client.CursorEntries: entries}}, nil
-	}
-	t := eventReplay{cfg: c.cfg, from: r.From, replayed: map[mailbox.Address]*replayedLog{}}
-	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.replayEntry); err != nil {
-		return nil, fmt.Errorf("control: read %s: %w", r.RunID, err)
+		return nil, err
 	}
 	page := t.cutPage()
 	if !page.More {
-		page.Cursor[client.CursorEntries] = entries
+		page.Cursor[client.CursorEntries] = t.entries
 	}
 	return page, nil
+}
+
+// replayEvents reads the logs of a run for the events after a cursor, unless they have not grown.
+func (c *viewer) replayEvents(ctx context.Context, r client.EventsRequest) (*eventReplay, error) {
+	t := &eventReplay{cfg: c.cfg, from: r.From, replayed: map[mailbox.Address]*replayedLog{}}
+	var err error
+	// The entries are counted before they are read: those that arrive meanwhile count next time.
+	if t.entries, err = c.cfg.Post.Entries(ctx, r.RunID); err != nil {
+		return nil, fmt.Errorf("control: count %s: %w", r.RunID, err)
+	}
+	if t.entries > 0 && t.entries == r.From[client.CursorEntries] {
+		return t, nil
+	}
+	if err := c.cfg.Post.ReadRun(ctx, r.RunID, t.replayEntry); err != nil {
+		return nil, fmt.Errorf("control: read %s: %w", r.RunID, err)
+	}
+	return t, nil
 }
 
 type eventReplay struct {
@@ -54,6 +68,9 @@ type eventReplay struct {
 	from     client.Cursor
 	replayed map[mailbox.Address]*replayedLog
 	list     []pastEvent
+	entries  uint64 // before the first was read
+	read     uint64
+	foundEnd bool // an event in list is the end of the run
 }
 
 // replayedLog is a log that is replayed for its events.
@@ -63,6 +80,7 @@ type replayedLog struct {
 }
 
 func (t *eventReplay) replayEntry(m mailbox.Message) error {
+	t.read++
 	l := t.replayed[m.To]
 	if l == nil {
 		l = &replayedLog{}
@@ -88,6 +106,7 @@ func (t *eventReplay) replayEntry(m mailbox.Message) error {
 		if err != nil {
 			return err
 		}
+		t.foundEnd = t.foundEnd || e.Kind == event.KindRunFinished
 		t.list = append(t.list, pastEvent{at: at, stamp: l.reader.At, n: r.N, raw: raw})
 	}
 	return nil

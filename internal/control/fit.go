@@ -4,30 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
 // replyBytes is the maximum size of a list or a transcript: half the maximum size of a
 // message.
 const replyBytes = 512 << 10
-
-// fitList keeps the newest runs that fit a reply.
-func fitList(list []client.RunInfo) ([]client.RunInfo, error) {
-	size := 0
-	for i, info := range list {
-		raw, err := json.Marshal(info)
-		if err != nil {
-			return nil, fmt.Errorf("control: list: %w", err)
-		}
-		if size += len(raw); size > replyBytes {
-			return list[:i], nil
-		}
-	}
-	return list, nil
-}
 
 // textBytesMin is the length to which the texts of a transcript are cut before it is
 // refused.
@@ -67,9 +52,7 @@ func fitTranscript(t Transcript) (Transcript, error) {
 	}
 }
 
+// truncateText keeps the first bytes of a text and says how many there were.
 func truncateText(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	return strings.ToValidUTF8(s[:most], "") + fmt.Sprintf("… (%d bytes in all)", len(s))
+	return clip.Marked(s, most, fmt.Sprintf("… (%d bytes in all)", len(s)))
 }

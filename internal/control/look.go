@@ -20,21 +20,17 @@ import (
 // supervisor's log after it. It replays the log only if the row has no Summary, if the log is
 // damaged, or if no node publishes what newer entries changed: the run may have no node.
 
-const (
-	// tailMax is how many entries after the Summary of a row a request reads before it replays the
-	// log instead: more than activation.StateGap, because a node writes the row a moment later.
-	tailMax = 4 * activation.StateGap
-	// A request waits for a row that lacks a change: first for rowPauseMin, then for twice as
-	// long, up to rowPauseMax.
-	rowPauseMin = 10 * time.Millisecond
-	rowPauseMax = 160 * time.Millisecond
-)
+// tailMax is how many entries after the Summary of a row a request reads before it replays the
+// log instead: more than activation.StateGap, because a node writes the row a moment later.
+const tailMax = 4 * activation.StateGap
 
 // look is what is known of a run.
 type look struct {
 	row     Row
 	summary supervisor.Summary // no Phase: the supervisor has no log
 	damage  string             // of the supervisor's log, if a replay found any
+	// replayed is the state that a replay has found; nil: the row was enough.
+	replayed *supervisor.State
 }
 
 // state returns the state of the run. If its log is gone or does not exist yet, the row counts.
@@ -66,58 +62,25 @@ func (l look) questions() []supervisor.OpenQuestion {
 // lookAt finds what the current state of a run is. A caller that needs every agent and question
 // uses lookFully.
 func (c *lookup) lookAt(ctx context.Context, row Row) (look, error) {
-	row, ok, err := c.currentRow(ctx, row)
-	if err != nil || ok {
-		return look{row: row, summary: row.summaryOrEmpty()}, err
-	}
-	return c.replayLook(ctx, row)
+	r := c.lookAtAll(ctx, []Row{row}, func(look) bool { return false })[0]
+	return r.look, r.err
 }
 
 // lookFully is lookAt with all agents and questions of the run.
 func (c *lookup) lookFully(ctx context.Context, row Row) (look, error) {
-	l, err := c.lookAt(ctx, row)
-	if err == nil && (l.summary.AgentsCut || l.summary.QuestionsCut) {
-		return c.replayLook(ctx, l.row)
-	}
-	return l, err
+	r := c.lookAtAll(ctx, []Row{row}, look.isCut)[0]
+	return r.look, r.err
 }
+
+func (l look) isCut() bool { return l.summary.AgentsCut || l.summary.QuestionsCut }
+
+func (l look) lacksQuestions() bool { return l.summary.QuestionsCut }
 
 func (r Row) summaryOrEmpty() supervisor.Summary {
 	if r.Summary == nil {
 		return supervisor.Summary{}
 	}
 	return r.Summary.Summary
-}
-
-// currentRow returns the row once its Summary is that of the newest entry; ok is false if it does
-// not become so soon.
-func (c *lookup) currentRow(ctx context.Context, row Row) (current Row, ok bool, err error) {
-	for pause := rowPauseMin; ; pause *= 2 {
-		if row.Summary == nil || row.Summary.Form > mailbox.Form {
-			return row, false, nil
-		}
-		t, err := c.readSummaryTail(ctx, row)
-		switch {
-		case err != nil:
-			return row, false, err
-		case t.lost || t.entries > tailMax || t.changed > 0 && pause > rowPauseMax:
-			return row, false, nil
-		case t.changed == 0:
-			return row, true, nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return row, false, ctx.Err()
-		}
-		next, there, err := c.cfg.Runs.getRow(ctx, row.RunID)
-		if err != nil {
-			return row, false, err
-		}
-		if there {
-			row = next
-		}
-	}
 }
 
 // summaryTail is what the supervisor's log holds after the Summary of a row.
@@ -158,11 +121,14 @@ func (c *lookup) readSummaryTail(ctx context.Context, row Row) (t summaryTail, e
 }
 
 // quietKinds are the entries of a supervisor's log that change no Summary, and moneyKinds those
-// that change none unless an agent waits for a person: see supervisor.State.IsParked.
+// that change none unless an agent waits for a person (see supervisor.State.IsParked) or a log has
+// lost its tail. A Reserve of an old number, or a Settle beyond the newest reservation, shows such a
+// loss and cancels the run. A row does not hold what tells them from others: the request sees the
+// cancel once a node has read the entry and written the row, or after tailMax entries.
 var (
 	quietKinds = kindsOf(agent.Send{}, agent.ProposeStop{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{},
 		supervisor.PolicySet{}, supervisor.LimitSet{})
-	moneyKinds = kindsOf(agent.Reserve{}, agent.Settle{})
+	moneyKinds = kindsOf(agent.Reserve{}, agent.Settle{}, agent.ReturnAllowance{})
 )
 
 func kindsOf(facts ...supervisor.Fact) map[string]bool {
@@ -184,7 +150,7 @@ func (c *lookup) replayLook(ctx context.Context, row Row) (look, error) {
 	if err != nil {
 		return look{row: row}, err
 	}
-	l := look{row: row, summary: r.state.Summary(true), damage: r.damage}
+	l := look{row: row, summary: r.state.Summary(true), damage: r.damage, replayed: &r.state}
 	if r.state.Phase == "" || r.damage != "" || c.cfg.Runs == nil {
 		return l, nil
 	}

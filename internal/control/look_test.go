@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -62,7 +63,9 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	expect("again", Parked, 1)
 	put("", supervisor.LimitSet{Patch: true})
 	expect("after an entry that changes nothing", Parked, 2)
-	if err := c.cfg.Runs.markAnswered(t.Context(), "r", l.questions()[0]); err != nil {
+	q := l.questions()[0]
+	mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a1", AtMS: time.Now().UnixMilli()}
+	if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.summary); err != nil {
 		t.Fatal(err)
 	}
 	if l := expect("after the answer", Live, 2); len(l.questions()) != 0 {

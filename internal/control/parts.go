@@ -28,7 +28,7 @@ type remover struct {
 
 type opener struct {
 	*remover
-	room logRoom
+	room storeRoom
 }
 
 type viewer struct{ *lookup }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -9,43 +10,66 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// roomFresh is how long a measurement of the room in the logs counts. It costs one request per
-// stream, far more than the check of one run, and what runs write in a second is small
+// roomFresh is how long a measurement of the room in the logs and the index counts. It costs one
+// request per stream, far more than the check of one run, and what runs write in a second is small
 // against the room that is kept for their ends.
 const roomFresh = time.Second
 
-// logRoom is the newest measurement of the room in the logs that found room. A measurement that
-// finds none is not kept: the next request may come after a prune.
-type logRoom struct {
+// storeRoom is the newest measurement of the room in the logs and the index that found room. A
+// measurement that finds none is not kept: the next request may come after a prune.
+type storeRoom struct {
 	mu sync.Mutex // also makes requests wait for a measurement instead of making their own
 	at time.Time
 }
 
-// isFull measures unless a recent measurement has found room.
-func (r *logRoom) isFull(ctx context.Context, logs mailbox.Store) bool {
+// measuredRoom is a store whose room is measured; most 0 means no limit.
+type measuredRoom interface {
+	Room(ctx context.Context) (used, most uint64, err error)
+}
+
+// findFull returns which store is too full for another run, "" if none is. It
+// measures unless a recent measurement has found room.
+func (r *storeRoom) findFull(ctx context.Context, logs, index measuredRoom) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.at) < roomFresh {
-		return false
+		return ""
 	}
-	used, most, err := logs.Room(ctx)
-	if err != nil {
-		return false // the append of the run says what is wrong
-	}
-	if most > 0 && used*100 > most*mailbox.RoomPercent {
-		return true
+	for _, store := range []struct {
+		name string
+		measuredRoom
+	}{{"the logs are", logs}, {"the index of runs is", index}} {
+		used, most, err := store.Room(ctx)
+		if err != nil {
+			return "" // the append of the run says what is wrong
+		}
+		if most > 0 && used*100 > most*mailbox.RoomPercent {
+			return store.name
+		}
 	}
 	r.at = time.Now()
-	return false
+	return ""
 }
 
-// checkRoom refuses new runs if the logs are too full for them to end.
+// checkRoom refuses new runs if the logs or the index are too full for them to end.
 func (c *opener) checkRoom(ctx context.Context) error {
 	if i := c.journalInfo(); i != nil {
 		return refuseJournal(i)
 	}
-	if c.room.isFull(ctx, c.cfg.Post) {
-		return &client.Error{Code: client.CodeLimit, Text: "the logs are too full for another run", Hint: "`troupe prune` removes old runs; or give the streams more room"}
+	if full := c.room.findFull(ctx, c.cfg.Post, c.cfg.Runs); full != "" {
+		return &client.Error{Code: client.CodeLimit, Text: full + " too full for another run", Hint: roomHint}
 	}
 	return nil
+}
+
+// roomHint is what to do about a full store.
+const roomHint = "`troupe prune` removes old runs; or give the logs more room"
+
+// Room returns how many bytes of the index are used.
+func (r *Runs) Room(ctx context.Context) (used, most uint64, err error) {
+	s, err := r.kv.Status(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("control: room of the index: %w", err)
+	}
+	return s.Bytes(), uint64(max(0, s.Config().MaxBytes)), nil
 }

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,9 +27,10 @@ func (c *measuredStore) Room(context.Context) (used, most uint64, err error) {
 func TestTheRoomOfTheLogsIsMeasuredOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		logs := &measuredStore{percent: 10}
-		var room logRoom
+		var room storeRoom
+		index := &measuredStore{percent: 10}
 		for range 1000 {
-			if room.isFull(t.Context(), logs) {
+			if room.findFull(t.Context(), logs, index) != "" {
 				t.Fatal("full at 10 %")
 			}
 		}
@@ -38,16 +40,21 @@ func TestTheRoomOfTheLogsIsMeasuredOnceASecond(t *testing.T) {
 		<-time.After(roomFresh) // of the bubble
 		logs.percent = mailbox.RoomPercent + 1
 		for range 3 {
-			if !room.isFull(t.Context(), logs) {
+			if room.findFull(t.Context(), logs, index) == "" {
 				t.Error("not full")
 			}
 		}
 		logs.percent = 10 // a prune
-		if room.isFull(t.Context(), logs) {
+		if room.findFull(t.Context(), logs, index) != "" {
 			t.Error("full after a prune")
 		}
-		if logs.count != 5 {
-			t.Errorf("measured %d times, want 5", logs.count)
+		<-time.After(roomFresh)
+		index.percent = mailbox.RoomPercent + 1
+		if full := room.findFull(t.Context(), logs, index); !strings.Contains(full, "index") {
+			t.Errorf("a full index: %q", full)
+		}
+		if logs.count != 6 {
+			t.Errorf("measured %d times, want 6", logs.count)
 		}
 	})
 }

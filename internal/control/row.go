@@ -17,8 +17,8 @@ type Row struct {
 	client.RunInfo
 	// Summary is what the node that acts on the run has published; nil: nothing yet.
 	Summary *RowSummary `json:"summary,omitempty"`
-	// Answered lists the open questions of Summary whose answers are in the logs of their agents:
-	// the supervisor may not know that yet.
+	// Answered lists the open questions of Summary that clients have answered: the supervisor may
+	// not know that yet.
 	Answered []AnsweredQuestion `json:"answered,omitempty"`
 }
 
@@ -30,15 +30,29 @@ type RowSummary struct {
 	Form int `json:"form"`
 }
 
-// AnsweredQuestion names a question: see supervisor.OpenQuestion.
+// AnsweredQuestion names a question (see supervisor.OpenQuestion) and the request that answers it.
+// The request that is in the row appends the answer, and no other.
 type AnsweredQuestion struct {
 	Agent spec.ID `json:"agent"`
 	Query string  `json:"query"`
 	Asked uint64  `json:"asked"`
+	// Request wrote the mark at AtMS, before it appended the answer. "": an older release wrote it,
+	// after the answer.
+	Request string `json:"request,omitempty"`
+	AtMS    int64  `json:"at_ms,omitempty"`
+	// Logged says that the log of the agent was read since then, and has an answer.
+	Logged bool `json:"logged,omitempty"`
 }
 
-// answeredMax is how many answered questions a row remembers, the newest.
+// answeredMax is how many answers of open questions a row remembers. No others are accepted until a
+// node has read some of them.
 const answeredMax = 16
+
+// isDoubtful reports whether the process that wrote a mark may have died before it appended the
+// answer.
+func (a AnsweredQuestion) isDoubtful(now time.Time) bool {
+	return a.Request != "" && !a.Logged && now.Sub(time.UnixMilli(a.AtMS)) > requestTimeout
+}
 
 func (a AnsweredQuestion) names(q supervisor.OpenQuestion) bool {
 	return a.Agent == q.Agent && a.Query == q.Query && a.Asked == q.Asked
@@ -51,7 +65,7 @@ func (r Row) isAnswered(q supervisor.OpenQuestion) bool {
 
 // isAllAnswered reports whether clients have answered all questions of a run.
 func (r Row) isAllAnswered(s supervisor.Summary) bool {
-	return !slices.ContainsFunc(s.Questions, func(q supervisor.OpenQuestion) bool { return !r.isAnswered(q) })
+	return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, func(q supervisor.OpenQuestion) bool { return !r.isAnswered(q) })
 }
 
 // setSummary replaces an older Summary. A row that has none was not written by the node that
@@ -77,28 +91,37 @@ type Report struct {
 	Result *event.Result
 }
 
+// Recorded is what Record has found and done.
+type Recorded struct {
+	Added bool // there was no row
+	// Parked says that by the row the run waits for people alone, and that a question is open.
+	Parked bool
+}
+
 // Record writes a report into the row of its run. If the row does not exist, it adds one: the
 // process that opened the run may have died before that.
-func (r *Runs) Record(ctx context.Context, run string, report Report) (added bool, err error) {
+func (r *Runs) Record(ctx context.Context, run string, report Report) (done Recorded, err error) {
 	var summary RowSummary
 	if report.Place > 0 {
 		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
 	}
 	err = r.changeRow(ctx, run, func(row *Row) bool {
-		added = row.State == ""
+		done.Added = row.State == ""
 		changed := report.Result != nil
 		if report.Place > 0 && row.setSummary(summary) {
 			changed = true
 		}
-		if added {
+		if done.Added {
 			row.RunInfo = rowOf(report.State, report.Node)
 		}
 		if report.Result != nil {
 			FinishRow(&row.RunInfo, *report.Result, time.Now())
 		}
+		s := row.summaryOrEmpty()
+		done.Parked = row.State != Finished && s.Parked && !row.isAllAnswered(s)
 		return changed
 	})
-	return added, err
+	return done, err
 }
 
 // repair replaces an older Summary of a row, if there is a row.
@@ -113,16 +136,4 @@ func rowOf(s supervisor.State, node string) client.RunInfo {
 		info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
 	}
 	return info
-}
-
-// markAnswered records that the log of an agent holds the answer to a question.
-func (r *Runs) markAnswered(ctx context.Context, run string, q supervisor.OpenQuestion) error {
-	return r.changeRow(ctx, run, func(row *Row) bool {
-		if row.RunID == "" || row.isAnswered(q) {
-			return false
-		}
-		row.Answered = append(row.Answered, AnsweredQuestion{q.Agent, q.Query, q.Asked})
-		row.Answered = row.Answered[max(0, len(row.Answered)-answeredMax):]
-		return true
-	})
 }

@@ -1,12 +1,10 @@
 package control
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -24,6 +22,9 @@ type Runs struct {
 	// ListQuiet is how long List waits for a row that the bucket claims to have, while the
 	// bucket answers: a corrupt row never comes. Default ListQuietDefault.
 	ListQuiet time.Duration
+
+	written writtenRows
+	recent  recentResults
 }
 
 // ListQuietDefault is the default of Runs.ListQuiet.
@@ -44,12 +45,13 @@ func RecordOwner(ctx context.Context, b *bus.Buckets, owner string) (revision ui
 	return revision, nil
 }
 
-// States of a row.
+// States of a run. Interrupted is in no row.
 const (
-	Live     = "live"
-	Queued   = "queued" // it is in its log, and waits until fewer runs are live
-	Parked   = "parked" // it waits for the user
-	Finished = "finished"
+	Live        = "live"
+	Queued      = "queued" // it is in its log, and waits until fewer runs are live
+	Parked      = "parked" // it waits for the user
+	Finished    = "finished"
+	Interrupted = "interrupted" // it has not ended, and no node is there that could continue it
 )
 
 // Add writes the row of a run that has none, and returns the current row. It does not
@@ -69,38 +71,73 @@ func (r *Runs) Add(ctx context.Context, i client.RunInfo) (there client.RunInfo,
 // one if there is none. Other writers may write the same row at the same time, so change
 // may be called again.
 func (r *Runs) Change(ctx context.Context, run string, change func(*client.RunInfo)) error {
-	return r.changeRow(ctx, run, func(row *Row) bool {
+	return r.changeRow(ctx, run, infoChange(change))
+}
+
+// changeMissing is Change for a row that was just found missing.
+func (r *Runs) changeMissing(ctx context.Context, run string, change func(*client.RunInfo)) error {
+	written, err := r.writeChange(ctx, run, Row{}, 0, infoChange(change))
+	if err != nil || written {
+		return err
+	}
+	return r.Change(ctx, run, change)
+}
+
+func infoChange(change func(*client.RunInfo)) func(*Row) bool {
+	return func(row *Row) bool {
 		change(&row.RunInfo)
 		return true
-	})
+	}
 }
 
 // changeRow is Change for a whole row; change returns false to leave it as it is.
 func (r *Runs) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
-	for {
-		row, revision, err := r.readRow(ctx, run)
-		if err != nil || !change(&row) {
+	if row, revision, ok := r.written.take(run); ok {
+		if written, err := r.writeChange(ctx, run, row, revision, change); err != nil || written {
 			return err
 		}
-		row.RunID = run
-		row.RunInfo = summarizeRow(row.RunInfo)
-		data, err := json.Marshal(row)
-		if err != nil {
-			return fmt.Errorf("control: index %s: %w", run, err)
-		}
-		if revision == 0 {
-			_, err = r.kv.Create(ctx, run, data)
-		} else {
-			_, err = r.kv.Update(ctx, run, data, revision)
-		}
-		switch {
-		case bus.IsConflict(err):
-			continue
-		case err != nil:
-			return fmt.Errorf("control: index %s: %w", run, err)
-		}
-		return nil
 	}
+	for {
+		row, revision, err := r.readRow(ctx, run)
+		if err != nil {
+			return err
+		}
+		left := false
+		written, err := r.writeChange(ctx, run, row, revision, func(row *Row) bool {
+			left = !change(row)
+			return !left
+		})
+		if err != nil || written || left {
+			return err
+		}
+	}
+}
+
+// writeChange writes a changed row unless another writer has written it after the given revision;
+// 0: it does not exist.
+func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision uint64, change func(*Row) bool) (written bool, err error) {
+	if !change(&row) {
+		return false, nil
+	}
+	row.RunID = run
+	row.RunInfo = summarizeRow(row.RunInfo)
+	data, err := json.Marshal(row)
+	if err != nil {
+		return false, fmt.Errorf("control: index %s: %w", run, err)
+	}
+	if revision == 0 {
+		revision, err = r.kv.Create(ctx, run, data)
+	} else {
+		revision, err = r.kv.Update(ctx, run, data, revision)
+	}
+	switch {
+	case bus.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("control: index %s: %w", run, err)
+	}
+	r.written.keep(run, row, revision)
+	return true, nil
 }
 
 // FinishRow ends a row. If the row has no start time, it takes the one of the result:
@@ -114,6 +151,8 @@ func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
 
 // Remove removes a row. Its delete marker expires.
 func (r *Runs) Remove(ctx context.Context, run string) error {
+	r.written.take(run)
+	r.recent.forget(run)
 	err := r.kv.Purge(ctx, run, jetstream.PurgeTTL(bus.MarkerTTL))
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return fmt.Errorf("control: index %s: %w", run, err)
@@ -163,56 +202,4 @@ func (r *Runs) readRow(ctx context.Context, run string) (i Row, revision uint64,
 		i = Row{}
 	}
 	return i, e.Revision(), nil
-}
-
-// List reads all rows, newest first. It leaves out unreadable rows.
-func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
-	rows, err := r.listRows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]client.RunInfo, len(rows))
-	for i := range rows {
-		list[i] = rows[i].RunInfo
-	}
-	return list, nil
-}
-
-// listRows is List for whole rows.
-func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
-	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, fmt.Errorf("control: list runs: %w", err)
-	}
-	defer func() { _ = w.Stop() }() // its consumer is ephemeral
-	list := []Row{}
-	sorted := func() []Row {
-		slices.SortFunc(list, func(a, b Row) int { return cmp.Compare(b.RunID, a.RunID) })
-		return list
-	}
-	quiet, answered := time.NewTimer(r.ListQuiet), false
-	defer quiet.Stop()
-	for {
-		select {
-		case <-quiet.C:
-			_, err := r.kv.Status(ctx)
-			if err == nil && answered {
-				return sorted(), nil
-			}
-			answered = err == nil
-			quiet.Reset(r.ListQuiet)
-		case e := <-w.Updates():
-			if e == nil {
-				return sorted(), nil
-			}
-			answered = false
-			quiet.Reset(r.ListQuiet)
-			var i Row
-			if json.Unmarshal(e.Value(), &i) == nil {
-				list = append(list, i)
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("control: list runs: %w", ctx.Err())
-		}
-	}
 }

@@ -19,8 +19,9 @@ const (
 	// long, up to cancelLookMax.
 	cancelLookMin = 20 * time.Millisecond
 	cancelLookMax = 500 * time.Millisecond
-	// directAfter is the time after which the control service itself cancels agents that the
-	// supervisor has not canceled: the supervisor may have no activation, or not know them.
+	// directAfter is the time after which the control service itself cancels agents whose logs have
+	// no cancel. The supervisor may have no activation, or not know them. Its log does not tell: an
+	// entry in it reaches no agent until an activation has read it and sent the messages.
 	directAfter = 2 * time.Second
 	// gaveUpWait is how long the supervisor may take to read that agents were given up.
 	gaveUpWait = time.Second
@@ -74,7 +75,7 @@ func (c *canceler) awaitStops(ctx context.Context, l look, r client.CancelReques
 		}
 	}
 	wait := r.Wait()
-	if l = c.awaitMembers(ctx, l, r, min(wait, directAfter)); wait > directAfter && !l.areStopped(f.Of) && !l.areTold(f) {
+	if l = c.awaitMembers(ctx, l, r, min(wait, directAfter)); wait > directAfter && !l.areStopped(f.Of) {
 		ends, err := c.readLogStatuses(ctx, r.RunID)
 		if err == nil {
 			err = c.cancelLogs(ctx, r.Request, f, ends)
@@ -82,7 +83,7 @@ func (c *canceler) awaitStops(ctx context.Context, l look, r client.CancelReques
 		warn(err)
 	}
 	l = c.awaitMembers(ctx, l, r, wait-directAfter)
-	strays, err := c.cancelStrays(ctx, l.summary.Joined, r, f)
+	strays, err := c.cancelStrays(ctx, l.summary, r, f)
 	warn(err)
 	if wait > 0 && r.Now && !l.areStopped(f.Of) {
 		warn(c.giveUpSilent(ctx, r, f.Of))
@@ -131,16 +132,6 @@ func isCanceled(of, id spec.ID) bool {
 
 // isWhole reports whether a cancel of an agent is one of the whole run.
 func isWhole(of spec.ID) bool { return of == "" || of == spec.Root }
-
-// areTold reports whether the supervisor has read a cancel: then it tells the agents.
-func (l look) areTold(f agent.Canceled) bool {
-	if isWhole(f.Of) {
-		return isCancelLogged(l.summary, f)
-	}
-	return !l.summary.AgentsCut && !slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool {
-		return isCanceled(f.Of, a.ID) && !a.Done && !a.Stopping
-	})
-}
 
 // areStopped reports whether the agents of a cancel have stopped.
 func (l look) areStopped(of spec.ID) bool {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -37,7 +37,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		if err := c.moreTime(ctx, known, r); err != nil {
 			return nil, err
 		}
-		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already"}, c.cfg.Node.Resume(ctx, r.RunID)
+		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}, c.cfg.Node.Resume(ctx, r.RunID)
 	}
 	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
 		return nil, err
@@ -71,11 +71,16 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	// A short run may have ended already, and its row may say so: Change keeps that state.
-	return accepted, c.cfg.Runs.Change(ctx, r.RunID, func(i *client.RunInfo) {
+	// A short run may have ended already, and its row may say so: changeMissing keeps that state.
+	err = c.cfg.Runs.changeMissing(ctx, r.RunID, func(i *client.RunInfo) {
 		i.Title, i.Model, i.Node, i.Started = shortTitle(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
 		i.State = cmp.Or(i.State, Live)
 	})
+	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
+		c.logger().Warn("a run was not added to the index", "run", r.RunID, "error", err)
+		return accepted, nil
+	}
+	return accepted, err
 }
 
 // moreTime sets the time limit of a resume request on a run that has not ended. The limit counts the
@@ -183,42 +188,6 @@ func withPosition(info client.RunInfo, place int) client.RunInfo {
 	return info
 }
 
-// verifiedRowsMax is how many runs of a list are verified by their logs; the others, older ones,
-// are shown as the index has them.
-const verifiedRowsMax = 64
-
-func (c *viewer) listRuns(ctx context.Context, _ struct{}) (any, error) {
-	rows, err := c.cfg.Runs.listRows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	verified, places, list := 0, c.cfg.Queue.allPlaces(), make([]client.RunInfo, len(rows))
-	for i, row := range rows {
-		list[i] = withPosition(row.RunInfo, places[row.RunID])
-		if row.State == Finished || list[i].Position > 0 {
-			continue
-		}
-		l := look{row: row, summary: row.summaryOrEmpty()}
-		if verified < verifiedRowsMax {
-			verified++
-			if l, err = c.lookAt(ctx, row); isNewer(err) {
-				continue // only the row can be shown
-			}
-			if err != nil {
-				return nil, err
-			}
-		}
-		if list[i].State = l.state(); list[i].State == Finished { // the row does not know that yet
-			s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
-			if err != nil {
-				return nil, err
-			}
-			list[i] = summarizeRow(applyState(row, s))
-		}
-	}
-	return fitList(list)
-}
-
 // appendCommand appends a request to an actor of a run that has not ended. The agent that it
 // names must exist: an append to another name would create a log without an agent.
 func (c *commander) appendCommand(ctx context.Context, run, request string, to, of spec.ID, kind string, body any) (any, error) {
@@ -253,6 +222,11 @@ func (c *commander) appendTo(ctx context.Context, l look, request string, to, of
 			continue
 		}
 		at, err := c.findAgent(ctx, l, a)
+		if isNotFound(err) && l.summary.AgentsCut { // it may have no log yet
+			if l, err = c.lookFully(ctx, l.row); err == nil {
+				at, err = c.findAgent(ctx, l, a)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -302,38 +276,4 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 	}
 	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
 	return c.appendTo(ctx, l, r.Request, "", "", f.Kind(), f)
-}
-
-// Question is one open query of a run.
-type Question struct {
-	RunID string          `json:"run_id"`
-	Agent spec.ID         `json:"agent"`
-	Query event.OpenQuery `json:"query"`
-}
-
-func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
-	rows, err := c.cfg.Runs.listRows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	questions := []Question{}
-	for _, row := range rows {
-		if row.State == Finished {
-			continue
-		}
-		l, err := c.lookAt(ctx, row)
-		if err == nil && l.summary.QuestionsCut {
-			l, err = c.lookFully(ctx, l.row)
-		}
-		if isNewer(err) {
-			continue // this release could not answer it
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, q := range l.questions() {
-			questions = append(questions, Question{row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}})
-		}
-	}
-	return questions, nil
 }

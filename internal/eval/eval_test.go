@@ -185,8 +185,8 @@ func TestReplayIsCompared(t *testing.T) {
 	}
 }
 
-// TestMeasures: the rates are those of their definitions.
-func TestMeasures(t *testing.T) {
+// TestRatesOfAReport: the rates are those of their definitions.
+func TestRatesOfAReport(t *testing.T) {
 	t.Parallel()
 	r := buildReport([]Verdict{
 		{Pass: true, StopReason: spec.Completed, Expected: spec.Completed, Proposals: 4, Invalid: 1, Repeated: 2, Tokens: 10, LatencyMS: 5, Replayed: true},

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -107,8 +108,5 @@ func compareJSON(what string, was, is any) error {
 const clipBytes = 300
 
 func clipText(raw []byte) string {
-	if len(raw) <= clipBytes {
-		return string(raw)
-	}
-	return string(bytes.ToValidUTF8(raw[:clipBytes], nil)) + "…"
+	return clip.Marked(string(raw), clipBytes, "…")
 }

@@ -248,8 +248,8 @@ func TestAnswersFitAnEntry(t *testing.T) {
 	}
 }
 
-// TestAnEndEndsAll: when the loop does not wait any more, nothing runs on.
-func TestAnEndEndsAll(t *testing.T) {
+// TestCancelEndsRunningHooks: when the loop does not wait any more, nothing runs on.
+func TestCancelEndsRunningHooks(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	began := make(chan struct{})
 	funcs := map[string]hook.Func{"waits": func(ctx context.Context, _ hook.Call) (spec.HookAnswer, error) {

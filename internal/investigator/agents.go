@@ -11,7 +11,6 @@ type Agent struct {
 	// MaxOutput is enough output tokens a reply for this agent; a smaller lease
 	// lets more children work at once. 0: the default.
 	MaxOutput int64
-	Delegates []string
 }
 
 const (
@@ -52,9 +51,6 @@ func BuiltinAgents() []Agent {
 	root := Agent{Name: coordinatorName, Description: "Investigates a directory with the help of children and writes the report.",
 		System: coordinatorTask, MaxTurns: coordinatorTurn,
 		Tools: []string{toolList, toolGlob, toolRead, toolGrep, toolDelegate, toolWrite}}
-	for _, c := range children {
-		root.Delegates = append(root.Delegates, c.Name)
-	}
 	return append([]Agent{root}, children...)
 }
 

@@ -202,6 +202,9 @@ func sameLine(hits []fileLine) (most int) {
 	return most
 }
 
+// explained matches a line whose own comment says why it is as it is: a reader would only lose time.
+var explained = regexp.MustCompile(`(?i)(?://|#|/\*|--|;).*\b(?:never fails?|(?:can ?not|can't) fail|nowhere to report|harmless|best[- ]effort|on purpose|deliberate(?:ly)?|intentional(?:ly)?|is only read|false positive|nolint|noqa|nosec)\b`)
+
 // matchesLine reports whether a rule applies to a line with its pattern.
 func (r auditRule) matchesLine(h fileLine) bool {
 	switch {
@@ -209,7 +212,7 @@ func (r auditRule) matchesLine(h fileLine) bool {
 		return false
 	case r.notPath != nil && r.notPath.MatchString(h.path), r.code && comment.MatchString(h.text):
 		return false
-	case r.not != nil && r.not.MatchString(h.text), r.must != nil && !r.must.MatchString(h.text):
+	case explained.MatchString(h.text), r.not != nil && r.not.MatchString(h.text), r.must != nil && !r.must.MatchString(h.text):
 		return false
 	}
 	return true

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // cartographer maps the source: its purpose, its entry points, the size of its files, and
@@ -191,7 +193,7 @@ func readmePurpose(p fileExcerpt) string {
 
 // cutAtSentence cuts a text after a whole sentence, if one ends in time.
 func cutAtSentence(text string) string {
-	cut := shorten(strings.Trim(text, " —"), purposeShown)
+	cut := clip.Marked(strings.Trim(text, " —"), purposeShown, "…")
 	if i := strings.LastIndex(cut, ". "); i > purposeShown/3 {
 		return cut[:i+1]
 	}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 const (
@@ -26,8 +28,8 @@ func planCoordinator(t *conversation) plannedReply {
 		}
 	}
 	if !t.sawAnything() {
-		return plannedReply{text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
-			". Nothing was reported or written. " + notAnLLM + "."}
+		return plannedReply{refuses: inv.wanted, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
+			". Nothing was reported or written. " + lookAdvice}
 	}
 	inv.profile = profileDirectory(t, inv.reportName)
 	inv.limits = t.describeGaps(look)
@@ -317,7 +319,7 @@ func (inv *investigation) describeWrites(t *conversation) string {
 		case tried && ex.answered && !ex.failed:
 			written = append(written, name)
 		case tried:
-			lost = append(lost, name+" was not written: "+shorten(firstLine(ex.text), errorShown))
+			lost = append(lost, name+" was not written: "+clip.Marked(firstLine(ex.text), errorShown, "…"))
 		case t.closing:
 			lost = append(lost, name+" was not written: the run was closing")
 		case !t.offered[toolWrite]:

@@ -11,28 +11,29 @@ import (
 var correlator = childJob{name: "correlator", listCalls: correlatorWants, buildAnswer: correlatorAnswer}
 
 const (
-	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)[_-]?id`
+	idNames   = `(request|req|trace|correlation|corr|session|tx|txn|transaction|order|job)(?:[_-]?id|=)`
 	failWords = `ERROR|FATAL|PANIC|CRITICAL|SEVERE|error|fatal|Exception|timeout|timed out`
 	idsSought = 3
 	tracesMax = 3
 
-	failuresUsual, failuresRoom = 30, 1600 // see logProbe
+	failuresRead = 16 // lines
+	tracesRead   = 40
 )
 
 var (
-	idField = regexp.MustCompile(`(?i)\b` + idNames + `["']?\s*[=: ]\s*["']?([A-Za-z0-9][\w-]{3,63})`)
+	idField = regexp.MustCompile(`(?i)\b` + idNames + `["']?\s*[=: ]?\s*["']?([\w-]{0,63}[0-9][\w-]{0,63})`)
 	uuid    = regexp.MustCompile(`\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b`)
 )
 
-// failuresProbe finds failing lines that name a request.
-func failuresProbe(t *conversation) searchProbe {
-	const id = `(?i:` + idNames + `)`
-	return logProbe(t, `(?:`+failWords+`).*`+id, "failing lines with an id", failuresUsual, failuresRoom)
+// askFailures finds failing lines that name a request.
+func askFailures(t *conversation) wantedCall {
+	const id = `(?i:\b` + idNames + `)`
+	return askLogs(t, `(?:`+failWords+`).*`+id+`|`+id+`.*(?:`+failWords+`)`, "failing lines with an id", failuresRead)
 }
 
 func correlatorWants(t *conversation) []wantedCall {
-	failures := failuresProbe(t).run(t)
-	wants := slices.Concat(failures.wants, slowProbe(t).run(t).wants)
+	wants := []wantedCall{askFailures(t), askSlow(t)}
+	failures, _ := t.grepOf(wants[0])
 	if ids := failingIDs(failures); len(ids) > 0 {
 		wants = append(wants, askIDs(t, ids))
 	}
@@ -40,17 +41,14 @@ func correlatorWants(t *conversation) []wantedCall {
 }
 
 func askIDs(t *conversation, ids []string) wantedCall {
-	return askLogs(t, strings.Join(ids, "|"), "lines of "+formatCount(len(ids), "failing id"))
+	return askLogs(t, strings.Join(ids, "|"), "lines of "+formatCount(len(ids), "failing id"), tracesRead)
 }
 
 // failingIDs are the first few ids of failing lines, one a file in turn.
-func failingIDs(failures probeProgress) []string {
-	if !failures.done {
-		return nil
-	}
+func failingIDs(failures grepResult) []string {
 	byFile := map[string][]string{}
 	var files []string
-	for _, h := range failures.lastResult.hits {
+	for _, h := range failures.hits {
 		id := idOf(h.text)
 		if id == "" {
 			continue
@@ -87,11 +85,11 @@ func idOf(line string) string {
 func correlatorAnswer(t *conversation) agentAnswer {
 	var a agentAnswer
 	reportSlowOperations(t, &a)
-	failures := failuresProbe(t).run(t)
+	failures, ok := t.grepOf(askFailures(t))
 	ids := failingIDs(failures)
 	if len(ids) == 0 {
 		a.Summary = "correlator: no failing line names a request"
-		if failures.ok {
+		if ok {
 			a.addLimit("correlation: no failing line with a request, trace, session or order id")
 		}
 		return a
@@ -99,9 +97,7 @@ func correlatorAnswer(t *conversation) agentAnswer {
 	followed, _ := t.resultOf(askIDs(t, ids))
 	s := parseGrep(followed)
 	addSearchLimits(&a, "lines of failing ids", s)
-	if failures.parts > 1 {
-		a.addLimit("correlation: ids of the failing lines of one second in %d were looked at", failures.parts)
-	}
+	addSearchLimits(&a, "failing lines with an id", failures)
 	for _, id := range ids {
 		if len(a.Findings) < tracesMax {
 			traceID(id, s.hits, &a)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // severity orders findings.
@@ -178,7 +180,7 @@ func readAnswer(agent, text string) agentAnswer {
 	var a agentAnswer
 	if m := stoppedEarly.FindStringSubmatch(text); m != nil {
 		why, _, _ := strings.Cut(m[1], " — ")
-		a.addLimit("%s stopped early (%s): its part is incomplete", agent, shorten(why, errorShown))
+		a.addLimit("%s stopped early (%s): its part is incomplete", agent, clip.Marked(why, errorShown, "…"))
 		text = strings.ReplaceAll(text, m[0], "")
 	}
 	for line := range strings.Lines(text) {

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // historian reads the git history: which files change most, who knows them, and which of
@@ -127,7 +129,7 @@ func historianAnswer(t *conversation) agentAnswer {
 	}
 	if len(l.commits) > 0 {
 		c := l.commits[0]
-		a.addFact(factCommits, "%s, the last one %s by %s: “%s”", formatCount(total, "commit"), c.date, c.author, shorten(c.subject, subjectShown))
+		a.addFact(factCommits, "%s, the last one %s by %s: “%s”", formatCount(total, "commit"), c.date, c.author, clip.Marked(c.subject, subjectShown, "…"))
 	}
 	if h.total > 0 && h.total < historyMin {
 		a.addLimit("history: %s, too few to tell hot spots or owners", formatCount(h.total, "commit"))
@@ -275,7 +277,7 @@ func reportLargeCommits(h gitHistory, a *agentAnswer) {
 		if c.added+c.deleted < largeLines || routineSubject.MatchString(c.subject) || len(names) == largeShown {
 			continue
 		}
-		names = append(names, fmt.Sprintf("“%s” (+%s -%s in %s, %s)", shorten(c.subject, subjectShown), formatThousands(int64(c.added)),
+		names = append(names, fmt.Sprintf("“%s” (+%s -%s in %s, %s)", clip.Marked(c.subject, subjectShown, "…"), formatThousands(int64(c.added)),
 			formatThousands(int64(c.deleted)), formatCount(c.files, "file"), c.date))
 		f.Evidence = append(f.Evidence, evidence{Commit: c.hash})
 	}

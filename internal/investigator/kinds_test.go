@@ -2,6 +2,7 @@ package investigator_test
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -150,8 +151,14 @@ func (d *agentDriver) checkResultBytes(t *testing.T) {
 	}
 }
 
-func TestLargeLogsAreSampledAndSaid(t *testing.T) {
+// TestLogsAreCountedInFull: every number of a line of a log is that of all its lines, also in a file that
+// is larger than what a search may show.
+func TestLogsAreCountedInFull(t *testing.T) {
 	dir := serviceLogs(t)
+	var all strings.Builder
+	for _, name := range []string{"api.log", "worker.log", "db.log"} {
+		all.WriteString(readFile(t, dir, name))
+	}
 	newDriver(t, directoryTools(t, dir)).runAgent("coordinator", task)
 	r := readReport(t, dir)
 	for _, kind := range []string{"error-cluster", "warning-cluster", "gap", "restart", "slow"} {
@@ -160,7 +167,38 @@ func TestLargeLogsAreSampledAndSaid(t *testing.T) {
 		}
 	}
 	md := readFile(t, dir, "report.md")
-	for _, want := range []string{"14 min", "about ", "disk is failing", "those of one second in", "## Good to know"} {
+	for _, want := range []string{"14 min", "## Good to know", "3×: ERROR disk is failing",
+		fmt.Sprintf("%d×: ERROR connection to", strings.Count(all.String(), "ERROR connection")),
+		fmt.Sprintf("%d×: WARN slow query took", strings.Count(all.String(), "WARN slow"))} {
+		if !strings.Contains(md, want) {
+			t.Errorf("no %q in\n%s", want, md)
+		}
+	}
+	if regexp.MustCompile(`about \d|estimate`).MatchString(md) {
+		t.Errorf("a number is an estimate:\n%s", md)
+	}
+}
+
+// TestFoldersOfLogsEndWithAReport: a log of 20,000 lines among logs of builds. Its failing lines and ids
+// are found, and the search is no loop.
+func TestFoldersOfLogsEndWithAReport(t *testing.T) {
+	dir := t.TempDir()
+	var b strings.Builder
+	for i := range 20_000 {
+		level, says := "INFO", "served /api in 12ms"
+		if i%100 == 7 {
+			level, says = "ERROR", "db timeout after 30s"
+		}
+		fmt.Fprintf(&b, "2026-01-02T03:%02d:%02dZ %s req=%06d %s\n", i/1000, i/20%60, level, i, says)
+	}
+	writeFile(t, dir, "app.log", b.String())
+	writeFile(t, dir, "proxy.log", "2026-01-02T03:00:00Z WARN req=000007 upstream is slow\n")
+	for i := range 9 {
+		writeFile(t, dir, fmt.Sprintf("build%d.log", i), strings.Repeat("compiling\n", 3000)+"make: *** [all] Error 2\n")
+	}
+	newDriver(t, directoryTools(t, dir)).runAgent("coordinator", task)
+	md := readFile(t, dir, "report.md")
+	for _, want := range []string{"200×: ERROR req_id=<id> db timeout", "000007 is in 2 files: app.log → proxy.log"} {
 		if !strings.Contains(md, want) {
 			t.Errorf("no %q in\n%s", want, md)
 		}

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // stampForms are the timestamps that log lines begin with or hold in a field.
@@ -29,7 +31,7 @@ const stampWindow = 160
 // parseTimestamp reads the time of a log line. Zones are not read: times of one file
 // are compared with each other only.
 func parseTimestamp(line string) (time.Time, bool) {
-	line = wholeRunes(line, min(len(line), stampWindow))
+	line = clip.Prefix(line, min(len(line), stampWindow))
 	for _, f := range stampForms {
 		if s := f.re.FindString(line); s != "" {
 			if at, err := time.Parse(f.layout, s); err == nil {
@@ -120,8 +122,31 @@ func anyOf(paths []string) string {
 	return "{" + strings.Join(paths, ",") + "}"
 }
 
-func askLogs(t *conversation, pattern, label string) wantedCall {
-	return wantedCall{name: toolGrep, args: map[string]any{"pattern": pattern, "glob": logGlob(t)}, label: label}
+// askLogs lists some of the lines that match, in file order. The result counts all of them.
+func askLogs(t *conversation, pattern, label string, lines int) wantedCall {
+	return wantedCall{name: toolGrep, args: map[string]any{"pattern": pattern, "glob": logGlob(t), "limit": lines}, label: label}
+}
+
+// askForms lists the most frequent forms of the lines that match, each with its count.
+func askForms(t *conversation, pattern, label string, forms int) wantedCall {
+	return wantedCall{name: toolGrep, args: map[string]any{"pattern": pattern, "glob": logGlob(t), "limit": forms, "group": true}, label: label}
+}
+
+// formatOften says how often something was found. It may be more often if not all was read.
+func formatOften(n int, partial bool) string {
+	if partial {
+		return "at least " + formatThousands(int64(n)) + "×"
+	}
+	return formatThousands(int64(n)) + "×"
+}
+
+// grepOf returns the result of a search, if there is one.
+func (t *conversation) grepOf(w wantedCall) (s grepResult, ok bool) {
+	text, ok := t.resultOf(w)
+	if ok {
+		s = parseGrep(text)
+	}
+	return s, ok
 }
 
 // addSearchLimits adds the limits of a search of logs.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // The questions of a reader who opens these logs for the first time.
@@ -121,7 +123,7 @@ func reportRoutineLines(logs []sampledLog, a *agentAnswer) {
 	if len(hits) < 2 {
 		return
 	}
-	f := finding{Kind: kindRoutine, Severity: info, Title: fmt.Sprintf("The usual line (%d of %d read): %s", len(hits), n, shorten(most, formShown))}
+	f := finding{Kind: kindRoutine, Severity: info, Title: fmt.Sprintf("The usual line (%d of %d read): %s", len(hits), n, clip.Marked(most, formShown, "…"))}
 	for _, h := range spreadByFile(hits)[:min(len(hits), 2)] {
 		f.Evidence = append(f.Evidence, h.asEvidence())
 	}

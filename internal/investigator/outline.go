@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // What a newcomer looks for first, as findings with the line that shows it.
@@ -106,7 +108,7 @@ func reportLicense(t *conversation, a *agentAnswer) {
 	}
 	name := w.args["path"].(string)
 	if l, ok := firstQuotable(parseRead(name, firstResult(t, w))); ok {
-		a.addFinding(finding{Kind: kindLicense, Severity: info, Title: "License: " + shorten(strings.Trim(l.text, " \t#*=()"), peekShown), Evidence: []evidence{l.asEvidence()}})
+		a.addFinding(finding{Kind: kindLicense, Severity: info, Title: "License: " + clip.Marked(strings.Trim(l.text, " \t#*=()"), peekShown, "…"), Evidence: []evidence{l.asEvidence()}})
 	}
 }
 

@@ -18,6 +18,27 @@ type fileLine struct {
 
 func (h fileLine) asEvidence() evidence { return evidence{Path: h.path, Line: h.line, Text: h.text} }
 
+// lineForm is the lines of one form.
+type lineForm struct {
+	fileLine // the first
+	count    int
+	lastPath string
+	lastLine int
+}
+
+// formLine is how a grep with group begins the text of a line.
+var formLine = regexp.MustCompile(`^\[(\d+)×(?: to (.+?):(\d+))?\] (.*)$`)
+
+// forms returns the forms that a grep with group found.
+func (s grepResult) forms() (forms []lineForm) {
+	for _, h := range s.hits {
+		if m := formLine.FindStringSubmatch(h.text); m != nil {
+			forms = append(forms, lineForm{fileLine{h.path, h.line, m[4]}, parseNumber(m[1]), m[2], parseNumber(m[3])})
+		}
+	}
+	return forms
+}
+
 // grepResult is what one grep found.
 type grepResult struct {
 	hits     []fileLine
@@ -41,7 +62,7 @@ func parseGrep(text string) grepResult {
 		line = strings.TrimSuffix(line, "\n")
 		if m := grepLast.FindStringSubmatch(line); m != nil {
 			s.matches, s.files, s.searched, s.complete = parseNumber(m[1]), parseNumber(m[2]), parseNumber(m[3]), true
-			s.partial = strings.Contains(m[4], "shown")
+			s.partial = strings.Contains(m[4], "shown") || strings.Contains(m[4], "further forms")
 			if k := skipped.FindStringSubmatch(m[4]); k != nil {
 				s.skipped = parseNumber(k[1])
 			}

@@ -2,12 +2,16 @@ package investigator_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/fstest"
 )
 
 func writeFile(t testing.TB, dir, name, text string) {
@@ -40,8 +44,47 @@ func gitIn(t testing.TB, dir string, args ...string) {
 	}
 }
 
-// sampleRepository is a small project with something for every child to find.
+// sampleRepository is a small project with something for every child to find. git makes it once for
+// all tests, by 29 processes; each test has a copy.
 func sampleRepository(t testing.TB) string {
+	t.Helper()
+	made.Do(func() {
+		made.err = errors.New("the sample was not made") // if a command of git fails
+		files := fstest.MapFS{}
+		dir := makeSample(t)
+		made.err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			if err != nil {
+				return err
+			}
+			file := &fstest.MapFile{Mode: info.Mode()}
+			if info.Mode().IsRegular() {
+				file.Data, err = os.ReadFile(path)
+			}
+			name, relative := filepath.Rel(dir, path)
+			files[filepath.ToSlash(name)] = file
+			return errors.Join(err, relative)
+		})
+		made.sample = files
+	})
+	dir := t.TempDir()
+	if err := errors.Join(made.err, os.CopyFS(dir, made.sample)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+var made struct {
+	sync.Once
+	sample fs.FS
+	err    error
+}
+
+func makeSample(t testing.TB) string {
+	t.Helper()
 	dir := t.TempDir()
 	gitIn(t, dir, "init", "-q")
 	writeFile(t, dir, "README.md", "# Till\n\nTill counts coins. It is small.\n")
@@ -166,7 +209,7 @@ func TestLogsAreInvestigated(t *testing.T) {
 	}
 }
 
-func TestOtherPlaces(t *testing.T) {
+func TestDirectoriesWithoutHistoryAreInvestigated(t *testing.T) {
 	noCommits := t.TempDir()
 	gitIn(t, noCommits, "init", "-q")
 	writeFile(t, noCommits, "a.py", "try:\n    f()\nexcept: pass\n")

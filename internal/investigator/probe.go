@@ -1,7 +1,6 @@
 package investigator
 
 import (
-	"fmt"
 	"math"
 	"strings"
 )
@@ -123,60 +122,6 @@ func partGlob(exts, more []string, k int) string {
 		alts = append(alts, "*"+e)
 	}
 	return inPart("**/"+anyOf(append(alts, more...)), k)
-}
-
-const (
-	minute       = 60
-	secondsParts = 32 // the most parts that seconds alone make
-)
-
-// stampPart matches the time of one log line in k: lines of certain seconds, since lines of
-// one kind come at all seconds. If times have another form, nothing matches, and the probe
-// then asks for everything.
-func stampPart(k int) string {
-	clock := `\d\d:\d\d:` + twoDigits(min(k, secondsParts), minute)
-	if k > secondsParts {
-		clock = `\d\d:` + twoDigits(k/secondsParts, minute) + ":" + twoDigits(secondsParts, minute)
-	}
-	return clock
-}
-
-// twoDigits matches one number in k of those below limit.
-func twoDigits(k, limit int) string {
-	if k <= 1 {
-		return `\d\d`
-	}
-	if k == 2 {
-		return `\d[13579]`
-	}
-	var all []string
-	for n := k / 2; n < limit; n += k {
-		all = append(all, fmt.Sprintf("%02d", n))
-	}
-	return "(?:" + strings.Join(all, "|") + ")"
-}
-
-// logLineBytes is a usual length of a log line.
-const logLineBytes = 90
-
-// logProbe searches the logs; usual is how many lines are read for each expected match.
-func logProbe(t *conversation, words, label string, usual, room int) searchProbe {
-	lines := int(min(t.hints.LogBytes/logLineBytes, math.MaxInt32))
-	return searchProbe{firstParts: min(lines*logLineBytes/usual/room, partsMax), resultBytesMax: room, searchPart: func(k int) wantedCall {
-		if k <= 1 {
-			return askLogs(t, words, label)
-		}
-		return askLogs(t, stampPart(k)+".*(?:"+words+")", label)
-	}}
-}
-
-// addProbeLimits reports which part of the logs a probe did not read.
-func addProbeLimits(a *agentAnswer, label string, p probeProgress) {
-	if p.parts > 1 {
-		a.addLimit("%s: those of one second in %d were read; the numbers are estimates", label, p.parts)
-		return
-	}
-	addSearchLimits(a, label, p.lastResult)
 }
 
 // formatEstimate formats a number that was extrapolated from one part in k.

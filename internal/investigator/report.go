@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 const (
@@ -175,7 +177,7 @@ func (e evidence) quoteText(kind string) string {
 	if text == "" || kind == kindBigFile || kind == kindSize {
 		return ""
 	}
-	text = shorten(strings.ReplaceAll(text, "\t", " "), quoteShown)
+	text = clip.Marked(strings.ReplaceAll(text, "\t", " "), quoteShown, "…")
 	if strings.Contains(text, "`") {
 		return " `` " + text + " ``"
 	}

@@ -49,6 +49,9 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		UsageKnown: true,
 		Served:     Name,
 	}
+	if m.refuses {
+		reply.Stop = model.StopRefusal
+	}
 	for _, call := range m.calls {
 		reply.Message.Calls = append(reply.Message.Calls, model.ToolCall{Name: call.name, Args: call.encodeArgs()})
 		reply.Stop = model.StopTools
@@ -73,10 +76,15 @@ func streamWords(ctx context.Context, text string, emit func(model.Delta)) error
 	return nil
 }
 
-// plannedReply is one reply: text, calls, or both.
+// lookAdvice says what a run needs for a report.
+const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and the tools list_dir and glob. " + notAnLLM + "."
+
+// plannedReply is one reply: text, calls, or both. A reply that refuses says why a report that
+// was asked for cannot be made; without such a request it is an answer like any other.
 type plannedReply struct {
-	text  string
-	calls []wantedCall
+	text    string
+	calls   []wantedCall
+	refuses bool
 }
 
 // tokenCost is the number of output tokens of the move.
@@ -91,7 +99,7 @@ func (m plannedReply) tokenCost(c *tokenCounter) int64 {
 // planReply selects the rules of the agent's role.
 func planReply(t *conversation) plannedReply {
 	if len(t.offered) == 0 && len(t.exchanges) == 0 && !t.closing {
-		return plannedReply{text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + notAnLLM + "."}
+		return plannedReply{refuses: wantsReport.MatchString(t.asked), text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + lookAdvice}
 	}
 	if j, ok := jobsByName()[t.role]; ok {
 		return planChild(t, j)

@@ -13,8 +13,8 @@ const (
 	slowWords = `\b[1-9]\d{3,6}(?:\.\d+)? ?ms\b|(?:_ms|Ms|_millis|[Ll]atency|[Dd]uration|[Ee]lapsed)"?[=:] ?"?[1-9]\d{3,6}\b|` +
 		`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}[1-9]\d{0,3}(?:\.\d+)?s(?:ec\w*)?\b`
 
-	slowUsual, slowRoom = 20, 1200 // see logProbe
-	slowMedium          = 10 * time.Second
+	slowRead   = 12 // lines
+	slowMedium = 10 * time.Second
 )
 
 var (
@@ -22,9 +22,7 @@ var (
 	slowSeconds = regexp.MustCompile(`\b(?:took|in|after|elapsed|duration|latency)[ =:"]{1,3}([1-9]\d{0,3}(?:\.\d+)?)s(?:ec\w*)?\b`)
 )
 
-func slowProbe(t *conversation) searchProbe {
-	return logProbe(t, slowWords, "slow operations", slowUsual, slowRoom)
-}
+func askSlow(t *conversation) wantedCall { return askLogs(t, slowWords, "slow operations", slowRead) }
 
 // longestDuration is the longest time that a line names.
 func longestDuration(line string) (longest time.Duration) {
@@ -40,17 +38,17 @@ func longestDuration(line string) (longest time.Duration) {
 }
 
 func reportSlowOperations(t *conversation, a *agentAnswer) {
-	p := slowProbe(t).run(t)
-	if !p.ok {
+	s, ok := t.grepOf(askSlow(t))
+	if !ok {
 		return
 	}
-	addProbeLimits(a, "slow operations", p)
-	hits := slices.DeleteFunc(slices.Clone(p.lastResult.hits), func(h fileLine) bool { return !isQuotable(h.text) || longestDuration(h.text) < time.Second })
+	addSearchLimits(a, "slow operations", s)
+	hits := slices.DeleteFunc(slices.Clone(s.hits), func(h fileLine) bool { return !isQuotable(h.text) || longestDuration(h.text) < time.Second })
 	if len(hits) == 0 {
 		return
 	}
 	slices.SortStableFunc(hits, func(x, y fileLine) int { return int(longestDuration(y.text) - longestDuration(x.text)) })
-	f := finding{Kind: kindSlow, Severity: low, Title: fmt.Sprintf("%s× a second or more; the longest seen took %.1f s", formatEstimate(p.lastResult.matches, p.parts), longestDuration(hits[0].text).Seconds())}
+	f := finding{Kind: kindSlow, Severity: low, Title: fmt.Sprintf("%s a second or more; the longest seen took %.1f s", formatOften(s.matches, false), longestDuration(hits[0].text).Seconds())}
 	if longestDuration(hits[0].text) >= slowMedium {
 		f.Severity = medium
 	}

@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // surveyor looks at a folder that is neither code nor logs.
@@ -108,7 +110,7 @@ func reportTextFiles(t *conversation, a *agentAnswer) {
 		page := parseRead(p, text)
 		for _, l := range page.lines {
 			if title := strings.Trim(l.text, "#=-* \t\""); len(title) > 2 && isQuotable(l.text) {
-				a.addFinding(finding{Kind: textKind(p), Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, formatCount(page.total, "line"), shorten(title, peekShown)),
+				a.addFinding(finding{Kind: textKind(p), Severity: info, Title: fmt.Sprintf("%s (%s) begins: %s", p, formatCount(page.total, "line"), clip.Marked(title, peekShown, "…")),
 					Evidence: []evidence{l.asEvidence()}})
 				break
 			}

@@ -21,8 +21,7 @@ const (
 	gapFactor    = 8 // times the usual time of as many lines
 	burstFactor  = 8
 	restartsMany = 3
-
-	restartsUsual, restartsRoom = 300, 1400 // see logProbe
+	restartsRead = 14 // lines
 )
 
 func askLine(p string, line, n int) wantedCall {
@@ -39,7 +38,7 @@ func timedPaths(t *conversation) []string {
 }
 
 func timelineWants(t *conversation) []wantedCall {
-	wants := restartProbe(t).run(t).wants
+	wants := []wantedCall{askRestarts(t)}
 	for _, p := range timedPaths(t) {
 		wants = append(wants, askFirst(p))
 	}
@@ -50,8 +49,8 @@ func timelineWants(t *conversation) []wantedCall {
 	return append(wants, closer...)
 }
 
-func restartProbe(t *conversation) searchProbe {
-	return logProbe(t, restartWords, "starts and stops", restartsUsual, restartsRoom)
+func askRestarts(t *conversation) wantedCall {
+	return askLogs(t, restartWords, "starts and stops", restartsRead)
 }
 
 func sampleWants(t *conversation, p string) []wantedCall {
@@ -253,22 +252,22 @@ func reportBursts(l sampledLog, a *agentAnswer) {
 }
 
 func reportRestarts(t *conversation, a *agentAnswer) {
-	p := restartProbe(t).run(t)
-	if !p.ok {
+	s, ok := t.grepOf(askRestarts(t))
+	if !ok {
 		return
 	}
-	addProbeLimits(a, "starts and stops", p)
+	addSearchLimits(a, "starts and stops", s)
 	files := map[string]int{}
 	var hits []fileLine
-	for _, h := range p.lastResult.hits {
+	for _, h := range s.hits {
 		if isQuotable(h.text) && h.line > 1 { // a log that begins with a start is no restart
 			files[h.path]++
 			hits = append(hits, h)
 		}
 	}
-	f := finding{Kind: kindRestart, Severity: low, Title: fmt.Sprintf("%s× a line about starting or stopping, in %s", formatEstimate(len(hits), p.parts), formatCount(len(files), "file"))}
+	f := finding{Kind: kindRestart, Severity: low, Title: fmt.Sprintf("%s a line about starting or stopping, in %s", formatOften(len(hits), s.partial), formatCount(len(files), "file"))}
 	for _, n := range files {
-		if n*p.parts >= restartsMany {
+		if n >= restartsMany {
 			f.Severity = medium
 		}
 	}

@@ -3,19 +3,14 @@ package investigator
 import (
 	"hash/maphash"
 	"sync"
-	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/model"
 )
 
-const (
-	// messageOverhead is the number of tokens of a message, a tool schema or a call besides
-	// its text.
-	messageOverhead = 4
-	// countedMax is how many counts one half of the memory holds.
-	countedMax = 2048
-)
+// countedMax is how many counts one half of the memory holds.
+const countedMax = 2048
 
 // tokenCounter counts tokens and remembers counts, since a transcript is counted
 // again on every turn. Safe for concurrent use.
@@ -43,18 +38,18 @@ func (c *tokenCounter) countPrompt(req model.Request) (int64, error) {
 	}
 	n := c.count(req.System) + c.count(req.Dynamic)
 	for _, t := range req.Tools {
-		n += messageOverhead + c.count(t.Name) + c.count(t.Description) + c.count(t.Schema)
+		n += budget.MessageTokens + c.count(t.Name) + c.count(t.Description) + c.count(t.Schema)
 	}
 	for _, m := range req.Messages {
 		if m.Tombstone {
 			continue
 		}
-		n += messageOverhead + c.count(m.Text)
+		n += budget.MessageTokens + c.count(m.Text)
 		for _, call := range m.Calls {
-			n += messageOverhead + c.count(call.Name) + c.count(call.Args)
+			n += budget.MessageTokens + c.count(call.Name) + c.count(call.Args)
 		}
 		for _, r := range m.Results {
-			n += messageOverhead + c.count(r.Text)
+			n += budget.MessageTokens + c.count(r.Text)
 		}
 	}
 	return n, nil
@@ -91,11 +86,4 @@ func (c *tokenCounter) cutText(text string, limit int64) string {
 		return text
 	}
 	return tokens.Cut(text, limit)
-}
-
-func wholeRunes(text string, n int) string {
-	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n]
 }

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -155,7 +157,7 @@ func (w wantedCall) encodeArgs() string {
 func (w wantedCall) callKey() string { return w.name + w.encodeArgs() }
 
 func (w wantedCall) tokenCost(c *tokenCounter) int64 {
-	return messageOverhead + c.count(w.name) + c.count(w.encodeArgs())
+	return budget.MessageTokens + c.count(w.name) + c.count(w.encodeArgs())
 }
 
 // findExchange returns the last exchange of the same call.
@@ -227,11 +229,11 @@ func (t *conversation) describeGaps(wants []wantedCall) []string {
 		case !ex.answered:
 			limits = append(limits, w.label+": no result came back")
 		case ex.failed:
-			limits = append(limits, w.label+": "+w.name+" failed: "+shorten(firstLine(ex.text), errorShown))
+			limits = append(limits, w.label+": "+w.name+" failed: "+clip.Marked(firstLine(ex.text), errorShown, "…"))
 		case strings.TrimSpace(ex.text) == "" && w.name != toolList: // an empty directory is no gap
 			limits = append(limits, w.label+": "+w.name+" gave an empty result")
 		case clipNote.MatchString(ex.text):
-			limits = append(limits, w.label+": result "+strings.Trim(shorten(clipNote.FindString(ex.text), errorShown), "[]"))
+			limits = append(limits, w.label+": result "+strings.Trim(clip.Marked(clipNote.FindString(ex.text), errorShown, "…"), "[]"))
 		}
 	}
 	return limits
@@ -243,14 +245,6 @@ const errorShown = 100
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	return s
-}
-
-// shorten cuts s to n bytes at a rune boundary and marks the cut.
-func shorten(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return wholeRunes(s, n) + "…"
 }
 
 // hints are what the coordinator passes to a child: one JSON line in the task, so that the

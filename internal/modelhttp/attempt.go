@@ -11,9 +11,11 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -143,8 +145,9 @@ func (a *Attempt) responseError(res *http.Response) error {
 	if !ok || hasError(text) {
 		return ClassifyError(res.StatusCode, res.Header, text, a.secrets...)
 	}
+	sent, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";") // as it was sent: in kind, a secret may have lost its capitals
 	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
-		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", truncateText(kind, 60))}
+		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", clip.Marked(ScrubText(sent, a.secrets...), 60, "…"))}
 }
 
 // ModelError turns an error of the exchange into a *model.Error: the caller's cancel takes

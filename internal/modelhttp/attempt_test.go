@@ -98,3 +98,17 @@ func TestHeadersAreWaitedForOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestTheMediaTypeOfAnErrorHasNoSecret: a server may answer with the key that it was sent.
+func TestTheMediaTypeOfAnErrorHasNoSecret(t *testing.T) {
+	const key = "AbC-Def-123"
+	a := modelhttp.NewAttempt(t.Context(), roundTripFunc(func(*http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"Text/X-" + key + "; a=" + key}}, Body: http.NoBody}, nil
+	}), modelhttp.Timeouts{}, key)
+	defer a.Close()
+	err := readStream(a)
+	var e *model.Error
+	if !errors.As(err, &e) || e.Class != model.Misconfigured || !strings.Contains(e.Message, `"Text/X-[redacted]"`) {
+		t.Errorf("%v", err)
+	}
+}

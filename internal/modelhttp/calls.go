@@ -24,6 +24,7 @@ type partialCall struct {
 	id    string
 	name  string
 	args  strings.Builder
+	seen  objectScanner // of args, as far as a repeated name made it read them
 	ended bool
 }
 
@@ -44,9 +45,10 @@ func (c *CallAssembler) AddDelta(index int64, id, name, args string) {
 	}
 	if k.name == "" {
 		k.name = name
+		c.bytes += len(name)
 	}
 	k.args.WriteString(args)
-	c.bytes += len(args) + len(name)
+	c.bytes += len(args)
 }
 
 // continuedCall returns the call that a piece continues, the latest first.
@@ -60,13 +62,48 @@ func (c *CallAssembler) continuedCall(index int64, id, name string) *partialCall
 				return k
 			}
 		case k.index == index:
-			if name != "" && k.name != "" && IsObject(k.args.String()) {
+			if name != "" && k.name != "" && k.seen.isWhole(k.args.String()) {
 				return nil
 			}
 			return k
 		}
 	}
 	return nil
+}
+
+// objectScanner finds the end of a JSON object in a text that grows. It reads each byte once,
+// however often it is asked.
+type objectScanner struct {
+	read            int // bytes of the text
+	depth           int // of open brackets
+	quoted, escaped bool
+	whole           bool // what was read is one object
+	broken          bool // what was read begins no object, or goes on after it
+}
+
+// isWhole reports whether the text is one JSON object. The text begins with that of the call before.
+func (s *objectScanner) isWhole(text string) bool {
+	for ; s.read < len(text) && !s.broken; s.read++ {
+		switch c := text[s.read]; {
+		case s.escaped:
+			s.escaped = false
+		case s.quoted:
+			s.escaped, s.quoted = c == '\\', c != '"'
+		case c == ' ' || c == '\t' || c == '\r' || c == '\n':
+		case s.whole || s.depth == 0 && c != '{':
+			s.whole, s.broken = false, true
+		case c == '"':
+			s.quoted = true
+		case c == '{' || c == '[':
+			s.depth++
+		case c == '}' || c == ']':
+			if s.depth--; s.depth == 0 {
+				s.whole = IsObject(text[:s.read+1])
+				s.broken = !s.whole
+			}
+		}
+	}
+	return s.whole
 }
 
 // EndCall records that the provider marked the call at an index as complete.

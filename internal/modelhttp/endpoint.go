@@ -42,6 +42,17 @@ func ParseBaseURL(base string) (*url.URL, error) {
 	return u, nil
 }
 
+// CheckKeys refuses a key with a control character, such as the end of the line of a file that it
+// was read from: no header can carry it. The error does not show the key.
+func CheckKeys(keys ...string) error {
+	for _, key := range keys {
+		if strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+			return &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the API key contains a control character, such as the end of a line"}
+		}
+	}
+	return nil
+}
+
 // Endpoint is an address to which an adapter posts requests, with their headers.
 type Endpoint struct{ template *http.Request }
 

@@ -3,7 +3,6 @@ package modelhttp
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -11,8 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -28,6 +27,7 @@ const statusOverloaded = 529
 // ClassifyError reads the error that a provider sent: as a response with that status
 // and headers, or with status 0 as an event in the middle of a stream.
 func ClassifyError(status int, header http.Header, body []byte, secrets ...string) *model.Error {
+	body = body[:min(len(body), MaxErrorBody)] // an event may be longer; what is cut off does not decode
 	kind, message := parseEnvelope(body)
 	if message == "" && status != 0 {
 		message = http.StatusText(status)
@@ -257,7 +257,7 @@ const minSecret = 4
 // ScrubText makes a provider's or a library's text safe to show: no secret, nothing
 // that looks like a key, no user info or query of a URL, one line, bounded.
 func ScrubText(text string, secrets ...string) string {
-	text = truncateText(strings.ToValidUTF8(text, "\uFFFD"), MaxErrorBody)
+	text = clip.Marked(strings.ToValidUTF8(text, "\uFFFD"), MaxErrorBody, "…")
 	for _, s := range secrets {
 		if len(s) >= minSecret {
 			text = strings.ReplaceAll(text, s, redacted)
@@ -273,16 +273,5 @@ func ScrubText(text string, secrets ...string) string {
 		}
 		return r
 	}, text)
-	return truncateText(strings.Join(strings.Fields(text), " "), MaxMessage)
-}
-
-// truncateText keeps at most n bytes without splitting a character.
-func truncateText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return fmt.Sprintf("%s…", s[:n])
+	return clip.Marked(strings.Join(strings.Fields(text), " "), MaxMessage, "…")
 }

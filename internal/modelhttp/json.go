@@ -35,6 +35,35 @@ func DecodeEvent(data []byte, v any) error {
 	return err
 }
 
+// hasMoreElements reports whether the lists of a JSON text have more than most elements. Of a text
+// that is no JSON it reports anything.
+func hasMoreElements(data []byte, most int) bool {
+	if len(data) <= 2*most {
+		return false // an element takes two bytes, with its comma
+	}
+	elements, quoted, open := 0, false, []byte(nil) // the open brackets
+	for i := 0; i < len(data) && elements <= most; i++ {
+		switch c := data[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			open = append(open, c)
+			if c == '[' {
+				elements++
+			}
+		case len(open) == 0:
+		case c == ']' || c == '}':
+			open = open[:len(open)-1]
+		case c == ',' && open[len(open)-1] == '[':
+			elements++
+		}
+	}
+	return elements > most
+}
+
 // Text is a text of an event. Servers that send another type mean its JSON; null is "".
 type Text string
 
@@ -74,5 +103,12 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// IsNull reports whether a field is absent or null.
-func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+// IsNoError reports whether the field "error" of an event is absent, or has a value by which
+// servers that always send the field mean that there is none.
+func IsNoError(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", "false", `""`:
+		return true
+	}
+	return raw[0] == '{' && len(bytes.TrimSpace(raw[1:len(raw)-1])) == 0
+}

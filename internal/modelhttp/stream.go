@@ -20,7 +20,10 @@ const (
 	MaxLine      = 8 << 20         // one line of the event stream
 	MaxEvent     = MaxLine + 1<<20 // one event of it, with its comments
 	MaxBody      = 64 << 20        // the whole event stream, after decompression
-	MaxErrorBody = 64 << 10        // the body of an answer that is not a stream
+	MaxErrorBody = 64 << 10        // the body of an answer that is not a stream, and the event of an error
+	// MaxElements bounds the elements of all lists of one event. An empty element takes two
+	// bytes of a line and 200 of memory once it is decoded.
+	MaxElements = 1 << 16
 )
 
 // What a reply whose end marker has come may still send, so that its connection can serve
@@ -56,6 +59,9 @@ func (a *Attempt) Stream(to Endpoint, body []byte, take func(Event) (over bool, 
 			continue // a keep-alive
 		}
 		data = append(data[:0], e.Data...)
+		if hasMoreElements(data, MaxElements) {
+			return &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the lists of an event of the response have more than %d elements", MaxElements)}
+		}
 		over, err := take(Event{e.Type, data})
 		if err != nil {
 			return err
@@ -77,8 +83,9 @@ type streamBody struct {
 	ended   bool // the body was read to its end
 	total   int64
 	line    int64  // length of the line so far
-	head    []byte // its first bytes
-	blank   bool   // the line before it was empty
+	head    []byte // its first bytes, without spaces
+	filled  bool   // it has a byte other than \r, which the parser takes for the end of a line
+	blank   bool   // the line before it was not filled
 }
 
 // doneLine is how OpenAI's streams end, without the space some servers put in it.
@@ -112,7 +119,7 @@ func (b *streamBody) Read(p []byte) (n int, err error) {
 }
 
 // countBytes counts and watches the bytes that arrived. It reports whether an event ended in
-// them: an empty line came after another line.
+// them: a blank line came after another line.
 func (b *streamBody) countBytes(p []byte) (whole bool, err error) {
 	if b.total += int64(len(p)); b.total > MaxBody {
 		return false, &model.Error{Class: model.Undecodable, Message: fmt.Sprintf("the response is longer than %d bytes", int64(MaxBody))}
@@ -121,6 +128,7 @@ func (b *streamBody) countBytes(p []byte) (whole bool, err error) {
 	for len(p) > 0 {
 		part, rest, found := bytes.Cut(p, []byte{'\n'})
 		b.line += int64(len(part))
+		b.filled = b.filled || len(bytes.TrimLeft(part, "\r")) > 0
 		for _, c := range part {
 			if len(b.head) > len(doneLine) {
 				break // one more than it may have
@@ -130,10 +138,9 @@ func (b *streamBody) countBytes(p []byte) (whole bool, err error) {
 			}
 		}
 		if found {
-			blank := b.line == 0 || b.line == 1 && b.head[0] == '\r'
-			whole = whole || blank && !b.blank
+			whole = whole || !b.filled && !b.blank
+			b.blank, ended = !b.filled, true
 			b.endLine()
-			b.blank, ended = blank, true
 		}
 		p = rest
 	}
@@ -150,7 +157,7 @@ func (b *streamBody) endLine() {
 	if string(bytes.TrimSuffix(b.head, []byte{'\r'})) == doneLine {
 		b.attempt.sawDone = true
 	}
-	b.line, b.head = 0, b.head[:0]
+	b.line, b.head, b.filled = 0, b.head[:0], false
 }
 
 // drain reads what follows the end of a reply. A server that keeps the response open costs

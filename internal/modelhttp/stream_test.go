@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,6 +62,8 @@ func TestEventsOfAStream(t *testing.T) {
 		"a name does not stay":     {"event: a\n\ndata: 1\n\n", []string{"|1"}},
 		"the last is cut":          {"data: 1\n\ndata: 2\n", []string{"|1"}},
 		"nothing":                  {"", nil},
+		"a line of one space":      {" \n\ndata: 1\n\n \r\n \ndata: 2\n\n ", []string{"|1", "|2"}},
+		"lines that end in CR":     {"\r\r\n\ndata: 1\r\r\n\ndata: 2\r\rdata: 3\n\n", []string{"|1", "|2", "|3"}},
 	} {
 		for _, pieces := range [][]string{{c.stream}, strings.Split(c.stream, "")} {
 			got, err := streamEvents(t, pieces...)
@@ -72,8 +76,17 @@ func TestEventsOfAStream(t *testing.T) {
 
 // TestStreamsAreBounded: a line, an event and a body have limits, and a long event in small
 // pieces takes time in proportion to its length: the parser would scan gigabytes here if it
-// looked at all of the event with each piece.
+// looked at all of the event with each piece. It keeps blank lines until an event begins, so
+// pieces of them must be collected too.
 func TestStreamsAreBounded(t *testing.T) {
+	const blanks = 1 << 16
+	began := time.Now()
+	if got, err := streamEvents(t, append(repeatPiece("\r\r\n\n", blanks), "data: 1\n\n")...); err != nil || len(got) != 1 {
+		t.Errorf("%d events, %v", len(got), err)
+	}
+	if spent := time.Since(began); spent > 10*time.Second { // with a scan of all of them for each piece, 30 s
+		t.Errorf("%d pieces of blank lines took %s", blanks, spent)
+	}
 	long := strings.Repeat("a", modelhttp.MaxLine-16)
 	pieces := append([]string{"data: "}, strings.SplitAfter(strings.Repeat("a", len(long)/64), "a")...)
 	if got, err := streamEvents(t, append(pieces, "\n\n")...); err != nil || len(got) != 1 || len(got[0]) != len(long)/64+1 {
@@ -82,10 +95,16 @@ func TestStreamsAreBounded(t *testing.T) {
 	if got, err := streamEvents(t, "data: ", long, "\n\n"); err != nil || len(got) != 1 || len(got[0]) != len(long)+1 {
 		t.Errorf("%d events, %v", len(got), err)
 	}
-	for what, stream := range map[string]string{"line": "data: " + long + long, "event": strings.Repeat(":\n", modelhttp.MaxEvent/2+1), "response": strings.Repeat("data: "+long+"\n\n", modelhttp.MaxBody/modelhttp.MaxLine+1)} {
+	elements := func(n int) string { // of a list that is in one of them, beside text with brackets and commas
+		return `data: {"a":"\\\",[[[[,,","b":[[0` + strings.Repeat(`,{"c":1,"d":2}`, n-2) + "]]}\n\n"
+	}
+	if got, err := streamEvents(t, elements(modelhttp.MaxElements)); err != nil || len(got) != 1 {
+		t.Errorf("%d events, %v", len(got), err)
+	}
+	for what, stream := range map[string]string{"elements": elements(modelhttp.MaxElements + 1), "line": "data: " + long + long, "event": strings.Repeat(":\n", modelhttp.MaxEvent/2+1), "response": strings.Repeat("data: "+long+"\n\n", modelhttp.MaxBody/modelhttp.MaxLine+1)} {
 		_, err := streamEvents(t, stream)
 		var e *model.Error
-		if !errors.As(err, &e) || e.Class != model.Undecodable || !strings.Contains(e.Message, what) || !strings.Contains(e.Message, "longer than") {
+		if !errors.As(err, &e) || e.Class != model.Undecodable || !strings.Contains(e.Message, what) || !regexp.MustCompile(`longer|more than`).MatchString(e.Message) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -142,8 +161,8 @@ func TestJoinPath(t *testing.T) {
 	}
 }
 
-// TestTakeEndsAStream: an error of the adapter ends a stream and is returned as it is.
-func TestTakeEndsAStream(t *testing.T) {
+// TestAdapterErrorEndsTheStream: an error of the adapter ends a stream and is returned as it is.
+func TestAdapterErrorEndsTheStream(t *testing.T) {
 	broken := fmt.Errorf("no such event")
 	a := modelhttp.NewAttempt(t.Context(), roundTripFunc(func(r *http.Request) (*http.Response, error) {
 		return &http.Response{StatusCode: 200, Header: http.Header{}, Request: r, Body: io.NopCloser(strings.NewReader("data: 1\n\ndata: 2\n\n"))}, nil

@@ -9,22 +9,11 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// SendableMessages returns the messages of a request's transcript to send, without tombstones, or
+// SendableWithMedia returns the messages of a request's transcript to send, without tombstones, or
 // an error if no provider would accept them: they must begin with a user message, every
 // call must be answered directly after by the results of the same ids in the same order,
-// and no id may occur twice. Such a request is a bug of troupe, so Messages refuses it,
-// unsent, instead of silently repairing it.
-func SendableMessages(req model.Request) ([]model.Message, error) {
-	for i, m := range req.Messages {
-		if len(m.Media) > 0 && !m.Tombstone {
-			return nil, UnsentError("message %d: this API is sent no media", i)
-		}
-	}
-	return SendableWithMedia(req)
-}
-
-// SendableWithMedia is Messages for an adapter that renders media. Media are in messages of the
-// user, with their bytes.
+// and no id may occur twice. Media must be in messages of the user, with their bytes. A request that
+// breaks this is a bug of troupe, so it is refused, unsent, instead of silently repaired.
 func SendableWithMedia(req model.Request) ([]model.Message, error) {
 	if req.MaxOutput <= 0 {
 		return nil, UnsentError("the request has no output limit")

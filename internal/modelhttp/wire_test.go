@@ -76,6 +76,52 @@ func TestCallsAreBounded(t *testing.T) {
 	}
 }
 
+// TestARepeatedNameBeginsACallOnceArgumentsAreWhole: some servers send the name with each piece of
+// a call, others stream whole calls at one index.
+func TestARepeatedNameBeginsACallOnceArgumentsAreWhole(t *testing.T) {
+	for _, c := range []struct{ pieces, want []string }{
+		{[]string{`{"x":`, `"}`, `\"}"`, ` }`, `{}`}, []string{`{"x":"}\"}" }`, `{}`}},
+		{[]string{"", `{"x":{}`, `}`, "", `{"y":[{}]}`}, []string{`{"x":{}}`, `{"y":[{}]}`}},
+		{[]string{"{}\n", " ", "{}"}, []string{"{}\n", " {}"}},
+		{[]string{`{}x`, `{}`}, []string{`{}x{}`}},
+		{[]string{`{a}`, `{}`}, []string{`{a}{}`}},
+		{[]string{`[{}`, `]`, `{}`}, []string{`[{}]{}`}},
+		{[]string{`{]}`, `}`, `{}`}, []string{`{]}}{}`}},
+	} {
+		var calls modelhttp.CallAssembler
+		for _, p := range c.pieces {
+			calls.AddDelta(0, "", "n", p)
+		}
+		var got []string
+		for _, k := range calls.ToolCalls(false) {
+			got = append(got, k.Args)
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%q: %s", c.pieces, diff)
+		}
+	}
+}
+
+// TestRepeatedNamesTakeLinearTime: the arguments are read once, however often a name is repeated,
+// and a name that is not kept is no growth of the reply.
+func TestRepeatedNamesTakeLinearTime(t *testing.T) {
+	var calls modelhttp.CallAssembler
+	calls.AddDelta(0, "", "n", `{"x":"`+strings.Repeat("a", 1<<20))
+	size, began := calls.Size(), time.Now()
+	for range 1 << 13 {
+		calls.AddDelta(0, "", "n", "")
+	}
+	if calls.Size() != size {
+		t.Errorf("grew from %d to %d", size, calls.Size())
+	}
+	for range 1 << 13 {
+		calls.AddDelta(0, "", "n", "}")
+	}
+	if spent := time.Since(began); spent > 10*time.Second || calls.Len() != 1 { // with all of them read for each name, a minute
+		t.Errorf("%d calls in %s", calls.Len(), spent)
+	}
+}
+
 func TestResultMarksCutParts(t *testing.T) {
 	for _, c := range []struct {
 		args       string
@@ -131,7 +177,7 @@ func TestArgumentsAreUTF8(t *testing.T) {
 	}
 }
 
-func TestScrub(t *testing.T) {
+func TestKeysAreRemovedFromErrorTexts(t *testing.T) {
 	for text, want := range map[string]string{
 		"key s3cret here":                        "key [redacted] here",
 		"a/b+c=d or a%2Fb%2Bc%3Dd":               "[redacted] or [redacted]",
@@ -151,6 +197,14 @@ func TestScrub(t *testing.T) {
 			t.Fatalf("%q", s)
 		}
 	})
+}
+
+// TestLongErrorsAreNotDecoded: an error in a stream may be as long as an event.
+func TestLongErrorsAreNotDecoded(t *testing.T) {
+	body := []byte(`{"error":{"message":"busy","code":[` + strings.Repeat("{},", modelhttp.MaxErrorBody) + `{}]}}`)
+	if n := testing.AllocsPerRun(1, func() { modelhttp.ClassifyError(0, nil, body) }); n > 1000 {
+		t.Errorf("%.0f allocations", n)
+	}
 }
 
 func FuzzClassify(f *testing.F) {

@@ -16,7 +16,7 @@ func TestTagsAreFoundInAnyCase(t *testing.T) {
 	}
 }
 
-func TestEachTellsWhereWordsEnd(t *testing.T) {
+func TestEachMatchReportsTheEndOfEveryWord(t *testing.T) {
 	s := New([]Word{{"ab", 1}, {"b", 2}})
 	var ends []int
 	s.EachMatch([]byte("xabyb"), func(end int, tags uint64) { ends = append(ends, end, int(tags)) })

@@ -43,7 +43,7 @@ func requireDefinition(t *testing.T, o supervisor.Opened, name string) superviso
 // grants none, and both are recorded in the log.
 //
 //behaviour:shows E6
-func TestAFileGivesNoMoreThanItSays(t *testing.T) {
+func TestAgentFileGrantsOnlyTheToolsItLists(t *testing.T) {
 	t.Parallel()
 	o, _, err := crewOf(t, map[string]string{
 		"none":   "tools: []",

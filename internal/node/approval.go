@@ -9,7 +9,7 @@ import (
 // trustPolicy returns the policy that decides whose files a node with this configuration
 // executes.
 func (c Config) trustPolicy() trust.Policy {
-	return trust.Policy{Roots: c.Roots, Places: c.Trust, StateDir: c.StateDir, RequestsFromUser: c.requestsFromUser}
+	return trust.Policy{Roots: c.Roots, Places: c.Trust, StateDir: c.StateDir, Brought: c.brought, RequestsFromUser: c.requestsFromUser}
 }
 
 // ApproveRequest records that the user names the files of a request in a command: see
@@ -17,6 +17,9 @@ func (c Config) trustPolicy() trust.Policy {
 func ApproveRequest(cfg Config, r client.RunRequest) error {
 	return cfg.trustPolicy().ApproveRequest(r, func(route string) bool { _, own := cfg.Contributions.Models[route]; return own })
 }
+
+// BringPlaces records that the user's own command brings its directory: see trust.Policy.BringPlaces.
+func BringPlaces(cfg Config, r client.RunRequest) error { return cfg.trustPolicy().BringPlaces(r) }
 
 // approveModel approves the script of the node's own model: the operator names it when the node starts.
 func (c Config) approveModel(t routes.Recordings) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -111,6 +112,11 @@ type Config struct {
 	// requestsFromUser: requests come from the user in this same process, so the user has chosen
 	// what they name.
 	requestsFromUser bool
+	// UserDirs: another command of the user of the state directory may bring its directory, also outside
+	// of Roots. Requests of other clients may not.
+	UserDirs bool
+	// brought are the directories that were brought.
+	brought *trust.BroughtDirs
 	// watchRequests wraps the logs that requests read: tests count the reads. Default: as they are.
 	watchRequests func(mailbox.Store) mailbox.Store
 	// NoActors: the node runs no actors. It reads logs for clients, and appends commands for the
@@ -132,6 +138,9 @@ func (c Config) withDefaults() Config {
 	}
 	c.Name = cmp.Or(c.Name, c.Machine) // else the default of actors holds
 	c.Pools = c.servedPools()
+	if c.UserDirs && c.brought == nil {
+		c.brought = &trust.BroughtDirs{}
+	}
 	c.PoolPatience = cmp.Or(c.PoolPatience, PoolPatienceDefault)
 	c.ServerWait = cmp.Or(c.ServerWait, ServerWaitDefault)
 	return c

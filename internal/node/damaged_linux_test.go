@@ -278,6 +278,7 @@ func TestAttackDamagedRunsCanBeEnded(t *testing.T) {
 	t.Logf("this sample again: -host.damage=%s", again)
 	for i, mode := range damageModes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			noLeaks(t)
 			h, runs := damagedHost(t, mode, chosen[i])
 			c := connectClient(t, h)

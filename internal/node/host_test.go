@@ -183,7 +183,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 	}
 	for i, id := range ids {
 		if i == 0 {
-			err = second.ResumeRun(testContext(t), id)
+			err = second.actorNode.Resume(testContext(t), id)
 		} else {
 			_, err = c.Run(testContext(t), client.RunRequest{RunID: id, Resume: true})
 		}

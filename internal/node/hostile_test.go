@@ -23,7 +23,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // seed of the hostile bytes: the same in every run of the tests.
@@ -50,6 +52,44 @@ func otherStreams(t *testing.T, h *Node) map[string]uint64 {
 		t.Fatal(list.Err())
 	}
 	return others
+}
+
+// awaitRows waits until the node has written the rows of held families: the node of each agent is
+// known, nothing else of a row changes before the gate opens, and no write is under way.
+func awaitRows(t *testing.T, h *Node, c *client.Client) {
+	t.Helper()
+	const family = 3
+	js, err := jetstream.New(connectRole(t, h, bus.RoleNode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := js.KeyValue(testContext(t), h.names.RunBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.List(testContext(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range list {
+		waitUntil(t, "the row of "+i.RunID+" is complete", func() bool {
+			stored, err := rows.Get(testContext(t), i.RunID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var row control.Row
+			if err := json.Unmarshal(stored.Value(), &row); err != nil {
+				t.Fatal(err)
+			}
+			return row.Summary != nil && len(row.Summary.Agents) == family &&
+				!slices.ContainsFunc(row.Summary.Agents, func(a supervisor.AgentSummary) bool { return a.Node == "" })
+		})
+	}
+	waitUntil(t, "no row is being written", func() bool {
+		h.index.mu.Lock()
+		defer h.index.mu.Unlock()
+		return len(h.index.pending) == 0
+	})
 }
 
 // storedEntry is one message of a box stream.
@@ -231,6 +271,7 @@ func TestOutsidersCannotChangeARun(t *testing.T) {
 		t.Run(string(who), func(t *testing.T) {
 			noLeaks(t)
 			h, runs := whileRunsGo(t, func(h *Node, c *client.Client, id string) {
+				awaitRows(t, h, c)
 				others := otherStreams(t, h)
 				random := rand.New(rand.NewPCG(seed, 0))
 				d := &denialLog{refused: map[string]bool{}, done: make(chan string, 4096)}

@@ -46,6 +46,7 @@ func newIndexWriter(h *Node) *indexWriter {
 
 // recordState writes the state of a run at a place of its supervisor's log.
 func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
+	w.node.runs.NoteState(run, s)
 	w.enqueue(run, s.IsParked(), func(r *control.Report) {
 		if place > r.Place {
 			r.State, r.Place = s, place
@@ -105,7 +106,8 @@ func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
 		}
 		report.Node = h.cfg.Name
 		err := w.writeOnce(run, report)
-		for bus.IsUnavailable(err) && h.pause(indexRetryPause) { // a full disk: the log has it, and the row waits
+		// A full disk or index: the log has the report, and the row waits.
+		for (bus.IsUnavailable(err) || bus.IsFull(err)) && h.pause(indexRetryPause) {
 			err = w.writeOnce(run, report)
 		}
 		if err != nil {
@@ -134,13 +136,14 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 		return fmt.Errorf("node: the index of runs: %w", ctx.Err())
 	}
 	h := w.node
-	added, err := h.runs.Record(ctx, run, report)
+	done, err := h.runs.Record(ctx, run, report)
 	// A request may have written the row before, and a write may count without its answer: the
-	// event follows from the report alone, and is published again for each question that is added.
-	if err == nil && report.Place > 0 && report.Result == nil && report.State.IsParked() {
+	// event follows from what the row says now, and is published again for each question that is
+	// added. It is not published while all questions have answers that no agent has read yet.
+	if err == nil && report.Place > 0 && done.Parked && report.State.IsParked() {
 		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
-	if err == nil && (added || report.Result != nil) {
+	if err == nil && (done.Added || report.Result != nil) {
 		err = h.removeIfDeleted(ctx, run)
 	}
 	return err

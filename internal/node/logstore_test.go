@@ -15,15 +15,15 @@ import (
 // without being told where they are, and does not open them as streams.
 func TestLogsInFiles(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	inFiles := func(c *Config) { c.LogStore = statedir.LogsInFiles }
+	dir, work := t.TempDir(), t.TempDir()
+	inFiles := func(c *Config) { c.LogStore, c.Roots = statedir.LogsInFiles, []string{work} }
 	h := startNode(t, dir, inFiles)
 	if h.streams != nil {
 		t.Fatal("the logs are in streams")
 	}
 	c := connectClient(t, h)
 	run := client.NewID()
-	beginRun(t, c, client.RunRequest{RunID: run, Prompt: "go", Model: "builtin/scout"})
+	beginRun(t, c, client.RunRequest{RunID: run, Prompt: "go", Dir: work, Model: "builtin/scout"})
 	waitFinished(t, c, run, spec.Completed)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)

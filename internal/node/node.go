@@ -157,7 +157,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.requestLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
-		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -223,9 +223,6 @@ func (h *Node) openConnections() error {
 	h.serviceConn, err = dial(bus.RoleService)
 	return err
 }
-
-// ResumeRun resumes one run.
-func (h *Node) ResumeRun(ctx context.Context, run string) error { return h.actorNode.Resume(ctx, run) }
 
 // URL returns the address of the embedded server; "" for an external one.
 func (h *Node) URL() string {

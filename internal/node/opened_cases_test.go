@@ -83,7 +83,7 @@ var openedCases = []openedCase{
 			Require: spec.Require{Tries: 4, Evidence: []spec.Evidence{{Tool: "delegate"}}}}
 	}},
 	{"allowed-tools", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
-		r.Dir, r.AllowedTools = in.dir, []string{"Read", "Grep", "Bash(git log:*)", "http_get", "Greep"}
+		r.Dir, r.AllowedTools = in.dir, []string{"Read", "Grep", "Bash(git log:*)", "http_get", "TodoWrite"}
 	}},
 	{"disallowed-tools", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Dir, r.DisallowedTools = in.dir, []string{"Write", "Edit", "Bash(rm:*)"}

@@ -43,7 +43,7 @@ func TestChainContinuesOnTheNextNode(t *testing.T) {
 	openGate(t, gate)
 	second := startNode(t, state, roots)
 	c = connectClient(t, second)
-	if err := second.ResumeRun(testContext(t), a.RunID); err != nil {
+	if err := second.actorNode.Resume(testContext(t), a.RunID); err != nil {
 		t.Fatal(err)
 	}
 	r := waitFinished(t, c, a.RunID, spec.Completed).Result
@@ -59,7 +59,7 @@ func TestChainContinuesOnTheNextNode(t *testing.T) {
 }
 
 // The consolidating agent gets all answers; a delegate gets the history.
-func TestHelpersOpenRuns(t *testing.T) {
+func TestClientDelegateChainAndConsolidateOpenRuns(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	h := startNode(t, t.TempDir())

@@ -20,12 +20,13 @@ func (h *Node) proveServer(ctx context.Context) error {
 		return err
 	}
 	defer done()
-	streams := 0 // of the logs
+	c := bus.ProofConfig{Conn: h.logConn, Names: h.names, Lazy: h.cfg.Lazy, Witness: w, Want: h.cfg.Profile}
 	if h.streams != nil {
-		streams = h.streams.Streams()
+		c.Streams = h.streams.Streams()
+	} else {
+		c.LogRoom = h.post.Room
 	}
-	h.proof, err = bus.ProveDurability(ctx, bus.ProofConfig{Conn: h.logConn, Names: h.names, Streams: streams, Lazy: h.cfg.Lazy,
-		Witness: w, Want: h.cfg.Profile})
+	h.proof, err = bus.ProveDurability(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -124,7 +124,7 @@ func TestTakeoverLeavesPassivatedActors(t *testing.T) {
 
 // A node died after the log of a run was closed and before the index recorded that: the
 // next node records from the log that the run is over (P17).
-func TestTheNextNodeTellsTheIndexOfAnEnd(t *testing.T) {
+func TestNextNodeRecordsAFinishedRunInTheIndex(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	state, agents, model := t.TempDir(), writeAskerAgent(t), writeScript(t, asker)

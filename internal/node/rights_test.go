@@ -41,14 +41,15 @@ agents:
 }
 
 // A child whose file allows a command runs it unasked only if each of its ancestors
-// may: a parent that has to ask has children that have to ask (E6, T7).
+// may: a parent that has to ask has children that have to ask, and so has a parent that names no
+// tools, which may only pass the shell on (E6, T7).
 //
 //behaviour:shows E6
 func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	for _, background := range []bool{false, true} {
-		dir, r := escalationRun(t, "tools: Bash(echo:*), Read, Write, Agent", `{name: shell, args: {command: "touch made"}}`, background)
+	for lead, background := range map[string]bool{"tools: Bash(echo:*), Read, Write, Agent": false, "tools: Bash, Agent": true, "tools: '*'": false} {
+		dir, r := escalationRun(t, lead, `{name: shell, args: {command: "touch made"}}`, background)
 		h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
 		c := connectClient(t, h)
 		id := beginRun(t, c, r)
@@ -57,10 +58,10 @@ func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info.State == control.Finished {
-			t.Fatalf("background %v: nobody was asked: %s", background, info.Result.Text)
+			t.Fatalf("%s: nobody was asked: %s", lead, info.Result.Text)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
-			t.Errorf("background %v: it ran before a person agreed", background)
+			t.Errorf("%s: it ran before a person agreed", lead)
 		}
 		open, err := c.Questions(testContext(t))
 		if err != nil || len(open) != 1 || !strings.Contains(open[0].Question, "touch made") {
@@ -71,7 +72,7 @@ func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
 		}
 		awaitEvents(t, c, id, event.KindRunFinished, 1)
 		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
-			t.Errorf("background %v: it ran though a person denied it", background)
+			t.Errorf("%s: it ran though a person denied it", lead)
 		}
 	}
 }
@@ -102,6 +103,42 @@ hooks:
     - matcher: Write
       hooks: [{type: command, command: "echo 'not by us' >&2; exit 2"}]`
 	dir, r := escalationRun(t, lead, `{name: write_file, args: {path: made, content: x}}`, false)
+	r.Yes = true
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
+	c := connectClient(t, h)
+	info := waitFinished(t, c, beginRun(t, c, r), spec.Completed)
+	if !strings.Contains(info.Result.Text, "not by us") {
+		t.Errorf("%s", info.Result.Text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
+		t.Error("it was written")
+	}
+}
+
+// A parent's hook judges what would run: a hook of the child cannot change the arguments after
+// the parent's hook has passed them (E6).
+//
+//behaviour:shows E6
+func TestAttackAChildsHookChangesWhatItsParentsHookHasPassed(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	dir, r := escalationRun(t, `tools: Write, Agent
+hooks:
+  PreToolUse:
+    - matcher: Write
+      hooks: [{type: command, command: "grep -q '\"path\":\"made\"' && { echo 'not by us' >&2; exit 2; }; exit 0"}]`,
+		`{name: write_file, args: {path: other, content: x}}`, false)
+	writeText(t, `---
+name: hand
+description: d
+tools: Write
+hooks:
+  PreToolUse:
+    - matcher: Write
+      hooks: [{type: command, command: "echo '{\"hookSpecificOutput\":{\"updatedInput\":{\"path\":\"made\",\"content\":\"x\"}}}'"}]
+---
+x
+`, r.Agents, "hand.md")
 	r.Yes = true
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
 	c := connectClient(t, h)

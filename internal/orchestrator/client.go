@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -210,9 +211,7 @@ func joinAnswers(answers []stepAnswer) string {
 	return strings.Join(parts, "\n\n")
 }
 
+// clipText keeps the first n bytes of a text and says how many more there were.
 func clipText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + fmt.Sprintf("\n[… %d bytes were left out]", len(s)-n)
+	return clip.Marked(s, n, fmt.Sprintf("\n[… %d bytes were left out]", len(s)-n))
 }

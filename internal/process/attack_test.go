@@ -89,6 +89,7 @@ func waitUntil(t *testing.T, done func() bool) {
 
 // TestAttackDaemonOutlivesNoCall ends calls by themselves and by their context, and stops a program that goes on.
 func TestAttackDaemonOutlivesNoCall(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		return // see above
 	}
@@ -138,6 +139,7 @@ const chaseTime = 20 * time.Second
 // TestAttackProcessThatForksAndEndsIsCaught: a process that forks and ends is not the one that was found when it is
 // killed, and its child may be missing in the list that was read meanwhile.
 func TestAttackProcessThatForksAndEndsIsCaught(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		return // see above
 	}

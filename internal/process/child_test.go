@@ -31,6 +31,7 @@ func TestAChildIsTalkedToUntilItIsStopped(t *testing.T) {
 }
 
 func TestAChildThatDoesNotListenIsKilledWithItsFamily(t *testing.T) {
+	t.Parallel()
 	argv, pids := sleeperFamily(t, "wait")
 	c, err := Start(Spec{Argv: argv})
 	if err != nil {

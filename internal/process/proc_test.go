@@ -102,6 +102,7 @@ func checkGone(t *testing.T, pids []int) {
 }
 
 func TestCanceledProgramEndsItsDescendants(t *testing.T) {
+	t.Parallel()
 	why := errors.New("somebody canceled")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	fifo := filepath.Join(t.TempDir(), "up")

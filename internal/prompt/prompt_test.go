@@ -22,7 +22,7 @@ func mustCompose(t *testing.T, layers ...prompt.Layer) prompt.Prompt {
 // them (D2).
 //
 //behaviour:shows D2
-func TestStableLayersStandBeforeDynamicOnes(t *testing.T) {
+func TestStableLayersPrecedeDynamicOnes(t *testing.T) {
 	layers := []prompt.Layer{
 		{Name: "date", Content: "Today is Monday.", Priority: prompt.EnvironmentPriority + 1},
 		{Name: "place", Content: "You are in /srv.", Priority: prompt.EnvironmentPriority},

@@ -230,7 +230,7 @@ func (cfg Config) chooseAnthropic(name, why string) (Choice, error) {
 	client, err := anthropic.New(anthropic.Config{BaseURL: base, APIKey: key, AuthToken: token, Cache: cfg.Cache && own, DropStale: own,
 		Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
-		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL: %w", err)
+		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN: %w", err)
 	}
 	return cfg.fillFacts(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
 }
@@ -247,7 +247,7 @@ func (cfg Config) chooseOpenAI(name, why string) (Choice, error) {
 	}
 	client, err := openai.New(o)
 	if err != nil {
-		return Choice{}, fmt.Errorf("OPENAI_BASE_URL: %w", err)
+		return Choice{}, fmt.Errorf("OPENAI_BASE_URL, OPENAI_API_KEY: %w", err)
 	}
 	return cfg.fillFacts(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(openai.Provider, base, name, key)}, own, own && key != ""), nil
 }
@@ -269,7 +269,7 @@ func (cfg Config) chooseGemini(name, why string) (Choice, error) {
 	own := base == "" || sameHost(base, gemini.DefaultBaseURL)
 	client, err := gemini.New(gemini.Config{BaseURL: base, APIKey: key, Timeouts: cfg.Timeouts, Transport: cfg.Transport})
 	if err != nil {
-		return Choice{}, fmt.Errorf("%s: %w", geminiBase, err)
+		return Choice{}, fmt.Errorf("%s, %s: %w", geminiBase, strings.Join(geminiKeys, ", "), err)
 	}
 	return cfg.fillFacts(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(gemini.Provider, base, name, key)}, own, own && key != ""), nil
 }

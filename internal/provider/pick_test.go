@@ -57,7 +57,7 @@ func mustChoose(t *testing.T, cfg provider.Config) provider.Choice {
 	return c
 }
 
-func TestOrder(t *testing.T) {
+func TestModelIsChosenInOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "play.yaml")
 	if err := os.WriteFile(path, []byte("default: [{text: played}]"), 0o600); err != nil {
 		t.Fatal(err)

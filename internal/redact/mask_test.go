@@ -36,7 +36,7 @@ func TestTokensOfKnownIssuersAreMaskedInPlace(t *testing.T) {
 	}
 }
 
-func TestValuesGivenToTellingNamesAreMasked(t *testing.T) {
+func TestValuesOfSecretNamesAreMasked(t *testing.T) {
 	m := New(Config{})
 	for line, want := range map[string]string{
 		`password = "hunter2!hunter"`:             `password = "[masked]"`,

@@ -50,8 +50,8 @@ func TestASetOfSecretsHasOneAutomaton(t *testing.T) {
 	runtime.KeepAlive(none)
 }
 
-// TestAMaskerThatNobodyUsesIsFreed: the sets of deleted workspaces do not stay in memory.
-func TestAMaskerThatNobodyUsesIsFreed(t *testing.T) {
+// TestUnusedMaskerIsFreed: the sets of deleted workspaces do not stay in memory.
+func TestUnusedMaskerIsFreed(t *testing.T) {
 	c, _ := countingCache()
 	for i := range 50 {
 		c.maskerOf([]string{fmt.Sprintf("secret number %d", i)})

@@ -3,6 +3,7 @@
 package refuse
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/troupe-run/troupe/client"
@@ -16,4 +17,10 @@ func Bad(hint, format string, args ...any) error {
 // Forbidden is the error for a request that this node must not execute.
 func Forbidden(hint, format string, args ...any) error {
 	return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf(format, args...), Hint: hint}
+}
+
+// IsForbidden reports whether an error is one of Forbidden.
+func IsForbidden(err error) bool {
+	var known *client.Error
+	return errors.As(err, &known) && known.Code == client.CodeForbidden
 }

@@ -3,9 +3,7 @@ package runspec
 import (
 	"fmt"
 	"slices"
-	"strings"
 
-	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
@@ -41,7 +39,7 @@ func (t agentSet) hasAgent(name string) bool {
 // those of the program, and those of agent files. Later ones take precedence.
 func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
 	t := agentSet{root: req.Agent}
-	t.definitions = b.builtinAgents()
+	t.definitions = b.builtinAgents(req)
 	plan, err := b.planAgent(req)
 	if err != nil {
 		return t, err
@@ -56,6 +54,9 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		return t, err
 	}
 	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
+		if req.workspace == "" {
+			return t, refuse.Bad("the run has no directory: name the one that has the agent with --dir", "there is no agent %q", req.agents[i])
+		}
 		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", req.agents[i])
 	}
 	if t.root == "" {
@@ -71,14 +72,16 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 }
 
 // builtinAgents returns the agents of the investigator. Its coordinator may also offer the
-// tools of the program.
-func (b *Builder) builtinAgents() (list []supervisor.Definition) {
+// tools of the program, and is a delegate only if a plan or a definition names it: it would begin an
+// investigation of its own.
+func (b *Builder) builtinAgents(req acceptedRequest) (list []supervisor.Definition) {
 	for _, a := range investigator.BuiltinAgents() {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
-			Tools: builtinRights(a), Offer: a.Tools, Delegates: a.Delegates,
+			Tools: builtinRights(a), Offer: a.Tools,
 			Limits: spec.Limits{Turns: a.MaxTurns, Output: a.MaxOutput}}
 		if d.Name == coordinatorID {
 			d.Offer = append(slices.Clone(d.Offer), b.cfg.OwnTools...)
+			d.OnlyNamed = d.Name == req.Agent || !slices.Contains(req.agents, d.Name)
 		}
 		list = append(list, d)
 	}
@@ -110,31 +113,8 @@ func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error
 		return nil, refuse.Bad("", "agent %s: %v", a.Name, err)
 	}
 	return []supervisor.Definition{{Name: a.Name, Description: a.Description, System: a.System,
-		Offer: []string{"delegate"}, Limits: spec.Limits{Turns: orchestrator.TurnsMax},
+		Offer: []string{"delegate"}, OnlyNamed: true, Limits: spec.Limits{Turns: orchestrator.TurnsMax},
 		Model: &spec.Model{Name: choice.Name(), Price: choice.Price},
 		// Equal answers of agents are no loop here: a plan is followed, not repeated.
 		LoopOptions: spec.LoopOptions{Watch: spec.Watch{Of: 1}}}}, nil
-}
-
-// delegateSpec lists for the model the agents to which it can delegate.
-func delegateSpec(defs []supervisor.Definition) model.ToolSpec {
-	var b strings.Builder
-	b.WriteString(" Several calls in one reply run side by side. Agents:")
-	for _, d := range defs {
-		if d.Name != coordinatorID {
-			fmt.Fprintf(&b, " %s (%s)", d.Name, strings.TrimSuffix(d.Description, "."))
-		}
-	}
-	delegate := agent.DelegateSpec(b.String(), true)
-	delegate.Description = clipText(delegate.Description, delegateTextMax)
-	return delegate
-}
-
-const delegateTextMax = 1024
-
-func clipText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -13,12 +13,11 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// registerFiles adds the agents of agent files: those of the directory that the client
-// names and, for an agent that is not built in, those of the user's agent directories.
-// Command hooks count only in the named directory: a working directory must not supply
-// command lines of its own.
+// registerFiles adds the agents of agent files: those of the directory that the client names, and
+// those of the user's agent directories. Command hooks count only in the named directory: a working
+// directory must not supply command lines of its own.
 func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelection) (agentSet, error) {
-	given, place, err := b.cfg.Trust.CheckInPlaces("agents", req.Agents, b.cfg.Trust.NameablePlaces())
+	given, place, err := b.cfg.Trust.CheckNamed(req.RunRequest, "agents", req.Agents, b.cfg.Trust.NameablePlaces())
 	if err != nil {
 		return t, err
 	}
@@ -36,54 +35,52 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 		return t, err
 	}
 	t.warnings = slices.Concat(t.warnings, hidden, fileNotes(notes, t.files, req.agents))
-	for _, d := range found {
-		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, req.workspace) {
-			var off []string
-			d, off = trust.StripExecutable(d)
-			if len(off) > 0 {
-				t.addWarning("%s: its %s are off; name the directory with --agents to allow them", d.Path, strings.Join(off, ", "))
-			}
-		}
-		t.files = append(t.files, d)
-	}
 	for _, d := range t.files {
-		d, aliases := b.expandAliases(m.choice, d)
-		for _, text := range aliases {
-			if !slices.Contains(t.warnings, text) {
-				t.warnings = append(t.warnings, text)
-			}
-		}
-		if err := b.checkCredentials(d); err != nil && !slices.Contains(req.agents, d.Name) {
-			t.addWarning("%s: left out: %v", d.Path, err)
-			continue
-		}
-		if t, err = b.registerAgent(t, req, m, d); err != nil {
+		if t, err = b.registerFile(t, req, m, d); err != nil {
 			return t, err
 		}
 	}
-	return t, nil
+	return b.registerTeam(t, req, m, found)
 }
 
-// findFiles finds requested agents in the user's agent directories, unless they are built
-// in or in a file that the request names. It ignores broken files there, except those of
-// agents that the request names.
-func (b *Builder) findFiles(t agentSet, req acceptedRequest) (found []agentfile.Definition, warnings []string, err error) {
-	if len(req.agents) == 0 {
-		return nil, nil, nil
+// registerFile adds the agent of a file. It leaves out an agent that is not requested and whose model
+// cannot be reached.
+func (b *Builder) registerFile(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
+	d, aliases := b.expandAliases(m.choice, d)
+	for _, text := range aliases {
+		if !slices.Contains(t.warnings, text) {
+			t.warnings = append(t.warnings, text)
+		}
 	}
+	if err := b.checkCredentials(d); err != nil && !slices.Contains(req.agents, d.Name) {
+		t.addWarning("%s: left out: %v", d.Path, err)
+		return t, nil
+	}
+	return b.registerAgent(t, req, m, d)
+}
+
+// findFiles finds the agents of the directory and of the user, unless they are built in or in a
+// file that the request names. It ignores broken files there, except those of agents that the
+// request names.
+func (b *Builder) findFiles(t agentSet, req acceptedRequest) (found []agentfile.Definition, warnings []string, err error) {
 	given := func(name string) bool {
 		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
 	}
-	missing := slices.DeleteFunc(slices.Clone(req.agents), func(name string) bool { return t.hasAgent(name) || given(name) })
-	found, _, broken := agentfile.LoadWorkspace(req.workspace)
-	for _, d := range found {
-		if t.hasAgent(d.Name) && !given(d.Name) && slices.Contains(req.agents, d.Name) {
+	all, _, broken := agentfile.LoadWorkspace(req.workspace)
+	for _, d := range all {
+		switch {
+		case given(d.Name):
+		case !t.hasAgent(d.Name):
+			found = append(found, d)
+		case slices.Contains(req.agents, d.Name):
 			warnings = append(warnings, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
 		}
 	}
-	found = slices.DeleteFunc(found, func(d agentfile.Definition) bool { return !slices.Contains(missing, d.Name) })
-	if len(missing) > 0 && len(found) == 0 && broken != nil {
-		return nil, nil, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", missing[0], b.cfg.Trust.DescribeErrors(broken))
+	for _, name := range req.agents {
+		isFound := slices.ContainsFunc(found, func(d agentfile.Definition) bool { return d.Name == name })
+		if broken != nil && !isFound && !given(name) && !t.hasAgent(name) {
+			return nil, nil, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
+		}
 	}
 	return found, warnings, nil
 }

@@ -12,6 +12,10 @@ import (
 // entry, with everything else that it begins with.
 const definitionBytesMax = 112 << 10
 
+// definitionsMax bounds the number of a run's definitions, built-in ones included: each also has its
+// rights, hooks and limits in the first entry.
+const definitionsMax = 64
+
 func definitionSize(d supervisor.Definition) int {
 	return len(d.System) + len(d.Description) + len(d.LoopOptions.Require.Schema) + len(d.Source)
 }
@@ -28,7 +32,7 @@ func fitDefinitions(t agentSet, requested []string) (agentSet, error) {
 			needed += definitionSize(d)
 		}
 	}
-	if size <= definitionBytesMax {
+	if size <= definitionBytesMax && len(t.definitions) <= definitionsMax {
 		return t, nil
 	}
 	if needed > definitionBytesMax {
@@ -38,7 +42,7 @@ func fitDefinitions(t agentSet, requested []string) (agentSet, error) {
 	stays := map[string]bool{}
 	for _, d := range reachableFrom(t.definitions, wanted) {
 		must := slices.Contains(wanted, d.Name)
-		if n := definitionSize(d); must || needed+n <= definitionBytesMax {
+		if n := definitionSize(d); must || needed+n <= definitionBytesMax && len(stays) < definitionsMax {
 			stays[d.Name] = true
 			if !must {
 				needed += n
@@ -55,8 +59,8 @@ func fitDefinitions(t agentSet, requested []string) (agentSet, error) {
 		}
 	}
 	t.definitions = kept
-	t.addWarning("%d agents are left out, among them %s: their prompts have %d bytes in total, at most %d fit a run; delegates in a file say which it needs",
-		len(out), strings.Join(out[:min(len(out), 3)], ", "), size, definitionBytesMax)
+	t.addWarning("%d of %d agents are left out, among them %s: a run has room for %d agents with prompts of %d bytes, and all have %d bytes; delegates in a file say which it needs",
+		len(out), len(out)+len(kept), strings.Join(out[:min(len(out), 3)], ", "), definitionsMax, definitionBytesMax, size)
 	return t, nil
 }
 
@@ -82,7 +86,7 @@ func reachableFrom(all []supervisor.Definition, from []string) (list []superviso
 			continue
 		}
 		for _, d := range all {
-			if !seen[d.Name] {
+			if !seen[d.Name] && !d.OnlyNamed {
 				open = append(open, d.Name)
 			}
 		}

@@ -65,7 +65,7 @@ func withholdRestricted(defs []supervisor.Definition, tools []model.ToolSpec, fo
 
 // withApprovals adds the hook before the calls that need approval, once the classes of all
 // tools are known: irreversible ones, and the shell.
-func (b *Builder) withApprovals(req acceptedRequest, g serverGrants, t toolGrants) []supervisor.Definition {
+func (b *Builder) withApprovals(req acceptedRequest, root string, g serverGrants, t toolGrants) []supervisor.Definition {
 	var asked []string
 	for _, s := range t.tools {
 		if s.Class == model.Irreversible {
@@ -93,9 +93,10 @@ func (b *Builder) withApprovals(req acceptedRequest, g serverGrants, t toolGrant
 			}
 			return true
 		})
-		// Hooks of a parent bind its children. An agent that may only pass the shell on allows
-		// nothing itself, so its hook must not restrict what the child's file allows.
-		mine.DenyOnly = d.Offer != nil && !slices.Contains(d.Offer, shell.Name)
+		// The hooks of a parent bind its children. An agent that names no tools has those of its parent,
+		// with the parent's rules. The root has no parent: under a root that may only pass the shell on,
+		// the rules of a child's file allow nothing.
+		mine.DenyOnly = d.Name != root && d.Offer != nil && !slices.Contains(d.Offer, shell.Name)
 		has := func(name string) bool { return d.Tools == nil || slices.Contains(d.Tools, name) }
 		if slices.ContainsFunc(tools, has) {
 			hooks = append(hooks, mine.NewHook(slices.Clone(tools)...))

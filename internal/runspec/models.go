@@ -46,7 +46,11 @@ func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m mode
 	}
 	options, left := withoutUnpriced(options, m.limits.Nano, "fallback ")
 	m.warnings = append(m.warnings, left...)
-	m.options = options.Merge(spec.DefaultLoopOptions())
+	defaults := spec.DefaultLoopOptions()
+	if m.choice.Provider == provider.Builtin {
+		defaults.Watch = spec.Watch{Of: 1} // it follows rules, and searches that find nothing are part of them
+	}
+	m.options = options.Merge(defaults)
 	if m.options.Context.Model == nil {
 		m.options.Context.Model = summaryModel(m.choice)
 	}

@@ -47,7 +47,7 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 		return req, err
 	}
 	var err error
-	if req.workspace, err = b.cfg.Trust.CheckInRoots("dir", r.Dir); err != nil {
+	if req.workspace, _, err = b.cfg.Trust.CheckNamed(r, "dir", r.Dir, b.cfg.Trust.Roots); err != nil {
 		return req, err
 	}
 	if req.options, err = loopOptions(r); err != nil {

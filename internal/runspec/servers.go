@@ -23,7 +23,7 @@ type foundServers struct {
 
 // findServers gives a run the tools of its MCP servers that are still the approved ones.
 func (b *Builder) findServers(req acceptedRequest, t agentSet) (f foundServers, err error) {
-	named, place, err := b.cfg.Trust.CheckInPlaces("mcp_config", req.MCPConfig, b.cfg.Trust.NameablePlaces())
+	named, place, err := b.cfg.Trust.CheckNamed(req.RunRequest, "mcp_config", req.MCPConfig, b.cfg.Trust.NameablePlaces())
 	if err != nil {
 		return f, err
 	}

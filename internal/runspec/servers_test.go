@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWordsForSeveralToolsAreSpread(t *testing.T) {
+func TestToolPatternsAreExpanded(t *testing.T) {
 	t.Parallel()
 	tools := []string{"mcp__a__x", "mcp__a__y", "mcp__b__x"}
 	for _, c := range []struct{ words, want []string }{

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/mcp"
 	"github.com/troupe-run/troupe/tool/shell"
 )
 
@@ -49,7 +50,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	root := definitionIndex(t.definitions, in.root)
 	t.definitions[root].Deny = slices.Concat(t.definitions[root].Deny, disallowed)
 	brought := slices.Concat(in.tools, found.tools)
-	if t.tools, err = b.listTools(req, m.options, t.definitions, brought); err != nil {
+	if t.tools, err = b.listTools(req, m.options, brought); err != nil {
 		return t, err
 	}
 	restricted, err := b.grantRestricted(req, allowed, t)
@@ -57,7 +58,11 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 		return t, err
 	}
 	t.tools, t.definitions = append(t.tools, restricted.tools...), restricted.definitions
-	t.warnings = append(t.warnings, unknownTools(t.tools, slices.Concat(allowed, disallowed))...)
+	unknown, err := checkToolNames(t.tools, slices.Concat(allowed, disallowed))
+	if err != nil {
+		return t, err
+	}
+	t.warnings = append(t.warnings, unknown...)
 	t.tools = slices.DeleteFunc(t.tools, func(s model.ToolSpec) bool {
 		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
 	})
@@ -67,13 +72,13 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	}
 	t.tools, t.warnings = classified, append(t.warnings, warnings...)
 	t.definitions = expandRights(t.definitions, t.tools)
-	t.definitions = b.withApprovals(req, grants, t)
+	t.definitions = b.withApprovals(req, in.root, grants, t)
 	return t, checkEvidence(t.tools, t.definitions, m.options)
 }
 
 // listTools returns the tools of the directory, those of the loop, and those of the program
 // and of agent files.
-func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, defs []supervisor.Definition, brought []model.ToolSpec) ([]model.ToolSpec, error) {
+func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, brought []model.ToolSpec) ([]model.ToolSpec, error) {
 	specs, err := b.cfg.Tools.DirectorySpecs(req.workspace)
 	if err != nil {
 		return nil, err
@@ -82,7 +87,7 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, defs 
 	if err != nil {
 		return nil, err
 	}
-	loop := []model.ToolSpec{delegateSpec(defs), agent.SendSpec()}
+	loop := []model.ToolSpec{agent.DelegateSpec(" Several calls in one reply run side by side.", true), agent.SendSpec()}
 	if options.AskPeople {
 		loop = append(loop, agent.AskSpec())
 	}
@@ -151,15 +156,20 @@ func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, options
 	return check("", options.Require)
 }
 
-// unknownTools warns about allowed or disallowed names that match no tool: a misspelled
-// name would otherwise have no effect, without any notice.
-func unknownTools(there []model.ToolSpec, named []string) (warnings []string) {
+// checkToolNames refuses allowed or disallowed names that match no tool: a misspelled name would
+// otherwise allow or forbid nothing. It only warns about tools of other programs, and of MCP servers,
+// which may be down.
+func checkToolNames(there []model.ToolSpec, named []string) (warnings []string, err error) {
 	for _, name := range named {
-		if toolset.IndexTool(there, name) < 0 && !agentfile.IsBuiltin(name) {
+		switch {
+		case toolset.IndexTool(there, name) >= 0, agentfile.IsBuiltin(name):
+		case mcp.IsToolName(name), agentfile.IsForeign(name):
 			warnings = append(warnings, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.SuggestTool(name)))
+		default:
+			return nil, refuse.Bad("`troupe tools list` shows the tools; leave the name out, or correct it", "no tool is called %.80q%s", name, agentfile.SuggestTool(name))
 		}
 	}
-	return warnings
+	return warnings, nil
 }
 
 // directoryTools are the built-in tools that exist only with a directory.

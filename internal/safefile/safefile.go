@@ -1,6 +1,7 @@
 // Package safefile reads files that another party may have named or written: a request, a
 // working directory, a setting. It reads regular files only, never waits for a named pipe,
 // never reads from a device, and never holds more than the limit that the caller sets.
+// It also replaces files as a whole.
 package safefile
 
 import (
@@ -146,4 +147,23 @@ func ErrorLine(err error) string {
 		return ", line " + m[1]
 	}
 	return ""
+}
+
+// Replace atomically writes a file that only this user can read: it is the old one or the new one,
+// never half of it.
+func Replace(path string, data []byte) error {
+	// CreateTemp makes it 0600.
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
 }

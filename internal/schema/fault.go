@@ -2,9 +2,10 @@ package schema
 
 import (
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // fault explains why a value does not fit a schema. Its text is built on demand: most
@@ -19,15 +20,7 @@ type fault struct {
 func (f *fault) Error() string {
 	var b strings.Builder
 	f.writeTo(&b)
-	text := b.String()
-	if len(text) <= TextBytesMax {
-		return text
-	}
-	end := TextBytesMax
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return clip.Marked(b.String(), TextBytesMax, "…")
 }
 
 func (f *fault) writeTo(b *strings.Builder) {

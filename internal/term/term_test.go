@@ -44,7 +44,7 @@ func TestColor(t *testing.T) {
 }
 
 // The text of a model, a tool or a file name cannot control the terminal.
-func TestClean(t *testing.T) {
+func TestControlCharactersAreEscaped(t *testing.T) {
 	for in, want := range map[string]string{
 		"plain":                "plain",
 		"two\nlines\tand tabs": "two\nlines\tand tabs",
@@ -110,7 +110,7 @@ func TestCleanJSON(t *testing.T) {
 	}
 }
 
-func TestWidth(t *testing.T) {
+func TestWidthInTerminalCells(t *testing.T) {
 	s := Style{On: true}
 	for text, want := range map[string]int{"": 0, "abc": 3, "ä": 1, "a\u0301": 1, "日本": 4, s.Red("abc"): 3, "├─ ✓": 4, "👩\u200d🚀": 2, "❤\ufe0f": 2, "🇩🇪": 2, "e\u0301\u0323": 1} {
 		if got := Width(text); got != want {
@@ -134,7 +134,7 @@ func TestWidth(t *testing.T) {
 }
 
 // A frame goes over the one before, also when the terminal broke its lines.
-func TestLive(t *testing.T) {
+func TestLiveRegionRedrawsOverTheLastFrame(t *testing.T) {
 	var out strings.Builder
 	width := 20
 	l := LiveRegion{Out: &out, Size: func() (int, int) { return width, 5 }}
@@ -187,7 +187,7 @@ var treeEvents = []string{
 	`{"run":"r","agent":"super","kind":"budget.reserved","data":{"limit":{"tokens":1000},"used":250,"reserved":250}}`,
 }
 
-func TestTree(t *testing.T) {
+func TestTreeIsDrawnFromEvents(t *testing.T) {
 	var tree Tree
 	for _, doc := range treeEvents {
 		tree.AddEvent(parseEvent(t, doc))
@@ -230,7 +230,7 @@ func TestTree(t *testing.T) {
 }
 
 // Where there is no room for all, those that are done are counted.
-func TestTheTreeFolds(t *testing.T) {
+func TestFinishedAgentsAreCountedWhereThereIsNoRoom(t *testing.T) {
 	var tree Tree
 	tree.AddEvent(parseEvent(t, `{"run":"r","agent":"super","kind":"agent.spawned","data":{"id":"root","name":"boss"}}`))
 	for i := range 12 {
@@ -289,7 +289,7 @@ func FuzzEventLine(f *testing.F) {
 	})
 }
 
-func TestWrap(t *testing.T) {
+func TestWrapText(t *testing.T) {
 	for _, c := range []struct {
 		text  string
 		width int

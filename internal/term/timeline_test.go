@@ -102,7 +102,7 @@ func TestNoLineOfATimelineIsWiderThanTheTerminal(t *testing.T) {
 	}
 }
 
-func TestSpans(t *testing.T) {
+func TestTimelineSpans(t *testing.T) {
 	line := buildTimeline(t, timelineEvents)
 	var got []string
 	for _, s := range line.Spans(time.Time{}) {

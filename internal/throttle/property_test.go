@@ -198,7 +198,7 @@ func (c *crowdModel) answerCall(t *rapid.T, v *crowdCaller) {
 // everybody who waits has a turn.
 //
 //behaviour:shows G6
-func TestAnyCrowd(t *testing.T) {
+func TestThrottleInvariantsWithRandomCallers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := &crowdModel{t: t, l: throttle.DefaultLimits(), agents: map[string]*crowdCaller{}, since: map[string]map[string]int{}}
 		c.l.InitialWindow = rapid.SampledFrom([]int{1, 2, 8, 1024}).Draw(t, "window")

@@ -169,7 +169,7 @@ func TestPausesAreBounded(t *testing.T) {
 // hundred, not for a hundred calls.
 //
 //behaviour:shows G6
-func TestRunsTakeTurns(t *testing.T) {
+func TestThrottleServesRunsInTurn(t *testing.T) {
 	p := newDriver(t, throttle.Limits{InitialWindow: 1})
 	p.requestReserved(0, "first", "crowd")
 	for i := range 100 {
@@ -408,7 +408,7 @@ func TestARequestLargerThanTheRateIsMade(t *testing.T) {
 }
 
 // Two futures of one gate do not touch each other.
-func TestAGateIsAValue(t *testing.T) {
+func TestThrottleIsAValue(t *testing.T) {
 	g := throttle.New(throttle.Limits{InitialWindow: 1}, 7)
 	g, _ = g.Step(throttle.CallRequested{Who: "a", Call: "a", Run: "r", Reserved: true})
 	one, _ := g.Step(throttle.CallRequested{Who: "b", Call: "b", Run: "r"})

@@ -8,13 +8,6 @@ import (
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
-// CheckInRoots checks that a client may name a directory or a file: it must be under a root.
-// field is the field of the request.
-func (p Policy) CheckInRoots(field, path string) (string, error) {
-	real, _, err := p.CheckInPlaces(field, path, p.Roots)
-	return real, err
-}
-
 // CheckInPlaces checks that a client may name a path: it must be below one of these places. It
 // also returns that place.
 func (p Policy) CheckInPlaces(field, path string, places []string) (real, place string, err error) {
@@ -38,7 +31,7 @@ func (p Policy) CheckInPlaces(field, path string, places []string) (real, place 
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		root = filepath.Dir(path)
 	}
-	return "", "", refuse.Forbidden("start the node with --root "+root+", or run with another --store-dir; if the node is a `troupe run` for another directory, it ends with that run",
+	return "", "", refuse.Forbidden("start the node with --root "+root+", or run with another --store-dir",
 		"%s %s is not under a root of this node", field, path)
 }
 

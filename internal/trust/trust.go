@@ -21,6 +21,9 @@ import (
 type Policy struct {
 	// Roots are the directories that clients may name, and where runs write.
 	Roots []string
+	// Brought are further directories, which the user's own commands have brought, and where runs write; nil: none
+	// may be brought.
+	Brought *BroughtDirs
 	// Places are trusted: requests may name their files with everything that these define.
 	Places []string
 	// StateDir holds the approvals of the user.
@@ -70,9 +73,9 @@ func isSame(a, b string) bool {
 // the way to it, is in the directory of this run or in a root, where the directory of another run may be. place is
 // where the path leads. If a path leads nowhere, a run may just have changed it.
 func (p Policy) mayChange(path, workspace string) (place string, may bool) {
-	places := p.Roots
+	places := slices.Concat(p.Roots, p.Brought.list())
 	if workspace != "" {
-		places = append(slices.Clip(places), workspace)
+		places = append(places, workspace)
 	}
 	stops, err := resolutionSteps(path)
 	if err != nil {

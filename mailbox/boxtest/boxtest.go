@@ -181,7 +181,7 @@ func (c *tailCollector) messagesOf(a mailbox.Address) []mailbox.Message {
 func compareMessages(t *testing.T, tail, stored []mailbox.Message) {
 	t.Helper()
 	equal := slices.EqualFunc(tail, stored, func(a, b mailbox.Message) bool {
-		return a.To == b.To && a.Place == b.Place && a.At == b.At && bytes.Equal(a.Data, b.Data)
+		return a.To == b.To && a.Place == b.Place && a.At == b.At && a.Nanos == b.Nanos && bytes.Equal(a.Data, b.Data)
 	})
 	if !equal {
 		t.Fatalf("the tail and the log differ:\n%v\n%v", entryTexts(tail), entryTexts(stored))

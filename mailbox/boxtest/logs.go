@@ -220,6 +220,7 @@ func readRun(t *testing.T, p mailbox.Store) {
 		}
 		compareMessages(t, got[at], readEntries(t, p, at, 0, 0))
 	}
+	checkStoredOrder(t, got)
 	for run, entries := range map[string]uint64{"r1": 200, "r2": 200, "none": 0} {
 		if n, err := p.Entries(ctx, run); err != nil || n != entries {
 			t.Errorf("%s has %d entries, want %d: %v", run, n, entries, err)
@@ -231,6 +232,19 @@ func readRun(t *testing.T, p mailbox.Store) {
 	}
 	if err := p.ReadRun(ctx, "none", func(mailbox.Message) error { return enough }); err != nil {
 		t.Error(err)
+	}
+}
+
+// checkStoredOrder checks that messages of different logs, each appended after the answer to the one
+// before, can be put in that order.
+func checkStoredOrder(t *testing.T, logs map[mailbox.Address][]mailbox.Message) {
+	t.Helper()
+	all := slices.Concat(slices.Collect(maps.Values(logs))...)
+	slices.SortFunc(all, func(a, b mailbox.Message) int { return a.Stamp().Compare(b.Stamp()) })
+	for i, text := range entryTexts(all) {
+		if text != fmt.Sprint(i) {
+			t.Fatalf("message %d of the run comes after %d others", i, slices.Index(entryTexts(all), fmt.Sprint(i)))
+		}
 	}
 }
 

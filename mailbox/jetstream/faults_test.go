@@ -431,6 +431,7 @@ func TestAppendWaitsForAMissingStream(t *testing.T) {
 // TestABusyServerIsNoRefusal: a server whose stream has more under way than it
 // takes refuses appends, and takes them later.
 func TestABusyServerIsNoRefusal(t *testing.T) {
+	t.Parallel()
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true,
 		JetStream: true, StoreDir: t.TempDir(), StreamMaxBufferedMsgs: 8})
 	if err != nil {
@@ -445,7 +446,7 @@ func TestABusyServerIsNoRefusal(t *testing.T) {
 		t.Fatal("the server does not start")
 	}
 	p := openPost(t, connectRemote(t, s.ClientURL()), quickConfig())
-	const many = 200
+	const many = 48 // six times as many; each refusal costs a retry after a pause
 	var acked sync.WaitGroup
 	for i := range many {
 		acked.Add(1)
@@ -493,9 +494,9 @@ func TestCloseWithAppendsUnderWay(t *testing.T) {
 	}
 }
 
-// TestSentAgain: with acknowledgements that never come in time, done is called
+// TestRetriedAppendIsDoneOnceAndKeepsOrder: with acknowledgements that never come in time, done is called
 // once, and the log holds at least one copy of each entry, in order of first.
-func TestSentAgain(t *testing.T) {
+func TestRetriedAppendIsDoneOnceAndKeepsOrder(t *testing.T) {
 	_, nc := serveTest(t)
 	cfg := quickConfig()
 	cfg.RetryAfter = 10 * time.Microsecond
@@ -519,7 +520,7 @@ func TestSentAgain(t *testing.T) {
 	}
 }
 
-func TestFull(t *testing.T) {
+func TestFullStreamRefusesAppendsAndReportsAStall(t *testing.T) {
 	_, nc := serveTest(t)
 	cfg := quickConfig()
 	cfg.BytesMax = 200_000

@@ -23,9 +23,9 @@ func fromStore(consumer string, stream, seq int) *nats.Msg {
 	}
 }
 
-// TestHandle: a reader delivers what comes next and nothing else, and breaks at
+// TestReaderDeliversInOrderAndStopsAtAGap: a reader delivers what comes next and nothing else, and breaks at
 // the first sign that something is missing.
-func TestHandle(t *testing.T) {
+func TestReaderDeliversInOrderAndStopsAtAGap(t *testing.T) {
 	beat := func(last string) *nats.Msg {
 		return &nats.Msg{Header: nats.Header{"Status": {"100"}, headerLastConsumer: {last}}}
 	}

@@ -300,14 +300,6 @@ func (p *Post) appendTo(ctx context.Context, pl *streamPool, to mailbox.Address,
 	p.out.queueAppend(ctx, &s.acks, subject, data, done)
 }
 
-// ForgedAcks is how many messages arrived in the inbox of acknowledgements that no stream
-// sent. They were ignored.
-func (p *Post) ForgedAcks() uint64 {
-	p.out.mu.Lock()
-	defer p.out.mu.Unlock()
-	return p.out.ignored
-}
-
 // Room implements mailbox.Store: it returns the figures of the fullest stream.
 func (p *Post) Room(ctx context.Context) (used, most uint64, err error) {
 	for _, pl := range p.openedPools() {

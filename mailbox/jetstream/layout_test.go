@@ -132,31 +132,7 @@ func TestForeignEntries(t *testing.T) {
 	}
 }
 
-func TestReadShard(t *testing.T) {
-	_, nc := serveTest(t)
-	p := openPost(t, nc, quickConfig())
-	want := map[int]int{}
-	for i := range 100 {
-		at := mailbox.At(fmt.Sprintf("r%d", i%3), fmt.Sprintf("a%d", i%10))
-		putEntry(t, p, at, fmt.Sprint(i))
-		want[mailbox.Shard(at, p.Shards())]++
-	}
-	for shard := range p.Shards() {
-		got := 0
-		err := p.ReadShard(t.Context(), shard, func(m mailbox.Message) error {
-			if mailbox.Shard(m.To, p.Shards()) != shard {
-				t.Errorf("shard %d: %s", shard, m.To)
-			}
-			got++
-			return nil
-		})
-		if err != nil || got != want[shard] {
-			t.Errorf("shard %d: %d of %d, %v", shard, got, want[shard], err)
-		}
-	}
-}
-
-func TestOwnReader(t *testing.T) {
+func TestReaderUsesItsOwnConnection(t *testing.T) {
 	e, nc := serveTest(t)
 	cfg := quickConfig()
 	cfg.Reader = dialServer(t, e)

@@ -179,9 +179,9 @@ func TestPartLosesNothingDuringAReaderChange(t *testing.T) {
 	}
 }
 
-// TestAPartThatCloses: leases still come and go while a node ends. What is asked
+// TestClosedPartStartsNothing: leases still come and go while a node ends. What is asked
 // of a Part after its Close starts nothing, and Close waits for all that runs.
-func TestAPartThatCloses(t *testing.T) {
+func TestClosedPartStartsNothing(t *testing.T) {
 	_, nc := serveTest(t)
 	p := openPost(t, nc, jetstream.Config{Shards: 6, Streams: 2})
 	for range 30 {

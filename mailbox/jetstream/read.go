@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -125,7 +126,7 @@ func (s *poolStream) readFew(ctx context.Context, subject string, at mailbox.Add
 		if err != nil {
 			return after, false, fmt.Errorf("jetstream: read %s: %w", at, err)
 		}
-		if err := each(mailbox.Message{To: at, Place: m.Sequence, At: m.Time.UnixMilli(), Data: m.Data}); err != nil {
+		if err := each(storedMessage(at, m.Sequence, m.Time.UnixNano(), m.Data)); err != nil {
 			return after, false, err
 		}
 		if after = m.Sequence; after == through {
@@ -220,11 +221,16 @@ func (p *Post) readRest(ctx context.Context, part *readRange, each func(mailbox.
 		if !ok {
 			continue // not the subject of a log
 		}
-		if err := each(mailbox.Message{To: at, Place: m.Sequence, At: m.Time.UnixMilli(), Data: m.Data}); err != nil {
+		if err := each(storedMessage(at, m.Sequence, m.Time.UnixNano(), m.Data)); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
+}
+
+// storedMessage is a message with the server's stamp, which is in Unix nanoseconds.
+func storedMessage(to mailbox.Address, place uint64, stamp int64, data []byte) mailbox.Message {
+	return mailbox.Message{To: to, Place: place, At: stamp / int64(time.Millisecond), Nanos: stamp % int64(time.Millisecond), Data: data}
 }
 
 // ReadRun implements mailbox.Store: one consumer per stream that has entries
@@ -256,16 +262,6 @@ func (p *Post) homeOf(ctx context.Context, at mailbox.Address) (subject string, 
 		return "", nil, err
 	}
 	return pl.homeOf(at)
-}
-
-// ReadShard is Read for every log of one shard of the base pool in a single pass.
-func (p *Post) ReadShard(ctx context.Context, shard int, each func(mailbox.Message) error) error {
-	pl := p.base
-	filter := p.cfg.Names.ShardSubjects(pl.name, shard)
-	if err := p.readSome(ctx, pl.streams[shard%len(pl.streams)], filter, each); err != nil {
-		return fmt.Errorf("jetstream: read shard %d: %w", shard, err)
-	}
-	return nil
 }
 
 // readSome reads what one stream now holds under a filter.

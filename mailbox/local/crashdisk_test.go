@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -19,6 +20,7 @@ type crashDisk struct {
 	files  map[string]*crashFile // as the process sees them
 	synced map[string]*crashFile // the names that survive a power cut
 	fail   error                 // of every write, sync and allocation
+	full   error                 // of every write
 }
 
 type crashFile struct {
@@ -35,6 +37,12 @@ func (d *crashDisk) setFailure(err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fail = err
+}
+
+func (d *crashDisk) setWriteFailure(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.full = err
 }
 
 // cutPower returns the disk as it is after a loss of power, as the files of a directory: each sector that was not synced is
@@ -139,10 +147,10 @@ func (d *crashDisk) syncDir(string) error {
 func (f *crashFile) WriteAt(p []byte, at int64) (int, error) {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
-	if f.disk.fail != nil {
+	if err := cmp.Or(f.disk.fail, f.disk.full); err != nil {
 		half := len(p) / 2
 		copy(f.data[at:], p[:half])
-		return half, f.disk.fail
+		return half, err
 	}
 	if at+int64(len(p)) > int64(len(f.data)) {
 		return 0, errors.New("the segment is too small")

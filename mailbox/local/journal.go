@@ -36,6 +36,7 @@ type journal struct {
 	number uint64 // of the newest segment or spare
 	file   journalFile
 	offset int64
+	failed bool // the segment ended at its first write, which failed: nothing in it was acknowledged
 	spares []uint64
 }
 
@@ -122,10 +123,23 @@ func (j *journal) write(records []byte) error {
 		err = j.file.Sync()
 	}
 	if err != nil {
+		j.failed = j.offset == 0
 		return errors.Join(fmt.Errorf("write segment %d of the journal: %w", j.number, err), j.end())
 	}
 	j.offset += int64(len(records))
 	return nil
+}
+
+// dropFailed removes the segment whose first write failed, if there is one.
+func (j *journal) dropFailed() (number uint64, dropped bool, err error) {
+	if !j.failed {
+		return 0, false, nil
+	}
+	if err := j.disk.remove(j.path(segmentPrefix, j.number)); err != nil {
+		return 0, false, fmt.Errorf("remove segment %d of the journal: %w", j.number, err)
+	}
+	j.failed = false
+	return j.number, true, nil
 }
 
 // sync syncs the segment of a lazy journal.

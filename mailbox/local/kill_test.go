@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/test/leaks"
 )
 
-// killedDir names the directory of the process that TestKill kills.
+// killedDir names the directory of the process that TestAcknowledgedAppendsSurviveAKill kills.
 const killedDir = "TROUPE_TEST_KILLED_DIR"
 
 func TestMain(m *testing.M) {
@@ -51,9 +51,9 @@ func appendUntilKilled(dir string) {
 	all.Wait()
 }
 
-// TestKill kills a process that appends: what it printed as acknowledged is there, in order, and
+// TestAcknowledgedAppendsSurviveAKill kills a process that appends: what it printed as acknowledged is there, in order, and
 // without gaps.
-func TestKill(t *testing.T) {
+func TestAcknowledgedAppendsSurviveAKill(t *testing.T) {
 	dir := t.TempDir()
 	acked := map[mailbox.Address]int{}
 	for round := range 5 {

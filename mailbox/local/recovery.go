@@ -38,6 +38,10 @@ func (s *Store) recoverJournal(ctx context.Context) error {
 		r.parseSegment(data, n)
 	}
 	r.applyRecords()
+	// What the journal held after the last record that counts is gone for good, and its places are
+	// not used again: the next recovery must not miss them.
+	s.end = max(s.end, r.highest)
+	s.active.through = s.end
 	if err := s.table.fold(s.active); err != nil {
 		return fmt.Errorf("fold the journal: %w", err)
 	}
@@ -45,7 +49,7 @@ func (s *Store) recoverJournal(ctx context.Context) error {
 		return err
 	}
 	s.used.Store(int64(used))
-	s.active, s.end = newFresh(), max(s.end, r.highest)
+	s.active = newFresh()
 	_, err = s.journal.release(segments)
 	return err
 }

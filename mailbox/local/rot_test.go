@@ -80,10 +80,10 @@ func flipBits(t *testing.T, dir, text string, offset int) {
 	}
 }
 
-// TestRot: a bit of an entry turns over, in its data or before it, in the table or in the journal.
+// TestDamagedBytesAffectOneEntryOnly: a bit of an entry turns over, in its data or before it, in the table or in the journal.
 // The entry is read without data, or as a gap without data, the other entries of its log and all
 // other logs as they were written, and the logs go on.
-func TestRot(t *testing.T) {
+func TestDamagedBytesAffectOneEntryOnly(t *testing.T) {
 	for _, folded := range []bool{true, false} {
 		for _, offset := range []int{3, -2} { // -2: in the place of the entry before it
 			for _, n := range []int{0, rotEntries / 2, rotEntries - 1} {

@@ -30,11 +30,11 @@ func TestSmallSegments(t *testing.T) {
 // TestReadsWhileFolding: readers see whole logs while their entries move to the table, and after
 // purges.
 func TestReadsWhileFolding(t *testing.T) {
-	s, err := Open(t.Context(), Config{Dir: t.TempDir(), segmentBytes: 32 << 10})
+	s, err := Open(t.Context(), Config{Dir: t.TempDir(), segmentBytes: 8 << 10})
 	if err != nil {
 		t.Fatal(err)
 	}
-	const logs, each = 8, 400
+	const logs, each = 8, 100 // more than 20 segments
 	var writers, readers sync.WaitGroup
 	ctx, cancel := context.WithCancel(t.Context())
 	for i := range logs {

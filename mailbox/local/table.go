@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"maps"
+	"math"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"time"
@@ -28,7 +30,20 @@ const (
 	// directory, so nobody else should hold it.
 	lockTimeout = 5 * time.Second
 	tableForm   = 1
+	// tableMapBytes is how much of the file is mapped from the start. bbolt maps a file that has
+	// outgrown its mapping anew in the middle of a fold, and then copies every page that the fold
+	// has read. The mapping takes addresses, no memory.
+	tableMapBytes = 256 << 20
 )
+
+// mapBytes is tableMapBytes, where mapping more than the file has does not grow the file and
+// addresses are not scarce.
+func mapBytes() int {
+	if runtime.GOOS == "windows" || math.MaxInt == math.MaxInt32 {
+		return 0
+	}
+	return tableMapBytes
+}
 
 // ErrDamaged says that the table cannot be read where a log is.
 var ErrDamaged = errors.New("local: the table of the logs is damaged")
@@ -58,7 +73,7 @@ type table struct{ db *bbolt.DB }
 func openTable(path string) (t *table, err error) {
 	t = &table{}
 	err = guardTable(func() error {
-		t.db, err = bbolt.Open(path, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType, Timeout: lockTimeout, NoStatistics: true})
+		t.db, err = bbolt.Open(path, fileMode, &bbolt.Options{FreelistType: bbolt.FreelistMapType, Timeout: lockTimeout, InitialMmapSize: mapBytes(), NoStatistics: true})
 		if err != nil {
 			return fmt.Errorf("table %s: %w", path, err)
 		}

@@ -1,10 +1,8 @@
 package local
 
 import (
-	"context"
-	"fmt"
 	"math"
-	"sync"
+	"slices"
 	"time"
 
 	"github.com/troupe-run/troupe/mailbox"
@@ -18,106 +16,9 @@ const (
 	writePause = 250 * time.Millisecond
 )
 
-// operation is one append or purge that waits for the journal.
-type operation struct {
-	ctx    context.Context
-	to     mailbox.Address
-	data   []byte
-	done   func(place uint64, err error)
-	cost   uint64
-	purges bool
-	before uint64 // of a purge; 0: the whole log
-	syncs  bool   // writes nothing: the journal is to be synced
-
-	log      *freshLog
-	place    uint64
-	value    []byte
-	answered bool
-	stored   bool
-}
-
-// syncOperation is an operation that only has the journal synced.
-func syncOperation() operation { return operation{ctx: context.Background(), syncs: true} }
-
-// appendQueue holds the operations that wait for the writer.
-type appendQueue struct {
-	mu     sync.Mutex
-	some   *sync.Cond
-	ops    []operation
-	bytes  uint64
-	closed bool
-}
-
-// push adds an operation. The error says that it was not added.
-func (q *appendQueue) push(op operation) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return mailbox.ErrClosed
-	}
-	if q.bytes+op.cost > QueueBytesMax {
-		return fmt.Errorf("%w: %d bytes of appends wait for the disk", mailbox.ErrFull, q.bytes)
-	}
-	q.bytes += op.cost
-	q.ops = append(q.ops, op)
-	if len(q.ops) == 1 {
-		q.some.Signal()
-	}
-	return nil
-}
-
-// take waits for operations and takes all of them in exchange for an empty slice. It returns none
-// once the queue is closed.
-func (q *appendQueue) take(empty []operation) []operation {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.ops) == 0 && !q.closed {
-		q.some.Wait()
-	}
-	if q.closed {
-		return nil
-	}
-	ops := q.ops
-	q.ops, q.bytes = empty, 0
-	return ops
-}
-
-// close ends the queue and returns what is left in it.
-func (q *appendQueue) close() []operation {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	left := q.ops
-	q.ops, q.bytes, q.closed = nil, 0, true
-	q.some.Signal()
-	return left
-}
-
-func (q *appendQueue) waitingBytes() uint64 {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.bytes
-}
-
-// takeCanceled removes the operations whose context has ended.
-func (q *appendQueue) takeCanceled() (canceled []operation) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	kept := q.ops[:0]
-	for _, op := range q.ops {
-		if op.ctx.Err() != nil {
-			canceled = append(canceled, op)
-			q.bytes -= op.cost
-			continue
-		}
-		kept = append(kept, op)
-	}
-	q.ops = kept
-	return canceled
-}
-
 // runWriter writes what waits, until Close.
 func (s *Store) runWriter() {
-	w := &batchWriter{Store: s}
+	w := &batchWriter{Store: s, synced: s.lastVisible()} // which Open has moved to the table
 	batchBytes := int(min(BatchBytesMax, s.cfg.segmentBytes/2))
 	defer close(s.deliveries)
 	defer close(s.folds)
@@ -129,7 +30,12 @@ func (s *Store) runWriter() {
 		}
 		for rest := *batch; len(rest) > 0; {
 			n := batchLength(rest, batchBytes)
+			bytes := uint64(0)
+			for i := range rest[:n] {
+				bytes += rest[i].cost
+			}
 			w.writeBatch(rest[:n])
+			s.queue.release(bytes)
 			s.deliver(delivery{ops: rest[:n], whole: batch, last: n == len(rest)})
 			rest = rest[n:]
 		}
@@ -164,7 +70,10 @@ func (w *batchWriter) writeBatch(ops []operation) {
 	if !w.persist(ops, func() error { return w.makeRoom(size) }) {
 		return
 	}
-	w.prepareBatch(ops)
+	canceled := w.prepareBatch(ops)
+	for _, i := range canceled { // without mu: done may read the Store
+		ops[i].answer(0, canceledError(&ops[i]))
+	}
 	if !w.persist(ops, func() error { return w.writeRecords(ops) }) {
 		return
 	}
@@ -213,9 +122,22 @@ func (w *batchWriter) beginSegment() error {
 	return nil
 }
 
-// prepareBatch gives each operation its place and value, and answers those whose context has
-// ended.
-func (w *batchWriter) prepareBatch(ops []operation) {
+// dropFailedSegment removes the segment that could not be written if it holds nothing but this batch:
+// otherwise each attempt on a disk that fails would leave a file.
+func (w *batchWriter) dropFailedSegment() error {
+	number, dropped, err := w.journal.dropFailed()
+	if !dropped {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.active.segments = slices.DeleteFunc(w.active.segments, func(n uint64) bool { return n == number })
+	return nil
+}
+
+// prepareBatch gives each operation its place and value, and returns those whose context has
+// ended: they get none.
+func (w *batchWriter) prepareBatch(ops []operation) (canceled []int) {
 	at := w.cfg.Now().UnixMilli()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -225,7 +147,7 @@ func (w *batchWriter) prepareBatch(ops []operation) {
 		switch {
 		case op.syncs, op.answered:
 		case op.ctx.Err() != nil:
-			op.answer(0, canceledError(op))
+			canceled = append(canceled, i)
 		default:
 			w.place++
 			op.place, op.log = w.place, w.findLog(op.to)
@@ -241,6 +163,7 @@ func (w *batchWriter) prepareBatch(ops []operation) {
 			op.log.last = op.place
 		}
 	}
+	return canceled
 }
 
 // findLog returns the fresh part of a log, and begins it if there is none. mu is held.
@@ -267,7 +190,10 @@ func (w *batchWriter) writeRecords(ops []operation) error {
 		}
 	}
 	if size > 0 && !w.journal.hasRoom(size) {
-		if err := w.beginSegment(); err != nil { // the last one could not be written
+		if err := w.dropFailedSegment(); err != nil {
+			return err
+		}
+		if err := w.beginSegment(); err != nil {
 			return err
 		}
 	}
@@ -365,20 +291,4 @@ func (w *batchWriter) countWaiting(ops []operation) int {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
 	return len(ops) + len(w.queue.ops)
-}
-
-func canceledError(op *operation) error {
-	return fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(op.ctx))
-}
-
-// answer reports the result of an operation, once.
-func (op *operation) answer(place uint64, err error) {
-	if op.answered || op.done == nil {
-		return
-	}
-	op.answered = true
-	if err != nil {
-		err = fmt.Errorf("local: append to %s: %w", op.to, err)
-	}
-	op.done(place, err)
 }

@@ -17,7 +17,7 @@ func TestPost(t *testing.T) {
 	boxtest.Run(t, func(*testing.T) mailbox.Post { return memory.New(memory.Config{}) })
 }
 
-func TestFull(t *testing.T) {
+func TestFullStoreRefusesAppends(t *testing.T) {
 	p := memory.New(memory.Config{BytesMax: 100, Now: func() int64 { return 7 }})
 	var last error
 	done := func(_ uint64, err error) { last = err }

@@ -45,6 +45,7 @@ const version = "2023-06-01"
 
 // Client is a model.Client.
 type Client struct {
+	modelhttp.ClientName
 	cfg            Config
 	plain, binding modelhttp.Endpoint // without the beta header of dropBeta, and with it
 	keys           []string
@@ -59,6 +60,9 @@ func New(cfg Config) (*Client, error) {
 		cfg.BaseURL = DefaultBaseURL
 	}
 	base, err := modelhttp.ParseBaseURL(strings.TrimSuffix(strings.TrimRight(cfg.BaseURL, "/"), "/v1"))
+	if err == nil {
+		err = modelhttp.CheckKeys(cfg.APIKey, cfg.AuthToken)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +77,7 @@ func New(cfg Config) (*Client, error) {
 		return modelhttp.NewEndpoint(modelhttp.JoinPath(base, "v1/messages"), "Anthropic-Version", version,
 			"X-Api-Key", cfg.APIKey, "Authorization", token, "Anthropic-Beta", beta)
 	}
-	return &Client{cfg: cfg, plain: endpoint(""), binding: endpoint(dropBeta), keys: []string{cfg.APIKey, cfg.AuthToken}}, nil
+	return &Client{ClientName: "anthropic client", cfg: cfg, plain: endpoint(""), binding: endpoint(dropBeta), keys: []string{cfg.APIKey, cfg.AuthToken}}, nil
 }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
@@ -107,9 +111,3 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	})
 	return r.partialReply(), a.Outcome(r.stopped, err)
 }
-
-// String and GoString keep the key out of the printed form of a client.
-func (c *Client) String() string { return "anthropic client" }
-
-// GoString is for %#v.
-func (c *Client) GoString() string { return c.String() }

@@ -237,6 +237,12 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%q was taken", bad)
 		}
 	}
+	for _, key := range wiretest.BadKeys() {
+		_, err := anthropic.New(anthropic.Config{APIKey: key})
+		wiretest.CheckRefusedKey(t, key, err)
+		_, err = anthropic.New(anthropic.Config{AuthToken: key})
+		wiretest.CheckRefusedKey(t, key, err)
+	}
 	c, err := anthropic.New(anthropic.Config{APIKey: wiretest.Key})
 	if err != nil {
 		t.Fatal(err)
@@ -296,9 +302,9 @@ func TestThoughtsOfAnotherBeginningAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestWhatFamiliesRefuseIsNotSent: newer models take no temperature, and some of
+// TestParametersThatAModelFamilyRejectsAreNotSent: newer models take no temperature, and some of
 // them no forced tool even before they have thought.
-func TestWhatFamiliesRefuseIsNotSent(t *testing.T) {
+func TestParametersThatAModelFamilyRejectsAreNotSent(t *testing.T) {
 	for _, c := range []struct {
 		model        string
 		heat, forced bool

@@ -22,7 +22,9 @@ type eventReader struct {
 	calls   modelhttp.CallAssembler
 	usage   model.Usage
 	input   bool // the prompt's part of usage was reported
-	output  bool // the final output count was reported
+	output  bool // an output count was reported
+	final   bool // it came with the stop reason or after it, or the end marker came
+	began   bool // the message began
 	served  string
 	stop    string
 	stopped bool // the provider sent a stop reason: the content is whole
@@ -33,7 +35,7 @@ type eventReader struct {
 type receivedBlock struct {
 	kind  string
 	text  strings.Builder // of text or thinking
-	extra string          // signature, or redacted data
+	extra strings.Builder // signature, or redacted data
 	ended bool
 }
 
@@ -52,6 +54,10 @@ func (r *eventReader) keptSize() int { return r.said + r.calls.Size() + len(r.bl
 func (r *eventReader) takeEvent(e *streamEvent) {
 	switch e.Type {
 	case "message_start":
+		if r.began {
+			return // a reply is one message
+		}
+		r.began = true
 		r.served = validText(string(e.Message.Model))
 		u := e.Message.Usage
 		r.input = u.Input.Known
@@ -68,7 +74,7 @@ func (r *eventReader) takeEvent(e *streamEvent) {
 	case "message_delta":
 		r.finishReply(e)
 	case "message_stop":
-		r.stopped, r.over = true, true
+		r.stopped, r.over, r.final = true, true, true
 	}
 }
 
@@ -77,7 +83,8 @@ func (r *eventReader) beginBlock(e *streamEvent) {
 		return
 	}
 	c := &e.Block
-	b := &receivedBlock{kind: string(c.Type), extra: string(c.Signature)}
+	b := &receivedBlock{kind: string(c.Type)}
+	b.extra.WriteString(string(c.Signature))
 	r.blocks[e.Index.N] = b
 	switch c.Type {
 	case typeToolUse:
@@ -93,7 +100,8 @@ func (r *eventReader) beginBlock(e *streamEvent) {
 	case thinkingKind:
 		r.emitText(b, model.ReasoningDelta, c.Thinking)
 	case redactedKind:
-		b.extra = string(c.Data)
+		b.extra.Reset()
+		b.extra.WriteString(string(c.Data))
 	}
 }
 
@@ -108,7 +116,7 @@ func (r *eventReader) takeDelta(e *streamEvent) {
 	case "thinking_delta":
 		r.emitText(b, model.ReasoningDelta, d.Thinking)
 	case "signature_delta":
-		b.extra += string(d.Signature)
+		b.extra.WriteString(string(d.Signature))
 	case "input_json_delta":
 		if b.kind == typeToolUse {
 			r.calls.AddDelta(e.Index.N, "", "", string(d.PartialJSON))
@@ -140,7 +148,7 @@ func (r *eventReader) finishReply(e *streamEvent) {
 	}
 	r.usage.Reasoning = min(max(u.Of.Thinking.N, 0), max(u.Output.N, 0))
 	if u.Output.Known {
-		r.usage.Output, r.output = u.Output.N, true
+		r.usage.Output, r.output, r.final = u.Output.N, true, r.stopped
 	}
 }
 
@@ -161,7 +169,7 @@ func (r *eventReader) partialReply() model.Reply {
 			order.WriteString(orderCall)
 		case thinkingKind, redactedKind:
 			// Half a block has no signature, and would be refused.
-			if b.ended && b.extra != "" {
+			if b.ended && b.extra.Len() > 0 {
 				m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: b.kind, Data: b.keepBlock()})
 				order.WriteString(orderOpaque)
 			}
@@ -171,7 +179,7 @@ func (r *eventReader) partialReply() model.Reply {
 	if o := placeText(order.String()); isInterleaved(o) {
 		m.Opaque = append(m.Opaque, model.Opaque{Issuer: r.issuer, Kind: orderKind, Data: []byte(o)})
 	}
-	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && modelhttp.IsPlausibleUsage(r.usage), Served: r.served}
+	return model.Reply{Message: m, Stop: mapStop(r.stop), Usage: r.usage, UsageKnown: r.input && r.output && r.final && modelhttp.IsPlausibleUsage(r.usage), Served: r.served}
 }
 
 func (r *eventReader) blockIndexes() []int64 {
@@ -185,9 +193,9 @@ func (r *eventReader) blockIndexes() []int64 {
 
 // keepBlock is the block as it goes back.
 func (b *receivedBlock) keepBlock() []byte {
-	o := opaqueBlock{Thinking: b.text.String(), Signature: b.extra}
+	o := opaqueBlock{Thinking: b.text.String(), Signature: b.extra.String()}
 	if b.kind == redactedKind {
-		o = opaqueBlock{Data: b.extra}
+		o = opaqueBlock{Data: b.extra.String()}
 	}
 	data, err := json.Marshal(o)
 	if err != nil {

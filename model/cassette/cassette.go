@@ -50,45 +50,45 @@ const labelName = "cassette.json"
 // ErrCassette is wrapped by every error about a directory of recordings.
 var ErrCassette = errors.New("cassette")
 
-// Exchange is one request and what came back.
-type Exchange struct {
-	Version  int       `json:"cassette"`
-	N        int       `json:"n"` // in the order in which requests were sent
-	At       time.Time `json:"at"`
-	Request  Request   `json:"request"`
-	Response *Response `json:"response,omitempty"`
+// exchange is one request and what came back.
+type exchange struct {
+	Version  int         `json:"cassette"`
+	N        int         `json:"n"` // in the order in which requests were sent
+	At       time.Time   `json:"at"`
+	Request  sentRequest `json:"request"`
+	Response *response   `json:"response,omitempty"`
 	// Failure is why there was no response, or why it ended early.
-	Failure *Failure `json:"failure,omitempty"`
+	Failure *failure `json:"failure,omitempty"`
 }
 
-// Request is the request that was sent.
-type Request struct {
+// sentRequest is the request that was sent.
+type sentRequest struct {
 	Method string      `json:"method"`
 	URL    string      `json:"url"`
 	Header http.Header `json:"header,omitempty"`
-	Body
+	body
 }
 
-// Response is what came back.
-type Response struct {
+// response is what came back.
+type response struct {
 	Status  int         `json:"status"`
 	Header  http.Header `json:"header,omitempty"`
 	AfterMS int64       `json:"after_ms"` // from sending to the headers
-	Chunks  []Chunk     `json:"chunks"`
+	Chunks  []chunk     `json:"chunks"`
 	// Cut means that more than BodyBytesMax arrived, and only the beginning was kept.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// Chunk is what one read of the stream returned, AtMS milliseconds after the
+// chunk is what one read of the stream returned, AtMS milliseconds after the
 // request was sent. Bytes that are not UTF-8 are in Base64.
-type Chunk struct {
+type chunk struct {
 	AtMS   int64  `json:"at_ms"`
 	Text   string `json:"text,omitempty"`
 	Base64 []byte `json:"base64,omitempty"`
 }
 
-func newChunk(at time.Duration, data []byte) Chunk {
-	c := Chunk{AtMS: at.Milliseconds()}
+func newChunk(at time.Duration, data []byte) chunk {
+	c := chunk{AtMS: at.Milliseconds()}
 	if utf8.Valid(data) {
 		c.Text = string(data)
 	} else {
@@ -97,33 +97,33 @@ func newChunk(at time.Duration, data []byte) Chunk {
 	return c
 }
 
-func (c Chunk) chunkBytes() []byte {
+func (c chunk) chunkBytes() []byte {
 	if c.Base64 != nil {
 		return c.Base64
 	}
 	return []byte(c.Text)
 }
 
-// Body is a body byte for byte: as JSON where that loses nothing but the layout
+// body is a body byte for byte: as JSON where that loses nothing but the layout
 // of the file, else as text, else as base64.
-type Body struct {
+type body struct {
 	JSON   json.RawMessage `json:"json,omitempty"`
 	Text   string          `json:"text,omitempty"`
 	Base64 []byte          `json:"base64,omitempty"`
 }
 
-func newBody(data []byte) Body {
+func newBody(data []byte) body {
 	var compact bytes.Buffer
 	switch {
 	case json.Compact(&compact, data) == nil && bytes.Equal(compact.Bytes(), data) && utf8.Valid(data):
-		return Body{JSON: slices.Clone(data)}
+		return body{JSON: slices.Clone(data)}
 	case utf8.Valid(data):
-		return Body{Text: string(data)}
+		return body{Text: string(data)}
 	}
-	return Body{Base64: slices.Clone(data)}
+	return body{Base64: slices.Clone(data)}
 }
 
-func (b Body) bodyBytes() []byte {
+func (b body) bodyBytes() []byte {
 	switch {
 	case b.JSON != nil:
 		var compact bytes.Buffer

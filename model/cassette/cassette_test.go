@@ -118,7 +118,7 @@ func TestARecordingIsForPeopleAndHoldsNoSecret(t *testing.T) {
 // TestAValueThatIsCutByChunksIsFound: and the exchange still plays.
 func TestAValueThatIsCutByChunksIsFound(t *testing.T) {
 	c := secretCleaner(scrubText)
-	chunks := []Chunk{{AtMS: 1, Text: "a " + secretValue[:5]}, {AtMS: 2, Text: secretValue[5:] + " b"}}
+	chunks := []chunk{{AtMS: 1, Text: "a " + secretValue[:5]}, {AtMS: 2, Text: secretValue[5:] + " b"}}
 	got := c.cleanChunks(chunks)
 	if len(got) != 1 || got[0].Text != "a [masked] b" || got[0].AtMS != 2 {
 		t.Errorf("%+v", got)
@@ -127,7 +127,7 @@ func TestAValueThatIsCutByChunksIsFound(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	binary := newChunk(0, []byte("\xff "+secretValue))
-	if got := c.cleanChunks([]Chunk{binary}); string(got[0].chunkBytes()) != "\xff [masked]" {
+	if got := c.cleanChunks([]chunk{binary}); string(got[0].chunkBytes()) != "\xff [masked]" {
 		t.Errorf("%+v", got)
 	}
 }

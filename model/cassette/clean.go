@@ -89,9 +89,9 @@ func Address(v string) string {
 
 // cleanChunks cleans a stream. Where a value reaches from one chunk into the next,
 // the stream becomes one chunk.
-func (c secretCleaner) cleanChunks(list []Chunk) []Chunk {
+func (c secretCleaner) cleanChunks(list []chunk) []chunk {
 	var whole, parts strings.Builder
-	clean := make([]Chunk, len(list))
+	clean := make([]chunk, len(list))
 	for i, x := range list {
 		whole.Write(x.chunkBytes())
 		y := newChunk(0, []byte(c.cleanText(string(x.chunkBytes()))))
@@ -104,5 +104,5 @@ func (c secretCleaner) cleanChunks(list []Chunk) []Chunk {
 	}
 	one := newChunk(0, []byte(want))
 	one.AtMS = list[len(list)-1].AtMS
-	return []Chunk{one}
+	return []chunk{one}
 }

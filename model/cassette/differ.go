@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -42,9 +43,9 @@ func (p *Player) mismatchError(a askedRequest) error {
 	}
 	switch {
 	case len(same) > 0:
-		return refuse("the request was recorded %d times (%s), and all of it has been played", len(same), clipText(strings.Join(same, ", "), valueShown))
+		return refuse("the request was recorded %d times (%s), and all of it has been played", len(same), clip.Marked(strings.Join(same, ", "), valueShown, "…"))
 	case near == nil:
-		return refuse("%s has no %s", p.dir, clipText(a.to, valueShown))
+		return refuse("%s has no %s", p.dir, clip.Marked(a.to, valueShown, "…"))
 	}
 	path, was, is := firstDifference("$", near.asked.parsed, a.parsed)
 	if path == "" { // not JSON
@@ -86,7 +87,7 @@ func firstDifference(at string, was, is any) (path, old, now string) {
 			y, inB := b[k]
 			step := at + "." + k
 			if !plainKey.MatchString(k) {
-				step = fmt.Sprintf("%s[%q]", at, clipText(k, valueShown))
+				step = fmt.Sprintf("%s[%q]", at, clip.Marked(k, valueShown, "…"))
 			}
 			switch {
 			case !inA:
@@ -138,7 +139,7 @@ func shownValue(v any) string {
 	if err != nil {
 		return "?"
 	}
-	return clipText(string(raw), valueShown)
+	return clip.Marked(string(raw), valueShown, "…")
 }
 
 // showDifference shows two texts where they begin to differ.
@@ -147,7 +148,7 @@ func showDifference(a, b string) (old, now string) {
 	part := func(s string) string {
 		from := max(0, at-valueShown/3)
 		s = strings.ToValidUTF8(s[from:], "")
-		if s = clipText(s, valueShown); from > 0 {
+		if s = clip.Marked(s, valueShown, "…"); from > 0 {
 			s = "…" + s
 		}
 		return fmt.Sprintf("%q", s)

@@ -43,7 +43,7 @@ type Player struct {
 
 // tapedExchange is a recorded exchange and the form in which its request is compared.
 type tapedExchange struct {
-	Exchange
+	exchange
 	file   string
 	asked  askedRequest
 	played bool
@@ -75,7 +75,7 @@ func NewPlayer(cfg PlayConfig) (*Player, error) {
 	}
 	for _, name := range names {
 		t := &tapedExchange{file: name}
-		if err := readFile(cfg.Dir, name, &t.Exchange); err != nil {
+		if err := readFile(cfg.Dir, name, &t.exchange); err != nil {
 			return nil, err
 		}
 		if err := t.checkExchange(); err != nil {
@@ -265,7 +265,7 @@ func (b *playedBody) endBody() error {
 func (b *playedBody) Close() error { return nil }
 
 // replayedError is the error that adapters make the same of as of the one recorded.
-func (f *Failure) replayedError() error {
+func (f *failure) replayedError() error {
 	switch {
 	case f.Class != "":
 		return &model.Error{Class: f.Class, Unbilled: f.Unbilled, Message: f.Text}
@@ -280,7 +280,7 @@ func (f *Failure) replayedError() error {
 }
 
 // dialFailure is a connection that was not made when it was recorded.
-type dialFailure struct{ f Failure }
+type dialFailure struct{ f failure }
 
 func (d dialFailure) Error() string { return d.f.Text }
 

@@ -12,12 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
 )
 
-// Failure is why an exchange broke.
-type Failure struct {
+// failure is why an exchange broke.
+type failure struct {
 	Text string `json:"text"`
 	// Dial: the connection was never made, so nothing was sent. Untrusted: the server was
 	// not the one that its address names.
@@ -117,8 +118,8 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	sent := req.Clone(req.Context())
 	sent.Body = io.NopCloser(bytes.NewReader(body))
 	began := time.Now()
-	t := &recordedBody{r: r, ctx: req.Context(), began: began, x: Exchange{Version: Version, N: r.nextNumber(), At: began.UTC(),
-		Request: Request{Method: req.Method, URL: r.clean.cleanURL(req.URL), Header: r.clean.cleanHeader(req.Header), Body: newBody([]byte(r.clean.cleanText(string(body))))}}}
+	t := &recordedBody{r: r, ctx: req.Context(), began: began, x: exchange{Version: Version, N: r.nextNumber(), At: began.UTC(),
+		Request: sentRequest{Method: req.Method, URL: r.clean.cleanURL(req.URL), Header: r.clean.cleanHeader(req.Header), body: newBody([]byte(r.clean.cleanText(string(body))))}}}
 	var seen modelhttp.SendTrace
 	res, err := r.next.RoundTrip(seen.Attach(sent))
 	if err != nil {
@@ -127,7 +128,7 @@ func (r *Recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.body = res.Body
-	t.x.Response = &Response{Status: res.StatusCode, Header: r.clean.cleanHeader(res.Header), AfterMS: time.Since(began).Milliseconds()}
+	t.x.Response = &response{Status: res.StatusCode, Header: r.clean.cleanHeader(res.Header), AfterMS: time.Since(began).Milliseconds()}
 	res.Body = t
 	return res, nil
 }
@@ -169,7 +170,7 @@ type recordedBody struct {
 	unsent bool // no byte of the request went out
 
 	mu   sync.Mutex // a reader may be in the middle when another one closes
-	x    Exchange
+	x    exchange
 	kept int
 }
 
@@ -227,20 +228,13 @@ func (t *recordedBody) writeExchange(err error) {
 }
 
 // failureFacts records the facts that an adapter makes its error of.
-func (t *recordedBody) failureFacts(err error) *Failure {
+func (t *recordedBody) failureFacts(err error) *failure {
 	var own *model.Error
 	switch {
 	case errors.As(context.Cause(t.ctx), &own):
-		return &Failure{Text: t.r.clean.cleanText(own.Message), Class: own.Class, Unbilled: own.Unbilled || t.unsent}
+		return &failure{Text: t.r.clean.cleanText(own.Message), Class: own.Class, Unbilled: own.Unbilled || t.unsent}
 	case t.ctx.Err() != nil:
-		return &Failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
+		return &failure{Text: "the call was stopped: " + t.ctx.Err().Error()}
 	}
-	return &Failure{Text: t.r.clean.cleanText(clipText(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown)), Dial: t.unsent, Untrusted: modelhttp.IsUntrusted(err), NoTLS: modelhttp.IsNotTLS(err)}
-}
-
-func clipText(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	return &failure{Text: t.r.clean.cleanText(clip.Marked(strings.ToValidUTF8(err.Error(), "\uFFFD"), failureShown, "…")), Dial: t.unsent, Untrusted: modelhttp.IsUntrusted(err), NoTLS: modelhttp.IsNotTLS(err)}
 }

@@ -13,7 +13,6 @@ package gemini
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"net/url"
 	"strings"
@@ -48,7 +47,10 @@ type Config struct {
 }
 
 // Client is a model.Client.
-type Client struct{ cfg Config }
+type Client struct {
+	modelhttp.ClientName
+	cfg Config
+}
 
 var _ model.Client = (*Client)(nil)
 
@@ -61,6 +63,9 @@ func New(cfg Config) (*Client, error) {
 	if err == nil && (u.RawQuery != "" || u.Fragment != "") {
 		err = &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL has parameters"}
 	}
+	if err == nil {
+		err = modelhttp.CheckKeys(cfg.APIKey)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +73,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.Transport == nil {
 		cfg.Transport = modelhttp.SharedTransport()
 	}
-	return &Client{cfg: cfg}, nil
+	return &Client{ClientName: "gemini client", cfg: cfg}, nil
 }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
@@ -88,10 +93,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	defer a.Close()
 	err = a.Stream(to, data, func(event modelhttp.Event) (over bool, err error) {
 		var e streamEvent
-		if err := json.Unmarshal(event.Data, &e); err != nil {
+		if err := modelhttp.DecodeEvent(event.Data, &e); err != nil {
 			return false, a.ModelError(err)
 		}
-		if !modelhttp.IsNull(e.Error) {
+		if !modelhttp.IsNoError(e.Error) {
 			return false, modelhttp.ClassifyError(0, nil, event.Data, c.cfg.APIKey)
 		}
 		r.takeEvent(e)
@@ -109,9 +114,3 @@ func (c *Client) endpoint(name string) (modelhttp.Endpoint, error) {
 	}
 	return modelhttp.NewEndpoint(to, keyHeader, c.cfg.APIKey), nil
 }
-
-// String and GoString keep the key out of the printed form of a client.
-func (c *Client) String() string { return "gemini client" }
-
-// GoString is for %#v.
-func (c *Client) GoString() string { return c.String() }

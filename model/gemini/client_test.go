@@ -340,6 +340,10 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
+	for _, key := range wiretest.BadKeys() {
+		_, err := gemini.New(gemini.Config{APIKey: key})
+		wiretest.CheckRefusedKey(t, key, err)
+	}
 	c, err := gemini.New(gemini.Config{APIKey: wiretest.Key})
 	if err != nil {
 		t.Fatal(err)

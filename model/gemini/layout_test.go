@@ -143,3 +143,8 @@ func TestHostileRepliesAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// TestListsOfAnEventAreBounded: one event of 8 MiB must not become hundreds of megabytes of empty parts.
+func TestListsOfAnEventAreBounded(t *testing.T) {
+	wiretest.CheckLists(t, wireDialect(), "data: {\"candidates\":[%s]}\n\n", "data: {\"candidates\":[{\"content\":{\"parts\":[%s]}}]}\n\n")
+}

@@ -39,17 +39,17 @@ func (r *eventReader) keptSize() int { return r.said + r.calls.Size() + len(r.st
 
 func (r *eventReader) takeEvent(e streamEvent) {
 	if e.Version != "" {
-		r.served = validText(e.Version)
+		r.served = string(e.Version)
 	}
 	for _, c := range e.Candidates {
-		if c.Index != 0 {
+		if c.Index.N != 0 {
 			continue // one was asked for
 		}
 		for _, p := range c.Content.Parts {
 			r.takePart(p)
 		}
 		if c.Finish != "" {
-			r.reason = c.Finish
+			r.reason = string(c.Finish)
 			r.endContent()
 		}
 	}
@@ -70,8 +70,8 @@ func (r *eventReader) endContent() {
 
 // takePart takes one part. A stretch of text comes in many; one that was signed is
 // over, and one that is signed stays on its own.
-func (r *eventReader) takePart(p contentPart) {
-	next := partStep{Signature: p.Signature}
+func (r *eventReader) takePart(p receivedPart) {
+	next := partStep{Signature: string(p.Signature)}
 	text := ""
 	switch {
 	case p.Call != nil:
@@ -83,18 +83,18 @@ func (r *eventReader) takePart(p contentPart) {
 			args = ""
 		}
 		// Every call arrives whole, so each has an index of its own.
-		r.calls.AddDelta(int64(r.calls.Len()), "", validText(p.Call.Name), args)
+		r.calls.AddDelta(int64(r.calls.Len()), "", string(p.Call.Name), args)
 		next.Call = true
 	case p.Text == nil && p.Signature == "":
 		return // a kind of part that the request did not ask for
 	case p.Thought:
 		next.IsThought = true
 		if p.Text != nil {
-			text = validText(*p.Text)
+			text = string(*p.Text)
 		}
 		r.emitText(model.ReasoningDelta, text)
 	case p.Text != nil:
-		text = validText(*p.Text)
+		text = string(*p.Text)
 		next.Text = len(text)
 		r.text.WriteString(text)
 		r.emitText(model.TextDelta, text)
@@ -143,8 +143,8 @@ func (r *eventReader) storeThoughts() {
 // splitUsage splits the prompt, which Google reports as one sum, into its parts, and adds
 // the thinking tokens to the output. Google does not bill writes to a cache.
 func splitUsage(c usageCounts) model.Usage {
-	read := min(max(c.Cached, 0), c.Prompt)
-	return model.Usage{Input: c.Prompt - read + c.ToolUse, Output: c.Candidates + c.Thoughts, CacheRead: read, Reasoning: max(c.Thoughts, 0)}
+	read := min(max(c.Cached.N, 0), c.Prompt.N)
+	return model.Usage{Input: c.Prompt.N - read + c.ToolUse.N, Output: c.Candidates.N + c.Thoughts.N, CacheRead: read, Reasoning: max(c.Thoughts.N, 0)}
 }
 
 // partialReply returns the part of the reply that has arrived so far.
@@ -175,5 +175,3 @@ func mapStop(reason string) model.Stop {
 	// may come: the reply is what there is of it.
 	return model.StopUnknown
 }
-
-func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,6 +1,10 @@
 package gemini
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/troupe-run/troupe/internal/modelhttp"
+)
 
 // requestBody is the body of a request.
 type requestBody struct {
@@ -17,7 +21,7 @@ type messageContent struct {
 	Parts []contentPart `json:"parts"`
 }
 
-// contentPart is one piece of a message, in requests and in events.
+// contentPart is one piece of a message.
 type contentPart struct {
 	Text      *string           `json:"text,omitempty"`
 	Thought   bool              `json:"thought,omitempty"`
@@ -75,27 +79,40 @@ type thinkingConfig struct {
 	Budget int64  `json:"thinkingBudget,omitempty"`
 }
 
-// streamEvent is one event of the stream.
+// streamEvent holds the fields that are read of an event of the stream.
 type streamEvent struct {
 	Candidates []struct {
-		Index   int64          `json:"index"`
-		Content messageContent `json:"content"`
-		Finish  string         `json:"finishReason"`
+		Index   modelhttp.Count `json:"index"`
+		Content struct {
+			Parts []receivedPart `json:"parts"`
+		} `json:"content"`
+		Finish modelhttp.Text `json:"finishReason"`
 	} `json:"candidates"`
 	Feedback struct {
-		Block string `json:"blockReason"`
+		Block modelhttp.Text `json:"blockReason"`
 	} `json:"promptFeedback"`
 	Usage   *usageCounts    `json:"usageMetadata"`
-	Version string          `json:"modelVersion"`
+	Version modelhttp.Text  `json:"modelVersion"`
 	Error   json.RawMessage `json:"error"`
+}
+
+// receivedPart is one piece of a reply.
+type receivedPart struct {
+	Text      *modelhttp.Text `json:"text"`
+	Thought   bool            `json:"thought"`
+	Signature modelhttp.Text  `json:"thoughtSignature"`
+	Call      *struct {
+		Name modelhttp.Text  `json:"name"`
+		Args json.RawMessage `json:"args"`
+	} `json:"functionCall"`
 }
 
 // usageCounts are Google's: Prompt holds Cached, Thoughts are not in Candidates, and
 // zeros are left out.
 type usageCounts struct {
-	Prompt     int64 `json:"promptTokenCount"`
-	Cached     int64 `json:"cachedContentTokenCount"`
-	ToolUse    int64 `json:"toolUsePromptTokenCount"`
-	Candidates int64 `json:"candidatesTokenCount"`
-	Thoughts   int64 `json:"thoughtsTokenCount"`
+	Prompt     modelhttp.Count `json:"promptTokenCount"`
+	Cached     modelhttp.Count `json:"cachedContentTokenCount"`
+	ToolUse    modelhttp.Count `json:"toolUsePromptTokenCount"`
+	Candidates modelhttp.Count `json:"candidatesTokenCount"`
+	Thoughts   modelhttp.Count `json:"thoughtsTokenCount"`
 }

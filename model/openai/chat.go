@@ -33,7 +33,7 @@ func (c *Client) renderChat(req model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := chatBody{Model: req.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true}, ToolChoice: chatToolChoice(req)}
+	b := chatBody{Model: req.Model, Stream: true, StreamOptions: streamOptions{IncludeUsage: true}, ToolChoice: toolChoice(req, chatChoice)}
 	if c.cfg.MaxTokens {
 		b.MaxTokens = req.MaxOutput
 	} else {
@@ -67,17 +67,9 @@ func (c *Client) renderChat(req model.Request) ([]byte, error) {
 	return modelhttp.EncodeBody(b)
 }
 
-// chatToolChoice renders the tool choice; nil leaves it free.
-func chatToolChoice(req model.Request) any {
-	switch forced := modelhttp.ToolChoice(req); {
-	case req.NoTools && len(req.Tools) > 0:
-		return choiceNone
-	case forced == model.ChoiceAny:
-		return choiceRequired
-	case forced != "":
-		return chatTool{Type: typeFunction, Function: chatFunction{Name: forced}}
-	}
-	return nil
+// chatChoice forces a tool.
+func chatChoice(name string) any {
+	return chatTool{Type: typeFunction, Function: chatFunction{Name: name}}
 }
 
 // systemText is one message: servers that speak this API take no second one, and

@@ -65,6 +65,7 @@ type Config struct {
 
 // Client is a model.Client.
 type Client struct {
+	modelhttp.ClientName
 	cfg Config
 	// own: the client calls OpenAI's own address. There requests name the tier whose prices
 	// are listed: by default the tier is a setting of the key's project.
@@ -80,6 +81,9 @@ func New(cfg Config) (*Client, error) {
 		cfg.BaseURL = DefaultBaseURL
 	}
 	base, err := modelhttp.ParseBaseURL(cfg.BaseURL)
+	if err == nil {
+		err = modelhttp.CheckKeys(cfg.APIKey)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func New(cfg Config) (*Client, error) {
 	if cfg.APIKey != "" {
 		key = "Bearer " + cfg.APIKey
 	}
-	return &Client{cfg: cfg, own: own, endpoint: modelhttp.NewEndpoint(modelhttp.JoinPath(base, paths[cfg.API]), "Authorization", key)}, nil
+	return &Client{ClientName: "openai client", cfg: cfg, own: own, endpoint: modelhttp.NewEndpoint(modelhttp.JoinPath(base, paths[cfg.API]), "Authorization", key)}, nil
 }
 
 // paths are those of the APIs, below the base URL.
@@ -118,9 +122,6 @@ func Own(base string) bool {
 	own, err2 := url.Parse(DefaultBaseURL)
 	return base == "" || err == nil && err2 == nil && strings.EqualFold(u.Host, own.Host)
 }
-
-// API is the one that the client speaks.
-func (c *Client) API() API { return c.cfg.API }
 
 // Complete makes one attempt; see model.Client. A reply is whole once the
 // provider has sent a stop reason, or has ended the stream by its convention:
@@ -144,7 +145,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		if err := modelhttp.DecodeEvent(e.Data, chunk); err != nil {
 			return false, a.ModelError(err)
 		}
-		if !modelhttp.IsNull(chunk.Error) {
+		if !modelhttp.IsNoError(chunk.Error) {
 			return false, modelhttp.ClassifyError(0, nil, e.Data, c.cfg.APIKey)
 		}
 		r.takeChunk(chunk)
@@ -152,16 +153,10 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		return false, nil
 	})
 	if r.began && err == nil && a.SawDoneLine() {
-		r.endContent()
+		r.endStream()
 	}
 	return r.partialReply(), a.Outcome(r.stopped, err)
 }
 
 // isDone reports whether an event is the one after the last.
 func isDone(data []byte) bool { return bytes.HasPrefix(data, []byte("[DONE]")) }
-
-// String and GoString keep the key out of the printed form of a client.
-func (c *Client) String() string { return "openai client" }
-
-// GoString is for %#v.
-func (c *Client) GoString() string { return c.String() }

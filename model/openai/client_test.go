@@ -220,6 +220,10 @@ func TestConfiguration(t *testing.T) {
 			t.Errorf("%q was taken", bad)
 		}
 	}
+	for _, key := range wiretest.BadKeys() {
+		_, err := openai.New(openai.Config{APIKey: key})
+		wiretest.CheckRefusedKey(t, key, err)
+	}
 	c, err := openai.New(openai.Config{APIKey: wiretest.Key})
 	if err != nil {
 		t.Fatal(err)

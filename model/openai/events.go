@@ -12,7 +12,7 @@ import (
 // event is not an error.
 func (e *responseEvent) errorResponse(data []byte) []byte {
 	switch {
-	case e.Type == "response.failed" && e.Response != nil && !modelhttp.IsNull(e.Response.Error):
+	case e.Type == "response.failed" && e.Response != nil && !modelhttp.IsNoError(e.Response.Error):
 		data, err := json.Marshal(map[string]json.RawMessage{"error": e.Response.Error})
 		if err != nil {
 			return []byte("{}") // raw JSON that was decoded encodes
@@ -20,7 +20,7 @@ func (e *responseEvent) errorResponse(data []byte) []byte {
 		return data
 	case e.Type == "response.failed":
 		return []byte("{}")
-	case !modelhttp.IsNull(e.Error):
+	case !modelhttp.IsNoError(e.Error):
 		return data
 	case e.Type == "error":
 		flat, err := json.Marshal(map[string]any{"error": map[string]any{"code": e.Code, "message": e.Message}})
@@ -76,31 +76,31 @@ func (r *responseListener) takeEvent(e *responseEvent) {
 	switch e.Type {
 	case "response.output_item.added":
 		if e.Item != nil {
-			r.beginItem(e.Index, *e.Item)
+			r.beginItem(e.Index.N, *e.Item)
 		}
 	case "response.output_text.delta":
-		r.emitText(r.itemAt(e.Index, itemMessage), jsonText(e.Delta))
+		r.emitText(r.itemAt(e.Index.N, itemMessage), string(e.Delta))
 	case "response.refusal.delta":
 		r.refused = true
-		r.emitText(r.itemAt(e.Index, itemMessage), jsonText(e.Delta))
+		r.emitText(r.itemAt(e.Index.N, itemMessage), string(e.Delta))
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		if t := jsonText(e.Delta); t != "" {
+		if t := string(e.Delta); t != "" {
 			r.emit(model.Delta{Kind: model.ReasoningDelta, Text: t})
 		}
 	case "response.function_call_arguments.delta":
-		if it := r.at[e.Index]; it != nil && it.kind == itemCall && !it.ended {
+		if it := r.at[e.Index.N]; it != nil && it.kind == itemCall && !it.ended {
 			it.args = true
-			r.calls.AddDelta(it.call, "", "", jsonText(e.Delta))
+			r.calls.AddDelta(it.call, "", "", string(e.Delta))
 		}
 	case "response.output_item.done":
 		if e.Item != nil {
-			r.finishItem(e.Index, *e.Item)
+			r.finishItem(e.Index.N, *e.Item)
 		}
 	case "response.completed", "response.incomplete":
 		r.takeEnd(e.Response)
 	}
 	if e.Response != nil && e.Response.Model != "" {
-		r.served = validText(e.Response.Model)
+		r.served = string(e.Response.Model)
 	}
 }
 
@@ -116,7 +116,7 @@ func (r *responseListener) takeEnd(res *responseState) {
 		}
 	}
 	r.countUsage(res)
-	reason := res.Incomplete.Reason
+	reason := string(res.Incomplete.Reason)
 	if reason == "" && res.Status == itemNotWhole {
 		reason = reasonLimit // a server that does not say why means the limit
 	}
@@ -128,10 +128,10 @@ func (r *responseListener) beginItem(index int64, o outputItem) *replyItem {
 	if it := r.at[index]; it != nil && !it.ended || len(r.items) >= maxItems || r.calls.Len() >= modelhttp.MaxCalls {
 		return it
 	}
-	it := &replyItem{kind: o.Type, phase: validText(o.Phase)}
+	it := &replyItem{kind: string(o.Type), phase: string(o.Phase)}
 	if o.Type == itemCall {
 		it.call = int64(r.calls.Len())
-		r.calls.AddDelta(it.call, "", o.Name, "")
+		r.calls.AddDelta(it.call, "", string(o.Name), "")
 	}
 	r.items, r.at[index] = append(r.items, it), it
 	return it
@@ -142,7 +142,7 @@ func (r *responseListener) beginItem(index int64, o outputItem) *replyItem {
 func (r *responseListener) itemAt(index int64, kind string) *replyItem {
 	it := r.at[index]
 	if it == nil {
-		it = r.beginItem(index, outputItem{Type: kind})
+		it = r.beginItem(index, outputItem{Type: modelhttp.Text(kind)})
 	}
 	if it == nil || it.kind != kind {
 		return nil
@@ -159,34 +159,34 @@ func (r *responseListener) emitText(it *replyItem, text string) {
 
 // finishItem takes a whole item, and from it what had not come in pieces.
 func (r *responseListener) finishItem(index int64, o outputItem) {
-	it := r.itemAt(index, o.Type)
+	it := r.itemAt(index, string(o.Type))
 	if it == nil || it.ended {
 		return
 	}
 	switch o.Type {
 	case itemMessage:
 		if o.Phase != "" {
-			it.phase = validText(o.Phase)
+			it.phase = string(o.Phase)
 		}
 		came := it.text.Len() > 0
 		for _, c := range o.Content {
 			r.refused = r.refused || c.Refusal != ""
 			if !came {
-				r.emitText(it, validText(c.Text+c.Refusal))
+				r.emitText(it, string(c.Text+c.Refusal))
 			}
 		}
 	case itemCall:
 		if !it.args {
-			r.calls.AddDelta(it.call, "", o.Name, jsonText(o.Arguments))
+			r.calls.AddDelta(it.call, "", string(o.Name), string(o.Arguments))
 		}
 		if o.Status != itemNotWhole {
 			r.calls.EndCall(it.call)
 		}
 	case itemThought:
 		if o.ID != "" && o.Encrypted != "" {
-			it.thought = &reasoningItem{ID: validText(o.ID), Encrypted: validText(o.Encrypted)}
+			it.thought = &reasoningItem{ID: string(o.ID), Encrypted: string(o.Encrypted)}
 			for _, s := range o.Summary {
-				it.thought.Summary = append(it.thought.Summary, validText(s.Text))
+				it.thought.Summary = append(it.thought.Summary, string(s.Text))
 			}
 		}
 	}
@@ -201,11 +201,11 @@ func (r *responseListener) endReply(reason string) {
 
 // countUsage takes the usage of a response.
 func (r *responseListener) countUsage(res *responseState) {
-	if res == nil || res.Usage == nil || res.Usage.Input == nil || res.Usage.Output == nil {
+	if res == nil || !res.Usage.Input.Known || !res.Usage.Output.Known {
 		return
 	}
 	u := res.Usage
-	r.known, r.usage = true, splitUsage(*u.Input, *u.Output, u.Total, u.Of.Cached, u.Of.Written, u.To.Reasoning)
+	r.known, r.usage = true, splitUsage(u.Input.N, u.Output.N, u.Total.N, u.Of.Cached.N, u.Of.Written.N, u.To.Reasoning.N)
 }
 
 // partialReply returns the part of the reply that has arrived so far.
@@ -242,13 +242,4 @@ func (r *responseListener) stopReason() model.Stop {
 		return model.StopTools
 	}
 	return model.StopEnd
-}
-
-// jsonText is a JSON text; "" for anything else.
-func jsonText(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
-		return ""
-	}
-	return validText(s)
 }

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
@@ -24,7 +23,7 @@ func (c *Client) completeResponse(ctx context.Context, req model.Request, emit f
 			return true, nil
 		}
 		*e = responseEvent{}
-		if err := json.Unmarshal(event.Data, e); err != nil {
+		if err := modelhttp.DecodeEvent(event.Data, e); err != nil {
 			return false, a.ModelError(err)
 		}
 		if failure := e.errorResponse(event.Data); failure != nil {
@@ -49,7 +48,7 @@ func (c *Client) renderResponses(req model.Request) ([]byte, error) {
 		return nil, err
 	}
 	b := responseBody{Model: req.Model, MaxOutput: req.MaxOutput, Stream: true, Instructions: systemText(req),
-		Input: conversationItems(messages, Provider+"/"+req.Model), ToolChoice: toolChoice(req)}
+		Input: conversationItems(messages, Provider+"/"+req.Model), ToolChoice: toolChoice(req, responsesChoice)}
 	if len(b.Input) == 0 {
 		return nil, modelhttp.UnsentError("every message is empty")
 	}
@@ -79,15 +78,18 @@ func (c *Client) renderResponses(req model.Request) ([]byte, error) {
 	return modelhttp.EncodeBody(b)
 }
 
-// toolChoice renders the tool choice; nil leaves it free.
-func toolChoice(req model.Request) any {
+// responsesChoice forces a tool.
+func responsesChoice(name string) any { return namedTool{typeFunction, name} }
+
+// toolChoice renders the tool choice; nil leaves it free. force is how the API forces a tool.
+func toolChoice(req model.Request, force func(name string) any) any {
 	switch forced := modelhttp.ToolChoice(req); {
 	case req.NoTools && len(req.Tools) > 0:
 		return choiceNone
 	case forced == model.ChoiceAny:
 		return choiceRequired
 	case forced != "":
-		return namedTool{typeFunction, forced}
+		return force(forced)
 	}
 	return nil
 }

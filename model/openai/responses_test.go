@@ -180,7 +180,7 @@ func TestServersOfResponses(t *testing.T) {
 		"begun twice":             {[]string{responses.Added(0, responses.Call("a", "", "")), responses.Added(0, responses.Call("a", "", "")), responses.Args(0, `{"x":1}`), responses.State("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
 		"only the last line":      {[]string{responses.Text(0, "hi"), "data: [DONE]\n\n"}, "hi", nil, model.StopEnd},
 		"events of no use":        {[]string{responses.Event("response.queued", ""), responses.Event("response.content_part.added", `"part":{}`), responses.Event("keepalive", ""), responses.Event("response.new", `"delta":{"a":1},"item":{"type":"other"}`), responses.Text(0, "hi"), responses.State("completed", "")}, "hi", nil, model.StopEnd},
-		"arguments are an object": {[]string{responses.Done(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), responses.State("completed", "")}, "", []model.ToolCall{{Name: "a", Args: "{}"}}, model.StopTools},
+		"arguments are an object": {[]string{responses.Done(0, `{"type":"function_call","name":"a","arguments":{"x":1}}`), responses.State("completed", "")}, "", []model.ToolCall{a}, model.StopTools},
 		"filtered":                {[]string{responses.Text(0, "hi"), responses.State("incomplete", `,"incomplete_details":{"reason":"content_filter"}`)}, "hi", nil, model.StopRefusal},
 		"cut, nobody says why":    {[]string{responses.Text(0, "hi"), responses.Event("response.completed", `"response":{"status":"incomplete"}`)}, "hi", nil, model.StopMaxOutput},
 		"cut for another reason":  {[]string{responses.Text(0, "hi"), responses.State("incomplete", `,"incomplete_details":{"reason":"steered"}`)}, "hi", nil, model.StopUnknown},
@@ -220,9 +220,9 @@ func TestErrorsInAResponse(t *testing.T) {
 	}
 }
 
-// TestWhichAPI: OpenAI's own address gets Responses, another Chat Completions,
+// TestDefaultAPIOfABaseURL: OpenAI's own address gets Responses, another Chat Completions,
 // unless it is named.
-func TestWhichAPI(t *testing.T) {
+func TestDefaultAPIOfABaseURL(t *testing.T) {
 	for _, c := range []struct {
 		base string
 		api  openai.API

@@ -1,6 +1,10 @@
 package openai
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/troupe-run/troupe/internal/modelhttp"
+)
 
 // responseBody is the body of a request to the Responses API.
 type responseBody struct {
@@ -75,58 +79,71 @@ type summaryText struct {
 
 // responseEvent holds the fields that the listener reads of an event of the Responses API.
 type responseEvent struct {
-	Type     string          `json:"type"`
-	Index    int64           `json:"output_index"`
-	Delta    json.RawMessage `json:"delta"` // a text in every event that is read
+	Type     modelhttp.Text  `json:"type"`
+	Index    modelhttp.Count `json:"output_index"`
+	Delta    modelhttp.Text  `json:"delta"`
 	Item     *outputItem     `json:"item"`
 	Response *responseState  `json:"response"`
 	Error    json.RawMessage `json:"error"`
-	Code     any             `json:"code"`
-	Message  any             `json:"message"`
+	Code     json.RawMessage `json:"code"`
+	Message  json.RawMessage `json:"message"`
 }
 
 // responseState is the whole, as the events about its state hold it.
 type responseState struct {
-	Model      string          `json:"model"`
-	Status     string          `json:"status"`
+	Model      modelhttp.Text  `json:"model"`
+	Status     modelhttp.Text  `json:"status"`
 	Output     []outputItem    `json:"output"`
-	Usage      *usageCounts    `json:"usage"`
+	Usage      usageCounts     `json:"usage"`
 	Error      json.RawMessage `json:"error"`
 	Incomplete struct {
-		Reason string `json:"reason"`
+		Reason modelhttp.Text `json:"reason"`
 	} `json:"incomplete_details"`
 }
 
 // outputItem is an item of a reply.
 type outputItem struct {
-	ID        string          `json:"id"`
-	Type      string          `json:"type"`
-	Status    string          `json:"status"`
-	Phase     string          `json:"phase"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"` // a text in a function call
-	Encrypted string          `json:"encrypted_content"`
-	Content   []struct {
-		Type    string `json:"type"`
-		Text    string `json:"text"`
-		Refusal string `json:"refusal"`
-	} `json:"content"`
-	Summary []struct {
-		Text string `json:"text"`
+	ID        modelhttp.Text `json:"id"`
+	Type      modelhttp.Text `json:"type"`
+	Status    modelhttp.Text `json:"status"`
+	Phase     modelhttp.Text `json:"phase"`
+	Name      modelhttp.Text `json:"name"`
+	Arguments modelhttp.Text `json:"arguments"` // of a function call
+	Encrypted modelhttp.Text `json:"encrypted_content"`
+	Content   itemContent    `json:"content"`
+	Summary   []struct {
+		Text modelhttp.Text `json:"text"`
 	} `json:"summary"`
+}
+
+// itemContent are the parts of a message. Some servers write its text instead.
+type itemContent []outputPart
+
+type outputPart struct {
+	Text    modelhttp.Text `json:"text"`
+	Refusal modelhttp.Text `json:"refusal"`
+}
+
+// UnmarshalJSON accepts a list of parts or a text.
+func (c *itemContent) UnmarshalJSON(raw []byte) error {
+	if raw[0] != '"' {
+		return json.Unmarshal(raw, (*[]outputPart)(c))
+	}
+	*c = itemContent{{}}
+	return (*c)[0].Text.UnmarshalJSON(raw)
 }
 
 // usageCounts is usage as this API reports it: Output includes the reasoning.
 type usageCounts struct {
-	Input  *int64 `json:"input_tokens"`
-	Output *int64 `json:"output_tokens"`
-	Total  int64  `json:"total_tokens"`
+	Input  modelhttp.Count `json:"input_tokens"`
+	Output modelhttp.Count `json:"output_tokens"`
+	Total  modelhttp.Count `json:"total_tokens"`
 	Of     struct {
-		Cached  int64 `json:"cached_tokens"`
-		Written int64 `json:"cache_write_tokens"`
+		Cached  modelhttp.Count `json:"cached_tokens"`
+		Written modelhttp.Count `json:"cache_write_tokens"`
 	} `json:"input_tokens_details"`
 	To struct {
-		Reasoning int64 `json:"reasoning_tokens"`
+		Reasoning modelhttp.Count `json:"reasoning_tokens"`
 	} `json:"output_tokens_details"`
 }
 

@@ -16,7 +16,8 @@ type chunkReader struct {
 	text    strings.Builder
 	calls   modelhttp.CallAssembler
 	usage   model.Usage
-	known   bool
+	counted bool // usage came
+	known   bool // it is final: it came with the end of the content or after it
 	served  string
 	reason  string
 	refused bool
@@ -40,9 +41,6 @@ func (r *chunkReader) takeChunk(c *chatChunk) {
 	if c.Model != "" {
 		r.served = validText(string(c.Model))
 	}
-	if u := c.Usage; u.Input.Known && u.Output.Known {
-		r.usage, r.known = splitUsage(u.Input.N, u.Output.N, u.Total.N, u.Of.Cached.N, u.Of.Written.N, u.To.Reasoning.N), true
-	}
 	for i := range c.Choices {
 		choice := &c.Choices[i]
 		if choice.Index.N != 0 {
@@ -54,6 +52,10 @@ func (r *chunkReader) takeChunk(c *chatChunk) {
 			r.reason = string(choice.Finish)
 			r.endContent()
 		}
+	}
+	if u := c.Usage; u.Input.Known && u.Output.Known {
+		r.usage = splitUsage(u.Input.N, u.Output.N, u.Total.N, u.Of.Cached.N, u.Of.Written.N, u.To.Reasoning.N)
+		r.counted, r.known = true, r.stopped // some servers send the usage so far with each chunk
 	}
 }
 
@@ -77,6 +79,12 @@ func (r *chunkReader) takeDelta(d *chunkDelta) {
 func (r *chunkReader) endContent() {
 	r.stopped = true
 	r.calls.EndAll()
+}
+
+// endStream notes that the stream has ended by its convention, after the last usage.
+func (r *chunkReader) endStream() {
+	r.endContent()
+	r.known = r.counted
 }
 
 // splitUsage converts the counts of either API to usage. OpenAI reports the prompt as one sum,

@@ -2,6 +2,7 @@ package openai_test
 
 import (
 	"fmt"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/troupe-run/troupe/model"
@@ -30,6 +31,40 @@ func TestThoughtsBesideTheOutputAreBilled(t *testing.T) {
 		whole := fmt.Sprintf(`data: {"type":"response.completed","response":{"status":"completed","output":[{"type":"message","content":[{"type":"output_text","text":"a"}]}],"usage":{"input_tokens":%d,"output_tokens":%d,"total_tokens":%d,"output_tokens_details":{"reasoning_tokens":%d}}}}`+"\n\n", c.in, c.out, c.total, c.thought)
 		if got, _ := respondWith(t, openai.Config{}, wiretest.Request(), whole); got.Usage != c.want || !got.UsageKnown {
 			t.Errorf("%s, responses: %+v, want %+v", name, got.Usage, c.want)
+		}
+	}
+}
+
+// TestRunningUsageIsNotFinal: some servers send the usage so far with each chunk. It counts once
+// the reply has ended; a stream that breaks off before its last usage is spent up to its reservation.
+func TestRunningUsageIsNotFinal(t *testing.T) {
+	usage := func(out int) string { return fmt.Sprintf(`"usage":{"prompt_tokens":10,"completion_tokens":%d}`, out) }
+	running := "data: {\"choices\":[]," + usage(1) + "}\n\n"
+	final := "data: {\"choices\":[]," + usage(7) + "}\n\n"
+	stop := chat.Chunk("{}", "stop")
+	both := `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}],` + usage(7) + "}\n\n"
+	for name, c := range map[string]struct {
+		events []string
+		output int64 // 0: unknown
+	}{
+		"before the end":             {[]string{running}, 0},
+		"before the last usage":      {[]string{running, stop}, 0},
+		"after the last usage":       {[]string{running, stop, final}, 7},
+		"after an end with usage":    {[]string{running, both}, 7},
+		"after the line of the end":  {[]string{running, stop, chat.Done}, 1},
+		"without a reason to end":    {[]string{running, final, chat.Done}, 7},
+		"usage, a reason, no usage":  {[]string{final, stop}, 0},
+		"usage twice after a reason": {[]string{stop, running, final}, 7},
+	} {
+		s := httptest.NewServer(wiretest.CutStream(append([]string{chat.Text("a")}, c.events...)...))
+		client, err := openai.New(openai.Config{BaseURL: s.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ := client.Complete(t.Context(), wiretest.Request(), nil)
+		s.Close()
+		if got.Message.Text != "a" || got.UsageKnown != (c.output > 0) || got.UsageKnown && got.Usage.Output != c.output {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -8,12 +8,13 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
-// bytesPerToken is the estimate behind usage that a script does not state.
+// bytesPerToken is how this model bills usage that a script does not state. Like a provider, it counts
+// by a rule of its own, not by budget.Guess.
 const bytesPerToken = 4
 
 // maxCounted bounds how many failing requests a client counts (Failure.Times).
@@ -195,7 +196,7 @@ func (p *replyPlay) obeyNoTools(text string) {
 // cutStream ends the stream in the middle of the last thing it carried.
 func (p *replyPlay) cutStream() {
 	if len(p.calls) == 0 {
-		p.text = clipText(p.text, len(p.text)/2)
+		p.text = clip.Prefix(p.text, len(p.text)/2)
 		return
 	}
 	p.cutCall(len(p.calls)-1, len(p.calls[len(p.calls)-1].Args)/2)
@@ -204,7 +205,7 @@ func (p *replyPlay) cutStream() {
 // cutCall keeps size bytes of call i and drops what came after it.
 func (p *replyPlay) cutCall(i, size int) {
 	p.calls = p.calls[:i+1]
-	p.calls[i].Args = clipText(p.calls[i].Args, size)
+	p.calls[i].Args = clip.Prefix(p.calls[i].Args, size)
 	p.calls[i].Cut = true // no proper prefix of a JSON object decodes
 }
 
@@ -215,9 +216,9 @@ func (p *replyPlay) boundOutput(tokens int64) {
 		return
 	}
 	p.stop = model.StopMaxOutput
-	p.reasoning = clipText(p.reasoning, int(min(room, int64(len(p.reasoning)))))
+	p.reasoning = clip.Prefix(p.reasoning, int(min(room, int64(len(p.reasoning)))))
 	room -= int64(len(p.reasoning))
-	p.text = clipText(p.text, int(min(room, int64(len(p.text)))))
+	p.text = clip.Prefix(p.text, int(min(room, int64(len(p.text)))))
 	room -= int64(len(p.text))
 	for i, c := range p.calls {
 		left := room - int64(len(c.Name))
@@ -325,14 +326,4 @@ func waitFor(ctx context.Context, d time.Duration) error {
 		return &model.Error{Class: model.Aborted, Message: "the call was stopped"}
 	}
 	return nil
-}
-
-// clipText keeps at most n bytes without splitting a character.
-func clipText(s string, n int) string {
-	if n >= len(s) {
-		return s
-	}
-	for n = max(n, 0); n > 0 && !utf8.RuneStart(s[n]); n-- {
-	}
-	return s[:n]
 }

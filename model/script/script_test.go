@@ -94,7 +94,7 @@ func TestAgentIsNamedByTheFirstLineOfTheSystemPrompt(t *testing.T) {
 	}
 }
 
-func TestPastTheEnd(t *testing.T) {
+func TestRequestBeyondTheScriptGetsTheEndText(t *testing.T) {
 	said := model.Message{Role: model.Assistant, Text: "x"}
 	req := askRequest(userMessage("a"), said, userMessage("b"), said, userMessage("c"))
 	got, err := parseScript(t, "default: [{text: once}]").Client("").Complete(t.Context(), req, nil)
@@ -151,7 +151,7 @@ default:
 	}
 }
 
-func TestCut(t *testing.T) {
+func TestScriptedReplyCanBeCutOff(t *testing.T) {
 	s := parseScript(t, `
 agents:
   call: [{text: whole, cut: true, calls: [{name: a, args: {x: 1}}, {name: b, args: {path: long.txt}}]}]
@@ -281,8 +281,8 @@ func TestLoadReadsJSONToo(t *testing.T) {
 	}
 }
 
-// TestInOrder: replies follow the requests where the transcript cannot tell.
-func TestInOrder(t *testing.T) {
+// TestRepliesInOrderIgnoreTheTranscript: replies follow the requests where the transcript cannot tell.
+func TestRepliesInOrderIgnoreTheTranscript(t *testing.T) {
 	c := parseScript(t, "default: [{text: one}, {text: two}]\nin_order: true").Client("")
 	for _, want := range []string{"one", "two", script.EndText} {
 		r, err := c.Complete(t.Context(), askRequest(userMessage("again")), nil)

@@ -28,8 +28,8 @@ func TestNoTestIsSkipped(t *testing.T) {
 	}
 }
 
-// TestNoSleep: a test that sleeps is slow or wrong, on some machine both.
-func TestNoSleep(t *testing.T) {
+// TestTestsDoNotSleep: a test that sleeps is slow or wrong, on some machine both.
+func TestTestsDoNotSleep(t *testing.T) {
 	for _, f := range readSources(t) {
 		if !f.test {
 			continue
@@ -43,10 +43,10 @@ func TestNoSleep(t *testing.T) {
 	}
 }
 
-// TestOneIdiom: in the shells there is one way of doing things at the same
+// TestActorsUseNoChannelsAndLocks: in the shells there is one way of doing things at the same
 // time: `go work(ctx)`, then Send to self. A single channel or lock, and the
 // argument that an actor has one reader is over.
-func TestOneIdiom(t *testing.T) {
+func TestActorsUseNoChannelsAndLocks(t *testing.T) {
 	for _, f := range readSources(t) {
 		if !f.isBelow("actors") || f.test {
 			continue
@@ -88,8 +88,8 @@ func forbiddenIdiom(n ast.Node) string {
 	return ""
 }
 
-// TestIdiomBites: the rule sees what it is about.
-func TestIdiomBites(t *testing.T) {
+// TestChannelsAndLocksAreFound: the rule sees what it is about.
+func TestChannelsAndLocksAreFound(t *testing.T) {
 	for code, want := range map[string]string{
 		"var c chan int":                     "a channel",
 		"func f() { select {} }":             "a select",

@@ -59,10 +59,11 @@ func TestProviderSDKs(t *testing.T) {
 var pure = map[string][]string{
 	"budget":              {"model"},
 	"internal/throttle":   {},
+	"internal/clip":       {},
 	"agent/spec":          {"budget", "internal/schema", "model"},
 	"agent/event":         {"agent/spec", "budget", "model"},
-	"agent/history":       {"agent/spec", "budget", "model"},
-	"agent":               {"agent/event", "agent/history", "agent/spec", "budget", "internal/schema", "model"},
+	"agent/history":       {"agent/spec", "budget", "internal/clip", "model"},
+	"agent":               {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/schema", "model"},
 	"supervisor":          {"agent", "agent/event", "agent/spec", "budget", "model"},
 	"internal/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 }
@@ -103,8 +104,9 @@ func TestPure(t *testing.T) {
 // layers are the folders from the ground up: a package imports only what lies in
 // a lower layer, without exceptions for its own folder. The longest prefix counts.
 var layers = [][]string{
-	{"model", "mailbox", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
-		"internal/bus/statedir", "internal/safefile", "internal/suggest", "internal/throttle", "internal/workdir"},
+	{"internal/safefile"},
+	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
+		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir"},
 	{"budget", "mailbox/memory", "mailbox/boxtest", "model/script", "tool/sandbox", "internal/config", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},

@@ -90,7 +90,7 @@ func TestScriptsHaveNames(t *testing.T) {
 
 // A ratio of counts that grows by half fails, whatever the machine; one that is not measured does, too.
 func TestLimitsNoticeARegression(t *testing.T) {
-	regressed, same := results{}, results{}
+	regressed, same, zero, negative := results{}, results{}, results{}, results{}
 	for _, l := range limits() {
 		for of, times := range map[string]float64{l.base: 1, l.of: l.reached} {
 			same[cell{l.workload, of, l.figure}] = []float64{times}
@@ -102,13 +102,15 @@ func TestLimitsNoticeARegression(t *testing.T) {
 				times *= 2.5
 			}
 			regressed[cell{l.workload, of, l.figure}] = []float64{times}
+			zero[cell{l.workload, of, l.figure}], negative[cell{l.workload, of, l.figure}] = []float64{1, 1}, []float64{1, 1}
 		}
+		zero[cell{l.workload, l.of, l.figure}], negative[cell{l.workload, l.of, l.figure}] = []float64{1, 0}, []float64{-1, 1}
 	}
 	var text strings.Builder
 	if err := same.checkLimits(&text); err != nil {
 		t.Errorf("%v\n%s", err, text.String())
 	}
-	for _, r := range []results{regressed, {}} {
+	for _, r := range []results{regressed, {}, zero, negative} {
 		text.Reset()
 		if err := r.checkLimits(&text); err == nil || strings.Contains(text.String(), "ok ") {
 			t.Errorf("%v\n%s", err, text.String())

@@ -52,7 +52,7 @@ const (
 	columnLogs    = "actors-jetstream"
 	columnLocal   = "actors-local"
 	columnEntry   = "entry"
-	columnEntryL  = "entry-local"
+	columnEntryJS = "entry-jetstream"
 )
 
 // columns are all columns, in the order of the table.
@@ -65,7 +65,7 @@ func columns() []column {
 		{columnLogs, "troupe: package actors, logs on an embedded JetStream", openActorsJetStream, func(w workload) bool { return !w.needsEntry }},
 		{columnLocal, "troupe: package actors, logs in files of this machine", openActorsLocal, func(w workload) bool { return !w.needsEntry }},
 		{columnEntry, "troupe: package troupe as a program embeds it", openEntry, func(workload) bool { return true }},
-		{columnEntryL, "the same with Config.LogStore \"local\"", openEntryLocal, func(w workload) bool { return w.shape != newProcess }},
+		{columnEntryJS, "the same with Config.LogStore \"jetstream\"", openEntryJetStream, func(w workload) bool { return w.shape != newProcess }},
 	}
 }
 

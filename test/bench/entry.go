@@ -33,7 +33,9 @@ const (
 
 func openEntry(ctx context.Context, s setup) (runner, error) { return openNode(ctx, s, "") }
 
-func openEntryLocal(ctx context.Context, s setup) (runner, error) { return openNode(ctx, s, "local") }
+func openEntryJetStream(ctx context.Context, s setup) (runner, error) {
+	return openNode(ctx, s, "jetstream")
+}
 
 func openNode(ctx context.Context, s setup, logs string) (runner, error) {
 	cfg := troupe.Config{

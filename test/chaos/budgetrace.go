@@ -42,7 +42,7 @@ x-troupe:
       command: "echo seen"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
-agent: spender
+Look, and delegate the task.
 `
 
 // racePlaces are the named places around a reservation, its call and its settlement.

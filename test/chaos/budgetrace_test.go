@@ -38,7 +38,7 @@ func TestBudgetRaceSeesDoubleSpending(t *testing.T) {
 
 // The judge of poisons sees a run that is not parked, nodes that die, lives without
 // an end, and others who suffer.
-func TestThePoisonIsSeen(t *testing.T) {
+func TestJudgeOfPoisonEntriesFindsProblems(t *testing.T) {
 	parked := &event.Result{Reason: spec.ResumeUnsafe}
 	whole := poisonOutcome{result: parked, lives: deathsMax}
 	if bad := whole.listProblems(); len(bad) > 0 {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestASliceOfChaos: three real nodes share some runs while nodes are killed,
+// TestKillsStopsDrainsAndCancels: three real nodes share some runs while nodes are killed,
 // frozen and stopped in order. `make cluster` is the long form of it.
 //
 //behaviour:shows F1 F2 F7
-func TestASliceOfChaos(t *testing.T) {
+func TestKillsStopsDrainsAndCancels(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	o := options{nodes: 3, runs: 20, kills: 2, stops: 1, drains: 2, points: 3, zombies: 1, cancels: 20, turns: 6, atOnce: 8, ttl: 3 * time.Second, seed: seed, slack: time.Minute}
@@ -44,10 +44,10 @@ func TestTheLedgerSeesDoubles(t *testing.T) {
 	}
 }
 
-// TestTheLeaderDies: three real NATS servers by the files of deploy/, and twice
+// TestStreamLeaderIsKilled: three real NATS servers by the files of deploy/, and twice
 // the one that leads a stream is killed: nothing that was acknowledged is lost,
 // and no node takes that for the death of another. `make brokers` is the long form.
-func TestTheLeaderDies(t *testing.T) {
+func TestStreamLeaderIsKilled(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	o := options{nodes: 3, runs: 10, turns: 6, atOnce: 4, ttl: 20 * time.Second, seed: seed, servers: 3, leaders: 2, every: 10 * time.Second}
@@ -56,10 +56,10 @@ func TestTheLeaderDies(t *testing.T) {
 	}
 }
 
-// TestTheNetworkBreaks: a node is cut off, made deaf, made mute, joined and cut in
+// TestNetworkPartitions: a node is cut off, made deaf, made mute, joined and cut in
 // turn, cut from one server, and then a server from the others: no tool is begun
 // by who is cut off, none twice, and every run ends. `make partitions` is the long form.
-func TestTheNetworkBreaks(t *testing.T) {
+func TestNetworkPartitions(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	o := options{nodes: 3, runs: 20, turns: 6, atOnce: 10, ttl: 5 * time.Second, seed: seed, servers: 3, cuts: len(cutKinds), every: 5 * time.Second}
@@ -68,12 +68,12 @@ func TestTheNetworkBreaks(t *testing.T) {
 	}
 }
 
-// TestThereIsNoRoom: the streams of the logs reach their limit while runs go on,
+// TestStreamsAreFull: the streams of the logs reach their limit while runs go on,
 // and get more room later. Until then nothing begins, and every run ends as if
 // nothing had been. `make full` also fills the disk beneath the server.
 //
 //behaviour:shows F3
-func TestThereIsNoRoom(t *testing.T) {
+func TestStreamsAreFull(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	o := options{nodes: 3, runs: 12, turns: 6, atOnce: 4, ttl: 5 * time.Second, seed: seed, full: fullStreams}

@@ -107,13 +107,19 @@ func (f *replayedRun) replayLog(at mailbox.Address) {
 	other := activation.NewLogReader(at, "", mailbox.Epoch{}, without)
 	var force mailbox.Epoch
 	var forcer string
-	reservations, replied, again := map[string]bool{}, 0, map[string]bool{}
+	reservations, replied, again, ahead := map[string]bool{}, 0, map[string]bool{}, 0
 	for _, m := range f.logs[at] {
 		if read := one.Next(m); read.Err != nil {
 			f.addProblem("%s: %v", at, read.Err)
 		}
-		if s, ok := was.Machine.(*activation.Supervisor); ok {
+		switch s := was.Machine.(type) {
+		case *activation.Supervisor:
 			f.checkStep(s)
+		case *activation.Agent: // an attempt under an allowance has a reservation, and no grant of its own
+			if begun := s.State.Allowance.Begun; begun > ahead {
+				ahead = begun
+				f.granted++
+			}
 		}
 		e, err := mailbox.Decode(m.Data)
 		if err != nil || len(e.Items) == 0 {

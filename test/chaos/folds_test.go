@@ -78,19 +78,19 @@ func TestJudgeFindsTheActivationThatBeganACall(t *testing.T) {
 	}
 }
 
-// TestTheJudgeHearsTwoTongues: two lives of a sender that say different things
+// TestJudgeFindsDifferentMessagesWithOneIdentity: two activations of a sender that send different messages
 // under one identity have both decided.
 //
 //behaviour:shows F7
-func TestTheJudgeHearsTwoTongues(t *testing.T) {
+func TestJudgeFindsDifferentMessagesWithOneIdentity(t *testing.T) {
 	say := func(output int64) line {
 		return line{from: "r.super", kind: "granted", n: 4, body: agent.Granted{Reservation: 1, Output: output}}
 	}
 	if f := made(t, say(100), say(100)); len(f.problems) > 0 {
-		t.Errorf("the same letter, sent again, is a problem: %v", f.problems)
+		t.Errorf("the same message, sent again, is a problem: %v", f.problems)
 	}
 	f := made(t, say(100), say(200))
 	if len(f.problems) != 1 || !strings.Contains(f.problems[0], "in two ways") {
-		t.Errorf("two letters under one identity are no problem: %v", f.problems)
+		t.Errorf("two messages under one identity are no problem: %v", f.problems)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
+	"github.com/troupe-run/troupe/mailbox/local"
 )
 
 // storedLogs are the entries of a run in the store while no process runs it.
@@ -28,8 +29,8 @@ type storedLog struct {
 const lockWait = 2 * time.Second
 
 func readLogs(s testDir) (list storedLogs, err error) {
-	err = s.withLogs(func(post *jetstream.Post) error {
-		return post.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
+	err = s.withLogs(func(logs mailbox.Store) error {
+		return logs.ReadRun(context.Background(), s.run, func(m mailbox.Message) error {
 			entry, err := mailbox.Decode(m.Data)
 			list = append(list, storedLog{m.To, m.At, entry})
 			return err
@@ -39,7 +40,7 @@ func readLogs(s testDir) (list storedLogs, err error) {
 }
 
 // withLogs opens the store of a run that no process runs.
-func (s testDir) withLogs(do func(*jetstream.Post) error) error {
+func (s testDir) withLogs(do func(mailbox.Store) error) error {
 	e, err := embedded.Start(embedded.Config{StateDir: filepath.Join(s.dir, "state"), DontListen: true})
 	for until := time.Now().Add(lockWait); errors.Is(err, statedir.ErrOwned) && time.Now().Before(until); {
 		// A tool that was being forked when its parent died holds the lock until it execs.
@@ -49,21 +50,33 @@ func (s testDir) withLogs(do func(*jetstream.Post) error) error {
 	if err != nil {
 		return err
 	}
-	err = withPost(e, do)
+	if e.LogStore() == statedir.LogsInFiles {
+		err = withFiles(e, do)
+	} else {
+		err = withStreams(e, do)
+	}
 	return errors.Join(err, e.Close())
 }
 
-func withPost(e *embedded.Server, do func(*jetstream.Post) error) error {
+func withFiles(e *embedded.Server, do func(mailbox.Store) error) error {
+	logs, err := local.Open(context.Background(), local.Config{Dir: statedir.LogsDir(e.StateDir())})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(logs), logs.Close())
+}
+
+func withStreams(e *embedded.Server, do func(mailbox.Store) error) error {
 	nc, err := e.Connect(bus.RoleNode)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	post, err := jetstream.Open(context.Background(), nc, jetstream.Config{Others: true})
+	logs, err := jetstream.Open(context.Background(), nc, jetstream.Config{Others: true})
 	if err != nil {
 		return err
 	}
-	return errors.Join(do(post), post.Close())
+	return errors.Join(do(logs), logs.Close())
 }
 
 func (l storedLogs) isOpened() bool { return len(l) > 0 }

@@ -13,13 +13,12 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // damageStore damages a file of the store, or one log of the run.
 func damageStore(s testDir, entries storedLogs, random *rand.Rand) (what string, err error) {
 	if !entries.isOpened() || random.IntN(2) == 0 {
-		return damageFile(filepath.Join(s.dir, "state", "jetstream"), random)
+		return damageFile(filepath.Join(s.dir, "state"), random)
 	}
 	var at []mailbox.Address
 	for _, e := range entries {
@@ -27,18 +26,18 @@ func damageStore(s testDir, entries storedLogs, random *rand.Rand) (what string,
 	}
 	slices.Sort(at)
 	at = slices.Compact(at)
-	err = s.withLogs(func(post *jetstream.Post) error {
-		what, err = loseEntries(post, at[random.IntN(len(at))], random)
+	err = s.withLogs(func(logs mailbox.Store) error {
+		what, err = loseEntries(logs, at[random.IntN(len(at))], random)
 		return err
 	})
 	return what, err
 }
 
 // loseEntries takes the tail of a log, its head, or all of it.
-func loseEntries(post *jetstream.Post, at mailbox.Address, random *rand.Rand) (what string, err error) {
+func loseEntries(logs mailbox.Store, at mailbox.Address, random *rand.Rand) (what string, err error) {
 	ctx := context.Background()
 	var old []mailbox.Message
-	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+	err = logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		m.Data = slices.Clone(m.Data)
 		old = append(old, m)
 		return nil
@@ -49,19 +48,19 @@ func loseEntries(post *jetstream.Post, at mailbox.Address, random *rand.Rand) (w
 	lost := 1 + random.IntN(max(1, len(old)-1))
 	switch random.IntN(3) {
 	case 0:
-		return fmt.Sprintf("log of %s gone, %d entries", at.Agent(), len(old)), post.Purge(ctx, at, 0)
+		return fmt.Sprintf("log of %s gone, %d entries", at.Agent(), len(old)), logs.Purge(ctx, at, 0)
 	case 1:
 		if lost == len(old) {
-			return fmt.Sprintf("log of %s without its head, all %d", at.Agent(), lost), post.Purge(ctx, at, 0)
+			return fmt.Sprintf("log of %s without its head, all %d", at.Agent(), lost), logs.Purge(ctx, at, 0)
 		}
-		return fmt.Sprintf("log of %s without its head, %d of %d", at.Agent(), lost, len(old)), post.Purge(ctx, at, old[lost].Place)
+		return fmt.Sprintf("log of %s without its head, %d of %d", at.Agent(), lost, len(old)), logs.Purge(ctx, at, old[lost].Place)
 	}
 	// The store removes only the oldest entries, so the remaining ones are appended again.
 	what = fmt.Sprintf("log of %s without its tail, %d of %d", at.Agent(), lost, len(old))
-	err = post.Purge(ctx, at, 0)
+	err = logs.Purge(ctx, at, 0)
 	for _, m := range old[:len(old)-lost] {
 		if err == nil {
-			_, err = mailbox.Put(ctx, post, at, m.Data)
+			_, err = mailbox.Put(ctx, logs, at, m.Data)
 		}
 	}
 	return what, err

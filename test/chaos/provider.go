@@ -98,7 +98,7 @@ func (p *provider) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if p.spawnMore(w, body, taken, run) || p.delegateAll(w, body, taken, run) {
 		return
 	}
-	child := strings.Contains(string(req.System), "agent: helper")
+	child := strings.Contains(string(req.System), "You are helper.")
 	p.streamAnswer(w, taken, child, run)
 }
 

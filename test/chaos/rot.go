@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
 // runDamage kills runs as run does, and before it resumes them it flips a bit in a file of the
@@ -159,17 +161,18 @@ func copyFiles(to, from string) error {
 	})
 }
 
-// damageFile flips one bit in a file of the logs or leases, or cuts off its end.
+// damageFile flips one bit in a file of the logs or leases of a state directory, or cuts off its end.
 func damageFile(dir string, random *rand.Rand) (what string, err error) {
 	var files []string
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.Contains(path, "TROUPE_BOX_") && !strings.Contains(path, "KV_") {
+		inFiles := filepath.Dir(path) == statedir.LogsDir(dir) && !strings.HasPrefix(d.Name(), "spare-")
+		if err != nil || d.IsDir() || !inFiles && !strings.Contains(path, "TROUPE_BOX_") && !strings.Contains(path, "KV_") {
 			return err
 		}
 		info, err := d.Info()
 		if err == nil && info.Size() > 0 {
 			files = append(files, path)
-			if strings.HasSuffix(path, ".blk") {
+			if inFiles || strings.HasSuffix(path, ".blk") {
 				files = append(files, path, path, path) // the entries themselves
 			}
 		}

@@ -170,8 +170,7 @@ x-troupe:
       command: "%secho $TROUPE_KEY >> %s; %s sleep %.3f; echo counted"
       input_schema: {type: object, properties: {n: {type: integer}}}
 ---
-agent: %s
-Count.
+You are %s. Count.
 `, name, delegates, effect, s.noteCommand(), s.ledger, struck, work.Seconds(), name)
 		if err := os.WriteFile(s.agentFile(name), []byte(file), 0o644); err != nil {
 			return err

@@ -40,7 +40,7 @@ tools: delegate
 x-troupe:
   delegates: [spawner]
 ---
-agent: spawner
+Delegate the task.
 `
 
 var spawnTask = regexp.MustCompile(`spawn for ` + tag)

@@ -40,7 +40,7 @@ tools: delegate
 x-troupe:
   delegates: [forker]
 ---
-agent: forker
+Delegate the task.
 `
 
 // forks is the number of levels below the agent that asks: its task states it.

@@ -9,7 +9,7 @@ import (
 )
 
 // Media is the rule about parts that are not text: each is whole, and of a supported type.
-const Media Rule = "media"
+const Media rule = "media"
 
 // checkMedia judges an image or a document that Anthropic is sent.
 func (m *judgedMessage) checkMedia(where string, b jsonObject, types ...string) error {

@@ -17,50 +17,44 @@ import (
 	"unicode/utf8"
 )
 
-// Rule is one thing that a request must keep.
-type Rule string
+// rule is one thing that a request must keep.
+type rule string
 
 // The rules. All judges know all of them, except Signature and Order in Chat
 // Completions, which has no field for a signature.
 const (
-	Encoding    Rule = "encoding"    // the body is JSON in UTF-8
-	Shape       Rule = "shape"       // it has the fields that the API knows, of their types, and no others
-	Limit       Rule = "limit"       // the request states the most that may be written, once
-	System      Rule = "system"      // the system prompt is sent once, first, and is not empty
-	First       Rule = "first"       // the user speaks first
-	Alternation Rule = "alternation" // the sides take turns
-	Last        Rule = "last"        // the model is asked to speak last
-	Empty       Rule = "empty"       // nothing is empty
-	Identity    Rule = "identity"    // ids of calls are well formed, and each is used once
-	Arguments   Rule = "arguments"   // the arguments of a call are a JSON object
-	Pairing     Rule = "pairing"     // each call has exactly one result, directly after it, and no result is an orphan
-	Order       Rule = "order"       // the parts of one message have the order that the API requires
-	Signature   Rule = "signature"   // signed content goes back to the model that signed it and to no other
-	Declared    Rule = "declared"    // a tool that the history names is declared, or its result says that it failed
-	Tools       Rule = "tools"       // tools are well formed, and each is declared once
-	Choice      Rule = "choice"      // the choice of a tool is one that the tools allow
+	Encoding    rule = "encoding"    // the body is JSON in UTF-8
+	Shape       rule = "shape"       // it has the fields that the API knows, of their types, and no others
+	Limit       rule = "limit"       // the request states the most that may be written, once
+	System      rule = "system"      // the system prompt is sent once, first, and is not empty
+	First       rule = "first"       // the user speaks first
+	Alternation rule = "alternation" // the sides take turns
+	Last        rule = "last"        // the model is asked to speak last
+	Empty       rule = "empty"       // nothing is empty
+	Identity    rule = "identity"    // ids of calls are well formed, and each is used once
+	Arguments   rule = "arguments"   // the arguments of a call are a JSON object
+	Pairing     rule = "pairing"     // each call has exactly one result, directly after it, and no result is an orphan
+	Order       rule = "order"       // the parts of one message have the order that the API requires
+	Signature   rule = "signature"   // signed content goes back to the model that signed it and to no other
+	Declared    rule = "declared"    // a tool that the history names is declared, or its result says that it failed
+	Tools       rule = "tools"       // tools are well formed, and each is declared once
+	Choice      rule = "choice"      // the choice of a tool is one that the tools allow
 )
 
-// Rules lists all rules.
-func Rules() []Rule {
-	return []Rule{Encoding, Shape, Limit, System, First, Alternation, Last, Empty, Identity, Arguments, Pairing, Order,
-		Signature, Declared, Tools, Choice, Media}
-}
-
-// Refusal is why a provider does not take a request.
-type Refusal struct {
-	Rule  Rule
+// refusal is why a provider does not take a request.
+type refusal struct {
+	Rule  rule
 	Where string // in the document
 	What  string
 }
 
 // Error names the rule, the position in the request and the problem.
-func (r *Refusal) Error() string {
+func (r *refusal) Error() string {
 	return fmt.Sprintf("strict: %s: %s: %s", r.Rule, r.Where, r.What)
 }
 
-func refuseRequest(rule Rule, where, format string, args ...any) error {
-	return &Refusal{Rule: rule, Where: where, What: fmt.Sprintf(format, args...)}
+func refuseRequest(rule rule, where, format string, args ...any) error {
+	return &refusal{Rule: rule, Where: where, What: fmt.Sprintf(format, args...)}
 }
 
 // name matches the call ids and tool names that every API accepts.

@@ -281,8 +281,8 @@ var badParts = []spoiled{
 	{conformance.Choice, `"mode":"ANY","allowedFunctionNames":["look"]`, `"mode":"SOME"`},
 }
 
-// TestGood: what a provider takes is taken, whichever form of it.
-func TestGood(t *testing.T) {
+// TestValidRequestsOfEveryFormAreAccepted: what a provider takes is taken, whichever form of it.
+func TestValidRequestsOfEveryFormAreAccepted(t *testing.T) {
 	for name, err := range map[string]error{
 		"talk":               anthropic(talk),
 		"chat":               openai(chat),
@@ -303,8 +303,8 @@ func TestGood(t *testing.T) {
 	}
 }
 
-// TestBad: each change breaks the rule that it should, and no other.
-func TestBad(t *testing.T) {
+// TestEachRuleRefusesItsViolation: each change breaks the rule that it should, and no other.
+func TestEachRuleRefusesItsViolation(t *testing.T) {
 	for _, judge := range []struct {
 		name string
 		good string

@@ -19,9 +19,7 @@ func Main(m goleak.TestingM, except ...goleak.Option) {
 	goleak.VerifyTestMain(patientTests{m, except}, except...)
 }
 
-// FindLeaks reports which goroutines are left when Patience is over.
-func FindLeaks(except ...goleak.Option) error { return findLeaks(Patience, except) }
-
+// findLeaks reports which goroutines are left when patience is over.
 func findLeaks(patience time.Duration, except []goleak.Option) (left error) {
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		if left = goleak.Find(except...); left == nil { // it waits a moment itself
@@ -41,7 +39,7 @@ type patientTests struct {
 func (p patientTests) Run() int {
 	code := p.TestingM.Run()
 	if code == 0 {
-		_ = FindLeaks(p.except...) // goleak retries, and reports the goroutines that are left
+		_ = findLeaks(Patience, p.except) // goleak retries, and reports the goroutines that are left
 	}
 	return code
 }

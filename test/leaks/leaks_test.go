@@ -14,7 +14,7 @@ func TestLateGoroutineIsNoLeak(t *testing.T) {
 	over := make(chan struct{})
 	go func() { <-over }()
 	time.AfterFunc(2*time.Second, func() { close(over) }) // goleak alone would have found it
-	if err := FindLeaks(before); err != nil {
+	if err := findLeaks(Patience, []goleak.Option{before}); err != nil {
 		t.Error(err)
 	}
 }

@@ -48,9 +48,9 @@ var (
 	ErrStart = errors.New("mockprovider: the mock did not start")
 )
 
-// Install installs the mock in the user's cache directory, once for a version,
+// installMock installs the mock in the user's cache directory, once for a version,
 // and returns the script to run.
-func Install(ctx context.Context) (string, error) {
+func installMock(ctx context.Context) (string, error) {
 	sub, err := fs.Sub(files, "npm")
 	if err != nil {
 		return "", fmt.Errorf("mockprovider: %w", err)
@@ -87,7 +87,7 @@ type MockServer struct {
 // Start installs the mock if needed and starts it on a free loopback port. A
 // request that no fixture matches is answered with an error.
 func Start(ctx context.Context, cfg Config) (*MockServer, error) {
-	entry, err := Install(ctx)
+	entry, err := installMock(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 	switch act := action.(type) {
 	case activation.AppendClaim:
 		if sh.came && sh.logReader().Damage == "" && len(sh.logReader().Found) == 0 || sh.logReader().Epoch.Lease > a.lease {
-			ps.reach.hit(Reclaimed)
+			ps.reach.hit(placeReclaimed)
 		}
 		ps.store.beginAppend(&pendingAppend{from: sh, to: a.addr, data: act.Data, name: "resumed " + sh.start, claim: true})
 	case activation.ReadLog:
@@ -33,7 +33,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 		}
 		ps.store.beginAppend(&pendingAppend{from: sh, to: act.To, data: act.Data, name: sh.start + " says" + name, messages: act.Messages})
 	case activation.SendAnswer:
-		ps.reach.hit(RepeatedEnd)
+		ps.reach.hit(placeRepeatedEnd)
 		ps.store.beginAppend(&pendingAppend{from: sh, to: act.Message.To, data: act.Data, name: sh.start + " says again " + act.Message.Kind, answer: &act.Message})
 	case activation.Later:
 		sh.timers = append(sh.timers, shellTimer{fmt.Sprintf("later %T", act.Fact), ps.now + act.Pause.Milliseconds(), act.Fact})
@@ -97,12 +97,16 @@ func (ps *processes) receiveReport(sh *shell, action activation.Action) {
 func (ps *processes) appendOwn(sh *shell, act activation.AppendOwn) {
 	switch {
 	case act.Own.Small:
-		ps.reach.hit(Replaced)
+		ps.reach.hit(placeReplaced)
 	case act.Own.Kind == "checkpoint" && act.Own.Key == "0": // the first thing that follows from its own claim
 		sh.came = true
 	case act.Own.Kind == "checkpoint" && act.Own.Key == "":
-		ps.reach.hit(CheckpointPosted)
+		ps.reach.hit(placeCheckpointPosted)
 	case act.Own.Kind == "started":
+		if ps.effects.announced[act.ID] {
+			break // decided before: the append found no room, and is repeated
+		}
+		ps.effects.announced[act.ID] = true
 		ps.effects.checkMayBegin(sh, "Begin "+act.Own.Key)
 		ps.drift.checkBegin(sh, agent.Begin{})
 	}
@@ -160,11 +164,11 @@ func (ps *processes) armTimer(sh *shell, act activation.ArmTimer) {
 	if !strings.HasPrefix(act.Timer, "retry-") || ps.quiet {
 		return
 	}
-	if ps.isOn(Clock) && ps.percent(earlyOdds) {
+	if ps.isOn(faultClock) && ps.percent(earlyOdds) {
 		ps.fireTimer(sh, len(sh.timers)-1) // on a clock that runs ahead
 		return
 	}
-	if ps.isOn(Cancel) && ps.percent(3*raceOdds) && ps.injector.cancels < cancelsMax {
+	if ps.isOn(faultCancel) && ps.percent(3*raceOdds) && ps.injector.cancels < cancelsMax {
 		ps.injector.cancels++ // while a call waits for its next attempt
 		ps.store.appendCommand(sh.actor, "canceled", agent.Canceled{Why: "enough", Now: ps.percent(50)})
 	}
@@ -181,7 +185,7 @@ func (ps *processes) readNext(sh *shell) {
 		claim := sh.claim.Claim
 		sh.claim = nil
 		f := activation.LogRead{Claim: claim, Differences: ps.drawDifferences(a)}
-		if !ps.quiet && ps.isOn(Failing) && ps.percent(8) {
+		if !ps.quiet && ps.isOn(faultFailing) && ps.percent(8) {
 			f.Err = errNoLeader
 		} else {
 			f.Log = a.entriesBetween(0, claim.Place)

@@ -17,46 +17,46 @@ func (cov *coverage) noteDrained(sh *shell) {
 	}
 	switch st.State.Phase {
 	case agent.Thinking:
-		cov.reach.hit(HandedOverThinking)
+		cov.reach.hit(placeHandedOverThinking)
 	case agent.Acting:
-		cov.reach.hit(HandedOverActing)
+		cov.reach.hit(placeHandedOverActing)
 	}
 }
 
 // noteSupervisorStep notes where a step of the supervisor has been.
 func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activation.Fact, out activation.Stepped) {
 	if f.Damaged {
-		cov.reach.hit(DamagedByReport)
+		cov.reach.hit(placeDamagedByReport)
 	}
 	if (f.Kind == (agent.VerifyLog{}).Kind() || f.Kind == (agent.Reserve{}).Kind()) && !f.Damaged && before.Cancel == nil && after.Cancel != nil {
-		cov.reach.hit(DamagedByReservation)
+		cov.reach.hit(placeDamagedByReservation)
 	}
 	if after.Waiting() > before.Waiting() {
-		cov.reach.hit(WaitQueue)
+		cov.reach.hit(placeWaitQueue)
 	}
 	if after.Waiting() < before.Waiting() && after.Cancel != nil {
-		cov.reach.hit(CancelInQueue)
+		cov.reach.hit(placeCancelInQueue)
 	}
 	if after.Pool.Overrun != before.Pool.Overrun {
-		cov.reach.hit(OverrunBooked)
+		cov.reach.hit(placeOverrunBooked)
 	}
 	if after.Pool.Unknown != before.Pool.Unknown {
-		cov.reach.hit(LostCharged)
+		cov.reach.hit(placeLostCharged)
 	}
 	for _, t := range out.Messages {
 		switch t.Kind {
 		case "denied":
 			p := after.Pool
 			free := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))
-			cov.reach.hit(DeniedShort)
+			cov.reach.hit(placeDeniedShort)
 			if free.Tokens == 0 || free.Nano == 0 {
-				cov.reach.hit(DeniedAtZero)
+				cov.reach.hit(placeDeniedAtZero)
 			}
 		case "stop_vetoed":
-			cov.reach.hit(Vetoes)
+			cov.reach.hit(placeVetoes)
 		case "canceled":
 			if f.Kind == "finish" {
-				cov.reach.hit(OrphanStopped)
+				cov.reach.hit(placeOrphanStopped)
 			}
 		case "returned":
 			switch f.Kind {
@@ -74,17 +74,17 @@ func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activ
 // is not offered the tool, so no simulated run reaches that rule.
 var refusals = []struct {
 	words string
-	place Place
+	place place
 }{
-	{"was canceled", RefusedCanceled},
-	{"there is no agent", RefusedUnknown},
-	{"deep at most", RefusedDepth},
-	{"live children", RefusedChildren},
-	{"a run may have", RefusedAgents},
-	{"budget does not cover", RefusedBudget},
-	{"a provider billed", RefusedOverrun},
-	{"budget is frozen", RefusedFrozen},
-	{"schema of its own", RefusedSchema},
+	{"was canceled", placeRefusedCanceled},
+	{"there is no agent", placeRefusedUnknown},
+	{"deep at most", placeRefusedDepth},
+	{"live children", placeRefusedChildren},
+	{"a run may have", placeRefusedAgents},
+	{"budget does not cover", placeRefusedBudget},
+	{"a provider billed", placeRefusedOverrun},
+	{"budget is frozen", placeRefusedFrozen},
+	{"schema of its own", placeRefusedSchema},
 }
 
 func (cov *coverage) noteRefused(t activation.OutboxMessage) {
@@ -104,23 +104,23 @@ func (cov *coverage) noteRefused(t activation.OutboxMessage) {
 	cov.fail("a child is refused for a reason that nobody knows: %q", e.Text)
 }
 
-var rests = map[agent.Phase]Place{agent.Reserving: RestReserving, agent.Acting: RestActing, agent.Waiting: RestWaiting}
+var rests = map[agent.Phase]place{agent.Reserving: placeRestReserving, agent.Acting: placeRestActing, agent.Waiting: placeRestWaiting}
 
 // notePassivated notes which kind of actor has passivated.
 func (cov *coverage) notePassivated(a *actor) {
 	st := a.readStanding()
 	switch {
 	case !st.Rests:
-		cov.reach.hit(RestInVain)
+		cov.reach.hit(placeRestInVain)
 	case a.shadow.agent == nil:
-		cov.reach.hit(RestSuper)
+		cov.reach.hit(placeRestSuper)
 	default:
 		now := &a.shadow.agent.State
 		if p, ok := rests[now.Phase]; ok {
 			cov.reach.hit(p)
 		}
 		if asksPerson(now) {
-			cov.reach.hit(RestPerson)
+			cov.reach.hit(placeRestPerson)
 		}
 	}
 }
@@ -128,42 +128,42 @@ func (cov *coverage) notePassivated(a *actor) {
 // noteReactivated notes what reactivates a passivated actor.
 func (cov *coverage) noteReactivated(a *actor) {
 	if st := a.readStanding(); st.Rests {
-		cov.reach.hit(WokenByClock)
+		cov.reach.hit(placeWokenByClock)
 	} else if w := a.shadow.agent; w != nil && w.State.Rested {
-		cov.reach.hit(WokenByEntry)
+		cov.reach.hit(placeWokenByEntry)
 		if w.State.Cancel != nil {
-			cov.reach.hit(CancelResting)
+			cov.reach.hit(placeCancelResting)
 		}
 	}
 }
 
 // noteBackground notes the outcomes of background children and peer messages.
 func (cov *coverage) noteBackground(before, after *agent.State, f activation.Fact) {
-	hit := func(p Place, so bool) {
+	hit := func(p place, so bool) {
 		if so {
 			cov.reach.hit(p)
 		}
 	}
-	hit(SatIdle, isIdle(after) && !isIdle(before))
-	hit(MailAtStop, f.Kind == "stop_allowed" && len(before.Mail) > 0 && after.Phase != agent.Done)
+	hit(placeSatIdle, isIdle(after) && !isIdle(before))
+	hit(placeMailAtStop, f.Kind == "stop_allowed" && len(before.Mail) > 0 && after.Phase != agent.Done)
 	if !isIdle(before) {
 		return
 	}
 	woken := !isIdle(after) && after.Phase != agent.Done
-	hit(IdleTakeover, f.Kind == "resumed")
-	hit(IdleCanceled, f.Kind == "canceled" && after.Phase == agent.Done)
-	hit(IdleSteered, f.Kind == "steered" && woken)
-	hit(WokenByAnswer, f.Kind == "messaged" && woken && decodeFact[agent.Messaged](cov.population, f).Call != "")
-	hit(WokenByMessage, f.Kind == "messaged" && woken && decodeFact[agent.Messaged](cov.population, f).Call == "")
+	hit(placeIdleTakeover, f.Kind == "resumed")
+	hit(placeIdleCanceled, f.Kind == "canceled" && after.Phase == agent.Done)
+	hit(placeIdleSteered, f.Kind == "steered" && woken)
+	hit(placeWokenByAnswer, f.Kind == "messaged" && woken && decodeFact[agent.Messaged](cov.population, f).Call != "")
+	hit(placeWokenByMessage, f.Kind == "messaged" && woken && decodeFact[agent.Messaged](cov.population, f).Call == "")
 }
 
 // unsent distinguishes the reasons why a message was not sent, by the words of the refusal.
 var unsent = []struct {
 	words string
-	place Place
+	place place
 }{
-	{"sent to", MessageSent}, {"has finished", MessageToEnded}, {"may send", MessagesOut}, {"the run was canceled", MessageCanceled},
-	{"there is no agent", MessageToNobody}, {"several agents", MessageToNobody}, {"yourself", MessageToNobody}, {"no parent", MessageToNobody},
+	{"sent to", placeMessageSent}, {"has finished", placeMessageToEnded}, {"may send", placeMessagesOut}, {"the run was canceled", placeMessageCanceled},
+	{"there is no agent", placeMessageToNobody}, {"several agents", placeMessageToNobody}, {"yourself", placeMessageToNobody}, {"no parent", placeMessageToNobody},
 }
 
 func (cov *coverage) noteSent(t activation.OutboxMessage) {

@@ -30,7 +30,7 @@ func (ld *logDamager) loseHead() {
 	ld.markDamaged(a, len(a.log)-k)
 	a.shadow.rotten = !mayBeginLog(a.log[k])
 	if a.shadow.rotten {
-		ld.reach.hit(Beheaded)
+		ld.reach.hit(placeBeheaded)
 	}
 	ld.traceLine("%s loses its first %d entries", a.id, k)
 	a.log = append(a.log[:0:0], a.log[k:]...)
@@ -74,7 +74,7 @@ func (ld *logDamager) loseRunTail() {
 			ld.messages.heard[t.messageKey] = t.body
 		}
 	}
-	ld.reach.hit(RunTailLost)
+	ld.reach.hit(placeRunTailLost)
 	ld.traceLine("the log of the run loses its tail, %d entries are left", keep)
 	a.log = a.log[:keep:keep]
 	ld.run.over = 0

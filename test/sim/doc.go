@@ -78,7 +78,7 @@
 //	             the results of its tools and models are lost
 //	panic        a shell dies and starts again under the same lease
 //	lost-ack     an append lands, its acknowledgement does not: the same bytes land again
-//	ghost        a copy of an append lands at any later time, from dead shells too; commands arrive twice
+//	late-copy    a copy of an append lands at any later time, from dead shells too; commands arrive twice
 //	failing      an append fails while its process lives, and is retried; a store is full, or a log has no leader
 //	two-holders  a second shell starts while the first one lives
 //	zombie       a shell is frozen, others may take over, and it thaws: its node knows that its lease has run out, so
@@ -107,7 +107,7 @@
 //	             or in another way for each reply; tools are no better
 //	refusals     providers throttle every caller for a while, and name the delay, too short a one, or none; the rate
 //	             limiters are the real ones
-//	kin          children work in the background, and agents send each other messages
+//	background   children work in the background, and agents send each other messages
 //	absent       no user answers what the run asks; in the end a user cancels it
 //
 // After plan.faultSteps steps all faults end; from then on the run has to come
@@ -142,7 +142,7 @@
 // places.go names the corner cases that a suite must reach. TestSeeds fails
 // when one was never reached: a green run that never saw a takeover proves
 // nothing. With fewer than 2,000 seeds one place in ten may be missing. A new rule with a
-// corner case of its own gets a Place. Every transition of the loop and every stop
+// corner case of its own gets a place. Every transition of the loop and every stop
 // reason that needs no person is one.
 //
 // # Mutants

@@ -16,7 +16,7 @@ type environment struct {
 	tracing bool
 	records bool
 	script  []string
-	reach   Reach
+	reach   reachCounts
 }
 
 func (e *environment) fail(format string, args ...any) {

@@ -77,7 +77,7 @@ func TestEventsOfSeeds(t *testing.T) {
 // seedEvents plays a seed and returns the events of its logs, one line of JSON each.
 func seedEvents(t *testing.T, seed int64, kinds map[string]int) []byte {
 	t.Helper()
-	r := Run(seed, Options{Record: true})
+	r := simulateSeed(seed, seedOptions{Record: true})
 	if r.Err != nil {
 		t.Error(r.Err)
 	}

@@ -153,7 +153,7 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 	}
 	a.shadow.judge.checkLogVerified(sh, e.Call, class)
 	ex.jobs = append(ex.jobs, &job{shell: sh, key: e.Call, call: e.Call, attempt: e.Attempt, name: e.Name})
-	if class != model.Read && class != model.Idempotent && ex.isOn(TwoHolders) && !ex.quiet && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
+	if class != model.Read && class != model.Idempotent && ex.isOn(faultTwoHolders) && !ex.quiet && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
 		ex.processes.takeOver(a) // the next activation does not know its outcome
 	}
 }
@@ -182,10 +182,10 @@ func (ex *executor) finishJob(r *job) {
 func (ex *executor) drawResult(r *job) agent.Returned {
 	f := agent.Returned{Call: r.call, Attempt: r.attempt, Text: "result " + itoa(ex.IntN(1000)), Error: ex.percent(15)}
 	f.Transient = f.Error && ex.percent(60)
-	if ex.isOn(Goals) && ex.percent(40) {
+	if ex.isOn(faultGoals) && ex.percent(40) {
 		f.Text = strings.Repeat("z ", 150) + proof + strings.Repeat(" z", 150)
 	}
-	if !ex.isOn(Hostile) {
+	if !ex.isOn(faultHostile) {
 		return f
 	}
 	switch ex.IntN(8) {
@@ -217,11 +217,13 @@ func (ex *executor) finishModel(r *job) {
 	defer ex.throttles.reportAnswer(r, as, after)
 	ex.traceLine("model answers %s reservation %d: %+v %+v", key.who, key.reservation, reply, fail)
 	if fail != nil && fail.Unbilled {
+		ex.budget.noteCost(key, 0)
 		fail.Reservation = r.reservation
 		ex.processes.postResult(sh, "failed", r.key, *fail)
 		return
 	}
 	if reply.UsageKnown {
+		ex.budget.noteCost(key, min(reply.Usage.Total(), promptTokens(r.request)+r.request.MaxOutput))
 		// What is beyond the reservation is known only if the reply is ever read.
 		ex.budget.bills[key.who] += min(reply.Usage.Total(), promptTokens(r.request)+r.request.MaxOutput)
 	} else {

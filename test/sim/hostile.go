@@ -37,8 +37,8 @@ var misbehaviours = []misbehaviour{
 // fickleOdds is the percentage of hostile models that misbehave in another way for each reply.
 const fickleOdds = 25
 
-// viceOdds is the percentage of replies in which a hostile model misbehaves.
-const viceOdds = 92
+// misbehaviourOdds is the percentage of replies in which a hostile model misbehaves.
+const misbehaviourOdds = 92
 
 // Bounds of the output of a hostile model.
 const (
@@ -50,10 +50,10 @@ const (
 
 // answerHostile returns the answer of a hostile model, if it misbehaves now.
 func (hm *hostileModel) answerHostile(r *job) (model.Reply, *agent.Failed, bool) {
-	if !hm.isOn(Hostile) || r.aborted || !hm.percent(viceOdds) || r.isFirstOfRoot() && hm.percent(60) {
+	if !hm.isOn(faultHostile) || r.aborted || !hm.percent(misbehaviourOdds) || r.isFirstOfRoot() && hm.percent(60) {
 		return model.Reply{}, nil, false
 	}
-	v := hm.vice
+	v := hm.misbehaviour
 	if r.request.Choice == "ask_human" && hm.percent(90) { // it evades, or obeys
 		v = misbehaviour{"evades", (*hostileModel).evadeChoice}
 	}

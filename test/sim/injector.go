@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// injector injects faults between two steps. Those of appends (LostAck, Ghost, Failing) are
+// injector injects faults between two steps. Those of appends (faultLostAck, faultLateCopy, faultFailing) are
 // injected where appends land.
 type injector struct {
 	*environment
@@ -25,27 +25,27 @@ type injector struct {
 
 // injections are the faults that the injector knows.
 var injections = [...]struct {
-	kind   Fault
+	kind   faultSet
 	inject func(*injector)
 }{
-	{Crash, (*injector).crashShell},
-	{Panic, (*injector).panicShell},
-	{TwoHolders, (*injector).startSecondHolder},
-	{Zombie, (*injector).freezeShell},
-	{Bucket, (*injector).recreateBucket},
-	{Cancel, (*injector).cancelSomething},
-	{Truncate, func(in *injector) { in.damager.truncateLog() }},
-	{Rot, func(in *injector) { in.damager.flipBit() }},
-	{Garbage, (*injector).writeGarbage},
-	{Steer, (*injector).steerAgent},
-	{Clock, (*injector).fireEarly},
-	{Veto, (*injector).replacePolicy},
-	{Limits, (*injector).changeLimits},
-	{Slow, (*injector).passTime},
-	{HandOver, (*injector).drainShell},
-	{Refusals, func(in *injector) { in.throttles.startRefusals() }},
-	{Head, func(in *injector) { in.damager.loseHead() }},
-	{RunTail, func(in *injector) { in.damager.loseRunTail() }},
+	{faultCrash, (*injector).crashShell},
+	{faultPanic, (*injector).panicShell},
+	{faultTwoHolders, (*injector).startSecondHolder},
+	{faultZombie, (*injector).freezeShell},
+	{faultBucket, (*injector).recreateBucket},
+	{faultCancel, (*injector).cancelSomething},
+	{faultTruncate, func(in *injector) { in.damager.truncateLog() }},
+	{faultRot, func(in *injector) { in.damager.flipBit() }},
+	{faultGarbage, (*injector).writeGarbage},
+	{faultSteer, (*injector).steerAgent},
+	{faultClock, (*injector).fireEarly},
+	{faultVeto, (*injector).replacePolicy},
+	{faultLimits, (*injector).changeLimits},
+	{faultSlow, (*injector).passTime},
+	{faultHandOver, (*injector).drainShell},
+	{faultRefusals, func(in *injector) { in.throttles.startRefusals() }},
+	{faultHead, func(in *injector) { in.damager.loseHead() }},
+	{faultRunTail, func(in *injector) { in.damager.loseRunTail() }},
 }
 
 // injectFault strikes with one of the kinds that are on.
@@ -88,7 +88,7 @@ func (in *injector) panicShell() {
 	in.traceLine("panic %s", sh.start)
 	a := sh.actor
 	in.processes.killShell(sh)
-	in.reach.hit(PanicRestart)
+	in.reach.hit(placePanicRestart)
 	in.processes.restartShell(a)
 }
 

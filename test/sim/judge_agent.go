@@ -30,7 +30,8 @@ type agentJudge struct {
 	clock      *clockJudge
 	pauses     *pauseJudge
 	background *backgroundJudge
-	resumes    int // activations since Submitted
+	resumes    int  // activations since Submitted
+	denied     bool // a person ended the loop because of configuration drift
 }
 
 func newAgentJudge(p *population, a *actor) *agentJudge {
@@ -76,7 +77,7 @@ func (j *agentJudge) checkLogVerified(sh *shell, call string, class model.Class)
 	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten {
 		return
 	}
-	j.reach.hit(VerifiedAfterCut)
+	j.reach.hit(placeVerifiedAfterCut)
 	if w.tooShort() || st.Reservation < w.granted {
 		j.fail("%s: call %s begins, and the log lost its tail (cut to %d, heard of %d; %d reservations, granted %d)",
 			a.id, call, w.cut, w.heard, st.Reservation, w.granted)
@@ -116,7 +117,9 @@ func (j *agentJudge) checkDamagedEnd() {
 	halted := st.Outcome.Reason == spec.LogDamaged || m.Outcome.Reason == spec.LogDamaged
 	canceled := st.Cancel != nil && st.Cancel.As == ""
 	// A person ended the loop, and the log of the run lost what the supervisor knew of the damage.
-	denied := st.Outcome.Reason == spec.ResumeUnsafe && j.population.super.hurt
+	super := j.population.super
+	denied := j.denied && st.Outcome.Reason == spec.ResumeUnsafe && st.Cancel != nil && st.Cancel.As == spec.ResumeUnsafe &&
+		super.hurt && w.alarmedAt > super.shadow.cut
 	if w.alarmed && !w.late && !halted && !canceled && !denied {
 		j.fail("the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
 	}
@@ -126,7 +129,7 @@ func (j *agentJudge) checkDamagedEnd() {
 func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activation.Stepped) {
 	a, after := j.actor, &j.actor.shadow.agent.State
 	if out.Err != nil {
-		j.reach.hit(Undecoded)
+		j.reach.hit(placeUndecoded)
 		return
 	}
 	switch f.Kind {
@@ -151,10 +154,15 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 		j.judges.tree.checkChildAnswer(a, before, after, f)
 	case "woke":
 		j.clock.checkTimer(&before, after)
+	case "allowance_recalled":
+		j.checkRecalled(&before, f, out)
 	}
 	decision := ""
 	if f.Kind == "answered" {
 		decision = decodeFact[agent.Answered](j.population, f).Decision
+	}
+	if decision == "deny" && before.Suspended.Why == agent.AwaitsDriftAnswer && after.Suspended.Why != agent.AwaitsDriftAnswer {
+		j.denied = true
 	}
 	j.judges.drift.noteApproval(a, &before, after, f.Kind, decision)
 	for _, effect := range out.World {
@@ -378,11 +386,10 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 			j.breakers.checkForced(before, after)
 		}
 	}
-	if len(after.Steers) < len(before.Steers) { // a user has given direction, also about the results of this step
-		clear(j.breakers.fails)
-		return
-	}
 	if n := len(before.History); len(after.History) > n && len(before.Calls) > 0 && len(after.History[n].Results) > 0 {
 		j.breakers.checkFailing(before, after, after.History[n].Results)
+	}
+	if len(after.Steers) < len(before.Steers) { // a user has given direction, also about the results of this step
+		clear(j.breakers.fails)
 	}
 }

@@ -31,7 +31,7 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 		for _, c := range before.Calls {
 			if c.ID == e.Call && c.Child != "" && c.Stage == agent.Running && e.Live {
 				j.away[c.ID] = c.Child
-				j.reach.hit(SentOff)
+				j.reach.hit(placeSentOff)
 			}
 		}
 	case f.Kind == "messaged" && running:
@@ -107,7 +107,7 @@ func (j *backgroundJudge) checkLeftBehind(after *agent.State) {
 		j.fail("%s has completed, with %d children in the background and %d messages unread", a.id, len(j.away), len(j.mail))
 	}
 	for _, child := range j.away {
-		j.reach.hit(TakenAlong)
+		j.reach.hit(placeTakenAlong)
 		if !strings.Contains(o.Detail, string(child)) {
 			j.fail("%s ends (%s) and does not say that it takes %s with it: %q", a.id, o.Reason, child, o.Detail)
 		}

@@ -19,6 +19,8 @@ type budgetJudge struct {
 	called     map[reservationKey]int           // model calls by reservation
 	barred     map[reservationKey]bool          // reservations that a throttle returned unused
 	grants     map[reservationKey]budget.Amount // what the supervisor granted for a reservation
+	allowances map[spec.ID][]*allowanceRecord   // of each agent, in order
+	recalled   map[reservationKey]bool          // allowances that were recalled, by their grants
 	bills      map[spec.ID]int64                // tokens that the provider counted
 	queue      []spec.ID                        // agents that wait for budget, in order
 	excess     budget.Amount                    // over a limit that was lowered below what was committed
@@ -27,7 +29,7 @@ type budgetJudge struct {
 
 func newBudgetJudge(p *population) *budgetJudge {
 	return &budgetJudge{environment: p.environment, population: p, called: map[reservationKey]int{}, barred: map[reservationKey]bool{},
-		grants: map[reservationKey]budget.Amount{}, bills: map[spec.ID]int64{}}
+		grants: map[reservationKey]budget.Amount{}, allowances: map[spec.ID][]*allowanceRecord{}, recalled: map[reservationKey]bool{}, bills: map[spec.ID]int64{}}
 }
 
 // chargeUnread charges a call although no shell will receive its answer: the provider counts it anyway.
@@ -63,6 +65,7 @@ func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.O
 		j.fail("%s is granted a turn, and only %+v are kept for its closing turn", id, account.Kept)
 	}
 	j.grants[key] = account.Held
+	j.noteAllowance(after, key, g)
 }
 
 // checkPool checks that nothing is committed beyond the limit, and that the accounts add up.
@@ -85,13 +88,14 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.crowd); more.Tokens > 0 || more.Nano > 0 {
 		j.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
 	}
-	var held, kept, spent budget.Amount
+	var held, kept, spent, ahead budget.Amount
 	live, parked := 0, 0
 	after.Members(func(m supervisor.Member) {
 		a := p.Account(string(m.ID))
-		held, kept, spent = held.Plus(a.Held), kept.Plus(a.Kept), spent.Plus(a.Spent)
-		if m.Done && (!a.Held.Zero() || !a.Kept.Zero()) {
-			j.fail("%s has ended and holds %+v, keeps %+v", m.ID, a.Held, a.Kept)
+		held, kept, spent = held.Plus(a.InUse()), kept.Plus(a.Kept), spent.Plus(a.Spent)
+		ahead = ahead.Plus(a.Ahead)
+		if m.Done && (!a.InUse().Zero() || !a.Kept.Zero()) {
+			j.fail("%s has ended and holds %+v, keeps %+v", m.ID, a.InUse(), a.Kept)
 		}
 		if !m.Done {
 			live++
@@ -102,6 +106,9 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	})
 	if held != p.Held || kept != p.Kept || spent != p.Spent {
 		j.fail("the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
+	}
+	if ahead != p.Ahead {
+		j.fail("the accounts hold %+v for further attempts, the pool %+v", ahead, p.Ahead)
 	}
 	if live != after.Live || parked != after.Parked {
 		j.fail("%d live and %d parked, counted %d and %d", live, parked, after.Live, after.Parked)
@@ -130,11 +137,25 @@ func (j *budgetJudge) dropWaiting(after *supervisor.State, f activation.Fact) {
 	})
 }
 
-// checkQueue keeps the judge's own list of those who wait.
-func (j *budgetJudge) checkQueue(before, after *supervisor.State, f activation.Fact) {
-	if f.Kind == "reserve" && after.Waiting() > before.Waiting() {
+// noteRequest adds an agent to the judge's own list of those who wait. A request may take back an
+// allowance, and so answer some of them in the same step.
+func (j *budgetJudge) noteRequest(before, after *supervisor.State, f activation.Fact, out activation.Stepped) {
+	if f.Kind != "reserve" {
+		return
+	}
+	answered := 0
+	for _, t := range out.Messages {
+		if t.Kind == "granted" || t.Kind == "denied" {
+			answered++
+		}
+	}
+	if before.Waiting() == 0 && after.Waiting() > 0 || before.Waiting() > 0 && after.Waiting()+answered > before.Waiting() {
 		j.queue = append(j.queue, spec.ID(f.From.Agent()))
 	}
+}
+
+// checkQueue checks the judge's own list of those who wait.
+func (j *budgetJudge) checkQueue(after *supervisor.State) {
 	if len(j.queue) != after.Waiting() && !j.population.anyDamaged() {
 		j.fail("%d wait for money, and %v should", after.Waiting(), j.queue)
 	}
@@ -142,15 +163,16 @@ func (j *budgetJudge) checkQueue(before, after *supervisor.State, f activation.F
 
 // checkReservation checks that the reservation is open, and covers the most that the call can cost.
 func (j *budgetJudge) checkReservation(sh *shell, key reservationKey, e agent.CallModel) {
-	grant, ok := j.grants[key]
-	if !ok {
-		j.fail("%s: a model call under reservation %d, which nobody granted", key.who, key.reservation)
-	}
+	grant, granted := j.grants[key]
 	m, ok := j.allModels()[e.Model]
 	if !ok {
 		j.fail("%s calls %q, which is no model of the run", key.who, e.Model)
 	}
 	most := maximumBill(m.Price, promptTokens(e.Request), e.Request.MaxOutput)
+	if !granted {
+		j.checkAhead(sh, key, most)
+		return
+	}
 	if over := most.Over(grant); over.Tokens > 0 || over.Nano > 0 {
 		j.fail("%s: reservation %d holds %+v, the call may cost %+v", key.who, key.reservation, grant, most)
 	}

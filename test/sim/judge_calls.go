@@ -17,13 +17,15 @@ type callJudge struct {
 	passed        map[string]bool           // calls whose hooks let them through
 	askedOn       map[string]string         // the node where the hooks of a call were asked last
 	asked, agreed map[string]string         // why a person was to be asked about a call, and agreed, with its arguments
+	judged        map[string]string         // the arguments of a call that every other hook has judged
+	rewriter      map[string]int            // the hook that gave them, among all of its point; -1: none
 	due           map[string]int64          // when calls may run again
 	withheld      []string                  // what guardrails rejected
 }
 
 func newCallJudge(s *watchedAgent, breakers *breakerJudge) *callJudge {
 	return &callJudge{watchedAgent: s, breakers: breakers, open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{},
-		askedOn: map[string]string{}, asked: map[string]string{}, agreed: map[string]string{}, due: map[string]int64{}}
+		askedOn: map[string]string{}, asked: map[string]string{}, agreed: map[string]string{}, judged: map[string]string{}, rewriter: map[string]int{}, due: map[string]int64{}}
 }
 
 // noteEffect keeps the judge's list of hook points that are open.
@@ -33,7 +35,8 @@ func (j *callJudge) noteEffect(after *agent.State, effect any) {
 		if e.Point.Gate() {
 			j.open[e.ID] = e
 		}
-		if want := hooksAt(after, e.Point, e.Input.Tool); !slices.Equal(want, e.Hooks) {
+		want := hooksAt(after, e.Point, e.Input.Tool)
+		if !slices.Equal(want, e.Hooks) && !slices.Equal(j.withoutRewriter(e, want), e.Hooks) {
 			j.fail("%s runs %d hooks at %s, and %d stand there", j.actor.id, len(e.Hooks), e.Point, len(want))
 		}
 		if after.Cancel != nil && e.Point != spec.HookStopFailure {
@@ -70,6 +73,8 @@ func (j *callJudge) checkBegin(after *agent.State, id string) {
 		j.fail("%s begins %s (%s), and its hooks said %q", a.id, id, c.Name, j.denied[id])
 	case !j.passed[id] && len(hooksAt(after, spec.HookPreTool, c.Name)) > 0:
 		j.fail("%s begins %s (%s) past its hooks", a.id, id, c.Name)
+	case j.passed[id] && j.judged[id] != c.Args:
+		j.fail("%s begins %s (%s) with %s, and its hooks judged %s", a.id, id, c.Name, c.Args, j.judged[id])
 	case !isOffered(after, c.Name):
 		j.fail("%s begins %s (%s), which it may not use", a.id, id, c.Name)
 	case after.ClosingReason != "":
@@ -125,12 +130,17 @@ func (j *callJudge) noteAnswers(before, after *agent.State, e agent.Hooked) {
 	gate, open := j.open[e.ID]
 	if !open || gate.Point != e.Point {
 		if e.Point.Gate() {
-			j.reach.hit(HookedLate)
+			j.reach.hit(placeHookedLate)
 		}
 		return
 	}
 	delete(j.open, e.ID)
 	d := strictestDecision(gate, e.Answers)
+	if d == spec.HookPass || d == spec.HookAsk {
+		if j.noteRewrite(after, gate, e.Answers) {
+			return
+		}
+	}
 	j.checkDecision(after, gate, d)
 	switch gate.Point {
 	case spec.HookPreTool:
@@ -144,7 +154,7 @@ func (j *callJudge) noteAnswers(before, after *agent.State, e agent.Hooked) {
 			delete(j.denied, call)
 		} else {
 			j.denied[call] = string(d)
-			j.reach.hit(GateDenied)
+			j.reach.hit(placeGateDenied)
 		}
 	case spec.HookOutput:
 		if text := gate.Input.Text; d != spec.HookPass && len(text) > len("#") && strings.Contains(text, "#") {

@@ -24,7 +24,7 @@ func (j *clockJudge) checkTimer(before, after *agent.State) {
 	if after.Cancel != nil && before.Cancel == nil && after.Now < began+l.HardMS {
 		j.fail("%s: the hard limit passes too early", a.id)
 	}
-	if w := before.Suspended; w.Why == agent.AwaitsRetry && after.Phase == agent.Reserving && after.Now < w.Due {
+	if w := before.Suspended; w.Why == agent.AwaitsRetry && (after.Phase == agent.Reserving || after.Phase == agent.Thinking) && after.Now < w.Due {
 		j.fail("%s: a retry comes too early", a.id)
 	}
 }

@@ -55,14 +55,14 @@ func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, de
 	returned := after.Suspended.Then == agent.ThenAttempt && kind == "granted"
 	switch {
 	case isHalted(after) && !isHalted(before):
-		j.reach.hit(HaltedDiffering)
+		j.reach.hit(placeHaltedDiffering)
 		if returned {
-			j.reach.hit(ReservationSpared)
+			j.reach.hit(placeReservationSpared)
 		}
 	case isHalted(before) && !isHalted(after) && kind == "resumed" && after.Phase != agent.Done:
-		j.reach.hit(Relieved)
+		j.reach.hit(placeRelieved)
 	case isHalted(before) && returned:
-		j.reach.hit(ReservationSpared)
+		j.reach.hit(placeReservationSpared)
 	case isHalted(before) && kind == "answered" && decision != "deny" && !isHalted(after):
 		for k, v := range maps.All(before.Drift.Found) {
 			j.agreed[a.id] = append(j.agreed[a.id], k+"="+v)

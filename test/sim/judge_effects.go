@@ -3,14 +3,15 @@ package sim
 // effectJudge records which calls and hooks the world saw begin, and which of them could.
 type effectJudge struct {
 	*environment
-	begun    map[callKey]int  // tools begun
-	started  map[callKey]bool // current Started in the log
-	approved map[callKey]bool // a person approved that it runs again
-	gates    map[gateKey]int  // hooks run
+	begun     map[callKey]int  // tools begun
+	announced map[string]bool  // Started entries that an activation has appended, by their ids
+	started   map[callKey]bool // current Started in the log
+	approved  map[callKey]bool // a person approved that it runs again
+	gates     map[gateKey]int  // hooks run
 }
 
 func newEffectJudge(env *environment) *effectJudge {
-	return &effectJudge{environment: env, begun: map[callKey]int{}, started: map[callKey]bool{}, approved: map[callKey]bool{}, gates: map[gateKey]int{}}
+	return &effectJudge{environment: env, begun: map[callKey]int{}, announced: map[string]bool{}, started: map[callKey]bool{}, approved: map[callKey]bool{}, gates: map[gateKey]int{}}
 }
 
 // checkMayBegin checks that nothing begins once this activation has read a cancel, or is done. (A

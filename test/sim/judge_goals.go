@@ -23,7 +23,8 @@ type goalJudge struct {
 
 // countTurn counts the reasons that start another turn of the loop.
 func (j *goalJudge) countTurn(before, after *agent.State) {
-	again := after.Phase == agent.Reserving || after.Phase == agent.Hooking && after.Gate.Point != spec.HookOutput
+	ahead := after.Phase == agent.Thinking && after.Reservation > before.Reservation
+	again := ahead || after.Phase == agent.Reserving || after.Phase == agent.Hooking && after.Gate.Point != spec.HookOutput
 	was := before.Phase == agent.Reserving || before.Phase == agent.Hooking && before.Gate.Point != spec.HookOutput
 	if !again || was {
 		return

@@ -44,11 +44,54 @@ func questionReasons(gate agent.RunHooks, answers []spec.HookAnswer) string {
 		if a.Decision == spec.HookAsk {
 			why += h.Name + "\x00" + strings.TrimSpace(a.Text) + "\x00"
 		}
-		if args == "" {
+		if a.Args != "" && (args == "" || args == gate.Input.Args) {
 			args = a.Args
 		}
 	}
 	return cmp.Or(args, gate.Input.Args) + "\x00" + why
+}
+
+// withoutRewriter is the list of hooks of a point without the one whose arguments the call has.
+func (j *callJudge) withoutRewriter(e agent.RunHooks, all []spec.Hook) []spec.Hook {
+	at, known := j.rewriter[e.Input.Call]
+	if e.Point != spec.HookPreTool || !known || at < 0 || at >= len(all) || e.Input.Args != j.judged[e.Input.Call] {
+		return all
+	}
+	return slices.Delete(slices.Clone(all), at, at+1)
+}
+
+// noteRewrite notes which arguments a call has after its hooks. It reports whether other hooks
+// must judge them before the call begins.
+func (j *callJudge) noteRewrite(after *agent.State, gate agent.RunHooks, answers []spec.HookAnswer) bool {
+	if gate.Point != spec.HookPreTool {
+		return false
+	}
+	call, by := gate.Input.Call, -1
+	before, all := j.rewriter[call], hooksAt(after, gate.Point, gate.Input.Tool)
+	j.judged[call] = gate.Input.Args
+	for i, h := range gate.Hooks {
+		if i < len(answers) && answers[i].Hook == h.Name && !h.Report && isValidAnswer(gate, answers[i]) && answers[i].Args != "" && answers[i].Args != gate.Input.Args {
+			j.judged[call], by = answers[i].Args, i
+			if len(gate.Hooks) < len(all) && i >= before {
+				by++
+			}
+			if answers[i].Decision == spec.HookAsk {
+				by = len(all) // none is left out
+			}
+			break
+		}
+	}
+	if by < 0 {
+		return false
+	}
+	j.rewriter[call] = by
+	for i, h := range all {
+		if i != by && !h.Report {
+			j.passed[call], j.denied[call] = false, "its arguments have changed"
+			return true
+		}
+	}
+	return false
 }
 
 // strictestDecision combines the answers at a hook point, as far as it matters here: pass,

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/supervisor"
@@ -37,16 +38,25 @@ func (j *runJudge) checkEnd() {
 func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out activation.Stepped) {
 	after := &j.population.super.shadow.super.State
 	if out.Err != nil {
-		j.reach.hit(Undecoded)
+		j.reach.hit(placeUndecoded)
 		return
 	}
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)
+	j.judges.budget.noteRequest(&before, after, f, out)
+	switch from := spec.ID(f.From.Agent()); f.Kind {
+	case "return_allowance":
+		j.judges.budget.noteReturn(&before, after, from, decodeFact[agent.ReturnAllowance](j.population, f))
+	case "finish":
+		j.judges.budget.checkFinish(&before, after, from)
+	}
 	for _, t := range out.Messages {
 		switch t.Kind {
 		case "granted":
 			j.judges.budget.checkGrant(&before, after, t)
 			j.judges.budget.checkOrder(t)
+		case "allowance_recalled":
+			j.judges.budget.noteRecall(t)
 		case "denied":
 			j.judges.budget.checkOrder(t)
 		case "stop_vetoed", "stop_allowed":
@@ -60,7 +70,8 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 			j.judges.tree.checkRights(after, id, t)
 		}
 	}
-	j.judges.budget.checkQueue(&before, after, f)
+	j.judges.budget.checkQueue(after)
+	j.judges.budget.checkRecalls(after)
 	j.judges.tree.checkEnds(&before, after, f, out)
 	j.judges.messages.checkMessages(&before, after, f, out)
 	for _, effect := range out.World {

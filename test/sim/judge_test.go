@@ -131,9 +131,9 @@ func signer(signature string) string {
 	return who
 }
 
-// TestJudge: the way from a transcript to a judgement is open: what is broken
+// TestJudgeRefusesBrokenTranscripts: the way from a transcript to a judgement is open: what is broken
 // on purpose is refused, what is not is taken.
-func TestJudge(t *testing.T) {
+func TestJudgeRefusesBrokenTranscripts(t *testing.T) {
 	j := newJudge(t)
 	good := model.Request{Model: "anthropic/one", MaxOutput: 9, Tools: tools, Messages: []model.Message{
 		{Role: model.User, Text: "x"}, {Role: model.Assistant, Calls: []model.ToolCall{{ID: "1-0", Name: "look", Args: "{}"}}},

@@ -39,6 +39,6 @@ func (j *throttleJudge) checkFairShare(a *throttleRequest, fx throttle.AdmitCall
 		if j.passed[l][mine]++; j.passed[l][mine] > 1 {
 			j.fail("%s is let in again at the gate of %s, while %s waits", mine.family, a.model, l.family)
 		}
-		j.reach.hit(SharedGate)
+		j.reach.hit(placeSharedGate)
 	}
 }

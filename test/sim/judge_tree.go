@@ -43,7 +43,7 @@ func (j *treeJudge) checkChildAnswer(a *actor, before agent.State, after *agent.
 		}
 		m, _ := j.population.super.shadow.super.State.Member(c.Child)
 		if m.Outcome.Reason == spec.Timeout && m.Outcome.Detail == "no sign of life" {
-			j.reach.hit(GivenUp)
+			j.reach.hit(placeGivenUp)
 			continue
 		}
 		if st := child.shadow.agent.State; st.Phase != agent.Done && m.ID != "" {
@@ -57,7 +57,7 @@ func (j *treeJudge) checkChildAnswer(a *actor, before agent.State, after *agent.
 func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 	m, _ := after.Member(id)
 	l := after.Run.Limits
-	if after.Count() > l.Agents && !j.isOn(Limits) {
+	if after.Count() > l.Agents && !j.isOn(faultLimits) {
 		j.fail("%d agents, %d are allowed", after.Count(), l.Agents)
 	}
 	if m.Depth >= l.Depth && id != spec.Root {

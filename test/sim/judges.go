@@ -31,7 +31,7 @@ func (js *judges) wireJudges(p *population) {
 // decodeFact decodes a fact of a log once more, for the judge.
 func decodeFact[T any](p *population, f activation.Fact) T {
 	var v T
-	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !p.isOn(Garbage) && !p.anyDamaged() {
+	if err := mailbox.Unmarshal(f.Body, &v); err != nil && !p.isOn(faultGarbage) && !p.anyDamaged() {
 		p.fail("a fact %s does not decode: %v", f.Kind, err)
 	}
 	return v

@@ -20,21 +20,21 @@ const (
 // or off.
 func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
 	m := spec.LoopOptions{AskPeople: d.percent(70)}
-	if p.isOn(Hooks) {
+	if p.isOn(faultHooks) {
 		m.Hooks = drawHooks(d)
 	}
-	if p.isOn(Watches) {
+	if p.isOn(faultWatches) {
 		m.Watch = spec.Watch{Of: oneOf(d, 3, spec.WatchOf, 12), Identical: oneOf(d, 0, 2, spec.WatchIdentical),
 			Pattern: oneOf(d, 0, 3, spec.WatchPattern), Stuck: oneOf(d, 0, 2, spec.WatchStuck), Polling: oneOf(d, nil, []string{"note"})}
 		m.Breaker = spec.Breaker{Failures: oneOf(d, 0, 1, spec.BreakerFailures), Forbidden: oneOf(d, 0, 2, spec.BreakerForbidden)}
 	}
-	if p.isOn(Goals) {
+	if p.isOn(faultGoals) {
 		m.Require = drawRequirements(d)
 		if d.percent(50) {
 			m.Continue = spec.Continue{Tokens: int64(d.between(20, 400)), Percent: oneOf(d, 0, 50, 90), Small: int64(oneOf(d, 0, 5, 40)), Rounds: oneOf(d, 0, 1, 3)}
 		}
 	}
-	if p.isOn(Folds) {
+	if p.isOn(faultFolds) {
 		m.Context = spec.Context{Percent: oneOf(d, 0, 30, spec.CompactPercent), Tail: d.between(1, spec.CompactTail), PruneTail: d.between(0, spec.PruneTail),
 			Within: oneOf(d, 0, 1, 3, spec.LadderTurns), Summary: int64(oneOf(d, 0, 40, 200))}
 		if d.percent(40) {
@@ -43,7 +43,7 @@ func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
 		m.Journal = d.percent(75)
 		m.Dynamic = oneOf(d, "", "", "It is late.")
 	}
-	if p.isOn(Falls) {
+	if p.isOn(faultFalls) {
 		second := spec.Model{Name: secondModel, Price: drawPrice(d), Window: drawWindow(d, p)}
 		all := []spec.Model{second, {Name: thirdModel, Price: drawPrice(d)}, p.first, {Name: fourthModel}}
 		if d.percent(50) {
@@ -51,7 +51,7 @@ func drawLoopOptions(d dice, p *seedPlan) spec.LoopOptions {
 		}
 		m.Fallbacks = all[:d.between(1, len(all))] // one more than counts, at times
 	}
-	if p.isOn(Refusals) || d.percent(30) {
+	if p.isOn(faultRefusals) || d.percent(30) {
 		m.PatienceMS = oneOf[int64](d, 0, 500, 5000, spec.PatienceMS, spec.PatienceMS)
 	}
 	if d.percent(60) {
@@ -107,7 +107,7 @@ var long = budget.Tier{Above: 400, Input: 6, Output: 22, CacheRead: 2, CacheWrit
 
 // drawWindow is small where the run compacts, so that a few turns fill it.
 func drawWindow(d dice, p *seedPlan) int64 {
-	if !p.isOn(Folds) || d.percent(10) {
+	if !p.isOn(faultFolds) || d.percent(10) {
 		return 0
 	}
 	return int64(d.between(200, 900))

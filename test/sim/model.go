@@ -18,7 +18,7 @@ type fakeModel struct {
 func (fm *fakeModel) floodCalls(reply model.Reply) model.Reply {
 	if fm.flood && len(reply.Message.Calls) > 0 {
 		fm.flood = false
-		fm.reach.hit(Flooded)
+		fm.reach.hit(placeFlooded)
 		for len(reply.Message.Calls) < floodCalls {
 			reply.Message.Calls = append(reply.Message.Calls, reply.Message.Calls[0])
 		}
@@ -97,7 +97,7 @@ func (fm *fakeModel) meterUsage(reply *model.Reply, r *job) {
 		return
 	}
 	reply.Usage = model.Usage{Input: promptTokens(r.request), Output: messageTokens(reply.Message)}
-	if reply.Usage.Output > r.request.MaxOutput && (!fm.isOn(Overrun) || fm.quiet) {
+	if reply.Usage.Output > r.request.MaxOutput && (!fm.isOn(faultOverrun) || fm.quiet) {
 		reply.UsageKnown = false // a provider that keeps its rules would have cut it
 		return
 	}
@@ -105,7 +105,7 @@ func (fm *fakeModel) meterUsage(reply *model.Reply, r *job) {
 		cached := reply.Usage.Input / 2
 		reply.Usage.Input, reply.Usage.CacheRead = reply.Usage.Input-cached, cached
 	}
-	if fm.isOn(Overrun) && !fm.quiet && fm.percent(15) {
+	if fm.isOn(faultOverrun) && !fm.quiet && fm.percent(15) {
 		reply.Usage.Output = max(reply.Usage.Output, r.request.MaxOutput) + int64(fm.between(1, 3000))
 	}
 }
@@ -166,7 +166,7 @@ func (fm *fakeModel) drawCall(t modelHabits) model.ToolCall {
 	}
 	wanted := fm.opened.LoopOptions.Require.Evidence
 	switch {
-	case fm.isOn(Kin) && fm.percent(30):
+	case fm.isOn(faultBackground) && fm.percent(30):
 		return fm.drawMessage()
 	case len(wanted) > 0 && fm.percent(40): // the task says which evidence is required
 		return model.ToolCall{Name: wanted[0].Tool, Args: `{"x":3}`}
@@ -192,10 +192,10 @@ func (fm *fakeModel) drawDelegation() string {
 		who += `","fork":true,"x":"` // it begins with its parent's history
 	}
 	more := ""
-	if fm.isOn(Kin) && fm.percent(55) {
+	if fm.isOn(faultBackground) && fm.percent(55) {
 		more = `,"background":true`
 	}
-	if fm.isOn(Kin) && fm.percent(10) {
+	if fm.isOn(faultBackground) && fm.percent(10) {
 		more += `,"schema":{"type":"object","required":["answer"]}`
 	}
 	return `{"task":"t","agent":"` + who + `"` + more + `}`

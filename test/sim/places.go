@@ -6,13 +6,13 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// Place is a corner that a suite has to have been in: a green run that never
+// place is a corner that a suite has to have been in: a green run that never
 // saw a takeover proves nothing.
-type Place int
+type place int
 
-// Reach counts how often each Place was reached: those below, then every
+// reachCounts counts how often each place was reached: those below, then every
 // transition, then every stop reason.
-type Reach [placesMax + transitionsMax + reasonsMax]int
+type reachCounts [placesMax + transitionsMax + reasonsMax]int
 
 // How many transitions and stop reasons there are; sim_test.go compares.
 const (
@@ -23,10 +23,10 @@ const (
 // needPerson are the stop reasons that only a person's decision leads to.
 var needPerson = []spec.Reason{spec.ResumeUnsafe}
 
-func (r *Reach) hit(p Place) { r[p]++ }
+func (r *reachCounts) hit(p place) { r[p]++ }
 
-// Add sums two.
-func (r *Reach) Add(o *Reach) {
+// add adds the counts of another.
+func (r *reachCounts) add(o *reachCounts) {
 	for i := range r {
 		r[i] += o[i]
 	}
@@ -34,16 +34,16 @@ func (r *Reach) Add(o *Reach) {
 
 // byChance are the places that a seed in several thousand reaches: a short suite
 // may miss them by chance.
-var byChance = []Place{DamagedByReservation, VerifiedAfterCut, MailAtStop}
+var byChance = []place{placeDamagedByReservation, placeVerifiedAfterCut, placeMailAtStop}
 
 // byChanceMin is how many seeds are asked to have reached those, too.
 const byChanceMin = 20_000
 
-// Missing lists the places that a suite of that many seeds should have reached, and did not.
-func (r *Reach) Missing(seeds int) []string {
+// missing lists the places that a suite of that many seeds should have reached, and did not.
+func (r *reachCounts) missing(seeds int) []string {
 	var list []string
 	for i, n := range r {
-		p := Place(i)
+		p := place(i)
 		if seeds < byChanceMin && slices.Contains(byChance, p) {
 			continue
 		}
@@ -55,15 +55,15 @@ func (r *Reach) Missing(seeds int) []string {
 }
 
 // transitionPlace is the place of a transition, ended that of a stop reason.
-func transitionPlace(t spec.Transition) Place {
-	return placesMax + Place(slices.Index(spec.Transitions(), t))
+func transitionPlace(t spec.Transition) place {
+	return placesMax + place(slices.Index(spec.Transitions(), t))
 }
 
-func reasonPlace(r spec.Reason) Place {
-	return placesMax + transitionsMax + Place(slices.Index(spec.Reasons(), r))
+func reasonPlace(r spec.Reason) place {
+	return placesMax + transitionsMax + place(slices.Index(spec.Reasons(), r))
 }
 
-func (p Place) stopReason() (spec.Reason, bool) {
+func (p place) stopReason() (spec.Reason, bool) {
 	if p < placesMax+transitionsMax {
 		return "", false
 	}
@@ -72,123 +72,128 @@ func (p Place) stopReason() (spec.Reason, bool) {
 
 // The places.
 const (
-	Reclaimed Place = iota
-	CheckpointPosted
-	PanicRestart
-	LandedTwice
-	Undecoded
-	StartedSuperseded
-	GivenUp
-	TakeoverReserving
-	TakeoverThinking
-	TakeoverActing
-	TakeoverWaiting
-	TakeoverStopping
-	CancelEarly
-	CancelReserving
-	CancelThinking
-	CancelActing
-	CancelWaiting
-	CancelStopping
-	UnknownOutcome
-	LateReturned
-	Approved
-	ReturnedIgnored
-	DeniedAtZero
-	DeniedShort
-	ClosingTokens
-	ClosingMoney
-	ClosingTurns
-	ClosingCalls
-	ClosingTime
-	ClosingVetoed
-	VetoFinal
-	Vetoes
-	MalformedEnd
-	CutRecovery
-	CutEnd
-	Retried
-	HardTimeout
-	Steering
-	WaitQueue
-	OverrunBooked
-	LostCharged
-	DamagedByReport
-	DamagedByReservation
-	VerifiedAfterCut
-	DamagedByHash
-	RefusedDepth
-	RefusedChildren
-	RefusedAgents
-	RefusedUnknown
-	RefusedBudget
-	RefusedCanceled
-	RefusedOverrun
-	OrphanStopped
-	CancelInQueue
-	ReturnedAfterEnd
-	ModelErrorEnd
-	Flooded
-	Replaced
-	TakeoverHooking
-	CancelHooking
-	TakeoverGated
-	AskedElsewhere
-	CancelGated
-	HookedLate
-	GateDenied
-	AskedByHook
-	AskedByModel
-	AskedByLoop
-	ToolRetried
-	CancelRetrying
-	FoldedAgain
-	FoldedPlain
-	SummaryLost
-	JournalShown
-	Forked
-	RefusedFrozen
-	HaltedDiffering
-	ReservationSpared
-	Relieved
-	HandedOverThinking
-	HandedOverActing
-	Stormed
-	BarredAtGate
-	AdmittedAtGate
-	SharedGate
-	PausedTakeover
-	PausedCancel
-	PausedClosing
-	PausedSummary
-	PatienceEnded
-	RestReserving
-	RestActing
-	RestWaiting
-	RestPerson
-	RestSuper
-	RestInVain
-	WokenByEntry
-	WokenByClock
-	CancelResting
-	RefusedSchema
-	SentOff
-	SatIdle
-	IdleTakeover
-	IdleCanceled
-	IdleSteered
-	WokenByAnswer
-	WokenByMessage
-	TakenAlong
-	MailAtStop
-	MessageSent
-	MessageToEnded
-	MessageToNobody
-	MessageCanceled
-	MessagesOut
-	RepeatedEnd // P25
-	Beheaded    // P26
-	RunTailLost
+	placeReclaimed place = iota
+	placeCheckpointPosted
+	placePanicRestart
+	placeLandedTwice
+	placeUndecoded
+	placeStartedSuperseded
+	placeGivenUp
+	placeTakeoverReserving
+	placeTakeoverThinking
+	placeTakeoverActing
+	placeTakeoverWaiting
+	placeTakeoverStopping
+	placeCancelEarly
+	placeCancelReserving
+	placeCancelThinking
+	placeCancelActing
+	placeCancelWaiting
+	placeCancelStopping
+	placeUnknownOutcome
+	placeLateReturned
+	placeApproved
+	placeReturnedIgnored
+	placeDeniedAtZero
+	placeDeniedShort
+	placeClosingTokens
+	placeClosingMoney
+	placeClosingTurns
+	placeClosingCalls
+	placeClosingTime
+	placeClosingVetoed
+	placeVetoFinal
+	placeVetoes
+	placeMalformedEnd
+	placeCutRecovery
+	placeCutEnd
+	placeRetried
+	placeHardTimeout
+	placeSteering
+	placeWaitQueue
+	placeOverrunBooked
+	placeLostCharged
+	placeDamagedByReport
+	placeDamagedByReservation
+	placeVerifiedAfterCut
+	placeDamagedByHash
+	placeRefusedDepth
+	placeRefusedChildren
+	placeRefusedAgents
+	placeRefusedUnknown
+	placeRefusedBudget
+	placeRefusedCanceled
+	placeRefusedOverrun
+	placeOrphanStopped
+	placeCancelInQueue
+	placeReturnedAfterEnd
+	placeModelErrorEnd
+	placeFlooded
+	placeReplaced
+	placeTakeoverHooking
+	placeCancelHooking
+	placeTakeoverGated
+	placeAskedElsewhere
+	placeCancelGated
+	placeHookedLate
+	placeGateDenied
+	placeAskedByHook
+	placeAskedByModel
+	placeAskedByLoop
+	placeToolRetried
+	placeCancelRetrying
+	placeFoldedAgain
+	placeFoldedPlain
+	placeSummaryLost
+	placeJournalShown
+	placeForked
+	placeRefusedFrozen
+	placeHaltedDiffering
+	placeReservationSpared
+	placeRelieved
+	placeHandedOverThinking
+	placeHandedOverActing
+	placeStormed
+	placeBarredAtGate
+	placeAdmittedAtGate
+	placeSharedGate
+	placePausedTakeover
+	placePausedCancel
+	placePausedClosing
+	placePausedSummary
+	placePatienceEnded
+	placeRestReserving
+	placeRestActing
+	placeRestWaiting
+	placeRestPerson
+	placeRestSuper
+	placeRestInVain
+	placeWokenByEntry
+	placeWokenByClock
+	placeCancelResting
+	placeRefusedSchema
+	placeSentOff
+	placeSatIdle
+	placeIdleTakeover
+	placeIdleCanceled
+	placeIdleSteered
+	placeWokenByAnswer
+	placeWokenByMessage
+	placeTakenAlong
+	placeMailAtStop
+	placeMessageSent
+	placeMessageToEnded
+	placeMessageToNobody
+	placeMessageCanceled
+	placeMessagesOut
+	placeRepeatedEnd // P25
+	placeBeheaded    // P26
+	placeRunTailLost
+	placeAllowanceGranted
+	placeAllowanceRecalled
+	placeAllowanceReturned
+	placeAttemptAhead
+	placeAttemptKept
 	placesMax
 )
 
@@ -219,10 +224,12 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"cancel of one that sits idle", "a person wakes one that sits idle", "woken by an answer", "woken by a message",
 	"an end that takes children in the background along", "a message while a stop is decided", "a message is sent", "a message to one that has ended",
 	"a message to nobody", "a message after the cancel", "too many messages",
-	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail"}
+	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail",
+	"an allowance is granted", "an allowance is recalled", "an allowance is returned", "an attempt under an allowance",
+	"an attempt that outlives its allowance"}
 
 // String names a place.
-func (p Place) String() string {
+func (p place) String() string {
 	if r, ok := p.stopReason(); ok {
 		return "ended: " + string(r)
 	}

@@ -9,56 +9,56 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// Fault is a kind of misfortune. Each seed switches each kind on or off (a
+// faultSet is a set of kinds of faults, one bit each. A seed switches each kind on or off (a
 // swarm), so that one kind does not always hide behind another.
-type Fault uint64
+type faultSet uint64
 
 // The kinds of faults.
 const (
-	Crash      Fault = 1 << iota // a shell dies between two steps; its appends in flight may land later
-	Panic                        // a shell dies and starts again under the same lease
-	LostAck                      // an append lands, its acknowledgement does not: the same bytes again
-	Ghost                        // a copy of an append lands later, at any time, from dead shells too
-	Failing                      // an append fails while its process lives: the same bytes again
-	TwoHolders                   // a second shell starts while the first one lives
-	Zombie                       // a shell is frozen, others may take over, it thaws later
-	Unfenced                     // a thawed shell does not notice that its lease has run out
-	Bucket                       // the lease bucket is made anew: revisions start low again
-	Cancel                       // the run, or one agent, is canceled: at a boundary or now
-	Tiny                         // a budget of a few calls
-	Overrun                      // the provider bills beyond its rules
-	Storm                        // models delegate wherever they can
-	Truncate                     // an agent's log loses its tail at a crash
-	Rot                          // bytes under a claimed floor change at a crash
-	Garbage                      // bytes, strangers' outbox messages and forged entries in logs
-	Steer                        // users speak to running agents
-	Clock                        // short time limits, early timers, stamps that go back
-	Veto                         // a policy speaks against stops and turns, and is replaced
-	Limits                       // the limits of the live run are changed
-	Differing                    // nodes have other prompts, tools and routes than the run was begun with
-	Slow                         // a child reports nothing for a long time
-	Hostile                      // the model misbehaves in one way, to the end
-	Hooks                        // hooks stand at the points of the loop, and fail
-	Watches                      // the loop watches itself; breakers
-	Goals                        // requirements of a completion; budgets to use up
-	Folds                        // small windows: the prompt is compacted
-	Falls                        // other models, and tools that fail in passing
-	Absent                       // no user answers the questions of the run
-	HandOver                     // an activation drains, and another one continues
-	Refusals                     // providers throttle every caller for a while
-	Rest                         // a waiting actor has no shell: its next entry, or the clock, wakes it
-	Kin                          // children in the background, and messages between agents
-	Head                         // an agent's log loses its head
-	RunTail                      // the log of the run loses its tail
-	faultsAll  Fault = 1<<iota - 1
+	faultCrash      faultSet = 1 << iota // a shell dies between two steps; its appends in flight may land later
+	faultPanic                           // a shell dies and starts again under the same lease
+	faultLostAck                         // an append lands, its acknowledgement does not: the same bytes again
+	faultLateCopy                        // a copy of an append lands later, at any time, from dead shells too
+	faultFailing                         // an append fails while its process lives: the same bytes again
+	faultTwoHolders                      // a second shell starts while the first one lives
+	faultZombie                          // a shell is frozen, others may take over, it thaws later
+	faultUnfenced                        // a thawed shell does not notice that its lease has run out
+	faultBucket                          // the lease bucket is made anew: revisions start low again
+	faultCancel                          // the run, or one agent, is canceled: at a boundary or now
+	faultTiny                            // a budget of a few calls
+	faultOverrun                         // the provider bills beyond its rules
+	faultStorm                           // models delegate wherever they can
+	faultTruncate                        // an agent's log loses its tail at a crash
+	faultRot                             // bytes under a claimed floor change at a crash
+	faultGarbage                         // bytes, strangers' outbox messages and forged entries in logs
+	faultSteer                           // users speak to running agents
+	faultClock                           // short time limits, early timers, stamps that go back
+	faultVeto                            // a policy speaks against stops and turns, and is replaced
+	faultLimits                          // the limits of the live run are changed
+	faultDiffering                       // nodes have other prompts, tools and routes than the run was begun with
+	faultSlow                            // a child reports nothing for a long time
+	faultHostile                         // the model misbehaves in one way, to the end
+	faultHooks                           // hooks stand at the points of the loop, and fail
+	faultWatches                         // the loop watches itself; breakers
+	faultGoals                           // requirements of a completion; budgets to use up
+	faultFolds                           // small windows: the prompt is compacted
+	faultFalls                           // other models, and tools that fail in passing
+	faultAbsent                          // no user answers the questions of the run
+	faultHandOver                        // an activation drains, and another one continues
+	faultRefusals                        // providers throttle every caller for a while
+	faultRest                            // a waiting actor has no shell: its next entry, or the clock, wakes it
+	faultBackground                      // children in the background, and messages between agents
+	faultHead                            // an agent's log loses its head
+	faultRunTail                         // the log of the run loses its tail
+	faultsAll       faultSet = 1<<iota - 1
 )
 
-var faultNames = [...]string{"crash", "panic", "lost-ack", "ghost", "failing", "two-holders", "zombie", "unfenced", "bucket",
+var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "kin", "head", "run-tail"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail"}
 
 // String lists the kinds that are on.
-func (f Fault) String() string {
+func (f faultSet) String() string {
 	var on []string
 	for i, name := range faultNames {
 		if f&(1<<i) != 0 {
@@ -70,20 +70,20 @@ func (f Fault) String() string {
 
 // seedPlan holds the decisions of a seed before the first step.
 type seedPlan struct {
-	faults     Fault
-	rate       int // faults per 1000 steps
-	faultSteps int // after them no fault happens any more
-	temper     modelHabits
-	opened     supervisor.Opened
-	softMS     int64
-	patience   int // per mille: how likely a person answers a query that waits
-	first      spec.Model
-	vice       misbehaviour
-	bite       int // percent: how often a hook decides something
-	flood      bool
-	fickle     bool // another misbehaviour for each reply
-	stubborn   bool // hooks never pass
-	window     int  // requests at once before anything was refused
+	faults       faultSet
+	rate         int // faults per 1000 steps
+	faultSteps   int // after them no fault happens any more
+	temper       modelHabits
+	opened       supervisor.Opened
+	softMS       int64
+	patience     int // per mille: how likely a person answers a query that waits
+	first        spec.Model
+	misbehaviour misbehaviour
+	bite         int // percent: how often a hook decides something
+	flood        bool
+	fickle       bool // another misbehaviour for each reply
+	stubborn     bool // hooks never pass
+	window       int  // requests at once before anything was refused
 }
 
 // modelHabits is how the model of a run behaves, in percent.
@@ -103,12 +103,12 @@ const (
 	closingOutput  = 60
 )
 
-func newPlan(d dice, force *Fault) seedPlan {
+func newPlan(d dice, force *faultSet) seedPlan {
 	p := seedPlan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
 	for i := range faultNames {
-		if Fault(1)<<i == Differing { // derived from what was drawn already, so that the runs of the other seeds do not change
+		if faultSet(1)<<i == faultDiffering { // derived from what was drawn already, so that the runs of the other seeds do not change
 			if p.rate%differingEvery == 0 {
-				p.faults |= Differing
+				p.faults |= faultDiffering
 			}
 			continue
 		}
@@ -121,13 +121,13 @@ func newPlan(d dice, force *Fault) seedPlan {
 	}
 	p.temper = modelHabits{final: oneOf(d, 10, 25, 40), delegate: oneOf(d, 10, 20, 40), bad: oneOf(d, 0, 10, 40), empty: oneOf(d, 0, 4, 30),
 		cut: oneOf(d, 0, 4, 40), fail: oneOf(d, 0, 8, 30), unknownUsage: oneOf(d, 0, 8, 40), effect: oneOf(d, 20, 50, 80)}
-	if p.isOn(Storm) {
+	if p.isOn(faultStorm) {
 		p.temper.delegate, p.temper.final = 90, 10
 	}
-	p.vice, p.bite, p.flood = misbehaviours[d.IntN(len(misbehaviours))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
+	p.misbehaviour, p.bite, p.flood = misbehaviours[d.IntN(len(misbehaviours))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
 	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
 	p.window = 64
-	if p.isOn(Refusals) {
+	if p.isOn(faultRefusals) {
 		p.window = oneOf(d, 1, 1, 2, 64)
 	}
 	p.opened = drawRun(d, &p)
@@ -136,27 +136,27 @@ func newPlan(d dice, force *Fault) seedPlan {
 
 // faultOdds is how often a kind of fault is on. Faults that damage a log for
 // good are rare: after one of them many invariants say nothing.
-func faultOdds(f Fault) int {
+func faultOdds(f faultSet) int {
 	switch f {
-	case Truncate, Rot, Head, RunTail:
+	case faultTruncate, faultRot, faultHead, faultRunTail:
 		return 6
-	case Slow, Overrun, Storm, Limits:
+	case faultSlow, faultOverrun, faultStorm, faultLimits:
 		return 15
-	case Tiny, Clock, Veto:
+	case faultTiny, faultClock, faultVeto:
 		return 25
-	case Hostile:
+	case faultHostile:
 		return 35
-	case Watches, Goals, Folds, Falls:
+	case faultWatches, faultGoals, faultFolds, faultFalls:
 		return 40
-	case Absent:
+	case faultAbsent:
 		return 10
-	case Hooks:
+	case faultHooks:
 		return 100
 	}
 	return 45
 }
 
-func (p *seedPlan) isOn(f Fault) bool { return p.faults&f != 0 }
+func (p *seedPlan) isOn(f faultSet) bool { return p.faults&f != 0 }
 
 // sendTool is the loop's own where agents may speak to each other. It is the
 // last of the tools, and no other run has it.
@@ -197,16 +197,16 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, LoopOptions: drawSchema(d, p)},
 		},
 	}
-	if !p.isOn(Kin) {
+	if !p.isOn(faultBackground) {
 		o.Tools = tools[:len(tools)-1]
 	}
 	if len(o.LoopOptions.Hooks) > 0 { // one that only lead's file has
 		o.Definitions[0].LoopOptions.Hooks = []spec.Hook{{Name: "lead/gate", Point: spec.HookPreTool, Tools: "pay|wipe"}}
 	}
-	if p.isOn(Hostile) { // it lets no run end by itself
+	if p.isOn(faultHostile) { // it lets no run end by itself
 		o.Agent.Turns = oneOf(d, 1, 2, 3, 5, 5, 8, 12)
 	}
-	if p.isOn(Tiny) {
+	if p.isOn(faultTiny) {
 		o.Limits.Tokens = int64(d.between(700, 12_000))
 		if d.percent(30) && o.Model.Price.Known {
 			o.Limits.Nano, o.Limits.Tokens = int64(d.between(3000, 40000)), 0
@@ -214,12 +214,12 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 	} else if d.percent(60) {
 		o.Limits.Tokens = 400_000
 	}
-	if p.isOn(Clock) {
+	if p.isOn(faultClock) {
 		p.softMS = int64(d.between(200, 6000))
 		o.Agent.SoftMS = p.softMS
 		o.Agent.HardMS = p.softMS + int64(d.between(0, 3000))
 	}
-	if p.isOn(Veto) {
+	if p.isOn(faultVeto) {
 		o.Policy = drawPolicy(d)
 	}
 	return o
@@ -227,7 +227,7 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 
 // drawSchema sometimes lets a definition set the schema of its agents' answers.
 func drawSchema(d dice, p *seedPlan) spec.LoopOptions {
-	if !p.isOn(Kin) || d.percent(70) {
+	if !p.isOn(faultBackground) || d.percent(70) {
 		return spec.LoopOptions{}
 	}
 	return spec.LoopOptions{Require: spec.Require{Schema: `{"type":"object"}`}}

@@ -73,7 +73,7 @@ func (p *population) findActor(at mailbox.Address) *actor {
 	a := p.byAddr[at]
 	if a == nil {
 		a = &actor{addr: at, id: spec.ID(at.Agent()), born: p.now, hurt: p.forged[at]}
-		if p.isOn(Slow) && !p.quiet && p.percent(20) {
+		if p.isOn(faultSlow) && !p.quiet && p.percent(20) {
 			a.slow = p.now + int64(p.between(1000, 100_000))
 		}
 		a.shadow.resetReader(p, a)

@@ -47,7 +47,7 @@ func TestEveryPrefix(t *testing.T) {
 	j := newJudge(t)
 	logs, entries, histories, failures := 0, 0, 0, 0
 	for seed := *flagRunFrom; seed < *flagRunFrom+int64(*flagRuns); seed++ {
-		r := Run(seed, Options{Record: true})
+		r := simulateSeed(seed, seedOptions{Record: true})
 		if r.Err != nil {
 			t.Fatal(r.Err)
 		}

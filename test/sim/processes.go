@@ -28,7 +28,7 @@ type processes struct {
 // agent's task. A node compares them when it finds the task in the log.
 func (ps *processes) drawDifferences(a *actor) map[string]string {
 	st := a.shadow.agent
-	if ps.quiet || !ps.isOn(Differing) || st == nil || st.State.Phase == "" || ps.percent(40) {
+	if ps.quiet || !ps.isOn(faultDiffering) || st == nil || st.State.Phase == "" || ps.percent(40) {
 		return nil
 	}
 	return oneOf(ps.dice, nil,
@@ -41,9 +41,9 @@ func (ps *processes) drawDifferences(a *actor) map[string]string {
 func (ps *processes) thawShell(sh *shell) {
 	sh.frozen = false
 	ps.traceLine("thaw %s", sh.start)
-	if sh.lease != sh.actor.lease && !ps.isOn(Unfenced) {
+	if sh.lease != sh.actor.lease && !ps.isOn(faultUnfenced) {
 		sh.lost = true // it begins nothing
-		if ps.isOn(Zombie) && ps.percent(regainOdds) {
+		if ps.isOn(faultZombie) && ps.percent(regainOdds) {
 			ps.regainLease(sh)
 		}
 	}

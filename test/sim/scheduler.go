@@ -27,7 +27,7 @@ type scheduler struct {
 // mayPassivate reports whether a node may ask the shell to passivate. The activation decides.
 // The shell itself must know that none of its work is under way in the world.
 func (sc *scheduler) mayPassivate(sh *shell) bool {
-	if !sc.isOn(Rest) || sc.quiet || !sh.isActive() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
+	if !sc.isOn(faultRest) || sc.quiet || !sh.isActive() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
 		return false
 	}
 	due, ok := sh.logReader().MayPassivate()
@@ -45,19 +45,19 @@ func (sc *scheduler) mayPassivate(sh *shell) bool {
 type actKind uint8
 
 const (
-	actRead   actKind = iota // a shell reads its next entry
-	actLand                  // an append reaches its log
-	actAck                   // its sender receives the acknowledgement
-	actGhost                 // a late copy lands
-	actRun                   // a model or a tool comes to its end
-	actTimer                 // a timer is due
-	actStart                 // a node takes an actor over
-	actAnswer                // a person answers
-	actThaw                  // a frozen shell continues
-	actEnough                // a person who answers no question ends the run
-	actGate                  // a throttle is checked
-	actSpeak                 // a person sends a message to an agent that waits for children
-	actRest                  // a waiting shell passivates
+	actRead     actKind = iota // a shell reads its next entry
+	actLand                    // an append reaches its log
+	actAck                     // its sender receives the acknowledgement
+	actLateCopy                // a late copy lands
+	actRun                     // a model or a tool comes to its end
+	actTimer                   // a timer is due
+	actStart                   // a node takes an actor over
+	actAnswer                  // a person answers
+	actThaw                    // a frozen shell continues
+	actEnough                  // a person who answers no question ends the run
+	actGate                    // a throttle is checked
+	actSpeak                   // a person sends a message to an agent that waits for children
+	actRest                    // a waiting shell passivates
 )
 
 // nextAction is one thing that may happen next.
@@ -99,7 +99,7 @@ func (sc *scheduler) runNext() {
 		}
 	}
 	for i := range sc.store.copies {
-		add(nextAction{kind: actGhost, weight: rare, i: i})
+		add(nextAction{kind: actLateCopy, weight: rare, i: i})
 	}
 	for _, r := range sc.executor.jobs {
 		if !r.shell.frozen {
@@ -157,12 +157,12 @@ func (sc *scheduler) offerActions(a *actor, add func(nextAction)) {
 	if !active && (!a.closed && a.needsShell(sc.now) || a.closed && a.spoken) && sc.now >= a.slow {
 		add(nextAction{kind: actStart, weight: usual, actor: a})
 	}
-	if a.isIdle() && sc.isOn(Steer) && !sc.quiet && sc.users.spoken < spokenMax {
+	if a.isIdle() && sc.isOn(faultSteer) && !sc.quiet && sc.users.spoken < spokenMax {
 		add(nextAction{kind: actSpeak, weight: seldom, actor: a})
 	}
 	if st := a.shadow.agent; st != nil && asksPerson(&st.State) && sc.users.answersTo(a.id, st.State.Suspended.Question.Query) < answersMax {
 		switch {
-		case sc.isOn(Absent):
+		case sc.isOn(faultAbsent):
 			if sc.quiet {
 				add(nextAction{kind: actEnough, weight: rare, actor: a})
 			}
@@ -180,10 +180,10 @@ func (sc *scheduler) executeAction(a *nextAction) {
 		sc.store.landAppend(a.flight)
 	case actAck:
 		sc.store.acknowledge(a.flight)
-	case actGhost:
+	case actLateCopy:
 		g := sc.store.copies[a.i]
 		sc.store.copies = slices.Delete(sc.store.copies, a.i, a.i+1)
-		sc.store.appendEntry(g.to, g.data, "ghost of "+g.name)
+		sc.store.appendEntry(g.to, g.data, "late copy of "+g.name)
 	case actRun:
 		sc.executor.finishJob(a.run)
 	case actTimer:

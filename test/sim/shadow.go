@@ -22,7 +22,7 @@ type shadowReader struct {
 	agent      *activation.Agent
 	super      *activation.Supervisor
 
-	facts  []activation.Fact // that were stepped, with Options.Record
+	facts  []activation.Fact // that were stepped, with seedOptions.Record
 	states []uint64          // the state after each entry, as a hash of its canonical form
 	buf    []byte
 
@@ -50,6 +50,8 @@ type shadowReader struct {
 	done    bool // its agent had ended before
 	alarmed bool // the damage was noticed
 	late    bool // but only after its end
+	// alarmedAt is the entry of the supervisor's log with the report of the damage; 0: none has come.
+	alarmedAt uint64
 }
 
 // sentMessage is an outbox message that the log made its actor send.
@@ -100,7 +102,7 @@ func (w *shadowReader) readEntry() {
 		w.checkFloor(e)
 	}
 	if err == nil && e.From == a.addr && e.Start != w.inForce() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
-		w.reach.hit(StartedSuperseded)
+		w.reach.hit(placeStartedSuperseded)
 	}
 	evidence := w.evidenceFor(e)
 	r := w.reader.Next(m)
@@ -111,8 +113,8 @@ func (w *shadowReader) readEntry() {
 		if !a.hurt {
 			w.fail("a whole log is called damaged: %v", r.Err)
 		}
-		w.reach.hit(DamagedByHash)
-	} else if r.Err != nil && !w.isOn(Garbage) && !a.hurt {
+		w.reach.hit(placeDamagedByHash)
+	} else if r.Err != nil && !w.isOn(faultGarbage) && !a.hurt {
 		w.fail("an entry of our own does not read: %v", r.Err)
 	}
 	if w.reader.Phase == activation.Closed && phase != activation.Closed {
@@ -218,7 +220,9 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 	a := w.actor
 	key := w.identifyItem(f)
 	if f.From != "" && !f.Damaged {
-		if w.applied[key] && !a.hurt && !w.population.super.hurt { // a log that lost its tail uses identities again
+		sender := w.population.byAddr[f.From]
+		again := sender != nil && sender.hurt && f.Kind == "finish"          // a log that lost entries counts its messages anew
+		if w.applied[key] && !again && !a.hurt && !w.population.super.hurt { // … and so does one that lost its tail
 			w.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true
@@ -238,7 +242,7 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 	}
 	if sender := w.population.byAddr[f.From]; f.Damaged && sender != nil && w.super != nil {
 		m, _ := w.super.State.Member(spec.ID(f.From.Agent()))
-		sender.shadow.alarmed, sender.shadow.late = true, m.Done
+		sender.shadow.alarmed, sender.shadow.late, sender.shadow.alarmedAt = true, m.Done, f.N
 		if !sender.hurt && !a.hurt { // rot in our own log may change what we have read
 			w.fail("the log of %s is whole and is called short", sender.id)
 		}

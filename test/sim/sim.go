@@ -22,7 +22,7 @@ type sim struct {
 }
 
 // newSim wires the parts of the simulator.
-func newSim(seed int64, o Options) *sim {
+func newSim(seed int64, o seedOptions) *sim {
 	env := &environment{dice: newDice(seed), seed: seed, tracing: o.Trace, records: o.Record}
 	env.seedPlan = newPlan(env.dice, o.Faults)
 	js := &judges{}
@@ -48,8 +48,8 @@ func newSim(seed int64, o Options) *sim {
 	return &sim{environment: env, population: p, store: store, processes: ps, scheduler: sc, injector: in, judges: js}
 }
 
-// Run simulates one seed to its end.
-func Run(seed int64, o Options) (res Result) {
+// simulateSeed simulates one seed to its end.
+func simulateSeed(seed int64, o seedOptions) (res seedResult) {
 	s := newSim(seed, o)
 	defer func() {
 		r := recover()
@@ -81,52 +81,52 @@ func Run(seed int64, o Options) (res Result) {
 }
 
 // fillResult reports what the seed came to.
-func (s *sim) fillResult(res *Result) {
+func (s *sim) fillResult(res *seedResult) {
 	res.Seed, res.Steps, res.Agents, res.Faults = s.seed, s.step, len(s.population.actors)-1, s.faults
 	res.Reach, res.Script = s.reach, s.script
 	if !s.records {
 		return
 	}
 	for _, a := range s.population.actors {
-		res.Mailboxes = append(res.Mailboxes, Mailbox{a.addr, a.log})
+		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log})
 		if a.shadow.agent != nil {
-			res.Logs = append(res.Logs, Log{a.id, a.shadow.facts, a.shadow.rotten})
+			res.Logs = append(res.Logs, agentLog{a.id, a.shadow.facts, a.shadow.rotten})
 		}
 	}
 }
 
-// Options of a run.
-type Options struct {
-	Faults *Fault // instead of the seed's own choice
-	Trace  bool   // keep the script
-	Record bool   // keep the facts that were stepped
+// seedOptions are the options of simulateSeed.
+type seedOptions struct {
+	Faults *faultSet // instead of the seed's own choice
+	Trace  bool      // keep the script
+	Record bool      // keep the facts that were stepped
 }
 
-// Log is the facts that an agent's machine stepped, in order.
-type Log struct {
+// agentLog is the facts that an agent's machine stepped, in order.
+type agentLog struct {
 	Agent  spec.ID
 	Facts  []activation.Fact
 	Rotten bool // bits of it were changed: it contains what no actor wrote
 }
 
-// Mailbox is the log of an actor at the end of a run.
-type Mailbox struct {
+// actorLog is the log of an actor at the end of a run.
+type actorLog struct {
 	At      mailbox.Address
 	Entries []mailbox.Message
 }
 
-// Result is the outcome of a seed.
-type Result struct {
+// seedResult is the outcome of a seed.
+type seedResult struct {
 	Seed   int64
 	Steps  int
 	Agents int
-	Faults Fault
+	Faults faultSet
 	Err    error // the invariant that was broken
-	Reach  Reach
-	Script []string // with Options.Trace
-	Logs   []Log    // with Options.Record
+	Reach  reachCounts
+	Script []string   // with seedOptions.Trace
+	Logs   []agentLog // with seedOptions.Record
 
-	Mailboxes []Mailbox // with Options.Record
+	Mailboxes []actorLog // with seedOptions.Record
 }
 
 // Bounds of a run.
@@ -139,11 +139,11 @@ const (
 func (s *sim) openRun() {
 	s.now = 1000
 	s.population.super = s.population.findActor(mailbox.At(runName, mailbox.Super))
-	if s.isOn(Cancel) && s.permille(5) {
+	if s.isOn(faultCancel) && s.permille(5) {
 		s.injector.cancelSomething() // before Opened
 	}
 	s.store.appendCommand(s.population.super, "opened", s.opened)
-	if s.isOn(Ghost) && s.percent(20) {
+	if s.isOn(faultLateCopy) && s.percent(20) {
 		s.store.request--
 		s.store.appendCommand(s.population.super, "opened", s.opened)
 	}

@@ -49,18 +49,18 @@ func TestMain(m *testing.M) {
 // suite sums up what the seeds of a test came to.
 type suite struct {
 	mu     sync.Mutex
-	reach  Reach
+	reach  reachCounts
 	steps  int
 	agents int
 	wide   int // seeds with 3 agents or more
-	first  Result
+	first  seedResult
 	failed atomic.Bool
 }
 
-func (s *suite) add(r Result) {
+func (s *suite) add(r seedResult) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.reach.Add(&r.Reach)
+	s.reach.add(&r.Reach)
 	s.steps += r.Steps
 	s.agents += r.Agents
 	if r.Agents >= 3 {
@@ -91,7 +91,7 @@ func TestSeeds(t *testing.T) {
 				if seed >= end {
 					return
 				}
-				all.add(Run(seed, Options{}))
+				all.add(simulateSeed(seed, seedOptions{}))
 			}
 		})
 	}
@@ -104,12 +104,12 @@ func TestSeeds(t *testing.T) {
 	t.Logf("%d seeds in %v: %.0f seeds/s, %d steps/seed, %.1f agents/seed, %d%% with 3 agents or more", n, took.Round(time.Millisecond),
 		float64(n)/took.Seconds(), all.steps/n, float64(all.agents)/float64(n), all.wide*100/n)
 	for p, count := range all.reach {
-		t.Logf("%8d %s", count, Place(p))
+		t.Logf("%8d %s", count, place(p))
 	}
 	if !*flagReach || n < placesShortMin {
 		return
 	}
-	missing := all.reach.Missing(n)
+	missing := all.reach.missing(n)
 	if n >= placesMin && len(missing) > 0 || 100*len(missing) > (100-placesShort)*len(all.reach) {
 		t.Errorf("never reached: %s", strings.Join(missing, "; "))
 	}
@@ -119,9 +119,9 @@ func TestSeeds(t *testing.T) {
 }
 
 // report leaves the script of a failed seed and says how to play it again.
-func report(t *testing.T, failed Result) {
+func report(t *testing.T, failed seedResult) {
 	t.Helper()
-	r := Run(failed.Seed, Options{Trace: true})
+	r := simulateSeed(failed.Seed, seedOptions{Trace: true})
 	name := filepath.Join(os.TempDir(), fmt.Sprintf("sim-%d.txt", r.Seed))
 	if err := os.WriteFile(name, []byte(script(r)), 0o644); err != nil {
 		t.Error(err)
@@ -132,11 +132,11 @@ func report(t *testing.T, failed Result) {
 }
 
 // shrink switches kinds of faults off as long as the seed still fails.
-func shrink(r Result) Fault {
+func shrink(r seedResult) faultSet {
 	least := r.Faults
 	for i := range faultNames {
 		fewer := least &^ (1 << i)
-		if fewer != least && Run(r.Seed, Options{Faults: &fewer}).Err != nil {
+		if fewer != least && simulateSeed(r.Seed, seedOptions{Faults: &fewer}).Err != nil {
 			least = fewer
 		}
 	}
@@ -144,7 +144,7 @@ func shrink(r Result) Fault {
 }
 
 // script is a run as a text: a head, and a line for each thing that happened.
-func script(r Result) string {
+func script(r seedResult) string {
 	head := fmt.Sprintf("seed %d\nfaults %d %s\n", r.Seed, int64(r.Faults), r.Faults)
 	if r.Err != nil {
 		head += "error " + strings.ReplaceAll(r.Err.Error(), "\n", " ") + "\n"
@@ -158,12 +158,12 @@ func TestSeed(t *testing.T) {
 	if *flagScript != "" {
 		seed, faults, lines = load(t, *flagScript)
 	}
-	o := Options{Trace: true}
+	o := seedOptions{Trace: true}
 	if faults >= 0 {
-		f := Fault(faults)
+		f := faultSet(faults)
 		o.Faults = &f
 	}
-	r := Run(seed, o)
+	r := simulateSeed(seed, o)
 	t.Logf("faults %s", r.Faults)
 	for i, line := range r.Script {
 		t.Log(line)
@@ -201,13 +201,13 @@ func load(t *testing.T, name string) (seed, faults int64, lines []string) {
 	return seed, faults, strings.Split(strings.TrimSuffix(body, "\n"), "\n")
 }
 
-// TestPlaces: every transition and every stop reason has a place.
-func TestPlaces(t *testing.T) {
+// TestEveryTransitionAndStopReasonHasAPlace: every transition and every stop reason has a place.
+func TestEveryTransitionAndStopReasonHasAPlace(t *testing.T) {
 	if len(spec.Transitions()) != transitionsMax || len(spec.Reasons()) != reasonsMax {
 		t.Fatalf("%d transitions and %d reasons, counted %d and %d", len(spec.Transitions()), len(spec.Reasons()), transitionsMax, reasonsMax)
 	}
-	for i := range (Reach{}) {
-		if Place(i).String() == "" {
+	for i := range (reachCounts{}) {
+		if place(i).String() == "" {
 			t.Errorf("place %d has no name", i)
 		}
 	}
@@ -217,19 +217,19 @@ func TestPlaces(t *testing.T) {
 func TestSeedsRepeat(t *testing.T) {
 	seeds := *flagTwice
 	for seed := int64(1); seed <= seeds; seed++ {
-		a := Run(seed, Options{Trace: true})
-		b := Run(seed, Options{Trace: true, Faults: &a.Faults})
+		a := simulateSeed(seed, seedOptions{Trace: true})
+		b := simulateSeed(seed, seedOptions{Trace: true, Faults: &a.Faults})
 		if !slices.Equal(a.Script, b.Script) {
 			t.Fatalf("seed %d does two different things", seed)
 		}
 	}
-	r := Run(seeds, Options{Trace: true})
+	r := simulateSeed(seeds, seedOptions{Trace: true})
 	name := filepath.Join(t.TempDir(), "script.txt")
 	if err := os.WriteFile(name, []byte(script(r)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	seed, faults, lines := load(t, name)
-	if seed != seeds || Fault(faults) != r.Faults || !slices.Equal(lines, r.Script) {
+	if seed != seeds || faultSet(faults) != r.Faults || !slices.Equal(lines, r.Script) {
 		t.Fatal("a script does not read back")
 	}
 }

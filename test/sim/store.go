@@ -35,27 +35,27 @@ func (l *logStore) findDelegating() spec.ID {
 // landAppend puts a flight into its log. Its acknowledgement may be lost, then the
 // same bytes come again; and it may fail before it has landed.
 func (l *logStore) landAppend(f *pendingAppend) {
-	if !l.quiet && l.isOn(Failing) && l.percent(8) {
+	if !l.quiet && l.isOn(faultFailing) && l.percent(8) {
 		l.traceLine("append fails, to be tried again: %s", f.name) //mutant:gives-up-sending
 		return
 	}
-	if !l.quiet && l.isOn(Failing) && l.percent(fullOdds) {
+	if !l.quiet && l.isOn(faultFailing) && l.percent(fullOdds) {
 		l.traceLine("the store is full: %s", f.name)
 		l.endAppend(f, mailbox.ErrFull)
 		return
 	}
 	f.landed++
 	if f.landed == 2 {
-		l.reach.hit(LandedTwice)
+		l.reach.hit(placeLandedTwice)
 	}
 	l.appendEntry(f.to, f.data, f.name)
 	f.place = l.population.byAddr[f.to].newestPlace()
-	if !l.quiet && l.isOn(LostAck) && l.percent(15) {
+	if !l.quiet && l.isOn(faultLostAck) && l.percent(15) {
 		l.traceLine("its acknowledgement is lost")
 		return
 	}
 	f.acked = true
-	if !l.quiet && l.isOn(Ghost) && l.percent(8) {
+	if !l.quiet && l.isOn(faultLateCopy) && l.percent(8) {
 		l.copies = append(l.copies, lateCopy{f.to, f.data, f.name})
 	}
 }
@@ -94,18 +94,18 @@ func (l *logStore) beginAppend(f *pendingAppend) {
 		}
 	}
 	l.pending = append(l.pending, f)
-	if f.messages != nil && !l.quiet && l.isOn(Cancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
+	if f.messages != nil && !l.quiet && l.isOn(faultCancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
 		l.injector.cancelSomething()
 	}
 }
 
-// dropAppends drops the appends of a shell that are in flight: each may still land later (Ghost).
+// dropAppends drops the appends of a shell that are in flight: each may still land later (faultLateCopy).
 func (l *logStore) dropAppends(sh *shell) {
 	l.pending = slices.DeleteFunc(l.pending, func(f *pendingAppend) bool {
 		if f.from != sh {
 			return false
 		}
-		if !l.quiet && f.landed == 0 && l.isOn(Ghost) && l.percent(50) {
+		if !l.quiet && f.landed == 0 && l.isOn(faultLateCopy) && l.percent(50) {
 			l.copies = append(l.copies, lateCopy{f.to, f.data, f.name})
 		}
 		return true
@@ -138,7 +138,7 @@ type lateCopy struct {
 func (l *logStore) appendEntry(to mailbox.Address, data []byte, name string) {
 	a := l.population.findActor(to)
 	at := l.now
-	if l.isOn(Clock) && l.percent(10) {
+	if l.isOn(faultClock) && l.percent(10) {
 		at -= int64(l.IntN(50))
 	}
 	a.log = append(a.log, mailbox.Message{To: to, Place: a.newestPlace() + 1, At: at, Data: data})
@@ -157,7 +157,7 @@ func (l *logStore) appendCommand(a *actor, kind string, body any) {
 	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", l.request), Kind: kind, Body: raw}}}
 	data := l.encodeEntry(e)
 	l.appendEntry(a.addr, data, "command "+kind)
-	if l.isOn(Ghost) && !l.quiet && l.percent(10) {
+	if l.isOn(faultLateCopy) && !l.quiet && l.percent(10) {
 		l.copies = append(l.copies, lateCopy{a.addr, data, "command " + kind})
 	}
 }

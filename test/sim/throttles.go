@@ -71,7 +71,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 		call = callName(a.shell, a.call.Reservation)
 	}
 	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Reserved: a.call != nil})
-	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(Cancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
+	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(faultCancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
 		th.injector.cancels++ // while it waits with its reservation
 		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})
 	}
@@ -111,7 +111,7 @@ func (th *throttles) dropRequest(a *throttleRequest) {
 
 // postBarred posts that nothing was sent.
 func (th *throttles) postBarred(a *throttleRequest, afterMS int64) {
-	th.reach.hit(BarredAtGate)
+	th.reach.hit(placeBarredAtGate)
 	th.budget.barred[reservationKey{a.shell.actor.id, a.call.Reservation}] = true
 	th.processes.postResult(a.shell, "barred", activation.ModelKey(a.call.Reservation), agent.Barred{Reservation: a.call.Reservation, AfterMS: afterMS, Why: "busy"})
 }
@@ -165,7 +165,7 @@ func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 		th.sendAdmitted(a)
 		return
 	}
-	th.reach.hit(AdmittedAtGate)
+	th.reach.hit(placeAdmittedAtGate)
 	th.processes.postResult(a.shell, "admitted", itoa(a.pause), agent.Admitted{Pause: a.pause})
 }
 
@@ -229,7 +229,7 @@ func (th *throttles) refusalOf(r *job) *agent.Failed {
 	if th.quiet || r.aborted || th.now >= th.storms[r.model] {
 		return nil
 	}
-	th.reach.hit(Stormed)
+	th.reach.hit(placeStormed)
 	left := th.storms[r.model] - th.now
 	f := &agent.Failed{Class: oneOf(th.dice, model.RateLimit, model.RateLimit, model.Overload), Detail: "busy", Unbilled: true}
 	f.AfterMS = oneOf(th.dice, left, left, left/3, 0)

@@ -2,6 +2,7 @@ package wiretest
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -57,6 +58,7 @@ func testUnsent(t *testing.T, d Dialect) {
 	strange.StartTLS()
 	t.Cleanup(strange.Close)
 	silent := listenRaw(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+	parts := map[string]func(*testing.T){}
 	for name, c := range map[string]struct {
 		root     string
 		timeouts modelhttp.Timeouts
@@ -67,26 +69,30 @@ func testUnsent(t *testing.T, d Dialect) {
 		"TLS to a server that talks": {"https://" + listenRaw(t, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail\r\n") }), modelhttp.Timeouts{}, model.Misconfigured, true},
 		"an unknown authority":       {strange.URL, modelhttp.Timeouts{}, model.Misconfigured, true},
 		"a handshake that is cut":    {"https://" + listenRaw(t, func(net.Conn) {}), modelhttp.Timeouts{}, model.Network, true},
-		"a handshake without an end": {"https://" + silent, modelhttp.Timeouts{Headers: short}, model.Network, true},
+		"a handshake without an end": {"https://" + silent, modelhttp.Timeouts{Headers: 5 * short}, model.Network, true},
 		"no answer to a request":     {"http://" + silent, modelhttp.Timeouts{Headers: 25 * short}, model.Network, false},
 		"a request that is cut off": {"http://" + listenRaw(t, func(c net.Conn) {
 			_, _ = bufio.NewReader(c).ReadString('\n')
 		}), modelhttp.Timeouts{}, model.Network, false},
 	} {
-		client, err := d.New(c.root, c.timeouts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = client.Complete(t.Context(), Request(), nil)
-		if e := modelError(t, err); e.Class != c.class || e.Unbilled != c.unbilled {
-			t.Errorf("%s: %+v, want %s, unbilled %t", name, e, c.class, c.unbilled)
+		parts[name] = func(t *testing.T) {
+			client, err := d.New(c.root, c.timeouts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = client.Complete(t.Context(), Request(), nil)
+			if e := modelError(t, err); e.Class != c.class || e.Unbilled != c.unbilled {
+				t.Errorf("%+v, want %s, unbilled %t", e, c.class, c.unbilled)
+			}
 		}
 	}
+	runSideBySide(t, parts)
 }
 
 // keepAlives checks that data which keeps a connection busy without any part of the reply is a stall, before
 // the reply and in the middle of it, and harmless after it.
 func keepAlives(t *testing.T, d Dialect) {
+	parts := map[string]func(*testing.T){}
 	for name, noise := range map[string]string{
 		"comments":       ": ping\n\n",
 		"blank lines":    "\n\n",
@@ -94,27 +100,29 @@ func keepAlives(t *testing.T, d Dialect) {
 		"unknown events": "event: weather\ndata: {\"type\":\"weather\",\"sky\":\"blue\"}\n\n",
 		"fields":         "retry: 10\nid: 7\n\n",
 	} {
-		for _, begun := range []int{0, 1} {
-			client := startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
+		complete := func(t *testing.T, begun int) (model.Reply, error) {
+			return startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "text/event-stream")
 				_, _ = io.WriteString(w, strings.Join(d.Hello[:begun], "")+noise)
 				dripResponse(w, r, noise)
-			}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: 4 * short})
-			_, err := client.Complete(t.Context(), Request(), nil)
-			if e := modelError(t, err); e.Class != model.Network || e.Unbilled || !strings.Contains(e.Message, "no content of the reply within") {
-				t.Errorf("%s after %d events: %+v", name, begun, e)
+			}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: 4 * short}).Complete(t.Context(), Request(), nil)
+		}
+		for _, begun := range []int{0, 1} {
+			parts[fmt.Sprintf("%s after %d events", name, begun)] = func(t *testing.T) {
+				_, err := complete(t, begun)
+				if e := modelError(t, err); e.Class != model.Network || e.Unbilled || !strings.Contains(e.Message, "no content of the reply within") {
+					t.Errorf("%+v", e)
+				}
 			}
 		}
-		client := startServer(t, d, func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = io.WriteString(w, strings.Join(d.Hello, "")+noise)
-			dripResponse(w, r, noise)
-		}, modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Content: 4 * short})
-		got, err := client.Complete(t.Context(), Request(), nil)
-		if err != nil || got.Message.Text != "Hello, wörld" {
-			t.Errorf("%s after the reply: %q, %v", name, got.Message.Text, err)
+		parts[name+" after the reply"] = func(t *testing.T) {
+			got, err := complete(t, len(d.Hello))
+			if err != nil || got.Message.Text != "Hello, wörld" {
+				t.Errorf("%q, %v", got.Message.Text, err)
+			}
 		}
 	}
+	runSideBySide(t, parts)
 	client := startServer(t, d, Stream(append(append([]string{": ping\n\n", "\n"}, d.Hello...), "event: trailing\n\n", "garbage\x00\xff without an end")), modelhttp.Timeouts{})
 	if got, err := client.Complete(t.Context(), Request(), nil); err != nil || got.Message.Text != "Hello, wörld" {
 		t.Errorf("noise around a reply: %q, %v", got.Message.Text, err)

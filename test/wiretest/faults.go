@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -110,6 +111,7 @@ func testTimers(t *testing.T, d Dialect) {
 		case <-over:
 		}
 	}
+	parts := map[string]func(*testing.T){}
 	for name, c := range map[string]struct {
 		timeouts modelhttp.Timeouts
 		handler  http.HandlerFunc
@@ -127,7 +129,7 @@ func testTimers(t *testing.T, d Dialect) {
 				begin(w, d.Hello[0]+": ")
 				dripResponse(w, r, ".")
 			}, "", "no event within"},
-		"lines for ever": {modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Total: short},
+		"lines for ever": {modelhttp.Timeouts{Headers: long, FirstByte: long, Idle: long, Total: 25 * short}, // it counts from the request
 			func(w http.ResponseWriter, r *http.Request) {
 				begin(w, ": alive\n")
 				dripResponse(w, r, ": alive\n\n")
@@ -140,17 +142,39 @@ func testTimers(t *testing.T, d Dialect) {
 				silence(r)
 			}, "", "no first byte of the response within"},
 	} {
-		client := startServer(t, d, c.handler, c.timeouts)
-		got, err := client.Complete(t.Context(), Request(), nil)
-		e := modelError(t, err)
-		if e.Class != model.Network || !strings.Contains(e.Message, c.want) || e.Unbilled {
-			t.Errorf("%s: %+v", name, e)
-		}
-		if got.Message.Text != c.text || got.UsageKnown {
-			t.Errorf("%s: %+v", name, got)
+		parts[name] = func(t *testing.T) {
+			client := startServer(t, d, c.handler, c.timeouts)
+			got, err := client.Complete(t.Context(), Request(), nil)
+			e := modelError(t, err)
+			if e.Class != model.Network || !strings.Contains(e.Message, c.want) || e.Unbilled {
+				t.Errorf("%+v", e)
+			}
+			if got.Message.Text != c.text || got.UsageKnown {
+				t.Errorf("%+v", got)
+			}
 		}
 	}
+	runSideBySide(t, parts)
 }
+
+// runSideBySide runs parts that wait for timers more than they work, all at once: parallel subtests
+// would wait for one another as soon as there are more than processors.
+func runSideBySide(t *testing.T, parts map[string]func(*testing.T)) {
+	var running sync.WaitGroup
+	for name, part := range parts {
+		running.Go(func() { t.Run(name, part) })
+	}
+	running.Wait()
+}
+
+// lateIdle ends an attempt after the last event, of a provider whose stream has no other end.
+const lateIdle = 75 * short
+
+// The timers of a server that falls silent and of one that sends byte after byte, at each phase.
+var (
+	halfOpenTimers = [4]modelhttp.Timeouts{{Headers: short}, {Headers: long, FirstByte: short}, {Headers: long, FirstByte: long, Idle: short}, {Idle: lateIdle}}
+	dripTimers     = [4]modelhttp.Timeouts{{Headers: short}, {Headers: long, FirstByte: long, Idle: short}, {Headers: long, FirstByte: long, Idle: short}, {Idle: lateIdle}}
+)
 
 // dripResponse sends the same every few milliseconds.
 func dripResponse(w http.ResponseWriter, r *http.Request, what string) {
@@ -166,6 +190,15 @@ func dripResponse(w http.ResponseWriter, r *http.Request, what string) {
 			}
 			w.(http.Flusher).Flush()
 		}
+	}
+}
+
+// CutStream answers with events, and then breaks the connection.
+func CutStream(events ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		Stream(events)(w, r)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
 	}
 }
 

@@ -81,9 +81,9 @@ func TestGitFilesAreNeverWritten(t *testing.T) {
 	}
 }
 
-// TestALinkThatTakesAFilesPlaceLeadsNowhere swaps a link to the outside in, in
+// TestFileSwappedForALinkIsNotFollowed swaps a link to the outside in, in
 // between: a path that was fine a moment ago.
-func TestALinkThatTakesAFilesPlaceLeadsNowhere(t *testing.T) {
+func TestFileSwappedForALinkIsNotFollowed(t *testing.T) {
 	b := newBox(t, map[string]string{"f": "inside\n", "d/g": "inside\n"})
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "g"), []byte("inside\n"), 0o600); err != nil {

@@ -10,9 +10,15 @@ import (
 
 // GrepText searches one text as grep searches the file "a".
 func GrepText(pattern, text string) []string {
-	s := &grepSearch{mask: redact.New(redact.Config{}), re: regexp.MustCompile(pattern), words: literalPrefilter(pattern)}
+	s := &grepSearch{linesMax: grepMatchesMax, mask: redact.New(redact.Config{}), re: regexp.MustCompile(pattern), words: literalPrefilter(pattern)}
 	var lines []string
-	for _, line := range s.matchLines(context.Background(), "a", []byte(text)).lines {
+	from := newLineReader()
+	from.reset(strings.NewReader(text))
+	found, err := s.matchLines(context.Background(), "a", from)
+	if err != nil {
+		panic(err) // a text has no errors
+	}
+	for _, line := range found.lines {
 		lines = append(lines, strings.TrimSuffix(line, "\n"))
 	}
 	return lines

@@ -1,8 +1,9 @@
 package builtin
 
 import (
-	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -17,9 +18,10 @@ import (
 
 // Limits of grep.
 const (
-	grepMatchesMax  = 100     // lines shown
-	grepLineBytes   = 300     // of a line are shown
-	grepFileMax     = 2 << 20 // larger files are skipped
+	grepMatchesMax  = 100       // lines shown
+	grepLineBytes   = 300       // of a line are shown
+	grepFileMax     = 256 << 20 // larger files are skipped
+	grepLineMax     = 2 << 20   // only the beginning of a longer line is searched
 	grepPatternMax  = 16 << 10
 	grepWorkers     = 4
 	grepLinesPerCtx = 4096
@@ -29,6 +31,8 @@ type grepArgs struct {
 	Pattern string `json:"pattern" jsonschema:"RE2 regular expression"`
 	Path    string `json:"path,omitempty" jsonschema:"file or directory, default ."`
 	Glob    string `json:"glob,omitempty" jsonschema:"such as *.go or src/**/*.{ts,js}"`
+	Limit   int    `json:"limit,omitempty" jsonschema:"lines to list, at most 100; all are counted"`
+	Group   bool   `json:"group,omitempty" jsonschema:"list lines that differ only in numbers and ids once, with their count"`
 }
 
 // grepTool makes the tool grep. Its result lists the matching lines, sorted by path, then line:
@@ -37,9 +41,16 @@ type grepArgs struct {
 //
 // A last line follows; each part in parentheses appears only when it applies:
 //
-//	[M matches in F files; S files searched(; first 100 shown)(; K large files skipped)]
+//	[M matches in F files; S files searched(; first N shown)(; K large files skipped)]
 //
-// M counts lines. grep does not search binary files or files of more than 2 MiB.
+// With group, a line stands for all lines of its form, the most frequent form first, and N counts
+// forms. "to" names the last line of the form:
+//
+//	path:line:[count× to path:line] text
+//
+// Matches of forms beyond formsMax are in M, and before the bracket closes: "; L lines of further forms".
+// M counts lines. grep does not search binary files or files of more than 256 MiB, and of a line only
+// the first 2 MiB.
 // A glob without a slash matches the base name of a file.
 func (t *fileTools) grepTool() (tool.Tool, error) {
 	return newReadTool("grep", "Search file contents. Answers path:line:text, at most 100 lines, and a count.",
@@ -55,7 +66,13 @@ func (t *fileTools) grepTool() (tool.Tool, error) {
 			if err != nil {
 				return "", err
 			}
-			s := &grepSearch{ws: t.ws, mask: t.mask, re: re, words: literalPrefilter(in.Pattern), names: names, found: make([]grepMatches, len(names))}
+			if in.Limit < 0 || in.Limit > grepMatchesMax {
+				return "", fmt.Errorf("limit is %d, it must be 1 to %d", in.Limit, grepMatchesMax)
+			}
+			s := &grepSearch{linesMax: cmp.Or(in.Limit, grepMatchesMax), workers: grepWorkers, ws: t.ws, mask: t.mask, re: re, words: literalPrefilter(in.Pattern), names: names, found: make([]grepMatches, len(names))}
+			if in.Group {
+				s.forms, s.workers = &formCounts{}, 1 // the files in their order
+			}
 			if err := s.searchFiles(ctx); err != nil {
 				return "", err
 			}
@@ -100,12 +117,15 @@ func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string
 
 // grepSearch is one grep over many files.
 type grepSearch struct {
-	ws    *toolWorkspace
-	mask  *redact.Masker
-	re    *regexp.Regexp
-	words *multimatch.WordSet // nil: every line needs the regular expression
-	names []string
-	found []grepMatches // by index of names: each worker writes its own
+	linesMax int // lines shown
+	workers  int
+	forms    *formCounts // nil: each line counts by itself
+	ws       *toolWorkspace
+	mask     *redact.Masker
+	re       *regexp.Regexp
+	words    *multimatch.WordSet // nil: every line needs the regular expression
+	names    []string
+	found    []grepMatches // by index of names: each worker writes its own
 }
 
 type grepMatches struct {
@@ -119,15 +139,15 @@ type grepMatches struct {
 func (s *grepSearch) searchFiles(ctx context.Context) error {
 	var next atomic.Int64
 	var workers sync.WaitGroup
-	for range grepWorkers {
+	for range s.workers {
 		workers.Go(func() {
-			buffer := make([]byte, 0, 64<<10)
+			lines := newLineReader()
 			for ctx.Err() == nil {
 				i := int(next.Add(1)) - 1
 				if i >= len(s.names) {
 					return
 				}
-				buffer = s.searchFile(ctx, i, buffer[:0])
+				s.searchFile(ctx, i, lines)
 			}
 		})
 	}
@@ -135,52 +155,54 @@ func (s *grepSearch) searchFiles(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// searchFile searches one file and returns the buffer to use again.
-func (s *grepSearch) searchFile(ctx context.Context, i int, buffer []byte) []byte {
+// searchFile searches one file. A file that cannot be read to its end counts as not searched.
+func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader) {
 	name := s.names[i]
 	size, ok := s.ws.fileSize(name)
 	if !ok {
-		return buffer // removed, a link or a submodule: not searched
+		return // removed, a link or a submodule: not searched
 	}
 	if size > grepFileMax {
 		s.found[i].large = true
-		return buffer
+		return
 	}
 	f, _, err := s.ws.openFile(name)
 	if err != nil {
-		return buffer
+		return
 	}
-	defer func() { _ = f.Close() }()
-	b := bytes.NewBuffer(buffer)
-	if _, err := b.ReadFrom(io.LimitReader(f, grepFileMax+1)); err != nil {
-		return buffer
+	defer func() { _ = f.Close() }() // it is only read
+	lines.reset(io.LimitReader(f, grepFileMax))
+	if lines.isBinary() {
+		return
 	}
-	if data := b.Bytes(); !isBinary(data) {
-		s.found[i] = s.matchLines(ctx, name, data)
+	if found, err := s.matchLines(ctx, name, lines); err == nil {
+		s.found[i] = found
 	}
-	return b.Bytes()
 }
 
-func (s *grepSearch) matchLines(ctx context.Context, name string, data []byte) grepMatches {
+func (s *grepSearch) matchLines(ctx context.Context, name string, lines *lineReader) (grepMatches, error) {
 	result := grepMatches{searched: true}
 	masked := s.mask.NewLineMasker(name)
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		if n%grepLinesPerCtx == 0 && ctx.Err() != nil {
-			break
+	for n := 1; ; n++ {
+		line, err := lines.next()
+		if errors.Is(err, io.EOF) || n%grepLinesPerCtx == 0 && ctx.Err() != nil {
+			return result, nil
 		}
-		line = bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		if err != nil {
+			return result, err
+		}
 		line = masked.MaskLine(line)
 		if s.words != nil && !s.words.HasMatch(line) || !s.re.Match(line) {
 			continue
 		}
 		result.matches++
-		if len(result.lines) < grepMatchesMax {
+		switch {
+		case s.forms != nil:
+			s.forms.add(linePlace{name, n}, line)
+		case len(result.lines) < s.linesMax:
 			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", printableName(name), n, clipLine(line, grepLineBytes)))
 		}
 	}
-	return result
 }
 
 func (s *grepSearch) resultText() string {
@@ -197,17 +219,24 @@ func (s *grepSearch) resultText() string {
 		if f.matches > 0 {
 			files++
 		}
-		for _, line := range f.lines[:min(len(f.lines), grepMatchesMax-lines)] {
+		for _, line := range f.lines[:min(len(f.lines), s.linesMax-lines)] {
 			b.WriteString(line)
 			lines++
 		}
 	}
+	all := matches
+	if s.forms != nil {
+		all, lines = len(s.forms.forms), s.forms.write(&b, s.linesMax)
+	}
 	fmt.Fprintf(&b, "[%d matches in %d files; %d files searched", matches, files, searched)
-	if matches > lines {
+	if all > lines {
 		fmt.Fprintf(&b, "; first %d shown", lines)
 	}
 	if large > 0 {
 		fmt.Fprintf(&b, "; %d large files skipped", large)
+	}
+	if s.forms != nil && s.forms.further > 0 {
+		fmt.Fprintf(&b, "; %d lines of further forms", s.forms.further)
 	}
 	b.WriteString("]")
 	return b.String()

@@ -5,7 +5,10 @@ package builtin_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -36,9 +39,35 @@ func TestGrepShowsTheFirst100AndClipsLongLines(t *testing.T) {
 	b.wantLines(b.callTool("grep", `{"pattern":"hit","path":"wide"}`), "wide:1:hit"+strings.Repeat("-", 297)+" …[line clipped]", "[1 matches in 1 files; 1 files searched]")
 }
 
-func TestGrepSkipsLargeFilesAndSaysSo(t *testing.T) {
-	b := newBox(t, map[string]string{"big": strings.Repeat("needle\n", 300_000), "small": "needle"})
+func TestGrepSkipsHugeFilesAndSaysSo(t *testing.T) {
+	b := newBox(t, map[string]string{"small": "needle", "huge": "needle"})
+	if err := os.Truncate(filepath.Join(b.dir, "huge"), 256<<20+1); err != nil {
+		t.Fatal(err)
+	}
 	b.wantLines(b.callTool("grep", `{"pattern":"needle"}`), "small:1:needle", "[1 matches in 1 files; 1 files searched; 1 large files skipped]")
+}
+
+// TestGrepCountsAllOfALargeFile: also lines that are longer than the buffer, and the last one.
+func TestGrepCountsAllOfALargeFile(t *testing.T) {
+	wide := strings.Repeat("-", 3<<20)
+	b := newBox(t, map[string]string{"big": strings.Repeat("needle\n", 1_000_000) + wide + "needle\n" + "needle " + wide + "\nlast needle"})
+	got := b.callTool("grep", `{"pattern":"needle","limit":1}`)
+	b.wantLines(got, "big:1:needle", "[1000002 matches in 1 files; 1 files searched; first 1 shown]")
+	b.wantLines(b.callTool("grep", `{"pattern":"last"}`), "big:1000003:last needle", "[1 matches in 1 files; 1 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"x","limit":101}`), "error: limit is 101, it must be 1 to 100")
+}
+
+// TestGrepGroupsLinesByForm: the counts are of all lines, whatever is shown.
+func TestGrepGroupsLinesByForm(t *testing.T) {
+	var log strings.Builder
+	for i := range 598 {
+		fmt.Fprintf(&log, "10:00:%02d ERROR req-%04d timeout after %dms\n10:00:%02d INFO ok\n", i%60, i, i, i%60)
+	}
+	b := newBox(t, map[string]string{"a.log": log.String(), "b.log": "ERROR ORA-00942 no table\nERROR ORA-00001 not unique\n10:00:00 ERROR req-1 timeout after 1ms\n"})
+	b.wantLines(b.callTool("grep", `{"pattern":"ERROR","group":true}`), "a.log:1:[599× to b.log:3] 10:00:00 ERROR req-0000 timeout after 0ms",
+		"b.log:1:[1×] ERROR ORA-00942 no table", "b.log:2:[1×] ERROR ORA-00001 not unique", "[601 matches in 2 files; 2 files searched]")
+	b.wantLines(b.callTool("grep", `{"pattern":"ERROR","group":true,"limit":1}`), "a.log:1:[599× to b.log:3] 10:00:00 ERROR req-0000 timeout after 0ms",
+		"[601 matches in 2 files; 2 files searched; first 1 shown]")
 }
 
 func TestSearchFollowsGitignore(t *testing.T) {
@@ -170,5 +199,22 @@ func BenchmarkGrepOfFiveThousandFiles(b *testing.B) {
 		if got := box.callTool("grep", `{"pattern":"FIXME|panic\\(|_ = \\w+\\("}`); got != "[0 matches in 0 files; 5000 files searched]" {
 			b.Fatal(got)
 		}
+	}
+}
+
+// TestGrepBoundsTheFormsOfAllFiles: a search of many different lines takes a bounded amount of memory,
+// and says how many lines it did not tell apart.
+func TestGrepBoundsTheFormsOfAllFiles(t *testing.T) {
+	files := map[string]string{}
+	for i := range 5 {
+		var b strings.Builder
+		for j := range 5000 {
+			fmt.Fprintf(&b, "hit %s\n", strings.Map(func(r rune) rune { return r - '0' + 'a' }, strconv.Itoa(i*5000+j)))
+		}
+		files[fmt.Sprintf("f%d", i)] = b.String()
+	}
+	got := newBox(t, files).callTool("grep", `{"pattern":"hit","group":true,"limit":1}`)
+	if want := "f0:1:[1×] hit a\n[25000 matches in 5 files; 5 files searched; first 1 shown; 5000 lines of further forms]"; got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -91,11 +91,11 @@ func parseFile(path string, data []byte, err error) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return Parse(path, data)
+	return parseConfig(path, data)
 }
 
-// Parse reads the text of a file: {"mcpServers": {"name": {…}}}.
-func Parse(path string, data []byte) (File, error) {
+// parseConfig reads the text of a file: {"mcpServers": {"name": {…}}}.
+func parseConfig(path string, data []byte) (File, error) {
 	sum := sha256.Sum256(data)
 	out := File{Digest: hex.EncodeToString(sum[:])}
 	if len(data) > FileBytesMax {
@@ -273,15 +273,15 @@ func plainRune(r rune) bool {
 // Variables are the names that the definition reads from the environment.
 func (s Server) Variables() []string {
 	names := map[string]bool{}
-	_, _ = s.Expand(func(name string) string { names[name] = true; return "x" }) // all are set
+	_, _ = s.expandVariables(func(name string) string { names[name] = true; return "x" }) // all are set
 	return slices.Sorted(maps.Keys(names))
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)(:-([^}]*))?\}`)
 
-// Expand puts the values of variables in: ${NAME}, and ${NAME:-text} for one that
+// expandVariables puts the values of variables in: ${NAME}, and ${NAME:-text} for one that
 // may be unset.
-func (s Server) Expand(getenv func(string) string) (Server, error) {
+func (s Server) expandVariables(getenv func(string) string) (Server, error) {
 	var missing []string
 	expand := func(text string) string {
 		return variable.ReplaceAllStringFunc(text, func(word string) string {

@@ -14,7 +14,7 @@ import (
 
 func parseText(t *testing.T, text string) File {
 	t.Helper()
-	f, err := Parse("/w/.mcp.json", []byte(text))
+	f, err := parseConfig("/w/.mcp.json", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,14 +52,14 @@ func TestAFileOfOtherToolsIsReadAsItIs(t *testing.T) {
 
 func TestVariablesAreExpandedWhenTheServerIsReachedAndNotBefore(t *testing.T) {
 	s := parseText(t, `{"mcpServers":{"a":{"command":"${BIN:-run}","args":["--to=${TO}","$TO","${9}"],"env":{"K":"${TO}"}}}}`).Servers[0]
-	out, err := s.Expand(func(name string) string { return map[string]string{"TO": "x y; rm -rf /"}[name] })
+	out, err := s.expandVariables(func(name string) string { return map[string]string{"TO": "x y; rm -rf /"}[name] })
 	if err != nil || out.Command != "run" || !slices.Equal(out.Args, []string{"--to=x y; rm -rf /", "$TO", "${9}"}) || out.Env["K"] != "x y; rm -rf /" {
 		t.Errorf("%+v %v", out, err)
 	}
 	if s.Args[0] != "--to=${TO}" {
 		t.Error("the definition was changed")
 	}
-	if _, err := s.Expand(func(string) string { return "" }); !errors.Is(err, ErrVariable) || !strings.Contains(err.Error(), "TO of the server a in /w/.mcp.json") {
+	if _, err := s.expandVariables(func(string) string { return "" }); !errors.Is(err, ErrVariable) || !strings.Contains(err.Error(), "TO of the server a in /w/.mcp.json") {
 		t.Error(err)
 	}
 }
@@ -81,7 +81,7 @@ func TestInvalidServerDefinitionNamesItsRemedy(t *testing.T) {
 		`{"mcpServers":` + strings.Repeat(`{"a":`, 20_000):                         "/w/.mcp.json: line 1",
 		`{"mcpServers":{"a":{"command":"` + strings.Repeat("x", FileBytesMax) + "": "has more than 1048576 bytes",
 	} {
-		if _, err := Parse("/w/.mcp.json", []byte(text)); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
+		if _, err := parseConfig("/w/.mcp.json", []byte(text)); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v", text, err)
 		}
 	}
@@ -113,7 +113,7 @@ func TestEndlessFileIsRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return Parse("p", raw)
+		return parseConfig("p", raw)
 	}
 	if f, err := parse(map[string]any{"a": keys}); err != nil || len(f.Notes) != keysNamed+1 || f.Notes[keysNamed] != "p: the server a: 4992 more keys are not known and do nothing" {
 		t.Errorf("%v, %d notes", err, len(f.Notes))
@@ -149,7 +149,7 @@ func TestNamesOfToolsAreValidAndNoServerCanTakeAnothers(t *testing.T) {
 		{"a", "b__c", "mcp__a__b__c"},
 		{"a", strings.Repeat("long", 30), "mcp__a__" + strings.Repeat("long", 11) + "lon_" + "cc8458d7"},
 	} {
-		if got := ToolName(c[0], c[1]); len(got) > ToolNameMax || got != c[2] {
+		if got := nameTool(c[0], c[1]); len(got) > ToolNameMax || got != c[2] {
 			t.Errorf("%q is %s", c[1], got)
 		}
 	}
@@ -173,7 +173,7 @@ func TestNamesOfToolsAreValidAndNoServerCanTakeAnothers(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"mcpServers":{"a":{"command":"${X:-y}","args":["z"]},"b":{"type":"http","url":"http://x"}}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		file, err := Parse("f", data)
+		file, err := parseConfig("f", data)
 		for _, s := range file.Servers {
 			if s.Name != ServerName(s.Name) || len(s.Hash()) != 64 || (s.Command == "") == (s.URL == "") {
 				t.Errorf("%+v %v", s, err)

@@ -12,6 +12,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 )
@@ -47,7 +48,7 @@ func listTools(ctx context.Context, session *sdk.ClientSession, server string) (
 	if r := session.InitializeResult(); r != nil {
 		has, l.Version = r.Capabilities, r.ProtocolVersion
 		if r.ServerInfo != nil {
-			l.Server = clipText(visibleText(r.ServerInfo.Name+" "+r.ServerInfo.Version), ToolNameMax)
+			l.Server = clip.Marked(visibleText(r.ServerInfo.Name+" "+r.ServerInfo.Version), ToolNameMax, "…")
 		}
 	}
 	if has != nil && has.Resources != nil {
@@ -95,11 +96,11 @@ func (l *Listing) addTool(server string, t *sdk.Tool) {
 		l.refuseTool(t.Name, "its schema has %d bytes, at most %d are taken", len(raw), SchemaBytesMax)
 		return
 	}
-	o := Offer{Raw: t.Name, Spec: model.ToolSpec{Name: ToolName(server, t.Name), Class: toolClass(t.Annotations), Schema: visibleText(raw),
-		Description: clipText(visibleText(strings.ToValidUTF8(t.Description, "")), DescriptionBytesMax)}}
+	o := Offer{Raw: t.Name, Spec: model.ToolSpec{Name: nameTool(server, t.Name), Class: toolClass(t.Annotations), Schema: visibleText(raw),
+		Description: clip.Marked(visibleText(strings.ToValidUTF8(t.Description, "")), DescriptionBytesMax, "…")}}
 	said := []string{t.Name, t.Description, raw}
 	if o.Spec.Description == "" {
-		o.Spec.Description, said = clipText(visibleText(t.Title), DescriptionBytesMax), append(said, t.Title)
+		o.Spec.Description, said = clip.Marked(visibleText(t.Title), DescriptionBytesMax, "…"), append(said, t.Title)
 	}
 	compiled, err := schema.Compile(o.Spec.Schema)
 	if err == nil && compiled.Type() != "object" {
@@ -163,7 +164,7 @@ func hashParts(parts ...string) string {
 
 // resourceReader is a tool that troupe adds to those of a server: it reads resources.
 func resourceReader(server string) Offer {
-	spec := model.ToolSpec{Name: ToolName(server, ReadResource), Class: model.Effect,
+	spec := model.ToolSpec{Name: nameTool(server, ReadResource), Class: model.Effect,
 		Description: "Read a resource of the MCP server " + server + " by its URI. Without a URI: list what there is.",
 		Schema:      `{"type":"object","properties":{"uri":{"type":"string"}},"additionalProperties":false}`}
 	return Offer{Spec: spec, Hash: hashParts(spec.Name, spec.Description, spec.Schema)}

@@ -259,25 +259,8 @@ func (l Lock) changeLock(edit func(*lockFile) bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}
-	if err := replaceFile(l.path, append(data, '\n')); err != nil {
+	if err := safefile.Replace(l.path, append(data, '\n')); err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
-	}
-	return nil
-}
-
-// replaceFile writes a file so that it is the old one or the new one, never half of it.
-func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
 }

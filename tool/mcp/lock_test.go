@@ -16,7 +16,7 @@ func offerTools(server string, words ...string) Listing {
 	var l Listing
 	for i := 0; i < len(words); i += 2 {
 		l.Offers = append(l.Offers, Offer{Raw: words[i], Hash: hashParts(words[i], words[i+1]),
-			Spec: model.ToolSpec{Name: ToolName(server, words[i]), Description: words[i+1], Schema: anything, Class: model.Effect}})
+			Spec: model.ToolSpec{Name: nameTool(server, words[i]), Description: words[i+1], Schema: anything, Class: model.Effect}})
 	}
 	return l
 }

@@ -30,9 +30,9 @@ func ServerName(name string) string {
 	return name
 }
 
-// ToolName is the name by which agents call a server's tool. It replaces characters
+// nameTool is the name by which agents call a server's tool. It replaces characters
 // that are not allowed by "_", and ends a name that is too long in a hash.
-func ToolName(server, name string) string {
+func nameTool(server, name string) string {
 	full := prefix + server + "__" + notOfNames.ReplaceAllString(name, "_")
 	if len(full) <= ToolNameMax {
 		return full
@@ -51,6 +51,9 @@ func ServerOf(tool string) (server string, ok bool) {
 	server, _, ok = strings.Cut(rest, "__")
 	return server, ok && server != ""
 }
+
+// IsToolName reports whether a name is meant as that of a server or of its tools.
+func IsToolName(name string) bool { return strings.HasPrefix(name, prefix) }
 
 // Means reports whether a word of a list of tools means a tool: its name, or
 // mcp__server for all of a server's, or with * for anything.
@@ -74,15 +77,4 @@ func visibleText(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// clipText cuts a text at a rune.
-func clipText(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	for limit > 0 && !utf8.RuneStart(text[limit]) {
-		limit--
-	}
-	return text[:limit] + "…"
 }

@@ -37,7 +37,7 @@ func (s Server) NamedFiles(dir string, getenv func(string) string) (map[string]s
 	if s.URL != "" {
 		return nil, nil
 	}
-	if full, err := s.Expand(getenv); err == nil { // without its variables it does not start
+	if full, err := s.expandVariables(getenv); err == nil { // without its variables it does not start
 		s = full
 	}
 	if s.Dir != "" {

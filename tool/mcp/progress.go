@@ -7,6 +7,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -27,7 +28,7 @@ type callProgress struct {
 }
 
 func (p *callProgress) noteProgress(n *sdk.ProgressNotificationParams) {
-	now := tool.Progress{Done: n.Progress, Total: n.Total, Message: clipText(visibleText(n.Message), progressBytes)}
+	now := tool.Progress{Done: n.Progress, Total: n.Total, Message: clip.Marked(visibleText(n.Message), progressBytes, "…")}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = &now

@@ -8,6 +8,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -38,7 +39,7 @@ func renderPart(c sdk.Content) string {
 	case *sdk.AudioContent:
 		return mediaLine("audio", c.MIMEType, len(c.Data))
 	case *sdk.ResourceLink:
-		return fmt.Sprintf("[resource %s: %s]", clipText(visibleText(c.URI), progressBytes), clipText(visibleText(c.Name+" "+c.Description), progressBytes))
+		return fmt.Sprintf("[resource %s: %s]", clip.Marked(visibleText(c.URI), progressBytes, "…"), clip.Marked(visibleText(c.Name+" "+c.Description), progressBytes, "…"))
 	case *sdk.EmbeddedResource:
 		return renderResource(c.Resource)
 	}
@@ -46,7 +47,7 @@ func renderPart(c sdk.Content) string {
 }
 
 func mediaLine(what, kind string, bytes int) string {
-	return fmt.Sprintf("[%s, %s, %d bytes: not shown]", what, clipText(visibleText(kind), ToolNameMax), bytes)
+	return fmt.Sprintf("[%s, %s, %d bytes: not shown]", what, clip.Marked(visibleText(kind), ToolNameMax, "…"), bytes)
 }
 
 func renderResource(r *sdk.ResourceContents) string {
@@ -54,7 +55,7 @@ func renderResource(r *sdk.ResourceContents) string {
 		return "[an empty resource]"
 	}
 	if len(r.Blob) > 0 {
-		return mediaLine("resource "+clipText(visibleText(r.URI), progressBytes), r.MIMEType, len(r.Blob))
+		return mediaLine("resource "+clip.Marked(visibleText(r.URI), progressBytes, "…"), r.MIMEType, len(r.Blob))
 	}
 	return r.Text
 }
@@ -82,7 +83,7 @@ func (l *liveSession) readResource(ctx context.Context, c tool.Call) (tool.Resul
 func (l *liveSession) listResources(ctx context.Context) (tool.Result, error) {
 	var lines []string
 	line := func(uri, name, description, kind string) {
-		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %s %s", clipText(visibleText(uri), progressBytes), clipText(visibleText(name+" "+description), progressBytes), clipText(visibleText(kind), ToolNameMax))))
+		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s  %s %s", clip.Marked(visibleText(uri), progressBytes, "…"), clip.Marked(visibleText(name+" "+description), progressBytes, "…"), clip.Marked(visibleText(kind), ToolNameMax, "…"))))
 	}
 	for r, err := range l.session.Resources(ctx, nil) {
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/redact"
 )
 
@@ -185,7 +186,7 @@ func (s *serverProcess) watchEnd(l *liveSession) {
 
 // connectServer starts the server, greets it and asks for its tools.
 func (s *serverProcess) connectServer(ctx context.Context) (*liveSession, error) {
-	def, err := s.def.Expand(s.hub.cfg.Getenv)
+	def, err := s.def.expandVariables(s.hub.cfg.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -245,7 +246,7 @@ func (s *serverProcess) secretValues() []string {
 	for _, name := range s.def.Variables() {
 		values = append(values, s.hub.cfg.Getenv(name))
 	}
-	def, err := s.def.Expand(s.hub.cfg.Getenv)
+	def, err := s.def.expandVariables(s.hub.cfg.Getenv)
 	if err != nil {
 		return values
 	}
@@ -306,7 +307,7 @@ func (l *liveSession) closeSession() {
 // shownText prepares a server's text for a person: redacted, then clipped. Redaction
 // would not recognize a secret that is cut.
 func (l *liveSession) shownText(text string) string {
-	return clipText(l.secrets.MaskText(visibleText(text)), stderrShown)
+	return clip.Marked(l.secrets.MaskText(visibleText(text)), stderrShown, "…")
 }
 
 // displayError is an error that shows a person another text than its own.

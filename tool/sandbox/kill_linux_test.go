@@ -66,6 +66,7 @@ func awaitFile(t *testing.T, file string) {
 //
 //behaviour:shows C4
 func TestNothingSurvivesAKilledCommand(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"all", "without namespaces"} {
 		t.Run(name, func(t *testing.T) {
 			var survivors atomic.Int64

@@ -395,9 +395,11 @@ func TestSandboxReportNamesMissingProtections(t *testing.T) {
 	t.Logf("enforced here: %s; missing: %s", r, r.Missing())
 }
 
-// TestItTakesNoRightsToBeShutIn runs the tests above as an ordinary user, where
+// TestSandboxWorksForAnOrdinaryUser runs the tests above as an ordinary user, where
 // they run as root: whose files are refused for other reasons.
-func TestItTakesNoRightsToBeShutIn(t *testing.T) {
+func TestSandboxWorksForAnOrdinaryUser(t *testing.T) {
+	// Not parallel: a process that another test starts while the copy is written holds it open, and a
+	// program that is open for writing cannot start.
 	if os.Geteuid() != 0 {
 		return // then all of them did
 	}

@@ -45,7 +45,7 @@ func TestNoSocketWithANameIsReached(t *testing.T) {
 	for name, less := range map[string]Less{"all": {}, "without namespaces": {Namespaces: true}} {
 		inside := t.TempDir()
 		copyBinary(t, inside)
-		out, err := Run(t.Context(), Spec{Dir: inside, Less: less, Env: []string{reaching + "=" + dir, alone + "=" + name}, Command: "./me -test.run '^TestReachingFromInside$' -test.v"})
+		out, err := Run(t.Context(), Spec{Dir: inside, Less: less, Env: []string{reaching + "=" + dir, alone + "=" + name}, Command: "./me -test.run '^TestSocketsFromInsideHelper$' -test.v"})
 		text := string(out.Stdout)
 		if err != nil || out.Exit != 0 || !strings.Contains(text, "stream: socket: ") || strings.Count(text, "datagrams: socketpair: ") != len(paths) || !strings.Contains(text, "pairs: <nil>") {
 			t.Errorf("%s: %q %v", name, text, err)
@@ -88,8 +88,8 @@ func copyBinary(t *testing.T, into string) {
 	}
 }
 
-// TestReachingFromInside is what the command of the test above does.
-func TestReachingFromInside(t *testing.T) {
+// TestSocketsFromInsideHelper is what the command of the test above does.
+func TestSocketsFromInsideHelper(t *testing.T) {
 	dir := os.Getenv(reaching)
 	if dir == "" {
 		return

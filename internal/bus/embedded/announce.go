@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // writeNodeFile writes node.json atomically.
@@ -18,7 +19,7 @@ func (e *Server) writeNodeFile() error {
 		Prefix: e.cfg.Names.Prefix(), Watch: e.WatchCommand(), Durability: statedir.DurabilityName(e.cfg.Lazy), Version: server.VERSION,
 	})
 	if err == nil {
-		err = statedir.ReplaceFile(statedir.NodeFilePath(e.cfg.StateDir), append(data, '\n'))
+		err = safefile.Replace(statedir.NodeFilePath(e.cfg.StateDir), append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("embedded: write %s: %w", statedir.NodeFileName, err)

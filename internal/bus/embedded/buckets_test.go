@@ -81,7 +81,7 @@ func putBlob(t *testing.T, js jetstream.JetStream, name, data string) {
 	}
 }
 
-func TestRenew(t *testing.T) { bustest.Bubble(t, testRenewal) }
+func TestLeaseRenewal(t *testing.T) { bustest.Bubble(t, testRenewal) }
 
 func testRenewal(t *testing.T) {
 	b, js, _ := openTestBuckets(t)

@@ -255,9 +255,9 @@ func probeSubject(t *testing.T, nc *nats.Conn, said violations, subject string) 
 	return got
 }
 
-// TestAnswerIntoALog: a client asks for an answer on a subject that only the
+// TestRequestCannotDirectItsAnswerIntoALog: a client asks for an answer on a subject that only the
 // node may write. The service must not be its tool.
-func TestAnswerIntoALog(t *testing.T) {
+func TestRequestCannotDirectItsAnswerIntoALog(t *testing.T) {
 	e := startServer(t, embedded.Config{DontListen: true})
 	node := connectAs(t, e, bus.RoleNode)
 	heard, err := node.SubscribeSync("troupe.box.>")
@@ -307,6 +307,7 @@ func TestAnswerIntoALog(t *testing.T) {
 }
 
 func TestNodeFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if _, _, err := bus.JoinOwner(dir); !errors.Is(err, statedir.ErrNoServer) {
 		t.Fatal(err)
@@ -346,7 +347,7 @@ func TestNodeFile(t *testing.T) {
 	}
 }
 
-func TestOneOwner(t *testing.T) {
+func TestStateDirectoryHasOneOwner(t *testing.T) {
 	dir := t.TempDir()
 	e := startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 	if _, err := embedded.Start(embedded.Config{StateDir: dir, DontListen: true}); !errors.Is(err, statedir.ErrOwned) {
@@ -386,7 +387,7 @@ func TestOwnerKilled(t *testing.T) {
 	startServer(t, embedded.Config{StateDir: dir, DontListen: true})
 }
 
-func TestPorts(t *testing.T) {
+func TestPortsOfTheEmbeddedServer(t *testing.T) {
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -415,7 +416,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-func TestStoreMax(t *testing.T) {
+func TestStoreMaxLimitsTheServer(t *testing.T) {
 	e := startServer(t, embedded.Config{DontListen: true, StoreMax: 100 << 20})
 	if e.StoreMax() != 100<<20 {
 		t.Error(e.StoreMax())
@@ -457,8 +458,8 @@ func TestSmallStore(t *testing.T) {
 	}
 }
 
-// TestSurvives: what was acknowledged is there after a restart.
-func TestSurvives(t *testing.T) {
+// TestAcknowledgedEntriesSurviveARestart: what was acknowledged is there after a restart.
+func TestAcknowledgedEntriesSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 2 {
 		e := startServer(t, embedded.Config{StateDir: dir, DontListen: true})

@@ -88,7 +88,7 @@ func TestAttackServiceCannotAnswerToNodes(t *testing.T) {
 	}
 }
 
-func TestAnswerable(t *testing.T) {
+func TestAnswerSubjectsOfClients(t *testing.T) {
 	for subject, want := range map[string]bool{
 		"_INBOX.x": true, "_INBOX.x.y.z": true, "_INBOX_client.x.y": true, "_INBOX_client_alice.x": true, "_R_.abc.1": true,
 		"": false, "_INBOX": false, "_INBOX.": false, "_INBOX..x": false, "_INBOX.*": false, "_INBOX.>": false, "_INBOX.x y": false, "_INBOX.x\r\nPUB a 0": false,

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -169,6 +170,7 @@ func expectFinding(t *testing.T, p bus.Proof, check string, status bus.FindingSt
 
 // TestEmbeddedServerProvesItsProfile: what lazy gives up is said.
 func TestEmbeddedServerProvesItsProfile(t *testing.T) {
+	t.Parallel()
 	for lazy, profile := range map[bool]bus.Profile{false: bus.EmbeddedSync, true: bus.EmbeddedLazy} {
 		e := startServer(t, embedded.Config{DontListen: true, Lazy: lazy})
 		nc := connectAs(t, e, bus.RoleNode)
@@ -200,9 +202,35 @@ func TestEmbeddedServerProvesItsProfile(t *testing.T) {
 	expectFinding(t, p, "durability", bus.Failed, "syncs every 2m0s")
 }
 
+// TestRoomOfLogsInFiles: files of logs that are too full for new runs are a failed check, which lets
+// the node start.
+func TestRoomOfLogsInFiles(t *testing.T) {
+	e := startServer(t, embedded.Config{DontListen: true, Lazy: true})
+	nc := connectAs(t, e, bus.RoleNode)
+	if _, err := bus.ConnectBuckets(t.Context(), nc, bus.BucketConfig{}); err != nil {
+		t.Fatal(err)
+	}
+	const most = 1 << 30
+	for used, c := range map[uint64]struct {
+		status bus.FindingStatus
+		says   string
+	}{
+		most / 2:      {bus.Proven, "nor have the logs in files"},
+		most / 10 * 9: {bus.Failed, "the logs hold 921 of 1024 MiB: new runs are refused"},
+	} {
+		room := func(context.Context) (uint64, uint64, error) { return used, most, nil }
+		p, err := bus.ProveDurability(t.Context(), bus.ProofConfig{Conn: nc, Lazy: true, Witness: e, LogRoom: room})
+		if err != nil || p.Err() != nil {
+			t.Fatal(err, p.Err())
+		}
+		expectFinding(t, p, "room", c.status, c.says)
+	}
+}
+
 // TestRemoteServerNeedsAWitnessOfItsSyncs: without a witness it is not
 // proven that it syncs; with one it is proven, or refused.
 func TestRemoteServerNeedsAWitnessOfItsSyncs(t *testing.T) {
+	t.Parallel()
 	for _, synced := range []bool{true, false} {
 		e := startCluster(t, synced)
 		nc := e.createStreams(1, nil)
@@ -273,6 +301,7 @@ func TestAClusterIsAsGoodAsItsWorstServer(t *testing.T) {
 
 // TestStreamsThatWouldLoseEntriesAreRefused: each setting by name.
 func TestStreamsThatWouldLoseEntriesAreRefused(t *testing.T) {
+	t.Parallel()
 	e := startCluster(t, true)
 	for says, change := range map[string]func(*jetstream.StreamConfig){
 		"allows direct reads":      func(c *jetstream.StreamConfig) { c.AllowDirect = true },

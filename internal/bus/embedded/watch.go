@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/safefile"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -114,7 +115,7 @@ func (f contextFile) writeIn(home string) (w watchContext, err error) {
 		if !f.mayReplace(path) {
 			continue
 		}
-		if err := statedir.ReplaceFile(path, data); err != nil {
+		if err := safefile.Replace(path, data); err != nil {
 			return w, fmt.Errorf("%w: %w", errNoContext, err)
 		}
 		return watchContext{command: "nats --context " + name, path: path, content: string(data)}, nil

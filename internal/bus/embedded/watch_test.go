@@ -155,6 +155,7 @@ func TestAttackObserverSubscriptionsAreBounded(t *testing.T) {
 // An observer that reads nothing is cut off at its own limit, and what the node
 // publishes does not wait for it.
 func TestAttackSlowObserverIsDisconnected(t *testing.T) {
+	t.Parallel()
 	e := startServer(t, embedded.Config{Port: embedded.FreePort})
 	user, password := e.Credential(bus.RoleObserver)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(e.URL(), "nats://"))

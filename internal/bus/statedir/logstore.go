@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // The stores that may hold the logs of a state directory. The file "log-store" in the directory
@@ -14,7 +16,7 @@ import (
 const (
 	LogsInJetStream = "jetstream" // streams of the embedded server
 	LogsInFiles     = "local"     // files of package mailbox/local
-	DefaultLogStore = LogsInJetStream
+	DefaultLogStore = LogsInFiles
 
 	logStoreFileName = "log-store"
 	// logsDirName is the directory of the logs in LogsInFiles, jetStreamDirName that of the
@@ -86,9 +88,9 @@ func readLogStore(dir string) (string, error) {
 // form of the directory, and first: an older program would look for the logs in vain.
 func writeLogStore(dir, name string) error {
 	if name != LogsInJetStream {
-		if err := ReplaceFile(filepath.Join(dir, formFileName), fmt.Appendln(nil, StateForm)); err != nil {
+		if err := safefile.Replace(filepath.Join(dir, formFileName), fmt.Appendln(nil, StateForm)); err != nil {
 			return err
 		}
 	}
-	return ReplaceFile(filepath.Join(dir, logStoreFileName), []byte(name+"\n"))
+	return safefile.Replace(filepath.Join(dir, logStoreFileName), []byte(name+"\n"))
 }

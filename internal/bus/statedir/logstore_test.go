@@ -20,7 +20,7 @@ func TestClaimLogStore(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(unknown, "log-store"), []byte("tape\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	local, streams := t.TempDir(), t.TempDir()
+	local, streams, fresh := t.TempDir(), t.TempDir(), t.TempDir()
 	for _, c := range []struct {
 		dir, want, have string
 		err             string
@@ -28,8 +28,10 @@ func TestClaimLogStore(t *testing.T) {
 		{local, statedir.LogsInFiles, statedir.LogsInFiles, ""},
 		{local, "", statedir.LogsInFiles, ""},
 		{local, statedir.LogsInJetStream, "", "keeps its logs in local, not in jetstream: leave --log-store"},
-		{streams, "", statedir.DefaultLogStore, ""},
-		{streams, statedir.DefaultLogStore, statedir.DefaultLogStore, ""},
+		{streams, statedir.LogsInJetStream, statedir.LogsInJetStream, ""},
+		{streams, "", statedir.LogsInJetStream, ""},
+		{streams, statedir.LogsInFiles, "", "keeps its logs in jetstream, not in local"},
+		{fresh, "", statedir.LogsInFiles, ""},
 		{old, "", statedir.LogsInJetStream, ""},
 		{old, statedir.LogsInFiles, "", "keeps its logs in jetstream, not in local"},
 		{t.TempDir(), "tape", "", "no log store is called"},
@@ -44,7 +46,7 @@ func TestClaimLogStore(t *testing.T) {
 		}
 	}
 	// An older program refuses a directory whose logs it would look for in vain.
-	for dir, want := range map[string]string{local: "2\n", streams: "1\n"} {
+	for dir, want := range map[string]string{local: "2\n", fresh: "2\n", streams: "1\n", old: "1\n"} {
 		if err := statedir.WriteForm(dir); err != nil {
 			t.Fatal(err)
 		}

@@ -120,24 +120,6 @@ func isLoopback(address string) bool {
 	return ok && err == nil && at.Addr().IsLoopback()
 }
 
-// ReplaceFile atomically writes a file that only this user can read.
-func ReplaceFile(path string, data []byte) error {
-	// CreateTemp makes it 0600.
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
-}
-
 // RemoveNodeFile removes node.json, if it is there.
 func RemoveNodeFile(dir string) error {
 	err := os.Remove(filepath.Join(dir, NodeFileName))

@@ -49,7 +49,7 @@ func (g *Sources) ReadRoster() (Roster, error) {
 	defs, notes, err := g.loadFiles()
 	r.notes, r.Problems = notes, agentfile.SplitProblems(err)
 	for _, b := range investigator.BuiltinAgents() {
-		r.Agents = append(r.Agents, Info{Name: b.Name, From: BuiltIn, Description: b.Description, Tools: b.Tools, Delegates: b.Delegates,
+		r.Agents = append(r.Agents, Info{Name: b.Name, From: BuiltIn, Description: b.Description, Tools: b.Tools,
 			MaxTurns: b.MaxTurns, PromptBytes: len(b.System)})
 	}
 	for _, d := range defs {

@@ -132,7 +132,11 @@ func (cs *Commands) completeAgent(c *cobra.Command) cobra.CompletionFunc {
 		}
 		var list []cobra.Completion
 		cs.askNode(func(ctx context.Context, s *session.Session) error {
-			info, err := s.Get(ctx, args[0])
+			run, err := s.FindRun(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			info, err := s.Get(ctx, run)
 			for _, m := range session.AgentResults(info.Result) {
 				list = append(list, cobra.CompletionWithDesc(string(m.ID), term.CleanLine(m.Name)))
 			}

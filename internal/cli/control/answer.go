@@ -20,11 +20,11 @@ func (cs *Commands) Answer() *cobra.Command {
 		Example:     "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				if err := s.Answer(ctx, request.ParseAnswer(args[0], who, args[1], args[2])); err != nil {
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				if err := s.Answer(ctx, request.ParseAnswer(run, who, args[1], args[2])); err != nil {
 					return err
 				}
-				return cs.printRecorded(ctx, s, args[0])
+				return cs.printRecorded(ctx, s, run)
 			})
 		},
 	}

@@ -40,11 +40,11 @@ Both need a run that has not ended.`,
 			if err := l.checkArguments(c, args); err != nil {
 				return err
 			}
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				if len(args) == 1 {
-					return cs.printBudget(ctx, s, args[0])
+					return cs.printBudget(ctx, s, run)
 				}
-				r := client.BudgetRequest{RunID: args[0], Freeze: args[1] == "freeze", Patch: args[1] == "set", Limits: l.givenLimits(c)}
+				r := client.BudgetRequest{RunID: run, Freeze: args[1] == "freeze", Patch: args[1] == "set", Limits: l.givenLimits(c)}
 				return cs.changeBudget(ctx, s, r)
 			})
 		},

@@ -35,13 +35,16 @@ unreachable. An unreachable node starts nothing once its lease has expired.`,
 		Example:     "  troupe cancel 01k9z3\n  troupe cancel --now --wait 10s 01k9z3\n  troupe cancel 01k9z3 --agent root-1-0",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			r.RunID, r.Why = args[0], "canceled by a person"
+			r.Why = "canceled by a person"
 			// If no node is running, the command starts one: only an active run can end.
 			c := cancelRequest{CancelRequest: r, wait: wait}
-			do := func(ctx context.Context, s *session.Session) error { return cs.cancelRun(ctx, s, &c) }
-			err := cs.Sessions.Visit(session.ToRun, do)
+			do := func(ctx context.Context, s *session.Session, run string) error {
+				c.RunID = run
+				return cs.cancelRun(ctx, s, &c)
+			}
+			err := cs.Sessions.VisitRun(session.ToRun, args[0], do)
 			if c.sent && client.Lost(err) { // the run ended, and the process of its node with it
-				err = cs.Sessions.Visit(session.ToRun, do)
+				err = cs.Sessions.VisitRun(session.ToRun, c.RunID, do)
 			}
 			return err
 		},

@@ -19,11 +19,11 @@ func (cs *Commands) Steer() *cobra.Command {
 		Example:     `  troupe steer 01k9z3 "Leave the vendored code out"`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				if err := s.Steer(ctx, client.SteerRequest{RunID: args[0], Agent: who, Text: args[1]}); err != nil {
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				if err := s.Steer(ctx, client.SteerRequest{RunID: run, Agent: who, Text: args[1]}); err != nil {
 					return err
 				}
-				return cs.printRecorded(ctx, s, args[0])
+				return cs.printRecorded(ctx, s, run)
 			})
 		},
 	}

@@ -87,8 +87,8 @@ func (cs *Commands) stateDirToCheck() (dir string, clean func(), err error) {
 	return dir, func() { _ = os.RemoveAll(dir) }, err // it is in the directory that the system cleans up
 }
 
-// checkServer look at the server that was found or started. A node that
-// answers has its logs in JetStream; without one the server is asked.
+// checkServer looks at the server that was found or started. A node that
+// answers keeps its index of runs in JetStream; without one the server is asked.
 func checkServer(ctx context.Context, s *session.Session, answers bool) []checkup {
 	how := "connected to " + s.Address
 	switch {
@@ -103,7 +103,7 @@ func checkServer(ctx context.Context, s *session.Session, answers bool) []checku
 	}
 	list := []checkup{{"nats", proven, fmt.Sprintf("%s, version %s, %s away", how, info.Version, info.RTT.Round(time.Microsecond)), ""}}
 	if answers {
-		return append(list, checkup{"jetstream", proven, "the node stores its logs in it", ""})
+		return append(list, checkup{"jetstream", proven, "the node stores its index of runs in it", ""})
 	}
 	if err := s.JetStream(ctx); err != nil {
 		f := exit.Explain(err)

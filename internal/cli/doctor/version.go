@@ -16,17 +16,22 @@ func (cs *Commands) Version() *cobra.Command {
 		Example:     "  troupe version\n  troupe version -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
-			v := buildVersion()
 			if cs.Console.Output != "table" {
-				return cs.Console.PrintData(v)
+				return cs.Console.PrintData(buildVersion())
 			}
-			text := "troupe " + v["version"]
-			if v["commit"] != "" {
-				text += " (" + v["commit"] + ", " + v["date"] + ")"
-			}
-			return cs.Console.Print(text + " " + v["go"])
+			return cs.Console.Print(VersionText())
 		},
 	}
+}
+
+// VersionText is the version of the build in one line.
+func VersionText() string {
+	v := buildVersion()
+	text := "troupe " + v["version"]
+	if v["commit"] != "" {
+		text += " (" + v["commit"] + ", " + v["date"] + ")"
+	}
+	return text + " " + v["go"]
 }
 
 // buildVersion returns the version information of the build.

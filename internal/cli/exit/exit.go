@@ -117,6 +117,8 @@ func Explain(err error) *Failure {
 		return &Failure{NoNode, err, "another --store-dir or --nats-port may help; -v shows the server's log"}
 	case errors.Is(err, statedir.ErrOwned):
 		return &Failure{NoNode, err, "wait for the other process, or use another --store-dir"}
+	case errors.Is(err, client.ErrAmbiguous):
+		return &Failure{Usage, errors.New(PlainText(err)), "type more of it; `troupe list` shows the runs"}
 	case errors.Is(err, cassette.ErrFull):
 		return &Failure{Usage, err, "name another directory for --record, or remove that one"}
 	case errors.Is(err, cassette.ErrCassette):

@@ -216,7 +216,9 @@ func (f *Follower) showEvent(it eventItem) {
 	}
 	f.tree.AddEvent(it.event)
 	if it.event.Seq > 0 {
-		f.journal.recordEvent(it.event, time.Now())
+		if text := f.journal.recordEvent(it.event, time.Now()); text != "" {
+			f.note(text)
+		}
 	}
 	if text := f.journal.queueNotice(it.event); text != "" {
 		f.note(text)

@@ -117,22 +117,33 @@ func (j *journalWatch) process(n journalReport, now time.Time) string {
 	case n.info != nil && !n.info.Low:
 		j.down = n.info
 	case j.down != nil && n.node == j.node:
-		took := now.Sub(j.since).Round(100 * time.Millisecond)
-		j.down = nil
-		return fmt.Sprintf("the logs can be written again after %s: the run continues", took)
+		return j.recovered(now)
 	}
 	return ""
 }
 
-// recordEvent records that the run published an event that is in its log: if another node
-// cannot write, that does not affect this run.
-func (j *journalWatch) recordEvent(e client.Event, now time.Time) {
+// recovered notes that the node can write again, and returns the line to show.
+func (j *journalWatch) recovered(now time.Time) string {
+	j.down = nil
+	return fmt.Sprintf("the logs can be written again after %s: the run continues", now.Sub(j.since).Round(100*time.Millisecond))
+}
+
+// recordEvent records that the run published an event that is in its log, and returns the line to
+// show; "" shows nothing. An event of the node that could not write may arrive before its report
+// that it can. If another node cannot write, that does not affect this run.
+func (j *journalWatch) recordEvent(e client.Event, now time.Time) string {
 	if e.Agent != mailbox.Super { // its supervisor publishes events before the run is queued
 		j.begun.Store(true)
 	}
-	if j.moved = now; j.down != nil && now.Sub(j.since) > journalQuiet {
-		j.down = nil
+	j.moved = now
+	switch {
+	case j.down == nil || now.Sub(j.since) <= journalQuiet:
+		return ""
+	case e.Node == j.node:
+		return j.recovered(now)
 	}
+	j.down = nil
+	return ""
 }
 
 // queueNotice returns the line to show when a node reports that the run is queued; "" shows nothing.

@@ -59,14 +59,31 @@ func TestAnotherNodesJournalEndsNoRun(t *testing.T) {
 	if j.down == nil {
 		t.Error("another node's word ended it")
 	}
-	j.recordEvent(rootEvent(), now.Add(5*time.Second))
+	if text := j.recordEvent(rootEvent("b"), now.Add(5*time.Second)); text != "" {
+		t.Errorf("the run did not wait, and its user reads %q", text)
+	}
 	if err := j.overdue("r", now.Add(time.Hour)); err != nil {
 		t.Errorf("the run goes on: %v", err)
 	}
 }
 
-// rootEvent is something that the root of a run says.
-func rootEvent() (e client.Event) {
-	e.Agent = "root"
+// TestEventBeforeTheReportOfItsNode: the node of the run writes again, and the run publishes an
+// event before the node reports it: the user reads once that the run continues.
+func TestEventBeforeTheReportOfItsNode(t *testing.T) {
+	j, now := downWatch(t, 0, time.Minute)
+	if text := j.recordEvent(rootEvent("a"), now.Add(time.Second)); text != "" || j.down == nil {
+		t.Errorf("an event of before the fault ends it: %q", text)
+	}
+	if text := j.recordEvent(rootEvent("a"), now.Add(6*time.Second)); !strings.Contains(text, "after 6s: the run continues") {
+		t.Errorf("the end is told as %q", text)
+	}
+	if text := j.process(journalReport{node: "a", info: nil}, now.Add(7*time.Second)); text != "" {
+		t.Errorf("it is told again: %q", text)
+	}
+}
+
+// rootEvent is something that the root of a run says on a node.
+func rootEvent(node string) (e client.Event) {
+	e.Agent, e.Node = "root", node
 	return e
 }

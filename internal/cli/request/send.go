@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
@@ -14,6 +15,15 @@ import (
 // Send requests a run, after it has sent the history that the run begins with.
 func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepted, error) {
 	r := flags.Request
+	if origin, turn, at := strings.Cut(r.Fork, "@"); origin != "" {
+		run, err := s.FindRun(s.Context, origin)
+		if err != nil {
+			return client.RunAccepted{}, err
+		}
+		if r.Fork = run; at {
+			r.Fork += "@" + turn
+		}
+	}
 	if flags.imported != nil {
 		h, err := s.Recall(s.Context, r.RunID, *flags.imported)
 		if err != nil {
@@ -32,6 +42,12 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	// may use their current content.
 	if err := node.ApproveRequest(node.Config{StateDir: stateDir}, r); err != nil {
 		return client.RunAccepted{}, err
+	}
+	// The node of another command of this user has the roots of that command.
+	if s.OwnerPID > 0 {
+		if err := node.BringPlaces(node.Config{StateDir: stateDir}, r); err != nil {
+			return client.RunAccepted{}, err
+		}
 	}
 	accepted, err := s.Run(s.Context, r)
 	if sent := flags.imported != nil || len(r.Attach) > 0; sent && isRefusal(err) {

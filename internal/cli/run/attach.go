@@ -20,7 +20,9 @@ func (cs *Commands) Attach() *cobra.Command {
 		Example:     "  troupe attach 01k9z3",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.attachTo(ctx, s, args[0]) })
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				return cs.attachTo(ctx, s, run)
+			})
 		},
 	}
 }

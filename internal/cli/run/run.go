@@ -2,6 +2,7 @@ package run
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -62,7 +63,7 @@ interrupted.`,
 	cs.Sessions.Recordings.AddFlags(c.Flags())
 	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
-	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: jetstream or local (default where it keeps them, or jetstream)")
+	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: local or jetstream (default where it keeps them; a new one: local)")
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }
@@ -80,6 +81,9 @@ const takeoverPause = 500 * time.Millisecond
 // followRun starts the run and follows it until it has a result. If the node goes away meanwhile,
 // followRun sends the same request to the next node, or this process becomes the node.
 func (cs *Commands) followRun(flags *request.Flags) error {
+	if err := cs.findResumed(flags); err != nil {
+		return err
+	}
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.JournalPatience, flags.Request.TimeoutMS)
@@ -122,6 +126,17 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 		}
 		s = nil
 	}
+}
+
+// findResumed finds the run that --resume means.
+func (cs *Commands) findResumed(flags *request.Flags) error {
+	if !flags.Request.Resume || client.IsRunID(flags.Request.RunID) {
+		return nil
+	}
+	return cs.Sessions.VisitRun(session.ToInspect, flags.Request.RunID, func(_ context.Context, _ *session.Session, run string) error {
+		flags.Request.RunID = run
+		return nil
+	})
 }
 
 // requestAndWatch sends the request and follows the run.

@@ -28,12 +28,11 @@ command asks for confirmation unless --yes is given; elsewhere --yes is required
 		Example:     "  troupe delete 01k9z3\n  troupe delete --yes 01k9z3 -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			run := strings.ToLower(args[0])
-			if err := cs.Console.Confirm(yes, "delete the run "+run, notUndone, "nothing was deleted"); err != nil {
-				return err
-			}
 			// Without a node one is needed: a run that is over may have logs to close.
-			return cs.Sessions.Visit(session.ToRun, func(ctx context.Context, s *session.Session) error {
+			return cs.Sessions.VisitRun(session.ToRun, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				if err := cs.Console.Confirm(yes, "delete the run "+term.CleanLine(run), notUndone, "nothing was deleted"); err != nil {
+					return err
+				}
 				d, err := s.Delete(ctx, run)
 				if err != nil {
 					return err
@@ -64,7 +63,7 @@ working or waiting for a person stay.`,
 		Example:     "  troupe prune --older-than 30d --dry-run\n  troupe prune --older-than 8w --yes -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
-			age, err := parseAge(older)
+			age, err := parseAge("troupe prune", "--older-than", older)
 			if err != nil {
 				return err
 			}
@@ -106,8 +105,8 @@ func (cs *Commands) printPruned(p client.Pruned, dry bool) error {
 	return cs.Console.Print(strings.Join(append(lines, fmt.Sprintf("%d runs %s", len(p.Runs), what)), "\n"))
 }
 
-// parseAge reads how long ago something must be: a duration, or days or weeks.
-func parseAge(text string) (time.Duration, error) {
+// parseAge reads the age that a flag of a command gives: a duration, or days or weeks.
+func parseAge(command, flag, text string) (time.Duration, error) {
 	const day = 24 * time.Hour
 	for unit, of := range map[string]time.Duration{"d": day, "w": 7 * day} {
 		if number, ok := strings.CutSuffix(text, unit); ok {
@@ -118,7 +117,7 @@ func parseAge(text string) (time.Duration, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return 0, exit.UsageError("troupe prune --older-than 30d", "--older-than %q: it must be like 36h, 30d or 8w", text)
+		return 0, exit.UsageError(command+" "+flag+" 30d", "%s %q: it must be like 36h, 30d or 8w", flag, text)
 	}
 	return d, nil
 }

@@ -24,7 +24,9 @@ open questions and warnings.`,
 		Example:     "  troupe describe 01k9z3\n  troupe describe 01k9z3 -o json | jq '.description.model'\n  troupe describe 01k9z3 -o json | jq '.result | {model_ms, tool_ms}'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.describeRun(ctx, s, args[0]) })
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				return cs.describeRun(ctx, s, run)
+			})
 		},
 	}
 }

@@ -34,7 +34,9 @@ document holds the events and a cursor; --from CURSOR shows only later events.`,
 		Example:     "  troupe events 01k9z3 -f\n  troupe events 01k9z3 --kind tool.started,tool.finished -o jsonl\n  troupe events 01k9z3 -o json | jq -r .cursor",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printEvents(ctx, s, args[0], flags) })
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				return cs.printEvents(ctx, s, run, flags)
+			})
 		},
 	}
 	c.Flags().BoolVarP(&flags.follow, "follow", "f", false, "continue until the run has ended; Ctrl-C only detaches")

@@ -24,7 +24,7 @@ prompt, with usage and provider-specific data. "run --history FILE" starts a run
   troupe run --history history.json "And what about the tests?"`,
 		Annotations: map[string]string{command.Formats: "json jsonl yaml"},
 		RunE: func(_ *cobra.Command, args []string) error {
-			run, turn, err := control.ParseFork(args[0])
+			text, turn, err := control.ParseFork(args[0])
 			if err != nil {
 				return exit.UsageError("troupe export RUN, or RUN@TURN", "%q names no run", args[0])
 			}
@@ -32,7 +32,7 @@ prompt, with usage and provider-specific data. "run --history FILE" starts a run
 			if turn < 0 {
 				after = nil
 			}
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
+			return cs.Sessions.VisitRun(session.ToInspect, text, func(ctx context.Context, s *session.Session, run string) error {
 				doc, err := s.Export(ctx, run, who, after)
 				if err != nil {
 					return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,16 +17,28 @@ import (
 
 // List makes the command list.
 func (cs *Commands) List() *cobra.Command {
-	return &cobra.Command{
+	var flags listFlags
+	c := &cobra.Command{
 		Use: "list", Aliases: []string{"ls"}, Args: command.NoArguments,
-		Short:       "List the runs, newest first",
-		Example:     "  troupe list\n  troupe list -o json | jq -r '.[] | select(.state != \"finished\") | .run_id'",
+		Short: "List the runs, newest first",
+		Long: `List the runs, newest first. A table has 50 rows unless --limit says otherwise; other
+formats have all runs. The states are live, queued, parked (it waits for a person),
+finished, and interrupted: no process is there to continue it, and
+"troupe run --resume RUN" does.`,
+		Example:     "  troupe list\n  troupe list --state interrupted\n  troupe list --since 2d -o json | jq -r '.[].run_id'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			r, err := flags.request(cs.Console.Output == "table" && !c.Flags().Changed("limit"))
+			if err != nil {
+				return err
+			}
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				list, err := s.List(ctx)
+				list, err := s.ListRuns(ctx, r)
 				if err != nil {
 					return err
+				}
+				if cs.Console.Output == "table" && r.Limit > 0 && len(list) == r.Limit {
+					cs.Console.Say(fmt.Sprintf("the newest %d; --limit 0 lists all", r.Limit))
 				}
 				if cs.Console.Output != "table" {
 					return cs.Console.PrintData(list)
@@ -45,9 +58,36 @@ func (cs *Commands) List() *cobra.Command {
 			})
 		},
 	}
+	c.Flags().IntVar(&flags.limit, "limit", 0, "at most so many runs; 0: all (a table: 50)")
+	c.Flags().StringVar(&flags.state, "state", "", "only runs in this state: live, queued, parked, finished, interrupted")
+	c.Flags().StringVar(&flags.since, "since", "", "only runs that began at most this long ago: 36h, 2d, 8w")
+	return c
+}
+
+type listFlags struct {
+	limit        int
+	state, since string
+}
+
+// request returns what to ask a node for.
+func (f listFlags) request(short bool) (client.ListRequest, error) {
+	r := client.ListRequest{Limit: f.limit, State: f.state}
+	if short {
+		r.Limit = tableRows
+	}
+	if f.since == "" {
+		return r, nil
+	}
+	age, err := parseAge("troupe list", "--since", f.since)
+	if err != nil {
+		return r, err
+	}
+	r.Since = time.Now().Add(-age).UTC().Format(time.RFC3339)
+	return r, nil
 }
 
 const (
+	tableRows    = 50 // of a table without --limit
 	titleColumns = 50
 	wideColumns  = 110 // of a terminal in which a row with its title has room
 )

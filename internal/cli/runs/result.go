@@ -21,7 +21,9 @@ func (cs *Commands) Result() *cobra.Command {
 		Example:     "  troupe result 01k9z3\n  troupe result --wait -o json 01k9z3 | jq -r .result",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printResult(ctx, s, args[0], wait) })
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				return cs.printResult(ctx, s, run, wait)
+			})
 		},
 	}
 	c.Flags().BoolVar(&wait, "wait", false, "wait until the run has ended")
@@ -44,7 +46,7 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 	if info.Result == nil {
 		return errors.New("the run has no result yet")
 	}
-	if info.State == "live" || info.State == "queued" {
+	if info.State != "finished" && info.State != "parked" {
 		info.Result.Partial = true
 		if cs.Console.Output == "text" {
 			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: "troupe result --wait waits for it"}

@@ -25,7 +25,9 @@ start and end in milliseconds since the start of the run.`,
 		Example:     "  troupe timeline 01k9z3\n  troupe timeline 01k9z3 -o json | jq '[.[] | select(.kind == \"model\") | .end_ms - .start_ms] | add'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printTimeline(ctx, s, args[0]) })
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				return cs.printTimeline(ctx, s, run)
+			})
 		},
 	}
 }

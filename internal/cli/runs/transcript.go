@@ -39,7 +39,9 @@ With -o json messages are not clipped unless they exceed what a node can return.
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			flags.usage, cs.Console.Verbose = cs.Console.Verbose, false // here -v does not mean the log of the node
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error { return cs.printTranscript(ctx, s, args[0], flags) })
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				return cs.printTranscript(ctx, s, run, flags)
+			})
 		},
 	}
 	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if it is unique (default root)")

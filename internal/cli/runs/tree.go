@@ -25,11 +25,11 @@ func (cs *Commands) Tree() *cobra.Command {
 		Example:     "  troupe tree 01k9z3\n  troupe tree -f 01k9z3\n  troupe tree -o json 01k9z3 | jq '.agents[] | {id, tokens}'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				if follow && cs.Console.Output == "table" {
-					return ignoreDetach(cs.followTree(ctx, s, args[0]))
+					return ignoreDetach(cs.followTree(ctx, s, run))
 				}
-				return cs.printTree(ctx, s, args[0])
+				return cs.printTree(ctx, s, run)
 			})
 		},
 	}

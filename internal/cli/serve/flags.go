@@ -59,7 +59,7 @@ func (n *program) addPlaceFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may use, with everything below it; may be repeated")
 	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&n.cfg.LogStore, "log-store", "", "where a new state directory keeps its logs: jetstream, the streams of the embedded server, or local, files that share their syncs (default where it keeps them, or jetstream)")
+	f.StringVar(&n.cfg.LogStore, "log-store", "", "where a new state directory keeps its logs: local, files that share their syncs, or jetstream, the streams of the embedded server (default where it keeps them; a new one: local)")
 	f.StringVar(&n.pricing, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
 }
 

@@ -57,6 +57,18 @@ func (o *Opener) Visit(why Purpose, do func(ctx context.Context, s *Session) err
 	return errors.Join(err, s.Close())
 }
 
+// VisitRun is Visit for a command about a run. text is what the user typed for it: an id, the
+// beginning of one, or "last".
+func (o *Opener) VisitRun(why Purpose, text string, do func(ctx context.Context, s *Session, run string) error) error {
+	return o.Visit(why, func(ctx context.Context, s *Session) error {
+		run, err := s.FindRun(ctx, text)
+		if err != nil {
+			return err
+		}
+		return do(ctx, s, run)
+	})
+}
+
 // Prices are those of --pricing-file.
 func (o *Opener) Prices() (catalog.FactTable, error) {
 	t, err := catalog.LoadFile(o.PricingFile)
@@ -165,7 +177,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
+	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
 		Tools: own.Tools, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err

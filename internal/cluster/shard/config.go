@@ -212,9 +212,9 @@ func (c *Config) checkAndFill() error {
 	return nil
 }
 
-// SlotOf returns the number of a shard among those of all pools; ok is false for a shard
+// slotOf returns the number of a shard among those of all pools; ok is false for a shard
 // that the node does not serve.
-func (c *Config) SlotOf(s Shard) (slot int, ok bool) {
+func (c *Config) slotOf(s Shard) (slot int, ok bool) {
 	for _, p := range c.Pools {
 		if p.Name == s.Pool {
 			return slot + s.N, s.N >= 0 && s.N < p.Shards

@@ -99,10 +99,6 @@ func (k *Keeper) Holds(shard int) (epoch uint64, ok bool) {
 	return k.state.holdsSlot(shard)
 }
 
-// SlotOf returns the number under which a Keeper has a shard; ok is false for a
-// pool that the node does not serve.
-func (k *Keeper) SlotOf(s Shard) (slot int, ok bool) { return k.cfg.SlotOf(s) }
-
 // ShardAt returns the shard of a slot.
 func (k *Keeper) ShardAt(slot int) Shard { return k.cfg.slots[slot] }
 

@@ -132,7 +132,7 @@ func (w *watcher) applyLease(e jetstream.KeyValueEntry) {
 		return
 	}
 	s := Shard{e.Key()[:dot], n}
-	slot, served := w.cfg.SlotOf(s)
+	slot, served := w.cfg.slotOf(s)
 	w.state.Lock()
 	defer w.state.Unlock()
 	var l lease

@@ -16,11 +16,11 @@ import (
 // filesMax bounds the files that one Load reads.
 const filesMax = 1000
 
-// DefinitionDirs returns the places of agent definitions in order of precedence: the given places
+// definitionDirs returns the places of agent definitions in order of precedence: the given places
 // (--agents), then .troupe/agents, .agents/agents, .claude/agents, .opencode/agent and
 // .opencode/agents of the workspace, then those of the user. It does not check that they
 // exist.
-func DefinitionDirs(workspace string, given ...string) []string {
+func definitionDirs(workspace string, given ...string) []string {
 	dirs := append([]string{}, given...)
 	if workspace != "" {
 		for _, name := range localDirs {
@@ -60,7 +60,7 @@ func Load(dirs ...string) ([]Definition, []Note, error) {
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
 
-// LoadWorkspace is Load for the places of DefinitionDirs. Files in the workspace may come from
+// LoadWorkspace is Load for the places of definitionDirs. Files in the workspace may come from
 // anyone, so LoadWorkspace follows no link that leads out of it.
 func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}

@@ -44,6 +44,9 @@ var foreignTools = []string{"apply_patch", "bashoutput", "codesearch", "croncrea
 	"notebookread", "patch", "readmcpresourcetool", "slashcommand", "taskcreate", "taskget", "tasklist", "taskoutput", "taskstop",
 	"taskupdate", "teamcreate", "teamdelete", "todo", "todoread", "todowrite", "toolsearch", "websearch", "workflow"}
 
+// IsForeign reports whether another program has a tool of this name, and troupe has no equivalent.
+func IsForeign(name string) bool { return slices.Contains(foreignTools, strings.ToLower(name)) }
+
 // ToolName returns troupe's name of a tool that other programs may call otherwise: Read is
 // read_file. An unknown name stays as it is.
 func ToolName(name string) string {

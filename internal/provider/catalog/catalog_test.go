@@ -34,7 +34,7 @@ const liteLLM = `{
 // Dollars a million tokens are thousandths of a billionth a token.
 //
 //behaviour:shows G4
-func TestBothFormsSayTheSame(t *testing.T) {
+func TestBothPriceFileFormatsGiveTheSameFacts(t *testing.T) {
 	tier := budget.Tier{Above: 200_000, Input: 2500, Output: 15_000, CacheRead: 2500, CacheWrite: 2500}
 	for form, c := range map[string]struct {
 		text, provider, name string

@@ -36,11 +36,11 @@ func patientContext(t *testing.T) context.Context {
 	return ctx
 }
 
-func mustInstall(t *testing.T) Programs {
+func mustInstall(t *testing.T) programs {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
-	p, err := Install(ctx)
+	p, err := installPrograms(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func waitUntil(t *testing.T, what string, so func() bool) {
 }
 
 // startEverything starts the server "everything" at a loopback address.
-func startEverything(t *testing.T, p Programs) (url string) {
+func startEverything(t *testing.T, p programs) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -111,7 +111,7 @@ func TestTheClientScenariosOfTheConformanceSuiteThatApplyPass(t *testing.T) {
 }
 
 // runScenario runs one scenario, and reads the verdicts that the suite writes.
-func runScenario(t *testing.T, p Programs, scenario string) {
+func runScenario(t *testing.T, p programs, scenario string) {
 	dir := t.TempDir()
 	cmd := exec.CommandContext(patientContext(t), p.Node, p.Suite, "client", "--command", os.Args[0], "--scenario", scenario, "--output-dir", dir)
 	out, err := cmd.CombinedOutput()

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/test/judges/sdktypes"
 )
 
-// TestFits: what the SDKs' types say is taken; what they do not know, or miss,
+// TestShapeOfABodyIsCheckedAgainstSDKTypes: what the SDKs' types say is taken; what they do not know, or miss,
 // or know of another kind, is not, however deep.
-func TestFits(t *testing.T) {
+func TestShapeOfABodyIsCheckedAgainstSDKTypes(t *testing.T) {
 	for _, c := range []struct {
 		of   any
 		body string

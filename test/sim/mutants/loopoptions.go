@@ -37,6 +37,8 @@ var ofManners = []Mutant{
 	{"forbidden-tool-runs", "A14: a forbidden tool never runs",
 		[]Edit{{"forbidden-tool", Never}, {"unknown-tool", AndAlso(`!s.tools.forbids(t.Name)`)}}},
 	{"forbidden-proposals-for-ever", "A28: forbidden proposals in a row end the loop", own(Raise("3"))},
+	{"breaker-under-direction", "A28: a tool that fails again and again escalates also while a message of a user waits",
+		own(Replace("var fx []Effect\nvar busy bool\nif len(s.Steers) == 0 {\ns, fx, busy = applyBreaker(s, calls)\n}"))},
 	{"failures-for-ever", "A28: a tool that fails again and again on one target escalates", own(Raise("1"))},
 	{"halted-tool-runs", "A24: a tool whose calls were not to run does not", own(Drop)},
 	{"acts-instead-of-asking", "A24: who was to ask a person does nothing else first", own(Drop)},

@@ -171,8 +171,8 @@ func (c *checker) compiles(file string, text []byte) error {
 	return nil
 }
 
-// TestCheckerBites: the test above notices a text that no longer fits.
-func TestCheckerBites(t *testing.T) {
+// TestCheckOfMutantSitesFindsStaleTexts: the test above notices a text that no longer fits.
+func TestCheckOfMutantSitesFindsStaleTexts(t *testing.T) {
 	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)

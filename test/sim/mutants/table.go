@@ -133,6 +133,7 @@ var ofLoop = []Mutant{
 var ofRun = []Mutant{
 	{"hooks-not-inherited", "E6: the hooks of a parent bind its children", own(Drop)},
 	{"hooks-not-passed-on", "E6: they bind the children of its children too", own(Drop)},
+	{"changed-arguments-not-judged", "E6, A19: what one hook makes of a call is judged by all others", own(Always)},
 	{"denies-not-united", "E6: what is denied above stays denied", own(Replace(`denied = slices.Clone(def.Deny)`))},
 	{"lost-call-is-free", "P21: unknown is spent", own(Replace(`lost := Amount{}`))},
 	{"unseen-settlement-ignored", "P21: settling a reservation that was never seen closes it for good", own(Unchanged)},

@@ -10,7 +10,7 @@ var ofGates = []Mutant{
 	{"throttle-wait-holds-its-reservation", "G6: an agent that waits at the throttle has returned its reservation",
 		[]Edit{{"unused-reservation", Unchanged}}},
 	{"refused-reservation-is-spent", "P21: a refusal that is documented as unbilled costs nothing",
-		[]Edit{{"unused-reservation", Replace(`return s, []Effect{Settle{Reservation: s.Reservation, Turn: s.Turn + 1, Lost: true}}`)}}},
+		[]Edit{{"unused-reservation", Replace(`return settleAhead(s, Settle{Reservation: s.Reservation, Turn: s.Turn + 1, Lost: true})`)}}},
 	{"storm-kills", "G6: refusals pause a loop and do not end it", own(Never)},
 	{"patience-without-end", "G6: a wait at the gate ends", own(Raise("spec.PatienceMax"))},
 	{"turn-of-another-wait", "P7: an admission names the wait that it ends", own(Without(2, 2))},

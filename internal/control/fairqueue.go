@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/troupe-run/troupe/client"
 )
 
 // Bounds of the requests of one verb. Verbs do not share them: a flood of one verb must not
@@ -14,7 +16,7 @@ const (
 	requestsAtOnce = 64
 	// groupAtOnce and sourceAtOnce bound the requests in progress of one group (the observers,
 	// the clients, a user with inboxes of his own) and of one connection.
-	groupAtOnce, sourceAtOnce = 56, 32
+	groupAtOnce, sourceAtOnce = 56, client.RequestsAtOnce
 	// waitingMax and waitingBytesMax bound the waiting requests.
 	waitingMax      = 1024
 	waitingBytesMax = 16 << 20

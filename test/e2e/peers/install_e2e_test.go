@@ -1,8 +1,5 @@
-// Package peers has the MCP programs of others that our client is tried with:
-// the reference servers "everything" and "filesystem", and the suite that judges
-// whether a client keeps to the protocol. Its tests are built with the tag e2e:
-//
-//	go test -tags e2e ./test/e2e/peers
+//go:build e2e
+
 package peers
 
 import (
@@ -19,26 +16,26 @@ import (
 //go:embed npm/package.json npm/package-lock.json
 var files embed.FS
 
-// Programs are where the programs are.
-type Programs struct {
+// programs are where the programs are.
+type programs struct {
 	Everything string // script of the server that has something of all
 	Filesystem string // script of the server that has the files of a directory
 	Suite      string // script of the conformance suite
 	Node       string // Node.js as new as the suite needs it
 }
 
-// Install installs the programs in the user's cache directory, once.
-func Install(ctx context.Context) (Programs, error) {
+// installPrograms installs the programs in the user's cache directory, once.
+func installPrograms(ctx context.Context) (programs, error) {
 	sub, err := fs.Sub(files, "npm")
 	if err != nil {
-		return Programs{}, fmt.Errorf("peers: %w", err)
+		return programs{}, fmt.Errorf("peers: %w", err)
 	}
 	modules, err := npm.Install(ctx, "mcp", sub)
 	if err != nil {
-		return Programs{}, err
+		return programs{}, err
 	}
 	at := func(parts ...string) string { return filepath.Join(append([]string{modules}, parts...)...) }
-	p := Programs{
+	p := programs{
 		Everything: at("@modelcontextprotocol", "server-everything", "dist", "index.js"),
 		Filesystem: at("@modelcontextprotocol", "server-filesystem", "dist", "index.js"),
 		Suite:      at("@modelcontextprotocol", "conformance", "dist", "index.js"),
@@ -46,7 +43,7 @@ func Install(ctx context.Context) (Programs, error) {
 	}
 	for _, path := range []string{p.Everything, p.Filesystem, p.Suite, p.Node} {
 		if _, err := os.Stat(path); err != nil {
-			return Programs{}, fmt.Errorf("peers: %w", err)
+			return programs{}, fmt.Errorf("peers: %w", err)
 		}
 	}
 	return p, nil

@@ -1,0 +1,74 @@
+// Package clip shortens texts without splitting a character. Everything here is pure.
+package clip
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Prefix returns the longest prefix of at most n bytes that ends with a whole character.
+func Prefix(s string, n int) string {
+	if n >= len(s) {
+		return s
+	}
+	for n = max(n, 0); n > 0 && !utf8.RuneStart(s[n]); n-- {
+	}
+	return s[:n]
+}
+
+// Marked keeps the first n bytes of a longer text, without bytes that are not UTF-8, and adds mark.
+func Marked(s string, n int, mark string) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + mark
+}
+
+// Text keeps the first n bytes of a text and says that there was more.
+func Text(s string, n int) string { return Marked(s, n, " …") }
+
+// Ends keeps the beginning and the end of a text.
+func Ends(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return Text(s, n*2/3) + " " + strings.ToValidUTF8(s[len(s)-n/3:], "")
+}
+
+// Around keeps the part of a text that contains a word, if the ends of the
+// text do not show it.
+func Around(s, word string, n int) string {
+	at := strings.Index(s, word)
+	if word == "" || at < 0 || len(s) <= n || at+len(word) <= n*2/3 {
+		return Ends(s, n)
+	}
+	from := max(0, min(at-n/2, len(s)-n))
+	return "… " + Text(strings.ToValidUTF8(s[from:], ""), n)
+}
+
+// OneLine joins the words of a text by single spaces.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+// firstPart is the divisor of the room that the oldest lines get.
+const firstPart = 4
+
+// Lines keeps the first lines and the last ones, as far as the room allows.
+func Lines(lines []string, room int) string {
+	head, used := 0, 0
+	for head < len(lines) && used+len(lines[head])+1 <= room/firstPart {
+		used += len(lines[head]) + 1
+		head++
+	}
+	tail := len(lines)
+	for tail > head && used+len(lines[tail-1])+1 <= room {
+		used += len(lines[tail-1]) + 1
+		tail--
+	}
+	if tail == head {
+		return strings.Join(lines, "\n")
+	}
+	gap := fmt.Sprintf("(left out here: %d lines)", tail-head)
+	return strings.Join(slices.Concat(lines[:head], []string{gap}, lines[tail:]), "\n")
+}

@@ -1,0 +1,192 @@
+package control
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// parkedRun is an idleRun whose root has asked question q.
+func parkedRun(t *testing.T) *opener {
+	t.Helper()
+	c := idleRun(t)
+	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: Live}); err != nil {
+		t.Fatal(err)
+	}
+	body, err := mailbox.Marshal(agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", "root"), Items: []mailbox.Item{{N: 3, Kind: agent.Park{}.Kind(), Body: body}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := mailbox.Put(t.Context(), c.cfg.Post, mailbox.At("r", mailbox.Super), data); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// answersIn returns the answers in the log of the root.
+func answersIn(t *testing.T, c *opener) (decisions []string) {
+	t.Helper()
+	err := c.cfg.Post.Read(t.Context(), mailbox.At("r", "root"), 0, 0, func(m mailbox.Message) error {
+		e, err := mailbox.Decode(m.Data)
+		for _, item := range e.Items {
+			var f agent.Answered
+			if item.Kind != f.Kind() {
+				continue
+			}
+			if err := mailbox.Unmarshal(item.Body, &f); err != nil {
+				return err
+			}
+			decisions = append(decisions, f.Decision)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return decisions
+}
+
+// Of two people who answer one question, one is told that the answer counts, and the log has no
+// other. A request whose reply was lost is sent again, and succeeds on any node.
+func TestOneOfTwoAnswersCounts(t *testing.T) {
+	t.Parallel()
+	c := parkedRun(t)
+	other := newOpener(c.cfg) // another node
+	decisions := []string{"approve", "deny"}
+	errs := make(chan error, len(decisions))
+	for i, o := range []*opener{c, other} {
+		go func() {
+			_, err := o.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: decisions[i], Query: "q", Decision: decisions[i]})
+			if err != nil && !hasCode(err, client.CodeConflict) {
+				err = fmt.Errorf("unexpected: %w", err)
+			}
+			errs <- err
+		}()
+	}
+	told := 0
+	for range decisions {
+		if err := <-errs; err == nil {
+			told++
+		} else {
+			t.Log(err)
+		}
+	}
+	logged := answersIn(t, c)
+	if told != 1 || len(logged) != 1 {
+		t.Fatalf("%d were told that their answer counts; the log has %q", told, logged)
+	}
+	if _, err := other.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: logged[0], Query: "q", Decision: logged[0]}); err != nil {
+		t.Errorf("the request that counts, sent again: %v", err)
+	}
+}
+
+// A process marked the question and may have died. Once it cannot append its answer any more, the log
+// of the agent tells whether it did, and the row remembers that.
+func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
+	t.Parallel()
+	c := parkedRun(t)
+	row, _, err := c.cfg.Runs.getRow(t.Context(), "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := c.lookAt(t.Context(), row)
+	if err != nil || len(l.questions()) != 1 {
+		t.Fatalf("%+v, %v", l, err)
+	}
+	q := l.questions()[0]
+	for _, tt := range []struct {
+		what   string
+		age    time.Duration
+		logged bool
+	}{
+		{"young", 0, false},
+		{"old, and the log does not ask", 2 * requestTimeout, true},
+	} {
+		mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a-" + fmt.Sprint(tt.logged), AtMS: time.Now().Add(-tt.age).UnixMilli()}
+		if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.summary); err != nil {
+			t.Fatal(err)
+		}
+		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		if now, err := c.lookAt(t.Context(), row); err != nil || len(now.questions()) != 0 {
+			t.Errorf("%s: %+v, %v", tt.what, now.questions(), err)
+		}
+		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {
+			t.Errorf("%s: %+v, %v", tt.what, row.Answered, err)
+		}
+		mark.Logged = tt.logged
+		if err := c.cfg.Runs.settleAnswer(t.Context(), "r", mark, false); err != nil {
+			t.Fatal(err)
+		}
+		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil || len(row.Answered) != 0 {
+			t.Errorf("a dropped mark: %+v, %v", row.Answered, err)
+		}
+	}
+}
+
+// A row forgets no answer of a question that may be open: it refuses more answers instead.
+func TestARowForgetsNoAnswer(t *testing.T) {
+	t.Parallel()
+	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: Live}); err != nil {
+		t.Fatal(err)
+	}
+	var open supervisor.Summary
+	old := time.Now().Add(-time.Hour)
+	mark := func(i int, at time.Time) AnsweredQuestion {
+		return AnsweredQuestion{Agent: spec.ID(fmt.Sprintf("root-%d", i)), Query: "q", Asked: uint64(i), Request: "a", AtMS: at.UnixMilli()}
+	}
+	for i := range answeredMax {
+		open.Questions = append(open.Questions, supervisor.OpenQuestion{Agent: mark(i, old).Agent, Query: "q", Asked: uint64(i)})
+		if err := runs.claimAnswer(t.Context(), "r", mark(i, old), open); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), open); !client.Busy(err) {
+		t.Errorf("one more: %v", err)
+	}
+	open.QuestionsCut = true
+	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), supervisor.Summary{QuestionsCut: true}); !client.Busy(err) {
+		t.Errorf("one more, by a Summary that leaves out questions: %v", err)
+	}
+	row, _, err := runs.getRow(t.Context(), "r")
+	if err != nil || len(row.Answered) != answeredMax || row.isAllAnswered(open) {
+		t.Errorf("%+v: all answered, %v", row.Answered, err)
+	}
+	open.Questions, open.QuestionsCut = open.Questions[1:], false // the first has been read
+	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), open); err != nil {
+		t.Errorf("one more, after one was read: %v", err)
+	}
+}
+
+// A node reports a parked run whose only question is answered: nobody is asked.
+func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
+	t.Parallel()
+	c := parkedRun(t)
+	r, err := replaySupervisorLog(t.Context(), c.cfg.Post, "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(place uint64, want bool) {
+		t.Helper()
+		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.state, Place: place}); err != nil || done.Parked != want {
+			t.Errorf("%+v, %v; want parked %t", done, err, want)
+		}
+	}
+	record(r.place, true)
+	if _, err := c.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "a", Query: "q", Decision: "approve"}); err != nil {
+		t.Fatal(err)
+	}
+	record(r.place+1, false)
+}

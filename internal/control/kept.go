@@ -1,0 +1,128 @@
+package control
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// writtenRowsMax is how many rows a node remembers as it last wrote them: those of its live runs,
+// by default.
+const writtenRowsMax = 1024
+
+// writtenRows are rows as this node last wrote them, with their revisions: the next write of such a
+// row needs no read. If another node has written it meanwhile, the server refuses the revision, and
+// the row is read.
+type writtenRows struct {
+	mu   sync.Mutex
+	rows map[string]writtenRow
+	old  []string // in the order in which they were kept; may name rows that were taken
+}
+
+type writtenRow struct {
+	row      Row
+	revision uint64
+}
+
+// take returns a row and forgets it: a change may alter what the row points to.
+func (w *writtenRows) take(run string) (row Row, revision uint64, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	k, ok := w.rows[run]
+	delete(w.rows, run)
+	return k.row, k.revision, ok
+}
+
+// keep remembers a row that was written. A row that has ended is hardly written again.
+func (w *writtenRows) keep(run string, row Row, revision uint64) {
+	if row.State == Finished {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rows == nil {
+		w.rows = map[string]writtenRow{}
+	}
+	w.rows[run] = writtenRow{row, revision}
+	if w.old = append(w.old, run); len(w.old) > writtenRowsMax {
+		delete(w.rows, w.old[0])
+		w.old = w.old[1:]
+	}
+}
+
+const (
+	// recentResultsMax is how many results of runs a node remembers, recentResultBytesMax how many
+	// bytes of text they may have together.
+	recentResultsMax     = 1024
+	recentResultBytesMax = 4 << 20
+	// agentResultBytes is what an agent counts in them.
+	agentResultBytes = 512
+)
+
+// recentResults are the results of the runs that ended here last. Whoever waits for a run asks for
+// its result the moment it ends; without them each such request would replay the log of the run.
+type recentResults struct {
+	mu      sync.Mutex
+	results map[string]event.Result
+	old     []string // in the order in which they came
+	bytes   int
+}
+
+// NoteState remembers the result of a run whose supervisor's log says that it is over.
+func (r *Runs) NoteState(run string, s supervisor.State) {
+	if s.Phase == supervisor.Over {
+		r.recent.put(run, s.Result())
+	}
+}
+
+func resultBytes(r event.Result) int {
+	return len(r.Text) + len(r.Detail) + len(r.Journal) + agentResultBytes*(1+len(r.Agents))
+}
+
+func (k *recentResults) put(run string, result event.Result) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.remove(run)
+	if resultBytes(result) > recentResultBytesMax {
+		return
+	}
+	if k.results == nil {
+		k.results = map[string]event.Result{}
+	}
+	k.results[run] = result
+	k.old = append(k.old, run)
+	k.bytes += resultBytes(result)
+	for len(k.old) > recentResultsMax || k.bytes > recentResultBytesMax {
+		k.remove(k.old[0])
+	}
+}
+
+// remove forgets a result. The caller holds mu.
+func (k *recentResults) remove(run string) {
+	result, ok := k.results[run]
+	if !ok {
+		return
+	}
+	delete(k.results, run)
+	k.bytes -= resultBytes(result)
+	if i := slices.Index(k.old, run); i == 0 { // the oldest, which makes room
+		k.old = k.old[1:]
+	} else {
+		k.old = slices.Delete(k.old, i, i+1)
+	}
+}
+
+func (k *recentResults) forget(run string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.remove(run)
+}
+
+func (k *recentResults) find(run string) (result event.Result, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	result, ok = k.results[run]
+	return result, ok
+}

@@ -1,0 +1,108 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// overState is the state of a run that is over.
+func overState(run, text string) supervisor.State {
+	return supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: run}, Outcome: spec.Outcome{Reason: spec.Completed, Text: text}}
+}
+
+// TestRecentResultsAreBounded: the oldest results are forgotten, by their number and by their size.
+func TestRecentResultsAreBounded(t *testing.T) {
+	var r Runs
+	for i := range recentResultsMax + 10 {
+		r.NoteState(fmt.Sprint("run", i), overState("", "short"))
+	}
+	if n := len(r.recent.results); n != recentResultsMax || len(r.recent.old) != n {
+		t.Errorf("%d results, %d names", n, len(r.recent.old))
+	}
+	if _, ok := r.recent.find("run9"); ok {
+		t.Error("the oldest is still there")
+	}
+	if result, ok := r.recent.find("run10"); !ok || result.Text != "short" {
+		t.Errorf("%+v, %v", result, ok)
+	}
+	for i := range 8 {
+		r.NoteState(fmt.Sprint("long", i), overState("", strings.Repeat("x", recentResultBytesMax/4)))
+	}
+	if n := len(r.recent.results); n != 3 || r.recent.bytes > recentResultBytesMax {
+		t.Errorf("%d results of %d bytes", n, r.recent.bytes)
+	}
+	for _, run := range append([]string{}, r.recent.old...) {
+		r.recent.forget(run)
+	}
+	r.NoteState("live", supervisor.State{Phase: supervisor.Live})
+	r.NoteState("huge", overState("", strings.Repeat("x", recentResultBytesMax)))
+	if len(r.recent.results)+len(r.recent.old)+r.recent.bytes != 0 {
+		t.Errorf("%d results, %d names, %d bytes", len(r.recent.results), len(r.recent.old), r.recent.bytes)
+	}
+}
+
+// TestWrittenRowsAreBounded: a row that was taken or has ended is forgotten.
+func TestWrittenRowsAreBounded(t *testing.T) {
+	var w writtenRows
+	row := Row{RunInfo: client.RunInfo{State: Live}}
+	for i := range 3 * writtenRowsMax {
+		w.keep(fmt.Sprint(i%(2*writtenRowsMax)), row, uint64(i))
+	}
+	if len(w.rows) > writtenRowsMax || len(w.old) > writtenRowsMax {
+		t.Errorf("%d rows, %d names", len(w.rows), len(w.old))
+	}
+	w.keep("a", row, 7)
+	if _, revision, ok := w.take("a"); !ok || revision != 7 {
+		t.Error("the row is not there")
+	}
+	if _, _, ok := w.take("a"); ok {
+		t.Error("it is there twice")
+	}
+	row.State = Finished
+	w.keep("b", row, 8)
+	if _, _, ok := w.take("b"); ok {
+		t.Error("a row that has ended is kept")
+	}
+}
+
+// TestRowWrittenByAnother: a row that another node has written since is read again, and one that was
+// removed does not come back by a change that leaves a missing row alone.
+func TestRowWrittenByAnother(t *testing.T) {
+	ours := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	theirs := &Runs{kv: ours.kv, ListQuiet: ListQuietDefault}
+	if _, err := ours.Add(t.Context(), client.RunInfo{RunID: "r", State: Live, Title: "of us"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := theirs.Change(t.Context(), "r", func(i *client.RunInfo) { i.Model = "of them" }); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.Change(t.Context(), "r", func(i *client.RunInfo) { i.Node = "n" }); err != nil {
+		t.Fatal(err)
+	}
+	info, _, err := ours.Get(t.Context(), "r")
+	if err != nil || info.Title != "of us" || info.Model != "of them" || info.Node != "n" {
+		t.Errorf("%+v, %v", info, err)
+	}
+	if err := theirs.Remove(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if err := ours.repair(t.Context(), "r", RowSummary{Place: 9}); err != nil {
+		t.Fatal(err)
+	}
+	if info, ok, err := ours.Get(t.Context(), "r"); ok || err != nil {
+		t.Errorf("%+v, %v", info, err)
+	}
+	ours.recent.put("r", event.Result{})
+	if err := ours.Remove(t.Context(), "r"); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := ours.recent.find("r"); ok {
+		t.Error("the result of a removed run is there")
+	}
+}

@@ -1,0 +1,264 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// verifiedRowsMax is how many runs of a list are verified by their logs; the others, older ones,
+// are shown as the index has them.
+const verifiedRowsMax = 64
+
+// listRuns returns the newest runs that a request selects, as many as fit a reply.
+func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error) {
+	f, err := newRunFilter(r)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := c.cfg.Runs.rawRows(ctx, f.wantsID)
+	if err != nil {
+		return nil, err
+	}
+	selected, places := f.selectRows(rows), c.cfg.Queue.allPlaces()
+	looks := c.lookAtNewest(ctx, selected, places)
+	list, size := []client.RunInfo{}, 0
+	for _, row := range selected {
+		info, err := c.currentInfo(ctx, row, places[row.RunID], looks)
+		if err != nil {
+			return nil, err
+		}
+		if r.State != "" && info.State != r.State {
+			continue
+		}
+		b, err := json.Marshal(info)
+		if err != nil {
+			return nil, fmt.Errorf("control: list: %w", err)
+		}
+		if size += len(b); size > replyBytes {
+			break
+		}
+		if list = append(list, info); len(list) == r.Limit {
+			break
+		}
+	}
+	return list, nil
+}
+
+// infoBytesMin is less than any row of a list takes in a reply.
+const infoBytesMin = 64
+
+// selectRows returns the rows that a reply may hold, but for their states.
+func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
+	most := len(rows)
+	if f.r.State == "" {
+		most = min(most, replyBytes/infoBytesMin, cmp.Or(f.r.Limit, most))
+	}
+	for _, raw := range rows {
+		if len(selected) == most {
+			break
+		}
+		if row, ok := raw.decode(); ok && f.wantsStart(row.Started) {
+			selected = append(selected, row)
+		}
+	}
+	return selected
+}
+
+// lookAtNewest looks at the newest runs of a list whose rows may not know their state, by their ids.
+func (c *viewer) lookAtNewest(ctx context.Context, rows []Row, places map[string]int) map[string]lookResult {
+	var open []Row
+	for _, row := range rows {
+		if row.State != Finished && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
+			open = append(open, row)
+		}
+	}
+	looks := make(map[string]lookResult, len(open))
+	for i, r := range c.lookAtAll(ctx, open, func(look) bool { return false }) {
+		looks[open[i].RunID] = r
+	}
+	return looks
+}
+
+// currentInfo is a row as a list shows it. looks are those at the runs whose logs were read.
+func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[string]lookResult) (client.RunInfo, error) {
+	info := withPosition(row.RunInfo, place)
+	if row.State == Finished || info.Position > 0 {
+		return info, nil
+	}
+	r, ok := looks[row.RunID]
+	switch {
+	case !ok:
+		r.look = look{row: row, summary: row.summaryOrEmpty()}
+	case isNewer(r.err):
+		return info, nil // only the row can be shown
+	case r.err != nil:
+		return info, r.err
+	}
+	if info.State = c.shownState(r.look.state(), r.look.summary); info.State != Finished {
+		return info, nil
+	}
+	if r.look.replayed != nil { // the row does not know its end yet
+		return summarizeRow(applyState(row, *r.look.replayed)), nil
+	}
+	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+	if err != nil {
+		return info, err
+	}
+	return summarizeRow(applyState(row, s)), nil
+}
+
+// shownState is the state of a run, which is Interrupted if no node is there to continue it.
+func (c *viewer) shownState(state string, s supervisor.Summary) string {
+	if (state == Live || state == Queued) && !c.hasNode(s) {
+		return Interrupted
+	}
+	return state
+}
+
+// hasNode reports whether nodes are there for all agents of a run.
+func (c *viewer) hasNode(s supervisor.Summary) bool {
+	if c.cfg.Cluster == nil {
+		return !c.cfg.NoActors
+	}
+	served := map[string]bool{}
+	for _, n := range c.cfg.Cluster.Nodes() {
+		for pool := range n.Pools {
+			served[pool] = true
+		}
+	}
+	return !slices.ContainsFunc(s.Agents, func(a supervisor.AgentSummary) bool {
+		return !served[cmp.Or(a.Pool, names.DefaultPool)]
+	})
+}
+
+// runFilter is the selection of a ListRequest.
+type runFilter struct {
+	r     client.ListRequest
+	since time.Time
+}
+
+func newRunFilter(r client.ListRequest) (f runFilter, err error) {
+	f.r = r
+	states := []string{Live, Queued, Parked, Finished, Interrupted}
+	switch {
+	case r.State != "" && !slices.Contains(states, r.State):
+		return f, badListField("state", r.State, "one of "+strings.Join(states, ", "))
+	case r.Limit < 0:
+		return f, badListField("limit", fmt.Sprint(r.Limit), "0 is as many as fit a reply")
+	case r.Prefix != "" && names.CheckToken(r.Prefix) != nil:
+		return f, badListField("prefix", r.Prefix, "the first characters of run ids")
+	}
+	if r.Since != "" {
+		if f.since, err = time.Parse(time.RFC3339, r.Since); err != nil {
+			return f, badListField("since", r.Since, "a time as 2026-01-02T03:04:05Z")
+		}
+	}
+	return f, nil
+}
+
+func badListField(field, value, hint string) error {
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s is %.80q", field, value), Hint: hint}
+}
+
+func (f runFilter) wantsID(run string) bool {
+	return strings.HasPrefix(run, f.r.Prefix) && (f.r.Before == "" || run < f.r.Before)
+}
+
+// wantsStart reports whether a run with this start is selected. A start that is missing is old.
+func (f runFilter) wantsStart(started string) bool {
+	if f.since.IsZero() {
+		return true
+	}
+	t, err := time.Parse(time.RFC3339, started)
+	return err == nil && !t.Before(f.since)
+}
+
+// rawRow is a row as the index holds it.
+type rawRow struct {
+	run  string
+	data []byte
+}
+
+// decode returns the row; ok is false if it is unreadable.
+func (r rawRow) decode() (row Row, ok bool) {
+	ok = json.Unmarshal(r.data, &row) == nil
+	row.RunID = cmp.Or(row.RunID, r.run)
+	return row, ok
+}
+
+// List reads all rows, newest first. It leaves out unreadable rows.
+func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
+	rows, err := r.listRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]client.RunInfo, len(rows))
+	for i := range rows {
+		list[i] = rows[i].RunInfo
+	}
+	return list, nil
+}
+
+// listRows is List for whole rows.
+func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
+	all, err := r.rawRows(ctx, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, 0, len(all))
+	for _, raw := range all {
+		if row, ok := raw.decode(); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// rawRows reads the rows of the runs that are wanted, newest first.
+func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]rawRow, error) {
+	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return nil, fmt.Errorf("control: list runs: %w", err)
+	}
+	defer func() { _ = w.Stop() }() // its consumer is ephemeral
+	list := []rawRow{}
+	sorted := func() []rawRow {
+		slices.SortFunc(list, func(a, b rawRow) int { return cmp.Compare(b.run, a.run) })
+		return list
+	}
+	quiet, answered := time.NewTimer(r.ListQuiet), false
+	defer quiet.Stop()
+	for {
+		select {
+		case <-quiet.C:
+			_, err := r.kv.Status(ctx)
+			if err == nil && answered {
+				return sorted(), nil
+			}
+			answered = err == nil
+			quiet.Reset(r.ListQuiet)
+		case e := <-w.Updates():
+			if e == nil {
+				return sorted(), nil
+			}
+			answered = false
+			quiet.Reset(r.ListQuiet)
+			if wanted(e.Key()) {
+				list = append(list, rawRow{e.Key(), e.Value()})
+			}
+		case <-ctx.Done():
+			return nil, fmt.Errorf("control: list runs: %w", ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package control
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// listStand is an index with runs r0000, r0001 and so on, which have ended.
+func listStand(t *testing.T, runs int) *viewer {
+	t.Helper()
+	index := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	for i := range runs {
+		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: Finished, Title: strings.Repeat("x", titleBytes),
+			Started: time.UnixMilli(int64(i) * 1000).UTC().Format(time.RFC3339)})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return newControl(Config{Runs: index}).views
+}
+
+func listIDs(t *testing.T, c *viewer, r client.ListRequest) (ids []string) {
+	t.Helper()
+	reply, err := c.listRuns(t.Context(), r)
+	if err != nil {
+		t.Fatalf("%+v: %v", r, err)
+	}
+	for _, info := range reply.([]client.RunInfo) {
+		ids = append(ids, info.RunID)
+	}
+	return ids
+}
+
+// TestListSelectsRuns: by the beginning of the id, age, state and page.
+func TestListSelectsRuns(t *testing.T) {
+	c := listStand(t, 12)
+	for _, tt := range []struct {
+		r    client.ListRequest
+		want []string
+	}{
+		{client.ListRequest{Limit: 2}, []string{"r0011", "r0010"}},
+		{client.ListRequest{Limit: 2, Before: "r0010"}, []string{"r0009", "r0008"}},
+		{client.ListRequest{Prefix: "r001"}, []string{"r0011", "r0010"}},
+		{client.ListRequest{Prefix: "x"}, nil},
+		{client.ListRequest{Since: "1970-01-01T00:00:10Z"}, []string{"r0011", "r0010"}},
+		{client.ListRequest{State: Parked}, nil},
+		{client.ListRequest{State: Finished, Before: "r0001"}, []string{"r0000"}},
+	} {
+		if got := listIDs(t, c, tt.r); !slices.Equal(got, tt.want) {
+			t.Errorf("%+v: %q, want %q", tt.r, got, tt.want)
+		}
+	}
+}
+
+// TestListIsPagedWithoutAGap: pages of what fits a reply hold every run once.
+func TestListIsPagedWithoutAGap(t *testing.T) {
+	const runs = 5000
+	c := listStand(t, runs)
+	pages, next := 0, runs-1
+	for r := (client.ListRequest{}); ; pages++ {
+		ids := listIDs(t, c, r)
+		if len(ids) == 0 {
+			break
+		}
+		for _, id := range ids {
+			if want := fmt.Sprintf("r%04d", next); id != want {
+				t.Fatalf("page %d: %s, want %s", pages, id, want)
+			}
+			next--
+		}
+		r.Before = ids[len(ids)-1]
+	}
+	if next != -1 || pages < 2 {
+		t.Errorf("%d runs are missing after %d pages", next+1, pages)
+	}
+}
+
+// TestRunWithoutANodeIsInterrupted: a run that has not ended is not shown as live if nobody runs
+// agents in one of its pools. A run that waits for a person stays parked.
+func TestRunWithoutANodeIsInterrupted(t *testing.T) {
+	serving := func(pools ...string) *Cluster {
+		n := client.NodeInfo{Pools: map[string][]int{}}
+		for _, p := range pools {
+			n.Pools[p] = nil
+		}
+		return &Cluster{Nodes: func() []client.NodeInfo { return []client.NodeInfo{n} }}
+	}
+	s := supervisor.Summary{Agents: []supervisor.AgentSummary{{ID: "root"}, {ID: "root-1-0", Pool: "gpu"}}}
+	for _, tt := range []struct {
+		state string
+		cfg   Config
+		want  string
+	}{
+		{Live, Config{}, Live},
+		{Live, Config{NoActors: true}, Interrupted},
+		{Queued, Config{NoActors: true}, Interrupted},
+		{Parked, Config{NoActors: true}, Parked},
+		{Finished, Config{NoActors: true}, Finished},
+		{Live, Config{Cluster: serving("default")}, Interrupted},
+		{Live, Config{Cluster: serving("default", "gpu")}, Live},
+	} {
+		if got := newControl(tt.cfg).views.shownState(tt.state, s); got != tt.want {
+			t.Errorf("%s with %+v is shown as %s, want %s", tt.state, tt.cfg, got, tt.want)
+		}
+	}
+}

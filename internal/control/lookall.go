@@ -1,0 +1,130 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const (
+	// A request waits for rows that lack a change: first for rowPauseMin, then for twice as long,
+	// up to rowPauseMax.
+	rowPauseMin = 10 * time.Millisecond
+	rowPauseMax = 160 * time.Millisecond
+	// rowsAtOnce is how many runs of one request are read at once.
+	rowsAtOnce = 8
+)
+
+// lookResult is the look at one run, or why there is none.
+type lookResult struct {
+	look look
+	err  error
+	// outcome says what the row is worth until the look is complete.
+	outcome rowOutcome
+}
+
+// rowOutcome is how a row compares with the log of its run.
+type rowOutcome int
+
+const (
+	rowCurrent rowOutcome = iota // its Summary is that of the newest entry
+	rowLags                      // a node may be about to write it
+	rowUseless                   // only the log tells
+)
+
+// lookAtAll looks at runs together: the wait for rows that lack a change is one wait for all of them.
+// It replays the logs of those for which isPoor says that the Summary of the row is not enough.
+func (c *lookup) lookAtAll(ctx context.Context, rows []Row, isPoor func(look) bool) []lookResult {
+	results := make([]lookResult, len(rows))
+	every := make([]int, len(rows))
+	for i, row := range rows {
+		results[i].look, every[i] = look{row: row, summary: row.summaryOrEmpty()}, i
+	}
+	c.checkRows(ctx, results, every)
+	for pause := rowPauseMin; pause <= rowPauseMax; pause *= 2 {
+		lagging := findRows(results, func(r lookResult) bool { return r.err == nil && r.outcome == rowLags })
+		if len(lagging) == 0 {
+			break
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			for _, i := range lagging {
+				results[i].err = ctx.Err()
+			}
+			continue
+		}
+		inParallel(lagging, func(i int) { results[i].err = c.readAgain(ctx, &results[i].look) })
+		c.checkRows(ctx, results, lagging)
+	}
+	inParallel(findRows(results, func(r lookResult) bool { return r.err == nil && (r.outcome != rowCurrent || isPoor(r.look)) }), func(i int) {
+		results[i].look, results[i].err = c.replayLook(ctx, results[i].look.row)
+	})
+	inParallel(findRows(results, func(r lookResult) bool { return r.err == nil && len(r.look.row.Answered) > 0 }), func(i int) {
+		results[i].err = c.settleMarks(ctx, &results[i].look)
+	})
+	return results
+}
+
+// checkRows finds the outcome of some rows.
+func (c *lookup) checkRows(ctx context.Context, results []lookResult, some []int) {
+	inParallel(some, func(i int) {
+		if r := &results[i]; r.err == nil {
+			r.outcome, r.err = c.checkRow(ctx, r.look.row)
+		}
+	})
+}
+
+// checkRow compares a row with the log of its run.
+func (c *lookup) checkRow(ctx context.Context, row Row) (rowOutcome, error) {
+	if row.Summary == nil || row.Summary.Form > mailbox.Form {
+		return rowUseless, nil
+	}
+	t, err := c.readSummaryTail(ctx, row)
+	switch {
+	case err != nil || t.lost || t.entries > tailMax:
+		return rowUseless, err
+	case t.changed > 0:
+		return rowLags, nil
+	}
+	return rowCurrent, nil
+}
+
+// readAgain reads the row of a run again.
+func (c *lookup) readAgain(ctx context.Context, l *look) error {
+	next, there, err := c.cfg.Runs.getRow(ctx, l.row.RunID)
+	if err == nil && there {
+		l.row, l.summary = next, next.summaryOrEmpty()
+	}
+	return err
+}
+
+func findRows(results []lookResult, wanted func(lookResult) bool) (found []int) {
+	for i, r := range results {
+		if wanted(r) {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// inParallel calls work for each index, rowsAtOnce at a time.
+func inParallel(indexes []int, work func(i int)) {
+	if len(indexes) == 1 {
+		work(indexes[0])
+		return
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(rowsAtOnce, len(indexes)) {
+		workers.Go(func() {
+			for n := next.Add(1); n <= int64(len(indexes)); n = next.Add(1) {
+				work(indexes[n-1])
+			}
+		})
+	}
+	workers.Wait()
+}

@@ -1,0 +1,86 @@
+package control
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Many rows lack a change that no node will write: a request waits for all of them together, and not
+// for one after the other until it has no time left.
+func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
+	t.Parallel()
+	const runs = 24
+	post := memory.New(memory.Config{})
+	c := newControl(Config{Post: post, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))}).views
+	super := func(i int) mailbox.Address { return mailbox.At(fmt.Sprintf("r%02d", i), mailbox.Super) }
+	for i := range runs {
+		run := super(i).Run()
+		if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: run, State: Live}); err != nil {
+			t.Fatal(err)
+		}
+		putEntry(t, post, super(i), "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
+	}
+	if got := listIDs(t, c, client.ListRequest{State: Live}); len(got) != runs { // which writes the Summaries
+		t.Fatalf("%d runs are live", len(got))
+	}
+	lag := func(f agent.Fact) {
+		for i := range runs {
+			putEntry(t, post, super(i), mailbox.At(super(i).Run(), "root"), f, false)
+		}
+	}
+	const most = runs * rowPauseMax / 2
+	measure := func(what string, request func() int) {
+		t.Helper()
+		began := time.Now()
+		if got := request(); got != runs {
+			t.Errorf("%s: %d of %d runs", what, got, runs)
+		}
+		if took := time.Since(began); took > most {
+			t.Errorf("%s took %v, want %v at most", what, took, most)
+		}
+	}
+	lag(agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
+	measure("questions", func() int {
+		list, err := c.listQuestions(t.Context(), struct{}{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list.([]Question))
+	})
+	lag(agent.Park{Query: "q"}) // a copy, which changes nothing; only a replay tells
+	measure("list", func() int { return len(listIDs(t, c, client.ListRequest{State: Parked})) })
+}
+
+// Questions that do not fit a reply are cut, and then left out: the request does not fail.
+func TestQuestionsFitAReply(t *testing.T) {
+	for _, tt := range []struct {
+		runs, text int
+		all        bool
+	}{{10, replyBytes / 4, true}, {1000, 4 << 10, true}, {20_000, 100, false}} {
+		list := make([]Question, tt.runs)
+		for i := range list {
+			list[i] = Question{RunID: client.NewID(), Agent: "root", Query: event.OpenQuery{Query: "q1", Question: strings.Repeat("x", tt.text)}}
+		}
+		got, err := fitQuestions(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size := 0
+		for _, q := range got {
+			size += len(q.RunID) + len(q.Agent) + len(q.Query.Query) + len(q.Query.Question)
+		}
+		if all := len(got) == tt.runs; all != tt.all || len(got) == 0 || size > replyBytes {
+			t.Errorf("%d questions of %d bytes: %d are left, %d bytes", tt.runs, tt.text, len(got), size)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// Question is one open query of a run.
+type Question struct {
+	RunID string          `json:"run_id"`
+	Agent spec.ID         `json:"agent"`
+	Query event.OpenQuery `json:"query"`
+}
+
+// listQuestions returns the open questions, those of the newest runs first, as many as fit a reply.
+func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
+	rows, err := c.cfg.Runs.listRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	unfinished := make([]Row, 0, len(rows))
+	for _, row := range rows {
+		if row.State != Finished {
+			unfinished = append(unfinished, row)
+		}
+	}
+	questions := []Question{}
+	for _, r := range c.lookAtAll(ctx, unfinished, look.lacksQuestions) {
+		if isNewer(r.err) {
+			continue // this release could not answer it
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		for _, q := range r.look.questions() {
+			questions = append(questions, Question{r.look.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}})
+		}
+	}
+	return fitQuestions(questions)
+}
+
+// fitQuestions cuts long texts, the longest first, until the questions fit a reply. It then leaves
+// out the last: an answer needs only the ids.
+func fitQuestions(list []Question) ([]Question, error) {
+	for most := replyBytes / 4; ; most /= 4 {
+		size := 0
+		for i, q := range list {
+			raw, err := json.Marshal(q)
+			if err != nil {
+				return nil, fmt.Errorf("control: questions: %w", err)
+			}
+			if size += len(raw) + 1; size > replyBytes && most < textBytesMin {
+				return list[:i], nil
+			}
+		}
+		if size <= replyBytes {
+			return list, nil
+		}
+		for i := range list {
+			list[i].Query.Question = truncateText(list[i].Query.Question, most)
+		}
+	}
+}

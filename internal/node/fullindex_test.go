@@ -1,0 +1,79 @@
+package node
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/control"
+)
+
+// limitIndex sets the limit of the index of runs to what it holds and some percent more.
+func limitIndex(t *testing.T, h *Node, percent uint64) {
+	t.Helper()
+	js, err := jetstream.New(connectRole(t, h, bus.RoleNode))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "KV_"+h.names.RunBucket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := s.CachedInfo().Config
+	cfg.MaxBytes = int64(s.CachedInfo().State.Bytes * (100 + percent) / 100)
+	if _, err := js.UpdateStream(t.Context(), cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run whose row has no room would execute and spend although its client was told of an error. It
+// is refused before it has a log. The end of a run waits for room, and is not lost.
+func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
+	t.Parallel()
+	h := startNode(t, t.TempDir())
+	c, ctx := connectClient(t, h), testContext(t)
+	for _, run := range []string{"ends", "old"} {
+		if _, err := h.runs.Add(ctx, client.RunInfo{RunID: run, State: control.Live, Title: strings.Repeat("x", 80)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	limitIndex(t, h, 10)
+	id := client.NewID()
+	_, err := c.Run(ctx, client.RunRequest{RunID: id, Prompt: "Investigate this directory"})
+	if err == nil || !strings.Contains(err.Error(), "index") {
+		t.Errorf("a run without room for its row: %v", err)
+	}
+	if logs, err := h.post.Addresses(ctx, id); err != nil || len(logs) > 0 {
+		t.Errorf("it has logs: %v, %v", logs, err)
+	}
+	result := event.Result{Run: "ends", Reason: spec.Completed, Detail: strings.Repeat("d", 400)}
+	if _, err := h.runs.Record(ctx, "ends", control.Report{Result: &result}); !bus.IsFull(err) {
+		t.Fatalf("the index was not full: %v", err)
+	}
+	h.index.recordResult("ends", result)
+	isFinished := func() bool {
+		info, _, err := h.runs.Get(t.Context(), "ends")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State == control.Finished
+	}
+	<-time.After(indexRetryPause)                     // the first attempt is refused
+	if err := h.runs.Remove(ctx, "old"); err != nil { // as a prune does
+		t.Fatal(err)
+	}
+	limitIndex(t, h, 1000)
+	for !isFinished() {
+		select {
+		case <-time.After(indexPause):
+		case <-ctx.Done():
+			t.Fatal("the end of the run is lost")
+		}
+	}
+}

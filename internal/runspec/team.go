@@ -1,0 +1,84 @@
+package runspec
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/trust"
+)
+
+// registerTeam adds the agents that were found in the directory and with the user. Every agent that
+// does not restrict its own delegates may delegate to them. An agent that the request names must
+// be usable; any other one is left out with a note if it is not, because nobody asked for it.
+func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection, found []agentfile.Definition) (agentSet, error) {
+	named := namedAgents(req.agents, slices.Concat(t.files, found))
+	var notes []string // about agents that nobody named
+	for _, d := range found {
+		var off []string
+		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, req.workspace) {
+			d, off = trust.StripExecutable(d)
+		}
+		d, servers := withoutOwnServers(d, named[d.Name])
+		before := t
+		before.warnings = slices.Clone(t.warnings)
+		if len(off) > 0 {
+			t.addWarning("%s: its %s are off; name the directory with --agents to allow them", d.Path, strings.Join(off, ", "))
+		}
+		if len(servers) > 0 {
+			t.addWarning("%s: its MCP servers %s are off: only a run that names the agent starts them", d.Path, strings.Join(servers, ", "))
+		}
+		next, err := b.registerFile(t, req, m, d)
+		if err != nil && named[d.Name] {
+			return t, err
+		}
+		if err != nil {
+			next = before
+			next.addWarning("%s: left out: %v", d.Path, err)
+		}
+		if !named[d.Name] {
+			notes = append(notes, next.warnings[len(before.warnings):]...)
+			next.warnings = before.warnings
+		}
+		if t = next; err == nil {
+			t.files = append(slices.Clip(t.files), d)
+		}
+	}
+	t.warnings = append(t.warnings, toolset.LimitNotes(notes, teamNotesMax, "notes on the agents found here; `troupe agents validate` shows more")...)
+	return t, nil
+}
+
+// teamNotesMax is how many notes about agents that nobody named a run shows.
+const teamNotesMax = 3
+
+// namedAgents are the agents that a request names, and those that their files name as delegates.
+func namedAgents(requested []string, files []agentfile.Definition) map[string]bool {
+	named := map[string]bool{}
+	for open := slices.Clone(requested); len(open) > 0; {
+		name := open[0]
+		if open = open[1:]; named[name] {
+			continue
+		}
+		named[name] = true
+		if i := slices.IndexFunc(files, func(d agentfile.Definition) bool { return d.Name == name }); i >= 0 {
+			open = append(open, files[i].Delegates...)
+		}
+	}
+	return named
+}
+
+// withoutOwnServers takes away the MCP servers that a file defines itself, unless its agent is named:
+// a run must not start the servers of agents that it may never call.
+func withoutOwnServers(d agentfile.Definition, isNamed bool) (rest agentfile.Definition, off []string) {
+	if isNamed {
+		return d, nil
+	}
+	d.MCPServers = slices.DeleteFunc(slices.Clone(d.MCPServers), func(s agentfile.MCPServer) bool {
+		if s.Config != nil {
+			off = append(off, s.Name)
+		}
+		return s.Config != nil
+	})
+	return d, off
+}

@@ -1,0 +1,4 @@
+package openai
+
+// API is the one that the client speaks.
+func (c *Client) API() API { return c.cfg.API }

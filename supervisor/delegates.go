@@ -1,0 +1,74 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// The agents of a run form a team: who may delegate to whom, and what the model is told about it.
+
+const delegateTool = "delegate"
+
+// DelegateTextMax bounds the descriptions of other agents in the description of the tool delegate. The
+// names of all agents are in it, however many there are.
+const DelegateTextMax = 4 << 10
+
+// delegatesOf lists the definitions to which an agent may delegate, in the order of the run: those
+// that its own definition names, or else all that are not OnlyNamed.
+func (o Opened) delegatesOf(own Definition) []Definition {
+	var list []Definition
+	for _, d := range o.Definitions {
+		if own.Delegates == nil && !d.OnlyNamed || slices.Contains(own.Delegates, d.Name) {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// delegateNames lists the names of delegatesOf.
+func (o Opened) delegateNames(own Definition) []string {
+	var names []string
+	for _, d := range o.delegatesOf(own) {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// describeDelegates lists in the description of a tool exactly the agents to which its caller may
+// delegate. If their descriptions are longer than DelegateTextMax in total, the longest are clipped.
+func (o Opened) describeDelegates(t model.ToolSpec, own Definition) model.ToolSpec {
+	list := o.delegatesOf(own)
+	var b strings.Builder
+	b.WriteString(t.Description + " Agents:")
+	most := descriptionShare(list)
+	for _, d := range list {
+		text := strings.TrimSuffix(strings.TrimSpace(d.Description), ".")
+		if len(text) > most {
+			text = strings.ToValidUTF8(text[:most], "") + "…"
+		}
+		fmt.Fprintf(&b, " %s (%s)", d.Name, text)
+	}
+	t.Description = b.String()
+	return t
+}
+
+// descriptionShare is how many bytes of each description fit DelegateTextMax: short descriptions leave
+// their share to the longer ones.
+func descriptionShare(list []Definition) int {
+	sizes := make([]int, len(list))
+	for i, d := range list {
+		sizes[i] = len(d.Description)
+	}
+	slices.Sort(sizes)
+	room := DelegateTextMax
+	for i, size := range sizes {
+		if share := room / (len(sizes) - i); size > share {
+			return share
+		}
+		room -= size
+	}
+	return DelegateTextMax
+}
