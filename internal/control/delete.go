@@ -27,6 +27,7 @@ type logStatus struct {
 	super            *activation.Supervisor // nil: an agent's
 	agent            *activation.Agent      // nil: a supervisor's
 	closed           uint64                 // index of the entry that closed it; 0: it is open
+	last             uint64                 // index of its newest entry
 	newer            bool                   // it has an entry of a newer form
 	unfinishedStarts int                    // activations in a row, at its end, that did not get through it
 	lastStart        string                 // the newest of them
@@ -49,6 +50,7 @@ func newLogStatus(at mailbox.Address) *logStatus {
 
 func (e *logStatus) readEntry(m mailbox.Message) {
 	r := e.reader.Next(m)
+	e.last = m.Place
 	e.newer = e.newer || errors.Is(r.Err, mailbox.ErrForm)
 	if e.closed == 0 && e.reader.Phase == activation.Closed {
 		e.closed = m.Place
@@ -213,16 +215,15 @@ func (c *remover) awaitClosedLogs(ctx context.Context, run, row string) (map[mai
 	}
 }
 
-// purgeToTombstone removes the entries before the end of a log. It appends an end to a log without one:
-// the log of a run that was never opened, or of an agent that no activation can read.
+// purgeToTombstone removes the entries of a log but the one that closes it. It appends an end to a log
+// that does not end with one: the log of a run that was never opened, of an agent that no activation can
+// read, or one with messages that came after its end.
 func (c *remover) purgeToTombstone(ctx context.Context, at mailbox.Address, e *logStatus) error {
-	place := uint64(0)
-	switch {
-	case e != nil && e.reader.Deleted:
-		return nil
-	case e != nil && e.closed > 0:
+	var place uint64
+	if e != nil && e.closed == e.last {
 		place = e.closed
-	default:
+	}
+	if place == 0 {
 		data, err := activation.Tombstone(at)
 		if err == nil {
 			place, err = mailbox.Put(ctx, c.cfg.Post, at, data)

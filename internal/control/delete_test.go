@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
@@ -47,6 +48,41 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 	}
 	if gone, err := IsDeleted(t.Context(), post, "r"); err != nil || !gone {
 		t.Errorf("after the delete: buried %t, %v", gone, err)
+	}
+}
+
+// A message that comes after the end of a log goes with the rest, and so does what nobody can read.
+//
+//behaviour:shows G7
+func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
+	post := memory.New(memory.Config{})
+	c := newOpener(&Config{Post: post})
+	at := mailbox.At("r", "root")
+	putEntry(t, post, at, "", agent.Submitted{}, false)
+	end, err := activation.Tombstone(at)
+	if err == nil {
+		_, err = mailbox.Put(t.Context(), post, at, end)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	putEntry(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
+	putEntry(t, post, at, "", agent.Submitted{}, true)
+	for _, what := range []string{"the log", "the deleted log"} {
+		ends, err := c.readLogStatuses(t.Context(), "r")
+		if err == nil {
+			err = c.purgeToTombstone(t.Context(), at, ends[at])
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := post.Entries(t.Context(), "r"); err != nil || n != 1 {
+			t.Errorf("%s: %d entries are left, %v", what, n, err)
+		}
+		if _, gone, err := readTombstone(t.Context(), post, at); err != nil || !gone {
+			t.Errorf("%s: it begins with its tombstone: %t, %v", what, gone, err)
+		}
+		putEntry(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)
 	}
 }
 
