@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/test/golden"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/test/golden"
 )
 
 // TestOldEvents compares the events of every recorded log with NAME.events beside

@@ -13,8 +13,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/test/scripts"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/test/scripts"
 )
 
 // TestScripts plays testdata/*.txt: one event in, the state and the effects

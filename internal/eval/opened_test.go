@@ -4,7 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/troupe-run/troupe/test/golden"
+	"github.com/troupe-run/troupe/internal/test/golden"
 )
 
 // TestOpenedCases compares the first entry of each case's run with

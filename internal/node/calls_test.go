@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/internal/test/conformance"
 )
 
 // manyCallsProvider is an Anthropic server whose first reply makes a given number of tool calls, and

@@ -21,9 +21,9 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/test/leaks"
 	"github.com/troupe-run/troupe/tool/mcp"
 )
 

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/test/conformance"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/test/conformance"
 )
 
 // threeProviders is three providers at one address, which check their requests: OpenAI thinks, asks

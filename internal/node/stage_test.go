@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/control"
-	"github.com/troupe-run/troupe/test/leaks"
+	"github.com/troupe-run/troupe/internal/test/leaks"
 )
 
 // patience is how long a test waits for what must happen.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
 	"github.com/troupe-run/troupe/mailbox/memory"
-	"github.com/troupe-run/troupe/test/leaks"
 )
 
 func TestMain(m *testing.M) { leaks.Main(m) }

@@ -5,10 +5,10 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/internal/test/dialect/messages"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/test/dialect/messages"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones

@@ -11,10 +11,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/messages"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/test/dialect/messages"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 func TestConformance(t *testing.T) { wiretest.Run(t, messages.Dialect()) }

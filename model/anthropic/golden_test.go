@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/golden"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/test/golden"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestRequestsMatchGoldens compares requests of every kind with those that the official SDK

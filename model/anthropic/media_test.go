@@ -6,9 +6,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/messages"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/test/dialect/messages"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // Media stand before the text that speaks of them; a text document is text.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/messages"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/test/dialect/messages"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestRunningUsageIsNotFinal: the count of the output is final once the reply has ended, and what a

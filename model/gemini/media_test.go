@@ -5,8 +5,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // Media stand before the text that speaks of them, and how finely they are seen is

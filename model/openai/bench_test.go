@@ -3,9 +3,9 @@ package openai_test
 import (
 	"testing"
 
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/responses"
-	"github.com/troupe-run/troupe/test/wiretest"
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 )
 
 func BenchmarkChat(b *testing.B)      { wiretest.Bench(b, chat.Dialect()) }

@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/responses"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestWhatWasRecordedPlaysTheSame: every exchange of the suite, the broken ones

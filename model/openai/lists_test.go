@@ -3,9 +3,9 @@ package openai_test
 import (
 	"testing"
 
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/responses"
-	"github.com/troupe-run/troupe/test/wiretest"
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 )
 
 // TestListsOfAnEventAreBounded: one event of 8 MiB must not become a gigabyte of empty items.

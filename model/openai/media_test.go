@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/responses"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 func jsonList(t *testing.T, text string) (want any) {

@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/responses"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // roundTrip is a transport of one function.

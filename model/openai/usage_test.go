@@ -5,10 +5,10 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // TestThoughtsBesideTheOutputAreBilled: OpenAI counts what was thought as output;

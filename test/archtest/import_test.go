@@ -130,6 +130,7 @@ var layers = [][]string{
 	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/tools"},
 	{"internal/cli"},
 	{".", "cmd", "deploy"},
+	{"internal/test"},
 	{"build", "examples", "test"},
 }
 
@@ -147,7 +148,7 @@ func layerOf(dir string) (layer int, ok bool) {
 }
 
 // TestLayers: imports go down. A folder in no layer is an error, so a new package
-// says where it belongs. Verification under test/ may import all of it.
+// says where it belongs.
 func TestLayers(t *testing.T) {
 	for _, f := range readSources(t) {
 		own, ok := layerOf(f.dir)
@@ -157,7 +158,7 @@ func TestLayers(t *testing.T) {
 		}
 		for p, spec := range f.importSpecs() {
 			our, ok := strings.CutPrefix(p, module)
-			if !ok || f.test || f.isBelow("test") && strings.HasPrefix(our, "test/") {
+			if !ok || f.test || isWithinTests(f, our) {
 				continue
 			}
 			if below, ok := layerOf(our); !ok || below >= own {
@@ -165,6 +166,12 @@ func TestLayers(t *testing.T) {
 			}
 		}
 	}
+}
+
+// isWithinTests reports whether an import is one of a test suite, or of what tests share, by another.
+func isWithinTests(f sourceFile, imported string) bool {
+	shared := strings.HasPrefix(imported, "internal/test/")
+	return f.isBelow("internal/test") && shared || f.isBelow("test") && (shared || strings.HasPrefix(imported, "test/"))
 }
 
 // TestShellsKnowInterfaces: the shells know a mailbox and a model by their

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/internal/test/conformance"
 )
 
 // provider is a double of the Anthropic Messages API outside of the runtime.

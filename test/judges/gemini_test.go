@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/genai"
 
+	"github.com/troupe-run/troupe/internal/test/conformance"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/gemini"
-	"github.com/troupe-run/troupe/test/conformance"
 	"github.com/troupe-run/troupe/test/judges/sdktypes"
 )
 

@@ -12,11 +12,11 @@ import (
 	gptresponses "github.com/openai/openai-go/v3/responses"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/messages"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/messages"
-	"github.com/troupe-run/troupe/test/dialect/responses"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // heard is what is compared of a reply.

@@ -11,14 +11,14 @@ import (
 	gpt "github.com/openai/openai-go/v3"
 	gptresponses "github.com/openai/openai-go/v3/responses"
 
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/dialect/messages"
+	"github.com/troupe-run/troupe/internal/test/dialect/responses"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/dialect/messages"
-	"github.com/troupe-run/troupe/test/dialect/responses"
 	"github.com/troupe-run/troupe/test/judges/sdktypes"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // Types of requests in the words of the SDKs. Each SDK adds the field "stream" to its own.

@@ -17,8 +17,8 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/test/golden"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/test/golden"
 )
 
 // flagEvents shows what a hash stands for: the events of the seed that -sim.seed names.

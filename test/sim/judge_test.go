@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/test/conformance"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/conformance"
 )
 
 // judge sends requests through the adapters, catches what they would write on

@@ -18,8 +18,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
+	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/test/leaks"
 	"github.com/troupe-run/troupe/tool"
 )
 

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/test/leaks"
+	"github.com/troupe-run/troupe/internal/test/leaks"
 )
 
 // holdDir makes the test binary a process that owns a state directory until it

@@ -7,10 +7,10 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/internal/test/conformance"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/conformance"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // Chunk renders one chunk with a choice.

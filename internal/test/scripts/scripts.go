@@ -15,7 +15,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/test/golden"
+	"github.com/troupe-run/troupe/internal/test/golden"
 )
 
 // PlayFunc plays one directive and returns what it prints.

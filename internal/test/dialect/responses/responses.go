@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/internal/modelhttp"
+	"github.com/troupe-run/troupe/internal/test/conformance"
+	"github.com/troupe-run/troupe/internal/test/dialect/chat"
+	"github.com/troupe-run/troupe/internal/test/wiretest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/openai"
-	"github.com/troupe-run/troupe/test/conformance"
-	"github.com/troupe-run/troupe/test/dialect/chat"
-	"github.com/troupe-run/troupe/test/wiretest"
 )
 
 // Event renders one event of the Responses API.

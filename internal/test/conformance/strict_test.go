@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/test/conformance"
+	"github.com/troupe-run/troupe/internal/test/conformance"
 )
 
 // talk is a request that Anthropic takes: thoughts, two calls at once, one of
