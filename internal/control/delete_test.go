@@ -52,8 +52,6 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 }
 
 // A message that comes after the end of a log goes with the rest, and so does what nobody can read.
-//
-//behaviour:shows G7
 func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 	post := memory.New(memory.Config{})
 	c := newOpener(&Config{Post: post})
