@@ -179,7 +179,7 @@ func handleSummaryGranted(s State, f Granted) (State, []Effect) {
 	}
 	s.Open, s.Grant, s.Phase = true, f, Thinking
 	s.events.publishModelStarted(s.attempt())
-	return s, []Effect{callModel(s)}
+	return s, []Effect{newModelCall(s)}
 }
 
 // summaryRequest is the request for the summary of the compaction in progress.

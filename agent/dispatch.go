@@ -68,14 +68,14 @@ func beginCall(s State, i int) (State, Effect) {
 		return recordBeginning(s.withCall(i, c), i)
 	}
 	c.Stage = Running
-	return s.withCall(i, c), c.callTool(s.Turn)
+	return s.withCall(i, c), c.newToolCall(s.Turn)
 }
 
 // decodeArgs reads arguments that have been validated; fields that do not fit stay zero.
 func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
-// callTool begins the current attempt.
-func (c Call) callTool(turn int) CallTool {
+// newToolCall begins the current attempt.
+func (c Call) newToolCall(turn int) CallTool {
 	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args}
 }
 
@@ -91,7 +91,7 @@ func handleStarted(s State, f Started) (State, []Effect) {
 		return s, nil
 	}
 	c.Stage, c.Activation = Running, f.Activation
-	return s.withCall(i, c), []Effect{c.callTool(s.Turn)}
+	return s.withCall(i, c), []Effect{c.newToolCall(s.Turn)}
 }
 
 // handleReturned handles a result: a tool's by its attempt, a child's from the

@@ -78,7 +78,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		}
 	case Thinking:
 		if whole && s.Cancel == nil { // its reservation was granted and not used
-			return s, append(fx, callModel(s))
+			return s, append(fx, newModelCall(s))
 		}
 		return prependEffects(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
 	case Acting:

@@ -159,12 +159,12 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if text := closingText(s.ClosingReason); s.ClosingReason != "" && s.newest().Text != text {
 		s = appendToTranscriptAndPrompt(s, text)
 	}
-	return s, []Effect{callModel(s)}
+	return s, []Effect{newModelCall(s)}
 }
 
-// callModel begins the granted attempt. The call follows from the state alone, so
+// newModelCall begins the granted attempt. The call follows from the state alone, so
 // that a later activation can begin it.
-func callModel(s State) CallModel {
+func newModelCall(s State) CallModel {
 	if s.Purpose == ForSummary {
 		return callSummary(s)
 	}

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
-// cancelRun stops the run, or with Of one agent and its descendants: it sends the
+// cancelMembers stops the run, or with Of one agent and its descendants: it sends the
 // cancel to every live member at once, and each member sends Finish when it has
 // stopped. A Delegate or Reserve that comes later begins nothing.
-func cancelRun(s State, f agent.Canceled) (State, []Effect) {
+func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 	if s.Phase == Over {
 		return s, nil
 	}
@@ -31,7 +31,7 @@ func cancelRun(s State, f agent.Canceled) (State, []Effect) {
 
 // cancelByCommand stops the run because of a cancel command, and publishes a warning to observers.
 func cancelByCommand(s State, f agent.Canceled) (State, []Effect) {
-	next, fx := cancelRun(s, f)
+	next, fx := cancelMembers(s, f)
 	if next.Cancel != s.Cancel {
 		next = next.publishEvent(event.KindWarningRaised, event.Warning{What: "cancel", Why: f.Why, Now: f.Now, Live: next.Live})
 	}

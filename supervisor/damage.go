@@ -48,7 +48,7 @@ func giveUpDamaged(s State, from spec.ID, detail string) (State, []Effect) {
 	}
 	m.Outcome = spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: detail}
 	cancel := agent.Canceled{Why: detail, Now: true, As: spec.LogDamaged}
-	s, fx := cancelRun(s, cancel)
+	s, fx := cancelMembers(s, cancel)
 	if len(fx) == 0 { // the run was canceled before, and the member's log may have lost that cancel
 		fx = []Effect{Tell{To: from, Fact: cancel}}
 	}

@@ -12,9 +12,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// openRun begins the run by joining its root. A second Opened changes nothing: a
+// handleOpened begins the run by joining its root. A second Opened changes nothing: a
 // client that asks twice gets the same run.
-func openRun(s State, f Opened) (State, []Effect) {
+func handleOpened(s State, f Opened) (State, []Effect) {
 	if s.Phase != "" {
 		return s, nil
 	}

@@ -127,7 +127,7 @@ func Step(s State, e Input) (State, Output) {
 func stepEvent(s State, e Input) (State, []Effect) {
 	s.Now = max(s.Now, e.At)
 	if f, ok := e.Fact.(Opened); ok {
-		return openRun(s, f)
+		return handleOpened(s, f)
 	}
 	if s.Phase == "" {
 		return stepUnopened(s, e)

@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// appendClaim begins the activation, which does nothing until it has read back its claim.
-func appendClaim(s *stepCall) {
+// requestClaim begins the activation, which does nothing until it has read back its claim.
+func requestClaim(s *stepCall) {
 	e, err := s.Reader.Claim(s.Node, s.Reader.Damage)
 	var data []byte
 	if err == nil {

@@ -56,7 +56,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 		supersedeStep(s)
 		return
 	case r.Reclaim:
-		appendClaim(s)
+		requestClaim(s)
 	}
 	beginEffects(s, r.World)
 	if s.proof != "" && r.Own == s.proof {

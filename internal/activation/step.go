@@ -47,7 +47,7 @@ func (s *stepCall) deliverLater(fact any) { s.addActions(Later{RetryPause, fact}
 func (s *stepCall) stepFollowing(fact any) {
 	switch f := fact.(type) {
 	case Activate, ClaimAgain:
-		appendClaim(s)
+		requestClaim(s)
 	case ClaimAppended:
 		claimAppended(s, f)
 	case LogRead:

@@ -3,7 +3,6 @@
 // deterministic; it has no clock, goroutine, random number, network or logger.
 // Times and token counts arrive in facts.
 //
-// One file holds one family of behaviour: turn.go (assemble, continue, exits),
-// recover.go (malformed replies, cut output, failed models), dispatch.go (tool
-// calls), cancel.go, stop.go (proposals and vetoes), resume.go.
+// Each family of behaviour has its file; ARCHITECTURE.md lists them in the order in which a
+// turn meets them.
 package agent
