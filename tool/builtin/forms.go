@@ -49,7 +49,7 @@ func formOf(line string) string {
 
 // add counts a line.
 func (c *formCounts) add(at linePlace, line []byte) {
-	text := clipLine(line, grepLineBytes)
+	text := clipLine(line, grepLineShownMax)
 	form := formOf(text)
 	if known := c.byForm[form]; known != nil {
 		known.last = at

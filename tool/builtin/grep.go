@@ -18,13 +18,13 @@ import (
 
 // Limits of grep.
 const (
-	grepMatchesMax  = 100       // lines shown
-	grepLineBytes   = 300       // of a line are shown
-	grepFileMax     = 256 << 20 // larger files are skipped
-	grepLineMax     = 2 << 20   // only the beginning of a longer line is searched
-	grepPatternMax  = 16 << 10
-	grepWorkers     = 4
-	grepLinesPerCtx = 4096
+	grepMatchesMax    = 100       // lines of a result
+	grepLineShownMax  = 300       // bytes of a line in the result
+	grepFileMax       = 256 << 20 // bytes of a file; larger files are skipped
+	grepLineMax       = 2 << 20   // bytes of a line that are searched
+	grepPatternMax    = 16 << 10  // bytes
+	grepWorkers       = 4
+	grepLinesPerCheck = 4096 // lines between checks for cancellation
 )
 
 type grepArgs struct {
@@ -39,24 +39,29 @@ type grepArgs struct {
 //
 //	path:line:text   clipped at 300 bytes with the suffix " …[line clipped]"
 //
-// A last line follows; each part in parentheses appears only when it applies:
+// A last line follows. Each part in parentheses appears only when it applies:
 //
-//	[M matches in F files; S files searched(; first N shown)(; K large files skipped)]
+//	[M matches in F files; S files searched(; first N shown)(; K large files skipped)(; L lines of further forms)]
 //
-// With group, a line stands for all lines of its form, the most frequent form first, and N counts
-// forms. "to" names the last line of the form:
+// M counts all matching lines, F the files that have one, S the files that were searched to their
+// end, N the lines of the result before this one, K the files above 256 MiB, and L, which M
+// includes, the lines whose forms were not told apart (formsMax). Binary files are not searched, and of a
+// line only the first 2 MiB.
+//
+// With group, a line of the result stands for all lines of its form. The most frequent form comes
+// first, and "to" names the last line of a form that has several:
 //
 //	path:line:[count× to path:line] text
 //
-// Matches of forms beyond formsMax are in M, and before the bracket closes: "; L lines of further forms".
-// M counts lines. grep does not search binary files or files of more than 256 MiB, and of a line only
-// the first 2 MiB.
 // A glob without a slash matches the base name of a file.
 func (t *fileTools) grepTool() (tool.Tool, error) {
 	return newReadTool("grep", "Search file contents. Answers path:line:text, at most 100 lines, and a count.",
 		func(ctx context.Context, in grepArgs) (string, error) {
 			if len(in.Pattern) > grepPatternMax {
-				return "", fmt.Errorf("the pattern is %d bytes, at most %d are allowed", len(in.Pattern), grepPatternMax)
+				return "", fmt.Errorf("pattern is %d bytes; the maximum is %d", len(in.Pattern), grepPatternMax)
+			}
+			if in.Limit < 0 || in.Limit > grepMatchesMax {
+				return "", fmt.Errorf("limit is %d; it must be 1 to %d", in.Limit, grepMatchesMax)
 			}
 			re, err := regexp.Compile(in.Pattern)
 			if err != nil {
@@ -66,12 +71,18 @@ func (t *fileTools) grepTool() (tool.Tool, error) {
 			if err != nil {
 				return "", err
 			}
-			if in.Limit < 0 || in.Limit > grepMatchesMax {
-				return "", fmt.Errorf("limit is %d, it must be 1 to %d", in.Limit, grepMatchesMax)
+			s := &grepSearch{
+				linesMax: cmp.Or(in.Limit, grepMatchesMax),
+				workers:  grepWorkers,
+				ws:       t.ws,
+				mask:     t.mask,
+				re:       re,
+				words:    literalPrefilter(in.Pattern),
+				names:    names,
+				found:    make([]fileMatches, len(names)),
 			}
-			s := &grepSearch{linesMax: cmp.Or(in.Limit, grepMatchesMax), workers: grepWorkers, ws: t.ws, mask: t.mask, re: re, words: literalPrefilter(in.Pattern), names: names, found: make([]grepMatches, len(names))}
 			if in.Group {
-				s.forms, s.workers = &formCounts{}, 1 // the files in their order
+				s.forms, s.workers = &formCounts{}, 1 // one worker: forms meet the files in their order
 			}
 			if err := s.searchFiles(ctx); err != nil {
 				return "", err
@@ -119,20 +130,21 @@ func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string
 type grepSearch struct {
 	linesMax int // lines shown
 	workers  int
-	forms    *formCounts // nil: each line counts by itself
+	forms    *formCounts // nil without group
 	ws       *toolWorkspace
 	mask     *redact.Masker
 	re       *regexp.Regexp
 	words    *multimatch.WordSet // nil: every line needs the regular expression
 	names    []string
-	found    []grepMatches // by index of names: each worker writes its own
+	found    []fileMatches // by index of names: each worker writes its own
 }
 
-type grepMatches struct {
+// fileMatches is what was found in one file.
+type fileMatches struct {
 	lines    []string
 	matches  int
 	searched bool
-	large    bool
+	tooLarge bool
 }
 
 // searchFiles distributes the files over a few workers.
@@ -163,14 +175,14 @@ func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader) {
 		return // removed, a link or a submodule: not searched
 	}
 	if size > grepFileMax {
-		s.found[i].large = true
+		s.found[i].tooLarge = true
 		return
 	}
 	f, _, err := s.ws.openFile(name)
 	if err != nil {
 		return
 	}
-	defer func() { _ = f.Close() }() // it is only read
+	defer func() { _ = f.Close() }() // opened for reading
 	lines.reset(io.LimitReader(f, grepFileMax))
 	if lines.isBinary() {
 		return
@@ -180,18 +192,21 @@ func (s *grepSearch) searchFile(ctx context.Context, i int, lines *lineReader) {
 	}
 }
 
-func (s *grepSearch) matchLines(ctx context.Context, name string, lines *lineReader) (grepMatches, error) {
-	result := grepMatches{searched: true}
-	masked := s.mask.NewLineMasker(name)
+func (s *grepSearch) matchLines(ctx context.Context, name string, lines *lineReader) (fileMatches, error) {
+	result := fileMatches{searched: true}
+	masker := s.mask.NewLineMasker(name)
 	for n := 1; ; n++ {
 		line, err := lines.next()
-		if errors.Is(err, io.EOF) || n%grepLinesPerCtx == 0 && ctx.Err() != nil {
+		if errors.Is(err, io.EOF) {
 			return result, nil
+		}
+		if n%grepLinesPerCheck == 0 && ctx.Err() != nil {
+			return result, ctx.Err()
 		}
 		if err != nil {
 			return result, err
 		}
-		line = masked.MaskLine(line)
+		line = masker.MaskLine(line)
 		if s.words != nil && !s.words.HasMatch(line) || !s.re.Match(line) {
 			continue
 		}
@@ -200,7 +215,7 @@ func (s *grepSearch) matchLines(ctx context.Context, name string, lines *lineRea
 		case s.forms != nil:
 			s.forms.add(linePlace{name, n}, line)
 		case len(result.lines) < s.linesMax:
-			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", printableName(name), n, clipLine(line, grepLineBytes)))
+			result.lines = append(result.lines, fmt.Sprintf("%s:%d:%s\n", printableName(name), n, clipLine(line, grepLineShownMax)))
 		}
 	}
 }
@@ -213,7 +228,7 @@ func (s *grepSearch) resultText() string {
 		if f.searched {
 			searched++
 		}
-		if f.large {
+		if f.tooLarge {
 			large++
 		}
 		if f.matches > 0 {
@@ -224,12 +239,12 @@ func (s *grepSearch) resultText() string {
 			lines++
 		}
 	}
-	all := matches
+	total := matches
 	if s.forms != nil {
-		all, lines = len(s.forms.forms), s.forms.write(&b, s.linesMax)
+		total, lines = len(s.forms.forms), s.forms.write(&b, s.linesMax)
 	}
 	fmt.Fprintf(&b, "[%d matches in %d files; %d files searched", matches, files, searched)
-	if all > lines {
+	if total > lines {
 		fmt.Fprintf(&b, "; first %d shown", lines)
 	}
 	if large > 0 {

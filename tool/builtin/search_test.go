@@ -54,7 +54,7 @@ func TestGrepCountsAllOfALargeFile(t *testing.T) {
 	got := b.callTool("grep", `{"pattern":"needle","limit":1}`)
 	b.wantLines(got, "big:1:needle", "[1000002 matches in 1 files; 1 files searched; first 1 shown]")
 	b.wantLines(b.callTool("grep", `{"pattern":"last"}`), "big:1000003:last needle", "[1 matches in 1 files; 1 files searched]")
-	b.wantLines(b.callTool("grep", `{"pattern":"x","limit":101}`), "error: limit is 101, it must be 1 to 100")
+	b.wantLines(b.callTool("grep", `{"pattern":"x","limit":101}`), "error: limit is 101; it must be 1 to 100")
 }
 
 // TestGrepGroupsLinesByForm: the counts are of all lines, whatever is shown.
