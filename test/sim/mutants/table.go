@@ -100,7 +100,7 @@ var ofLoop = []Mutant{
 		own(Replace(`m.Calls[i].ID = fmt.Sprintf("call_%d", i)`))},
 	{"lost-reply-waited-for", "P1: a model call of a lost activation is over", own(Drop)},
 	{"lost-reservation-used-again", "P21: a reservation is for one attempt",
-		own(Replace("s.Open = true\nreturn s, []Effect{callModel(s)}"))},
+		own(Replace("s.Open = true\nreturn s, []Effect{newModelCall(s)}"))},
 	{"call-after-cancel", "B5: after a cancel nothing begins",
 		[]Edit{{"begins-unless-canceled", Without(2, 2)}, {"cancel-of-unstarted", Without(1, 3)}}},
 	{"started-after-cancel", "B5: what was about to begin does not", []Edit{{"cancel-of-unstarted", Without(2, 3)}}},
