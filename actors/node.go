@@ -191,7 +191,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 // registryMaps is how many maps a node has for the ids of its shells. The library makes 32
-// times 1,024 of them, each of which allocates room for eight ids at its first one: 12 MiB,
+// times 1,024 of them, and each allocates room for eight ids at its first one: 12 MiB,
 // however few shells run at a time.
 const registryMaps = 8 // times 32
 

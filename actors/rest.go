@@ -26,8 +26,8 @@ const (
 	sweepPauseMin = time.Millisecond      // between two sweeps
 	restsAtOnce   = 256                   // shells that one sweep asks: each that passivates appends an entry
 	sweepAgain    = 20 * time.Millisecond // after a sweep that did not ask all idle shells
-	shrinkMin     = 256                   // only maps that held so many shells are shrunk
-	shrinkBelow   = 4                     // and only if less than one in so many shells is left
+	shrinkMin     = 256                   // a map is shrunk only if it held at least this many shells
+	shrinkBelow   = 4                     // and only if fewer than one in shrinkBelow of them is left
 	tidyPause     = 15 * time.Second      // between two checks of the passivated actors
 	wakesAtOnce   = 256                   // due actors that are woken at once: each reads its log and appends a claim
 	wakeAgain     = 20 * time.Millisecond // before the rest are woken

@@ -9,7 +9,7 @@ import "github.com/troupe-run/troupe/budget"
 // ("Attempts under an allowance") has the rules and what each prevents.
 
 // GrantsAheadMax is how many attempts an agent may begin under one allowance. It bounds how long a new
-// policy, limit or veto can be overtaken by attempts that nobody is asked about.
+// policy, limit or veto can be overtaken by attempts that need no grant of their own.
 const GrantsAheadMax = 8
 
 // allowance is what an agent may still begin without asking.

@@ -203,7 +203,7 @@ func returnReservation(s State) (State, []Effect) {
 }
 
 // restorePhase restores the phase that a question about a difference has interrupted, for
-// a cancel, which ends it otherwise than a wait. The question stays open until finishAgent.
+// a cancel, which ends a phase in another way than a wait. The question stays open until finishAgent.
 func restorePhase(s State) State {
 	switch s.Suspended.Then {
 	case ThenHooks:

@@ -145,7 +145,7 @@ func (f *finishedStep) completeCall(e *stepEvent, d event.ToolCall) {
 	r := f.published.returned
 	d.TookMS = r.TookMS
 	switch {
-	case f.published.replied && len(f.after.Calls) == 0: // the calls of a reply of which none runs
+	case f.published.replied && len(f.after.Calls) == 0: // no call of the reply runs
 		e.Kind, d.Child = event.KindToolFinished, ""
 	case r.Live && d.Call == r.Call && d.Child != "": // its answer is still to come
 		e.Kind = event.KindDelegationBackground

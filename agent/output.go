@@ -80,7 +80,7 @@ func (c *stepEvents) publishIn(g eventGroup, turn int, kind event.Kind, data any
 	c.list = append(c.list, stepEvent{group: g, Event: event.Event{Kind: kind, Turn: turn, Data: data}})
 }
 
-// publishOnce adds an event of which a step has at most one; finishedStep fills in its data.
+// publishOnce adds an event unless the step has one of that kind already; finishedStep fills in its data.
 func (c *stepEvents) publishOnce(g eventGroup, order int, kind event.Kind, data any) {
 	if !slices.ContainsFunc(c.list, func(e stepEvent) bool { return e.Kind == kind }) {
 		c.list = append(c.list, stepEvent{group: g, order: order, Event: event.Event{Kind: kind, Turn: turnOfStep, Data: data}})

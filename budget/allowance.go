@@ -6,7 +6,7 @@ package budget
 type Allowance struct {
 	// Room is what the attempts may use in all.
 	Room Amount `msgpack:"r"`
-	// Kept is what the pool keeps for the agent's closing turn besides Room.
+	// Kept is the amount that the pool keeps for the agent's closing turn, in addition to Room.
 	Kept Amount `msgpack:"k"`
 }
 
@@ -98,7 +98,7 @@ func (p Pool) Refill(who string, before Pool) Pool {
 	return p.withAccount(who, a)
 }
 
-// TakeBack ends an agent's allowance. Of what is left, the pool keeps what the agent's closing turn
+// TakeBack ends an agent's allowance. The pool keeps the part that the agent's closing turn
 // needs: the attempts under the allowance have made its prompt longer.
 func (p Pool) TakeBack(who string, keep Amount) Pool {
 	a := p.Account(who)

@@ -5,7 +5,7 @@ import "context"
 // DeleteRequest removes a run that has ended.
 type DeleteRequest struct {
 	RunID string `json:"run_id"`
-	// Unopened removes only what was sent ahead for a run that does not exist.
+	// Unopened removes only the attachments and the history that a client sent ahead for a run that does not exist.
 	Unopened bool `json:"unopened,omitempty"`
 }
 
@@ -51,8 +51,8 @@ func (c *Client) Delete(ctx context.Context, run string) (Deleted, error) {
 	return d, err
 }
 
-// Withdraw removes what was sent ahead for a run that will not be opened: attachments, and a
-// history. There may be nothing to remove.
+// Withdraw removes the attachments and the history that a client sent ahead for a run that will not be
+// opened. There may be nothing to remove.
 func (c *Client) Withdraw(ctx context.Context, run string) error {
 	var d Deleted
 	return c.askNode(ctx, "delete", DeleteRequest{RunID: run, Unopened: true}, &d)

@@ -15,7 +15,7 @@ import (
 var ErrAmbiguous = errors.New("client: ambiguous run id")
 
 const (
-	// lastRun stands for the newest run: see FindRun.
+	// lastRun names the newest run: see FindRun.
 	lastRun = "last"
 	// candidatesMax is how many runs the error for an ambiguous id names.
 	candidatesMax = 4

@@ -47,7 +47,7 @@ type RunRequest struct {
 	Criteria        []string           `json:"criteria,omitempty"`
 	Trace           string             `json:"trace,omitempty"`
 	Policy          *supervisor.Policy `json:"policy,omitempty"`
-	// Fallback lists models, each of which takes over when the one before has failed for good.
+	// Fallback lists models: each takes over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
 	// PaidLimit applies the default money limit of paid models even if MaxTokens is given,
 	// because here the user did not choose MaxTokens.

@@ -84,7 +84,7 @@ func (c *schemaRefs) countSchemas(at string) (int, error) {
 	}
 	node, ok := c.findValue(at).(map[string]any)
 	if !ok {
-		return 1, nil // true, false, or missing: the library reports what is wrong
+		return 1, nil // true, false, or missing: the library reports the error
 	}
 	c.ways[at] = -1
 	next, err := appliedPlaces(at, node)

@@ -68,7 +68,7 @@ func (s State) grantAllowance(m Member, f agent.Reserve) (State, *budget.Allowan
 	return s, &granted
 }
 
-// allowsAhead reports whether agents may begin attempts without asking: nobody waits for budget, and by
+// allowsAhead reports whether agents may begin attempts without asking: no agent waits for budget, and by
 // the run's policy and limits no answer to a request could be other than a grant.
 func (s State) allowsAhead() bool {
 	onTurn := func(r Rule) bool { return r.On == "turn" }

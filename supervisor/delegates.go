@@ -8,7 +8,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// The agents of a run form a team: who may delegate to whom, and what the model is told about it.
+// The agents of a run form a team: which of them may delegate to which others, and the description of the
+// team in their prompts.
 
 const delegateTool = "delegate"
 

@@ -12,7 +12,7 @@ import (
 const (
 	SummaryAgentsBytesMax    = 2 << 10 // of the list of agents
 	SummaryQuestionsBytesMax = 2 << 10 // of the list of questions, with their texts
-	summaryAgentBytes        = 64      // of an agent or a question in JSON, besides its texts
+	summaryAgentBytes        = 64      // of an agent or a question in JSON, without its texts
 	summaryDetailBytes       = 512
 )
 

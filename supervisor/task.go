@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// The configuration of a run decides what an agent is told: Opened builds its task.
+// Opened builds the task of an agent from the configuration of the run.
 
 // findDefinition finds a definition of the run by its name.
 func (o Opened) findDefinition(name string) (Definition, bool) {

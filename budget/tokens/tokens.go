@@ -2,7 +2,7 @@
 // the program. It is not the vocabulary of any model in service: a count is an
 // estimate, which package agent calibrates by the reports of providers. The shells count
 // replies and results when they arrive; budget.Guess estimates messages from these counts, and
-// from the bytes of what nobody counted.
+// from the bytes of texts without a count.
 //
 // Loading the vocabulary takes some 50 ms and 8 MiB, so it is loaded once, by the
 // first count.

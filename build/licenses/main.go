@@ -87,7 +87,7 @@ func body(text string) string {
 
 type module struct{ path, version, dir string }
 
-// linked are the modules of which a package is in a binary, Go's own library first.
+// linked returns the modules that have a package in a binary, Go's own library first.
 func linked(root string) ([]module, error) {
 	goroot, err := goTool(root, "", "env", "GOROOT")
 	if err != nil {

@@ -91,7 +91,7 @@ func (l *LogReader) cancelStranded(e mailbox.Entry, out *Read) {
 		case fresh:
 			m.n, m.i = item.N, item.I
 			fallthrough
-		case activation != "" && !heard: // the sender's log is shorter than what was read from it before
+		case activation != "" && !heard: // the sender's log is shorter than at an earlier read
 			waits = (waits || wantsAnswer(item)) && item.Kind != agent.Finish{}.Kind()
 		}
 	}
@@ -147,8 +147,8 @@ func wantsAnswer(item mailbox.Item) bool {
 	return false
 }
 
-// isDamagedEnd reports the end of an agent whose log is damaged. That log may be shorter than what was read
-// from it before, so the identity of the message proves nothing; and the agent has no other message, if
+// isDamagedEnd reports the end of an agent whose log is damaged. That log may be shorter than at an
+// earlier read, so the identity of the message proves nothing; and the agent has no other message, if
 // the log of the run has lost its tail and with it what the agent said of the damage.
 func (l *LogReader) isDamagedEnd(from mailbox.Address, item mailbox.Item) bool {
 	var f agent.Finish
@@ -157,7 +157,7 @@ func (l *LogReader) isDamagedEnd(from mailbox.Address, item mailbox.Item) bool {
 }
 
 // acceptFirstHalt reports the first end of a run whose own log is damaged: that log may be shorter than
-// what was read from it before, so the identity of the message proves nothing.
+// at an earlier read, so the identity of the message proves nothing.
 func (l *LogReader) acceptFirstHalt(from mailbox.Address, item mailbox.Item) bool {
 	var f agent.Canceled
 	if l.acceptedHalt || from.Agent() != mailbox.Super || item.Kind != f.Kind() || mailbox.Unmarshal(item.Body, &f) != nil || f.As != spec.LogDamaged {

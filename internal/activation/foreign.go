@@ -10,7 +10,7 @@ import (
 )
 
 // A log may be newer than this program: it may hold an entry of a newer form, or an own entry
-// of an unknown kind. A program that stepped such an entry all the same would decide differently
+// of an unknown kind. A program that stepped such an entry nevertheless would decide differently
 // from the programs that know it. So an activation that is to act stops there and says why
 // (PROTOCOL P10); a reader that only watches reads on.
 

@@ -35,7 +35,7 @@ type openEntry struct {
 	left int
 }
 
-// Put adds the messages of entry n, none of which was added before.
+// Put adds the messages of entry n. The caller adds the messages of an entry once.
 func (o *Outbox) Put(n uint64, messages []OutboxMessage) {
 	if len(messages) == 0 && len(o.open) == 0 {
 		o.floor = n

@@ -20,7 +20,7 @@ type Fact struct {
 	At      int64  // stamp, never decreasing
 	Life    string // nonce of the current activation
 	From    mailbox.Address
-	Damaged bool // the sender's log is shorter than what was read from it before
+	Damaged bool // the sender's log is shorter than at an earlier read
 	Kind    string
 	Body    []byte
 }
@@ -126,7 +126,7 @@ type LogReader struct {
 	acceptedHalt         bool           // the supervisor has said that the run is damaged
 	driftClaimRequested  bool           // the claim that carries Found was asked for
 	last                 *OutboxMessage // an agent's Finish
-	newerBeforeClaim     string         // describes what was read before the claim and is newer than this node
+	newerBeforeClaim     string         // describes the entry before the claim that is newer than this node
 	Outbox               Outbox
 }
 

@@ -43,7 +43,7 @@ type BucketConfig struct {
 	Replicas int
 }
 
-// Buckets are the shared state besides the logs.
+// Buckets are the shared state of a cluster, except the logs.
 type Buckets struct {
 	// Shards holds the shard leases, Nodes the live nodes; keys have a TTL (see RenewKey).
 	Shards, Nodes jetstream.KeyValue

@@ -21,7 +21,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// poolList are the pools of which this node takes shards. A slot is the number of a shard
+// poolList are the pools whose shards this node takes. A slot is the number of a shard
 // among the shards of all of them.
 type poolList []shard.Pool
 

@@ -211,7 +211,7 @@ func parseFile(file string, data []byte, err error) (*yaml.Node, error) {
 	return doc.Content[0], nil
 }
 
-// eachSetting yields the settings of a mapping that have a value, or what is wrong with them, in
+// eachSetting yields the settings of a mapping that have a value, or their errors, in
 // the order of their lines.
 func eachSetting(file string, n *yaml.Node) iter.Seq2[Setting, error] {
 	return func(yield func(Setting, error) bool) {

@@ -42,7 +42,7 @@ type Config struct {
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
-	// Self returns what a node that owns all logs reports about itself, besides its name.
+	// Self returns what a node that owns all logs reports about itself; its name is in Name.
 	Self func() client.NodeInfo
 	// Name of the node, and of the machine: runs are also opened by requests to the
 	// nodes of one machine.

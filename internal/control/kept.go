@@ -61,8 +61,8 @@ const (
 	agentResultBytes = 512
 )
 
-// recentResults are the results of the runs that ended here last. Whoever waits for a run asks for
-// its result the moment it ends; without them each such request would replay the log of the run.
+// recentResults are the results of the runs that ended here last. Clients that wait for a run request
+// its result the moment it ends; without recentResults each such request would replay the log of the run.
 type recentResults struct {
 	mu      sync.Mutex
 	results map[string]event.Result

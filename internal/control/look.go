@@ -24,7 +24,7 @@ import (
 // log instead: more than activation.StateGap, because a node writes the row a moment later.
 const tailMax = 4 * activation.StateGap
 
-// look is what is known of a run.
+// look is a view of a run: its row and its summary.
 type look struct {
 	row     Row
 	summary supervisor.Summary // no Phase: the supervisor has no log

@@ -16,7 +16,7 @@ import (
 const roomFresh = time.Second
 
 // storeRoom is the newest measurement of the room in the logs and the index that found room. A
-// measurement that finds none is not kept: the next request may come after a prune.
+// measurement that finds no room is not kept: the next request may come after a prune.
 type storeRoom struct {
 	mu sync.Mutex // also makes requests wait for a measurement instead of making their own
 	at time.Time
@@ -41,7 +41,7 @@ func (r *storeRoom) findFull(ctx context.Context, logs, index measuredRoom) stri
 	}{{"the logs are", logs}, {"the index of runs is", index}} {
 		used, most, err := store.Room(ctx)
 		if err != nil {
-			return "" // the append of the run says what is wrong
+			return "" // the append of the run reports the error
 		}
 		if most > 0 && used*100 > most*mailbox.RoomPercent {
 			return store.name

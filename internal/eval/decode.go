@@ -21,7 +21,7 @@ import (
 // ErrCase is wrapped by every error about the content of a case file.
 var ErrCase = errors.New("not a case")
 
-// BadFile says what is wrong with a file, where, and how to fix it.
+// BadFile reports an error in a file: the place, the reason and how to fix it.
 type BadFile struct {
 	Path   string
 	Line   int // 0: the whole file

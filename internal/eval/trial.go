@@ -26,7 +26,7 @@ const (
 	crashed  = "crashed"
 )
 
-// mockCalled is the value that Intervention.After accepts besides the kinds of events.
+// mockCalled is the one value that Intervention.After accepts and that is no kind of event.
 const mockCalled = "mock.called"
 
 // mockCalledMessage is the message that a mocked tool has begun.

@@ -273,8 +273,8 @@ const (
 	finalFacts  = 8
 )
 
-// finalMessage returns the last message: the findings, the path of the report, and what was not
-// examined.
+// finalMessage returns the last message: the findings, the path of the report, and the parts that were
+// not examined.
 func (inv *investigation) finalMessage(t *conversation) string {
 	var b strings.Builder
 	b.WriteString(inv.profile.describeDirectory() + "\n")

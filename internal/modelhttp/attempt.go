@@ -110,7 +110,7 @@ func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
 	a.phase.expect("response headers", a.timeouts.Headers)
 	req := to.template.WithContext(a.trace.context(a.ctx))
 	req.ContentLength = int64(len(body))
-	// The transport may repeat a request of which it has written nothing.
+	// The transport may repeat a request if it has written nothing of it.
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body = io.NopCloser(bytes.NewReader(body))
 	res, err := a.client.Do(req)
@@ -195,8 +195,8 @@ func (a *Attempt) classifyError(err error) *model.Error {
 	return e
 }
 
-// watchdog fails an attempt that waits too long for one thing. One timer serves all that it
-// is told to expect, because that changes with each piece of a stream.
+// watchdog fails an attempt that waits too long for one thing. One timer serves all its
+// expectations, because they change with each piece of a stream.
 type watchdog struct {
 	fail context.CancelCauseFunc
 

@@ -72,13 +72,13 @@ func (c *CallAssembler) continuedCall(index int64, id, name string) *partialCall
 }
 
 // objectScanner finds the end of a JSON object in a text that grows. It reads each byte once,
-// however often it is asked.
+// however often it is called.
 type objectScanner struct {
 	read            int // bytes of the text
 	depth           int // of open brackets
 	quoted, escaped bool
-	whole           bool // what was read is one object
-	broken          bool // what was read begins no object, or goes on after it
+	whole           bool // the text so far is one object
+	broken          bool // the text so far begins no object, or goes on after it
 }
 
 // isWhole reports whether the text is one JSON object. The text begins with that of the call before.

@@ -22,7 +22,7 @@ func EncodeBody(v any) ([]byte, error) {
 }
 
 // DecodeEvent decodes the object of an event. A field of another type than the struct has
-// counts as absent: many servers speak the providers' APIs, and differ in what nobody reads.
+// counts as absent: many servers speak the providers' APIs, and differ in fields that troupe does not use.
 func DecodeEvent(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	if err == nil {

@@ -130,8 +130,8 @@ func (t *eventPublisher) close() {
 }
 
 // queueEvent queues one event for observers. The actors do not wait for observers. If the server
-// is in this process and nobody listens to the event, the server would drop it: then the event
-// is not queued, encoded and masked in the first place.
+// is in this process and the event has no subscriber, the server would drop it: then queueEvent
+// does not encode, mask and queue the event.
 func (h *Node) queueEvent(e event.Published) {
 	if h.embedded != nil {
 		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)

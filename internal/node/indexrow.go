@@ -24,8 +24,8 @@ const (
 	indexWritesMax = 16
 )
 
-// indexWriter writes what the actors of this node report of their runs into the index, in
-// goroutines beside the actors. Of the states of one run it writes the newest.
+// indexWriter writes the states that the actors of this node report of their runs into the index, in
+// goroutines of its own. Of the states of one run it writes the newest.
 type indexWriter struct {
 	node   *Node
 	writes chan struct{} // a slot for each write

@@ -62,7 +62,7 @@ type Node struct {
 	recordings  routes.Recordings
 	mask        *redact.Masker // of all that leaves the process
 	directories *workspace.Directories
-	hub         *mcp.Hub       // nil: none is started
+	hub         *mcp.Hub       // nil: no server is started
 	localConns  []*nats.Conn   // of clients in this process
 	background  sync.WaitGroup // writes of index rows, and runs that are being taken up
 	logOwner    *cluster.Owner // decides on which logs this node acts

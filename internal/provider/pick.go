@@ -24,7 +24,7 @@ import (
 	"github.com/troupe-run/troupe/model/script"
 )
 
-// Providers besides anthropic.Provider, openai.Provider and gemini.Provider.
+// Names of providers, in addition to anthropic.Provider, openai.Provider and gemini.Provider.
 const (
 	Ollama  = "ollama"
 	Builtin = "builtin"

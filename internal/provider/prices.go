@@ -104,7 +104,7 @@ func toolFrameTokens(provider, name string) int64 {
 	return 0
 }
 
-// ModelListing holds what is known about a model without a request to any provider.
+// ModelListing describes a model from local data, without a request to any provider.
 type ModelListing struct {
 	Provider, Model string
 	catalog.Facts

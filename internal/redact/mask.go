@@ -177,7 +177,7 @@ func (l *LineMasker) MaskLine(line []byte) []byte {
 const passesMax = 8
 
 // maskByRules masks secrets that the line alone reveals. Masking one value may reveal another
-// beside it, so maskByRules repeats until it finds none.
+// next to it, so maskByRules repeats until it finds none.
 func (l *LineMasker) maskByRules(line []byte) []byte {
 	for range passesMax {
 		tags := l.m.words.MatchTags(line)

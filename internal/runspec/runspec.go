@@ -26,7 +26,7 @@
 //  8. recordVersions records the hashes of tools, hooks, policy, routes and prompts. It comes
 //     before the prompts are composed: a prompt names the day, which must not count as a difference.
 //  9. composePrompts composes the system prompts. It starts the recording of the run's
-//     exchanges, the only effect besides the blobs of attachments, so it is last: a request
+//     exchanges, the only effect except the blobs of attachments, so it is last: a request
 //     that is refused records nothing.
 package runspec
 

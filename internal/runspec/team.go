@@ -11,10 +11,10 @@ import (
 
 // registerTeam adds the agents that were found in the directory and with the user. Every agent that
 // does not restrict its own delegates may delegate to them. An agent that the request names must
-// be usable; any other one is left out with a note if it is not, because nobody asked for it.
+// be usable; any other unusable one is left out with a note, because the request did not ask for it.
 func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection, found []agentfile.Definition) (agentSet, error) {
 	named := namedAgents(req.agents, slices.Concat(t.files, found))
-	var notes []string // about agents that nobody named
+	var notes []string // about agents that the request does not name
 	for _, d := range found {
 		var off []string
 		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, req.workspace) {
@@ -49,7 +49,7 @@ func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection
 	return t, nil
 }
 
-// teamNotesMax is how many notes about agents that nobody named a run shows.
+// teamNotesMax is how many notes a run shows about agents that its request does not name.
 const teamNotesMax = 3
 
 // namedAgents are the agents that a request names, and those that their files name as delegates.

@@ -109,7 +109,7 @@ func buildNodes(root *jsonschema.Schema) (*nodeBuilder, error) {
 				return nil, fmt.Errorf("schema: the reference %.80q at #%s leads to no schema", s.Ref, place)
 			}
 			if d.draft7 {
-				continue // keywords beside a reference have no effect
+				continue // other keywords of a schema with a reference have no effect
 			}
 		}
 		if err := d.fillNode(n, s); err != nil {

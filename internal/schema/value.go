@@ -19,7 +19,7 @@ type measuredValue struct {
 	texts map[string]*measuredValue
 }
 
-const valueBytes = 8 // of a value besides its text
+const valueBytes = 8 // of a value without its text
 
 // measureValue measures a value and everything within it.
 func measureValue(v any) *measuredValue {

@@ -26,8 +26,7 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
-// FormatPairs draws names beside their values, with the names in one column and the values
-// wrapped. It omits a value without lines.
+// FormatPairs draws names and values in two columns and wraps the values. It omits a value without lines.
 func FormatPairs(s Style, pairs [][2]string, width int) []string {
 	names := 0
 	for _, p := range pairs {

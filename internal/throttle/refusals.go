@@ -71,8 +71,8 @@ func (g Throttle) closeBreaker() (Throttle, []Effect) {
 	return g, []Effect{PublishNotice{g.makeNotice(OK)}}
 }
 
-// pauseAdmission admits no request for a time. The other nodes are told of a pause that the provider
-// itself asked for, unless they know of almost as long a pause.
+// pauseAdmission admits no request for a time. It announces a pause that the provider itself
+// asked for to the other nodes, unless they know of almost as long a pause.
 func (g Throttle) pauseAdmission(ms int64, why CallOutcome, tell bool) (Throttle, []Effect) {
 	end := g.now + ms
 	if g.closedUntil < end { //mutant:shorter-pause-wins
@@ -87,7 +87,7 @@ func (g Throttle) pauseAdmission(ms int64, why CallOutcome, tell bool) (Throttle
 	return g, []Effect{PublishNotice{g.makeNotice(why)}}
 }
 
-// announceAgainMS is by how much a pause must grow before other nodes are told again.
+// announceAgainMS is by how much a pause must grow before it is announced to other nodes again.
 const announceAgainMS = 200
 
 func (g Throttle) makeNotice(why CallOutcome) Notice {

@@ -103,7 +103,7 @@ func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {
 
 // findHeld finds a server of the directory of a run only while the directory at that path
 // is the one held open: a directory that has replaced it starts no program. holdErr is the
-// reason why none is held.
+// reason why no directory is held.
 func findHeld(held *workdir.HeldDirectory, holdErr error, find func() (mcp.Server, error)) func() (mcp.Server, error) {
 	return func() (mcp.Server, error) {
 		if holdErr != nil {

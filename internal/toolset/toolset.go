@@ -43,7 +43,7 @@ type Config struct {
 	Trust trust.Policy
 	// Directories are the open directories in which agents work.
 	Directories *workspace.Directories
-	// Hub starts MCP servers. If it is nil, none is started, and the pinned tools count.
+	// Hub starts MCP servers. If it is nil, no server starts, and the pinned tools count.
 	Hub *mcp.Hub
 	// Blobs holds results that were clipped.
 	Blobs mailbox.Blobs

@@ -60,7 +60,7 @@ func (p *Directories) openDirectory(dir string, writable []string) (*builtin.Dir
 		without = append(without, p.recording)
 	}
 	// The request named this directory, and it was under a root. A process that can write
-	// beside it must not redirect the tools.
+	// to the parent directory must not redirect the tools.
 	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without, Exact: true})
 	if errors.Is(err, workdir.ErrReplaced) {
 		return nil, ErrMoved

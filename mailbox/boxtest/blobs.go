@@ -48,7 +48,7 @@ func getBlob(t *testing.T, b mailbox.Blobs, run, ref string, offset, n int64) (p
 	return part, size
 }
 
-// bytePattern makes n bytes of which no two parts are equal.
+// bytePattern makes n bytes whose parts all differ.
 func bytePattern(n int) []byte {
 	var out bytes.Buffer
 	for i := 0; out.Len() < n; i++ {

@@ -47,8 +47,8 @@ type Blobs struct {
 	shelves map[string]*runBlobs
 }
 
-// runBlobs holds what is known of the blobs of one run. A run that is active in several
-// processes may exceed its limit by what each of them does not know of the others.
+// runBlobs counts the blobs of one run that this process knows. A run that is active in several
+// processes may exceed its limit by the blobs that each of them does not know of the others.
 type runBlobs struct {
 	mu      sync.Mutex
 	counted bool

@@ -24,7 +24,7 @@ type Part struct {
 }
 
 // partStream is what a Part reads of one stream. A stream without a leader keeps only its own
-// lock while it is asked for its end, so that no other stream waits for it.
+// lock while it waits for the answer about its end, so that no other stream waits for it.
 type partStream struct {
 	mu      sync.Mutex
 	from    map[int]uint64 // shard → the first place to deliver

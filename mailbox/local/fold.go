@@ -12,7 +12,7 @@ const foldPause = time.Second
 // errFolds says that the journal is full, because its entries cannot be moved to the table.
 var errFolds = errors.New("the journal is full and cannot be moved to the table")
 
-// awaitFolds hands what is fresh to the folds, if none is under way, and waits while the journal
+// awaitFolds starts a fold of the fresh entries, unless one is under way, and waits while the journal
 // has too many segments. The writer calls it at the end of a segment.
 func (w *batchWriter) awaitFolds() error {
 	w.mu.Lock()
@@ -81,7 +81,7 @@ func (s *Store) isClosing() bool {
 	}
 }
 
-// closeJournal folds what is left, so that the next open has nothing to do. If that fails, the
+// closeJournal folds the remaining entries, so that the next open has nothing to do. If that fails, the
 // entries stay in the journal for the next open. All goroutines have ended.
 func (s *Store) closeJournal() error {
 	err := s.journal.end()

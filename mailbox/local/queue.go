@@ -79,7 +79,7 @@ func (q *appendQueue) release(bytes uint64) {
 	q.bytes -= bytes
 }
 
-// close ends the queue and returns what is left in it.
+// close ends the queue and returns the operations that it still holds.
 func (q *appendQueue) close() []operation {
 	q.mu.Lock()
 	defer q.mu.Unlock()

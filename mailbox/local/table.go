@@ -27,7 +27,7 @@ const (
 	// tableFill is how full the pages of the table become: logs grow at their ends.
 	tableFill = 0.9
 	// lockTimeout is how long openTable waits for the lock of the file. The caller owns the
-	// directory, so nobody else should hold it.
+	// directory, so no other process should hold it.
 	lockTimeout = 5 * time.Second
 	tableForm   = 1
 	// tableMapBytes is how much of the file is mapped from the start. bbolt maps a file that has

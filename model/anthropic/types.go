@@ -27,7 +27,7 @@ type chatMessage struct {
 }
 
 // contentBlock is one block of a message, in a request. Its type says which fields it has.
-// Pointers are fields that may be empty and must be sent all the same.
+// Pointers are fields that must be sent even if they are empty.
 type contentBlock struct {
 	Type      string          `json:"type"`
 	Text      string          `json:"text,omitempty"`

@@ -36,7 +36,7 @@ type Player struct {
 	pace  float64
 
 	mu   sync.Mutex
-	dirs []string // directories that stand for the recorded one
+	dirs []string // directories that replace the recorded one
 	left map[[sha256.Size]byte][]*tapedExchange
 	all  []*tapedExchange
 }

@@ -17,7 +17,7 @@ const (
 	nodeStart    figure = "node start ms"
 	listRuns     figure = "list ms"
 	heapPerRun   figure = "heap B/run"
-	listsOfRuns         = 5 // of which the median counts
+	listsOfRuns         = 5 // the median of them counts
 	settleFor           = 15 * time.Second
 	settleEvery         = time.Second
 	settleWithin        = 0.002

@@ -1,4 +1,4 @@
-// Command bench measures troupe beside a floor and its peers: the same workloads in every
+// Command bench compares troupe with a floor and with its peers: the same workloads in every
 // column, each measurement in a process of its own, the columns interleaved in rounds. It
 // prints medians and ratios. docs/benchmarks.md says what the columns and workloads are.
 //

@@ -61,7 +61,7 @@
 // nodes die (budgetrace.go). It exits 1 if spent and reserved amounts exceed the limit at any step,
 // if the double counted more than is charged, or if no agent ever had to wait.
 //
-// With -watchers N, N/2 observers connect that never read, then N observers, half of which read
+// With -watchers N, N/2 observers connect that never read, then N observers, and half of them read
 // (watchers.go). It exits 1 if the observers that never read make runs take twice as long, or
 // if the server's memory grows too much.
 //

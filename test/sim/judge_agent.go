@@ -64,7 +64,7 @@ func (j *agentJudge) checkFinal() {
 }
 
 // checkVouched checks that no side effect begins before the supervisor has compared the log in
-// the same activation, and that none begins from a log of which the supervisor had read more.
+// the same activation, and that none begins from a log that is shorter than the supervisor has read.
 func (j *agentJudge) checkLogVerified(sh *shell, call string, class model.Class) {
 	a := sh.actor
 	w := &a.shadow

@@ -76,7 +76,7 @@ func (j *callJudge) noteRewrite(after *agent.State, gate agent.RunHooks, answers
 				by++
 			}
 			if answers[i].Decision == spec.HookAsk {
-				by = len(all) // none is left out
+				by = len(all) // nothing is left out
 			}
 			break
 		}

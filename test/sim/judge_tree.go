@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// treeJudge checks the tree of agents: who begins, with which rights, and who ends.
+// treeJudge checks the tree of agents: their beginnings, their rights and their ends.
 type treeJudge struct {
 	*environment
 	population *population

@@ -67,7 +67,7 @@ func (c *formCounts) add(at linePlace, line []byte) {
 	c.byForm[form], c.forms = f, append(c.forms, f)
 }
 
-// write writes the most frequent forms, at most so many lines, and returns how many it wrote.
+// write writes the most frequent forms, at most linesMax lines, and returns how many it wrote.
 func (c *formCounts) write(b *strings.Builder, linesMax int) (shown int) {
 	slices.SortStableFunc(c.forms, func(x, y *lineForm) int { return cmp.Compare(y.count, x.count) })
 	shown = min(len(c.forms), linesMax)

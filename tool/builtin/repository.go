@@ -29,7 +29,7 @@ var (
 	errSwapped      = errors.New("replaced while it was read")
 )
 
-// gitRepository is a git repository whose directories were checked: no part of it is a link, and none is
+// gitRepository is a git repository whose directories were checked: no part of it is a link or is
 // elsewhere, except the git directory of a linked work tree or a submodule, which must link back. So a
 // directory that another user wrote cannot make troupe read another repository of this user. Each directory
 // was opened once, and everything is read through the opened directories: see heldDir.

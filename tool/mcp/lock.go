@@ -212,7 +212,7 @@ func (g serverGrant) compareListing(now Listing) []Standing {
 	return all
 }
 
-// lockBytesMax bounds what is read: troupe never writes a larger file.
+// lockBytesMax is the largest file that readLock accepts: troupe never writes a larger one.
 const lockBytesMax = 64 << 20
 
 // readLock returns the current file; a missing file allows nothing.

@@ -167,8 +167,8 @@ func (t withHeaders) RoundTrip(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// isEventStream reports whether the body is a stream of events, each of which is bounded when
-// it is read. Any other body is read as a whole.
+// isEventStream reports whether the body is a stream of events. The reader of a stream
+// bounds each event. Any other body is read as a whole.
 func isEventStream(res *http.Response) bool {
 	kind, _, err := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	return err == nil && kind == "text/event-stream" && res.StatusCode < http.StatusMultipleChoices

@@ -25,7 +25,7 @@ func parseRule(text string) commandRule {
 }
 
 // Allowed reports whether a command line may run without approval: it matches "*", or
-// it is a list of simple commands of literal words, each of which matches a rule.
+// it is a list of simple commands of literal words, and each command matches a rule.
 // A command that chains, redirects, substitutes, expands or assigns matches no rule.
 // A rule covers the first words; the options after them are not checked.
 func Allowed(rules []string, command string) bool {

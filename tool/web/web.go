@@ -53,7 +53,7 @@ type Config struct {
 	// the scheme's default. Default: none.
 	Allow []string
 	// Private are addresses of this machine and its networks that the tool may
-	// reach all the same: "127.0.0.1:8080", "10.1.2.3", "10.1.0.0/16". Default: none.
+	// reach nevertheless: "127.0.0.1:8080", "10.1.2.3", "10.1.0.0/16". Default: none.
 	Private []string
 	// Timeout bounds a call. Default TimeoutDefault.
 	Timeout time.Duration

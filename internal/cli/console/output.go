@@ -132,7 +132,7 @@ func (c *Console) PrintTable(head []string, rows [][]string) error {
 	return c.PrintColumns(Left(head...), rows)
 }
 
-// PrintColumns writes rows under columns of which some stand at the right.
+// PrintColumns writes rows under columns; a column is aligned to the left or to the right.
 func (c *Console) PrintColumns(head []Column, rows [][]string) error {
 	width := 1 << 20
 	if term.IsTTY(c.Out) {

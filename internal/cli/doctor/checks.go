@@ -141,7 +141,7 @@ func proofChecks(ctx context.Context, s *session.Session) []checkup {
 	return list
 }
 
-// checkDurability reports what is known of acknowledged writes, for a node that does
+// checkDurability reports how durable acknowledged writes are, for a node that does
 // not report it.
 func checkDurability(s *session.Session, dir string) checkup {
 	c := checkup{Check: "durability", Status: unproven}

@@ -148,7 +148,7 @@ func (w *watcher) applyLease(e jetstream.KeyValueEntry) {
 	w.state.view.removeLease(s, e.Operation())
 }
 
-// checkForms refuses to start this node beside nodes that write records of a newer form.
+// checkForms refuses to start this node in a cluster whose nodes write records of a newer form.
 func (w *watcher) checkForms(ctx context.Context) error {
 	for _, kv := range []jetstream.KeyValue{w.cfg.Buckets.Nodes, w.cfg.Buckets.Shards} {
 		records, err := kv.WatchAll(ctx, jetstream.IgnoreDeletes())

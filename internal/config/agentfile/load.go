@@ -49,8 +49,8 @@ func UserDirs() (dirs []string) {
 // the first takes precedence and a note names the other. Load skips places that do not
 // exist; it skips Markdown files without front matter and adds a note.
 //
-// The error joins the errors of all files that could not be read; Load returns the other
-// definitions all the same. A broken definition keeps its name: a definition of that name
+// The error joins the errors of all files that could not be read; Load still returns the
+// other definitions. A broken definition keeps its name: a definition of that name
 // with lower precedence does not replace it.
 func Load(dirs ...string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}

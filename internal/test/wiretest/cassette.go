@@ -103,6 +103,6 @@ func (r *recordingClient) replayRecording(ctx context.Context, dir string, req m
 	r.tries.Add(1)
 }
 
-// scrubKey stands for the scrubber of a node: it redacts one value. Adapters write
+// scrubKey replaces the scrubber of a node: it redacts one value. Adapters write
 // the same replacement.
 func scrubKey(s string) string { return strings.ReplaceAll(s, Key, "[redacted]") }

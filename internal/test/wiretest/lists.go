@@ -12,7 +12,7 @@ import (
 
 // CheckLists checks that no list of an event, however long, takes much more memory than the
 // event itself. Each event has a %s in place of the elements of a list. It measures what the
-// process allocates, so nothing may run beside it.
+// process allocates, so nothing else may run at the same time.
 func CheckLists(t *testing.T, d Dialect, events ...string) {
 	t.Helper()
 	for _, event := range events {

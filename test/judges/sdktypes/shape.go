@@ -18,8 +18,8 @@ import (
 // ErrShape means that the document does not match the type.
 var ErrShape = errors.New("sdktypes: not the shape of the SDK's type")
 
-// CheckShape checks a JSON document against a type. The fields in besides are also allowed at its root.
-func CheckShape(data []byte, t reflect.Type, besides ...string) error {
+// CheckShape checks a JSON document against a type. Fields named in extra are also allowed at its root.
+func CheckShape(data []byte, t reflect.Type, extra ...string) error {
 	var v any
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.UseNumber()
@@ -27,7 +27,7 @@ func CheckShape(data []byte, t reflect.Type, besides ...string) error {
 		return fmt.Errorf("%w: %w", ErrShape, err)
 	}
 	if root, ok := v.(map[string]any); ok {
-		for _, b := range besides {
+		for _, b := range extra {
 			delete(root, b)
 		}
 	}
