@@ -54,8 +54,8 @@ func runCallHooks(s State, c Call) RunHooks {
 	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.atCall(c.Gate, c), Input: c.hookData()}
 }
 
-// RewritesMax is how often hooks may change the arguments of one call before it is denied.
-const RewritesMax = 8
+// rewritesMax is how often hooks may change the arguments of one call before it is denied.
+const rewritesMax = 8
 
 // rewriteCall replaces the arguments of a call by those that a hook gave, and asks every other hook
 // about them: a hook that has passed a call, such as that of a parent, judges what runs. again is
@@ -65,7 +65,7 @@ func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect
 	if !slices.ContainsFunc(s.hooks.atCall(c.Gate, c), func(h spec.Hook) bool { return !h.Report }) { //mutant:changed-arguments-not-judged
 		return s, nil, false
 	}
-	if c.Rewrites > RewritesMax {
+	if c.Rewrites > rewritesMax {
 		next, fx = advanceCalls(s.withCall(i, c.fail("denied: hooks change its arguments again and again").withLostNote()))
 		return next, fx, true
 	}

@@ -51,7 +51,7 @@ func (c *Client) ListRuns(ctx context.Context, r ListRequest) ([]RunInfo, error)
 func IsRunID(text string) bool { return len(text) == ulid.EncodedSize }
 
 // FindRun returns the id of the run that a person means: a whole id, the beginning of exactly one,
-// or lastRun. If there is no such run, it returns the text: a run without a row may have logs. The
+// or "last". If there is no such run, it returns the text: a run without a row may have logs. The
 // error is an ErrAmbiguous with the newest of the runs.
 func (c *Client) FindRun(ctx context.Context, text string) (string, error) {
 	text = strings.ToLower(text)
