@@ -25,10 +25,14 @@ func TestAgent_HoldsSettlements(t *testing.T) {
 		}
 		return out.Messages
 	}
-	reply := func(tool string) []activation.OutboxMessage {
+	reply := func(tools ...string) []activation.OutboxMessage {
 		t.Helper()
+		var calls []model.ToolCall
+		for _, name := range tools {
+			calls = append(calls, model.ToolCall{Name: name, Args: "{}"})
+		}
 		return step(agent.Replied{Reservation: a.State.Reservation, Reply: model.Reply{UsageKnown: true, Usage: model.Usage{Input: 10, Output: 5},
-			Message: model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: tool, Args: "{}"}}}}}, "")
+			Message: model.Message{Role: model.Assistant, Calls: calls}}}, "")
 	}
 	schema := `{"type":"object"}`
 	step(agent.Resumed{Activation: "a", Node: "n1"}, "")
@@ -58,4 +62,7 @@ func TestAgent_HoldsSettlements(t *testing.T) {
 	step(agent.Started{Call: "3-0", Attempt: 1, Activation: "a"}, "")
 	step(agent.Returned{Call: "3-0", Attempt: 1, Text: "paid"}, "")
 	want("an attempt under the allowance, before a side effect", reply("pay"), false)
+	step(agent.Started{Call: "4-0", Attempt: 1, Activation: "a"}, "")
+	step(agent.Returned{Call: "4-0", Attempt: 1, Text: "paid"}, "")
+	want("an attempt under the allowance whose side effect follows a read", reply("look", "pay"), false)
 }

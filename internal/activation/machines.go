@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -49,7 +50,7 @@ func (a *Agent) Step(f Fact) Stepped {
 			panic("activation: a message to the supervisor does not encode: " + err.Error())
 		}
 		out.Messages = append(out.Messages, OutboxMessage{To: mailbox.At(a.Addr.Run(), mailbox.Super), Kind: ask.Kind(), Body: body,
-			Hold: mayWait(ask, next.Phase, stepped.Effects)})
+			Hold: mayWait(ask, next)})
 	}
 	if a.Watch {
 		for _, n := range stepped.Events {
@@ -62,16 +63,17 @@ func (a *Agent) Step(f Fact) Stepped {
 // mayWait reports whether a message may wait to share an entry with the next ones (PROTOCOL P21): a
 // settlement, while the agent is at work. Under an allowance the supervisor has not heard of the attempt
 // before: it must before a side effect of the reply is over, so that a log that loses its tail is noticed (P13).
-func mayWait(ask agent.SupervisorMessage, phase agent.Phase, effects []agent.Effect) bool {
+// A call that is no read may be such an effect, and may begin in a later step: after hooks, or after reads.
+func mayWait(ask agent.SupervisorMessage, next agent.State) bool {
 	settle, ok := ask.(agent.Settle)
 	switch {
 	case !ok || settle.Lost:
 		return false
 	case settle.Under == 0:
-		return phase == agent.Acting
+		return next.Phase == agent.Acting
 	}
-	begins := slices.ContainsFunc(effects, func(e agent.Effect) bool { _, is := e.(agent.Begin); return is })
-	return !begins && (phase == agent.Acting || phase == agent.Thinking)
+	mayAct := slices.ContainsFunc(next.Calls, func(c agent.Call) bool { return c.Class != model.Read && c.Stage != agent.Ended })
+	return !mayAct && (next.Phase == agent.Acting || next.Phase == agent.Thinking)
 }
 
 // Supervisor is the machine that steps a supervisor's log.
