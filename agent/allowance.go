@@ -101,7 +101,7 @@ func settleAhead(s State, e Settle) (State, []Effect) {
 	if a.Grant == 0 || a.Begun != e.Reservation {
 		return s, []Effect{e}
 	}
-	used := e.Used
+	used := e.Used.Over(budget.Amount{}) // the pool, too, takes what is below zero for nothing
 	if e.Lost {
 		used.Tokens, used.Nano = a.Taken.Tokens, a.Taken.Nano
 	}
