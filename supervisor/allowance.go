@@ -77,7 +77,7 @@ func (s State) allowsAhead() bool {
 
 // recallAllowances asks members for their allowances once the budget is no longer ample.
 func (s State) recallAllowances(fx []Effect) (State, []Effect) {
-	if s.Cancel != nil || s.Phase == Over || s.allowsAhead() && !s.Pool.Tight() {
+	if s.Cancel != nil || s.Phase == Over || s.allowsAhead() && !s.Pool.Tight() { //mutant:tight-allowances-kept
 		return s, fx
 	}
 	for _, h := range s.holders.first(recallsAtOnce) { //mutant:allowances-never-recalled

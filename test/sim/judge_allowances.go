@@ -26,14 +26,13 @@ func (j *budgetJudge) noteAllowance(after *supervisor.State, key reservationKey,
 		return
 	}
 	account := after.Pool.Account(string(key.who))
-	turnRule := slices.ContainsFunc(after.Run.Policy.Rules, func(r supervisor.Rule) bool { return r.On == "turn" })
 	switch {
 	case account.AheadOf != key.reservation || account.Ahead != a.Room || account.Kept != a.Kept:
 		j.fail("%s gets the allowance %+v with reservation %d, and %+v of %d is held, %+v kept", key.who, *a, key.reservation, account.Ahead, account.AheadOf, account.Kept)
 	case after.Waiting() > 0:
 		j.fail("%s gets an allowance while %d wait for budget", key.who, after.Waiting())
-	case g.Closing || after.Frozen || turnRule || !after.Pool.Overrun.Zero():
-		j.fail("%s gets an allowance (closing %v, frozen %v, a rule for turns %v, overrun %+v)", key.who, g.Closing, after.Frozen, turnRule, after.Pool.Overrun)
+	case g.Closing || after.Frozen || hasTurnRule(after) || !after.Pool.Overrun.Zero():
+		j.fail("%s gets an allowance (closing %v, frozen %v, a rule for turns %v, overrun %+v)", key.who, g.Closing, after.Frozen, hasTurnRule(after), after.Pool.Overrun)
 	}
 	j.allowances[key.who] = append(j.allowances[key.who], &allowanceRecord{key.reservation, a.Room, map[int]budget.Amount{}})
 	j.reach.hit(placeAllowanceGranted)
@@ -119,17 +118,39 @@ func (j *budgetJudge) checkFinish(before, after *supervisor.State, from spec.ID)
 	}
 }
 
-// checkRecalls checks that the supervisor has recalled every allowance that it would not grant now.
-func (j *budgetJudge) checkRecalls(after *supervisor.State) {
-	if after.Cancel != nil || after.Phase == supervisor.Over || after.Waiting() == 0 && !after.Frozen && after.Pool.Overrun.Zero() {
+// checkRecalls checks that the supervisor has recalled every allowance that it would not grant now. It
+// recalls so many at once that no run of the simulator has more.
+func (j *budgetJudge) checkRecalls(after *supervisor.State, f activation.Fact) {
+	if after.Cancel != nil || after.Phase == supervisor.Over || j.population.anyDamaged() {
+		return
+	}
+	p := after.Pool
+	free := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))
+	ample := 2*p.Ahead.Tokens <= free.Tokens && 2*p.Ahead.Nano <= free.Nano && 2*p.Ahead.Calls <= free.Calls
+	if after.Waiting() == 0 && !after.Frozen && p.Overrun.Zero() && !hasTurnRule(after) && ample && !changesLimits(j.population, f) {
 		return
 	}
 	after.Members(func(m supervisor.Member) {
-		key := reservationKey{m.ID, after.Pool.Account(string(m.ID)).AheadOf}
-		if key.reservation != 0 && !j.recalled[key] && !j.population.anyDamaged() {
-			j.fail("%s keeps the allowance of reservation %d (%d wait, frozen %v, overrun %+v)", m.ID, key.reservation, after.Waiting(), after.Frozen, after.Pool.Overrun)
+		key := reservationKey{m.ID, p.Account(string(m.ID)).AheadOf}
+		if key.reservation != 0 && !j.recalled[key] {
+			j.fail("%s keeps the allowance of reservation %d (%d wait, frozen %v, overrun %+v, a rule for turns %v, of %+v all allowances hold %+v)", m.ID,
+				key.reservation, after.Waiting(), after.Frozen, p.Overrun, hasTurnRule(after), free, p.Ahead)
 		}
 	})
+}
+
+// changesLimits reports whether a fact changes more of the limits than the time.
+func changesLimits(p *population, f activation.Fact) bool {
+	if f.Kind != (supervisor.LimitSet{}).Kind() {
+		return false
+	}
+	e := decodeFact[supervisor.LimitSet](p, f)
+	return !e.Patch || e.Freeze || e.Limits != (spec.RunLimits{})
+}
+
+// hasTurnRule reports whether a rule of the policy may veto a turn.
+func hasTurnRule(s *supervisor.State) bool {
+	return slices.ContainsFunc(s.Run.Policy.Rules, func(r supervisor.Rule) bool { return r.On == "turn" })
 }
 
 // noteRecall notes that an allowance is recalled.
