@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/supervisor"
@@ -182,83 +180,4 @@ func (f runFilter) wantsStart(started string) bool {
 	}
 	t, err := time.Parse(time.RFC3339, started)
 	return err == nil && !t.Before(f.since)
-}
-
-// rawRow is a row as the index holds it.
-type rawRow struct {
-	run  string
-	data []byte
-}
-
-// decode returns the row; ok is false if it is unreadable.
-func (r rawRow) decode() (row Row, ok bool) {
-	ok = json.Unmarshal(r.data, &row) == nil
-	row.RunID = cmp.Or(row.RunID, r.run)
-	return row, ok
-}
-
-// List reads all rows, newest first. It leaves out unreadable rows.
-func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
-	rows, err := r.listRows(ctx)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]client.RunInfo, len(rows))
-	for i := range rows {
-		list[i] = rows[i].RunInfo
-	}
-	return list, nil
-}
-
-// listRows is List for whole rows.
-func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
-	all, err := r.rawRows(ctx, func(string) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	rows := make([]Row, 0, len(all))
-	for _, raw := range all {
-		if row, ok := raw.decode(); ok {
-			rows = append(rows, row)
-		}
-	}
-	return rows, nil
-}
-
-// rawRows reads the rows of the runs that are wanted, newest first.
-func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]rawRow, error) {
-	w, err := r.kv.WatchAll(ctx, jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, fmt.Errorf("control: list runs: %w", err)
-	}
-	defer func() { _ = w.Stop() }() // its consumer is ephemeral
-	list := []rawRow{}
-	sorted := func() []rawRow {
-		slices.SortFunc(list, func(a, b rawRow) int { return cmp.Compare(b.run, a.run) })
-		return list
-	}
-	quiet, answered := time.NewTimer(r.ListQuiet), false
-	defer quiet.Stop()
-	for {
-		select {
-		case <-quiet.C:
-			_, err := r.kv.Status(ctx)
-			if err == nil && answered {
-				return sorted(), nil
-			}
-			answered = err == nil
-			quiet.Reset(r.ListQuiet)
-		case e := <-w.Updates():
-			if e == nil {
-				return sorted(), nil
-			}
-			answered = false
-			quiet.Reset(r.ListQuiet)
-			if wanted(e.Key()) {
-				list = append(list, rawRow{e.Key(), e.Value()})
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("control: list runs: %w", ctx.Err())
-		}
-	}
 }

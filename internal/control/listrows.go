@@ -1,0 +1,159 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// settleRoundsMax is how often a list reads on because rows were written meanwhile.
+const settleRoundsMax = 8
+
+// rawRow is a row as the index holds it.
+type rawRow struct {
+	run  string
+	data []byte
+}
+
+// decode returns the row; ok is false if it is unreadable.
+func (r rawRow) decode() (row Row, ok bool) {
+	ok = json.Unmarshal(r.data, &row) == nil
+	row.RunID = cmp.Or(row.RunID, r.run)
+	return row, ok
+}
+
+// List reads all rows, newest first. It leaves out unreadable rows.
+func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
+	rows, err := r.listRows(ctx)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]client.RunInfo, len(rows))
+	for i := range rows {
+		list[i] = rows[i].RunInfo
+	}
+	return list, nil
+}
+
+// listRows is List for whole rows.
+func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
+	all, err := r.rawRows(ctx, func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]Row, 0, len(all))
+	for _, raw := range all {
+		if row, ok := raw.decode(); ok {
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// rawRows reads the rows of the runs that are wanted, newest first. A row that is written while the
+// others are read moves behind them, and behind the marker at their end: rawRows reads on until it has
+// every write.
+func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]rawRow, error) {
+	newest, err := r.newestRevision(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w, err := r.kv.WatchAll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("control: list runs: %w", err)
+	}
+	defer func() { _ = w.Stop() }() // its consumer is ephemeral
+	l := rowList{runs: r, updates: w.Updates(), wanted: wanted, rows: map[string]rawRow{}}
+	for range settleRoundsMax {
+		if whole, err := l.readTo(ctx, newest); err != nil || !whole {
+			return l.newestFirst(), err
+		}
+		now, err := r.newestRevision(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if now <= max(newest, l.revision) {
+			break
+		}
+		newest = now
+	}
+	return l.newestFirst(), nil
+}
+
+// newestRevision returns the revision of the newest write to the index.
+func (r *Runs) newestRevision(ctx context.Context) (uint64, error) {
+	s, err := r.kv.Status(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("control: list runs: %w", err)
+	}
+	bucket, ok := s.(*jetstream.KeyValueBucketStatus)
+	if !ok {
+		return 0, fmt.Errorf("control: list runs: no revision in a %T", s)
+	}
+	return bucket.StreamInfo().State.LastSeq, nil
+}
+
+// rowList is the rows that rawRows has read.
+type rowList struct {
+	runs     *Runs
+	updates  <-chan jetstream.KeyValueEntry
+	wanted   func(run string) bool
+	rows     map[string]rawRow
+	revision uint64 // of the newest row
+	marked   bool   // the rows that were there at the beginning were read
+}
+
+// readTo reads rows up to the marker, and then up to a revision. It is not whole if a row does not come
+// while the bucket answers.
+func (l *rowList) readTo(ctx context.Context, revision uint64) (whole bool, err error) {
+	quiet, answered := time.NewTimer(l.runs.ListQuiet), false
+	defer quiet.Stop()
+	for marked := l.marked; !l.marked || marked && l.revision < revision; {
+		select {
+		case <-quiet.C:
+			_, err := l.runs.kv.Status(ctx)
+			if err == nil && answered {
+				return false, nil
+			}
+			answered = err == nil
+		case e, open := <-l.updates:
+			if !open {
+				return false, fmt.Errorf("control: list runs: %w", cmp.Or(ctx.Err(), nats.ErrConnectionClosed))
+			}
+			answered = false
+			l.add(e)
+		case <-ctx.Done():
+			return false, fmt.Errorf("control: list runs: %w", ctx.Err())
+		}
+		quiet.Reset(l.runs.ListQuiet)
+	}
+	return true, nil
+}
+
+// add adds a row, or the marker.
+func (l *rowList) add(e jetstream.KeyValueEntry) {
+	if e == nil {
+		l.marked = true
+		return
+	}
+	l.revision = e.Revision()
+	switch {
+	case e.Operation() != jetstream.KeyValuePut:
+		delete(l.rows, e.Key())
+	case l.wanted(e.Key()):
+		l.rows[e.Key()] = rawRow{e.Key(), e.Value()}
+	}
+}
+
+func (l *rowList) newestFirst() []rawRow {
+	return slices.SortedFunc(maps.Values(l.rows), func(a, b rawRow) int { return cmp.Compare(b.run, a.run) })
+}
