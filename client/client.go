@@ -68,7 +68,7 @@ func (c *Client) Get(ctx context.Context, run string) (RunInfo, error) {
 func (c *Client) State(ctx context.Context, run string) (RunInfo, error) {
 	var i RunInfo
 	err := c.askNode(ctx, "get", GetRequest{RunID: run, Brief: true}, &i)
-	if refused := (*Error)(nil); errors.As(err, &refused) && refused.Code == CodeBad { // a node of an earlier release
+	if isBad(err) { // a node of an earlier release
 		return c.Get(ctx, run)
 	}
 	return i, err
@@ -266,9 +266,14 @@ func (c *Client) watchChanges(run string) (changed <-chan struct{}, stop func(),
 
 // isUnstored reports whether the server of the node's logs does not answer now. A run that
 // exists continues when it does.
-func isUnstored(err error) bool {
+func isUnstored(err error) bool { return isRefusedWith(err, CodeJournal) }
+
+// isBad reports whether the node refused the request as malformed.
+func isBad(err error) bool { return isRefusedWith(err, CodeBad) }
+
+func isRefusedWith(err error, code string) bool {
 	var refused *Error
-	return errors.As(err, &refused) && refused.Code == CodeJournal
+	return errors.As(err, &refused) && refused.Code == code
 }
 
 // pollPause is how long Wait and Events rely on events alone: they may be lost. As long as no
