@@ -155,7 +155,7 @@ func (l *fairQueue) updateShares(t *requestTicket, change func(*slotShare)) {
 	for _, name := range []string{t.group, t.source} {
 		s := l.shares[name]
 		if s == nil {
-			s = &slotShare{}
+			s = &slotShare{turn: l.turn} // behind those that had their last turn before it came
 			l.shares[name] = s
 		}
 		change(s)

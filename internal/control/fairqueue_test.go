@@ -104,6 +104,39 @@ func TestAttackOneConnectionTakesItsShareOnly(t *testing.T) {
 	})
 }
 
+// New connections come all the time, with one request each. One that has been served gets its next turn
+// all the same.
+func TestNewConnectionsDoNotOvertakeOneThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &manualSlots{fairQueue: newFairQueue()}
+		arrived := 0
+		arrive := func() {
+			arrived++
+			s.enterRequest(fmt.Sprintf("_INBOX_client.x%d.1", arrived), 10)
+		}
+		for range groupAtOnce {
+			arrive()
+		}
+		const requests = 3
+		for range requests {
+			s.enterRequest("_INBOX_client.old.1", 10)
+		}
+		for range 2 * requests * groupAtOnce {
+			arrive()
+			s.endOldest()
+		}
+		served := 0
+		for _, reply := range s.served {
+			if reply == "_INBOX_client.old.1" {
+				served++
+			}
+		}
+		if served != requests {
+			t.Errorf("%d of %d requests were served, and %d of later connections", served, requests, len(s.served)-served-groupAtOnce)
+		}
+	})
+}
+
 // A client sends a copy of a request that is not answered soon. The copy takes no place in the
 // queue while the request runs or waits; after that it is a request of its own.
 func TestACopyOfARequestTakesNoPlace(t *testing.T) {
