@@ -46,11 +46,16 @@ func (a approvalStore) approvalPath(path, digest string) string {
 }
 
 func (a approvalStore) isApproved(path, digest string) bool {
+	return a.isApprovedSince(path, digest, time.Time{})
+}
+
+// isApprovedSince is isApproved for an approval that was recorded after a time.
+func (a approvalStore) isApprovedSince(path, digest string, since time.Time) bool {
 	if digest == "" {
 		return false
 	}
 	info, err := os.Lstat(a.approvalPath(path, digest))
-	return err == nil && info.Mode().IsRegular()
+	return err == nil && info.Mode().IsRegular() && info.ModTime().After(since)
 }
 
 // recordApproval records an approval; the text in the file is for people. An approval that exists already becomes the
@@ -99,6 +104,25 @@ func (a approvalStore) removeOldest() error {
 		}
 	}
 	return nil
+}
+
+// removeBefore removes the approvals that were recorded before a time.
+func (a approvalStore) removeBefore(limit time.Time) error {
+	entries, err := os.ReadDir(a.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	errs := []error{wrapApproval(err)}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !info.ModTime().Before(limit) { // an error: another process has removed it
+			continue
+		}
+		if err := os.Remove(filepath.Join(a.dir, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, wrapApproval(err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // ApproveRequest records that the user names the files of a request in a command: their current

@@ -3,35 +3,73 @@ package trust
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"path/filepath"
-	"strings"
 	"sync"
+	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
 // A user's own command may bring its directory to a node that this user's other command has started:
 // it records the directory in the state directory, where only the user can write. The record
-// counts for exactly this request, so a client that can only send requests gains no root by it.
+// counts for exactly this request and for a short time, so a client that can only send requests
+// gains no root by it.
 
-// requestDigest identifies a request by what decides where its run acts, and what it does there.
-func requestDigest(r client.RunRequest) string {
-	sum := sha256.Sum256([]byte(strings.Join([]string{"request", r.RunID, r.Dir, r.Agents, r.MCPConfig, r.Agent, r.Prompt}, "\x00")))
-	return hex.EncodeToString(sum[:])
+const (
+	// broughtDir holds one small file for each path of a request that the user's command brings.
+	broughtDir = "brought"
+	// broughtFor is how long a record counts: longer than a command waits for a busy node.
+	broughtFor = 10 * time.Minute
+)
+
+func openBrought(stateDir string) approvalStore {
+	return approvalStore{filepath.Join(statedir.StateDir(stateDir), broughtDir), approvalsMax}
 }
 
-// BringPlaces records that the user's own command names the directories and files of a request.
+// requestDigest identifies a request by all of its fields: each of them may decide what its run does in the
+// directory. It is taken of the request as a node decodes it.
+func requestDigest(r client.RunRequest) (string, error) {
+	sent, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("trust: request: %w", err)
+	}
+	var decoded client.RunRequest
+	if err := json.Unmarshal(sent, &decoded); err != nil {
+		return "", fmt.Errorf("trust: request: %w", err)
+	}
+	if sent, err = json.Marshal(decoded); err != nil {
+		return "", fmt.Errorf("trust: request: %w", err)
+	}
+	sum := sha256.Sum256(append([]byte("request\x00"), sent...))
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// BringPlaces records that the user's own command names the directories and files of a request. It removes
+// the records that have expired.
 func (p Policy) BringPlaces(r client.RunRequest) error {
-	a := openApprovals(p.StateDir)
-	var errs []error
+	digest, err := requestDigest(r)
+	if err != nil {
+		return err
+	}
+	brought := openBrought(p.StateDir)
+	errs := []error{brought.removeBefore(time.Now().Add(-broughtFor))}
 	for _, path := range []string{r.Dir, r.Agents, r.MCPConfig} {
 		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) {
-			errs = append(errs, a.recordApproval(real, requestDigest(r)))
+			errs = append(errs, brought.recordApproval(real, digest))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isBrought reports whether the user's own command has just recorded a path of this request.
+func (p Policy) isBrought(real string, r client.RunRequest) bool {
+	digest, err := requestDigest(r)
+	return err == nil && openBrought(p.StateDir).isApprovedSince(real, digest, time.Now().Add(-broughtFor))
 }
 
 // CheckNamed checks that a request may name a path: it must be below one of these places, or the user's own
@@ -42,7 +80,7 @@ func (p Policy) CheckNamed(r client.RunRequest, field, path string, places []str
 		return real, place, err
 	}
 	brought, wrong := filepath.EvalSymlinks(path)
-	if wrong != nil || !openApprovals(p.StateDir).isApproved(brought, requestDigest(r)) {
+	if wrong != nil || !p.isBrought(brought, r) {
 		return "", "", err
 	}
 	if path == r.Dir {
