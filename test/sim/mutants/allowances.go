@@ -12,7 +12,7 @@ var ofAllowances = []Mutant{
 	{"open-attempt-returned", "P21: an attempt under way stays reserved when its allowance is recalled", own(Drop)},
 	{"recall-unanswered", "P21: a recalled allowance comes back", own(Replace("return s, []Effect{e}[:0]"))},
 	{"allowances-never-recalled", "P21: allowances come back when others need them", own(Never)},
-	{"tight-allowances-kept", "P21: allowances stay a small part of what is free", own(Without(4, 4))},
+	{"tight-allowances-kept", "P21: allowances stay a small part of what is free", own(Within(3, 3, Without(2, 2)))},
 	{"allowance-while-others-wait", "P21: an agent that waits for budget comes before allowances", own(Without(1, 4))},
 	{"allowance-kept-over-a-request", "P21: a request gives the allowance back", own(Drop)},
 	{"allowance-not-returned-at-the-end", "P21: an agent that ends has used no more than it settled", own(Drop)},
