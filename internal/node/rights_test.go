@@ -90,19 +90,10 @@ func TestAChildRunsACommandUnaskedThatItsAncestorsMayRun(t *testing.T) {
 	}
 }
 
-// A hook of the parent's file that denies a tool denies it to the children of its
-// children (E6).
-//
-//behaviour:shows E6
-func TestAttackAChildWritesAFileThatItsParentsHookDenies(t *testing.T) {
-	t.Parallel()
+// checkHookDenies checks that a hook of the parent denies the file `made` to a run that approves all writes.
+func checkHookDenies(t *testing.T, dir string, r client.RunRequest) {
+	t.Helper()
 	noLeaks(t)
-	lead := `tools: Bash(touch:*), Read, Write, Agent
-hooks:
-  PreToolUse:
-    - matcher: Write
-      hooks: [{type: command, command: "echo 'not by us' >&2; exit 2"}]`
-	dir, r := escalationRun(t, lead, `{name: write_file, args: {path: made, content: x}}`, false)
 	r.Yes = true
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
 	c := connectClient(t, h)
@@ -115,13 +106,27 @@ hooks:
 	}
 }
 
+// A hook of the parent's file that denies a tool denies it to the children of its
+// children (E6).
+//
+//behaviour:shows E6
+func TestAttackAChildWritesAFileThatItsParentsHookDenies(t *testing.T) {
+	t.Parallel()
+	lead := `tools: Bash(touch:*), Read, Write, Agent
+hooks:
+  PreToolUse:
+    - matcher: Write
+      hooks: [{type: command, command: "echo 'not by us' >&2; exit 2"}]`
+	dir, r := escalationRun(t, lead, `{name: write_file, args: {path: made, content: x}}`, false)
+	checkHookDenies(t, dir, r)
+}
+
 // A parent's hook judges what would run: a hook of the child cannot change the arguments after
 // the parent's hook has passed them (E6).
 //
 //behaviour:shows E6
 func TestAttackAChildsHookChangesWhatItsParentsHookHasPassed(t *testing.T) {
 	t.Parallel()
-	noLeaks(t)
 	dir, r := escalationRun(t, `tools: Write, Agent
 hooks:
   PreToolUse:
@@ -139,16 +144,7 @@ hooks:
 ---
 x
 `, r.Agents, "hand.md")
-	r.Yes = true
-	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
-	c := connectClient(t, h)
-	info := waitFinished(t, c, beginRun(t, c, r), spec.Completed)
-	if !strings.Contains(info.Result.Text, "not by us") {
-		t.Errorf("%s", info.Result.Text)
-	}
-	if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {
-		t.Error("it was written")
-	}
+	checkHookDenies(t, dir, r)
 }
 
 // A command that is denied by name does not run behind others, whatever allows the
