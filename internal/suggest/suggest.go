@@ -6,9 +6,11 @@ import "strings"
 // WordMax bounds the words that are compared.
 const WordMax = 64
 
+var separators = strings.NewReplacer("_", "", "-", "")
+
 // NormalizeWord returns a word without the parts that people spell differently.
 func NormalizeWord(word string) string {
-	return strings.ToLower(strings.NewReplacer("_", "", "-", "").Replace(word))
+	return strings.ToLower(separators.Replace(word))
 }
 
 // EditDistance returns how many letters must be inserted, deleted, replaced or swapped with

@@ -128,6 +128,9 @@ type Note struct {
 	Path string
 	Line int // 0: the file as a whole
 	Text string
+	// Hidden is the agent of a file that is not used, because the file By has the same name and goes
+	// before it.
+	Hidden, By string
 }
 
 func (n Note) String() string {
@@ -274,7 +277,7 @@ func (d *decoder) noteMissingTools() {
 			if !slices.Contains(foreign, ref.Name) {
 				foreign = append(foreign, ref.Name)
 			}
-		default:
+		case d.hasRoomForNotes():
 			d.addNote(d.lines["tools"], "no tool is called %s%s", ref.Name, SuggestTool(ref.Name))
 		}
 	}

@@ -26,8 +26,12 @@ type decoder struct {
 
 // The front matter begins after the fence, so its first line is line 2 of the file.
 
+// hasRoomForNotes reports whether a further note is kept: looking for a suggestion that nobody sees would cost
+// seconds for a file of many unknown names.
+func (d *decoder) hasRoomForNotes() bool { return len(d.notes) < problemsMax }
+
 func (d *decoder) addNote(line int, format string, args ...any) {
-	if len(d.notes) < problemsMax {
+	if d.hasRoomForNotes() {
 		d.notes = append(d.notes, Note{Path: d.path, Line: line, Text: fmt.Sprintf(format, args...)})
 	}
 }
@@ -100,18 +104,25 @@ func (d *decoder) readFields(n *yaml.Node, within string, known map[string]field
 			d.lines[name] = key.Line + 1
 		}
 		read := known[name]
-		if read == nil && (d.strict || strings.HasPrefix(within, ownKey+".")) {
-			d.addProblem(key.Line+1, "unknown key %.60q%s", within+name, didYouMean(name, keysOf(known)))
-			continue
-		}
 		if read == nil {
-			d.addNote(key.Line+1, "unknown key %.60q is ignored%s", within+name, didYouMean(name, keysOf(known)))
+			d.reportUnknownKey(key, within, known)
 			continue
 		}
 		if value.Tag == "!!null" {
 			continue // a key without a value has no effect
 		}
 		read(d, within+name, value)
+	}
+}
+
+// reportUnknownKey adds a problem or a note about a key that has no reader.
+func (d *decoder) reportUnknownKey(key *yaml.Node, within string, known map[string]fieldReader) {
+	name := strings.ToValidUTF8(key.Value, "\uFFFD")
+	switch isError := d.strict || strings.HasPrefix(within, ownKey+"."); {
+	case isError && len(d.problems) < problemsMax:
+		d.addProblem(key.Line+1, "unknown key %.60q%s", within+name, didYouMean(name, keysOf(known)))
+	case !isError && d.hasRoomForNotes():
+		d.addNote(key.Line+1, "unknown key %.60q is ignored%s", within+name, didYouMean(name, keysOf(known)))
 	}
 }
 

@@ -82,6 +82,7 @@ func readHooks(d *decoder, key string, n *yaml.Node) {
 		switch {
 		case slices.Contains(eventsWithoutHook, event):
 			d.addNote(n.Content[i].Line+1, "%s.%s is kept and has no effect here", key, event)
+		case !known && !d.hasRoomForNotes():
 		case !known:
 			d.addNote(n.Content[i].Line+1, "%s.%.60s is no event and is ignored%s", key, event, didYouMean(event, slices.Sorted(mapKeys(hookPoints))))
 		case groups.Kind != yaml.SequenceNode:

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-// filesMax bounds the files that one Load reads.
+// filesMax bounds the files of one place that Load reads: a place with more does not hide those after it.
 const filesMax = 1000
 
 // definitionDirs returns the places of agent definitions in order of precedence: the given places
@@ -95,7 +95,7 @@ type definitionLoader struct {
 	notes    []Note
 	problems []error
 	first    map[string]string // name → path of the definition that counts
-	files    int
+	files    int               // of the present place
 }
 
 // readPlacesBelow reads the places of a directory.
@@ -110,7 +110,7 @@ func (l *definitionLoader) readPlacesBelow(dir string, places ...string) {
 	defer func() { _ = root.Close() }()
 	l.root, l.top = root, dir
 	for _, place := range places {
-		place = filepath.FromSlash(place)
+		place, l.files = filepath.FromSlash(place), 0
 		l.recordWalkError(filepath.Join(dir, place), fs.WalkDir(root.FS(), filepath.ToSlash(place), func(path string, e fs.DirEntry, err error) error {
 			return l.visitFile(place, filepath.FromSlash(path), e, err)
 		}))
@@ -119,6 +119,7 @@ func (l *definitionLoader) readPlacesBelow(dir string, places ...string) {
 }
 
 func (l *definitionLoader) readPlace(dir string) {
+	l.files = 0
 	l.recordWalkError(dir, filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error { return l.visitFile(dir, path, e, err) }))
 }
 
@@ -171,7 +172,7 @@ func (l *definitionLoader) loadFile(path string) {
 	}
 	l.notes = append(l.notes, notes...)
 	if first, taken := l.first[def.Name]; taken {
-		l.notes = append(l.notes, Note{Path: path, Text: fmt.Sprintf("skipped: agent %q is defined by %s", def.Name, first)})
+		l.notes = append(l.notes, Note{Path: path, Text: fmt.Sprintf("skipped: agent %q is defined by %s", def.Name, first), Hidden: def.Name, By: first})
 		return
 	}
 	l.first[def.Name] = path

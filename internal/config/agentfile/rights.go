@@ -82,7 +82,7 @@ func ExpandNames(names, tools []string) []string {
 // read and have no effect, or another effect than the one written.
 func (d *decoder) noteUnenforcedParts() {
 	for _, r := range d.def.Tools {
-		if whole := (ToolRef{Name: r.Name}); r.isPartial() && !slices.Contains(d.def.Tools, whole) && !r.isForeign() {
+		if whole := (ToolRef{Name: r.Name}); r.isPartial() && d.hasRoomForNotes() && !slices.Contains(d.def.Tools, whole) && !r.isForeign() {
 			d.addNote(d.lines["tools"], "%s(%s): patterns are not acted on yet, so the agent goes without %s; the name alone gives all of it", r.Name, r.Args, r.Name)
 		}
 	}
