@@ -23,6 +23,7 @@ type agentSet struct {
 	tools       []model.ToolSpec       // commands of agent files, and the tool for skills
 	commands    []spec.Command
 	root        string
+	required    map[string]bool // agents that end the run if they cannot be used: see registerTeam
 	warnings    []string
 }
 
@@ -62,8 +63,12 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 	if t.root == "" {
 		t.root = coordinatorID
 	}
-	if t, err = fitDefinitions(t, req.agents); err != nil {
+	kept, warning, err := fitDefinitions(t.definitions, definitionBytesMax, t.root, req.agents)
+	if err != nil {
 		return t, err
+	}
+	if t.definitions = kept; warning != "" {
+		t.addWarning("%s", warning)
 	}
 	if !t.hasAgent(t.root) {
 		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", t.root)

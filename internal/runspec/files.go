@@ -3,6 +3,7 @@ package runspec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -30,11 +31,11 @@ func (b *Builder) registerFiles(t agentSet, req acceptedRequest, m modelSelectio
 			return t, err
 		}
 	}
-	found, hidden, err := b.findFiles(t, req)
+	found, err := b.findFiles(t, req)
 	if err != nil {
 		return t, err
 	}
-	t.warnings = slices.Concat(t.warnings, hidden, fileNotes(notes, t.files, req.agents))
+	t.warnings = slices.Concat(t.warnings, found.warnings, fileNotes(notes, t.files, req.agents))
 	for _, d := range t.files {
 		if t, err = b.registerFile(t, req, m, d); err != nil {
 			return t, err
@@ -59,30 +60,64 @@ func (b *Builder) registerFile(t agentSet, req acceptedRequest, m modelSelection
 	return b.registerAgent(t, req, m, d)
 }
 
+// foundAgents are the agents of the directory and of the user.
+type foundAgents struct {
+	definitions []agentfile.Definition
+	warnings    []string // about agents that the request names
+	notes       []string // about others
+}
+
 // findFiles finds the agents of the directory and of the user, unless they are built in or in a
-// file that the request names. It ignores broken files there, except those of agents that the
-// request names.
-func (b *Builder) findFiles(t agentSet, req acceptedRequest) (found []agentfile.Definition, warnings []string, err error) {
+// file that the request names. A note names each file that is broken, or hidden by another one; if the request
+// names the agent of a broken file, findFiles refuses it.
+func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err error) {
 	given := func(name string) bool {
 		return slices.ContainsFunc(t.files, func(d agentfile.Definition) bool { return d.Name == name })
 	}
-	all, _, broken := agentfile.LoadWorkspace(req.workspace)
+	all, notes, broken := agentfile.LoadWorkspace(req.workspace)
 	for _, d := range all {
 		switch {
 		case given(d.Name):
 		case !t.hasAgent(d.Name):
-			found = append(found, d)
+			f.definitions = append(f.definitions, d)
 		case slices.Contains(req.agents, d.Name):
-			warnings = append(warnings, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
+			f.warnings = append(f.warnings, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
 		}
 	}
+	hidden := hiddenByDirectory(notes, req.workspace)
 	for _, name := range req.agents {
-		isFound := slices.ContainsFunc(found, func(d agentfile.Definition) bool { return d.Name == name })
-		if broken != nil && !isFound && !given(name) && !t.hasAgent(name) {
-			return nil, nil, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
+		isFound := slices.ContainsFunc(f.definitions, func(d agentfile.Definition) bool { return d.Name == name })
+		switch text, isHidden := hidden[name]; {
+		case isFound && isHidden:
+			f.warnings = append(f.warnings, text)
+		case isFound || given(name) || t.hasAgent(name):
+		case isHidden:
+			return f, refuse.Bad("mend or remove the file of the directory, or name the other with --agents", "there is no agent %q that can be used: %s", name, text)
+		case broken != nil:
+			return f, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
 		}
 	}
-	return found, warnings, nil
+	for _, name := range slices.Sorted(maps.Keys(hidden)) {
+		if !slices.Contains(req.agents, name) && !given(name) && !t.hasAgent(name) {
+			f.notes = append(f.notes, hidden[name])
+		}
+	}
+	for _, wrong := range agentfile.SplitProblems(broken) {
+		f.notes = append(f.notes, "left out: "+b.cfg.Trust.DescribeErrors(wrong))
+	}
+	return f, nil
+}
+
+// hiddenByDirectory returns, by agent, the text about a file of the user that is not used because the
+// directory has an agent of that name: the user may not know about the other.
+func hiddenByDirectory(notes []agentfile.Note, workspace string) map[string]string {
+	hidden := map[string]string{}
+	for _, n := range notes {
+		if n.Hidden != "" && workspace != "" && trust.IsBelow(workspace, n.By) && !trust.IsBelow(workspace, n.Path) {
+			hidden[n.Hidden] = fmt.Sprintf("%s: not used, the agent %s of the directory goes before it: %s", n.Path, n.Hidden, n.By)
+		}
+	}
+	return hidden
 }
 
 // checkApproved refuses agents that a request names and whose files define commands to

@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,59 +10,84 @@ import (
 )
 
 // definitionBytesMax bounds the total size of a run's definitions: they are in its first
-// entry, with everything else that it begins with.
-const definitionBytesMax = 112 << 10
+// entry, with everything else that it begins with. grantedBytesMax bounds it once tools are granted: the tools of
+// MCP servers have their names then, and each agent that has the shell the rules of the node and of the
+// directory.
+const (
+	definitionBytesMax = 112 << 10
+	grantedBytesMax    = 160 << 10
+)
 
 // definitionsMax bounds the number of a run's definitions, built-in ones included: each also has its
 // rights, hooks and limits in the first entry.
 const definitionsMax = 64
 
+// nameBytes is how many bytes each name in a list counts besides its own: an entry also bounds the number of its
+// elements.
+const nameBytes = 24
+
+// namesFree is how many bytes of names and rules a definition may have that do not count: agents with a usual
+// number of tools have as much room for their prompts as agents without.
+const namesFree = 1 << 10
+
 func definitionSize(d supervisor.Definition) int {
-	return len(d.System) + len(d.Description) + len(d.LoopOptions.Require.Schema) + len(d.Source)
+	names := 0
+	for _, list := range [][]string{d.Tools, d.Offer, d.Deny, d.Delegates} {
+		for _, name := range list {
+			names += len(name) + nameBytes
+		}
+	}
+	for _, h := range d.LoopOptions.Hooks {
+		names += len(h.Name) + len(h.Tools) + len(h.Command) + len(h.Rules)
+	}
+	for _, e := range d.LoopOptions.Require.Evidence {
+		names += len(e.Tool) + len(e.Contains)
+	}
+	for _, m := range d.LoopOptions.Fallbacks {
+		names += len(m.Name)
+	}
+	return len(d.System) + len(d.Description) + len(d.LoopOptions.Require.Schema) + len(d.Source) + max(0, names-namesFree)
 }
 
 // fitDefinitions removes agents of a directory that holds more than a run has room for: first those that can
 // never be called, then those furthest from the requested agents, and among equals the last.
-// Requested agents stay; if they alone are too large, fit refuses the run.
-func fitDefinitions(t agentSet, requested []string) (agentSet, error) {
-	wanted := append(slices.Clone(requested), t.root)
+// Requested agents stay; if they alone are too large, fit refuses the run. The warning is "" if all fit.
+func fitDefinitions(all []supervisor.Definition, most int, root string, requested []string) (kept []supervisor.Definition, warning string, err error) {
+	wanted := append(slices.Clone(requested), root)
 	size, needed := 0, 0
-	for _, d := range t.definitions {
+	for _, d := range all {
 		size += definitionSize(d)
 		if slices.Contains(wanted, d.Name) {
 			needed += definitionSize(d)
 		}
 	}
-	if size <= definitionBytesMax && len(t.definitions) <= definitionsMax {
-		return t, nil
+	if size <= most && len(all) <= definitionsMax {
+		return all, "", nil
 	}
-	if needed > definitionBytesMax {
-		return t, refuse.Bad("move reference text from the agent's file into a skill or a file that it reads", "the prompts of %s have %d bytes, at most %d fit a run",
-			strings.Join(slices.Compact(wanted), ", "), needed, definitionBytesMax)
+	if needed > most {
+		return nil, "", refuse.Bad("move reference text from the agent's file into a skill or a file that it reads, and shorten long lists of tools and rules",
+			"the prompts of %s have %d bytes, at most %d fit a run", strings.Join(slices.Compact(wanted), ", "), needed, most)
 	}
 	stays := map[string]bool{}
-	for _, d := range reachableFrom(t.definitions, wanted) {
+	for _, d := range reachableFrom(all, wanted) {
 		must := slices.Contains(wanted, d.Name)
-		if n := definitionSize(d); must || needed+n <= definitionBytesMax && len(stays) < definitionsMax {
+		if n := definitionSize(d); must || needed+n <= most && len(stays) < definitionsMax {
 			stays[d.Name] = true
 			if !must {
 				needed += n
 			}
 		}
 	}
-	var kept []supervisor.Definition
 	var out []string
-	for _, d := range t.definitions {
+	for _, d := range all {
 		if stays[d.Name] {
 			kept = append(kept, d)
 		} else {
 			out = append(out, d.Name)
 		}
 	}
-	t.definitions = kept
-	t.addWarning("%d of %d agents are left out, among them %s: a run has room for %d agents with prompts of %d bytes, and all have %d bytes; delegates in a file say which it needs",
-		len(out), len(out)+len(kept), strings.Join(out[:min(len(out), 3)], ", "), definitionsMax, definitionBytesMax, size)
-	return t, nil
+	return kept, fmt.Sprintf("%d of %d agents are left out, among them %s: a run has room for %d agents with prompts, lists and rules of %d bytes, and all have %d bytes; delegates in a file say which it needs",
+		len(out), len(all), strings.Join(out[:min(len(out), 3)], ", "), definitionsMax, most, size), nil
 }
 
 // reachableFrom returns the agents that these agents can call, directly or through others,

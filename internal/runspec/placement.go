@@ -3,10 +3,12 @@ package runspec
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -31,8 +33,9 @@ type agentPlacement struct {
 
 // placeAgents decides in which pools the agents of a run live. A node that owns all logs is all
 // pools. On a shared server, a run with a directory lives in the pool of this machine, and
-// agents that are placed elsewhere are not offered the tools of a directory.
-func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGrants) (p agentPlacement, err error) {
+// agents that are placed elsewhere are not offered the tools of a directory. An agent that is not required is
+// left out if its pool does not exist.
+func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGrants, required map[string]bool) (p agentPlacement, err error) {
 	p.definitions = slices.Clone(t.definitions)
 	if b.cfg.Pools == nil {
 		for i, d := range p.definitions {
@@ -54,6 +57,9 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 	if p.pool != "" {
 		reasons[p.pool] = "a run with a directory of this machine"
 	}
+	if p.definitions, p.warnings, err = b.withoutMissingPools(ctx, p.definitions, required); err != nil {
+		return p, err
+	}
 	run := supervisor.Opened{Pool: p.pool}
 	for i, d := range p.definitions {
 		if d.Pool == "" {
@@ -73,6 +79,26 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 		}
 	}
 	return p, nil
+}
+
+// withoutMissingPools leaves out the agents that are not required and whose pools do not exist.
+func (b *Builder) withoutMissingPools(ctx context.Context, defs []supervisor.Definition, required map[string]bool) (kept []supervisor.Definition, warnings []string, err error) {
+	for _, d := range defs {
+		if d.Pool == "" || required[d.Name] {
+			kept = append(kept, d)
+			continue
+		}
+		wrong, refused := b.checkPool(ctx, d.Pool, d.Name), (*client.Error)(nil)
+		switch {
+		case wrong == nil:
+			kept = append(kept, d)
+		case errors.As(wrong, &refused) && refused.Code == client.CodeBad:
+			warnings = append(warnings, d.Source+": left out: "+refused.Text)
+		default:
+			return nil, nil, wrong
+		}
+	}
+	return kept, toolset.LimitNotes(warnings, teamNotesMax, "agents are left out, because their pools do not exist"), nil
 }
 
 // offerWithout returns the tools that an agent is offered, except some of them.

@@ -111,7 +111,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	if err != nil {
 		return o, a, err
 	}
-	placed, err := b.placeAgents(ctx, req, tools)
+	placed, err := b.placeAgents(ctx, req, tools, team.required)
 	if err != nil {
 		return o, a, err
 	}

@@ -26,11 +26,13 @@ func (b *Builder) addSkills(t agentSet, def supervisor.Definition, req acceptedR
 	}
 	t.warnings = append(t.warnings, toolset.LimitNotes(wrong, toolset.NotesPerTopic, "skills are left out")...)
 	if len(d.Skills) > 0 {
+		var missing []string
 		for _, name := range d.Skills {
 			if !slices.ContainsFunc(found, func(s skill.Skill) bool { return s.Name == name }) {
-				t.addWarning("%s: there is no skill %q", d.Path, name)
+				missing = append(missing, fmt.Sprintf("%s: there is no skill %q", d.Path, name))
 			}
 		}
+		t.warnings = append(t.warnings, toolset.LimitNotes(missing, toolset.NotesPerTopic, "skills are missing")...)
 		found = slices.DeleteFunc(found, func(s skill.Skill) bool { return !slices.Contains(d.Skills, s.Name) })
 	}
 	if len(found) == 0 {

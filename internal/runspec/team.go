@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,13 +13,19 @@ import (
 // registerTeam adds the agents that were found in the directory and with the user. Every agent that
 // does not restrict its own delegates may delegate to them. An agent that the request names must
 // be usable; any other unusable one is left out with a note, because the request did not ask for it.
-func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection, found []agentfile.Definition) (agentSet, error) {
-	named := namedAgents(req.agents, slices.Concat(t.files, found))
-	var notes []string // about agents that the request does not name
-	for _, d := range found {
+func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection, found foundAgents) (agentSet, error) {
+	named := namedAgents(req.agents, slices.Concat(t.files, found.definitions))
+	t.required = maps.Clone(named)
+	for _, d := range t.files { // the request names their directory
+		t.required[d.Name] = true
+	}
+	notes := found.notes // about agents that the request does not name
+	var untrusted []string
+	for _, d := range found.definitions {
 		var off []string
 		if !b.cfg.Trust.TrustsFile(d.Path, d.Digest, req.workspace) {
 			d, off = trust.StripExecutable(d)
+			untrusted = append(untrusted, d.Name)
 		}
 		d, servers := withoutOwnServers(d, named[d.Name])
 		before := t
@@ -46,7 +53,25 @@ func (b *Builder) registerTeam(t agentSet, req acceptedRequest, m modelSelection
 		}
 	}
 	t.warnings = append(t.warnings, toolset.LimitNotes(notes, teamNotesMax, "notes on the agents found here; `troupe agents validate` shows more")...)
-	return t, nil
+	return denyCommands(t, untrusted), nil
+}
+
+// denyCommands denies the commands of agent files to agents whose own files may not define any: these files
+// may come from anyone, so they must not name a command of the user's agents, which would run
+// without the hooks of its own agent.
+func denyCommands(t agentSet, untrusted []string) agentSet {
+	t.definitions = slices.Clone(t.definitions)
+	for i, d := range t.definitions {
+		if d.Source == "" || !slices.Contains(untrusted, d.Name) {
+			continue
+		}
+		d.Deny = slices.Clone(d.Deny)
+		for _, c := range t.commands {
+			d.Deny = append(d.Deny, c.Name)
+		}
+		t.definitions[i] = d
+	}
+	return t
 }
 
 // teamNotesMax is how many notes a run shows about agents that its request does not name.

@@ -72,8 +72,16 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	}
 	t.tools, t.warnings = classified, append(t.warnings, warnings...)
 	t.definitions = expandRights(t.definitions, t.tools)
-	t.definitions = b.withApprovals(req, in.root, grants, t)
-	return t, checkEvidence(t.tools, t.definitions, m.options)
+	kept, warning, err := fitDefinitions(b.withApprovals(req, in.root, grants, t), grantedBytesMax, in.root, req.agents)
+	if err != nil {
+		return t, err
+	}
+	if t.definitions = kept; warning != "" {
+		t.warnings = append(t.warnings, warning)
+	}
+	missing, err := checkEvidence(t.tools, t.definitions, in.required, m.options)
+	t.warnings = append(t.warnings, toolset.LimitNotes(missing, teamNotesMax, "agents require results that no tool gives")...)
+	return t, err
 }
 
 // listTools returns the tools of the directory, those of the loop, and those of the program
@@ -134,26 +142,32 @@ func expandRights(defs []supervisor.Definition, tools []model.ToolSpec) []superv
 }
 
 // checkEvidence refuses required evidence of tools that no agent of the run has: such a run
-// could only end as incomplete.
-func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, options spec.LoopOptions) error {
-	check := func(who string, r spec.Require) error {
-		for _, e := range r.Evidence {
-			if toolset.IndexTool(tools, e.Tool) < 0 {
-				hint := "`troupe tools list` shows the tools"
-				if near := config.NearestName(e.Tool, toolset.ToolNames(tools)); near != "" {
-					hint = "did you mean " + near + "?"
-				}
-				return refuse.Bad(hint, "%sa result of %s is required, and there is no such tool", who, e.Tool)
-			}
-		}
-		return nil
-	}
+// could only end as incomplete. It only warns about an agent that nobody named: a file that a directory
+// brings must not end the runs of other agents.
+func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, required map[string]bool, options spec.LoopOptions) (warnings []string, err error) {
 	for _, d := range defs {
-		if err := check("agent "+d.Name+": ", d.LoopOptions.Require); err != nil {
-			return err
+		switch err := checkRequired(tools, "agent "+d.Name+": ", d.LoopOptions.Require); {
+		case err != nil && required[d.Name]:
+			return nil, err
+		case err != nil:
+			warnings = append(warnings, err.Error())
 		}
 	}
-	return check("", options.Require)
+	return warnings, checkRequired(tools, "", options.Require)
+}
+
+func checkRequired(tools []model.ToolSpec, agent string, r spec.Require) error {
+	for _, e := range r.Evidence {
+		if toolset.IndexTool(tools, e.Tool) >= 0 {
+			continue
+		}
+		hint := "`troupe tools list` shows the tools"
+		if near := config.NearestName(e.Tool, toolset.ToolNames(tools)); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return refuse.Bad(hint, "%sa result of %s is required, and there is no such tool", agent, e.Tool)
+	}
+	return nil
 }
 
 // checkToolNames refuses allowed or disallowed names that match no tool: a misspelled name would
