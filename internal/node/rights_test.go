@@ -147,6 +147,31 @@ x
 	checkHookDenies(t, dir, r)
 }
 
+// Two hooks that each change the arguments after the other do not hold up the call for ever: it is denied.
+func TestAttackHooksThatChangeArgumentsInTurnsEndWithADenial(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	hook := func(path string) string {
+		return fmt.Sprintf(`tools: Write, Agent
+hooks:
+  PreToolUse:
+    - matcher: Write
+      hooks: [{type: command, command: "echo '{\"hookSpecificOutput\":{\"updatedInput\":{\"path\":\"%s\",\"content\":\"x\"}}}'"}]`, path)
+	}
+	dir, r := escalationRun(t, hook("one"), `{name: write_file, args: {path: made, content: x}}`, false)
+	writeText(t, "---\nname: hand\ndescription: d\n"+hook("two")+"\n---\nx\n", r.Agents, "hand.md")
+	r.Yes = true
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, r.Agents} })
+	c := connectClient(t, h)
+	info := waitFinished(t, c, beginRun(t, c, r), spec.Completed)
+	if !strings.Contains(info.Result.Text, "denied: hooks change its arguments again and again") {
+		t.Errorf("%s", info.Result.Text)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v %v", left, err)
+	}
+}
+
 // A command that is denied by name does not run behind others, whatever allows the
 // rest: a file, the settings of the directory, the request (T6).
 func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
