@@ -142,7 +142,7 @@ func expandRights(defs []supervisor.Definition, tools []model.ToolSpec) []superv
 }
 
 // checkEvidence refuses required evidence of tools that no agent of the run has: such a run
-// could only end as incomplete. It only warns about an agent that nobody named: a file that a directory
+// could only end as incomplete. It only warns about an agent that the request does not name: a file that a directory
 // brings must not end the runs of other agents.
 func checkEvidence(tools []model.ToolSpec, defs []supervisor.Definition, required map[string]bool, options spec.LoopOptions) (warnings []string, err error) {
 	for _, d := range defs {
