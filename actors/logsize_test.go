@@ -107,7 +107,7 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 // TestLogGrowsOnlyByNewMessages: a log holds what was said,
 // once; no turn writes the conversation again (acceptance point 5). It prints
 //
-//	go test ./actors -run GrowsByWhatIsNew -v
+//	go test ./actors -run LogGrowsOnly -v
 func TestLogGrowsOnlyByNewMessages(t *testing.T) {
 	sizes := map[int]int64{}
 	for _, calls := range []int{50, 100, 200} {
