@@ -110,9 +110,9 @@ func TestAClosedLogAnswersANodeThatReadsOn(t *testing.T) {
 	}
 }
 
-// TestAQuestionThatCrossesTheEndOfAShellIsAnswered: the shell of a closed log says that it
+// TestStatusAskedDuringShellExitIsAnswered: the shell of a closed log says that it
 // is through with it, and the question of the supervisor comes before the router hears that.
-func TestAQuestionThatCrossesTheEndOfAShellIsAnswered(t *testing.T) {
+func TestStatusAskedDuringShellExitIsAnswered(t *testing.T) {
 	logs := endedRun(t)
 	super, root := mailbox.At("r1", mailbox.Super), mailbox.At("r1", "root")
 	crossing := &crossingPost{Post: logsWithout(t, logs, super, lastFinish(t, logs[super])), at: root}

@@ -242,7 +242,7 @@ func TestAClientThatPanicsIsAFailedAttempt(t *testing.T) {
 // A flood of entries for a shell that is behind: it is detached and reads for
 // itself (PROTOCOL P18), each entry once and in order, and it makes a checkpoint
 // for every 64 of them, not one for each.
-func TestAFloodIsReadInParts(t *testing.T) {
+func TestDetachedShellReadsBacklogInBatches(t *testing.T) {
 	const flood = 400
 	inside, free := make(chan struct{}, 1), make(chan struct{})
 	client := clientFunc(func(context.Context, model.Request, func(model.Delta)) (model.Reply, error) {

@@ -6,10 +6,10 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// TestEndReportedDuringACrashIsReportedAgain: a shell said that it was through, read a question
+// TestShellThatCrashedWhileAnsweringAnswersAfterRestart: a shell said that it was through, read a question
 // and crashed over the answer. The router hears of the crash first: the shell that it
 // starts again has the question to answer.
-func TestEndReportedDuringACrashIsReportedAgain(t *testing.T) {
+func TestShellThatCrashedWhileAnsweringAnswersAfterRestart(t *testing.T) {
 	at := mailbox.At("r", "root")
 	r := newRouter(t.Context(), Config{}, nil)
 	r.shells[at] = &shellPlace{head: 5} // no shell: it waits for a restart

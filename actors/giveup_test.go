@@ -7,7 +7,7 @@ import (
 
 // Crashes in a row double the pause and come to an end; one long after the
 // others begins a new row.
-func TestCrashesInARow(t *testing.T) {
+func TestConsecutiveCrashesDoubleThePauseThenEnd(t *testing.T) {
 	var p shellPlace
 	now := time.Unix(0, 0)
 	for i := range CrashesMax {

@@ -95,10 +95,10 @@ func waitingTool(class model.Class) (work tool.Tool, inside, free chan struct{},
 
 const workTwice = `{agents: {boss: [{calls: [{name: work}]}, {calls: [{name: work}]}, {text: "{{last}}"}]}}`
 
-// TestANodeThatHoldsALogActsOnItAgain: somebody else claimed it in between, as
+// TestNewShellStartsAfterForeignClaimWhileLeaseHolds: somebody else claimed it in between, as
 // two nodes do that believe in the same lease after a sleep. The shell falls
 // silent, and because this node still holds the log, another one starts.
-func TestANodeThatHoldsALogActsOnItAgain(t *testing.T) {
+func TestNewShellStartsAfterForeignClaimWhileLeaseHolds(t *testing.T) {
 	inside := make(chan struct{}, 8)
 	var times atomic.Int32
 	client := clientFunc(func(ctx context.Context, _ model.Request, _ func(model.Delta)) (model.Reply, error) {
@@ -179,10 +179,10 @@ func TestNoCallStartsAfterAnotherNodesClaim(t *testing.T) {
 	}
 }
 
-// TestAHandOverIsAboutOneLease: once a log has been handed over no shell of it
+// TestHandOverBlocksShellsOnlyUnderItsLease: once a log has been handed over no shell of it
 // starts, whatever else is handed over at the same time. Under another lease one
 // does, also where that was taken before the hand-over had come to its end.
-func TestAHandOverIsAboutOneLease(t *testing.T) {
+func TestHandOverBlocksShellsOnlyUnderItsLease(t *testing.T) {
 	work, inside, free, _ := waitingTool(model.Read)
 	l := holdRuns("r1", "r2", "r3")
 	post := memory.New(memory.Config{})

@@ -93,7 +93,7 @@ agents:
 
 // The process dies while a hook is asked: the next owner asks it again, once,
 // and what it says then counts. What has been answered is never asked again.
-func TestTheNextOwnerAsksAGateThatWasOpen(t *testing.T) {
+func TestNextOwnerRerunsUnansweredHook(t *testing.T) {
 	post := memory.New(memory.Config{})
 	var asked, paid atomic.Int32
 	inside := make(chan string, 8)

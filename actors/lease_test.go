@@ -149,13 +149,13 @@ func (p *claimingPost) Append(ctx context.Context, to mailbox.Address, data []by
 	p.then()
 }
 
-// TestALeaseThatWasLostAndTakenAgainIsProvenFirst: the node was frozen with a Started
+// TestReacquiredLeaseIsProvenBeforeACall: the node was frozen with a Started
 // that it had not read yet. Meanwhile somebody else claimed the log and died, and the
 // lease is ours again, under another epoch. The tool is not called: that the claim has
 // not been read yet does not mean that there is none (PROTOCOL P27).
 //
 //behaviour:shows F7
-func TestALeaseThatWasLostAndTakenAgainIsProvenFirst(t *testing.T) {
+func TestReacquiredLeaseIsProvenBeforeACall(t *testing.T) {
 	f := &frozenNode{}
 	var s *testNode
 	post := &claimingPost{Post: memory.New(memory.Config{}), t: t, then: func() { f.lease.Store(3) }}

@@ -190,8 +190,8 @@ func (m *tapedMachine) lastState() string {
 	return fmt.Sprintf("%s %s, %d members, state %s", s.Phase, s.Outcome.Reason, len(members), digestValue([]any{s, members, s.Result()}))
 }
 
-// TestEveryRunIsRecorded: a new recording is recorded.
-func TestEveryRunIsRecorded(t *testing.T) {
+// TestEveryRecordingHasALog: a new recording is recorded.
+func TestEveryRecordingHasALog(t *testing.T) {
 	for name := range recordings {
 		if logs, err := filepath.Glob(filepath.Join(mailboxes, "*", name+".log")); err != nil || len(logs) == 0 {
 			t.Errorf("no run %s was recorded: %v", name, err)

@@ -14,10 +14,12 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// TestASupervisorThatIsLateToAskRests: a supervisor that follows a crash has asked its
+// TestSupervisorPassivatesWithOverdueInquiry: a supervisor that follows a crash has asked its
 // members, and is idle for longer than until it would ask again. It leaves memory, and is
 // woken to ask.
-func TestASupervisorThatIsLateToAskRests(t *testing.T) { inBubble(aSupervisorThatIsLateToAskRests)(t) }
+func TestSupervisorPassivatesWithOverdueInquiry(t *testing.T) {
+	inBubble(aSupervisorThatIsLateToAskRests)(t)
+}
 
 func aSupervisorThatIsLateToAskRests(t *testing.T) {
 	const linger = 2 * supervisor.AskMS * time.Millisecond

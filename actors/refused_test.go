@@ -13,7 +13,9 @@ import (
 
 // A result that finds no room while its log is handed over is waited for: were
 // the log given without it, the next owner would run the tool again (P3).
-func TestAHandOverWaitsForARefusedResult(t *testing.T) { inBubble(aHandOverWaitsForARefusedResult)(t) }
+func TestHandOverWaitsUntilTheLogAcceptsToolResult(t *testing.T) {
+	inBubble(aHandOverWaitsForARefusedResult)(t)
+}
 
 func aHandOverWaitsForARefusedResult(t *testing.T) {
 	post := memory.New(memory.Config{})

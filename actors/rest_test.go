@@ -310,7 +310,7 @@ func TestNextOwnerLeavesPassivatedActorsAlone(t *testing.T) {
 }
 
 // Waking up again and again brings no actor nearer to being given up (P18).
-func TestToWakeUpIsNoFailedStart(t *testing.T) {
+func TestWakeupsAreNotFailedStarts(t *testing.T) {
 	post := memory.New(memory.Config{})
 	s := startResting(t, post, 1, scriptModel(t, asks))
 	if err := s.node.Open(t.Context(), askingRun("r1")); err != nil {
@@ -350,7 +350,7 @@ func TestToWakeUpIsNoFailedStart(t *testing.T) {
 
 // What was read of the logs may be old by the time when the node hears of it: an
 // actor that has gone to rest again since then is woken when it says.
-func TestOldNewsOfARestDoesNotHideWhenItIsDue(t *testing.T) {
+func TestStalePassivationReportKeepsNewerDueTime(t *testing.T) {
 	inBubble(oldNewsOfARestDoesNotHideWhenItIsDue)(t)
 }
 

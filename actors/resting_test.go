@@ -11,7 +11,7 @@ import (
 
 // Those who are due come in their order, each once, whoever was woken or changed
 // meanwhile; who is never due is only counted.
-func TestRestingInTheOrderOfTime(t *testing.T) {
+func TestPassivatedActorsComeDueInOrder(t *testing.T) {
 	var r passivatedActors
 	at := func(i int) mailbox.Address { return mailbox.At(fmt.Sprint("r", i), "root") }
 	for i := range 100 {

@@ -138,9 +138,9 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 	}
 }
 
-// TestTheRatesOfAGateCountFromItsFirstRequest: a gate that has just been made
+// TestNewThrottleAppliesRatesFromFirstRequest: a gate that has just been made
 // knows nothing else yet, and is not forgotten with its rates.
-func TestTheRatesOfAGateCountFromItsFirstRequest(t *testing.T) {
+func TestNewThrottleAppliesRatesFromFirstRequest(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
 		ThrottleLimits: throttle.Limits{QueueMax: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },

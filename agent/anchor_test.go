@@ -11,7 +11,7 @@ import (
 
 // What a provider reported for a request without the schema of the answer is no
 // measure of one with it (P21).
-func TestTheSchemaOfTheAnswerIsHeldForAfterATurnWithoutIt(t *testing.T) {
+func TestInputBoundIncludesSchemaAfterTurnWithoutSchema(t *testing.T) {
 	schema := `{"type":"object","properties":{"a":{"type":"string","description":"` + strings.Repeat("word ", 1600) + `"}},"required":["a"]}`
 	task := spec.Task{ID: spec.Root, Goal: "g", LoopOptions: spec.LoopOptions{Require: spec.Require{Schema: schema}}}
 	task.Limits = task.Limits.WithDefaults(0)

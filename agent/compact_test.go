@@ -70,7 +70,7 @@ func TestFailedSummaryIsRetriedOnceByTheAgentsOwnModel(t *testing.T) {
 
 // A reservation for a summary by a cheap model keeps back what a closing turn by the
 // agent's own would cost (G1).
-func TestASummaryIsAskedForAtTheDearerPrice(t *testing.T) {
+func TestSummaryReservationKeepsClosingTurnAtAgentModelPrice(t *testing.T) {
 	task := readerTask(4000)
 	task.Model.Price = budget.Price{Known: true, Input: 100, Output: 7}
 	task.LoopOptions.Context.Model = &spec.Model{Name: "script/cheap", Price: budget.Price{Known: true, Input: 1, Output: 9}}
@@ -103,7 +103,7 @@ func TestCompactionResetsTheReportedSize(t *testing.T) {
 
 // Hooks decide what a provider is sent. A history that was recalled was never
 // before them: no model is told of it for a summary.
-func TestARecalledHistoryIsNotSummarizedPastHooks(t *testing.T) {
+func TestSummaryOmitsHistoryThatHooksHaveNotSeen(t *testing.T) {
 	past := []model.Message{{Role: model.User, Text: "go"}}
 	for range 30 {
 		past = append(past, model.Message{Role: model.Assistant, Text: strings.Repeat("a secret ", 60)}, model.Message{Role: model.User, Text: "more"})

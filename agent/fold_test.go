@@ -202,7 +202,7 @@ func TestToolResultIsNotAUserMessageInASummary(t *testing.T) {
 }
 
 // What is struck from a transcript brings neither pins nor a journal.
-func TestRetractedMessagesPinNothing(t *testing.T) {
+func TestRetractedMessagesAreNotPinned(t *testing.T) {
 	entry, err := json.Marshal(map[string]string{"section": "decisions", "entry": "Delete it all."})
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestImportedSummaryMayReplaceTheWholeHistory(t *testing.T) {
 }
 
 // Nobody has counted two messages together that are sent as one.
-func TestJoinedMessagesAreNotCountedAsTheFirst(t *testing.T) {
+func TestMergedMessagesAreCountedTogether(t *testing.T) {
 	task := readerTask(100_000)
 	task.Goal = strings.Repeat("some words of a task ", 500)
 	alone := readText(t, task).s.Estimate()

@@ -10,13 +10,13 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// TestPursuitOfAGoalOverAnyFacts: with another model to fall back on, calls that
+// TestGoalOptionsSurviveArbitraryFacts: with another model to fall back on, calls that
 // run again, evidence to show and a budget to use up, no sequence of facts makes
 // the loop panic, begin a call twice, send what a provider refuses, send an
 // answer back too often, or walk the chain of models back (A15, A22, A27).
 //
 //behaviour:shows A27
-func TestPursuitOfAGoalOverAnyFacts(t *testing.T) {
+func TestGoalOptionsSurviveArbitraryFacts(t *testing.T) {
 	task := ordinary
 	task.LoopOptions = spec.LoopOptions{ToolRetries: 3, Fallbacks: []spec.Model{{Name: "n"}, {Name: "o", Output: 10, Price: budget.Price{Known: true, Input: 1}}},
 		Require:  spec.Require{Evidence: []spec.Evidence{{Tool: "search"}}, Tries: 2},

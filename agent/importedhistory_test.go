@@ -116,7 +116,7 @@ func TestAnyHistoryCanBeRecalled(t *testing.T) {
 
 // However a history is made up, an agent begins, and no provider refuses what
 // it is sent; what Check accepts is recalled as it is.
-func TestNoHistoryBreaksAnAgent(t *testing.T) {
+func TestArbitraryHistoryYieldsValidRequests(t *testing.T) {
 	accepted := 0
 	for seed := range sampledSeeds(2000) {
 		r := &factSource{data: randomBytes(seed, 400)}
@@ -223,7 +223,7 @@ func TestOversizedHistoryIsNotDelegated(t *testing.T) {
 }
 
 // Two calls of one id are two calls, and each has a result of its own.
-func TestResultsOfOneIdAnswerItsCallsInOrder(t *testing.T) {
+func TestDuplicateCallIDsMatchResultsInOrder(t *testing.T) {
 	s := recallHistory(t, history.Transcript{Form: history.Form, Messages: []model.Message{{Role: model.User, Text: "go"},
 		{Role: model.Assistant, Calls: []model.ToolCall{{ID: "a", Name: "search", Args: `{}`}, {ID: "a", Name: "search", Args: `{}`}}},
 		{Role: model.ToolRole, Results: []model.ToolResult{{Call: "a", Text: "first"}, {Call: "a", Text: "second"}}}}})

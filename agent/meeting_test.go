@@ -68,11 +68,11 @@ func TestHookCannotSendAnInvalidPrompt(t *testing.T) {
 	}
 }
 
-// TestFailedHookDefaultCountsWhenItsChangeIsLost: where what a hook sends did not arrive, because
+// TestHookFailureDefaultAppliesWhenItsChangeIsOverwritten: where what a hook sends did not arrive, because
 // a later one changed it and failed then, its own default counts (A20).
 //
 //behaviour:shows A20
-func TestFailedHookDefaultCountsWhenItsChangeIsLost(t *testing.T) {
+func TestHookFailureDefaultAppliesWhenItsChangeIsOverwritten(t *testing.T) {
 	m := spec.LoopOptions{Hooks: []spec.Hook{{Name: "redact", Point: spec.HookContext, Failing: spec.HookTrip}, {Name: "shorten", Point: spec.HookContext}}}
 	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m}})
@@ -124,9 +124,9 @@ func TestHookRemarksOfATurnAreBounded(t *testing.T) {
 	}
 }
 
-// TestAResultOfAHookIsCountedAsItsOwn: what was counted of the failure says
+// TestHookReplacementResultIsCountedAnew: what was counted of the failure says
 // nothing of the result in its place (A19, D1).
-func TestAResultOfAHookIsCountedAsItsOwn(t *testing.T) {
+func TestHookReplacementResultIsCountedAnew(t *testing.T) {
 	s := actingAgent(spec.LoopOptions{Hooks: []spec.Hook{{Name: "mender", Point: spec.HookToolError}}})
 	s = stepAgent(s, agent.Returned{Call: "1-0", Attempt: 1, Text: "no", Error: true, Tokens: 1})
 	text := strings.Repeat("the result of yesterday ", 100)
@@ -152,11 +152,11 @@ func TestAnsweredQuestionEndsTheForcedToolChoice(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfToolsIsOfAllAttempts: each counts once, also the one that failed
+// TestToolTimeSumsAllAttempts: each counts once, also the one that failed
 // in passing, and copies of a result do not (C5, F6).
 //
 //behaviour:shows C5
-func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
+func TestToolTimeSumsAllAttempts(t *testing.T) {
 	s := actingAgent(spec.LoopOptions{ToolRetries: 1})
 	failed := agent.Returned{Call: "1-0", Attempt: 1, Text: "no network", Error: true, Transient: true, TookMS: 500}
 	s = stepAgent(stepAgent(s, failed), failed)
@@ -168,9 +168,9 @@ func TestTheTimeOfToolsIsOfAllAttempts(t *testing.T) {
 	}
 }
 
-// TestTransformedPromptBoundsOnlyItself: what a hook made of one prompt bounds that one,
+// TestTransformedPromptDoesNotAffectNextBound: what a hook made of one prompt bounds that one,
 // and nothing after it (A20, G1).
-func TestTransformedPromptBoundsOnlyItself(t *testing.T) {
+func TestTransformedPromptDoesNotAffectNextBound(t *testing.T) {
 	task := spec.Task{ID: spec.Root, Goal: strings.Repeat("look at it ", 1000), LoopOptions: spec.LoopOptions{Hooks: []spec.Hook{{Name: "shorten", Point: spec.HookContext}}}}
 	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	s = stepAgent(s, agent.Submitted{Task: task})

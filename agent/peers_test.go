@@ -51,7 +51,7 @@ func TestAnotherAgentDoesNotAnswerForAChild(t *testing.T) {
 
 // A loop that is let in and refused again and again ends, though no time passes
 // and its patience is long.
-func TestAdmittedAndRefusedWaitEnds(t *testing.T) {
+func TestRepeatedAdmitRefuseCyclesEnd(t *testing.T) {
 	s, _ := stepUntilRest(agent.State{}, agent.Submitted{Task: spec.Task{Run: "r", ID: spec.Root, Goal: "g",
 		Model: spec.Model{Name: "script/one"}, LoopOptions: spec.LoopOptions{PatienceMS: spec.PatienceMax}}})
 	for n := 1; n <= agent.RefusalsMax+1; n++ {

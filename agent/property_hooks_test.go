@@ -60,9 +60,9 @@ func (r *factSource) aimHooked(f *agent.Hooked) {
 	}
 }
 
-// TestHooksAnyFacts: with hooks at every point no order of facts makes the loop
+// TestHooksSurviveArbitraryFacts: with hooks at every point no order of facts makes the loop
 // panic, begin a call twice, or send or leave what a provider refuses (A19).
-func TestHooksAnyFacts(t *testing.T) {
+func TestHooksSurviveArbitraryFacts(t *testing.T) {
 	for seed := range sampledSeeds(3000) {
 		if err := walkFacts(randomBytes(seed, 900), &gatedTask); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -271,10 +271,10 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// TestStepAnyFacts is FuzzStep's short form for every test run.
+// TestStepSurvivesArbitraryFacts is FuzzStep's short form for every test run.
 //
 //behaviour:shows A2 B2
-func TestStepAnyFacts(t *testing.T) {
+func TestStepSurvivesArbitraryFacts(t *testing.T) {
 	for seed := range sampledSeeds(3000) {
 		if err := walkFacts(randomBytes(seed, 700), nil); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

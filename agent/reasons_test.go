@@ -48,8 +48,8 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-// TestFirstLines: each script says what it shows, and of which row.
-func TestFirstLines(t *testing.T) {
+// TestScriptFirstLineNamesItsRow: each script says what it shows, and of which row.
+func TestScriptFirstLineNamesItsRow(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
 	if err != nil {
 		t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 )
 
 // Arguments with five faults give one transcript, in a run and in each replay of it.
-func TestArgumentsWithSeveralFaultsGiveOneTranscript(t *testing.T) {
+func TestArgumentErrorsAreDeterministic(t *testing.T) {
 	for _, schema := range []string{
 		`{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"},"c":{"type":"string"},"d":{"type":"string"},"e":{"type":"string"}}}`,
 		`{"type":"object","additionalProperties":false}`,

@@ -64,11 +64,11 @@ func printRequest(c agent.CallModel) string {
 	return fmt.Sprintf("model %s\nsystem %q\ndynamic %q\n%s", c.Model, c.Request.System, c.Request.Dynamic, printMessages(c.Request.Messages))
 }
 
-// TestAnyFactsReachEveryStageOfRecovery: the walks over any facts fold, prune, ask, and
+// TestRandomFactsCoverEveryRecoveryStage: the walks over any facts fold, prune, ask, and
 // recover from "too long" often enough to mean something (D5).
 //
 //behaviour:shows D5
-func TestAnyFactsReachEveryStageOfRecovery(t *testing.T) {
+func TestRandomFactsCoverEveryRecoveryStage(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(2500) {
 		r := &factSource{data: randomBytes(seed, 900)}

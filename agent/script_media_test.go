@@ -46,7 +46,7 @@ func printMedia(m model.Message) string {
 // also when a fold stands for the message that it came with (P21).
 //
 //behaviour:shows G1
-func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
+func TestReservationCoversMaximumMediaCost(t *testing.T) {
 	bound := func(list ...model.Media) (first, folded int64) {
 		s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 		s = stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "What is this?", Media: list, Model: spec.Model{Name: "m/one"}}})
@@ -63,7 +63,7 @@ func TestMediaAreHeldForAtTheMostTheyCost(t *testing.T) {
 
 // A hook that rewrites what is sent cannot bring media of its own, whose cost it
 // would name itself.
-func TestAHookSendsNoMediaOfItsOwn(t *testing.T) {
+func TestHookCannotAddMedia(t *testing.T) {
 	mine := model.Media{Kind: model.Image, Type: model.PNG, Name: "a.png", Ref: "r", Size: 9, Most: 1000}
 	cheap := mine
 	cheap.Most = 1

@@ -259,9 +259,9 @@ func crowdedPool(tb testing.TB, agents int) (budget.Pool, budget.AttemptRequest)
 	return p, k
 }
 
-// TestCost: a reservation among 10,000 agents allocates at most three times
+// TestStepCostGrowsLittleWithMembers: a reservation among 10,000 agents allocates at most three times
 // what it does among 100 (P24).
-func TestCost(t *testing.T) {
+func TestStepCostGrowsLittleWithMembers(t *testing.T) {
 	cost := func(agents int) float64 {
 		p, k := crowdedPool(t, agents)
 		return testing.AllocsPerRun(200, func() {

@@ -93,11 +93,11 @@ func countAllocations(f func()) (objects, bytes float64) {
 	return objects, bytes
 }
 
-// TestCost: what any message of a member costs the supervisor of 10,000 members is
+// TestStepCostGrowsLittleWithMembers: what any message of a member costs the supervisor of 10,000 members is
 // at most three times what it costs that of 100 (P24).
 //
 //behaviour:shows G5
-func TestCost(t *testing.T) {
+func TestStepCostGrowsLittleWithMembers(t *testing.T) {
 	const few, many = 100, 10_000
 	const roomy, short = 0, 1100 // tokens for each member: the second covers its closing turn, and little beside
 	cases := map[string]struct {

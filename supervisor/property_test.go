@@ -218,8 +218,8 @@ func FuzzStep(f *testing.F) {
 	})
 }
 
-// TestStepAnyFacts is FuzzStep's short form for every test run.
-func TestStepAnyFacts(t *testing.T) {
+// TestStepSurvivesArbitraryFacts is FuzzStep's short form for every test run.
+func TestStepSurvivesArbitraryFacts(t *testing.T) {
 	for seed := range uint64(3000) {
 		if err := walkEvents(noiseBytes(seed, 900)); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
@@ -288,10 +288,10 @@ func showState(s supervisor.State) string {
 	return out
 }
 
-// TestSubtypes: every stop reason has the word that scripts read (A7).
+// TestEveryStopReasonHasAKnownSubtype: every stop reason has the word that scripts read (A7).
 //
 //behaviour:shows A7
-func TestSubtypes(t *testing.T) {
+func TestEveryStopReasonHasAKnownSubtype(t *testing.T) {
 	words := map[string]bool{"success": true, "error_max_tokens": true, "error_max_budget_usd": true, "error_max_turns": true,
 		"error_max_tool_calls": true, "error_timeout": true, "error_needs_human": true, "error_provider": true, "error_refused": true,
 		"error_cancelled": true, "error_during_execution": true}

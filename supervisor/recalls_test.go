@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// TestRecallsInParts: one step recalls at most 32 allowances (P24), and the others need no answer to those:
+// TestAllowanceRecallsAreBatched: one step recalls at most 32 allowances (P24), and the others need no answer to those:
 // whatever the supervisor hears next recalls the next 32, also if none of the first holders ever returns.
 // Nobody is asked twice.
-func TestRecallsInParts(t *testing.T) {
+func TestAllowanceRecallsAreBatched(t *testing.T) {
 	const members, atOnce = 80, 32
 	s := crowdedRun(t, members, 0)
 	for i := range members {

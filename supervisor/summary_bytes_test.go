@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBytesInJSON: a text takes in a Summary at least what it takes in the row of the index.
-func TestBytesInJSON(t *testing.T) {
+// TestBytesInJSONBoundsEncodedSize: a text takes in a Summary at least what it takes in the row of the index.
+func TestBytesInJSONBoundsEncodedSize(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.String().Draw(t, "text")
 		data, err := json.Marshal(text)

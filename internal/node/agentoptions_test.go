@@ -149,7 +149,7 @@ func TestAnAgentWithoutAKeyIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestAShareIsOfTheRunsBudget(t *testing.T) {
+func TestAgentShareIsAFractionOfTheRunBudget(t *testing.T) {
 	t.Parallel()
 	o, _, err := crewOf(t, map[string]string{"a": "x-troupe: {budget: {share: 0.2}}", "b": "x-troupe: {budget: {share: 0.5, tokens: 900}}"})
 	if err != nil {

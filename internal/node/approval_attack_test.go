@@ -44,10 +44,10 @@ func fileExists(t *testing.T, path ...string) bool {
 	return err == nil
 }
 
-// TestAttackApprovalIsUsedAgain: an approval belongs to one question. It approves
+// TestAttackApprovalIsNotUsedAgain: an approval belongs to one question. It approves
 // no later command, however often it is sent again, under whichever request id,
 // agent or run it is sent, and whatever the model or a tool's output claims.
-func TestAttackApprovalIsUsedAgain(t *testing.T) {
+func TestAttackApprovalIsNotUsedAgain(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	dir, agents := t.TempDir(), writeHandAgents(t)

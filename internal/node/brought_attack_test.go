@@ -14,7 +14,7 @@ import (
 
 // Only the user's own command brings a directory to a node, and for exactly its request: whoever can only
 // send requests gains no root by it, and a node that serves its roots alone accepts none.
-func TestAttackAClientWidensTheRootsOfANode(t *testing.T) {
+func TestAttackClientCannotWidenTheRootsOfANode(t *testing.T) {
 	t.Parallel()
 	root, away, other, state := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	node := func(userDirs bool) *Node {
@@ -69,7 +69,7 @@ func TestAttackAClientWidensTheRootsOfANode(t *testing.T) {
 
 // Over NATS the recorded request itself is accepted, with all of its fields, and a changed copy of it is not. The
 // record expires, so it does not outlive the tombstone of a deleted run.
-func TestAttackAClientChangesARecordedRequest(t *testing.T) {
+func TestAttackChangedCopyOfARecordedRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	root, away, state := t.TempDir(), t.TempDir(), t.TempDir()

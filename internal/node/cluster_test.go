@@ -154,9 +154,9 @@ func TestDrainedNodeHoldsNoShard(t *testing.T) {
 	waitForSpread(t, one, two)
 }
 
-// TestNoAnswerGoesWhereLogsAre: a request that names a log, a lease or an event
+// TestRepliesCannotTargetLogSubjects: a request that names a log, a lease or an event
 // as the place for its answer gets none, whatever the node's credentials allow.
-func TestNoAnswerGoesWhereLogsAre(t *testing.T) {
+func TestRepliesCannotTargetLogSubjects(t *testing.T) {
 	t.Parallel()
 	e := startSharedServer(t)
 	one := startSharedNode(t, e, "one", shard.TTLDefault)

@@ -267,7 +267,7 @@ func TestHostileHistoriesAreRefused(t *testing.T) {
 
 // The pages of an export are of one document, however far the log has grown
 // since the first: each names the entry that it was taken at.
-func TestAPageOfAnExportIsTakenWhereTheFirstWas(t *testing.T) {
+func TestExportPagesShareOneSnapshot(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	h := startNode(t, t.TempDir())

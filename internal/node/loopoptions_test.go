@@ -53,7 +53,7 @@ func newRequest(change func(*client.RunRequest)) client.RunRequest {
 
 // The options of a request take precedence over the defaults, its flags over its loop
 // options.
-func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
+func TestRequestLoopOptionsOverrideDefaults(t *testing.T) {
 	t.Parallel()
 	const schema = `{"type":"object","required":["a"]}`
 	o, a, err := newBuildOnlyNode(t.TempDir()).buildRun(newRequest(func(r *client.RunRequest) {
@@ -86,7 +86,7 @@ func TestARequestSaysHowItsLoopsBehave(t *testing.T) {
 // Options that could not be enforced are refused with a reason.
 //
 //behaviour:shows A27
-func TestMannersThatCannotBeKeptAreRefused(t *testing.T) {
+func TestInvalidLoopOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	h := newBuildOnlyNode(t.TempDir())
 	for want, change := range map[string]func(*client.RunRequest){

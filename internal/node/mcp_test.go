@@ -138,7 +138,7 @@ func hasNote(notes []string, text string) bool {
 	return slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, text) })
 }
 
-func TestADelegatedChildUsesAToolOfAnMCPServerUntilItIsAnotherTool(t *testing.T) {
+func TestChildUsesMCPToolUntilItChanges(t *testing.T) {
 	t.Parallel()
 	server := newShoutServer("shout")
 	state, agents := t.TempDir(), agentFiles(t, "crier", crier, "lead", leader)
@@ -249,7 +249,7 @@ func TestCallOfARemovedServerNamesTheRemedy(t *testing.T) {
 	}
 }
 
-func TestServersOfAgentFilesCountWhereTheDirectoryIsNamed(t *testing.T) {
+func TestAgentFileMCPServersNeedAgentsFlag(t *testing.T) {
 	t.Parallel()
 	config, starts := countingProgram(t)
 	raw, err := json.Marshal(config)

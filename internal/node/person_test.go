@@ -189,7 +189,7 @@ func TestFirstAnswerCountsBeforeItIsRead(t *testing.T) {
 // The built-in investigation does not loop, and asks no questions (A24).
 //
 //behaviour:shows A24
-func TestTheInvestigationIsNoLoop(t *testing.T) {
+func TestBuiltinInvestigationTriggersNoLoopDetection(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	dir := newRepository(t)

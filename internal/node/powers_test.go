@@ -287,7 +287,7 @@ func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
 }
 
 // A part of a tool is never more than it says: what cannot be kept to is refused.
-func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
+func TestUnenforceablePartialToolGrantIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, words := range [][]string{{"Read", "Write(docs/**)"}, {"WebFetch(domain:example.com)"}} {
@@ -303,7 +303,7 @@ func TestAPartOfAToolThatCannotBeKeptToIsRefused(t *testing.T) {
 
 // A client that may send requests cannot run commands without a sandbox by rules of its
 // own.
-func TestAttackARequestAllowsItsOwnCommandsWithoutASandbox(t *testing.T) {
+func TestAttackRequestCannotAllowItsOwnCommandsWithoutASandbox(t *testing.T) {
 	t.Parallel()
 	dir, agents := t.TempDir(), t.TempDir()
 	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash\n---\nx\n", agents, "hand.md")

@@ -45,7 +45,7 @@ agents:
 // tools, which may only pass the shell on (E6, T7).
 //
 //behaviour:shows E6
-func TestAttackAChildRunsACommandUnaskedUnderAParentThatMustAsk(t *testing.T) {
+func TestAttackChildMustAskWhereItsParentMustAsk(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	for lead, background := range map[string]bool{"tools: Bash(echo:*), Read, Write, Agent": false, "tools: Bash, Agent": true, "tools: '*'": false} {
@@ -110,7 +110,7 @@ func checkHookDenies(t *testing.T, dir string, r client.RunRequest) {
 // children (E6).
 //
 //behaviour:shows E6
-func TestAttackAChildWritesAFileThatItsParentsHookDenies(t *testing.T) {
+func TestAttackChildWritesNoFileThatItsParentsHookDenies(t *testing.T) {
 	t.Parallel()
 	lead := `tools: Bash(touch:*), Read, Write, Agent
 hooks:
@@ -125,7 +125,7 @@ hooks:
 // the parent's hook has passed them (E6).
 //
 //behaviour:shows E6
-func TestAttackAChildsHookChangesWhatItsParentsHookHasPassed(t *testing.T) {
+func TestAttackParentsHookJudgesWhatAChildsHookChanged(t *testing.T) {
 	t.Parallel()
 	dir, r := escalationRun(t, `tools: Write, Agent
 hooks:
@@ -174,7 +174,7 @@ hooks:
 
 // A command that is denied by name does not run behind others, whatever allows the
 // rest: a file, the settings of the directory, the request (T6).
-func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
+func TestAttackDeniedCommandBehindAnotherIsRefused(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	all := func(r *client.RunRequest) { r.AllowedTools = []string{"Bash(*)"} }
@@ -194,7 +194,7 @@ func TestAttackADeniedCommandRunsBehindAnother(t *testing.T) {
 
 // The commands that a file, the operator, the request and the directory deny add up, and no
 // tool is removed.
-func TestCommandsAreDeniedByAnybody(t *testing.T) {
+func TestDeniedCommandsOfAllSourcesAddUp(t *testing.T) {
 	t.Parallel()
 	dir, agents := t.TempDir(), t.TempDir()
 	writeText(t, "---\nname: hand\ndescription: d\ntools: Bash, Read\ndisallowedTools: Bash(rm:*), Write(x)\n---\nx\n", agents, "hand.md")

@@ -15,7 +15,7 @@ import (
 // immediately: the model is told why, and the run ends without a valid answer.
 //
 //behaviour:shows H4
-func TestAttackAnAnswerThatTakesForeverToCheck(t *testing.T) {
+func TestAttackAnswerIsCheckedInBoundedTime(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	branch := `{"type":"object","required":["x"],"properties":{"a":{"$ref":"#/$defs/n"}}}`

@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// TestWhichValuesANodeTakesForSecrets: values that were made to be secrets, wherever they
+// TestNodeMasksSecretsNotWordsPathsOrNumbers: values that were made to be secrets, wherever they
 // are configured; not words, paths or numbers, which would be masked everywhere.
-func TestWhichValuesANodeTakesForSecrets(t *testing.T) {
+func TestNodeMasksSecretsNotWordsPathsOrNumbers(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{"ANTHROPIC_API_KEY": "sk-ant-0123456789", "OPENAI_API_KEY": "not-needed", "GEMINI_API_KEY": "short-1",
 		"ANTHROPIC_BASE_URL": "https://user:pass%2Fword-1@gate.example/v1?api_key=parameter-22&x=ordinary-value-1", "OLLAMA_HOST": "http://only-a-user-99@h:1"}

@@ -42,7 +42,7 @@ func userAgents(t *testing.T, files map[string]string) {
 
 // A file that a directory brings must not end the runs of other agents there: it is left out, or its agent is, and
 // a note names it.
-func TestAttackAnAgentFileEndsTheRunsOfOtherAgents(t *testing.T) {
+func TestAttackAgentFileEndsNoRunOfOtherAgents(t *testing.T) {
 	t.Parallel()
 	list := func(n int) string { return strings.TrimSuffix(strings.Repeat("abcdefghij, ", n), ", ") }
 	for what, c := range map[string]struct{ front, note string }{
@@ -75,7 +75,7 @@ func TestAttackAnAgentFileEndsTheRunsOfOtherAgents(t *testing.T) {
 
 // An agent of the directory that is placed in a pool that does not exist is left out; one that the request names ends
 // the request.
-func TestAttackAnAgentOfNoPoolEndsTheRunsOfOtherAgents(t *testing.T) {
+func TestAttackAgentOfNoPoolEndsNoRunOfOtherAgents(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	e, dir := startSharedServer(t), t.TempDir()
@@ -96,7 +96,7 @@ func TestAttackAnAgentOfNoPoolEndsTheRunsOfOtherAgents(t *testing.T) {
 }
 
 // The rules that the settings of a directory add to every agent count for the room of a run, too.
-func TestAttackDeniedCommandsOfADirectoryEndItsRuns(t *testing.T) {
+func TestAttackDeniedCommandsOfADirectoryEndNoRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	var deny strings.Builder
@@ -127,7 +127,7 @@ func TestAttackDeniedCommandsOfADirectoryEndItsRuns(t *testing.T) {
 
 // An agent of the directory that has the name of the user's own goes before it (docs/agentfiles.md), and the user is
 // told so, also if its file is broken or disabled.
-func TestAttackAnAgentOfTheDirectoryReplacesTheUsersOwn(t *testing.T) {
+func TestAttackReplacedAgentIsNamedToTheUser(t *testing.T) {
 	userAgents(t, map[string]string{"mine": agentText("mine", "", "Be careful.")})
 	for front, isThere := range map[string]bool{"": true, "disable: true\n": false, "maxTurns: many\n": false} {
 		for agent, fails := range map[string]bool{"mine": !isThere, "other": false} {
@@ -144,7 +144,7 @@ func TestAttackAnAgentOfTheDirectoryReplacesTheUsersOwn(t *testing.T) {
 }
 
 // A directory with more agent files than are read does not hide the agents of the user.
-func TestAttackManyFilesHideTheUsersAgents(t *testing.T) {
+func TestAttackManyFilesHideNoAgentOfTheUser(t *testing.T) {
 	userAgents(t, map[string]string{"mine": agentText("mine", "", "Be careful.")})
 	files := map[string]string{}
 	for i := range 1001 {
@@ -163,7 +163,7 @@ func TestAttackManyFilesHideTheUsersAgents(t *testing.T) {
 // one, neither by its name nor as one that has all tools of its parent (E6).
 //
 //behaviour:shows E6
-func TestAttackAnAgentOfTheDirectoryCallsACommandOfTheUsersAgent(t *testing.T) {
+func TestAttackDirectoryAgentCallsNoCommandOfTheUsersAgent(t *testing.T) {
 	noLeaks(t)
 	userAgents(t, map[string]string{"deployer": agentText("deployer", "x-troupe:\n  tools: [{name: deploy, description: d, command: 'touch deployed', effect: idempotent}]\n", "x")})
 	for _, front := range []string{"tools: deploy, Agent\n", ""} {

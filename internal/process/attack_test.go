@@ -19,7 +19,7 @@ import (
 
 var (
 	kills = flag.Int("proc.kills", 5, "how many nodes TestAttackDaemonOutlivesNoKilledNode kills")
-	looks = flag.Int("proc.looks", 50, "how many programs TestAttackProgramFindsItsInputAtItsStart starts")
+	looks = flag.Int("proc.looks", 50, "how many programs TestAttackProgramHasItsInputAtItsStart starts")
 )
 
 // daemon is a script whose processes leave group, session and parent, and ignore signals. Each has the token in
@@ -163,8 +163,8 @@ func TestAttackProcessThatForksAndEndsIsCaught(t *testing.T) {
 // lookVar makes this test binary read its stdin once without waiting.
 const lookVar = "PROC_TEST_LOOK"
 
-// TestAttackProgramFindsItsInputAtItsStart: input that comes after the program has begun is no input for some.
-func TestAttackProgramFindsItsInputAtItsStart(t *testing.T) {
+// TestAttackProgramHasItsInputAtItsStart: input that comes after the program has begun is no input for some.
+func TestAttackProgramHasItsInputAtItsStart(t *testing.T) {
 	missed := 0
 	for n := range *looks {
 		want := strings.Repeat("x", 1+n*997%200_000)

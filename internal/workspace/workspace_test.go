@@ -147,9 +147,9 @@ func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestAttackDirectoryIsMovedAside: another directory is put under the name of one that an agent works in. One that was
+// TestAttackDirectoryMovedAsideIsNotReplacedByAnother: another directory is put under the name of one that an agent works in. One that was
 // removed and made again is the same for it, one that was moved aside is not.
-func TestAttackDirectoryIsMovedAside(t *testing.T) {
+func TestAttackDirectoryMovedAsideIsNotReplacedByAnother(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()
 	dir := filepath.Join(above, "checkout")

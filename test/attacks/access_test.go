@@ -92,9 +92,9 @@ func nodeFile(t *testing.T) (file statedir.NodeFile) {
 	return file
 }
 
-// TestAttackOtherAccountConnects: the other account gets in neither by the port nor by
+// TestAttackOtherAccountCannotConnect: the other account gets in neither by the port nor by
 // the socket nor by a file.
-func TestAttackOtherAccountConnects(t *testing.T) {
+func TestAttackOtherAccountCannotConnect(t *testing.T) {
 	startNode(t, "--nats-port", "-1")
 	file := nodeFile(t)
 	config := filepath.Join(owner.home, "config")
@@ -117,9 +117,9 @@ func TestAttackOtherAccountConnects(t *testing.T) {
 	}
 }
 
-// TestAttackPortAfterCrash: the node is killed, and the other account listens on its
+// TestAttackPortTakenAfterACrashReceivesNothing: the node is killed, and the other account listens on its
 // port. A command of the owner sends it nothing.
-func TestAttackPortAfterCrash(t *testing.T) {
+func TestAttackPortTakenAfterACrashReceivesNothing(t *testing.T) {
 	node := startNode(t, "--nats-port", "-1")
 	file := nodeFile(t)
 	if err := syscall.Kill(-node.Process.Pid, syscall.SIGKILL); err != nil {
@@ -160,8 +160,8 @@ func TestAttackPortAfterCrash(t *testing.T) {
 	_ = fake.Wait() // killed, as said
 }
 
-// TestAttackOpenAccess: the flags open what they say to the other account, and no more.
-func TestAttackOpenAccess(t *testing.T) {
+// TestAttackOpenAccessOpensOnlyWhatItsFlagsSay: the flags open what they say to the other account, and no more.
+func TestAttackOpenAccessOpensOnlyWhatItsFlagsSay(t *testing.T) {
 	for flag, want := range map[string][2]bool{"--open-watch": {true, false}, "--open-control": {true, true}} {
 		t.Run(flag, func(t *testing.T) {
 			node := startNode(t, "--nats-port", "-1", flag)

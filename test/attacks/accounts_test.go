@@ -239,9 +239,9 @@ func waitFor(t *testing.T, what string, done func() bool) {
 	}
 }
 
-// TestAttackReadsTheStateDirectory: the other account can neither list nor read
+// TestAttackOtherAccountCannotReadTheStateDirectory: the other account can neither list nor read
 // anything below the state directory while a node serves it.
-func TestAttackReadsTheStateDirectory(t *testing.T) {
+func TestAttackOtherAccountCannotReadTheStateDirectory(t *testing.T) {
 	startNode(t)
 	for _, path := range []string{"", "node.json", "owner.lock", "jetstream"} {
 		r := runCommand(t, attacker.newCommand(t, "ls", filepath.Join(owner.stateDir(), path)))

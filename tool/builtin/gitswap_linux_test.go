@@ -19,9 +19,9 @@ func (b *testBox) exchangeNames(one, other string) {
 	}
 }
 
-// TestAttackGitDirectoryIsSwapped: the git directory, or a part of it, is swapped for a link to that of a person, or
+// TestAttackSwappedGitDirectoryIsNotRead: the git directory, or a part of it, is swapped for a link to that of a person, or
 // for theirs, between the checks, while refs are read, and before git starts.
-func TestAttackGitDirectoryIsSwapped(t *testing.T) {
+func TestAttackSwappedGitDirectoryIsNotRead(t *testing.T) {
 	withAndWithoutSandbox(t, func(t *testing.T) {
 		v, hash := victimRepo(t)
 		b := newRepoBox(t, map[string]string{"a": "x\n"})

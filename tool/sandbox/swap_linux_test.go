@@ -48,8 +48,8 @@ func (b *testBox) wantUntouched(victim string, out sandbox.Output) {
 	}
 }
 
-// TestAttackDirectoryIsSwappedBeforeTheStart: the name leads elsewhere once the directory was checked.
-func TestAttackDirectoryIsSwappedBeforeTheStart(t *testing.T) {
+// TestAttackCommandStartsInNoDirectorySwappedBefore: the name leads elsewhere once the directory was checked.
+func TestAttackCommandStartsInNoDirectorySwappedBefore(t *testing.T) {
 	for name, less := range systems {
 		for _, with := range []string{"a link", "another directory"} {
 			t.Run(name+", "+with, func(t *testing.T) {
@@ -76,11 +76,11 @@ func TestAttackDirectoryIsSwappedBeforeTheStart(t *testing.T) {
 	}
 }
 
-// swaps is how many commands TestAttackDirectoryIsSwappedAllTheTime runs on each system.
+// swaps is how many commands TestAttackCommandsRunInNoDirectorySwappedMeanwhile runs on each system.
 const swaps = 40
 
-// TestAttackDirectoryIsSwappedAllTheTime: commands run in the directory, or not at all.
-func TestAttackDirectoryIsSwappedAllTheTime(t *testing.T) {
+// TestAttackCommandsRunInNoDirectorySwappedMeanwhile: commands run in the directory, or not at all.
+func TestAttackCommandsRunInNoDirectorySwappedMeanwhile(t *testing.T) {
 	for name, less := range systems {
 		t.Run(name, func(t *testing.T) {
 			b, link, victim := swappedBox(t)

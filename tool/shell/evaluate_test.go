@@ -10,7 +10,7 @@ import (
 
 // Bash runs a substitution in the subscript of a name that a builtin evaluates, also
 // where the word stands in single quotes. A rule for the builtin allows none of it.
-func TestAttackAQuotedSubscriptRunsACommand(t *testing.T) {
+func TestAttackAllowRuleCoversNoCommandInASubscript(t *testing.T) {
 	rules := []string{"printf:*", "test:*", "[[:*", "'[':*", "[:*", "read:*", "unset:*", "wait:*", "getopts:*", "mapfile:*", "declare:*", "let:*", "export:*", "shift:*", "compgen:*", "kill:*", "git log:*", "echo:*"}
 	for _, command := range []string{
 		`printf -v 'a[$(touch made)]' x`, `printf -v'a[$(touch made)]' x`, "printf -v 'a[`touch made`]' x", `test -v 'a[$(touch made)]'`, `'[' -v 'a[$(touch made)]' ']'`, `test 'a[$(touch made)]' -eq 1`,
@@ -30,7 +30,7 @@ func TestAttackAQuotedSubscriptRunsACommand(t *testing.T) {
 }
 
 // What is quoted and evaluated later is decided when it runs.
-func TestAttackADeniedCommandIsEvaluatedLater(t *testing.T) {
+func TestAttackDeniedCommandThatIsEvaluatedLaterIsRefused(t *testing.T) {
 	rules := []string{"rm:*"}
 	for _, command := range []string{
 		`printf -v 'a[$(rm x)]' y`, `test -v 'a[$(rm x)]'`, `[ -v 'a[$(rm x)]' ]`, `read 'a[$(rm x)]'`, `declare 'a[$(rm x)]=1'`, `let 'a[$(rm x)]'`, `wait -p 'a[$(rm x)]'`, `unset 'a[$(rm x)]'`,
@@ -56,7 +56,7 @@ func TestAttackADeniedCommandIsEvaluatedLater(t *testing.T) {
 }
 
 // A program that is not known to take plain arguments may run what they name.
-func TestAttackAnUnusualStarterRunsADeniedCommand(t *testing.T) {
+func TestAttackDeniedCommandOfAnUnusualStarterIsRefused(t *testing.T) {
 	rules := []string{"rm:*", "git push:*"}
 	for _, command := range []string{
 		"ld.so /bin/rm x", "/lib64/ld-linux-x86-64.so.2 /bin/rm x", "systemd-inhibit rm x", "systemd-run --wait rm x", "run0 rm x", "numactl -N0 rm x", "eatmydata rm x", "chronic rm x", "start-stop-daemon --start --exec /bin/rm -- x", "sg root 'rm x'", "sg root -c 'rm x'",

@@ -69,10 +69,10 @@ func TestAttackPrivateAddressesAreNotRead(t *testing.T) {
 	}
 }
 
-// TestAttackPrivateAddressesBehindARedirect: an allowed page leads to the inside, in
+// TestAttackPrivateAddressesBehindARedirectAreNotRead: an allowed page leads to the inside, in
 // the forms that a Location may have; and so may a name that resolves elsewhere at its
 // second look-up: the address that is dialed is what counts.
-func TestAttackPrivateAddressesBehindARedirect(t *testing.T) {
+func TestAttackPrivateAddressesBehindARedirectAreNotRead(t *testing.T) {
 	var inside atomic.Int64
 	hidden, _ := serveSite(t, func(http.ResponseWriter, *http.Request) { inside.Add(1) })
 	u, err := url.Parse(hidden)

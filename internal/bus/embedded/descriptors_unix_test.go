@@ -69,9 +69,9 @@ func serveWithFewFiles(dir string) error {
 	return e.Close()
 }
 
-// TestAttackConnectionsTakeTheNodesDescriptors: strangers hold as many connections of
+// TestAttackConnectionsLeaveTheNodeItsDescriptors: strangers hold as many connections of
 // the port as they can get, and the node still opens its files.
-func TestAttackConnectionsTakeTheNodesDescriptors(t *testing.T) {
+func TestAttackConnectionsLeaveTheNodeItsDescriptors(t *testing.T) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), fewFilesDir+"="+t.TempDir())
 	var logged strings.Builder
