@@ -2,6 +2,7 @@ package local
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -77,6 +78,17 @@ func (l *ledger) check(t *testing.T, s *Store) (entries int) {
 	return entries
 }
 
+// flagAll is set by `make exhaustive`.
+var flagAll = flag.Bool("local.all", false, "try all power cuts, killed processes and rotten bits, not a third of them")
+
+// sampled returns how many of some random cases are tried.
+func sampled(cases int) int {
+	if *flagAll {
+		return cases
+	}
+	return max(cases/3, 1)
+}
+
 // TestPowerCut cuts the power again and again while many logs grow, and segments are folded and
 // reused: no acknowledged entry is lost.
 func TestPowerCut(t *testing.T) { cutPowerOften(t, false) }
@@ -85,7 +97,8 @@ func TestPowerCut(t *testing.T) { cutPowerOften(t, false) }
 func TestPowerCutOfALazyStore(t *testing.T) { cutPowerOften(t, true) }
 
 func cutPowerOften(t *testing.T, lazy bool) {
-	const cuts = 20
+	t.Parallel()
+	cuts := sampled(20)
 	random := rand.New(rand.NewPCG(7, 7))
 	disk, dir, l := newCrashDisk(), t.TempDir(), newCrashLedger()
 	entries := 0
@@ -164,6 +177,7 @@ func (s *Store) abandon(t *testing.T) {
 // TestFailingDisk: appends wait while writes fail, the failure is reported at once, and they are
 // stored, once and in order, when the disk works again.
 func TestFailingDisk(t *testing.T) {
+	t.Parallel()
 	disk := newCrashDisk()
 	told := make(chan mailbox.Stall, 8)
 	dir := t.TempDir()

@@ -54,9 +54,10 @@ func appendUntilKilled(dir string) {
 // TestAcknowledgedAppendsSurviveAKill kills a process that appends: what it printed as acknowledged is there, in order, and
 // without gaps.
 func TestAcknowledgedAppendsSurviveAKill(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	acked := map[mailbox.Address]int{}
-	for round := range 5 {
+	for round := range local.Sampled(9) {
 		child := exec.Command(os.Args[0])
 		child.Env = append(os.Environ(), killedDir+"="+dir)
 		child.Stderr = os.Stderr
@@ -67,7 +68,7 @@ func TestAcknowledgedAppendsSurviveAKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines, killAt := 0, 500+round*4000
+		lines, killAt := 0, 500+round*3000
 		for in := bufio.NewScanner(out); in.Scan(); {
 			var at mailbox.Address
 			var n int

@@ -12,7 +12,8 @@ import (
 // records after the gap. What the next process acknowledges survives its own end, which takes
 // nothing that was written.
 func TestKilledProcessAfterAPowerCut(t *testing.T) {
-	for seed := range uint64(20) {
+	t.Parallel()
+	for seed := range uint64(sampled(20)) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		disk, dir, l := newCrashDisk(), t.TempDir(), newCrashLedger()
 		cfg := Config{Dir: dir, disk: disk, segmentBytes: 64 << 10, Lazy: true}

@@ -31,6 +31,7 @@ func openStore(t testing.TB, cfg local.Config) *local.Store {
 }
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	for name, lazy := range map[string]bool{"synced": false, "lazy": true} {
 		t.Run(name, func(t *testing.T) {
 			boxtest.Run(t, func(t *testing.T) mailbox.Post { return openStore(t, local.Config{Lazy: lazy}) })

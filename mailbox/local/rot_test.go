@@ -84,6 +84,7 @@ func flipBits(t *testing.T, dir, text string, offset int) {
 // The entry is read without data, or as a gap without data, the other entries of its log and all
 // other logs as they were written, and the logs go on.
 func TestDamagedBytesAffectOneEntryOnly(t *testing.T) {
+	t.Parallel()
 	for _, folded := range []bool{true, false} {
 		for _, offset := range []int{3, -2} { // -2: in the place of the entry before it
 			for _, n := range []int{0, rotEntries / 2, rotEntries - 1} {
@@ -129,9 +130,14 @@ func TestDamagedBytesAffectOneEntryOnly(t *testing.T) {
 	}
 }
 
-// TestRottenTable turns over single bits anywhere in the table. Whatever is read is what was
+// tableFlips is how many single bits TestRottenTable turns over with -local.all: half of them in
+// the few pages in use, half anywhere in the file, which is mostly empty.
+const tableFlips = 400
+
+// TestRottenTable turns over single bits in the table. Whatever is read is what was
 // written in its place; the process survives, and so do Append and Close.
 func TestRottenTable(t *testing.T) {
+	t.Parallel() // it waits for the disk
 	whole := t.TempDir()
 	s := openRotten(t, whole)
 	fillLogs(t, s)
@@ -142,17 +148,57 @@ func TestRottenTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	used := usedPages(table)
 	random, outcomes := rand.New(rand.NewPCG(3, 3)), map[string]int{}
-	for range 300 {
-		dir, rotten := t.TempDir(), bytes.Clone(table)
-		rotten[random.IntN(len(rotten))] ^= 1 << random.IntN(8)
-		if err := os.WriteFile(filepath.Join(dir, tableName), rotten, fileMode); err != nil {
-			t.Fatal(err)
+	for i := range sampled(tableFlips) {
+		at := random.IntN(len(table))
+		if i%2 == 0 {
+			at = used[random.IntN(len(used))] + random.IntN(pageBytes)
 		}
+		dir := t.TempDir()
+		writeRotten(t, filepath.Join(dir, tableName), table, used, at, random.IntN(8))
 		outcomes[useRotten(t, dir)]++
 	}
 	for _, o := range slices.Sorted(maps.Keys(outcomes)) {
 		t.Logf("%d times: %s", outcomes[o], o)
+	}
+}
+
+const pageBytes = 4096
+
+// usedPages are the offsets of the pages that are not empty.
+func usedPages(table []byte) []int {
+	var used []int
+	empty := make([]byte, pageBytes)
+	for at := 0; at+pageBytes <= len(table); at += pageBytes {
+		if !bytes.Equal(table[at:at+pageBytes], empty) {
+			used = append(used, at)
+		}
+	}
+	return used
+}
+
+// writeRotten writes a copy of the table with one bit turned over, and leaves holes for its
+// empty pages: written in full, a table is megabytes of zeros.
+func writeRotten(t *testing.T, path string, table []byte, used []int, at, bit int) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, fileMode)
+	if err == nil {
+		err = f.Truncate(int64(len(table)))
+	}
+	for _, page := range used {
+		if err == nil {
+			_, err = f.WriteAt(table[page:page+pageBytes], int64(page))
+		}
+	}
+	if err == nil {
+		_, err = f.WriteAt([]byte{table[at] ^ 1<<bit}, int64(at))
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 // TestSmallSegments: the suite passes while entries move to the table all the time.
 func TestSmallSegments(t *testing.T) {
+	t.Parallel()
 	boxtest.Run(t, func(t *testing.T) mailbox.Post {
 		s, err := Open(t.Context(), Config{Dir: t.TempDir(), segmentBytes: 600 << 10})
 		if err != nil {
@@ -30,7 +31,8 @@ func TestSmallSegments(t *testing.T) {
 // TestReadsWhileFolding: readers see whole logs while their entries move to the table, and after
 // purges.
 func TestReadsWhileFolding(t *testing.T) {
-	s, err := Open(t.Context(), Config{Dir: t.TempDir(), segmentBytes: 8 << 10})
+	t.Parallel()
+	s, err := Open(t.Context(), Config{Dir: t.TempDir(), segmentBytes: 8 << 10, Lazy: true}) // no writer waits for the disk while readers turn
 	if err != nil {
 		t.Fatal(err)
 	}
