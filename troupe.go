@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -142,8 +143,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 // Run gives the node a task and waits for its result. The error is nil only if the run
-// completed its task. If ctx ends first, Run cancels the run and returns the result known
-// by then. If the task's RunID already exists, Run starts nothing new and waits for that
+// completed its task. If ctx ends first, Run cancels the run, waits up to cancelPatience for its
+// end, and returns the result known by then: at least the run's id. If the task's RunID already exists, Run starts nothing new and waits for that
 // run.
 func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	t.RunID = cmp.Or(t.RunID, client.NewID())
@@ -174,7 +175,8 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	}
 	info, err := wait(ctx)
 	if err != nil && ctx.Err() != nil {
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), n.cancelRun(ctx, t.RunID)))
+		result, stopErr := n.stopRun(ctx, t.RunID)
+		return result, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), stopErr))
 	}
 	switch {
 	case err != nil:
@@ -189,10 +191,22 @@ func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	return *info.Result, nil
 }
 
-// cancelRun stops a run whose caller has gone.
-func (n *Node) cancelRun(ctx context.Context, run string) error {
-	_, err := n.client.Cancel(context.WithoutCancel(ctx), client.CancelRequest{RunID: run, Now: true, Why: "the caller's context ended", WaitMS: -1})
-	return err
+// cancelPatience is how long Run waits for the end of a run that it cancels.
+const cancelPatience = 5 * time.Second
+
+// stopRun cancels a run whose caller's context ended, and returns its result. A run that has not
+// ended in time has a result without a reason.
+func (n *Node) stopRun(ctx context.Context, run string) (Result, error) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
+	defer stop()
+	if _, err := n.client.Cancel(ctx, client.CancelRequest{RunID: run, Now: true, Why: "the caller's context ended", WaitMS: -1}); err != nil {
+		return Result{Run: run}, err
+	}
+	info, err := n.client.Wait(ctx, run)
+	if info.Result == nil {
+		return Result{Run: run}, err
+	}
+	return *info.Result, nil
 }
 
 // Client returns a client of the node: it lists, watches, steers, cancels and answers.

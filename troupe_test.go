@@ -145,7 +145,7 @@ func TestParkedRunContinuesAfterItsAnswer(t *testing.T) {
 	}
 }
 
-// A caller that goes away cancels its run.
+// A caller that goes away cancels its run, and gets what is known of it.
 func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 	begun := make(chan struct{})
 	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
@@ -157,8 +157,9 @@ func TestTheEndOfTheContextCancelsTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(testContext(t))
 	go func() { <-begun; cancel() }()
 	id := client.NewID()
-	if _, err := n.Run(ctx, troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, context.Canceled) {
-		t.Error(err)
+	stopped, err := n.Run(ctx, troupe.Task{Prompt: "wait", RunID: id})
+	if !errors.Is(err, context.Canceled) || stopped.Subtype != "error_cancelled" || stopped.Turns != 1 {
+		t.Errorf("%+v %v", stopped, err)
 	}
 	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "wait", RunID: id}); !errors.Is(err, troupe.ErrIncomplete) || !strings.Contains(string(r.Reason), "abort") && r.Reason != "canceled" {
 		t.Errorf("%+v %v", r, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/budget/tokens"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/failpoint"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/model"
 )
@@ -46,7 +47,9 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 					barred(0, "not begun")
 					return callVerdict{as: throttle.Neutral}
 				}
+				failpoint.At(failpoint.ModelBefore, k)
 				reply, err = completeCall(ctx, client, req, emitFirst(streams, emit))
+				failpoint.At(failpoint.ModelAfter, k)
 			}
 		}
 		v := judgeAttempt(reply, err)

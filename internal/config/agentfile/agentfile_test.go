@@ -249,7 +249,7 @@ func TestTheFirstPlaceWinsAndDuplicatesAreNoted(t *testing.T) {
 	writeFile(t, ws+"/.troupe/agents/a.md", agentText("a", "of troupe"))
 	writeFile(t, ws+"/.troupe/agents/README.md", "# These are agents")
 	writeFile(t, ws+"/given.md", agentText("c", "given"))
-	defs, notes, err := Load(definitionDirs(ws, ws+"/given.md")...)
+	defs, notes, err := LoadWorkspace(ws, ws+"/given.md")
 	if err != nil {
 		t.Fatal(err)
 	}

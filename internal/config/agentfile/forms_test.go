@@ -104,7 +104,7 @@ func TestOpenCodeFilesAreFoundAndMayBeDisabled(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	writeFile(t, ws+"/.opencode/agent/docs.md", "---\ndescription: Writes.\nmode: subagent\nmodel: anthropic/claude-x\ntemperature: 0.1\nsteps: 5\n---\np")
 	writeFile(t, ws+"/.opencode/agents/deep/old.md", "---\ndescription: Was.\ndisable: true\n---\np")
-	defs, notes, err := Load(definitionDirs(ws)...)
+	defs, notes, err := LoadWorkspace(ws)
 	if err != nil || len(defs) != 1 || defs[0].Name != "docs" || defs[0].Model != "anthropic/claude-x" || *defs[0].Temperature != 0.1 || defs[0].MaxTurns != 5 {
 		t.Errorf("%+v %v", defs, err)
 	}

@@ -16,21 +16,7 @@ import (
 // filesMax bounds the files of one place that Load reads: a place with more does not hide those after it.
 const filesMax = 1000
 
-// definitionDirs returns the places of agent definitions in order of precedence: the given places
-// (--agents), then .troupe/agents, .agents/agents, .claude/agents, .opencode/agent and
-// .opencode/agents of the workspace, then those of the user. It does not check that they
-// exist.
-func definitionDirs(workspace string, given ...string) []string {
-	dirs := append([]string{}, given...)
-	if workspace != "" {
-		for _, name := range localDirs {
-			dirs = append(dirs, filepath.Join(workspace, filepath.FromSlash(name)))
-		}
-	}
-	return append(dirs, UserDirs()...)
-}
-
-// localDirs are the places of a working directory.
+// localDirs are the places of a working directory, in order of precedence.
 var localDirs = []string{".troupe/agents", ".agents/agents", ".claude/agents", ".opencode/agent", ".opencode/agents"}
 
 // UserDirs are the places of the user.
@@ -60,7 +46,8 @@ func Load(dirs ...string) ([]Definition, []Note, error) {
 	return l.defs, l.notes, errors.Join(l.problems...)
 }
 
-// LoadWorkspace is Load for the places of definitionDirs. Files in the workspace may come from
+// LoadWorkspace loads the definitions of all places, in order of precedence: the given places
+// (--agents), localDirs of the workspace, then UserDirs. Files in the workspace may come from
 // anyone, so LoadWorkspace follows no link that leads out of it.
 func LoadWorkspace(workspace string, given ...string) ([]Definition, []Note, error) {
 	l := &definitionLoader{first: map[string]string{}}
