@@ -3,6 +3,8 @@ package investigator_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"sync"
 	"testing"
 
 	"github.com/troupe-run/troupe/model"
@@ -31,6 +33,29 @@ func directoryTools(t testing.TB, root string) map[string]toolFunc {
 		}
 	}
 	return byName
+}
+
+// rememberReads returns the tools, each reading call of which is carried out once: further runs
+// over the same directory start no git and see no file that an earlier one has written.
+func rememberReads(tools map[string]toolFunc) map[string]toolFunc {
+	type result struct {
+		text   string
+		failed bool
+	}
+	var results sync.Map
+	remembering := map[string]toolFunc{}
+	for name, call := range tools {
+		remembering[name] = func(args map[string]any) (string, bool) {
+			key := fmt.Sprint(name, args) // which prints maps in the order of their keys
+			if r, ok := results.Load(key); ok && name != "write_file" {
+				return r.(result).text, r.(result).failed
+			}
+			text, failed := call(args)
+			results.Store(key, result{text, failed})
+			return text, failed
+		}
+	}
+	return remembering
 }
 
 // toolSpecs are the real descriptions and schemas, as far as there are any: they

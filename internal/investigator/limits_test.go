@@ -56,13 +56,9 @@ func TestInvestigationStaysWithinItsTokens(t *testing.T) {
 }
 
 func TestEveryOutputLimitIsKept(t *testing.T) {
-	dir := sampleRepository(t)
-	limits := []int64{64, 150, 768, 4096}
-	if *flagLimits == 1 {
-		limits = []int64{64, 80, 100, 150, 250, 400, 768, 1024, 2048, 4096}
-	}
-	for _, limit := range limits {
-		d := newDriver(t, directoryTools(t, dir))
+	tools := rememberReads(directoryTools(t, sampleRepository(t)))
+	for _, limit := range []int64{64, 80, 100, 150, 250, 400, 768, 1024, 2048, 4096} {
+		d := newDriver(t, tools)
 		d.maxOutput = limit // complete checks every reply
 		if text := d.runAgent("coordinator", task); text == "" {
 			t.Errorf("limit %d: no answer", limit)

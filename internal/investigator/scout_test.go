@@ -182,14 +182,14 @@ func TestTheSameRequestHasTheSameReply(t *testing.T) {
 		reports = append(reports, readFile(t, dir, "report.md")+readFile(t, dir, "report.json"))
 	}
 	if texts[0] != texts[1] || reports[0] != reports[1] {
-		t.Error("two runs over one directory differ")
+		t.Errorf("two runs over one directory differ:\n%s\n%s\nand\n%s\n%s", texts[0], reports[0], texts[1], reports[1])
 	}
 }
 
 func TestClosingTurnReportsFindings(t *testing.T) {
-	dir := sampleRepository(t)
+	tools := rememberReads(directoryTools(t, sampleRepository(t)))
 	for turns := range 4 {
-		d := newDriver(t, directoryTools(t, dir))
+		d := newDriver(t, tools)
 		d.turnsMax = turns
 		if turns == 0 {
 			d.turnsMax = -1 // the driver's 0 is no cap
