@@ -16,7 +16,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 	a := sh.actor
 	switch act := action.(type) {
 	case activation.AppendClaim:
-		if sh.came && sh.logReader().Damage == "" && len(sh.logReader().Found) == 0 || sh.logReader().Epoch.Lease > a.lease {
+		if sh.wasActive && sh.logReader().Damage == "" && len(sh.logReader().Found) == 0 || sh.logReader().Epoch.Lease > a.lease {
 			ps.reach.hit(placeReclaimed)
 		}
 		ps.store.beginAppend(&pendingAppend{from: sh, to: a.addr, data: act.Data, name: "resumed " + sh.start, claim: true})
@@ -44,7 +44,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 	case activation.DisarmTimers:
 		sh.timers = slices.DeleteFunc(sh.timers, func(t shellTimer) bool { return t.fact == nil })
 	case activation.PublishResult:
-		if ps.population.super.shadow.super.State.Phase != supervisor.Over && !ps.population.super.hurt {
+		if ps.population.super.shadow.super.State.Phase != supervisor.Over && !ps.population.super.damaged {
 			ps.fail("%s publishes the result of a run that goes on", sh.start)
 		}
 	case activation.Fail:
@@ -99,7 +99,7 @@ func (ps *processes) appendOwn(sh *shell, act activation.AppendOwn) {
 	case act.Own.Small:
 		ps.reach.hit(placeReplaced)
 	case act.Own.Kind == "checkpoint" && act.Own.Key == "0": // the first thing that follows from its own claim
-		sh.came = true
+		sh.wasActive = true
 	case act.Own.Kind == "checkpoint" && act.Own.Key == "":
 		ps.reach.hit(placeCheckpointPosted)
 	case act.Own.Kind == "started":
@@ -136,10 +136,10 @@ func (ps *processes) performWork(sh *shell, action activation.Action) bool {
 
 // performEffect does one effect in the world.
 func (ps *processes) performEffect(sh *shell, p activation.Perform) {
-	if !sh.came {
+	if !sh.wasActive {
 		ps.fail("%s acts before it has read its own Resumed: %T", sh.start, p.Effect)
 	}
-	if sh.lost || p.Lease != sh.lease || sh.logReader().N < uint64(sh.proven) {
+	if sh.lost || p.Lease != sh.lease || sh.logReader().N < uint64(sh.mustRead) {
 		ps.fail("%s begins %T without a lease that it has proven", sh.start, p.Effect)
 	}
 	ps.drift.checkBegin(sh, p.Effect)
@@ -161,7 +161,7 @@ func (ps *processes) performEffect(sh *shell, p activation.Perform) {
 func (ps *processes) armTimer(sh *shell, act activation.ArmTimer) {
 	sh.disarmTimer(act.Timer)
 	sh.timers = append(sh.timers, shellTimer{name: act.Timer, due: act.Due})
-	if !strings.HasPrefix(act.Timer, "retry-") || ps.quiet {
+	if !strings.HasPrefix(act.Timer, "retry-") || ps.faultsEnded {
 		return
 	}
 	if ps.isOn(faultClock) && ps.percent(earlyOdds) {
@@ -185,7 +185,7 @@ func (ps *processes) readNext(sh *shell) {
 		claim := sh.claim.Claim
 		sh.claim = nil
 		f := activation.LogRead{Claim: claim, Differences: ps.drawDifferences(a)}
-		if !ps.quiet && ps.isOn(faultFailing) && ps.percent(8) {
+		if !ps.faultsEnded && ps.isOn(faultFailing) && ps.percent(8) {
 			f.Err = errNoLeader
 		} else {
 			f.Log = a.entriesBetween(0, claim.Place)
@@ -200,7 +200,7 @@ func (ps *processes) readNext(sh *shell) {
 			ps.learnFact(sh, activation.EntryRead{Message: m})
 		}
 		ps.learnFact(sh, activation.TailRead{Through: part.Through, Entries: len(entries)})
-	case !ps.quiet && ps.percent(detachOdds):
+	case !ps.faultsEnded && ps.percent(detachOdds):
 		ps.traceLine("%s is detached from the tail", sh.start)
 		sh.detached = true
 		ps.learnFact(sh, activation.Detached{Through: a.newestPlace()})

@@ -12,18 +12,18 @@ import (
 // actor is one address: its log, the shells that drive it, and the shadow that
 // reads the log as it grows.
 type actor struct {
-	addr   mailbox.Address
-	id     spec.ID
-	log    []mailbox.Message
-	shells []*shell
-	lease  uint64
-	starts uint64
-	born   int64
-	slow   int64 // until then no node starts a shell
-	shadow shadowReader
-	hurt   bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
-	closed bool
-	spoken bool // … and a message was sent to it since
+	addr     mailbox.Address
+	id       spec.ID
+	log      []mailbox.Message
+	shells   []*shell
+	lease    uint64
+	starts   uint64
+	born     int64
+	slow     int64 // until then no node starts a shell
+	shadow   shadowReader
+	damaged  bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
+	closed   bool
+	reopened bool // … and a message was sent to it since
 }
 
 // newestPlace is the place of the newest entry.
@@ -62,7 +62,7 @@ func (a *actor) readStanding() activation.Standing {
 // some node checks it eventually.
 func (a *actor) needsShell(now int64) bool {
 	st := a.readStanding()
-	return !st.Rests || st.Due != 0 && st.Due <= now || a.hurt
+	return !st.Rests || st.Due != 0 && st.Due <= now || a.damaged
 }
 
 // dueTimer is the timer of a passivated actor.

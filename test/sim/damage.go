@@ -20,7 +20,7 @@ type logDamager struct {
 // them. The remaining log begins with no task, and its next activation reports that (P26).
 func (ld *logDamager) loseHead() {
 	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
-	if a == ld.population.super || a.closed || a.hurt || len(a.log) < 2 {
+	if a == ld.population.super || a.closed || a.damaged || len(a.log) < 2 {
 		return
 	}
 	k := ld.between(1, len(a.log)-1)
@@ -58,7 +58,7 @@ func mayBeginLog(m mailbox.Message) bool {
 // everything after that.
 func (ld *logDamager) loseRunTail() {
 	a := ld.population.super
-	if a.closed || a.hurt || len(a.log) < 2 {
+	if a.closed || a.damaged || len(a.log) < 2 {
 		return
 	}
 	keep := max(1, len(a.log)-ld.between(1, 6))
@@ -109,7 +109,7 @@ func placesOfEnds(log []mailbox.Message) (at []int) {
 // entries fill the gap first, only a reservation reveals that the log lost entries.
 func (ld *logDamager) truncateLog() {
 	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
-	if a == ld.population.super || a.closed || a.hurt || len(a.log) < 2 {
+	if a == ld.population.super || a.closed || a.damaged || len(a.log) < 2 {
 		return
 	}
 	for len(a.shells) > 0 {
@@ -160,7 +160,7 @@ func (ld *logDamager) dropCovered(a *actor, covered int) {
 func (ld *logDamager) flipBit() {
 	a := ld.population.actors[ld.IntN(len(ld.population.actors))]
 	covered := a.shadow.covered
-	if a.closed || a.hurt || covered == 0 {
+	if a.closed || a.damaged || covered == 0 {
 		return
 	}
 	for len(a.shells) > 0 {
@@ -194,7 +194,7 @@ const unreadable = 0xc1
 
 // markDamaged marks an actor whose log was damaged.
 func (ld *logDamager) markDamaged(a *actor, keep int) {
-	a.hurt = true
+	a.damaged = true
 	a.shadow.cut = uint64(keep)
 	a.shadow.heard = ld.population.super.shadow.high[a.addr]
 	account := ld.population.super.shadow.super.State.Pool.Account(string(a.id))

@@ -9,14 +9,14 @@ import (
 type environment struct {
 	dice
 	seedPlan
-	seed    int64
-	now     int64
-	step    int
-	quiet   bool // faults have stopped
-	tracing bool
-	records bool
-	script  []string
-	reach   reachCounts
+	seed        int64
+	now         int64
+	step        int
+	faultsEnded bool // the processes behave and all messages arrive from here on
+	tracing     bool
+	records     bool
+	script      []string
+	reach       reachCounts
 }
 
 func (e *environment) fail(format string, args ...any) {

@@ -32,7 +32,7 @@ func (ex *executor) runHooks(sh *shell, e agent.RunHooks) {
 		ex.fail("%s runs no hooks at %s, as %q", a.id, e.Point, e.ID)
 	}
 	key := gateKey{sh.start, e.ID}
-	if ex.effects.gates[key]++; ex.effects.gates[key] > 1 && !a.hurt {
+	if ex.effects.gates[key]++; ex.effects.gates[key] > 1 && !a.damaged {
 		ex.fail("%s asks the hooks of %s twice in activation %s", a.id, e.ID, sh.start)
 	}
 	for _, h := range e.Hooks {
@@ -114,10 +114,10 @@ func (ex *executor) sendRequest(sh *shell, e agent.CallModel) {
 	a := sh.actor
 	ex.traceLine("model call %s reservation %d, %d messages", a.id, e.Reservation, len(e.Request.Messages))
 	key := reservationKey{a.id, e.Reservation}
-	if ex.budget.called[key]++; ex.budget.called[key] > 1 && !a.hurt {
+	if ex.budget.called[key]++; ex.budget.called[key] > 1 && !a.damaged {
 		ex.fail("%s: reservation %d is used by two model calls", a.id, e.Reservation)
 	}
-	if !a.hurt {
+	if !a.damaged {
 		ex.budget.checkReservation(sh, key, e)
 		if err := wellFormed(e.Request.Messages); err != nil {
 			ex.fail("%s: a provider refuses the request under reservation %d: %v", a.id, e.Reservation, err)
@@ -141,19 +141,19 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 		ex.fail("%s: %s runs with arguments %q", a.id, e.Name, e.Args)
 	}
 	key := callKey{a.id, e.Call, e.Attempt}
-	if ex.effects.begun[key]++; ex.effects.begun[key] > 1 && !a.hurt {
+	if ex.effects.begun[key]++; ex.effects.begun[key] > 1 && !a.damaged {
 		ex.fail("%s: call %s attempt %d (%s) is begun twice", a.id, e.Call, e.Attempt, e.Name)
 	}
 	class := tools[i].Class
-	if (class == model.Effect || class == model.Irreversible) && e.Attempt > 1 && !a.hurt && !ex.effects.approved[key] {
+	if (class == model.Effect || class == model.Irreversible) && e.Attempt > 1 && !a.damaged && !ex.effects.approved[key] {
 		ex.fail("%s: call %s (%s) is begun again, attempt %d, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
 	}
-	if class != model.Read && !a.hurt && !ex.effects.started[key] {
+	if class != model.Read && !a.damaged && !ex.effects.started[key] {
 		ex.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}
 	a.shadow.judge.checkLogVerified(sh, e.Call, class)
 	ex.jobs = append(ex.jobs, &job{shell: sh, key: e.Call, call: e.Call, attempt: e.Attempt, name: e.Name})
-	if class != model.Read && class != model.Idempotent && ex.isOn(faultTwoHolders) && !ex.quiet && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
+	if class != model.Read && class != model.Idempotent && ex.isOn(faultTwoHolders) && !ex.faultsEnded && len(a.shells) < shellsMax && ex.percent(2*raceOdds) {
 		ex.processes.takeOver(a) // the next activation does not know its outcome
 	}
 }

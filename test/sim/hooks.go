@@ -22,11 +22,11 @@ func (fh *fakeHooks) drawAnswer(e *agent.RunHooks, h spec.Hook) spec.HookAnswer 
 	if fh.permille(3) {
 		a.Hook = "stranger"
 	}
-	if fh.stubborn && e.Point == spec.HookStop {
+	if fh.hooksNeverPass && e.Point == spec.HookStop {
 		a.Decision, a.Text = spec.HookBlock, "mind "+itoa(fh.step)
 		return a
 	}
-	if !fh.percent(fh.bite) {
+	if !fh.percent(fh.hookPercent) {
 		return a
 	}
 	a.Decision = decisions[fh.IntN(len(decisions))]

@@ -57,11 +57,11 @@ func (hm *hostileModel) answerHostile(r *job) (model.Reply, *agent.Failed, bool)
 	if r.request.Choice == "ask_human" && hm.percent(90) { // it evades, or obeys
 		v = misbehaviour{"evades", (*hostileModel).evadeChoice}
 	}
-	if hm.fickle {
+	if hm.changesMisbehaviour {
 		v = misbehaviours[hm.IntN(len(misbehaviours))]
 	}
 	reply, fail := v.answer(hm, r)
-	if hm.fickle && hm.percent(5) {
+	if hm.changesMisbehaviour && hm.percent(5) {
 		reply = hm.invalidReply()
 	}
 	reply.UsageKnown = !hm.percent(hm.temper.unknownUsage)

@@ -166,7 +166,7 @@ func (in *injector) fireEarly() {
 		return
 	}
 	sh := in.population.pickShell()
-	if sh == nil || !sh.isActive() || !sh.came || len(sh.timers) == 0 {
+	if sh == nil || !sh.isActive() || !sh.wasActive || len(sh.timers) == 0 {
 		return
 	}
 	if i := in.IntN(len(sh.timers)); sh.timers[i].fact == nil {

@@ -45,7 +45,7 @@ func newAgentJudge(p *population, a *actor) *agentJudge {
 func (j *agentJudge) checkFinal() {
 	a := j.actor
 	st := a.shadow.agent.State
-	if a.hurt {
+	if a.damaged {
 		j.checkDamagedEnd()
 		return
 	}
@@ -53,7 +53,7 @@ func (j *agentJudge) checkFinal() {
 		j.fail("the record of %s is not well formed: %v", a.id, err)
 	}
 	spent := j.population.super.shadow.super.State.Pool.Account(string(a.id)).Spent.Tokens
-	if bill := j.judges.budget.bills[a.id]; bill > spent && !j.population.super.hurt {
+	if bill := j.judges.budget.bills[a.id]; bill > spent && !j.population.super.damaged {
 		j.fail("%s: the provider counted %d tokens, the pool %d", a.id, bill, spent)
 	}
 	for _, t := range a.shadow.emitted {
@@ -63,7 +63,7 @@ func (j *agentJudge) checkFinal() {
 	}
 }
 
-// checkVouched checks that no side effect begins before the supervisor has compared the log in
+// checkLogVerified checks that no side effect begins before the supervisor has compared the log in
 // the same activation, and that none begins from a log that is shorter than the supervisor has read.
 func (j *agentJudge) checkLogVerified(sh *shell, call string, class model.Class) {
 	a := sh.actor
@@ -74,7 +74,7 @@ func (j *agentJudge) checkLogVerified(sh *shell, call string, class model.Class)
 	if recorded && current && st.LogVerification.Answered != st.Activation {
 		j.fail("%s: call %s begins in activation %q, and the supervisor compared the log for %q", a.id, call, st.Activation, st.LogVerification.Answered)
 	}
-	if class == model.Read || !a.hurt || j.population.super.hurt || w.rotten {
+	if class == model.Read || !a.damaged || j.population.super.damaged || w.rotten {
 		return
 	}
 	j.reach.hit(placeVerifiedAfterCut)
@@ -119,7 +119,7 @@ func (j *agentJudge) checkDamagedEnd() {
 	// A person ended the loop, and the log of the run lost what the supervisor knew of the damage.
 	super := j.population.super
 	denied := j.denied && st.Outcome.Reason == spec.ResumeUnsafe && st.Cancel != nil && st.Cancel.As == spec.ResumeUnsafe &&
-		super.hurt && w.alarmedAt > super.shadow.cut
+		super.damaged && w.alarmedAt > super.shadow.cut
 	if w.alarmed && !w.late && !halted && !canceled && !denied {
 		j.fail("the log of %s is known to be damaged, and it ends %s", a.id, st.Outcome.Reason)
 	}
@@ -173,7 +173,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 	if after.Phase == agent.Done && before.Phase != agent.Done {
 		j.goals.checkEnd(after)
 	}
-	if after.Phase == agent.Done && before.Phase != agent.Done && len(after.Calls) > 0 && !a.hurt {
+	if after.Phase == agent.Done && before.Phase != agent.Done && len(after.Calls) > 0 && !a.damaged {
 		j.fail("%s is done with open calls", a.id)
 	}
 	j.judges.coverage.noteAgentStep(&before, after, f)
@@ -263,7 +263,7 @@ const (
 
 // checkLoop checks the promises of the loop options.
 func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, out activation.Stepped) {
-	if j.actor.hurt {
+	if j.actor.damaged {
 		return
 	}
 	j.checkTranscript(before, after)

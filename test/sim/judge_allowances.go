@@ -72,7 +72,7 @@ func (j *budgetJudge) checkAhead(sh *shell, key reservationKey, most budget.Amou
 	}
 	a.cost[key.reservation] = most
 	j.reach.hit(placeAttemptAhead)
-	if st := sh.actor.shadow.agent.State; st.Activation != sh.start || j.population.super.hurt {
+	if st := sh.actor.shadow.agent.State; st.Activation != sh.start || j.population.super.damaged {
 		return
 	}
 	account := j.population.super.shadow.super.State.Pool.Account(string(key.who))

@@ -37,7 +37,7 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 	case f.Kind == "messaged" && running:
 		e := decodeFact[agent.Messaged](j.population, f)
 		child := j.away[e.Call]
-		if e.Call != "" && child == "" && j.population.super.hurt {
+		if e.Call != "" && child == "" && j.population.super.damaged {
 			break // the run lost the record of this message and sends it again; no agent is waited for
 		}
 		if e.Call != "" && child != e.From {

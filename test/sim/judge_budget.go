@@ -15,16 +15,16 @@ import (
 // agents that wait for budget.
 type budgetJudge struct {
 	*environment
-	population *population
-	called     map[reservationKey]int           // model calls by reservation
-	barred     map[reservationKey]bool          // reservations that a throttle returned unused
-	grants     map[reservationKey]budget.Amount // what the supervisor granted for a reservation
-	allowances map[spec.ID][]*allowanceRecord   // of each agent, in order
-	recalled   map[reservationKey]bool          // allowances that were recalled, by their grants
-	bills      map[spec.ID]int64                // tokens that the provider counted
-	queue      []spec.ID                        // agents that wait for budget, in order
-	excess     budget.Amount                    // over a limit that was lowered below what was committed
-	crowd      budget.Amount                    // the same, with what is reserved for closing turns
+	population      *population
+	called          map[reservationKey]int           // model calls by reservation
+	barred          map[reservationKey]bool          // reservations that a throttle returned unused
+	grants          map[reservationKey]budget.Amount // what the supervisor granted for a reservation
+	allowances      map[spec.ID][]*allowanceRecord   // of each agent, in order
+	recalled        map[reservationKey]bool          // allowances that were recalled, by their grants
+	bills           map[spec.ID]int64                // tokens that the provider counted
+	queue           []spec.ID                        // agents that wait for budget, in order
+	overCommitted   budget.Amount                    // over a limit that was lowered below what was committed
+	overWithClosing budget.Amount                    // the same, with what is reserved for closing turns
 }
 
 func newBudgetJudge(p *population) *budgetJudge {
@@ -49,7 +49,7 @@ func (j *budgetJudge) checkGrant(before, after *supervisor.State, t activation.O
 	if account.Open != g.Reservation {
 		j.fail("%s is granted reservation %d, and %d is open", id, g.Reservation, account.Open)
 	}
-	if _, twice := j.grants[key]; twice && !j.population.super.hurt && !j.population.anyDamaged() {
+	if _, twice := j.grants[key]; twice && !j.population.super.damaged && !j.population.anyDamaged() {
 		j.fail("%s is granted reservation %d twice", id, g.Reservation)
 	}
 	if after.Cancel != nil {
@@ -73,19 +73,19 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	p := after.Pool
 	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
 	if f.Kind == "limit_set" {
-		j.excess = used.Over(budget.Amount(p.Limit))
-		j.crowd = used.Plus(p.Kept).Over(budget.Amount(p.Limit))
+		j.overCommitted = used.Over(budget.Amount(p.Limit))
+		j.overWithClosing = used.Plus(p.Kept).Over(budget.Amount(p.Limit))
 	}
 	room := p.Limit.Room(used)
 	over := budget.Amount{Tokens: -room.Tokens, Nano: -room.Nano, Calls: -room.Calls}
-	if more := over.Over(j.excess); !more.Zero() {
+	if more := over.Over(j.overCommitted); !more.Zero() {
 		j.fail("%+v are committed beyond the limit %+v: spent %+v, held %+v", more, p.Limit, p.Spent, p.Held)
 	}
-	if j.excess.Zero() && !p.Within() {
+	if j.overCommitted.Zero() && !p.Within() {
 		j.fail("the pool is not within its limit")
 	}
 	all := p.Limit.Room(used.Plus(p.Kept))
-	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.crowd); more.Tokens > 0 || more.Nano > 0 {
+	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.overWithClosing); more.Tokens > 0 || more.Nano > 0 {
 		j.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
 	}
 	var held, kept, spent, ahead budget.Amount
@@ -177,8 +177,8 @@ func (j *budgetJudge) checkReservation(sh *shell, key reservationKey, e agent.Ca
 		j.fail("%s: reservation %d holds %+v, the call may cost %+v", key.who, key.reservation, grant, most)
 	}
 	account := j.population.super.shadow.super.State.Pool.Account(string(key.who))
-	inForce := sh.actor.shadow.agent.State.Activation == sh.start
-	if inForce && account.Open != key.reservation && !j.population.super.hurt {
+	current := sh.actor.shadow.agent.State.Activation == sh.start
+	if current && account.Open != key.reservation && !j.population.super.damaged {
 		j.fail("%s: a model call under reservation %d, but %d is open", key.who, key.reservation, account.Open)
 	}
 }

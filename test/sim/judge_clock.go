@@ -15,7 +15,7 @@ type clockJudge struct {
 // checkTimer checks that a timer counts only from its time on, by the timestamp of its entry.
 func (j *clockJudge) checkTimer(before, after *agent.State) {
 	a, l, began := j.actor, after.Task.Limits, j.began
-	if a.hurt {
+	if a.damaged {
 		return
 	}
 	if after.Soft && !before.Soft && after.Now < began+l.SoftMS {

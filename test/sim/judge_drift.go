@@ -38,7 +38,7 @@ func (j *driftJudge) checkBegin(sh *shell, effect any) {
 		return
 	}
 	for _, k := range mayNotPass(sh) {
-		if !sh.actor.hurt && !slices.Contains(j.agreed[sh.actor.id], k+"="+sh.logReader().Found[k]) {
+		if !sh.actor.damaged && !slices.Contains(j.agreed[sh.actor.id], k+"="+sh.logReader().Found[k]) {
 			j.fail("%s begins %T, and its node has another %s", sh.start, effect, k)
 		}
 	}

@@ -35,13 +35,13 @@ func (j *messageJudge) checkLanded(at *actor, e mailbox.Entry, closed bool) {
 			continue // a message that a closed log answers is not in that log
 		}
 		if t == nil || t.to != at.addr || t.kind != item.Kind || t.body != string(item.Body) {
-			if !from.hurt && !j.population.super.hurt && !at.hurt {
+			if !from.damaged && !j.population.super.damaged && !at.damaged {
 				j.fail("%s(%d,%d) of %s to %s is not what its log says", item.Kind, item.N, item.I, e.From, at.addr)
 			}
 			continue
 		}
 		t.landed = true
-		if !closed && !at.hurt && !from.hurt && !at.shadow.applied[key] {
+		if !closed && !at.damaged && !from.damaged && !at.shadow.applied[key] {
 			j.fail("%s(%d,%d) of %s has reached %s and was lost", item.Kind, item.N, item.I, e.From, at.addr)
 		}
 	}

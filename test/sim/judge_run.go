@@ -20,7 +20,7 @@ func (j *runJudge) checkEnd() {
 	if st.Phase != supervisor.Over {
 		j.fail("every log is closed, but the run is %s", st.Phase)
 	}
-	if j.over != 1 && !j.population.super.hurt {
+	if j.over != 1 && !j.population.super.damaged {
 		j.fail("the run said %d times that it is over", j.over)
 	}
 	r := st.Result()

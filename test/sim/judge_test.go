@@ -21,7 +21,7 @@ import (
 // the wire, and lets package conformance judge that by the rules of each API.
 type judge struct {
 	clients [4]model.Client
-	wires   [4]*wiretap
+	wires   [4]*requestRecorder
 	judged  int // bodies
 	seen    map[uint64]bool
 	buf     []byte
@@ -29,7 +29,7 @@ type judge struct {
 
 func newJudge(t *testing.T) *judge {
 	t.Helper()
-	j := &judge{wires: [4]*wiretap{{}, {}, {}, {}}, seen: map[uint64]bool{}}
+	j := &judge{wires: [4]*requestRecorder{{}, {}, {}, {}}, seen: map[uint64]bool{}}
 	a, err := anthropic.New(anthropic.Config{BaseURL: "http://judge", Transport: j.wires[0]})
 	if err != nil {
 		t.Fatal(err)
@@ -50,13 +50,13 @@ func newJudge(t *testing.T) *judge {
 	return j
 }
 
-// wiretap takes a request and sends nothing.
-type wiretap struct{ body []byte }
+// requestRecorder takes a request and sends nothing.
+type requestRecorder struct{ body []byte }
 
 var errTapped = errors.New("the request was taken from the wire")
 
 // RoundTrip is part of http.RoundTripper.
-func (w *wiretap) RoundTrip(r *http.Request) (*http.Response, error) {
+func (w *requestRecorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	var err error
 	if w.body, err = io.ReadAll(r.Body); err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (j *treeJudge) checkChildAnswer(a *actor, before agent.State, after *agent.
 			continue
 		}
 		child := j.population.byAddr[mailbox.At(runName, string(c.Child))]
-		if child == nil || child.hurt || child.closed {
+		if child == nil || child.damaged || child.closed {
 			continue
 		}
 		m, _ := j.population.super.shadow.super.State.Member(c.Child)
@@ -71,7 +71,7 @@ func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 		if up.Done {
 			j.fail("%s begins, and %s above it has ended", id, up.ID)
 		}
-		if j.stopping[up.ID] && !j.population.super.hurt {
+		if j.stopping[up.ID] && !j.population.super.damaged {
 			j.fail("%s begins after the cancel of %s above it", id, up.ID)
 		}
 	}

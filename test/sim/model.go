@@ -60,7 +60,7 @@ func (fm *fakeModel) answerRequest(r *job) (model.Reply, *agent.Failed) {
 // answerUsually returns the answer of a well-meaning model that makes mistakes.
 func (fm *fakeModel) answerUsually(r *job) (model.Reply, *agent.Failed) {
 	t := fm.temper
-	if fm.quiet {
+	if fm.faultsEnded {
 		t = modelHabits{final: 100, delegate: t.delegate, effect: t.effect}
 	}
 	reply := model.Reply{Stop: model.StopEnd, Message: model.Message{Role: model.Assistant}}
@@ -97,7 +97,7 @@ func (fm *fakeModel) meterUsage(reply *model.Reply, r *job) {
 		return
 	}
 	reply.Usage = model.Usage{Input: promptTokens(r.request), Output: messageTokens(reply.Message)}
-	if reply.Usage.Output > r.request.MaxOutput && (!fm.isOn(faultOverrun) || fm.quiet) {
+	if reply.Usage.Output > r.request.MaxOutput && (!fm.isOn(faultOverrun) || fm.faultsEnded) {
 		reply.UsageKnown = false // a provider that keeps its rules would have cut it
 		return
 	}
@@ -105,7 +105,7 @@ func (fm *fakeModel) meterUsage(reply *model.Reply, r *job) {
 		cached := reply.Usage.Input / 2
 		reply.Usage.Input, reply.Usage.CacheRead = reply.Usage.Input-cached, cached
 	}
-	if fm.isOn(faultOverrun) && !fm.quiet && fm.percent(15) {
+	if fm.isOn(faultOverrun) && !fm.faultsEnded && fm.percent(15) {
 		reply.Usage.Output = max(reply.Usage.Output, r.request.MaxOutput) + int64(fm.between(1, 3000))
 	}
 }

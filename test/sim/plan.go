@@ -70,20 +70,20 @@ func (f faultSet) String() string {
 
 // seedPlan holds the decisions of a seed before the first step.
 type seedPlan struct {
-	faults       faultSet
-	rate         int // faults per 1000 steps
-	faultSteps   int // after them no fault happens any more
-	temper       modelHabits
-	opened       supervisor.Opened
-	softMS       int64
-	patience     int // per mille: how likely a person answers a query that waits
-	first        spec.Model
-	misbehaviour misbehaviour
-	bite         int // percent: how often a hook decides something
-	flood        bool
-	fickle       bool // another misbehaviour for each reply
-	stubborn     bool // hooks never pass
-	window       int  // requests at once before anything was refused
+	faults              faultSet
+	rate                int // faults per 1000 steps
+	faultSteps          int // after them no fault happens any more
+	temper              modelHabits
+	opened              supervisor.Opened
+	softMS              int64
+	answerPermille      int // how likely a person answers a query that waits
+	first               spec.Model
+	misbehaviour        misbehaviour
+	hookPercent         int // how often a hook decides something
+	flood               bool
+	changesMisbehaviour bool // another misbehaviour for each reply
+	hooksNeverPass      bool
+	window              int // requests at once before anything was refused
 }
 
 // modelHabits is how the model of a run behaves, in percent.
@@ -104,7 +104,7 @@ const (
 )
 
 func newPlan(d dice, force *faultSet) seedPlan {
-	p := seedPlan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), patience: oneOf(d, 5, 100, 500)}
+	p := seedPlan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), answerPermille: oneOf(d, 5, 100, 500)}
 	for i := range faultNames {
 		if faultSet(1)<<i == faultDiffering { // derived from what was drawn already, so that the runs of the other seeds do not change
 			if p.rate%differingEvery == 0 {
@@ -124,8 +124,8 @@ func newPlan(d dice, force *faultSet) seedPlan {
 	if p.isOn(faultStorm) {
 		p.temper.delegate, p.temper.final = 90, 10
 	}
-	p.misbehaviour, p.bite, p.flood = misbehaviours[d.IntN(len(misbehaviours))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
-	p.fickle, p.stubborn = d.percent(fickleOdds), d.percent(8)
+	p.misbehaviour, p.hookPercent, p.flood = misbehaviours[d.IntN(len(misbehaviours))], oneOf(d, 5, 20, 60), d.permille(floodOdds)
+	p.changesMisbehaviour, p.hooksNeverPass = d.percent(fickleOdds), d.percent(8)
 	p.window = 64
 	if p.isOn(faultRefusals) {
 		p.window = oneOf(d, 1, 1, 2, 64)

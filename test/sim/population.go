@@ -46,7 +46,7 @@ func (p *population) awaitsUser() bool {
 
 func (p *population) anyDamaged() bool {
 	for _, a := range p.actors {
-		if a.hurt && !p.forged[a.addr] {
+		if a.damaged && !p.forged[a.addr] {
 			return true
 		}
 	}
@@ -55,7 +55,7 @@ func (p *population) anyDamaged() bool {
 
 // isDamaged reports whether the log of an address was damaged, so that messages that had arrived there may be gone.
 func (p *population) isDamaged(at mailbox.Address) bool {
-	return p.byAddr[at] != nil && p.byAddr[at].hurt
+	return p.byAddr[at] != nil && p.byAddr[at].damaged
 }
 
 // allClosed reports whether the run is over and every log is closed.
@@ -72,8 +72,8 @@ func (p *population) allClosed() bool {
 func (p *population) findActor(at mailbox.Address) *actor {
 	a := p.byAddr[at]
 	if a == nil {
-		a = &actor{addr: at, id: spec.ID(at.Agent()), born: p.now, hurt: p.forged[at]}
-		if p.isOn(faultSlow) && !p.quiet && p.percent(20) {
+		a = &actor{addr: at, id: spec.ID(at.Agent()), born: p.now, damaged: p.forged[at]}
+		if p.isOn(faultSlow) && !p.faultsEnded && p.percent(20) {
 			a.slow = p.now + int64(p.between(1000, 100_000))
 		}
 		a.shadow.resetReader(p, a)

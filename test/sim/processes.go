@@ -28,7 +28,7 @@ type processes struct {
 // agent's task. A node compares them when it finds the task in the log.
 func (ps *processes) drawDifferences(a *actor) map[string]string {
 	st := a.shadow.agent
-	if ps.quiet || !ps.isOn(faultDiffering) || st == nil || st.State.Phase == "" || ps.percent(40) {
+	if ps.faultsEnded || !ps.isOn(faultDiffering) || st == nil || st.State.Phase == "" || ps.percent(40) {
 		return nil
 	}
 	return oneOf(ps.dice, nil,
@@ -63,7 +63,7 @@ func (ps *processes) regainLease(sh *shell) {
 		ps.leases++
 	}
 	a.lease, a.starts = ps.leases, 0
-	sh.lost, sh.lease, sh.proven = false, a.lease, len(a.log)
+	sh.lost, sh.lease, sh.mustRead = false, a.lease, len(a.log)
 	ps.traceLine("%s holds the log again, under lease %d", sh.start, a.lease)
 }
 
@@ -77,7 +77,7 @@ func (ps *processes) fireTimer(sh *shell, i int) {
 		return
 	}
 	_, unseen := sh.state.UnseenPool(t.name)
-	ps.learnFact(sh, activation.TimerFired{Timer: t.name, Served: unseen && !ps.quiet && ps.percent(20)})
+	ps.learnFact(sh, activation.TimerFired{Timer: t.name, Served: unseen && !ps.faultsEnded && ps.percent(20)})
 }
 
 // launchShell starts a shell: it claims, and reads the log from its start. The tail sends it

@@ -27,7 +27,7 @@ type scheduler struct {
 // mayPassivate reports whether a node may ask the shell to passivate. The activation decides.
 // The shell itself must know that none of its work is under way in the world.
 func (sc *scheduler) mayPassivate(sh *shell) bool {
-	if !sc.isOn(faultRest) || sc.quiet || !sh.isActive() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
+	if !sc.isOn(faultRest) || sc.faultsEnded || !sh.isActive() || sh.state.Stage() != activation.Following || sh.lease != sh.actor.lease {
 		return false
 	}
 	due, ok := sh.logReader().MayPassivate()
@@ -133,7 +133,7 @@ func (sc *scheduler) offerActions(a *actor, add func(nextAction)) {
 	active := false
 	for _, sh := range a.shells {
 		if sh.frozen {
-			if !sc.quiet {
+			if !sc.faultsEnded {
 				add(nextAction{kind: actThaw, weight: rare, shell: sh})
 			}
 			continue
@@ -149,24 +149,24 @@ func (sc *scheduler) offerActions(a *actor, add func(nextAction)) {
 			switch _, proves := t.fact.(activation.ProveLease); {
 			case t.due <= sc.now:
 				add(nextAction{kind: actTimer, weight: usual, shell: sh, i: i})
-			case proves && !sc.quiet: // a process that was frozen finds all its timers due
+			case proves && !sc.faultsEnded: // a process that was frozen finds all its timers due
 				add(nextAction{kind: actTimer, weight: seldom, shell: sh, i: i})
 			}
 		}
 	}
-	if !active && (!a.closed && a.needsShell(sc.now) || a.closed && a.spoken) && sc.now >= a.slow {
+	if !active && (!a.closed && a.needsShell(sc.now) || a.closed && a.reopened) && sc.now >= a.slow {
 		add(nextAction{kind: actStart, weight: usual, actor: a})
 	}
-	if a.isIdle() && sc.isOn(faultSteer) && !sc.quiet && sc.users.spoken < spokenMax {
+	if a.isIdle() && sc.isOn(faultSteer) && !sc.faultsEnded && sc.users.messagesSent < spokenMax {
 		add(nextAction{kind: actSpeak, weight: seldom, actor: a})
 	}
 	if st := a.shadow.agent; st != nil && asksPerson(&st.State) && sc.users.answersTo(a.id, st.State.Suspended.Question.Query) < answersMax {
 		switch {
 		case sc.isOn(faultAbsent):
-			if sc.quiet {
+			if sc.faultsEnded {
 				add(nextAction{kind: actEnough, weight: rare, actor: a})
 			}
-		case sc.quiet || sc.permille(sc.patience):
+		case sc.faultsEnded || sc.permille(sc.answerPermille):
 			add(nextAction{kind: actAnswer, weight: usual, actor: a})
 		}
 	}
@@ -189,7 +189,7 @@ func (sc *scheduler) executeAction(a *nextAction) {
 	case actTimer:
 		sc.processes.fireTimer(a.shell, a.i)
 	case actStart:
-		a.actor.spoken = false
+		a.actor.reopened = false
 		sc.coverage.noteReactivated(a.actor)
 		sc.processes.takeOver(a.actor)
 	case actAnswer:
@@ -202,11 +202,11 @@ func (sc *scheduler) executeAction(a *nextAction) {
 	case actRest:
 		sc.processes.learnFact(a.shell, activation.Passivate{})
 	case actSpeak:
-		sc.users.spoken++
+		sc.users.messagesSent++
 		sc.store.appendCommand(a.actor, "steered", agent.Steered{Text: "how far is it?"})
 	case actEnough:
 		to := sc.population.super
-		if to.closed && to.hurt { // its log lost the agent: the control service cancels that itself
+		if to.closed && to.damaged { // its log lost the agent: the control service cancels that itself
 			to = a.actor
 		}
 		sc.store.appendCommand(to, "canceled", agent.Canceled{Why: "nobody answers"})
@@ -215,7 +215,7 @@ func (sc *scheduler) executeAction(a *nextAction) {
 
 // advanceTime advances the time, because nothing else can happen.
 func (sc *scheduler) advanceTime() {
-	if !sc.quiet {
+	if !sc.faultsEnded {
 		for _, a := range sc.population.actors {
 			for _, sh := range a.shells {
 				if sh.frozen {

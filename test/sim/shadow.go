@@ -98,10 +98,10 @@ func (w *shadowReader) readEntry() {
 	if err != nil {
 		w.entry = mailbox.Entry{}
 	}
-	if err == nil && e.From == a.addr && e.Floor > 0 && !a.hurt && phase != activation.Closed {
+	if err == nil && e.From == a.addr && e.Floor > 0 && !a.damaged && phase != activation.Closed {
 		w.checkFloor(e)
 	}
-	if err == nil && e.From == a.addr && e.Start != w.inForce() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
+	if err == nil && e.From == a.addr && e.Start != w.currentActivation() && len(e.Items) > 0 && e.Items[0].Kind == "started" {
 		w.reach.hit(placeStartedSuperseded)
 	}
 	evidence := w.evidenceFor(e)
@@ -110,11 +110,11 @@ func (w *shadowReader) readEntry() {
 		w.fail("%s: what a tool returned for the running call %s does not count", a.id, evidence)
 	}
 	if errors.Is(r.Err, activation.ErrDamaged) {
-		if !a.hurt {
+		if !a.damaged {
 			w.fail("a whole log is called damaged: %v", r.Err)
 		}
 		w.reach.hit(placeDamagedByHash)
-	} else if r.Err != nil && !w.isOn(faultGarbage) && !a.hurt {
+	} else if r.Err != nil && !w.isOn(faultGarbage) && !a.damaged {
 		w.fail("an entry of our own does not read: %v", r.Err)
 	}
 	if w.reader.Phase == activation.Closed && phase != activation.Closed {
@@ -139,7 +139,7 @@ func (w *shadowReader) checkFloor(e mailbox.Entry) {
 	if e.Floor > uint64(len(w.actor.log)) {
 		w.fail("%s claims a floor of %d before it is there", w.actor.id, e.Floor)
 	}
-	if e.Start == w.inForce() { // the claim of a superseded activation is only logged
+	if e.Start == w.currentActivation() { // the claim of a superseded activation is only logged
 		w.covered = max(w.covered, e.Floor)
 	}
 }
@@ -171,8 +171,8 @@ func (w *shadowReader) isRunning(call string) bool {
 	return false
 }
 
-// inForce is the start that the log has in force.
-func (w *shadowReader) inForce() string {
+// currentActivation is the activation of the newest claim in the log.
+func (w *shadowReader) currentActivation() string {
 	if w.agent != nil {
 		return w.agent.State.Activation
 	}
@@ -183,7 +183,7 @@ func (w *shadowReader) inForce() string {
 func (w *shadowReader) checkClosed() {
 	a := w.actor
 	a.closed = true
-	if a.hurt {
+	if a.damaged {
 		return
 	}
 	if !w.Ended() {
@@ -221,8 +221,8 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 	key := w.identifyItem(f)
 	if f.From != "" && !f.Damaged {
 		sender := w.population.byAddr[f.From]
-		again := sender != nil && sender.hurt && f.Kind == "finish"          // a log that lost entries counts its messages anew
-		if w.applied[key] && !again && !a.hurt && !w.population.super.hurt { // … and so does one that lost its tail
+		again := sender != nil && sender.damaged && f.Kind == "finish"             // a log that lost entries counts its messages anew
+		if w.applied[key] && !again && !a.damaged && !w.population.super.damaged { // … and so does one that lost its tail
 			w.fail("%s steps %s(%d,%d) of %s twice", a.id, f.Kind, key.n, key.i, f.From)
 		}
 		w.applied[key] = true
@@ -234,7 +234,7 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 		}
 		w.asked[id] = true
 	}
-	if f.Kind == "resumed" && a.hurt {
+	if f.Kind == "resumed" && a.damaged {
 		w.noteResumed(f)
 	}
 	if w.super != nil && f.Kind == (agent.ReportLog{}).Kind() {
@@ -243,7 +243,7 @@ func (w *shadowReader) Step(f activation.Fact) activation.Stepped {
 	if sender := w.population.byAddr[f.From]; f.Damaged && sender != nil && w.super != nil {
 		m, _ := w.super.State.Member(spec.ID(f.From.Agent()))
 		sender.shadow.alarmed, sender.shadow.late, sender.shadow.alarmedAt = true, m.Done, f.N
-		if !sender.hurt && !a.hurt { // rot in our own log may change what we have read
+		if !sender.damaged && !a.damaged { // rot in our own log may change what we have read
 			w.fail("the log of %s is whole and is called short", sender.id)
 		}
 	}

@@ -20,14 +20,14 @@ func (sh *shell) isCurrent() bool {
 // the shells of package actors, and what its node knows. It carries actions out in the
 // world and the logs of the simulator.
 type shell struct {
-	actor  *actor
-	start  string
-	lease  uint64
-	state  activation.State
-	came   bool // it has been active
-	frozen bool
-	lost   bool // its node knows that its lease has run out
-	proven int  // entries that it must read before it may begin anything: see regain
+	actor     *actor
+	start     string
+	lease     uint64
+	state     activation.State
+	wasActive bool
+	frozen    bool
+	lost      bool // its node knows that its lease has run out
+	mustRead  int  // entries that it must read before it may begin anything: see regainLease
 	// Set if, before the entry that it reads now, the shell had read a cancel, had ended, or had
 	// postponed effects.
 	canceled, ended, postponing bool

@@ -64,13 +64,13 @@ func simulateSeed(seed int64, o seedOptions) (res seedResult) {
 	for !s.population.allClosed() {
 		s.step++
 		switch {
-		case !s.quiet && s.step > s.faultSteps:
+		case !s.faultsEnded && s.step > s.faultSteps:
 			s.stopFaults()
 		case s.step > s.faultSteps+endStepsMax:
 			s.fail("the run does not end: %s", s.population.describeActors())
 		}
 		s.now += int64(s.IntN(tickMSMax))
-		if !s.quiet && s.permille(s.rate) {
+		if !s.faultsEnded && s.permille(s.rate) {
 			s.injector.injectFault()
 			continue
 		}
@@ -151,7 +151,7 @@ func (s *sim) openRun() {
 
 // stopFaults ends all faults: from here on the run has to end by itself.
 func (s *sim) stopFaults() {
-	s.quiet = true
+	s.faultsEnded = true
 	s.traceLine("calm: no fault happens from here on")
 	for _, a := range s.population.actors {
 		a.slow = 0

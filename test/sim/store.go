@@ -35,11 +35,11 @@ func (l *logStore) findDelegating() spec.ID {
 // landAppend puts a flight into its log. Its acknowledgement may be lost, then the
 // same bytes come again; and it may fail before it has landed.
 func (l *logStore) landAppend(f *pendingAppend) {
-	if !l.quiet && l.isOn(faultFailing) && l.percent(8) {
+	if !l.faultsEnded && l.isOn(faultFailing) && l.percent(8) {
 		l.traceLine("append fails, to be tried again: %s", f.name) //mutant:gives-up-sending
 		return
 	}
-	if !l.quiet && l.isOn(faultFailing) && l.percent(fullOdds) {
+	if !l.faultsEnded && l.isOn(faultFailing) && l.percent(fullOdds) {
 		l.traceLine("the store is full: %s", f.name)
 		l.endAppend(f, mailbox.ErrFull)
 		return
@@ -50,12 +50,12 @@ func (l *logStore) landAppend(f *pendingAppend) {
 	}
 	l.appendEntry(f.to, f.data, f.name)
 	f.place = l.population.byAddr[f.to].newestPlace()
-	if !l.quiet && l.isOn(faultLostAck) && l.percent(15) {
+	if !l.faultsEnded && l.isOn(faultLostAck) && l.percent(15) {
 		l.traceLine("its acknowledgement is lost")
 		return
 	}
 	f.acked = true
-	if !l.quiet && l.isOn(faultLateCopy) && l.percent(8) {
+	if !l.faultsEnded && l.isOn(faultLateCopy) && l.percent(8) {
 		l.copies = append(l.copies, lateCopy{f.to, f.data, f.name})
 	}
 }
@@ -94,7 +94,7 @@ func (l *logStore) beginAppend(f *pendingAppend) {
 		}
 	}
 	l.pending = append(l.pending, f)
-	if f.messages != nil && !l.quiet && l.isOn(faultCancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
+	if f.messages != nil && !l.faultsEnded && l.isOn(faultCancel) && l.findDelegating() == sh.actor.id && l.percent(raceOdds) {
 		l.injector.cancelSomething()
 	}
 }
@@ -105,7 +105,7 @@ func (l *logStore) dropAppends(sh *shell) {
 		if f.from != sh {
 			return false
 		}
-		if !l.quiet && f.landed == 0 && l.isOn(faultLateCopy) && l.percent(50) {
+		if !l.faultsEnded && f.landed == 0 && l.isOn(faultLateCopy) && l.percent(50) {
 			l.copies = append(l.copies, lateCopy{f.to, f.data, f.name})
 		}
 		return true
@@ -144,7 +144,7 @@ func (l *logStore) appendEntry(to mailbox.Address, data []byte, name string) {
 	a.log = append(a.log, mailbox.Message{To: to, Place: a.newestPlace() + 1, At: at, Data: data})
 	l.traceLine("  log %s #%d: %s", to.Agent(), len(a.log), name)
 	a.shadow.readEntry()
-	a.spoken = a.spoken || a.closed && activation.Reopens(a.addr, data)
+	a.reopened = a.reopened || a.closed && activation.Reopens(a.addr, data)
 }
 
 // appendCommand appends the command of a client, which has its acknowledgement already.
@@ -157,7 +157,7 @@ func (l *logStore) appendCommand(a *actor, kind string, body any) {
 	e := mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: fmt.Sprintf("req%d", l.request), Kind: kind, Body: raw}}}
 	data := l.encodeEntry(e)
 	l.appendEntry(a.addr, data, "command "+kind)
-	if l.isOn(faultLateCopy) && !l.quiet && l.percent(10) {
+	if l.isOn(faultLateCopy) && !l.faultsEnded && l.percent(10) {
 		l.copies = append(l.copies, lateCopy{a.addr, data, "command " + kind})
 	}
 }

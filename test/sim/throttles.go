@@ -60,7 +60,7 @@ func familyOf(id spec.ID) string {
 func (th *throttles) requestAdmission(a *throttleRequest) {
 	th.withdrawRequest(a.shell)
 	a.since, a.step = th.now, th.step
-	if l := (waitingLane{a.model, familyOf(a.shell.actor.id)}); !slices.ContainsFunc(th.asks, func(o *throttleRequest) bool {
+	if l := (throttleQueue{a.model, familyOf(a.shell.actor.id)}); !slices.ContainsFunc(th.asks, func(o *throttleRequest) bool {
 		return o.model == l.model && familyOf(o.shell.actor.id) == l.family
 	}) {
 		delete(th.judge.passed, l)
@@ -71,7 +71,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 		call = callName(a.shell, a.call.Reservation)
 	}
 	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Reserved: a.call != nil})
-	if a.call != nil && slices.Contains(th.asks, a) && !th.quiet && th.isOn(faultCancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
+	if a.call != nil && slices.Contains(th.asks, a) && !th.faultsEnded && th.isOn(faultCancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
 		th.injector.cancels++ // while it waits with its reservation
 		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})
 	}
@@ -177,7 +177,7 @@ func (th *throttles) sendAdmitted(a *throttleRequest) {
 		return
 	}
 	key := reservationKey{a.shell.actor.id, a.call.Reservation}
-	if th.budget.barred[key] && !a.shell.actor.hurt {
+	if th.budget.barred[key] && !a.shell.actor.damaged {
 		th.fail("%s: a request under reservation %d, which came back from the gate", key.who, key.reservation)
 	}
 	if st := a.shell.state.Agent.State; a.step != th.step && (st.Cancel != nil || st.Phase == agent.Done) {
@@ -226,7 +226,7 @@ func (th *throttles) startRefusals() {
 
 // refusalOf returns the refusal of a provider while it throttles every caller.
 func (th *throttles) refusalOf(r *job) *agent.Failed {
-	if th.quiet || r.aborted || th.now >= th.storms[r.model] {
+	if th.faultsEnded || r.aborted || th.now >= th.storms[r.model] {
 		return nil
 	}
 	th.reach.hit(placeStormed)

@@ -8,9 +8,9 @@ import (
 // users are the people who answer what a run asks, and speak to its agents.
 type users struct {
 	*environment
-	store     *logStore
-	spoken    int                   // messages to agents that wait for children
-	questions map[askedQuestion]int // answers given
+	store        *logStore
+	messagesSent int                   // messages to agents that wait for children
+	questions    map[askedQuestion]int // answers given
 }
 
 func (u *users) answersTo(who spec.ID, query string) int {
