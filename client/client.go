@@ -129,7 +129,13 @@ func (c *Client) Answer(ctx context.Context, r AnswerRequest) error {
 
 // SetPolicy replaces the policy of a live run.
 func (c *Client) SetPolicy(ctx context.Context, run string, p supervisor.Policy) error {
-	return c.askNode(ctx, "policy", PolicyRequest{RunID: run, Request: NewID(), Policy: p}, nil)
+	return c.Policy(ctx, PolicyRequest{RunID: run, Policy: p})
+}
+
+// Policy replaces the policy of a live run. The same request may be sent again.
+func (c *Client) Policy(ctx context.Context, r PolicyRequest) error {
+	r.Request = orNew(r.Request)
+	return c.askNode(ctx, "policy", r, nil)
 }
 
 // SetLimits replaces the limits of a live run.

@@ -2,6 +2,8 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
@@ -92,4 +94,26 @@ type BudgetInfo struct {
 	Overrun  budget.Amount `json:"overrun"`
 	Frozen   bool          `json:"frozen"`
 	Waiting  int           `json:"waiting"` // reservations that wait for others to settle
+}
+
+// RunBudget is what `budget -o json` prints: the limits of a run, and what it and its agents have
+// used.
+type RunBudget struct {
+	Run    string         `json:"run_id"`
+	State  string         `json:"state"`
+	Budget BudgetInfo     `json:"budget"`
+	Limits spec.RunLimits `json:"limits"`
+	Agents []AgentInfo    `json:"agents"`
+}
+
+// ErrNoDescription says that a run has no log that can describe it, or none yet.
+var ErrNoDescription = errors.New("client: the log of the run is missing, or not written yet")
+
+// Budget is the budget of a run that was read by Describe.
+func (i RunInfo) Budget() (RunBudget, error) {
+	d := i.Description
+	if d == nil {
+		return RunBudget{}, fmt.Errorf("%w: %s", ErrNoDescription, i.RunID)
+	}
+	return RunBudget{Run: i.RunID, State: i.State, Budget: d.Budget, Limits: d.Limits, Agents: d.Agents}, nil
 }

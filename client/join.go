@@ -76,6 +76,9 @@ func Lost(err error) bool {
 	return errors.As(err, &refused) && refused.Code == CodeUnavailable
 }
 
+// IsTooLarge reports whether an error says that a request exceeds what the server passes on.
+func IsTooLarge(err error) bool { return errors.Is(err, nats.ErrMaxPayload) }
+
 // Watch calls each for the events of all runs from now on, from a goroutine of its own, until
 // stop is called. Events may be lost; use Events to read those of one run without a gap.
 func (c *Client) Watch(each func(Event)) (stop func(), err error) {

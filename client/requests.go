@@ -325,6 +325,8 @@ type NodeInfo struct {
 	// Journal is set while the node that answers cannot write its logs, or has little room
 	// left for them.
 	Journal *JournalInfo `json:"journal,omitempty"`
+	// HTTP is the address at which the node that answers serves HTTP; "" if it does not.
+	HTTP string `json:"http,omitempty"`
 	// Warning says what part of the request will not be honored.
 	Warning string `json:"warning,omitempty"`
 }

@@ -5,7 +5,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -151,6 +153,11 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"argument"}, 2, "takes no arguments"},
 		{[]string{"--nats-port", port}, 6, "cannot listen"},
+		{[]string{"--http", "here"}, 2, "--http is HOST:PORT or off"},
+		{[]string{"--http", "127.0.0.1:" + port, "--nats-port", "-1"}, 6, "httpapi: cannot listen"},
+		{[]string{"--http-token-file", "nowhere"}, 2, "--http-token-file"},
+		{[]string{"--http", "off", "--http-open-probes"}, 2, "need --http"},
+		{[]string{"-s", "nats://127.0.0.1:1", "--http", "127.0.0.1:0"}, 2, "needs a token"},
 		{[]string{"-s", "nats://127.0.0.1:1"}, 6, "no NATS server"},
 		{[]string{"-s", startPlainServer(t)}, 6, "JetStream"},
 	} {
@@ -200,5 +207,64 @@ func TestTheSecondNodeIsRefused(t *testing.T) {
 	out, err := command(t, "--store-dir", dir, "--nats-port", "-1").CombinedOutput()
 	if code := exitOf(t, err); code != 6 || !strings.Contains(string(out), "in use by another process") {
 		t.Errorf("exit %d\n%s", code, out)
+	}
+}
+
+// A node serves HTTP without being asked to, and says where its token is; without the token it answers
+// nothing.
+func TestNodeServesHTTP(t *testing.T) {
+	state := t.TempDir()
+	cmd := command(t, "--store-dir", state, "--nats-port", "-1", "--durability", "lazy", "-o", "json", "--http", "127.0.0.1:0", "--http-open-probes")
+	var ready struct {
+		HTTP string `json:"http"`
+	}
+	if err := json.Unmarshal([]byte(startNode(t, cmd)), &ready); err != nil || !strings.HasPrefix(ready.HTTP, "http://127.0.0.1:") {
+		t.Fatalf("%v %+v", err, ready)
+	}
+	token, err := os.ReadFile(filepath.Join(state, "http.token"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path, token string) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", ready.HTTP+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+		reply, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer reply.Body.Close()
+		raw, err := io.ReadAll(reply.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply.StatusCode, strings.TrimSpace(string(raw))
+	}
+	for _, c := range []struct {
+		path, token string
+		status      int
+		says        string
+	}{
+		{"/api/v1/runs", string(token), 200, "[]"},
+		{"/api/v1/runs", "wrong", 401, "docs/http.md"},
+		{"/healthz", "wrong", 200, `{"status":"ok"}`},
+		{"/readyz", "wrong", 200, `{"status":"ok"}`},
+	} {
+		if status, body := ask(c.path, c.token); status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s: %d %s", c.path, status, body)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitOf(t, cmd.Wait()); code != 0 {
+		t.Errorf("exit %d", code)
+	}
+	for _, says := range []string{"http at " + ready.HTTP, "curl -H", filepath.Join(state, "http.token")} {
+		if stderr := cmd.Stderr.(*bytes.Buffer).String(); !strings.Contains(stderr, says) || strings.Contains(stderr, strings.TrimSpace(string(token))) {
+			t.Errorf("stderr lacks %q, or holds the token:\n%s", says, stderr)
+		}
 	}
 }

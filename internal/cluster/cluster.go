@@ -9,6 +9,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -101,6 +102,36 @@ func (o *Owner) ObserveActors(cfg *actors.Config) {
 	o.census.observeActors(cfg)
 	o.limitRuns(cfg)
 }
+
+// ErrNoShards says that a node of a shared server holds no logs, although there are logs for it.
+var ErrNoShards = errors.New("cluster: the node holds no shards yet")
+
+// CheckOwnership returns why this node has no part in the logs: on a shared server it is known to the
+// others, does not leave, and holds shards unless there are more nodes than shards.
+func (o *Owner) CheckOwnership() error {
+	k := o.keeper.Load()
+	if k == nil {
+		return nil // the lock of the state directory is the lease of all logs
+	}
+	nodes := k.Nodes()
+	for _, n := range nodes {
+		switch {
+		case n.ID != k.ID():
+		case n.Leaving:
+			return errLeaving
+		case len(n.Holds) == 0 && len(nodes) <= o.pools.countSlots():
+			return ErrNoShards
+		default:
+			return nil
+		}
+	}
+	return errUnknownNode
+}
+
+var (
+	errLeaving     = errors.New("cluster: the node hands its logs over to others")
+	errUnknownNode = errors.New("cluster: the other nodes do not know this node: its sign of life is overdue")
+)
 
 // StopQueue closes the queue: no more runs begin.
 func (o *Owner) StopQueue() { o.admission.close() }

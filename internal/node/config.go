@@ -122,7 +122,9 @@ type Config struct {
 	// NoActors: the node runs no actors. It reads logs for clients, and appends commands for the
 	// next owner.
 	NoActors bool
-	Logger   *slog.Logger // default: discard
+	// HTTP is how the node serves HTTP. Default: it does not.
+	HTTP   *HTTPConfig
+	Logger *slog.Logger // default: discard
 }
 
 func (c Config) withDefaults() Config {

@@ -23,6 +23,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cluster"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/routes"
@@ -54,6 +55,7 @@ type Node struct {
 	actorNode   *actors.Node
 	programs    process.ProgramCounter // that tools and hooks of the node run
 	control     *control.Control
+	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
 	runs        *control.Runs
 	index       *indexWriter // of rows of runs
 	toolset     *toolset.Builder
@@ -70,8 +72,11 @@ type Node struct {
 	journal     journalHealth         // whether the logs can be written
 	lastDenied  atomic.Pointer[error] // the last right that the server refused
 	proof       bus.Proof             // the checks of the server's promises
-	lifetime    context.Context       // until Close
-	endLifetime context.CancelFunc
+	// httpToken is the credential of http; httpTokenFresh: no state directory has it yet.
+	httpToken      string
+	httpTokenFresh bool
+	lifetime       context.Context // until Close
+	endLifetime    context.CancelFunc
 }
 
 // ErrOwned is statedir.ErrOwned: another process has the state directory.
@@ -94,20 +99,28 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.trustPolicy().CheckPlaces(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
 		return nil, err
 	}
-	mask := cfg.newMasker()
+	token, fresh, err := cfg.httpToken()
+	if err != nil {
+		return nil, err
+	}
+	mask := cfg.newMasker(token)
 	cfg.Logger = slog.New(redact.Handler{Handler: cfg.Logger.Handler(), Mask: mask})
 	recordings, err := routes.OpenRecordings(cfg.Record, cfg.Replay, mask)
 	if err != nil {
 		return nil, err
 	}
 	h := &Node{cfg: cfg, names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
-		directories: workspace.New(cfg.StateDir, recordings.Dir())}
+		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
 	h.index = newIndexWriter(h)
 	h.journal.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
-	if err := h.startComponents(ctx); err != nil {
+	err = h.startComponents(ctx)
+	if err == nil {
+		err = h.serveHTTP()
+	}
+	if err != nil {
 		return nil, errors.Join(h.explainDenied(err), h.Close())
 	}
 	return h, nil
@@ -233,10 +246,13 @@ func (h *Node) URL() string {
 }
 
 // NewClient is a client inside the process.
-func (h *Node) NewClient() (*client.Client, error) {
-	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient) }
+func (h *Node) NewClient() (*client.Client, error) { return h.newClient() }
+
+func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
+	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient, options...) }
 	if h.embedded == nil {
 		o := h.cfg.Bus
+		o.Extra = append(slices.Clone(o.Extra), options...)
 		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.NodeClientInbox)
 		connect = func() (*nats.Conn, error) { return bus.Connect(o) }
 	}
@@ -252,6 +268,9 @@ func (h *Node) NewClient() (*client.Client, error) {
 func (h *Node) Close() (err error) {
 	var errs []error
 	defer func() { err = errors.Join(err, h.recordings.Close()) }() // after the last model call
+	if s := h.http.Load(); s != nil {
+		errs = append(errs, s.Close())
+	}
 	if h.control != nil {
 		errs = append(errs, h.control.Close())
 	}

@@ -110,6 +110,7 @@ type Server struct {
 	port         *proxyListener // observers; nil without a port
 	socket       *proxyListener // commands of the same user; nil without a socket
 	watch        watchContext
+	http         string // the address of an HTTP server of the process
 
 	closing sync.Once
 	closed  error

@@ -59,6 +59,8 @@ type NodeFile struct {
 	Watch string `json:"watch,omitempty"`
 	// Durability is DurabilitySync or DurabilityLazy, as set when the owner started.
 	Durability string `json:"durability,omitempty"`
+	// HTTP is the address of the owner's HTTP server; "" without one.
+	HTTP string `json:"http,omitempty"`
 	// Version is the release of nats-server.
 	Version string `json:"version,omitempty"`
 }

@@ -112,26 +112,18 @@ func checkBudgetArguments(c *cobra.Command, args []string) error {
 	return command.Exactly("RUN")(c, args)
 }
 
-// budgetDoc is what budget prints as JSON.
-type budgetDoc struct {
-	Run    string             `json:"run_id"`
-	State  string             `json:"state"`
-	Budget client.BudgetInfo  `json:"budget"`
-	Limits spec.RunLimits     `json:"limits"`
-	Agents []client.AgentInfo `json:"agents"`
-}
-
 func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run string) error {
 	info, err := s.Describe(ctx, run)
 	if err != nil {
 		return err
 	}
-	if info.Description == nil {
-		return fmt.Errorf("the log of %s is missing, or not written yet", run)
+	doc, err := info.Budget()
+	if err != nil {
+		return err
 	}
 	d := info.Description
 	if cs.Console.Output != "table" {
-		return cs.Console.PrintData(budgetDoc{run, info.State, d.Budget, d.Limits, d.Agents})
+		return cs.Console.PrintData(doc)
 	}
 	p := cs.Console.NewPage()
 	b := d.Budget

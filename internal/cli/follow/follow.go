@@ -45,7 +45,7 @@ type Follower struct {
 
 	tree      term.Tree
 	live      *term.LiveRegion // nil: plain lines
-	positions session.Positions
+	positions client.Positions
 	dirty     bool
 	drawn     time.Time
 	asked     time.Time     // last look at whether the run is parked
@@ -63,7 +63,7 @@ type eventItem struct {
 // New makes a follower of a run whose log may be unwritable for patience, with the
 // soft time limit of the run; 0 is the default.
 func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
-	f := &Follower{console: a, run: run, sig: sig, positions: session.Positions{}, journal: newJournalWatch(patience, softMS)}
+	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, journal: newJournalWatch(patience, softMS)}
 	tty := term.CanDraw(a.Err, a.Getenv) && a.Getenv("NO_COLOR") == "" && a.Color != "never"
 	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
 		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}

@@ -40,6 +40,7 @@ type upFlags struct {
 	port  int
 	open  access
 	live  int
+	http  string // address of the first node
 	// queued is how many runs each node queues.
 	queued int
 }
@@ -69,6 +70,7 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.IntVar(&u.port, "nats-port", 0, "port of the server (default 4222 or else a free one)")
 	f.BoolVar(&u.open.watch, "open-watch", false, embedded.OpenWatchUsage)
 	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)
+	f.StringVar(&u.http, "http", "", "HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
 	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", node.MaxLiveRuns))
 	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", node.MaxQueuedRuns))
 	return c
@@ -81,6 +83,13 @@ func (cs *Commands) startNodes(u upFlags) error {
 	if u.nodes < 1 || u.nodes > upNodesMax {
 		return exit.UsageError(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
 	}
+	var web []string
+	if u.http != "" {
+		var err error
+		if web, err = httpAddresses(u.http, u.nodes); err != nil {
+			return err
+		}
+	}
 	bin, err := findNodeBinary(u.bin)
 	if err != nil {
 		return err
@@ -91,6 +100,13 @@ func (cs *Commands) startNodes(u upFlags) error {
 	if err != nil {
 		return err
 	}
+	if web != nil {
+		token, err := cs.httpEnvironment()
+		if err != nil {
+			return errors.Join(err, done())
+		}
+		env = append(env, token...)
+	}
 	ctx, cancel := context.WithCancel(sig.Starting)
 	defer cancel()
 	var wait sync.WaitGroup
@@ -98,18 +114,9 @@ func (cs *Commands) startNodes(u upFlags) error {
 	lines := &lineWriter{to: cs.Console.Err}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
-		args := []string{"--name", name}
-		if u.live != 0 {
-			args = append(args, "--max-live-runs", fmt.Sprint(u.live))
-		}
-		if u.queued != 0 {
-			args = append(args, "--max-queued-runs", fmt.Sprint(u.queued))
-		}
-		for _, r := range u.root {
-			args = append(args, "--root", r)
-		}
-		for _, t := range u.trust {
-			args = append(args, "--trust", t)
+		args := u.nodeArguments(name)
+		if web != nil {
+			args = append(args, "--http", web[i])
 		}
 		cmd := exec.CommandContext(ctx, bin, append(args, flags...)...)
 		cmd.Env = append(os.Environ(), env...)
@@ -122,6 +129,24 @@ func (cs *Commands) startNodes(u upFlags) error {
 		errs = nil // they were stopped on purpose
 	}
 	return errors.Join(append(errs, done())...)
+}
+
+// nodeArguments are the flags of one node.
+func (u upFlags) nodeArguments(name string) []string {
+	args := []string{"--name", name}
+	if u.live != 0 {
+		args = append(args, "--max-live-runs", fmt.Sprint(u.live))
+	}
+	if u.queued != 0 {
+		args = append(args, "--max-queued-runs", fmt.Sprint(u.queued))
+	}
+	for _, r := range u.root {
+		args = append(args, "--root", r)
+	}
+	for _, t := range u.trust {
+		args = append(args, "--trust", t)
+	}
+	return args
 }
 
 // startServer starts a server for the nodes, unless one is given, and returns the

@@ -64,6 +64,7 @@ interrupted.`,
 	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
 	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: local or jetstream (default where it keeps them; a new one: local)")
+	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "", "HOST:PORT at which a node in this process serves the HTTP API meanwhile; the token is in the state directory (docs/http.md)")
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }
@@ -196,6 +197,9 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 	lines := []string{
 		st.Dim("model  ") + st.Bold(term.CleanLine(r.Model)) + " (" + term.CleanLine(r.Why) + ")",
 		nats + st.Dim("   watch: ") + term.CleanLine(watch) + " sub '" + s.Names().AllEvents() + "'",
+	}
+	if line := cs.httpLine(s); line != "" {
+		lines = append(lines, line)
 	}
 	budget := st.Dim("run    ") + term.CleanLine(r.RunID)
 	if r.Limit > 0 {

@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -52,7 +51,7 @@ func (f eventFlags) includes(kind string) bool {
 }
 
 func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run string, flags eventFlags) error {
-	from, err := session.DecodeCursor(flags.from)
+	seen, err := session.ParseCursor(run, flags.from)
 	if err != nil {
 		return err
 	}
@@ -64,8 +63,8 @@ func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run str
 		}
 		flags.follow = false
 	}
-	seen, list := session.Positions{}, []json.RawMessage{}
-	err = s.Events(ctx, run, from, flags.follow, func(e client.Event, raw []byte) error {
+	list := []json.RawMessage{}
+	err = s.Events(ctx, run, seen.Cursor(), flags.follow, func(e client.Event, raw []byte) error {
 		if !seen.Advance(e) || !flags.includes(e.Kind) {
 			return nil
 		}
@@ -85,16 +84,8 @@ func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run str
 	if err != nil || cs.Console.Output != "json" && cs.Console.Output != "yaml" {
 		return err
 	}
-	after := from
-	for at, n := range seen.CursorAfter() {
-		after[at] = n
-	}
-	cursor, err := session.EncodeCursor(after)
-	if err != nil {
-		return fmt.Errorf("cursor: %w", err)
-	}
 	return cs.Console.PrintData(struct {
 		Events []json.RawMessage `json:"events"`
 		Cursor string            `json:"cursor"`
-	}{list, cursor})
+	}{list, seen.Text(run)})
 }

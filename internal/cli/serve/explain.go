@@ -9,6 +9,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/node"
 )
 
 // explainError gives an error its code and a remedy.
@@ -36,6 +38,14 @@ func explainError(err error) (code int, hint string) {
 		return exit.NoNode, "choose another --store-dir; chmod 700 this one only if you trust every user who could write to it"
 	case errors.Is(err, statedir.ErrStateDir):
 		return exit.NoNode, "close it to others with chmod 700, or use another --store-dir"
+	case errors.Is(err, httpapi.ErrListen):
+		return exit.NoNode, "another --http HOST:PORT, or --http off"
+	case errors.Is(err, statedir.ErrHTTPToken):
+		return exit.NoNode, "--http-token-file names another file, --http off does without"
+	case errors.Is(err, httpapi.ErrToken):
+		return exit.Usage, "make one with: openssl rand -hex 32"
+	case errors.Is(err, node.ErrHTTPToken):
+		return exit.Usage, "make one with: openssl rand -hex 32 > FILE"
 	case errors.Is(err, embedded.ErrStart):
 		return exit.NoNode, "another --nats-port or --store-dir may help; -v shows the server's log"
 	case errors.Is(err, config.ErrSetting), errors.Is(err, errConfiguration):

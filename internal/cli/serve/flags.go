@@ -32,6 +32,7 @@ same state directory, go on. A second signal kills.
 Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStream.`,
 		Example: `  troupe-node --root ~/src
   troupe-node --store-dir /var/lib/troupe --root /srv/repos --model anthropic/claude-sonnet-5-5
+  troupe-node --root ~/src --http 0.0.0.0:8420 --http-host troupe.example.org --http-token-file token
   troupe-node -s nats://n1,nats://n2,nats://n3 --nkey setup.nk --setup --replicas 3
   troupe-node -s nats://n1,nats://n2,nats://n3 --nkey node.nk --service-nkey service.nk --root /srv/repos`,
 		SilenceErrors: true, SilenceUsage: true,
@@ -51,6 +52,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	n.addAccessFlags(f)
 	n.addNodeFlags(f)
 	n.addRunFlags(f)
+	n.http.addFlags(f)
 	return c
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/node"
 )
 
@@ -26,13 +27,20 @@ func (n *program) printReady(h *node.Node) error {
 	if line := embedded.OpenWarning(n.cfg.OpenWatch, n.cfg.OpenControl); line != "" {
 		writeLine("warning: " + line)
 	}
+	web := h.HTTPURL()
+	if web != "" {
+		writeLine("http at " + web + "; try: " + n.http.hint(web, n.cfg.StateDir))
+		if warning := httpapi.PlainWarning(web); warning != "" {
+			writeLine("warning: " + warning)
+		}
+	}
 	line := "ready " + url
 	if where != "" {
 		line += " store " + where
 	}
 	line += " profile " + h.Proof().String()
 	if n.output == "json" {
-		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "watch": h.WatchCommand(), "pid": os.Getpid(),
+		raw, err := json.Marshal(map[string]any{"type": "ready", "url": url, "store_dir": where, "watch": h.WatchCommand(), "http": web, "pid": os.Getpid(),
 			"roots": n.cfg.Roots, "durability": n.durability, "proof": h.Proof()})
 		if err != nil {
 			return fmt.Errorf("ready: %w", err)

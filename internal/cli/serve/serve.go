@@ -47,6 +47,7 @@ type program struct {
 	drain      time.Duration
 	setup      bool
 	replicas   int
+	http       httpFlags
 }
 
 // serveUntilSignal runs the node until a signal.

@@ -93,13 +93,13 @@ func (n *program) applySettings(c *cobra.Command) error {
 			*field = cmp.Or(*field, os.Getenv(prefix+name))
 		}
 	}
-	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.AllProfiles(), p) {
-		return fmt.Errorf("%w: --profile is one of %s, not %q", errConfiguration, profileNames(), p)
+	if err := n.checkServer(); err != nil {
+		return err
+	}
+	if n.cfg.HTTP, err = n.http.config(n.cfg.Bus.NamesServer()); err != nil {
+		return err
 	}
 	n.cfg.Logger = n.logger()
-	if n.setup && !n.cfg.Bus.NamesServer() {
-		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfiguration)
-	}
 	return nil
 }
 
@@ -121,6 +121,17 @@ func (n *program) checkDurability() error {
 		n.cfg.Lazy = true
 	default:
 		return fmt.Errorf("%w: --durability is sync or lazy, not %q", errConfiguration, n.durability)
+	}
+	return nil
+}
+
+// checkServer checks what the flags say about the server.
+func (n *program) checkServer() error {
+	if n.setup && !n.cfg.Bus.NamesServer() {
+		return fmt.Errorf("%w: --setup needs a server: -s or --context", errConfiguration)
+	}
+	if p := n.cfg.Profile; p != "" && !slices.Contains(bus.AllProfiles(), p) {
+		return fmt.Errorf("%w: --profile is one of %s, not %q", errConfiguration, profileNames(), p)
 	}
 	return nil
 }

@@ -33,6 +33,7 @@ type Opener struct {
 	Model       string        // from the settings; a flag takes precedence
 	MaxLiveRuns int           // runs of a node in this process
 	LogStore    string        // --log-store
+	HTTP        string        // --http: address of the HTTP server of a node in this process; "": none
 	JoinTimeout time.Duration // with an owner of the state directory that does not answer
 	Recordings  Recordings
 }
@@ -177,7 +178,11 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	h, err := node.Start(ctx, node.Config{StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
+	var web *node.HTTPConfig
+	if o.HTTP != "" && why == ToRun {
+		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
+	}
+	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
 		Tools: own.Tools, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err

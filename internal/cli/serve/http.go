@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+const (
+	// httpOff is the value of --http that opens no HTTP server.
+	httpOff = "off"
+	// tokenVariable is the environment variable with the token of the HTTP server.
+	tokenVariable = "TROUPE_HTTP_TOKEN"
+	// tokenFileMax is the most bytes of --http-token-file that are read.
+	tokenFileMax = 4 << 10
+)
+
+// httpFlags are the flags about the HTTP server.
+type httpFlags struct {
+	address    string
+	tokenFile  string
+	hosts      []string
+	openProbes bool
+}
+
+func (h *httpFlags) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&h.address, "http", "", "HOST:PORT of the HTTP API, or off (default "+httpapi.DefaultAddress+" or else a free port; off on the server of -s)")
+	f.StringVar(&h.tokenFile, "http-token-file", "", "file with the token that every HTTP request must present (or "+tokenVariable+"; default: "+statedir.HTTPTokenName+" in the state directory)")
+	f.StringSliceVar(&h.hosts, "http-host", nil, "name by which the HTTP API may be asked besides its address and localhost; may be repeated")
+	f.BoolVar(&h.openProbes, "http-open-probes", false, "let anyone ask /healthz and /readyz: they answer one word without the token")
+}
+
+// config returns how the node serves HTTP; nil: it does not. shared: the server is one that nodes share.
+func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
+	given := h.tokenFile != "" || len(h.hosts) > 0 || h.openProbes
+	if h.address == httpOff || h.address == "" && shared {
+		if given {
+			return nil, fmt.Errorf("%w: --http-token-file, --http-host and --http-open-probes need --http HOST:PORT", errConfiguration)
+		}
+		return nil, nil
+	}
+	if h.address != "" {
+		if _, _, err := net.SplitHostPort(h.address); err != nil {
+			return nil, fmt.Errorf("%w: --http is HOST:PORT or off, not %q", errConfiguration, h.address)
+		}
+	}
+	c := &node.HTTPConfig{Address: h.address, Hosts: h.hosts, OpenProbes: h.openProbes, Token: os.Getenv(tokenVariable)}
+	if h.tokenFile != "" {
+		raw, err := safefile.Read(h.tokenFile, tokenFileMax)
+		if err != nil {
+			return nil, fmt.Errorf("%w: --http-token-file: %w", errConfiguration, err)
+		}
+		c.Token = strings.TrimSpace(string(raw))
+		if c.Token == "" {
+			return nil, fmt.Errorf("%w: --http-token-file: %s is empty", errConfiguration, h.tokenFile)
+		}
+	}
+	if c.Token == "" && shared {
+		return nil, fmt.Errorf("%w: %w", errConfiguration, node.ErrHTTPToken)
+	}
+	if c.Token != "" {
+		if err := httpapi.CheckToken(c.Token); err != nil {
+			return nil, fmt.Errorf("%w: %w", errConfiguration, err)
+		}
+	}
+	return c, nil
+}
+
+// hint is a command line that asks the HTTP server at url. It names where the token is, not the token.
+func (h *httpFlags) hint(url, stateDir string) string {
+	token := `$(cat ` + shellWord(cmp.Or(h.tokenFile, statedir.HTTPTokenPath(statedir.StateDir(stateDir)))) + `)`
+	if h.tokenFile == "" && os.Getenv(tokenVariable) != "" {
+		token = "$" + tokenVariable
+	}
+	return `curl -H "Authorization: Bearer ` + token + `" ` + url + "/api/v1/runs"
+}
+
+// shellWord quotes a path within double quotes and a command substitution, if it needs it.
+func shellWord(path string) string {
+	if strings.ContainsFunc(path, func(r rune) bool {
+		return !strings.ContainsRune("/._-+@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+	}
+	return path
+}

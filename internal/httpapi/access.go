@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+const (
+	pathHealth = "/healthz"
+	pathReady  = "/readyz"
+)
+
+// access decides who may ask. A request needs the token, so no page of a browser can ask by itself;
+// the checks of Host and Origin hold also for a page that has learned the token of another server.
+type access struct {
+	token      [sha256.Size]byte // its hash, so that a comparison takes the same time for any text
+	hosts      []string
+	openProbes bool
+}
+
+func newAccess(cfg Config) access {
+	a := access{token: sha256.Sum256([]byte(cfg.Token)), openProbes: cfg.OpenProbes}
+	for _, h := range cfg.Hosts {
+		a.hosts = append(a.hosts, strings.ToLower(h))
+	}
+	return a
+}
+
+// guard refuses a request from a foreign place or without the token.
+func (a access) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		switch {
+		case !a.isOwnHost(r):
+			refuse(w, http.StatusMisdirectedRequest, "this server is not asked as "+quoteShort(r.Host), "ask it by its address, or start the node with --http-host NAME")
+		case !isOwnOrigin(r):
+			refuse(w, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
+		case a.openProbes && (r.URL.Path == pathHealth || r.URL.Path == pathReady), a.hasToken(r):
+			next.ServeHTTP(w, r)
+		default:
+			h.Set("WWW-Authenticate", `Bearer realm="troupe"`)
+			refuse(w, http.StatusUnauthorized, "the request has no token, or another one",
+				"send the header Authorization: Bearer TOKEN; the node said at its start where the token is (docs/http.md)")
+		}
+	})
+}
+
+// hasToken reports whether a request presents the token.
+func (a access) hasToken(r *http.Request) bool {
+	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
+	return strings.EqualFold(kind, "bearer") && subtle.ConstantTimeCompare(given[:], a.token[:]) == 1
+}
+
+// isOwnHost reports whether a request names this server. A page whose name was bound to this address
+// after it was loaded (DNS rebinding) names its own server.
+func (a access) isOwnHost(r *http.Request) bool {
+	name := strings.ToLower(hostName(r.Host))
+	if slices.Contains(a.hosts, name) {
+		return true
+	}
+	local, ok := localAddress(r)
+	if !ok {
+		return false
+	}
+	if name == "localhost" {
+		return local.IsLoopback()
+	}
+	named, err := netip.ParseAddr(name)
+	return err == nil && (named.Unmap() == local || named.IsLoopback() && local.IsLoopback())
+}
+
+// hostName is a Host without its port and brackets.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		return name
+	}
+	return strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+}
+
+// localAddress is the address of this end of the connection.
+func localAddress(r *http.Request) (netip.Addr, bool) {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}, false
+	}
+	return at.AddrPort().Addr().Unmap(), true
+}
+
+// isOwnOrigin reports whether a request comes from no page, or from a page of this server.
+func isOwnOrigin(r *http.Request) bool {
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return true
+	}
+	from, err := url.Parse(origins[0])
+	return len(origins) == 1 && err == nil && (from.Scheme == "http" || from.Scheme == "https") && strings.EqualFold(from.Host, r.Host)
+}

@@ -1,0 +1,74 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// Recorded answers a command: the log of the run holds it. A client that chose request_id may send
+// the same command again.
+type Recorded struct {
+	RunID   string `json:"run_id"`
+	Request string `json:"request_id"`
+}
+
+// readCommand decodes the body of a command. run and request are its fields run_id, which may only
+// repeat the path, and request_id.
+func readCommand(w http.ResponseWriter, r *http.Request, id string, doc any, run, request *string) bool {
+	if err := readBody(r, doc); err != nil {
+		refuseBody(w, err)
+		return false
+	}
+	if *run != "" && *run != id {
+		refuse(w, http.StatusBadRequest, "the body names the run "+quoteShort(*run)+" and the path another", "leave run_id out of the body")
+		return false
+	}
+	*run = id
+	if *request == "" {
+		*request = client.NewID()
+	}
+	return true
+}
+
+// cancelRun is POST /api/v1/runs/{id}/cancel.
+func (s *Server) cancelRun(w http.ResponseWriter, r *http.Request, run string) {
+	var c client.CancelRequest
+	if !readCommand(w, r, run, &c, &c.RunID, &c.Request) {
+		return
+	}
+	reply, err := s.cfg.Client.Cancel(r.Context(), c)
+	answer(w, reply, err)
+}
+
+// steerRun is POST /api/v1/runs/{id}/steer.
+func (s *Server) steerRun(w http.ResponseWriter, r *http.Request, run string) {
+	var c client.SteerRequest
+	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
+		answer(w, Recorded{run, c.Request}, s.cfg.Client.Steer(r.Context(), c))
+	}
+}
+
+// answerQuery is POST /api/v1/runs/{id}/answer.
+func (s *Server) answerQuery(w http.ResponseWriter, r *http.Request, run string) {
+	var c client.AnswerRequest
+	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
+		answer(w, Recorded{run, c.Request}, s.cfg.Client.Answer(r.Context(), c))
+	}
+}
+
+// changeBudget is POST /api/v1/runs/{id}/budget.
+func (s *Server) changeBudget(w http.ResponseWriter, r *http.Request, run string) {
+	var c client.BudgetRequest
+	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
+		answer(w, Recorded{run, c.Request}, s.cfg.Client.Budget(r.Context(), c))
+	}
+}
+
+// setPolicy is POST /api/v1/runs/{id}/policy.
+func (s *Server) setPolicy(w http.ResponseWriter, r *http.Request, run string) {
+	var c client.PolicyRequest
+	if readCommand(w, r, run, &c, &c.RunID, &c.Request) {
+		answer(w, Recorded{run, c.Request}, s.cfg.Client.Policy(r.Context(), c))
+	}
+}

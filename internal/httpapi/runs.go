@@ -1,0 +1,246 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+const (
+	// listDefault is how many runs a page has unless the request says otherwise, listMax the most.
+	listDefault = 50
+	listMax     = 1000
+	// waitMax is the longest that a request may wait for a result.
+	waitMax = time.Minute
+)
+
+// states are the states of a run.
+var states = []string{"live", "queued", "parked", "finished", "interrupted"}
+
+// listRuns is GET /api/v1/runs: the runs, newest first, as `list -o json` prints them. The header
+// Link names the next page.
+func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
+	q := queryReader{values: r.URL.Query()}
+	limit := q.number("limit", listDefault, 1, listMax)
+	request := client.ListRequest{Limit: limit, State: q.oneOf("state", states...), Since: q.time("since"), Before: q.text("cursor")}
+	if !q.accept(w, "limit", "state", "since", "cursor") {
+		return
+	}
+	list, err := s.cfg.Client.ListRuns(r.Context(), request)
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	if len(list) >= limit {
+		next := r.URL.Query()
+		next.Set("cursor", list[len(list)-1].RunID)
+		w.Header().Set("Link", "<"+(&url.URL{Path: r.URL.Path, RawQuery: next.Encode()}).String()+`>; rel="next"`)
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+// startRun is POST /api/v1/runs. The client may choose run_id: the same request again starts nothing.
+func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
+	var request client.RunRequest
+	if err := readBody(r, &request); err != nil {
+		refuseBody(w, err)
+		return
+	}
+	if request.RunID == "" {
+		request.RunID = client.NewID()
+	}
+	accepted, err := s.cfg.Client.Run(r.Context(), request)
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	w.Header().Set("Location", "/api/v1/runs/"+url.PathEscape(accepted.RunID))
+	code := http.StatusCreated
+	if accepted.Existed {
+		code = http.StatusOK
+	}
+	writeJSON(w, code, accepted)
+}
+
+// withRun is a handler of a path about one run. As in the CLI, {id} is a whole run id, the beginning
+// of exactly one, or "last".
+func (s *Server) withRun(handle func(w http.ResponseWriter, r *http.Request, run string)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		run, err := s.cfg.Client.FindRun(r.Context(), r.PathValue("id"))
+		if err != nil {
+			refuseError(w, err)
+			return
+		}
+		handle(w, r, run)
+	}
+}
+
+// answer answers with a document, or with the error of reading it.
+func answer[T any](w http.ResponseWriter, doc T, err error) {
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, doc)
+}
+
+// getRun is GET /api/v1/runs/{id}: its state and result, and with describe=true its configuration.
+func (s *Server) getRun(w http.ResponseWriter, r *http.Request, run string) {
+	q := queryReader{values: r.URL.Query()}
+	describe := q.flag("describe")
+	if !q.accept(w, "describe") {
+		return
+	}
+	ask := s.cfg.Client.Get
+	if describe {
+		ask = s.cfg.Client.Describe
+	}
+	info, err := ask(r.Context(), run)
+	answer(w, info, err)
+}
+
+// getTree is GET /api/v1/runs/{id}/tree: the result so far, with the agents.
+func (s *Server) getTree(w http.ResponseWriter, r *http.Request, run string) {
+	info, err := s.cfg.Client.Get(r.Context(), run)
+	answer(w, resultOf(info), err)
+}
+
+// resultOf is the result of a run; without one, it has nothing but the run.
+func resultOf(i client.RunInfo) event.Result {
+	if i.Result == nil {
+		return event.Result{Type: "result", Run: i.RunID, Partial: true, Agents: []event.AgentResult{}}
+	}
+	if i.State != "finished" {
+		i.Result.Partial = true
+	}
+	return *i.Result
+}
+
+// getResult is GET /api/v1/runs/{id}/result: 200 with the result of a run that has ended or is parked,
+// otherwise 202 with what it has so far. With wait=DURATION the request waits for the end.
+func (s *Server) getResult(w http.ResponseWriter, r *http.Request, run string) {
+	q := queryReader{values: r.URL.Query()}
+	wait := q.duration("wait", waitMax)
+	if !q.accept(w, "wait") {
+		return
+	}
+	info, err := s.awaitResult(r.Context(), run, wait)
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	code := http.StatusOK
+	if info.State != "finished" && info.State != "parked" {
+		code = http.StatusAccepted
+	}
+	writeJSON(w, code, resultOf(info))
+}
+
+// awaitResult returns a run once it has ended or is parked, or after a time.
+func (s *Server) awaitResult(ctx context.Context, run string, wait time.Duration) (client.RunInfo, error) {
+	info, err := s.cfg.Client.Get(ctx, run)
+	if err != nil || wait == 0 || info.State == "finished" || info.State == "parked" {
+		return info, err
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	ended, err := s.cfg.Client.Wait(waiting, run)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		return s.cfg.Client.Get(ctx, run)
+	}
+	return ended, err
+}
+
+// getBudget is GET /api/v1/runs/{id}/budget.
+func (s *Server) getBudget(w http.ResponseWriter, r *http.Request, run string) {
+	info, err := s.cfg.Client.Describe(r.Context(), run)
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	doc, err := info.Budget()
+	answer(w, doc, err)
+}
+
+// getTimeline is GET /api/v1/runs/{id}/timeline: what each agent did when.
+func (s *Server) getTimeline(w http.ResponseWriter, r *http.Request, run string) {
+	var t term.Timeline
+	err := s.cfg.Client.Events(r.Context(), run, nil, false, func(e client.Event, _ []byte) error {
+		t.AddEvent(e)
+		return nil
+	})
+	spans := t.Spans(time.Now())
+	if spans == nil {
+		spans = []term.Span{}
+	}
+	answer(w, spans, err)
+}
+
+// getTranscript is GET /api/v1/runs/{id}/transcript, of the root agent or of agent=ID.
+func (s *Server) getTranscript(w http.ResponseWriter, r *http.Request, run string) {
+	q := queryReader{values: r.URL.Query()}
+	who := q.text("agent")
+	if !q.accept(w, "agent") {
+		return
+	}
+	raw, err := s.cfg.Client.Transcript(r.Context(), run, who)
+	answer(w, raw, err)
+}
+
+// getQuestions is GET /api/v1/runs/{id}/questions: what the agents of the run ask a person.
+func (s *Server) getQuestions(w http.ResponseWriter, r *http.Request, run string) {
+	if _, err := s.cfg.Client.State(r.Context(), run); err != nil {
+		refuseError(w, err)
+		return
+	}
+	all, err := s.cfg.Client.Questions(r.Context())
+	list := []client.Question{}
+	for _, q := range all {
+		if q.RunID == run {
+			list = append(list, q)
+		}
+	}
+	answer(w, list, err)
+}
+
+// listQuestions is GET /api/v1/questions: those of all runs.
+func (s *Server) listQuestions(w http.ResponseWriter, r *http.Request) {
+	list, err := s.cfg.Client.Questions(r.Context())
+	answer(w, list, err)
+}
+
+// listNodes is GET /api/v1/nodes.
+func (s *Server) listNodes(w http.ResponseWriter, r *http.Request) {
+	list, err := s.cfg.Client.Nodes(r.Context())
+	answer(w, list, err)
+}
+
+// answerHealth is GET /healthz: the process answers.
+func (s *Server) answerHealth(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, Health{Status: "ok"})
+}
+
+// Health is the JSON of /healthz and /readyz.
+type Health struct {
+	Status string `json:"status"` // ok, or unavailable
+	Why    string `json:"why,omitempty"`
+}
+
+// answerReady is GET /readyz: the node can take work. Why it cannot is told only to those who have
+// the token.
+func (s *Server) answerReady(w http.ResponseWriter, r *http.Request) {
+	err := s.cfg.Ready()
+	switch {
+	case err == nil:
+		writeJSON(w, http.StatusOK, Health{Status: "ok"})
+	case s.access.hasToken(r):
+		writeJSON(w, http.StatusServiceUnavailable, Health{Status: "unavailable", Why: err.Error()})
+	default:
+		writeJSON(w, http.StatusServiceUnavailable, Health{Status: "unavailable"})
+	}
+}

@@ -1,0 +1,222 @@
+// Package httpapi serves the control verbs and the events of a node over HTTP: the same requests
+// and the same JSON as on NATS and in the CLI (docs/http.md). It knows a node by its client only.
+package httpapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// DefaultAddress is where a node with a server of its own listens, if the port is free.
+const DefaultAddress = "127.0.0.1:8420"
+
+// Limits of the server. What exceeds one is refused or disconnected, and harms nobody else.
+const (
+	// bodyBytesMax is the most bytes of a request: it must fit a message to a node.
+	bodyBytesMax = 512 << 10
+	// headerBytesMax is the most bytes of the headers of a request: a cursor of a large tree fits.
+	headerBytesMax = 64 << 10
+	// ConnectionsMax is how many connections are served at once. Later ones wait in the queue of the
+	// operating system.
+	ConnectionsMax = 1024
+	// StreamsMax is how many streams of events are served at once.
+	StreamsMax = 256
+	// headerTimeout is how long a connection may take to send the headers of a request, bodyTimeout the
+	// whole request, idleTimeout how long it may be silent between two.
+	headerTimeout = 5 * time.Second
+	bodyTimeout   = 30 * time.Second
+	idleTimeout   = 2 * time.Minute
+	// replyTimeout bounds one request that is no stream, with all that its node retries.
+	replyTimeout = 90 * time.Second
+	// closeTimeout is how long Close waits for the requests in progress.
+	closeTimeout = 2 * time.Second
+)
+
+// Config of a Server.
+type Config struct {
+	// Client reaches the node.
+	Client *client.Client
+	// Token is the credential that each request must present. Required.
+	Token string
+	// Hosts are names by which the server may be asked besides its addresses and localhost: those of a
+	// proxy, or of a service.
+	Hosts []string
+	// OpenProbes lets anyone ask /healthz and /readyz.
+	OpenProbes bool
+	// Ready returns why the node cannot take work now; nil: it can.
+	Ready func() error
+	// Metrics serves /metrics. Default: there are none.
+	Metrics http.Handler
+	// Logger receives what goes wrong in the server. Default: discard.
+	Logger *slog.Logger
+}
+
+// Server is an HTTP server of one node.
+type Server struct {
+	cfg      Config
+	access   access
+	streams  chan struct{} // a slot for each stream of events
+	server   *http.Server
+	listener net.Listener
+	closing  context.CancelFunc
+}
+
+// ErrListen says that the address cannot be listened on.
+var ErrListen = errors.New("httpapi: cannot listen")
+
+// ErrToken says that there is no token that is long enough to be a secret.
+var ErrToken = errors.New("httpapi: the token")
+
+// TokenBytesMin is the least length of a token that a person may choose.
+const TokenBytesMin = 16
+
+// CheckToken checks that a token is long enough, and can be sent in a header.
+func CheckToken(token string) error {
+	if len(token) < TokenBytesMin {
+		return fmt.Errorf("%w has %d characters, and at least %d make a secret", ErrToken, len(token), TokenBytesMin)
+	}
+	for _, r := range token {
+		if r <= ' ' || r >= 0x7f {
+			return fmt.Errorf("%w has a character that cannot be sent in a header: use letters and digits", ErrToken)
+		}
+	}
+	return nil
+}
+
+// Listen opens the address of a server. With an address of "" it is DefaultAddress, or a free port of
+// the same host if that is taken.
+func Listen(address string) (net.Listener, error) {
+	l, err := net.Listen("tcp", cmp.Or(address, DefaultAddress))
+	if err != nil && address == "" {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrListen, err)
+	}
+	return l, nil
+}
+
+// Serve serves requests on a listener, which the server closes, until Close.
+func Serve(l net.Listener, cfg Config) (*Server, error) {
+	if err := CheckToken(cfg.Token); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Ready == nil {
+		cfg.Ready = func() error { return nil }
+	}
+	base, closing := context.WithCancel(context.Background())
+	s := &Server{cfg: cfg, access: newAccess(cfg), streams: make(chan struct{}, StreamsMax), listener: l, closing: closing}
+	s.server = &http.Server{
+		Handler:           s.handler(),
+		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: headerBytesMax,
+		BaseContext:    func(net.Listener) context.Context { return base },
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // anyone can cause these lines
+	}
+	go func() {
+		err := s.server.Serve(netutil.LimitListener(l, ConnectionsMax))
+		if !errors.Is(err, http.ErrServerClosed) {
+			cfg.Logger.Error("the HTTP server has ended", "address", l.Addr().String(), "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// PlainWarning warns that a server is reached from other machines without encryption; "" if it is not.
+func PlainWarning(url string) string {
+	at, err := netip.ParseAddrPort(strings.TrimPrefix(url, "http://"))
+	if err == nil && at.Addr().IsLoopback() {
+		return ""
+	}
+	return "the HTTP server is open to other machines, and sends tokens and texts in the clear: put a proxy with TLS before it"
+}
+
+// URL is the address of the server.
+func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
+
+// Close ends the streams, and stops the server once the requests in progress are answered, or soon
+// after.
+func (s *Server) Close() error {
+	s.closing()
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	err := s.server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = s.server.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("httpapi: close: %w", err)
+	}
+	return nil
+}
+
+// handler is the whole surface: each path below checks access first.
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range s.routes() {
+		mux.Handle(r.method+" "+r.path, r.handler)
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
+	return s.access.guard(limitRequest(mux))
+}
+
+// route is one path of the server.
+type route struct {
+	method, path string
+	handler      http.HandlerFunc
+}
+
+func (s *Server) routes() []route {
+	run := "/api/v1/runs/{id}"
+	list := []route{
+		{"GET", pathHealth, s.answerHealth},
+		{"GET", pathReady, s.answerReady},
+		{"GET", "/api/v1/runs", s.listRuns},
+		{"POST", "/api/v1/runs", s.startRun},
+		{"GET", run, s.withRun(s.getRun)},
+		{"GET", run + "/tree", s.withRun(s.getTree)},
+		{"GET", run + "/result", s.withRun(s.getResult)},
+		{"GET", run + "/budget", s.withRun(s.getBudget)},
+		{"GET", run + "/timeline", s.withRun(s.getTimeline)},
+		{"GET", run + "/transcript", s.withRun(s.getTranscript)},
+		{"GET", run + "/questions", s.withRun(s.getQuestions)},
+		{"GET", run + "/events", s.withRun(s.getEvents)},
+		{"POST", run + "/cancel", s.withRun(s.cancelRun)},
+		{"POST", run + "/steer", s.withRun(s.steerRun)},
+		{"POST", run + "/answer", s.withRun(s.answerQuery)},
+		{"POST", run + "/budget", s.withRun(s.changeBudget)},
+		{"POST", run + "/policy", s.withRun(s.setPolicy)},
+		{"GET", "/api/v1/questions", s.listQuestions},
+		{"GET", "/api/v1/nodes", s.listNodes},
+	}
+	if s.cfg.Metrics != nil {
+		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
+	}
+	return list
+}
+
+// limitRequest bounds the body of a request and the time of its reply. A stream sets a time for each
+// of its parts.
+func limitRequest(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Body = http.MaxBytesReader(w, r.Body, bodyBytesMax)
+		// A connection that cannot have a deadline is one of a test.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout))
+		next.ServeHTTP(w, r)
+	})
+}

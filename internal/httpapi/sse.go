@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const (
+	// slowReaderMax is how long a reader may take for what the server writes; then it is disconnected.
+	slowReaderMax = 10 * time.Second
+	// flushPause is how long an event waits for others, which are sent together with it.
+	flushPause = 10 * time.Millisecond
+)
+
+// sseWriter writes server-sent events. It may be used by several goroutines.
+type sseWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+
+	mu         sync.Mutex
+	holdHeader bool // the header is written with the first event
+	started    bool
+	closed     bool
+	cursor     string // the newest that the reader does not have
+	flush      *time.Timer
+	err        error // of an earlier write: the reader is gone
+}
+
+func newSSEWriter(w http.ResponseWriter) *sseWriter {
+	return &sseWriter{w: w, control: http.NewResponseController(w)}
+}
+
+// begin sends the header.
+func (s *sseWriter) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeHeader()
+	s.write([]byte("retry: " + strconv.Itoa(reconnectMS) + "\n\n"))
+	s.flushNow()
+	return s.err
+}
+
+// writeHeader sends the header unless it was sent. The caller holds mu.
+func (s *sseWriter) writeHeader() {
+	if s.started {
+		return
+	}
+	s.started = true
+	h := s.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("X-Accel-Buffering", "no") // nginx would hold the events back
+	s.w.WriteHeader(http.StatusOK)
+}
+
+func (s *sseWriter) isStarted() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.started
+}
+
+// writeEvent sends an event. Its data is one line, as JSON is.
+func (s *sseWriter) writeEvent(cursor, kind string, data []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writeHeader()
+	var b bytes.Buffer
+	if cursor != "" {
+		b.WriteString("id: " + cursor + "\n")
+		s.cursor = ""
+	}
+	if kind != "" {
+		b.WriteString("event: " + kind + "\n")
+	}
+	b.WriteString("data: ")
+	b.Write(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")))
+	b.WriteString("\n\n")
+	s.write(b.Bytes())
+	if s.flush == nil && s.err == nil {
+		s.flush = time.AfterFunc(flushPause, s.flushLater)
+	}
+	return s.err
+}
+
+// noteCursor remembers the cursor after an event that was left out.
+func (s *sseWriter) noteCursor(cursor string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cursor = cursor
+}
+
+// keepAlive sends a sign of life: the newest cursor without an event, or a comment.
+func (s *sseWriter) keepAlive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	line := ": alive\n\n"
+	if s.cursor != "" {
+		line, s.cursor = "id: "+s.cursor+"\n\n", ""
+	}
+	s.writeHeader()
+	s.write([]byte(line))
+	s.flushNow()
+	return s.err
+}
+
+// write writes to the reader, which has a time for it. The caller holds mu.
+func (s *sseWriter) write(p []byte) {
+	if s.err != nil || s.closed {
+		return
+	}
+	// A connection that cannot have a deadline is one of a test.
+	_ = s.control.SetWriteDeadline(time.Now().Add(slowReaderMax))
+	if _, err := s.w.Write(p); err != nil {
+		s.err = fmt.Errorf("httpapi: stream: %w", err)
+	}
+}
+
+// flushNow sends what was written. The caller holds mu.
+func (s *sseWriter) flushNow() {
+	if s.err != nil || s.closed {
+		return
+	}
+	if err := s.control.Flush(); err != nil {
+		s.err = fmt.Errorf("httpapi: stream: %w", err)
+	}
+}
+
+func (s *sseWriter) flushLater() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flush = nil
+	s.flushNow()
+}
+
+// close ends the use of the response, which must not outlive its handler.
+func (s *sseWriter) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flush != nil {
+		s.flush.Stop()
+	}
+	s.closed = true
+}

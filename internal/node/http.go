@@ -1,0 +1,107 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/httpapi"
+)
+
+// HTTPConfig is how a node serves HTTP (docs/http.md).
+type HTTPConfig struct {
+	// Address to listen on, HOST:PORT. Default: httpapi.DefaultAddress, or a free port if it is taken.
+	Address string
+	// Token that each request must present. Default: that of the state directory, which a node with a
+	// server of its own makes; on a shared server it must be given.
+	Token string
+	// Hosts are names by which the node may be asked besides its addresses and localhost.
+	Hosts []string
+	// OpenProbes lets anyone ask whether the node lives and is ready.
+	OpenProbes bool
+}
+
+// ErrHTTPToken says that a node on a shared server has no token for its HTTP server.
+var ErrHTTPToken = errors.New("node: HTTP on a server that nodes share needs a token: TROUPE_HTTP_TOKEN or --http-token-file")
+
+// streamAhead is how many live events wait for a stream that is being written. A stream that falls
+// behind reads the logs instead.
+const streamAhead = 4096
+
+// httpToken returns the token of the HTTP server; fresh: it must be written to the state directory.
+func (c Config) httpToken() (token string, fresh bool, err error) {
+	switch {
+	case c.HTTP == nil:
+		return "", false, nil
+	case c.HTTP.Token != "":
+		return c.HTTP.Token, false, httpapi.CheckToken(c.HTTP.Token)
+	case c.Bus.NamesServer():
+		return "", false, ErrHTTPToken
+	}
+	token, err = statedir.ReadHTTPToken(statedir.StateDir(c.StateDir))
+	if err != nil || token != "" {
+		return token, false, err
+	}
+	return statedir.NewHTTPToken(), true, nil
+}
+
+// serveHTTP begins to serve HTTP, if the node is to.
+func (h *Node) serveHTTP() error {
+	c := h.cfg.HTTP
+	if c == nil {
+		return nil
+	}
+	if h.httpTokenFresh {
+		if err := statedir.WriteHTTPToken(statedir.StateDir(h.cfg.StateDir), h.httpToken); err != nil {
+			return err
+		}
+	}
+	requests, err := h.newClient(nats.SyncQueueLen(streamAhead))
+	if err != nil {
+		return err
+	}
+	l, err := httpapi.Listen(c.Address)
+	if err != nil {
+		return err
+	}
+	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: h.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
+		Ready: h.checkReady, Logger: h.cfg.Logger})
+	if err != nil {
+		return err
+	}
+	h.http.Store(s)
+	if h.embedded != nil {
+		return h.embedded.AnnounceHTTP(s.URL())
+	}
+	return nil
+}
+
+// HTTPURL is the address of the HTTP server; "" without one.
+func (h *Node) HTTPURL() string {
+	if s := h.http.Load(); s != nil {
+		return s.URL()
+	}
+	return ""
+}
+
+// errNotReady says why a node cannot take work.
+var errNotReady = errors.New("node: not ready")
+
+// checkReady returns why the node cannot take work now: it is connected, its logs can be written, and
+// it owns logs or takes part in sharing them.
+func (h *Node) checkReady() error {
+	for _, nc := range []*nats.Conn{h.logConn, h.leaseConn, h.serviceConn} {
+		if !nc.IsConnected() {
+			return fmt.Errorf("%w: the connection to the NATS server is %s", errNotReady, strings.ToLower(nc.Status().String()))
+		}
+	}
+	if i := h.journal.clientInfo(); i != nil && !i.Low {
+		return fmt.Errorf("%w: the logs cannot be written: %s: %s", errNotReady, i.Why, i.Remedy)
+	} else if i != nil {
+		return fmt.Errorf("%w: the disk has little room, and new runs are refused: %s", errNotReady, i.Remedy)
+	}
+	return h.logOwner.CheckOwnership()
+}
