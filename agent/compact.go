@@ -167,8 +167,8 @@ func askSummary(s State) (State, []Effect) {
 	r := summaryRequest(s, s.contextLimits().Summary)
 	// The reservation keeps tokens back for a closing turn of the agent, with the agent's prompt.
 	input := max(budget.EnvelopeTokens+budget.Text(r.System)+budget.Message(r.Messages[0]), s.InputBound())
-	return s, []Effect{Reserve{Reservation: s.Reservation, Turn: s.Turn + 1, Request: budget.AttemptRequest{Input: input, Output: r.MaxOutput,
-		OutputMin: (r.MaxOutput + 1) / 2, Closing: s.Task.Limits.Closing, Price: s.summaryModel().Price.Dearer(s.currentModel().Price)}}}
+	return s, []Effect{newReserve(s, budget.AttemptRequest{Input: input, Output: r.MaxOutput, OutputMin: (r.MaxOutput + 1) / 2,
+		Closing: s.Task.Limits.Closing, Price: s.summaryModel().Price.Dearer(s.currentModel().Price)})}
 }
 
 // handleSummaryGranted begins the summary. A grant of only a closing turn is for the

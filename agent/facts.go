@@ -222,7 +222,7 @@ type Reserve struct {
 	Reservation int                   `msgpack:"l"`
 	Request     budget.AttemptRequest `msgpack:"a"`
 	Turn        int                   `msgpack:"t"`
-	// Node is where the agent runs; only the agent's first reservation names it.
+	// Node is where the agent runs; only the agent's first reservation, for a turn or a summary, names it.
 	Node string `msgpack:"n,omitempty"`
 	// Ahead is how many further attempts the agent would like to begin without asking.
 	Ahead int `msgpack:"h,omitempty"`

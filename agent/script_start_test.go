@@ -1,11 +1,14 @@
 package agent_test
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
+	"github.com/troupe-run/troupe/agent"
 )
 
 // usualStart is what `submitted` and `granted` show in most scripts. Only the
@@ -51,4 +54,14 @@ func noteKinds(out string) string {
 		}
 	}
 	return strings.Join(lines, "\n")
+}
+
+// noteNode notes the node that a message to the supervisor names.
+func (p *scriptPlayer) noteNode(fx agent.Effect) {
+	switch e := fx.(type) {
+	case agent.Reserve:
+		p.node = cmp.Or(e.Node, p.node)
+	case agent.ReportLog:
+		p.node = e.Node
+	}
 }

@@ -32,6 +32,7 @@ type scriptPlayer struct {
 	state      agent.State
 	n          uint64
 	at         int64
+	node       string // that the agent has named to its supervisor
 	activation string
 	notes      bool
 	// verifies: the script answers each VerifyLog itself.
@@ -66,6 +67,8 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 		return printFold(p.state)
 	case "past":
 		return p.printPast(t)
+	case "node":
+		return p.node + "\n"
 	case "repeat":
 		return scripts.Repeat(t, d, p.playLine)
 	}
@@ -93,6 +96,7 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 	b.WriteString(printState(after))
 	for _, fx := range stepped.Effects {
 		b.WriteString("  " + printEffect(fx) + "\n")
+		p.noteNode(fx)
 		if call, ok := fx.(agent.CallModel); ok {
 			p.call = call
 			if err := strictRequest(call.Request); err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// handleSubmitted opens the loop. It records the prompt before it risks anything.
+// handleSubmitted opens the loop. It appends the prompt to the transcript before the first hook, summary
+// or model call, so that an end of the run, however early, leaves a record of the task.
 func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	if s.Phase != "" { //mutant:task-once
 		return s, nil
@@ -54,7 +55,7 @@ func nextTurn(s State, why spec.Transition) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if s.ClosingReason != "" {
-		// The closing turn is over and brought no usable text.
+		// The closing turn is not possible: the model failed, and its fallback may have no known price.
 		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true})
 	}
 	s, why = deliverMail(s, why)
@@ -86,7 +87,8 @@ func continueTurn(s State, why spec.Transition) (State, []Effect) {
 	return runHooksBeforeModel(s, why)
 }
 
-// requestReservation requests the reservation of the next turn, or of the closing turn.
+// requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
+// allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
 func requestReservation(s State, why spec.Transition) (State, []Effect) {
 	s.Phase, s.Transition, s.Purpose = Reserving, why, ForTurn
 	s.Reservation++
@@ -98,11 +100,19 @@ func requestReservation(s State, why spec.Transition) (State, []Effect) {
 		return beginAhead(s, request), nil
 	}
 	s.Allowance = allowance{} // the request gives it back
-	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1, Ahead: s.attemptsAhead()}
-	if s.Reservation == 1 { // the first reservation names the node
+	e := newReserve(s, request)
+	e.Ahead = s.attemptsAhead()
+	return s, []Effect{e}
+}
+
+// newReserve requests the budget for the current reservation. The agent's first request names its
+// node, because the supervisor has received nothing from the agent yet.
+func newReserve(s State, request budget.AttemptRequest) Reserve {
+	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1}
+	if s.Reservation == 1 {
 		e.Node = s.Node
 	}
-	return s, []Effect{e}
+	return e
 }
 
 // attemptRequest is the request for the next attempt: the most that it may cost.
@@ -187,7 +197,9 @@ func (s State) replySchema() string {
 	return s.Task.LoopOptions.Require.Schema
 }
 
-// handleDenied ends the loop without another call: the loop itself reports the findings so far.
+// handleDenied ends the loop without another call, and the loop itself reports the findings so far,
+// except in two cases: without a reservation for a summary, the compaction continues without a model,
+// and a fallback whose price is not known is skipped for the next model.
 func handleDenied(s State, f Denied) (State, []Effect) {
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		s, fx := endQuestion(s)
@@ -213,9 +225,9 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 	return finishAgent(s, spec.Outcome{Reason: why, Text: partialResult(s), Partial: true, Detail: f.Detail})
 }
 
-// handleReplied handles a reply: it settles the reservation, records the message before
-// any of it takes effect, and decides by the calls that it observes, not by the
-// provider's label.
+// handleReplied records a reply, settles its reservation, and then acts on it. Calls in the reply
+// are dispatched whatever the provider's stop reason says; the reason decides only about a reply
+// without calls.
 func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.Phase != Thinking || f.Reservation != s.Reservation { //mutant:reply-of-its-reservation
 		return s, nil
@@ -246,7 +258,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 		return prependEffects(fx)(rejectUseless(s, "Your reply had tool calls that are too long to be kept, so none of them ran."))
 	}
 	s = remarkDropped(s, f.Dropped)
-	if s.newest().Tombstone { // it says nothing
+	if s.newest().Tombstone { // hooks check what a reply contains, and this one is empty
 		return prependEffects(fx)(actOnReply(s, f.Reply.Stop))
 	}
 	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Reservation), "", replyHookData(s))
@@ -365,7 +377,8 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	return s, append(fx, lastMessage(s))
 }
 
-// prependEffects puts effects in front of those that follow.
+// prependEffects puts effects in front of those that follow. It is curried so that the results of
+// another step can be its arguments: prependEffects(fx)(endTurn(s, reason)).
 func prependEffects(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
 }
