@@ -19,10 +19,10 @@ import (
 // callModel makes one attempt under the reservation, when the throttle admits it.
 func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perform) {
 	k := p.Key
-	w := s.state.Own("replied", k, nil)
+	w := s.state.OwnResult("replied", k, nil)
 	ctx, deliver := s.work.beginWork(s.ctx, k), s.resultSender(c)
 	emit := s.streamDeltas(e)
-	find, counts, mayBegin, at := s.cfg.Model, s.state.Agent.State.Counts(), s.mayBegin(p.Lease), s.at
+	find, counts, mayBegin, at := s.cfg.Model, s.state.Agent.State.Counts(), s.mayBegin(p.Lease), s.addr
 	blobs, run, caller := s.cfg.Blobs, s.state.Agent.State.Task.Run, s.callerOf(e)
 	barred := func(afterMS int64, why string) {
 		if isEnding(ctx) {
@@ -104,14 +104,14 @@ func emitFirst(streams func(), emit func(model.Delta)) func(model.Delta) {
 	}
 }
 
-// awaitGate queues at the throttle for the agent's turn, without a reservation.
-func (s *shell) awaitGate(c actor.Context, e agent.AwaitThrottle) {
-	w, deliver := s.state.Own("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.resultSender(c)
-	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), at: s.at, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
+// awaitThrottle queues at the throttle for the agent's turn, without a reservation.
+func (s *shell) awaitThrottle(c actor.Context, e agent.AwaitThrottle) {
+	w, deliver := s.state.OwnResult("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.resultSender(c)
+	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), at: s.addr, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
 }
 
-// leaveGate withdraws all requests of this activation from the throttles.
-func (s *shell) leaveGate(c actor.Context) { c.Send(s.cfg.keeper, withdrawal{s.at, s.start}) }
+// leaveThrottle withdraws all requests of this activation from the throttles.
+func (s *shell) leaveThrottle(c actor.Context) { c.Send(s.cfg.keeper, withdrawal{s.addr, s.start}) }
 
 // errPanic says that a model client crashed: one attempt of one agent failed. The cost of
 // that attempt is unknown.

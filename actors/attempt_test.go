@@ -38,13 +38,13 @@ func TestAttemptIsCheckedAgainAfterAThrottleWait(t *testing.T) {
 		"the activation is superseded": {func(s *shell, _ *atomic.Bool) { s.work.endWork(activation.ModelKey(1)) }, 0, ""},
 	} {
 		system, client, at := newSystem(), &countedModel{}, mailbox.At("r1", "root")
-		asks, results := make(chan throttleRequest, 1), make(chan activation.Own, 1)
+		asks, results := make(chan throttleRequest, 1), make(chan activation.OwnResult, 1)
 		spawn := func(receive actor.ReceiveFunc) *actor.PID { return system.Root.Spawn(actor.PropsFromFunc(receive)) }
 		var held atomic.Bool
 		held.Store(true)
-		s := &shell{ctx: t.Context(), at: at, start: "a", state: activation.New(at, "a", mailbox.Epoch{Lease: 1}, "test", false), work: activeWork{busy: func(int) {}},
+		s := &shell{ctx: t.Context(), addr: at, start: "a", state: activation.New(at, "a", mailbox.Epoch{Lease: 1}, "test", false), work: activeWork{busy: func(int) {}},
 			router: spawn(func(c actor.Context) {
-				if m, ok := c.Message().(activation.Own); ok {
+				if m, ok := c.Message().(activation.OwnResult); ok {
 					results <- m
 				}
 			})}
@@ -67,7 +67,7 @@ func TestAttemptIsCheckedAgainAfterAThrottleWait(t *testing.T) {
 			t.Errorf("%s: the model was called %d times, the gate hears %q", what, got, v.as)
 		}
 		if c.kind == "" {
-			system.Root.Send(s.router, activation.Own{}) // all that was to come has come
+			system.Root.Send(s.router, activation.OwnResult{}) // all that was to come has come
 		}
 		if w := <-results; w.Kind != c.kind {
 			t.Errorf("%s: %q is delivered, not %q", what, w.Kind, c.kind)

@@ -35,16 +35,16 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 		tell := s.factSender(c)
 		time.AfterFunc(a.Pause, func() { tell(a.Fact) })
 	case activation.PublishNotes:
-		for _, e := range activation.Tell(s.at, a.Parent, s.cfg.Name, a.N, a.At, a.Notes) {
+		for _, e := range activation.EventsOf(s.addr, a.Parent, s.cfg.Name, a.N, a.Stamp, a.Notes) {
 			s.cfg.Events(e)
 		}
 	case activation.PublishState:
 		if s.cfg.Changed != nil {
-			s.cfg.Changed(s.at.Run(), a.Place, a.State)
+			s.cfg.Changed(s.addr.Run(), a.Place, a.State)
 		}
 	case activation.PublishResult:
 		if s.cfg.Over != nil {
-			s.cfg.Over(s.at.Run(), a.Result)
+			s.cfg.Over(s.addr.Run(), a.Result)
 		}
 	case activation.Warn:
 		s.log.Warn(a.Text, a.Args...)
@@ -57,25 +57,25 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 	}
 }
 
-// reportState tells the router the state of the activation.
+// reportState sends the router the message that each Report action stands for.
 func (s *shell) reportState(c actor.Context, action activation.Action) {
 	switch a := action.(type) {
 	case activation.ReportSuperseded:
-		c.Send(s.router, shellSuperseded{s.at, c.Self()})
+		c.Send(s.router, shellSuperseded{s.addr, c.Self()})
 	case activation.ReportGone:
-		c.Send(s.router, shellLeft{s.at, c.Self()})
-	case activation.ReportEnded:
-		c.Send(s.router, logEnded{s.at, a.Place})
+		c.Send(s.router, shellGone{s.addr, c.Self()})
+	case activation.ReportLogEnded:
+		c.Send(s.router, logEnded{s.addr, a.Place})
 	case activation.ReportPassivated:
-		c.Send(s.router, shellPassivated{s.at, c.Self(), a.Place, a.Due})
+		c.Send(s.router, shellPassivated{s.addr, c.Self(), a.Place, a.Due})
 	case activation.ReportHopeless:
-		c.Send(s.router, shellsFailed{s.at, a.Why})
-	case activation.ReportForeign:
-		c.Send(s.router, newerLog{s.at, a.Why})
-	case activation.ReportArrived:
-		c.Send(s.router, entriesTaken{s.at, c.Self(), a.Entries})
-	case activation.ReportLevel:
-		c.Send(s.router, reachedTail{s.at, c.Self(), a.Place})
+		c.Send(s.router, actorHopeless{s.addr, a.Why})
+	case activation.ReportNewerLog:
+		c.Send(s.router, newerLog{s.addr, a.Why})
+	case activation.ReportEntriesTaken:
+		c.Send(s.router, entriesTaken{s.addr, c.Self(), a.Entries})
+	case activation.ReportReachedTail:
+		c.Send(s.router, reachedTail{s.addr, c.Self(), a.Place})
 	default:
 		panic(fmt.Sprintf("actors: unknown action %T", action))
 	}
@@ -89,9 +89,9 @@ func (s *shell) factSender(c actor.Context) func(of any) {
 
 // resultSender returns a function that delivers a result by way of the router, which outlives this
 // shell.
-func (s *shell) resultSender(c actor.Context) func(activation.Own) {
+func (s *shell) resultSender(c actor.Context) func(activation.OwnResult) {
 	router, root := s.router, c.ActorSystem().Root
-	return func(o activation.Own) { root.Send(router, o) }
+	return func(o activation.OwnResult) { root.Send(router, o) }
 }
 
 // storeError returns mailbox.ErrClosed for any error once the process ends.
@@ -102,18 +102,20 @@ func storeError(ctx context.Context, err error) error {
 	return err
 }
 
+// appendClaim appends the claim. Its callback delivers the fact also if the append succeeded, because
+// the activation must know the claim's place to read the log up to it.
 func (s *shell) appendClaim(c actor.Context, a activation.AppendClaim) {
 	tell := s.factSender(c)
-	failpoint.At(failpoint.ClaimBefore, string(s.at))
-	s.cfg.Post.Append(s.ctx, s.at, a.Data, func(place uint64, err error) {
-		failpoint.At(failpoint.ClaimAcked, string(s.at))
+	failpoint.At(failpoint.ClaimBefore, string(s.addr))
+	s.cfg.Post.Append(s.ctx, s.addr, a.Data, func(place uint64, err error) {
+		failpoint.At(failpoint.ClaimAcked, string(s.addr))
 		tell(activation.ClaimAppended{Place: place, Err: err})
 	})
 }
 
 // readLog reads the log up to the claim, outside the actor's goroutine.
 func (s *shell) readLog(c actor.Context, a activation.ReadLog) {
-	tell, at, post, ctx, differs := s.factSender(c), s.at, s.cfg.Post, s.ctx, s.cfg.Differs
+	tell, at, post, ctx, differs := s.factSender(c), s.addr, s.cfg.Post, s.ctx, s.cfg.Differs
 	go func() {
 		var log []mailbox.Message
 		err := post.Read(ctx, at, 0, a.Claim.Place, func(m mailbox.Message) error {
@@ -131,9 +133,11 @@ func (s *shell) readLog(c actor.Context, a activation.ReadLog) {
 // errPart ends a read that has reached its limit.
 var errPart = errors.New("actors: enough for one read")
 
+// readTail reads at most catchUpMax entries, so that one read holds a bounded part of the log in memory;
+// the activation asks for the rest.
 func (s *shell) readTail(c actor.Context, a activation.ReadTail) {
 	self, root := c.Self(), c.ActorSystem().Root
-	at, post, ctx := s.at, s.cfg.Post, s.ctx
+	at, post, ctx := s.addr, s.cfg.Post, s.ctx
 	go func() {
 		var log []mailbox.Message
 		err := post.Read(ctx, at, a.After, a.Through, func(e mailbox.Message) error {
@@ -150,10 +154,11 @@ func (s *shell) readTail(c actor.Context, a activation.ReadTail) {
 	}()
 }
 
+// appendOwn appends an own entry. Only a failure is a fact: success shows when the entry is read back.
 func (s *shell) appendOwn(c actor.Context, a activation.AppendOwn) {
 	tell := s.factSender(c)
 	failpoint.At(failpoint.OwnBefore, a.ID)
-	s.cfg.Post.Append(s.ctx, s.at, a.Data, func(_ uint64, err error) {
+	s.cfg.Post.Append(s.ctx, s.addr, a.Data, func(_ uint64, err error) {
 		failpoint.At(failpoint.OwnAcked, a.ID)
 		if err != nil {
 			tell(activation.OwnFailed{Own: a.Own, Err: err})
@@ -172,13 +177,14 @@ func (s *shell) sendMessages(c actor.Context, a activation.SendMessages) {
 	failpoint.At(failpoint.OutboxSent, kind)
 }
 
-// failShell stops the shell by a panic, because it cannot continue without its log; the router
-// starts another shell after a pause.
+// failShell stops the shell, which cannot continue without its log. If the store has closed or the
+// process ends, that is all; otherwise it panics, and the router starts another shell after a pause,
+// or gives the actor up after CrashesMax crashes in a row.
 func (s *shell) failShell(c actor.Context, a activation.Fail) {
 	if s.ctx.Err() != nil || errors.Is(a.Err, mailbox.ErrClosed) {
 		c.Stop(c.Self())
 		return
 	}
-	s.log.Error("a log is out of reach", "actor", s.at, "at", a.At, "error", a.Err)
+	s.log.Error("a log is out of reach", "actor", s.addr, "at", a.Doing, "error", a.Err)
 	panic(a.Err)
 }

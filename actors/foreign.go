@@ -14,8 +14,8 @@ type newerLog struct {
 	why string
 }
 
-// foreignLog notes a log that no shell of this node may act on, and reports it.
-func (r *router) foreignLog(m newerLog) {
+// leaveNewerLog notes a log that no shell of this node may act on, and reports it.
+func (r *router) leaveNewerLog(m newerLog) {
 	if r.foreign == nil {
 		r.foreign = map[mailbox.Address]struct{}{}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// shellsFailed says that no shell of an actor gets through its log.
-type shellsFailed struct {
+// actorHopeless says that no shell of an actor gets through its log.
+type actorHopeless struct {
 	at  mailbox.Address
 	why string
 }
@@ -57,7 +57,7 @@ func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
 	p.pid = nil
 	pause, parked := p.countCrash(time.Now())
 	if parked {
-		r.giveUpActor(c, shellsFailed{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
+		r.giveUpActor(c, actorHopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
 		return
 	}
 	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
@@ -68,7 +68,7 @@ func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
 // giveUpActor parks an actor whose shells keep failing, and tells its supervisor by a command,
 // because the actor itself can send nothing any more. If the actor is the supervisor, no
 // actor is left that could decide: the run ends in its current state.
-func (r *router) giveUpActor(c actor.Context, m shellsFailed) {
+func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
 	p := r.shells[m.at]
 	if p == nil {
 		return
@@ -104,7 +104,7 @@ func (r *router) giveUpActor(c actor.Context, m shellsFailed) {
 
 // publishHalt publishes the end of a run without a supervisor. The end is in no log, because no
 // actor is left to read it.
-func (r *router) publishHalt(m shellsFailed) {
+func (r *router) publishHalt(m actorHopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
 	if r.cfg.Events != nil {

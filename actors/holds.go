@@ -46,9 +46,9 @@ func (r *router) wakeLater(c actor.Context, at mailbox.Address) {
 	}
 }
 
-// stopLeftShell stops a shell that was superseded or drained and has nothing under way. Another shell
+// stopGoneShell stops a shell that was superseded or drained and has nothing under way. Another shell
 // may then take its address.
-func (r *router) stopLeftShell(c actor.Context, m shellLeft) {
+func (r *router) stopGoneShell(c actor.Context, m shellGone) {
 	c.Stop(m.pid)
 	r.forgetShell(m.pid)
 	if p := r.shells[m.at]; p != nil && p.pid == m.pid {

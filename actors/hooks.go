@@ -20,7 +20,7 @@ type (
 // waits for them.
 func (s *shell) runHooks(c actor.Context, e agent.RunHooks, p activation.Perform) {
 	k, t := p.Key, s.state.Agent.State.Task
-	w := s.state.Own("hooked", k, nil)
+	w := s.state.OwnResult("hooked", k, nil)
 	about := hook.Call{Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Name: t.Name, Depth: t.Depth, Workspace: t.Workspace}
 	ctx, deliver, runner := s.work.beginWork(s.ctx, k), s.resultSender(c), s.cfg.hooks
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, k, e)

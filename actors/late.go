@@ -15,12 +15,12 @@ import (
 // starts, because the log is handed off or the actor is given up. The tool's result is
 // evidence, and any process may post it (PROTOCOL P4), so the router posts it.
 type latePosted struct {
-	own activation.Own
+	own activation.OwnResult
 	err error
 }
 
 // postLate appends the results that waited for a shell. A hand-off waits for them.
-func (r *router) postLate(c actor.Context, results []activation.Own) {
+func (r *router) postLate(c actor.Context, results []activation.OwnResult) {
 	for _, o := range results {
 		id, data, err := activation.EncodeEvidence(o)
 		if id == "" {
@@ -59,4 +59,4 @@ func (r *router) latePosted(c actor.Context, m latePosted) {
 }
 
 // lateAgain says that the pause before the next attempt is over.
-type lateAgain struct{ own activation.Own }
+type lateAgain struct{ own activation.OwnResult }

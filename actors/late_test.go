@@ -24,7 +24,7 @@ func TestResultOfACallWithoutAShellIsLogged(t *testing.T) {
 			r.handOver(c, handOver{"all", func(mailbox.Address, uint64) bool { return true }, done})
 		},
 		"given up": func(r *router, c actor.Context, done func()) {
-			r.giveUpActor(c, shellsFailed{at, "it crashes"})
+			r.giveUpActor(c, actorHopeless{at, "it crashes"})
 			done()
 		},
 	} {
@@ -32,12 +32,12 @@ func TestResultOfACallWithoutAShellIsLogged(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				post := memory.New(memory.Config{})
 				system, gone := newSystem(), make(chan struct{})
-				returned := activation.Own{At: at, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: "a", Kind: "returned", Key: "1-0",
+				returned := activation.OwnResult{At: at, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: "a", Kind: "returned", Key: "1-0",
 					Body: agent.Returned{Call: "1-0", Attempt: 1, Text: "seen"}}
 				replied := returned
 				replied.Kind, replied.Key, replied.Body = "replied", activation.ModelKey(1), agent.Replied{Reservation: 1}
 				r := newRouter(t.Context(), Config{Post: post, Holds: func(mailbox.Address) (uint64, bool) { return 1, true }, Logger: slog.New(slog.DiscardHandler)}, nil)
-				r.shells[at] = &shellPlace{results: []activation.Own{replied, returned}}
+				r.shells[at] = &shellPlace{results: []activation.OwnResult{replied, returned}}
 				pid := system.Root.Spawn(actor.PropsFromFunc(func(c actor.Context) {
 					switch m := c.Message().(type) {
 					case wakeActor:

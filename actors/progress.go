@@ -16,7 +16,7 @@ func (s *shell) publishProgress(e agent.CallTool) func(tool.Progress) {
 	if s.cfg.Events == nil {
 		return nil
 	}
-	at, t := s.at, s.state.Agent.State.Task
+	at, t := s.addr, s.state.Agent.State.Task
 	events, node, i := s.cfg.Events, s.cfg.Name, 0
 	return func(p tool.Progress) {
 		i++

@@ -19,7 +19,7 @@ type (
 		at    mailbox.Address
 		place uint64
 	}
-	shellLeft struct { // the shell is superseded or drained, and has nothing under way
+	shellGone struct { // the shell is superseded or drained, and has nothing under way
 		at  mailbox.Address
 		pid *actor.PID
 	}
@@ -50,11 +50,11 @@ type router struct {
 
 // shellPlace holds what the router knows of one address.
 type shellPlace struct {
-	pid     *actor.PID       // nil while it waits for a restart
-	starts  uint64           // number of the newest start
-	crashes int              // in a row
-	crashed time.Time        // the last of them
-	results []activation.Own // that arrived while there was no shell
+	pid     *actor.PID             // nil while it waits for a restart
+	starts  uint64                 // number of the newest start
+	crashes int                    // in a row
+	crashed time.Time              // the last of them
+	results []activation.OwnResult // that arrived while there was no shell
 
 	waiting  int       // entries that the shell was sent and may not have read, at most
 	head     uint64    // place of the newest entry
@@ -92,16 +92,16 @@ func (r *router) Receive(c actor.Context) {
 		}
 	case passivateEarly:
 		r.askEarlyPassivation(c)
-	case activation.Own:
+	case activation.OwnResult:
 		r.passResult(c, m)
 	case latePosted:
 		r.latePosted(c, m)
 	case lateAgain:
-		r.postLate(c, []activation.Own{m.own})
+		r.postLate(c, []activation.OwnResult{m.own})
 	case logEnded:
 		r.forgetEnded(c, m)
-	case shellLeft:
-		r.stopLeftShell(c, m)
+	case shellGone:
+		r.stopGoneShell(c, m)
 	case shellSuperseded:
 		r.supersedeShell(c, m)
 	case handOver:
@@ -120,10 +120,10 @@ func (r *router) Receive(c actor.Context) {
 		if p := r.shells[m.at]; p != nil && p.pid == nil {
 			r.spawnShell(c, m.at, p)
 		}
-	case shellsFailed:
+	case actorHopeless:
 		r.giveUpActor(c, m)
 	case newerLog:
-		r.foreignLog(m)
+		r.leaveNewerLog(m)
 	case *actor.Stopping:
 		r.stopTimers()
 	case *actor.Terminated:
@@ -187,10 +187,10 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 var stopOnPanic = actor.NewOneForOneStrategy(0, 0, func(any) actor.Directive { return actor.StopDirective })
 
 // passResult passes on the result of work, even if the shell that began the work has ended.
-func (r *router) passResult(c actor.Context, w activation.Own) {
+func (r *router) passResult(c actor.Context, w activation.OwnResult) {
 	p := r.shells[w.At]
 	if _, gone := r.gone[w.At]; p == nil && !gone {
-		r.postLate(c, []activation.Own{w})
+		r.postLate(c, []activation.OwnResult{w})
 	}
 	if p == nil {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Messages to a shell, besides mailbox.Message and activation.Own.
+// Messages to a shell, besides mailbox.Message and activation.OwnResult.
 type (
 	// factMessage carries a fact to the activation.
 	factMessage struct{ of any }
@@ -36,14 +36,14 @@ type shell struct {
 	cfg    Config
 	log    *slog.Logger
 	router *actor.PID
-	at     mailbox.Address
+	addr   mailbox.Address
 	start  string // nonce of the activation
 	state  activation.State
 	work   activeWork
 }
 
 func newShell(ctx context.Context, cfg Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID) *shell {
-	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, at: at, start: newNonce()}
+	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, addr: at, start: newNonce()}
 	s.state = activation.New(at, s.start, epoch, cfg.Name, cfg.Events != nil)
 	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	return s
@@ -63,7 +63,7 @@ func (s *shell) Receive(c actor.Context) {
 		s.learnFact(c, activation.Activate{})
 	case *actor.Stopping:
 		s.work.cancelAll()
-		s.leaveGate(c)
+		s.leaveThrottle(c)
 	case mailbox.Message:
 		s.passFailpoints(m)
 		s.learnFact(c, activation.EntryArrived{Message: m})
@@ -73,7 +73,7 @@ func (s *shell) Receive(c actor.Context) {
 			s.learnFact(c, activation.EntryRead{Message: e})
 		}
 		s.learnFact(c, activation.TailRead{Through: m.through, Entries: len(m.log), Err: m.err})
-	case activation.Own:
+	case activation.OwnResult:
 		s.learnFact(c, activation.WorkDone{Own: m})
 	case timerDue:
 		s.work.timerFired(m.timer)
@@ -90,7 +90,7 @@ func (s *shell) learnFact(c actor.Context, fact any) {
 	e := activation.Input{Now: time.Now().UnixMilli(), Fact: fact}
 	switch fact.(type) {
 	case activation.LogRead, activation.EntryArrived, activation.EntryRead, activation.ProveLease, activation.Passivate:
-		e.Lease, e.Held = s.cfg.Holds(s.at)
+		e.Lease, e.Held = s.cfg.Holds(s.addr)
 	}
 	state, actions := activation.Step(s.state, e)
 	s.state = state
@@ -125,7 +125,7 @@ func (s *shell) passReplay(fact any) {
 // logPanic logs the panic that stops the shell, and lets it stop.
 func (s *shell) logPanic() {
 	if p := recover(); p != nil {
-		s.log.Error("a shell panicked", "actor", s.at, "panic", p, "stack", string(debug.Stack()))
+		s.log.Error("a shell panicked", "actor", s.addr, "panic", p, "stack", string(debug.Stack()))
 		panic(p)
 	}
 }

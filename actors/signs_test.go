@@ -22,7 +22,7 @@ import (
 func TestAnAgentIsNotGivenUpWhileANodeOfItsPoolLives(t *testing.T) {
 	for _, lives := range []bool{true, false} {
 		var ahead atomic.Int64 // of the clock that stamps entries
-		ahead.Store(-supervisor.FirstSignMS + 100)
+		ahead.Store(-supervisor.FirstMessageMS + 100)
 		post := memory.New(memory.Config{Now: func() int64 { return time.Now().UnixMilli() + ahead.Load() }})
 		asked := make(chan string, 8)
 		s := stageOf(t, actors.Config{Name: "owner", Post: post,

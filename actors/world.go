@@ -87,7 +87,7 @@ func (s *shell) carryOutWork(c actor.Context, action activation.Action) bool {
 	case activation.EndWork:
 		s.work.endWork(a.Key)
 	case activation.LeaveThrottle:
-		s.leaveGate(c)
+		s.leaveThrottle(c)
 	case activation.ArmTimer:
 		s.armTimer(c, a.Timer, a.Due)
 	case activation.DisarmTimer:
@@ -110,7 +110,7 @@ func (s *shell) performEffect(c actor.Context, p activation.Perform) {
 	case agent.RunHooks:
 		s.runHooks(c, e, p)
 	case agent.AwaitThrottle:
-		s.awaitGate(c, e)
+		s.awaitThrottle(c, e)
 	default:
 		panic(fmt.Sprintf("actors: unknown effect %T", p.Effect))
 	}
@@ -123,7 +123,7 @@ func (s *shell) performEffect(c actor.Context, p activation.Perform) {
 // with a claim that this activation has not read yet. The check may be called from any
 // goroutine.
 func (s *shell) mayBegin(under uint64) func() bool {
-	holds, at := s.cfg.Holds, s.at
+	holds, at := s.cfg.Holds, s.addr
 	return func() bool {
 		lease, ok := holds(at)
 		return ok && lease == under
@@ -165,7 +165,7 @@ func failedFact(ctx context.Context, reservation int, reply model.Reply, err err
 // callTool runs one call. The tool receives the key that identifies the call across all its
 // attempts.
 func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform) {
-	w := s.state.Own("returned", p.Key, nil)
+	w := s.state.OwnResult("returned", p.Key, nil)
 	t := s.state.Agent.State.Task
 	set, err := s.taskTools(t)
 	if err != nil {
@@ -219,7 +219,7 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 	if s.cfg.Events == nil || e.Purpose != agent.ForTurn {
 		return nil
 	}
-	at, t := s.at, s.state.Agent.State.Task
+	at, t := s.addr, s.state.Agent.State.Task
 	events, node, i := s.cfg.Events, s.cfg.Name, 0
 	return func(d model.Delta) {
 		kind := event.KindMessageDelta

@@ -77,7 +77,7 @@ func (c *stepEvents) publishQuestion(q Park) {
 // escalateToPerson reports a problem to a person, who decides how the agent continues.
 func escalateToPerson(s State, what string, without spec.Reason, then spec.Transition) (State, []Effect) {
 	if ending, _ := s.reachedLimit(); ending != "" {
-		return nextTurn(s, then) // a limit ends the loop now, whatever a person would answer
+		return endTurn(s, then) // a limit ends the loop now, whatever a person would answer
 	}
 	if s.Task.LoopOptions.AskPeople {
 		what += " How shall it go on? (deny ends it here)"
@@ -100,7 +100,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 		text = "Go on."
 	}
 	s = s.appendSteering("A person answered: " + text)
-	s, more := nextTurn(s, then)
+	s, more := endTurn(s, then)
 	return s, append(fx, more...)
 }
 

@@ -287,5 +287,5 @@ func completeCompaction(s State, summary string) (State, []Effect) {
 	}
 	next.PendingCompaction, next.ThrottleWait = pendingCompaction{}, throttleWait{N: s.ThrottleWait.N}
 	next.events.publishOnce(contextEvents, compactionOrder, event.KindContextCompacted, event.Compaction{})
-	return continueTurn(next, f.As)
+	return beginTurn(next, f.As)
 }

@@ -143,7 +143,7 @@ func endBatch(s State) (State, []Effect) {
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
 	if s.Cancel != nil {
-		return nextTurn(s, spec.NextTurn)
+		return endTurn(s, spec.NextTurn)
 	}
 	s, fx, busy := applyBreaker(s, calls) //mutant:breaker-under-direction
 	if busy {
@@ -153,5 +153,5 @@ func endBatch(s State) (State, []Effect) {
 	if busy {
 		return s, fx
 	}
-	return prependEffects(fx)(nextTurn(s, why))
+	return prependEffects(fx)(endTurn(s, why))
 }

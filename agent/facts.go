@@ -12,10 +12,10 @@ type Input struct {
 	N          uint64 // index of the entry in this log
 	At         int64  // stamp of the entry, Unix milliseconds, never decreasing
 	Activation string // the activation that is current at this index
-	// Told: the fact is a message from the supervisor. Damaged: the supervisor's log
+	// FromSupervisor: the fact is a message from the supervisor. Damaged: the supervisor's log
 	// is shorter than what this agent has read from it (PROTOCOL P13).
-	Told, Damaged bool
-	Fact          Fact
+	FromSupervisor, Damaged bool
+	Fact                    Fact
 }
 
 // Fact is something that happened. Facts are past participles.

@@ -37,7 +37,7 @@ func useFallback(s State, detail string) (State, []Effect) {
 	}
 	s.events.publish(retryEvents, event.KindModelFallback, event.Fallback{From: s.currentModel().Name, To: chainOf(&s.Task)[next].Name, Error: s.events.cause})
 	s.Route, s.Retries, s.ThrottleWait = next, 0, throttleWait{N: s.ThrottleWait.N}
-	return nextTurn(s, spec.ModelFallback)
+	return endTurn(s, spec.ModelFallback)
 }
 
 // nextAfter returns the next model of the chain that was not tried yet, if any.

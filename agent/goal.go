@@ -84,7 +84,7 @@ func sendBack(s State, r spec.Require, missing []string) (State, []Effect) {
 	if r.Schema != "" {
 		text += "\nThe final answer is JSON alone, of this schema: " + r.Schema
 	}
-	return nextTurn(sendOnwards(s, text), spec.CriteriaUnmet)
+	return endTurn(sendOnwards(s, text), spec.CriteriaUnmet)
 }
 
 // requirementText is the part of the task's prompt that states the requirements:
@@ -133,7 +133,7 @@ func useBudgetLeft(s State) (next State, fx []Effect, busy bool) {
 	}
 	s.Goal.Nudges++
 	text := fmt.Sprintf("%d of %d tokens used. Keep going: do not sum up, go on with what is left to do, or make what you have better.", used, c.Tokens)
-	s, fx = nextTurn(sendOnwards(s, text), spec.BudgetNudge)
+	s, fx = endTurn(sendOnwards(s, text), spec.BudgetNudge)
 	return s, fx, true
 }
 

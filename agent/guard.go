@@ -89,7 +89,7 @@ func outputChecked(s State, stop model.Stop, v hookVerdict) (State, []Effect) {
 	} else {
 		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
-	return nextTurn(s, spec.NextTurn)
+	return endTurn(s, spec.NextTurn)
 }
 
 // withholdReply keeps the newest message out of results: the output guardrails have not

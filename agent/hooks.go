@@ -21,11 +21,11 @@ type hookGate struct {
 
 // hookEffects holds the effects of hooks so far.
 type hookEffects struct {
-	Told   []string // ids of running hooks that the loop does not wait for
-	Blocks int      // stops that hooks have sent back, in a row
-	Block  string   // the text of the last of them
-	Input  int      // prompts that guardrails did not pass, in a row
-	Output int      // replies that guardrails did not pass, in a row
+	Unawaited []string // ids of running hooks that the loop does not wait for
+	Blocks    int      // stops that hooks have sent back, in a row
+	Block     string   // the text of the last of them
+	Input     int      // prompts that guardrails did not pass, in a row
+	Output    int      // replies that guardrails did not pass, in a row
 	// Sent replaces the prompt this turn; nil: the prompt is sent.
 	Sent []model.Message
 }
@@ -120,7 +120,7 @@ func notifyHooks(s State, p spec.HookPoint, key, tool string, d spec.HookData) (
 		return s, nil
 	}
 	id := fmt.Sprintf("%s.%s", p, key)
-	s.HookEffects.Told = append(slices.Clip(s.HookEffects.Told), id)
+	s.HookEffects.Unawaited = append(slices.Clip(s.HookEffects.Unawaited), id)
 	return s, []Effect{RunHooks{ID: id, Point: p, Turn: s.Turn, Hooks: at, Input: d}}
 }
 
@@ -137,9 +137,9 @@ func handleHooked(s State, f Hooked) (State, []Effect) {
 	if i := s.Calls.gatedBy(f); s.Phase == Acting && i >= 0 {
 		return callHooked(s, i, f)
 	}
-	if i := slices.Index(s.HookEffects.Told, f.ID); i >= 0 && !f.Point.Gate() {
+	if i := slices.Index(s.HookEffects.Unawaited, f.ID); i >= 0 && !f.Point.Gate() {
 		s.events.publishRemarks(f, s.Turn, s.hooks)
-		s.HookEffects.Told = slices.Delete(slices.Clone(s.HookEffects.Told), i, i+1)
+		s.HookEffects.Unawaited = slices.Delete(slices.Clone(s.HookEffects.Unawaited), i, i+1)
 		if s.Phase != Done {
 			s = keepRemarks(s, f.Answers)
 		}
@@ -192,10 +192,10 @@ func abortHooks(s State) (State, []Effect) {
 		}
 	}
 	if s.Cancel != nil {
-		for _, id := range s.HookEffects.Told {
+		for _, id := range s.HookEffects.Unawaited {
 			fx = append(fx, AbortHooks{id})
 		}
-		s.HookEffects.Told = nil
+		s.HookEffects.Unawaited = nil
 	}
 	s.Gate = hookGate{}
 	return s, fx

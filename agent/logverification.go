@@ -7,7 +7,7 @@ package agent
 // too short, the supervisor answers with a cancel.
 
 // VerifyLog asks the supervisor whether it has received more from this agent than the
-// agent's log records. Lease is the newest reservation in that log.
+// agent's log records. Reservation is the newest one in that log.
 type VerifyLog struct {
 	Activation  string `msgpack:"s"`
 	Reservation int    `msgpack:"l"`

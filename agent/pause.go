@@ -103,7 +103,7 @@ func handleBarred(s State, f Barred) (State, []Effect) {
 	}
 	s.events.cause = f.Why
 	s.events.publishUnanswered(s.attempt(), Failed{Class: model.RateLimit, Detail: f.Why})
-	why := "the gate is closed"
+	why := "the throttle is closed"
 	if f.Why != "" {
 		why += ": " + f.Why
 	}
@@ -165,7 +165,7 @@ func handleAdmitted(s State, f Admitted) (State, []Effect) {
 	case s.ClosingReason != "":
 		return runHooksBeforeModel(s, spec.ClosingTurn)
 	}
-	return nextTurn(s, spec.ModelRetry)
+	return endTurn(s, spec.ModelRetry)
 }
 
 // handleThrottleTimer handles the timer of a wait.

@@ -186,7 +186,7 @@ func wakeIdle(s State) (State, []Effect) {
 	if s.Suspended.Why != AwaitsOthers {
 		return s, nil
 	}
-	return nextTurn(endSuspension(s), spec.Steering)
+	return endTurn(endSuspension(s), spec.Steering)
 }
 
 // deliverMail appends the messages of other agents to the transcript.
@@ -232,7 +232,7 @@ func (s State) awaitsOthers() bool { return len(s.Mail) > 0 || len(s.BackgroundC
 // their answers wake the agent for another turn. Its limits still apply.
 func waitForOthers(s State) (State, []Effect) {
 	if len(s.Mail) > 0 || len(s.Steers) > 0 || s.Soft {
-		return nextTurn(s, spec.Steering)
+		return endTurn(s, spec.Steering)
 	}
 	ids := make([]spec.ID, len(s.BackgroundChildren))
 	for i, a := range s.BackgroundChildren {

@@ -35,8 +35,8 @@ func (r *factSource) aimHooked(f *agent.Hooked) {
 			}
 		}
 	}
-	if f.ID == "" && len(r.s.HookEffects.Told) > 0 {
-		f.ID, f.Point = r.s.HookEffects.Told[0], spec.HookPostTool
+	if f.ID == "" && len(r.s.HookEffects.Unawaited) > 0 {
+		f.ID, f.Point = r.s.HookEffects.Unawaited[0], spec.HookPostTool
 	}
 	f.Answers = nil
 	for _, h := range r.s.Task.LoopOptions.Hooks {

@@ -18,7 +18,7 @@ func rejectUseless(s State, what string) (State, []Effect) {
 		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})
 	}
-	return nextTurn(s, spec.MalformedRecovery)
+	return endTurn(s, spec.MalformedRecovery)
 }
 
 const continuePrompt = "You were cut off. Continue from where you stopped."
@@ -32,7 +32,7 @@ func continueCut(s State) (State, []Effect) {
 	}
 	s.Turn--
 	s = s.appendMessage(model.Message{Role: model.User, Text: continuePrompt})
-	return nextTurn(s, spec.OutputRecovery)
+	return endTurn(s, spec.OutputRecovery)
 }
 
 // handleFailed handles an attempt that the model did not answer.

@@ -13,7 +13,7 @@ func (s State) Rests() (due int64, ok bool) {
 		return 0, false
 	}
 	asked := s.Suspended.Question.Call
-	if s.Suspended.Why == AwaitsThrottle || s.Gate.ID != "" || len(s.HookEffects.Told) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(asked) }) {
+	if s.Suspended.Why == AwaitsThrottle || s.Gate.ID != "" || len(s.HookEffects.Unawaited) > 0 || slices.ContainsFunc(s.Calls, func(c Call) bool { return c.runsHere(asked) }) {
 		return 0, false
 	}
 	return nextTimer(s), true

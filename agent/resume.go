@@ -65,7 +65,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 	if !s.clockStands() {
 		fx = append(fx, s.allTimers()...) //mutant:late-timers-are-not-due
 	}
-	s.HookEffects.Told = nil // they ended with the activation that ran them
+	s.HookEffects.Unawaited = nil // they ended with the activation that ran them
 	s, more, decided := compareNode(s, f, whole)
 	fx = append(fx, more...)
 	if decided {

@@ -89,7 +89,7 @@ func (p *scriptPlayer) playFact(t *testing.T, d *datadriven.TestData, f agent.Fa
 	p.n++
 	before := p.state
 	e := agent.Input{N: p.n, At: p.at, Activation: p.activation, Fact: f}
-	e.Told, e.Damaged = fromSupervisor(f) || d.Cmd == "answer", d.HasArg("damaged")
+	e.FromSupervisor, e.Damaged = fromSupervisor(f) || d.Cmd == "answer", d.HasArg("damaged")
 	after, stepped := p.verifyLog(agent.Step(before, e))
 	p.state = after
 	var b strings.Builder
@@ -127,7 +127,7 @@ func (p *scriptPlayer) verifyLog(s agent.State, out agent.Output) (agent.State, 
 		return s, out
 	}
 	p.n++
-	s, more := agent.Step(s, agent.Input{N: p.n, At: p.at, Activation: p.activation, Told: true, Fact: agent.LogVerified{Activation: p.activation}})
+	s, more := agent.Step(s, agent.Input{N: p.n, At: p.at, Activation: p.activation, FromSupervisor: true, Fact: agent.LogVerified{Activation: p.activation}})
 	return s, agent.Output{Effects: slices.Concat(out.Effects[:i], more.Effects, out.Effects[i+1:]), Events: slices.Concat(out.Events, more.Events)}
 }
 

@@ -15,7 +15,7 @@ import (
 // StatusAsked is a supervisor's question to a member that, by the supervisor's
 // log, has not ended. A member that has ended repeats its last Finish.
 type StatusAsked struct {
-	// Life is the activation of the supervisor that asks: a crash may repeat a
+	// Activation is the activation of the supervisor that asks: a crash may repeat a
 	// question like any outbox message, and only the question of a new activation
 	// shows that the supervisor's log is shorter than what the agent has read from it.
 	Activation string `msgpack:"s,omitempty"`

@@ -2,14 +2,14 @@ package agent
 
 import "github.com/troupe-run/troupe/agent/event"
 
-// Step is the agent loop: it takes one event and returns the next state, the effects,
-// and the events for observers. An event that has no meaning in the current phase changes only the
+// Step is the agent loop: it takes one input and returns the next state, the effects,
+// and the events for observers. An input that has no meaning in the current phase changes only the
 // clock and, if the supervisor sent it, the count of received messages. Step panics on a Fact that
 // it does not know: that is a bug of this program, never of a log (unknown kinds do not decode).
 func Step(s State, e Input) (State, Output) {
 	before, last := s, s.Now
 	s.Now = max(s.Now, e.At)
-	if e.Told {
+	if e.FromSupervisor {
 		s.Received++
 	}
 	if _, claims := e.Fact.(Resumed); claims {

@@ -44,7 +44,7 @@ func stopChecked(s State, v hookVerdict) (State, []Effect) {
 		}
 		s.HookEffects.Block = text
 		s.Turn--
-		return nextTurn(dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
+		return endTurn(dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: text}), spec.StopHookBlocking)
 	}
 	s.HookEffects.Blocks, s.HookEffects.Block = 0, ""
 	return proposeStop(s)
@@ -74,7 +74,7 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 	s.events.publish(entryEvents, event.KindStopAllowed, event.Stop{Proposal: f.Proposal})
 	s.Vetoes = 0
 	if (len(s.Steers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
-		return nextTurn(dropKeptText(s), spec.Steering)
+		return endTurn(dropKeptText(s), spec.Steering)
 	}
 	return finishAgent(s, spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()})
 }
@@ -97,5 +97,5 @@ func handleStopVetoed(s State, f StopVetoed) (State, []Effect) {
 		why = notDone
 	}
 	s = dropKeptText(s).appendMessage(model.Message{Role: model.User, Text: why})
-	return nextTurn(s, spec.StopVeto)
+	return endTurn(s, spec.StopVeto)
 }

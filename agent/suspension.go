@@ -7,7 +7,7 @@ type Awaited string
 const (
 	AwaitsPerson      Awaited = "person"   // a person's answer
 	AwaitsDriftAnswer Awaited = "drift"    // a person's answer about a node that differs; see drift.go
-	AwaitsOthers      Awaited = "others"   // an answer of a background child, or a message
+	AwaitsOthers      Awaited = "others"   // an answer of a background child, a message, or a user's message
 	AwaitsThrottle    Awaited = "throttle" // its turn at the throttle of the model; see pause.go
 	AwaitsRetry       Awaited = "retry"    // the time of the next attempt
 )
@@ -15,9 +15,10 @@ const (
 // Continuation is what a suspended agent continues with.
 type Continuation string
 
-// Continuations. Those after ThenCalls follow a question about a node that differs.
+// Continuations. Those from ThenGrant on follow only a question about a node that differs; such a
+// question may continue with ThenCalls, too.
 const (
-	ThenTurn    Continuation = "turn"    // the turn, closing turn or summary that Transition and Purpose describe
+	ThenTurn    Continuation = "turn"    // a request for the turn, closing turn or summary that Transition and Purpose describe
 	ThenCalls   Continuation = "calls"   // the calls of the last reply
 	ThenGrant   Continuation = "grant"   // the reservation that is already requested
 	ThenAttempt Continuation = "attempt" // a new reservation: the last one was lost or returned

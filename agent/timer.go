@@ -30,7 +30,7 @@ func handleWoke(s State, f Woke) (State, []Effect) {
 			if due := s.Suspended.Due; s.Now < due {
 				return s, []Effect{Arm{Timer: retryTimer, Due: due}}
 			}
-			return nextTurn(endSuspension(s), s.Transition)
+			return endTurn(endSuspension(s), s.Transition)
 		}
 	case throttleTimer:
 		return handleThrottleTimer(s)

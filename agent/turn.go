@@ -48,9 +48,9 @@ func firstMessage(t spec.Task) model.Message {
 	return model.Message{Role: model.User, Text: text + requirementText(t.LoopOptions.Require), Media: t.Media}
 }
 
-// nextTurn is the boundary between two turns. A cancel or a finished closing turn ends the loop
-// here; otherwise continueTurn applies the limits.
-func nextTurn(s State, why spec.Transition) (State, []Effect) {
+// endTurn is the boundary between two turns. A cancel or a finished closing turn ends the loop
+// here; otherwise beginTurn applies the limits.
+func endTurn(s State, transition spec.Transition) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
 	}
@@ -58,23 +58,23 @@ func nextTurn(s State, why spec.Transition) (State, []Effect) {
 		// The closing turn is not possible: the model failed, and its fallback may have no known price.
 		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true})
 	}
-	s, why = deliverMail(s, why)
-	s, fx, busy := beginCompaction(s, why)
+	s, transition = deliverMail(s, transition)
+	s, fx, busy := beginCompaction(s, transition)
 	if busy {
 		return s, fx
 	}
-	return continueTurn(s, why)
+	return beginTurn(s, transition)
 }
 
-// continueTurn is the boundary after any compaction: it appends the messages that
+// beginTurn is the boundary after any compaction: it appends the messages that
 // arrived meanwhile, then applies the limits.
-func continueTurn(s State, why spec.Transition) (State, []Effect) {
-	s, why = deliverMail(s, why)
+func beginTurn(s State, transition spec.Transition) (State, []Effect) {
+	s, transition = deliverMail(s, transition)
 	for _, text := range s.Remarks {
 		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, why = s.appendSteering(text), spec.Steering
+		s, transition = s.appendSteering(text), spec.Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
 		s = dropKeptText(s)
@@ -84,13 +84,13 @@ func continueTurn(s State, why spec.Transition) (State, []Effect) {
 	if ending, as := s.reachedLimit(); ending != "" {
 		return beginClosingTurn(s, ending, as)
 	}
-	return runHooksBeforeModel(s, why)
+	return runHooksBeforeModel(s, transition)
 }
 
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
 // allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
-func requestReservation(s State, why spec.Transition) (State, []Effect) {
-	s.Phase, s.Transition, s.Purpose = Reserving, why, ForTurn
+func requestReservation(s State, transition spec.Transition) (State, []Effect) {
+	s.Phase, s.Transition, s.Purpose = Reserving, transition, ForTurn
 	s.Reservation++
 	request := s.attemptRequest()
 	if s.ClosingReason != "" {
@@ -126,9 +126,9 @@ func (s State) attemptRequest() budget.AttemptRequest {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
 	}
 	m := s.currentModel()
-	output, final := outputLimit(m, l.Output), outputLimit(m, l.Closing)
+	output, closing := outputLimit(m, l.Output), outputLimit(m, l.Closing)
 	return budget.AttemptRequest{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
-		Closing: final, Calls: calls, Price: m.Price}
+		Closing: closing, Calls: calls, Price: m.Price}
 }
 
 // FirstAttemptRequest is the request of a task's first turn, after the history with which it
@@ -241,11 +241,11 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	s = calibrate(s, f.Reply)
 	f.Reply.Message.Tokens = f.Tokens
 	s, calls := takeReply(s, f.Reply)
-	will := callList(calls).runnable()
+	runnable := callList(calls).runnable()
 	if s.Cancel != nil || s.ClosingReason != "" {
-		will = 0
+		runnable = 0
 	}
-	s, fx := settleReservation(s, f.Reply, will)
+	s, fx := settleReservation(s, f.Reply, runnable)
 	s.Retries = 0
 	if s.ClosingReason == "" {
 		s.Turn++
@@ -261,8 +261,8 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.newest().Tombstone { // hooks check what a reply contains, and this one is empty
 		return prependEffects(fx)(actOnReply(s, f.Reply.Stop))
 	}
-	s, told := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Reservation), "", replyHookData(s))
-	return prependEffects(append(fx, told...))(checkOutput(s, calls, f.Reply.Stop))
+	s, notifications := notifyHooks(s, spec.HookSampled, fmt.Sprint(s.Reservation), "", replyHookData(s))
+	return prependEffects(append(fx, notifications...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
 // actOnReply executes a reply: its calls, which wait in s.Calls, or its end.

@@ -23,7 +23,7 @@ func cancelMembers(s State, f agent.Canceled) (State, []Effect) {
 		}
 		f.As = s.Cancel.As
 	} else {
-		s.Told, s.CanceledAt = s.Live, s.Now
+		s.CancelTargets, s.CanceledAt = s.Live, s.Now
 	}
 	s.Cancel = &f
 	return s, s.members.tellLive(f)

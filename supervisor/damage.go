@@ -27,7 +27,7 @@ func verifyMemberLog(s State, from spec.ID, f agent.VerifyLog) (State, []Effect)
 	case newest > f.Reservation:
 		return giveUpTruncated(s, from, f.Reservation, newest)
 	}
-	s, fx := s.markSeen(m, nil)
+	s, fx := s.markFirstMessage(m, nil)
 	return s, append(fx, Tell{To: from, Fact: agent.LogVerified{Activation: f.Activation}})
 }
 
@@ -58,7 +58,7 @@ func giveUpDamaged(s State, from spec.ID, detail string) (State, []Effect) {
 
 // haltRun ends a run whose own log is damaged, without waiting for any member.
 func (s State) haltRun(why string) (State, []Effect) {
-	s.Told, s.CanceledAt = s.Live, s.Now
+	s.CancelTargets, s.CanceledAt = s.Live, s.Now
 	s.Cancel = &agent.Canceled{Why: why, Now: true, As: spec.LogDamaged}
 	fx := s.members.tellLive(*s.Cancel)
 	s.Phase, s.Ended, s.Halted = Over, s.Now, true

@@ -74,7 +74,7 @@ func (s State) endEmptyRun(o spec.Outcome) (State, []Effect) {
 // begins, if there is one.
 func joinMember(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
 	s.Live++
-	m.Sign = s.Now + FirstSignMS
+	m.FirstMessageDue = s.Now + FirstMessageMS
 	s = s.put(m).publishEvent(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.Pool})
 	var fx []Effect
 	if len(past) > 0 {
@@ -82,7 +82,7 @@ func joinMember(s State, m Member, t spec.Task, past []model.Message) (State, []
 	}
 	return s, append(fx,
 		Tell{To: m.ID, Fact: agent.Submitted{Task: t}},
-		Arm{Timer: signTimer + string(m.ID), Due: m.Sign},
+		Arm{Timer: firstMessageTimer + string(m.ID), Due: m.FirstMessageDue},
 	)
 }
 
@@ -159,8 +159,8 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 // TaskBytesMax bounds the task of a child, so that it fits an entry.
 const TaskBytesMax = 200 << 10
 
-// finishMember handles a member's last message: it frees the member's reservation and the amount
-// kept for it, sends the answer to the parent, and stops the member's own children.
+// finishMember handles a member's last message: it records what the member reports, takes back its
+// allowance, and ends the member: the parent gets the answer, and the member's descendants stop.
 func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done { //mutant:published-twice
@@ -172,9 +172,11 @@ func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 	return endMember(s, m)
 }
 
+// endMember ends a member, whether it has finished or is given up. A reservation that is still open
+// is spent in full: the member may have used it.
 func endMember(s State, m Member) (State, []Effect) {
 	var fx []Effect
-	s, fx = s.markSeen(m, fx)
+	s, fx = s.markFirstMessage(m, fx)
 	m.Seen = true
 	if m.Query != nil {
 		m.Query = nil
@@ -245,7 +247,7 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 		doubts = []Effect{askStatus(m, s.Activation)}
 	}
 	m.Node = f.Node
-	s, fx := s.put(m).markSeen(m, doubts)
+	s, fx := s.put(m).markFirstMessage(m, doubts)
 	if f.Damaged != "" { //mutant:member-damaged
 		s, more := giveUpDamaged(s, from, f.Damaged)
 		return s, append(fx, more...)
@@ -257,7 +259,8 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 	return s, fx
 }
 
-// handleResumed begins an activation of the supervisor's shell. Timers are all that it has to restore.
+// handleResumed begins an activation of the supervisor's shell: it arms the timers again, asks the
+// members for their status if the log may have lost its tail, and halts the run if the log is damaged.
 func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 	orderly := s.Released || s.Activation == ""
 	s.Activation = f.Activation
@@ -269,9 +272,9 @@ func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 	next := s
 	s.Members(func(m Member) {
 		if !m.Seen && !m.Done {
-			m.Sign = s.Now + FirstSignMS
+			m.FirstMessageDue = s.Now + FirstMessageMS
 			next = next.put(m)
-			fx = append(fx, Arm{Timer: signTimer + string(m.ID), Due: m.Sign})
+			fx = append(fx, Arm{Timer: firstMessageTimer + string(m.ID), Due: m.FirstMessageDue})
 		}
 	})
 	return next.askInTime(!orderly, fx)

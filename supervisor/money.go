@@ -16,7 +16,7 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	if !ok || m.Done {
 		return s, nil
 	}
-	s, fx := s.markSeen(m, nil)
+	s, fx := s.markFirstMessage(m, nil)
 	m.Seen = true
 	m.Turns, m.Node = max(m.Turns, f.Turn-1), cmp.Or(f.Node, m.Node)
 	s = s.put(m)
@@ -118,9 +118,9 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 		return s, nil
 	}
 	before := s.Pool
-	if s.queue.waitsUpTo(m.waits, f.Reservation) {
+	if s.queue.waitsUpTo(m.queueKey, f.Reservation) {
 		s = s.dropRequest(m)
-		m.waits = 0
+		m.queueKey = 0 // dropRequest changed the member in s, not this copy
 	}
 	opened := s.Pool.OpenAhead(string(from), f.Under, f.Reservation, f.Taken)
 	s.Pool = opened
@@ -150,8 +150,8 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 	return s.drainQueue() //mutant:settling-wakes-others
 }
 
-// applyLimits changes the limits of a live run, or freezes it; committed amounts
-// stay. Any other change lifts the freeze.
+// applyLimits changes the limits of a live run, or freezes it; committed amounts stay. A change of
+// anything but the time limits lifts the freeze.
 func applyLimits(s State, f LimitSet) (State, []Effect) {
 	s = s.publishBudget(event.KindBudgetChanged, "", 0, "")
 	var more []Effect

@@ -29,24 +29,24 @@ func (o Opened) RootPlace() string {
 	return o.Place(def)
 }
 
-// FirstSignMS is how long a member may take to send its first message.
-const FirstSignMS = 60_000
+// FirstMessageMS is how long a member may take to send its first message.
+const FirstMessageMS = 60_000
 
-const signTimer = "sign/"
+const firstMessageTimer = "sign/"
 
-// markSeen records a member's first message.
-func (s State) markSeen(m Member, fx []Effect) (State, []Effect) {
+// markFirstMessage records a member's first message.
+func (s State) markFirstMessage(m Member, fx []Effect) (State, []Effect) {
 	if m.Seen {
 		return s, fx
 	}
 	m.Seen = true
-	return s.put(m), append(fx, Disarm{Timer: signTimer + string(m.ID)})
+	return s.put(m), append(fx, Disarm{Timer: firstMessageTimer + string(m.ID)})
 }
 
 // Unseen reports whether a timer belongs to a member that has sent nothing yet,
 // and in which pool that member lives.
 func (s State) Unseen(timer string) (pool string, ok bool) {
-	id, sign := strings.CutPrefix(timer, signTimer)
+	id, sign := strings.CutPrefix(timer, firstMessageTimer)
 	m, known := s.Member(spec.ID(id))
 	return cmp.Or(m.Pool, DefaultPool), sign && known && !m.Seen && !m.Done
 }
@@ -57,13 +57,13 @@ func handleTimer(s State, f agent.Woke) (State, []Effect) {
 	if f.Timer == askTimer {
 		return s.wokeToAsk()
 	}
-	id, ok := strings.CutPrefix(f.Timer, signTimer)
+	id, ok := strings.CutPrefix(f.Timer, firstMessageTimer)
 	m, known := s.Member(spec.ID(id))
 	if !ok || !known || m.Seen || m.Done {
 		return s, nil
 	}
-	if s.Now < m.Sign { // the stamp of the log counts, not the clock of a node
-		return s, []Effect{Arm{Timer: f.Timer, Due: m.Sign}}
+	if s.Now < m.FirstMessageDue { // the stamp of the log counts, not the clock of a node
+		return s, []Effect{Arm{Timer: f.Timer, Due: m.FirstMessageDue}}
 	}
 	detail := "no sign of life"
 	if m.Pool != "" {

@@ -138,8 +138,8 @@ func (p Policy) vetoTurn(s State, m Member) (why string, vetoed bool) {
 	return p.findVeto("turn", s, m, "")
 }
 
-// decideStop decides on a proposed stop: the only place that can send the end of a
-// run back. Vetoes are bounded; a canceled run is not held up.
+// decideStop decides on a proposed stop. It is the supervisor's only veto of a stop; the agent's own
+// requirements and stop hooks come before it. Vetoes are bounded, and a canceled run is not held up.
 func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok || m.Done {

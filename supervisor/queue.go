@@ -56,15 +56,15 @@ func (q reservationQueue) waitsUpTo(key uint64, reservation int) bool {
 
 // enqueueRequest makes a member wait with its request.
 func (s State) enqueueRequest(m Member, f agent.Reserve) State {
-	s.queue, m.waits = s.queue.remove(m.waits).push(waitingRequest{member: m.ID, request: f})
+	s.queue, m.queueKey = s.queue.remove(m.queueKey).push(waitingRequest{member: m.ID, request: f})
 	return s.put(m)
 }
 
 // dropRequest drops the request with which a member waits, if there is one.
 func (s State) dropRequest(m Member) State {
-	if m.waits == 0 {
+	if m.queueKey == 0 {
 		return s
 	}
-	s.queue, m.waits = s.queue.remove(m.waits), 0
+	s.queue, m.queueKey = s.queue.remove(m.queueKey), 0
 	return s.put(m)
 }

@@ -123,25 +123,25 @@ const (
 // State is a run at one index of its log: a value that shares structure, so that a
 // step costs O(log members).
 type State struct {
-	Run        Opened
-	Phase      Phase
-	Activation string
-	Now        int64
-	Began      int64
-	Ended      int64
-	Pool       budget.Pool
-	Frozen     bool // no turn is granted but closing ones
-	Usage      model.Usage
-	Live       int // members that have not finished
-	Parked     int // members that wait for a person
-	Messages   int // that agents have sent each other
-	Cancel     *agent.Canceled
-	Told       int // members that lived when the cancel came
-	CanceledAt int64
-	Stopped    int  // members that finished after the cancel
-	Released   bool // the activation before ended in order
-	Halted     bool // its own log is damaged and does not show which members have finished, so the run waits for none
-	Outcome    spec.Outcome
+	Run           Opened
+	Phase         Phase
+	Activation    string
+	Now           int64
+	Began         int64
+	Ended         int64
+	Pool          budget.Pool
+	Frozen        bool // no turn is granted but closing ones
+	Usage         model.Usage
+	Live          int // members that have not finished
+	Parked        int // members that wait for a person
+	Messages      int // that agents have sent each other
+	Cancel        *agent.Canceled
+	CancelTargets int // members that lived when the cancel came
+	CanceledAt    int64
+	Stopped       int  // members that finished after the cancel
+	Released      bool // the activation before ended in order
+	Halted        bool // its own log is damaged and does not show which members have finished, so the run waits for none
+	Outcome       spec.Outcome
 
 	Inquiry Inquiry
 	members roster
@@ -152,35 +152,35 @@ type State struct {
 
 // Member is one agent of the run.
 type Member struct {
-	ID         spec.ID
-	Parent     spec.ID
-	Pool       string // where its log is; "": DefaultPool
-	Call       string // of the parent, that it answers
-	Background bool   // its answer is a message: the call was answered when it was born
-	Name       string
-	Depth      int
-	Rights     []string
-	Deny       []string
-	Children   int // live ones
-	Seen       bool
-	Sign       int64 // until when its first message must come
-	Stopping   bool  // canceled alone, without the run
-	Done       bool
-	Silent     bool // given up after the cancel: it has not reported its end itself
-	Turns      int
-	Calls      int
-	Vetoes     int // in a row
-	Usage      model.Usage
-	ModelMS    int64
-	ToolMS     int64
-	WorkedMS   int64
-	Told       int // messages sent to it
-	Heard      int // messages received from it
-	Node       string
-	Query      *agent.Park
-	Outcome    spec.Outcome
-	waits      uint64 // key in the queue, 0: none
-	asked      uint64 // the entry that holds Query
+	ID              spec.ID
+	Parent          spec.ID
+	Pool            string // where its log is; "": DefaultPool
+	Call            string // of the parent, that it answers
+	Background      bool   // its answer is a message: the call was answered when it was born
+	Name            string
+	Depth           int
+	Rights          []string
+	Deny            []string
+	Children        int // live ones
+	Seen            bool
+	FirstMessageDue int64 // until when its first message must come
+	Stopping        bool  // canceled alone, without the run
+	Done            bool
+	Silent          bool // given up after the cancel: it has not reported its end itself
+	Turns           int
+	Calls           int
+	Vetoes          int // in a row
+	Usage           model.Usage
+	ModelMS         int64
+	ToolMS          int64
+	WorkedMS        int64
+	Sent            int // messages sent to it
+	Heard           int // messages received from it
+	Node            string
+	Query           *agent.Park
+	Outcome         spec.Outcome
+	queueKey        uint64 // key in the queue, 0: none
+	asked           uint64 // the entry that holds Query
 	// binding holds the hooks of its task that bind its children.
 	binding []spec.Hook
 }

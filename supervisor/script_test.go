@@ -67,7 +67,7 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	return p.stepEvent(t, e)
 }
 
-// stepEvent steps the machine and checks what must hold in every script.
+// stepInput steps the machine and checks what must hold in every script.
 func (p *scriptPlayer) stepEvent(t *testing.T, e supervisor.Input) string {
 	t.Helper()
 	p.n++

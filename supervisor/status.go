@@ -79,7 +79,7 @@ func handleStatus(s State, from spec.ID) (State, []Effect) {
 	case m.Done:
 		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
-	return s.markSeen(m, nil)
+	return s.markFirstMessage(m, nil)
 }
 
 // awaitsAnswer reports whether an event is a message whose sender waits for an answer.
@@ -119,10 +119,10 @@ func (s State) countSent(fx []Effect) (State, []Effect) {
 		if !ok {
 			continue
 		}
-		m.Told++
+		m.Sent++
 		s = s.put(m)
 		if f, asks := tell.Fact.(agent.StatusAsked); asks {
-			f.Ordinal = m.Told
+			f.Ordinal = m.Sent
 			tell.Fact = f
 			fx[i] = tell
 		}
@@ -139,7 +139,7 @@ func askStatus(m Member, activation string) Effect {
 // were sent to it: the missing ones may be on their way, and arrive before a question.
 // Its first activation is not asked: the same step answers its first message.
 func (m Member) mayLackMessages(f agent.ReportLog) bool {
-	return m.Node != "" && f.Ordinal != 0 && f.Heard < m.Told && !m.Done && f.Damaged == "" && f.Ended == nil
+	return m.Node != "" && f.Ordinal != 0 && f.Heard < m.Sent && !m.Done && f.Damaged == "" && f.Ended == nil
 }
 
 // lostByRun says how many messages of a member the log of the run lacks, by the member's

@@ -113,18 +113,18 @@ func (Publish) effect() {}
 func (Arm) effect()     {}
 func (Disarm) effect()  {}
 
-// Step is a run's supervisor: it takes one event and returns the next state and
+// Step is a run's supervisor: it takes one input and returns the next state and
 // the effects. Everything is decided here and nowhere else.
 func Step(s State, e Input) (State, Output) {
 	wasOver := s.Phase == Over
-	s, fx := stepEvent(s, e)
+	s, fx := stepInput(s, e)
 	s, fx = s.recallAllowances(fx)
 	s, fx = s.countSent(fx)
 	s, events := s.takeEvents(wasOver)
 	return s, Output{Effects: fx, Events: events}
 }
 
-func stepEvent(s State, e Input) (State, []Effect) {
+func stepInput(s State, e Input) (State, []Effect) {
 	s.Now = max(s.Now, e.At)
 	if f, ok := e.Fact.(Opened); ok {
 		return handleOpened(s, f)

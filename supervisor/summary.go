@@ -32,9 +32,9 @@ type Summary struct {
 	Detail string      `json:"detail,omitempty"`
 	// Canceled and CanceledNow say that the supervisor has read a cancel of the run; Told is how
 	// many agents were live then.
-	Canceled    bool `json:"canceled,omitempty"`
-	CanceledNow bool `json:"canceled_now,omitempty"`
-	Told        int  `json:"told,omitempty"`
+	Canceled      bool `json:"canceled,omitempty"`
+	CanceledNow   bool `json:"canceled_now,omitempty"`
+	CancelTargets int  `json:"told,omitempty"`
 	// Joined is how many agents the run ever had.
 	Joined int   `json:"joined,omitempty"`
 	Tally  Tally `json:"tally"`
@@ -98,7 +98,7 @@ func (s State) SummaryKey() SummaryKey {
 func (s State) Summary(full bool) Summary {
 	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
-		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, Told: s.Told, Joined: s.Count()}
+		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count()}
 	agentBytes, questionBytes := 0, 0
 	s.Members(func(m Member) {
 		a := AgentSummary{ID: m.ID, Pool: m.Pool, Node: m.Node, Done: m.Done, Stopping: m.Stopping, Silent: m.Silent}

@@ -19,8 +19,8 @@ func stock(_ context.Context, a article) (int, error) { return map[string]int{"b
 func main() {
 	ctx := context.Background()
 	node, err := troupe.Start(ctx, troupe.Config{
-		Agents: []troupe.Agent{{Name: "clerk", Description: "Decides what to order.", Prompt: "Have 20 pieces of each article."}},
-		Tools:  []tool.Tool{tool.Func("stock", "How many pieces there are.", model.Read, stock)},
+		Agents: []troupe.Agent{{Name: "clerk", Description: "Decides what to order.", Prompt: "Keep 20 of each item in stock."}},
+		Tools:  []tool.Tool{tool.Func("stock", "How many of an item are in stock.", model.Read, stock)},
 		Models: offline, Model: "script/clerk",
 	})
 	if err != nil {

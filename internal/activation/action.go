@@ -25,7 +25,7 @@ type (
 	// AppendOwn appends an own entry. Fact: OwnFailed if the append fails; otherwise the
 	// reader reads the entry back.
 	AppendOwn struct {
-		Own  Own
+		Own  OwnResult
 		ID   string
 		Data []byte
 	}
@@ -85,7 +85,7 @@ type (
 	// PublishNotes publishes the notes of entry N as events.
 	PublishNotes struct {
 		N      uint64
-		At     int64 // stamp of the entry
+		Stamp  int64 // stamp of the entry
 		Parent string
 		Notes  []Note
 	}
@@ -103,8 +103,8 @@ type (
 	}
 	// Fail ends the activation because it cannot continue without its log.
 	Fail struct {
-		At  string // what the activation was about to do
-		Err error
+		Doing string // what the activation was about to do
+		Err   error
 	}
 )
 
@@ -115,8 +115,8 @@ type (
 	ReportSuperseded struct{}
 	// ReportGone says that the activation decides nothing more and has no work under way.
 	ReportGone struct{}
-	// ReportEnded says that the log is closed, and that all entries up to Place are answered.
-	ReportEnded struct{ Place uint64 }
+	// ReportLogEnded says that the log is closed, and that all entries up to Place are answered.
+	ReportLogEnded struct{ Place uint64 }
 	// ReportPassivated says that the activation has nothing to do before the entry after
 	// Place, or before Due.
 	ReportPassivated struct {
@@ -125,13 +125,13 @@ type (
 	}
 	// ReportHopeless says that no activation gets through the log.
 	ReportHopeless struct{ Why string }
-	// ReportForeign says that the log is newer than this program.
-	ReportForeign struct{ Why string }
-	// ReportArrived says how many entries of the tail the activation has taken.
-	ReportArrived struct{ Entries int }
-	// ReportLevel says that the activation has read all entries up to Place and wants the tail
+	// ReportNewerLog says that the log is newer than this program.
+	ReportNewerLog struct{ Why string }
+	// ReportEntriesTaken says how many entries of the tail the activation has taken.
+	ReportEntriesTaken struct{ Entries int }
+	// ReportReachedTail says that the activation has read all entries up to Place and wants the tail
 	// again.
-	ReportLevel struct{ Place uint64 }
+	ReportReachedTail struct{ Place uint64 }
 )
 
 // Prefixes of work keys. No tool call has a key that begins with one of them.

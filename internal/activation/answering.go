@@ -36,7 +36,7 @@ func answerNext(s *stepCall) {
 	case len(a.messages) > 0: //mutant:closed-log-ends-before-it-answers
 		m := a.messages[0]
 		a.messages, a.flying = a.messages[1:], true
-		data, err := mailbox.Encode(s.Reader.Post([]OutboxMessage{m}))
+		data, err := mailbox.Encode(s.Reader.MessageEntry([]OutboxMessage{m}))
 		if err != nil {
 			s.addActions(Fail{"answer", err})
 			return
@@ -46,11 +46,11 @@ func answerNext(s *stepCall) {
 		a.lost = false
 		s.addActions(ReportHopeless{"its log was deleted"})
 	default:
-		s.addActions(ReportEnded{s.last})
+		s.addActions(ReportLogEnded{s.last})
 	}
 }
 
-func answerSent(s *stepCall, f AnswerSent) {
+func handleAnswerSent(s *stepCall, f AnswerSent) {
 	s.answers.flying = false
 	switch {
 	case f.Err == nil, errors.Is(f.Err, mailbox.ErrClosed):

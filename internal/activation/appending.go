@@ -9,13 +9,13 @@ import (
 
 // requestOwnAppend appends a result to the actor's own log; the result counts once it is read back.
 // A superseded activation posts only what a tool itself returned (PROTOCOL P4).
-func requestOwnAppend(s *stepCall, o Own) {
+func requestOwnAppend(s *stepCall, o OwnResult) {
 	if (s.Reader.Phase == Superseded || o.Start != s.Reader.Start) && o.Kind != "returned" || s.Reader.Phase == Closed {
 		return
 	}
 	id, data, err := encodeOwn(s, o)
 	if err != nil {
-		ownFailed(s, OwnFailed{o, err})
+		handleOwnFailed(s, OwnFailed{o, err})
 		return
 	}
 	if o.Start == s.Reader.Start {
@@ -24,9 +24,9 @@ func requestOwnAppend(s *stepCall, o Own) {
 	s.addActions(AppendOwn{o, id, data})
 }
 
-// ownFailed handles a failed append to the own log: it replaces an entry that is too large by
+// handleOwnFailed handles a failed append to the own log: it replaces an entry that is too large by
 // a small one that says so, and retries an append that found no room.
-func ownFailed(s *stepCall, f OwnFailed) {
+func handleOwnFailed(s *stepCall, f OwnFailed) {
 	full := errors.Is(f.Err, mailbox.ErrFull)
 	if id := s.idOf(f.Own); !full || id == s.final {
 		s.unread = withoutID(s.unread, id) // the entry is not in the log, and the activation does not wait for it
@@ -47,7 +47,7 @@ func ownFailed(s *stepCall, f OwnFailed) {
 
 // appendAgain retries an append that found no room. An earlier attempt whose acknowledgement was lost
 // may be in the log: once it was read back, there is nothing to retry.
-func appendAgain(s *stepCall, o Own) {
+func appendAgain(s *stepCall, o OwnResult) {
 	if id := s.idOf(o); o.Start == s.Reader.Start && id != s.final && !slices.Contains(s.unread, id) {
 		return
 	}
@@ -68,12 +68,12 @@ func sendReady(s *stepCall, held bool) {
 	}
 	if s.Reader.Outbox.Held() && !s.holding {
 		s.holding = true
-		s.addActions(Later{SettleHold, HoldOver{}})
+		s.addActions(Later{SettlementDelay, HoldExpired{}})
 	}
 }
 
 func sendEntry(s *stepCall, to mailbox.Address, messages []OutboxMessage) {
-	data, err := mailbox.Encode(s.Reader.Post(messages))
+	data, err := mailbox.Encode(s.Reader.MessageEntry(messages))
 	if err != nil {
 		s.addActions(Fail{"send", err})
 		return
@@ -81,9 +81,9 @@ func sendEntry(s *stepCall, to mailbox.Address, messages []OutboxMessage) {
 	s.addActions(SendMessages{to, messages, data})
 }
 
-// messagesSent marks messages as acknowledged, or sends the same messages again if there was
+// handleMessagesSent marks messages as acknowledged, or sends the same messages again if there was
 // no room.
-func messagesSent(s *stepCall, f MessagesSent) {
+func handleMessagesSent(s *stepCall, f MessagesSent) {
 	switch {
 	case f.Err == nil:
 		s.Reader.Outbox.Acked(f.To)

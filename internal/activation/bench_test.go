@@ -134,7 +134,7 @@ func (p *agentPair) runToRest() {
 					if !ok {
 						break
 					}
-					p.appendEntry(to, l.Post(messages), nil)
+					p.appendEntry(to, l.MessageEntry(messages), nil)
 					l.Outbox.Acked(to)
 				}
 			}
@@ -148,7 +148,7 @@ func (p *agentPair) runToRest() {
 // carryOut does an effect at once.
 func (p *agentPair) carryOut(l *activation.LogReader, effect any) {
 	own := func(kind, key string, body any) {
-		e, err := l.Own(kind, key, body)
+		e, err := l.OwnEntry(kind, key, body)
 		p.appendEntry(l.Addr, e, err)
 	}
 	switch e := effect.(type) {

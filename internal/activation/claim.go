@@ -31,7 +31,7 @@ func (l *LogReader) driftChanged() bool {
 	return ok && !l.driftClaimRequested && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
 }
 
-// readClaim raises the ack floor to the one that an own entry claims, and checks the hash that
+// readAckFloor raises the ack floor to the one that an own entry claims, and checks the hash that
 // the entry carries.
 func (l *LogReader) readAckFloor(e mailbox.Entry, counts bool, out *Read) {
 	if e.Floor == 0 {
@@ -54,7 +54,7 @@ func (l *LogReader) readAckFloor(e mailbox.Entry, counts bool, out *Read) {
 	}
 }
 
-// readResumed reads a claim, which becomes current if it is the highest so far.
+// readClaim reads a claim, which becomes current if it is the highest so far.
 func (l *LogReader) readClaim(e mailbox.Entry, out *Read) []OutboxMessage {
 	mine := e.Start == l.Start && l.Start != "" //mutant:claim-is-own
 	if !e.Epoch.Higher(l.currentEpoch) {        //mutant:claim-is-higher

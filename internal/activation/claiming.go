@@ -22,9 +22,9 @@ func requestClaim(s *stepCall) {
 	s.addActions(AppendClaim{data})
 }
 
-// claimAppended has the shell read the log up to the claim. If the activation claims while it
+// handleClaimAppended has the shell read the log up to the claim. If the activation claims while it
 // is active (see Read.Reclaim), it reads the claim back from the tail.
-func claimAppended(s *stepCall, f ClaimAppended) {
+func handleClaimAppended(s *stepCall, f ClaimAppended) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrFull):
 		s.addActions(Warn{"the log has no room for a claim; retrying", []any{"actor", s.Reader.Addr}})

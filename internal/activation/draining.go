@@ -29,9 +29,9 @@ func beginDraining(s *stepCall) {
 	releaseLog(s)
 }
 
-// stepDraining takes the facts that still matter while draining: results of the activation's
+// stepEnding steps the facts that still matter while the activation drains or passivates: results of the activation's
 // own work, and its own entries as they are read back.
-func (s *stepCall) stepDraining(fact any) {
+func (s *stepCall) stepEnding(fact any) {
 	switch f := fact.(type) {
 	case EntryArrived:
 		lookForOwn(s, f.Message)
@@ -42,16 +42,16 @@ func (s *stepCall) stepDraining(fact any) {
 	case Detached:
 		catchUp(s, f.Through)
 	case TailRead:
-		tailRead(s, f)
+		handleTailRead(s, f)
 	case WorkDone:
-		workEnded(s, f.Own.Start, f.Own.Key)
+		handleWorkEnd(s, f.Own.Start, f.Own.Key)
 		requestOwnAppend(s, f.Own)
 	case WorkPosted:
-		workEnded(s, f.Start, f.Key)
+		handleWorkEnd(s, f.Start, f.Key)
 	case WorkNotBegun: // the next activation begins it
-		workEnded(s, f.Start, f.Key)
+		handleWorkEnd(s, f.Start, f.Key)
 	case OwnFailed:
-		ownFailed(s, f)
+		handleOwnFailed(s, f)
 	case AppendAgain:
 		appendAgain(s, f.Own)
 	default:
@@ -89,7 +89,7 @@ func releaseLog(s *stepCall) {
 		s.addActions(ReportGone{})
 	case len(s.unread) > 0: //mutant:released-before-its-results
 	case s.final == "":
-		o := s.Own("released", "", agent.Released{})
+		o := s.OwnResult("released", "", agent.Released{})
 		s.final = s.idOf(o)
 		requestOwnAppend(s, o)
 	case s.stage == Passivating && !s.missed:
@@ -111,7 +111,7 @@ func beginPassivation(s *stepCall, early bool) {
 	}
 	s.stage, s.due = Passivating, due
 	s.addActions(DisarmTimers{})
-	o := s.Own("released", "", agent.Released{Rests: true, Due: due})
+	o := s.OwnResult("released", "", agent.Released{Rests: true, Due: due})
 	s.final = s.idOf(o)
 	requestOwnAppend(s, o)
 }

@@ -14,17 +14,17 @@ func (l *LogReader) Claim(node string, damaged string) (mailbox.Entry, error) {
 	if l.driftClaimRequested {
 		r.Found = l.Found
 	}
-	return l.Own("resumed", l.Start, r)
+	return l.OwnEntry("resumed", l.Start, r)
 }
 
-// Own makes an entry of this activation. The key tells entries of one kind apart.
-func (l *LogReader) Own(kind, key string, body any) (mailbox.Entry, error) {
-	return l.OwnAs(l.Epoch, l.Start, kind, key, body)
+// OwnEntry makes an entry of this activation. The key tells entries of one kind apart.
+func (l *LogReader) OwnEntry(kind, key string, body any) (mailbox.Entry, error) {
+	return l.OwnEntryOf(l.Epoch, l.Start, kind, key, body)
 }
 
-// OwnAs makes an entry for an activation that may be over: the result of work that it began.
+// OwnEntryOf makes an entry for an activation that may be over: the result of work that it began.
 // The entry counts if that activation's entries count.
-func (l *LogReader) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any) (mailbox.Entry, error) {
+func (l *LogReader) OwnEntryOf(epoch mailbox.Epoch, start, kind, key string, body any) (mailbox.Entry, error) {
 	raw, err := mailbox.Marshal(body)
 	if err != nil {
 		return mailbox.Entry{}, fmt.Errorf("activation: encode %s: %w", kind, err)
@@ -42,13 +42,13 @@ func (l *LogReader) OwnAs(epoch mailbox.Epoch, start, kind, key string, body any
 // EncodeEvidence makes the entry for a tool's result if the actor has no activation. The
 // entry claims no ack floor. Results of other kinds get no id, because only the activation
 // itself may post them.
-func EncodeEvidence(o Own) (id string, data []byte, err error) {
+func EncodeEvidence(o OwnResult) (id string, data []byte, err error) {
 	if o.Kind != (agent.Returned{}).Kind() {
 		return "", nil, nil
 	}
 	reader := LogReader{Addr: o.At}
 	id = reader.ID(o.Epoch, o.Start, o.Kind, o.Key)
-	e, err := reader.OwnAs(o.Epoch, o.Start, o.Kind, o.Key, o.Body)
+	e, err := reader.OwnEntryOf(o.Epoch, o.Start, o.Kind, o.Key, o.Body)
 	if err == nil {
 		data, err = mailbox.Encode(e)
 	}
@@ -65,8 +65,8 @@ func (l *LogReader) ID(epoch mailbox.Epoch, start, kind, key string) string {
 	return string(l.Addr) + "!" + kind + "." + key + "." + strconv.FormatUint(epoch.Lease, 10) + "-" + strconv.FormatUint(epoch.Start, 10) + "." + start
 }
 
-// Post makes the entry that carries messages to one receiver.
-func (l *LogReader) Post(messages []OutboxMessage) mailbox.Entry {
+// MessageEntry makes the entry that carries messages to one receiver.
+func (l *LogReader) MessageEntry(messages []OutboxMessage) mailbox.Entry {
 	e := mailbox.Entry{Form: mailbox.Form, From: l.Addr, Items: make([]mailbox.Item, len(messages))}
 	for i, t := range messages {
 		e.Items[i] = mailbox.Item{N: t.N, I: t.I, Kind: t.Kind, Body: t.Body}

@@ -51,11 +51,11 @@ type (
 type (
 	// OwnFailed says that the append of an own entry failed.
 	OwnFailed struct {
-		Own Own
+		Own OwnResult
 		Err error
 	}
 	// AppendAgain says that the pause before the next attempt is over.
-	AppendAgain struct{ Own Own }
+	AppendAgain struct{ Own OwnResult }
 	// MessagesSent says that messages are in the log of their receiver, or why the append
 	// failed.
 	MessagesSent struct {
@@ -68,8 +68,8 @@ type (
 		To       mailbox.Address
 		Messages []OutboxMessage
 	}
-	// HoldOver says that messages which were held back to share an entry are to be sent now.
-	HoldOver struct{}
+	// HoldExpired says that messages which were held back to share an entry are to be sent now.
+	HoldExpired struct{}
 	// AnswerSent says that the answer of a closed log is sent, or why the append failed.
 	AnswerSent struct {
 		Message OutboxMessage
@@ -83,7 +83,7 @@ type (
 type (
 	// WorkDone says that work has produced a result. Another activation may have begun the
 	// work.
-	WorkDone struct{ Own Own }
+	WorkDone struct{ Own OwnResult }
 	// WorkPosted says that work has ended, and that a later activation posted its result.
 	WorkPosted struct{ Start, Key string }
 	// WorkNotBegun says that work did not begin because the lease had ended just before.
@@ -106,9 +106,9 @@ type (
 	Passivate struct{ Early bool }
 )
 
-// Own is a result of an activation's own work that is to become an own entry. It names the
+// OwnResult is a result of an activation's own work that is to become an own entry. It names the
 // activation that began the work, because another one may post it.
-type Own struct {
+type OwnResult struct {
 	At        mailbox.Address
 	Epoch     mailbox.Epoch
 	Start     string

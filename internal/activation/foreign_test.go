@@ -14,10 +14,10 @@ func TestStep_AnOwnEntryOfAnUnknownKindEndsTheActivation(t *testing.T) {
 	d := activeAgent(t)
 	entry := d.landEncoded(mailbox.Entry{From: root, Epoch: mailbox.Epoch{Lease: 1, Start: 1}, Start: "a",
 		Items: []mailbox.Item{{ID: "x", Kind: "invented_later", Body: []byte{0x80}}}})
-	if got := d.learnFact(entry); !strings.HasPrefix(got, "ReportForeign") {
+	if got := d.learnFact(entry); !strings.HasPrefix(got, "ReportNewerLog") {
 		t.Fatal(got)
 	}
-	if why := d.last[0].(activation.ReportForeign).Why; !strings.Contains(why, `"invented_later"`) {
+	if why := d.last[0].(activation.ReportNewerLog).Why; !strings.Contains(why, `"invented_later"`) {
 		t.Error(why)
 	}
 }

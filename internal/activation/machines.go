@@ -35,7 +35,7 @@ func (a *Agent) Step(f Fact) Stepped {
 		return Stepped{Err: fmt.Errorf("fact %q from %s: %w", f.Kind, f.From, errStranger)}
 	}
 	before := a.State
-	e := agent.Input{N: f.N, At: f.At, Activation: f.Life, Told: f.From != "", Damaged: f.Damaged, Fact: fact}
+	e := agent.Input{N: f.N, At: f.At, Activation: f.Life, FromSupervisor: f.From != "", Damaged: f.Damaged, Fact: fact}
 	next, stepped := agent.Step(before, e)
 	a.State = next
 	var out Stepped

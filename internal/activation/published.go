@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Tell makes the events of entry n of a log from the notes of its steps.
-func Tell(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []Note) []event.Published {
+// EventsOf makes the events of entry n of a log from the notes of its steps.
+func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []Note) []event.Published {
 	events := make([]event.Published, len(notes))
 	for i, note := range notes {
 		events[i] = event.Published{V: 1, ID: fmt.Sprintf("%s#%d.%d", at.Bare(), n, i), TS: event.FormatStamp(stamp), Run: at.Run(), Agent: at.Agent(),

@@ -8,9 +8,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// entryArrived reads an entry of the tail, or keeps it until the log before it has been
+// handleEntryArrived reads an entry of the tail, or keeps it until the log before it has been
 // replayed.
-func entryArrived(s *stepCall, m mailbox.Message) {
+func handleEntryArrived(s *stepCall, m mailbox.Message) {
 	if s.stage == Claiming {
 		s.ahead = append(s.ahead[:len(s.ahead):len(s.ahead)], m) // the router bounds how many
 		return
@@ -29,7 +29,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 	r := s.Reader.Next(m)
 	if s.Reader.Foreign != "" {
 		if !s.reported {
-			s.addActions(ReportForeign{s.Reader.Foreign})
+			s.addActions(ReportNewerLog{s.Reader.Foreign})
 		}
 		supersedeStep(s)
 		return
@@ -43,7 +43,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 	}
 	s.answers = s.answers.addAnswers(r)
 	if r.Activated {
-		requestOwnAppend(s, s.Own("checkpoint", "0", agent.Checkpoint{}))
+		requestOwnAppend(s, s.OwnResult("checkpoint", "0", agent.Checkpoint{}))
 		publishHeld(s)
 	}
 	publishNotes(s, r, m.At)
@@ -80,7 +80,7 @@ func sendOrClose(s *stepCall) {
 	sendReady(s, false)
 	switch {
 	case s.Reader.Phase == Closed:
-		if s.Super != nil && !s.told && !s.Reader.Deleted {
+		if s.Super != nil && !s.resultPublished && !s.Reader.Deleted {
 			publishResult(s) // the previous activation may have crashed between Closed and publishing the result
 		}
 		answerNext(s)
@@ -89,14 +89,14 @@ func sendOrClose(s *stepCall) {
 		closeLog(s)
 	case s.Reader.CheckpointDue() && s.Reader.N-s.marked >= CheckpointGap:
 		s.marked = s.Reader.N
-		requestOwnAppend(s, s.Own("checkpoint", "", agent.Checkpoint{}))
+		requestOwnAppend(s, s.OwnResult("checkpoint", "", agent.Checkpoint{}))
 	}
 }
 
 // countArrived counts the entries that arrived through the tail.
 func countArrived(s *stepCall, n int) {
 	if s.arrived += n; s.arrived >= ArrivedEvery {
-		s.addActions(ReportArrived{s.arrived})
+		s.addActions(ReportEntriesTaken{s.arrived})
 		s.arrived = 0
 	}
 }
@@ -109,14 +109,14 @@ func catchUp(s *stepCall, through uint64) {
 		s.through = through
 	case s.last >= through:
 		s.arrived = 0
-		s.addActions(ReportLevel{s.last})
+		s.addActions(ReportReachedTail{s.last})
 	default:
 		s.addActions(ReadTail{s.last, through})
 	}
 }
 
-// tailRead continues after a part has been read.
-func tailRead(s *stepCall, f TailRead) {
+// handleTailRead continues after a part has been read.
+func handleTailRead(s *stepCall, f TailRead) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrClosed):
 	case f.Err != nil || f.Entries == 0:
@@ -174,7 +174,7 @@ func (s *stepCall) parentAgent() string {
 
 // publishResult publishes the result of a run that is over.
 func publishResult(s *stepCall) {
-	s.told = true
+	s.resultPublished = true
 	publishState(s)
 	s.addActions(PublishResult{s.Super.State.Result()})
 }
@@ -184,18 +184,18 @@ func publishResult(s *stepCall) {
 func closeLog(s *stepCall) {
 	last, err := s.Reader.Closing()
 	if err == nil {
-		_, _, err = encodeOwn(s, s.Own(last.Kind(), "", last))
+		_, _, err = encodeOwn(s, s.OwnResult(last.Kind(), "", last))
 	}
 	if err != nil {
 		s.addActions(Warn{"a log is closed without its last word", []any{"actor", s.Reader.Addr, "error", err}})
 		last = agent.Closed{N: s.Reader.N}
 	}
-	requestOwnAppend(s, s.Own(last.Kind(), "", last))
+	requestOwnAppend(s, s.OwnResult(last.Kind(), "", last))
 }
 
 // encodeOwn makes the entry of a result.
-func encodeOwn(s *stepCall, o Own) (id string, data []byte, err error) {
-	e, err := s.Reader.OwnAs(o.Epoch, o.Start, o.Kind, o.Key, o.Body)
+func encodeOwn(s *stepCall, o OwnResult) (id string, data []byte, err error) {
+	e, err := s.Reader.OwnEntryOf(o.Epoch, o.Start, o.Kind, o.Key, o.Body)
 	if err == nil {
 		data, err = mailbox.Encode(e)
 	}

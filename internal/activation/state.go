@@ -31,29 +31,29 @@ type State struct {
 	// the actor is given up. New sets it.
 	StartsMax int
 
-	stage    Stage
-	toDrain  bool              // it drains once it has replayed the log
-	ahead    []mailbox.Message // arrived by the tail before the replay
-	through  uint64            // the tail detached it during the replay; its log extends at least to this place
-	arrived  int               // entries that arrived through the tail and were not reported to the router
-	last     uint64            // place of the last entry read
-	notes    []heldNotes       // of entries read while replaying
-	holding  bool              // messages are held back, and the timer that ends that runs
-	closing  bool              // Closed is being appended
-	marked   uint64            // how much was read when the last Checkpoint was appended
-	told     bool              // the result of the run was published
-	shown    shownState        // of the run, when it was last published
-	answers  pendingAnswers    // of a closed log
-	unread   []string          // ids of own entries that were appended and not read back
-	reported bool              // the router knows that this activation decides nothing more
-	final    string            // id of the Released that was appended
-	missed   bool              // an entry arrived while draining that was not stepped
-	due      int64             // when to reactivate it after it has passivated
+	stage           Stage
+	toDrain         bool              // it drains once it has replayed the log
+	ahead           []mailbox.Message // arrived by the tail before the replay
+	through         uint64            // the tail detached it during the replay; its log extends at least to this place
+	arrived         int               // entries that arrived through the tail and were not reported to the router
+	last            uint64            // place of the last entry read
+	notes           []heldNotes       // of entries read while replaying
+	holding         bool              // messages are held back, and the timer that ends that runs
+	closing         bool              // Closed is being appended
+	marked          uint64            // how much was read when the last Checkpoint was appended
+	resultPublished bool              // the result of the run was published
+	shown           shownState        // of the run, when it was last published
+	answers         pendingAnswers    // of a closed log
+	unread          []string          // ids of own entries that were appended and not read back
+	reported        bool              // the router knows that this activation decides nothing more
+	final           string            // id of the Released that was appended
+	missed          bool              // an entry arrived while draining that was not stepped
+	due             int64             // when to reactivate it after it has passivated
 
-	postponed []any  // effects that wait for the lease
-	proof     string // id of the entry after whose return they begin
-	lease     uint64 // under which this activation was last seen to be the current one
-	proving   uint64 // the lease at the time when proof was sent
+	postponed   []any  // effects that wait for the lease
+	proof       string // id of the entry after whose return they begin
+	provenLease uint64 // under which this activation was last seen to be the current one
+	proofLease  uint64 // the lease at the time when proof was sent
 
 	work    []string        // keys of the work under way
 	awaited map[string]bool // timers of members that were given more time
@@ -70,7 +70,7 @@ type heldNotes struct {
 // Activate. Start is a nonce, epoch the fencing token that the activation tries to claim.
 // With watch, its steps make notes for observers.
 func New(at mailbox.Address, start string, epoch mailbox.Epoch, node string, watch bool) State {
-	s := State{Node: node, StartsMax: StartsMax, stage: Claiming, lease: epoch.Lease}
+	s := State{Node: node, StartsMax: StartsMax, stage: Claiming, provenLease: epoch.Lease}
 	var machine Machine
 	if at.Agent() == mailbox.Super {
 		s.Super = &Supervisor{Addr: at, Watch: watch}
@@ -87,7 +87,7 @@ func New(at mailbox.Address, start string, epoch mailbox.Epoch, node string, wat
 func (s State) Stage() Stage { return s.stage }
 
 // mayBegin reports whether the activation would begin an effect now, under this lease.
-func (s State) mayBegin(lease uint64, held bool) bool { return held && lease == s.lease }
+func (s State) mayBegin(lease uint64, held bool) bool { return held && lease == s.provenLease }
 
 // WouldRead reports whether the activation would read an entry at once and has not read it
 // before.
@@ -107,13 +107,13 @@ func (s State) UnseenPool(timer string) (pool string, unseen bool) {
 	return s.Super.State.Unseen(timer)
 }
 
-// Own makes a result of this activation that may become an own entry.
-func (s State) Own(kind, key string, body any) Own {
-	return Own{At: s.Reader.Addr, Epoch: s.Reader.Epoch, Start: s.Reader.Start, Kind: kind, Key: key, Body: body}
+// OwnResult makes a result of this activation that may become an own entry.
+func (s State) OwnResult(kind, key string, body any) OwnResult {
+	return OwnResult{At: s.Reader.Addr, Epoch: s.Reader.Epoch, Start: s.Reader.Start, Kind: kind, Key: key, Body: body}
 }
 
 // idOf names the entry of a result.
-func (s State) idOf(o Own) string { return s.Reader.ID(o.Epoch, o.Start, o.Kind, o.Key) }
+func (s State) idOf(o OwnResult) string { return s.Reader.ID(o.Epoch, o.Start, o.Kind, o.Key) }
 
 // hooksRunning reports whether hooks are still running whose answers nothing waits for. The log
 // closes only after they end, so that the provider's last reply or error reaches the hooks
@@ -122,7 +122,7 @@ func (s State) hooksRunning() bool {
 	return slices.ContainsFunc(s.work, func(key string) bool { return strings.HasPrefix(key, hookPrefix) })
 }
 
-// withID returns a list with one more string, without returns a list with one less; neither
+// withID returns a list with one more string, withoutID returns a list with one less; neither
 // changes its argument.
 func withID(list []string, id string) []string {
 	if slices.Contains(list, id) {

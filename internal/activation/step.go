@@ -8,9 +8,9 @@ import (
 
 // Pauses of an activation.
 const (
-	SettleHold = 20 * time.Millisecond // how long a settlement may wait to share an entry (PROTOCOL P21)
-	RetryPause = time.Second           // before the next attempt if there was no room, or no leader
-	AskPause   = time.Second           // before a passivated supervisor that must ask its members is reactivated
+	SettlementDelay = 20 * time.Millisecond // how long a settlement may wait to share an entry (PROTOCOL P21)
+	RetryPause      = time.Second           // before the next attempt if there was no room, or no leader
+	AskPause        = time.Second           // before a passivated supervisor that must ask its members is reactivated
 )
 
 // ArrivedEvery is the number of tail entries after which the activation reports to the
@@ -20,21 +20,21 @@ const ArrivedEvery = 16
 // stepCall is one call of Step in progress.
 type stepCall struct {
 	State
-	now     int64
-	held    bool
-	under   uint64 // the lease, if held
-	actions []Action
+	now       int64
+	held      bool
+	nodeLease uint64 // the lease, if held
+	actions   []Action
 }
 
 // Step takes a fact and returns the new state and the actions that follow. It is
 // deterministic and has no effects of its own: the caller carries the actions out, in order.
 // A State is stepped once: see State.
 func Step(state State, in Input) (State, []Action) {
-	s := &stepCall{State: state, now: in.Now, held: in.Held, under: in.Lease}
+	s := &stepCall{State: state, now: in.Now, held: in.Held, nodeLease: in.Lease}
 	if s.stage == Draining || s.stage == Passivating {
-		s.stepDraining(in.Fact)
+		s.stepEnding(in.Fact)
 	} else {
-		s.stepFollowing(in.Fact)
+		s.stepReading(in.Fact)
 	}
 	return s.State, s.actions
 }
@@ -44,38 +44,39 @@ func (s *stepCall) addActions(actions ...Action) { s.actions = append(s.actions,
 // deliverLater delivers a fact after the pause before the next attempt.
 func (s *stepCall) deliverLater(fact any) { s.addActions(Later{RetryPause, fact}) }
 
-func (s *stepCall) stepFollowing(fact any) {
+// stepReading steps a fact while the activation claims or follows its log.
+func (s *stepCall) stepReading(fact any) {
 	switch f := fact.(type) {
 	case Activate, ClaimAgain:
 		requestClaim(s)
 	case ClaimAppended:
-		claimAppended(s, f)
+		handleClaimAppended(s, f)
 	case LogRead:
 		replayLog(s, f)
 	case EntryArrived:
-		entryArrived(s, f.Message)
+		handleEntryArrived(s, f.Message)
 	case EntryRead:
 		readEntry(s, f.Message)
 		sendOrClose(s)
 	case TailRead:
-		tailRead(s, f)
+		handleTailRead(s, f)
 	case Detached:
 		catchUp(s, f.Through)
 	case OwnFailed:
-		ownFailed(s, f)
+		handleOwnFailed(s, f)
 	case AppendAgain:
 		appendAgain(s, f.Own)
 	case MessagesSent:
-		messagesSent(s, f)
+		handleMessagesSent(s, f)
 	case SendAgain:
 		if s.Reader.Phase == Active {
 			sendEntry(s, f.To, f.Messages)
 		}
-	case HoldOver:
+	case HoldExpired:
 		s.holding = false
 		sendReady(s, true)
 	case AnswerSent:
-		answerSent(s, f)
+		handleAnswerSent(s, f)
 	case AnswerAgain:
 		sendOrClose(s)
 	case Drain:
@@ -91,22 +92,22 @@ func (s *stepCall) stepFollowing(fact any) {
 func (s *stepCall) stepWork(fact any) {
 	switch f := fact.(type) {
 	case WorkDone:
-		workEnded(s, f.Own.Start, f.Own.Key)
+		handleWorkEnd(s, f.Own.Start, f.Own.Key)
 		requestOwnAppend(s, f.Own)
 		sendOrClose(s)
 	case WorkPosted:
-		workEnded(s, f.Start, f.Key)
+		handleWorkEnd(s, f.Start, f.Key)
 		sendOrClose(s)
 	case WorkNotBegun:
-		if workEnded(s, f.Start, f.Key) {
+		if handleWorkEnd(s, f.Start, f.Key) {
 			postponeEffects(s, f.Effect)
 		}
 		sendOrClose(s)
 	case ProveLease:
 		proveLease(s)
 	case TimerFired:
-		if !awaitsSign(s, f) {
-			requestOwnAppend(s, s.Own("woke", f.Timer, agent.Woke{Timer: f.Timer}))
+		if !extendFirstMessageWait(s, f) {
+			requestOwnAppend(s, s.OwnResult("woke", f.Timer, agent.Woke{Timer: f.Timer}))
 		}
 	}
 }

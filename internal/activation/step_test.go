@@ -56,8 +56,8 @@ func (d *drivenAgent) learnFact(fact any) string {
 			list = append(list, "end "+a.Key)
 		case activation.Later:
 			list = append(list, fmt.Sprintf("later %s %s", a.Pause, kindOf(a.Fact)))
-		case activation.ReportEnded:
-			list = append(list, fmt.Sprintf("ReportEnded %d", a.Place))
+		case activation.ReportLogEnded:
+			list = append(list, fmt.Sprintf("ReportLogEnded %d", a.Place))
 		case activation.ReportPassivated:
 			list = append(list, fmt.Sprintf("ReportPassivated %d", a.Place))
 		default:
@@ -160,7 +160,7 @@ func callingAgent(t *testing.T) *drivenAgent {
 
 // replyOfModel is the answer of its model, which calls a tool.
 func (d *drivenAgent) replyOfModel() activation.WorkDone {
-	own := d.state.Own("replied", activation.ModelKey(1), agent.Replied{Reservation: 1, Reply: model.Reply{UsageKnown: true,
+	own := d.state.OwnResult("replied", activation.ModelKey(1), agent.Replied{Reservation: 1, Reply: model.Reply{UsageKnown: true,
 		Message: model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: "look", Args: "{}"}}}}})
 	return activation.WorkDone{Own: own}
 }
@@ -170,13 +170,13 @@ func lookingAgent(t *testing.T) *drivenAgent {
 	t.Helper()
 	d := callingAgent(t)
 	d.wantActions(d.replyOfModel(), "end model-1, append replied")
-	d.readBack("perform 1-0, later 20ms HoldOver")
+	d.readBack("perform 1-0, later 20ms HoldExpired")
 	return d
 }
 
 // resultOfTool is what the tool brings.
 func (d *drivenAgent) resultOfTool() activation.WorkDone {
-	return activation.WorkDone{Own: d.state.Own("returned", "1-0", agent.Returned{Call: "1-0", Attempt: 1, Text: "seen"})}
+	return activation.WorkDone{Own: d.state.OwnResult("returned", "1-0", agent.Returned{Call: "1-0", Attempt: 1, Text: "seen"})}
 }
 
 // A claim that finds no room is made again; a log that nobody leads is read again; only
@@ -338,15 +338,15 @@ func TestStep_Passivation(t *testing.T) {
 // read names the place before it, so that the router can tell (P25).
 func TestStep_AClosedLogAnswers(t *testing.T) {
 	d := callingAgent(t)
-	fail := activation.WorkDone{Own: d.state.Own("failed", activation.ModelKey(1), agent.Failed{Reservation: 1, Class: model.Auth, Detail: "no key"})}
+	fail := activation.WorkDone{Own: d.state.OwnResult("failed", activation.ModelKey(1), agent.Failed{Reservation: 1, Class: model.Auth, Detail: "no key"})}
 	d.wantActions(fail, "end model-1, append failed")
 	d.readBack("send settle finish")
 	d.wantActions(activation.MessagesSent{To: super}, "append closed")
-	d.readBack(fmt.Sprintf("ReportEnded %d", len(d.log)+1))
+	d.readBack(fmt.Sprintf("ReportLogEnded %d", len(d.log)+1))
 	d.wantActions(d.sayFact(agent.StatusAsked{Activation: "s", Ordinal: 4}), "answer finish")
 	d.wantActions(activation.AnswerSent{Message: d.last[0].(activation.SendAnswer).Message, Err: mailbox.ErrFull}, "later 1s AnswerAgain")
 	d.wantActions(activation.AnswerAgain{}, "answer finish")
-	d.wantActions(activation.AnswerSent{}, fmt.Sprintf("ReportEnded %d", len(d.log)))
+	d.wantActions(activation.AnswerSent{}, fmt.Sprintf("ReportLogEnded %d", len(d.log)))
 }
 
 // What is too large for an entry is replaced, once; what finds no room is tried again, and
@@ -385,5 +385,5 @@ func TestStep_ReadsForItselfUntilLevel(t *testing.T) {
 	d.wantActions(activation.TailRead{Through: m.Place, Err: errors.New("no leader")}, "later 1s Detached")
 	d.wantActions(activation.Detached{Through: m.Place}, "ReadTail")
 	d.wantActions(activation.EntryRead{Message: m}, "perform model-1")
-	d.wantActions(activation.TailRead{Through: m.Place, Entries: 1}, "ReportLevel")
+	d.wantActions(activation.TailRead{Through: m.Place, Entries: 1}, "ReportReachedTail")
 }

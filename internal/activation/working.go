@@ -21,7 +21,7 @@ func beginEffects(s *stepCall, effects []any) {
 	if len(effects) == 0 || s.toDrain { // the next activation begins what this one never begins
 		return
 	}
-	if len(s.postponed) > 0 || !s.mayBegin(s.under, s.held) { //mutant:begins-without-its-lease
+	if len(s.postponed) > 0 || !s.mayBegin(s.nodeLease, s.held) { //mutant:begins-without-its-lease
 		postponeEffects(s, effects...)
 		return
 	}
@@ -42,7 +42,7 @@ func doEffect(s *stepCall, effect any) {
 	case agent.AwaitThrottle:
 		performWork(s, e, "")
 	case agent.Begin:
-		requestOwnAppend(s, s.Own("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Activation: s.Reader.Start}))
+		requestOwnAppend(s, s.OwnResult("started", AttemptKey(e.Call, e.Attempt), agent.Started{Call: e.Call, Attempt: e.Attempt, Activation: s.Reader.Start}))
 	case agent.AbortHooks:
 		endWork(s, HookKey(e.ID))
 	case agent.AbortModel:
@@ -68,7 +68,7 @@ func performWork(s *stepCall, effect any, key string) {
 	if key != "" {
 		s.work = withID(s.work, key)
 	}
-	s.addActions(Perform{effect, key, s.lease})
+	s.addActions(Perform{effect, key, s.provenLease})
 }
 
 // endWork forgets work, and cancels it if it is under way.
@@ -77,9 +77,9 @@ func endWork(s *stepCall, key string) {
 	s.addActions(EndWork{key})
 }
 
-// workEnded notes the end of work if this activation began it; otherwise the key may belong
+// handleWorkEnd notes the end of work if this activation began it; otherwise the key may belong
 // to another attempt.
-func workEnded(s *stepCall, start, key string) bool {
+func handleWorkEnd(s *stepCall, start, key string) bool {
 	if start == s.Reader.Start {
 		endWork(s, key)
 	}
@@ -116,8 +116,8 @@ func proveLease(s *stepCall) {
 	case !s.held:
 		s.deliverLater(ProveLease{})
 	default:
-		s.proving = s.under //mutant:regained-lease-not-proven
-		o := s.Own("checkpoint", "held-"+strconv.FormatUint(s.Reader.N, 10), agent.Checkpoint{})
+		s.proofLease = s.nodeLease //mutant:regained-lease-not-proven
+		o := s.OwnResult("checkpoint", "held-"+strconv.FormatUint(s.Reader.N, 10), agent.Checkpoint{})
 		s.proof = s.idOf(o)
 		requestOwnAppend(s, o)
 	}
@@ -126,7 +126,7 @@ func proveLease(s *stepCall) {
 // doPostponed begins the postponed effects: no other node claimed the log before this place.
 func doPostponed(s *stepCall) {
 	effects := s.postponed
-	s.proof, s.postponed, s.lease = "", nil, s.proving
+	s.proof, s.postponed, s.provenLease = "", nil, s.proofLease
 	beginEffects(s, dropAborted(s, effects))
 }
 
@@ -144,17 +144,17 @@ func dropAborted(s *stepCall, effects []any) []any {
 		if !ok || !aborted[e.Call] {
 			return false
 		}
-		requestOwnAppend(s, s.Own("returned", AttemptKey(e.Call, e.Attempt), agent.Returned{Call: e.Call, Attempt: e.Attempt, Killed: true, Error: true,
+		requestOwnAppend(s, s.OwnResult("returned", AttemptKey(e.Call, e.Attempt), agent.Returned{Call: e.Call, Attempt: e.Attempt, Killed: true, Error: true,
 			Text: "never began: it was aborted while the node did not hold the log"}))
 		return true
 	})
 }
 
-// awaitsSign reports whether the supervisor waits longer for the first sign of life of a
-// member whose time is over: while a node of its pool is alive, and for one more period after
+// extendFirstMessageWait gives a member whose time for its first message is over more time, if it may:
+// it arms the timer again, and reports whether it did. It does so while a node of its pool is alive, and for one more period after
 // that node was last seen, because another node may be about to replace it. The machine
 // learns of the timer only after that; a new activation begins the wait anew.
-func awaitsSign(s *stepCall, f TimerFired) bool {
+func extendFirstMessageWait(s *stepCall, f TimerFired) bool {
 	pool, unseen := s.UnseenPool(f.Timer)
 	if !unseen || !f.Served && !s.awaited[f.Timer] {
 		return false
@@ -170,6 +170,6 @@ func awaitsSign(s *stepCall, f TimerFired) bool {
 		s.addActions(Warn{"an agent gives no sign of life; a node of its pool lives, so it is waited for",
 			[]any{"actor", s.Reader.Addr, "timer", f.Timer, "pool", pool}})
 	}
-	s.addActions(ArmTimer{f.Timer, s.now + supervisor.FirstSignMS})
+	s.addActions(ArmTimer{f.Timer, s.now + supervisor.FirstMessageMS})
 	return true
 }

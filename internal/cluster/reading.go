@@ -112,7 +112,7 @@ func (o streamReader) applyLeases(gained, lost []int) {
 		r.streams[s].wakeReader()
 	}
 	for _, s := range lost {
-		o.reportUnreadable(s, nil)
+		o.reportReadability(s, nil)
 	}
 }
 
@@ -143,7 +143,7 @@ const (
 // followStream reads the gained shards of a stream and then has their unfinished runs taken up,
 // with retries; it stops reading lost shards once they have no shell left.
 func (o streamReader) followStream(l *streamShards) {
-	due := map[int]struct{}{} // gained, and not passed on to the takeUpQueue yet
+	due := map[int]struct{}{} // gained, and not passed on to the shardResumer yet
 	var again <-chan time.Time
 	for {
 		select {
@@ -195,11 +195,11 @@ func (o streamReader) attachShards(l *streamShards, due map[int]struct{}) error 
 	err := (*r.tails.Load())[l.pool].Add(ctx, l.shardNumbers(fresh)...)
 	for _, s := range fresh {
 		if err != nil { // their stream has no leader
-			o.reportUnreadable(s, err)
+			o.reportReadability(s, err)
 			continue
 		}
 		r.isRead[s].Store(true)
-		o.reportUnreadable(s, nil)
+		o.reportReadability(s, nil)
 		due[s] = struct{}{}
 	}
 	if err != nil {

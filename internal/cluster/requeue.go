@@ -19,7 +19,7 @@ type requeuePass struct {
 }
 
 // newRequeuePass begins a pass. If whole is set, the pass covers all logs of the node, and the
-// queue does not move until settle, so that runs that have begun are counted first.
+// queue does not move until settleDoubts, so that runs that have begun are counted first.
 func (o unfinishedFinder) newRequeuePass(whole bool) *requeuePass {
 	a := &o.admission
 	a.mu.Lock()

@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// takeUpQueue wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
+// shardResumer wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
 // unreadable shard does not block the others: the node keeps its lease, retries after growing
 // pauses, and reports the shard until it can be read or another node has it.
-type takeUpQueue struct {
+type shardResumer struct {
 	ctx    context.Context
 	try    func(ctx context.Context, slot int) error
 	holds  func(slot int) bool
@@ -39,8 +39,9 @@ const (
 	pauseMax      = 30 * time.Second // between two attempts at a shard that cannot be read
 )
 
-// startTakeUp starts a goroutine that takes up the runs of a shard.
-func (u *takeUpQueue) startTakeUp(slot int) {
+// startTakeUp takes up the runs of a shard in a goroutine. If one is at work on the shard, it begins
+// again after it is done, because the shard was gained again.
+func (u *shardResumer) startTakeUp(slot int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
@@ -57,7 +58,7 @@ func (u *takeUpQueue) startTakeUp(slot int) {
 }
 
 // retryTakeUp tries until the runs of a shard are taken up, or the shard is lost.
-func (u *takeUpQueue) retryTakeUp(slot int) {
+func (u *shardResumer) retryTakeUp(slot int) {
 	taking := growingTimeout{first: u.first, most: takeUpMost}
 	pause, failed := u.pause, false
 	for {
@@ -87,7 +88,7 @@ func (u *takeUpQueue) retryTakeUp(slot int) {
 }
 
 // endTakeUp ends the work at a shard, unless it was gained again meanwhile.
-func (u *takeUpQueue) endTakeUp(slot int) bool {
+func (u *shardResumer) endTakeUp(slot int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
@@ -95,8 +96,9 @@ func (u *takeUpQueue) endTakeUp(slot int) bool {
 	return !t.running
 }
 
-// tryInTurn makes one attempt. An attempt that takes long yields its turn to another shard.
-func (u *takeUpQueue) tryInTurn(ctx context.Context, slot int) error {
+// tryInTurn waits for a turn and makes one attempt. After takeUpTurn the attempt continues, and another
+// shard may begin one: a slow shard must not hold up the others.
+func (u *shardResumer) tryInTurn(ctx context.Context, slot int) error {
 	select {
 	case u.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -114,8 +116,8 @@ func (u *takeUpQueue) tryInTurn(ctx context.Context, slot int) error {
 type unfinishedFinder struct{ *Owner }
 
 // newTakeUps makes the take-ups of a node.
-func (o unfinishedFinder) newTakeUps() *takeUpQueue {
-	return &takeUpQueue{ctx: o.cfg.Life, try: o.takeUpShard, report: o.reportUnreadable, first: openTimeout, pause: followPause, state: map[int]*shardTakeUp{},
+func (o unfinishedFinder) newTakeUps() *shardResumer {
+	return &shardResumer{ctx: o.cfg.Life, try: o.takeUpShard, report: o.reportReadability, first: openTimeout, pause: followPause, state: map[int]*shardTakeUp{},
 		turn: make(chan struct{}, takeUpsAtOnce), wait: o.cfg.Work,
 		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
 }
@@ -147,14 +149,15 @@ func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	return nil
 }
 
-// reportUnreadable logs that a shard cannot be read, or can be read again.
-func (o *Owner) reportUnreadable(slot int, err error) {
+// reportReadability logs and publishes that a shard cannot be read, or, with a nil err, that it can be
+// read again. It publishes only a change.
+func (o *Owner) reportReadability(slot int, err error) {
 	k := o.keeper.Load()
 	if k == nil {
 		return
 	}
 	s := k.ShardAt(slot)
-	news := k.CannotRead(slot, err != nil)
+	news := k.SetUnreadable(slot, err != nil)
 	if err != nil {
 		o.cfg.Logger.Error("a shard cannot be read: its runs do not proceed; retrying", "pool", s.Pool, "shard", s.N, "error", err)
 	}

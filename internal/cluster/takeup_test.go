@@ -35,7 +35,7 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 	var wait sync.WaitGroup
 	done, bad, mended := map[int]bool{}, map[int]bool{}, false
 	ctx, end := context.WithCancel(t.Context())
-	u := &takeUpQueue{ctx: ctx, first: 20 * time.Millisecond, pause: time.Millisecond, state: map[int]*shardTakeUp{}, turn: make(chan struct{}, 1), wait: &wait,
+	u := &shardResumer{ctx: ctx, first: 20 * time.Millisecond, pause: time.Millisecond, state: map[int]*shardTakeUp{}, turn: make(chan struct{}, 1), wait: &wait,
 		holds: func(slot int) bool { return slot != lost },
 		report: func(slot int, err error) {
 			mu.Lock()

@@ -31,7 +31,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	}
 	q, ok := findQuestion(l, r)
 	if l.summary.QuestionsCut && (!ok || len(l.row.Answered) >= answeredMax) {
-		if l, err = c.lookFully(ctx, l.row); err != nil {
+		if l, err = c.viewRunFully(ctx, l.row); err != nil {
 			return nil, err
 		}
 		q, ok = findQuestion(l, r)
@@ -63,7 +63,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 func answerID(r client.AnswerRequest) string { return "answer:" + r.Query + ":" + r.Request }
 
 // findQuestion finds the question that a request answers.
-func findQuestion(l look, r client.AnswerRequest) (supervisor.OpenQuestion, bool) {
+func findQuestion(l runView, r client.AnswerRequest) (supervisor.OpenQuestion, bool) {
 	for _, q := range l.summary.Questions {
 		if q.Query == r.Query && (r.Agent == "" || r.Agent == string(q.Agent)) {
 			return q, true
@@ -137,7 +137,7 @@ func (a AnsweredQuestion) isSameQuestion(b AnsweredQuestion) bool {
 
 // settleMarks reads the logs of agents whose questions are marked as answered by requests that may
 // have died before they appended the answer.
-func (c *lookup) settleMarks(ctx context.Context, l *look) error {
+func (c *lookup) settleMarks(ctx context.Context, l *runView) error {
 	now := time.Now()
 	for _, mark := range slices.Clone(l.row.Answered) {
 		i := slices.IndexFunc(l.summary.Questions, mark.names)

@@ -99,7 +99,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.lookAt(t.Context(), row)
+	l, err := c.viewRun(t.Context(), row)
 	if err != nil || len(l.questions()) != 1 {
 		t.Fatalf("%+v, %v", l, err)
 	}
@@ -119,7 +119,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil {
 			t.Fatal(err)
 		}
-		if now, err := c.lookAt(t.Context(), row); err != nil || len(now.questions()) != 0 {
+		if now, err := c.viewRun(t.Context(), row); err != nil || len(now.questions()) != 0 {
 			t.Errorf("%s: %+v, %v", tt.what, now.questions(), err)
 		}
 		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil || len(row.Answered) != 1 || row.Answered[0].Logged != tt.logged {

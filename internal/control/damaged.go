@@ -30,18 +30,18 @@ const (
 	superLeft = "its supervisor was given up"
 )
 
-// runView is a run that is to be canceled.
-type runView struct {
-	look
+// cancelTarget is a run that is to be canceled.
+type cancelTarget struct {
+	runView
 	// lost returns why the supervisor cancels no agent; "" if it does.
 	lost string
 }
 
-// inspectRun looks at a run. It refuses a log of a newer form unless the user asks
+// inspectRun views a run that is to be canceled. It refuses a log of a newer form unless the user asks
 // for an immediate end: a node of the newer release can stop such a run in order.
-func (c *lookup) inspectRun(ctx context.Context, row Row, now bool) (runView, error) {
-	l, err := c.lookAt(ctx, row)
-	v := runView{look: l}
+func (c *lookup) inspectRun(ctx context.Context, row Row, now bool) (cancelTarget, error) {
+	l, err := c.viewRun(ctx, row)
+	v := cancelTarget{runView: l}
 	switch s := l.summary; {
 	case isNewer(err) && now:
 		v.lost = "the log of its supervisor was " + statedir.ErrNewerForm.Error()
@@ -129,7 +129,7 @@ func (c *canceler) cancelLogs(ctx context.Context, request string, f agent.Cance
 
 // cancelAgents stops the agents of a run whose supervisor cannot, and ends its row. The
 // row is final unless the supervisor comes back and writes another result.
-func (c *canceler) cancelAgents(ctx context.Context, v runView, r client.CancelRequest, f agent.Canceled) (any, error) {
+func (c *canceler) cancelAgents(ctx context.Context, v cancelTarget, r client.CancelRequest, f agent.Canceled) (any, error) {
 	if err := names.CheckToken(r.Request); err != nil {
 		return nil, badRequestID(err)
 	}

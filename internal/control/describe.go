@@ -62,7 +62,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 
 // briefRun returns the row of a run with its current state: see look.go for what it reads.
 func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
-	l, err := c.lookAt(ctx, row)
+	l, err := c.viewRun(ctx, row)
 	if isNewer(err) && row.State == Finished {
 		return row.RunInfo, nil
 	}

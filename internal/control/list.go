@@ -29,7 +29,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 		return nil, err
 	}
 	selected, places := f.selectRows(rows), c.cfg.Queue.allPlaces()
-	looks := c.lookAtNewest(ctx, selected, places)
+	looks := c.viewNewest(ctx, selected, places)
 	list, size := []client.RunInfo{}, 0
 	for _, row := range selected {
 		info, err := c.currentInfo(ctx, row, places[row.RunID], looks)
@@ -73,23 +73,23 @@ func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
 	return selected
 }
 
-// lookAtNewest looks at the newest runs of a list whose rows may not know their state, by their ids.
-func (c *viewer) lookAtNewest(ctx context.Context, rows []Row, places map[string]int) map[string]lookResult {
+// viewNewest looks at the newest runs of a list whose rows may not know their state, by their ids.
+func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]int) map[string]viewResult {
 	var open []Row
 	for _, row := range rows {
 		if row.State != Finished && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
 			open = append(open, row)
 		}
 	}
-	looks := make(map[string]lookResult, len(open))
-	for i, r := range c.lookAtAll(ctx, open, func(look) bool { return false }) {
+	looks := make(map[string]viewResult, len(open))
+	for i, r := range c.viewRuns(ctx, open, func(runView) bool { return false }) {
 		looks[open[i].RunID] = r
 	}
 	return looks
 }
 
 // currentInfo is a row as a list shows it. looks are those at the runs whose logs were read.
-func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[string]lookResult) (client.RunInfo, error) {
+func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[string]viewResult) (client.RunInfo, error) {
 	info := withPosition(row.RunInfo, place)
 	if row.State == Finished || info.Position > 0 {
 		return info, nil
@@ -97,17 +97,17 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 	r, ok := looks[row.RunID]
 	switch {
 	case !ok:
-		r.look = look{row: row, summary: row.summaryOrEmpty()}
+		r.view = runView{row: row, summary: row.summaryOrEmpty()}
 	case isNewer(r.err):
 		return info, nil // only the row can be shown
 	case r.err != nil:
 		return info, r.err
 	}
-	if info.State = c.shownState(r.look.state(), r.look.summary); info.State != Finished {
+	if info.State = c.shownState(r.view.state(), r.view.summary); info.State != Finished {
 		return info, nil
 	}
-	if r.look.replayed != nil { // the row does not know its end yet
-		return summarizeRow(applyState(row, *r.look.replayed)), nil
+	if r.view.replayed != nil { // the row does not know its end yet
+		return summarizeRow(applyState(row, *r.view.replayed)), nil
 	}
 	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if err != nil {

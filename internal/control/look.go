@@ -17,15 +17,19 @@ import (
 )
 
 // A request about a run reads the run's row, which has a Summary, and the few entries of the
-// supervisor's log after it. It replays the log only if the row has no Summary, if the log is
-// damaged, or if no node publishes what newer entries changed: the run may have no node.
+// supervisor's log after it. It replays the log only if
+//   - the row has no Summary, or one of a newer form;
+//   - the log no longer holds the entry up to which the Summary was made, or cannot be read;
+//   - more than tailMax entries follow that entry;
+//   - an entry may have changed the Summary, and no node writes the row: the run may have no node;
+//   - the request needs agents or questions that were cut from the Summary.
 
 // tailMax is how many entries after the Summary of a row a request reads before it replays the
 // log instead: more than activation.StateGap, because a node writes the row a moment later.
 const tailMax = 4 * activation.StateGap
 
 // look is a view of a run: its row and its summary.
-type look struct {
+type runView struct {
 	row     Row
 	summary supervisor.Summary // no Phase: the supervisor has no log
 	damage  string             // of the supervisor's log, if a replay found any
@@ -36,7 +40,7 @@ type look struct {
 // state returns the state of the run. If its log is gone or does not exist yet, the row counts.
 // The same holds if the row says that the run has ended and the log does not: its supervisor was
 // given up, so no process could append the end.
-func (l look) state() string {
+func (l runView) state() string {
 	s := l.summary
 	switch {
 	case s.Phase == "" || l.row.State == Finished && s.Phase != supervisor.Over:
@@ -52,29 +56,29 @@ func (l look) state() string {
 }
 
 // questions returns the open questions that no client has answered.
-func (l look) questions() []supervisor.OpenQuestion {
+func (l runView) questions() []supervisor.OpenQuestion {
 	if l.state() == Finished {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(l.summary.Questions), l.row.isAnswered)
 }
 
-// lookAt finds what the current state of a run is. A caller that needs every agent and question
-// uses lookFully.
-func (c *lookup) lookAt(ctx context.Context, row Row) (look, error) {
-	r := c.lookAtAll(ctx, []Row{row}, func(look) bool { return false })[0]
-	return r.look, r.err
+// viewRun makes the view of a run as it is now. A caller that needs every agent and question
+// uses viewRunFully.
+func (c *lookup) viewRun(ctx context.Context, row Row) (runView, error) {
+	r := c.viewRuns(ctx, []Row{row}, func(runView) bool { return false })[0]
+	return r.view, r.err
 }
 
-// lookFully is lookAt with all agents and questions of the run.
-func (c *lookup) lookFully(ctx context.Context, row Row) (look, error) {
-	r := c.lookAtAll(ctx, []Row{row}, look.isCut)[0]
-	return r.look, r.err
+// viewRunFully is viewRun with all agents and questions of the run.
+func (c *lookup) viewRunFully(ctx context.Context, row Row) (runView, error) {
+	r := c.viewRuns(ctx, []Row{row}, runView.isCut)[0]
+	return r.view, r.err
 }
 
-func (l look) isCut() bool { return l.summary.AgentsCut || l.summary.QuestionsCut }
+func (l runView) isCut() bool { return l.summary.AgentsCut || l.summary.QuestionsCut }
 
-func (l look) lacksQuestions() bool { return l.summary.QuestionsCut }
+func (l runView) lacksQuestions() bool { return l.summary.QuestionsCut }
 
 func (r Row) summaryOrEmpty() supervisor.Summary {
 	if r.Summary == nil {
@@ -120,11 +124,15 @@ func (c *lookup) readSummaryTail(ctx context.Context, row Row) (t summaryTail, e
 	return t, nil
 }
 
-// quietKinds are the entries of a supervisor's log that change no Summary, and moneyKinds those
-// that change none unless an agent waits for a person (see supervisor.State.IsParked) or a log has
-// lost its tail. A Reserve of an old number, or a Settle beyond the newest reservation, shows such a
-// loss and cancels the run. A row does not hold what tells them from others: the request sees the
-// cancel once a node has read the entry and written the row, or after tailMax entries.
+// quietKinds are the entries of a supervisor's log that change no Summary. Those of moneyKinds change
+// one only if
+//   - the entry is an agent's first message, which names the agent's node;
+//   - an agent waits for a person, because the entry may end supervisor.State.IsParked;
+//   - the entry shows that a log has lost its tail, which cancels the run: a Reserve or ReturnAllowance
+//     of an old number, or a Settle beyond the newest reservation.
+//
+// A row does not hold what tells the first and third case from others: the request sees the change
+// once a node has read the entry and written the row, or after tailMax entries.
 var (
 	quietKinds = kindsOf(agent.Send{}, agent.ProposeStop{}, agent.Released{}, agent.Checkpoint{}, agent.Closed{},
 		supervisor.PolicySet{}, supervisor.LimitSet{})
@@ -144,13 +152,13 @@ func (s RowSummary) mayChange(item mailbox.Item) bool {
 	return !quietKinds[item.Kind] && (!moneyKinds[item.Kind] || len(s.Questions) > 0 || s.QuestionsCut)
 }
 
-// replayLook replays the supervisor's log, and repairs the Summary of the row.
-func (c *lookup) replayLook(ctx context.Context, row Row) (look, error) {
+// replayView replays the supervisor's log, and repairs the Summary of the row.
+func (c *lookup) replayView(ctx context.Context, row Row) (runView, error) {
 	r, err := replaySupervisorLog(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
-		return look{row: row}, err
+		return runView{row: row}, err
 	}
-	l := look{row: row, summary: r.state.Summary(true), damage: r.damage, replayed: &r.state}
+	l := runView{row: row, summary: r.state.Summary(true), damage: r.damage, replayed: &r.state}
 	if r.state.Phase == "" || r.damage != "" || c.cfg.Runs == nil {
 		return l, nil
 	}
@@ -169,7 +177,7 @@ func (c *lookup) logger() *slog.Logger {
 
 // findAgent returns the address of an agent of a run. The summary names the agents that have not
 // ended; the others have logs.
-func (c *lookup) findAgent(ctx context.Context, l look, id spec.ID) (mailbox.Address, error) {
+func (c *lookup) findAgent(ctx context.Context, l runView, id spec.ID) (mailbox.Address, error) {
 	bare := mailbox.At(l.row.RunID, string(id))
 	for _, a := range l.summary.Agents {
 		if a.ID == id {

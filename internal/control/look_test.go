@@ -40,14 +40,14 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 		t.Helper()
 		putEntry(t, post, super, from, f, false)
 	}
-	expect := func(what string, state string, most int) look {
+	expect := func(what string, state string, most int) runView {
 		t.Helper()
 		row, _, err := c.cfg.Runs.getRow(t.Context(), "r")
 		if err != nil {
 			t.Fatal(err)
 		}
 		read = 0
-		l, err := c.lookAt(t.Context(), row)
+		l, err := c.viewRun(t.Context(), row)
 		if err != nil || l.state() != state || read > most {
 			t.Fatalf("%s: %s (%v), %d entries read, want %s and %d at most", what, l.state(), err, read, state, most)
 		}

@@ -18,11 +18,11 @@ const (
 	rowsAtOnce = 8
 )
 
-// lookResult is the look at one run, or why there is none.
-type lookResult struct {
-	look look
+// viewResult is the view of one run, or why there is none.
+type viewResult struct {
+	view runView
 	err  error
-	// outcome says what the row is worth until the look is complete.
+	// outcome says what the row is worth until the view is complete.
 	outcome rowOutcome
 }
 
@@ -35,17 +35,17 @@ const (
 	rowUseless                   // only the log tells
 )
 
-// lookAtAll looks at runs together: the wait for rows that lack a change is one wait for all of them.
+// viewRuns makes the views of runs together: the wait for rows that lack a change is one wait for all of them.
 // It replays the logs of those for which isPoor says that the Summary of the row is not enough.
-func (c *lookup) lookAtAll(ctx context.Context, rows []Row, isPoor func(look) bool) []lookResult {
-	results := make([]lookResult, len(rows))
+func (c *lookup) viewRuns(ctx context.Context, rows []Row, isPoor func(runView) bool) []viewResult {
+	results := make([]viewResult, len(rows))
 	every := make([]int, len(rows))
 	for i, row := range rows {
-		results[i].look, every[i] = look{row: row, summary: row.summaryOrEmpty()}, i
+		results[i].view, every[i] = runView{row: row, summary: row.summaryOrEmpty()}, i
 	}
 	c.checkRows(ctx, results, every)
 	for pause := rowPauseMin; pause <= rowPauseMax; pause *= 2 {
-		lagging := findRows(results, func(r lookResult) bool { return r.err == nil && r.outcome == rowLags })
+		lagging := findRows(results, func(r viewResult) bool { return r.err == nil && r.outcome == rowLags })
 		if len(lagging) == 0 {
 			break
 		}
@@ -57,23 +57,23 @@ func (c *lookup) lookAtAll(ctx context.Context, rows []Row, isPoor func(look) bo
 			}
 			continue
 		}
-		inParallel(lagging, func(i int) { results[i].err = c.readAgain(ctx, &results[i].look) })
+		inParallel(lagging, func(i int) { results[i].err = c.readAgain(ctx, &results[i].view) })
 		c.checkRows(ctx, results, lagging)
 	}
-	inParallel(findRows(results, func(r lookResult) bool { return r.err == nil && (r.outcome != rowCurrent || isPoor(r.look)) }), func(i int) {
-		results[i].look, results[i].err = c.replayLook(ctx, results[i].look.row)
+	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && (r.outcome != rowCurrent || isPoor(r.view)) }), func(i int) {
+		results[i].view, results[i].err = c.replayView(ctx, results[i].view.row)
 	})
-	inParallel(findRows(results, func(r lookResult) bool { return r.err == nil && len(r.look.row.Answered) > 0 }), func(i int) {
-		results[i].err = c.settleMarks(ctx, &results[i].look)
+	inParallel(findRows(results, func(r viewResult) bool { return r.err == nil && len(r.view.row.Answered) > 0 }), func(i int) {
+		results[i].err = c.settleMarks(ctx, &results[i].view)
 	})
 	return results
 }
 
 // checkRows finds the outcome of some rows.
-func (c *lookup) checkRows(ctx context.Context, results []lookResult, some []int) {
+func (c *lookup) checkRows(ctx context.Context, results []viewResult, some []int) {
 	inParallel(some, func(i int) {
 		if r := &results[i]; r.err == nil {
-			r.outcome, r.err = c.checkRow(ctx, r.look.row)
+			r.outcome, r.err = c.checkRow(ctx, r.view.row)
 		}
 	})
 }
@@ -94,7 +94,7 @@ func (c *lookup) checkRow(ctx context.Context, row Row) (rowOutcome, error) {
 }
 
 // readAgain reads the row of a run again.
-func (c *lookup) readAgain(ctx context.Context, l *look) error {
+func (c *lookup) readAgain(ctx context.Context, l *runView) error {
 	next, there, err := c.cfg.Runs.getRow(ctx, l.row.RunID)
 	if err == nil && there {
 		l.row, l.summary = next, next.summaryOrEmpty()
@@ -102,7 +102,7 @@ func (c *lookup) readAgain(ctx context.Context, l *look) error {
 	return err
 }
 
-func findRows(results []lookResult, wanted func(lookResult) bool) (found []int) {
+func findRows(results []viewResult, wanted func(viewResult) bool) (found []int) {
 	for i, r := range results {
 		if wanted(r) {
 			found = append(found, i)

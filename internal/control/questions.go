@@ -29,15 +29,15 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 		}
 	}
 	questions := []Question{}
-	for _, r := range c.lookAtAll(ctx, unfinished, look.lacksQuestions) {
+	for _, r := range c.viewRuns(ctx, unfinished, runView.lacksQuestions) {
 		if isNewer(r.err) {
 			continue // this release could not answer it
 		}
 		if r.err != nil {
 			return nil, r.err
 		}
-		for _, q := range r.look.questions() {
-			questions = append(questions, Question{r.look.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}})
+		for _, q := range r.view.questions() {
+			questions = append(questions, Question{r.view.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}})
 		}
 	}
 	return fitQuestions(questions)

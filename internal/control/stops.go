@@ -45,7 +45,7 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		return c.cancelAgents(ctx, v, r, f)
 	}
 	if !isWhole(f.Of) { // the account of a part needs every agent
-		if v.look, err = c.lookFully(ctx, v.row); err != nil {
+		if v.runView, err = c.viewRunFully(ctx, v.row); err != nil {
 			return nil, err
 		}
 	}
@@ -53,11 +53,11 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		if err := names.CheckToken(r.Request); err != nil {
 			return nil, badRequestID(err)
 		}
-		if _, err := c.appendTo(ctx, v.look, r.Request, "", f.Of, f.Kind(), f); err != nil {
+		if _, err := c.appendTo(ctx, v.runView, r.Request, "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
 	}
-	return c.awaitStops(ctx, v.look, r, f), nil
+	return c.awaitStops(ctx, v.runView, r, f), nil
 }
 
 // isCancelLogged reports whether the log has a cancel already: then it needs no second entry.
@@ -68,7 +68,7 @@ func isCancelLogged(s supervisor.Summary, f agent.Canceled) bool {
 // awaitStops waits until the agents have stopped, for as long as the request says. The
 // control service cancels the agents that the supervisor does not reach. awaitStops logs its
 // errors: the cancel is in the log already.
-func (c *canceler) awaitStops(ctx context.Context, l look, r client.CancelRequest, f agent.Canceled) client.CancelReply {
+func (c *canceler) awaitStops(ctx context.Context, l runView, r client.CancelRequest, f agent.Canceled) client.CancelReply {
 	warn := func(err error) {
 		if err != nil {
 			c.logger().Warn("agents were not reached by a cancel", "run", r.RunID, "error", err)
@@ -100,10 +100,10 @@ func (c *canceler) awaitStops(ctx context.Context, l look, r client.CancelReques
 
 // awaitMembers waits until the supervisor knows that the agents have stopped. It looks at the row
 // of the run, which needs to name all agents only if some of them are canceled.
-func (c *canceler) awaitMembers(ctx context.Context, l look, r client.CancelRequest, wait time.Duration) look {
-	of, lookAgain := spec.ID(r.Agent), c.lookAt
+func (c *canceler) awaitMembers(ctx context.Context, l runView, r client.CancelRequest, wait time.Duration) runView {
+	of, lookAgain := spec.ID(r.Agent), c.viewRun
 	if !isWhole(of) {
-		lookAgain = c.lookFully
+		lookAgain = c.viewRunFully
 	}
 	ctx, enough := context.WithTimeout(ctx, wait)
 	defer enough()
@@ -134,7 +134,7 @@ func isCanceled(of, id spec.ID) bool {
 func isWhole(of spec.ID) bool { return of == "" || of == spec.Root }
 
 // areStopped reports whether the agents of a cancel have stopped.
-func (l look) areStopped(of spec.ID) bool {
+func (l runView) areStopped(of spec.ID) bool {
 	t, ok := l.summary.TallyOf(of)
 	return ok && t.LiveAgents() == 0 || l.summary.Phase == supervisor.Over
 }
@@ -145,7 +145,7 @@ func (c *canceler) accountMembers(s supervisor.Summary, of spec.ID) client.Cance
 	pending := t.LiveAgents()
 	r := client.CancelReply{Pending: []client.PendingOn{}, GivenUp: t.Silent, Stopped: t.Stopped}
 	if s.Canceled { // then all live members were told
-		r.Stopped = max(0, s.Told-pending-r.GivenUp)
+		r.Stopped = max(0, s.CancelTargets-pending-r.GivenUp)
 	}
 	r.Agents = r.Stopped + r.GivenUp + pending
 	c.pendingNodes(&r, t.Live)

@@ -104,7 +104,7 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	if err := c.cfg.Post.Purge(t.Context(), child, 0); err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.lookAt(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: Live}})
+	l, err := c.viewRun(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: Live}})
 	if err != nil || len(l.summary.Agents) != 2 {
 		t.Fatalf("%+v, %v", l.summary, err)
 	}

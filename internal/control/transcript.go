@@ -57,7 +57,7 @@ func (c *lookup) agentAddress(ctx context.Context, run string, id spec.ID) (mail
 	if err != nil {
 		return at, err
 	}
-	l, err := c.lookAt(ctx, row)
+	l, err := c.viewRun(ctx, row)
 	if err != nil {
 		return at, err
 	}

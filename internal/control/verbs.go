@@ -172,7 +172,7 @@ func applyState(row Row, s supervisor.State) client.RunInfo {
 		return info
 	}
 	result := s.Result()
-	info.Result, info.State = &result, look{row: row, summary: s.Summary(true)}.state()
+	info.Result, info.State = &result, runView{row: row, summary: s.Summary(true)}.state()
 	return info
 }
 
@@ -199,19 +199,19 @@ func (c *commander) appendCommand(ctx context.Context, run, request string, to, 
 }
 
 // lookAtRun looks at the run of a request that a client has named.
-func (c *commander) lookAtRun(ctx context.Context, run, request string) (look, error) {
+func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView, error) {
 	row, err := c.findRun(ctx, run)
 	if err != nil {
-		return look{}, err
+		return runView{}, err
 	}
 	if err := names.CheckToken(request); err != nil {
-		return look{}, badRequestID(err)
+		return runView{}, badRequestID(err)
 	}
-	return c.lookAt(ctx, row)
+	return c.viewRun(ctx, row)
 }
 
 // appendTo is appendCommand for a run that was looked at.
-func (c *commander) appendTo(ctx context.Context, l look, request string, to, of spec.ID, kind string, body any) (any, error) {
+func (c *commander) appendTo(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
 	run := l.row.RunID
 	if l.summary.Phase == "" { // the index has a row, but there is no log
 		return nil, notFound(run)
@@ -223,7 +223,7 @@ func (c *commander) appendTo(ctx context.Context, l look, request string, to, of
 		}
 		at, err := c.findAgent(ctx, l, a)
 		if isNotFound(err) && l.summary.AgentsCut { // it may have no log yet
-			if l, err = c.lookFully(ctx, l.row); err == nil {
+			if l, err = c.viewRunFully(ctx, l.row); err == nil {
 				at, err = c.findAgent(ctx, l, a)
 			}
 		}

@@ -50,7 +50,7 @@ func replayLogs(log []mailbox.Message) *replayedRun {
 		if a := agents[m.To]; a != nil {
 			parent = string(a.State.Task.Parent)
 		}
-		f.events = append(f.events, activation.Tell(m.To, parent, nodeName, r.N, l.At, r.Notes)...)
+		f.events = append(f.events, activation.EventsOf(m.To, parent, nodeName, r.N, l.At, r.Notes)...)
 	}
 	f.state, f.result = super.State, super.State.Result()
 	for at, a := range agents {

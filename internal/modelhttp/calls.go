@@ -62,7 +62,7 @@ func (c *CallAssembler) continuedCall(index int64, id, name string) *partialCall
 				return k
 			}
 		case k.index == index:
-			if name != "" && k.name != "" && k.seen.isWhole(k.args.String()) {
+			if name != "" && k.name != "" && k.seen.scanUpTo(k.args.String()) {
 				return nil
 			}
 			return k
@@ -81,8 +81,8 @@ type objectScanner struct {
 	broken          bool // the text so far begins no object, or goes on after it
 }
 
-// isWhole reports whether the text is one JSON object. The text begins with that of the call before.
-func (s *objectScanner) isWhole(text string) bool {
+// scanUpTo scans what follows the text of the call before, and reports whether the text is one JSON object.
+func (s *objectScanner) scanUpTo(text string) bool {
 	for ; s.read < len(text) && !s.broken; s.read++ {
 		switch c := text[s.read]; {
 		case s.escaped:

@@ -199,10 +199,10 @@ func (f *follower) wasActive() bool {
 	return active
 }
 
-// isDrained reports whether no message arrived since the previous call, and the consumer has
+// checkDrained reports whether no message arrived since the previous call, and the consumer has
 // sent none that was not seen. The consumer's count of pending messages proves nothing,
 // because it includes corrupt ones.
-func (f *follower) isDrained(ctx context.Context) bool {
+func (f *follower) checkDrained(ctx context.Context) bool {
 	f.mu.Lock()
 	name, seen, still := f.name, f.seen, f.asked == f.name && f.at == f.seen
 	f.asked, f.at = f.name, f.seen

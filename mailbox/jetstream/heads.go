@@ -59,7 +59,7 @@ func (s *poolStream) eachHead(ctx context.Context, filter string, each func(mail
 			return true
 		}
 		last, err := s.lastOf(ctx, filter)
-		return err == nil && last < end && f.isDrained(ctx) // the last entry was purged, or is corrupt
+		return err == nil && last < end && f.checkDrained(ctx) // the last entry was purged, or is corrupt
 	})
 	if err != nil {
 		return err

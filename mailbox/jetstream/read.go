@@ -185,7 +185,7 @@ func (p *Post) readOn(ctx context.Context, part *readRange, each func(mailbox.Me
 	})
 	go func() {
 		err := f.runUntil(ctx, func(ctx context.Context) bool {
-			short = part.over(ctx) || f.isDrained(ctx)
+			short = part.over(ctx) || f.checkDrained(ctx)
 			return short
 		})
 		close(messages)

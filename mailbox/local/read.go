@@ -49,6 +49,8 @@ func (s *Store) Read(ctx context.Context, at mailbox.Address, after, through uin
 	return nil
 }
 
+// lastVisible returns the place of the newest entry that readers may see: those after it may be lost by a
+// power failure.
 func (s *Store) lastVisible() uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -78,6 +80,8 @@ func (s *Store) viewLog(at mailbox.Address, do func(logView) error) error {
 	})
 }
 
+// takeView reads the layers and begins the transaction under one lock, so that an entry which moves
+// into the table meanwhile is neither missed nor counted twice.
 func (s *Store) takeView(at mailbox.Address) (v logView, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -162,7 +166,7 @@ type partReader struct {
 
 // add adds the next entry. The entry names the place of the one before it.
 func (p *partReader) add(place uint64, e entry) {
-	p.expect(e.previous, e.at)
+	p.addMissing(e.previous, e.at)
 	p.known = place
 	m := messageOf(p.at, place, e)
 	if e.flags&flagLost != 0 {
@@ -172,8 +176,9 @@ func (p *partReader) add(place uint64, e entry) {
 	p.bytes += len(m.Data)
 }
 
-// expect adds an entry without data in the place of one that should be there.
-func (p *partReader) expect(place uint64, at int64) {
+// addMissing adds an entry without data in the place of one that should be there and is not, so that
+// the reader of the log sees the damage instead of a shorter log.
+func (p *partReader) addMissing(place uint64, at int64) {
 	if place <= p.known {
 		return
 	}
@@ -199,6 +204,8 @@ func (s *Store) readPart(at mailbox.Address, after, end uint64) (part []mailbox.
 	return p.part, more, err
 }
 
+// readView reads the table first, then the layers, which hold later entries. A newest entry that is in
+// none of them is missing.
 func (p *partReader) readView(v logView, end uint64) (more bool) {
 	after := p.known
 	if v.tx != nil {
@@ -222,7 +229,7 @@ func (p *partReader) readView(v logView, end uint64) (more bool) {
 		}
 	}
 	if newest := v.newest(); newest <= end {
-		p.expect(newest, 0)
+		p.addMissing(newest, 0)
 	}
 	return false
 }

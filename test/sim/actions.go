@@ -48,7 +48,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 			ps.fail("%s publishes the result of a run that goes on", sh.start)
 		}
 	case activation.Fail:
-		ps.traceLine("%s fails: %s: %v", sh.start, act.At, act.Err)
+		ps.traceLine("%s fails: %s: %v", sh.start, act.Doing, act.Err)
 		ps.killShell(sh)
 	case activation.Warn:
 		ps.traceLine("%s warns: %s %v", sh.start, act.Text, act.Args)
@@ -64,7 +64,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 func (ps *processes) receiveReport(sh *shell, action activation.Action) {
 	a := sh.actor
 	switch act := action.(type) {
-	case activation.ReportSuperseded, activation.ReportArrived:
+	case activation.ReportSuperseded, activation.ReportEntriesTaken:
 	case activation.ReportGone:
 		ps.coverage.noteDrained(sh)
 		ps.traceLine("%s is gone, in order", sh.start)
@@ -75,14 +75,14 @@ func (ps *processes) receiveReport(sh *shell, action activation.Action) {
 		if !a.closed {
 			ps.coverage.notePassivated(a)
 		}
-	case activation.ReportEnded:
+	case activation.ReportLogEnded:
 		if act.Place >= a.newestPlace() {
 			ps.killShell(sh)
 		}
 	case activation.ReportHopeless:
 		ps.traceLine("%s is hopeless: %s", sh.start, act.Why)
 		ps.killShell(sh)
-	case activation.ReportLevel:
+	case activation.ReportReachedTail:
 		if act.Place < a.newestPlace() {
 			ps.learnFact(sh, activation.Detached{Through: a.newestPlace()})
 			return

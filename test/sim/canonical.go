@@ -167,7 +167,7 @@ func canonOutcome(b []byte, o spec.Outcome) []byte {
 func canonSuper(b []byte, s *supervisor.State) []byte {
 	b = appendStrings(b, string(s.Phase), s.Activation, s.Run.Run)
 	b = appendNumbers(b, s.Now, s.Began, s.Ended)
-	b = appendNumbers(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.Told)
+	b = appendNumbers(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.CancelTargets)
 	p := &s.Pool
 	b = canonAmount(b, budget.Amount(p.Limit), p.Spent, p.Held, p.Ahead, p.Kept, p.Unknown, p.Overrun)
 	b = canonUsage(b, s.Usage)
@@ -186,7 +186,7 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 		b = canonOutcome(b, m.Outcome)
 		a := p.Account(string(m.ID))
 		b = appendNumbers(b, a.Open, a.Closed, a.AheadOf)
-		b = appendNumbers(b, m.Sign)
+		b = appendNumbers(b, m.FirstMessageDue)
 		b = canonAmount(b, a.Held, a.Ahead, a.Kept, a.Spent)
 	})
 	return b

@@ -153,7 +153,7 @@ func (j *treeJudge) checkEnds(before, after *supervisor.State, f activation.Fact
 		if !m.Done || was.Done {
 			return
 		}
-		if f.Kind == "woke" && after.Now < was.Sign {
+		if f.Kind == "woke" && after.Now < was.FirstMessageDue {
 			j.fail("%s is given up too early", m.ID)
 		}
 		after.Members(func(c supervisor.Member) {

@@ -152,7 +152,7 @@ func (ps *processes) stepFact(sh *shell, fact any) {
 
 // postResult delivers the result of work.
 func (ps *processes) postResult(sh *shell, kind, key string, body any) {
-	ps.learnFact(sh, activation.WorkDone{Own: sh.state.Own(kind, key, body)})
+	ps.learnFact(sh, activation.WorkDone{Own: sh.state.OwnResult(kind, key, body)})
 }
 
 // killShell ends a shell and all work of its process.

@@ -122,7 +122,7 @@ type pendingAppend struct {
 	place    uint64 // where it landed last
 	acked    bool
 	claim    bool // one of the four is set, and says what it is
-	own      *activation.Own
+	own      *activation.OwnResult
 	messages []activation.OutboxMessage
 	answer   *activation.OutboxMessage
 }

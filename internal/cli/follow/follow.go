@@ -106,8 +106,9 @@ func (f *Follower) NoteNodeGone() {
 	}
 }
 
-// MayWait reports whether to continue after the node was lost.
-func (f *Follower) MayWait(s *session.Session) bool {
+// ContinueAfterLoss reports whether to continue after the node was lost. The first call starts the time
+// within which another node must take over.
+func (f *Follower) ContinueAfterLoss(s *session.Session) bool {
 	if f.lost.IsZero() {
 		f.lost = time.Now()
 	}

@@ -112,7 +112,7 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 		if err := f.Overdue(); err != nil {
 			return errors.Join(err, s.Close())
 		}
-		if !s.IsGone(err) || !f.MayWait(s) {
+		if !s.IsGone(err) || !f.ContinueAfterLoss(s) {
 			return errors.Join(err, s.Close())
 		}
 		f.NoteNodeGone()

@@ -164,7 +164,7 @@ func (k *Keeper) run(ctx context.Context, stopWatch func()) {
 			return
 		case <-k.wakeup:
 		case <-tick.C:
-			if k.watcher.isStale() {
+			if k.watcher.checkTick() {
 				stopWatch = k.watcher.restartWatches(ctx, stopWatch)
 			}
 		}
@@ -199,9 +199,9 @@ func (k *Keeper) AvoidShard(slot int) {
 	}
 }
 
-// CannotRead publishes whether a shard is unreadable on this node. It reports
+// SetUnreadable publishes whether a shard is unreadable on this node. It reports
 // whether that is a change.
-func (k *Keeper) CannotRead(slot int, is bool) (changed bool) {
+func (k *Keeper) SetUnreadable(slot int, is bool) (changed bool) {
 	k.state.Lock()
 	changed = k.state.self.setUnreadable(k.cfg.slots[slot], is)
 	k.state.unpublished = k.state.unpublished || changed

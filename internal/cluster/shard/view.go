@@ -28,9 +28,9 @@ func newView() clusterView {
 // are restarted.
 const staleAfter = 4
 
-// isStale reports whether the watches differ from the contents of the buckets. It is called
+// countTick counts a tick, and reports whether the watches differ from the contents of the buckets. It is called
 // once in a tick, before this node's own key, at revision own, is written again.
-func (v *clusterView) isStale(own uint64) bool {
+func (v *clusterView) countTick(own uint64) bool {
 	switch {
 	case v.missed >= staleAfter:
 	case v.seen == own, v.seen != v.seenBefore:

@@ -57,11 +57,11 @@ func (w *watcher) startWatches(ctx, life context.Context) (stop func(), err erro
 	return stop, nil
 }
 
-// isStale reports whether the watches have to be restarted. It is called once in a tick.
-func (w *watcher) isStale() bool {
+// checkTick counts a tick, and reports whether the watches have to be restarted. It is called once in a tick.
+func (w *watcher) checkTick() bool {
 	w.state.Lock()
 	defer w.state.Unlock()
-	return w.state.view.isStale(w.state.session.revision)
+	return w.state.view.countTick(w.state.session.revision)
 }
 
 // restartWatches watches again, from an empty view. If that fails, the old view is kept.

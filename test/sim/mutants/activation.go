@@ -6,7 +6,7 @@ var ofActivations = []Mutant{
 	{"released-before-its-results", "P3: Released follows what the work brought", own(Never)},
 	{"begins-without-its-lease", "P4: nothing begins while the lease is over", own(Without(2, 2))},
 	{"regained-lease-not-proven", "P27: a lease that was taken again is proven before something begins",
-		own(Replace("s.proving = s.under\ndoPostponed(s)\nreturn"))},
+		own(Replace("s.proofLease = s.nodeLease\ndoPostponed(s)\nreturn"))},
 	{"closed-log-ends-before-it-answers", "P25: a closed log stays until its answers are out", own(Never)},
 	{"drains-detached", "P3, P18: who drains reads on until its own entries were read back", own(AndAlso(`!s.toDrain`))},
 }
