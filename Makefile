@@ -68,6 +68,7 @@ e2e:      ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
 attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks
 # All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
+metrics:  build ; sh deploy/prometheus/check.sh
 damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
 eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -37,6 +38,8 @@ type eventPublisher struct {
 	busy    bool        // the last burst was large
 	closed  bool        // no more events are published
 	timer   *time.Timer // set while events wait
+
+	dropped atomic.Int64 // events that were lost since the start
 
 	sending sync.Mutex // one burst at a time
 }
@@ -72,6 +75,7 @@ func (t *eventPublisher) add(e event.Published) {
 	}
 	if len(t.waiting) >= waitingMax {
 		t.lost++
+		t.dropped.Add(1)
 		return
 	}
 	t.newest[log] = len(t.waiting)
@@ -133,6 +137,7 @@ func (t *eventPublisher) close() {
 // is in this process and the event has no subscriber, the server would drop it: then queueEvent
 // does not encode, mask and queue the event.
 func (h *Node) queueEvent(e event.Published) {
+	h.watch.observe(e)
 	if h.embedded != nil {
 		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)
 		if err == nil && !h.embedded.HasInterest(subject) {

@@ -68,7 +68,7 @@ func (h *Node) serveHTTP() error {
 		return err
 	}
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: h.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Ready: h.checkReady, Logger: h.cfg.Logger})
+		Ready: h.checkReady, Metrics: h.watch.metrics, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

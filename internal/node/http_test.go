@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -457,5 +458,74 @@ func TestStreamsAreBounded(t *testing.T) {
 	w.get("/api/v1/runs/"+id+"/events?kind=run,tool.started&agent=super", http.StatusOK, &page)
 	if len(page.Events) != 2 || page.More {
 		t.Errorf("%d events of the run: %s", len(page.Events), page.Events)
+	}
+}
+
+// Prometheus sees what a run did, and an operator reads in the log when it began, ended, failed and was
+// taken over.
+func TestMetricsAndLogLinesOfRuns(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	var log lockedBuffer
+	logged := func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&log, nil)) }
+	h, w := startWeb(t, logged)
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, family)})
+	waitFinished(t, c, id, spec.Completed)
+	failed := beginRun(t, c, client.RunRequest{Model: writeScript(t, "default: [{calls: [{name: get_run_journal}]}, {text: cut}]"), MaxTurns: 1})
+	if info, err := c.Wait(testContext(t), failed); err != nil || !info.Result.IsError {
+		t.Fatalf("%v %+v", err, info.Result)
+	}
+	code, header, raw := w.send(w.request("GET", "/metrics", ""))
+	text := string(raw)
+	if code != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
+		t.Errorf("%d %s", code, header)
+	}
+	for _, line := range []string{
+		"troupe_runs_started_total 2", `troupe_runs_finished_total{stop_reason="completed"} 1`, "troupe_runs_active 0", "troupe_journal_writable 1", "troupe_node_ready 1",
+		`troupe_delegations_total{outcome="ok"} 3`, `gen_ai_client_token_usage_bucket{gen_ai_operation_name="chat",gen_ai_provider_name="troupe.script",gen_ai_request_model="script",gen_ai_token_type="output",le="1"}`,
+		`gen_ai_invoke_agent_inference_calls_bucket{gen_ai_agent_name="coordinator",gen_ai_operation_name="invoke_agent",le="0"} 0`,
+		`gen_ai_workflow_duration_seconds_count{error_type="",gen_ai_operation_name="invoke_workflow",gen_ai_workflow_name="coordinator"} 1`,
+		`troupe_build_info{node="host",version=`,
+	} {
+		if !strings.Contains(text, line) {
+			t.Errorf("the metrics lack %s", line)
+		}
+	}
+	if strings.Contains(text, id) || strings.Contains(text, os.TempDir()) {
+		t.Error("a label is a run or a path")
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	for _, line := range []string{`level=INFO msg="run started" run=` + id + " agent=coordinator", `level=INFO msg="run finished" run=` + id + " stop_reason=completed", `level=WARN msg="run failed" run=` + failed} {
+		if !strings.Contains(string(log.copyBytes()), line) {
+			t.Errorf("the log lacks %s:\n%s", line, log.copyBytes())
+		}
+	}
+}
+
+// A run that another process left is logged and counted as taken over, once.
+func TestTakeoverIsLogged(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	state := t.TempDir()
+	model, gate, agents := heldFamily(t)
+	roots := func(c *Config) { c.Roots = []string{agents} }
+	first := startNode(t, state, roots)
+	c := connectClient(t, first)
+	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "boss"})
+	awaitEvents(t, c, id, event.KindToolStarted, 2)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	openGate(t, gate)
+	var log lockedBuffer
+	second := startNode(t, state, roots, func(c *Config) {
+		c.ResumeAll, c.Logger = true, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	waitFinished(t, connectClient(t, second), id, spec.Completed)
+	if n := strings.Count(string(log.copyBytes()), `msg="run taken over" run=`+id); n != 1 {
+		t.Errorf("%d lines:\n%s", n, log.copyBytes())
 	}
 }

@@ -58,6 +58,7 @@ type Node struct {
 	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
 	runs        *control.Runs
 	index       *indexWriter // of rows of runs
+	watch       *runWatch    // what operators see of the runs
 	toolset     *toolset.Builder
 	builder     *runspec.Builder
 	routes      *routes.Resolver
@@ -113,6 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
 	h.index = newIndexWriter(h)
+	h.watch = newRunWatch(cfg.Logger, h.newMetrics())
 	h.journal.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})

@@ -1,0 +1,177 @@
+// Package metrics counts what a node's events say, for Prometheus. It holds no text of people, models
+// or tools.
+package metrics
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// Config of a Recorder.
+type Config struct {
+	Node, Version string
+	// Read returns the gauges at this moment.
+	Read   func() Gauges
+	Logger *slog.Logger
+}
+
+// Gauges are the state of a node at one moment.
+type Gauges struct {
+	RunsActive, RunsQueued      int
+	AgentsActive, AgentsResting int64
+	EventsDropped               int64 // so far
+	JournalWritable, Ready      bool
+}
+
+// Recorder holds the metrics of one node.
+type Recorder struct {
+	registry *prometheus.Registry
+	handler  http.Handler
+	instruments
+	labels labelLimit
+
+	mu     sync.Mutex
+	agents map[string]liveAgent // by address
+	runs   map[string]liveRun   // by id
+}
+
+// liveRun is a run whose supervisor is on this node. Without a model, it began on another.
+type liveRun struct {
+	model  string
+	budget event.BudgetChanged
+}
+
+// liveAgent is an agent whose start was seen here.
+type liveAgent struct {
+	name  string
+	began time.Time
+	calls int
+}
+
+// New returns a Recorder that has seen nothing.
+func New(cfg Config) *Recorder {
+	r := &Recorder{registry: prometheus.NewRegistry(), instruments: newInstruments(), labels: labelLimit{seen: map[string]map[string]struct{}{}},
+		agents: map[string]liveAgent{}, runs: map[string]liveRun{}}
+	r.registry.MustRegister(r.all()...)
+	r.registry.MustRegister(&stateCollector{read: cfg.Read, budgets: r.sumBudgets,
+		build: prometheus.NewDesc(buildInfo, "Build of the node; always 1.", nil, prometheus.Labels{ownVersion: cfg.Version, ownNode: cfg.Node})})
+	r.handler = promhttp.HandlerFor(r.registry, promhttp.HandlerOpts{ErrorLog: errorLog{cfg.Logger}, MaxRequestsInFlight: scrapesAtOnce})
+	return r
+}
+
+// scrapesAtOnce is how many answers of /metrics are written at once.
+const scrapesAtOnce = 4
+
+// ServeHTTP writes the metrics in the text format of Prometheus.
+func (r *Recorder) ServeHTTP(w http.ResponseWriter, q *http.Request) { r.handler.ServeHTTP(w, q) }
+
+// errorLog passes the errors of the exposition on.
+type errorLog struct{ logger *slog.Logger }
+
+func (l errorLog) Println(v ...any) { l.logger.Warn("the metrics cannot be written", "error", v) }
+
+// sumBudgets adds the limits and reservations of the runs that are known here.
+func (r *Recorder) sumBudgets() (limit, reserved int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range r.runs {
+		limit, reserved = limit+l.budget.Limit.Tokens, reserved+l.budget.Reserved
+	}
+	return limit, reserved
+}
+
+// labelLimit bounds the values of labels: names of models, tools and agents come from files and from
+// models, which may be of anybody.
+type labelLimit struct {
+	mu   sync.Mutex
+	seen map[string]map[string]struct{}
+}
+
+// value returns the value of a label, or valueOfTooMany.
+func (l *labelLimit) value(label, text string) string {
+	if len(text) > valueBytesMax {
+		text = text[:valueBytesMax]
+	}
+	text = strings.ToValidUTF8(text, "")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	known := l.seen[label]
+	if known == nil {
+		known = map[string]struct{}{}
+		l.seen[label] = known
+	}
+	if _, ok := known[text]; !ok {
+		if len(known) >= valuesMax {
+			return valueOfTooMany
+		}
+		known[strings.Clone(text)] = struct{}{}
+	}
+	return text
+}
+
+// stateCollector reads the gauges when they are asked for.
+type stateCollector struct {
+	read    func() Gauges
+	budgets func() (limit, reserved int64)
+	build   *prometheus.Desc
+}
+
+var gaugeHelp = []struct{ name, help string }{
+	{runsActive, "Runs that are live on this node."},
+	{runsQueued, "Runs that wait until fewer runs are live on this node."},
+	{agentsActive, "Actors in memory on this node: agents and supervisors."},
+	{agentsResting, "Passivated actors in the logs of this node: they wait for a person, another agent or the clock."},
+	{journalWritable, "1 if the node can write its logs, 0 if entries wait."},
+	{nodeReady, "1 if the node can take work, as /readyz says."},
+	{budgetLimit, "Token limits of the runs whose supervisor is on this node, added."},
+	{budgetReserved, "Tokens reserved by the runs whose supervisor is on this node, added."},
+}
+
+var (
+	gaugeDescs  = describeGauges()
+	droppedDesc = prometheus.NewDesc(eventsDropped, "Events that were not published because the connection did not accept them; the logs have them.", nil, nil)
+)
+
+func describeGauges() map[string]*prometheus.Desc {
+	descs := map[string]*prometheus.Desc{}
+	for _, g := range gaugeHelp {
+		descs[g.name] = prometheus.NewDesc(g.name, g.help, nil, nil)
+	}
+	return descs
+}
+
+func (c *stateCollector) Describe(to chan<- *prometheus.Desc) {
+	for _, g := range gaugeHelp {
+		to <- gaugeDescs[g.name]
+	}
+	to <- droppedDesc
+	to <- c.build
+}
+
+func (c *stateCollector) Collect(to chan<- prometheus.Metric) {
+	g := c.read()
+	limit, reserved := c.budgets()
+	for name, v := range map[string]float64{
+		runsActive: float64(g.RunsActive), runsQueued: float64(g.RunsQueued), agentsActive: float64(g.AgentsActive), agentsResting: float64(g.AgentsResting),
+		journalWritable: oneIf(g.JournalWritable), nodeReady: oneIf(g.Ready), budgetLimit: float64(limit), budgetReserved: float64(reserved),
+	} {
+		to <- prometheus.MustNewConstMetric(gaugeDescs[name], prometheus.GaugeValue, v)
+	}
+	to <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(g.EventsDropped))
+	to <- prometheus.MustNewConstMetric(c.build, prometheus.GaugeValue, 1)
+}
+
+func oneIf(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
+}
