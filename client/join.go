@@ -97,6 +97,28 @@ func (c *Client) Watch(each func(Event)) (stop func(), err error) {
 	return func() { dropSubscription(sub) }, nil
 }
 
+// WatchRun calls each for the events of one run from now on, pieces of replies included, from a
+// goroutine of its own, until stop is called. The run need not exist yet. Events may be lost; use Events
+// to read them without a gap.
+func (c *Client) WatchRun(run string, each func(Event)) (stop func(), err error) {
+	subject, err := c.names.RunEvents(run)
+	if err != nil {
+		return nil, err
+	}
+	sub, err := c.nc.Subscribe(subject, func(m *nats.Msg) {
+		if e, ok := decodeEvent(m.Data); ok {
+			each(e)
+		}
+	})
+	if err == nil {
+		err = c.nc.FlushTimeout(replyTimeout)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("client: watch %s: %w", run, err)
+	}
+	return func() { dropSubscription(sub) }, nil
+}
+
 // Question is one open query of a run.
 type Question struct {
 	RunID    string `json:"run_id"`

@@ -16,7 +16,7 @@ type Recorded struct {
 // readCommand decodes the body of a command. run and request are its fields run_id, which may only
 // repeat the path, and request_id.
 func readCommand(w http.ResponseWriter, r *http.Request, id string, doc any, run, request *string) bool {
-	if err := readBody(r, doc); err != nil {
+	if err := readBody(r, doc, true); err != nil {
 		refuseBody(w, err)
 		return false
 	}

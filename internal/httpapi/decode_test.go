@@ -19,7 +19,7 @@ func FuzzRequestDecoder(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, doc := range []any{&client.RunRequest{}, &client.CancelRequest{}, &client.SteerRequest{}, &client.AnswerRequest{}, &client.BudgetRequest{}, &client.PolicyRequest{}} {
-			err := decodeBody(strings.NewReader(body), doc)
+			err := decodeBody(strings.NewReader(body), doc, true)
 			var bad *errBody
 			switch {
 			case err == nil:

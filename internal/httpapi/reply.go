@@ -98,20 +98,26 @@ type errBody struct {
 
 func (e *errBody) Error() string { return e.text }
 
-// readBody decodes the one JSON document of a request. An empty body is an empty document.
-func readBody(r *http.Request, doc any) error {
+// readBody decodes the one JSON document of a request, strict: with known fields only. An empty body is an empty document.
+func readBody(r *http.Request, doc any, strict bool) error {
 	if kind := r.Header.Get("Content-Type"); kind != "" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			return &errBody{http.StatusUnsupportedMediaType, "the body is sent as " + quoteShort(kind) + ", not as JSON", "send the header Content-Type: application/json"}
 		}
 	}
-	return decodeBody(r.Body, doc)
+	err := decodeBody(r.Body, doc, strict)
+	if b, ok := r.Body.(*timedBody); ok {
+		b.arrived()
+	}
+	return err
 }
 
-// decodeBody decodes one JSON document with known fields only.
-func decodeBody(body io.Reader, doc any) error {
+// decodeBody decodes one JSON document; strict: with known fields only.
+func decodeBody(body io.Reader, doc any, strict bool) error {
 	d := json.NewDecoder(body)
-	d.DisallowUnknownFields()
+	if strict {
+		d.DisallowUnknownFields()
+	}
 	err := d.Decode(doc)
 	var tooLarge *http.MaxBytesError
 	switch {

@@ -47,7 +47,7 @@ func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 // startRun is POST /api/v1/runs. The client may choose run_id: the same request again starts nothing.
 func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
 	var request client.RunRequest
-	if err := readBody(r, &request); err != nil {
+	if err := readBody(r, &request, true); err != nil {
 		refuseBody(w, err)
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -32,7 +33,7 @@ const (
 	// operating system.
 	ConnectionsMax = 1024
 	// StreamsMax is how many streams of events are served at once.
-	StreamsMax = 256
+	StreamsMax = 128
 	// headerTimeout is how long a connection may take to send the headers of a request, bodyTimeout the
 	// whole request, idleTimeout how long it may be silent between two.
 	headerTimeout = 5 * time.Second
@@ -55,6 +56,8 @@ type Config struct {
 	Hosts []string
 	// OpenProbes lets anyone ask /healthz and /readyz.
 	OpenProbes bool
+	// Agents lists the agents that a run without a directory may begin with. Default: none.
+	Agents func() []Agent
 	// Ready returns why the node cannot take work now; nil: it can.
 	Ready func() error
 	// Metrics serves /metrics. Default: there are none.
@@ -62,6 +65,9 @@ type Config struct {
 	// Logger receives what goes wrong in the server. Default: discard.
 	Logger *slog.Logger
 }
+
+// Agent is an agent that a run may begin with.
+type Agent struct{ Name, Description string }
 
 // Server is an HTTP server of one node.
 type Server struct {
@@ -116,6 +122,9 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Agents == nil {
+		cfg.Agents = func() []Agent { return nil }
+	}
 	if cfg.Ready == nil {
 		cfg.Ready = func() error { return nil }
 	}
@@ -123,7 +132,7 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	s := &Server{cfg: cfg, access: newAccess(cfg), streams: make(chan struct{}, StreamsMax), listener: l, closing: closing}
 	s.server = &http.Server{
 		Handler:           s.handler(),
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
 		MaxHeaderBytes: headerBytesMax,
 		BaseContext:    func(net.Listener) context.Context { return base },
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // anyone can cause these lines
@@ -203,6 +212,10 @@ func (s *Server) routes() []route {
 		{"POST", run + "/policy", s.withRun(s.setPolicy)},
 		{"GET", "/api/v1/questions", s.listQuestions},
 		{"GET", "/api/v1/nodes", s.listNodes},
+		{"GET", "/api/v1/openapi.json", serveDocument},
+		{"POST", "/v1/chat/completions", s.completeChat},
+		{"GET", "/v1/models", s.listModels},
+		{"GET", "/v1/models/{model}", s.getModel},
 	}
 	if s.cfg.Metrics != nil {
 		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
@@ -210,13 +223,32 @@ func (s *Server) routes() []route {
 	return list
 }
 
-// limitRequest bounds the body of a request and the time of its reply. A stream sets a time for each
-// of its parts.
+// limitRequest bounds the body of a request, and the times in which it must arrive and be answered. A
+// stream sets a time for each of its parts.
 func limitRequest(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, bodyBytesMax)
+		now, control, arrives := time.Now(), http.NewResponseController(w), time.Time{}
+		if r.ContentLength != 0 {
+			if r.Method != http.MethodPost {
+				w.Header().Set("Connection", "close")
+				refuse(w, http.StatusBadRequest, "a request of the method "+r.Method+" has no body", "")
+				return
+			}
+			arrives = now.Add(bodyTimeout) // readBody lifts it: later it would look as if the client had gone
+		}
 		// A connection that cannot have a deadline is one of a test.
-		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(replyTimeout))
+		_ = control.SetReadDeadline(arrives)
+		_ = control.SetWriteDeadline(now.Add(replyTimeout))
+		r.Body = &timedBody{http.MaxBytesReader(w, r.Body, bodyBytesMax), control}
 		next.ServeHTTP(w, r)
 	})
 }
+
+// timedBody is the body of a request, which must arrive in time.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// arrived ends the time in which the body must arrive.
+func (b *timedBody) arrived() { _ = b.control.SetReadDeadline(time.Time{}) } // see limitRequest

@@ -3,12 +3,15 @@ package node
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/investigator"
 )
 
 // HTTPConfig is how a node serves HTTP (docs/http.md).
@@ -68,7 +71,7 @@ func (h *Node) serveHTTP() error {
 		return err
 	}
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: h.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Ready: h.checkReady, Metrics: h.watch.metrics, Logger: h.cfg.Logger})
+		Agents: h.listAgents, Ready: h.checkReady, Metrics: h.watch.metrics, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -77,6 +80,31 @@ func (h *Node) serveHTTP() error {
 		return h.embedded.AnnounceHTTP(s.URL())
 	}
 	return nil
+}
+
+// listAgents lists the agents that a run without a directory may begin with: those of the program and of
+// the user, and the built-in ones.
+func (h *Node) listAgents() []httpapi.Agent {
+	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
+	if err != nil {
+		h.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
+	}
+	var list []httpapi.Agent
+	add := func(name, description string) {
+		if !slices.ContainsFunc(list, func(known httpapi.Agent) bool { return known.Name == name }) {
+			list = append(list, httpapi.Agent{Name: name, Description: description})
+		}
+	}
+	for _, d := range h.cfg.Contributions.Agents {
+		add(d.Name, d.Description)
+	}
+	for _, b := range investigator.BuiltinAgents() {
+		add(b.Name, b.Description)
+	}
+	for _, d := range defs {
+		add(d.Name, d.Description)
+	}
+	return list
 }
 
 // HTTPURL is the address of the HTTP server; "" without one.

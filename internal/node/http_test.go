@@ -14,6 +14,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +23,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/test/openapi"
 )
 
 // webClient asks the HTTP server of a node.
@@ -71,8 +73,20 @@ func (w webClient) send(r *http.Request) (int, http.Header, []byte) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	if err := apiDocument().Check(r.Method, r.URL.Path, reply.StatusCode, reply.Header, raw); err != nil {
+		w.t.Errorf("%s %s: %v", r.Method, r.URL, err)
+	}
 	return reply.StatusCode, reply.Header, raw
 }
+
+// apiDocument is the OpenAPI document: every answer is compared with it.
+var apiDocument = sync.OnceValue(func() *openapi.Document {
+	d, err := openapi.Parse(httpapi.Document())
+	if err != nil {
+		panic(err)
+	}
+	return d
+})
 
 // get reads a path that must answer with a status, into doc.
 func (w webClient) get(path string, status int, doc any) {
@@ -149,6 +163,9 @@ func TestRunIsStartedAndReadOverHTTP(t *testing.T) {
 	w.get("/api/v1/runs/"+id+"/questions", http.StatusOK, &questions)
 	var nodes []client.NodeInfo
 	w.get("/api/v1/nodes", http.StatusOK, &nodes)
+	w.get("/api/v1/openapi.json", http.StatusOK, nil)
+	w.get("/readyz", http.StatusOK, nil)
+	w.get("/api/v1/questions", http.StatusOK, nil)
 	if len(questions) != 0 || len(nodes) != 1 || nodes[0].HTTP != w.url {
 		t.Errorf("%v %+v", questions, nodes)
 	}

@@ -1,0 +1,232 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/jsonschema-go/jsonschema"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write openapi.json anew")
+
+// operation describes a route: its query parameters, and the Go types of its body and its answers.
+type operation struct {
+	summary string
+	params  []param
+	body    any
+	loose   bool // the body may have other fields
+	answers map[int]any
+	stream  string // what the data of the answer as text/event-stream are
+}
+
+type param struct{ name, kind, description string }
+
+// metricsText marks an answer that is no JSON.
+type metricsText struct{}
+
+// anyDocument marks an answer of which only is said that it is an object.
+type anyDocument map[string]any
+
+// operations describe all routes.
+var operations = map[string]operation{
+	"GET /healthz": {summary: "The process answers", answers: map[int]any{200: Health{}}},
+	"GET /readyz":  {summary: "The node can take work", answers: map[int]any{200: Health{}, 503: Health{}}},
+	"GET /metrics": {summary: "Metrics for Prometheus", answers: map[int]any{200: metricsText{}}},
+	"GET /api/v1/runs": {summary: "List the runs, newest first", answers: map[int]any{200: []client.RunInfo{}},
+		params: []param{{"limit", "integer", "1 to 1000; 50 by default"}, {"state", "string", "live, queued, parked, finished or interrupted"},
+			{"since", "string", "RFC 3339, or a duration such as 36h"}, {"cursor", "string", "of the Link header of the page before"}}},
+	"POST /api/v1/runs":              {summary: "Start a run", body: client.RunRequest{}, answers: map[int]any{200: client.RunAccepted{}, 201: client.RunAccepted{}}},
+	"GET /api/v1/runs/{id}":          {summary: "State and result of a run", params: []param{{"describe", "boolean", "with its configuration"}}, answers: map[int]any{200: client.RunInfo{}}},
+	"GET /api/v1/runs/{id}/tree":     {summary: "The result so far, with the agents", answers: map[int]any{200: event.Result{}}},
+	"GET /api/v1/runs/{id}/result":   {summary: "The result; 202: what there is so far", params: []param{{"wait", "string", "a duration of at most 1m"}}, answers: map[int]any{200: event.Result{}, 202: event.Result{}}},
+	"GET /api/v1/runs/{id}/budget":   {summary: "Limits and usage", answers: map[int]any{200: client.RunBudget{}}},
+	"GET /api/v1/runs/{id}/timeline": {summary: "What each agent did when", answers: map[int]any{200: []term.Span{}}},
+	"GET /api/v1/runs/{id}/transcript": {summary: "The messages of an agent", params: []param{{"agent", "string", "id of the agent; root by default"}},
+		answers: map[int]any{200: control.Transcript{}}},
+	"GET /api/v1/runs/{id}/questions": {summary: "What the agents of the run ask a person", answers: map[int]any{200: []client.Question{}}},
+	"GET /api/v1/runs/{id}/events": {summary: "A page of events, or a stream of them", stream: "one event each; the id is the cursor after it",
+		params: []param{{"cursor", "string", "of an earlier page or event; the header Last-Event-ID takes precedence"}, {"kind", "string", "kinds or groups of kinds, with commas"},
+			{"agent", "string", "an agent and all below it"}, {"limit", "integer", "1 to 10000; 1000 by default"}},
+		answers: map[int]any{200: EventList{}, 204: nil}},
+	"POST /api/v1/runs/{id}/cancel": {summary: "Stop a run or an agent", body: client.CancelRequest{}, answers: map[int]any{200: client.CancelReply{}}},
+	"POST /api/v1/runs/{id}/steer":  {summary: "Send a message to an agent", body: client.SteerRequest{}, answers: map[int]any{200: Recorded{}}},
+	"POST /api/v1/runs/{id}/answer": {summary: "Answer a question", body: client.AnswerRequest{}, answers: map[int]any{200: Recorded{}}},
+	"POST /api/v1/runs/{id}/budget": {summary: "Change or freeze the limits", body: client.BudgetRequest{}, answers: map[int]any{200: Recorded{}}},
+	"POST /api/v1/runs/{id}/policy": {summary: "Replace the policy", body: client.PolicyRequest{}, answers: map[int]any{200: Recorded{}}},
+	"GET /api/v1/questions":         {summary: "What the agents of all runs ask a person", answers: map[int]any{200: []client.Question{}}},
+	"GET /api/v1/nodes":             {summary: "The live nodes", answers: map[int]any{200: []client.NodeInfo{}}},
+	"GET /api/v1/openapi.json":      {summary: "This document", answers: map[int]any{200: anyDocument{}}},
+	"POST /v1/chat/completions": {summary: "A run of the agent that model names, in the form of OpenAI", body: ChatRequest{}, loose: true, stream: "chat.completion.chunk, then [DONE]",
+		answers: map[int]any{200: ChatCompletion{}}},
+	"GET /v1/models":         {summary: "The agents that a run without a directory may begin with", answers: map[int]any{200: ChatModels{}}},
+	"GET /v1/models/{model}": {summary: "One agent", answers: map[int]any{200: ChatModel{}}},
+}
+
+// makeDocument makes the OpenAPI document from the routes, their descriptions and the Go types.
+func makeDocument(t *testing.T) []byte {
+	t.Helper()
+	d := documentMaker{t: t, schemas: map[string]any{}}
+	paths := map[string]map[string]any{}
+	s := Server{cfg: Config{Metrics: http.NotFoundHandler()}}
+	described := map[string]bool{}
+	for _, r := range s.routes() {
+		key := r.method + " " + r.path
+		op, ok := operations[key]
+		if !ok {
+			t.Fatalf("the route %s has no description", key)
+		}
+		described[key] = true
+		if paths[r.path] == nil {
+			paths[r.path] = map[string]any{}
+		}
+		paths[r.path][strings.ToLower(r.method)] = d.operation(r, op)
+	}
+	for key := range operations {
+		if !described[key] {
+			t.Errorf("%s is described, and no route", key)
+		}
+	}
+	doc := map[string]any{
+		"openapi":  "3.1.0",
+		"info":     map[string]any{"title": "troupe", "version": "1", "description": "Control verbs and events of a troupe node. docs/http.md explains them.", "license": map[string]any{"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+		"security": []any{map[string]any{"token": []any{}}},
+		"paths":    paths,
+		"components": map[string]any{"schemas": d.schemas,
+			"securitySchemes": map[string]any{"token": map[string]any{"type": "http", "scheme": "bearer"}}},
+	}
+	raw, err := json.MarshalIndent(doc, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(raw, '\n')
+}
+
+type documentMaker struct {
+	t       *testing.T
+	schemas map[string]any
+}
+
+func (d documentMaker) operation(r route, op operation) map[string]any {
+	params := []any{}
+	for _, part := range strings.Split(r.path, "/") {
+		if name, ok := strings.CutPrefix(part, "{"); ok {
+			params = append(params, map[string]any{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": map[string]any{"type": "string"}})
+		}
+	}
+	for _, p := range op.params {
+		params = append(params, map[string]any{"name": p.name, "in": "query", "description": p.description, "schema": map[string]any{"type": p.kind}})
+	}
+	answers := map[string]any{}
+	for code, v := range op.answers {
+		answers[fmt.Sprint(code)] = d.answer(code, v, op.stream)
+	}
+	problem := any(Problem{})
+	if strings.HasPrefix(r.path, "/v1/") {
+		problem = ChatProblem{}
+	}
+	answers["default"] = d.answer(400, problem, "")
+	doc := map[string]any{"summary": op.summary, "parameters": params, "responses": answers}
+	if op.body != nil {
+		name := d.ref(op.body, op.loose, true)
+		doc["requestBody"] = map[string]any{"required": true, "content": map[string]any{"application/json": map[string]any{"schema": name}}}
+	}
+	return doc
+}
+
+func (d documentMaker) answer(code int, v any, stream string) map[string]any {
+	doc := map[string]any{"description": http.StatusText(code)}
+	if code == 400 {
+		doc["description"] = "An error"
+	}
+	content := map[string]any{}
+	switch v.(type) {
+	case nil:
+		return doc
+	case metricsText:
+		content["text/plain"] = map[string]any{"schema": map[string]any{"type": "string"}}
+	default:
+		content["application/json"] = map[string]any{"schema": d.ref(v, true, false)}
+	}
+	if stream != "" {
+		content["text/event-stream"] = map[string]any{"schema": map[string]any{"type": "string", "description": stream}}
+	}
+	doc["content"] = content
+	return doc
+}
+
+// ref returns a reference to the schema of a type, which it adds. A request lists its required fields
+// nowhere: zero is the default.
+func (d documentMaker) ref(v any, loose, request bool) map[string]any {
+	typ := reflect.TypeOf(v)
+	if typ.Kind() == reflect.Slice {
+		return map[string]any{"type": "array", "items": d.ref(reflect.Zero(typ.Elem()).Interface(), loose, request)}
+	}
+	if typ.Kind() == reflect.Map {
+		return map[string]any{"type": "object"}
+	}
+	s, err := jsonschema.ForType(typ, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}})
+	if err != nil {
+		d.t.Fatalf("%s: %v", typ, err)
+	}
+	if typ == reflect.TypeFor[EventList]() {
+		s.Properties["events"] = &jsonschema.Schema{Type: "array", Items: eventSchema(d.t)}
+	}
+	soften(s, loose, request)
+	d.schemas[typ.Name()] = s
+	return map[string]any{"$ref": "#/components/schemas/" + typ.Name()}
+}
+
+// eventSchema is the schema of the events of every kind. internal/control/schemas has those of the data.
+func eventSchema(t *testing.T) *jsonschema.Schema {
+	s, err := jsonschema.For[event.Published](nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// soften lets a later version add fields to answers, and leaves out of requests which fields are required.
+func soften(s *jsonschema.Schema, loose, request bool) {
+	if s == nil {
+		return
+	}
+	if loose && s.Properties != nil {
+		s.AdditionalProperties = nil
+	}
+	if request {
+		s.Required = nil
+	}
+	for _, p := range s.Properties {
+		soften(p, loose, request)
+	}
+	soften(s.Items, loose, request)
+	if !loose || s.Properties == nil {
+		soften(s.AdditionalProperties, loose, request)
+	}
+}
+
+// The document that is served describes all routes and the Go types of today.
+func TestDocumentIsThatOfTheRoutes(t *testing.T) {
+	want := makeDocument(t)
+	if *rewrite {
+		if err := os.WriteFile("openapi.json", want, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(want, Document()) {
+		t.Error("openapi.json is not what the routes and types say: go test ./internal/httpapi -rewrite")
+	}
+}
