@@ -70,6 +70,7 @@ var operations = map[string]operation{
 	"GET /api/v1/openapi.json":      {summary: "This document", answers: map[int]any{200: anyDocument{}}},
 	"POST /v1/chat/completions": {summary: "A run of the agent that model names, in the form of OpenAI", body: ChatRequest{}, loose: true, stream: "chat.completion.chunk, then [DONE]",
 		answers: map[int]any{200: ChatCompletion{}}},
+	"POST /mcp":              {summary: "A message of the Model Context Protocol, streamable HTTP without sessions", body: anyDocument{}, stream: "messages of the protocol", answers: map[int]any{200: anyDocument{}, 202: nil}},
 	"GET /v1/models":         {summary: "The agents that a run without a directory may begin with", answers: map[int]any{200: ChatModels{}}},
 	"GET /v1/models/{model}": {summary: "One agent", answers: map[int]any{200: ChatModel{}}},
 }
@@ -79,7 +80,7 @@ func makeDocument(t *testing.T) []byte {
 	t.Helper()
 	d := documentMaker{t: t, schemas: map[string]any{}}
 	paths := map[string]map[string]any{}
-	s := Server{cfg: Config{Metrics: http.NotFoundHandler()}}
+	s := Server{cfg: Config{Metrics: http.NotFoundHandler(), MCP: http.NotFoundHandler()}}
 	described := map[string]bool{}
 	for _, r := range s.routes() {
 		key := r.method + " " + r.path

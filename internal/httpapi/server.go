@@ -3,6 +3,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -62,6 +63,8 @@ type Config struct {
 	Ready func() error
 	// Metrics serves /metrics. Default: there are none.
 	Metrics http.Handler
+	// MCP serves /mcp. Default: there is none.
+	MCP http.Handler
 	// Logger receives what goes wrong in the server. Default: discard.
 	Logger *slog.Logger
 }
@@ -220,7 +223,32 @@ func (s *Server) routes() []route {
 	if s.cfg.Metrics != nil {
 		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
 	}
+	if s.cfg.MCP != nil {
+		list = append(list, route{"POST", "/mcp", s.serveMCP})
+	}
 	return list
+}
+
+// serveMCP passes a request of the Model Context Protocol on. A call may take as long as a run.
+func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		refuseError(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many calls and streams as it serves at once", Retry: 5 * time.Second})
+		return
+	}
+	raw, err := io.ReadAll(r.Body)
+	if err != nil {
+		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")
+		return
+	}
+	if b, ok := r.Body.(*timedBody); ok {
+		b.arrived()
+	}
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see limitRequest
+	r.Body = io.NopCloser(bytes.NewReader(raw))
+	s.cfg.MCP.ServeHTTP(w, r)
 }
 
 // limitRequest bounds the body of a request, and the times in which it must arrive and be answered. A

@@ -10,8 +10,10 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/mcpserver"
 )
 
 // HTTPConfig is how a node serves HTTP (docs/http.md).
@@ -71,7 +73,7 @@ func (h *Node) serveHTTP() error {
 		return err
 	}
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: h.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Agents: h.listAgents, Ready: h.checkReady, Metrics: h.watch.metrics, Logger: h.cfg.Logger})
+		Agents: h.listAgents, Ready: h.checkReady, Metrics: h.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: h.listToolAgents}), Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -103,6 +105,31 @@ func (h *Node) listAgents() []httpapi.Agent {
 	}
 	for _, d := range defs {
 		add(d.Name, d.Description)
+	}
+	return list
+}
+
+// listToolAgents lists the agents that MCP clients get as tools: those of the program, those of the user that
+// are exported, and the built-in one that begins runs.
+func (h *Node) listToolAgents() []mcpserver.Agent {
+	var list []mcpserver.Agent
+	for _, d := range h.cfg.Contributions.Agents {
+		list = append(list, mcpserver.Agent{Name: d.Name, Description: d.Description})
+	}
+	for _, b := range investigator.BuiltinAgents() {
+		if b.Name == "coordinator" {
+			list = append(list, mcpserver.Agent{Name: b.Name, Description: b.Description})
+		}
+	}
+	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
+	if err != nil {
+		h.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
+	}
+	for _, d := range defs {
+		known := slices.ContainsFunc(list, func(a mcpserver.Agent) bool { return a.Name == d.Name })
+		if d.Export && !known {
+			list = append(list, mcpserver.Agent{Name: d.Name, Description: d.Description})
+		}
 	}
 	return list
 }

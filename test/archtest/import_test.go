@@ -117,7 +117,7 @@ var layers = [][]string{
 	{"internal/activation", "tool/mcp"},
 	{"actors", "client"},
 	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
-	{"internal/httpapi", "internal/metrics", "internal/trust"},
+	{"internal/httpapi", "internal/mcpserver", "internal/metrics", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},
 	{"internal/runspec", "internal/cluster"},

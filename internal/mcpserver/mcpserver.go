@@ -1,0 +1,257 @@
+// Package mcpserver offers runs and agents as tools of the Model Context Protocol: the control verbs of a
+// node, and one tool for each agent.
+package mcpserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+)
+
+const (
+	// listMax is the most runs of list_runs, and listDefault how many there are unless the call says
+	// otherwise.
+	listMax     = 200
+	listDefault = 20
+	// waitMax is the longest that the tool run waits for the end of its run.
+	waitMax = 5 * time.Minute
+	// progressInterval is how often an agent's tool says how far its run is.
+	progressInterval = 2 * time.Second
+	// cancelTimeout bounds the cancel of the run of a caller that has gone away.
+	cancelTimeout = 30 * time.Second
+	// agentToolPrefix begins the names of the tools that are agents.
+	agentToolPrefix = "agent_"
+)
+
+// Config of the servers.
+type Config struct {
+	Client  *client.Client
+	Version string
+	// Agents lists the agents that are offered as tools.
+	Agents func() []Agent
+}
+
+// Agent is an agent that is a tool.
+type Agent struct{ Name, Description string }
+
+// NewServer makes a server for one session, with the agents of this moment.
+func NewServer(cfg Config) *mcp.Server {
+	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
+	v := verbs{cfg.Client}
+	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
+	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
+	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
+	mcp.AddTool(s, &mcp.Tool{Name: "cancel", Description: "Stop a run at its next safe boundary, or at once with now."}, v.cancel)
+	mcp.AddTool(s, &mcp.Tool{Name: "answer", Description: "Answer a question that an agent of a run asks: decision is approve, deny, skip or text."}, v.answer)
+	for _, a := range cfg.Agents() {
+		mcp.AddTool(s, &mcp.Tool{Name: agentToolPrefix + a.Name, Description: "Give a task to the agent " + a.Name + ", and wait for its answer. " + a.Description}, v.agentTool(a.Name))
+	}
+	return s
+}
+
+// NewHandler serves the protocol over HTTP, each request for itself, so any node may answer it.
+func NewHandler(cfg Config) http.Handler {
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return NewServer(cfg) },
+		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}) // the HTTP API has checked Host and Origin
+}
+
+// verbs are the control verbs as tools.
+type verbs struct{ client *client.Client }
+
+type listArguments struct {
+	Limit int    `json:"limit,omitempty" jsonschema:"most runs; 20 by default, at most 200"`
+	State string `json:"state,omitempty" jsonschema:"live, queued, parked, finished or interrupted"`
+}
+
+type runList struct {
+	Runs []client.RunInfo `json:"runs"`
+}
+
+func (v verbs) listRuns(ctx context.Context, _ *mcp.CallToolRequest, in listArguments) (*mcp.CallToolResult, any, error) {
+	limit := in.Limit
+	if limit <= 0 {
+		limit = listDefault
+	}
+	list, err := v.client.ListRuns(ctx, client.ListRequest{Limit: min(limit, listMax), State: in.State})
+	return nil, runList{list}, explain(err)
+}
+
+type runArguments struct {
+	Prompt       string  `json:"prompt" jsonschema:"the task"`
+	Agent        string  `json:"agent,omitempty" jsonschema:"name of the agent; coordinator by default"`
+	Dir          string  `json:"dir,omitempty" jsonschema:"directory to work in, below a root of the node"`
+	Model        string  `json:"model,omitempty" jsonschema:"PROVIDER/MODEL"`
+	MaxTokens    int64   `json:"max_tokens,omitempty" jsonschema:"token limit of the whole run"`
+	MaxBudgetUSD float64 `json:"max_budget_usd,omitempty" jsonschema:"money limit of the whole run"`
+	RunID        string  `json:"run_id,omitempty" jsonschema:"a lower-case ULID: the same call again starts nothing"`
+	WaitSeconds  int     `json:"wait_seconds,omitempty" jsonschema:"how long to wait for the result; at most 300"`
+}
+
+func (a runArguments) request() client.RunRequest {
+	r := client.RunRequest{RunID: a.RunID, Prompt: a.Prompt, Agent: a.Agent, Dir: a.Dir, Model: a.Model, MaxTokens: a.MaxTokens, MaxBudgetUSD: a.MaxBudgetUSD}
+	if r.RunID == "" {
+		r.RunID = client.NewID()
+	}
+	return r
+}
+
+func (v verbs) run(ctx context.Context, _ *mcp.CallToolRequest, in runArguments) (*mcp.CallToolResult, any, error) {
+	accepted, err := v.client.Run(ctx, in.request())
+	wait := min(time.Duration(in.WaitSeconds)*time.Second, waitMax)
+	if err != nil || wait <= 0 {
+		return nil, accepted, explain(err)
+	}
+	waiting, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	info, err := v.client.Wait(waiting, accepted.RunID)
+	if err != nil && waiting.Err() != nil && ctx.Err() == nil {
+		info, err = v.client.Get(ctx, accepted.RunID)
+	}
+	return nil, info, explain(err)
+}
+
+type runName struct {
+	RunID string `json:"run_id" jsonschema:"id of the run, or last"`
+}
+
+func (v verbs) get(ctx context.Context, _ *mcp.CallToolRequest, in runName) (*mcp.CallToolResult, any, error) {
+	run, err := v.client.FindRun(ctx, in.RunID)
+	if err != nil {
+		return nil, nil, explain(err)
+	}
+	info, err := v.client.Get(ctx, run)
+	return nil, info, explain(err)
+}
+
+type cancelArguments struct {
+	RunID string `json:"run_id" jsonschema:"id of the run"`
+	Now   bool   `json:"now,omitempty" jsonschema:"stop at once instead of at the next safe boundary"`
+	Why   string `json:"why,omitempty"`
+}
+
+func (v verbs) cancel(ctx context.Context, _ *mcp.CallToolRequest, in cancelArguments) (*mcp.CallToolResult, any, error) {
+	reply, err := v.client.Cancel(ctx, client.CancelRequest{RunID: in.RunID, Now: in.Now, Why: in.Why})
+	return nil, reply, explain(err)
+}
+
+type answerArguments struct {
+	RunID    string `json:"run_id" jsonschema:"id of the run"`
+	Query    string `json:"query" jsonschema:"id of the question, from get"`
+	Decision string `json:"decision" jsonschema:"approve, deny, skip or text"`
+	Text     string `json:"text,omitempty" jsonschema:"the answer, for the decision text"`
+	Agent    string `json:"agent,omitempty" jsonschema:"the agent that asks; the one that asked query by default"`
+}
+
+type recorded struct {
+	RunID    string `json:"run_id"`
+	Recorded bool   `json:"recorded"`
+}
+
+func (v verbs) answer(ctx context.Context, _ *mcp.CallToolRequest, in answerArguments) (*mcp.CallToolResult, any, error) {
+	err := v.client.Answer(ctx, client.AnswerRequest{RunID: in.RunID, Agent: in.Agent, Query: in.Query, Decision: in.Decision, Text: in.Text})
+	return nil, recorded{in.RunID, err == nil}, explain(err)
+}
+
+type taskArguments struct {
+	Task string `json:"task" jsonschema:"what the agent is to do"`
+	Dir  string `json:"dir,omitempty" jsonschema:"directory to work in, below a root of the node"`
+}
+
+// agentTool is the tool that is an agent: it says how far its run is, and cancels it if the caller goes away.
+func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
+	return func(ctx context.Context, call *mcp.CallToolRequest, in taskArguments) (*mcp.CallToolResult, any, error) {
+		accepted, err := v.client.Run(ctx, client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir})
+		if err != nil {
+			return nil, nil, explain(err)
+		}
+		gone := context.AfterFunc(ctx, func() { v.abandon(accepted.RunID) })
+		defer gone()
+		stop, err := v.reportProgress(ctx, call, accepted.RunID)
+		if err != nil {
+			return nil, nil, explain(err)
+		}
+		info, err := v.client.Wait(ctx, accepted.RunID)
+		stop()
+		if err != nil {
+			return nil, nil, explain(err)
+		}
+		return agentResult(info), nil, nil
+	}
+}
+
+// agentResult is the answer of an agent, or what its run waits for.
+func agentResult(info client.RunInfo) *mcp.CallToolResult {
+	r := info.Result
+	text := r.Text
+	if r.Partial || r.IsError {
+		text += fmt.Sprintf("\n\n[run %s ended as %s; this is partial]", info.RunID, r.Reason)
+	}
+	for _, a := range r.Agents {
+		if a.Query != nil && info.State == "parked" {
+			text += fmt.Sprintf("\n\n[run %s waits for a person: %s; the tool answer with query %s answers it]", info.RunID, a.Query.Question, a.Query.Query)
+		}
+	}
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: r.IsError}
+}
+
+// reportProgress tells the caller, if it asked for that, how many turns the agents of a run have ended.
+func (v verbs) reportProgress(ctx context.Context, call *mcp.CallToolRequest, run string) (stop func(), err error) {
+	token := call.Params.GetProgressToken()
+	if token == nil {
+		return func() {}, nil
+	}
+	turns := make(chan struct{}, 1)
+	unwatch, err := v.client.WatchRun(run, func(e client.Event) {
+		if e.Kind == event.KindTurnFinished {
+			select {
+			case turns <- struct{}{}:
+			default: // one is waiting to be told
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		told := time.Time{}
+		for n := 1; ; n++ {
+			select {
+			case <-turns:
+			case <-done:
+				return
+			}
+			if time.Since(told) < progressInterval && n > 1 {
+				continue
+			}
+			told = time.Now()
+			// A caller that does not listen is found by its request.
+			_ = call.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: float64(n), Message: "run " + run + ": a turn has ended"})
+		}
+	}()
+	return func() { unwatch(); close(done); <-ended }, nil
+}
+
+// abandon cancels the run of a caller that has gone away.
+func (v verbs) abandon(run string) {
+	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
+	defer cancel()
+	_, _ = v.client.Cancel(ctx, client.CancelRequest{RunID: run, Why: "the MCP client has gone away", WaitMS: -1}) // nobody is left to be told
+}
+
+// explain returns the text that a model reads of an error: what failed, and what to do.
+func explain(err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Hint != "" {
+		return fmt.Errorf("%w: %s", err, refused.Hint)
+	}
+	return err
+}

@@ -1,0 +1,87 @@
+package node
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// withToken adds the token to each request.
+type withToken struct {
+	token string
+	next  http.RoundTripper
+}
+
+func (w withToken) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	return w.next.RoundTrip(r)
+}
+
+// An MCP client lists, starts, reads and cancels runs, and gives a task to an agent.
+func TestMCPClientUsesRunsAndAgents(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	_, w := startWeb(t, func(c *Config) { c.Model = writeScript(t, "default: [{text: it is 42}]") })
+	connect := func(token string) (*mcp.ClientSession, error) {
+		c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		return c.Connect(testContext(t), &mcp.StreamableClientTransport{Endpoint: w.url + "/mcp", DisableStandaloneSSE: true,
+			HTTPClient: &http.Client{Transport: withToken{token, w.http.Transport}}}, nil)
+	}
+	if _, err := connect("wrong-token-of-some-length"); err == nil {
+		t.Error("a client without the token is served")
+	}
+	s, err := connect(w.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	tools, err := s.ListTools(testContext(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, tool := range tools.Tools {
+		names = append(names, tool.Name)
+	}
+	for _, want := range []string{"list_runs", "run", "get", "cancel", "answer", "agent_coordinator"} {
+		if !slices.Contains(names, want) {
+			t.Errorf("there is no tool %s: %v", want, names)
+		}
+	}
+	call := func(name string, args map[string]any) (string, bool) {
+		t.Helper()
+		r, err := s.CallTool(testContext(t), &mcp.CallToolParams{Name: name, Arguments: args})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := ""
+		for _, c := range r.Content {
+			if part, ok := c.(*mcp.TextContent); ok {
+				text += part.Text
+			}
+		}
+		return text, r.IsError
+	}
+	for _, c := range []struct {
+		tool   string
+		args   map[string]any
+		says   string
+		failed bool
+	}{
+		{"agent_coordinator", map[string]any{"task": "what is it?"}, "it is 42", false},
+		{"run", map[string]any{"prompt": "what is it?", "wait_seconds": 60}, `"stop_reason":"completed"`, false},
+		{"get", map[string]any{"run_id": "last"}, "it is 42", false},
+		{"list_runs", map[string]any{"state": "finished"}, `"runs":[{"run_id"`, false},
+		{"cancel", map[string]any{"run_id": "nothing"}, "no run", true},
+		{"run", map[string]any{"prompt": "x", "agent": "nobody"}, "nobody", true},
+		{"run", map[string]any{"prompt": "x", "dir": "/etc"}, "/etc", true},
+	} {
+		if text, failed := call(c.tool, c.args); failed != c.failed || !strings.Contains(text, c.says) {
+			t.Errorf("%s %v: %v %s", c.tool, c.args, failed, text)
+		}
+	}
+}
