@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/models"
 	"github.com/troupe-run/troupe/internal/cli/nodes"
+	"github.com/troupe-run/troupe/internal/cli/recording"
 	"github.com/troupe-run/troupe/internal/cli/run"
 	"github.com/troupe-run/troupe/internal/cli/runs"
 	"github.com/troupe-run/troupe/internal/cli/tools"
@@ -61,6 +62,9 @@ func (a *app) addCommands(root *cobra.Command) {
 	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Budget(), steer.Cancel())
 	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Transcript(),
 		show.Export(), show.Delete(), show.Prune(), show.Format())
+
+	recorded := recording.Commands{Console: a.console, Sessions: a.sessions}
+	addGroup(root, "Replay and verify runs", recorded.Replay())
 
 	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}
 	routes := models.Commands{Console: a.console, Sessions: a.sessions}

@@ -88,6 +88,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"policy": handleJSON(c.runs.setPolicy), "budget": handleJSON(c.runs.setBudget), "questions": handleJSON(c.views.listQuestions), "transcript": handleJSON(c.views.readTranscript),
 		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
 		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
+		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob),
 	}
 }
 

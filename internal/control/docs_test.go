@@ -114,6 +114,7 @@ var requests = map[string]any{
 	"questions": &struct{}{}, "transcript": &client.TranscriptRequest{},
 	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{}, "attach": &client.AttachRequest{},
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
+	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{},
 	"nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }
 

@@ -158,29 +158,29 @@ func TestReplayIsCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := replayLogs(log).compareReport(tr.reported, tr.published); err != nil {
+	if err := compareReport(replayLogs(log), tr.reported, tr.published); err != nil {
 		t.Fatalf("an honest log differs: %v", err)
 	}
 	other := *tr.reported
 	other.Text = "Five."
-	if replayLogs(log).compareReport(&other, nil) == nil {
+	if compareReport(replayLogs(log), &other, nil) == nil {
 		t.Error("another result is not seen")
 	}
 	told := slices.Clone(tr.published)
 	i := slices.IndexFunc(told, func(e event.Published) bool { return e.Kind == event.KindMessageAssistant })
 	told[i].Data = event.Said{Text: "Five.", Bytes: 5}
-	if replayLogs(log).compareReport(tr.reported, told) == nil {
+	if compareReport(replayLogs(log), tr.reported, told) == nil {
 		t.Error("an event that was told otherwise is not seen")
 	}
 	told = append(slices.Clone(tr.published), event.Published{ID: "eval.root#99.0", Seq: 99, Kind: event.KindTurnStarted})
-	if replayLogs(log).compareReport(tr.reported, told) == nil {
+	if compareReport(replayLogs(log), tr.reported, told) == nil {
 		t.Error("an event that is in no log is not seen")
 	}
-	if replayLogs(log[:len(log)/2]).compareReport(tr.reported, tr.published) == nil {
+	if compareReport(replayLogs(log[:len(log)/2]), tr.reported, tr.published) == nil {
 		t.Error("a log without its end is not seen")
 	}
 	log[len(log)/2].Data = []byte("rot")
-	if replayLogs(log).compareReport(tr.reported, tr.published) == nil {
+	if compareReport(replayLogs(log), tr.reported, tr.published) == nil {
 		t.Error("an entry that cannot be read is not seen")
 	}
 }

@@ -204,7 +204,7 @@ func harmlessRequests(run string) map[string]string {
 		"cancel": `{"run_id":"nobody","request_id":"a","now":true}`, "steer": `{"run_id":"` + run + `","request_id":"a","agent":"nobody","text":"x"}`,
 		"answer": `{"run_id":"` + run + `","request_id":"a","query":"none","decision":"approve"}`, "events": `{"run_id":"` + run + `","from":{"x":1}}`,
 		"policy": `{"run_id":"nobody","request_id":"a","policy":{"version":1,"rules":[]}}`, "budget": `{"run_id":"nobody","request_id":"a","limits":{"tokens":1}}`,
-		"transcript": `{"run_id":"` + run + `","agent":"root"}`,
+		"transcript": `{"run_id":"` + run + `","agent":"root"}`, "logs": `{"run_id":"` + run + `","log":"` + run + `.root"}`, "blob": `{"run_id":"` + run + `","blob":"` + strings.Repeat("0", 64) + `"}`,
 	}
 }
 

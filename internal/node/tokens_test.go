@@ -44,7 +44,7 @@ func TestAttackSubjectTokensAreRefused(t *testing.T) {
 	for verb, fields := range map[string][]string{
 		"run": {"run_id"}, "get": {"run_id"}, "cancel": {"run_id", "agent"}, "steer": {"run_id", "agent"}, "answer": {"run_id", "agent"},
 		"events": {"run_id"}, "policy": {"run_id"}, "budget": {"run_id"}, "transcript": {"run_id", "agent"},
-		"export": {"run_id", "agent"}, "recall": {"run_id", "past"}, "attach": {"run_id"}, "delete": {"run_id"},
+		"export": {"run_id", "agent"}, "recall": {"run_id", "past"}, "attach": {"run_id"}, "delete": {"run_id"}, "logs": {"run_id", "log"}, "blob": {"run_id", "blob"},
 	} {
 		for _, field := range fields {
 			for _, token := range hostileTokens {

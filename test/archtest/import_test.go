@@ -66,6 +66,7 @@ var pure = map[string][]string{
 	"agent":               {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/schema", "model"},
 	"supervisor":          {"agent", "agent/event", "agent/spec", "budget", "model"},
 	"internal/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
+	"internal/replay":     {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
 // impure are standard packages that bring a clock, a goroutine, chance, the
@@ -111,11 +112,11 @@ var layers = [][]string{
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
 	{"agent/event", "agent/history"},
-	{"agent", "tool", "internal/bus", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
+	{"agent", "tool", "internal/bus", "internal/runfile", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "tool/mcp"},
-	{"actors", "client"},
+	{"actors", "client", "internal/replay"},
 	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
 	{"internal/httpapi", "internal/mcpserver", "internal/metrics", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
@@ -125,7 +126,7 @@ var layers = [][]string{
 	{"internal/cli/exit"},
 	{"internal/cli/command", "internal/cli/console", "internal/cli/interrupt"},
 	{"internal/cli/session"},
-	{"internal/cli/request"},
+	{"internal/cli/recording", "internal/cli/request"},
 	{"internal/cli/agents", "internal/cli/control", "internal/cli/evals", "internal/cli/follow", "internal/cli/models", "internal/cli/nodes", "internal/cli/serve"},
 	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/tools"},
 	{"internal/cli"},

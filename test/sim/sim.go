@@ -88,7 +88,7 @@ func (s *sim) fillResult(res *seedResult) {
 		return
 	}
 	for _, a := range s.population.actors {
-		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log})
+		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log, a.damaged})
 		if a.shadow.agent != nil {
 			res.Logs = append(res.Logs, agentLog{a.id, a.shadow.facts, a.shadow.rotten})
 		}
@@ -113,6 +113,7 @@ type agentLog struct {
 type actorLog struct {
 	At      mailbox.Address
 	Entries []mailbox.Message
+	Damaged bool // by the simulator
 }
 
 // seedResult is the outcome of a seed.

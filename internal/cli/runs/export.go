@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/recording"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/control"
 )
@@ -14,19 +15,27 @@ import (
 // Export makes the command export.
 func (cs *Commands) Export() *cobra.Command {
 	var who string
+	var logs bool
 	c := &cobra.Command{
 		Use: "export RUN[@TURN]", Args: command.Exactly("RUN"),
 		Short: "Write an agent's complete history as JSON",
 		Long: `Write an agent's history as JSON: every message, including those removed from the
-prompt, with usage and provider-specific data. "run --history FILE" starts a run with it.`,
+prompt, with usage and provider-specific data. "run --history FILE" starts a run with it.
+
+With --logs, write the run file instead: every entry of every log of the run, which
+replay, verify and fixture read without a node (docs/replay.md).`,
 		Example: `  troupe export 01k9z3 > history.json
   troupe export 01k9z3@4 --agent root-1-0 | jq '.messages[].text'
-  troupe run --history history.json "And what about the tests?"`,
+  troupe run --history history.json "And what about the tests?"
+  troupe export last --logs > run.jsonl; troupe replay ./run.jsonl`,
 		Annotations: map[string]string{command.Formats: "json jsonl yaml"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, turn, err := control.ParseFork(args[0])
 			if err != nil {
 				return exit.UsageError("troupe export RUN, or RUN@TURN", "%q names no run", args[0])
+			}
+			if logs {
+				return cs.exportLogs(text, turn >= 0 || who != "")
 			}
 			after := &turn
 			if turn < 0 {
@@ -42,5 +51,24 @@ prompt, with usage and provider-specific data. "run --history FILE" starts a run
 		},
 	}
 	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	c.Flags().BoolVar(&logs, "logs", false, "write all logs of the run as a run file")
 	return c
+}
+
+// exportLogs writes a run file.
+func (cs *Commands) exportLogs(run string, partial bool) error {
+	if partial {
+		return exit.UsageError("leave out @TURN and --agent", "a run file has all logs of a run")
+	}
+	return cs.Sessions.VisitRun(session.ToInspect, run, func(ctx context.Context, s *session.Session, run string) error {
+		f, err := recording.ReadRun(ctx, s.Client, run)
+		if err != nil {
+			return err
+		}
+		data, err := recording.Encode(f)
+		if err != nil {
+			return err
+		}
+		return cs.Console.Write(data)
+	})
 }

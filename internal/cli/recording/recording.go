@@ -1,0 +1,104 @@
+// Package recording holds the commands that work on the recorded logs of a run: of a node, or of a run
+// file, for which no node is needed.
+package recording
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/runfile"
+)
+
+// Commands work on recorded logs.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+}
+
+// exactlyOne accepts one argument.
+func exactlyOne(c *cobra.Command, args []string) error {
+	if len(args) == 1 {
+		return nil
+	}
+	return exit.UsageError(c.CommandPath()+" --help shows an example", "%s takes one run, or one run file, not %d arguments", c.Name(), len(args))
+}
+
+// isPath reports whether an argument is a file: the id of a run has neither a dot nor a slash.
+func isPath(text string) bool { return strings.ContainsAny(text, `./\`) }
+
+// load reads the logs of a run: from a run file, or from a node.
+func (cs *Commands) load(text string) (f runfile.File, err error) {
+	if isPath(text) {
+		return ReadFile(text)
+	}
+	err = cs.Sessions.VisitRun(session.ToInspect, text, func(ctx context.Context, s *session.Session, run string) error {
+		f, err = ReadRun(ctx, s.Client, run)
+		return err
+	})
+	return f, err
+}
+
+// ReadFile reads a run file.
+func ReadFile(path string) (runfile.File, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return runfile.File{}, err
+	}
+	info, err := in.Stat()
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		err = exit.UsageError("name a run file", "%s is not a regular file", path)
+	case err == nil && info.Size() > runfile.FileBytesMax:
+		err = exit.UsageError("a run file is smaller", "%s has %d bytes, at most %d", path, info.Size(), runfile.FileBytesMax)
+	}
+	var f runfile.File
+	if err == nil {
+		f, err = runfile.Read(in)
+	}
+	if errors.Is(err, runfile.ErrFile) {
+		err = exit.UsageError("troupe export RUN --logs writes a run file", "%s: %s", path, strings.TrimPrefix(err.Error(), "runfile: "))
+	}
+	if errors.Is(err, runfile.ErrNewer) {
+		err = exit.UsageError("install the newer troupe", "%s: %s", path, strings.TrimPrefix(err.Error(), "runfile: "))
+	}
+	return f, errors.Join(err, in.Close())
+}
+
+// ReadRun reads the logs of a run from a node, with the result that the node knows. A run that is live
+// moves on meanwhile, so that one log may end earlier than another.
+func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, error) {
+	info, err := c.Get(ctx, run)
+	if err != nil {
+		return runfile.File{}, err
+	}
+	f := runfile.File{Header: runfile.Header{Run: run, WrittenBy: control.Version(), State: info.State}}
+	if f.Entries, err = c.Logs(ctx, run); err != nil {
+		return f, err
+	}
+	if info.State != control.Finished || info.Result == nil {
+		return f, nil
+	}
+	if f.Header.Result, err = json.Marshal(info.Result); err != nil {
+		return f, fmt.Errorf("the result of %s: %w", run, err)
+	}
+	return f, nil
+}
+
+// Encode returns the bytes of a run file.
+func Encode(f runfile.File) ([]byte, error) {
+	var out bytes.Buffer
+	err := runfile.Write(&out, f)
+	return out.Bytes(), err
+}

@@ -1,0 +1,39 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// CompareResult compares the result of a replay that came to the end of the run with a recorded result,
+// as JSON; nil: they are the same, or there is nothing to compare. A recorded result is compared by the
+// fields that this version knows.
+func (r *Run) CompareResult(recorded []byte) *Difference {
+	if len(recorded) == 0 || !r.Ended {
+		return nil
+	}
+	d := &Difference{Log: mailbox.At(r.Result.Run, mailbox.Super), Entry: r.superEntries, State: "the end of the run"}
+	is, err := json.Marshal(r.Result)
+	if err != nil {
+		d.Recorded, d.New = "a result", err.Error()
+		return d
+	}
+	var said event.Result
+	if err := json.Unmarshal(recorded, &said); err != nil {
+		d.Recorded, d.New = "a result that does not decode: "+err.Error(), "a result"
+		return d
+	}
+	was, err := json.Marshal(said)
+	if err == nil && bytes.Equal(was, is) {
+		return nil
+	}
+	d.Recorded, d.New = pointOut("result "+string(was), "result "+string(is))
+	return d
+}
+
+// isClosed reports whether the log has its end.
+func (l *replayedLog) isClosed() bool { return l.reader.Phase == activation.Closed }
