@@ -71,7 +71,7 @@ func (p *pump) run() {
 					p.carryOut(l, effect)
 				}
 				for to, messages, ok := l.Outbox.Take(true); ok; to, messages, ok = l.Outbox.Take(true) {
-					p.append(to, l.Post(messages), nil)
+					p.append(to, l.MessageEntry(messages), nil)
 					l.Outbox.Acked(to)
 				}
 			}
@@ -86,7 +86,7 @@ func (p *pump) run() {
 				if err != nil {
 					p.t.Fatal(err)
 				}
-				e, err := l.Own("closed", "end", end)
+				e, err := l.OwnEntry("closed", "end", end)
 				p.append(l.Addr, e, err)
 			}
 		}
@@ -96,7 +96,7 @@ func (p *pump) run() {
 // carryOut does an effect at once.
 func (p *pump) carryOut(l *activation.LogReader, effect any) {
 	own := func(kind, key string, body any) {
-		e, err := l.Own(kind, key, body)
+		e, err := l.OwnEntry(kind, key, body)
 		p.append(l.Addr, e, err)
 	}
 	switch e := effect.(type) {
