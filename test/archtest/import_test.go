@@ -66,6 +66,7 @@ var pure = map[string][]string{
 	"agent":               {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/schema", "model"},
 	"supervisor":          {"agent", "agent/event", "agent/spec", "budget", "model"},
 	"internal/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
+	"internal/verify":     {"mailbox"}, // it judges the others, so it shares nothing with them
 	"internal/replay":     {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
@@ -112,7 +113,7 @@ var layers = [][]string{
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
 	{"agent/event", "agent/history"},
-	{"agent", "tool", "internal/bus", "internal/runfile", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
+	{"agent", "tool", "internal/bus", "internal/runfile", "internal/verify", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "tool/mcp"},

@@ -1,0 +1,90 @@
+package recording
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/verify"
+)
+
+// Verify makes the command verify.
+func (cs *Commands) Verify() *cobra.Command {
+	return &cobra.Command{
+		Use: "verify RUN|FILE", Args: exactlyOne,
+		Short: "Check the logs of a run against the rules, and certify its stop",
+		Long: `Check the logs of a run by the logs alone, with code that shares nothing with the loop:
+the hashes chain, one activation acts at a time, a side effect begins once and has one
+result, tokens are reserved before they are settled and settled once, within the limit,
+nothing is asked for after a cancel, and rights only shrink. docs/replay.md lists the
+rules. Then print how the run came to its stop, with the entries that show it.
+
+The exit code is 0 if no rule is broken, 1 if one is.`,
+		Example: `  troupe verify last
+  troupe verify ./run.jsonl -o json | jq .findings`,
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			f, err := cs.load(args[0])
+			if err != nil {
+				return err
+			}
+			return cs.verify(f)
+		},
+	}
+}
+
+// verifyReport is what the command prints.
+type verifyReport struct {
+	Run  string `json:"run_id"`
+	Kept bool   `json:"rules_kept"`
+	verify.Report
+}
+
+func (cs *Commands) verify(f runfile.File) error {
+	if f.Header.Redacted {
+		return exit.UsageError("verify the run itself, or a file that is not redacted", "the file of %s is redacted: its hashes no longer hold", f.Header.Run)
+	}
+	r := verifyReport{Run: f.Header.Run, Report: verify.Logs(f.Entries)}
+	r.Kept = len(r.Findings) == 0
+	if err := cs.printVerify(r); err != nil {
+		return err
+	}
+	if !r.Kept {
+		return exit.WithCode(exit.Failed)
+	}
+	return nil
+}
+
+func (cs *Commands) printVerify(r verifyReport) error {
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(r)
+	}
+	limit := ""
+	if r.TokenLimit > 0 {
+		limit = fmt.Sprintf(" of %d", r.TokenLimit)
+	}
+	lines := []string{fmt.Sprintf("%s: %d entries of %d logs; %d hashes, %d messages, %d attempts of calls and %d settlements checked; %d tokens%s settled",
+		r.Run, r.Entries, r.Logs, r.Chained, r.Messages, r.Calls, r.Settled, r.Tokens, limit)}
+	for _, f := range r.Findings {
+		lines = append(lines, cs.Console.Style.Red("broken: "+f.String()))
+	}
+	if r.Kept {
+		lines = append(lines, "no rule is broken")
+	}
+	if r.Damaged {
+		lines = append(lines, "the logs record that one of them was damaged: the rules between logs were not checked")
+	}
+	if r.Certificate.Reason == "" {
+		lines = append(lines, "the run has not ended")
+	} else {
+		lines = append(lines, "the run stopped as "+r.Certificate.Reason+":")
+	}
+	for _, fact := range r.Certificate.Facts {
+		lines = append(lines, "  "+fact)
+	}
+	return cs.Console.PrintLines(slices.Clip(lines))
+}

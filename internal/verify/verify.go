@@ -1,0 +1,139 @@
+// Package verify checks the logs of a run against the rules of the logs (docs/protocol.md) by the logs
+// alone. It shares nothing with the loop, the supervisor and the activation that wrote them: it has its
+// own reading of an entry's body, and of ours it imports only the codec of entries.
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Rule is the name of a check. Users read it.
+type Rule string
+
+// The rules.
+const (
+	Readable     Rule = "readable"           // every entry decodes, and so does every fact of it
+	Head         Rule = "head"               // a log begins with its task, its run, or an early command
+	Chain        Rule = "hash-chain"         // an own entry names the hash of the entries before it
+	Floor        Rule = "ack-floor"          // an own entry claims no more entries than precede it
+	Claimed      Rule = "claimed"            // whoever writes into its own log has claimed it
+	OneActing    Rule = "one-acts"           // one activation acts at a time
+	OwnID        Rule = "own-id"             // the id of an own entry names its log, kind, epoch and activation
+	AfterEnd     Rule = "after-end"          // nothing is done after the end of a log
+	StartedOnce  Rule = "started-once"       // an attempt of a call begins once
+	StartedFirst Rule = "started-first"      // a side effect has an entry that says that it begins
+	AnsweredOnce Rule = "answered-once"      // a call that began is answered, and by one result
+	OneTask      Rule = "one-task"           // an agent gets one task
+	Cause        Rule = "cause"              // a message has a cause in the log of its sender
+	Unchanged    Rule = "unchanged"          // a message that is sent again is the same
+	InOrder      Rule = "in-order"           // the messages of a sender arrive in order
+	Delivered    Rule = "finish-delivered"   // an agent whose log is closed has sent its end, once
+	Reserved     Rule = "reserved-first"     // what is settled was reserved before
+	Settled      Rule = "settled-once"       // what was reserved is settled, once
+	Limit        Rule = "within-limit"       // settled and reserved tokens are within the limit
+	Canceled     Rule = "nothing-after-stop" // an agent asks for nothing after its cancel
+	Rights       Rule = "rights-shrink"      // a child has no tool that its parent may not use
+)
+
+// Finding is a broken rule with its place.
+type Finding struct {
+	Rule  Rule            `json:"rule"`
+	Log   mailbox.Address `json:"log"`
+	Entry uint64          `json:"entry"`
+	Text  string          `json:"text"`
+}
+
+func (f Finding) String() string {
+	return fmt.Sprintf("%s: entry %d of %s: %s", f.Rule, f.Entry, f.Log, f.Text)
+}
+
+// Certificate says how a run came to its stop, with the facts that show it.
+type Certificate struct {
+	Reason string   `json:"stop_reason,omitempty"` // "": it has not ended
+	Facts  []string `json:"facts,omitempty"`
+}
+
+// Report is what a verification found.
+type Report struct {
+	Findings    []Finding   `json:"findings"`
+	Certificate Certificate `json:"certificate"`
+	Logs        int         `json:"logs"`
+	Entries     int         `json:"entries"`
+	Chained     int         `json:"chained"`  // entries whose hash was checked
+	Messages    int         `json:"messages"` // between actors
+	Calls       int         `json:"calls"`    // attempts that have a beginning or a result
+	Settled     int         `json:"settled"`  // reservations
+	Tokens      int64       `json:"tokens"`   // settled
+	TokenLimit  int64       `json:"token_limit,omitempty"`
+	// Damaged: the logs record that one of them was damaged. The rules between logs are then not checked.
+	Damaged bool `json:"damaged,omitempty"`
+}
+
+// Logs verifies the logs of one run. The entries of each log must be in order; the logs may be mixed.
+func Logs(entries []mailbox.Message) Report {
+	v := &verifier{logs: map[mailbox.Address]*log{}}
+	for _, m := range entries {
+		l := v.logs[m.To]
+		if l == nil {
+			l = newLog(m.To)
+			v.logs[m.To] = l
+			v.order = append(v.order, l)
+		}
+		l.read(m)
+	}
+	slices.SortFunc(v.order, func(a, b *log) int { return cmp.Compare(a.at, b.at) })
+	v.report.Entries = len(entries)
+	v.collect()
+	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry)) })
+	return v.report
+}
+
+// verifier is a verification under way.
+type verifier struct {
+	logs   map[mailbox.Address]*log
+	order  []*log
+	report Report
+
+	overrun bool // a provider billed more than was reserved
+}
+
+func (v *verifier) collect() {
+	r := &v.report
+	r.Logs, r.Findings = len(v.order), []Finding{}
+	for _, l := range v.order {
+		l.checkEnd()
+		r.Damaged = r.Damaged || l.damaged
+	}
+	for _, l := range v.order {
+		r.Chained += l.chained
+		r.Calls += len(l.attempts)
+		r.Messages += len(l.inbox)
+	}
+	if super := v.super(); super != nil {
+		v.checkMoney(super)
+		v.certify(super)
+	}
+	if !r.Damaged {
+		for _, l := range v.order {
+			v.checkMessages(l)
+			v.checkStop(l)
+			v.checkRights(l)
+		}
+	}
+	for _, l := range v.order {
+		r.Findings = append(r.Findings, l.findings...)
+	}
+}
+
+func (v *verifier) super() *log {
+	for _, l := range v.order {
+		if l.at.Agent() == mailbox.Super {
+			return l
+		}
+	}
+	return nil
+}
