@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -28,13 +29,18 @@ func upNode() {
 	defer stop()
 	f := flag.NewFlagSet("upnode", flag.ExitOnError)
 	name, root, durability := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", "")
+	address := f.String("http", "", "")
 	_ = f.Parse(os.Args[1:]) // it exits
-	h, err := node.Start(ctx, node.Config{Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
+	var web *node.HTTPConfig
+	if *address != "" {
+		web = &node.HTTPConfig{Address: *address, Token: os.Getenv("TROUPE_HTTP_TOKEN")}
+	}
+	h, err := node.Start(ctx, node.Config{HTTP: web, Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
 		Lazy:       *durability == "lazy",
 		Bus:        bus.Options{}.FromEnv(os.Getenv),
 		ServiceBus: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
 	if err == nil {
-		fmt.Println("ready")
+		fmt.Println("ready", h.HTTPURL(), "over HTTP")
 		<-ctx.Done()
 		err = errors.Join(h.Drain(context.Background()), h.Close())
 	}
@@ -106,6 +112,32 @@ func (s testHome) waitForTools(runs []string, tools int) {
 	}
 }
 
+// checkHTTP reads the runs from a node over HTTP, with the token of the state directory that all nodes have.
+func (s testHome) checkHTTP(log *watchedOutput, name string, runs []string) {
+	s.t.Helper()
+	log.until(s.t, name+" | ready ")
+	_, rest, _ := strings.Cut(log.String(), name+" | ready ")
+	url, _, _ := strings.Cut(rest, " ")
+	token, err := os.ReadFile(filepath.Join(s.home, "state", "troupe", "http.token"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := http.NewRequestWithContext(s.t.Context(), "GET", url+"/api/v1/runs?state=finished", nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	reply, err := http.DefaultClient.Do(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	var list []client.RunInfo
+	if err := json.NewDecoder(reply.Body).Decode(&list); err != nil || reply.StatusCode != http.StatusOK || len(list) != len(runs) {
+		s.t.Errorf("%s over HTTP: %d %v %+v", name, reply.StatusCode, err, list)
+	}
+}
+
 // TestUpSurvivesTheDeathOfANode: three processes share the agents of some runs.
 // One is killed in the middle; the others take over, and every run ends well.
 // Ctrl-C stops what is left.
@@ -129,7 +161,7 @@ agents:
 	if err != nil {
 		t.Fatal(err)
 	}
-	up := s.command("up", "--nodes", "3", "--lazy", "--node-binary", bin, "--root", s.home)
+	up := s.command("up", "--nodes", "3", "--lazy", "--http", "127.0.0.1:0", "--node-binary", bin, "--root", s.home)
 	out, err := up.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -166,6 +198,7 @@ agents:
 	}
 	log.until(t, nodes[0].Name+" | ended: signal: killed")
 	s.waitForNodes(2)
+	s.checkHTTP(log, nodes[1].Name, runs)
 	if err := up.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
