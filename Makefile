@@ -63,14 +63,17 @@ full:     ; go run ./test/chaos -full disk -cycles 20 && \
 	go run ./test/chaos -nodes $(NODES) -full streams -ttl 5s -runs 12 -at-once 4 -control && go run ./test/chaos -nodes $(NODES) -full disk -ttl 5s -runs 12 -at-once 4 -control $(CHAOS)
 fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 	go test ./internal/modelhttp -run '^$$' -fuzz FuzzStreamBody -fuzztime $(DURATION)
+	go test ./internal/httpapi -run '^$$' -fuzz FuzzRequestDecoder -fuzztime $(DURATION)
+	go test ./client -run '^$$' -fuzz FuzzParsePositions -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
 bench-peers: ; cd test/bench && go run . $(BENCH)
 e2e:      ; go test -tags e2e -count=1 ./test/mockprovider/... ./test/e2e/...
 # Attacks on troupe: those of one account beside the code that they attack, those of a second account (Linux, root) in test/attacks.
 attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -count=1 -timeout 20m ./test/attacks
-# All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
+# promtool judges the metrics of a real run, the alert rules and their tests.
 metrics:  build ; sh deploy/prometheus/check.sh
+# All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
 damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
 eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh
