@@ -147,9 +147,6 @@ func (l *log) readOwn(e mailbox.Entry) {
 	case !late:
 		l.find(Claimed, l.n, "activation %q writes %q under the epoch %d-%d, which it has not claimed", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start)
 	}
-	if current && l.closed > 0 && item.Kind == "started" { // other appends may be on their way when the log is closed
-		l.find(AfterEnd, l.n, "%q follows the end in entry %d", item.Kind, l.closed)
-	}
 	if current {
 		l.checkFloor(e)
 	}
@@ -217,6 +214,12 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 		l.readStarted(e, item)
 	case "returned":
 		l.readReturned(item)
+	case "released": // everything that the activation began has a result: the other calls never began
+		for _, a := range l.attempts {
+			if a.returned == 0 && a.life == e.Start {
+				a.started, a.life = 0, ""
+			}
+		}
 	case "closed":
 		var b closedBody
 		if l.decode(item, &b) {
@@ -263,6 +266,9 @@ func (l *log) readReturned(item mailbox.Item) {
 	class := l.classes[a.name]
 	if a.started == 0 && !b.Killed && (class == "effect" || class == "irreversible") {
 		l.find(StartedFirst, l.n, "call %s of %s, whose class is %s, has a result, and no entry says that it began", b.Call, a.name, class)
+	}
+	if l.closed > 0 && a.started > l.closed && !b.Killed { // its beginning may be on its way when the log is closed
+		l.find(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end", b.Attempt, b.Call, a.started, l.closed)
 	}
 	if a.returned > 0 && !bytes.Equal(a.body, item.Body) {
 		l.find(AnsweredOnce, l.n, "attempt %d of call %s has another result in entry %d", b.Attempt, b.Call, a.returned)

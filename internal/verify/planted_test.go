@@ -134,6 +134,7 @@ var plants = []struct {
 	{"an id of another entry", plain, verify.OwnID, func(r *runLog) { r.item("root", "replied").ID = "eval.root!failed.x.1-1.y" }},
 	{"work after the end", plain, verify.AfterEnd, func(r *runLog) {
 		r.own(len(r.entries), "started", "9-0.1", map[string]any{"c": "9-0", "a": 1})
+		r.own(len(r.entries), "returned", "9-0.1", map[string]any{"c": "9-0", "a": 1, "t": "done"})
 	}},
 	{"an attempt that begins twice", plain, verify.StartedOnce, func(r *runLog) {
 		at := r.find("root", "closed")
