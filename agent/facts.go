@@ -49,6 +49,8 @@ type Granted struct {
 	Detail      string      `msgpack:"d,omitempty"` // for people
 	// Allowance is held for further attempts, which may begin without another grant.
 	Allowance *budget.Allowance `msgpack:"h,omitempty"`
+	// Left is what is left of the run's budget, for notes to the model.
+	Left *RunLeft `msgpack:"rl,omitempty"`
 }
 
 // Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.

@@ -30,11 +30,8 @@ type hookEffects struct {
 	Sent []model.Message
 }
 
-// Limits of hooks.
-const (
-	BlocksMax  = 8  // stops in a row that hooks send back; the next block ends the loop
-	remarksMax = 16 // that enter at one turn boundary; only observers see further ones
-)
+// remarksMax is how many remarks of hooks enter at one turn boundary; only observers see further ones.
+const remarksMax = 16
 
 // hookRules says which hooks a task has at which points, and what their answers mean. It derives
 // from the task, never changes, and is shared by all States of one agent.

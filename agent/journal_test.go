@@ -16,6 +16,7 @@ import (
 // journalKeeper is an agent with a journal, ready for its first reply.
 func journalKeeper() agent.State {
 	m := spec.DefaultLoopOptions()
+	m.LimitNotes = spec.LimitNotes{}
 	s := stepAgent(agent.State{}, agent.Resumed{Activation: "a"})
 	return stepAgent(s, agent.Submitted{Task: spec.Task{ID: spec.Root, Goal: "Look.", LoopOptions: m, Tools: agent.JournalTools(), Limits: spec.Limits{Turns: 1000}}})
 }

@@ -130,6 +130,7 @@ func twoHundredTurns(t *testing.T, bytesPerToken int) {
 	tools := append(agent.JournalTools(), model.ToolSpec{Name: "read", Class: model.Read, Schema: toolSchema("read")},
 		model.ToolSpec{Name: "search", Class: model.Read, Schema: toolSchema("search")})
 	m := spec.DefaultLoopOptions()
+	m.LimitNotes = spec.LimitNotes{}
 	m.Require.Evidence = []spec.Evidence{{Tool: "search", Contains: "INVOICE"}}
 	m.Dynamic = "Today is Monday."
 	p := &countingProvider{window: window, prefixes: map[string]bool{}}

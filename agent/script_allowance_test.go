@@ -22,6 +22,16 @@ func printReturn(e agent.ReturnAllowance) string {
 	return text
 }
 
+// parseRunLeft reads what is left of the run's tokens: `left=N of=N`.
+func parseRunLeft(t *testing.T, d *datadriven.TestData) *agent.RunLeft {
+	t.Helper()
+	of := argumentNumber(t, d, "of", 0)
+	if of == 0 {
+		return nil
+	}
+	return &agent.RunLeft{Left: budget.Amount{Tokens: int64(argumentNumber(t, d, "left", 0))}, Of: budget.Limit{Tokens: int64(of)}}
+}
+
 // parseAllowance reads the allowance of a grant: `allowance=TOKENS`, with `allowance-calls=N` and `kept=TOKENS`.
 func parseAllowance(t *testing.T, d *datadriven.TestData) *budget.Allowance {
 	t.Helper()

@@ -415,9 +415,10 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	if patience := argumentValue(t, d, "patience"); patience != "" {
 		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
 	}
+	task.LoopOptions.LimitNotes = spec.LimitNotes{Near: argumentNumber(t, d, "near", 0), Last: argumentNumber(t, d, "last", 0)}
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
-		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries} {
+		"children": &l.Children, "malformed": &l.Malformed, "cuts": &l.Cuts, "retries": &l.Retries, "vetoes": &l.Vetoes} {
 		*into = argumentNumber(t, d, key, 0)
 	}
 	parseWatch(t, d, &task)
@@ -446,7 +447,7 @@ func toolSchema(name string) string {
 func parseGranted(t *testing.T, d *datadriven.TestData, s agent.State) agent.Granted {
 	t.Helper()
 	g := agent.Granted{Reservation: argumentNumber(t, d, "reservation", s.Reservation), Output: int64(argumentNumber(t, d, "output", 4096)), Calls: int64(argumentNumber(t, d, "calls", 64)),
-		Allowance: parseAllowance(t, d)}
+		Allowance: parseAllowance(t, d), Left: parseRunLeft(t, d)}
 	if s.ClosingReason != "" {
 		g.Closing, g.Calls, g.Output = true, 0, 768
 	}

@@ -81,6 +81,7 @@ type State struct {
 	Goal              goalProgress  // how often a stop was sent back, and why
 	HookEffects       hookEffects   // effects of hooks so far
 	QuestionsAsked    int           // questions that the loop has put to a person itself
+	LimitNotes        limitNotes    // what the model was told of its limits
 
 	Drift           configDrift // how the current node differs from the record
 	LogVerification logVerification

@@ -84,7 +84,7 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	if ending, as := s.reachedLimit(); ending != "" {
 		return beginClosingTurn(s, ending, as)
 	}
-	return runHooksBeforeModel(s, transition)
+	return runHooksBeforeModel(s.noteLimits(), transition)
 }
 
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
@@ -127,8 +127,12 @@ func (s State) attemptRequest() budget.AttemptRequest {
 	}
 	m := s.currentModel()
 	output, closing := outputLimit(m, l.Output), outputLimit(m, l.Closing)
-	return budget.AttemptRequest{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
+	request := budget.AttemptRequest{Input: s.InputBound(), Output: output, OutputMin: min(spec.OutputUseful, output),
 		Closing: closing, Calls: calls, Price: m.Price}
+	if output > spec.OutputDefault {
+		request.Enough = spec.OutputDefault
+	}
+	return request
 }
 
 // FirstAttemptRequest is the request of a task's first turn, after the history with which it
@@ -143,7 +147,7 @@ func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptReque
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
-	s = s.withAllowance(f)
+	s = s.withAllowance(f).withRunLeft(f)
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		return returnReservation(s)
 	}

@@ -44,6 +44,9 @@ type AttemptRequest struct {
 	Input     int64 `msgpack:"i"`           // upper bound of the prompt, tokens
 	Output    int64 `msgpack:"o"`           // wanted output tokens
 	OutputMin int64 `msgpack:"m"`           // less than this is of no use
+	// Enough is an output for which the agent does not wait: while other reservations hold the rest, it
+	// takes what is there. 0: it waits for all of Output.
+	Enough int64 `msgpack:"e,omitempty"`
 	Closing   int64 `msgpack:"c"`           // output tokens of a closing turn
 	Calls     int64 `msgpack:"n,omitempty"` // tool calls that the reply may make
 	Price     Price `msgpack:"p,omitempty"`
@@ -118,7 +121,7 @@ const (
 
 // isSane reports whether no number of the request is negative or beyond anything real.
 func (r AttemptRequest) isSane() bool {
-	for _, n := range [...]int64{r.Input, r.Output, r.OutputMin, r.Closing, r.Calls} {
+	for _, n := range [...]int64{r.Input, r.Output, r.OutputMin, r.Enough, r.Closing, r.Calls} {
 		if n < 0 || n > requestTokensMax {
 			return false
 		}
@@ -216,7 +219,7 @@ func decideGrant(r AttemptRequest, room Amount, busy bool) (g Grant, take, keep 
 		if calls < min(r.Calls, CallsAtOnce) && (busy || calls < 1) {
 			short, out = ShortCalls, 0
 		}
-		if busy && out < r.Output {
+		if busy && out < r.leastOutput() {
 			return Grant{Verdict: Wait, Short: short}, take, keep
 		}
 		if out >= r.OutputMin && out > 0 {
@@ -242,6 +245,14 @@ func decideGrant(r AttemptRequest, room Amount, busy bool) (g Grant, take, keep 
 	}
 	g.Verdict = Denied
 	return g, Amount{}, Amount{}
+}
+
+// leastOutput is the output below which the agent waits for others to settle.
+func (r AttemptRequest) leastOutput() int64 {
+	if r.Enough <= 0 {
+		return r.Output
+	}
+	return min(r.Enough, r.Output)
 }
 
 // outputThatFits is the largest output up to the wanted one for which the turn

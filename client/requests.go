@@ -20,21 +20,22 @@ import (
 type RunRequest struct {
 	// RunID is chosen by the client (a lower-case ULID), so that a repeated request is
 	// harmless.
-	RunID           string             `json:"run_id"`
-	Prompt          string             `json:"prompt"`
-	Agent           string             `json:"agent,omitempty"`
-	Agents          string             `json:"agents,omitempty"`     // directory of agent files
-	MCPConfig       string             `json:"mcp_config,omitempty"` // file of MCP servers
-	Dir             string             `json:"dir,omitempty"`
-	Model           string             `json:"model,omitempty"`
-	MaxTurns        int                `json:"max_turns,omitempty"`
-	MaxTokens       int64              `json:"max_tokens,omitempty"`
-	MaxBudgetUSD    float64            `json:"max_budget_usd,omitempty"`
-	MaxToolCalls    int64              `json:"max_tool_calls,omitempty"`
-	MaxDepth        int                `json:"max_depth,omitempty"`
-	MaxChildren     int                `json:"max_children,omitempty"`
-	MaxMessages     int                `json:"max_messages,omitempty"`
-	MaxAgents       int                `json:"max_agents,omitempty"`
+	RunID        string  `json:"run_id"`
+	Prompt       string  `json:"prompt"`
+	Agent        string  `json:"agent,omitempty"`
+	Agents       string  `json:"agents,omitempty"`     // directory of agent files
+	MCPConfig    string  `json:"mcp_config,omitempty"` // file of MCP servers
+	Dir          string  `json:"dir,omitempty"`
+	Model        string  `json:"model,omitempty"`
+	MaxTurns     int     `json:"max_turns,omitempty"`
+	MaxTokens    int64   `json:"max_tokens,omitempty"`
+	MaxBudgetUSD float64 `json:"max_budget_usd,omitempty"`
+	MaxToolCalls int64   `json:"max_tool_calls,omitempty"`
+	MaxDepth     int     `json:"max_depth,omitempty"`
+	MaxChildren  int     `json:"max_children,omitempty"`
+	MaxMessages  int     `json:"max_messages,omitempty"`
+	MaxAgents    int     `json:"max_agents,omitempty"`
+	AgentLimits
 	TimeoutMS       int64              `json:"timeout_ms,omitempty"`
 	Temperature     *float64           `json:"temperature,omitempty"`
 	Effort          string             `json:"effort,omitempty"`
@@ -64,6 +65,10 @@ type RunRequest struct {
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
 	UseTokens   int64           `json:"use_tokens,omitempty"`  // output tokens to use up before it may stop
+	// ToolRetries is how often a call is retried after a temporary failure; -1: never, 0: the default.
+	ToolRetries int `json:"tool_retries,omitempty"`
+	// PatienceMS is how long an agent waits for a model that throttles all callers; -1: not at all.
+	PatienceMS int64 `json:"patience_ms,omitempty"`
 	// LoopOptions change the defaults of the loop; models in them are given by name, and hooks
 	// are not allowed here.
 	LoopOptions *spec.LoopOptions `json:"loop_options,omitempty"`

@@ -79,7 +79,16 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool)
 		s = s.publishBudget(event.KindBudgetExhausted, m.ID, reservation, why)
 	}
 	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Reservation: reservation, Output: g.Output, Calls: g.Calls,
-		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, Allowance: allowed}}}, false
+		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, Allowance: allowed, Left: s.runLeft(m)}}}, false
+}
+
+// runLeft is what is left of the run's budget, for an agent that tells its model when a limit is near.
+func (s State) runLeft(m Member) *agent.RunLeft {
+	def, _ := s.Run.findDefinition(m.Name)
+	if cmp.Or(def.LoopOptions.LimitNotes, s.Run.LoopOptions.LimitNotes).Near <= 0 {
+		return nil
+	}
+	return &agent.RunLeft{Left: s.Pool.Limit.Room(s.Pool.Spent), Of: s.Pool.Limit}
 }
 
 // shortageReason is the stop reason for what was short.

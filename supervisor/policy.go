@@ -38,9 +38,6 @@ type Condition struct {
 	Number float64 `msgpack:"n,omitempty" json:"number,omitempty"`
 }
 
-// VetoesMax is how often in a row a stop is sent back; the next veto is final.
-const VetoesMax = 8
-
 // Validate reports the first thing in a policy that cannot be applied.
 func (p Policy) Validate() error {
 	for _, r := range p.Rules {
@@ -134,6 +131,12 @@ func (p Policy) findVeto(on string, s State, m Member, answer string) (why strin
 	return "", false
 }
 
+// vetoesMax is how often in a row a stop of a member is sent back; the next veto is final.
+func (s State) vetoesMax(m Member) int {
+	def, _ := s.Run.findDefinition(m.Name)
+	return tighterLimits(def.Limits, s.Run.Agent).WithDefaults(m.Depth).Vetoes
+}
+
 func (p Policy) vetoTurn(s State, m Member) (why string, vetoed bool) {
 	return p.findVeto("turn", s, m, "")
 }
@@ -151,5 +154,5 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal}}}
 	}
 	m.Vetoes++
-	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > VetoesMax}}} //mutant:veto-limit
+	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > s.vetoesMax(m)}}} //mutant:veto-limit
 }

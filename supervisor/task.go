@@ -41,6 +41,9 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if t.Limits.Children == 0 {
 		t.Limits.Children = o.Limits.Children
 	}
+	if t.Limits.Output == 0 {
+		t.Limits.Output = spec.OutputOf(t.Model, o.Limits, spec.RunLimits{Tokens: t.Limits.Tokens, Nano: t.Limits.Nano})
+	}
 	t.Forbidden = o.forbiddenTools(m)
 	for _, toolSpec := range o.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
@@ -98,7 +101,7 @@ func tighterLimits(a, b spec.Limits) spec.Limits {
 	return spec.Limits{
 		Turns: least(a.Turns, b.Turns), Calls: least(a.Calls, b.Calls), ReplyCalls: least(a.ReplyCalls, b.ReplyCalls),
 		Parallel: least(a.Parallel, b.Parallel), Children: least(a.Children, b.Children),
-		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries),
+		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries), Vetoes: least(a.Vetoes, b.Vetoes),
 		Output: least64(a.Output, b.Output), Closing: least64(a.Closing, b.Closing), SoftMS: least64(a.SoftMS, b.SoftMS),
 		HardMS: least64(a.HardMS, b.HardMS), Tokens: least64(a.Tokens, b.Tokens), Nano: least64(a.Nano, b.Nano),
 	}

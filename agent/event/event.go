@@ -31,6 +31,7 @@ const (
 const (
 	KindErrorRaised   Kind = "error.raised"
 	KindGatePaused    Kind = "gate.paused"
+	KindLimitNear     Kind = "limit.near"
 	KindLimitSoft     Kind = "limit.soft"
 	KindModelFallback Kind = "model.fallback"
 	KindModelFinished Kind = "model.finished"
@@ -131,6 +132,7 @@ func RunKinds() map[Kind]any {
 		KindQueryAsked:             AgentParked{},
 		KindErrorRaised:            ModelFinished{},
 		KindGatePaused:             GatePaused{},
+		KindLimitNear:              LimitNear{},
 		KindLimitSoft:              LimitReached{},
 		KindModelFallback:          Fallback{},
 		KindModelFinished:          ModelFinished{},

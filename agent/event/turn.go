@@ -122,3 +122,11 @@ type LimitReached struct {
 	What string        `json:"what"`
 	Used budget.Amount `json:"used,omitzero"`
 }
+
+// LimitNear is limit.near: the model was told that a limit is near.
+type LimitNear struct {
+	What  string `json:"what"`  // turns, time, tokens, money, tool_calls
+	Level string `json:"level"` // near, last
+	Left  int64  `json:"left"`  // turns, milliseconds, tokens, billionths of a US dollar, calls
+	Limit int64  `json:"limit"`
+}

@@ -10,7 +10,8 @@ type Limits struct {
 	Malformed  int   `msgpack:"m,omitempty" json:"malformed"`      // useless replies in a row
 	Cuts       int   `msgpack:"u,omitempty" json:"cuts"`           // continuations after a cut output, in a row
 	Retries    int   `msgpack:"y,omitempty" json:"retries"`        // attempts after a failed model call, in a row
-	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`  // output tokens a call
+	Vetoes     int   `msgpack:"v,omitempty" json:"vetoes"`         // stops that a policy or a hook sends back, in a row
+	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`  // output tokens a call; see OutputOf
 	Closing    int64 `msgpack:"l,omitempty" json:"closing_tokens"` // output tokens of a closing turn
 	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`        // wall clock until the closing turn
 	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`        // wall clock until the end
@@ -28,7 +29,9 @@ const (
 	MalformedMax   = 3
 	CutsMax        = 3
 	RetriesMax     = 3
-	OutputDefault  = 4096
+	VetoesMax      = 8
+	OutputDefault  = 4096 // of a model whose own limit is unknown
+	OutputShare    = 8    // by default, one call may write at most this part of a budget: others need some, too
 	ClosingDefault = 768
 	OutputUseful   = 64 // a smaller grant leads to a closing turn
 	SoftDefaultMS  = 15 * 60 * 1000
@@ -58,6 +61,7 @@ func (l Limits) WithDefaults(depth int) Limits {
 	fill(&l.Malformed, MalformedMax)
 	fill(&l.Cuts, CutsMax)
 	fill(&l.Retries, RetriesMax)
+	fill(&l.Vetoes, VetoesMax)
 	fill64(&l.Output, OutputDefault)
 	fill64(&l.Closing, ClosingDefault)
 	fill64(&l.SoftMS, SoftDefaultMS)
@@ -74,3 +78,21 @@ const (
 
 // HardLimitMS is the hard limit of an agent that begins to sum up at the soft limit.
 func HardLimitMS(soft int64) int64 { return soft + max(hardGraceMS, soft/3) }
+
+// OutputOf is the limit of output tokens of an agent that names none: that of its model, if it is
+// known, but no more than a part of a budget in tokens or money.
+func OutputOf(m Model, budgets ...RunLimits) int64 {
+	if m.Output == 0 {
+		return OutputDefault
+	}
+	most := m.Output
+	for _, b := range budgets {
+		if b.Tokens > 0 {
+			most = min(most, b.Tokens/OutputShare)
+		}
+		if b.Nano > 0 && m.Price.Output > 0 {
+			most = min(most, b.Nano/OutputShare/m.Price.Output)
+		}
+	}
+	return min(m.Output, max(most, OutputDefault))
+}

@@ -29,10 +29,25 @@ type LoopOptions struct {
 	// PatienceMS is how long the loop waits for a model that throttles all callers; 0:
 	// each refusal is a failed attempt.
 	PatienceMS int64 `msgpack:"g,omitempty" json:"patience_ms,omitempty"`
+	// LimitNotes tell the model when a limit is near.
+	LimitNotes LimitNotes `msgpack:"ln,omitempty" json:"limit_notes,omitzero"`
 	// Dynamic is the part of the system prompt after the cache breakpoint; Task.System
 	// is the stable part before it (package prompt).
 	Dynamic string `msgpack:"y,omitempty" json:"dynamic,omitempty"`
 }
+
+// LimitNotes say when the model is told what is left of its turns, time, tokens, money and tool calls:
+// at the percentages of a limit that are used up, once for each. Near 0 is off.
+type LimitNotes struct {
+	Near int `msgpack:"n,omitempty" json:"near,omitempty"`
+	Last int `msgpack:"l,omitempty" json:"last,omitempty"`
+}
+
+// Defaults of LimitNotes.
+const (
+	NotesNear = 75
+	NotesLast = 90
+)
 
 // FallbacksMax bounds the number of models after the first.
 const FallbacksMax = 3
@@ -129,6 +144,7 @@ func DefaultLoopOptions() LoopOptions {
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
 		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true,
+		LimitNotes: LimitNotes{Near: NotesNear, Last: NotesLast},
 	}
 }
 
@@ -156,6 +172,7 @@ func (m LoopOptions) Merge(run LoopOptions) LoopOptions {
 	}
 	run.ToolRetries = cmp.Or(m.ToolRetries, run.ToolRetries)
 	run.PatienceMS = cmp.Or(m.PatienceMS, run.PatienceMS)
+	run.LimitNotes = cmp.Or(m.LimitNotes, run.LimitNotes)
 	run.Dynamic = cmp.Or(m.Dynamic, run.Dynamic)
 	return run
 }

@@ -107,6 +107,7 @@ func (m LoopOptions) numbers() []bounded {
 		{"context", "percent", int64(c.Percent), Off, 95}, {"context", "tail", int64(c.Tail), 0, TailMax},
 		{"context", "prune_tail", int64(c.PruneTail), 0, TailMax}, {"context", "within", int64(c.Within), 0, TailMax},
 		{"context", "summary_tokens", c.Summary, 0, SummaryMax},
+		{"limit_notes", "near", int64(m.LimitNotes.Near), Off, 100}, {"limit_notes", "last", int64(m.LimitNotes.Last), 0, 100},
 		{"", "tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax}, {"", "patience_ms", m.PatienceMS, Off, PatienceMax},
 	}
 }

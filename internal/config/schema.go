@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
@@ -43,6 +44,9 @@ var settingDescriptions = map[string]string{
 	"breaker":          "how many failures or forbidden proposals in a row escalate",
 	"context":          "how the prompt is kept within the window of the model",
 	"polling":          "tools that are made to be called again and again",
+	"max_agent_tokens": "most tokens of one agent; 0 is the default",
+	"patience":         "how long an agent waits for a model that throttles all callers, such as 10m",
+	"limit_notes":      "when the model is told that a limit is near, in percent of the limit",
 	"tool_retries":     "how often a call is retried after a temporary failure",
 	"tools":            "effect classes of tools",
 }
@@ -85,6 +89,8 @@ func (k valueKind) jsonSchema() *jsonschema.Schema {
 	switch k {
 	case wholeKind:
 		return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(0.0)}
+	case limitKind:
+		return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(spec.Off))}
 	case numberKind:
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
 	case durationKind:
@@ -132,6 +138,10 @@ func treeSchema(key string) *jsonschema.Schema {
 		return orOff(wholeKind.jsonSchema(), countsSchema("tokens", "percent", "small", "rounds"))
 	case "tool_retries":
 		return orOff(wholeKind.jsonSchema())
+	case "patience":
+		return orOff(durationKind.jsonSchema())
+	case "limit_notes":
+		return orOff(countsSchema("near", "last"))
 	case "context":
 		c := countsSchema("percent", "tail", "prune_tail", "within", "summary_tokens")
 		c.Properties["model"] = textKind.jsonSchema()

@@ -19,6 +19,7 @@ import (
 	"github.com/adrg/xdg"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
@@ -43,7 +44,8 @@ const (
 	numberKind
 	durationKind
 	listKind
-	treeKind // other packages read it: it has no flag, and no variable
+	limitKind // a whole number; -1 is "none at all", where the limit allows it
+	treeKind  // other packages read it: it has no flag, and no variable
 )
 
 // settingKinds are the settings, named as the long flags with underscores.
@@ -53,7 +55,15 @@ var settingKinds = map[string]valueKind{
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "journal_patience": durationKind, "max_live_runs": wholeKind,
 	"fallback": listKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
-	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "tools": treeKind, "hooks": treeKind,
+	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind,
+}
+
+func init() { // the limits of each agent
+	for _, n := range spec.NamedLimits() {
+		if n.Request != "" {
+			settingKinds[n.Request], settingDescriptions[n.Request] = limitKind, n.Text
+		}
+	}
 }
 
 // Setting is one value and where it was found.
@@ -275,6 +285,12 @@ func (s Setting) checkValue() error {
 	case wholeKind:
 		if n, err := strconv.ParseInt(s.Value, 10, 64); err != nil || n < 0 {
 			return s.Error(fmt.Sprintf("%q is not a whole number", s.Value))
+		}
+	case limitKind:
+		for _, l := range spec.NamedLimits() {
+			if n, err := strconv.ParseInt(s.Value, 10, 64); l.Request == s.Key && (err != nil || !l.Allows(n)) {
+				return s.Error(fmt.Sprintf("%q is not a whole number from %d to %d", s.Value, l.Least, l.Most))
+			}
 		}
 	case numberKind:
 		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {

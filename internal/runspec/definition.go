@@ -17,7 +17,8 @@ import (
 // registerAgent adds one agent and its commands. It replaces an agent of the same name.
 func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
 	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: HashVersion(d.Prompt),
-		Limits: spec.Limits{Turns: d.MaxTurns, Tokens: d.Budget.Tokens, Nano: int64(d.Budget.USD * usdNano)}}
+		Limits: d.Limits}
+	def.Limits.Turns, def.Limits.Tokens, def.Limits.Nano = d.MaxTurns, d.Budget.Tokens, int64(d.Budget.USD*usdNano)
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
 	}

@@ -49,6 +49,7 @@ func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m mode
 	defaults := spec.DefaultLoopOptions()
 	if m.choice.Provider == provider.Builtin {
 		defaults.Watch = spec.Watch{Of: 1} // it follows rules, and searches that find nothing are part of them
+		defaults.LimitNotes = spec.LimitNotes{}
 	}
 	m.options = options.Merge(defaults)
 	if m.options.Context.Model == nil {
@@ -115,10 +116,7 @@ func limitsOf(r client.RunRequest, chain []provider.Choice) (spec.RunLimits, spe
 	if l.Nano == 0 && paid && (r.MaxTokens == 0 || r.PaidLimit) {
 		l.Nano = PaidNano
 	}
-	var a spec.Limits
-	if c.MaxOutput > 0 {
-		a.Output = min(spec.OutputDefault, c.MaxOutput)
-	}
+	a := r.AgentLimits.Spec()
 	if d := r.TimeoutMS; d > 0 {
 		a.SoftMS, a.HardMS = d, spec.HardLimitMS(d)
 	}

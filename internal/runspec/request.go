@@ -108,9 +108,14 @@ const (
 // checkLimits refuses limits without a meaning.
 func checkLimits(r client.RunRequest) error {
 	for name, n := range map[string]int64{"max_turns": int64(r.MaxTurns), "max_tokens": r.MaxTokens, "max_tool_calls": r.MaxToolCalls,
-		"max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents), "max_messages": int64(r.MaxMessages)} {
+		"max_agent_tokens": r.MaxAgentTokens, "max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents), "max_messages": int64(r.MaxMessages)} {
 		if n < 0 || n > limitMax {
 			return refuse.Bad("0 is the default", "%s is %d", name, n)
+		}
+	}
+	for _, n := range spec.NamedLimits() {
+		if v := r.Field(n.Request); v != nil && !n.Allows(*v) {
+			return refuse.Bad("0 is the default", "%s is %d: it may be %d to %d", n.Request, *v, n.Least, n.Most)
 		}
 	}
 	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
@@ -159,6 +164,12 @@ func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
 	}
 	if r.UseTokens != 0 {
 		m.Continue.Tokens = r.UseTokens
+	}
+	if r.ToolRetries != 0 {
+		m.ToolRetries = r.ToolRetries
+	}
+	if r.PatienceMS != 0 {
+		m.PatienceMS = r.PatienceMS
 	}
 	if err := m.Validate(); err != nil {
 		return m, refuse.Bad(loopOptionsHint, "%s", strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))

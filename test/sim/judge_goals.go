@@ -31,7 +31,7 @@ func (j *goalJudge) countTurn(before, after *agent.State) {
 	}
 	switch after.Transition {
 	case spec.StopHookBlocking:
-		if j.blocks++; j.blocks > agent.BlocksMax {
+		if j.blocks++; j.blocks > spec.VetoesMax {
 			j.fail("%s is sent back %d times in a row by hooks", j.actor.id, j.blocks)
 		}
 	case spec.CriteriaUnmet:

@@ -128,7 +128,7 @@ func (j *treeJudge) checkVetoes(t activation.OutboxMessage) {
 	if err := mailbox.Unmarshal(t.Body, &v); err != nil {
 		j.fail("stop_vetoed: %v", err)
 	}
-	if j.vetoes[id]++; j.vetoes[id] > supervisor.VetoesMax && !v.Final {
+	if j.vetoes[id]++; j.vetoes[id] > spec.VetoesMax && !v.Final {
 		j.fail("%s is vetoed %d times in a row", id, j.vetoes[id])
 	}
 }

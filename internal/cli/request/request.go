@@ -40,6 +40,7 @@ type Flags struct {
 	Request         client.RunRequest
 	goal            goalFlags
 	timeout         time.Duration
+	patience        time.Duration // with a model that throttles all callers
 	JournalPatience time.Duration // with a log that cannot be written
 	temperature     float64
 	Resume          string
@@ -70,6 +71,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.IntVar(&q.MaxMessages, "max-messages", 0, "most messages between the agents of the run (default 128)")
 	f.IntVar(&q.MaxChildren, "max-children", 0, "most live children of one agent (default 8)")
 	f.IntVar(&q.MaxAgents, "max-agents", 0, "most agents of the whole tree (default 128)")
+	r.addAgentLimits(f)
 	f.DurationVar(&r.timeout, "timeout", 0, "working time after which an agent must summarize and end (default 15m); with --resume it counts from now")
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
@@ -134,6 +136,7 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
 		return exit.UsageError("use low, medium or high", "--effort %q", q.Effort)
 	}
+	q.PatienceMS = r.patience.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
 	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
 	return r.checkNotNegative()
@@ -143,6 +146,9 @@ const scriptPrefix = "script/"
 
 func (r *Flags) checkNotNegative() error {
 	q := r.Request
+	if err := r.checkAgentLimits(); err != nil {
+		return err
+	}
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
 		"timeout": q.TimeoutMS, "journal-patience": int64(r.JournalPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {

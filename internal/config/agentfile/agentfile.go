@@ -80,6 +80,9 @@ type Definition struct {
 	// Commands are tools of its own. The caller sets Dir and Env.
 	Commands []tool.CommandConfig
 
+	// Limits are those that have a name of their own: see spec.NamedLimits.
+	Limits spec.Limits
+
 	// Hooks are the agent's own hooks, by hook point.
 	Hooks []spec.Hook
 

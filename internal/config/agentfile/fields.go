@@ -63,6 +63,7 @@ func init() { // the readers refer to the tables
 		"policy":        func(d *decoder, k string, n *yaml.Node) { d.def.Policy = d.readJSON(n, k) },
 		"tools":         readCommands,
 		"hooks":         readOwnHooks,
+		"limits":        readLimits,
 	}
 	maps.Copy(ownFields, loopOptionFields())
 	budgetFields = map[string]fieldReader{

@@ -164,6 +164,8 @@ func loopOptionFields() map[string]fieldReader {
 		"context":      readContext,
 		"polling":      func(d *decoder, k string, n *yaml.Node) { d.def.LoopOptions.Watch.Polling = ourNames(d.readList(n, k)) },
 		"tool_retries": readToolRetries,
+		"patience":     readPatience,
+		"limit_notes":  readLimitNotes,
 	}
 }
 

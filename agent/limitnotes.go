@@ -1,0 +1,174 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/model"
+)
+
+// At a turn boundary the loop tells the model which limits are near, once for each limit and level. A
+// limit is near by the share of it that is used, and also if what is left covers only a few turns, so
+// that the note comes in time whatever a turn costs.
+
+// RunLeft is what is left of the run's budget when it grants a reservation. All agents of the run
+// share it.
+type RunLeft struct {
+	Left budget.Amount `msgpack:"l"`
+	Of   budget.Limit  `msgpack:"o"`
+}
+
+// limitKind is a limit that the model is told about.
+type limitKind int
+
+const (
+	turnLimit limitKind = iota
+	timeLimit
+	tokenLimit
+	moneyLimit
+	callLimit
+	limitKinds
+)
+
+// noteLevel is how near a limit is.
+type noteLevel uint8
+
+const (
+	notNear noteLevel = iota
+	near
+	last
+)
+
+func (l noteLevel) String() string { return [...]string{"", "near", "last"}[l] }
+
+// Turns for which the rest of a budget must last; if it does not, the budget is near its end.
+const (
+	turnsWhenNear = 5
+	turnsWhenLast = 3
+)
+
+// limitNotes remember what the model was told.
+type limitNotes struct {
+	told  [limitKinds]noteLevel
+	run   *RunLeft      // by the newest grant that said it
+	spent budget.Amount // by this agent, when run came
+	calls int           // by this agent, when run came
+}
+
+// withRunLeft records what is left of the run's budget.
+func (s State) withRunLeft(f Granted) State {
+	if f.Left != nil {
+		s.LimitNotes.run, s.LimitNotes.spent, s.LimitNotes.calls = f.Left, s.Spent, s.ToolCalls
+	}
+	return s
+}
+
+// remaining is what is left of a limit: the tighter of the agent's own and the run's.
+type remaining struct {
+	left, of int64
+	turn     int64 // what one turn takes at most; 0: not known
+	text     string
+}
+
+// level is how near the limit is.
+func (r remaining) level(n spec.LimitNotes) noteLevel {
+	if r.of <= 0 {
+		return notNear
+	}
+	left := max(0, r.left)
+	used := 100 * (float64(r.of-left) / float64(r.of)) // no overflow
+	switch {
+	case used >= float64(n.Last), r.turn > 0 && left < turnsWhenLast*r.turn:
+		return last
+	case used >= float64(n.Near), r.turn > 0 && left < turnsWhenNear*r.turn:
+		return near
+	}
+	return notNear
+}
+
+// tighter returns the remainder that has less left.
+func tighter(a, b remaining) remaining {
+	if a.of == 0 || b.of != 0 && b.left < a.left {
+		return b
+	}
+	return a
+}
+
+// remainders lists what is left of each limit.
+func (s State) remainders() [limitKinds]remaining {
+	var list [limitKinds]remaining
+	l := s.Task.Limits
+	turns := int64(l.Turns - s.Turn)
+	list[turnLimit] = remaining{left: turns, of: int64(l.Turns), text: fmt.Sprintf("turns: %d of %d are left", turns, l.Turns)}
+	if turns == 1 { // whatever its share
+		list[turnLimit].turn = 1
+	}
+	minutes := func(ms int64) string { return fmt.Sprintf("%d:%02d", ms/60_000, ms/1000%60) }
+	until := max(0, l.SoftMS-s.workTime())
+	list[timeLimit] = remaining{left: until, of: l.SoftMS, text: fmt.Sprintf("time: %s of %s minutes are left", minutes(until), minutes(l.SoftMS))}
+	request := s.attemptRequest()
+	turn := request.Price.Bound(request.Input, min(request.Output, spec.OutputDefault))
+	amount := func(what string, left, of, turn int64, show func(int64) string) remaining {
+		left = max(0, left)
+		return remaining{left: left, of: of, turn: turn, text: fmt.Sprintf("%s: %s of %s are left", what, show(left), show(of))}
+	}
+	number := func(n int64) string { return fmt.Sprint(n) }
+	dollars := func(n int64) string { return fmt.Sprintf("$%.2f", float64(n)/1e9) }
+	if n := l.Tokens; n > 0 {
+		list[tokenLimit] = amount("tokens", n-s.Spent.Tokens, n, turn.Tokens, number)
+	}
+	if n := l.Nano; n > 0 {
+		list[moneyLimit] = amount("money", n-s.Spent.Nano, n, turn.Nano, dollars)
+	}
+	if n := int64(l.Calls); n > 0 {
+		list[callLimit] = amount("tool calls", n-int64(s.ToolCalls), n, 0, number)
+	}
+	if run := s.LimitNotes.run; run != nil {
+		since := s.Spent.Minus(s.LimitNotes.spent)
+		shared := func(what string) string { return what + " of all agents of this run" }
+		if n := run.Of.Tokens; n > 0 {
+			list[tokenLimit] = tighter(list[tokenLimit], amount(shared("tokens"), run.Left.Tokens-since.Tokens, n, turn.Tokens, number))
+		}
+		if n := run.Of.Nano; n > 0 {
+			list[moneyLimit] = tighter(list[moneyLimit], amount(shared("money"), run.Left.Nano-since.Nano, n, turn.Nano, dollars))
+		}
+		if n := run.Of.Calls; n > 0 {
+			list[callLimit] = tighter(list[callLimit], amount(shared("tool calls"), run.Left.Calls-int64(s.ToolCalls-s.LimitNotes.calls), n, 0, number))
+		}
+	}
+	return list
+}
+
+// limitWords name the limits for observers.
+var limitWords = [limitKinds]string{"turns", "time", "tokens", "money", "tool_calls"}
+
+// noteLimits appends a message about the limits that came near since the last one.
+func (s State) noteLimits() State {
+	n := s.Task.LoopOptions.LimitNotes
+	if n.Near <= 0 || s.Turn == 0 {
+		return s
+	}
+	n.Last = max(n.Last, n.Near)
+	var lines []string
+	highest := notNear
+	for kind, r := range s.remainders() {
+		at := r.level(n)
+		if at <= s.LimitNotes.told[kind] {
+			continue
+		}
+		s.LimitNotes.told[kind], highest = at, max(highest, at)
+		lines = append(lines, r.text)
+		s.events.publish(contextEvents, event.KindLimitNear, event.LimitNear{What: limitWords[kind], Level: at.String(), Left: r.left, Limit: r.of})
+	}
+	if len(lines) == 0 {
+		return s
+	}
+	advice := "Plan what you still do, so that your result is complete in time."
+	if highest == last {
+		advice = "Finish now: give your result, and say what is left undone."
+	}
+	return s.appendMessage(model.Message{Role: model.User, Text: "[Limits] " + strings.Join(lines, "; ") + ". " + advice})
+}
