@@ -41,15 +41,15 @@ func (a Account) Newest() int { return max(a.Open, a.Closed) }
 
 // AttemptRequest is an agent's request to reserve one attempt of a model call.
 type AttemptRequest struct {
-	Input     int64 `msgpack:"i"`           // upper bound of the prompt, tokens
-	Output    int64 `msgpack:"o"`           // wanted output tokens
-	OutputMin int64 `msgpack:"m"`           // less than this is of no use
+	Input     int64 `msgpack:"i"` // upper bound of the prompt, tokens
+	Output    int64 `msgpack:"o"` // wanted output tokens
+	OutputMin int64 `msgpack:"m"` // less than this is of no use
 	// Enough is an output for which the agent does not wait: while other reservations hold the rest, it
 	// takes what is there. 0: it waits for all of Output.
-	Enough int64 `msgpack:"e,omitempty"`
-	Closing   int64 `msgpack:"c"`           // output tokens of a closing turn
-	Calls     int64 `msgpack:"n,omitempty"` // tool calls that the reply may make
-	Price     Price `msgpack:"p,omitempty"`
+	Enough  int64 `msgpack:"e,omitempty"`
+	Closing int64 `msgpack:"c"`           // output tokens of a closing turn
+	Calls   int64 `msgpack:"n,omitempty"` // tool calls that the reply may make
+	Price   Price `msgpack:"p,omitempty"`
 	// Final asks for the closing turn itself.
 	Final bool `msgpack:"f,omitempty"`
 }

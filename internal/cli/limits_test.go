@@ -142,8 +142,6 @@ func acceptsKey(path string) bool {
 
 // Each limit of an agent and of a run can be set by a flag, a setting, a key of agent files and a field
 // of requests, which Go programs fill, too; or the table says why not.
-//
-//behaviour:shows K19
 func TestEveryLimitHasEveryDoor(t *testing.T) {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0)
 	run, _, err := a.newRoot().Find([]string{"run"})

@@ -69,7 +69,7 @@ func TestRequestLoopOptionsOverrideDefaults(t *testing.T) {
 	}
 	m := o.LoopOptions
 	want := spec.DefaultLoopOptions()
-	want.Watch = spec.Watch{Of: 1} // off: the model follows rules
+	want.Watch, want.LimitNotes = spec.Watch{Of: 1}, spec.LimitNotes{} // off: the model follows rules
 	want.ToolRetries, want.Continue, want.Breaker = spec.Off, spec.Continue{Tokens: 9000, Small: 100, Percent: 90, Rounds: 3}, spec.Breaker{Failures: 5}
 	want.Require = spec.Require{Schema: schema, Tries: 4, Evidence: []spec.Evidence{{Tool: "delegate", Contains: "found"}, {Tool: "delegate"}}}
 	if len(m.Fallbacks) != 2 || m.Fallbacks[0].Name != "ollama/small" || !m.Fallbacks[0].Price.Known || m.Fallbacks[1].Name != "builtin/scout" {

@@ -82,6 +82,11 @@ var openedCases = []openedCase{
 			Breaker: spec.Breaker{Failures: 5, Forbidden: 4}, Continue: spec.Continue{Tokens: 1, Percent: 80, Small: 100, Rounds: 2},
 			Require: spec.Require{Tries: 4, Evidence: []spec.Evidence{{Tool: "delegate"}}}}
 	}},
+	{"limits-of-agents", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
+		r.AgentLimits = client.AgentLimits{MaxOutputTokens: 9000, ClosingTokens: 900, MaxAgentToolCalls: 30, MaxAgentTokens: 50_000, MaxReplyCalls: 20,
+			MaxParallelTools: 2, MaxRetries: spec.Off, MaxMalformed: 5, MaxCuts: 4, MaxVetoes: 3}
+		r.ToolRetries, r.PatienceMS = 1, 30_000
+	}},
 	{"allowed-tools", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Dir, r.AllowedTools = in.dir, []string{"Read", "Grep", "Bash(git log:*)", "http_get", "TodoWrite"}
 	}},
