@@ -19,7 +19,7 @@ type behaviourRow struct {
 	id, promise string
 	missing     string // of a row under Not yet
 	rest        string // the tests
-	line              string // as it stands in the file
+	line        string // as it stands in the file
 }
 
 var backquoted = regexp.MustCompile("`([^`]+)`")

@@ -87,8 +87,8 @@ func shownBy(r behaviourRow, claims map[string][]string) string {
 	return strings.Join(names, " ")
 }
 
-// noTest stands where no test shows even a part of a promise.
-const noTest = "—"
+// noPart stands where no test shows even a part of a promise.
+const noPart = "—"
 
 func isScript(name string) bool {
 	return strings.Contains(name, "/testdata/")
@@ -103,7 +103,7 @@ func TestBehavioursNameTheTestsThatClaimThem(t *testing.T) {
 	for _, r := range slices.Concat(shown, notYet) {
 		want, promise := shownBy(r, claims), r.promise
 		if r.missing != "" {
-			want, promise = cmp.Or(want, noTest), promise+" | "+r.missing
+			want, promise = cmp.Or(want, noPart), promise+" | "+r.missing
 		}
 		delete(claims, r.id)
 		if want == r.rest {
