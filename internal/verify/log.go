@@ -18,6 +18,7 @@ type attempt struct {
 	returned uint64
 	body     []byte // of the first result
 	life     string // activation that began it
+	unbegun  bool   // the activation that was to begin it was drained before
 }
 
 // message is an item of another actor.
@@ -217,7 +218,7 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 	case "released": // everything that the activation began has a result: the other calls never began
 		for _, a := range l.attempts {
 			if a.returned == 0 && a.life == e.Start {
-				a.started, a.life = 0, ""
+				a.unbegun = true
 			}
 		}
 	case "closed":
@@ -251,10 +252,10 @@ func (l *log) readStarted(e mailbox.Entry, item mailbox.Item) {
 		return
 	}
 	a := l.attemptOf(b)
-	if a.started > 0 && a.life != e.Start {
+	if a.started > 0 && !a.unbegun && a.life != e.Start {
 		l.find(StartedOnce, l.n, "attempt %d of call %s began in entry %d already", b.Attempt, b.Call, a.started)
 	}
-	a.started, a.life = l.n, e.Start
+	a.started, a.life, a.unbegun = l.n, e.Start, false
 }
 
 func (l *log) readReturned(item mailbox.Item) {
@@ -303,7 +304,7 @@ func (l *log) checkEnd() {
 		return
 	}
 	for _, key := range l.order {
-		if a := l.attempts[key]; a.started > 0 && a.returned == 0 && l.finish != nil && l.finish.Outcome.Reason == "completed" {
+		if a := l.attempts[key]; a.started > 0 && !a.unbegun && a.returned == 0 && l.finish != nil && l.finish.Outcome.Reason == "completed" {
 			l.find(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed", key)
 		}
 	}
