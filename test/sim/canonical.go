@@ -105,6 +105,11 @@ func canonValue(b []byte, v reflect.Value) []byte {
 			b = canonValue(b, v.Index(i))
 		}
 		return b
+	case reflect.Array:
+		for i := range v.Len() {
+			b = canonValue(b, v.Index(i))
+		}
+		return b
 	case reflect.Map: // of words
 		b = appendNumbers(b, v.Len())
 		keys := v.MapKeys()
