@@ -38,7 +38,7 @@ func stopChecked(s State, v hookVerdict) (State, []Effect) {
 			text = notDone
 		}
 		s.HookEffects.Blocks++
-		if s.HookEffects.Blocks > s.Task.Limits.Vetoes || text == s.HookEffects.Block { //mutant:blocks-without-end
+		if s.HookEffects.Blocks > s.Task.Limits.VetoesInARow() || text == s.HookEffects.Block { //mutant:blocks-without-end
 			return finishAgent(s, spec.Outcome{Reason: spec.StopHookPrevented, Text: s.finalAnswer(), Partial: true,
 				Detail: fmt.Sprintf("sent back %d times in a row by %s", s.HookEffects.Blocks, v.reasonText())})
 		}

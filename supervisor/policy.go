@@ -134,7 +134,7 @@ func (p Policy) findVeto(on string, s State, m Member, answer string) (why strin
 // vetoesMax is how often in a row a stop of a member is sent back; the next veto is final.
 func (s State) vetoesMax(m Member) int {
 	def, _ := s.Run.findDefinition(m.Name)
-	return tighterLimits(def.Limits, s.Run.Agent).WithDefaults(m.Depth).Vetoes
+	return tighterLimits(def.Limits, s.Run.Agent).VetoesInARow()
 }
 
 func (p Policy) vetoTurn(s State, m Member) (why string, vetoed bool) {

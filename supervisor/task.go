@@ -41,9 +41,6 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if t.Limits.Children == 0 {
 		t.Limits.Children = o.Limits.Children
 	}
-	if t.Limits.Output == 0 {
-		t.Limits.Output = spec.OutputOf(t.Model, o.Limits, spec.RunLimits{Tokens: t.Limits.Tokens, Nano: t.Limits.Nano})
-	}
 	t.Forbidden = o.forbiddenTools(m)
 	for _, toolSpec := range o.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)

@@ -61,7 +61,6 @@ func (l Limits) WithDefaults(depth int) Limits {
 	fill(&l.Malformed, MalformedMax)
 	fill(&l.Cuts, CutsMax)
 	fill(&l.Retries, RetriesMax)
-	fill(&l.Vetoes, VetoesMax)
 	fill64(&l.Output, OutputDefault)
 	fill64(&l.Closing, ClosingDefault)
 	fill64(&l.SoftMS, SoftDefaultMS)
@@ -95,4 +94,13 @@ func OutputOf(m Model, budgets ...RunLimits) int64 {
 		}
 	}
 	return min(m.Output, max(most, OutputDefault))
+}
+
+// VetoesInARow is how often in a row a stop is sent back. Tasks of earlier logs carry no such limit, so
+// WithDefaults leaves it out.
+func (l Limits) VetoesInARow() int {
+	if l.Vetoes == 0 {
+		return VetoesMax
+	}
+	return max(l.Vetoes, 0)
 }

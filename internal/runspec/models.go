@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // Limits of a run that names none.
@@ -162,4 +164,23 @@ func summaryModel(c provider.Choice) *spec.Model {
 		return nil
 	}
 	return &spec.Model{Name: cheap.Name(), Window: cheap.Window, Price: cheap.Price}
+}
+
+// pinOutputLimits gives each definition that names no limit of output tokens the one of its model, where
+// the catalogue knows it. It is pinned in the first entry, so a later release with another default decides
+// the same for this run.
+func pinOutputLimits(o *supervisor.Opened) {
+	if o.Agent.Output != 0 {
+		return
+	}
+	for i, def := range o.Definitions {
+		m := o.Model
+		if def.Model != nil {
+			m = *def.Model
+		}
+		if def.Limits.Output == 0 && m.Output != 0 {
+			budget := spec.RunLimits{Tokens: cmp.Or(def.Limits.Tokens, o.Agent.Tokens), Nano: cmp.Or(def.Limits.Nano, o.Agent.Nano)}
+			o.Definitions[i].Limits.Output = spec.OutputOf(m, o.Limits, budget)
+		}
+	}
 }

@@ -134,6 +134,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 		Workspace: req.workspace, Writable: toolset.WritablePaths(r.Yes), LoopOptions: models.options,
 		Hashes: recorded.hashes, Pool: placed.pool, Unpriced: r.AllowUnpriced}
 	o.LoopOptions.Hooks = hooks.hooks
+	pinOutputLimits(&o)
 	if len(prompts.definitions) > 0 {
 		o.LoopOptions.Dynamic = prompts.dynamic
 	}
