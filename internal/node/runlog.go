@@ -3,6 +3,7 @@ package node
 import (
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
@@ -15,6 +16,7 @@ import (
 type runWatch struct {
 	logger  *slog.Logger
 	metrics *metrics.Recorder // nil: nobody can ask for them
+	begun   string            // when this node started, as events show it
 
 	mu    sync.Mutex
 	known map[string]struct{} // runs that began here, or whose takeover is logged
@@ -24,7 +26,7 @@ type runWatch struct {
 const watchedRunsMax = 1 << 14
 
 func newRunWatch(logger *slog.Logger, m *metrics.Recorder) *runWatch {
-	return &runWatch{logger: logger, metrics: m, known: map[string]struct{}{}}
+	return &runWatch{logger: logger, metrics: m, begun: event.FormatStamp(time.Now().UnixMilli()), known: map[string]struct{}{}}
 }
 
 // observe handles one event of this node. It does not block.
@@ -34,7 +36,9 @@ func (w *runWatch) observe(e event.Published) {
 	}
 	switch d := e.Data.(type) {
 	case event.RunStarted:
-		w.note(e.Run)
+		if e.TS >= w.begun { // an older run may have begun elsewhere, and its first event is published again
+			w.note(e.Run)
+		}
 		w.logger.Info("run started", "run", e.Run, "agent", d.Root, "model", d.Model)
 	case event.AgentResumed:
 		if !w.note(e.Run) {
