@@ -93,7 +93,7 @@ type Report struct {
 
 // Recorded is what Record has found and done.
 type Recorded struct {
-	Added bool // there was no row
+	Added bool // there was no row, or only an unwritten one
 	// Parked says that by the row the run waits for people alone, and that a question is open.
 	Parked bool
 }
@@ -105,13 +105,14 @@ func (r *Runs) Record(ctx context.Context, run string, report Report) (done Reco
 	if report.Place > 0 {
 		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
 	}
+	_, first := r.own.findUnwritten(run)
 	err = r.changeRow(ctx, run, func(row *Row) bool {
-		done.Added = row.State == ""
+		done.Added = first || row.State == ""
 		changed := report.Result != nil
 		if report.Place > 0 && row.setSummary(summary) {
 			changed = true
 		}
-		if done.Added {
+		if row.State == "" {
 			row.RunInfo = rowOf(report.State, report.Node)
 		}
 		if report.Result != nil {
