@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/tool/sandbox"
 	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/tool/shell/rule"
 )
 
 // HookName names the hook that asks the user before a command runs, and before any call
@@ -101,24 +102,24 @@ func DecideWithProtections(ctx context.Context, c hook.Call, confined func(conte
 	var args struct {
 		Command string `json:"command"`
 	}
-	found := shell.Clear
+	found := rule.Clear
 	if c.Data.Tool == shell.Name {
 		if err := json.Unmarshal([]byte(c.Data.Args), &args); err != nil {
 			return spec.HookAnswer{}, fmt.Errorf("the arguments cannot be read: %w", err)
 		}
-		found = shell.Find(l.Deny, args.Command)
+		found = rule.Find(l.Deny, args.Command)
 	}
 	switch {
-	case found == shell.Denied:
+	case found == rule.Denied:
 		return spec.HookAnswer{Decision: spec.HookDeny, Text: "a rule denies a command of it; the rules deny: " + strings.Join(l.Deny, ", ")}, nil
 	case slices.Contains(l.Asked, c.Data.Tool):
 		return ask("what it does cannot be undone")
-	case found == shell.Unclear:
+	case found == rule.Unclear:
 		return ask("it is decided only when it runs whether a rule denies a command of it")
 	case l.DenyOnly:
 		return spec.HookAnswer{}, nil
 	}
-	if shell.Allowed(l.Allow, args.Command) {
+	if rule.Allowed(l.Allow, args.Command) {
 		return spec.HookAnswer{}, nil
 	}
 	return approveWhereConfined(l, args.Command, func() bool { return confined(ctx) == "" }, ask)
@@ -127,7 +128,7 @@ func DecideWithProtections(ctx context.Context, c hook.Call, confined func(conte
 // approveWhereConfined applies the rules that count only where the sandbox confines a
 // command.
 func approveWhereConfined(l Rules, command string, isConfined func() bool, ask func(string) (spec.HookAnswer, error)) (spec.HookAnswer, error) {
-	ruled := shell.Allowed(slices.Concat(l.Allow, l.Request), command)
+	ruled := rule.Allowed(slices.Concat(l.Allow, l.Request), command)
 	switch {
 	case !ruled && !l.Yes:
 		return ask("no rule allows this command")
