@@ -40,6 +40,9 @@ type RunRequest struct {
 	Effort          string             `json:"effort,omitempty"`
 	AllowedTools    []string           `json:"allowed_tools,omitempty"`
 	DisallowedTools []string           `json:"disallowed_tools,omitempty"`
+	AskTools        []string           `json:"ask_tools,omitempty"`           // rules for calls that a person decides about
+	PermissionMode  string             `json:"permission_mode,omitempty"`     // default, acceptEdits, plan, dontAsk, bypassPermissions
+	QuestionTimeout int64              `json:"question_timeout_ms,omitempty"` // a question that is open longer counts as denied; 0: never
 	Conversation    string             `json:"conversation,omitempty"`
 	Yes             bool               `json:"yes,omitempty"` // approves directory writes and sandboxed shell commands
 	Caller          string             `json:"caller,omitempty"`

@@ -10,6 +10,8 @@ type Permissions struct {
 	Allow []PermissionRule `msgpack:"a,omitempty" json:"allow,omitempty"`
 	Ask   []PermissionRule `msgpack:"k,omitempty" json:"ask,omitempty"`
 	Deny  []PermissionRule `msgpack:"d,omitempty" json:"deny,omitempty"`
+	// Only keep tools that they name to the calls that fit one of them.
+	Only []PermissionRule `msgpack:"o,omitempty" json:"only,omitempty"`
 	// Confined: Mode came with a request, so it lets commands run only where the sandbox confines them.
 	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
 	// Yes: writes in the directory, and commands that the sandbox confines, need no question.
@@ -25,6 +27,17 @@ type PermissionRule struct {
 	From string `msgpack:"f,omitempty" json:"from,omitempty"` // where a person wrote it
 	// Confined: the rule came with a request, so it lets commands run only where the sandbox confines them.
 	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
+}
+
+// PermissionHook is the hook that prepares the question about a call, on the node where the call would
+// run. The loop adds it to the hooks before the call; its Rules are a PermissionQuery.
+const PermissionHook = "permission"
+
+// PermissionQuery is what the loop wants to know of the node about a call.
+type PermissionQuery struct {
+	Why string `json:"why"` // a person is asked
+	// Confined: nobody need be asked if the node's sandbox confines the call.
+	Confined bool `json:"confined,omitempty"`
 }
 
 // PermissionMode decides about calls that no rule fits.
@@ -62,7 +75,8 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 	if own == nil {
 		return p
 	}
-	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask), slices.Concat(p.Deny, own.Deny)
+	p.Allow, p.Ask = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask)
+	p.Deny, p.Only = slices.Concat(p.Deny, own.Deny), slices.Concat(p.Only, own.Only)
 	if own.Mode != "" {
 		p.Mode, p.Confined = own.Mode, own.Confined
 	}
@@ -76,5 +90,5 @@ func (p Permissions) Equal(o Permissions) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
 	}
 	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell &&
-		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny)
+		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && same(p.Only, o.Only)
 }

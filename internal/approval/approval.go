@@ -1,6 +1,6 @@
-// Package approval asks the user before a command runs, and before any call that cannot be
-// undone. It is a hook of the tasks: the rules are data, and DecideApproval applies them on
-// the node where the call would run.
+// Package approval prepares questions to people about calls, on the node where a call would run: it
+// shows what the call would change there, and which protections the system lacks. The permissions of the
+// task have decided that a person is asked.
 package approval
 
 import (
@@ -14,7 +14,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 
-	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/tool/sandbox"
 	"github.com/troupe-run/troupe/tool/shell"
@@ -22,8 +21,8 @@ import (
 )
 
 // HookName names the hook that asks the user before a command runs, and before any call
-// that cannot be undone. Like all hooks, it is data of the task; a node that does not know
-// it refuses the call.
+// that cannot be undone, in runs that an earlier release began. Like all hooks, it is data of the task; a
+// node that does not know it refuses the call.
 const HookName = "approval"
 
 // QuestionBytesMax is the maximum size of a command in a question: the user cannot approve
@@ -41,26 +40,6 @@ type Rules struct {
 	Asked   []string `json:"asked,omitempty"` // tools that always need approval
 	// DenyOnly: the agent takes over the rules of its parent, so only Deny applies.
 	DenyOnly bool `json:"deny_only,omitempty"`
-}
-
-// HooksOf returns the hook of a definition that names the shell with rules.
-func HooksOf(d agentfile.Definition) []spec.Hook {
-	l := Rules{Allow: AllowedCommands(d.Tools)}
-	l.Deny, _ = agentfile.DeniedCommands(d.DisallowedTools)
-	if l.Allow == nil && l.Deny == nil {
-		return nil
-	}
-	return []spec.Hook{l.NewHook(shell.Name)}
-}
-
-// AllowedCommands returns the rules of shell among refs.
-func AllowedCommands(refs []agentfile.ToolRef) (rules []string) {
-	for _, r := range refs {
-		if r.Name == shell.Name && r.Args != "" {
-			rules = append(rules, r.Args)
-		}
-	}
-	return rules
 }
 
 // NewHook returns the hook with these rules before calls of some tools.

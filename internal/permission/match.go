@@ -99,6 +99,9 @@ func (r Rule) catches(c Call) fit {
 	case c.Tool == skillTool:
 		return certain(f.Name == r.pattern)
 	}
+	if c.Tool == "git_show" && !strings.Contains(f.Rev, ":") {
+		return fitsPerhaps // a commit shows all files that it changes
+	}
 	return certain(r.catchesPath(c, f))
 }
 
@@ -115,10 +118,7 @@ var searching = []string{"list_dir", "grep", "glob", "git_log", "git_numstat"}
 func (r Rule) catchesPath(c Call, f callFacts) bool {
 	pattern, name := strings.ToLower(r.pattern), strings.ToLower(f.Path)
 	if c.Tool == "git_show" {
-		_, at, found := strings.Cut(f.Rev, ":")
-		if name = strings.ToLower(at); !found {
-			return false // a commit: the tool hides the files in it
-		}
+		_, name, _ = strings.Cut(strings.ToLower(f.Rev), ":")
 	}
 	local, ok := localPath(strings.ToLower(c.Workspace), name)
 	return !ok || matchesPath(pattern, strings.ToLower(c.Workspace), local) // outside of the directory the tool refuses it

@@ -47,7 +47,7 @@ type Set struct {
 
 type compiled struct {
 	spec.Permissions
-	allow, ask, deny []Rule
+	allow, ask, deny, only []Rule
 }
 
 // Compile compiles the permissions of an agent. Permissions that cannot be read deny everything, as none
@@ -63,7 +63,7 @@ func Compile(list []spec.Permissions, dir string, writable []string) *Set {
 			into  *[]Rule
 			rules []spec.PermissionRule
 			parse func(string) (Rule, error)
-		}{{&c.allow, p.Allow, ParseAllow}, {&c.ask, p.Ask, Parse}, {&c.deny, p.Deny, Parse}} {
+		}{{&c.allow, p.Allow, ParseAllow}, {&c.ask, p.Ask, Parse}, {&c.deny, p.Deny, Parse}, {&c.only, p.Only, ParseAllow}} {
 			for _, r := range one.rules {
 				parsed, err := one.parse(r.Text)
 				if err != nil {
@@ -117,6 +117,8 @@ func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.Permi
 	switch {
 	case caught >= 0:
 		return Verdict{Decision: Deny, Rule: p.Deny[caught], Why: "the rule " + name(p.Deny[caught]) + " denies it"}
+	case p.isOutside(c):
+		return Verdict{Decision: Deny, Why: "the agent may use " + c.Tool + " only for " + p.onlyFor(c.Tool)}
 	case p.Mode == spec.ModePlan && changes(c, t):
 		return Verdict{Decision: Deny, Why: "permission mode plan: nothing that changes something runs"}
 	}
@@ -128,6 +130,30 @@ func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.Permi
 	return v
 }
 
+// isOutside reports whether rules keep the tool to other calls than this one.
+func (p compiled) isOutside(c Call) bool {
+	about := false
+	for _, r := range p.only {
+		if r.tool == c.Tool {
+			if about = true; r.allows(c) {
+				return false
+			}
+		}
+	}
+	return about
+}
+
+func (p compiled) onlyFor(tool string) string {
+	var list []string
+	for _, r := range p.only {
+		if r.tool == tool {
+			list = append(list, r.text)
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// undenied decides about a call that no rule denies; perhaps: one may.
 func (p compiled) undenied(c Call, t Tool, perhaps bool, writable []string, granted []spec.PermissionRule) Verdict {
 	for i, r := range p.ask {
 		if r.catches(c) != fitsNot || r.mayFind(c) {
@@ -137,8 +163,10 @@ func (p compiled) undenied(c Call, t Tool, perhaps bool, writable []string, gran
 	switch {
 	case t.Class == model.Irreversible:
 		return Verdict{Decision: Ask, Why: "what it does cannot be undone"}
-	case perhaps:
+	case perhaps && c.Tool == shellTool:
 		return Verdict{Decision: Ask, Why: "it is decided only when it runs whether a rule denies a command of it"}
+	case perhaps:
+		return Verdict{Decision: Ask, Why: "it may show what a rule denies"}
 	case p.PassesShell && c.Tool == shellTool:
 		return Verdict{Decision: Allow, Granted: true}
 	case p.Mode == spec.ModeBypass && !(p.Confined && c.Tool == shellTool):
