@@ -197,9 +197,10 @@ const (
 // questionTimer is due when the open question expires.
 const questionTimer = "question"
 
-// expiryText returns the text of an answer that nobody gave in time.
-func (s State) expiryText() string {
-	return "nobody answered within " + (time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond).String()
+// expiredAnswer is the answer that counts if nobody gave one in time.
+func (s State) expiredAnswer() Answered {
+	within := time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond
+	return Answered{Query: s.Suspended.Question.Query, Decision: "deny", Text: "nobody answered within " + within.String(), By: byClock}
 }
 
 // handleQuestionTimer denies what nobody has answered in time.
@@ -211,7 +212,7 @@ func handleQuestionTimer(s State) (State, []Effect) {
 	case s.Now < q.Due: //mutant:question-expires-early
 		return s, []Effect{Arm{Timer: questionTimer, Due: q.Due}}
 	}
-	return handleAnswered(s, Answered{Query: q.Query, Decision: "deny", Text: s.expiryText(), By: byClock})
+	return handleAnswered(s, s.expiredAnswer())
 }
 
 // byClock is the author of the denial of a question that has expired.

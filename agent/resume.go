@@ -216,6 +216,9 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	if !w.asksPerson() || f.Query != w.Question.Query || f.Digest != "" && f.Digest != w.Question.Digest { //mutant:answer-to-other-arguments-counts
 		return s, nil
 	}
+	if w.Question.Due > 0 && s.Now >= w.Question.Due { //mutant:late-answer-counts
+		f = s.expiredAnswer()
+	}
 	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision, By: f.By, Why: f.Text, Always: f.Always, Digest: w.Question.Digest})
 	switch {
 	case w.Why == AwaitsDriftAnswer:

@@ -197,6 +197,11 @@ type AnswerRequest struct {
 	Query    string `json:"query"`
 	Decision string `json:"decision"` // approve, deny, skip, text
 	Text     string `json:"text,omitempty"`
+	// Digest is that of the question which the person has read; an answer to another call is refused.
+	Digest string `json:"digest,omitempty"`
+	// Always is run or project: an approval counts for calls like this one, too.
+	Always string `json:"always,omitempty"`
+	By     string `json:"by,omitempty"` // who answers
 }
 
 // PolicyRequest replaces a live run's policy.

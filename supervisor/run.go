@@ -148,6 +148,8 @@ type State struct {
 	Halted     bool // its own log is damaged and does not show which members have finished, so the run waits for none
 	Outcome    spec.Outcome
 
+	Granted []spec.PermissionRule // that people have added to the run
+
 	Inquiry Inquiry
 	members roster
 	queue   reservationQueue
@@ -185,9 +187,12 @@ type Member struct {
 	Query      *agent.Park
 	Outcome    spec.Outcome
 	waits      uint64 // key in the queue, 0: none
+	askedMS    int64  // the stamp of that entry
 	asked      uint64 // the entry that holds Query
 	// binding holds the hooks of its task that bind its children.
 	binding []spec.Hook
+	// permissions are those of its task: they bind its children, too.
+	permissions []spec.Permissions
 }
 
 // IsParked reports whether the run waits for people alone: a member is parked, and
