@@ -138,6 +138,9 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	t.Limits = withinParentTime(t.Limits, f)
 	t.Permissions, t.Granted = s.Run.permissionsOf(def, parent.permissions), s.Granted
 	m.permissions = t.Permissions
+	if tooManyRules(t.Permissions) {
+		return refuse("its permission rules, with those of its parents, are more than %d bytes", RulesBytesMax)
+	}
 	m.binding = bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAttemptRequest(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry

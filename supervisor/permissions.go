@@ -23,6 +23,25 @@ func (o Opened) permissionsOf(def Definition, parent []spec.Permissions) []spec.
 	return list
 }
 
+// RulesBytesMax bounds the permissions of one child together with those of its ancestors, so that its task fits
+// an entry.
+const RulesBytesMax = 80 << 10
+
+func tooManyRules(list []spec.Permissions) bool {
+	size := 0
+	for _, p := range list {
+		for _, rules := range [][]spec.PermissionRule{p.Allow, p.Ask, p.Deny, p.Only} {
+			for _, r := range rules {
+				size += len(r.Text) + len(r.From) + ruleOverhead
+			}
+		}
+	}
+	return size > RulesBytesMax
+}
+
+// ruleOverhead is what a rule takes in an entry beside its texts.
+const ruleOverhead = 8
+
 // grantedMax bounds the rules that people add to one run.
 const grantedMax = 256
 

@@ -30,6 +30,10 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 		if err != nil {
 			return p, refuse.Bad(permissionsHint, "allowed_tools: %v", err)
 		}
+		if agentfile.GrantsPart(ref) {
+			p.Only = append(p.Only, rule)
+			continue
+		}
 		rule.Confined = true
 		p.Allow = append(p.Allow, rule)
 	}
@@ -74,6 +78,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 	}
 	asked := req.permissions
 	p.Allow, p.Ask, p.Deny = slices.Concat(p.Allow, asked.Allow), slices.Concat(p.Ask, asked.Ask), slices.Concat(p.Deny, asked.Deny)
+	p.Only = asked.Only
 	p.Confined = asked.Mode != "" && asked.Mode != p.Mode && !b.cfg.Trust.RequestsFromUser
 	p.Mode, p.Yes = cmp.Or(asked.Mode, p.Mode), asked.Yes
 	if s := req.settings; s != nil && s.File != config.UserFile() {

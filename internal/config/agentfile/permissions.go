@@ -123,6 +123,11 @@ var (
 	partlyGranted = append([]string{"http_get", "skill"}, permission.ReadTools...)
 )
 
+// GrantsPart reports whether a ref grants a part of a tool, of which nothing else is allowed.
+func GrantsPart(r ToolRef) bool {
+	return r.Args != "" && r.Args != "*" && slices.Contains(partlyGranted, r.Name)
+}
+
 // OwnPermissions returns the permissions that the file gives its agent: those of x-troupe, its mode, and
 // the patterns in its lists of tools.
 func (d Definition) OwnPermissions() spec.Permissions {
@@ -135,7 +140,7 @@ func (d Definition) OwnPermissions() spec.Permissions {
 		case err != nil || d.Untrusted && !slices.Contains(partlyGranted, ref.Name):
 		case strings.HasPrefix(ref.Name, "mcp__") || ref.Args != "" && slices.Contains(partlyAllowed, ref.Name):
 			p.Allow = append(p.Allow, r)
-		case ref.Args != "" && ref.Args != "*" && slices.Contains(partlyGranted, ref.Name):
+		case GrantsPart(ref):
 			p.Only = append(p.Only, r)
 		}
 	}
