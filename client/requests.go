@@ -42,7 +42,8 @@ type RunRequest struct {
 	AllowedTools    []string           `json:"allowed_tools,omitempty"`
 	DisallowedTools []string           `json:"disallowed_tools,omitempty"`
 	Conversation    string             `json:"conversation,omitempty"`
-	Yes             bool               `json:"yes,omitempty"` // approves directory writes and sandboxed shell commands
+	Yes             bool               `json:"yes,omitempty"`         // approves directory writes and sandboxed shell commands
+	Interactive     bool               `json:"interactive,omitempty"` // a person at a terminal answers at once
 	Caller          string             `json:"caller,omitempty"`
 	Constraints     []string           `json:"constraints,omitempty"`
 	Criteria        []string           `json:"criteria,omitempty"`
@@ -90,6 +91,9 @@ type RunAccepted struct {
 	Why   string   `json:"why"` // why this model was chosen
 	Notes []string `json:"notes,omitempty"`
 	Limit int64    `json:"max_tokens"`
+	// LimitUSD is the limit in dollars; 0: none. Estimated: a list price stands for the price of a gateway.
+	LimitUSD  float64 `json:"max_budget_usd,omitempty"`
+	Estimated bool    `json:"estimated,omitempty"`
 	// Existed: the run existed before, and the request changed nothing but to resume it.
 	Existed bool `json:"existed,omitempty"`
 }
