@@ -43,3 +43,19 @@ func TestShortTokensAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A node that could not have the default port says so: the token must not go to the program that has it.
+func TestTakenPortIsWarnedOf(t *testing.T) {
+	for _, c := range []struct {
+		address, url string
+		warns        bool
+	}{
+		{"", "http://" + DefaultAddress, false},
+		{"", "http://127.0.0.1:40001", true},
+		{"127.0.0.1:0", "http://127.0.0.1:40001", false},
+	} {
+		if text := TakenWarning(c.address, c.url); (text != "") != c.warns || c.warns && !strings.Contains(text, DefaultAddress) {
+			t.Errorf("%+v: %q", c, text)
+		}
+	}
+}

@@ -158,6 +158,15 @@ func PlainWarning(url string) string {
 	return "the HTTP server is open to other machines, and sends tokens and texts in the clear: put a proxy with TLS before it"
 }
 
+// TakenWarning warns that another program has DefaultAddress, so that nobody sends it the token; "" if the
+// server has the address that was asked for.
+func TakenWarning(address, url string) string {
+	if address != "" || url == "http://"+DefaultAddress {
+		return ""
+	}
+	return "another program listens on " + DefaultAddress + ": do not send the token there; --http HOST:PORT chooses an address of your own"
+}
+
 // URL is the address of the server.
 func (s *Server) URL() string { return "http://" + s.listener.Addr().String() }
 

@@ -30,8 +30,10 @@ func (n *program) printReady(h *node.Node) error {
 	web := h.HTTPURL()
 	if web != "" {
 		writeLine("http at " + web + "; try: " + n.http.hint(web, n.cfg.StateDir))
-		if warning := httpapi.PlainWarning(web); warning != "" {
-			writeLine("warning: " + warning)
+		for _, warning := range []string{httpapi.PlainWarning(web), httpapi.TakenWarning(n.http.address, web)} {
+			if warning != "" {
+				writeLine("warning: " + warning)
+			}
 		}
 	}
 	line := "ready " + url
