@@ -58,12 +58,13 @@ type limitNotes struct {
 	calls int           // by this agent, when run came
 }
 
-// withRunLeft records what is left of the run's budget.
-func (s State) withRunLeft(f Granted) State {
-	if f.Left != nil {
-		s.LimitNotes.run, s.LimitNotes.spent, s.LimitNotes.calls = f.Left, s.Spent, s.ToolCalls
+// withRun records what is left of the run's budget, if a grant says it, and what the agent has used
+// until then.
+func (n limitNotes) withRun(left *RunLeft, spent budget.Amount, calls int) limitNotes {
+	if left != nil {
+		n.run, n.spent, n.calls = left, spent, calls
 	}
-	return s
+	return n
 }
 
 // remaining is what is left of a limit: the tighter of the agent's own and the run's.
@@ -97,8 +98,8 @@ func tighter(a, b remaining) remaining {
 	return a
 }
 
-// remainders lists what is left of each limit.
-func (s State) remainders() [limitKinds]remaining {
+// remainingLimits lists what is left of each limit.
+func remainingLimits(s State) [limitKinds]remaining {
 	var list [limitKinds]remaining
 	l := s.Task.Limits
 	turns := int64(l.Turns - s.Turn)
@@ -154,7 +155,7 @@ func (s State) noteLimits() State {
 	n.Last = max(n.Last, n.Near)
 	var lines []string
 	highest := notNear
-	for kind, r := range s.remainders() {
+	for kind, r := range remainingLimits(s) {
 		at := r.level(n)
 		if at <= s.LimitNotes.told[kind] {
 			continue

@@ -147,7 +147,8 @@ func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptReque
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
-	s = s.withAllowance(f).withRunLeft(f)
+	s = s.withAllowance(f)
+	s.LimitNotes = s.LimitNotes.withRun(f.Left, s.Spent, s.ToolCalls)
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		return returnReservation(s)
 	}

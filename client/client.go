@@ -12,9 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/bus/names"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 // Client is a connection to the nodes that serve it.
@@ -127,20 +125,10 @@ func (c *Client) Answer(ctx context.Context, r AnswerRequest) error {
 	return c.askNode(ctx, "answer", r, nil)
 }
 
-// SetPolicy replaces the policy of a live run.
-func (c *Client) SetPolicy(ctx context.Context, run string, p supervisor.Policy) error {
-	return c.Policy(ctx, PolicyRequest{RunID: run, Policy: p})
-}
-
 // Policy replaces the policy of a live run. The same request may be sent again.
 func (c *Client) Policy(ctx context.Context, r PolicyRequest) error {
 	r.Request = orNew(r.Request)
 	return c.askNode(ctx, "policy", r, nil)
-}
-
-// SetLimits replaces the limits of a live run.
-func (c *Client) SetLimits(ctx context.Context, run string, l spec.RunLimits) error {
-	return c.askNode(ctx, "budget", BudgetRequest{RunID: run, Request: NewID(), Limits: l}, nil)
 }
 
 // Budget changes or freezes the limits of a live run.

@@ -65,18 +65,3 @@ func (c *Client) Logs(ctx context.Context, run string) ([]mailbox.Message, error
 	}
 	return entries, nil
 }
-
-// Blob reads a blob that the logs of a run name.
-func (c *Client) Blob(ctx context.Context, run, ref string) ([]byte, error) {
-	var whole []byte
-	for {
-		var part BlobPart
-		if err := c.askNode(ctx, "blob", BlobRequest{RunID: run, Blob: ref, Offset: int64(len(whole))}, &part); err != nil {
-			return nil, err
-		}
-		whole = append(whole, part.Data...)
-		if int64(len(whole)) >= part.Size || len(part.Data) == 0 {
-			return whole, nil
-		}
-	}
-}

@@ -31,7 +31,7 @@ const (
 	RetriesMax     = 3
 	VetoesMax      = 8
 	OutputDefault  = 4096 // of a model whose own limit is unknown
-	OutputShare    = 8    // by default, one call may write at most this part of a budget: others need some, too
+	outputShare    = 8    // by default, one call may write at most this part of a budget: others need some, too
 	ClosingDefault = 768
 	OutputUseful   = 64 // a smaller grant leads to a closing turn
 	SoftDefaultMS  = 15 * 60 * 1000
@@ -87,10 +87,10 @@ func OutputOf(m Model, budgets ...RunLimits) int64 {
 	most := m.Output
 	for _, b := range budgets {
 		if b.Tokens > 0 {
-			most = min(most, b.Tokens/OutputShare)
+			most = min(most, b.Tokens/outputShare)
 		}
 		if b.Nano > 0 && m.Price.Output > 0 {
-			most = min(most, b.Nano/OutputShare/m.Price.Output)
+			most = min(most, b.Nano/outputShare/m.Price.Output)
 		}
 	}
 	return min(m.Output, max(most, OutputDefault))

@@ -45,8 +45,8 @@ type LimitNotes struct {
 
 // Defaults of LimitNotes.
 const (
-	NotesNear = 75
-	NotesLast = 90
+	notesNear = 75
+	notesLast = 90
 )
 
 // FallbacksMax bounds the number of models after the first.
@@ -144,7 +144,7 @@ func DefaultLoopOptions() LoopOptions {
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
 		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true,
-		LimitNotes: LimitNotes{Near: NotesNear, Last: NotesLast},
+		LimitNotes: LimitNotes{Near: notesNear, Last: notesLast},
 	}
 }
 

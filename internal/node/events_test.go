@@ -103,7 +103,7 @@ func TestAFollowerThatReconnectsMissesNothing(t *testing.T) {
 	if err := c.Steer(testContext(t), client.SteerRequest{RunID: id, Text: "be quick"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SetLimits(testContext(t), id, limitsOf(t, h, id)); err != nil {
+	if err := c.Budget(testContext(t), client.BudgetRequest{RunID: id, Limits: limitsOf(t, h, id)}); err != nil {
 		t.Fatal(err)
 	}
 	awaitEvents(t, c, id, event.KindBudgetChanged, 1)
