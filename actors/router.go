@@ -75,8 +75,8 @@ func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *r
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case entryDelivered:
-		if !r.isAdmitted(m.m) {
-			return // the entry stays in the log until the actor is admitted
+		if _, isLane := m.m.To.Conversation(); isLane || !r.isAdmitted(m.m) {
+			return // the entry stays in the log until the actor is admitted; a lane has no actor
 		}
 		r.reopenClosed(m.m)
 		if p := r.findShell(c, m.m.To); p != nil {

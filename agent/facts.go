@@ -36,6 +36,9 @@ type Recalled struct {
 	Past     string           `msgpack:"p,omitempty"` // names the history: parts of two do not mix
 	Part     int              `msgpack:"n,omitempty"`
 	Fold     *history.Summary `msgpack:"f,omitempty"` // Upto counts the messages of all parts
+	// Journal is the run journal as it stood, as the arguments of update_run_journal. Without it the agent
+	// rebuilds the journal from the calls that edited it, which a history may no longer have.
+	Journal string `msgpack:"j,omitempty"`
 }
 
 // Granted opens a reservation: one attempt of a model call may begin. Closing grants

@@ -1,10 +1,12 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/history"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -15,6 +17,7 @@ type importedHistory struct {
 	Parts    int    // that have arrived
 	Messages []model.Message
 	Fold     *history.Summary
+	Journal  string // see Recalled
 }
 
 // handleRecalled handles a part of an earlier history, before the task. A part 0 starts
@@ -36,6 +39,9 @@ func handleRecalled(s State, f Recalled) (State, []Effect) {
 	if f.Fold != nil {
 		s.ImportedHistory.Fold = f.Fold
 	}
+	if f.Journal != "" {
+		s.ImportedHistory.Journal = f.Journal
+	}
 	return s, nil
 }
 
@@ -46,6 +52,10 @@ func adoptHistory(s State) State {
 	if len(s.ImportedHistory.Messages) == 0 {
 		return s
 	}
+	if s.ImportedHistory.Journal != "" && s.Task.LoopOptions.Journal {
+		j, _ := s.Journal.applyCall(journalUpdate, s.ImportedHistory.Journal)
+		s = editJournal(s, j)
+	}
 	mended, fold := history.Mend(s.ImportedHistory.Messages, s.ImportedHistory.Fold)
 	if fold != nil {
 		s.Fold = Fold{Upto: fold.Upto, Text: fold.Text, Deep: fold.Deep}
@@ -53,6 +63,27 @@ func adoptHistory(s State) State {
 	s.transcript = transcript{History: mended, Recalled: len(mended)}
 	s.ImportedHistory, s.Task = importedHistory{}, offerKnownTools(s.Task, mended)
 	return s
+}
+
+// continuationText begins the message that follows a run of the conversation that did not complete.
+func continuationText(p *spec.HistoryOrigin) string {
+	if p == nil || p.Reason == "" || p.Reason == spec.Completed {
+		return ""
+	}
+	return fmt.Sprintf("[The previous run of this conversation ended early: %s. Its history is above. "+
+		"Continue its unfinished work, as far as this message asks for it.]\n\n", p.Reason)
+}
+
+// JournalArgs is the run journal as Recalled holds it; "" while it is empty.
+func (s State) JournalArgs() string {
+	if s.Journal.fullText() == "" {
+		return ""
+	}
+	raw, err := json.Marshal(s.Journal)
+	if err != nil {
+		panic("agent: a journal does not encode: " + err.Error())
+	}
+	return string(raw)
 }
 
 // Past is the agent's history as it stands. It answers open calls with their

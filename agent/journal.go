@@ -171,9 +171,13 @@ const (
 )
 
 // restoreJournal restores the journal of an earlier history with which the agent
-// begins: the record holds the calls that edited it.
+// begins: the history brings it, or holds the calls that edited it.
 func restoreJournal(s State) State {
 	if !s.Task.LoopOptions.Journal {
+		return s
+	}
+	if s.Journal.Edits > 0 { // adoptHistory has it
+		s.Journal = s.Journal.withShown(len(s.History))
 		return s
 	}
 	calls := map[string]model.ToolCall{}

@@ -45,7 +45,7 @@ func firstMessage(t spec.Task) model.Message {
 	if strings.TrimSpace(text) == "" {
 		text = "(no goal was given)"
 	}
-	return model.Message{Role: model.User, Text: text + requirementText(t.LoopOptions.Require), Media: t.Media}
+	return model.Message{Role: model.User, Text: continuationText(t.Past) + text + requirementText(t.LoopOptions.Require), Media: t.Media}
 }
 
 // endTurn is the boundary between two turns. A cancel or a finished closing turn ends the loop

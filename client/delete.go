@@ -4,7 +4,9 @@ import "context"
 
 // DeleteRequest removes a run that has ended.
 type DeleteRequest struct {
-	RunID string `json:"run_id"`
+	RunID string `json:"run_id,omitempty"`
+	// Conversation removes a conversation and all its runs instead; the answer is a DeletedConversation.
+	Conversation string `json:"conversation_id,omitempty"`
 	// Unopened removes only the attachments and the history that a client sent ahead for a run that does not exist.
 	Unopened bool `json:"unopened,omitempty"`
 }

@@ -36,18 +36,20 @@ type RunRequest struct {
 	MaxMessages  int     `json:"max_messages,omitempty"`
 	MaxAgents    int     `json:"max_agents,omitempty"`
 	AgentLimits
-	TimeoutMS       int64              `json:"timeout_ms,omitempty"`
-	Temperature     *float64           `json:"temperature,omitempty"`
-	Effort          string             `json:"effort,omitempty"`
-	AllowedTools    []string           `json:"allowed_tools,omitempty"`
-	DisallowedTools []string           `json:"disallowed_tools,omitempty"`
-	Conversation    string             `json:"conversation,omitempty"`
-	Yes             bool               `json:"yes,omitempty"` // approves directory writes and sandboxed shell commands
-	Caller          string             `json:"caller,omitempty"`
-	Constraints     []string           `json:"constraints,omitempty"`
-	Criteria        []string           `json:"criteria,omitempty"`
-	Trace           string             `json:"trace,omitempty"`
-	Policy          *supervisor.Policy `json:"policy,omitempty"`
+	TimeoutMS       int64    `json:"timeout_ms,omitempty"`
+	Temperature     *float64 `json:"temperature,omitempty"`
+	Effort          string   `json:"effort,omitempty"`
+	AllowedTools    []string `json:"allowed_tools,omitempty"`
+	DisallowedTools []string `json:"disallowed_tools,omitempty"`
+	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
+	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
+	Conversation string             `json:"conversation,omitempty"`
+	Yes          bool               `json:"yes,omitempty"` // approves directory writes and sandboxed shell commands
+	Caller       string             `json:"caller,omitempty"`
+	Constraints  []string           `json:"constraints,omitempty"`
+	Criteria     []string           `json:"criteria,omitempty"`
+	Trace        string             `json:"trace,omitempty"`
+	Policy       *supervisor.Policy `json:"policy,omitempty"`
 	// Fallback lists models: each takes over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
 	// PaidLimit applies the default money limit of paid models even if MaxTokens is given,
@@ -90,6 +92,9 @@ type RunAccepted struct {
 	Why   string   `json:"why"` // why this model was chosen
 	Notes []string `json:"notes,omitempty"`
 	Limit int64    `json:"max_tokens"`
+	// Conversation is the conversation of the run, and Ahead how many of its runs have not ended; "": it has none.
+	Conversation string `json:"conversation_id,omitempty"`
+	Ahead        int    `json:"ahead,omitempty"`
 	// Existed: the run existed before, and the request changed nothing but to resume it.
 	Existed bool `json:"existed,omitempty"`
 }
@@ -105,6 +110,8 @@ type RunInfo struct {
 	Started  string        `json:"started"`
 	Node     string        `json:"node,omitempty"`
 	Result   *event.Result `json:"result,omitempty"`
+	// Conversation is the conversation in whose lane the run is; "": none.
+	Conversation string `json:"conversation_id,omitempty"`
 	// Description is set if the request asked for it.
 	Description *Description `json:"description,omitempty"`
 }

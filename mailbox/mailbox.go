@@ -23,6 +23,24 @@ type Address string
 // Super is the agent part of a supervisor's address.
 const Super = "super"
 
+// The log of a conversation's lane has an address of its own form. No actor owns it (internal/lane).
+const (
+	laneAgent  = "lane"
+	lanePrefix = "lane-"
+)
+
+// LaneOf is the address of the lane of a conversation.
+func LaneOf(conversation string) Address { return At(lanePrefix+conversation, laneAgent) }
+
+// Conversation is the conversation of the address of a lane; ok is false for any other address.
+func (a Address) Conversation() (conversation string, ok bool) {
+	conversation, ok = strings.CutPrefix(a.Run(), lanePrefix)
+	return conversation, ok && a.Agent() == laneAgent
+}
+
+// IsReserved reports whether a run may not have this id: the address of a lane begins with it.
+func IsReserved(run string) bool { return strings.HasPrefix(run, lanePrefix) }
+
 // At makes an address.
 func At(run, agent string) Address { return Address(run + "." + agent) }
 

@@ -12,14 +12,24 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// handleOpened begins the run by joining its root. A second Opened changes nothing: a
+// handleOpened begins the run, unless it waits for its turn in a lane. A second Opened changes nothing: a
 // client that asks twice gets the same run.
 func handleOpened(s State, f Opened) (State, []Effect) {
 	if s.Phase != "" {
 		return s, nil
 	}
 	f.Limits = withRunDefaults(f.Limits)
-	s.Run, s.Phase, s.Began, s.Inquiry.News = f, Live, s.Now, s.Now
+	s.Run, s.Began = f, s.Now
+	if f.InLane {
+		return s.queueInLane(), nil
+	}
+	return beginRun(s)
+}
+
+// beginRun joins the root of a run that was opened.
+func beginRun(s State) (State, []Effect) {
+	f := s.Run
+	s.Phase, s.Inquiry.News = Live, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
 	if f.Run != "" {
 		s = s.publishEvent(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,

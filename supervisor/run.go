@@ -108,6 +108,8 @@ type Opened struct {
 	// Unpriced are the models that may be called under a limit in money although their
 	// price is unknown: a person has named them.
 	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
+	// InLane: the run waits for LaneStarted, because Conversation may have runs before it.
+	InLane bool `msgpack:"il,omitempty" json:"in_lane,omitempty"`
 }
 
 // Phase of a run.
@@ -115,6 +117,7 @@ type Phase string
 
 // Phases. The zero Phase waits for Opened.
 const (
+	Queued  Phase = "queued" // it waits for its turn in the lane of its conversation
 	Live    Phase = "live"
 	Closing Phase = "closing" // the root has finished, others have not yet
 	Over    Phase = "over"

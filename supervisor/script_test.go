@@ -333,6 +333,12 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "limits":
 		return supervisor.LimitSet{Limits: parseLimits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)),
 			HardMS: int64(argNumber(t, d, "hard-ms", 0))}
+	case "lane-started":
+		f := supervisor.LaneStarted{Failed: d.Input, Reason: spec.Reason(argValue(t, d, "reason"))}
+		if after := argValue(t, d, "after"); after != "" {
+			f.Past = &spec.HistoryOrigin{Run: after, Messages: argNumber(t, d, "messages", 2), Bound: int64(argNumber(t, d, "bound", 0))}
+		}
+		return f
 	case "given-up":
 		return supervisor.GivenUp{Agent: spec.ID(argValue(t, d, "of")), Why: d.Input}
 	case "woke":
@@ -368,10 +374,12 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Agent.SoftMS, o.Agent.HardMS = parseDurations(t, rest)
 		case "directory":
 			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
+		case "conversation":
+			o.Conversation, o.InLane = rest, true
 		case "caller":
 			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
 		default:
-			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory and caller, not %q", d.Pos, word)
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory, conversation and caller, not %q", d.Pos, word)
 		}
 	}
 	if len(o.Definitions) == 0 {

@@ -65,6 +65,8 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[LimitSet](body)
 	case "given_up":
 		f, err = decodeAs[GivenUp](body)
+	case LaneStarted{}.Kind():
+		f, err = decodeAs[LaneStarted](body)
 	case "canceled", "woke", "resumed", "released", "checkpoint", "closed":
 		return decodeAgent(kind, body)
 	default:
@@ -129,8 +131,8 @@ func stepInput(s State, e Input) (State, []Effect) {
 	if f, ok := e.Fact.(Opened); ok {
 		return handleOpened(s, f)
 	}
-	if s.Phase == "" {
-		return stepUnopened(s, e)
+	if s.Phase == "" || s.Phase == Queued {
+		return stepUnbegun(s, e)
 	}
 	sender, known := s.Member(e.From)
 	if !known && e.awaitsAnswer() && s.Phase != Over { // the log has lost the delegation
@@ -188,11 +190,19 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Released:
 		s.Released = true
 		return s, nil
-	case agent.Checkpoint, agent.Closed:
+	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
 		panic("supervisor: unknown fact " + e.Fact.Kind())
 	}
+}
+
+// stepUnbegun handles the facts of a run that has no agents yet.
+func stepUnbegun(s State, e Input) (State, []Effect) {
+	if s.Phase == Queued {
+		return stepQueued(s, e)
+	}
+	return stepUnopened(s, e)
 }
 
 // stepUnopened handles facts before Opened: a cancel ends the run before it began, and so

@@ -35,6 +35,9 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if m.Pool != o.Place(Definition{}) { // its pool does not have the directory
 		t.Workspace = ""
 	}
+	if m.Depth == 0 && o.Past != nil && o.Past.Conversation != "" {
+		t.Past = o.Past
+	}
 	if m.Depth == 0 && o.RootTurns > 0 {
 		t.Limits.Turns = o.RootTurns
 	}

@@ -99,6 +99,9 @@ const (
 	KindBudgetOverrun   Kind = "budget.overrun"
 	KindBudgetReserved  Kind = "budget.reserved"
 	KindBudgetSettled   Kind = "budget.settled"
+	KindLaneFailed      Kind = "lane.failed"
+	KindLaneQueued      Kind = "lane.queued"
+	KindLaneStarted     Kind = "lane.started"
 	KindPolicyApplied   Kind = "policy.applied"
 	KindRunFinished     Kind = "run.finished"
 	KindRunStarted      Kind = "run.started"
@@ -176,6 +179,9 @@ func RunKinds() map[Kind]any {
 		KindBudgetOverrun:          BudgetChanged{},
 		KindBudgetReserved:         BudgetChanged{},
 		KindBudgetSettled:          BudgetChanged{},
+		KindLaneFailed:             LaneFailed{},
+		KindLaneQueued:             LaneQueued{},
+		KindLaneStarted:            LaneStarted{},
 		KindPolicyApplied:          PolicyApplied{},
 		KindRunFinished:            Result{},
 		KindRunStarted:             RunStarted{},

@@ -26,4 +26,7 @@ type HistoryOrigin struct {
 	Turn     int    `msgpack:"t,omitempty" json:"turn"`            // after which it was taken
 	Messages int    `msgpack:"m" json:"messages"`                  // in all
 	Bound    int64  `msgpack:"b,omitempty" json:"bound,omitempty"` // of its tokens
+	// Conversation is set if Run is the run before this one in its conversation, and Reason says how that one ended.
+	Conversation string `msgpack:"v,omitempty" json:"conversation_id,omitempty"`
+	Reason       Reason `msgpack:"e,omitempty" json:"stop_reason,omitempty"`
 }

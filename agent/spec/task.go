@@ -58,6 +58,8 @@ type Task struct {
 	Servers     []Server          `msgpack:"ms,omitempty"` // MCP servers that provide the other tools
 	LoopOptions LoopOptions       `msgpack:"a,omitempty"`
 	Forbidden   []string          `msgpack:"f,omitempty"` // tools of the run that this agent may not use
+	// Past is the run before this one in its conversation, for the root.
+	Past *HistoryOrigin `msgpack:"ho,omitempty"`
 }
 
 // Command is a tool that is a command line. Its spec is among Task.Tools.

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/completion"
 	"github.com/troupe-run/troupe/internal/cli/config"
 	"github.com/troupe-run/troupe/internal/cli/control"
+	"github.com/troupe-run/troupe/internal/cli/conversations"
 	"github.com/troupe-run/troupe/internal/cli/doctor"
 	"github.com/troupe-run/troupe/internal/cli/evals"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -58,7 +59,9 @@ func (a *app) addCommands(root *cobra.Command) {
 	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Attach(), show.Result())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result())
+	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
+	addGroup(root, "Conversations", talks.Conversations(), talks.Lanes())
 	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Budget(), steer.Cancel())
 	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Transcript(),
 		show.Export(), show.Delete(), show.Prune(), show.Format())

@@ -57,6 +57,8 @@ type Config struct {
 	Node func() *actors.Node
 	// Publish publishes one event to observers.
 	Publish func(event.Published)
+	// LaneFound receives a conversation with runs that have not ended. Default: no calls.
+	LaneFound func(conversation string)
 	// Proof is the result of the checks of the server, Journal whether the logs can be
 	// written.
 	Proof   *bus.Proof

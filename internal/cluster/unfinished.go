@@ -101,6 +101,9 @@ func (o unfinishedFinder) newWaker(open []client.RunInfo, pass *requeuePass) fun
 	live := map[string]bool{}
 	for _, i := range open {
 		live[i.RunID] = true
+		if i.Conversation != "" && o.cfg.LaneFound != nil {
+			o.cfg.LaneFound(i.Conversation) // its lane may wait for a node that died
+		}
 	}
 	return func(d mailbox.Head) error {
 		switch st := activation.ReadStanding(d.To, d.Data, d.Entries); {

@@ -59,6 +59,9 @@ type Config struct {
 	// Redact redacts secrets in requests and replies. Default: nothing is redacted.
 	Redact func([]byte) []byte
 	Logger *slog.Logger // default: discard
+
+	// laneKnown visits a lane in the background.
+	laneKnown func(conversation string)
 }
 
 // Control is the running service.
@@ -67,6 +70,8 @@ type Control struct {
 	runs  *opener
 	views *viewer
 	svc   micro.Service
+	// visits are the lanes that are advanced in the background.
+	visits laneVisits
 
 	ctx         context.Context // of all requests
 	endRequests context.CancelFunc
@@ -87,6 +92,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"steer": handleJSON(c.runs.steerAgent), "answer": handleJSON(c.runs.answerQuery), "events": handleJSON(c.views.listEvents),
 		"policy": handleJSON(c.runs.setPolicy), "budget": handleJSON(c.runs.setBudget), "questions": handleJSON(c.views.listQuestions), "transcript": handleJSON(c.views.readTranscript),
 		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
+		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane),
 		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
 		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob),
 	}
@@ -94,7 +100,9 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 
 func newControl(cfg Config) *Control {
 	runs := newOpener(&cfg)
-	return &Control{cfg: &cfg, runs: runs, views: &viewer{runs.lookup}}
+	c := &Control{cfg: &cfg, runs: runs, views: &viewer{runs.lookup}}
+	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
+	return c
 }
 
 // Serve answers `troupe.cmd.<verb>` until Close.

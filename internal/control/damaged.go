@@ -72,6 +72,9 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 		case e.super != nil:
 			s := e.super.State
 			info.Title, info.Model = shortTitle(s.Run.Goal), s.Run.Model.Name
+			if s.Run.InLane {
+				info.Conversation = s.Run.Conversation
+			}
 			if s.Began > 0 {
 				info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
 			}

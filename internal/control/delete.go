@@ -119,6 +119,9 @@ func openAgents(ends map[mailbox.Address]*logStatus) []string {
 // actor again (PROTOCOL P14). If the process dies during a delete, the next delete request
 // finishes it.
 func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, error) {
+	if r.Conversation != "" && r.RunID == "" {
+		return c.deleteConversation(ctx, r.Conversation)
+	}
 	if err := names.CheckToken(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
 	}
@@ -359,7 +362,7 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 	slices.Sort(logs)
 	until := time.Now().Add(tombstoneWork)
 	for _, at := range logs {
-		if listed[at.Run()] || string(at) <= after {
+		if _, isLane := at.Conversation(); isLane || listed[at.Run()] || string(at) <= after {
 			continue
 		}
 		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {

@@ -26,8 +26,9 @@ var errEnough = errors.New("control: enough was read")
 
 // logHistory is a history that was taken from a log.
 type logHistory struct {
-	past history.Transcript
-	n    uint64 // entries that it was made from
+	past    history.Transcript
+	journal string // see agent.Recalled
+	n       uint64 // entries that it was made from
 }
 
 // readHistory replays an agent's log up to the end of a turn, or, with turn -1, up to entry n; 0
@@ -60,7 +61,7 @@ func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, 
 		return logHistory{}, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s has no complete turn %d", at, turn),
 			Hint: fmt.Sprintf("its complete turns are 0 to %d; without a turn its current state is used", last)}
 	}
-	return logHistory{m.State.Past(), read}, nil
+	return logHistory{m.State.Past(), m.State.JournalArgs(), read}, nil
 }
 
 // exportBytes is the maximum size of an exported document in one reply: as a JSON string it
@@ -139,11 +140,11 @@ func (c *opener) checkUnopened(ctx context.Context, run string) error {
 
 // appendPart appends a part to the log of a root that has no task yet. The request is named by
 // the history and the part: if it is sent again, it is applied once.
-func (c *opener) appendPart(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
+func (c *commander) appendPart(ctx context.Context, root mailbox.Address, f agent.Recalled) error {
 	return c.cfg.Node.Command(ctx, root, fmt.Sprintf("past-%s-%d", f.Past, f.Part), f.Kind(), f)
 }
 
-func (c *opener) appendParts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
+func (c *commander) appendParts(ctx context.Context, root mailbox.Address, parts []agent.Recalled) error {
 	for _, f := range parts {
 		if err := c.appendPart(ctx, root, f); err != nil {
 			return err
@@ -186,15 +187,22 @@ func (c *opener) copyHistory(ctx context.Context, r client.RunRequest, root mail
 	if err != nil {
 		return nil, err
 	}
+	t.journal = "" // a fork may be of an earlier turn: its messages tell the journal
+	return c.copyTranscript(ctx, run, t, root)
+}
+
+// copyTranscript writes a history of another run into the log of a root.
+func (c *commander) copyTranscript(ctx context.Context, run string, t logHistory, root mailbox.Address) (*spec.HistoryOrigin, error) {
 	doc, err := json.Marshal(t.past.Messages)
 	if err != nil {
 		return nil, fmt.Errorf("control: fork: %w", err)
 	}
-	sum := sha256.Sum256(doc)
+	sum := sha256.Sum256(append(doc, t.journal...))
 	parts, err := agent.RecallParts(t.past, hex.EncodeToString(sum[:8]))
 	if err != nil {
 		return nil, badHistory("the history of "+run, err)
 	}
+	parts[0].Journal = t.journal
 	if err := c.appendParts(ctx, root, parts); err != nil {
 		return nil, err
 	}

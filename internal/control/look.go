@@ -47,6 +47,8 @@ func (l runView) state() string {
 		return l.row.State
 	case s.Phase == supervisor.Over:
 		return Finished
+	case s.Phase == supervisor.Queued:
+		return Queued
 	case s.Parked && !l.row.isAllAnswered(s):
 		return Parked
 	case !s.Active && time.Since(time.UnixMilli(s.BeganMS)) > queuedAfter:

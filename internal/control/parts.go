@@ -3,6 +3,8 @@ package control
 import (
 	"context"
 	"sync"
+
+	"github.com/troupe-run/troupe/client"
 )
 
 // The verbs are divided by their effect on a run. Each part has the methods of the
@@ -12,6 +14,7 @@ import (
 //	commander  appends what clients ask for: steering, answers, budget, policy
 //	canceler   stops agents, through the supervisor or without it
 //	remover    deletes runs that have ended, and prunes
+//	laneKeeper orders the runs of a conversation
 //	opener     opens runs, also from a history, and keeps attachments
 //	viewer     lists and shows; on lookup alone
 
@@ -27,7 +30,7 @@ type remover struct {
 }
 
 type opener struct {
-	*remover
+	*laneKeeper
 	room storeRoom
 }
 
@@ -35,7 +38,8 @@ type viewer struct{ *lookup }
 
 // newOpener makes the parts that change runs.
 func newOpener(cfg *Config) *opener {
-	return &opener{remover: &remover{&canceler{&commander{&lookup{cfg}}}, &runLocks{}}}
+	removes := &remover{&canceler{&commander{&lookup{cfg}}}, &runLocks{}}
+	return &opener{laneKeeper: &laneKeeper{removes, client.NewID()}}
 }
 
 // runLocks are the runs that are being opened with a history, or deleted.

@@ -132,6 +132,9 @@ func (r *Runs) repair(ctx context.Context, run string, s RowSummary) error {
 // rowOf makes the row of a run from its state.
 func rowOf(s supervisor.State, node string) client.RunInfo {
 	info := client.RunInfo{State: Live, Node: node, Title: shortTitle(s.Run.Goal), Model: s.Run.Model.Name}
+	if s.Run.InLane {
+		info.Conversation = s.Run.Conversation
+	}
 	if s.Began > 0 {
 		info.Started = time.UnixMilli(s.Began).UTC().Format(time.RFC3339)
 	}

@@ -18,8 +18,8 @@ import (
 
 // openRun opens a run. The log comes first: the index is written after it.
 func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
-	if err := names.CheckToken(r.RunID); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	if err := checkRunID(r.RunID); err != nil {
+		return nil, err
 	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
@@ -31,13 +31,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
 		return nil, err
 	} else if ok {
-		if err := c.recordLostLogs(ctx, known); err != nil {
-			return nil, err
-		}
-		if err := c.moreTime(ctx, known, r); err != nil {
-			return nil, err
-		}
-		return client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}, c.cfg.Node.Resume(ctx, r.RunID)
+		return c.reopenRun(ctx, known, r)
 	}
 	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
 		return nil, err
@@ -48,10 +42,17 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := c.cfg.Queue.checkFull(); err != nil {
 		return nil, err
 	}
+	if r.Conversation != "" {
+		var err error
+		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	opened, accepted, err := c.cfg.Build(r)
 	if err != nil {
 		return nil, err
 	}
+	opened.InLane = r.Conversation != ""
 	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
 	if r.Fork != "" || r.History != nil {
 		if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {
@@ -74,13 +75,45 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	// A short run may have ended already, and its row may say so: changeMissing keeps that state.
 	err = c.cfg.Runs.changeMissing(ctx, r.RunID, func(i *client.RunInfo) {
 		i.Title, i.Model, i.Node, i.Started = shortTitle(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
-		i.State = cmp.Or(i.State, Live)
+		i.State, i.Conversation = cmp.Or(i.State, Live), r.Conversation
 	})
 	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
 		c.logger().Warn("a run was not added to the index", "run", r.RunID, "error", err)
-		return accepted, nil
+		err = nil
 	}
-	return accepted, err
+	if err != nil || r.Conversation == "" {
+		return accepted, err
+	}
+	return c.enterLane(ctx, r.Conversation, accepted)
+}
+
+// checkRunID refuses an id that no new run may have.
+func checkRunID(run string) error {
+	err := names.CheckToken(run)
+	if err == nil && mailbox.IsReserved(run) {
+		err = errReservedID
+	}
+	if err != nil {
+		return &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	}
+	return nil
+}
+
+var errReservedID = errors.New("control: it begins like the log of a conversation")
+
+// reopenRun continues a run that exists already.
+func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (any, error) {
+	if err := c.recordLostLogs(ctx, known); err != nil {
+		return nil, err
+	}
+	if err := c.moreTime(ctx, known, r); err != nil {
+		return nil, err
+	}
+	accepted := client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}
+	if err := c.cfg.Node.Resume(ctx, r.RunID); err != nil || known.Conversation == "" {
+		return accepted, err
+	}
+	return c.enterLane(ctx, known.Conversation, accepted)
 }
 
 // moreTime sets the time limit of a resume request on a run that has not ended. The limit counts the

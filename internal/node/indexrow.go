@@ -47,6 +47,7 @@ func newIndexWriter(h *Node) *indexWriter {
 // recordState writes the state of a run at a place of its supervisor's log.
 func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
 	w.node.runs.NoteState(run, s)
+	w.node.lanes.recordState(run, s)
 	w.enqueue(run, s.IsParked(), func(r *control.Report) {
 		if place > r.Place {
 			r.State, r.Place = s, place

@@ -70,6 +70,7 @@ type Node struct {
 	background  sync.WaitGroup // writes of index rows, and runs that are being taken up
 	logOwner    *cluster.Owner // decides on which logs this node acts
 	throttles   *throttleSync
+	lanes       laneNews
 	journal     journalHealth         // whether the logs can be written
 	lastDenied  atomic.Pointer[error] // the last right that the server refused
 	proof       bus.Proof             // the checks of the server's promises
@@ -176,6 +177,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.lanes.open(h.control)
 	if h.logOwner.IsShared() {
 		return nil // it takes up the runs of the shards that it gains
 	}

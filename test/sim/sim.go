@@ -77,6 +77,7 @@ func simulateSeed(seed int64, o seedOptions) (res seedResult) {
 		s.scheduler.runNext()
 	}
 	s.judges.run.checkEnd()
+	res.Err = simulateLane(seed)
 	return res
 }
 

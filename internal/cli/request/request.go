@@ -79,7 +79,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, separated by commas; 'shell(rm:*)' denies only such commands of the shell")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add the directory's AGENTS.md to the prompts")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
-	f.StringVar(&q.Conversation, "conversation", "", "conversation that the run belongs to")
+	f.StringVar(&q.Conversation, "conversation", "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run, or last, continues that one")
 	r.addGoalFlags(f)
 	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")

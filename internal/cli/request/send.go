@@ -24,6 +24,13 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 			r.Fork += "@" + turn
 		}
 	}
+	if r.Conversation == lastConversation {
+		run, err := s.FindRun(s.Context, r.Conversation)
+		if err != nil {
+			return client.RunAccepted{}, err
+		}
+		r.Conversation = run // the node knows its conversation
+	}
 	if flags.imported != nil {
 		h, err := s.Recall(s.Context, r.RunID, *flags.imported)
 		if err != nil {
@@ -55,6 +62,9 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	}
 	return accepted, err
 }
+
+// lastConversation is the conversation of the newest run.
+const lastConversation = "last"
 
 // isRefusal reports whether the node rejected the request. Without an answer the run may exist.
 func isRefusal(err error) bool {

@@ -1,0 +1,42 @@
+package history
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/model"
+)
+
+// Bounds of what one run of a conversation receives from the run before it. Older messages stay in the logs of the
+// earlier runs.
+const (
+	LatestMessagesMax = 1024
+	LatestBytesMax    = 1 << 20
+)
+
+// Latest returns the part of a transcript with which a conversation continues: the messages that its summary replaces
+// are left out, but for one before which the summary stands, and then the oldest until the rest is within
+// the bounds. A history may then begin in the middle of a turn, which Mend repairs. left is how many messages were left out.
+func (p Transcript) Latest() (latest Transcript, left int) {
+	fold := 0 // messages of the result that the summary replaces
+	if p.Fold != nil && p.Fold.Upto > 0 && p.Fold.Upto <= len(p.Messages) {
+		fold, left = 1, p.Fold.Upto-1
+	}
+	bytes := 0
+	for _, m := range p.Messages[left+fold:] {
+		bytes += BytesOf(m)
+	}
+	tail := left + fold
+	for tail < len(p.Messages) && (bytes > LatestBytesMax || len(p.Messages)-tail > LatestMessagesMax) {
+		bytes -= BytesOf(p.Messages[tail])
+		tail++
+	}
+	for tail > left+fold && tail < len(p.Messages) && p.Messages[tail].Role == model.ToolRole { // results without their calls
+		tail++
+	}
+	latest = p
+	latest.Messages = slices.Concat(p.Messages[left:left+fold], p.Messages[tail:])
+	if latest.Fold = nil; fold > 0 {
+		latest.Fold = &Summary{Upto: fold, Text: p.Fold.Text, Deep: p.Fold.Deep}
+	}
+	return latest, left + tail - (left + fold)
+}

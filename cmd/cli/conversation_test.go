@@ -1,0 +1,177 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+)
+
+// talk is a script whose answer tells how many replies the history holds, and what the user said last.
+const talk = `
+default:
+  - {text: "one: {{user}}"}
+  - {text: "two: {{user}}"}
+  - {text: "three: {{user}}"}
+  - {text: "four: {{user}}"}
+`
+
+// outputOf runs a command to its end.
+func (s testHome) outputOf(args ...string) (out string, code int) {
+	s.t.Helper()
+	text, err := s.command(args...).Output()
+	return string(text), exitOf(s.t, err)
+}
+
+// A message that is posted while another runs waits for it and goes on from it, and so does one of a later process. A
+// conversation is listed, shown and deleted.
+//
+//behaviour:shows K1
+func TestAConversationOverProcesses(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"slow.yaml": strings.Replace(talk, `"one: {{user}}"`, `"one: {{user}}", delay: 2s`, 1), "talk.yaml": talk})
+	first := s.command("run", "-m", "script/slow.yaml", "--conversation", "plans", "first")
+	stderr, err := first.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stdout strings.Builder
+	first.Stdout = &stdout
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	progress := watchOutput(stderr)
+	progress.until(t, event.KindAgentSpawned)
+	out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "second")
+	if code != 0 || out != "two: second\n" {
+		t.Errorf("the second message: %d, %q", code, out)
+	}
+	if err := first.Wait(); err != nil || stdout.String() != "one: first\n" {
+		t.Errorf("the first message: %v, %q", err, stdout.String())
+	}
+	if out, code = s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "last", "third"); code != 0 || out != "three: third\n" {
+		t.Errorf("the third message: %d, %q", code, out)
+	}
+	var list []client.ConversationInfo
+	out, _ = s.outputOf("conversations", "list", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil || len(list) != 1 || list[0].Conversation != "plans" || list[0].Count != 3 {
+		t.Errorf("the list: %v, %s", err, out)
+	}
+	if out, _ = s.outputOf("conversations", "show", "plans"); strings.Count(out, "completed") != 3 || !strings.Contains(out, "second") {
+		t.Errorf("it is shown as %s", out)
+	}
+	if out, code = s.outputOf("conversations", "delete", "--yes", "plans"); code != 0 || !strings.Contains(out, "3 runs") {
+		t.Errorf("it was not deleted: %d, %s", code, out)
+	}
+	if out, code = s.outputOf("conversations", "show", "plans"); code != 2 {
+		t.Errorf("a deleted conversation is shown: %d, %s", code, out)
+	}
+	if out, _ = s.outputOf("list", "-o", "json"); strings.TrimSpace(out) != "[]" {
+		t.Errorf("its runs are left: %s", out)
+	}
+}
+
+// A process that is killed in the middle of a conversation loses nothing: the next message continues the run that it left,
+// and then runs itself.
+//
+//behaviour:shows K1
+func TestAKilledConversationContinues(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"slow.yaml": strings.Replace(talk, `"one: {{user}}"`, `"one: {{user}}", delay: 2s`, 1), "talk.yaml": talk})
+	first := s.command("run", "-m", "script/slow.yaml", "--conversation", "plans", "--run-id", "first", "first")
+	stderr, err := first.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	watchOutput(stderr).until(t, event.KindAgentSpawned)
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait() // it was killed
+	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "second"); code != 0 || out != "two: second\n" {
+		t.Errorf("the message after the kill: %d, %q", code, out)
+	}
+	if out, code := s.outputOf("result", "first"); code != 0 || out != "one: first\n" {
+		t.Errorf("the run that was killed: %d, %q", code, out)
+	}
+}
+
+// chat reads messages from a pipe, and goes on in another process.
+//
+//behaviour:shows K1
+func TestAPipedChat(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk})
+	chat := func(input string) (string, int) {
+		t.Helper()
+		cmd := s.command("chat", "-q", "-m", "script/talk.yaml", "--conversation", "c")
+		cmd.Stdin = strings.NewReader(input)
+		out, err := cmd.Output()
+		return string(out), exitOf(t, err)
+	}
+	if out, code := chat("hello\n\nand now\n/exit\nnot this\n"); code != 0 || out != "one: hello\ntwo: and now\n" {
+		t.Errorf("the chat: %d, %q", code, out)
+	}
+	if out, code := chat("back again"); code != 0 || out != "three: back again\n" {
+		t.Errorf("the next day: %d, %q", code, out)
+	}
+}
+
+// A message that waits is dropped or moved; one that cannot begin within its limits is reported, and the next one starts.
+//
+//behaviour:shows E5
+func TestALaneIsChangedAndGoesOn(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"slow.yaml": strings.Replace(talk, `"one: {{user}}"`, `"one: {{user}}", delay: 4s`, 1), "talk.yaml": talk})
+	first := s.command("run", "-m", "script/slow.yaml", "--conversation", "plans", "first")
+	stderr, err := first.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	progress := watchOutput(stderr)
+	progress.until(t, event.KindAgentSpawned)
+	post := func(run string, more ...string) {
+		t.Helper()
+		args := append([]string{"start", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "--run-id", run}, more...)
+		if out, code := s.outputOf(append(args, run)...); code != 0 {
+			t.Fatalf("%s was not posted: %d, %s", run, code, out)
+		}
+	}
+	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "other", "hi"); code != 0 || out != "one: hi\n" {
+		t.Errorf("another conversation: %d, %q", code, out)
+	}
+	if out, _ := s.outputOf("lanes"); !strings.Contains(out, "active") || strings.Contains(out, "other") {
+		t.Errorf("it did not run in parallel: %s", out)
+	}
+	post("second")
+	post("poor", "--max-tokens", "300")
+	post("third")
+	if out, code := s.outputOf("lanes", "plans", "move", "third", "--before", "second"); code != 0 || strings.Index(out, "third") > strings.Index(out, "second") {
+		t.Errorf("the lane after the move: %d, %s", code, out)
+	}
+	if out, code := s.outputOf("lanes", "plans", "drop", "second"); code != 0 || !strings.Contains(out, "dropped") && !strings.Contains(out, "canceled") {
+		t.Errorf("the lane after the drop: %d, %s", code, out)
+	}
+	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "last"); code != 0 || out != "three: last\n" {
+		t.Errorf("the last message: %d, %q", code, out)
+	}
+	if err := first.Wait(); err != nil {
+		t.Error(err)
+	}
+	for run, want := range map[string]int{"third": 0, "poor": 3, "second": 130} {
+		if out, code := s.outputOf("result", run); code != want {
+			t.Errorf("%s ended with %d, want %d: %s", run, code, want, out)
+		}
+	}
+	if out, code := s.outputOf("events", "poor", "-o", "jsonl"); code != 0 || !strings.Contains(out, `"lane.failed"`) {
+		t.Errorf("the failure to start is no event: %d, %s", code, out)
+	}
+}

@@ -1,0 +1,107 @@
+package run
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// lineBytesMax bounds one message of a chat: more than a node accepts, so that the node reports it.
+const lineBytesMax = 256 << 10
+
+// Chat makes the command chat.
+func (cs *Commands) Chat() *cobra.Command {
+	var flags request.Flags
+	c := &cobra.Command{
+		Use: "chat", Args: command.NoArguments,
+		Short: "Talk with an agent: each line is a message of one conversation",
+		Long: `Read messages, one a line, run each and print its answer. All of them belong to one
+conversation: each run goes on with the history and the journal of the one before it.
+The conversation stays; "troupe chat --conversation ID" goes on with it, today or
+another day. An empty line is skipped; "/exit" or the end of the input ends the chat.
+A message whose run fails is reported, and the next one goes on; the exit code is then
+that of the last run that failed.`,
+		Example: `  troupe chat --dir .
+  troupe chat --conversation plans
+  printf 'List the packages\nWhich has no test?\n' | troupe chat --dir . -q`,
+		Annotations: map[string]string{command.Formats: command.RunFormats},
+		RunE: func(c *cobra.Command, _ []string) error {
+			for _, name := range notInChat {
+				if c.Flags().Changed(name) {
+					return exit.UsageError("begin the conversation with troupe run --"+name+" … --conversation ID, then chat", "--%s is for one run", name)
+				}
+			}
+			return cs.chat(c, &flags)
+		},
+	}
+	flags.AddFlags(c.Flags())
+	for _, name := range notInChat {
+		_ = c.Flags().MarkHidden(name) // it exists
+	}
+	return c
+}
+
+// notInChat are the flags of a single run.
+var notInChat = []string{"run-id", "fork", "history", "attach"}
+
+// chat runs one message after the other.
+func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
+	if flags.Request.Conversation == "" {
+		flags.Request.Conversation = client.NewID()
+	}
+	typed := term.IsTTY(cs.Console.In)
+	if !cs.Console.Quiet {
+		cs.Console.Say("conversation " + term.CleanLine(flags.Request.Conversation))
+	}
+	lines := bufio.NewScanner(cs.Console.In)
+	lines.Buffer(nil, lineBytesMax)
+	var failed error
+	for {
+		if typed {
+			_, _ = fmt.Fprint(cs.Console.Err, "> ") // a terminal that is gone ends the input, too
+		}
+		if !lines.Scan() {
+			break
+		}
+		text := strings.TrimSpace(lines.Text())
+		if text == "" {
+			continue
+		}
+		if text == "/exit" {
+			break
+		}
+		err := cs.say(c, *flags, text)
+		if err == nil {
+			continue
+		}
+		f := exit.Explain(err)
+		cs.Console.Report(f)
+		failed = exit.WithCode(f.Code) // it was reported
+		if f.Code == exit.Interrupted || f.Code == exit.Terminated {
+			break
+		}
+	}
+	if err := lines.Err(); err != nil && !errors.Is(err, bufio.ErrTooLong) {
+		return fmt.Errorf("read the messages: %w", err)
+	} else if err != nil {
+		return exit.UsageError("put long material into a file of the directory", "a message has more than %d bytes", lineBytesMax)
+	}
+	return failed
+}
+
+// say runs one message. flags is a copy: each message is a request of its own.
+func (cs *Commands) say(c *cobra.Command, flags request.Flags, text string) error {
+	if err := flags.Complete(cs.Console, cs.Origins, c, []string{text}); err != nil {
+		return err
+	}
+	return cs.followRun(&flags)
+}

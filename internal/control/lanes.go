@@ -1,0 +1,307 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/lane"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// A conversation is a lane: a log of its own that orders the runs (internal/lane). A request opens its run first, and
+// then adds it to the lane. Whichever node learns that a lane may go on advances it: the node that answers the
+// request, the node on which a run of the conversation ended, or one that takes up unfinished runs. If a process dies
+// in between, the run waits in its own log, and the node that activates it adds it to the lane.
+
+// laneKeeper reads, extends and advances lanes.
+type laneKeeper struct {
+	*remover
+	me string // tells this process from others that advance the same lane
+}
+
+const (
+	// laneStepsMax bounds what one visit of a lane does.
+	laneStepsMax = 4 * lane.QueueMax
+	// joinTries is how often a run is added to a lane that is deleted meanwhile.
+	joinTries = 8
+	// adoptedPause is how often the end of a run that began without a lane is looked for.
+	adoptedPause = time.Second
+)
+
+// readLane reads the lane of a conversation.
+func (c *lookup) readLane(ctx context.Context, conversation string) (*lane.State, error) {
+	s, at := &lane.State{}, mailbox.LaneOf(conversation)
+	err := c.cfg.Post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
+		e, err := mailbox.Decode(m.Data)
+		if errors.Is(err, mailbox.ErrForm) {
+			return newerLog(at)
+		}
+		if err != nil {
+			return nil // it has no effect on any node
+		}
+		for _, item := range e.Items {
+			f, ok, err := lane.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
+			if ok && err == nil {
+				s.Apply(lane.Entry{Place: m.Place, At: m.At, Fact: f})
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("control: read %s: %w", at, err)
+	}
+	return s, nil
+}
+
+// appendFacts appends facts to a lane as one entry.
+func (c *lookup) appendFacts(ctx context.Context, conversation string, facts ...lane.Fact) error {
+	e := mailbox.Entry{Form: mailbox.Form}
+	for _, f := range facts {
+		body, err := mailbox.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("control: lane: %w", err)
+		}
+		e.Items = append(e.Items, mailbox.Item{ID: client.NewID(), Kind: f.Kind(), Body: body})
+	}
+	data, err := mailbox.Encode(e)
+	if err == nil {
+		_, err = mailbox.Put(ctx, c.cfg.Post, mailbox.LaneOf(conversation), data)
+	}
+	if err != nil {
+		return fmt.Errorf("control: lane of %s: %w", conversation, err)
+	}
+	return nil
+}
+
+// joinLane adds an opened run to the lane of its conversation, unless it is there.
+func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) error {
+	for range joinTries {
+		s, err := c.readLane(ctx, conversation)
+		if err != nil {
+			return err
+		}
+		if _, joined := s.Find(run); joined {
+			return nil
+		}
+		facts := []lane.Fact{lane.Enqueued{Run: run}}
+		if len(s.Runs) == 0 && conversation != run {
+			adopted, err := c.isRunWithoutLane(ctx, conversation)
+			if err != nil {
+				return err
+			}
+			if adopted {
+				facts = append([]lane.Fact{lane.Adopted{Run: conversation}}, facts...)
+			}
+		}
+		if err := c.appendFacts(ctx, conversation, facts...); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("control: %s was not added to the lane of %s", run, conversation)
+}
+
+// enterLane adds an opened run to the lane of its conversation and advances the lane. The runs before it continue, if
+// a node had left them.
+func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepted client.RunAccepted) (any, error) {
+	if err := c.joinLane(ctx, conversation, accepted.RunID); err != nil {
+		return nil, err
+	}
+	if _, err := c.advanceLane(ctx, conversation); err != nil {
+		return nil, err
+	}
+	s, err := c.readLane(ctx, conversation)
+	if err != nil {
+		return nil, err
+	}
+	accepted.Conversation = conversation
+	for _, r := range s.Runs {
+		if r.ID == accepted.RunID {
+			break
+		}
+		if r.Status != lane.Active && r.Status != lane.Waiting {
+			continue
+		}
+		accepted.Ahead++
+		if err := c.cfg.Node.Resume(ctx, r.ID); err != nil {
+			return nil, err
+		}
+	}
+	if accepted.Ahead > 0 {
+		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it waits in the conversation %s: %d of its runs not ended", conversation, accepted.Ahead))
+		c.cfg.laneKnown(conversation)
+	} else if h := s.Histories(); len(h) > 0 {
+		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it continues the conversation %s after %s", conversation, h[0].ID))
+	}
+	return accepted, nil
+}
+
+// isRunWithoutLane reports whether a conversation is named after a run that began without one: the conversation
+// then continues that run.
+func (c *lookup) isRunWithoutLane(ctx context.Context, conversation string) (bool, error) {
+	row, err := c.findRun(ctx, conversation)
+	if isNotFound(err) || isGone(err) {
+		return false, nil
+	}
+	return err == nil && row.Conversation == "", err
+}
+
+// advanceLane does what is to be done about a lane: it records ends, begins the next run and starts it. again
+// is how long after that the lane must be visited once more; 0: an end or a message brings a node back.
+func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (again time.Duration, err error) {
+	done, err := c.locks.lockRun(ctx, string(mailbox.LaneOf(conversation)))
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	for range laneStepsMax {
+		s, err := c.readLane(ctx, conversation)
+		if err != nil {
+			return 0, err
+		}
+		act, err := s.Next(c.me, time.Now().UnixMilli(), func(run string) (lane.Standing, error) { return c.standingOf(ctx, run) })
+		if err != nil {
+			return 0, err
+		}
+		switch act := act.(type) {
+		case lane.Append:
+			if err := c.appendFacts(ctx, conversation, act.Fact); err != nil {
+				return 0, err
+			}
+		case lane.Start:
+			return 0, c.startInLane(ctx, conversation, s, act.Run)
+		case lane.Cancel:
+			f := agent.Canceled{Why: "it was taken out of the queue of its conversation"}
+			return 0, c.cfg.Node.Command(ctx, mailbox.At(act.Run, mailbox.Super), "lane-drop", f.Kind(), f)
+		case lane.LookAgain:
+			return time.Duration(act.AfterMS) * time.Millisecond, nil
+		case lane.Rest:
+			if r, ok := s.ActiveRun(); ok && r.By == "" {
+				return adoptedPause, nil // nothing in its log names the lane
+			}
+			return 0, nil
+		}
+	}
+	return laneRetryMin, nil
+}
+
+// standingOf says how far a run is, by its own log.
+func (c *lookup) standingOf(ctx context.Context, run string) (lane.Standing, error) {
+	row, err := c.findRun(ctx, run)
+	if isNotFound(err) || isGone(err) {
+		return lane.Standing{Phase: lane.Missing}, nil
+	}
+	if err != nil {
+		return lane.Standing{}, err
+	}
+	l, err := c.viewRun(ctx, row)
+	if err != nil {
+		return lane.Standing{}, err
+	}
+	is := lane.Standing{Phase: lane.Live, Reason: l.summary.Reason, History: l.summary.Joined > 0}
+	switch {
+	case l.state() == Finished:
+		is.Phase = lane.Finished
+		if is.Reason == "" && row.Result != nil {
+			is.Reason = row.Result.Reason
+		}
+	case l.summary.Phase == supervisor.Queued:
+		is.Phase = lane.Unbegun
+	case l.summary.Phase == "":
+		is.Phase = lane.Missing
+	}
+	return is, nil
+}
+
+// startInLane gives a run the history of its conversation and the word to begin. A second node that does the same
+// appends the same requests, which count once.
+func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *lane.State, run string) error {
+	super := mailbox.At(run, mailbox.Super)
+	state, err := ReplaySupervisor(ctx, c.cfg.Post, run)
+	if err != nil || state.Phase != supervisor.Queued {
+		return err
+	}
+	f := supervisor.LaneStarted{}
+	root := mailbox.At(run, string(spec.Root)).In(state.Run.RootPlace())
+	f.Past, err = c.continueHistory(ctx, conversation, s, root)
+	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code != client.CodeUnavailable {
+		f.Failed, f.Reason = refused.Text, spec.LogDamaged // retrying would block the lane
+	} else if err != nil {
+		return err
+	}
+	return c.cfg.Node.Command(ctx, super, "lane-start", f.Kind(), f)
+}
+
+// continueHistory copies the history of the newest run that still has one to the root of the next run.
+func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s *lane.State, root mailbox.Address) (*spec.HistoryOrigin, error) {
+	for _, last := range s.Histories() {
+		from, err := c.agentAddress(ctx, last.ID, spec.Root)
+		var t logHistory
+		if err == nil {
+			t, err = c.readHistory(ctx, from, -1, 0)
+		}
+		if isNotFound(err) || isGone(err) {
+			continue // the run was deleted: the one before it has the history up to there
+		}
+		if err != nil {
+			return nil, err
+		}
+		t.past, _ = t.past.Latest()
+		origin, err := c.copyTranscript(ctx, last.ID, t, root)
+		if origin != nil {
+			origin.Conversation, origin.Reason = conversation, last.Reason
+		}
+		return origin, err
+	}
+	return nil, nil
+}
+
+// checkConversation checks the conversation of a request before its run is opened. It returns the conversation that
+// the request means: a run that belongs to a conversation names it.
+func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (string, error) {
+	id := r.Conversation
+	if err := names.CheckToken(id); err != nil || len(mailbox.LaneOf(id).Run()) > names.TokenBytesMax {
+		return "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("conversation is %.80q", id), Hint: fmt.Sprintf("use at most %d of a-z, 0-9, - and _", conversationBytesMax)}
+	}
+	s, err := c.readLane(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if len(s.Runs) == 0 {
+		row, err := c.findRun(ctx, id)
+		switch {
+		case isNotFound(err), isGone(err):
+		case err != nil:
+			return "", err
+		case row.Conversation != "" && row.Conversation != id:
+			r.Conversation = row.Conversation
+			return c.checkConversation(ctx, r)
+		default:
+			return id, forkOfConversation(r, id)
+		}
+	}
+	if len(s.Queue()) >= lane.QueueMax {
+		return "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
+	}
+	if len(s.Runs) > 0 {
+		return id, forkOfConversation(r, id)
+	}
+	return id, nil
+}
+
+// conversationBytesMax is the longest id of a conversation.
+var conversationBytesMax = names.TokenBytesMax - len(mailbox.LaneOf("").Run())
+
+// forkOfConversation refuses a second history for a conversation that has one.
+func forkOfConversation(r client.RunRequest, id string) error {
+	if r.Fork == "" && r.History == nil {
+		return nil
+	}
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
+}
