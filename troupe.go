@@ -47,7 +47,7 @@ type Config struct {
 	// tool.Func.
 	Tools []tool.Tool
 	// Agents take precedence over the built-in ones; the first gets the tasks that name none.
-	// Default: the built-in coordinator.
+	// Default: the built-in assistant, or with a builtin/ model the coordinator.
 	Agents []Agent
 	// Models are clients of the program's own, by PROVIDER/MODEL.
 	Models map[string]model.Client

@@ -39,6 +39,7 @@ type rememberedCall struct {
 	Moved  bool   // the call changed the world, as far as its class says
 	Fresh  bool   // the world changed since the same call before, and the result differs
 	Futile bool   // the call brought nothing new: an error, nothing, or a result that was seen before
+	Search bool   // a new question whose answer is that there is nothing: that is progress
 }
 
 // detectedLoop is one detection.
@@ -127,7 +128,7 @@ func userMessage(text string) model.Message { return model.Message{Role: model.U
 // askInsteadOfModel asks the question of the ladder's last step on behalf of the loop: the
 // model did not ask, or cannot.
 func askInsteadOfModel(s State, said string) (State, []Effect) {
-	text := "The agent goes in circles: it " + s.LoopDetection.Loop.description() + ", after two warnings."
+	text := "The agent goes in circles: it " + s.LoopDetection.Loop.description() + ", after two warnings. The setting `watch` of docs/loop-options.md changes or ends this check."
 	if said = strings.TrimSpace(said); said != "" {
 		text += fmt.Sprintf(" It says: %q", clip.Text(said, saidShown))
 	}
@@ -170,7 +171,8 @@ func (h loopDetection) steppedDown(w spec.Watch, calls int) loopDetection {
 //   - identical: the same call, unless the world changed in between and the
 //     answer differs, as in editing and testing by turns;
 //   - no progress: other arguments and yet the same result. Where a call
-//     changes something, "ok" is progress, so there only errors count;
+//     changes something, "ok" is progress, so there only errors count, and a
+//     search for something else that finds nothing is progress, too;
 //   - pattern: other arguments and nothing new in any of them. Reading ten files
 //     one after the other is work, not a loop: each read brings something new. An
 //     error, an empty result and a result that was seen before do not.
@@ -185,7 +187,9 @@ func (h loopDetection) findLoop(w spec.Watch, turn int) (detectedLoop, bool) {
 	}
 	for _, d := range []detector{
 		{Identical, w.Identical, func(a, b rememberedCall) bool { return a.Call == b.Call && !a.Fresh && !b.Fresh }},
-		{NoProgress, w.Stuck, func(a, b rememberedCall) bool { return a.Result == b.Result && !a.Moved && !b.Moved }},
+		{NoProgress, w.Stuck, func(a, b rememberedCall) bool {
+			return a.Result == b.Result && !a.Moved && !b.Moved && !(a.Search && b.Search)
+		}},
 		{Pattern, w.Pattern, func(a, b rememberedCall) bool { return a.Tool == b.Tool && a.Futile && b.Futile }},
 	} {
 		if d.at <= 0 {
@@ -240,7 +244,8 @@ func lastItems[T any](list []T, n int) []T { return list[max(0, len(list)-n):] }
 func (h *loopDetection) describeCall(c Call, turn int) rememberedCall {
 	n := rememberedCall{Tool: c.Name, Turn: turn, Call: callTarget(c), Result: hashOf(c.Name, c.Result.Text)}
 	n.Moved = !c.Result.Error && (c.Class != model.Read || c.isDelegation()) // a child may have changed anything
-	n.Futile = c.Result.Error || !n.Moved && (strings.TrimSpace(c.Result.Text) == "" || slices.Contains(h.Seen, n.Result))
+	n.Search = !c.Result.Error && !n.Moved && isNothingFound(c.Result.Text) && !h.wasCalled(n.Call)
+	n.Futile = !n.Search && (c.Result.Error || !n.Moved && (strings.TrimSpace(c.Result.Text) == "" || slices.Contains(h.Seen, n.Result)))
 	moved := false
 	for _, old := range slices.Backward(h.Last) {
 		if old.Call == n.Call {
@@ -250,6 +255,32 @@ func (h *loopDetection) describeCall(c Call, turn int) rememberedCall {
 		moved = moved || old.Moved
 	}
 	return n
+}
+
+// wasCalled reports whether the same call is among the last ones.
+func (h *loopDetection) wasCalled(call uint64) bool {
+	return slices.ContainsFunc(h.Last, func(c rememberedCall) bool { return c.Call == call })
+}
+
+// nothingFoundMax is the most bytes of a result that only says that there is nothing.
+const nothingFoundMax = 200
+
+// isNothingFound reports whether a result says that a search found nothing, in the words that tools use.
+func isNothingFound(text string) bool {
+	text = strings.ToLower(strings.TrimSpace(text))
+	if len(text) > nothingFoundMax {
+		return false
+	}
+	switch text {
+	case "", "none", "nothing", "[]", "{}", "null", "0":
+		return true
+	}
+	for _, start := range []string{"no ", "none ", "nothing ", "0 results", "0 matches", "found 0", "not found"} {
+		if strings.HasPrefix(text, start) {
+			return true
+		}
+	}
+	return false
 }
 
 // callTarget is a short name for a call's tool and arguments, in whatever form they are written.

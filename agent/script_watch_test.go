@@ -93,6 +93,14 @@ func callOf(tool string, n int, result string) usedTool {
 	return usedTool{tool: tool, args: fmt.Sprintf(`{"q":"%d"}`, n), result: result}
 }
 
+// inTurns are different searches with one result, one in each reply.
+func inTurns(n int, result string) (replies [][]usedTool) {
+	for i := range n {
+		replies = append(replies, []usedTool{callOf("grep", i, result)})
+	}
+	return replies
+}
+
 // TestOrdinaryWorkIsNotALoop: what agents do all day is not taken for a loop (A24).
 //
 //behaviour:shows A24
@@ -112,7 +120,10 @@ func TestOrdinaryWorkIsNotALoop(t *testing.T) {
 			{{tool: "delegate", args: `{"task":"c"}`, result: "none"}}, {{tool: "delegate", args: `{"task":"d"}`, result: "none"}}},
 		"a search that is spread over one reply": {{callOf("grep", 1, "no matches"), callOf("grep", 2, "no matches"), callOf("grep", 3, "no matches"),
 			callOf("grep", 4, "no matches"), callOf("grep", 5, "no matches"), callOf("grep", 6, "no matches")}},
-		"edits that each answer ok": {{callOf("edit_file", 1, "ok")}, {callOf("edit_file", 2, "ok")}, {callOf("edit_file", 3, "ok")}, {callOf("edit_file", 4, "ok")}},
+		"eight different searches without a match":       inTurns(8, "no matches"),
+		"eight different searches that bring empty text": inTurns(8, ""),
+		"eight different searches in JSON":               inTurns(8, "[]"),
+		"edits that each answer ok":                      {{callOf("edit_file", 1, "ok")}, {callOf("edit_file", 2, "ok")}, {callOf("edit_file", 3, "ok")}, {callOf("edit_file", 4, "ok")}},
 		"editing and testing by turns": {{callOf("edit_file", 1, "ok")}, {callOf("shell", 0, "3 fail")}, {callOf("edit_file", 2, "ok")}, {callOf("shell", 0, "2 fail")},
 			{callOf("edit_file", 3, "ok")}, {callOf("shell", 0, "1 fails")}, {callOf("edit_file", 4, "ok")}, {callOf("shell", 0, "passed")}},
 		"a file read again after each change": {{callOf("read_file", 0, "a")}, {callOf("edit_file", 1, "ok")}, {callOf("read_file", 0, "b")}, {callOf("edit_file", 2, "ok")}, {callOf("read_file", 0, "c")}},
@@ -143,7 +154,7 @@ func TestLoopsAreDetected(t *testing.T) {
 			event.LoopDetected{Tier: string(agent.Identical), Tool: "grep", Level: 1, Times: 3}},
 		"the same test after edits that change nothing in it": {[][]usedTool{{callOf("shell", 0, "fails")}, {callOf("edit_file", 1, "ok")}, {callOf("shell", 0, "fails")}, {callOf("edit_file", 2, "ok")},
 			{callOf("shell", 0, "fails")}}, event.LoopDetected{Tier: string(agent.Identical), Tool: "shell", Level: 1, Times: 3}},
-		"other words, the same answer": {[][]usedTool{{callOf("grep", 1, "no matches")}, {callOf("grep", 2, "no matches")}, {callOf("grep", 3, "no matches")}},
+		"other words, the same answer": {[][]usedTool{{callOf("grep", 1, "the index is locked")}, {callOf("grep", 2, "the index is locked")}, {callOf("grep", 3, "the index is locked")}},
 			event.LoopDetected{Tier: string(agent.NoProgress), Tool: "grep", Level: 1, Times: 3}},
 		"four guesses that miss": {[][]usedTool{miss(1), miss(2), miss(3), miss(4)}, event.LoopDetected{Tier: string(agent.Pattern), Tool: "read_file", Level: 1, Times: 4}},
 	} {

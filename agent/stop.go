@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -76,8 +77,19 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if (len(s.Steers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
 		return endTurn(dropKeptText(s), spec.Steering)
 	}
-	return finishAgent(s, spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()})
+	return finishAgent(s, completedOutcome(s.Goal.End, s.finalAnswer()))
 }
+
+// completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure is none.
+func completedOutcome(end spec.Reason, answer string) spec.Outcome {
+	if why, isFailure := spec.CutFailedMark(answer); isFailure {
+		detail, _, _ := strings.Cut(why, "\n")
+		return spec.Outcome{Reason: spec.Failed, Text: why, Partial: true, Detail: clip.Marked(detail, failureDetailMax, "…")}
+	}
+	return spec.Outcome{Reason: cmp.Or(end, spec.Completed), Text: answer}
+}
+
+const failureDetailMax = 400 // bytes of an answer that declares a failure
 
 // handleStopVetoed continues the loop with the reason as a message. The supervisor
 // counts vetoes and makes the last one final.

@@ -17,6 +17,8 @@ type Price struct {
 	// Allowed: the price is unknown, and a person has allowed the model by name,
 	// although a limit in money cannot hold for it.
 	Allowed bool `msgpack:"a,omitempty" json:"allowed,omitempty"`
+	// Estimated: it is the list price of a model that is called through a gateway, which may bill another one.
+	Estimated bool `msgpack:"e,omitempty" json:"estimated,omitempty"`
 }
 
 // Tier is the price of every token of a call whose prompt has more than Above

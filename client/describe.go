@@ -77,7 +77,8 @@ type AgentInfo struct {
 	ID       spec.ID       `json:"id"`
 	Name     string        `json:"name"`
 	Depth    int           `json:"depth"`
-	Tools    []string      `json:"tools"`
+	Tools    []string      `json:"tools"`  // that it is offered
+	Rights   []string      `json:"rights"` // that it may also pass on to its children
 	Limit    budget.Limit  `json:"limit"` // its own; 0: only the run's
 	Used     budget.Amount `json:"used"`
 	Reserved budget.Amount `json:"reserved"`

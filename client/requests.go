@@ -44,7 +44,8 @@ type RunRequest struct {
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
 	Conversation string             `json:"conversation,omitempty"`
-	Yes          bool               `json:"yes,omitempty"` // approves directory writes and sandboxed shell commands
+	Yes          bool               `json:"yes,omitempty"`         // approves directory writes and sandboxed shell commands
+	Interactive  bool               `json:"interactive,omitempty"` // a person at a terminal answers at once
 	Caller       string             `json:"caller,omitempty"`
 	Constraints  []string           `json:"constraints,omitempty"`
 	Criteria     []string           `json:"criteria,omitempty"`
@@ -95,6 +96,9 @@ type RunAccepted struct {
 	// Conversation is the conversation of the run, and Ahead how many of its runs have not ended; "": it has none.
 	Conversation string `json:"conversation_id,omitempty"`
 	Ahead        int    `json:"ahead,omitempty"`
+	// LimitUSD is the limit in dollars; 0: none. Estimated: a list price stands for the price of a gateway.
+	LimitUSD  float64 `json:"max_budget_usd,omitempty"`
+	Estimated bool    `json:"estimated,omitempty"`
 	// Existed: the run existed before, and the request changed nothing but to resume it.
 	Existed bool `json:"existed,omitempty"`
 }

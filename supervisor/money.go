@@ -67,16 +67,17 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool)
 	case budget.Wait:
 		return s, nil, true
 	case budget.Denied:
-		s = s.publishBudget(event.KindBudgetDenied, m.ID, reservation, why)
+		s = s.publishShortage(event.KindBudgetDenied, m.ID, f, why)
 		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail}}}, false
 	case budget.Granted:
 		why, detail = "", ""
 	}
+	before := s
 	s.Pool = pool
 	s, allowed := s.grantAllowance(m, f)
 	s = s.publishBudget(event.KindBudgetReserved, m.ID, reservation, "")
 	if g.Verdict == budget.Closing && why != "" {
-		s = s.publishBudget(event.KindBudgetExhausted, m.ID, reservation, why)
+		s = s.publishEvent(event.KindBudgetExhausted, event.BudgetChanged{Agent: m.ID, Reservation: reservation, Why: why, Short: before.describeShortage(m.ID, f, why)})
 	}
 	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Reservation: reservation, Output: g.Output, Calls: g.Calls,
 		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, Allowance: allowed, Left: s.runLeft(m)}}}, false

@@ -295,7 +295,7 @@ func TestEveryStopReasonHasAKnownSubtype(t *testing.T) {
 	words := map[string]bool{"success": true, "error_max_tokens": true, "error_max_budget_usd": true, "error_max_turns": true,
 		"error_max_tool_calls": true, "error_timeout": true, "error_needs_human": true, "error_provider": true, "error_refused": true,
 		"error_cancelled": true, "error_during_execution": true}
-	fallen := []spec.Reason{spec.ToolFailure, spec.LogDamaged}
+	fallen := []spec.Reason{spec.ToolFailure, spec.Failed, spec.LogDamaged}
 	for _, r := range spec.Reasons() {
 		word := event.Subtype(r)
 		if !words[word] {

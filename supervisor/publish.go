@@ -3,8 +3,10 @@ package supervisor
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 )
 
 // Output holds the effects of a step, and its events for observers.
@@ -24,6 +26,37 @@ func (s State) publishBudget(kind event.Kind, id spec.ID, reservation int, why s
 	return s.publishEvent(kind, event.BudgetChanged{Agent: id, Reservation: reservation, Why: why})
 }
 
+// publishShortage is publishBudget with the limit that does not cover an attempt.
+func (s State) publishShortage(kind event.Kind, id spec.ID, f agent.Reserve, why spec.Reason) State {
+	return s.publishEvent(kind, event.BudgetChanged{Agent: id, Reservation: f.Reservation, Why: why, Short: s.describeShortage(id, f, why)})
+}
+
+// describeShortage returns the limit that a stop reason names: the agent's own if less of it is free than of the
+// run's. nil: no limit is short.
+func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *event.BudgetShort {
+	account := s.Pool.Account(string(id))
+	need := f.Request.Price.Bound(f.Request.Input, max(f.Request.OutputMin, 1))
+	need.Calls = 1
+	part := func(a budget.Amount) int64 { return a.Tokens }
+	short := event.BudgetShort{Of: event.ShortTokens, Whose: event.OfRun}
+	switch why {
+	case spec.TokenBudget:
+	case spec.CostBudget:
+		short.Of, part = event.ShortUSD, func(a budget.Amount) int64 { return a.Nano }
+	case spec.MaxToolCalls:
+		short.Of, part = event.ShortCalls, func(a budget.Amount) int64 { return a.Calls }
+	default:
+		return nil
+	}
+	limit, spent := s.Pool.Limit, s.Pool.Spent
+	free := limit.Room(spent.Plus(s.Pool.Held).Plus(s.Pool.Kept).Minus(account.Held).Minus(account.Kept))
+	if own := account.Limit.Room(account.Spent); part(own) < part(free) {
+		short.Whose, limit, spent, free = event.OfAgent, account.Limit, account.Spent, own
+	}
+	short.Limit, short.Used, short.Free, short.Need = part(budget.Amount{Tokens: limit.Tokens, Nano: limit.Nano, Calls: limit.Calls}), part(spent), max(0, part(free)), part(need)
+	return &short
+}
+
 // takeEvents takes the events out of the state. Events about the budget get its figures,
 // and the end of the run comes last: both reflect the state after the step.
 func (s State) takeEvents(wasOver bool) (State, []event.Event) {
@@ -34,6 +67,7 @@ func (s State) takeEvents(wasOver bool) (State, []event.Event) {
 		if d, ok := e.Data.(event.BudgetChanged); ok {
 			d.Limit, d.Used, d.Reserved, d.Ahead, d.Kept = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Ahead.Tokens, p.Kept.Tokens
 			d.Unknown, d.Overrun, d.Frozen = p.Unknown.Tokens, p.Overrun.Tokens, s.Frozen
+			d.UsedUSD, d.ReservedUSD, d.Estimated = float64(p.Spent.Nano)/1e9, float64(p.Held.Nano)/1e9, s.Run.estimatesPrices()
 			events[i].Data = d
 		}
 	}

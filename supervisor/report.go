@@ -1,6 +1,8 @@
 package supervisor
 
 import (
+	"slices"
+
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
@@ -9,8 +11,8 @@ import (
 func (s State) Result() event.Result {
 	r := event.Result{Type: "result", Run: s.Run.Run, Conversation: s.Run.Conversation, Reason: s.Outcome.Reason,
 		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail, Journal: s.Outcome.Journal,
-		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known,
-		Budget: event.BudgetResult{Limit: s.Pool.Limit.Tokens, Used: s.Pool.Spent.Tokens, Reserved: s.Pool.Held.Tokens,
+		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known, CostEstimated: s.Run.estimatesPrices(),
+		Budget: event.BudgetResult{LimitUSD: float64(s.Pool.Limit.Nano) / 1e9, ReservedUSD: float64(s.Pool.Held.Nano) / 1e9, Limit: s.Pool.Limit.Tokens, Used: s.Pool.Spent.Tokens, Reserved: s.Pool.Held.Tokens,
 			Unknown: s.Pool.Unknown.Tokens, Overrun: s.Pool.Overrun.Tokens, Frozen: s.Frozen}}
 	end := s.Ended
 	if end == 0 {
@@ -46,4 +48,9 @@ func (s State) Result() event.Result {
 	r.Subtype = event.Subtype(r.Reason)
 	r.IsError = r.Subtype != "success"
 	return r
+}
+
+// estimatesPrices reports whether a model of the run has only a list price.
+func (o Opened) estimatesPrices() bool {
+	return o.Model.Price.Estimated || slices.ContainsFunc(o.Definitions, func(d Definition) bool { return d.Model != nil && d.Model.Price.Estimated })
 }

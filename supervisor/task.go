@@ -68,6 +68,18 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	return t
 }
 
+// OfferedTools names the tools that a member is offered.
+func (o Opened) OfferedTools(m Member) (names []string) {
+	def, ok := o.findDefinition(m.Name)
+	if !ok {
+		return nil
+	}
+	for _, t := range o.newTask(m, def, "").Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
 // mediaAt returns the media that come with the task of an agent: only the root's has any.
 func (o Opened) mediaAt(depth int) []model.Media {
 	if depth > 0 {

@@ -7,36 +7,40 @@ import (
 
 // Result is the one result of a run, as `run -o json` prints it.
 type Result struct {
-	Type         string        `json:"type"` // "result"
-	Subtype      string        `json:"subtype"`
-	IsError      bool          `json:"is_error"`
-	Run          string        `json:"run_id"`
-	Conversation string        `json:"conversation_id"`
-	Reason       spec.Reason   `json:"stop_reason"`
-	Partial      bool          `json:"partial"`
-	Text         string        `json:"result"`
-	Detail       string        `json:"detail,omitempty"`
-	Journal      string        `json:"journal,omitempty"` // the root's, of a run that did not complete
-	Turns        int           `json:"num_turns"`
-	DurationMS   int64         `json:"duration_ms"`
-	CostUSD      float64       `json:"total_cost_usd"`
-	CostKnown    bool          `json:"cost_known"`
-	ModelMS      int64         `json:"model_ms"` // time that models took, summed over the tree
-	ToolMS       int64         `json:"tool_ms"`  // time that tools took, summed over the tree
-	Usage        model.Usage   `json:"usage"`
-	Budget       BudgetResult  `json:"budget"`
-	Agents       []AgentResult `json:"agents"`
-	Cancel       *CancelResult `json:"cancel,omitempty"`
+	Type         string      `json:"type"` // "result"
+	Subtype      string      `json:"subtype"`
+	IsError      bool        `json:"is_error"`
+	Run          string      `json:"run_id"`
+	Conversation string      `json:"conversation_id"`
+	Reason       spec.Reason `json:"stop_reason"`
+	Partial      bool        `json:"partial"`
+	Text         string      `json:"result"`
+	Detail       string      `json:"detail,omitempty"`
+	Journal      string      `json:"journal,omitempty"` // the root's, of a run that did not complete
+	Turns        int         `json:"num_turns"`
+	DurationMS   int64       `json:"duration_ms"`
+	CostUSD      float64     `json:"total_cost_usd"`
+	CostKnown    bool        `json:"cost_known"`
+	// CostEstimated: list prices of models behind a gateway are part of the cost.
+	CostEstimated bool          `json:"cost_estimated,omitempty"`
+	ModelMS       int64         `json:"model_ms"` // time that models took, summed over the tree
+	ToolMS        int64         `json:"tool_ms"`  // time that tools took, summed over the tree
+	Usage         model.Usage   `json:"usage"`
+	Budget        BudgetResult  `json:"budget"`
+	Agents        []AgentResult `json:"agents"`
+	Cancel        *CancelResult `json:"cancel,omitempty"`
 }
 
-// BudgetResult is the pool at the end, in tokens.
+// BudgetResult is the pool at the end, in tokens and dollars.
 type BudgetResult struct {
-	Limit    int64 `json:"limit"`
-	Used     int64 `json:"used"`
-	Reserved int64 `json:"reserved"`
-	Unknown  int64 `json:"charged_unknown"`
-	Overrun  int64 `json:"overrun"`
-	Frozen   bool  `json:"frozen,omitempty"`
+	LimitUSD    float64 `json:"limit_usd,omitempty"` // 0: none
+	ReservedUSD float64 `json:"reserved_usd,omitempty"`
+	Limit       int64   `json:"limit"`
+	Used        int64   `json:"used"`
+	Reserved    int64   `json:"reserved"`
+	Unknown     int64   `json:"charged_unknown"`
+	Overrun     int64   `json:"overrun"`
+	Frozen      bool    `json:"frozen,omitempty"`
 }
 
 // AgentResult is one agent of the tree.

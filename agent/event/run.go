@@ -38,9 +38,34 @@ type BudgetChanged struct {
 	Kept        int64        `json:"kept"`
 	Unknown     int64        `json:"charged_unknown"`
 	Overrun     int64        `json:"overrun"`
-	Frozen      bool         `json:"frozen,omitempty"`
-	Why         spec.Reason  `json:"why,omitempty"`
+	UsedUSD     float64      `json:"used_usd"`
+	ReservedUSD float64      `json:"reserved_usd"`
+	// Estimated: list prices of models behind a gateway are part of the figures in dollars.
+	Estimated bool         `json:"estimated,omitempty"`
+	Frozen    bool         `json:"frozen,omitempty"`
+	Why       spec.Reason  `json:"why,omitempty"`
+	Short     *BudgetShort `json:"short,omitempty"` // of budget.exhausted and budget.denied
 }
+
+// BudgetShort says which limit does not cover an attempt, and by how much. The figures are tokens, billionths of a
+// dollar, or tool calls.
+type BudgetShort struct {
+	Of    string `json:"of"`    // tokens, nano_usd, tool_calls
+	Whose string `json:"whose"` // run, agent
+	Limit int64  `json:"limit"`
+	Used  int64  `json:"used"`
+	Free  int64  `json:"free"` // what reservations of other agents and of closing turns leave
+	Need  int64  `json:"need"` // the least that the attempt can cost at most
+}
+
+// Words of BudgetShort.
+const (
+	ShortTokens = "tokens"
+	ShortUSD    = "nano_usd"
+	ShortCalls  = "tool_calls"
+	OfRun       = "run"
+	OfAgent     = "agent"
+)
 
 // PolicyApplied is policy.applied.
 type PolicyApplied struct {

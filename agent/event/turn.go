@@ -78,6 +78,7 @@ type ModelFinished struct {
 	Stop       model.Stop       `json:"stop,omitempty"`
 	Usage      model.Usage      `json:"usage"`
 	UsageKnown bool             `json:"usage_known"`
+	CostUSD    float64          `json:"cost_usd,omitempty"` // by the price of the model; 0: free or unknown
 	TookMS     int64            `json:"took_ms"`
 	Error      model.ErrorClass `json:"error,omitempty"`
 	Detail     string           `json:"detail,omitempty"`

@@ -24,6 +24,7 @@ const (
 	Malformed          Reason = "malformed"
 	ModelError         Reason = "model_error"
 	ToolFailure        Reason = "tool_failure"
+	Failed             Reason = "failed"
 	ByCancel           Reason = "canceled"
 	AbortedStreaming   Reason = "aborted_streaming"
 	AbortedTools       Reason = "aborted_tools"
@@ -35,7 +36,7 @@ const (
 func Reasons() []Reason {
 	return []Reason{Completed, MaxTurns, MaxToolCalls, TokenBudget, CostBudget, DiminishingReturns, Timeout, Vetoed,
 		StopHookPrevented, Guardrail, Refused, PolicyBlocked, NeedsHuman, EvidenceMissing, PromptTooLong, MaxOutputTokens,
-		Malformed, ModelError, ToolFailure, ByCancel, AbortedStreaming, AbortedTools, ResumeUnsafe, LogDamaged}
+		Malformed, ModelError, ToolFailure, Failed, ByCancel, AbortedStreaming, AbortedTools, ResumeUnsafe, LogDamaged}
 }
 
 // Transition is why the loop continued.

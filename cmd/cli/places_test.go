@@ -19,7 +19,7 @@ const placesAtOnce = 12
 func TestRunsInTwelveDirectoriesAtOnce(t *testing.T) {
 	t.Parallel()
 	delay := func(d string) string {
-		return fmt.Sprintf("agents:\n  coordinator:\n    - calls: [{name: list_dir, args: {path: .}}]\n      delay: %s\n    - text: 'saw {{last}}'\n      delay: %s\n", d, d)
+		return fmt.Sprintf("agents:\n  assistant:\n    - calls: [{name: list_dir, args: {path: .}}]\n      delay: %s\n    - text: 'saw {{last}}'\n      delay: %s\n", d, d)
 	}
 	s := newTestHome(t, map[string]string{"short.yaml": delay("1s"), "long.yaml": delay("4s")})
 	outputs := make([]bytes.Buffer, placesAtOnce)

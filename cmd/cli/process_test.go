@@ -137,7 +137,7 @@ func TestTwentyRunsAtOnce(t *testing.T) {
 	const runs = 20
 	s := newTestHome(t, map[string]string{"two.yaml": `
 agents:
-  coordinator:
+  assistant:
     - calls: [{name: delegate, args: {agent: historian, task: "who wrote it"}}]
     - text: "he says: {{last}}"
   historian:
@@ -314,7 +314,7 @@ func TestNoToolOutlivesItsRun(t *testing.T) {
 
 const slowScript = `
 agents:
-  coordinator:
+  assistant:
     - calls: [{name: delegate, args: {agent: historian, task: wait}}]
     - text: done
   historian:
@@ -432,7 +432,7 @@ func TestAQuestionOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, map[string]string{"deploy.yaml": `
 agents:
-  coordinator:
+  assistant:
     - calls: [{name: deploy}]
     - text: "deployed: {{last}}"
 `})

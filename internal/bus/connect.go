@@ -7,7 +7,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -34,6 +36,8 @@ const (
 )
 
 var (
+	// ErrContext: the context of the nats CLI does not exist.
+	ErrContext = errors.New("bus: no such context of the nats CLI")
 	// ErrCredentials says that the server answers, but rejects these credentials.
 	ErrCredentials = errors.New("bus: the NATS server refused the credentials")
 	// ErrNoJetStream says that the server answers, but has no JetStream for this account.
@@ -205,6 +209,8 @@ func (o Options) wrapConnectError(err error) error {
 		return err // from the socket; it names the address
 	case errors.Is(err, nats.ErrNoServers), errors.Is(err, nats.ErrTimeout), isNetworkError(err):
 		return fmt.Errorf("%w at %s: %w", statedir.ErrNoServer, where, err)
+	case strings.Contains(err.Error(), "unknown context"), errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(where, "context "):
+		return fmt.Errorf("%w: %w", ErrContext, err)
 	}
 	return fmt.Errorf("bus: connect to %s: %w", where, err)
 }
@@ -213,6 +219,9 @@ func isNetworkError(err error) bool {
 	var network interface{ Timeout() bool }
 	return errors.As(err, &network)
 }
+
+// hostAndPort matches an address that NATS accepts without a scheme.
+var hostAndPort = regexp.MustCompile(`^[A-Za-z0-9.-]+:[0-9]{1,5}$`)
 
 // redactPasswords removes passwords from URLs.
 func redactPasswords(servers string) string {
@@ -223,7 +232,7 @@ func redactPasswords(servers string) string {
 				u.User = url.User("…")
 			}
 			s = u.String()
-		} else {
+		} else if s = strings.TrimSpace(s); !hostAndPort.MatchString(s) {
 			s = "(not a URL)"
 		}
 		out = append(out, s)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
@@ -127,6 +128,7 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 	}
 	a.console.Style.On = on
 	a.console.ErrStyle.On, _ = term.UseColor(a.console.Color, term.IsTTY(a.console.Err), a.console.Getenv) // the same word again
+	a.sessions.Conn.RememberGiven()
 	a.sessions.Conn.Options = a.sessions.Conn.FromEnv(a.console.Getenv)
 	return nil
 }
@@ -134,6 +136,9 @@ func (a *app) prepareCommand(c *cobra.Command, _ []string) error {
 // applySettings sets the flags that were not given from the settings.
 func (a *app) applySettings(c *cobra.Command, can []string) error {
 	found, err := command.LoadSettings(c, a.console.Getenv)
+	if known := (*exit.Failure)(nil); errors.As(err, &known) {
+		return known
+	}
 	if err != nil {
 		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}

@@ -18,16 +18,4 @@ func suggestKey(key string) string {
 }
 
 // NearestName returns the name that a misspelled word probably stands for, or "".
-func NearestName(word string, names []string) string {
-	if len(word) > suggest.WordMax {
-		return ""
-	}
-	word = suggest.NormalizeWord(word)
-	best, least := "", len(word)/2+1
-	for _, n := range names {
-		if d := suggest.EditDistance(word, suggest.NormalizeWord(n)); d < least {
-			best, least = n, d
-		}
-	}
-	return best
-}
+func NearestName(word string, names []string) string { return suggest.Nearest(word, names) }

@@ -97,6 +97,8 @@ type SettingSources struct {
 	User string
 	// Getenv reads the environment. Default os.Getenv.
 	Getenv func(string) string
+	// Environ lists the environment, to find misspelled variables. Default os.Environ.
+	Environ func() []string
 	// Settled reports whether a key needs no value, because its flag (Setting.Flag) was given
 	// or does not exist. Default: every key needs one.
 	Settled func(flag string) bool
@@ -112,6 +114,12 @@ func Load(p SettingSources) (map[string]Setting, error) {
 	}
 	if p.User == "" {
 		p.User = UserFile()
+	}
+	if p.Environ == nil {
+		p.Environ = os.Environ
+	}
+	if err := checkVariables(p.Environ()); err != nil {
+		return nil, err
 	}
 	all := map[string]Setting{}
 	for key, form := range settingKinds {

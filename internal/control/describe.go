@@ -112,7 +112,7 @@ func describeRun(s supervisor.State) client.Description {
 	}
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
-		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(m.Rights),
+		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(r.OfferedTools(m)), Rights: nonNilList(m.Rights),
 			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept})
 	})
 	return d

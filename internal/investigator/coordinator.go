@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/clip"
 )
 
@@ -297,8 +298,11 @@ func (inv *investigation) finalMessage(t *conversation) string {
 		}
 		fmt.Fprintf(&b, "%d. [%s] %s (%s)\n", i+1, f.Severity, f.Title, f.Evidence[0].formatPosition())
 	}
+	lost := false
 	if inv.wanted {
-		b.WriteString(inv.describeWrites(t) + "\n")
+		var text string
+		text, lost = inv.describeWrites(t)
+		b.WriteString(text + "\n")
 	}
 	if n := len(inv.limits); n > 0 {
 		b.WriteString("Not seen: " + strings.Join(inv.limits[:min(n, finalLimits)], "; "))
@@ -307,11 +311,16 @@ func (inv *investigation) finalMessage(t *conversation) string {
 		}
 		b.WriteString(".\n")
 	}
-	return b.String() + notAnLLM + "."
+	text := b.String() + notAnLLM + "."
+	if lost { // a report that was asked for and is not there is no success
+		return spec.FailedMark + " " + text
+	}
+	return text
 }
 
-// describeWrites describes the outcome of writing the report files.
-func (inv *investigation) describeWrites(t *conversation) string {
+// describeWrites describes the outcome of writing the report files. isLost reports that a file could not be
+// written although it was tried.
+func (inv *investigation) describeWrites(t *conversation) (text string, isLost bool) {
 	var written, lost []string
 	for _, name := range []string{inv.reportName, reportJSON} {
 		ex, tried := t.findWrite(name)
@@ -319,19 +328,22 @@ func (inv *investigation) describeWrites(t *conversation) string {
 		case tried && ex.answered && !ex.failed:
 			written = append(written, name)
 		case tried:
+			isLost = isLost || ex.answered
 			lost = append(lost, name+" was not written: "+clip.Marked(firstLine(ex.text), errorShown, "…"))
 		case t.closing:
 			lost = append(lost, name+" was not written: the run was closing")
 		case !t.offered[toolWrite]:
+			isLost = true
 			lost = append(lost, name+" was not written: "+toolWrite+" was not offered")
 		default:
+			isLost = true
 			lost = append(lost, name+" was not written: it does not fit in the output allowed")
 		}
 	}
 	if len(written) > 0 {
-		return strings.Join(append([]string{"Report: " + strings.Join(written, ", ")}, lost...), "; ") + "."
+		return strings.Join(append([]string{"Report: " + strings.Join(written, ", ")}, lost...), "; ") + ".", isLost
 	}
-	return strings.Join(lost, "; ") + "."
+	return strings.Join(lost, "; ") + ".", isLost
 }
 
 func (t *conversation) findWrite(name string) (toolExchange, bool) {

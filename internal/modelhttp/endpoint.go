@@ -1,8 +1,11 @@
 package modelhttp
 
 import (
+	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
@@ -37,10 +40,35 @@ func SharedTransport() http.RoundTripper { return sharedTransport }
 func ParseBaseURL(base string) (*url.URL, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL"}
+		return nil, &model.Error{Class: model.Misconfigured, Unbilled: true, Message: "the base URL is not an http or https URL" + suggestURL(base)}
 	}
 	return u, nil
 }
+
+// hostPattern matches an address without a scheme, as people type it. A key that stands in the wrong variable does
+// not match, and is not shown.
+var hostPattern = regexp.MustCompile(`^(localhost|[0-9]+(\.[0-9]+){3}|[a-z0-9-]+(\.[a-z0-9-]+)*(:[0-9]{1,5}|/v[0-9]))(:[0-9]{1,5})?(/[a-z0-9/._-]*)?$`)
+
+// suggestURL returns the end of a message about an address to which no request can be sent.
+func suggestURL(base string) string {
+	if scheme, _, ok := strings.Cut(base, "://"); ok && len(scheme) < len("https")+3 {
+		return fmt.Sprintf(": its scheme is %q", scheme)
+	}
+	if len(base) > urlShown || !hostPattern.MatchString(base) {
+		return "; write https://HOST/v1 or http://HOST:PORT/v1"
+	}
+	u, err := url.Parse("http://" + base)
+	if err != nil {
+		return ""
+	}
+	scheme := "https://"
+	if host := u.Hostname(); host == "localhost" || net.ParseIP(host) != nil {
+		scheme = "http://"
+	}
+	return ": it has no scheme; did you mean " + scheme + base + "?"
+}
+
+const urlShown = 120 // bytes of an address in an error
 
 // CheckKeys refuses a key with a control character, such as the end of the line of a file that it
 // was read from: no header can carry it. The error does not show the key.

@@ -124,7 +124,7 @@ func TestLeavingNodeReleasesItsShardsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	waitForSpread(t, two)
-	id := beginRun(t, connectClient(t, two), client.RunRequest{Prompt: "hello", Model: writeScript(t, "agents:\n  coordinator:\n    - text: hi\n")})
+	id := beginRun(t, connectClient(t, two), client.RunRequest{Prompt: "hello", Model: writeScript(t, "agents:\n  assistant:\n    - text: hi\n")})
 	waitFinished(t, connectClient(t, two), id, spec.Completed)
 }
 

@@ -194,7 +194,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 	h := startNode(t, state, func(c *Config) { c.Roots = []string{dir} })
 	c := connectClient(t, h)
 	ask := func() client.RunAccepted {
-		a := runRequest(t, c, client.RunRequest{Dir: dir, Model: writeScript(t, `{agents: {coordinator: [{calls: [{name: mcp__stage__shout, args: {text: "up"}}]}, {text: "{{last}}"}]}}`)})
+		a := runRequest(t, c, client.RunRequest{Dir: dir, Model: writeScript(t, `{agents: {assistant: [{calls: [{name: mcp__stage__shout, args: {text: "up"}}]}, {text: "{{last}}"}]}}`)})
 		return a
 	}
 	off := ask()

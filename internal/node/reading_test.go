@@ -36,7 +36,7 @@ func TestNodeReadsOnlyItsShards(t *testing.T) {
 	two, three := startSharedNode(t, e, "two", shard.TTLDefault), startSharedNode(t, e, "three", shard.TTLDefault)
 	waitForSpread(t, one, two, three)
 	hosts := []*Node{one, two, three}
-	model := writeScript(t, "agents:\n  coordinator:\n    - text: hi\n")
+	model := writeScript(t, "agents:\n  assistant:\n    - text: hi\n")
 	for range 12 {
 		for _, h := range hosts {
 			c := connectClient(t, h)

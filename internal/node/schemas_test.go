@@ -26,7 +26,7 @@ func TestAttackAnswerIsCheckedInBoundedTime(t *testing.T) {
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	c := connectClient(t, h)
 	began := time.Now()
-	id := beginRun(t, c, client.RunRequest{Dir: dir, Model: writeScript(t, "agents:\n  coordinator:\n"+strings.Repeat(texts, 4)), JSONSchema: json.RawMessage(schema)})
+	id := beginRun(t, c, client.RunRequest{Dir: dir, Model: writeScript(t, "agents:\n  assistant:\n"+strings.Repeat(texts, 4)), JSONSchema: json.RawMessage(schema)})
 	info := waitFinished(t, c, id, spec.EvidenceMissing)
 	if took := time.Since(began); took > patience/2 || !strings.Contains(info.Result.Detail, "did not validate") {
 		t.Errorf("after %s: %s", took, info.Result.Detail)

@@ -118,7 +118,7 @@ func writeScript(t *testing.T, text string) string {
 // family is a run of a root with three children.
 const family = `
 agents:
-  coordinator:
+  assistant:
     - calls:
         - {name: delegate, args: {agent: surveyor, task: "first"}}
         - {name: delegate, args: {agent: surveyor, task: "second"}}

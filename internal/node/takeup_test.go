@@ -13,7 +13,7 @@ func TestARunThatEndsWhileItsLogIsFoundStaysFinished(t *testing.T) {
 	t.Parallel()
 	h := startNode(t, t.TempDir())
 	c := connectClient(t, h)
-	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, "agents:\n  coordinator:\n    - text: done\n")})
+	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, "agents:\n  assistant:\n    - text: done\n")})
 	finishedAt(t, h, id)
 	logs, err := h.post.Addresses(testContext(t), id)
 	if err != nil {

@@ -171,7 +171,7 @@ func TestAttackDirectoryAgentCallsNoCommandOfTheUsersAgent(t *testing.T) {
 		writeText(t, agentText("evil", front, "x"), dir, ".claude", "agents", "evil.md")
 		model := writeScript(t, `
 agents:
-  coordinator:
+  assistant:
     - calls: [{name: delegate, args: {agent: evil, task: "go"}}]
     - text: "{{last}}"
   evil:

@@ -9,6 +9,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/internal/suggest"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/anthropic"
 	"github.com/troupe-run/troupe/model/gemini"
@@ -105,7 +107,7 @@ type Choice struct {
 	Model    string // the name within the provider
 	Why      string // one line for people, without secrets
 	Client   model.Client
-	// Paid: requests go to the provider itself with a key.
+	// Paid: requests carry a key to the provider itself, or to a gateway in front of a model with a list price.
 	Paid  bool
 	Bound CostBound
 	// Price is known for listed models at the provider's own address and for models inside
@@ -187,6 +189,9 @@ func (cfg Config) chooseModel(ctx context.Context) (Choice, error) {
 func (cfg Config) chooseNamed(name, why string) (Choice, error) {
 	provider, rest, ok := strings.Cut(name, "/")
 	if !ok || rest == "" {
+		if near := cfg.nearestRoute(name); near != "" {
+			return Choice{}, fmt.Errorf("%w: %q; did you mean %s?", ErrName, name, near)
+		}
 		return Choice{}, fmt.Errorf("%w: %q; write PROVIDER/MODEL, such as %s/%s or %s/%s", ErrName, name,
 			anthropic.Provider, DefaultAnthropic, Builtin, ScoutModel)
 	}
@@ -217,12 +222,71 @@ func (cfg Config) chooseNamed(name, why string) (Choice, error) {
 		case slices.Contains(orchestrator.RouteNames(), rest):
 			return Choice{Provider: Builtin, Model: rest, Why: why, Client: orchestrator.New(rest), Bound: Exact, Price: freePrice}, nil
 		}
+		if near := suggest.Nearest(rest, append([]string{ScoutModel}, orchestrator.RouteNames()...)); near != "" {
+			return Choice{}, fmt.Errorf("%w: %q; did you mean %s/%s?", ErrName, name, Builtin, near)
+		}
 		return Choice{}, fmt.Errorf("%w: %q; the built-in models are %s/%s", ErrName, name, Builtin,
 			strings.Join(append([]string{ScoutModel}, orchestrator.RouteNames()...), ", "+Builtin+"/"))
 	}
-	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name,
-		strings.Join([]string{anthropic.Provider, openai.Provider, gemini.Provider, Ollama, Builtin, Script}, ", "))
+	if near := suggest.Nearest(provider, providers); near != "" {
+		return Choice{}, fmt.Errorf("%w: %q; did you mean %s/%s?", ErrName, name, near, rest)
+	}
+	return Choice{}, fmt.Errorf("%w: %q; the providers are %s", ErrName, name, strings.Join(providers, ", "))
 }
+
+var providers = []string{anthropic.Provider, openai.Provider, gemini.Provider, Ollama, Builtin, Script}
+
+// nearestRoute returns the listed model that a name without a provider probably means, as PROVIDER/MODEL; "": none.
+func (cfg Config) nearestRoute(name string) string {
+	if IsAlias(name) {
+		for _, p := range []string{anthropic.Provider, openai.Provider, gemini.Provider} {
+			if cfg.hasCredentials(p) {
+				return p + "/" + aliases[p][name]
+			}
+		}
+		return anthropic.Provider + "/" + aliases[anthropic.Provider][name]
+	}
+	if name == ScoutModel || slices.Contains(orchestrator.RouteNames(), name) {
+		return Builtin + "/" + name
+	}
+	var names []string
+	routes := map[string]string{}
+	for p, table := range listedModels {
+		for listed := range table {
+			names, routes[listed] = append(names, listed), p+"/"+listed
+		}
+	}
+	slices.Sort(names)
+	return routes[suggest.Nearest(name, names)]
+}
+
+// hasCredentials reports whether the environment says how to reach a provider.
+func (cfg Config) hasCredentials(provider string) bool {
+	switch provider {
+	case anthropic.Provider:
+		return cfg.firstSetVariable("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL") != ""
+	case openai.Provider:
+		return cfg.firstSetVariable("OPENAI_API_KEY", "OPENAI_BASE_URL") != ""
+	case gemini.Provider:
+		return cfg.firstSetVariable(append([]string{geminiBase}, geminiKeys...)...) != ""
+	}
+	return false
+}
+
+// NearestModel returns the listed model of a provider that a name of no listed model probably means; "": none.
+func NearestModel(route string) string {
+	p, name, _ := strings.Cut(route, "/")
+	if _, isListed := listedModels[p][name]; isListed {
+		return ""
+	}
+	if near := suggest.Nearest(name, slices.Sorted(maps.Keys(listedModels[p]))); near != "" && suggest.EditDistance(name, near) <= typosMax {
+		return p + "/" + near
+	}
+	return ""
+}
+
+// typosMax is how many letters of a model's name may be wrong: names that differ in more are other models.
+const typosMax = 2
 
 func (cfg Config) chooseAnthropic(name, why string) (Choice, error) {
 	key, token, base := cfg.lookupEnv("ANTHROPIC_API_KEY"), cfg.lookupEnv("ANTHROPIC_AUTH_TOKEN"), cfg.lookupEnv("ANTHROPIC_BASE_URL")
@@ -232,7 +296,7 @@ func (cfg Config) chooseAnthropic(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("ANTHROPIC_BASE_URL, ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN: %w", err)
 	}
-	return cfg.fillFacts(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(anthropic.Provider, base, name, key, token)}, own, own && key+token != ""), nil
+	return cfg.fillFacts(Choice{Provider: anthropic.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(anthropic.Provider, base, name, key, token)}, own, key+token != ""), nil
 }
 
 func (cfg Config) chooseOpenAI(name, why string) (Choice, error) {
@@ -249,7 +313,7 @@ func (cfg Config) chooseOpenAI(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("OPENAI_BASE_URL, OPENAI_API_KEY: %w", err)
 	}
-	return cfg.fillFacts(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(openai.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.fillFacts(Choice{Provider: openai.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(openai.Provider, base, name, key)}, own, key != ""), nil
 }
 
 // openAIAPI names the variable for the API at OPENAI_BASE_URL: responses or chat; see openai.Config.
@@ -271,17 +335,16 @@ func (cfg Config) chooseGemini(name, why string) (Choice, error) {
 	if err != nil {
 		return Choice{}, fmt.Errorf("%s, %s: %w", geminiBase, strings.Join(geminiKeys, ", "), err)
 	}
-	return cfg.fillFacts(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(gemini.Provider, base, name, key)}, own, own && key != ""), nil
+	return cfg.fillFacts(Choice{Provider: gemini.Provider, Model: name, Why: why, Client: client, ThrottleKey: deriveThrottleKey(gemini.Provider, base, name, key)}, own, key != ""), nil
 }
 
 // fillFacts fills in the facts about a listed model. At another address than the provider's
-// own, the same name may have another price, so the price stays unknown unless the operator
-// states it.
-func (cfg Config) fillFacts(c Choice, own, paid bool) Choice {
+// own, the same name may have another price: there the list price is an estimate, unless the operator
+// states the price. A key for such an address counts as one that is billed.
+func (cfg Config) fillFacts(c Choice, own, hasKey bool) Choice {
 	f := factsOf(c.Provider, c.Model)
-	if !own {
-		f.Price = budget.Price{}
-	}
+	f.Price.Estimated = !own && f.Price.Known
+	paid := hasKey && (own || f.Price.Known)
 	f = cfg.overriddenFacts(c.Provider, c.Model).Merge(f)
 	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
 	c.ownAddress, c.Frame = own, toolFrameTokens(c.Provider, c.Model)

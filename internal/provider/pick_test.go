@@ -104,7 +104,14 @@ func TestRefusals(t *testing.T) {
 		want  error
 		says  string
 	}{
-		"no slash":         {nil, "gpt-5.4", provider.ErrName, "PROVIDER/MODEL"},
+		"no slash":         {nil, "no-such-model-at-all", provider.ErrName, "PROVIDER/MODEL"},
+		"a listed model":   {nil, "gpt-5.4", provider.ErrName, "did you mean openai/gpt-5.4?"},
+		"a typo":           {nil, "claude-opus-55", provider.ErrName, "did you mean anthropic/claude-opus-5-5?"},
+		"a rank":           {map[string]string{"OPENAI_API_KEY": "k"}, "haiku", provider.ErrName, "did you mean openai/gpt-6-luna?"},
+		"a typed provider": {nil, "opnai/gpt-6-sol", provider.ErrName, "did you mean openai/gpt-6-sol?"},
+		"no scheme":        {map[string]string{"OPENAI_BASE_URL": "localhost:8000/v1"}, "", nil, "did you mean http://localhost:8000/v1?"},
+		"other scheme":     {map[string]string{"OPENAI_BASE_URL": "ftp://localhost"}, "", nil, `its scheme is "ftp"`},
+		"no scheme, host":  {map[string]string{"OPENAI_BASE_URL": "llm.example.com/v1"}, "", nil, "did you mean https://llm.example.com/v1?"},
 		"no model":         {nil, "openai/", provider.ErrName, "PROVIDER/MODEL"},
 		"unknown provider": {nil, "acme/x", provider.ErrName, "ollama"},
 		"unknown built-in": {nil, "builtin/genius", provider.ErrName, "builtin/scout"},
@@ -195,10 +202,10 @@ func TestPrices(t *testing.T) {
 		"openai/gpt-5.4-mini-2026-03-17":      {nil, true, (750 + 4_500 + 75 + 750) * part, 272_000, 128_000},
 		"anthropic/claude-of-tomorrow":        {nil, false, 0, 0, 0},
 		"openai/o3":                           {nil, false, 0, 0, 0},
-		"openai/gpt-5.4":                      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, false, 0, 272_000, 128_000},
+		"openai/gpt-5.4":                      {map[string]string{"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, true, (2_500 + 15_000 + 250 + 2_500) * part, 272_000, 128_000},
 		"openai/gpt-6-luna":                   {map[string]string{"OPENAI_BASE_URL": "https://api.openai.com/v1"}, true, (100 + 500 + 10 + 125) * part, 272_000, 128_000},
 		"gemini/gemini-3.8-flash":             {nil, true, (1_500 + 7_500 + 150 + 1_500) * part, million, 65_536},
-		"gemini/gemini-4-argon":               {map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, false, 0, million, 65_536},
+		"gemini/gemini-4-argon":               {map[string]string{"GOOGLE_GEMINI_BASE_URL": "http://127.0.0.1:1"}, true, (4_000 + 20_000 + 200 + 4_000) * part, million, 65_536},
 		"gemini/gemini-2.5-pro":               {nil, false, 0, 0, 0},
 		"builtin/scout":                       {nil, true, 0, 0, 0},
 		"ollama/gpt-oss:120b-cloud":           {nil, false, 0, 0, 0},
@@ -213,6 +220,9 @@ func TestPrices(t *testing.T) {
 		cost := got.Price.Cost(model.Usage{Input: part, Output: part, CacheRead: part, CacheCreation: part})
 		if got.Price.Known != c.known || cost.Nano != c.nano || got.Window != c.window || got.MaxOutput != c.limit {
 			t.Errorf("%s: %+v costs %d", name, got, cost.Nano)
+		}
+		if behind := len(c.env) > 0 && name != "openai/gpt-6-luna"; got.Price.Estimated != behind { // a gateway may bill another price
+			t.Errorf("%s: estimated is %v", name, got.Price.Estimated)
 		}
 		if !c.known && got.Price != (budget.Price{}) {
 			t.Errorf("%s: a price that is not known: %+v", name, got.Price)
@@ -236,9 +246,10 @@ func TestPriceFileTakesPrecedence(t *testing.T) {
 		"openai/gpt-6-sol":            {Price: budget.Price{Known: true, Input: 7000, Output: 8000, CacheRead: 7000, CacheWrite: 7000}, Window: 9000, MaxOutput: 128_000},
 		"openai/gpt-6-sol-2026-10-01": {Price: budget.Price{Known: true, Input: 7000, Output: 8000, CacheRead: 7000, CacheWrite: 7000}, Window: 9000, MaxOutput: 128_000},
 		"openai/mine":                 {Price: budget.Price{Known: true, Input: 1000, Output: 2000, CacheRead: 1000, CacheWrite: 1000}},
-		"openai/gpt-6-luna":           {Window: 272_000, MaxOutput: 128_000},
-		"anthropic/claude-opus-5-5":   {Price: budget.Price{Known: true, Input: 4000, Output: 20_000, CacheRead: 200, CacheWrite: 5000}, Window: 1_000_000, MaxOutput: 500},
-		"ollama/qwen3:8b":             {Price: budget.Price{Known: true}, Window: 40_960},
+		"openai/gpt-6-luna": {Price: budget.Price{Known: true, Estimated: true, Input: 100, Output: 500, CacheRead: 10, CacheWrite: 125,
+			Long: budget.Tier{Above: 272_000, Input: 200, Output: 750, CacheRead: 20, CacheWrite: 250}}, Window: 272_000, MaxOutput: 128_000},
+		"anthropic/claude-opus-5-5": {Price: budget.Price{Known: true, Input: 4000, Output: 20_000, CacheRead: 200, CacheWrite: 5000}, Window: 1_000_000, MaxOutput: 500},
+		"ollama/qwen3:8b":           {Price: budget.Price{Known: true}, Window: 40_960},
 	} {
 		cfg := emptyConfig(t, env)
 		cfg.Model, cfg.Prices = name, table

@@ -1,10 +1,12 @@
 package runspec
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
 	"github.com/troupe-run/troupe/internal/orchestrator"
@@ -39,8 +41,12 @@ func (t agentSet) hasAgent(name string) bool {
 // resolveAgents lists the agents of the run: the built-in ones, the one that follows a plan,
 // those of the program, and those of agent files. Later ones take precedence.
 func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
-	t := agentSet{root: req.Agent}
+	t := agentSet{root: cmp.Or(req.Agent, defaultAgent(m.choice.Provider))}
 	t.definitions = b.builtinAgents(req)
+	var err error
+	if t, err = b.addAssistant(t, req); err != nil {
+		return t, err
+	}
 	plan, err := b.planAgent(req)
 	if err != nil {
 		return t, err
@@ -58,11 +64,9 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		if req.workspace == "" {
 			return t, refuse.Bad("the run has no directory: name the one that has the agent with --dir", "there is no agent %q", req.agents[i])
 		}
-		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", req.agents[i])
+		return t, t.unknownAgentError(req.agents[i])
 	}
-	if t.root == "" {
-		t.root = coordinatorID
-	}
+	t = addExplorer(t, req)
 	kept, warning, err := fitDefinitions(t.definitions, definitionBytesMax, t.root, req.agents)
 	if err != nil {
 		return t, err
@@ -71,9 +75,22 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		t.addWarning("%s", warning)
 	}
 	if !t.hasAgent(t.root) {
-		return t, refuse.Bad("`troupe agents list` shows the agents", "there is no agent %q", t.root)
+		return t, t.unknownAgentError(t.root)
 	}
 	return t, nil
+}
+
+// unknownAgentError refuses a name that no agent has, with the one that was probably meant.
+func (t agentSet) unknownAgentError(name string) error {
+	var names []string
+	for _, d := range t.definitions {
+		names = append(names, d.Name)
+	}
+	hint := "`troupe agents list` shows the agents"
+	if near := config.NearestName(name, names); near != "" {
+		hint = "did you mean " + near + "? " + hint
+	}
+	return refuse.Bad(hint, "there is no agent %q", name)
 }
 
 // builtinAgents returns the agents of the investigator. Its coordinator may also offer the

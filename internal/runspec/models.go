@@ -132,6 +132,9 @@ func checkPrice(m spec.Model, l spec.RunLimits) (warnings []string, err error) {
 	case l.Nano == 0 || m.Price.Known:
 	case m.Price.Allowed:
 		return []string{"the price of " + m.Name + " is unknown: the limit in money does not hold for its calls"}, nil
+	case provider.NearestModel(m.Name) != "":
+		return nil, refuse.Bad("did you mean "+provider.NearestModel(m.Name)+"? If not, give --max-tokens instead of a limit in money, or --allow-unpriced "+m.Name,
+			"the price of %s is unknown, so a limit in money cannot be kept", m.Name)
 	default:
 		return nil, refuse.Bad("give --max-tokens instead of a limit in money, its price with --pricing-file, or --allow-unpriced "+m.Name,
 			"the price of %s is unknown, so a limit in money cannot be kept", m.Name)

@@ -142,5 +142,6 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 		warnMissingDirectory(req, tools, team.root), placed.warnings, hooks.warnings, prompts.warnings)
 	a.Notes = toolset.LimitNotes(warnings, toolset.NotesMax, "notes")
 	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens
+	a.LimitUSD, a.Estimated = float64(models.limits.Nano)/usdNano, models.model.Price.Estimated
 	return o, a, nil
 }

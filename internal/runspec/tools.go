@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/tool/readresult"
 	"github.com/troupe-run/troupe/tool/shell"
 )
 
@@ -49,6 +50,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	// A tool that is disallowed by name is denied to the root and to all agents below it.
 	root := definitionIndex(t.definitions, in.root)
 	t.definitions[root].Deny = slices.Concat(t.definitions[root].Deny, disallowed)
+	t.definitions[root] = withAllowedTools(t.definitions[root], allowed)
 	brought := slices.Concat(in.tools, found.tools)
 	if t.tools, err = b.listTools(req, m.options, brought); err != nil {
 		return t, err
@@ -72,6 +74,9 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	}
 	t.tools, t.warnings = classified, append(t.warnings, warnings...)
 	t.definitions = expandRights(t.definitions, t.tools)
+	if err := checkToolsLeft(req, t.definitions[root], t.tools); err != nil {
+		return t, err
+	}
 	kept, warning, err := fitDefinitions(b.withApprovals(req, in.root, grants, t), grantedBytesMax, in.root, req.agents)
 	if err != nil {
 		return t, err
@@ -103,6 +108,42 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, broug
 		loop = append(loop, agent.JournalTools()...)
 	}
 	return slices.Concat(specs, loop, reader, brought), nil
+}
+
+// withAllowedTools offers the root the tools that the request allows by name, also those that a built-in definition
+// does not offer by itself.
+func withAllowedTools(d supervisor.Definition, allowed []string) supervisor.Definition {
+	if d.Offer == nil {
+		return d
+	}
+	d.Offer = slices.Clone(d.Offer)
+	for _, name := range allowed {
+		if !slices.Contains(d.Offer, name) {
+			d.Offer = append(d.Offer, name)
+		}
+	}
+	return d
+}
+
+// checkToolsLeft refuses a run whose lists of tools leave its first agent none: the lists then name nothing that the
+// agent and the run have in common, and an answer without any tool would pass for work.
+func checkToolsLeft(req acceptedRequest, root supervisor.Definition, tools []model.ToolSpec) error {
+	named := slices.DeleteFunc(slices.Clone(root.Tools), func(name string) bool { return name == readresult.Name })
+	if len(req.AllowedTools) == 0 && (len(named) == 0 || req.workspace == "" && len(tools) > 0) {
+		return nil
+	}
+	for _, s := range tools {
+		if s.Name != readresult.Name && (root.Tools == nil || slices.Contains(named, s.Name)) &&
+			(root.Offer == nil || slices.Contains(root.Offer, s.Name)) && !slices.Contains(root.Deny, s.Name) {
+			return nil
+		}
+	}
+	if len(req.AllowedTools) > 0 {
+		return refuse.Bad("name tools that the agent has; `troupe tools list` shows the tools, and --dir gives the run those of a directory",
+			"--allowed-tools %.200s leaves the agent %s no tool", strings.Join(req.AllowedTools, ","), root.Name)
+	}
+	return refuse.Bad("correct `tools` in its file, or leave the key out: then the agent has all tools; `troupe tools list` shows them",
+		"the agent %s has none of the tools that its file names: %.200s", root.Name, strings.Join(named, ", "))
 }
 
 func refNames(refs []agentfile.ToolRef) []string {

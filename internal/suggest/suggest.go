@@ -39,3 +39,18 @@ func EditDistance(a, b string) int {
 	}
 	return rows[len(x)][len(y)]
 }
+
+// Nearest returns the name that a misspelled word probably stands for, or "".
+func Nearest(word string, names []string) string {
+	if len(word) > WordMax {
+		return ""
+	}
+	word = NormalizeWord(word)
+	best, least := "", len(word)/2+1
+	for _, n := range names {
+		if d := EditDistance(word, NormalizeWord(n)); d < least {
+			best, least = n, d
+		}
+	}
+	return best
+}

@@ -194,6 +194,9 @@ func (t *Tree) Summary(s Style, now time.Time) string {
 	} else {
 		fmt.Fprintf(&b, "tokens %s", formatTokens(t.Budget.Used))
 	}
+	if money := FormatMoney(t.Budget.UsedUSD, float64(t.Budget.Limit.Nano)/1e9, t.Budget.ReservedUSD, t.Budget.Estimated); money != "" {
+		b.WriteString("   " + money)
+	}
 	fmt.Fprintf(&b, "   %s   %s", formatCount(len(t.agents), "agent"), formatCount(t.Calls, "tool call"))
 	if !t.Began.IsZero() {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))

@@ -98,8 +98,15 @@ func detail(e client.Event) (string, bool) {
 		return describeRun(e)
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		d, ok := decodeData[event.BudgetChanged](e)
-		return strings.TrimSpace(fmt.Sprintf("%s %s/%s used, %s reserved %s", d.Agent, formatTokens(d.Used), formatTokens(d.Limit.Tokens),
-			formatTokens(d.Reserved), d.Why)), ok
+		text := fmt.Sprintf("%s %s/%s used, %s reserved", d.Agent, formatTokens(d.Used), formatTokens(d.Limit.Tokens), formatTokens(d.Reserved))
+		if money := FormatMoney(d.UsedUSD, float64(d.Limit.Nano)/1e9, d.ReservedUSD, d.Estimated); money != "" {
+			text += "  " + money
+		}
+		text += " " + string(d.Why)
+		if d.Short != nil {
+			text += ": " + describeShortage(*d.Short)
+		}
+		return strings.TrimSpace(text), ok
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished, event.KindDelegationRequested, event.KindDelegationFinished, event.KindDelegationBackground:
 		d, ok := decodeData[event.ToolCall](e)
 		return describeToolCall(d), ok
@@ -126,8 +133,12 @@ func describeRun(e client.Event) (string, bool) {
 		return fmt.Sprintf("version %d, %s", d.Version, formatCount(d.Rules, "rule")), ok
 	}
 	d, ok := decodeData[event.Result](e)
-	return fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, formatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
-		formatCount(len(d.Agents), "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond)), ok
+	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, formatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
+		formatCount(len(d.Agents), "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond))
+	if money := FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" {
+		text += "  " + money
+	}
+	return text, ok
 }
 
 func describeAgent(e client.Event) (string, bool) {
@@ -229,6 +240,9 @@ func describeModelCall(d event.ModelFinished) string {
 	usage := "usage unknown"
 	if d.UsageKnown {
 		usage = fmt.Sprintf("%s in, %s out", formatTokens(d.Usage.Prompt()), formatTokens(d.Usage.Output))
+	}
+	if d.CostUSD > 0 {
+		usage += "  " + FormatUSD(d.CostUSD, false)
 	}
 	return fmt.Sprintf("%s  %s  %s  %s", d.Model, d.Stop, usage, FormatDuration(time.Duration(d.TookMS)*time.Millisecond))
 }

@@ -120,6 +120,7 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 		if d, ok := decodeData[event.Result](e); ok {
 			t.Result, t.Ended, t.notice = &d, at, ""
 			t.Budget.Used, t.Budget.Reserved = d.Budget.Used, d.Budget.Reserved
+			t.Budget.UsedUSD, t.Budget.ReservedUSD, t.Budget.Estimated = d.CostUSD, d.Budget.ReservedUSD, d.CostEstimated
 		}
 	case event.KindAgentSpawned:
 		if d, ok := decodeData[event.AgentSpawned](e); ok && d.Agent != "" {

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/adrg/xdg"
@@ -147,9 +148,23 @@ func TakeLock(path string) (*Lock, error) {
 		return nil, fmt.Errorf("statedir: lock %s: %w", path, errors.Join(err, f.Close()))
 	}
 	if held {
-		return nil, errors.Join(fmt.Errorf("%w: %s", ErrOwned, filepath.Dir(path)), f.Close())
+		return nil, errors.Join(fmt.Errorf("%w%s: %s", ErrOwned, lockHolder(f), filepath.Dir(path)), f.Close())
+	}
+	if err := f.Truncate(0); err == nil {
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // for the message of others; a full disk prevents no lock
 	}
 	return &Lock{f}, nil
+}
+
+// lockHolder returns the process that wrote its number into a lock file, as the end of a message.
+func lockHolder(f *os.File) string {
+	b := make([]byte, 16)
+	n, _ := f.ReadAt(b, 0)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
+	if err != nil || pid <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (pid %d)", pid)
 }
 
 // Release releases the lock.

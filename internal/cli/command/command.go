@@ -4,6 +4,9 @@ package command
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"unicode"
 
@@ -80,8 +83,20 @@ func ExplainFlagError(c *cobra.Command, err error) error {
 			hint = "did you mean --" + near + "?"
 		}
 	}
+	if m := invalidValue.FindStringSubmatch(err.Error()); m != nil {
+		if f := c.Flags().Lookup(m[2]); f != nil && flagValues[f.Value.Type()] != "" {
+			return exit.UsageError(hint, "--%s %q: expected %s", m[2], m[1], flagValues[f.Value.Type()])
+		}
+	}
 	return exit.UsageError(hint, "%s", err)
 }
+
+// invalidValue matches the error of pflag about a value, whose second half is in the words of strconv.
+var invalidValue = regexp.MustCompile(`^invalid argument "(.*)" for "(?:-\w, )?--([\w-]+)" flag: `)
+
+// flagValues says in words what a type of flag takes.
+var flagValues = map[string]string{"int": "a whole number, such as 20", "int64": "a whole number, such as 20000", "float64": "a number, such as 0.5",
+	"duration": "a duration with a unit, such as 90s, 15m or 2h", "bool": "true or false"}
 
 // LoadSettings reads the settings of a command. A setting is not read if a flag replaces it or
 // if the command does not use it.
@@ -89,6 +104,9 @@ func LoadSettings(c *cobra.Command, getenv func(string) string) (map[string]conf
 	dir := "."
 	if f := c.Flags().Lookup("dir"); f != nil && f.Value.String() != "" {
 		dir = f.Value.String()
+	}
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return nil, exit.UsageError("--dir takes a directory, such as "+filepath.Dir(dir)+"; name the file in the prompt, or send it with --attach", "--dir %s is a file", dir)
 	}
 	return config.Load(config.SettingSources{Dir: dir, Getenv: getenv, Settled: func(flag string) bool {
 		f := c.Flags().Lookup(flag)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -113,8 +114,11 @@ func (c *Console) PrintResult(r event.Result) error {
 	case "yaml":
 		return c.PrintData(r)
 	}
-	if r.IsError && !c.Quiet {
+	if r.IsError {
 		text := "stopped: " + string(r.Reason)
+		if isParked(r) {
+			text = "parked, and nothing is lost: " + string(r.Reason)
+		}
 		if r.Detail != "" {
 			text += ": " + term.CleanLine(r.Detail)
 		}
@@ -124,6 +128,11 @@ func (c *Console) PrintResult(r event.Result) error {
 		return nil
 	}
 	return c.Print(r.Text)
+}
+
+// isParked reports whether a run waits for a person, and has not ended.
+func isParked(r event.Result) bool {
+	return slices.ContainsFunc(r.Agents, func(a event.AgentResult) bool { return a.Phase == "parked" })
 }
 
 // PrintTable writes rows under headings, in columns as wide as they need. A terminal

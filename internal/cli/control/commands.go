@@ -17,7 +17,7 @@ type Commands struct {
 // printRecorded reports that a command is in the log, and whether a node acts on it.
 func (cs *Commands) printRecorded(_ context.Context, s *session.Session, run string) error {
 	if s.Node != nil && !cs.Console.Quiet {
-		cs.Console.Say("recorded; no node is running: troupe run --resume " + run + " continues the run")
+		cs.Console.Say("recorded; no node is running: " + s.Command("run --resume "+run) + " continues the run")
 	}
 	if cs.Console.Output == "table" {
 		return nil

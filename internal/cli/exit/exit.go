@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -113,10 +114,14 @@ func Explain(err error) *Failure {
 		return &Failure{NoNode, err, "wait, or start the other servers: a leader needs more than half of them"}
 	case errors.Is(err, bus.ErrNoJetStream):
 		return &Failure{NoNode, err, "enable JetStream on the server (nats-server -js) or for this account"}
+	case errors.Is(err, embedded.ErrStart) && (errors.Is(err, syscall.ENOTDIR) || errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission)):
+		return &Failure{Usage, err, "--store-dir (or XDG_STATE_HOME) names the state directory: name one that can be created and written"}
 	case errors.Is(err, embedded.ErrStart):
 		return &Failure{NoNode, err, "another --store-dir or --nats-port may help; -v shows the server's log"}
 	case errors.Is(err, statedir.ErrOwned):
 		return &Failure{NoNode, err, "wait for the other process, or use another --store-dir"}
+	case errors.Is(err, bus.ErrContext):
+		return &Failure{Usage, err, "`nats context ls` lists the contexts; --context, NATS_CONTEXT"}
 	case errors.Is(err, client.ErrAmbiguous):
 		return &Failure{Usage, errors.New(PlainText(err)), "type more of it; `troupe list` shows the runs"}
 	case errors.Is(err, cassette.ErrFull):

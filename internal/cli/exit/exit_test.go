@@ -15,7 +15,7 @@ func TestExitCodes(t *testing.T) {
 		spec.NeedsHuman: 5, spec.ResumeUnsafe: 5, spec.EvidenceMissing: 5,
 		spec.ModelError: 7, spec.PromptTooLong: 7, spec.Malformed: 7, spec.MaxOutputTokens: 7,
 		spec.Refused: 8, spec.Guardrail: 8, spec.Vetoed: 8, spec.StopHookPrevented: 8, spec.PolicyBlocked: 8,
-		spec.ToolFailure: 1, spec.LogDamaged: 1,
+		spec.ToolFailure: 1, spec.Failed: 1, spec.LogDamaged: 1,
 		spec.ByCancel: 130, spec.AbortedStreaming: 130, spec.AbortedTools: 130,
 	}
 	for _, r := range spec.Reasons() {

@@ -63,8 +63,13 @@ type eventItem struct {
 // New makes a follower of a run whose log may be unwritable for patience, with the
 // soft time limit of the run; 0 is the default.
 func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
+<<<<<<< HEAD
 	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, journal: newJournalWatch(patience, softMS)}
 	tty := term.CanDraw(a.Err, a.Getenv) && a.Getenv("NO_COLOR") == "" && a.Color != "never"
+=======
+	f := &Follower{console: a, run: run, sig: sig, positions: session.Positions{}, journal: newJournalWatch(patience, softMS)}
+	tty := term.CanDraw(a.Err, a.Getenv)
+>>>>>>> 364ac740 (The default agent of an LLM is a general one; failures, money and wrong inputs say what they are)
 	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
 		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
 	}
@@ -80,6 +85,9 @@ func NewObserver(a *console.Console, run string) *Follower {
 	f.person = nil
 	return f
 }
+
+// HasPerson reports whether a person at this terminal can be asked.
+func (f *Follower) HasPerson() bool { return f.person != nil }
 
 // IsAccepted reports whether a node has accepted the run.
 func (f *Follower) IsAccepted() bool { return f.accepted }
@@ -306,7 +314,7 @@ func (f *Follower) parkedResult(s *session.Session) event.Result {
 // Finish prints the only result, and leaves the node to the runs of others.
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
-	PrintAnswerHint(f.console, f.run, end)
+	PrintAnswerHint(f.console, s, f.run, end)
 	err := f.console.PrintResult(end.Result)
 	recordings.ReportUnplayed(f.console, s)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -328,16 +336,17 @@ func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Re
 	return exit.WithCode(exit.ForReason(end.Result.Reason, f.sig.Terminated.Load()))
 }
 
-// PrintAnswerHint says how to continue a run that waits for a person.
-func PrintAnswerHint(a *console.Console, run string, end Ending) {
-	if !end.parked || a.Quiet {
+// PrintAnswerHint says that a run waits for a person, and how to continue it. The commands work when they are pasted.
+func PrintAnswerHint(a *console.Console, s *session.Session, run string, end Ending) {
+	if !end.parked {
 		return
 	}
 	for _, m := range end.Result.Agents {
 		if m.Query != nil {
 			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.CleanLine(m.Query.Question))))
-			a.Say(fmt.Sprintf("answer it: troupe answer %s %s approve|deny|skip|TEXT", run, term.CleanLine(m.Query.Query)))
+			a.Say("answer it: " + s.Command(fmt.Sprintf("answer %s %s approve --agent %s", run, term.CleanLine(m.Query.Query), term.CleanLine(string(m.ID)))) +
+				`   # or deny, skip, "a text"`)
 		}
 	}
-	a.Say("then continue: troupe run --resume " + run)
+	a.Say("then continue: " + s.Command("run --resume "+run))
 }

@@ -2,7 +2,9 @@ package request
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -44,7 +46,7 @@ func (r *Flags) completeGoal(origins *Origins) error {
 	if r.goal.schema != "" {
 		text, err := readSchema(origins.SchemaBelow, r.goal.schema)
 		if err != nil {
-			return exit.UsageError("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, err)
+			return exit.UsageError("--json-schema names a file with a JSON Schema", "--json-schema %s: %s", r.goal.schema, strings.TrimPrefix(err.Error(), spec.ErrLoopOptions.Error()+": "))
 		}
 		q.JSONSchema = text
 	}
@@ -81,7 +83,55 @@ func readSchema(below, path string) ([]byte, error) {
 	if err != nil {
 		return nil, safefile.WithoutName(err)
 	}
-	return text, spec.Require{Schema: string(text)}.Validate()
+	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
+		return nil, err
+	}
+	return text, checkSchemaTypes(text)
+}
+
+// schemaTypes are the values of the keyword type.
+var schemaTypes = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// checkSchemaTypes refuses a type that JSON Schema does not have: no answer would ever fit it.
+func checkSchemaTypes(text []byte) error {
+	var root any
+	if err := json.Unmarshal(text, &root); err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	}
+	var walk func(node any, isSchema bool) error
+	walk = func(node any, isSchema bool) error {
+		m, isObject := node.(map[string]any)
+		if list, isList := node.([]any); isList {
+			for _, item := range list {
+				if err := walk(item, isSchema); err != nil {
+					return err
+				}
+			}
+		}
+		if !isObject {
+			return nil
+		}
+		for _, key := range slices.Sorted(maps.Keys(m)) {
+			switch value, isText := m[key].(string); {
+			case isSchema && key == "type" && isText && !slices.Contains(schemaTypes, value):
+				return fmt.Errorf("%q is no type of JSON Schema%s", value, didYouMean(config.NearestName(value, schemaTypes)))
+			case slices.Contains([]string{"enum", "const", "default", "examples"}, key):
+				continue // values, not schemas
+			}
+			if err := walk(m[key], !slices.Contains([]string{"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}, key) || !isSchema); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return walk(root, true)
+}
+
+func didYouMean(name string) string {
+	if name == "" {
+		return "; the types are " + strings.Join(schemaTypes, ", ")
+	}
+	return "; did you mean " + name + "?"
 }
 
 // absoluteModel makes the path of a script one: the node may have another directory.

@@ -5,7 +5,6 @@ package request
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,7 +19,6 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -55,7 +53,7 @@ type Flags struct {
 // AddFlags adds the flags that run and start have in common.
 func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	q := &r.Request
-	f.StringVar(&q.Agent, "agent", "", "agent that gets the task (default coordinator)")
+	f.StringVar(&q.Agent, "agent", "", "agent that gets the task (default assistant; coordinator with builtin/scout)")
 	f.StringVar(&q.Agents, "agents", "", "directory of agent files")
 	f.StringVar(&q.Dir, "dir", "", "directory that the agents work in (default none)")
 	f.StringVar(&q.MCPConfig, "mcp-config", "", "MCP server config file (takes precedence over all others)")
@@ -131,6 +129,9 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 		return err
 	}
 	if c.Flags().Changed("temperature") {
+		if !(r.temperature >= 0 && r.temperature <= temperatureMax) {
+			return exit.UsageError("leave it out for the provider's default", "--temperature is %g: it must be between 0 and %d", r.temperature, temperatureMax)
+		}
 		q.Temperature = &r.temperature
 	}
 	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
@@ -143,6 +144,8 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 }
 
 const scriptPrefix = "script/"
+
+const temperatureMax = 2 // the highest that any provider takes
 
 func (r *Flags) checkNotNegative() error {
 	q := r.Request
@@ -158,31 +161,6 @@ func (r *Flags) checkNotNegative() error {
 	}
 	if q.MaxBudgetUSD < 0 {
 		return exit.UsageError("leave it out for the default", "--max-budget-usd must not be negative")
-	}
-	return nil
-}
-
-// readPrompt finds the prompt: the argument, or stdin.
-func (r *Flags) readPrompt(a *console.Console, args []string) error {
-	switch {
-	case len(args) > 1:
-		return exit.UsageError("put the prompt in quotes", "one prompt is expected, not %d arguments", len(args))
-	case len(args) == 1 && args[0] != "-":
-		r.Request.Prompt = args[0]
-	case len(args) == 0 && term.IsTTY(a.In):
-		return exit.UsageError(`troupe run "what to do"; or - to read it from stdin`, "there is no prompt")
-	default:
-		data, err := io.ReadAll(io.LimitReader(a.In, promptMax+1))
-		if err != nil {
-			return fmt.Errorf("read the prompt: %w", err)
-		}
-		if len(data) > promptMax {
-			return exit.UsageError("put long material into a file of the directory", "the prompt has more than %d bytes", promptMax)
-		}
-		r.Request.Prompt = strings.TrimSpace(string(data))
-	}
-	if strings.TrimSpace(r.Request.Prompt) == "" {
-		return exit.UsageError(`troupe run "what to do"`, "the prompt is empty")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string
 		return err
 	}
 	if info.State != "finished" && s.Node != nil {
-		return session.NotRunningError(run)
+		return s.NotRunningError(run)
 	}
 	f := follow.NewObserver(cs.Console, run)
 	end, err := f.Watch(s)
@@ -47,7 +47,7 @@ func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string
 		return err
 	}
 	f.Settle()
-	follow.PrintAnswerHint(cs.Console, run, end)
+	follow.PrintAnswerHint(cs.Console, s, run, end)
 	if err := cs.Console.PrintResult(end.Result); err != nil {
 		return err
 	}

@@ -88,6 +88,7 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.JournalPatience, flags.Request.TimeoutMS)
+	flags.Request.Interactive = f.HasPerson() && !flags.Request.Resume
 	var s *session.Session
 	for {
 		if s == nil {
@@ -176,9 +177,9 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	}
 	switch {
 	case n == 1:
-		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("1 unfinished run: troupe run --resume %s continues it", term.CleanLine(newest))))
+		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("1 unfinished run: %s continues it", s.Command("run --resume "+term.CleanLine(newest)))))
 	case n > 1:
-		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%d unfinished runs: troupe run --resume %s continues the newest", n, term.CleanLine(newest))))
+		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%d unfinished runs: %s continues the newest", n, s.Command("run --resume "+term.CleanLine(newest)))))
 	}
 }
 
@@ -204,6 +205,12 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 	budget := st.Dim("run    ") + term.CleanLine(r.RunID)
 	if r.Limit > 0 {
 		budget += st.Dim("   budget ") + term.FormatTokens(r.Limit) + " tokens"
+	}
+	if r.LimitUSD > 0 {
+		budget += ", " + term.FormatUSD(r.LimitUSD, false)
+	}
+	if r.Estimated {
+		budget += st.Dim(" (costs are estimates by list prices: the model is behind a gateway)")
 	}
 	lines = append(lines, budget)
 	for _, n := range r.Notes {

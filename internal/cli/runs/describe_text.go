@@ -36,7 +36,7 @@ func (cs *Commands) drawDescription(d description) []string {
 	p.AddHeading("Agents")
 	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO"), definitionRows(d.Description))
 	p.AddHeading("Tools")
-	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(d.Description.Tools))
+	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(offeredTools(d.Description)))
 	p.AddHeading("Report")
 	addReport(p, d)
 	if len(d.Questions) > 0 {
@@ -145,10 +145,43 @@ func policyText(p supervisor.Policy) string {
 func definitionRows(o *client.Description) [][]string {
 	var rows [][]string
 	for _, d := range o.Definitions {
-		rows = append(rows, []string{term.CleanLine(d.Name), term.CleanLine(cmp.Or(d.Model, "the run's")), console.WordsOr(d.Tools, "all of its parent's"),
+		tools := console.WordsOr(d.Tools, "all of its parent's")
+		if offered, began := offeredTo(o, d.Name); began {
+			tools = console.WordsOr(offered, "none")
+		}
+		rows = append(rows, []string{term.CleanLine(d.Name), term.CleanLine(cmp.Or(d.Model, "the run's")), tools,
 			console.WordsOr(d.Delegates, "any")})
 	}
 	return rows
+}
+
+// offeredTo returns the tools that agents of a definition were offered; began is false if there is no such agent
+// yet.
+func offeredTo(o *client.Description, name string) (tools []string, began bool) {
+	tools = []string{}
+	for _, a := range o.Agents {
+		if a.Name != name {
+			continue
+		}
+		began = true
+		for _, t := range a.Tools {
+			if !slices.Contains(tools, t) {
+				tools = append(tools, t)
+			}
+		}
+	}
+	return tools, began
+}
+
+// offeredTools returns the tools that agents of the run were offered; before there is an agent, all tools of the
+// run.
+func offeredTools(o *client.Description) []client.ToolInfo {
+	if len(o.Agents) == 0 {
+		return o.Tools
+	}
+	return slices.DeleteFunc(slices.Clone(o.Tools), func(t client.ToolInfo) bool {
+		return !slices.ContainsFunc(o.Agents, func(a client.AgentInfo) bool { return slices.Contains(a.Tools, t.Name) })
+	})
 }
 
 func toolRows(tools []client.ToolInfo) [][]string {

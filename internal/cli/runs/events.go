@@ -59,7 +59,7 @@ func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run str
 		if info, err := s.Get(ctx, run); err != nil {
 			return err
 		} else if info.State != "finished" {
-			return session.NotRunningError(run)
+			return s.NotRunningError(run)
 		}
 		flags.follow = false
 	}

@@ -99,6 +99,9 @@ func runRow(r client.RunInfo) []string {
 		row[3] = fmt.Sprint(d.Turns)
 		row[4] = term.FormatTokens(d.Budget.Used) + "/" + term.FormatTokens(d.Budget.Limit)
 		row[5] = console.CostText(d.CostUSD, d.CostKnown)
+		if money := term.FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" && d.CostKnown {
+			row[5] = money
+		}
 	}
 	return row
 }

@@ -34,7 +34,7 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 	info, err := s.Get(ctx, run)
 	for err == nil && wait && info.State != "finished" {
 		if s.Node != nil {
-			return session.NotRunningError(run)
+			return s.NotRunningError(run)
 		}
 		if info, err = s.Wait(ctx, run); err == nil && info.State == "parked" {
 			err = session.Pause(ctx, session.AskPause) // it continues once a person has answered

@@ -14,7 +14,10 @@ import (
 func UserServerFile() string { return filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName) }
 
 // ConnFlags are the flags of the nats CLI.
-type ConnFlags struct{ bus.Options }
+type ConnFlags struct {
+	bus.Options
+	Given givenOptions // the flags alone, without the environment
+}
 
 // AddFlags adds the flags of the nats CLI.
 func (c *ConnFlags) AddFlags(f *pflag.FlagSet) {

@@ -112,7 +112,7 @@ func (o *Opener) Open(ctx context.Context, why Purpose, roots ...string) (*Sessi
 		if err != nil {
 			return nil, err
 		}
-		return &Session{Client: c, Context: ctx, Address: c.URL()}, nil
+		return &Session{Client: c, Context: ctx, Address: c.URL(), flags: o.hintFlags()}, nil
 	}
 	deadline := time.Now().Add(o.JoinTimeout)
 	for {
@@ -154,7 +154,7 @@ func (o *Opener) joinOwner(ctx context.Context) (*Session, error) {
 		end(nil)
 		return nil, err
 	}
-	s := &Session{Client: c, Context: alive, Address: file.Address, WatchCommand: file.Watch, OwnerPID: file.PID}
+	s := &Session{Client: c, Context: alive, Address: file.Address, WatchCommand: file.Watch, OwnerPID: file.PID, flags: o.hintFlags()}
 	ping, cancel := context.WithTimeout(alive, pingTimeout)
 	defer cancel()
 	if _, err := c.Get(ping, client.NewID()); s.IsGone(err) {
@@ -187,7 +187,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
-	s := &Session{Context: ctx, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}}
+	s := &Session{Context: ctx, Address: h.URL(), WatchCommand: h.WatchCommand(), Node: h, roots: roots, live: map[string]bool{}, flags: o.hintFlags()}
 	if s.Client, err = h.NewClient(); err == nil && why == ToRun {
 		s.stop, err = s.Watch(s.trackLiveRuns)
 	}

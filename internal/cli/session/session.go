@@ -22,8 +22,8 @@ func AgentResults(r *event.Result) []event.AgentResult {
 }
 
 // NotRunningError is the error for a run to wait for that no node continues.
-func NotRunningError(run string) error {
-	return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("no node runs %s", run), Hint: "troupe run --resume " + run + " continues it"}
+func (s *Session) NotRunningError(run string) error {
+	return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("no node runs %s", run), Hint: s.Command("run --resume "+run) + " continues it"}
 }
 
 // Session is the node that receives the commands: a server elsewhere, the owner of the state
@@ -36,6 +36,7 @@ type Session struct {
 	OwnerPID     int        // pid of the owner that this process connected to
 	Node         *node.Node // a node of our own
 	roots        []string
+	flags        string // see Command
 
 	mu   sync.Mutex
 	live map[string]bool // runs with events since this process owns the directory

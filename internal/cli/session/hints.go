@@ -1,0 +1,44 @@
+package session
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// hintFlags returns the flags with which another command reaches the same node, as they were given to this one,
+// with a space before each. Passwords and tokens are not among them.
+func (o *Opener) hintFlags() string {
+	var b strings.Builder
+	given := o.Conn.Given
+	for _, f := range []struct{ name, value string }{{"store-dir", o.StateDir}, {"server", given.Servers}, {"context", given.Context}, {"creds", given.Creds},
+		{"nkey", given.NKey}, {"user", given.User}, {"tlscert", given.TLSCert}, {"tlskey", given.TLSKey}, {"tlsca", given.TLSCA}} {
+		switch {
+		case f.value == "", f.name == "user" && given.Password == "", f.name == "server" && strings.Contains(f.value, "@"):
+			continue // a user without a password is a token, and the address of a server may hold a password
+		}
+		b.WriteString(" --" + f.name + " " + quoteForShell(f.value))
+	}
+	return b.String()
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoteForShell quotes a word so that a POSIX shell reads it as it is.
+func quoteForShell(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// Command returns a command line about a run that works when it is pasted: it names the state directory or the
+// server, if this command was given one.
+func (s *Session) Command(words string) string { return "troupe " + words + s.flags }
+
+// RememberGiven keeps the flags about the server before the environment fills them in.
+func (c *ConnFlags) RememberGiven() { c.Given = c.Options }
+
+// givenOptions are options as flags gave them.
+type givenOptions = bus.Options

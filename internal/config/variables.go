@@ -1,0 +1,62 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/internal/suggest"
+)
+
+// Variable is an environment variable that troupe reads or sets.
+type Variable struct{ Name, Meaning string }
+
+// ownVariables are the variables TROUPE_* that are no settings.
+var ownVariables = []Variable{
+	{"TROUPE_OWNER", "state directory whose owner a command must join; processes of troupe set it for their children"},
+	{"TROUPE_SERVICE_USER", "troupe-node: user of the connection that answers requests (also _PASSWORD, _TOKEN, _CREDS, _NKEY)"},
+	{"TROUPE_SYSTEM_USER", "troupe-node: user of the system account, which can report whether servers sync (also _PASSWORD, _TOKEN, _CREDS, _NKEY)"},
+	{"TROUPE_RUN", "set for commands of agents: the run"},
+	{"TROUPE_AGENT", "set for commands of agents: the agent"},
+	{"TROUPE_CALL", "set for commands of agents: the call"},
+	{"TROUPE_KEY", "set for commands of agents: an idempotency key, the same for every attempt of the call"},
+	{"TROUPE_ATTEMPT", "set for commands of agents: the number of the attempt"},
+	{"TROUPE_HOOK", "set for commands of hooks: the hook"},
+	{"TROUPE_POINT", "set for commands of hooks: the point at which the hook runs"},
+	{"TROUPE_HTTP_TOKEN", "troupe-node: token of --http"},
+	{"TROUPE_TRAPS", "test builds only: directory of failpoints"},
+}
+
+// prefixes of variables whose endings are those of a connection.
+var variableFamilies = []string{"TROUPE_SERVICE_", "TROUPE_SYSTEM_", "TROUPE_HOOK_", "TROUPE_CHAOS_", "TROUPE_TEST_"}
+
+// Variables lists all variables TROUPE_*: those of settings, and the others.
+func Variables() []Variable {
+	var list []Variable
+	for _, key := range SettingKeys() {
+		list = append(list, Variable{envPrefix + strings.ToUpper(key), settingDescriptions[key]})
+	}
+	return append(list, ownVariables...)
+}
+
+// checkVariables refuses a variable TROUPE_* that nothing reads: its setting would be lost without a word.
+func checkVariables(environ []string) error {
+	known := map[string]bool{}
+	for _, v := range Variables() {
+		known[v.Name] = true
+	}
+	for _, pair := range environ {
+		name, value, _ := strings.Cut(pair, "=")
+		isFamily := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+		if !strings.HasPrefix(name, envPrefix) || value == "" || known[name] || slices.ContainsFunc(variableFamilies, isFamily) {
+			continue
+		}
+		end := "; docs/cli.md lists the variables"
+		if near := suggest.Nearest(name, slices.Sorted(maps.Keys(known))); near != "" {
+			end = "; did you mean " + near + "?"
+		}
+		return fmt.Errorf("%w: unknown environment variable %s%s", ErrSetting, name, end)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package runspec
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/assistant"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/provider"
+	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/tool/skill"
+)
+
+// defaultAgent is the agent of a request that names none: the built-in model can play only its own
+// investigation, and any other model gets the general agent.
+func defaultAgent(modelProvider string) string {
+	if modelProvider == provider.Builtin {
+		return coordinatorID
+	}
+	return assistant.Name
+}
+
+// assistantTools are the rights of the general agent: all tools of the run, and the tools that an agent has only
+// if it names them.
+func assistantTools() []string { return []string{"*", shell.Name, skill.Name} }
+
+// addAssistant adds the general agent to a run that begins with it. It may delegate to all agents, the built-in
+// investigators too.
+func (b *Builder) addAssistant(t agentSet, req acceptedRequest) (agentSet, error) {
+	if t.root != assistant.Name && !slices.Contains(req.agents, assistant.Name) {
+		return t, nil
+	}
+	general := supervisor.Definition{Name: assistant.Name, Description: assistant.Description, System: assistant.Prompt(req.Interactive),
+		Tools: assistantTools(), OnlyNamed: true}
+	t, general, err := b.addSkills(t, general, req, agentfile.Definition{})
+	if err != nil {
+		return t, err
+	}
+	t.definitions = append(t.definitions, general)
+	return t, nil
+}
+
+// addExplorer adds the agent that searches for the general agent, unless the directory or the user has an agent
+// of that name.
+func addExplorer(t agentSet, req acceptedRequest) agentSet {
+	if t.root != assistant.Name || req.workspace == "" || t.hasAgent(assistant.ExplorerName) {
+		return t
+	}
+	t.definitions = append(slices.Clone(t.definitions), supervisor.Definition{Name: assistant.ExplorerName, Description: assistant.ExplorerDescription,
+		System: assistant.ExplorerPrompt, Tools: assistant.ExplorerTools(), Limits: spec.Limits{Turns: assistant.ExplorerTurns}, Delegates: []string{}})
+	return t
+}

@@ -1,0 +1,53 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// FormatUSD formats dollars for people: $1.00, $0.02, $0.0004. An estimate has a ~ before it.
+func FormatUSD(usd float64, estimated bool) string {
+	text := fmt.Sprintf("$%.2f", usd)
+	if usd > 0 && usd < 0.01 {
+		text = fmt.Sprintf("$%.4f", usd)
+	}
+	if estimated {
+		return "~" + text
+	}
+	return text
+}
+
+// FormatMoney formats what a run has spent, its limit in dollars and what is reserved: $0.02 of $1.00 (0.04 held).
+// "" means that there is neither a limit nor a cost.
+func FormatMoney(used, limit, held float64, estimated bool) string {
+	if used == 0 && limit == 0 {
+		return ""
+	}
+	text := FormatUSD(used, estimated)
+	if limit > 0 {
+		text += " of " + FormatUSD(limit, false)
+	}
+	if held > 0 {
+		text += " (" + strings.TrimPrefix(FormatUSD(held, false), "$") + " held)"
+	}
+	return text
+}
+
+// describeShortage says which limit does not cover an attempt, and by how much.
+func describeShortage(s event.BudgetShort) string {
+	figure := formatTokens
+	unit := " tokens"
+	switch s.Of {
+	case event.ShortUSD:
+		figure, unit = func(n int64) string { return FormatUSD(float64(n)/1e9, false) }, ""
+	case event.ShortCalls:
+		unit = " tool calls"
+	}
+	text := fmt.Sprintf("the %s's limit of %s%s: %s used, %s free, the next call needs %s", CleanLine(s.Whose), figure(s.Limit), unit, figure(s.Used), figure(s.Free), figure(s.Need))
+	if lacks := s.Need - s.Free; lacks > 0 {
+		text += ", " + figure(lacks) + " too much"
+	}
+	return text
+}
