@@ -58,6 +58,7 @@ var openedCases = []openedCase{
 	{"without-instructions", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
 		r.Dir, r.Model, r.NoAgentsMD = in.dir, "script/"+filepath.Join(in.dir, "script.yaml"), true
 	}},
+	{"interactive", "keys", func(_ *testing.T, in openedInputs, r *client.RunRequest) { r.Dir, r.Interactive = in.dir, true }},
 	{"limits", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.MaxTurns, r.MaxTokens, r.MaxBudgetUSD, r.MaxToolCalls = 7, 50_000, 0.25, 9
 		r.MaxDepth, r.MaxChildren, r.MaxAgents, r.MaxMessages, r.TimeoutMS = 2, 3, 4, 5, 60_000

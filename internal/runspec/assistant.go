@@ -21,9 +21,14 @@ func defaultAgent(modelProvider string) string {
 	return assistant.Name
 }
 
-// assistantTools are the rights of the general agent: all tools of the run, and the tools that an agent has only
-// if it names them.
-func assistantTools() []string { return []string{"*", shell.Name, skill.Name} }
+// assistantTools are the rights of the general agent: all tools of the run, and with a directory the tools that an
+// agent has only if it names them.
+func assistantTools(req acceptedRequest) []string {
+	if req.workspace == "" {
+		return []string{"*"}
+	}
+	return []string{"*", shell.Name, skill.Name}
+}
 
 // addAssistant adds the general agent to a run that begins with it. It may delegate to all agents, the built-in
 // investigators too.
@@ -32,7 +37,7 @@ func (b *Builder) addAssistant(t agentSet, req acceptedRequest) (agentSet, error
 		return t, nil
 	}
 	general := supervisor.Definition{Name: assistant.Name, Description: assistant.Description, System: assistant.Prompt(req.Interactive),
-		Tools: assistantTools(), OnlyNamed: true}
+		Tools: assistantTools(req), OnlyNamed: true}
 	t, general, err := b.addSkills(t, general, req, agentfile.Definition{})
 	if err != nil {
 		return t, err

@@ -1,0 +1,72 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table of variables into docs/cli.md")
+
+// The variables of other programs and of providers that troupe reads.
+var foreignVariables = []Variable{
+	{"ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, ANTHROPIC_BASE_URL", "how to reach Anthropic, or a gateway that speaks its API"},
+	{"OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_API", "how to reach OpenAI, or a gateway; OPENAI_API is responses or chat"},
+	{"GEMINI_API_KEY, GOOGLE_API_KEY, GOOGLE_GEMINI_BASE_URL", "how to reach Gemini"},
+	{"OLLAMA_HOST", "where Ollama answers (default 127.0.0.1:11434)"},
+	{"NATS_URL, NATS_CONTEXT, NATS_CREDS, NATS_NKEY, NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CERT, NATS_KEY, NATS_CA, NATS_INBOX_PREFIX", "the server, as for the nats CLI"},
+	{"NO_COLOR, CLICOLOR_FORCE, TERM", "colours of a terminal"},
+	{"XDG_STATE_HOME, XDG_CONFIG_HOME", "the state directory, and the directory of the user's settings"},
+	{"TRACEPARENT", "the trace that a run belongs to"},
+}
+
+// Every variable stands in the table of docs/cli.md; -update writes it.
+func TestVariablesAreDocumented(t *testing.T) {
+	const file, begin, end = "../../docs/cli.md", "<!-- variables: begin (checked by internal/config) -->\n", "<!-- variables: end -->"
+	var b strings.Builder
+	b.WriteString("| variable | meaning |\n|---|---|\n")
+	for _, v := range append(foreignVariables, Variables()...) {
+		if v.Meaning == "" {
+			t.Errorf("%s has no description", v.Name)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(v.Name, ", ", "` `"), strings.ReplaceAll(v.Meaning, "|", "\\|"))
+	}
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(raw), begin)
+	table, after, ended := strings.Cut(rest, end)
+	if !found || !ended {
+		t.Fatalf("%s has no place for the table", file)
+	}
+	if table == b.String() {
+		return
+	}
+	if !*update {
+		t.Fatalf("%s: the table of variables is not fresh: run this test with -update", file)
+	}
+	if err := os.WriteFile(file, []byte(before+begin+b.String()+end+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A misspelled variable is an error with what was probably meant; those of commands and connections are none.
+func TestUnknownVariablesAreRefused(t *testing.T) {
+	load := func(environ ...string) error {
+		_, err := Load(SettingSources{User: t.TempDir() + "/none", Getenv: func(string) string { return "" }, Environ: func() []string { return environ }})
+		return err
+	}
+	for _, fine := range []string{"TROUPE_MODEL=x", "TROUPE_RUN=r", "TROUPE_SERVICE_PASSWORD=p", "TROUPE_MODLE=", "OTHER=1"} {
+		if err := load(fine); err != nil {
+			t.Errorf("%s: %v", fine, err)
+		}
+	}
+	for wrong, meant := range map[string]string{"TROUPE_MAXTURNS=5": "TROUPE_MAX_TURNS", "TROUPE_MODLE=x": "TROUPE_MODEL", "TROUPE_STOREDIR=/x": "TROUPE_STORE_DIR"} {
+		if err := load(wrong); err == nil || !strings.Contains(err.Error(), "did you mean "+meant+"?") {
+			t.Errorf("%s: %v", wrong, err)
+		}
+	}
+}
