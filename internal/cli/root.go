@@ -83,7 +83,8 @@ func (a *app) addCommands(root *cobra.Command) {
 	settings := config.Commands{Console: a.console, Sessions: a.sessions}
 	words := completion.Commands{Console: a.console, Sessions: a.sessions}
 	const last = "Configure and verify"
-	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), words.Completion(), checks.Version())
+	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), words.Completion(), a.manCommand(), checks.Version())
+	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
 	root.SetHelpCommandGroupID(last)
 	words.Register(root)
 }
@@ -100,6 +101,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 // addGlobalFlags adds the flags of every command.
 func (a *app) addGlobalFlags(f *pflag.FlagSet) {
 	a.sessions.Conn.AddFlags(f)
+	hideConnectionFlags(f)
 	f.StringVar(&a.sessions.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
 	f.StringVar(&a.sessions.PricingFile, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
 	f.StringVarP(&a.console.Output, "output", "o", "", "output: table, json, jsonl, yaml; for run and start text, json, stream-json, yaml")

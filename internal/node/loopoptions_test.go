@@ -125,12 +125,12 @@ func TestFallbacksAreCoveredByTheLimitInMoney(t *testing.T) {
 	gateway := withEnv("OPENAI_BASE_URL", "https://gateway.example/v1", "ANTHROPIC_API_KEY", "k")
 	h := newBuildOnlyNode(t.TempDir(), gateway)
 	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) {
-		r.MaxBudgetUSD, r.Fallback = 0.5, []string{"openai/gpt-6-sol", "anthropic/claude-sonnet-5-5"}
+		r.MaxBudgetUSD, r.Fallback = 0.5, []string{"openai/unlisted", "anthropic/claude-sonnet-5-5"}
 	}))
 	if err != nil || len(o.LoopOptions.Fallbacks) != 1 || o.LoopOptions.Fallbacks[0].Name != "anthropic/claude-sonnet-5-5" || o.LoopOptions.Fallbacks[0].Output == 0 {
 		t.Errorf("%+v %v", o.LoopOptions.Fallbacks, err)
 	}
-	if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "fallback openai/gpt-6-sol is left out: its price is unknown") {
+	if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "fallback openai/unlisted is left out: its price is unknown") {
 		t.Errorf("%v", a.Notes)
 	}
 	o, _, err = h.buildRun(newRequest(func(r *client.RunRequest) { r.Fallback = []string{"anthropic/claude-sonnet-5-5"} }))

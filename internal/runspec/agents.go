@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
@@ -61,7 +62,7 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		return t, err
 	}
 	if i := slices.IndexFunc(req.agents, func(name string) bool { return !t.hasAgent(name) }); i >= 0 {
-		if req.workspace == "" {
+		if req.workspace == "" && t.nearestAgent(req.agents[i]) == "" {
 			return t, refuse.Bad("the run has no directory: name the one that has the agent with --dir", "there is no agent %q", req.agents[i])
 		}
 		return t, t.unknownAgentError(req.agents[i])
@@ -82,15 +83,20 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 
 // unknownAgentError refuses a name that no agent has, with the one that was probably meant.
 func (t agentSet) unknownAgentError(name string) error {
-	var names []string
-	for _, d := range t.definitions {
-		names = append(names, d.Name)
-	}
 	hint := "`troupe agents list` shows the agents"
-	if near := config.NearestName(name, names); near != "" {
+	if near := t.nearestAgent(name); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return refuse.Bad(hint, "there is no agent %q", name)
+}
+
+// nearestAgent returns the agent that a misspelled name probably means; "": none.
+func (t agentSet) nearestAgent(name string) string {
+	names := []string{assistant.Name}
+	for _, d := range t.definitions {
+		names = append(names, d.Name)
+	}
+	return config.NearestName(name, names)
 }
 
 // builtinAgents returns the agents of the investigator. Its coordinator may also offer the

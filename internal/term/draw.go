@@ -46,7 +46,27 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	if left > 0 {
 		lines = append(lines, s.Dim("… "+formatCount(left, "more line")))
 	}
-	return append(lines, Truncate(t.Summary(s, now), width))
+	lines = append(lines, Truncate(t.Summary(s, now), width))
+	return append(lines, t.writingLines(s, width, height-len(lines))...)
+}
+
+// writingShown is how many lines of the text that the first agent is writing stand below the tree.
+const writingShown = 5
+
+// writingLines returns the end of the text that the first agent is writing, wrapped, as far as there is room.
+func (t *Tree) writingLines(s Style, width, room int) (lines []string) {
+	if len(t.order) == 0 || t.Result != nil {
+		return nil
+	}
+	text := strings.TrimSpace(CleanText(strings.ToValidUTF8(t.agents[t.order[0]].writing, "")))
+	if text == "" || room < 1 {
+		return nil
+	}
+	wrapped := Wrap(text, min(width, markdownWidth))
+	for _, line := range wrapped[max(0, len(wrapped)-min(writingShown, room)):] {
+		lines = append(lines, s.Dim(line))
+	}
+	return lines
 }
 
 // listRows walks the tree from its roots. With fold, agents that are done and have

@@ -35,7 +35,11 @@ type member struct {
 	reason           spec.Reason
 	detail           string
 	asks             bool
+	writing          string // the end of the text that its model is writing
 }
+
+// writingBytes is how much of the text that a model is writing a Tree keeps.
+const writingBytes = 2 << 10
 
 // openCall is a call in progress; a child's is not the agent's own work.
 type openCall struct {
@@ -165,6 +169,9 @@ func (t *Tree) countToolCall(e client.Event) {
 
 // applyEvent processes an event of an agent.
 func (m *member) applyEvent(e client.Event) {
+	if e.Kind != event.KindMessageDelta {
+		m.writing = ""
+	}
 	switch e.Kind {
 	case event.KindTurnStarted:
 		m.activity = "thinking"
@@ -173,6 +180,10 @@ func (m *member) applyEvent(e client.Event) {
 		}
 	case event.KindMessageDelta:
 		m.activity = "writing"
+		if d, ok := decodeData[event.Delta](e); ok {
+			m.writing += d.Text
+			m.writing = m.writing[max(0, len(m.writing)-writingBytes):]
+		}
 	case event.KindMessageReasoning:
 		m.activity = "reasoning"
 	case event.KindModelFinished:

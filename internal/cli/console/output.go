@@ -127,7 +127,11 @@ func (c *Console) PrintResult(r event.Result) error {
 	if r.Text == "" {
 		return nil
 	}
-	return c.Print(r.Text)
+	if !term.CanDraw(c.Out, c.Getenv) {
+		return c.Print(r.Text)
+	}
+	width, _ := term.Size(c.Out)
+	return c.PrintLines(c.Style.Markdown(term.CleanText(r.Text), width-1))
 }
 
 // isParked reports whether a run waits for a person, and has not ended.

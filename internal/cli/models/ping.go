@@ -87,8 +87,11 @@ func (cs *Commands) pingModel(ctx context.Context, named string, timeout time.Du
 	if choice.Price.Known && reply.UsageKnown {
 		v := float64(choice.Price.Cost(reply.Usage).Nano) / console.NanoUSD
 		p.CostUSD, text = &v, fmt.Sprintf("$%.6f", v)
-		if v == 0 {
+		switch {
+		case v == 0:
 			text = "free"
+		case choice.Price.Estimated:
+			text = "~" + text + " (an estimate by the list price: the model is behind a gateway)"
 		}
 	}
 	if cs.Console.Output != "table" {

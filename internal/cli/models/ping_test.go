@@ -48,7 +48,7 @@ data: [DONE]
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = w.Write([]byte(answer)) // a client that is gone fails the test elsewhere
 	}, time.Minute)
-	if err != nil || !strings.Contains(text, "pong") || !strings.Contains(text, "12 in, 3 out") || !strings.Contains(text, "cost       unknown") {
+	if err != nil || !strings.Contains(text, "pong") || !strings.Contains(text, "12 in, 3 out") || !strings.Contains(text, "cost       ~$0.000054 (an estimate") {
 		t.Errorf("%v: %s", err, text)
 	}
 	_, err = pingServer(t, func(w http.ResponseWriter, _ *http.Request) {

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/follow"
 	"github.com/troupe-run/troupe/internal/cli/interrupt"
 	"github.com/troupe-run/troupe/internal/cli/request"
@@ -47,6 +49,9 @@ interrupted.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
 				return err
+			}
+			if err := statedir.CheckLogStore(cs.Sessions.LogStore); err != nil {
+				return exit.UsageError("leave --log-store out for the store that the state directory has", "--log-store: %s", exit.PlainText(err))
 			}
 			cs.Sessions.MaxLiveRuns = flags.MaxLiveRuns
 			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.NamesServer(), flags.Detach); err != nil {

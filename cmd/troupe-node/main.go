@@ -1,0 +1,11 @@
+// Command troupe-node is what `go install github.com/troupe-run/troupe/cmd/troupe-node@latest` installs: the program
+// of cmd/node under its own name.
+package main
+
+import (
+	"os"
+
+	"github.com/troupe-run/troupe/internal/cli/serve"
+)
+
+func main() { os.Exit(serve.Run(os.Args[1:])) }

@@ -1,0 +1,11 @@
+// Command troupe is what `go install github.com/troupe-run/troupe/cmd/troupe@latest` installs: the program of
+// cmd/cli under its own name.
+package main
+
+import (
+	"os"
+
+	"github.com/troupe-run/troupe/internal/cli"
+)
+
+func main() { os.Exit(cli.Run(os.Args[1:], cli.JoinTimeout)) }
