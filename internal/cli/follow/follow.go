@@ -63,13 +63,8 @@ type eventItem struct {
 // New makes a follower of a run whose log may be unwritable for patience, with the
 // soft time limit of the run; 0 is the default.
 func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
-<<<<<<< HEAD
 	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, journal: newJournalWatch(patience, softMS)}
-	tty := term.CanDraw(a.Err, a.Getenv) && a.Getenv("NO_COLOR") == "" && a.Color != "never"
-=======
-	f := &Follower{console: a, run: run, sig: sig, positions: session.Positions{}, journal: newJournalWatch(patience, softMS)}
 	tty := term.CanDraw(a.Err, a.Getenv)
->>>>>>> 364ac740 (The default agent of an LLM is a general one; failures, money and wrong inputs say what they are)
 	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
 		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
 	}
