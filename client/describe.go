@@ -79,7 +79,7 @@ type AgentInfo struct {
 	Depth    int           `json:"depth"`
 	Tools    []string      `json:"tools"`  // that it is offered
 	Rights   []string      `json:"rights"` // that it may also pass on to its children
-	Limit    budget.Limit  `json:"limit"` // its own; 0: only the run's
+	Limit    budget.Limit  `json:"limit"`  // its own; 0: only the run's
 	Used     budget.Amount `json:"used"`
 	Reserved budget.Amount `json:"reserved"`
 	Kept     budget.Amount `json:"kept"` // reserved for its closing turn
