@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -124,7 +125,7 @@ func (hm *hostileModel) forbiddenTool(*job) (model.Reply, *agent.Failed) {
 	return replyOf("", model.ToolCall{Name: name, Args: oneOf(hm.dice, `{"x":1}`, `{"question":"may I?"}`, `{}`)}), nil
 }
 
-// evadeChoice a choice that was made for it.
+// evadeChoice evades a choice that was made for it, or obeys.
 func (hm *hostileModel) evadeChoice(*job) (model.Reply, *agent.Failed) {
 	if hm.percent(75) {
 		return replyOf("done"), nil
@@ -132,9 +133,9 @@ func (hm *hostileModel) evadeChoice(*job) (model.Reply, *agent.Failed) {
 	return replyOf("", model.ToolCall{Name: "ask_human", Args: `{"question":"what now?"}`}), nil
 }
 
-// claimDone to be done, at once and without proof.
+// claimDone claims to be done, or to have failed, at once and without proof.
 func (hm *hostileModel) claimDone(*job) (model.Reply, *agent.Failed) {
-	return replyOf(oneOf(hm.dice, "done", "it is done", `{"answer":7}`, `"yes"`, "done because")), nil
+	return replyOf(oneOf(hm.dice, "done", "it is done", `{"answer":7}`, `"yes"`, "done because", spec.FailedMark+" there is no such order")), nil
 }
 
 func (hm *hostileModel) cutArguments(*job) (model.Reply, *agent.Failed) {
