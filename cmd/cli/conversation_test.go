@@ -127,8 +127,8 @@ func TestAPipedChat(t *testing.T) {
 //behaviour:shows E5
 func TestALaneIsChangedAndGoesOn(t *testing.T) {
 	t.Parallel()
-	s := newTestHome(t, map[string]string{"slow.yaml": strings.Replace(talk, `"one: {{user}}"`, `"one: {{user}}", delay: 4s`, 1), "talk.yaml": talk})
-	first := s.command("run", "-m", "script/slow.yaml", "--conversation", "plans", "first")
+	s := newTestHome(t, map[string]string{"slow.yaml": strings.Replace(talk, `"one: {{user}}"`, `"one: {{user}}", delay: 5m`, 1), "talk.yaml": talk})
+	first := s.command("run", "-m", "script/slow.yaml", "--conversation", "plans", "--run-id", "first", "first")
 	stderr, err := first.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -160,11 +160,14 @@ func TestALaneIsChangedAndGoesOn(t *testing.T) {
 	if out, code := s.outputOf("lanes", "plans", "drop", "second"); code != 0 || !strings.Contains(out, "dropped") && !strings.Contains(out, "canceled") {
 		t.Errorf("the lane after the drop: %d, %s", code, out)
 	}
-	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "last"); code != 0 || out != "three: last\n" {
+	if out, code := s.outputOf("cancel", "--now", "first"); code != 0 { // it holds the lane until here
+		t.Errorf("the cancel of the first: %d, %s", code, out)
+	}
+	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "last"); code != 0 || out != "two: last\n" {
 		t.Errorf("the last message: %d, %q", code, out)
 	}
-	if err := first.Wait(); err != nil {
-		t.Error(err)
+	if code := exitOf(t, first.Wait()); code != 130 {
+		t.Errorf("the first, canceled, exits %d", code)
 	}
 	for run, want := range map[string]int{"third": 0, "poor": 3, "second": 130} {
 		if out, code := s.outputOf("result", run); code != want {

@@ -217,7 +217,11 @@ func halfRun() {
 		Model: spec.Model{Name: choice.Name(), Price: choice.Price}, Limits: spec.RunLimits{Tokens: 100_000}}))
 	_, err = runs.Add(ctx, client.RunInfo{RunID: run, State: "live", Title: "deploy it", Started: "2026-01-02T03:04:05Z"})
 	check(err)
-	<-inside
+	select {
+	case <-inside:
+	case <-time.After(time.Minute):
+		check(errors.New("the model did not call deploy: does the script name the coordinator?"))
+	}
 	node.Stop()
 	check(post.Close())
 	nc.Close()

@@ -432,7 +432,7 @@ func TestAQuestionOnATerminal(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, map[string]string{"deploy.yaml": `
 agents:
-  assistant:
+  coordinator:
     - calls: [{name: deploy}]
     - text: "deployed: {{last}}"
 `})

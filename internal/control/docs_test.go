@@ -115,6 +115,7 @@ var requests = map[string]any{
 	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{}, "attach": &client.AttachRequest{},
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{},
+	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{},
 	"nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }
 
