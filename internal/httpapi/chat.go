@@ -124,7 +124,8 @@ func appendTurn(list []model.Message, role model.Role, text string) []model.Mess
 	return append(list, model.Message{Role: role, Text: text})
 }
 
-// start starts the run, with the history of the conversation.
+// start starts the run, with the history of the conversation. The request for the run is not given up with
+// ctx: a run that was accepted although its client has gone away must be known, so that it is canceled.
 func (c *chatRun) start(ctx context.Context, to *client.Client) error {
 	for len(c.past) > 0 && c.past[0].Role != model.User { // a history begins with the user
 		c.past = c.past[1:]
@@ -144,7 +145,7 @@ func (c *chatRun) start(ctx context.Context, to *client.Client) error {
 		}
 		c.request.History = &h
 	}
-	_, err := to.Run(ctx, c.request)
+	_, err := to.Run(context.WithoutCancel(ctx), c.request)
 	return err
 }
 
@@ -183,6 +184,9 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 	}
 	defer stop()
 	if err := run.start(r.Context(), s.cfg.Client); err != nil {
+		if refused := (*client.Error)(nil); !errors.As(err, &refused) {
+			s.abandon(id) // a node may have accepted it
+		}
 		refuseChat(w, err)
 		return
 	}

@@ -167,7 +167,11 @@ type taskArguments struct {
 // agentTool is the tool that is an agent: it says how far its run is, and cancels it if the caller goes away.
 func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 	return func(ctx context.Context, call *mcp.CallToolRequest, in taskArguments) (*mcp.CallToolResult, any, error) {
-		accepted, err := v.client.Run(ctx, client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir})
+		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir}
+		accepted, err := v.client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
+		if refused := (*client.Error)(nil); err != nil && !errors.As(err, &refused) {
+			v.abandon(asked.RunID) // a node may have accepted it
+		}
 		if err != nil {
 			return nil, nil, explain(err)
 		}
@@ -189,6 +193,9 @@ func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 // agentResult is the answer of an agent, or what its run waits for.
 func agentResult(info client.RunInfo) *mcp.CallToolResult {
 	r := info.Result
+	if r == nil {
+		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf("[run %s is %s, and its result is not known: the tool get shows it]", info.RunID, info.State)}}, IsError: true}
+	}
 	text := r.Text
 	if r.Partial || r.IsError {
 		text += fmt.Sprintf("\n\n[run %s ended as %s; this is partial]", info.RunID, r.Reason)

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -136,5 +138,41 @@ func TestChatClientThatGoesAwayCancelsItsRun(t *testing.T) {
 	reply.Body.Close()
 	if info, err := c.Wait(testContext(t), run); err != nil || event.Subtype(info.Result.Reason) != "error_cancelled" {
 		t.Errorf("%v %+v", err, info.Result)
+	}
+}
+
+// Whenever a chat client goes away, it leaves no run behind: also during the request for it.
+func TestChatClientThatGoesAwayEarlyLeavesNoRun(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	model, gate, agents := heldFamily(t)
+	h, w := startWeb(t, func(c *Config) { c.Roots = []string{agents} })
+	defer openGate(t, gate)
+	c := connectClient(t, h)
+	body, err := json.Marshal(map[string]any{"model": "boss", "messages": []any{map[string]any{"role": "user", "content": "go"}},
+		"troupe": client.RunRequest{Model: model, Agents: agents}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 30 {
+		ctx, leave := context.WithTimeout(testContext(t), time.Duration(i)*time.Millisecond/3)
+		reply, err := w.http.Do(w.request("POST", "/v1/chat/completions", string(body)).WithContext(ctx))
+		if err == nil {
+			reply.Body.Close()
+		}
+		leave()
+	}
+	var list []client.RunInfo
+	waitUntil(t, "the end of all runs", func() bool {
+		list, err = c.List(testContext(t))
+		return err == nil && !slices.ContainsFunc(list, func(r client.RunInfo) bool { return r.State != "finished" })
+	})
+	if len(list) == 0 {
+		t.Error("no request came far enough to begin a run")
+	}
+	for _, r := range list {
+		if r.Result == nil || event.Subtype(r.Result.Reason) != "error_cancelled" {
+			t.Errorf("%s: %+v", r.RunID, r.Result)
+		}
 	}
 }
