@@ -20,7 +20,7 @@ const (
 
 // planCoordinator returns the coordinator's next step: look, delegate, write, answer.
 func planCoordinator(t *conversation) plannedReply {
-	inv := &investigation{reportName: reportName(t.asked), wanted: wantsReport.MatchString(t.asked)}
+	inv := &investigation{reportName: reportName(t.asked), wanted: wantsReport.MatchString(t.asked), named: namesReport.MatchString(t.asked)}
 	look := []wantedCall{lookTop, lookTree}
 	canCall := !t.closing && t.callReplies < coordinatorWaves
 	if canCall {
@@ -61,6 +61,8 @@ func planCoordinator(t *conversation) plannedReply {
 
 var (
 	wantsReport = regexp.MustCompile(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
+	// namesReport is a prompt that asks for a file, or for something written.
+	namesReport = regexp.MustCompile(`(?i)\b(report|write|save)\b|\.md\b`)
 	reportFile  = regexp.MustCompile(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
 )
 
@@ -190,6 +192,7 @@ type investigation struct {
 	facts      []fact
 	reportName string
 	wanted     bool // a report file, not only an answer
+	named      bool // the prompt asks for that file: without it the task has failed
 }
 
 // mergeAnswers joins the children's answers: each claim once, severe ones first, and among equals
@@ -312,7 +315,7 @@ func (inv *investigation) finalMessage(t *conversation) string {
 		b.WriteString(".\n")
 	}
 	text := b.String() + notAnLLM + "."
-	if lost { // a report that was asked for and is not there is no success
+	if lost && inv.named { // a report that was asked for and is not there is no success
 		return spec.FailedMark + " " + text
 	}
 	return text
