@@ -180,7 +180,7 @@ func TestARunWhoseQuestionsAreAnsweredIsNotParked(t *testing.T) {
 	}
 	record := func(place uint64, want bool) {
 		t.Helper()
-		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.state, Place: place}); err != nil || done.Parked != want {
+		if done, err := c.cfg.Runs.Record(t.Context(), "r", Report{State: r.state, Place: place}, true); err != nil || done.Parked != want {
 			t.Errorf("%+v, %v; want parked %t", done, err, want)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -273,6 +274,19 @@ func (c *lookup) explainMissing(ctx context.Context, run string) error {
 		return deletedError(run)
 	}
 	return notFound(run)
+}
+
+// explainNoAgent returns the error that explains why an agent of a run has no log: there is none, or the run
+// was deleted since its row was read.
+func (c *lookup) explainNoAgent(ctx context.Context, id spec.ID, run string) error {
+	buried, err := IsDeleted(ctx, c.cfg.Post, run)
+	switch {
+	case err != nil:
+		return err
+	case buried:
+		return deletedError(run)
+	}
+	return noAgent(id, run)
 }
 
 func deletedError(run string) error {

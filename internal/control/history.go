@@ -52,7 +52,7 @@ func (c *lookup) readHistory(ctx context.Context, at mailbox.Address, turn int, 
 	case err != nil:
 		return logHistory{}, err
 	case m.State.Task.ID == "":
-		return logHistory{}, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", at.Agent(), at.Run()), Hint: "`troupe tree` shows the agents"}
+		return logHistory{}, c.explainNoAgent(ctx, spec.ID(at.Agent()), at.Run())
 	case !found:
 		last := m.State.Turn
 		if last > 0 && !m.State.Turned(last) {

@@ -93,25 +93,29 @@ type Report struct {
 
 // Recorded is what Record has found and done.
 type Recorded struct {
-	Added bool // there was no row
+	Missing bool // there is no row
 	// Parked says that by the row the run waits for people alone, and that a question is open.
 	Parked bool
 }
 
-// Record writes a report into the row of its run. If the row does not exist, it adds one: the
-// process that opened the run may have died before that.
-func (r *Runs) Record(ctx context.Context, run string, report Report) (done Recorded, err error) {
+// Record writes a report into the row of its run. If the row does not exist, Record adds one only if
+// adds is set. The caller then knows that the run was not deleted: the process that opened it may have died
+// before it wrote the row.
+func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool) (done Recorded, err error) {
 	var summary RowSummary
 	if report.Place > 0 {
 		summary = RowSummary{report.State.Summary(false), report.Place, mailbox.Form}
 	}
 	err = r.changeRow(ctx, run, func(row *Row) bool {
-		done.Added = row.State == ""
+		done.Missing = row.State == ""
+		if done.Missing && !adds {
+			return false
+		}
 		changed := report.Result != nil
 		if report.Place > 0 && row.setSummary(summary) {
 			changed = true
 		}
-		if done.Added {
+		if done.Missing {
 			row.RunInfo = rowOf(report.State, report.Node)
 		}
 		if report.Result != nil {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -42,7 +41,7 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 		return nil, err
 	}
 	if s.Task.ID == "" {
-		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", r.Agent, r.RunID), Hint: "`troupe tree` shows the agents"}
+		return nil, c.explainNoAgent(ctx, spec.ID(r.Agent), r.RunID)
 	}
 	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
 }

@@ -114,6 +114,23 @@ func TestDeletedRunIsRemovedEverywhere(t *testing.T) {
 	checkRefusal(t, "hostile", err, client.CodeBad, "run_id")
 }
 
+// What a node has to record of a run after it was deleted makes no row of it.
+func TestLateReportOfADeletedRunMakesNoRow(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	h := startNode(t, t.TempDir())
+	c := connectClient(t, h)
+	run := beginRun(t, c, client.RunRequest{Model: writeScript(t, again)})
+	waitFinished(t, c, run, spec.Completed)
+	deleteRun(t, c, run, 1)
+	if err := newIndexWriter(h).writeOnce(run, control.Report{Node: "host", Result: &event.Result{Reason: spec.Completed}}); err != nil {
+		t.Fatal(err)
+	}
+	if row, ok := findRow(t, c, run); ok {
+		t.Errorf("it is listed: %+v", row)
+	}
+}
+
 // Kept results go with their run, and with no other.
 func TestKeptResultsAreDeletedWithTheirRun(t *testing.T) {
 	t.Parallel()

@@ -493,16 +493,20 @@ func TestMetricsAndLogLinesOfRuns(t *testing.T) {
 	if info, err := c.Wait(testContext(t), failed); err != nil || !info.Result.IsError {
 		t.Fatalf("%v %+v", err, info.Result)
 	}
+	waitUntil(t, "both runs have ended for the metrics", func() bool {
+		_, _, raw := w.send(w.request("GET", "/metrics", ""))
+		return strings.Contains(string(raw), "troupe_runs_active 0")
+	})
 	code, header, raw := w.send(w.request("GET", "/metrics", ""))
 	text := string(raw)
 	if code != http.StatusOK || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
 		t.Errorf("%d %s", code, header)
 	}
 	for _, line := range []string{
-		"troupe_runs_started_total 2", `troupe_runs_finished_total{stop_reason="completed"} 1`, "troupe_runs_active 0", "troupe_journal_writable 1", "troupe_node_ready 1",
+		"troupe_runs_started_total 2", `troupe_runs_finished_total{stop_reason="completed"} 1`, "troupe_journal_writable 1", "troupe_node_ready 1",
 		`troupe_delegations_total{outcome="ok"} 3`, `gen_ai_client_token_usage_bucket{gen_ai_operation_name="chat",gen_ai_provider_name="troupe.script",gen_ai_request_model="script",gen_ai_token_type="output",le="1"}`,
-		`gen_ai_invoke_agent_inference_calls_bucket{gen_ai_agent_name="coordinator",gen_ai_operation_name="invoke_agent",le="0"} 0`,
-		`gen_ai_workflow_duration_seconds_count{error_type="",gen_ai_operation_name="invoke_workflow",gen_ai_workflow_name="coordinator"} 1`,
+		`gen_ai_invoke_agent_inference_calls_bucket{gen_ai_agent_name="assistant",gen_ai_operation_name="invoke_agent",le="0"} 0`,
+		`gen_ai_workflow_duration_seconds_count{error_type="",gen_ai_operation_name="invoke_workflow",gen_ai_workflow_name="assistant"} 1`,
 		`troupe_build_info{node="host",version=`,
 	} {
 		if !strings.Contains(text, line) {
@@ -515,7 +519,7 @@ func TestMetricsAndLogLinesOfRuns(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	for _, line := range []string{`level=INFO msg="run started" run=` + id + " agent=coordinator", `level=INFO msg="run finished" run=` + id + " stop_reason=completed", `level=WARN msg="run failed" run=` + failed} {
+	for _, line := range []string{`level=INFO msg="run started" run=` + id + " agent=assistant", `level=INFO msg="run finished" run=` + id + " stop_reason=completed", `level=WARN msg="run failed" run=` + failed} {
 		if !strings.Contains(string(log.copyBytes()), line) {
 			t.Errorf("the log lacks %s:\n%s", line, log.copyBytes())
 		}

@@ -137,24 +137,30 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 		return fmt.Errorf("node: the index of runs: %w", ctx.Err())
 	}
 	h := w.node
-	done, err := h.runs.Record(ctx, run, report)
+	done, err := h.runs.Record(ctx, run, report, false)
+	if err == nil && done.Missing {
+		done, err = h.addRow(ctx, run, report)
+	}
 	// A request may have written the row before, and a write may count without its answer: the
 	// event follows from what the row says now, and is published again for each question that is
 	// added. It is not published while all questions have answers that no agent has read yet.
 	if err == nil && report.Place > 0 && done.Parked && report.State.IsParked() {
 		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
-	if err == nil && (done.Added || report.Result != nil) {
-		err = h.removeIfDeleted(ctx, run)
-	}
 	return err
 }
 
-// removeIfDeleted removes the row of a run that was deleted while it was written.
-func (h *Node) removeIfDeleted(ctx context.Context, run string) error {
+// addRow adds the row of a run that has none, unless the run was deleted: before, or while the row was written.
+func (h *Node) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
 	buried, err := control.IsDeleted(ctx, h.post, run)
-	if err == nil && buried {
-		err = h.runs.Remove(ctx, run)
+	if err != nil || buried {
+		return done, err
 	}
-	return err
+	if done, err = h.runs.Record(ctx, run, report, true); err != nil {
+		return done, err
+	}
+	if buried, err = control.IsDeleted(ctx, h.post, run); err == nil && buried {
+		return control.Recorded{}, h.runs.Remove(ctx, run)
+	}
+	return done, err
 }
