@@ -61,16 +61,22 @@ type DeletedConversation struct {
 	More bool `json:"more,omitempty"`
 }
 
-// Conversations lists the conversations.
-func (c *Client) Conversations(ctx context.Context, r ConversationsRequest) ([]ConversationInfo, error) {
+// Conversations are the conversations of all runs that the nodes keep.
+type Conversations struct{ client *Client }
+
+// Conversations returns the conversations.
+func (c *Client) Conversations() Conversations { return Conversations{c} }
+
+// List lists the conversations, the most recent first.
+func (l Conversations) List(ctx context.Context, r ConversationsRequest) ([]ConversationInfo, error) {
 	list := []ConversationInfo{}
-	err := c.askNode(ctx, "conversations", r, &list)
+	err := l.client.askNode(ctx, "conversations", r, &list)
 	return list, err
 }
 
-// Conversation returns one conversation with its runs.
-func (c *Client) Conversation(ctx context.Context, id string) (ConversationInfo, error) {
-	list, err := c.Conversations(ctx, ConversationsRequest{Conversation: id})
+// Get returns one conversation with its runs.
+func (l Conversations) Get(ctx context.Context, id string) (ConversationInfo, error) {
+	list, err := l.List(ctx, ConversationsRequest{Conversation: id})
 	if err != nil || len(list) == 0 {
 		return ConversationInfo{}, err
 	}
@@ -78,18 +84,18 @@ func (c *Client) Conversation(ctx context.Context, id string) (ConversationInfo,
 }
 
 // ChangeLane moves or drops a run that waits, and returns the conversation.
-func (c *Client) ChangeLane(ctx context.Context, r LaneRequest) (ConversationInfo, error) {
+func (l Conversations) ChangeLane(ctx context.Context, r LaneRequest) (ConversationInfo, error) {
 	var i ConversationInfo
-	err := c.askNode(ctx, "lane", r, &i)
+	err := l.client.askNode(ctx, "lane", r, &i)
 	return i, err
 }
 
-// DeleteConversation removes a conversation and its runs, which must have ended.
-func (c *Client) DeleteConversation(ctx context.Context, id string) (DeletedConversation, error) {
+// Delete removes a conversation and its runs, which must have ended.
+func (l Conversations) Delete(ctx context.Context, id string) (DeletedConversation, error) {
 	all := DeletedConversation{Conversation: id, Runs: []string{}}
 	for {
 		var d DeletedConversation
-		if err := c.askNode(ctx, "delete", DeleteRequest{Conversation: id}, &d); err != nil {
+		if err := l.client.askNode(ctx, "delete", DeleteRequest{Conversation: id}, &d); err != nil {
 			return all, err
 		}
 		all.Runs = append(all.Runs, d.Runs...)

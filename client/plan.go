@@ -23,7 +23,7 @@ var ErrPlan = errors.New("client: not a plan")
 // one durable run: all agents share one budget pool, and after the death of a node the run
 // continues where it was. Delegate sets r.Agent and r.Prompt. Wait waits for the end.
 func (c *Client) Delegate(ctx context.Context, r RunRequest, agent, task string) (RunAccepted, error) {
-	return c.runPlan(ctx, r, orchestrator.Delegate, orchestrator.Plan{Task: task, Stages: []orchestrator.Stage{{{Agent: agent}}}})
+	return runPlan(ctx, c, r, orchestrator.Delegate, orchestrator.Plan{Task: task, Stages: []orchestrator.Stage{{{Agent: agent}}}})
 }
 
 // Chain starts a run in which the steps follow each other: each agent gets the task, its
@@ -34,7 +34,7 @@ func (c *Client) Chain(ctx context.Context, r RunRequest, task string, steps ...
 	for _, s := range steps {
 		p.Stages = append(p.Stages, orchestrator.Stage{s})
 	}
-	return c.runPlan(ctx, r, orchestrator.Chain, p)
+	return runPlan(ctx, c, r, orchestrator.Chain, p)
 }
 
 // Consolidate starts a run in which the parts are done in parallel, and last makes one answer
@@ -45,13 +45,13 @@ func (c *Client) Consolidate(ctx context.Context, r RunRequest, task string, las
 	if last != (Step{}) {
 		p.Stages = append(p.Stages, orchestrator.Stage{last})
 	}
-	return c.runPlan(ctx, r, orchestrator.Consolidate, p)
+	return runPlan(ctx, c, r, orchestrator.Consolidate, p)
 }
 
 var stepName = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
 
 // runPlan starts the run of a plan. The text form of the plan must parse to the same plan.
-func (c *Client) runPlan(ctx context.Context, r RunRequest, route string, p orchestrator.Plan) (RunAccepted, error) {
+func runPlan(ctx context.Context, c *Client, r RunRequest, route string, p orchestrator.Plan) (RunAccepted, error) {
 	p.Task = strings.TrimSpace(p.Task)
 	for _, stage := range p.Stages {
 		for i := range stage {

@@ -44,7 +44,7 @@ func (cs *Commands) list() *cobra.Command {
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				list, err := s.Conversations(ctx, client.ConversationsRequest{Limit: limit})
+				list, err := s.Conversations().List(ctx, client.ConversationsRequest{Limit: limit})
 				if err != nil {
 					return err
 				}
@@ -81,7 +81,7 @@ func (cs *Commands) show() *cobra.Command {
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.Visit(session.ToInspect, func(ctx context.Context, s *session.Session) error {
-				c, err := s.Conversation(ctx, args[0])
+				c, err := s.Conversations().Get(ctx, args[0])
 				if err != nil {
 					return err
 				}
@@ -135,7 +135,7 @@ asks for confirmation unless --yes is given; elsewhere --yes is required.`,
 				if err := cs.Console.Confirm(yes, "delete the conversation "+term.CleanLine(args[0])+" and all its runs", ": it cannot be undone.", "nothing was deleted"); err != nil {
 					return err
 				}
-				d, err := s.DeleteConversation(ctx, args[0])
+				d, err := s.Conversations().Delete(ctx, args[0])
 				if err != nil {
 					return err
 				}

@@ -32,7 +32,7 @@ waits at the end of the queue, or before another one; "drop" takes it out: it ne
 				case 0:
 					return cs.printLanes(ctx, s)
 				case 1:
-					c, err := s.Conversation(ctx, args[0])
+					c, err := s.Conversations().Get(ctx, args[0])
 					if err != nil {
 						return err
 					}
@@ -50,7 +50,7 @@ waits at the end of the queue, or before another one; "drop" takes it out: it ne
 const laneArgs = 3
 
 func (cs *Commands) printLanes(ctx context.Context, s *session.Session) error {
-	list, err := s.Conversations(ctx, client.ConversationsRequest{Busy: true})
+	list, err := s.Conversations().List(ctx, client.ConversationsRequest{Busy: true})
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (cs *Commands) changeLane(ctx context.Context, s *session.Session, args []s
 			return err
 		}
 	}
-	c, err := s.ChangeLane(ctx, r)
+	c, err := s.Conversations().ChangeLane(ctx, r)
 	if err != nil {
 		return err
 	}
