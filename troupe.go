@@ -76,6 +76,9 @@ type Config struct {
 	// MaxLiveRuns is how many runs may be live at once, MaxQueuedRuns how many more may wait
 	// in order; further runs are refused. Default: 2,000 and 10,000.
 	MaxLiveRuns, MaxQueuedRuns int
+	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules are
+	// in troupe's names of tools, such as shell(git log:*).
+	Permissions spec.Permissions
 	// Hooks run at points of every agent's loop; those without a command are functions of
 	// HookFuncs, by name.
 	Hooks     []spec.Hook
@@ -127,7 +130,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.temp, state = temp, temp
 	}
 	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model,
-		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
+		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}

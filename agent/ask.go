@@ -51,6 +51,9 @@ func suspendForPerson(s State, w Suspension) (State, Effect) {
 	if !s.Suspended.asksPerson() {
 		s.Parked = s.Now
 	}
+	if w.Question.Due = 0; s.Task.LoopOptions.QuestionMS > 0 {
+		w.Question.Due = s.Now + s.Task.LoopOptions.QuestionMS
+	}
 	s = suspend(s, w)
 	q := w.Question
 	s.events.publishQuestion(q)
@@ -69,7 +72,7 @@ func (c *stepEvents) publishQuestion(q Park) {
 	c.list = slices.DeleteFunc(c.list, func(e stepEvent) bool {
 		return e.group == questionEvents || e.Kind == event.KindCheckpointResumeUnsafe
 	})
-	d := event.AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}
+	d := event.AgentParked{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call, Digest: q.Digest, Rule: q.Rule, DueMS: q.Due}
 	c.publish(questionEvents, event.KindQueryAsked, d)
 	c.publish(questionEvents, event.KindAgentParked, d)
 }
@@ -92,7 +95,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 	s, fx := endQuestion(s)
 	s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
 	if f.Decision == "deny" { //mutant:denial-goes-on
-		s, more := finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")})
+		s, more := finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: denialText(f)})
 		return s, append(fx, more...)
 	}
 	text := strings.TrimSpace(f.Text)
@@ -102,6 +105,14 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 	s = s.appendSteering("A person answered: " + text)
 	s, more := endTurn(s, then)
 	return s, append(fx, more...)
+}
+
+// denialText says why the loop does not continue.
+func denialText(f Answered) string {
+	if f.By == byClock {
+		return f.Text
+	}
+	return strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": ")
 }
 
 // askedQuestion returns the query that a call of ask_human puts to a person.

@@ -45,6 +45,9 @@ func advanceCalls(s State) (State, []Effect) {
 // call after its Started entry.
 func beginCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
+	if why := s.approvalError(c); why != "" {
+		return s.withCall(i, c.fail(why).withLostNote()), nil
+	}
 	c.Attempt, c.Activation = c.Attempt+1, s.Activation //mutant:attempt-not-counted
 	switch {
 	case s.tools.isJournal(c.Name):
@@ -76,7 +79,7 @@ func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) 
 
 // newToolCall begins the current attempt.
 func (c Call) newToolCall(turn int) CallTool {
-	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args}
+	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args, Granted: c.Permit.Granted}
 }
 
 // handleStarted handles the Started entry that a shell appends before a side effect: if

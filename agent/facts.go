@@ -156,6 +156,12 @@ type Answered struct {
 	Query    string `msgpack:"q"`
 	Decision string `msgpack:"d"` // approve, deny, skip, text
 	Text     string `msgpack:"t,omitempty"`
+	// Digest is that of the call which the person has read; "": it was not said. An answer with another
+	// digest answers nothing.
+	Digest string `msgpack:"g,omitempty"`
+	// Always is how long an approval counts for calls like this one: AlwaysRun, AlwaysProject, "" for this call.
+	Always string `msgpack:"a,omitempty"`
+	By     string `msgpack:"b,omitempty"` // who answered, as the client says it
 }
 
 // Woke reports that a timer is due. It counts only if its entry's stamp confirms that.
@@ -207,7 +213,7 @@ var facts = map[string]func(func(any) error) (Fact, error){
 	"submitted": decodeAs[Submitted], "granted": decodeAs[Granted], "allowance_recalled": decodeAs[AllowanceRecalled], "denied": decodeAs[Denied], "replied": decodeAs[Replied],
 	"failed": decodeAs[Failed], "started": decodeAs[Started], "returned": decodeAs[Returned], "stop_allowed": decodeAs[StopAllowed],
 	"stop_vetoed": decodeAs[StopVetoed], "canceled": decodeAs[Canceled], "steered": decodeAs[Steered], "messaged": decodeAs[Messaged], "answered": decodeAs[Answered],
-	"recalled": decodeAs[Recalled], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
+	"recalled": decodeAs[Recalled], "rule_allowed": decodeAs[RuleAllowed], "hooked": decodeAs[Hooked], "barred": decodeAs[Barred], "status_asked": decodeAs[StatusAsked], "time_limit_set": decodeAs[TimeLimitSet], "admitted": decodeAs[Admitted], "woke": decodeAs[Woke], "vouched": decodeAs[LogVerified], "resumed": decodeAs[Resumed], "released": decodeAs[Released], "checkpoint": decodeAs[Checkpoint], "closed": decodeAs[Closed],
 }
 
 // Effect is something to do. Effects are imperatives and plain data.
@@ -261,6 +267,11 @@ type Park struct {
 	Question string      `msgpack:"t" json:"question"`
 	Reason   spec.Reason `msgpack:"r" json:"reason"`
 	Call     string      `msgpack:"c,omitempty" json:"call,omitempty"`
+	// Digest is the SHA-256 of the call that is asked about, Rule the rule that an approval may add for the
+	// rest of the run, Due when the question expires, in Unix milliseconds; 0: never.
+	Digest string `msgpack:"g,omitempty" json:"digest,omitempty"`
+	Rule   string `msgpack:"a,omitempty" json:"rule,omitempty"`
+	Due    int64  `msgpack:"e,omitempty" json:"due_ms,omitempty"`
 }
 
 // Unpark says that the agent no longer waits for a person.
@@ -326,7 +337,7 @@ func decodeMessageAs[T SupervisorMessage](body func(any) error) (SupervisorMessa
 
 var supervisorMessages = map[string]func(func(any) error) (SupervisorMessage, error){
 	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "return_allowance": decodeMessageAs[ReturnAllowance], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send],
-	"park": decodeMessageAs[Park], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
+	"park": decodeMessageAs[Park], "allow_rule": decodeMessageAs[AllowRule], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
 }
 
 // CallModel begins an attempt under an open reservation.
@@ -351,6 +362,7 @@ type CallTool struct {
 	Turn    int
 	Name    string
 	Args    string
+	Granted bool // the tool may write what it would otherwise keep: a person, or a rule of one, allows it
 }
 
 // RunHooks runs hooks; their answers come back as one Hooked with the same ID. At

@@ -15,8 +15,14 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.isApproved(c) || len(s.hooks.at(spec.HookPreTool, c.Name)) == 0 { //mutant:gate-not-waited-for
+	if s.isApproved(c) {
 		return beginCall(s, i)
+	}
+	if c = s.applyPermissions(c); c.Stage == Ended {
+		return s.withCall(i, c.withLostNote()), nil
+	}
+	if len(s.hooks.atCall(spec.HookPreTool, Call{ToolCall: c.ToolCall, Permit: c.Permit})) == 0 { //mutant:gate-not-waited-for
+		return beginCall(s.withCall(i, c), i)
 	}
 	if c.Passed { // on another node
 		c.Passed, c.Again, c.Rewriter, c.Rewrites = false, c.Again+1, 0, 0
@@ -62,6 +68,10 @@ const rewritesMax = 8
 // false if no other hook decides.
 func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect, again bool) {
 	c.Args, c.Agreed, c.Rewriter, c.Rewrites = v.args, "", v.rewriter, c.Rewrites+1
+	if c = s.applyPermissions(c); c.Stage == Ended { //mutant:changed-arguments-escape-the-rules
+		next, fx = advanceCalls(s.withCall(i, c.withLostNote()))
+		return next, fx, true
+	}
 	if !slices.ContainsFunc(s.hooks.atCall(c.Gate, c), func(h spec.Hook) bool { return !h.Report }) { //mutant:changed-arguments-not-judged
 		return s, nil, false
 	}
@@ -84,6 +94,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			return next, fx
 		}
 		c.Args, c.Agreed = v.args, ""
+		c = s.applyPermissions(c)
 	}
 	s = publishCallDecision(s, f, c, v)
 	if c.Gate == spec.HookToolError {
@@ -96,11 +107,12 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	case spec.HookDeny:
 		c = c.fail("denied by " + v.reasonText()) //mutant:denied-call-runs
 	case spec.HookAsk:
+		c.Permit.Asked = true
 		if c.Agreed == v.reasonText() {
-			c.Stage, c.Passed = Pending, true
+			c.Stage, c.Passed, c.Permit.Granted, c.Permit.Digest = Pending, true, true, s.digest(c)
 			break
 		}
-		c = c.waitForPerson(v, s.Task.LoopOptions.AskPeople) //mutant:call-to-ask-about-runs
+		c = c.waitForPerson(v, s.mayAsk()) //mutant:call-to-ask-about-runs
 	case spec.HookSkip:
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.reasonText())}) //mutant:skipped-call-runs
 	case spec.HookOverride:
@@ -143,7 +155,7 @@ func (c Call) waitForPerson(v hookVerdict, may bool) Call {
 	if !may {
 		return c.fail("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
 	}
-	c.Person = v.reasonText()
+	c.Person, c.Shows = v.reasonText(), v.shows
 	return c
 }
 
@@ -159,30 +171,31 @@ func askAboutCall(s State) (State, Effect) {
 	}
 	c := s.Calls[first]
 	q := Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
-		Question: clip.Text(fmt.Sprintf("May %s run with %s? Asked by %s (approve: run it; deny; skip: go on without it; or say its result)",
-			c.Name, clip.Text(c.Args, approvalShown), clip.Text(c.Person, approvalShown)), detailBytesMax)}
+		Question: clip.Text(c.describeQuestion(), detailBytesMax), Digest: s.digest(c), Rule: s.alwaysRule(c)}
 	if c.isLost() {
 		q.Question = clip.Text(q.Question, detailBytesMax-len(lostNote)) + lostNote
 	}
 	return parkFor(s, q)
 }
 
-const approvalShown = 1500
-
-// applyDecision applies a person's decision to a call.
-func (c Call) applyDecision(f Answered) Call {
+// applyDecision applies a person's decision to a call; digest is that of the call.
+func (c Call) applyDecision(f Answered, digest string) Call {
 	why := c.Person
-	c.Person = ""
+	c.Person, c.Shows = "", ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
 	case "approve":
 		c.Stage, c.Passed = Pending, true
 		c.Agreed = why
+		c.Permit.Granted, c.Permit.Digest = true, digest
 		return c
 	case "skip":
 		return c.end(model.ToolResult{Text: strings.TrimSuffix("skipped by a person: "+text, ": ")})
 	case "text":
 		return c.end(model.ToolResult{Text: "a person answered instead of the tool: " + cmp.Or(text, "nothing")})
 	default:
+		if f.By == byClock {
+			return c.fail("denied: " + text)
+		}
 		return c.fail(strings.TrimSuffix("denied by a person: "+text, ": ")) //mutant:person's-no-is-a-yes
 	}
 }

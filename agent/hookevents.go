@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"cmp"
+
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -83,7 +85,7 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 
 // publishCallDecision publishes what the answers at the gate of a call decide about it.
 func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
-	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.Task.LoopOptions.AskPeople || v.decision == spec.HookPass && v.args == "" && c.Rewrites == 0 {
+	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.mayAsk() || v.decision == spec.HookPass && v.args == "" && c.Rewrites == 0 {
 		return s
 	}
 	if runs := v.decision == spec.HookPass || v.decision == spec.HookAllow; runs && v.args == "" && c.Rewriter > 0 { // the others approve its arguments
@@ -99,12 +101,20 @@ func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
 }
 
 // publishApproval publishes what a person decided about a call.
-func (e *stepEvents) publishApproval(call Call, f Answered) {
+func (e *stepEvents) publishApproval(call Call, f Answered, q Park) {
 	d := map[string]spec.HookDecision{"approve": spec.HookAllow, "skip": spec.HookSkip, "text": spec.HookOverride}[f.Decision]
 	if d == "" {
 		d = spec.HookDeny
 	}
-	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: []string{byPerson}, Why: f.Text})
+	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: []string{cmp.Or(f.By, byPerson)}, Why: f.Text, Digest: q.Digest, Rule: call.ruleOf(f, q)})
+}
+
+// ruleOf is the rule that an answer adds.
+func (c Call) ruleOf(f Answered, q Park) string {
+	if f.Decision != "approve" || f.Always == "" {
+		return ""
+	}
+	return q.Rule
 }
 
 // decisionKind returns the event of a decision: only one that lets the call run approves it.

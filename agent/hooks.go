@@ -70,13 +70,16 @@ func (r *hookRules) at(p spec.HookPoint, tool string) []spec.Hook {
 }
 
 // atCall returns the hooks at the gate of a call. The hook whose arguments the call has is not asked
-// about them.
+// about them. The hook of the permissions is the last.
 func (r *hookRules) atCall(p spec.HookPoint, c Call) []spec.Hook {
 	at := r.at(p, c.Name)
-	if p == spec.HookPreTool && c.Rewriter > 0 && c.Rewriter <= len(at) {
-		return slices.Delete(at, c.Rewriter-1, c.Rewriter)
+	if p != spec.HookPreTool {
+		return at
 	}
-	return at
+	if c.Rewriter > 0 && c.Rewriter <= len(at) {
+		at = slices.Delete(at, c.Rewriter-1, c.Rewriter)
+	}
+	return append(at, c.permissionHook()...)
 }
 
 // openGate opens a gate outside of calls; busy is false if the point has no hooks.

@@ -37,6 +37,9 @@ func (c Call) runsHere(asked string) bool {
 // asked, or only children work.
 func nextTimer(s State) int64 {
 	if s.Phase == "" || s.clockStands() {
+		if s.Suspended.asksPerson() {
+			return s.Suspended.Question.Due //mutant:forgets-that-a-question-expires
+		}
 		return 0
 	}
 	due := s.Began + s.Task.Limits.HardMS

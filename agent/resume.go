@@ -88,6 +88,8 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		return prependEffects(fx)(lostCalls(s))
 	case Waiting:
 		switch s.Suspended.Why { // a question and background children need nothing
+		case AwaitsPerson, AwaitsDriftAnswer:
+			fx = append(fx, s.armQuestion()...)
 		case AwaitsThrottle:
 			return s, append(fx, awaitThrottle(s)...) //mutant:wait-forgotten-by-a-crash
 		case AwaitsRetry: //mutant:idle-takes-a-retry's-timer
@@ -211,10 +213,13 @@ func endQuestion(s State) (State, []Effect) {
 // handleAnswered handles a person's decision about the open query.
 func handleAnswered(s State, f Answered) (State, []Effect) {
 	w := s.Suspended
-	if !w.asksPerson() || f.Query != w.Question.Query {
+	if !w.asksPerson() || f.Query != w.Question.Query || f.Digest != "" && f.Digest != w.Question.Digest { //mutant:answer-to-other-arguments-counts
 		return s, nil
 	}
-	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision})
+	if w.Question.Due > 0 && s.Now >= w.Question.Due { //mutant:late-answer-counts
+		f = s.expiredAnswer()
+	}
+	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision, By: f.By, Why: f.Text, Always: f.Always, Digest: w.Question.Digest})
 	switch {
 	case w.Why == AwaitsDriftAnswer:
 		return handleDriftAnswer(s, f)
@@ -226,8 +231,12 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	s, fx := endQuestion(s)
 	s.Transition = spec.ApprovalResolved
 	if c.Stage == Gated {
-		s.events.publishApproval(c, f)
-		return prependEffects(fx)(advanceCalls(s.withCall(i, c.applyDecision(f).withLostNote())))
+		s.events.publishApproval(c, f, w.Question)
+		s, more := grantRule(s, f, w.Question)
+		return prependEffects(append(fx, more...))(advanceCalls(s.withCall(i, c.applyDecision(f, w.Question.Digest).withLostNote())))
+	}
+	if c.Name == askTool && f.By == byClock {
+		return prependEffects(fx)(advanceCalls(s.withCall(i, c.fail("a person was asked, and "+f.Text))))
 	}
 	if c.Name == askTool {
 		return prependEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
@@ -236,7 +245,10 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	case "approve":
 		var e Effect
 		if s, e = enterCall(s, i); e != nil {
-			fx = append(fx, e)
+			return s, append(fx, e)
+		}
+		if s.Calls[i].Stage == Ended {
+			return prependEffects(fx)(advanceCalls(s)) // the permissions deny it
 		}
 		return s, fx
 	case "text":

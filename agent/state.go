@@ -5,6 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -75,13 +76,14 @@ type State struct {
 	PendingCompaction pendingCompaction
 	Ladder            Ladder // how often the loop has recovered from losing context
 	Journal           Journal
-	LoopDetection     loopDetection // the repetition that the loop detects in itself
-	Gate              hookGate      // the hooks that the loop waits for, outside of calls
-	Remarks           []string      // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
-	Goal              goalProgress  // how often a stop was sent back, and why
-	HookEffects       hookEffects   // effects of hooks so far
-	QuestionsAsked    int           // questions that the loop has put to a person itself
-	LimitNotes        limitNotes    // what the model was told of its limits
+	LoopDetection     loopDetection         // the repetition that the loop detects in itself
+	Gate              hookGate              // the hooks that the loop waits for, outside of calls
+	Remarks           []string              // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
+	Goal              goalProgress          // how often a stop was sent back, and why
+	HookEffects       hookEffects           // effects of hooks so far
+	Granted           []spec.PermissionRule // that people have added in this run
+	QuestionsAsked    int                   // questions that the loop has put to a person itself
+	LimitNotes        limitNotes            // what the model was told of its limits
 
 	Drift           configDrift // how the current node differs from the record
 	LogVerification logVerification
@@ -94,9 +96,10 @@ type State struct {
 	Sent     int // messages to the supervisor
 	Received int // messages of the supervisor
 
-	tools  *toolRules // of Task, compiled from it
-	hooks  *hookRules // of Task, compiled from it
-	events stepEvents // of the step under way
+	tools       *toolRules      // of Task, compiled from it
+	hooks       *hookRules      // of Task, compiled from it
+	permissions *permission.Set // of Task, compiled from it
+	events      stepEvents      // of the step under way
 }
 
 // Purpose is what a model call is for.
@@ -147,6 +150,8 @@ type Call struct {
 	Rewriter   int            // the hook of its gate whose arguments it has, from 1; 0: none
 	Rewrites   int            // times hooks have changed its arguments
 	Gate       spec.HookPoint // Gated: pre_tool or tool_error
+	Permit     permit         // what the permissions say about it
+	Shows      string         // Gated: what a person reads of it; "": its arguments
 	Person     string         // Gated: why hooks want a person to decide
 	Born       int64          // Child: the clock when the child was requested
 	Tries      int            // attempts that failed transiently

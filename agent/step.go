@@ -18,6 +18,7 @@ func Step(s State, e Input) (State, Output) {
 		s = skipSleep(s, e.Fact, last)
 	}
 	s, fx := stepFact(s, e)
+	fx = append(fx, armNewQuestion(before, s)...)
 	s, events := takeEvents(before, s)
 	if s.Allowance.Next != nil {
 		before = s
@@ -69,6 +70,8 @@ func stepFact(s State, e Input) (State, []Effect) {
 		return handleMessaged(s, f)
 	case Answered:
 		return handleAnswered(s, f)
+	case RuleAllowed:
+		return handleRuleAllowed(s, f)
 	case Barred:
 		return handleBarred(s, f)
 	case Admitted:

@@ -7,6 +7,9 @@ import (
 
 // handleWoke handles a timer: it counts only if the stamp of its entry confirms that it is due.
 func handleWoke(s State, f Woke) (State, []Effect) {
+	if f.Timer == questionTimer {
+		return handleQuestionTimer(s)
+	}
 	if s.Phase == Done || s.Phase == "" || s.clockStands() {
 		return s, nil // timers that still matter are armed again after the wait for a person, or for children
 	}

@@ -19,6 +19,7 @@ type hookVerdict struct {
 	args     string   // pre_tool: what the call runs with instead
 	rewriter int      // which hook of the point gave them, from 1; 0: it is asked again
 	messages []model.Message
+	shows    string // what a person reads of the call that is asked about
 	// remarks are the answers of hooks that passed, if all of them did.
 	remarks []spec.HookAnswer
 }
@@ -115,6 +116,9 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) h
 		}
 		if j.answer.Args != "" && (v.args == "" || v.args == c.Args) {
 			v.args, v.rewriter = j.answer.Args, rewriterIndex(i, j.answer, c)
+		}
+		if j.hook.Name == spec.PermissionHook {
+			v.shows = j.answer.Shows
 		}
 		instead = instead || j.answer.Decision == spec.HookOverride && j.answer.Args == ""
 		if j.answer.Messages != nil {

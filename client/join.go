@@ -127,21 +127,33 @@ type Question struct {
 	Question string `json:"question"`
 	Reason   string `json:"reason"`
 	Call     string `json:"call,omitempty"`
+	// Digest is the SHA-256 of the call that is asked about, Rule the rule that an answer may add.
+	Digest string `json:"digest,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	// AskedMS and DueMS are when it was asked and when it expires, in Unix milliseconds; 0: unknown, never.
+	AskedMS int64 `json:"asked_ms,omitempty"`
+	DueMS   int64 `json:"due_ms,omitempty"`
 }
 
-// Questions lists the open queries of all runs.
+// Questions lists the open queries of all runs, the oldest first.
 func (c *Client) Questions(ctx context.Context) ([]Question, error) {
 	var raw []struct {
 		RunID string `json:"run_id"`
 		Agent string `json:"agent"`
-		Query struct{ Query, Question, Reason, Call string }
+		Query struct {
+			Query, Question, Reason, Call, Digest, Rule string
+			AskedMS                                     int64 `json:"asked_ms"`
+			DueMS                                       int64 `json:"due_ms"`
+		}
 	}
 	if err := c.askNode(ctx, "questions", struct{}{}, &raw); err != nil {
 		return nil, err
 	}
 	list := make([]Question, len(raw))
 	for i, r := range raw {
-		list[i] = Question{r.RunID, r.Agent, r.Query.Query, r.Query.Question, r.Query.Reason, r.Query.Call}
+		q := r.Query
+		list[i] = Question{RunID: r.RunID, Agent: r.Agent, Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+			Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS}
 	}
 	return list, nil
 }

@@ -41,6 +41,9 @@ type RunRequest struct {
 	Effort          string   `json:"effort,omitempty"`
 	AllowedTools    []string `json:"allowed_tools,omitempty"`
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
+	AskTools        []string `json:"ask_tools,omitempty"`           // rules for calls that a person decides about
+	PermissionMode  string   `json:"permission_mode,omitempty"`     // default, acceptEdits, plan, dontAsk, bypassPermissions
+	QuestionTimeout int64    `json:"question_timeout_ms,omitempty"` // a question that is open longer counts as denied; 0: never
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
 	Conversation string             `json:"conversation,omitempty"`
@@ -210,6 +213,11 @@ type AnswerRequest struct {
 	Query    string `json:"query"`
 	Decision string `json:"decision"` // approve, deny, skip, text
 	Text     string `json:"text,omitempty"`
+	// Digest is that of the question which the person has read; an answer to another call is refused.
+	Digest string `json:"digest,omitempty"`
+	// Always is run or project: an approval counts for calls like this one, too.
+	Always string `json:"always,omitempty"`
+	By     string `json:"by,omitempty"` // who answers
 }
 
 // PolicyRequest replaces a live run's policy.

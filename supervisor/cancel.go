@@ -62,7 +62,7 @@ func parkMember(s State, from spec.ID, f agent.Park, n uint64) (State, []Effect)
 	if m.Query == nil {
 		s.Parked++
 	}
-	m.Query, m.asked = &f, n
+	m.Query, m.asked, m.askedMS = &f, n, s.Now
 	return s.put(m), nil
 }
 

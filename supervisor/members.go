@@ -42,7 +42,8 @@ func beginRun(s State) (State, []Effect) {
 	m := Member{ID: spec.Root, Name: def.Name, Pool: s.Run.Place(def)}
 	m.Rights, m.Deny = s.Run.grantTools(nil, nil, def)
 	t := s.Run.newTask(m, def, f.Goal)
-	m.binding = bindingHooks(t)
+	t.Permissions = s.Run.permissionsOf(def, nil)
+	m.binding, m.permissions = bindingHooks(t), t.Permissions
 	first := agent.FirstAttemptRequest(t)
 	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
@@ -145,6 +146,11 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("%s", why)
 	}
 	t.Limits = withinParentTime(t.Limits, f)
+	t.Permissions, t.Granted = s.Run.permissionsOf(def, parent.permissions), s.Granted
+	m.permissions = t.Permissions
+	if tooManyRules(t.Permissions) {
+		return refuse("its permission rules, with those of its parents, are more than %d bytes", RulesBytesMax)
+	}
 	m.binding = bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAttemptRequest(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry

@@ -35,6 +35,8 @@ type Definition struct {
 	OnlyNamed bool `msgpack:"on,omitempty" json:"only_named,omitempty"`
 	// LoopOptions take precedence over those of the run.
 	LoopOptions spec.LoopOptions `msgpack:"a,omitempty" json:"loop_options"`
+	// Permissions are its own, beside those of the run.
+	Permissions *spec.Permissions `msgpack:"pe,omitempty" json:"permissions,omitempty"`
 	// Source is the file that defines it, "" for a built-in one, and Hash the version
 	// of its prompt.
 	Source string `msgpack:"u,omitempty" json:"source,omitempty"`
@@ -97,6 +99,9 @@ type Opened struct {
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`
 	LoopOptions  spec.LoopOptions `msgpack:"b,omitempty" json:"loop_options"`
+	// Permissions are those of all agents. A run that was begun by an earlier release has none: its hooks
+	// decide about calls.
+	Permissions *spec.Permissions `msgpack:"pe,omitempty" json:"permissions,omitempty"`
 	// Hashes are the versions of the node's configuration when the run began: its
 	// tools, its operator's hooks, the policy (package agent, drift.go).
 	Hashes map[string]string `msgpack:"h,omitempty" json:"hashes,omitempty"`
@@ -146,6 +151,8 @@ type State struct {
 	Halted        bool // its own log is damaged and does not show which members have finished, so the run waits for none
 	Outcome       spec.Outcome
 
+	Granted []spec.PermissionRule // that people have added to the run
+
 	Inquiry Inquiry
 	members roster
 	queue   reservationQueue
@@ -183,9 +190,12 @@ type Member struct {
 	Query           *agent.Park
 	Outcome         spec.Outcome
 	queueKey        uint64 // key in the queue, 0: none
+	askedMS         int64  // the stamp of that entry
 	asked           uint64 // the entry that holds Query
 	// binding holds the hooks of its task that bind its children.
 	binding []spec.Hook
+	// permissions are those of its task: they bind its children, too.
+	permissions []spec.Permissions
 }
 
 // IsParked reports whether the run waits for people alone: a member is parked, and

@@ -166,6 +166,8 @@ func stepInput(s State, e Input) (State, []Effect) {
 		return parkMember(s, e.From, f, e.N)
 	case agent.Unpark:
 		return unparkMember(s, e.From)
+	case agent.AllowRule:
+		return allowRule(s, e.From, f)
 	case agent.Finish:
 		return finishMember(s, e.From, f)
 	case agent.ReportLog:
@@ -219,7 +221,7 @@ func stepUnopened(s State, e Input) (State, []Effect) {
 			s.Began = s.Now
 			return s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark:
+	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.AllowRule:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent sent a message before the run was opened"

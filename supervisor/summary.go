@@ -76,6 +76,10 @@ type OpenQuestion struct {
 	Reason   spec.Reason `json:"reason"`
 	Call     string      `json:"call,omitempty"`
 	Question string      `json:"question,omitempty"`
+	Digest   string      `json:"digest,omitempty"`
+	Rule     string      `json:"rule,omitempty"`
+	DueMS    int64       `json:"due_ms,omitempty"`
+	AskedMS  int64       `json:"asked_ms,omitempty"`
 	Asked    uint64      `json:"asked"`
 }
 
@@ -114,7 +118,8 @@ func (s State) Summary(full bool) Summary {
 		if m.Query == nil {
 			return
 		}
-		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked}
+		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
+			Digest: m.Query.Digest, Rule: m.Query.Rule, DueMS: m.Query.Due, AskedMS: m.askedMS}
 		if questionBytes += q.size(); full || questionBytes <= SummaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)
 			return
@@ -129,7 +134,7 @@ func (s State) Summary(full bool) Summary {
 }
 
 func (q OpenQuestion) size() int {
-	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + bytesInJSON(q.Question)
+	return summaryAgentBytes + len(q.Agent) + len(q.Pool) + len(q.Query) + len(q.Reason) + len(q.Call) + len(q.Digest) + bytesInJSON(q.Rule) + bytesInJSON(q.Question)
 }
 
 // bytesInJSON is how long a text is in JSON, where some characters take six bytes: models choose

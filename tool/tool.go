@@ -29,6 +29,7 @@ type Call struct {
 	Trace      string                           // W3C traceparent, may be empty
 	Metric     func(name string, value float64) // never nil inside a Tool
 	Args       []byte                           // JSON that fits the schema
+	Granted    bool                             // a person, or a rule of one, allows this call: it may write any file of the directory
 	Progress   func(Progress)                   // never nil inside a Tool; one call at a time; a watcher may miss some
 }
 

@@ -68,6 +68,12 @@ type OpenQuery struct {
 	Question string      `json:"question"`
 	Reason   spec.Reason `json:"reason"`
 	Call     string      `json:"call,omitempty"`
+	// Digest is the SHA-256 of the call that is asked about, Rule the rule that an answer may add.
+	Digest string `json:"digest,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	// AskedMS and DueMS are when it was asked and when it expires, in Unix milliseconds; 0: unknown, never.
+	AskedMS int64 `json:"asked_ms,omitempty"`
+	DueMS   int64 `json:"due_ms,omitempty"`
 }
 
 // Subtype is the word that scripts read (CONTRACT, table of stop reasons).

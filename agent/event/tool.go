@@ -46,9 +46,14 @@ type ToolDecided struct {
 	Call     string            `json:"call"`
 	Tool     string            `json:"tool"`
 	Decision spec.HookDecision `json:"decision"`
-	By       []string          `json:"by"` // hooks, or a person
-	Why      string            `json:"why,omitempty"`
-	Args     string            `json:"args,omitempty"` // the call runs with these instead
+	By       []string          `json:"by"` // hooks, a rule, the permission mode, the clock, or who answered
+	// Rule is the permission rule that decided, or that an answer has added, and From where it was written.
+	Rule string `json:"rule,omitempty"`
+	From string `json:"from,omitempty"`
+	// Digest is the SHA-256 of the call that a person decided about.
+	Digest string `json:"digest,omitempty"`
+	Why    string `json:"why,omitempty"`
+	Args   string `json:"args,omitempty"` // the call runs with these instead
 }
 
 // Fallback is model.fallback.

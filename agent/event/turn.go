@@ -30,12 +30,21 @@ type AgentParked struct {
 	Question string      `json:"question,omitempty"`
 	Reason   spec.Reason `json:"reason"`
 	Call     string      `json:"call,omitempty"`
+	// Digest is the SHA-256 of the call that is asked about, Rule the rule that an answer may add, DueMS
+	// when the question expires.
+	Digest string `json:"digest,omitempty"`
+	Rule   string `json:"rule,omitempty"`
+	DueMS  int64  `json:"due_ms,omitempty"`
 }
 
 // QueryAnswered is query.answered.
 type QueryAnswered struct {
 	Query    string `json:"query"`
 	Decision string `json:"decision"`
+	By       string `json:"by,omitempty"`     // who answered, or the clock
+	Why      string `json:"why,omitempty"`    // the text of the answer
+	Always   string `json:"always,omitempty"` // run or project: such calls are not asked about again
+	Digest   string `json:"digest,omitempty"`
 }
 
 // AgentFinished is agent.finished.

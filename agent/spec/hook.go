@@ -102,9 +102,12 @@ func (p HookPoint) Knows(d HookDecision) bool {
 
 // HookAnswer is one hook's answer.
 type HookAnswer struct {
-	Hook     string          `msgpack:"h"`
-	Decision HookDecision    `msgpack:"d,omitempty"`
-	Text     string          `msgpack:"t,omitempty"` // for the model, at most HookTextMax bytes
+	Hook     string       `msgpack:"h"`
+	Decision HookDecision `msgpack:"d,omitempty"`
+	Text     string       `msgpack:"t,omitempty"` // for the model, at most HookTextMax bytes
+	// Shows is what a person reads who decides about the call, as the node sees it: a change of a file as
+	// the difference. It replaces the arguments in the question. Only PermissionHook gives it.
+	Shows    string          `msgpack:"w,omitempty"`
 	Args     string          `msgpack:"a,omitempty"` // JSON: pre_tool, the arguments to run with instead
 	Messages []model.Message `msgpack:"m,omitempty"` // context: the messages of this turn
 	// Sent is how many messages a context hook answered with, if the next one has

@@ -21,6 +21,8 @@ type LoopOptions struct {
 	Continue  Continue `msgpack:"n,omitempty" json:"continue"`
 	// AskPeople: a person may be asked. Without it, a need for a person ends the loop.
 	AskPeople bool `msgpack:"a,omitempty" json:"ask_people,omitempty"`
+	// QuestionMS is how long a question to a person stays open before it counts as denied; 0: for ever.
+	QuestionMS int64 `msgpack:"q,omitempty" json:"question_timeout_ms,omitempty"`
 	// Journal: the agent keeps a run journal by its three tools.
 	Journal bool `msgpack:"j,omitempty" json:"journal,omitempty"`
 	// ToolRetries is how often a call of a read or idempotent tool is run again
@@ -173,6 +175,7 @@ func (m LoopOptions) Merge(run LoopOptions) LoopOptions {
 	run.ToolRetries = cmp.Or(m.ToolRetries, run.ToolRetries)
 	run.PatienceMS = cmp.Or(m.PatienceMS, run.PatienceMS)
 	run.LimitNotes = cmp.Or(m.LimitNotes, run.LimitNotes)
+	run.QuestionMS = cmp.Or(m.QuestionMS, run.QuestionMS)
 	run.Dynamic = cmp.Or(m.Dynamic, run.Dynamic)
 	return run
 }

@@ -57,7 +57,12 @@ type Task struct {
 	Commands    []Command         `msgpack:"z,omitempty"`  // tools of an agent file that the shell runs
 	Servers     []Server          `msgpack:"ms,omitempty"` // MCP servers that provide the other tools
 	LoopOptions LoopOptions       `msgpack:"a,omitempty"`
-	Forbidden   []string          `msgpack:"f,omitempty"` // tools of the run that this agent may not use
+	// Permissions are the agent's own and those of its ancestors; the strictest counts. nil: the task
+	// comes from an earlier release, in which hooks decided about calls.
+	Permissions []Permissions `msgpack:"pe,omitempty"`
+	// Granted are rules that people have added in the run so far.
+	Granted   []PermissionRule `msgpack:"pg,omitempty"`
+	Forbidden []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
 	// Past is the run before this one in its conversation, for the root.
 	Past *HistoryOrigin `msgpack:"ho,omitempty"`
 }

@@ -1,6 +1,6 @@
-// Package approval asks the user before a command runs, and before any call that cannot be
-// undone. It is a hook of the tasks: the rules are data, and DecideApproval applies them on
-// the node where the call would run.
+// Package approval prepares questions to people about calls, on the node where a call would run: it
+// shows what the call would change there, and which protections the system lacks. The permissions of the
+// task have decided that a person is asked.
 package approval
 
 import (
@@ -14,15 +14,15 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 
-	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/tool/sandbox"
 	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/tool/shell/rule"
 )
 
 // HookName names the hook that asks the user before a command runs, and before any call
-// that cannot be undone. Like all hooks, it is data of the task; a node that does not know
-// it refuses the call.
+// that cannot be undone, in runs that an earlier release began. Like all hooks, it is data of the task; a
+// node that does not know it refuses the call.
 const HookName = "approval"
 
 // QuestionBytesMax is the maximum size of a command in a question: the user cannot approve
@@ -40,26 +40,6 @@ type Rules struct {
 	Asked   []string `json:"asked,omitempty"` // tools that always need approval
 	// DenyOnly: the agent takes over the rules of its parent, so only Deny applies.
 	DenyOnly bool `json:"deny_only,omitempty"`
-}
-
-// HooksOf returns the hook of a definition that names the shell with rules.
-func HooksOf(d agentfile.Definition) []spec.Hook {
-	l := Rules{Allow: AllowedCommands(d.Tools)}
-	l.Deny, _ = agentfile.DeniedCommands(d.DisallowedTools)
-	if l.Allow == nil && l.Deny == nil {
-		return nil
-	}
-	return []spec.Hook{l.NewHook(shell.Name)}
-}
-
-// AllowedCommands returns the rules of shell among refs.
-func AllowedCommands(refs []agentfile.ToolRef) (rules []string) {
-	for _, r := range refs {
-		if r.Name == shell.Name && r.Args != "" {
-			rules = append(rules, r.Args)
-		}
-	}
-	return rules
 }
 
 // NewHook returns the hook with these rules before calls of some tools.
@@ -101,24 +81,24 @@ func DecideWithProtections(ctx context.Context, c hook.Call, confined func(conte
 	var args struct {
 		Command string `json:"command"`
 	}
-	found := shell.Clear
+	found := rule.Clear
 	if c.Data.Tool == shell.Name {
 		if err := json.Unmarshal([]byte(c.Data.Args), &args); err != nil {
 			return spec.HookAnswer{}, fmt.Errorf("the arguments cannot be read: %w", err)
 		}
-		found = shell.Find(l.Deny, args.Command)
+		found = rule.Find(l.Deny, args.Command)
 	}
 	switch {
-	case found == shell.Denied:
+	case found == rule.Denied:
 		return spec.HookAnswer{Decision: spec.HookDeny, Text: "a rule denies a command of it; the rules deny: " + strings.Join(l.Deny, ", ")}, nil
 	case slices.Contains(l.Asked, c.Data.Tool):
 		return ask("what it does cannot be undone")
-	case found == shell.Unclear:
+	case found == rule.Unclear:
 		return ask("it is decided only when it runs whether a rule denies a command of it")
 	case l.DenyOnly:
 		return spec.HookAnswer{}, nil
 	}
-	if shell.Allowed(l.Allow, args.Command) {
+	if rule.Allowed(l.Allow, args.Command) {
 		return spec.HookAnswer{}, nil
 	}
 	return approveWhereConfined(l, args.Command, func() bool { return confined(ctx) == "" }, ask)
@@ -127,7 +107,7 @@ func DecideWithProtections(ctx context.Context, c hook.Call, confined func(conte
 // approveWhereConfined applies the rules that count only where the sandbox confines a
 // command.
 func approveWhereConfined(l Rules, command string, isConfined func() bool, ask func(string) (spec.HookAnswer, error)) (spec.HookAnswer, error) {
-	ruled := shell.Allowed(slices.Concat(l.Allow, l.Request), command)
+	ruled := rule.Allowed(slices.Concat(l.Allow, l.Request), command)
 	switch {
 	case !ruled && !l.Yes:
 		return ask("no rule allows this command")

@@ -20,6 +20,9 @@ const DefaultUSD = 1.0
 // programs or spend money.
 var userOnlyKeys = map[string]bool{"store_dir": true, "log_store": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
 
+// loweringModes are the permission modes that allow nothing that the default does not.
+var loweringModes = []string{"plan", "dontask", "dont-ask", "default"}
+
 // scriptPrefix begins the route of a model that is a file of this machine.
 const scriptPrefix = "script/"
 
@@ -54,6 +57,8 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		return s.Error("a directory cannot name a script as a model: take it out here; " + s.whereToSet(userFile))
 	case settingKinds[s.Key] == pathKind && s.leadsOutside(dir):
 		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.whereToSet(userFile)))
+	case s.Key == "permission_mode" && !slices.Contains(loweringModes, strings.ToLower(s.Value)):
+		return s.Error("a directory can only take trust away: plan, dontAsk or default; " + s.whereToSet(userFile))
 	case s.Key == "max_budget_usd" && s.exceedsLimit(user, known, DefaultUSD):
 		most := fmt.Sprintf("the default of %g", DefaultUSD)
 		if known {

@@ -49,6 +49,9 @@ var settingDescriptions = map[string]string{
 	"limit_notes":      "when the model is told that a limit is near, in percent of the limit",
 	"tool_retries":     "how often a call is retried after a temporary failure",
 	"tools":            "effect classes of tools",
+	"permissions":      "rules that allow, ask or deny calls; the file of a directory can only ask and deny",
+	"permission_mode":  "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk or bypassPermissions. The file of a directory can only take trust away",
+	"question_timeout": "how long a question to a person stays open before it counts as denied, such as 1h; 0 is for ever",
 }
 
 // SettingKeys are the names of the settings that are values, in order.
@@ -152,6 +155,8 @@ func treeSchema(key string) *jsonschema.Schema {
 		evidence := anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{"tool": textKind.jsonSchema(), "contains": textKind.jsonSchema()}))
 		return objectSchema(map[string]*jsonschema.Schema{"evidence": listOf(evidence), "schema": anyOf(textKind.jsonSchema(), &jsonschema.Schema{Type: "object"}),
 			"tries": wholeKind.jsonSchema()})
+	case "permissions":
+		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema()})
 	case "tools":
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: objectSchema(map[string]*jsonschema.Schema{
 			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"},

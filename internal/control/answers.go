@@ -7,10 +7,12 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -40,6 +42,9 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
 			Hint: "`troupe questions` shows the open ones"}
 	}
+	if err := checkAnswer(r, q, time.Now()); err != nil {
+		return nil, err
+	}
 	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: r.Request, AtMS: time.Now().UnixMilli()}
 	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.summary)
 	if bus.IsUnavailable(err) || bus.IsFull(err) { // the answer counts by its place in the log
@@ -47,7 +52,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	} else if err != nil {
 		return nil, err
 	}
-	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text}
+	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text, Digest: cmp.Or(r.Digest, q.Digest), Always: r.Always, By: answeredBy(r.By)}
 	done, err := c.appendTo(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 	if err != nil && !bus.IsUnavailable(err) { // then the log has no answer
 		if dropErr := c.cfg.Runs.settleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
@@ -55,6 +60,39 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		}
 	}
 	return done, err
+}
+
+// checkAnswer refuses an answer that the agent would not take: to another call than the one that is asked
+// about, after the question has expired, or for longer than a rule can say.
+func checkAnswer(r client.AnswerRequest, q supervisor.OpenQuestion, now time.Time) error {
+	switch {
+	case r.Digest != "" && r.Digest != q.Digest:
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s asks about another call, or about other arguments, than the answer names", r.Query, r.RunID),
+			Hint: "`troupe questions` shows what is asked now"}
+	case q.DueMS > 0 && now.UnixMilli() >= q.DueMS:
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s has expired at %s, which counts as a denial", r.Query, r.RunID, time.UnixMilli(q.DueMS).UTC().Format(time.RFC3339)),
+			Hint: "--question-timeout sets how long questions stay open"}
+	case r.Always != "" && r.Always != agent.AlwaysRun && r.Always != agent.AlwaysProject:
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("always is %q", r.Always), Hint: "run or project"}
+	case r.Always != "" && (r.Decision != "approve" || q.Rule == ""):
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%q in %s can only be approved once: no rule is as narrow as this call", r.Query, r.RunID), Hint: "answer approve, without always"}
+	}
+	return nil
+}
+
+// answererMax bounds the name of who answers.
+const answererMax = 80
+
+// answeredBy is who answers, as the client says it. Words that troupe itself uses are marked as a client's.
+func answeredBy(name string) string {
+	name = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(name, ""), func(r rune) bool { return !unicode.IsGraphic(r) || unicode.Is(unicode.Cf, r) }), "")
+	if name == "" {
+		return "a person"
+	}
+	if name = clip.Text(name, answererMax); strings.HasPrefix(name, "the ") || strings.HasPrefix(name, "a ") {
+		return "client " + name
+	}
+	return name
 }
 
 // answerID is the id of the entry of an answer. An agent drops an entry whose id it has seen, so no

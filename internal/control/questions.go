@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -16,7 +18,7 @@ type Question struct {
 	Query event.OpenQuery `json:"query"`
 }
 
-// listQuestions returns the open questions, those of the newest runs first, as many as fit a reply.
+// listQuestions returns the open questions, the oldest first, as many as fit a reply.
 func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 	rows, err := c.cfg.Runs.listRows(ctx)
 	if err != nil {
@@ -37,9 +39,11 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 			return nil, r.err
 		}
 		for _, q := range r.view.questions() {
-			questions = append(questions, Question{r.view.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call}})
+			questions = append(questions, Question{r.view.row.RunID, q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: q.Reason, Call: q.Call,
+				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS}})
 		}
 	}
+	slices.SortStableFunc(questions, func(a, b Question) int { return cmp.Compare(a.Query.AskedMS, b.Query.AskedMS) })
 	return fitQuestions(questions)
 }
 

@@ -23,6 +23,7 @@ var (
 // sanitizeAnswer makes an answer fit for a log: bounded, valid text, with secrets redacted.
 func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
 	a.Text = clipText(r.mask.MaskText(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
+	a.Shows = clipText(r.mask.MaskText(strings.ToValidUTF8(a.Shows, "\uFFFD")), spec.HookTextMax)
 	if a.Failed != "" {
 		return a, errors.New(a.Failed)
 	}
@@ -86,7 +87,7 @@ func (r *Runner) redactMessages(list, told []model.Message) []model.Message {
 func fitAnswers(answers []spec.HookAnswer) []spec.HookAnswer {
 	room := AnswersBytesMax
 	for i, a := range answers {
-		size := len(a.Text) + len(a.Args) + len(a.Failed)
+		size := len(a.Text) + len(a.Shows) + len(a.Args) + len(a.Failed)
 		if a.Messages != nil {
 			data, err := json.Marshal(a.Messages)
 			if err != nil {

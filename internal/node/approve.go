@@ -3,6 +3,7 @@ package node
 import (
 	"maps"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/hook"
 )
@@ -14,5 +15,6 @@ func (h *Node) goHooks() map[string]hook.Func {
 		all = map[string]hook.Func{}
 	}
 	all[approval.HookName] = approval.DecideApproval
+	all[spec.PermissionHook] = approval.PrepareQuestion
 	return all
 }

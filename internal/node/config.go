@@ -98,6 +98,8 @@ type Config struct {
 	// Environ is the whole environment, NAME=value: values of names that suggest secrets are
 	// masked at every exit. Default os.Environ, if Env is the default, too.
 	Environ []string
+	// Permissions are the operator's own, for every agent of every run.
+	Permissions spec.Permissions
 	// Hooks are the operator's own, for every agent of every run. Those without a command are
 	// functions of GoHooks.
 	Hooks   []spec.Hook

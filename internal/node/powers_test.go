@@ -20,6 +20,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -83,21 +84,18 @@ func TestRestrictedToolMustBeGranted(t *testing.T) {
 	}
 }
 
-// approvalRules is what the hook of an agent lets through.
-func approvalRules(t *testing.T, o supervisor.Opened, name string) (l approval.Rules, tools string) {
+// permissionsOf are the permissions of a definition in its run.
+func permissionsOf(t *testing.T, o supervisor.Opened, name string) spec.Permissions {
 	t.Helper()
-	for _, k := range findDefinition(t, o, name).LoopOptions.Hooks {
-		if k.Name == approval.HookName {
-			if k.Failing != spec.HookDeny || k.Point != spec.HookPreTool || tools != "" {
-				t.Errorf("%+v", k)
-			}
-			if err := json.Unmarshal([]byte(k.Rules), &l); err != nil {
-				t.Fatal(err)
-			}
-			tools = k.Tools
-		}
+	return o.Permissions.Merge(findDefinition(t, o, name).Permissions)
+}
+
+// ruleTexts are the rules without their places.
+func ruleTexts(rules []spec.PermissionRule) (texts []string) {
+	for _, r := range rules {
+		texts = append(texts, r.Text)
 	}
-	return l, tools
+	return texts
 }
 
 // Rules come from the request, the operator and agent files of --agents; a file of the
@@ -119,14 +117,15 @@ func TestWorkingDirectoryCannotGrantTools(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string][]string{"hand": {"make test", "echo:*"}, "local": {"make test"}, "free": {"make test"}} {
-		l, tools := approvalRules(t, o, name)
-		if !slices.Equal(l.Allow, want) || !l.Yes || !slices.Equal(l.Asked, []string{"write_file"}) || tools != "write_file|shell" {
-			t.Errorf("%s: %+v at %s", name, l, tools)
+	for name, want := range map[string][]string{"hand": {"shell(make test)", "shell(echo:*)"}, "local": {"shell(make test)"}, "free": {"shell(make test)"}} {
+		p := permissionsOf(t, o, name)
+		if !slices.Equal(ruleTexts(p.Allow), want) || !p.Yes {
+			t.Errorf("%s: %+v", name, p)
 		}
-	}
-	if _, tools := approvalRules(t, o, "eye"); tools != "" {
-		t.Errorf("an agent with neither is asked at %s", tools)
+		set := permission.Compile([]spec.Permissions{p}, dir, nil)
+		if v := set.Decide(permission.Call{Tool: "write_file", Args: `{"path":"x"}`}, permission.Tool{Class: model.Irreversible}, nil); v.Decision != permission.Ask {
+			t.Errorf("%s: an irreversible tool is not asked about: %+v", name, v)
+		}
 	}
 	notes := strings.Join(a.Notes, "\n")
 	for _, want := range []string{"its rules for shell are off", "what it allows shell is off; only the user's own troupe.yaml can allow it"} {
@@ -286,18 +285,30 @@ func TestAttackRunPlantsNoHookUnlessTheOperatorOpensGit(t *testing.T) {
 	}
 }
 
-// A part of a tool is never more than it says: what cannot be kept to is refused.
-func TestUnenforceablePartialToolGrantIsRefused(t *testing.T) {
+// A part of a tool is never more than it says: the rest is asked about or denied, and a part of which nothing is
+// known is refused.
+func TestPartialToolGrantIsKept(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	for _, words := range [][]string{{"Read", "Write(docs/**)"}, {"WebFetch(domain:example.com)"}} {
-		_, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Yes, r.AllowedTools = dir, true, words }))
-		if err == nil || !strings.Contains(err.Error(), "nothing keeps a run to a part of") {
-			t.Errorf("%v: %v", words, err)
+	o, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) {
+		r.Dir, r.AllowedTools = dir, []string{"Read(src/**)", "Write(docs/**)", "Bash(git log:*)"}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := permission.Compile([]spec.Permissions{*o.Permissions}, dir, o.Writable)
+	for call, want := range map[permission.Call]permission.Decision{
+		{Tool: "read_file", Args: `{"path":"src/a"}`}: permission.Allow, {Tool: "read_file", Args: `{"path":"b"}`}: permission.Deny,
+		{Tool: "write_file", Args: `{"path":"docs/a"}`}: permission.Allow, {Tool: "write_file", Args: `{"path":"b"}`}: permission.Ask,
+	} {
+		if got := set.Decide(call, permission.Tool{Class: model.Read}, nil); got.Decision != want {
+			t.Errorf("%+v: %+v", call, got)
 		}
 	}
-	if _, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, []string{"Read", "Bash(git log:*)"} })); err != nil {
-		t.Error(err)
+	for _, words := range [][]string{{"Grep", "mcp__a__b(x)"}, {"Bash(git * push)"}} {
+		if _, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.AllowedTools = dir, words })); err == nil || !strings.Contains(err.Error(), "not a permission rule") {
+			t.Errorf("%v: %v", words, err)
+		}
 	}
 }
 
@@ -313,14 +324,19 @@ func TestAttackRequestCannotAllowItsOwnCommandsWithoutASandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == o.Root })
-	hooks := o.Definitions[root].LoopOptions.Hooks
-	i := slices.IndexFunc(hooks, func(k spec.Hook) bool { return k.Name == approval.HookName })
+	v := permission.Compile([]spec.Permissions{permissionsOf(t, o, o.Root)}, dir, nil).Decide(permission.Call{Tool: shell.Name, Args: `{"command":"touch made"}`}, permission.Tool{Class: model.Effect}, nil)
+	if v.Decision != permission.AllowConfined {
+		t.Fatalf("%+v", v)
+	}
+	rules, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: true})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for missing, want := range map[string]spec.HookDecision{"": "", "files": spec.HookAsk} {
-		c := hook.Call{Hook: hooks[i], Data: spec.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
-		a, err := approval.DecideWithProtections(t.Context(), c, func(context.Context) string { return missing })
+		c := hook.Call{Hook: spec.Hook{Name: spec.PermissionHook, Rules: string(rules)}, Data: spec.HookData{Tool: shell.Name, Args: `{"command":"touch made"}`}}
+		a, err := approval.PrepareWithProtections(t.Context(), c, func(context.Context) string { return missing })
 		if err != nil || a.Decision != want {
-			t.Errorf("missing %q: %q %v, by %s", missing, a.Decision, err, hooks[i].Rules)
+			t.Errorf("missing %q: %q %v", missing, a.Decision, err)
 		}
 	}
 }

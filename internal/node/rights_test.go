@@ -183,7 +183,7 @@ func TestAttackDeniedCommandBehindAnotherIsRefused(t *testing.T) {
 			all(r)
 			r.DisallowedTools = []string{"Bash(touch:*)"}
 		})
-		if unclear := strings.Contains(command, "$X"); asked != unclear || !strings.HasSuffix(got, "made=false") || !unclear && !strings.Contains(got, "denied by hook approval: a rule denies a command of it; the rules deny: touch:*") {
+		if unclear := strings.Contains(command, "$X"); asked != unclear || !strings.HasSuffix(got, "made=false") || !unclear && !strings.Contains(got, "denied: the rule shell(touch:*) (--disallowed-tools) denies it") {
 			t.Errorf("%s: %q, asked %v", command, got, asked)
 		}
 	}
@@ -209,14 +209,14 @@ func TestDeniedCommandsOfAllSourcesAddUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	every := []string{"git push:*", "curl", "touch:*"}
-	if l, _ := approvalRules(t, o, "hand"); !slices.Equal(l.Deny, append(slices.Clone(every), "rm:*")) || l.DenyOnly {
-		t.Errorf("%+v", l)
+	every := []string{"shell(git push:*)", "shell(touch:*)", "shell(curl)"}
+	if p := permissionsOf(t, o, "hand"); !slices.Equal(ruleTexts(p.Deny), append(slices.Clone(every), "shell(rm:*)", "write_file(x)")) || p.PassesShell {
+		t.Errorf("%+v", p)
 	}
-	if l, _ := approvalRules(t, o, "passer"); !slices.Equal(l.Deny, append(slices.Clone(every), "dd:*")) || !l.DenyOnly {
-		t.Errorf("%+v", l)
+	if p := permissionsOf(t, o, "passer"); !slices.Equal(ruleTexts(p.Deny), append(slices.Clone(every), "shell(dd:*)")) || !p.PassesShell {
+		t.Errorf("%+v", p)
 	}
-	if d := findDefinition(t, o, "hand"); slices.Contains(d.Deny, "shell") || !slices.Contains(d.Deny, "write_file") || strings.Contains(strings.Join(a.Notes, "\n"), "without all of shell") {
+	if d := findDefinition(t, o, "hand"); slices.Contains(d.Deny, "shell") || slices.Contains(d.Deny, "write_file") || strings.Contains(strings.Join(a.Notes, "\n"), "without all of shell") {
 		t.Errorf("%v %v", d.Deny, a.Notes)
 	}
 }

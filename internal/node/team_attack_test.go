@@ -108,18 +108,15 @@ func TestAttackDeniedCommandsOfADirectoryEndNoRun(t *testing.T) {
 		name := fmt.Sprintf("a%02d", i)
 		writeText(t, agentText(name, "tools: Bash, Read\n", "x"), dir, ".claude", "agents", name+".md")
 	}
-	o, a, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Agent = dir, "a30" }))
+	o, _, err := newBuildOnlyNode(dir).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Agent = dir, "a30" }))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := mailbox.Marshal(o); err != nil {
 		t.Error(err)
 	}
-	if !hasNote(a.Notes, "agents are left out") {
-		t.Errorf("%q", a.Notes)
-	}
 	for _, d := range o.Definitions {
-		if l, tools := approvalRules(t, o, d.Name); tools != "" && len(l.Deny) != 401 {
+		if l := permissionsOf(t, o, d.Name); len(l.Deny) != 401 {
 			t.Errorf("%s: %d rules", d.Name, len(l.Deny))
 		}
 	}

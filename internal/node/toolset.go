@@ -1,7 +1,12 @@
 package node
 
 import (
+	"path/filepath"
+
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/workspace"
@@ -45,7 +50,7 @@ func (h *Node) assembleBuilders() {
 	}
 	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
-		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
+		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
@@ -58,4 +63,15 @@ func (h *Node) assembleBuilders() {
 // buildRun makes the first entry of a run from a client's request.
 func (h *Node) buildRun(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
 	return h.builder.Build(r)
+}
+
+// projectRules returns the function that reads the user's rules for a directory; nil for a node that does
+// not act for the user of this machine.
+func (c Config) projectRules() func(dir string) (spec.Permissions, error) {
+	if !c.UserDirs {
+		return nil
+	}
+	return func(dir string) (spec.Permissions, error) {
+		return agentfile.LoadProject(filepath.Dir(config.UserFile()), dir)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -26,19 +25,21 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 		def.Tools = append(def.Tools, readresult.Name) // an agent that may see a result may see all of it
 	}
 	def.Deny, def.Pool = d.DeniedTools(), d.Placement.Pool
-	if d.PermissionMode == agentfile.ModePlan {
+	if d.PermissionMode == spec.ModePlan {
 		def.Deny = append(def.Deny, onlyReads)
 	}
+	own := d.OwnPermissions()
+	def.Permissions = &own
 	def.Limits = withShare(def.Limits, m.limits, d.Budget.Share)
-	hooks := append(namedHooks(d), approval.HooksOf(d)...)
+	hooks := namedHooks(d)
 	var summaries *spec.Model
 	if d.Model != "" {
 		choice, err := b.cfg.Routes.ChooseNamed(d.Model)
 		if err != nil {
 			return t, badModel(err, "change `model` in "+d.Path, "agent %s: %v", d.Name, err)
 		}
-		own := withRoute(m.model, choice, req.AllowUnpriced)
-		def.Model, summaries = &own, summaryModel(choice)
+		route := withRoute(m.model, choice, req.AllowUnpriced)
+		def.Model, summaries = &route, summaryModel(choice)
 	}
 	def.Model = withOptions(def.Model, m.model, d)
 	options, warnings, err := b.agentOptions(def, req, m, d)

@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -17,7 +18,6 @@ import (
 	"github.com/troupe-run/troupe/internal/trust"
 	scriptfile "github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/shell"
 )
 
 const (
@@ -34,7 +34,9 @@ type acceptedRequest struct {
 	agents    []string         // that it names: the root, and those of its plan
 	options   spec.LoopOptions // fallbacks by name only
 	policy    supervisor.Policy
-	settings  *agentfile.DirectorySettings // of the workspace; nil without one
+	// permissions are those that the request brings.
+	permissions spec.Permissions
+	settings    *agentfile.DirectorySettings // of the workspace; nil without one
 }
 
 // acceptRequest checks the request on its own.
@@ -43,10 +45,10 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 	if err := checkRequest(r); err != nil {
 		return req, err
 	}
-	if err := checkAllowedTools(r); err != nil {
+	var err error
+	if req.permissions, err = requestPermissions(r); err != nil {
 		return req, err
 	}
-	var err error
 	if req.workspace, _, err = b.cfg.Trust.CheckNamed(r, "dir", r.Dir, b.cfg.Trust.Roots); err != nil {
 		return req, err
 	}
@@ -121,19 +123,11 @@ func checkLimits(r client.RunRequest) error {
 	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
 		return refuse.Bad("0 is the default", "max_budget_usd is %g", r.MaxBudgetUSD)
 	}
+	if r.QuestionTimeout < 0 || r.QuestionTimeout > spec.TimeoutMaxMS {
+		return refuse.Bad("0 is for ever", "question_timeout_ms is %d", r.QuestionTimeout)
+	}
 	if r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS {
 		return refuse.Bad("0 is the default", "timeout_ms is %d", r.TimeoutMS)
-	}
-	return nil
-}
-
-// checkAllowedTools refuses a part of a tool that nothing would enforce; approvals enforce
-// the parts of shell.
-func checkAllowedTools(r client.RunRequest) error {
-	for _, ref := range agentfile.ParseToolRefs(r.AllowedTools) {
-		if ref.Args != "" && ref.Args != "*" && ref.Name != shell.Name {
-			return refuse.Bad("name the tool alone, which gives all of it, or leave it out", "nothing keeps a run to a part of %s, so %s(%s) cannot be allowed", ref.Name, ref.Name, ref.Args)
-		}
 	}
 	return nil
 }
@@ -162,6 +156,7 @@ func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
 	if len(r.JSONSchema) > 0 {
 		m.Require.Schema = string(r.JSONSchema)
 	}
+	m.QuestionMS = cmp.Or(r.QuestionTimeout, m.QuestionMS)
 	if r.UseTokens != 0 {
 		m.Continue.Tokens = r.UseTokens
 	}

@@ -62,6 +62,10 @@ type Config struct {
 	Agents   []agentfile.Definition
 	// Hooks are the operator's own, for every agent of every run.
 	Hooks []spec.Hook
+	// Permissions are the operator's own, for every agent of every run.
+	Permissions spec.Permissions
+	// ProjectRules returns the rules of the user of this node for a directory; nil: there are none.
+	ProjectRules func(dir string) (spec.Permissions, error)
 	// Env reads the environment.
 	Env func(string) string
 	// SearchParentDirs lets agents read a project's instructions above the directory of the run.
@@ -119,6 +123,10 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	if err != nil {
 		return o, a, err
 	}
+	permissions, err := b.runPermissions(req)
+	if err != nil {
+		return o, a, err
+	}
 	recorded, err := b.recordVersions(req, models.model, tools, placed.definitions)
 	if err != nil {
 		return o, a, err
@@ -131,7 +139,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 		Definitions: prompts.definitions, Tools: tools.tools, Commands: team.commands, Servers: tools.servers,
 		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: req.policy,
 		Caller: r.Caller, Constraints: r.Constraints, Criteria: r.Criteria, Trace: r.Trace,
-		Workspace: req.workspace, Writable: toolset.WritablePaths(r.Yes), LoopOptions: models.options,
+		Workspace: req.workspace, Writable: toolset.WritablePaths(), LoopOptions: models.options, Permissions: &permissions,
 		Hashes: recorded.hashes, Pool: placed.pool, Unpriced: r.AllowUnpriced}
 	o.LoopOptions.Hooks = hooks.hooks
 	pinOutputLimits(&o)

@@ -77,7 +77,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	if err := checkToolsLeft(req, t.definitions[root], t.tools); err != nil {
 		return t, err
 	}
-	kept, warning, err := fitDefinitions(b.withApprovals(req, in.root, grants, t), grantedBytesMax, in.root, req.agents)
+	kept, warning, err := fitDefinitions(withPassedShell(t.definitions, in.root), grantedBytesMax, in.root, req.agents)
 	if err != nil {
 		return t, err
 	}
@@ -156,7 +156,7 @@ func refNames(refs []agentfile.ToolRef) []string {
 
 // disallowedTools returns the tools that a request disallows as a whole.
 func disallowedTools(disallowed []string) []string {
-	_, whole := agentfile.DeniedCommands(agentfile.ParseToolRefs(disallowed))
+	_, whole := agentfile.DenyRules(agentfile.ParseToolRefs(disallowed), "")
 	return refNames(whole)
 }
 

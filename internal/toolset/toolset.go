@@ -123,7 +123,7 @@ func (b *Builder) ReaderSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 
 // DirectorySpecs describes the tools of a directory, and those of the program.
 func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
-	tools, err := b.cfg.Directories.Tools(dir, WritablePaths(false))
+	tools, err := b.cfg.Directories.Tools(dir, WritablePaths())
 	if err != nil {
 		return nil, refuse.Bad("name a directory that can be read", "dir: %v", err)
 	}
@@ -153,11 +153,7 @@ func (b *Builder) programTools(t spec.Task) []tool.Tool {
 	})
 }
 
-// WritablePaths returns the paths that an agent may write in its directory: all of them, or the
-// report.
-func WritablePaths(yes bool) []string {
-	if yes {
-		return []string{"**"}
-	}
+// WritablePaths returns the paths that an agent may write in its directory without a question: the report.
+func WritablePaths() []string {
 	return []string{"report.md", "report.json"}
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
@@ -15,12 +14,8 @@ func StripExecutable(d agentfile.Definition) (mine agentfile.Definition, off []s
 	if len(d.Commands) > 0 {
 		d.Commands, off = nil, append(off, "commands")
 	}
-	if len(approval.AllowedCommands(d.Tools)) > 0 {
-		d.Tools, off = slices.Clone(d.Tools), append(off, "rules for shell")
-		for i := range d.Tools {
-			d.Tools[i].Args = ""
-		}
-	}
+	d, less := d.WithoutTrust()
+	off = append(off, less...)
 	isCommand := func(k spec.Hook) bool { return k.Command != "" }
 	if slices.ContainsFunc(d.Hooks, isCommand) {
 		d.Hooks, off = slices.DeleteFunc(slices.Clone(d.Hooks), isCommand), append(off, "hooks")

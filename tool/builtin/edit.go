@@ -42,10 +42,12 @@ type editArgs struct {
 // made, so a call of unknown outcome must not run again.
 func (w *fileWriter) editFile() (tool.Tool, error) {
 	return tool.New("edit_file", "Replace the one place in a text file where old stands by new.", model.Effect,
-		func(ctx context.Context, in editArgs, c tool.Call) (string, error) { return w.runEdit(ctx, in, c.Key) })
+		func(ctx context.Context, in editArgs, c tool.Call) (string, error) {
+			return w.runEdit(ctx, in, c.Key, c.Granted)
+		})
 }
 
-func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string) (string, error) {
+func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string, granted bool) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, err := w.ws.resolvePath(in.Path)
@@ -58,14 +60,14 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string) (stri
 	case in.Old == in.New:
 		return "", errSame
 	}
-	if err := w.mayWrite(name); err != nil {
+	if err := w.mayWrite(name, granted); err != nil {
 		return "", err
 	}
 	text, mode, err := w.readText(name)
 	if err != nil {
 		return "", err
 	}
-	if !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
+	if !granted && !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
 		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printableName(name))
 	}
 	edited, line, err := substituteOnce(text, in.Old, in.New)
@@ -165,8 +167,8 @@ const gitDir = ".git"
 // whatever is allowed: hooks and settings run programs as the user who later works there.
 // A directory that is a link is not followed, because a permission is about the path that
 // was named.
-func (w *fileWriter) mayWrite(name string) error {
-	if !w.isWritable(name) {
+func (w *fileWriter) mayWrite(name string, granted bool) error {
+	if !granted && !w.isWritable(name) {
 		return fmt.Errorf("writing %s needs permission", printableName(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {

@@ -40,11 +40,12 @@ type writeArgs struct {
 //
 // The tool writes only paths of Config.Writable. It replaces an existing file only if the
 // file has the mark of a generated file (see isGenerated), if Config.Owned allows it, if this
-// writer wrote it, or if it already has this content; so no user's report.md is lost.
+// writer wrote it, or if it already has this content; so no user's report.md is lost. A call that is
+// granted (tool.Call.Granted) may write any file of the directory, except those of git.
 func (w *fileWriter) writeFile() (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
 		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) {
-			return w.runWrite(ctx, in, c.Key)
+			return w.runWrite(ctx, in, c.Key, c.Granted)
 		})
 }
 
@@ -58,20 +59,20 @@ type fileWriter struct {
 	written  map[string]bool
 }
 
-func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, key string) (string, error) {
+func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, key string, granted bool) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, err := w.ws.resolvePath(in.Path)
 	if err != nil {
 		return "", err
 	}
-	if err := w.mayWrite(name); err != nil {
+	if err := w.mayWrite(name, granted); err != nil {
 		return "", err
 	}
 	if len(in.Content) > writeBytesMax {
 		return "", fmt.Errorf("the content is %d bytes, at most %d are allowed", len(in.Content), writeBytesMax)
 	}
-	same, err := w.mayReplace(name, []byte(in.Content))
+	same, err := w.mayReplace(name, []byte(in.Content), granted)
 	if err != nil {
 		return "", err
 	}
@@ -98,7 +99,7 @@ func (w *fileWriter) isWritable(name string) bool {
 
 // mayReplace decides whether an existing file may be replaced; same reports that it already
 // has the content.
-func (w *fileWriter) mayReplace(name string, content []byte) (same bool, err error) {
+func (w *fileWriter) mayReplace(name string, content []byte, granted bool) (same bool, err error) {
 	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -109,7 +110,7 @@ func (w *fileWriter) mayReplace(name string, content []byte) (same bool, err err
 	if !info.Mode().IsRegular() {
 		return false, pathError(name, ErrSpecial)
 	}
-	if w.written[name] || w.owned != nil && w.owned(name) {
+	if granted || w.written[name] || w.owned != nil && w.owned(name) {
 		return false, nil
 	}
 	old := []byte{}

@@ -99,23 +99,6 @@ func TestShellIsAnEffect(t *testing.T) {
 	}
 }
 
-func TestACommandIsAllowedByRulesOnlyWhereItIsOneCommand(t *testing.T) {
-	rules := []string{"git log:*", "make test", "ls *", " "}
-	for command, want := range map[string]bool{
-		"git log": true, "git log --oneline -n 3": true, "git  log": true, "make test": true, "ls -l": true, "ls": true, `git log --format="%h %s"`: true,
-		"git": false, "git logs": false, "git -c x=y log": false, "make test all": false, "make": false, "": false, "rm -rf .": false,
-		"git log; rm -rf .": false, "git log && rm x": false, "git log | sh": false, "git log > x": false, "git log $(rm x)": false, "git log `rm x`": false,
-		"git log\nrm x": false, "git log & rm x": false, "X=1 git log": false, "git log ${IFS}x": false, "git log <(rm x)": false,
-	} {
-		if got := shell.Allowed(rules, command); got != want {
-			t.Errorf("%q: %v", command, got)
-		}
-	}
-	if !shell.Allowed([]string{"*"}, "a; b") || shell.Allowed(nil, "ls") || shell.Allowed([]string{":*"}, "ls") {
-		t.Error("* is any command, and nothing is none")
-	}
-}
-
 // Who may write beside the directory must not lead commands elsewhere.
 func TestAttackLinkInThePlaceOfTheDirectoryIsNotFollowed(t *testing.T) {
 	above, elsewhere := t.TempDir(), t.TempDir()

@@ -124,6 +124,16 @@ func Exactly(names ...string) cobra.PositionalArgs {
 	}
 }
 
+// Between is how many arguments a command takes that can do without the last ones.
+func Between(least, most int, names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		return Exactly(names[:least]...)(c, args)
+	}
+}
+
 // NoArguments fails if a command that takes no arguments has one.
 func NoArguments(c *cobra.Command, args []string) error {
 	if len(args) == 0 {

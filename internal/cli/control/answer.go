@@ -2,10 +2,13 @@ package control
 
 import (
 	"context"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
@@ -13,15 +16,32 @@ import (
 
 // Answer makes the command answer.
 func (cs *Commands) Answer() *cobra.Command {
-	var who string
+	var who, always, digest string
 	c := &cobra.Command{
-		Use: "answer RUN QUERY approve|deny|skip|TEXT", Args: command.Exactly("RUN", "QUERY", "ANSWER"),
-		Short:       "Answer an agent's question",
-		Example:     "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
+		Use: "answer RUN QUERY approve|deny|skip|TEXT [REASON]", Args: command.Between(3, 4, "RUN", "QUERY", "ANSWER", "REASON"),
+		Short: "Answer an agent's question",
+		Long: "Answer an agent's question. approve lets the call run once, or with --always also those like it; deny refuses it, and the agent reads the reason; " +
+			"skip goes on without it; any other text is the answer, or the result of the call.",
+		Example: "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 approve --always run\n" +
+			"  troupe answer 01k9z3 2-0.1 deny \"use the staging server\"\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := cs.refuseAgents(); err != nil {
+				return err
+			}
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
-				if err := s.Answer(ctx, request.ParseAnswer(run, who, args[1], args[2])); err != nil {
+				r := request.ParseAnswer(run, who, args[1], args[2])
+				if len(args) == 4 {
+					if r.Decision != "deny" && r.Decision != "skip" {
+						return exit.UsageError("put the answer into one argument", "only deny and skip take a reason")
+					}
+					r.Text = strings.TrimSpace(args[3])
+				}
+				if always != "" {
+					r.Always = always
+				}
+				r.Digest = digest
+				if err := request.SendAnswer(ctx, s, r, cs.Console.Say); err != nil {
 					return err
 				}
 				return cs.printRecorded(ctx, s, run)
@@ -29,14 +49,26 @@ func (cs *Commands) Answer() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&who, "agent", "", "agent that asks (default: the one that asked QUERY)")
+	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
+	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, as `troupe questions -o json` shows it: the answer counts for no other call")
 	return c
+}
+
+// refuseAgents refuses to answer for an agent: its tools and hooks run with these variables.
+func (cs *Commands) refuseAgents() error {
+	for _, name := range []string{"TROUPE_CALL", "TROUPE_HOOK"} {
+		if cs.Console.Getenv(name) != "" {
+			return exit.UsageError("a person answers, in a terminal of their own", "an agent cannot answer questions: %s is set, so this is a tool or a hook of a run", name)
+		}
+	}
+	return nil
 }
 
 // Questions makes the command questions.
 func (cs *Commands) Questions() *cobra.Command {
 	return &cobra.Command{
 		Use: "questions", Args: command.NoArguments,
-		Short:       "List the questions that agents ask a person",
+		Short:       "List the questions that agents ask a person, the oldest first",
 		Example:     "  troupe questions\n  troupe questions -o json",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
@@ -50,10 +82,18 @@ func (cs *Commands) Questions() *cobra.Command {
 				}
 				rows := make([][]string, len(list))
 				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), term.CleanLine(q.Question)}
+					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), term.CleanLine(q.Question)}
 				}
-				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "QUESTION"}, rows)
+				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION"}, rows)
 			})
 		},
 	}
+}
+
+// expiry shows when a question expires.
+func expiry(dueMS int64) string {
+	if dueMS == 0 {
+		return "never"
+	}
+	return "in " + max(0, time.Until(time.UnixMilli(dueMS)).Round(time.Second)).String()
 }

@@ -64,11 +64,19 @@ func (p *terminalUser) putQuestion(q client.Question, name string) {
 	p.open = &q
 	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
 	// The prompt is on the line of the answer.
-	_, _ = fmt.Fprint(p.console.Err, p.console.ErrStyle.Dim("  approve, deny, skip, or text: "))
+	_, _ = fmt.Fprint(p.console.Err, p.console.ErrStyle.Dim(answerWords(q)))
 	go func() {
 		text, err := p.in.ReadString('\n')
 		p.answers <- typedAnswer{q, strings.TrimSpace(text), err}
 	}()
+}
+
+// answerWords says how a question can be answered.
+func answerWords(q client.Question) string {
+	if q.Rule == "" {
+		return "  approve, deny [REASON], skip, or text: "
+	}
+	return "  approve, always (in this run: " + term.CleanLine(q.Rule) + "), project (always in this directory), deny [REASON], skip, or text: "
 }
 
 // sendAnswer forwards an answer. An empty line repeats the question; the end of the input
@@ -84,5 +92,7 @@ func (p *terminalUser) sendAnswer(s *session.Session, d typedAnswer) error {
 		return nil
 	}
 	p.settled[d.question.Agent+" "+d.question.Query] = true
-	return s.Answer(s.Context, request.ParseAnswer(d.question.RunID, d.question.Agent, d.question.Query, d.text))
+	r := request.ParseAnswer(d.question.RunID, d.question.Agent, d.question.Query, d.text)
+	r.Digest = d.question.Digest
+	return request.SendAnswer(s.Context, s, r, p.console.Say)
 }

@@ -39,6 +39,7 @@ type Flags struct {
 	goal            goalFlags
 	timeout         time.Duration
 	patience        time.Duration // with a model that throttles all callers
+	questionTimeout time.Duration
 	JournalPatience time.Duration // with a log that cannot be written
 	temperature     float64
 	Resume          string
@@ -73,8 +74,11 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&r.timeout, "timeout", 0, "working time after which an agent must summarize and end (default 15m); with --resume it counts from now")
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
-	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "allow only these tools, separated by commas")
-	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, separated by commas; 'shell(rm:*)' denies only such commands of the shell")
+	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "allow only these tools, separated by commas; 'Write(docs/**)' allows such calls without asking")
+	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, separated by commas; 'Bash(rm:*)' and 'Read(./secrets/**)' deny only such calls")
+	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that fit these rules, such as 'Bash(git push:*)', separated by commas")
+	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk, bypassPermissions")
+	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default for ever)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add the directory's AGENTS.md to the prompts")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
 	f.StringVar(&q.Conversation, "conversation", "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run, or last, continues that one")
@@ -138,6 +142,10 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 		return exit.UsageError("use low, medium or high", "--effort %q", q.Effort)
 	}
 	q.PatienceMS = r.patience.Milliseconds()
+	if _, err := agentfile.ParseMode(q.PermissionMode); err != nil {
+		return exit.UsageError("see docs/permissions.md", "--permission-mode: %v", err)
+	}
+	q.QuestionTimeout = r.questionTimeout.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
 	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
 	return r.checkNotNegative()
@@ -154,7 +162,7 @@ func (r *Flags) checkNotNegative() error {
 	}
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
-		"timeout": q.TimeoutMS, "journal-patience": int64(r.JournalPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
+		"timeout": q.TimeoutMS, "question-timeout": q.QuestionTimeout, "journal-patience": int64(r.JournalPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return exit.UsageError("leave it out for the default", "--%s must not be negative", name)
 		}

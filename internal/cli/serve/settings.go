@@ -62,7 +62,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
-	n.cfg.Hooks, n.cfg.Tools = hooks, own.Tools
+	n.cfg.Hooks, n.cfg.Tools, n.cfg.Permissions = hooks, own.Tools, own.Permissions
 	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err

@@ -54,12 +54,16 @@ type Definition struct {
 	Tools           []ToolRef
 	DisallowedTools []ToolRef
 	Model           string // "" and "inherit" both come as ""
-	PermissionMode  PermissionMode
-	MaxTurns        int
-	Skills          []string
-	MCPServers      []MCPServer
-	Effort          string
-	Disabled        bool // Load leaves it out
+	PermissionMode  spec.PermissionMode
+	// Permissions are the rules below x-troupe; see OwnPermissions.
+	Permissions spec.Permissions
+	// Untrusted: anyone may have written the file, so its permissions only take trust away; see WithoutTrust.
+	Untrusted  bool
+	MaxTurns   int
+	Skills     []string
+	MCPServers []MCPServer
+	Effort     string
+	Disabled   bool // Load leaves it out
 	// At is the line of each key of the front matter; nil for one that was made in Go.
 	At map[string]int
 
@@ -107,23 +111,6 @@ type Placement struct {
 type MCPServer struct {
 	Name   string
 	Config map[string]any // nil: by its name in .mcp.json
-}
-
-// PermissionMode decides about calls that need permission.
-type PermissionMode string
-
-// Modes.
-const (
-	ModeDefault     PermissionMode = "default"
-	ModeAcceptEdits PermissionMode = "acceptEdits"
-	ModeDontAsk     PermissionMode = "dontAsk"
-	ModeBypass      PermissionMode = "bypassPermissions"
-	ModePlan        PermissionMode = "plan"
-)
-
-var permissionModes = map[string]PermissionMode{
-	"default": ModeDefault, "acceptedits": ModeAcceptEdits, "accept-edits": ModeAcceptEdits, "dontask": ModeDontAsk,
-	"dont-ask": ModeDontAsk, "bypasspermissions": ModeBypass, "bypass": ModeBypass, "plan": ModePlan,
 }
 
 // Note is a remark for the author of a file that stops nothing.

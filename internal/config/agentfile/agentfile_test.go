@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -68,7 +69,7 @@ func TestEveryFieldOfAFileIsRead(t *testing.T) {
 		Tools: []ToolRef{{"read_file", ""}, {"grep", ""}, {"glob", ""}, {"shell", "git log:*, git show:*"}, {"delegate", "historian"},
 			{"mcp__github__search", ""}},
 		DisallowedTools: []ToolRef{{"write_file", ""}},
-		PermissionMode:  ModeBypass, MaxTurns: 12, Skills: []string{"review"},
+		PermissionMode:  spec.ModeBypass, MaxTurns: 12, Skills: []string{"review"},
 		MCPServers: []MCPServer{{Name: "github"}, {Name: "local", Config: map[string]any{"command": "npx", "args": []any{"server"}}}},
 		Budget:     Budget{Tokens: 12000, USD: 0.5, Share: 0.2}, Delegates: []string{"historian"}, Timeout: 3 * time.Minute,
 		Fallback: []string{"openai/gpt-x"}, Temperature: &temperature, Placement: Placement{Pool: "heavy"},

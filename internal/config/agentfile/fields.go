@@ -52,9 +52,12 @@ func init() { // the readers refer to the tables
 		topFields[key] = keepValue
 	}
 	ownFields = map[string]fieldReader{
-		"budget":        func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", budgetFields) },
-		"delegates":     func(d *decoder, k string, n *yaml.Node) { d.def.Delegates = d.readList(n, k) },
-		"timeout":       func(d *decoder, k string, n *yaml.Node) { d.def.Timeout = d.readDuration(n, k) },
+		"budget":    func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", budgetFields) },
+		"delegates": func(d *decoder, k string, n *yaml.Node) { d.def.Delegates = d.readList(n, k) },
+		"timeout":   func(d *decoder, k string, n *yaml.Node) { d.def.Timeout = d.readDuration(n, k) },
+		"question_timeout": func(d *decoder, k string, n *yaml.Node) {
+			d.def.LoopOptions.QuestionMS = d.readDuration(n, k).Milliseconds()
+		},
 		"fallback":      func(d *decoder, k string, n *yaml.Node) { d.def.Fallback = d.readList(n, k) },
 		"temperature":   readTemperature,
 		"placement":     func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", placementFields) },
@@ -64,6 +67,7 @@ func init() { // the readers refer to the tables
 		"tools":         readCommands,
 		"hooks":         readOwnHooks,
 		"limits":        readLimits,
+		"permissions":   func(d *decoder, k string, n *yaml.Node) { d.readPermissions(k, n, &d.def.Permissions) },
 	}
 	maps.Copy(ownFields, loopOptionFields())
 	budgetFields = map[string]fieldReader{
@@ -98,9 +102,9 @@ func readModel(d *decoder, key string, n *yaml.Node) {
 
 func readMode(d *decoder, key string, n *yaml.Node) {
 	name := d.readText(n, key)
-	mode, ok := permissionModes[strings.ToLower(name)]
-	if !ok && name != "" {
-		d.rejectValue(n, key, "default, acceptEdits, dontAsk, plan or bypassPermissions")
+	mode, err := ParseMode(name)
+	if err != nil {
+		d.rejectValue(n, key, modeWords)
 	}
 	d.def.PermissionMode = mode
 }

@@ -22,6 +22,8 @@ import (
 type SharedSettings struct {
 	LoopOptions spec.LoopOptions
 	Tools       []ToolRule // sorted by name
+	// Permissions are the rules and the mode of the file.
+	Permissions spec.Permissions
 	// OutputSchema is as in a Definition; Share reads it into LoopOptions.
 	OutputSchema string
 }
@@ -50,7 +52,9 @@ type ToolRule struct {
 
 // SharedKeys returns the keys of a settings file that Share reads; other packages read the
 // rest.
-func SharedKeys() []string { return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools") }
+func SharedKeys() []string {
+	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions")
+}
 
 // LoadShared reads a settings file. A missing file is an empty one.
 func LoadShared(file string) (SharedSettings, error) {
@@ -73,7 +77,13 @@ func parseDirShared(file string, data []byte, err error) (SharedSettings, error)
 	if c := out.LoopOptions.Context.Model; err == nil && c != nil && strings.HasPrefix(c.Name, ScriptPrefix) {
 		return SharedSettings{}, &Problem{Path: file, Err: fmt.Errorf("%w: context.model: a directory cannot name a script as a model: take it out here, and write it in your own file", ErrField)}
 	}
-	return out, err
+	if err == nil {
+		err = checkDirPermissions(file, out.Permissions)
+	}
+	if err != nil {
+		return SharedSettings{}, err
+	}
+	return out, nil
 }
 
 func parseSharedFile(file string, data []byte, err error) (SharedSettings, error) {
@@ -137,8 +147,16 @@ func ParseShared(path string, data []byte) (SharedSettings, error) {
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		read := known[key.Value]
-		if key.Value == "tools" {
+		switch key.Value {
+		case "tools":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.readToolRules(k, n) }
+		case "permissions":
+			read = func(d *decoder, k string, n *yaml.Node) { d.readPermissions(k, n, &out.Permissions) }
+		case modeKey:
+			read = func(d *decoder, k string, n *yaml.Node) {
+				readMode(d, k, n)
+				out.Permissions.Mode = d.def.PermissionMode
+			}
 		}
 		if read == nil || value.Tag == "!!null" {
 			continue

@@ -3,44 +3,46 @@ package agentfile
 import (
 	"slices"
 	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/permission"
 )
 
 // GrantedTools returns the names of the tools that a definition grants its agent; nil grants all
 // tools of its parent. A name may contain * or stand for a whole MCP server: see ExpandNames.
-// GrantedTools omits a tool that is granted only in part, such as Write(src/**): troupe cannot
-// confine an agent to a part, and the whole tool would be more than its author granted. It
-// includes the shell, whose other commands need approval.
+// It includes tools that are granted in part, such as Write(src/**): OwnPermissions has the rules for
+// the part. It omits those of whose parts nothing is known: the whole tool would be more than its author
+// granted.
 func (d Definition) GrantedTools() []string {
 	if d.Tools == nil {
 		return nil
 	}
 	names := []string{}
 	for _, r := range d.Tools {
-		if !r.isPartial() {
+		if !r.isPartial() && !slices.Contains(names, r.Name) {
 			names = append(names, r.Name)
 		}
 	}
 	return names
 }
 
-// DeniedTools returns the names of the tools that a definition disallows, including those that
-// it names in part. A part of the shell is a command that never runs.
+// DeniedTools returns the names of the tools that a definition disallows, including those of whose
+// parts nothing is known. OwnPermissions has the rules for the other parts.
 func (d Definition) DeniedTools() []string {
 	names := []string{}
 	for _, r := range d.DisallowedTools {
-		if !r.deniesCommand() {
+		if !r.deniesPart() {
 			names = append(names, r.Name)
 		}
 	}
 	return names
 }
 
-// DeniedCommands returns the commands of shell that refs disallow; all other refs disallow
-// a whole tool.
-func DeniedCommands(refs []ToolRef) (rules []string, rest []ToolRef) {
+// DenyRules returns the refs that disallow a part of a tool, as rules; all other refs disallow a whole tool.
+func DenyRules(refs []ToolRef, from string) (rules []spec.PermissionRule, rest []ToolRef) {
 	for _, r := range refs {
-		if r.deniesCommand() {
-			rules = append(rules, r.Args)
+		if r.deniesPart() {
+			rules = append(rules, spec.PermissionRule{Text: r.String(), From: from})
 		} else {
 			rest = append(rest, r)
 		}
@@ -48,12 +50,22 @@ func DeniedCommands(refs []ToolRef) (rules []string, rest []ToolRef) {
 	return rules, rest
 }
 
-func (r ToolRef) deniesCommand() bool { return r.Name == "shell" && r.Args != "" && r.Args != "*" }
+// deniesPart reports whether a ref that disallows names a part of its tool by a pattern that can be read.
+func (r ToolRef) deniesPart() bool {
+	if r.Args == "" || r.Args == "*" {
+		return false
+	}
+	_, err := permission.Parse(r.String())
+	return err == nil
+}
 
-// isPartial reports whether a ref has arguments that are not enforced: only lists of agents
-// and rules of the shell are.
+// isPartial reports whether a ref grants a part of a tool that no rule describes.
 func (r ToolRef) isPartial() bool {
-	return r.Args != "" && r.Args != "*" && r.Name != "delegate" && r.Name != "shell"
+	if r.Args == "" || r.Args == "*" || r.Name == "delegate" || slices.Contains(partlyAllowed, r.Name) {
+		return false
+	}
+	_, err := permission.ParseAllow(r.String())
+	return err != nil || !slices.Contains(partlyGranted, r.Name)
 }
 
 // ExpandNames replaces names by the tools that they match, out of all tools: mcp__server matches
@@ -83,17 +95,13 @@ func ExpandNames(names, tools []string) []string {
 func (d *decoder) noteUnenforcedParts() {
 	for _, r := range d.def.Tools {
 		if whole := (ToolRef{Name: r.Name}); r.isPartial() && d.hasRoomForNotes() && !slices.Contains(d.def.Tools, whole) && !r.isForeign() {
-			d.addNote(d.lines["tools"], "%s(%s): patterns are not acted on yet, so the agent goes without %s; the name alone gives all of it", r.Name, r.Args, r.Name)
+			d.addNote(d.lines["tools"], "%s(%s): the pattern cannot be read, so the agent goes without %s; the name alone gives all of it", r.Name, r.Args, r.Name)
 		}
 	}
 	for _, r := range d.def.DisallowedTools {
-		if r.Args != "" && !r.deniesCommand() {
-			d.addNote(d.lines["disallowedTools"], "%s(%s): patterns are not acted on yet, so the agent goes without all of %s", r.Name, r.Args, r.Name)
+		if r.Args != "" && r.Args != "*" && !r.deniesPart() {
+			d.addNote(d.lines["disallowedTools"], "%s(%s): the pattern cannot be read, so the agent goes without all of %s", r.Name, r.Args, r.Name)
 		}
-	}
-	switch d.def.PermissionMode {
-	case ModeAcceptEdits, ModeDontAsk, ModeBypass:
-		d.addNote(d.lines["permissionMode"], "permissionMode %s has no effect yet: only the operator can waive approvals, with --yes", d.def.PermissionMode)
 	}
 	switch d.def.Effort {
 	case "", "low", "medium", "high":

@@ -1,11 +1,11 @@
-package shell_test
+package rule_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/tool/shell/rule"
 )
 
 // Bash runs a substitution in the subscript of a name that a builtin evaluates, also
@@ -18,12 +18,12 @@ func TestAttackAllowRuleCoversNoCommandInASubscript(t *testing.T) {
 		`'let' 'a[$(touch made)]'`, `'export' 'a[$(touch made)]=1'`, `shift 'a[$(touch made)]'`, `compgen -W '$(touch made)'`, `kill 'a[$(touch made)]'`, `printf %d 'a[$(touch made)]'`,
 		`printf -v y %s%s 'a[' '$(touch made)]'; printf -v 'x[y]' 1`, `printf -v PATH %s /tmp/evil; git log`, `test -v 'x[y]'`, `'export' PATH=evil; git log`, `'read' PATH`,
 	} {
-		if shell.Allowed(rules, command) {
+		if rule.Allowed(rules, command) {
 			t.Errorf("allowed: %s", command)
 		}
 	}
 	for _, command := range []string{`printf '%s\n' x`, `printf '[%s]' x`, `test -f x`, `kill -9 1`, `git log --format='[$(x)]'`, `echo '[$(x)]'`, "wait", "unset x"} {
-		if !shell.Allowed(rules, command) {
+		if !rule.Allowed(rules, command) {
 			t.Errorf("not allowed: %s", command)
 		}
 	}
@@ -43,13 +43,13 @@ func TestAttackDeniedCommandThatIsEvaluatedLaterIsRefused(t *testing.T) {
 		`EDITOR='rm x'; export EDITOR; git commit`, `FOO='rm x'; export FOO; ls`, `set -a; FOO='rm x'; ls`, `X=GIT_SSH=./x; export "$X"; git fetch`, `X=PATH; read "$X"`, `A=PATH; export "$A=x"; ls`, `declare $X`,
 		"if\n" + strings.Repeat("if\n", 200) + "ls",
 	} {
-		if got := shell.Find(rules, command); got < shell.Unclear {
+		if got := rule.Find(rules, command); got < rule.Unclear {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
 	for _, command := range []string{`echo $((i+1))`, `((i++))`, `printf '%s\n' x`, `while IFS= read -r x; do echo "$x"; done`, `[[ -f x ]]`, `awk '{print $1}' x`, `n=$(wc -l x | awk '{print $1}'); echo $((n+1))`, `CGO_ENABLED=0 go build`, `GIT_PAGER=cat git log`,
 		`GIT_AUTHOR_NAME=x git commit`, `x='a b'; echo "$x"`, `echo '$(rm x)'`, `[ "$x" = y ]`, `for i in 1 2; do echo $i; done`, `export FOO="$X"`, `export HOME`, `read -r line`} {
-		if got := shell.Find(rules, command); got != shell.Clear {
+		if got := rule.Find(rules, command); got != rule.Clear {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
@@ -66,12 +66,12 @@ func TestAttackDeniedCommandOfAnUnusualStarterIsRefused(t *testing.T) {
 		"perl -e 'exec \"/bin/rm\", \"x\"'", "vim -c '!rm x'", "make SHELL=/bin/rm x", "go run -exec rm x.go", "go test -exec=rm ./...", "tar --to-command='rm x' -xf y", "rsync -e 'rm x' a b", "cp /bin/rm y", "ln -s /bin/rm y", "rg --pre rm x", "gdb -ex '!rm x'", "tmux new \"rm $X\"",
 		"unknown-starter “rm x”", "unknown-starter -- rm x", "unknown-starter 'a; rm x'", "unknown-starter -crm", "docker run x git push",
 	} {
-		if got := shell.Find(rules, command); got < shell.Unclear {
+		if got := rule.Find(rules, command); got < rule.Unclear {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
 	for _, command := range []string{"git log", "git commit -m 'arm the alarm'", "git commit -m 'will push tomorrow'", "go test ./...", "go vet ./rmx/...", "grep -rn rm .", "echo 'rm x'", "rg rm", "cat rm", "ls rm", "python3 x.py", "sed -n '1,3p' x", "vim rm.txt", "head -n 3 rm", "npm run build -- --format=x", "git push-x", "docker run --rm x"} {
-		if got := shell.Find(rules, command); got != shell.Clear {
+		if got := rule.Find(rules, command); got != rule.Clear {
 			t.Errorf("%s: %v", command, got)
 		}
 	}
@@ -82,7 +82,7 @@ func TestAttackALongCommandLineCostsLittle(t *testing.T) {
 	rules := []string{"rm:*", "git push:*", "a b c d e:*"}
 	for _, piece := range []string{"rm", "x rm", "-rm", "rm=", "git ", "a b c d ", "eval 'rm ", "A=rm ", "$x", "\\"} {
 		begin := time.Now()
-		shell.Find(rules, "foo "+strings.Repeat(piece, 60<<10/len(piece)))
+		rule.Find(rules, "foo "+strings.Repeat(piece, 60<<10/len(piece)))
 		if took := time.Since(begin); took > 5*time.Second {
 			t.Errorf("%q: %v", piece, took)
 		}

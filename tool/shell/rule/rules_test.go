@@ -1,10 +1,10 @@
-package shell_test
+package rule_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/tool/shell/rule"
 )
 
 // A rule that allows a command allows nothing that a shell makes of it beside or
@@ -26,17 +26,17 @@ func TestAttackAllowRuleCoversNoOtherCommand(t *testing.T) {
 		if strings.HasPrefix(command, "git log;") && len(command) == 8 {
 			continue // just the command: see below
 		}
-		if shell.Allowed(rules, command) {
+		if rule.Allowed(rules, command) {
 			t.Errorf("allowed: %.80q", command)
 		}
 	}
 	for _, command := range []string{"git log", "git log;", "git  log\t-n 3", "git log 'a;b' \"$\"", `git log "a|b (c)"`, "git log HEAD^ HEAD~2", "'git' log", "git log && echo done", "git log; ls -l\nmake test",
 		"git log --format='%h $x `y`'", "git log || echo none", "git log a#b"} {
-		if want := !strings.Contains(command, `"$"`); shell.Allowed(rules, command) != want {
+		if want := !strings.Contains(command, `"$"`); rule.Allowed(rules, command) != want {
 			t.Errorf("not allowed: %q", command)
 		}
 	}
-	if shell.Allowed(nil, "ls") || shell.Allowed([]string{""}, "ls") || shell.Allowed([]string{":*"}, "ls") || !shell.Allowed([]string{"*"}, "a | b") {
+	if rule.Allowed(nil, "ls") || rule.Allowed([]string{""}, "ls") || rule.Allowed([]string{":*"}, "ls") || !rule.Allowed([]string{"*"}, "a | b") {
 		t.Error("no rule allows nothing, * anything")
 	}
 }
@@ -53,22 +53,22 @@ func TestAttackDeniedCommandIsFoundInACommandLine(t *testing.T) {
 		`eval "r""m x"`, "env sh -c 'rm x'", "sudo env -i timeout 3 rm x", "sh -c \"sh -c 'rm x'\"", "trap 'rm x' EXIT", "env -S 'rm x'", "su -c 'rm x'", "watch 'rm x'", "watch rm x", "builtin command rm x",
 		"git push", "git -C x push", "git -c a=b push origin", "/usr/bin/git --no-pager push", "curl", "curl -o x http://y", "dd if=x", "/bin/dd if=x", "make all",
 	} {
-		if got := shell.Find(rules, command); got != shell.Denied {
+		if got := rule.Find(rules, command); got != rule.Denied {
 			t.Errorf("%q: %v", command, got)
 		}
 	}
 	for _, command := range []string{"$X x", "${X} x", "$(echo rm) x", "r? x", "/bin/r* x", "{rm,-rf,x}", "~/rm x", "$'rm' x", "eval $X", "sh x.sh", "echo rm x | sh", "sh < x", "sh -c \"$X\"", "env $X x", "xargs $X", "git $X", "'", "a (", ". x",
 		"source x", "alias x=rm; x y", "hash -p /bin/rm ls", "\xff", "rm\x00", strings.Repeat("$(", 5000), strings.Repeat("eval ", 31) + "x", strings.Repeat("env ", 400) + "x", "make $X", "git \"$@\"", "f() { \"$@\"; }; f x"} {
-		if got := shell.Find(rules, command); got != shell.Unclear {
+		if got := rule.Find(rules, command); got != rule.Unclear {
 			t.Errorf("%.80q: %v", command, got)
 		}
 	}
 	for _, command := range []string{"ls", "echo rm x", "git log", "git commit -m 'x'", "echo 'a; rm x'", "grep -r rm .", "make test", "make all -n", "make", "ls *.go", "echo $X", "X=1 make test", "echo x > y", "a | b && c; (d)", "cat << 'E'\nrm x\nE", "env A=b ls", "find . -name '*.go'", "arm x", "rmdir x"} {
-		if got := shell.Find(rules, command); got != shell.Clear {
+		if got := rule.Find(rules, command); got != rule.Clear {
 			t.Errorf("%q: %v", command, got)
 		}
 	}
-	if shell.Find(nil, "rm '") != shell.Clear || shell.Find([]string{"*"}, "ls") != shell.Denied {
+	if rule.Find(nil, "rm '") != rule.Clear || rule.Find([]string{"*"}, "ls") != rule.Denied {
 		t.Error("no rule denies nothing, * anything")
 	}
 }
@@ -80,8 +80,25 @@ func FuzzRules(f *testing.F) {
 	f.Add("eval 'sh -c \"rm x\"'")
 	f.Fuzz(func(t *testing.T, command string) {
 		rules := []string{"git log:*", "rm"}
-		if shell.Allowed(rules, command) && shell.Find(rules, command) != shell.Denied {
+		if rule.Allowed(rules, command) && rule.Find(rules, command) != rule.Denied {
 			t.Errorf("%q is allowed, and the same rule does not deny it", command)
 		}
 	})
+}
+
+func TestACommandIsAllowedByRulesOnlyWhereItIsOneCommand(t *testing.T) {
+	rules := []string{"git log:*", "make test", "ls *", " "}
+	for command, want := range map[string]bool{
+		"git log": true, "git log --oneline -n 3": true, "git  log": true, "make test": true, "ls -l": true, "ls": true, `git log --format="%h %s"`: true,
+		"git": false, "git logs": false, "git -c x=y log": false, "make test all": false, "make": false, "": false, "rm -rf .": false,
+		"git log; rm -rf .": false, "git log && rm x": false, "git log | sh": false, "git log > x": false, "git log $(rm x)": false, "git log `rm x`": false,
+		"git log\nrm x": false, "git log & rm x": false, "X=1 git log": false, "git log ${IFS}x": false, "git log <(rm x)": false,
+	} {
+		if got := rule.Allowed(rules, command); got != want {
+			t.Errorf("%q: %v", command, got)
+		}
+	}
+	if !rule.Allowed([]string{"*"}, "a; b") || rule.Allowed(nil, "ls") || rule.Allowed([]string{":*"}, "ls") {
+		t.Error("* is any command, and nothing is none")
+	}
 }

@@ -1,6 +1,8 @@
-package shell
+package rule
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -47,4 +49,41 @@ func allowedWords(rules, words []string) bool {
 		n := len(r.words)
 		return n > 0 && len(words) >= n && (r.prefix || len(words) == n) && slices.Equal(r.words, words[:n])
 	})
+}
+
+// ErrRule is the error of a rule that would never fit a command, or another one than it says.
+var ErrRule = errors.New("not a rule for commands")
+
+// Check reports why a rule is none: it has no words, or a * elsewhere than at its end.
+func Check(text string) error {
+	if strings.TrimSpace(text) == AnyCommand {
+		return nil
+	}
+	r := parseRule(text)
+	switch {
+	case len(r.words) == 0:
+		return fmt.Errorf("%w: it has no words; write the beginning of a command, such as git log:*", ErrRule)
+	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return fmt.Errorf("%w: it has a control character", ErrRule)
+	case slices.ContainsFunc(r.words, func(w string) bool { return strings.Contains(w, "*") }):
+		return fmt.Errorf("%w: a * may stand only at its end, as in git log:*", ErrRule)
+	}
+	return nil
+}
+
+// Fit returns the rule that fits exactly this command line; "" if no rule does, because the line is
+// more than one simple command of literal words.
+func Fit(command string) string {
+	var fits string
+	for _, as := range variants {
+		list, ok := plainCommands(command, as)
+		if !ok || len(list) != 1 {
+			return ""
+		}
+		text := strings.Join(list[0], " ")
+		if fits = text; strings.Contains(text, "*") || Check(text) != nil || !Allowed([]string{text}, command) {
+			return ""
+		}
+	}
+	return fits
 }

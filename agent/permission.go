@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/permission"
+)
+
+// The permissions of the task decide about each call right before it begins, with the arguments that it
+// would run with. They need no entry of the log: a replay decides alike. If a person is to be asked, the
+// hook spec.PermissionHook runs on the node with the other hooks before the call, and its answer is an
+// entry: it shows what the call would change there.
+
+// RuleAllowed is a rule that a person has added for the rest of the run.
+type RuleAllowed struct {
+	Rule spec.PermissionRule `msgpack:"r"`
+}
+
+// AllowRule tells the supervisor of a rule that a person has added with an answer to this agent.
+type AllowRule struct {
+	Rule spec.PermissionRule `msgpack:"r"`
+}
+
+// Kind is the fact's word in logs.
+func (RuleAllowed) Kind() string { return "rule_allowed" }
+
+// Kind is the message's word in the supervisor's log.
+func (AllowRule) Kind() string { return "allow_rule" }
+func (AllowRule) effect()      {}
+
+// grantedMax bounds the rules that people add to one run.
+const grantedMax = 256
+
+// compilePermissions compiles the permissions of a task; nil: it comes from a release whose hooks decide.
+func compilePermissions(t spec.Task) *permission.Set {
+	if t.Permissions == nil {
+		return nil
+	}
+	return permission.Compile(t.Permissions, t.Workspace, t.Writable)
+}
+
+// permit is what the permissions say about a call, while it waits or runs.
+type permit struct {
+	Query   string // the rules of the permission hook; "": nobody has to be asked
+	Granted bool   // the tool may write what it would otherwise keep
+	Asked   bool   // a person has to approve the call
+	Digest  string // of the call that a person has approved
+}
+
+// decidePermission decides about a call with its current arguments.
+func (s State) decidePermission(c Call) permission.Verdict {
+	if s.permissions == nil {
+		return permission.Verdict{}
+	}
+	t := permission.Tool{Class: s.tools.specs[c.Name].Class, Command: slices.ContainsFunc(s.Task.Commands, func(k spec.Command) bool { return k.Name == c.Name })}
+	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, t, s.Granted)
+}
+
+// applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
+func (s State) applyPermissions(c Call) Call {
+	v := s.decidePermission(c)
+	c.Permit = permit{}
+	switch v.Decision {
+	case permission.Deny:
+		c = c.fail(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
+		s.publishRule(c, spec.HookDeny, v)
+	case permission.Ask, permission.AllowConfined:
+		if raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined}); err == nil {
+			c.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
+		}
+	default:
+		c.Permit.Granted = v.Granted
+		if v.Rule.Text != "" || v.Granted && v.Why != "" {
+			s.publishRule(c, spec.HookAllow, v)
+		}
+	}
+	return c
+}
+
+// publishRule publishes that a rule or a mode has decided about a call.
+func (s State) publishRule(c Call, d spec.HookDecision, v permission.Verdict) {
+	by := byMode
+	if v.Rule.Text != "" {
+		by = byRule
+	}
+	s.events.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{by}, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From})
+}
+
+// Authors of decisions that no hook made.
+const (
+	byRule = "a rule"
+	byMode = "the permission mode"
+)
+
+// permissionHook returns the hook that prepares the question about a call.
+func (c Call) permissionHook() []spec.Hook {
+	if c.Permit.Query == "" {
+		return nil
+	}
+	return []spec.Hook{{Name: spec.PermissionHook, Point: spec.HookPreTool, Failing: spec.HookDeny, Rules: c.Permit.Query}}
+}
+
+// mayAsk reports whether a person may be asked about a call.
+func (s State) mayAsk() bool { return s.Task.LoopOptions.AskPeople && !s.permissions.AsksNobody() }
+
+// digest is the SHA-256 of a call: of its tool, as the model was offered it, and of its arguments.
+func (s State) digest(c Call) string { return permission.Digest(s.tools.specs[c.Name], c.Args) }
+
+// approvalError returns why a call must not begin although its gate is open: a person was asked about it,
+// and has not approved this call with these arguments.
+func (s State) approvalError(c Call) string {
+	if c.Permit.Asked && c.Permit.Digest != s.digest(c) { //mutant:approval-of-other-arguments-counts
+		return "not run: what a person approved is another call, or has other arguments"
+	}
+	return ""
+}
+
+// alwaysRule is the rule that an answer may add, so that such calls are not asked about again; "" if a rule
+// or a hook wants to be asked each time.
+func (s State) alwaysRule(c Call) string {
+	if c.Permit.Query == "" || s.permissions == nil {
+		return ""
+	}
+	r := permission.RuleFor(permission.Call{Tool: c.Name, Args: c.Args, Workspace: s.Task.Workspace})
+	if r == "" {
+		return ""
+	}
+	with := s.withGranted(spec.PermissionRule{Text: r})
+	if with.decidePermission(c).Decision != permission.Allow {
+		return ""
+	}
+	return r
+}
+
+// describeQuestion is the text of the question about a call: what the call would do, generated from its
+// arguments, and why a person is asked.
+func (c Call) describeQuestion() string {
+	shows := c.Shows
+	if shows == "" {
+		shows = permission.Show(c.Name, c.Args)
+	}
+	return fmt.Sprintf("May this run?\n%s\nAsked by %s", clipMiddle(strings.TrimRight(shows, "\n"), shownMax), permission.Visible(c.Person))
+}
+
+// shownMax bounds what a question shows of a call.
+const shownMax = 3 << 10
+
+// clipMiddle keeps the beginning and the end of a text, in whole lines, and says what is left out.
+func clipMiddle(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	head, tail := text[:most*2/3], text[len(text)-most/4:]
+	if i := strings.LastIndexByte(head, '\n'); i > 0 {
+		head = head[:i]
+	}
+	if i := strings.IndexByte(tail, '\n'); i >= 0 {
+		tail = tail[i+1:]
+	}
+	left := len(text) - len(head) - len(tail)
+	return strings.ToValidUTF8(head, "") + fmt.Sprintf("\n[… %d bytes are not shown here; `troupe transcript` has the whole call …]\n", left) + strings.ToValidUTF8(tail, "")
+}
+
+// grantRule adds the rule of an answer for the rest of the run, and tells the supervisor.
+func grantRule(s State, f Answered, q Park) (State, []Effect) {
+	if f.Decision != "approve" || f.Always != AlwaysRun || q.Rule == "" {
+		return s, nil
+	}
+	r := spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query}
+	s = s.withGranted(r)
+	return s, []Effect{AllowRule{Rule: r}}
+}
+
+// handleRuleAllowed adds a rule that a person has added in an answer to another agent of the run.
+func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return s.withGranted(f.Rule), nil }
+
+func (s State) withGranted(r spec.PermissionRule) State {
+	same := func(o spec.PermissionRule) bool { return o.Text == r.Text }
+	if len(s.Granted) < grantedMax && !slices.ContainsFunc(s.Granted, same) {
+		s.Granted = append(slices.Clip(s.Granted), r)
+	}
+	return s
+}
+
+// AlwaysRun and AlwaysProject are how long an approval counts beyond its call.
+const (
+	AlwaysRun     = "run"
+	AlwaysProject = "project"
+)
+
+// questionTimer is due when the open question expires.
+const questionTimer = "question"
+
+// expiredAnswer is the answer that counts if nobody gave one in time.
+func (s State) expiredAnswer() Answered {
+	within := time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond
+	return Answered{Query: s.Suspended.Question.Query, Decision: "deny", Text: "nobody answered within " + within.String(), By: byClock}
+}
+
+// handleQuestionTimer denies what nobody has answered in time.
+func handleQuestionTimer(s State) (State, []Effect) {
+	q := s.Suspended.Question
+	switch {
+	case !s.Suspended.asksPerson() || q.Due == 0:
+		return s, nil
+	case s.Now < q.Due: //mutant:question-expires-early
+		return s, []Effect{Arm{Timer: questionTimer, Due: q.Due}}
+	}
+	return handleAnswered(s, s.expiredAnswer())
+}
+
+// byClock is the author of the denial of a question that has expired.
+const byClock = "the clock"
+
+// armNewQuestion arms the timer of a question that the step has asked.
+func armNewQuestion(before, s State) []Effect {
+	if old := before.Suspended.Question; old.Query == s.Suspended.Question.Query && old.Due == s.Suspended.Question.Due {
+		return nil
+	}
+	return s.armQuestion()
+}
+
+// armQuestion arms the timer of the open question.
+func (s State) armQuestion() []Effect {
+	if !s.Suspended.asksPerson() || s.Suspended.Question.Due == 0 {
+		return nil
+	}
+	return []Effect{Arm{Timer: questionTimer, Due: s.Suspended.Question.Due}}
+}

@@ -1,0 +1,94 @@
+package spec
+
+import "slices"
+
+// Permissions say which calls of an agent run, which wait for a person, and which never run. A rule that
+// denies counts more than one that asks, and that more than one that allows; Mode decides about calls
+// that no rule fits. Package permission applies them.
+type Permissions struct {
+	Mode  PermissionMode   `msgpack:"m,omitempty" json:"mode,omitempty"`
+	Allow []PermissionRule `msgpack:"a,omitempty" json:"allow,omitempty"`
+	Ask   []PermissionRule `msgpack:"k,omitempty" json:"ask,omitempty"`
+	Deny  []PermissionRule `msgpack:"d,omitempty" json:"deny,omitempty"`
+	// Only keep tools that they name to the calls that fit one of them.
+	Only []PermissionRule `msgpack:"o,omitempty" json:"only,omitempty"`
+	// Confined: Mode came with a request, so it lets commands run only where the sandbox confines them.
+	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
+	// Yes: writes in the directory, and commands that the sandbox confines, need no question.
+	Yes bool `msgpack:"y,omitempty" json:"yes,omitempty"`
+	// PassesShell: the agent only passes the shell on to its children, so no command is its own, and only
+	// the rules that deny or ask bind them.
+	PassesShell bool `msgpack:"p,omitempty" json:"passes_shell,omitempty"`
+}
+
+// PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
+type PermissionRule struct {
+	Text string `msgpack:"t" json:"rule"`
+	From string `msgpack:"f,omitempty" json:"from,omitempty"` // where a person wrote it
+	// Confined: the rule came with a request, so it lets commands run only where the sandbox confines them.
+	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
+}
+
+// PermissionHook is the hook that prepares the question about a call, on the node where the call would
+// run. The loop adds it to the hooks before the call; its Rules are a PermissionQuery.
+const PermissionHook = "permission"
+
+// PermissionQuery is what the loop wants to know of the node about a call.
+type PermissionQuery struct {
+	Why string `json:"why"` // a person is asked
+	// Confined: nobody need be asked if the node's sandbox confines the call.
+	Confined bool `json:"confined,omitempty"`
+}
+
+// PermissionMode decides about calls that no rule fits.
+type PermissionMode string
+
+// Permission modes, as in Claude Code.
+const (
+	ModeDefault     PermissionMode = "default"           // reads run, all else that may do harm is asked about
+	ModeAcceptEdits PermissionMode = "acceptEdits"       // writes in the directory run, too
+	ModePlan        PermissionMode = "plan"              // only reads run
+	ModeDontAsk     PermissionMode = "dontAsk"           // what would be asked about is denied
+	ModeBypass      PermissionMode = "bypassPermissions" // all runs, but for the rules that deny or ask
+)
+
+// PermissionModes are the modes, the strictest first.
+var PermissionModes = []PermissionMode{ModePlan, ModeDontAsk, ModeDefault, ModeAcceptEdits, ModeBypass}
+
+// Stricter returns the stricter of two modes; "" is ModeDefault.
+func (m PermissionMode) Stricter(o PermissionMode) PermissionMode {
+	rank := func(m PermissionMode) int {
+		if m == "" {
+			m = ModeDefault
+		}
+		return slices.Index(PermissionModes, m) // an unknown mode is the strictest
+	}
+	if rank(o) < rank(m) {
+		return o
+	}
+	return m
+}
+
+// Merge adds the permissions of a definition to those of its run: its rules count beside the run's, its
+// mode instead of the run's.
+func (p Permissions) Merge(own *Permissions) Permissions {
+	if own == nil {
+		return p
+	}
+	p.Allow, p.Ask = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask)
+	p.Deny, p.Only = slices.Concat(p.Deny, own.Deny), slices.Concat(p.Only, own.Only)
+	if own.Mode != "" {
+		p.Mode, p.Confined = own.Mode, own.Confined
+	}
+	p.Yes, p.PassesShell = p.Yes || own.Yes, p.PassesShell || own.PassesShell
+	return p
+}
+
+// Equal reports whether two permissions decide alike, wherever their rules were written.
+func (p Permissions) Equal(o Permissions) bool {
+	same := func(a, b []PermissionRule) bool {
+		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
+	}
+	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell &&
+		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && same(p.Only, o.Only)
+}

@@ -1,0 +1,46 @@
+package approval
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/tool/shell"
+)
+
+// PrepareQuestion asks a person about a call, for the permissions of its task: it is the function of
+// spec.PermissionHook.
+func PrepareQuestion(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
+	return PrepareWithProtections(ctx, c, MissingProtections)
+}
+
+// PrepareWithProtections is PrepareQuestion with a function that reports which sandbox protections this
+// system lacks. The question names them, so that on another node, which lacks others, the user is asked
+// again.
+func PrepareWithProtections(ctx context.Context, c hook.Call, missing func(context.Context) string) (spec.HookAnswer, error) {
+	var q spec.PermissionQuery
+	if err := json.Unmarshal([]byte(c.Hook.Rules), &q); err != nil {
+		return spec.HookAnswer{}, fmt.Errorf("the question cannot be read: %w", err)
+	}
+	why := q.Why
+	if c.Data.Tool == shell.Name {
+		lacks := missing(ctx)
+		switch {
+		case lacks == "" && q.Confined:
+			return spec.HookAnswer{}, nil
+		case len(c.Data.Args) > QuestionBytesMax:
+			return spec.HookAnswer{Decision: spec.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), QuestionBytesMax)}, nil
+		case lacks != "":
+			why += "; this system does not enforce: " + lacks
+		}
+	}
+	a := spec.HookAnswer{Decision: spec.HookAsk, Text: why}
+	if slices.Contains(permission.WriteTools, c.Data.Tool) {
+		a.Shows = showChange(c.Workspace, c.Data.Tool, c.Data.Args)
+	}
+	return a, nil
+}

@@ -1,0 +1,178 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/permission"
+)
+
+// modeKey is the key of the permission mode in a settings file.
+const modeKey = "permission_mode"
+
+const modeWords = "default, acceptEdits, dontAsk, plan or bypassPermissions"
+
+var permissionModes = map[string]spec.PermissionMode{
+	"": "", "default": spec.ModeDefault, "acceptedits": spec.ModeAcceptEdits, "accept-edits": spec.ModeAcceptEdits, "dontask": spec.ModeDontAsk,
+	"dont-ask": spec.ModeDontAsk, "bypasspermissions": spec.ModeBypass, "bypass": spec.ModeBypass, "plan": spec.ModePlan,
+}
+
+// ErrMode is the error of an unknown permission mode.
+var ErrMode = errors.New("there is no such permission mode")
+
+// ParseMode reads a permission mode in any spelling that other tools write.
+func ParseMode(text string) (spec.PermissionMode, error) {
+	mode, ok := permissionModes[strings.ToLower(strings.TrimSpace(text))]
+	if !ok {
+		return "", fmt.Errorf("%w: %.40q; write %s", ErrMode, text, modeWords)
+	}
+	return mode, nil
+}
+
+// ParseRule reads a rule with the names of other tools, such as Bash(git log:*), and returns it in
+// troupe's: shell(git log:*). allows: the rule lets calls run, so it must be narrow.
+func ParseRule(text, from string, allows bool) (spec.PermissionRule, error) {
+	ref := parseToolRefs([]string{strings.TrimSpace(text)})[0]
+	r := spec.PermissionRule{Text: ref.String(), From: from}
+	parse := permission.Parse
+	if allows {
+		parse = permission.ParseAllow
+	}
+	parsed, err := parse(r.Text)
+	if err != nil {
+		return r, err
+	}
+	if name := parsed.Tool(); !ref.isKnown() && !ref.isForeign() && SuggestTool(name) != "" {
+		return r, fmt.Errorf("%w: no tool is called %.80q%s", permission.ErrRule, name, SuggestTool(name))
+	}
+	return r, nil
+}
+
+// ParseRules is ParseRule for a list.
+func ParseRules(texts []string, from string, allows bool) (list []spec.PermissionRule, err error) {
+	for _, text := range texts {
+		r, err := ParseRule(text, from, allows)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+func (r ToolRef) String() string {
+	if r.Args == "" {
+		return r.Name
+	}
+	return r.Name + "(" + r.Args + ")"
+}
+
+// readPermissions takes {allow: [Read], ask: [Bash(git push:*)], deny: [Read(./secrets/**)]}. A rule that
+// cannot be read is an error: without it, calls would run that its author wanted to prevent.
+func (d *decoder) readPermissions(key string, n *yaml.Node, into *spec.Permissions) {
+	list := func(rules *[]spec.PermissionRule, allows bool) fieldReader {
+		return func(d *decoder, k string, n *yaml.Node) {
+			items := n.Content
+			if n.Kind != yaml.SequenceNode {
+				items = []*yaml.Node{n}
+			}
+			for _, item := range items {
+				if item.Kind != yaml.ScalarNode || len(*rules) >= rulesMax {
+					d.rejectValue(item, k, fmt.Sprintf("a list of at most %d rules, such as [Read, Bash(git log:*)]", rulesMax))
+					return
+				}
+				r, err := ParseRule(item.Value, fmt.Sprintf("%s:%d", d.path, item.Line+1), allows)
+				if err != nil {
+					d.addProblem(item.Line+1, "%s: %v", k, err)
+					continue
+				}
+				*rules = append(*rules, r)
+			}
+		}
+	}
+	d.readFields(n, key+".", map[string]fieldReader{"allow": list(&into.Allow, true), "ask": list(&into.Ask, false), "deny": list(&into.Deny, false)})
+}
+
+// rulesMax bounds each list of rules of a file.
+const rulesMax = 256
+
+// checkDirPermissions refuses what only the user may set, and not the file of a directory: it may come
+// from anyone, so it can only take trust away.
+func checkDirPermissions(file string, p spec.Permissions) error {
+	switch {
+	case len(p.Allow) > 0:
+		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.allow: a directory cannot allow calls, only ask or deny: take it out here, and write it in your own file", ErrField)}
+	case !lowersTrust(p.Mode):
+		return &Problem{Path: file, Err: fmt.Errorf("%w: %s: a directory cannot set %s, only plan, dontAsk or default: take it out here, and write it in your own file", ErrField, modeKey, p.Mode)}
+	}
+	return nil
+}
+
+// lowersTrust reports whether a mode allows nothing that the default does not.
+func lowersTrust(m spec.PermissionMode) bool { return m.Stricter(spec.ModeDefault) == m || m == "" }
+
+// partlyAllowed are the tools of which a pattern in `tools` allows a part, while the rest is asked about;
+// partlyGranted those of which it grants only a part.
+var (
+	partlyAllowed = append([]string{"shell"}, permission.WriteTools...)
+	partlyGranted = append([]string{"http_get", "skill"}, permission.ReadTools...)
+)
+
+// GrantsPart reports whether a ref grants a part of a tool, of which nothing else is allowed.
+func GrantsPart(r ToolRef) bool {
+	return r.Args != "" && r.Args != "*" && slices.Contains(partlyGranted, r.Name)
+}
+
+// OwnPermissions returns the permissions that the file gives its agent: those of x-troupe, its mode, and
+// the patterns in its lists of tools.
+func (d Definition) OwnPermissions() spec.Permissions {
+	p := d.Permissions
+	p.Mode = d.PermissionMode
+	p.Allow, p.Only, p.Deny = slices.Clone(p.Allow), slices.Clone(p.Only), slices.Clone(p.Deny)
+	for _, ref := range d.Tools {
+		r, err := ParseRule(ref.String(), d.Path, true)
+		switch {
+		case err != nil || d.Untrusted && !slices.Contains(partlyGranted, ref.Name):
+		case strings.HasPrefix(ref.Name, "mcp__") || ref.Args != "" && slices.Contains(partlyAllowed, ref.Name):
+			p.Allow = append(p.Allow, r)
+		case GrantsPart(ref):
+			p.Only = append(p.Only, r)
+		}
+	}
+	for _, ref := range d.DisallowedTools {
+		if r, err := ParseRule(ref.String(), d.Path, false); err == nil && ref.deniesPart() {
+			p.Deny = append(p.Deny, r)
+		}
+	}
+	return p
+}
+
+// WithoutTrust returns a definition whose permissions only take trust away, because anyone may have
+// written it; off names what it loses.
+func (d Definition) WithoutTrust() (less Definition, off []string) {
+	if len(d.Permissions.Allow) > 0 {
+		d.Permissions.Allow, off = nil, append(off, "rules that allow")
+	}
+	if !lowersTrust(d.PermissionMode) {
+		d.PermissionMode, off = "", append(off, "permission mode")
+	}
+	d.Untrusted, d.Tools = true, slices.Clone(d.Tools)
+	for i, ref := range d.Tools {
+		if ref.Args != "" && slices.Contains(partlyAllowed, ref.Name) {
+			if d.Tools[i].Args = ""; ref.Name == "shell" {
+				off = append(off, "rules for shell")
+			} else {
+				off = append(off, "rules for writing")
+			}
+		}
+	}
+	return d, slices.Compact(off)
+}
+
+// IsRemote reports whether a ref names tools of an MCP server.
+func (r ToolRef) IsRemote() bool { return strings.HasPrefix(r.Name, "mcp__") }

@@ -1,0 +1,67 @@
+package permission
+
+import (
+	"path"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
+)
+
+// localPath returns the path of an argument relative to the directory of the run; ok is false if it leads
+// out of it. It reads names as the tools do.
+func localPath(workspace, name string) (local string, ok bool) {
+	name = strings.TrimSpace(name)
+	if name == "" {
+		return ".", true
+	}
+	if strings.HasPrefix(name, "/") {
+		rest, below := strings.CutPrefix(path.Clean(name)+"/", strings.TrimSuffix(path.Clean(workspace), "/")+"/")
+		if !below || workspace == "" {
+			return "", false
+		}
+		name = rest
+	}
+	name = path.Clean(name)
+	return name, name != ".." && !strings.HasPrefix(name, "../")
+}
+
+// matchesPath reports whether a pattern of paths fits a path, or a directory above it. A pattern without
+// a slash fits a name in any directory, as in .gitignore; /a and ./a are a in the directory of the run,
+// and //a is a path of the machine.
+func matchesPath(pattern, workspace, name string) bool {
+	if rest, ok := strings.CutPrefix(pattern, "//"); ok {
+		pattern, name = "/"+rest, path.Join(workspace, name)
+	} else {
+		anchored := strings.Contains(strings.TrimSuffix(pattern, "/"), "/")
+		pattern = strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/")
+		if !anchored {
+			pattern = "**/" + pattern
+		}
+	}
+	pattern = path.Clean(pattern)
+	for _, p := range []string{pattern, pattern + "/**"} {
+		if ok, err := doublestar.Match(p, name); ok && err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// mayReach reports whether a pattern could fit a file below a directory: a search there may read the file.
+func mayReach(pattern, workspace, dir string) bool {
+	if dir == "." || matchesPath(pattern, workspace, dir) {
+		return true
+	}
+	if strings.HasPrefix(pattern, "//") {
+		return true // whether it lies below is not looked at: the stricter answer counts
+	}
+	plain := strings.TrimPrefix(strings.TrimPrefix(pattern, "./"), "/")
+	if !strings.Contains(strings.TrimSuffix(pattern, "/"), "/") {
+		return true // it fits in any directory
+	}
+	fixed := plain
+	if i := strings.IndexAny(plain, "*?[{\\"); i >= 0 {
+		fixed = plain[:i]
+	}
+	return strings.HasPrefix(fixed, dir+"/") || strings.HasPrefix(dir+"/", fixed) || strings.HasPrefix(strings.ToLower(fixed), strings.ToLower(dir)+"/")
+}

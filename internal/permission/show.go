@@ -1,0 +1,116 @@
+package permission
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool/shell/rule"
+)
+
+// Canonical returns arguments in their canonical form: keys in order, no spaces, numbers as they are
+// written. Arguments that are no JSON stay as they are.
+func Canonical(args string) string {
+	d := json.NewDecoder(strings.NewReader(args))
+	d.UseNumber()
+	var v any
+	if d.Decode(&v) != nil || d.More() {
+		return args
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if e.Encode(v) != nil {
+		return args
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// Digest returns the SHA-256 of a call: of its tool as the model was offered it, and of its canonical
+// arguments. An approval is for one digest.
+func Digest(t model.ToolSpec, args string) string {
+	h := sha256.New()
+	for _, part := range []string{t.Name, string(t.Class), t.Description, Canonical(t.Schema), Canonical(args)} {
+		_, _ = fmt.Fprintf(h, "%d\n%s\n", len(part), part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Visible returns a text for people in which nothing is hidden: control characters, and characters that
+// change the order of others or take no room, are written as escapes. Line breaks and tabs stay.
+func Visible(text string) string {
+	var b strings.Builder
+	for _, c := range strings.ToValidUTF8(text, "\\ufffd") {
+		switch {
+		case c == '\n' || c == '\t':
+			b.WriteRune(c)
+		case c < ' ' || c == 0x7f:
+			_, _ = fmt.Fprintf(&b, "\\x%02x", c)
+		case !unicode.IsGraphic(c) || unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) || c != ' ' && unicode.Is(unicode.Zs, c):
+			_, _ = fmt.Fprintf(&b, "\\u%04x", c)
+		default:
+			b.WriteRune(c)
+		}
+	}
+	return b.String()
+}
+
+// Show describes a call to a person by its arguments: a command as a command, a change as a change,
+// other arguments as JSON.
+func Show(tool, args string) string {
+	var f struct {
+		Command, Path, Content, Old, New, URL string
+	}
+	_ = json.Unmarshal([]byte(args), &f) // arguments that do not fit are shown as they are
+	switch {
+	case tool == shellTool && f.Command != "":
+		return Visible("$ " + strings.ReplaceAll(f.Command, "\n", "\n  "))
+	case tool == "edit_file" && f.Path != "":
+		return Visible("edit " + f.Path + "\n" + prefixLines("-", f.Old) + prefixLines("+", f.New))
+	case tool == "write_file" && f.Path != "":
+		return Visible("write " + f.Path + "\n" + prefixLines("+", f.Content))
+	case tool == webTool && f.URL != "":
+		return Visible("get " + f.URL)
+	}
+	return Visible(tool + " " + Canonical(args))
+}
+
+func prefixLines(mark, text string) string {
+	if text == "" {
+		return ""
+	}
+	return mark + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n"+mark) + "\n"
+}
+
+// RuleFor returns the rule that allows calls like this one; "" if no rule is as narrow as a person would
+// expect: a command must be one simple command.
+func RuleFor(c Call) string {
+	f := factsOf(c)
+	switch {
+	case c.Tool == shellTool:
+		if text := rule.Fit(f.Command); text != "" {
+			return shellTool + "(" + text + ")"
+		}
+		return ""
+	case c.Tool == webTool:
+		if host, ok := hostOf(f.URL); ok {
+			return webTool + "(" + domainWord + host + ")"
+		}
+		return ""
+	case isFamily(WriteTools, c.Tool, c.Tool):
+		local, ok := localPath(c.Workspace, f.Path)
+		if !ok || local == "." || strings.ContainsAny(local, `*?[]{}\()`) {
+			return ""
+		}
+		return "edit_file(/" + local + ")"
+	}
+	if r, err := ParseAllow(c.Tool); err == nil && r.text == c.Tool {
+		return c.Tool
+	}
+	return ""
+}

@@ -1,0 +1,57 @@
+package supervisor
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// permissionsOf are the permissions of an agent: its own, and those of its ancestors. Each call is decided by
+// all of them, and the strictest counts, so that no agent may do what its parent may not. nil: the run was
+// begun by a release in which hooks decide.
+func (o Opened) permissionsOf(def Definition, parent []spec.Permissions) []spec.Permissions {
+	if o.Permissions == nil {
+		return nil
+	}
+	list := []spec.Permissions{o.Permissions.Merge(def.Permissions)}
+	for _, p := range parent { //mutant:permissions-not-inherited
+		if !slices.ContainsFunc(list, p.Equal) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// RulesBytesMax bounds the permissions of one child together with those of its ancestors, so that its task fits
+// an entry.
+const RulesBytesMax = 80 << 10
+
+func tooManyRules(list []spec.Permissions) bool {
+	size := 0
+	for _, p := range list {
+		for _, rules := range [][]spec.PermissionRule{p.Allow, p.Ask, p.Deny, p.Only} {
+			for _, r := range rules {
+				size += len(r.Text) + len(r.From) + ruleOverhead
+			}
+		}
+	}
+	return size > RulesBytesMax
+}
+
+// ruleOverhead is what a rule takes in an entry beside its texts.
+const ruleOverhead = 8
+
+// grantedMax bounds the rules that people add to one run.
+const grantedMax = 256
+
+// allowRule records a rule that a person has added in an answer to an agent, and passes it on to all others.
+func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
+	if _, ok := s.Member(from); !ok || s.Phase != Live || len(s.Granted) >= grantedMax ||
+		slices.ContainsFunc(s.Granted, func(r spec.PermissionRule) bool { return r.Text == f.Rule.Text }) {
+		return s, nil
+	}
+	s.Granted = append(slices.Clip(s.Granted), f.Rule)
+	fx := s.members.tellLive(agent.RuleAllowed{Rule: f.Rule})
+	return s, slices.DeleteFunc(fx, func(e Effect) bool { t, ok := e.(Tell); return ok && t.To == from })
+}
