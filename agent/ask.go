@@ -21,6 +21,22 @@ func AskSpec() model.ToolSpec {
 		Schema:      `{"type":"object","properties":{"question":{"type":"string"},"options":{"type":"array","items":{"type":"string"}}},"required":["question"]}`}
 }
 
+// Answered is a person's decision about an open query.
+type Answered struct {
+	Query    string `msgpack:"q"`
+	Decision string `msgpack:"d"` // approve, deny, skip, text
+	Text     string `msgpack:"t,omitempty"`
+	// Digest is that of the call which the person has read; "": it was not said. An answer with another
+	// digest answers nothing.
+	Digest string `msgpack:"g,omitempty"`
+	// Always is how long an approval counts for calls like this one: AlwaysRun, AlwaysProject, "" for this call.
+	Always string `msgpack:"a,omitempty"`
+	By     string `msgpack:"b,omitempty"` // who answered, as the client says it
+}
+
+// Kind is the fact's word in logs.
+func (Answered) Kind() string { return "answered" }
+
 // questionBytesMax bounds a question to a person, so that it fits an entry and a screen.
 const questionBytesMax = detailBytesMax
 

@@ -151,19 +151,6 @@ type Steered struct {
 	Text string `msgpack:"t"`
 }
 
-// Answered is a person's decision about an open query.
-type Answered struct {
-	Query    string `msgpack:"q"`
-	Decision string `msgpack:"d"` // approve, deny, skip, text
-	Text     string `msgpack:"t,omitempty"`
-	// Digest is that of the call which the person has read; "": it was not said. An answer with another
-	// digest answers nothing.
-	Digest string `msgpack:"g,omitempty"`
-	// Always is how long an approval counts for calls like this one: AlwaysRun, AlwaysProject, "" for this call.
-	Always string `msgpack:"a,omitempty"`
-	By     string `msgpack:"b,omitempty"` // who answered, as the client says it
-}
-
 // Woke reports that a timer is due. It counts only if its entry's stamp confirms that.
 type Woke struct {
 	Timer string `msgpack:"t"`
@@ -186,7 +173,6 @@ func (StopAllowed) Kind() string { return "stop_allowed" }
 func (StopVetoed) Kind() string  { return "stop_vetoed" }
 func (Canceled) Kind() string    { return "canceled" }
 func (Steered) Kind() string     { return "steered" }
-func (Answered) Kind() string    { return "answered" }
 func (Woke) Kind() string        { return "woke" }
 func (Resumed) Kind() string     { return "resumed" }
 func (Checkpoint) Kind() string  { return "checkpoint" }

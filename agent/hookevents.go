@@ -109,6 +109,16 @@ func (e *stepEvents) publishApproval(call Call, f Answered, q Park) {
 	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: call.ID, Tool: call.Name, Decision: d, By: []string{cmp.Or(f.By, byPerson)}, Why: f.Text, Digest: q.Digest, Rule: call.ruleOf(f, q)})
 }
 
+// publishAnswer publishes a person's answer. Its text is published if it is the reason of a decision about a call: the
+// answer to another question is in the transcript.
+func (e *stepEvents) publishAnswer(f Answered, q Park) {
+	d := event.QueryAnswered{Query: f.Query, Decision: f.Decision, By: f.By, Always: f.Always, Digest: q.Digest}
+	if q.Digest != "" {
+		d.Why = f.Text
+	}
+	e.publish(entryEvents, event.KindQueryAnswered, d)
+}
+
 // ruleOf is the rule that an answer adds.
 func (c Call) ruleOf(f Answered, q Park) string {
 	if f.Decision != "approve" || f.Always == "" {

@@ -219,7 +219,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	if w.Question.Due > 0 && s.Now >= w.Question.Due { //mutant:late-answer-counts
 		f = s.expiredAnswer()
 	}
-	s.events.publish(entryEvents, event.KindQueryAnswered, event.QueryAnswered{Query: f.Query, Decision: f.Decision, By: f.By, Why: f.Text, Always: f.Always, Digest: w.Question.Digest})
+	s.events.publishAnswer(f, w.Question)
 	switch {
 	case w.Why == AwaitsDriftAnswer:
 		return handleDriftAnswer(s, f)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,23 +136,20 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	m := Member{ID: f.Child, Parent: from, Pool: s.Run.Place(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
 	m.Rights, m.Deny = s.Run.grantTools(parent.Rights, parent.Deny, def)
 	t := s.Run.newTask(m, def, f.Goal)
-	if f.Schema != "" {
-		if t.LoopOptions.Require.Schema != "" {
-			return refuse("%s answers by a schema of its own; delegate without one", name)
-		}
-		t.LoopOptions.Require.Schema = f.Schema
+	if f.Schema != "" && t.LoopOptions.Require.Schema != "" {
+		return refuse("%s answers by a schema of its own; delegate without one", name)
 	}
+	t.LoopOptions.Require.Schema = cmp.Or(f.Schema, t.LoopOptions.Require.Schema)
 	t, why := bindChild(t, m, parent, s.Pool.Account(string(parent.ID)))
 	if why != "" {
 		return refuse("%s", why)
 	}
 	t.Limits = withinParentTime(t.Limits, f)
 	t.Permissions, t.Granted = s.Run.permissionsOf(def, parent.permissions), s.Granted
-	m.permissions = t.Permissions
 	if tooManyRules(t.Permissions) {
 		return refuse("its permission rules, with those of its parents, are more than %d bytes", RulesBytesMax)
 	}
-	m.binding = bindingHooks(t) //mutant:hooks-not-passed-on
+	m.permissions, m.binding = t.Permissions, bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAttemptRequest(t)
 	if first.Input > TaskBytesMax { // Submitted would not fit an entry
 		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
@@ -155,4 +156,10 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	}
 	m.Vetoes++
 	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > s.vetoesMax(m)}}} //mutant:veto-limit
+}
+
+// withPolicy is the state under another policy.
+func (s State) withPolicy(p Policy) State {
+	s.Run.Policy = p
+	return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: p.Version, Rules: len(p.Rules)})
 }

@@ -2,7 +2,6 @@ package supervisor
 
 import (
 	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
@@ -179,8 +178,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Canceled:
 		return cancelByCommand(s, f)
 	case PolicySet:
-		s.Run.Policy = f.Policy
-		return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules)}), nil
+		return s.withPolicy(f.Policy), nil
 	case LimitSet:
 		return applyLimits(s, f)
 	case GivenUp:
@@ -190,13 +188,17 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Resumed:
 		return handleResumed(s, f)
 	case agent.Released:
-		s.Released = true
-		return s, nil
+		return s.withReleased(), nil
 	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
 		panic("supervisor: unknown fact " + e.Fact.Kind())
 	}
+}
+
+func (s State) withReleased() State {
+	s.Released = true
+	return s
 }
 
 // stepUnbegun handles the facts of a run that has no agents yet.

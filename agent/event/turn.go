@@ -42,7 +42,7 @@ type QueryAnswered struct {
 	Query    string `json:"query"`
 	Decision string `json:"decision"`
 	By       string `json:"by,omitempty"`     // who answered, or the clock
-	Why      string `json:"why,omitempty"`    // the text of the answer
+	Why      string `json:"why,omitempty"`    // the text of a decision about a call
 	Always   string `json:"always,omitempty"` // run or project: such calls are not asked about again
 	Digest   string `json:"digest,omitempty"`
 }

@@ -102,34 +102,6 @@ func parseSharedFile(file string, data []byte, err error) (SharedSettings, error
 	return out, err
 }
 
-// answerSchema returns the text of a schema that a file contains, or names by a path:
-// relative to the file, and below its directory.
-func answerSchema(file string, line int, ref string) (string, error) {
-	if ref == "" || strings.HasPrefix(ref, "{") {
-		return ref, nil
-	}
-	fail := func(err error) (string, error) {
-		var at *fs.PathError // which says it in the words of a call of the system
-		if errors.As(err, &at) {
-			err = at.Err
-		}
-		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file in the same directory: %w", ErrField, ref, err)}
-	}
-	dir, err := os.OpenRoot(filepath.Dir(file))
-	if err != nil {
-		return fail(err)
-	}
-	defer func() { _ = dir.Close() }()
-	text, err := safefile.ReadIn(dir, ref, model.SchemaBytesMax)
-	if err != nil {
-		return fail(reasonWithoutPath(err))
-	}
-	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
-		return fail(err)
-	}
-	return string(text), nil
-}
-
 // ParseShared reads the text of a file of settings; path is for messages.
 func ParseShared(path string, data []byte) (SharedSettings, error) {
 	var out SharedSettings

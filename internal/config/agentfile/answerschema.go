@@ -1,0 +1,42 @@
+package agentfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/model"
+)
+
+// answerSchema returns the text of a schema that a file contains, or names by a path:
+// relative to the file, and below its directory.
+func answerSchema(file string, line int, ref string) (string, error) {
+	if ref == "" || strings.HasPrefix(ref, "{") {
+		return ref, nil
+	}
+	fail := func(err error) (string, error) {
+		var at *fs.PathError // which says it in the words of a call of the system
+		if errors.As(err, &at) {
+			err = at.Err
+		}
+		return "", &Problem{Path: file, Line: line, Err: fmt.Errorf("%w: output_schema %.80q, a file in the same directory: %w", ErrField, ref, err)}
+	}
+	dir, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return fail(err)
+	}
+	defer func() { _ = dir.Close() }()
+	text, err := safefile.ReadIn(dir, ref, model.SchemaBytesMax)
+	if err != nil {
+		return fail(reasonWithoutPath(err))
+	}
+	if err := (spec.Require{Schema: string(text)}).Validate(); err != nil {
+		return fail(err)
+	}
+	return string(text), nil
+}
