@@ -29,7 +29,7 @@ type Answered struct {
 	// Digest is that of the call which the person has read; "": it was not said. An answer with another
 	// digest answers nothing.
 	Digest string `msgpack:"g,omitempty"`
-	// Always is how long an approval counts for calls like this one: AlwaysRun, AlwaysProject, "" for this call.
+	// Always is how long an approval counts for calls like this one: AlwaysRun, or "" for this call alone.
 	Always string `msgpack:"a,omitempty"`
 	By     string `msgpack:"b,omitempty"` // who answered, as the client says it
 }

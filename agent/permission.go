@@ -188,11 +188,8 @@ func (s State) withGranted(r spec.PermissionRule) State {
 	return s
 }
 
-// AlwaysRun and AlwaysProject are how long an approval counts beyond its call.
-const (
-	AlwaysRun     = "run"
-	AlwaysProject = "project"
-)
+// AlwaysRun says that an approval counts for calls like its own until the run ends.
+const AlwaysRun = "run"
 
 // questionTimer is due when the open question expires.
 const questionTimer = "question"

@@ -215,7 +215,7 @@ type AnswerRequest struct {
 	Text     string `json:"text,omitempty"`
 	// Digest is that of the question which the person has read; an answer to another call is refused.
 	Digest string `json:"digest,omitempty"`
-	// Always is run or project: an approval counts for calls like this one, too.
+	// Always is "run": an approval counts for calls like this one, too, until the run ends.
 	Always string `json:"always,omitempty"`
 	By     string `json:"by,omitempty"` // who answers
 }

@@ -30,17 +30,10 @@ const RulesBytesMax = 80 << 10
 func tooManyRules(list []spec.Permissions) bool {
 	size := 0
 	for _, p := range list {
-		for _, rules := range [][]spec.PermissionRule{p.Allow, p.Ask, p.Deny, p.Only} {
-			for _, r := range rules {
-				size += len(r.Text) + len(r.From) + ruleOverhead
-			}
-		}
+		size += p.Size()
 	}
 	return size > RulesBytesMax
 }
-
-// ruleOverhead is what a rule takes in an entry beside its texts.
-const ruleOverhead = 8
 
 // grantedMax bounds the rules that people add to one run.
 const grantedMax = 256

@@ -1,6 +1,9 @@
 package spec
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Permissions say which calls of an agent run, which wait for a person, and which never run. A rule that
 // denies counts more than one that asks, and that more than one that allows; Mode decides about calls
@@ -23,11 +26,44 @@ type Permissions struct {
 
 // PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
 type PermissionRule struct {
-	Text string `msgpack:"t" json:"rule"`
-	From string `msgpack:"f,omitempty" json:"from,omitempty"` // where a person wrote it
+	Text string `json:"rule"`
+	From string `json:"from,omitempty"` // where a person wrote it
 	// Confined: the rule came with a request, so it lets commands run only where the sandbox confines them.
-	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
+	Confined bool `json:"confined,omitempty"`
 }
+
+// MarshalBinary is the form of a rule in an entry: one element, because a run has many.
+func (r PermissionRule) MarshalBinary() ([]byte, error) {
+	text := r.Text + ruleSeparator + r.From
+	if r.Confined {
+		text += ruleSeparator
+	}
+	return []byte(text), nil
+}
+
+// UnmarshalBinary reads the form that MarshalBinary writes.
+func (r *PermissionRule) UnmarshalBinary(data []byte) error {
+	text, rest, _ := strings.Cut(string(data), ruleSeparator)
+	from, _, confined := strings.Cut(rest, ruleSeparator)
+	*r = PermissionRule{Text: text, From: from, Confined: confined}
+	return nil
+}
+
+// ruleSeparator is neither in a rule nor in the name of a file.
+const ruleSeparator = "\x00"
+
+// Size is how many bytes the rules of p take in an entry.
+func (p Permissions) Size() (bytes int) {
+	for _, rules := range [][]PermissionRule{p.Allow, p.Ask, p.Deny, p.Only} {
+		for _, r := range rules {
+			bytes += len(r.Text) + len(r.From) + ruleOverhead
+		}
+	}
+	return bytes
+}
+
+// ruleOverhead is what a rule takes in an entry beside its texts.
+const ruleOverhead = 8
 
 // PermissionHook is the hook that prepares the question about a call, on the node where the call would
 // run. The loop adds it to the hooks before the call; its Rules are a PermissionQuery.

@@ -62,6 +62,7 @@ var limitsTable = map[string]limitDoors{
 
 	"LoopOptions.ToolRetries":       {"tool-retries", "tool_retries", "x-troupe.tool_retries", "tool_retries"},
 	"LoopOptions.PatienceMS":        {"patience", "patience", "x-troupe.patience", "patience_ms"},
+	"LoopOptions.QuestionMS":        {"question-timeout", "question_timeout", "x-troupe.question_timeout", "question_timeout_ms"},
 	"LoopOptions.LimitNotes.Near":   {detailOf, "limit_notes.near", "x-troupe.limit_notes.near", "loop_options.limit_notes.near"},
 	"LoopOptions.LimitNotes.Last":   {detailOf, "limit_notes.last", "x-troupe.limit_notes.last", "loop_options.limit_notes.last"},
 	"LoopOptions.Context.Percent":   {detailOf, "context.percent", "x-troupe.context.percent", "loop_options.context.percent"},

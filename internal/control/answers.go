@@ -72,8 +72,8 @@ func checkAnswer(r client.AnswerRequest, q supervisor.OpenQuestion, now time.Tim
 	case q.DueMS > 0 && now.UnixMilli() >= q.DueMS:
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s has expired at %s, which counts as a denial", r.Query, r.RunID, time.UnixMilli(q.DueMS).UTC().Format(time.RFC3339)),
 			Hint: "--question-timeout sets how long questions stay open"}
-	case r.Always != "" && r.Always != agent.AlwaysRun && r.Always != agent.AlwaysProject:
-		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("always is %q", r.Always), Hint: "run or project"}
+	case r.Always != "" && r.Always != agent.AlwaysRun:
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("always is %q", r.Always), Hint: "write run; `troupe answer --always project` writes the rule for a directory"}
 	case r.Always != "" && (r.Decision != "approve" || q.Rule == ""):
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%q in %s can only be approved once: no rule is as narrow as this call", r.Query, r.RunID), Hint: "answer approve, without always"}
 	}

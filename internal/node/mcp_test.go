@@ -145,7 +145,7 @@ func TestChildUsesMCPToolUntilItChanges(t *testing.T) {
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"type": "http", "url": serveMCP(t, server)}})
 	h := startNode(t, state, func(c *Config) { c.Servers, c.Roots = file, []string{agents} })
 	c := connectClient(t, h)
-	ask := client.RunRequest{Agents: agents, Agent: "lead", Model: writeScript(t, cries)}
+	ask := client.RunRequest{Agents: agents, Agent: "lead", Model: writeScript(t, cries), Yes: true}
 	first := runRequest(t, c, ask)
 	if !hasNote(first.Notes, "MCP server stage: first use: its 1 tools are pinned as they are now") {
 		t.Errorf("%q", first.Notes)
@@ -194,7 +194,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 	h := startNode(t, state, func(c *Config) { c.Roots = []string{dir} })
 	c := connectClient(t, h)
 	ask := func() client.RunAccepted {
-		a := runRequest(t, c, client.RunRequest{Dir: dir, Model: writeScript(t, `{agents: {assistant: [{calls: [{name: mcp__stage__shout, args: {text: "up"}}]}, {text: "{{last}}"}]}}`)})
+		a := runRequest(t, c, client.RunRequest{Yes: true, Dir: dir, Model: writeScript(t, `{agents: {assistant: [{calls: [{name: mcp__stage__shout, args: {text: "up"}}]}, {text: "{{last}}"}]}}`)})
 		return a
 	}
 	off := ask()
@@ -227,7 +227,7 @@ func TestCallOfARemovedServerNamesTheRemedy(t *testing.T) {
 	path := serverFile(t, filepath.Join(dir, "servers.json"), map[string]any{"stage": config})
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents, dir} })
 	c := connectClient(t, h)
-	a := runRequest(t, c, client.RunRequest{Agents: agents, Agent: "lead", MCPConfig: path, Model: writeScript(t, cries)})
+	a := runRequest(t, c, client.RunRequest{Yes: true, Agents: agents, Agent: "lead", MCPConfig: path, Model: writeScript(t, cries)})
 	if i := waitFinished(t, c, a.RunID, spec.Completed); i.Result.Text != "the child said: HEAR ME" || len(starts()) != 1 {
 		t.Errorf("%q %v", i.Result.Text, starts())
 	}
@@ -264,7 +264,7 @@ func TestAgentFileMCPServersNeedAgentsFlag(t *testing.T) {
 	}
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents, dir} })
 	c := connectClient(t, h)
-	named := runRequest(t, c, client.RunRequest{Agents: agents, Agent: "lead", Model: writeScript(t, cries)})
+	named := runRequest(t, c, client.RunRequest{Yes: true, Agents: agents, Agent: "lead", Model: writeScript(t, cries)})
 	if i := waitFinished(t, c, named.RunID, spec.Completed); i.Result.Text != "the child said: HEAR ME" || !hasNote(named.Notes, "the MCP server nowhere is not among those of this run") {
 		t.Errorf("%q %q", i.Result.Text, named.Notes)
 	}

@@ -199,7 +199,7 @@ func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
 		{"the operator's rule", "touch made", "", none, []func(*Config){operator}, "[exit code 0, and it printed nothing] made=true", false},
 		{"yes", "touch made; echo done", "", yes, nil, "done made=true", approval.MissingProtections(t.Context()) != ""},
 		{"irreversible", "echo hi", "deny", yes, []func(*Config){final}, "denied by a person made=false", true},
-		{"too long to be shown", "echo " + strings.Repeat("x", approval.QuestionBytesMax) + "; touch made", "", none, nil, "denied by hook approval: a person must agree to it, and it is too long to be shown", false},
+		{"too long to be shown", "echo " + strings.Repeat("x", approval.QuestionBytesMax) + "; touch made", "", none, nil, "denied by hook permission: a person must agree to it, and it is too long to be shown", false},
 	} {
 		answer := c.answer
 		if answer == "" {

@@ -99,10 +99,33 @@ func (r Rule) catches(c Call) fit {
 	case c.Tool == skillTool:
 		return certain(f.Name == r.pattern)
 	}
-	if c.Tool == "git_show" && !strings.Contains(f.Rev, ":") {
-		return fitsPerhaps // a commit shows all files that it changes
+	if c.Tool == showTool {
+		return r.catchesRevision(c, f)
 	}
-	return certain(r.catchesPath(c, f))
+	return certain(r.catchesPath(c, f.Path))
+}
+
+// catchesRevision compares a rule with what git_show would show: a commit shows all files that it changes, an id may
+// be that of any file, and the path behind a revision begins at the top of the repository.
+func (r Rule) catchesRevision(c Call, f callFacts) fit {
+	rev, name, isFile := strings.Cut(f.Rev, ":")
+	switch {
+	case isFile && r.catchesBelow(c, name), f.Path != "" && r.catchesBelow(c, f.Path):
+		return fits
+	case isFile && rev != "" && !strings.Contains(name, ":") && !strings.Contains(f.Rev, "{"):
+		return fitsNot
+	}
+	return fitsPerhaps
+}
+
+// catchesBelow reports whether a rule catches a path, wherever above the directory of the run it begins.
+func (r Rule) catchesBelow(c Call, name string) bool {
+	for rest, more := name, true; more; _, rest, more = strings.Cut(rest, "/") {
+		if r.catchesPath(c, rest) {
+			return true
+		}
+	}
+	return false
 }
 
 func certain(is bool) fit {
@@ -115,13 +138,26 @@ func certain(is bool) fit {
 // searching are the tools that read below a path, and the whole directory without one.
 var searching = []string{"list_dir", "grep", "glob", "git_log", "git_numstat"}
 
-func (r Rule) catchesPath(c Call, f callFacts) bool {
-	pattern, name := strings.ToLower(r.pattern), strings.ToLower(f.Path)
-	if c.Tool == "git_show" {
-		_, name, _ = strings.Cut(strings.ToLower(f.Rev), ":")
-	}
-	local, ok := localPath(strings.ToLower(c.Workspace), name)
+func (r Rule) catchesPath(c Call, name string) bool {
+	pattern := strings.ToLower(r.pattern)
+	local, ok := localPath(strings.ToLower(c.Workspace), strings.ToLower(name))
 	return !ok || matchesPath(pattern, strings.ToLower(c.Workspace), local) // outside of the directory the tool refuses it
+}
+
+// guardsFiles reports whether a rule that denies or asks is about files. A command may do with files what a rule about
+// them forbids: through an interpreter, a link or the history of git, so that nothing short of a person who reads the
+// command can tell.
+func (r Rule) guardsFiles() bool {
+	return isFamily(WriteTools, r.tool, r.tool) || isFamily(ReadTools, r.tool, r.tool)
+}
+
+// denies is catches for a rule that denies: what must not be read must not be written, because the answer of a write
+// shows what was there.
+func (r Rule) denies(c Call) fit {
+	if r.tool == "read_file" && slices.Contains(WriteTools, c.Tool) {
+		return certain(r.pattern == "" || r.catchesPath(c, factsOf(c).Path))
+	}
+	return r.catches(c)
 }
 
 // mayFind reports whether a search may read files that the rule is about. From tools that a rule denies,

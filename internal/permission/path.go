@@ -2,9 +2,12 @@ package permission
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
+
+	"github.com/troupe-run/troupe/agent/spec"
 )
 
 // localPath returns the path of an argument relative to the directory of the run; ok is false if it leads
@@ -64,4 +67,27 @@ func mayReach(pattern, workspace, dir string) bool {
 		fixed = plain[:i]
 	}
 	return strings.HasPrefix(fixed, dir+"/") || strings.HasPrefix(dir+"/", fixed) || strings.HasPrefix(strings.ToLower(fixed), strings.ToLower(dir)+"/")
+}
+
+// FilePatterns returns the patterns of the rules that deny reading files, and of those that ask for it, of an agent and
+// its ancestors.
+func FilePatterns(list []spec.Permissions) (denied, asked []string) {
+	patterns := func(rules []spec.PermissionRule) (found []string) {
+		for _, text := range rules {
+			if r, err := Parse(text.Text); err == nil && r.tool == "read_file" && r.pattern != "" { // others deny every call
+				found = append(found, r.pattern)
+			}
+		}
+		return found
+	}
+	for _, p := range list {
+		denied, asked = append(denied, patterns(p.Deny)...), append(asked, patterns(p.Ask)...)
+	}
+	return denied, asked
+}
+
+// MatchesFile reports whether one of the patterns of FilePatterns fits a path relative to the directory of a run.
+func MatchesFile(patterns []string, workspace, name string) bool {
+	workspace, name = strings.ToLower(workspace), strings.ToLower(name)
+	return slices.ContainsFunc(patterns, func(p string) bool { return matchesPath(strings.ToLower(p), workspace, name) })
 }

@@ -24,6 +24,7 @@ const (
 	webTool      = "http_get"
 	delegateTool = "delegate"
 	skillTool    = "skill"
+	showTool     = "git_show"
 )
 
 // Families of tools: a rule about one of a family is about all of it, because each does what the others do.
@@ -62,6 +63,8 @@ func Parse(text string) (Rule, error) {
 		}
 	}
 	switch {
+	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' || c == 0x7f }):
+		return r, fmt.Errorf("%w: %.80q: it has a control character", ErrRule, text)
 	case len(text) > ruleBytesMax:
 		return r, fmt.Errorf("%w: it has %d bytes, at most %d are read", ErrRule, len(text), ruleBytesMax)
 	case r.tool == "" || strings.ContainsFunc(r.tool, isNoNameRune):

@@ -1,6 +1,7 @@
 package permission
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -105,14 +106,17 @@ func (s *Set) AsksNobody() bool {
 
 // decide applies one agent's permissions, in this order: deny, irreversible, ask, mode, allow, default.
 func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.PermissionRule) Verdict {
-	caught, perhaps := -1, false
+	caught, perhaps := -1, ""
 	for i, r := range p.deny {
-		switch r.catches(c) {
+		switch r.denies(c) {
 		case fits:
 			caught = i
 		case fitsPerhaps:
-			perhaps = true
+			perhaps = cmp.Or(perhaps, perhapsOf(c))
 		}
+	}
+	if c.Tool == shellTool && !t.Command {
+		perhaps = cmp.Or(perhaps, p.guardedFiles())
 	}
 	switch {
 	case caught >= 0:
@@ -128,6 +132,26 @@ func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.Permi
 		v.Why += ", and nobody can be asked (permission mode dontAsk)"
 	}
 	return v
+}
+
+// perhapsOf says why a call is asked about of which no rule tells whether it denies it.
+func perhapsOf(c Call) string {
+	if c.Tool == shellTool {
+		return "it is decided only when it runs whether a rule denies a command of it"
+	}
+	return "it may show what a rule denies"
+}
+
+// guardedFiles says why every command is asked about: it could do with files what a rule forbids; "": no rule is about files.
+func (p compiled) guardedFiles() string {
+	for i, list := range [][]Rule{p.deny, p.ask} {
+		for j, r := range list {
+			if r.guardsFiles() {
+				return "a command could reach files that the rule " + name([][]spec.PermissionRule{p.Deny, p.Ask}[i][j]) + " is about"
+			}
+		}
+	}
+	return ""
 }
 
 // isOutside reports whether rules keep the tool to other calls than this one.
@@ -153,8 +177,8 @@ func (p compiled) onlyFor(tool string) string {
 	return strings.Join(list, ", ")
 }
 
-// undenied decides about a call that no rule denies; perhaps: one may.
-func (p compiled) undenied(c Call, t Tool, perhaps bool, writable []string, granted []spec.PermissionRule) Verdict {
+// undenied decides about a call that no rule denies; perhaps says why one may.
+func (p compiled) undenied(c Call, t Tool, perhaps string, writable []string, granted []spec.PermissionRule) Verdict {
 	for i, r := range p.ask {
 		if r.catches(c) != fitsNot || r.mayFind(c) {
 			return Verdict{Decision: Ask, Rule: p.Ask[i], Why: "the rule " + name(p.Ask[i]) + " asks for it"}
@@ -163,10 +187,8 @@ func (p compiled) undenied(c Call, t Tool, perhaps bool, writable []string, gran
 	switch {
 	case t.Class == model.Irreversible:
 		return Verdict{Decision: Ask, Why: "what it does cannot be undone"}
-	case perhaps && c.Tool == shellTool:
-		return Verdict{Decision: Ask, Why: "it is decided only when it runs whether a rule denies a command of it"}
-	case perhaps:
-		return Verdict{Decision: Ask, Why: "it may show what a rule denies"}
+	case perhaps != "":
+		return Verdict{Decision: Ask, Why: perhaps}
 	case p.PassesShell && c.Tool == shellTool:
 		return Verdict{Decision: Allow, Granted: true}
 	case p.Mode == spec.ModeBypass && !(p.Confined && c.Tool == shellTool):

@@ -14,8 +14,12 @@ import (
 )
 
 // Canonical returns arguments in their canonical form: keys in order, no spaces, numbers as they are
-// written. Arguments that are no JSON stay as they are.
+// written. Arguments that are no JSON stay as they are, and so do those that name a key twice: who gets them may take
+// the first or the last.
 func Canonical(args string) string {
+	if repeatsKey(args) {
+		return args
+	}
 	d := json.NewDecoder(strings.NewReader(args))
 	d.UseNumber()
 	var v any
@@ -29,6 +33,52 @@ func Canonical(args string) string {
 		return args
 	}
 	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// repeatsKey reports whether an object in a JSON text has two values of one key, in whatever case.
+func repeatsKey(text string) bool {
+	type level struct {
+		keys  map[string]bool // nil: a list
+		value bool            // the next token is a value
+	}
+	var open []level
+	d := json.NewDecoder(strings.NewReader(text))
+	for {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		top := len(open) - 1
+		switch t := token.(type) {
+		case json.Delim:
+			switch t {
+			case '{', '[':
+				if top >= 0 {
+					open[top].value = false
+				}
+				next := level{}
+				if t == '{' {
+					next.keys = map[string]bool{}
+				}
+				open = append(open, next)
+			default:
+				open = open[:top]
+			}
+			continue
+		case string:
+			if top >= 0 && open[top].keys != nil && !open[top].value {
+				key := strings.ToLower(t)
+				if open[top].keys[key] {
+					return true
+				}
+				open[top].keys[key], open[top].value = true, true
+				continue
+			}
+		}
+		if top >= 0 {
+			open[top].value = false
+		}
+	}
 }
 
 // Digest returns the SHA-256 of a call: of its tool as the model was offered it, and of its canonical

@@ -11,8 +11,7 @@ import (
 
 // definitionBytesMax bounds the total size of a run's definitions: they are in its first
 // entry, with everything else that it begins with. grantedBytesMax bounds it once tools are granted: the tools of
-// MCP servers have their names then, and each agent that has the shell the rules of the node and of the
-// directory.
+// MCP servers have their names then.
 const (
 	definitionBytesMax = 112 << 10
 	grantedBytesMax    = 160 << 10
@@ -42,6 +41,9 @@ func definitionSize(d supervisor.Definition) int {
 	}
 	for _, e := range d.LoopOptions.Require.Evidence {
 		names += len(e.Tool) + len(e.Contains)
+	}
+	if p := d.Permissions; p != nil {
+		names += p.Size() + nameBytes*(len(p.Allow)+len(p.Ask)+len(p.Deny)+len(p.Only))
 	}
 	for _, m := range d.LoopOptions.Fallbacks {
 		names += len(m.Name)

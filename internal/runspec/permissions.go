@@ -98,11 +98,17 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 	if n := len(p.Allow) + len(p.Ask) + len(p.Deny); n > rulesMax {
 		return p, refuse.Bad("remove rules that others cover", "the run has %d permission rules, at most %d are applied", n, rulesMax)
 	}
+	if n := p.Size(); n > rulesBytesMax {
+		return p, refuse.Bad("remove rules that others cover", "the permission rules of the run have %d bytes, at most %d are applied", n, rulesBytesMax)
+	}
 	return p, nil
 }
 
-// rulesMax bounds the rules of a run, so that its first entry fits.
-const rulesMax = 512
+// Bounds of the rules of a run, so that its first entry fits.
+const (
+	rulesMax      = 512
+	rulesBytesMax = 40 << 10
+)
 
 // shellRules are rules about commands, as the settings of the shell list them.
 func shellRules(commands []string, from string, allows bool) (list []spec.PermissionRule, err error) {

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/trust"
@@ -67,7 +68,7 @@ func New(cfg Config) *Builder { return &Builder{cfg: cfg, mask: cfg.Mask()} }
 // agent file. The submission of the agent decided which tools it may call; the set only
 // executes them.
 func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
-	tools, err := b.cfg.Directories.Tools(t.Workspace, t.Writable)
+	tools, err := b.cfg.Directories.Tools(t.Workspace, t.Writable, fileRules(t.Permissions))
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (b *Builder) ReaderSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 
 // DirectorySpecs describes the tools of a directory, and those of the program.
 func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
-	tools, err := b.cfg.Directories.Tools(dir, WritablePaths())
+	tools, err := b.cfg.Directories.Tools(dir, WritablePaths(), workspace.FileRules{})
 	if err != nil {
 		return nil, refuse.Bad("name a directory that can be read", "dir: %v", err)
 	}
@@ -142,6 +143,12 @@ func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
 		b.specs[dir != ""] = known
 	}
 	return slices.Clone(known), nil
+}
+
+// fileRules returns the patterns of permissions that the tools of a directory apply themselves: a search names no file.
+func fileRules(list []spec.Permissions) (r workspace.FileRules) {
+	r.Hidden, r.Guarded = permission.FilePatterns(list)
+	return r
 }
 
 // programTools returns the tools of the program that a task has.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/builtin"
@@ -38,7 +39,23 @@ func New(stateDir, recording string) *Directories {
 // ErrMoved is the error of tools whose directory was replaced by another one.
 var ErrMoved = errors.New("workspace: the directory of the run is another one now: a link or another directory has taken its place")
 
-// heldDirectory is a directory and its key: its path and the writable part of it.
+// FileRules are the patterns of an agent's permissions for files (see permission.FilePatterns): the tools do not see the
+// hidden ones, and follow no link to the guarded ones.
+type FileRules struct{ Hidden, Guarded []string }
+
+func (r FileRules) key() string {
+	return strings.Join(r.Hidden, "\x00") + "\x01" + strings.Join(r.Guarded, "\x00")
+}
+
+// matcher returns a function that compares paths of a directory with patterns; nil: there are none.
+func matcher(dir string, patterns []string) func(name string) bool {
+	if len(patterns) == 0 {
+		return nil
+	}
+	return func(name string) bool { return permission.MatchesFile(patterns, dir, name) }
+}
+
+// heldDirectory is a directory and its key: its path, the writable part of it, and the rules for its files.
 type heldDirectory struct {
 	key string
 	*builtin.Directory
@@ -46,8 +63,8 @@ type heldDirectory struct {
 
 // openDirectory returns a directory that is held open, or opens it: one that was removed and made
 // again is a new one.
-func (p *Directories) openDirectory(dir string, writable []string) (*builtin.Directory, error) {
-	key := dir + "\x00" + strings.Join(writable, "\x00")
+func (p *Directories) openDirectory(dir string, writable []string, rules FileRules) (*builtin.Directory, error) {
+	key := dir + "\x00" + strings.Join(writable, "\x00") + "\x01" + rules.key()
 	old := p.reuseHeld(key, nil)
 	if old != nil && old.Current() {
 		return old.Directory, nil
@@ -61,7 +78,7 @@ func (p *Directories) openDirectory(dir string, writable []string) (*builtin.Dir
 	}
 	// The request named this directory, and it was under a root. A process that can write
 	// to the parent directory must not redirect the tools.
-	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without, Exact: true})
+	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without, Hidden: matcher(dir, rules.Hidden), Guarded: matcher(dir, rules.Guarded), Exact: true})
 	if errors.Is(err, workdir.ErrReplaced) {
 		return nil, ErrMoved
 	}
@@ -110,15 +127,15 @@ func (p *Directories) Close() error {
 }
 
 // Tools returns the tools of a directory for one agent.
-func (p *Directories) Tools(dir string, writable []string) ([]tool.Tool, error) {
+func (p *Directories) Tools(dir string, writable []string, rules FileRules) ([]tool.Tool, error) {
 	if dir == "" {
 		return nil, nil
 	}
-	d, err := p.openDirectory(dir, writable)
+	d, err := p.openDirectory(dir, writable, rules)
 	if err != nil {
 		return nil, err
 	}
-	o := &directoryLease{directories: p, dir: dir, writable: writable, current: d}
+	o := &directoryLease{directories: p, dir: dir, writable: writable, rules: rules, current: d}
 	tools := make([]tool.Tool, len(d.Tools))
 	for i, t := range d.Tools {
 		tools[i] = leasedTool{t, o, i}
@@ -132,6 +149,7 @@ type directoryLease struct {
 	directories *Directories
 	dir         string
 	writable    []string
+	rules       FileRules
 
 	mu      sync.Mutex
 	current *builtin.Directory
@@ -148,7 +166,7 @@ func (o *directoryLease) currentDirectory() (*builtin.Directory, error) {
 	if !now.Removed() { // it was moved aside; the directory there now is not the one the agent worked in
 		return nil, ErrMoved
 	}
-	now, err := o.directories.openDirectory(o.dir, o.writable)
+	now, err := o.directories.openDirectory(o.dir, o.writable, o.rules)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func TestRecreatedDirectory(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "checkout")
 	putFile(t, filepath.Join(dir, "old.txt"), "old")
 	var p Directories
-	before, err := p.Tools(dir, []string{"**"})
+	before, err := p.Tools(dir, []string{"**"}, FileRules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestRecreatedDirectory(t *testing.T) {
 	}
 	putFile(t, filepath.Join(dir, "new.txt"), "new: hunter2-hunter2")
 	putFile(t, filepath.Join(dir, ".env"), "API_KEY=hunter2-hunter2")
-	after, err := p.Tools(dir, []string{"**"})
+	after, err := p.Tools(dir, []string{"**"}, FileRules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestDirectoriesThatAreHeldOpen(t *testing.T) {
 	for i := range heldMax + 3 {
 		dir := filepath.Join(all, fmt.Sprint(i))
 		putFile(t, filepath.Join(dir, "a.txt"), "text")
-		tools, err := p.Tools(dir, nil)
+		tools, err := p.Tools(dir, nil, FileRules{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestDirectoriesThatAreHeldOpen(t *testing.T) {
 	if r := useTool(t, first, "read_file", map[string]string{"path": "a.txt"}); !strings.Contains(r.Text, "text") {
 		t.Errorf("in what fell out: %q", r.Text)
 	}
-	if _, err := p.Tools(filepath.Join(all, "5"), nil); err != nil {
+	if _, err := p.Tools(filepath.Join(all, "5"), nil, FileRules{}); err != nil {
 		t.Fatal(err)
 	}
 	if newest := p.known[heldMax-1].key; !strings.HasPrefix(newest, filepath.Join(all, "5")+"\x00") {
@@ -129,7 +129,7 @@ func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
 	putFile(t, filepath.Join(dir, "mine.txt"), "mine")
 	putFile(t, filepath.Join(elsewhere, "theirs.txt"), "theirs")
 	var p Directories
-	before, err := p.Tools(dir, []string{"**"})
+	before, err := p.Tools(dir, []string{"**"}, FileRules{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +142,7 @@ func TestALinkInThePlaceOfADirectoryIsNotFollowed(t *testing.T) {
 	if r := useTool(t, before, "read_file", map[string]string{"path": "theirs.txt"}); !strings.Contains(r.Text, "has taken its place") {
 		t.Errorf("who worked there reads %q", r.Text)
 	}
-	if _, err := p.Tools(dir, []string{"**"}); !errors.Is(err, ErrMoved) {
+	if _, err := p.Tools(dir, []string{"**"}, FileRules{}); !errors.Is(err, ErrMoved) {
 		t.Errorf("who comes next: %v", err)
 	}
 }
@@ -156,7 +156,7 @@ func TestAttackDirectoryMovedAsideIsNotReplacedByAnother(t *testing.T) {
 	putFile(t, filepath.Join(dir, "mine.txt"), "mine")
 	putFile(t, filepath.Join(above, "sibling", "theirs.txt"), "theirs")
 	var p Directories
-	before, err := p.Tools(dir, []string{"**"})
+	before, err := p.Tools(dir, []string{"**"}, FileRules{})
 	if err != nil {
 		t.Fatal(err)
 	}

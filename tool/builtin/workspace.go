@@ -29,21 +29,24 @@ type toolWorkspace struct {
 	root     *os.Root
 	dir      string   // absolute, symbolic links resolved
 	excluded []string // relative paths, with slashes, that the tools do not see
+	// hidden and guarded are those of Config; nil: none.
+	hidden, guarded func(name string) bool
 }
 
 // isExcluded reports whether a path is hidden from the tools.
 func (w *toolWorkspace) isExcluded(name string) bool {
-	return slices.ContainsFunc(w.excluded, func(left string) bool { return name == left || strings.HasPrefix(name, left+"/") })
+	return w.hidden != nil && w.hidden(name) || slices.ContainsFunc(w.excluded, func(left string) bool { return name == left || strings.HasPrefix(name, left+"/") })
 }
 
 // reachesExcluded is isExcluded for a path that may lead there by links, or by another spelling that the file system
 // accepts.
 func (w *toolWorkspace) reachesExcluded(name string) bool {
-	if len(w.excluded) == 0 {
+	if len(w.excluded) == 0 && w.hidden == nil && w.guarded == nil {
 		return false
 	}
 	if real, err := filepath.EvalSymlinks(filepath.Join(w.dir, filepath.FromSlash(name))); err == nil {
-		if rel, err := filepath.Rel(w.dir, real); err == nil && w.isExcluded(filepath.ToSlash(rel)) {
+		rel, err := filepath.Rel(w.dir, real)
+		if rel = filepath.ToSlash(rel); err == nil && (w.isExcluded(rel) || rel != name && w.guarded != nil && w.guarded(rel)) {
 			return true
 		}
 	}

@@ -20,8 +20,9 @@ func (cs *Commands) Answer() *cobra.Command {
 	c := &cobra.Command{
 		Use: "answer RUN QUERY approve|deny|skip|TEXT [REASON]", Args: command.Between(3, 4, "RUN", "QUERY", "ANSWER", "REASON"),
 		Short: "Answer an agent's question",
-		Long: "Answer an agent's question. approve lets the call run once, or with --always also those like it; deny refuses it, and the agent reads the reason; " +
-			"skip goes on without it; any other text is the answer, or the result of the call.",
+		Long: "Answer an agent's question. approve lets the call run once, or with --always also those like it;\n" +
+			"deny refuses it, and the agent reads the reason; skip goes on without it;\n" +
+			"any other text is the answer, or the result of the call.",
 		Example: "  troupe questions\n  troupe answer 01k9z3 2-0.1 approve\n  troupe answer 01k9z3 2-0.1 approve --always run\n" +
 			"  troupe answer 01k9z3 2-0.1 deny \"use the staging server\"\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},

@@ -73,10 +73,13 @@ func (p *terminalUser) putQuestion(q client.Question, name string) {
 
 // answerWords says how a question can be answered.
 func answerWords(q client.Question) string {
-	if q.Rule == "" {
-		return "  approve, deny [REASON], skip, or text: "
+	switch {
+	case q.Digest == "":
+		return "  approve, deny, skip, or text: "
+	case q.Rule == "":
+		return "  y once, n [REASON] no, s skip, or the result as text: "
 	}
-	return "  approve, always (in this run: " + term.CleanLine(q.Rule) + "), project (always in this directory), deny [REASON], skip, or text: "
+	return "  always: " + term.CleanLine(q.Rule) + "\n  y once, a always in this run, p always in this directory, n [REASON] no, s skip, or the result as text: "
 }
 
 // sendAnswer forwards an answer. An empty line repeats the question; the end of the input
@@ -92,7 +95,5 @@ func (p *terminalUser) sendAnswer(s *session.Session, d typedAnswer) error {
 		return nil
 	}
 	p.settled[d.question.Agent+" "+d.question.Query] = true
-	r := request.ParseAnswer(d.question.RunID, d.question.Agent, d.question.Query, d.text)
-	r.Digest = d.question.Digest
-	return request.SendAnswer(s.Context, s, r, p.console.Say)
+	return request.SendAnswer(s.Context, s, request.ParseDecision(d.question, d.text), p.console.Say)
 }

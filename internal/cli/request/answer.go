@@ -23,26 +23,39 @@ func answerer() string {
 	return u.Username
 }
 
-// ParseAnswer parses a decision as people write it: "no, because …" is a denial with a reason.
+// ParseAnswer parses a decision in whole words; any other text is the answer itself.
 func ParseAnswer(run, agent, query, text string) client.AnswerRequest {
 	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: strings.ToLower(strings.TrimSpace(text)), By: answerer()}
-	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch r.Decision {
 	case "approve", "deny", "skip":
-	case "y", "yes", "once":
-		r.Decision = "approve"
-	case "n", "no":
-		r.Decision = "deny"
-	case "a", "always", "always run":
-		r.Decision, r.Always = "approve", "run"
-	case "p", "project", "always project":
-		r.Decision, r.Always = "approve", "project"
 	default:
-		if word = strings.ToLower(strings.TrimRight(word, ",:")); word == "deny" || word == "no" {
-			r.Decision, r.Text = "deny", strings.TrimSpace(rest)
-			break
-		}
 		r.Decision, r.Text = "text", text
+	}
+	return r
+}
+
+// ParseDecision parses what a person types at a question. If it asks for an approval, one letter decides, and a denial
+// may have a reason: "n, use the staging server". The answer counts for the call of the question only.
+func ParseDecision(q client.Question, text string) client.AnswerRequest {
+	r := ParseAnswer(q.RunID, q.Agent, q.Query, text)
+	if r.Digest = q.Digest; q.Digest == "" || r.Decision != "text" {
+		return r
+	}
+	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
+	switch strings.ToLower(strings.TrimRight(word, ",:")) {
+	case "n", "no", "deny":
+		r.Decision, r.Text = "deny", strings.TrimSpace(rest)
+		return r
+	}
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "y", "yes", "once":
+		r.Decision, r.Text = "approve", ""
+	case "a", "always":
+		r.Decision, r.Text, r.Always = "approve", "", "run"
+	case "p", "project":
+		r.Decision, r.Text, r.Always = "approve", "", "project"
+	case "s":
+		r.Decision, r.Text = "skip", ""
 	}
 	return r
 }
