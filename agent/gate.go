@@ -18,7 +18,7 @@ func enterCall(s State, i int) (State, Effect) {
 	if s.isApproved(c) {
 		return beginCall(s, i)
 	}
-	if c = s.applyPermissions(c); c.Stage == Ended {
+	if s, c = applyPermissions(s, c); c.Stage == Ended {
 		return s.withCall(i, c.withLostNote()), nil
 	}
 	if len(s.hooks.atCall(spec.HookPreTool, Call{ToolCall: c.ToolCall, Permit: c.Permit})) == 0 { //mutant:gate-not-waited-for
@@ -68,7 +68,7 @@ const rewritesMax = 8
 // false if no other hook decides.
 func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect, again bool) {
 	c.Args, c.Agreed, c.Rewriter, c.Rewrites = v.args, "", v.rewriter, c.Rewrites+1
-	if c = s.applyPermissions(c); c.Stage == Ended { //mutant:changed-arguments-escape-the-rules
+	if s, c = applyPermissions(s, c); c.Stage == Ended { //mutant:changed-arguments-escape-the-rules
 		next, fx = advanceCalls(s.withCall(i, c.withLostNote()))
 		return next, fx, true
 	}
@@ -94,7 +94,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			return next, fx
 		}
 		c.Args, c.Agreed = v.args, ""
-		c = s.applyPermissions(c)
+		s, c = applyPermissions(s, c)
 	}
 	s = publishCallDecision(s, f, c, v)
 	if c.Gate == spec.HookToolError {

@@ -63,13 +63,13 @@ func (s State) decidePermission(c Call) permission.Verdict {
 }
 
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
-func (s State) applyPermissions(c Call) Call {
+func applyPermissions(s State, c Call) (State, Call) {
 	v := s.decidePermission(c)
 	c.Permit = permit{}
 	switch v.Decision {
 	case permission.Deny:
 		c = c.fail(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
-		s.publishRule(c, spec.HookDeny, v)
+		s.events.publishRule(c, spec.HookDeny, v, s.digest(c))
 	case permission.Ask, permission.AllowConfined:
 		if raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined}); err == nil {
 			c.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
@@ -77,19 +77,19 @@ func (s State) applyPermissions(c Call) Call {
 	default:
 		c.Permit.Granted = v.Granted
 		if v.Rule.Text != "" || v.Granted && v.Why != "" {
-			s.publishRule(c, spec.HookAllow, v)
+			s.events.publishRule(c, spec.HookAllow, v, s.digest(c))
 		}
 	}
-	return c
+	return s, c
 }
 
 // publishRule publishes that a rule or a mode has decided about a call.
-func (s State) publishRule(c Call, d spec.HookDecision, v permission.Verdict) {
+func (e *stepEvents) publishRule(c Call, d spec.HookDecision, v permission.Verdict, digest string) {
 	by := byMode
 	if v.Rule.Text != "" {
 		by = byRule
 	}
-	s.events.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{by}, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From})
+	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{by}, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From, Digest: digest})
 }
 
 // Authors of decisions that no hook made.
@@ -145,7 +145,11 @@ func (c Call) describeQuestion() string {
 	if shows == "" {
 		shows = permission.Show(c.Name, c.Args)
 	}
-	return fmt.Sprintf("May this run?\n%s\nAsked by %s", clipMiddle(strings.TrimRight(shows, "\n"), shownMax), permission.Visible(c.Person))
+	because, byRules := strings.CutPrefix(c.Person, "hook "+spec.PermissionHook+": ")
+	if !byRules {
+		because = "asked by " + c.Person
+	}
+	return fmt.Sprintf("May this run?\n%s\n(%s)", clipMiddle(strings.TrimRight(shows, "\n"), shownMax), permission.Visible(because))
 }
 
 // shownMax bounds what a question shows of a call.

@@ -39,12 +39,14 @@ type scriptPlayer struct {
 	verifies  bool
 	published *scripts.EventLog
 	call      agent.CallModel // the newest one
+	// permissions are those of the next task; nil: it comes from a release without them.
+	permissions []spec.Permissions
 }
 
 func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	t.Helper()
 	if d.Cmd == "new" || d.Cmd == "start" { // both begin a new log
-		*p = scriptPlayer{published: p.published}
+		*p = scriptPlayer{published: p.published, permissions: p.permissions}
 	}
 	if arg, ok := d.Arg("at"); ok {
 		p.at = parseDuration(t, arg.SingleVal(t)).Milliseconds()
@@ -56,6 +58,9 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 		return p.startTask(t, d)
 	case "notes":
 		p.notes = true
+		return ""
+	case "permissions":
+		p.permissions = parsePermissions(t, d)
 		return ""
 	case "transcript":
 		return printMessages(p.state.History)
@@ -183,6 +188,8 @@ func printEffect(fx agent.Effect) string {
 		return fmt.Sprintf("park %s reason=%s call=%s %q", e.Query, e.Reason, e.Call, e.Question)
 	case agent.Unpark:
 		return "unpark " + e.Query
+	case agent.AllowRule:
+		return "allow-rule " + e.Rule.Text
 	case agent.Finish:
 		return printFinish(e)
 	case agent.ReportLog:
@@ -286,7 +293,12 @@ func parseFact(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.Fact
 	t.Helper()
 	switch d.Cmd {
 	case "submitted":
-		return agent.Submitted{Task: parseTask(t, d)}
+		task := parseTask(t, d)
+		task.Permissions, task.Workspace = p.permissions, "/work"
+		if p.permissions == nil {
+			task.Workspace = ""
+		}
+		return agent.Submitted{Task: task}
 	case "granted":
 		return parseGranted(t, d, p.state)
 	case "denied":
@@ -339,7 +351,7 @@ func restDue(t *testing.T, d *datadriven.TestData) int64 {
 func fromSupervisor(f agent.Fact) bool {
 	switch f.(type) {
 	case agent.Submitted, agent.Recalled, agent.Granted, agent.Denied, agent.AllowanceRecalled, agent.StopAllowed, agent.StopVetoed, agent.Messaged,
-		agent.StatusAsked, agent.TimeLimitSet, agent.LogVerified:
+		agent.StatusAsked, agent.TimeLimitSet, agent.LogVerified, agent.RuleAllowed:
 		return true
 	}
 	return false
@@ -367,7 +379,9 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 	case "time-limit-set":
 		return agent.TimeLimitSet{SoftMS: parseDuration(t, argumentValue(t, d, "soft")).Milliseconds(), HardMS: parseDuration(t, argumentValue(t, d, "hard")).Milliseconds()}
 	case "answered":
-		return agent.Answered{Query: firstArgument(d), Decision: argumentValue(t, d, "decision"), Text: d.Input}
+		return answeredFact(t, d, p.state)
+	case "rule-allowed":
+		return agent.RuleAllowed{Rule: spec.PermissionRule{Text: d.Input, From: "answer to another agent"}}
 	case "barred":
 		f := agent.Barred{Reservation: argumentNumber(t, d, "reservation", p.state.Reservation), Why: d.Input}
 		if after := argumentValue(t, d, "after"); after != "" {
@@ -415,6 +429,9 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	if patience := argumentValue(t, d, "patience"); patience != "" {
 		task.LoopOptions.PatienceMS = parseDuration(t, patience).Milliseconds()
 	}
+	if question := argumentValue(t, d, "question"); question != "" {
+		task.LoopOptions.QuestionMS = parseDuration(t, question).Milliseconds()
+	}
 	task.LoopOptions.LimitNotes = spec.LimitNotes{Near: argumentNumber(t, d, "near", 0), Last: argumentNumber(t, d, "last", 0)}
 	l := &task.Limits
 	for key, into := range map[string]*int{"turns": &l.Turns, "calls": &l.Calls, "reply-calls": &l.ReplyCalls, "parallel": &l.Parallel,
@@ -437,6 +454,11 @@ func toolSchema(name string) string {
 	}
 	if name == "ask_human" {
 		return agent.AskSpec().Schema
+	}
+	for arg, tools := range map[string]string{"command": " shell ", "path": " read_file write_file edit_file grep "} {
+		if strings.Contains(tools, " "+name+" ") {
+			return `{"type":"object","properties":{"` + arg + `":{"type":"string"}},"required":["` + arg + `"]}`
+		}
 	}
 	if name == "skill" {
 		return `{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`

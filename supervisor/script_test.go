@@ -168,6 +168,8 @@ func printTold(f agent.Fact) string {
 		return fmt.Sprintf("stop-allowed %d", f.Proposal)
 	case agent.StopVetoed:
 		return fmt.Sprintf("stop-vetoed %d final=%t %q", f.Proposal, f.Final, f.Why)
+	case agent.RuleAllowed:
+		return "rule-allowed " + f.Rule.Text
 	case agent.Canceled:
 		return strings.TrimSpace(fmt.Sprintf("canceled now=%t %s %s", f.Now, f.As, f.Why))
 	}
@@ -193,7 +195,7 @@ func printTask(t spec.Task) string {
 			out += fmt.Sprintf(" %s=%d", limit.name, limit.value)
 		}
 	}
-	out += hooksShown(t.LoopOptions.Hooks)
+	out += hooksShown(t.LoopOptions.Hooks) + printPermissions(t)
 	if t.Workspace != "" {
 		out += " in=" + t.Workspace
 	}
@@ -304,6 +306,8 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		return agent.Park{Query: argValue(t, d, "query"), Reason: spec.ResumeUnsafe, Question: d.Input}
 	case "unpark":
 		return agent.Unpark{Query: argValue(t, d, "query")}
+	case "allow-rule":
+		return agent.AllowRule{Rule: spec.PermissionRule{Text: d.Input, From: "answer"}}
 	case "finish":
 		o := spec.Outcome{Reason: spec.Reason(argValue(t, d, "reason")), Text: d.Input, Detail: argValue(t, d, "detail")}
 		o.Partial = o.Reason != spec.Completed
@@ -370,6 +374,8 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Definitions = append(o.Definitions, parseDefinition(t, d, rest))
 		case "rule":
 			rules = append(rules, rest)
+		case "permit":
+			parsePermit(t, &o, rest)
 		case "lasts": // the soft and the hard limit of each agent
 			o.Agent.SoftMS, o.Agent.HardMS = parseDurations(t, rest)
 		case "directory":

@@ -182,3 +182,48 @@ func TestAttackDirectoryMovedAsideIsNotReplacedByAnother(t *testing.T) {
 		t.Errorf("moved back: %q", r.Text)
 	}
 }
+
+// What a rule denies to read is not there for any tool of the directory, whatever leads to it; to what a rule asks about
+// no link leads.
+func TestAttackHiddenAndGuardedFilesAreNotReached(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"secrets/key": "needle-denied", "private/note": "needle-asked", "src/a.go": "needle-free"} {
+		putFile(t, filepath.Join(dir, filepath.FromSlash(name)), text)
+	}
+	for link, to := range map[string]string{"src/key": "../secrets/key", "src/dir": "../secrets", "src/note": "../private/note", "src/out": "/etc/passwd"} {
+		if err := os.Symlink(to, filepath.Join(dir, filepath.FromSlash(link))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var p Directories
+	tools, err := p.Tools(dir, []string{"**"}, FileRules{Hidden: []string{"./secrets/**"}, Guarded: []string{"./private/**"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ tool, path string }{
+		{"grep", ""}, {"grep", "."}, {"grep", "secrets"}, {"grep", "src/dir"}, {"grep", "src/key"}, {"grep", "src/out"}, {"grep", "SECRETS"}, {"glob", ""}, {"list_dir", ""}, {"list_dir", "secrets"}, {"list_dir", "src/dir"},
+		{"read_file", "secrets/key"}, {"read_file", "src/key"}, {"read_file", "src/dir/key"}, {"read_file", "src/note"}, {"read_file", "src/out"}, {"read_file", "src/../secrets/key"}, {"read_file", filepath.Join(dir, "secrets/key")},
+		{"edit_file", "secrets/key"}, {"write_file", "secrets/key"}, {"write_file", "src/key"},
+	} {
+		r := useTool(t, tools, c.tool, map[string]string{"path": c.path, "pattern": map[bool]string{true: "**/*", false: "needle-denied|root:"}[c.tool == "glob"], "old": "needle-denied", "new": "x", "content": "x"})
+		for _, secret := range []string{"needle-denied", "secrets", "root:"} {
+			asked := c.path != "" && strings.Contains(r.Text, c.path) // it repeats the path that was asked for
+			if strings.Contains(r.Text, secret) && !asked && !strings.Contains(r.Text, "0 matches") {
+				t.Errorf("%s %q shows %q: %s", c.tool, c.path, secret, r.Text)
+			}
+		}
+		if strings.Contains(r.Text, ":needle") || strings.Contains(r.Text, "needle-asked") {
+			t.Errorf("%s %q: %s", c.tool, c.path, r.Text)
+		}
+	}
+	if data, err := os.ReadFile(filepath.Join(dir, "secrets", "key")); err != nil || string(data) != "needle-denied" {
+		t.Errorf("%q %v", data, err)
+	}
+	if r := useTool(t, tools, "read_file", map[string]string{"path": "private/note"}); !strings.Contains(r.Text, "needle-asked") {
+		t.Errorf("the call that was approved: %s", r.Text)
+	}
+	if r := useTool(t, tools, "grep", map[string]string{"pattern": "needle-free"}); !strings.Contains(r.Text, "src/a.go") {
+		t.Errorf("%s", r.Text)
+	}
+}

@@ -28,6 +28,10 @@ func ParseAnswer(run, agent, query, text string) client.AnswerRequest {
 	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: strings.ToLower(strings.TrimSpace(text)), By: answerer()}
 	switch r.Decision {
 	case "approve", "deny", "skip":
+	case "y", "yes":
+		r.Decision = "approve"
+	case "n", "no":
+		r.Decision = "deny"
 	default:
 		r.Decision, r.Text = "text", text
 	}
@@ -48,7 +52,7 @@ func ParseDecision(q client.Question, text string) client.AnswerRequest {
 		return r
 	}
 	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "y", "yes", "once":
+	case "once":
 		r.Decision, r.Text = "approve", ""
 	case "a", "always":
 		r.Decision, r.Text, r.Always = "approve", "", "run"

@@ -1,0 +1,59 @@
+package agent_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// parsePermissions reads the permissions of the next task, line by line: `mode MODE`, `yes`, `confined`, and a rule
+// behind `allow`, `ask`, `deny`, `only`. `agent` and `parent` begin the permissions of the agent and of an ancestor.
+func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
+	t.Helper()
+	list := []spec.Permissions{{}}
+	for i, line := range strings.Split(d.Input, "\n") {
+		word, text, _ := strings.Cut(strings.TrimSpace(line), " ")
+		p := &list[len(list)-1]
+		rule := spec.PermissionRule{Text: text, From: d.Cmd}
+		switch word {
+		case "none": // the task has permissions, and there are none
+			return []spec.Permissions{}
+		case "mode":
+			p.Mode = spec.PermissionMode(text)
+		case "yes":
+			p.Yes = true
+		case "confined":
+			p.Confined = true
+		case "allow":
+			p.Allow = append(p.Allow, rule)
+		case "ask":
+			p.Ask = append(p.Ask, rule)
+		case "deny":
+			p.Deny = append(p.Deny, rule)
+		case "only":
+			p.Only = append(p.Only, rule)
+		case "agent":
+		case "parent":
+			if i > 0 {
+				list = append(list, spec.Permissions{})
+			}
+		default:
+			t.Fatalf("%s: %q is not a line about permissions", d.Pos, line)
+		}
+	}
+	return list
+}
+
+// answeredFact is a person's answer: `digest=open` is the digest of the open question.
+func answeredFact(t *testing.T, d *datadriven.TestData, s agent.State) agent.Answered {
+	t.Helper()
+	f := agent.Answered{Query: firstArgument(d), Decision: argumentValue(t, d, "decision"), Text: d.Input, Digest: argumentValue(t, d, "digest"), Always: argumentValue(t, d, "always"), By: argumentValue(t, d, "by")}
+	if f.Digest == "open" {
+		f.Digest = s.Suspended.Question.Digest
+	}
+	return f
+}
