@@ -13,6 +13,9 @@ import (
 type fakeHooks struct{ *environment }
 
 func (fh *fakeHooks) drawAnswer(e *agent.RunHooks, h spec.Hook) spec.HookAnswer {
+	if h.Name == spec.PermissionHook {
+		return fh.drawQuestion(h)
+	}
 	a := spec.HookAnswer{Hook: h.Name, TookMS: int64(fh.IntN(50))}
 	if fh.percent(15) {
 		a.Failed, a.Decision = oneOf(fh.dice, "it hangs", "exit 3"), h.Failing
@@ -38,6 +41,14 @@ func (fh *fakeHooks) drawAnswer(e *agent.RunHooks, h spec.Hook) spec.HookAnswer 
 		a.Messages = fh.reshapePrompt(e.Input.Messages)
 	}
 	return a
+}
+
+// drawQuestion is what a node answers about a call that a person is to decide about: nodes lack different protections.
+func (fh *fakeHooks) drawQuestion(h spec.Hook) spec.HookAnswer {
+	if fh.percent(5) {
+		return spec.HookAnswer{Hook: h.Name, Failed: "it hangs", Decision: h.Failing}
+	}
+	return spec.HookAnswer{Hook: h.Name, Decision: spec.HookAsk, Text: oneOf(fh.dice, "a rule asks", "a rule asks", "a rule asks; no sandbox"), Shows: "what it would do"}
 }
 
 // reshapePrompt returns the prompt that a context hook makes: shorter, different, or

@@ -24,6 +24,7 @@ type watchedAgent struct {
 type agentJudge struct {
 	*watchedAgent
 	calls      *callJudge
+	permits    *permissionJudge
 	goals      *goalJudge
 	prompts    *promptJudge
 	breakers   *breakerJudge
@@ -37,8 +38,9 @@ type agentJudge struct {
 func newAgentJudge(p *population, a *actor) *agentJudge {
 	s := &watchedAgent{environment: p.environment, population: p, judges: p.judges, actor: a}
 	breakers, prompts := &breakerJudge{watchedAgent: s, fails: map[string]int{}}, &promptJudge{watchedAgent: s}
-	calls := newCallJudge(s, breakers)
-	return &agentJudge{watchedAgent: s, calls: calls, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls},
+	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}}
+	calls := newCallJudge(s, breakers, permits)
+	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls},
 		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}}}
 }
 
@@ -140,7 +142,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 		}
 	case "answered":
 		e := decodeFact[agent.Answered](j.population, f)
-		if asksPerson(&before) && e.Query == before.Suspended.Question.Query && e.Decision == "approve" {
+		if asksPerson(&before) && e.Query == before.Suspended.Question.Query && e.Decision == "approve" && j.permits.isAccepted(e, after.Now) {
 			i := strings.LastIndexByte(e.Query, '.')
 			attempt := 0
 			for _, c := range before.Calls {
@@ -272,7 +274,9 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	if f.Kind == "resumed" && isPaused(after) && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
 		j.fail("%s has waited at the gate of its model, and its next activation does not", j.actor.id)
 	}
+	j.permits.noteFact(before, after, f)
 	j.noteFact(before, after, f)
+	j.permits.noteQuestion(after, out)
 	j.prompts.checkCompaction(before, after)
 	j.background.checkBackground(before, after, f, out)
 	for _, effect := range out.World {
@@ -370,6 +374,9 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 	case "answered":
 		e := decodeFact[agent.Answered](j.population, f)
 		if q := before.Suspended.Question; asksPerson(before) && q.Query == e.Query && after.Suspended.Question.Query != q.Query {
+			if !j.permits.isAccepted(e, after.Now) {
+				e.Decision = "deny" // too late
+			}
 			j.calls.noteApproval(before, after, e)
 		}
 	case "failed":

@@ -12,6 +12,7 @@ import (
 type callJudge struct {
 	*watchedAgent
 	breakers      *breakerJudge
+	permits       *permissionJudge
 	open          map[string]agent.RunHooks // hook points without an answer
 	denied        map[string]string         // calls that may not run, and why
 	passed        map[string]bool           // calls whose hooks let them through
@@ -23,8 +24,8 @@ type callJudge struct {
 	withheld      []string                  // what guardrails rejected
 }
 
-func newCallJudge(s *watchedAgent, breakers *breakerJudge) *callJudge {
-	return &callJudge{watchedAgent: s, breakers: breakers, open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{},
+func newCallJudge(s *watchedAgent, breakers *breakerJudge, permits *permissionJudge) *callJudge {
+	return &callJudge{watchedAgent: s, breakers: breakers, permits: permits, open: map[string]agent.RunHooks{}, denied: map[string]string{}, passed: map[string]bool{},
 		askedOn: map[string]string{}, asked: map[string]string{}, agreed: map[string]string{}, judged: map[string]string{}, rewriter: map[string]int{}, due: map[string]int64{}}
 }
 
@@ -35,8 +36,8 @@ func (j *callJudge) noteEffect(after *agent.State, effect any) {
 		if e.Point.Gate() {
 			j.open[e.ID] = e
 		}
-		want := hooksAt(after, e.Point, e.Input.Tool)
-		if !slices.Equal(want, e.Hooks) && !slices.Equal(j.withoutRewriter(e, want), e.Hooks) {
+		want := j.hooksOf(after, e.Point, e.Input.Tool)
+		if hooks := withoutQuery(e.Hooks); !slices.Equal(want, hooks) && !slices.Equal(j.withoutRewriter(e, want), hooks) {
 			j.fail("%s runs %d hooks at %s, and %d stand there", j.actor.id, len(e.Hooks), e.Point, len(want))
 		}
 		if after.Cancel != nil && e.Point != spec.HookStopFailure {
@@ -68,10 +69,11 @@ func (j *callJudge) checkBegin(after *agent.State, id string) {
 			j.fail("%s begins %s (%s) while %s is open", a.id, id, c.Name, gate)
 		}
 	}
+	j.permits.checkBegin(after, c)
 	switch {
 	case j.denied[id] != "":
 		j.fail("%s begins %s (%s), and its hooks said %q", a.id, id, c.Name, j.denied[id])
-	case !j.passed[id] && len(hooksAt(after, spec.HookPreTool, c.Name)) > 0:
+	case !j.passed[id] && len(j.hooksOf(after, spec.HookPreTool, c.Name)) > 0:
 		j.fail("%s begins %s (%s) past its hooks", a.id, id, c.Name)
 	case j.passed[id] && j.judged[id] != c.Args:
 		j.fail("%s begins %s (%s) with %s, and its hooks judged %s", a.id, id, c.Name, c.Args, j.judged[id])

@@ -67,7 +67,7 @@ func (j *callJudge) noteRewrite(after *agent.State, gate agent.RunHooks, answers
 		return false
 	}
 	call, by := gate.Input.Call, -1
-	before, all := j.rewriter[call], hooksAt(after, gate.Point, gate.Input.Tool)
+	before, all := j.rewriter[call], j.hooksOf(after, gate.Point, gate.Input.Tool)
 	j.judged[call] = gate.Input.Args
 	for i, h := range gate.Hooks {
 		if i < len(answers) && answers[i].Hook == h.Name && !h.Report && isValidAnswer(gate, answers[i]) && answers[i].Args != "" && answers[i].Args != gate.Input.Args {

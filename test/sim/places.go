@@ -194,6 +194,10 @@ const (
 	placeAllowanceReturned
 	placeAttemptAhead
 	placeAttemptKept
+	placeApprovedCall
+	placeRuleDenied
+	placeQuestionExpired
+	placeAnswerRefused
 	placesMax
 )
 
@@ -226,7 +230,8 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"a message to nobody", "a message after the cancel", "too many messages",
 	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail",
 	"an allowance is granted", "an allowance is recalled", "an allowance is returned", "an attempt under an allowance",
-	"an attempt that outlives its allowance"}
+	"an attempt that outlives its allowance",
+	"a call that a person approved", "a call that a rule denies", "a question that expires", "an answer about another call"}
 
 // String names a place.
 func (p place) String() string {

@@ -15,47 +15,48 @@ type faultSet uint64
 
 // The kinds of faults.
 const (
-	faultCrash      faultSet = 1 << iota // a shell dies between two steps; its appends in flight may land later
-	faultPanic                           // a shell dies and starts again under the same lease
-	faultLostAck                         // an append lands, its acknowledgement does not: the same bytes again
-	faultLateCopy                        // a copy of an append lands later, at any time, from dead shells too
-	faultFailing                         // an append fails while its process lives: the same bytes again
-	faultTwoHolders                      // a second shell starts while the first one lives
-	faultZombie                          // a shell is frozen, others may take over, it thaws later
-	faultUnfenced                        // a thawed shell does not notice that its lease has run out
-	faultBucket                          // the lease bucket is made anew: revisions start low again
-	faultCancel                          // the run, or one agent, is canceled: at a boundary or now
-	faultTiny                            // a budget of a few calls
-	faultOverrun                         // the provider bills beyond its rules
-	faultStorm                           // models delegate wherever they can
-	faultTruncate                        // an agent's log loses its tail at a crash
-	faultRot                             // bytes under a claimed floor change at a crash
-	faultGarbage                         // bytes, strangers' outbox messages and forged entries in logs
-	faultSteer                           // users speak to running agents
-	faultClock                           // short time limits, early timers, stamps that go back
-	faultVeto                            // a policy speaks against stops and turns, and is replaced
-	faultLimits                          // the limits of the live run are changed
-	faultDiffering                       // nodes have other prompts, tools and routes than the run was begun with
-	faultSlow                            // a child reports nothing for a long time
-	faultHostile                         // the model misbehaves in one way, to the end
-	faultHooks                           // hooks stand at the points of the loop, and fail
-	faultWatches                         // the loop watches itself; breakers
-	faultGoals                           // requirements of a completion; budgets to use up
-	faultFolds                           // small windows: the prompt is compacted
-	faultFalls                           // other models, and tools that fail in passing
-	faultAbsent                          // no user answers the questions of the run
-	faultHandOver                        // an activation drains, and another one continues
-	faultRefusals                        // providers throttle every caller for a while
-	faultRest                            // a waiting actor has no shell: its next entry, or the clock, wakes it
-	faultBackground                      // children in the background, and messages between agents
-	faultHead                            // an agent's log loses its head
-	faultRunTail                         // the log of the run loses its tail
-	faultsAll       faultSet = 1<<iota - 1
+	faultCrash       faultSet = 1 << iota // a shell dies between two steps; its appends in flight may land later
+	faultPanic                            // a shell dies and starts again under the same lease
+	faultLostAck                          // an append lands, its acknowledgement does not: the same bytes again
+	faultLateCopy                         // a copy of an append lands later, at any time, from dead shells too
+	faultFailing                          // an append fails while its process lives: the same bytes again
+	faultTwoHolders                       // a second shell starts while the first one lives
+	faultZombie                           // a shell is frozen, others may take over, it thaws later
+	faultUnfenced                         // a thawed shell does not notice that its lease has run out
+	faultBucket                           // the lease bucket is made anew: revisions start low again
+	faultCancel                           // the run, or one agent, is canceled: at a boundary or now
+	faultTiny                             // a budget of a few calls
+	faultOverrun                          // the provider bills beyond its rules
+	faultStorm                            // models delegate wherever they can
+	faultTruncate                         // an agent's log loses its tail at a crash
+	faultRot                              // bytes under a claimed floor change at a crash
+	faultGarbage                          // bytes, strangers' outbox messages and forged entries in logs
+	faultSteer                            // users speak to running agents
+	faultClock                            // short time limits, early timers, stamps that go back
+	faultVeto                             // a policy speaks against stops and turns, and is replaced
+	faultLimits                           // the limits of the live run are changed
+	faultDiffering                        // nodes have other prompts, tools and routes than the run was begun with
+	faultSlow                             // a child reports nothing for a long time
+	faultHostile                          // the model misbehaves in one way, to the end
+	faultHooks                            // hooks stand at the points of the loop, and fail
+	faultWatches                          // the loop watches itself; breakers
+	faultGoals                            // requirements of a completion; budgets to use up
+	faultFolds                            // small windows: the prompt is compacted
+	faultFalls                            // other models, and tools that fail in passing
+	faultAbsent                           // no user answers the questions of the run
+	faultHandOver                         // an activation drains, and another one continues
+	faultRefusals                         // providers throttle every caller for a while
+	faultRest                             // a waiting actor has no shell: its next entry, or the clock, wakes it
+	faultBackground                       // children in the background, and messages between agents
+	faultHead                             // an agent's log loses its head
+	faultRunTail                          // the log of the run loses its tail
+	faultPermissions                      // rules and modes decide about calls; questions expire
+	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -109,6 +110,12 @@ func newPlan(d dice, force *faultSet) seedPlan {
 		if faultSet(1)<<i == faultDiffering { // derived from what was drawn already, so that the runs of the other seeds do not change
 			if p.rate%differingEvery == 0 {
 				p.faults |= faultDiffering
+			}
+			continue
+		}
+		if faultSet(1)<<i == faultPermissions {
+			if p.rate%permissionsEvery == 0 {
+				p.faults |= faultPermissions
 			}
 			continue
 		}
@@ -221,6 +228,9 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 	}
 	if p.isOn(faultVeto) {
 		o.Policy = drawPolicy(d)
+	}
+	if p.isOn(faultPermissions) {
+		drawPermissions(p, &o)
 	}
 	return o
 }

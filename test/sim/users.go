@@ -32,6 +32,12 @@ func asksPerson(st *agent.State) bool { return st.Suspended.Question.Query != ""
 func (u *users) answerQuery(a *actor) {
 	q := a.shadow.agent.State.Suspended.Question.Query
 	decision := oneOf(u.dice, "approve", "skip", "text", "deny")
-	u.countAnswer(a.id, q)
-	u.store.appendCommand(a, "answered", agent.Answered{Query: q, Decision: decision, Text: "it is done"})
+	answer := agent.Answered{Query: q, Decision: decision, Text: "it is done"}
+	if u.isOn(faultPermissions) {
+		answer.Digest = oneOf(u.dice, "", a.shadow.agent.State.Suspended.Question.Digest, "another call")
+	}
+	if answer.Digest != "another call" { // such an answer is none
+		u.countAnswer(a.id, q)
+	}
+	u.store.appendCommand(a, "answered", answer)
 }

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
+)
+
+// permissionJudge decides about calls by its own reading of the rules: the definitions of the run, from the agent up to
+// the root. It knows what people approved.
+type permissionJudge struct {
+	*watchedAgent
+	asked    map[string]askedCall // by query
+	approved map[string]string    // calls, and the arguments that a person approved
+}
+
+// askedCall is what a question was about when it was asked.
+type askedCall struct {
+	call, args, digest string
+	due                int64
+}
+
+// lineage are the names of an agent and its ancestors.
+func (j *permissionJudge) lineage() (names []string) {
+	for id := j.actor.id; id != ""; {
+		i := slices.IndexFunc(j.population.actors, func(a *actor) bool { return a.id == id && a.shadow.agent != nil })
+		if i < 0 {
+			return names
+		}
+		task := j.population.actors[i].shadow.agent.State.Task
+		names, id = append(names, task.Name), task.Parent
+	}
+	return names
+}
+
+// decide is the strictest of what the rules of the agent and of its ancestors say about a tool.
+func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecision {
+	o := j.population.super.shadow.super.State.Run
+	if o.Permissions == nil {
+		return spec.HookPass
+	}
+	strictest := spec.HookPass
+	for _, name := range j.lineage() {
+		mode, rules := o.Permissions.Mode, []spec.Permissions{*o.Permissions}
+		for _, d := range o.Definitions {
+			if d.Name == name && d.Permissions != nil {
+				rules = append(rules, *d.Permissions)
+				if d.Permissions.Mode != "" {
+					mode = d.Permissions.Mode
+				}
+			}
+		}
+		names := func(list func(spec.Permissions) []spec.PermissionRule) bool {
+			return slices.ContainsFunc(rules, func(p spec.Permissions) bool {
+				return slices.ContainsFunc(list(p), func(r spec.PermissionRule) bool { return r.Text == tool })
+			})
+		}
+		changes := class != model.Read && tool != "ask_human"
+		asks := names(func(p spec.Permissions) []spec.PermissionRule { return p.Ask }) || class == model.Irreversible
+		switch {
+		case names(func(p spec.Permissions) []spec.PermissionRule { return p.Deny }), mode == spec.ModePlan && changes, mode == spec.ModeDontAsk && asks:
+			return spec.HookDeny
+		case asks:
+			strictest = spec.HookAsk
+		}
+	}
+	return strictest
+}
+
+// noteQuestion keeps what a question is about.
+func (j *permissionJudge) noteQuestion(after *agent.State, out activation.Stepped) {
+	for _, m := range out.Messages {
+		var q agent.Park
+		if m.Kind != q.Kind() || mailbox.Unmarshal(m.Body, &q) != nil || q.Call == "" {
+			continue
+		}
+		for _, c := range after.Calls {
+			if c.ID == q.Call {
+				j.asked[q.Query] = askedCall{q.Call, c.Args, q.Digest, q.Due}
+			}
+		}
+	}
+}
+
+// isAccepted reports whether an answer counts: it is about the call that is asked about, and in time.
+func (j *permissionJudge) isAccepted(e agent.Answered, now int64) bool {
+	q := j.asked[e.Query]
+	return (e.Digest == "" || e.Digest == q.digest) && (q.due == 0 || now < q.due)
+}
+
+// noteFact keeps what people say, and checks what the clock says.
+func (j *permissionJudge) noteFact(before, after *agent.State, f activation.Fact) {
+	switch f.Kind {
+	case "answered":
+		j.noteAnswer(before, after, decodeFact[agent.Answered](j.population, f))
+	case "woke":
+		j.checkExpiry(before, after)
+	case "replied":
+		if slices.ContainsFunc(after.Calls, func(c agent.Call) bool {
+			return c.Stage == agent.Ended && j.decide(c.Name, c.Class) == spec.HookDeny && c.Result.Error
+		}) {
+			j.reach.hit(placeRuleDenied)
+		}
+	}
+}
+
+// hooksOf are the hooks of a task at a point, with the one that asks about a call for the permissions.
+func (j *callJudge) hooksOf(st *agent.State, p spec.HookPoint, tool string) []spec.Hook {
+	at := hooksAt(st, p, tool)
+	if p == spec.HookPreTool && j.permits.decide(tool, classOf(st, tool)) == spec.HookAsk {
+		at = append(slices.Clip(at), spec.Hook{Name: spec.PermissionHook, Point: p, Failing: spec.HookDeny})
+	}
+	return at
+}
+
+// withoutQuery are hooks without what the loop wants to know of the node.
+func withoutQuery(hooks []spec.Hook) []spec.Hook {
+	hooks = slices.Clone(hooks)
+	for i := range hooks {
+		if hooks[i].Name == spec.PermissionHook {
+			hooks[i].Rules = ""
+		}
+	}
+	return hooks
+}
+
+// noteAnswer keeps what a person approves. An answer about other arguments changes nothing.
+func (j *permissionJudge) noteAnswer(before, after *agent.State, e agent.Answered) {
+	if !asksPerson(before) || before.Suspended.Question.Query != e.Query {
+		return
+	}
+	q := j.asked[e.Query]
+	if e.Digest != "" && e.Digest != q.digest {
+		j.reach.hit(placeAnswerRefused)
+	}
+	if e.Digest != "" && e.Digest != q.digest && after.Suspended.Question.Query != e.Query {
+		j.fail("%s: an answer about other arguments than those of %s counts", j.actor.id, q.call)
+	}
+	if e.Decision == "approve" && j.isAccepted(e, after.Now) {
+		j.approved[q.call] = q.args
+	}
+}
+
+// checkExpiry checks that the clock answers a question only when its time is over.
+func (j *permissionJudge) checkExpiry(before, after *agent.State) {
+	q := before.Suspended.Question
+	if !asksPerson(before) || q.Query == after.Suspended.Question.Query {
+		return
+	}
+	j.reach.hit(placeQuestionExpired)
+	if q.Due == 0 || after.Now < q.Due {
+		j.fail("%s: the question %s has expired too early", j.actor.id, q.Query)
+	}
+}
+
+// checkBegin checks that a call that begins is one that the rules allow, or that a person approved with these arguments.
+func (j *permissionJudge) checkBegin(after *agent.State, c agent.Call) {
+	switch args, approved := j.approved[c.ID]; j.decide(c.Name, classOf(after, c.Name)) {
+	case spec.HookDeny:
+		j.fail("%s begins %s (%s), which a rule denies", j.actor.id, c.ID, c.Name)
+	case spec.HookAsk:
+		if !approved || args != c.Args {
+			j.fail("%s begins %s (%s) with %s, and a person approved %q", j.actor.id, c.ID, c.Name, c.Args, args)
+		}
+		j.reach.hit(placeApprovedCall)
+	}
+}
+
+// classOf is the class of a tool as the agent was offered it.
+func classOf(after *agent.State, tool string) model.Class {
+	for _, t := range after.Task.Tools {
+		if t.Name == tool {
+			return t.Class
+		}
+	}
+	return model.Read
+}
