@@ -90,7 +90,7 @@ func (s *Set) Decide(c Call, t Tool, granted []spec.PermissionRule) Verdict {
 	c.Workspace = s.dir
 	strictest := Verdict{Decision: -1}
 	for _, p := range s.list {
-		if v := p.decide(c, t, s.writable, granted); v.Decision > strictest.Decision {
+		if v := p.decide(c, t, s.writable, granted); v.Decision > strictest.Decision { //mutant:last-permissions-decide
 			strictest = v
 		} else if v.Decision == strictest.Decision {
 			strictest.Granted = strictest.Granted && v.Granted
@@ -119,15 +119,15 @@ func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.Permi
 		perhaps = cmp.Or(perhaps, p.guardedFiles())
 	}
 	switch {
-	case caught >= 0:
+	case caught >= 0: //mutant:denied-by-no-rule
 		return Verdict{Decision: Deny, Rule: p.Deny[caught], Why: "the rule " + name(p.Deny[caught]) + " denies it"}
 	case p.isOutside(c):
 		return Verdict{Decision: Deny, Why: "the agent may use " + c.Tool + " only for " + p.onlyFor(c.Tool)}
-	case p.Mode == spec.ModePlan && changes(c, t):
+	case p.Mode == spec.ModePlan && changes(c, t): //mutant:plan-changes-something
 		return Verdict{Decision: Deny, Why: "permission mode plan: nothing that changes something runs"}
 	}
 	v := p.undenied(c, t, perhaps, writable, granted)
-	if v.Decision == Ask && p.Mode == spec.ModeDontAsk {
+	if v.Decision == Ask && p.Mode == spec.ModeDontAsk { //mutant:asks-although-nobody-may-be-asked
 		v.Decision = Deny
 		v.Why += ", and nobody can be asked (permission mode dontAsk)"
 	}
@@ -185,7 +185,7 @@ func (p compiled) undenied(c Call, t Tool, perhaps string, writable []string, gr
 		}
 	}
 	switch {
-	case t.Class == model.Irreversible:
+	case t.Class == model.Irreversible: //mutant:irreversible-call-asks-nobody
 		return Verdict{Decision: Ask, Why: "what it does cannot be undone"}
 	case perhaps != "":
 		return Verdict{Decision: Ask, Why: perhaps}

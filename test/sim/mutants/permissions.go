@@ -1,0 +1,18 @@
+package main
+
+// ofPermissions lists mutants of permissions and approvals: the judge decides about each call by its own reading of the
+// rules, and knows which arguments a person approved.
+var ofPermissions = []Mutant{
+	{"call-that-a-rule-denies-runs", "E2: what a rule denies never runs", own(Drop)},
+	{"denied-by-no-rule", "E2: deny wins", own(Never)},
+	{"plan-changes-something", "E2: in the mode plan only reads run", own(Never)},
+	{"asks-although-nobody-may-be-asked", "E2: in the mode dontAsk nobody is asked", own(Never)},
+	{"irreversible-call-asks-nobody", "E2: what cannot be undone waits for a person", own(Never)},
+	{"call-to-ask-about-asks-nobody", "E3: a call that a rule asks about waits for its own approval", own(Replace(`_ = raw`))},
+	{"last-permissions-decide", "E6: of the permissions of an agent and its ancestors the strictest count", own(Always)},
+	{"permissions-not-inherited", "E6: the permissions of a parent bind its children", own(Never)},
+	{"answer-to-other-arguments-counts", "E3: an approval is for the arguments that the person has read", own(Without(3, 3))},
+	{"late-answer-counts", "E3: an approval that comes after the question has expired is none", own(Never)},
+	{"question-expires-early", "E3: a question expires when its time is over", own(Never)},
+	{"forgets-that-a-question-expires", "E3: a question expires also while its agent rests", own(Replace(`return 0`))},
+}
