@@ -40,6 +40,15 @@ func userAgents(t *testing.T, files map[string]string) {
 	}
 }
 
+// numbered returns that many names.
+func numbered(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("abcd%06d", i)
+	}
+	return names
+}
+
 // A file that a directory brings must not end the runs of other agents there: it is left out, or its agent is, and
 // a note names it.
 func TestAttackAgentFileEndsNoRunOfOtherAgents(t *testing.T) {
@@ -50,7 +59,7 @@ func TestAttackAgentFileEndsNoRunOfOtherAgents(t *testing.T) {
 		"broken":              {"maxTurns: many\n", "bad.md"},
 		"not closed":          {"tools: [\n", "bad.md"},
 		"many delegates":      {"x-troupe: {delegates: [" + list(9000) + "]}\n", "agents are left out"},
-		"many tools":          {"tools: [" + list(9000) + "]\n", "agents are left out"},
+		"many tools":          {"tools: [" + strings.Join(numbered(9000), ", ") + "]\n", "agents are left out"},
 		"many denials":        {"disallowedTools: [" + list(9000) + "]\n", "agents are left out"},
 		"many commands":       {"disallowedTools: [" + strings.Repeat("Bash(rm:*), ", 9000) + "Read]\n", "agents are left out"},
 	} {

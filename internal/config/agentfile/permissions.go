@@ -135,17 +135,26 @@ func (d Definition) OwnPermissions() spec.Permissions {
 	p.Mode = d.PermissionMode
 	p.Allow, p.Only, p.Deny = slices.Clone(p.Allow), slices.Clone(p.Only), slices.Clone(p.Deny)
 	for _, ref := range d.Tools {
-		r, err := ParseRule(ref.String(), d.Path, true)
+		var into *[]spec.PermissionRule
 		switch {
-		case err != nil || d.Untrusted && !slices.Contains(partlyGranted, ref.Name):
-		case strings.HasPrefix(ref.Name, "mcp__") || ref.Args != "" && slices.Contains(partlyAllowed, ref.Name):
-			p.Allow = append(p.Allow, r)
+		case d.Untrusted && !slices.Contains(partlyGranted, ref.Name):
+		case ref.IsRemote() || ref.Args != "" && slices.Contains(partlyAllowed, ref.Name):
+			into = &p.Allow
 		case GrantsPart(ref):
-			p.Only = append(p.Only, r)
+			into = &p.Only
+		}
+		if into == nil {
+			continue // most are plain names, and a file may have thousands
+		}
+		if r, err := ParseRule(ref.String(), d.Path, true); err == nil {
+			*into = append(*into, r)
 		}
 	}
 	for _, ref := range d.DisallowedTools {
-		if r, err := ParseRule(ref.String(), d.Path, false); err == nil && ref.deniesPart() {
+		if !ref.deniesPart() {
+			continue
+		}
+		if r, err := ParseRule(ref.String(), d.Path, false); err == nil {
 			p.Deny = append(p.Deny, r)
 		}
 	}

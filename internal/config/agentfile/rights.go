@@ -17,9 +17,10 @@ func (d Definition) GrantedTools() []string {
 	if d.Tools == nil {
 		return nil
 	}
-	names := []string{}
+	names, known := []string{}, map[string]bool{}
 	for _, r := range d.Tools {
-		if !r.isPartial() && !slices.Contains(names, r.Name) {
+		if !known[r.Name] && !r.isPartial() {
+			known[r.Name] = true
 			names = append(names, r.Name)
 		}
 	}
