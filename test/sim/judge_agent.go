@@ -374,10 +374,7 @@ func (j *agentJudge) noteFact(before, after *agent.State, f activation.Fact) {
 	case "answered":
 		e := decodeFact[agent.Answered](j.population, f)
 		if q := before.Suspended.Question; asksPerson(before) && q.Query == e.Query && after.Suspended.Question.Query != q.Query {
-			if !j.permits.isAccepted(e, after.Now) {
-				e.Decision = "deny" // too late
-			}
-			j.calls.noteApproval(before, after, e)
+			j.calls.noteApproval(before, after, j.permits.inTime(e, after.Now))
 		}
 	case "failed":
 		e := decodeFact[agent.Failed](j.population, f)

@@ -92,6 +92,14 @@ func (j *permissionJudge) isAccepted(e agent.Answered, now int64) bool {
 	return (e.Digest == "" || e.Digest == q.digest) && (q.due == 0 || now < q.due)
 }
 
+// inTime is the answer, or a denial if it comes too late.
+func (j *permissionJudge) inTime(e agent.Answered, now int64) agent.Answered {
+	if !j.isAccepted(e, now) {
+		e.Decision = "deny"
+	}
+	return e
+}
+
 // noteFact keeps what people say, and checks what the clock says.
 func (j *permissionJudge) noteFact(before, after *agent.State, f activation.Fact) {
 	switch f.Kind {
