@@ -518,6 +518,43 @@ default:
 	}
 }
 
+// A call that needs an approval is put to the person at the terminal as what it would do, and one letter decides: once,
+// no with a reason, and always in this run, after which such calls are not asked about.
+//
+//behaviour:shows E3
+func TestAnApprovalOnATerminal(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\ntools: Bash, Write\n---\nWork.\n", "work/note.md": "old\n", "work.yaml": `
+default:
+  - calls: [{name: shell, args: {command: "touch one \u202e"}}, {name: shell, args: {command: touch two}}, {name: write_file, args: {path: note.md, content: "new\n"}}]
+  - calls: [{name: write_file, args: {path: note.md, content: "newer\n"}}]
+  - text: "{{last}}"
+`})
+	cmd := s.command("run", "-m", "script/work.yaml", "--dir", "work", "--agents", ".", "--agent", "hand", "work")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := watchOutput(terminal)
+	for _, q := range [][2]string{{"$ touch one \\u202e", "y"}, {"$ touch two", "n, not that one"}, {"+new", "a"}} {
+		screen.until(t, q[0])
+		screen.until(t, "as text:")
+		if _, err := terminal.WriteString(q[1] + "\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := screen.end()
+	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "-old") {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+	for name, want := range map[string]string{"two": "", "note.md": "newer\n"} {
+		if data, err := os.ReadFile(filepath.Join(s.home, "work", name)); string(data) != want || (err == nil) != (want != "") {
+			t.Errorf("%s: %q %v", name, data, err)
+		}
+	}
+}
+
 // fmt runs once for each message of `nats sub --translate`: it must be there at once.
 func BenchmarkFmt(b *testing.B) {
 	published := `{"v":1,"id":"r.root#4.0","ts":"2026-01-02T03:04:05.678Z","run":"r","agent":"root","seq":4,"kind":"turn.started","turn":1,"data":{"reservation":1}}` + "\n"

@@ -84,6 +84,8 @@ func bypasses() map[string][]attempt {
 }
 
 // No way around the rules that is known runs without a person.
+//
+//behaviour:shows E2
 func TestAttackNoKnownWayAroundARule(t *testing.T) {
 	t.Parallel()
 	count := 0

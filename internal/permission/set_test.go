@@ -132,6 +132,8 @@ func TestAttackACommandRidesOnAnAllowedOne(t *testing.T) {
 }
 
 // Without permissions, and with permissions that cannot be read, nothing runs.
+//
+//behaviour:shows E2
 func TestMissingAndBrokenPermissionsDeny(t *testing.T) {
 	t.Parallel()
 	var none *permission.Set
