@@ -38,7 +38,7 @@ func (c Call) runsHere(asked string) bool {
 func nextTimer(s State) int64 {
 	if s.Phase == "" || s.clockStands() {
 		if s.Suspended.asksPerson() {
-			return s.Suspended.Question.Due //mutant:forgets-that-a-question-expires
+			return s.Suspended.Question.Due
 		}
 		return 0
 	}

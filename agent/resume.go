@@ -216,7 +216,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 	if !w.asksPerson() || f.Query != w.Question.Query || f.Digest != "" && f.Digest != w.Question.Digest { //mutant:answer-to-other-arguments-counts
 		return s, nil
 	}
-	if w.Question.Due > 0 && s.Now >= w.Question.Due { //mutant:late-answer-counts
+	if w.Question.Due > 0 && s.Now >= w.Question.Due {
 		f = s.expiredAnswer()
 	}
 	s.events.publishAnswer(f, w.Question)

@@ -16,6 +16,7 @@ type permissionJudge struct {
 	*watchedAgent
 	asked    map[string]askedCall // by query
 	approved map[string]string    // calls, and the arguments that a person approved
+	line     []string             // the lineage, once it is known: the log of an ancestor may be damaged later
 }
 
 // askedCall is what a question was about when it was asked.
@@ -26,14 +27,21 @@ type askedCall struct {
 
 // lineage are the names of an agent and its ancestors.
 func (j *permissionJudge) lineage() (names []string) {
+	if j.line != nil {
+		return j.line
+	}
 	for id := j.actor.id; id != ""; {
 		i := slices.IndexFunc(j.population.actors, func(a *actor) bool { return a.id == id && a.shadow.agent != nil })
 		if i < 0 {
 			return names
 		}
 		task := j.population.actors[i].shadow.agent.State.Task
+		if task.Name == "" {
+			return names
+		}
 		names, id = append(names, task.Name), task.Parent
 	}
+	j.line = names
 	return names
 }
 
@@ -103,6 +111,8 @@ func (j *permissionJudge) inTime(e agent.Answered, now int64) agent.Answered {
 // noteFact keeps what people say, and checks what the clock says.
 func (j *permissionJudge) noteFact(before, after *agent.State, f activation.Fact) {
 	switch f.Kind {
+	case "submitted":
+		j.lineage()
 	case "answered":
 		j.noteAnswer(before, after, decodeFact[agent.Answered](j.population, f))
 	case "woke":

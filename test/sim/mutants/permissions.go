@@ -12,7 +12,5 @@ var ofPermissions = []Mutant{
 	{"last-permissions-decide", "E6: of the permissions of an agent and its ancestors the strictest count", own(Always)},
 	{"permissions-not-inherited", "E6: the permissions of a parent bind its children", own(Never)},
 	{"answer-to-other-arguments-counts", "E3: an approval is for the arguments that the person has read", own(Without(3, 3))},
-	{"late-answer-counts", "E3: an approval that comes after the question has expired is none", own(Never)},
 	{"question-expires-early", "E3: a question expires when its time is over", own(Never)},
-	{"forgets-that-a-question-expires", "E3: a question expires also while its agent rests", own(Replace(`return 0`))},
 }
