@@ -150,48 +150,58 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 // end, and returns the result known by then: at least the run's id. If the task's RunID already exists, Run starts nothing new and waits for that
 // run.
 func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
+	// The waiting goroutine holds the stack of this function only: what needs more is done elsewhere.
+	run, err := n.openRun(ctx, &t)
+	if err != nil {
+		return notOpened(t.RunID, err)
+	}
+	state, result, err := run.Wait(ctx)
+	return n.finishRun(ctx, run, state, result, err)
+}
+
+//go:noinline
+func notOpened(id string, err error) (Result, error) {
+	return Result{Run: id}, fmt.Errorf("troupe: %w", err)
+}
+
+// openRun fills in the defaults of a task and opens its run.
+//
+//go:noinline
+func (n *Node) openRun(ctx context.Context, t *Task) (*node.TaskRun, error) {
 	t.RunID = cmp.Or(t.RunID, client.NewID())
 	t.Dir = cmp.Or(t.Dir, n.cfg.Dir)
 	if t.Agent == "" && len(n.cfg.Agents) > 0 {
 		t.Agent = n.cfg.Agents[0].Name
 	}
 	if ctx.Err() != nil {
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
-	if err := n.host.ApproveRequest(t); err != nil { // the program itself names these files
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
+	if err := n.host.ApproveRequest(*t); err != nil { // the program itself names these files
+		return nil, err
 	}
-	// The request is not canceled with ctx: a run that is accepted after the caller's context ended
-	// must be canceled, and until it is accepted there is nothing to cancel.
-	watch, err := n.client.NewRunWatch(t.RunID) // before the run: it may end at once
-	if err != nil {
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
-	}
-	defer watch.Close()
-	accepted, err := n.client.Run(context.WithoutCancel(ctx), t)
-	if err != nil {
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: %w", err)
-	}
-	wait := watch.WaitNew
-	if accepted.Existed {
-		wait = watch.Wait
-	}
-	info, err := wait(ctx)
-	if err != nil && ctx.Err() != nil {
-		result, stopErr := n.stopRun(ctx, t.RunID)
-		return result, fmt.Errorf("troupe: run %s: %w", t.RunID, errors.Join(context.Cause(ctx), stopErr))
-	}
+	return n.host.OpenTaskRun(ctx, n.client, t)
+}
+
+// finishRun returns the result of a run whose wait has ended.
+//
+//go:noinline
+func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state string, result *Result, err error) (Result, error) {
+	run.Close()
+	id := run.ID()
 	switch {
+	case err != nil && ctx.Err() != nil:
+		result, stopErr := n.stopRun(ctx, id)
+		return result, fmt.Errorf("troupe: run %s: %w", id, errors.Join(context.Cause(ctx), stopErr))
 	case err != nil:
-		return Result{Run: t.RunID}, fmt.Errorf("troupe: run %s: %w", t.RunID, err)
-	case info.Result == nil:
-		return Result{Run: t.RunID}, fmt.Errorf("%w: run %s is %s", ErrIncomplete, t.RunID, info.State)
-	case info.State == control.Parked:
-		return *info.Result, fmt.Errorf("%w: run %s: %s", ErrParked, t.RunID, info.Result.Detail)
-	case info.Result.IsError:
-		return *info.Result, fmt.Errorf("%w: run %s: %s: %s", ErrIncomplete, t.RunID, info.Result.Reason, info.Result.Detail)
+		return Result{Run: id}, fmt.Errorf("troupe: run %s: %w", id, err)
+	case result == nil:
+		return Result{Run: id}, fmt.Errorf("%w: run %s is %s", ErrIncomplete, id, state)
+	case state == control.Parked:
+		return *result, fmt.Errorf("%w: run %s: %s", ErrParked, id, result.Detail)
+	case result.IsError:
+		return *result, fmt.Errorf("%w: run %s: %s: %s", ErrIncomplete, id, result.Reason, result.Detail)
 	}
-	return *info.Result, nil
+	return *result, nil
 }
 
 // cancelPatience is how long Run waits for the end of a run that it cancels.

@@ -172,7 +172,7 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 	r.lookAround(c)
 	epoch := mailbox.Epoch{Lease: lease, Start: p.starts}
 	self := c.Self()
-	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, r.cfg, at, epoch, self) },
+	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, &r.cfg, at, epoch, self) },
 		actor.WithDispatcher(r.hands))
 	p.pid = c.Spawn(props)
 	r.pids[p.pid.Id] = at

@@ -33,7 +33,7 @@ type (
 // the shell carries out the actions that Step returns (carry.go, world.go).
 type shell struct {
 	ctx    context.Context
-	cfg    Config
+	cfg    *Config // of the node
 	log    *slog.Logger
 	router *actor.PID
 	addr   mailbox.Address
@@ -42,7 +42,7 @@ type shell struct {
 	work   activeWork
 }
 
-func newShell(ctx context.Context, cfg Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID) *shell {
+func newShell(ctx context.Context, cfg *Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID) *shell {
 	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, addr: at, start: newNonce()}
 	s.state = activation.New(at, s.start, epoch, cfg.Name, cfg.Events != nil)
 	s.work.busy = func(change int) { cfg.Busy(at, change) }

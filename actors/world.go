@@ -219,7 +219,10 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 	if s.cfg.Events == nil || e.Purpose != agent.ForTurn {
 		return nil
 	}
-	at, t := s.addr, s.state.Agent.State.Task
+	// The task and the call are large, and the function lives as long as the call.
+	t := s.state.Agent.State.Task
+	run, id, parent := t.Run, string(t.ID), string(t.Parent)
+	at, turn, reservation := s.addr, e.Turn, e.Reservation
 	events, node, i := s.cfg.Events, s.cfg.Name, 0
 	return func(d model.Delta) {
 		kind := event.KindMessageDelta
@@ -227,8 +230,8 @@ func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
 			kind = event.KindMessageReasoning
 		}
 		i++
-		events(event.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), e.Reservation, i), TS: event.FormatStamp(time.Now().UnixMilli()),
-			Run: t.Run, Agent: string(t.ID), Parent: string(t.Parent), Node: node, Kind: kind, Turn: e.Turn,
+		events(event.Published{V: 1, ID: fmt.Sprintf("%s#lease-%d.%d", at.Bare(), reservation, i), TS: event.FormatStamp(time.Now().UnixMilli()),
+			Run: run, Agent: id, Parent: parent, Node: node, Kind: kind, Turn: turn,
 			Data: event.Delta{Text: d.Text}})
 	}
 }

@@ -79,7 +79,7 @@ const (
 const (
 	RequestsMax     = 1024 // commands from outside that an actor accepts
 	StartsMax       = 3    // claims without a Checkpoint between them
-	scratchBytesMax = 4096 // bytes that an activation keeps for hashing
+	scratchBytesMax = 1024 // bytes that an activation keeps for hashing
 	CheckpointGap   = 64   // entries after which an actor that posts nothing claims its ack floor
 )
 

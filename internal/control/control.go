@@ -52,6 +52,9 @@ type Config struct {
 	Journal func() *client.JournalInfo
 	// Queue describes the runs that are queued on this node. Default: none.
 	Queue Queue
+	// RowAdded receives a run whose row the node must write soon with Runs.Record: only the node writes
+	// the index. It must not block. Default: the request writes the row.
+	RowAdded func(run string)
 	// NoActors says that this node runs no agents.
 	NoActors bool
 	// OmitTexts omits the texts of people, models and tools from events.
@@ -76,6 +79,7 @@ type Control struct {
 	ctx         context.Context // of all requests
 	endRequests context.CancelFunc
 	inFlight    sync.WaitGroup // requests
+	local       chan struct{}  // a slot for each run that a caller in this process opens
 
 	mu sync.Mutex // orders begin and Close
 }
@@ -100,7 +104,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 
 func newControl(cfg Config) *Control {
 	runs := newOpener(&cfg)
-	c := &Control{cfg: &cfg, runs: runs, views: &viewer{runs.lookup}}
+	c := &Control{cfg: &cfg, runs: runs, views: &viewer{runs.lookup}, local: make(chan struct{}, localAtOnce)}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
 	return c
 }
@@ -230,7 +234,7 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 		err = c.sendReply(r, nil, data)
 	}
 	if err != nil {
-		c.sendRefusal(verb, r, c.explainError(err))
+		c.sendRefusal(verb, r, err)
 	}
 }
 
@@ -262,14 +266,19 @@ func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHand
 	return serve(ctx, data)
 }
 
-func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
-	told := *toClientError(err)
-	if told.Code == client.CodeLimit {
-		c.cfg.Logger.Debug("a request was refused", "verb", verb, "why", told.Text)
+// newRefusal returns an error as clients see it: with a code, bounded and masked.
+func (c *Control) newRefusal(verb string, err error) *client.Error {
+	known := *toClientError(c.explainError(err))
+	if known.Code == client.CodeLimit {
+		c.cfg.Logger.Debug("a request was refused", "verb", verb, "why", known.Text)
 	}
-	known := &told
 	known.Text, known.Hint = string(c.cfg.Redact([]byte(known.Text))), string(c.cfg.Redact([]byte(known.Hint)))
 	known.Text = truncateText(known.Text, errorBytesMax)
+	return &known
+}
+
+func (c *Control) sendRefusal(verb string, r micro.Request, err error) {
+	known := c.newRefusal(verb, err)
 	header := nats.Header{micro.ErrorCodeHeader: {known.Code}, micro.ErrorHeader: {known.Text}}
 	if known.Hint != "" {
 		header[client.HintHeader] = []string{known.Hint}

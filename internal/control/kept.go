@@ -70,11 +70,15 @@ type recentResults struct {
 	bytes   int
 }
 
-// NoteState remembers the result of a run whose supervisor's log says that it is over.
+// NoteState remembers the result of a run whose supervisor's log says that it is over, and wakes the
+// callers that wait for it.
 func (r *Runs) NoteState(run string, s supervisor.State) {
-	if s.Phase == supervisor.Over {
-		r.recent.put(run, s.Result())
+	if s.Phase != supervisor.Over {
+		return
 	}
+	result := s.Result()
+	r.recent.put(run, result)
+	r.NoteResult(run, result)
 }
 
 func resultBytes(r event.Result) int {

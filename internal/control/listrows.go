@@ -63,6 +63,7 @@ func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
 // others are read moves behind them, and behind the marker at their end: rawRows reads on until it has
 // every write.
 func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]rawRow, error) {
+	unwritten := r.own.rawUnwritten(wanted) // before the others are read: they may be written meanwhile
 	newest, err := r.newestRevision(ctx)
 	if err != nil {
 		return nil, err
@@ -72,7 +73,7 @@ func (r *Runs) rawRows(ctx context.Context, wanted func(run string) bool) ([]raw
 		return nil, fmt.Errorf("control: list runs: %w", err)
 	}
 	defer func() { _ = w.Stop() }() // its consumer is ephemeral
-	l := rowList{runs: r, updates: w.Updates(), wanted: wanted, rows: map[string]rawRow{}}
+	l := rowList{runs: r, updates: w.Updates(), wanted: wanted, rows: unwritten}
 	for range settleRoundsMax {
 		if whole, err := l.readTo(ctx, newest); err != nil || !whole {
 			return l.newestFirst(), err

@@ -25,6 +25,8 @@ type Runs struct {
 
 	written writtenRows
 	recent  recentResults
+	waiters runWaiters
+	own     ownIndex
 }
 
 // ListQuietDefault is the default of Runs.ListQuiet.
@@ -92,6 +94,18 @@ func infoChange(change func(*client.RunInfo)) func(*Row) bool {
 
 // changeRow is Change for a whole row; change returns false to leave it as it is.
 func (r *Runs) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
+	if row, ok := r.own.beginWrite(run); ok {
+		written, err := r.writeChange(ctx, run, row, 0, func(row *Row) bool {
+			change(row)
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		if r.own.dropUnwritten(run); written {
+			return nil
+		}
+	}
 	if row, revision, ok := r.written.take(run); ok {
 		if written, err := r.writeChange(ctx, run, row, revision, change); err != nil || written {
 			return err
@@ -136,7 +150,11 @@ func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision ui
 	case err != nil:
 		return false, fmt.Errorf("control: index %s: %w", run, err)
 	}
+	r.own.note(run)
 	r.written.keep(run, row, revision)
+	if row.State == Finished {
+		r.waiters.wake(run, nil)
+	}
 	return true, nil
 }
 
@@ -151,8 +169,10 @@ func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
 
 // Remove removes a row. Its delete marker expires.
 func (r *Runs) Remove(ctx context.Context, run string) error {
+	r.own.dropUnwritten(run)
 	r.written.take(run)
 	r.recent.forget(run)
+	defer r.waiters.wake(run, nil)
 	err := r.kv.Purge(ctx, run, jetstream.PurgeTTL(bus.MarkerTTL))
 	if err != nil && !errors.Is(err, jetstream.ErrKeyNotFound) {
 		return fmt.Errorf("control: index %s: %w", run, err)
@@ -184,6 +204,9 @@ func (r *Runs) Get(ctx context.Context, run string) (i client.RunInfo, ok bool, 
 func (r *Runs) getRow(ctx context.Context, run string) (row Row, ok bool, err error) {
 	if names.CheckToken(run) != nil {
 		return row, false, nil // no run has such an id
+	}
+	if row, ok = r.own.findUnwritten(run); ok {
+		return row, true, nil
 	}
 	row, _, err = r.readRow(ctx, run)
 	return row, row.RunID != "", err

@@ -28,13 +28,17 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		}
 		defer done()
 	}
-	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
+	if isNew, err := c.isNewRun(ctx, r.RunID); err != nil {
 		return nil, err
-	} else if ok {
-		return c.reopenRun(ctx, known, r)
-	}
-	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
-		return nil, err
+	} else if !isNew || r.Resume {
+		if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
+			return nil, err
+		} else if ok {
+			return c.reopenRun(ctx, known, r)
+		}
+		if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
+			return nil, err
+		}
 	}
 	if err := c.checkRoom(ctx); err != nil {
 		return nil, err
@@ -72,15 +76,8 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 			return nil, err
 		}
 	}
-	// A short run may have ended already, and its row may say so: changeMissing keeps that state.
-	err = c.cfg.Runs.changeMissing(ctx, r.RunID, func(i *client.RunInfo) {
-		i.Title, i.Model, i.Node, i.Started = shortTitle(r.Prompt), accepted.Model, c.cfg.Name, time.Now().UTC().Format(time.RFC3339)
-		i.State, i.Conversation = cmp.Or(i.State, Live), r.Conversation
-	})
-	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
-		c.logger().Warn("a run was not added to the index", "run", r.RunID, "error", err)
-		err = nil
-	}
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: Live, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
+		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
 	if err != nil || r.Conversation == "" {
 		return accepted, err
 	}
@@ -114,6 +111,35 @@ func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.R
 		return accepted, err
 	}
 	return c.enterLane(ctx, known.Conversation, accepted)
+}
+
+// isNewRun reports whether a run certainly has neither a row nor a log. If this node owns the index, that
+// takes no read of the index.
+func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
+	if !c.cfg.Runs.own.hasNoRow(run) {
+		return false, nil
+	}
+	stamp, _, err := readTombstone(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
+	return stamp == 0 && err == nil, err
+}
+
+// addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
+// state stays.
+func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
+	// A lane reads the rows of its conversation, and after a crash it begins with them.
+	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.noteOpened(info) {
+		c.cfg.RowAdded(info.RunID)
+		return nil
+	}
+	err := c.cfg.Runs.changeMissing(ctx, info.RunID, func(i *client.RunInfo) {
+		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
+		i.State, i.Conversation = cmp.Or(i.State, info.State), info.Conversation
+	})
+	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
+		c.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)
+		return nil
+	}
+	return err
 }
 
 // moreTime sets the time limit of a resume request on a run that has not ended. The limit counts the

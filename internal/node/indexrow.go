@@ -37,6 +37,7 @@ type indexWriter struct {
 // pendingReport is what was reported of a run and is not yet written.
 type pendingReport struct {
 	control.Report
+	added  bool          // the row was added to the index, and is not written yet
 	urgent chan struct{} // has room for one signal
 }
 
@@ -48,7 +49,7 @@ func newIndexWriter(h *Node) *indexWriter {
 func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) {
 	w.node.runs.NoteState(run, s)
 	w.node.lanes.recordState(run, s)
-	w.enqueue(run, s.IsParked(), func(r *control.Report) {
+	w.enqueue(run, s.IsParked(), func(r *pendingReport) {
 		if place > r.Place {
 			r.State, r.Place = s, place
 		}
@@ -57,10 +58,16 @@ func (w *indexWriter) recordState(run string, place uint64, s supervisor.State) 
 
 // recordResult writes the result of a run that is over.
 func (w *indexWriter) recordResult(run string, result event.Result) {
-	w.enqueue(run, true, func(r *control.Report) { r.Result = &result })
+	w.node.runs.NoteResult(run, result)
+	w.enqueue(run, true, func(r *pendingReport) { r.Result = &result })
 }
 
-func (w *indexWriter) enqueue(run string, urgent bool, change func(*control.Report)) {
+// recordAdded writes the row of a run that was opened.
+func (w *indexWriter) recordAdded(run string) {
+	w.enqueue(run, false, func(r *pendingReport) { r.added = true })
+}
+
+func (w *indexWriter) enqueue(run string, urgent bool, change func(*pendingReport)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r, writes := w.pending[run]
@@ -69,7 +76,7 @@ func (w *indexWriter) enqueue(run string, urgent bool, change func(*control.Repo
 		w.pending[run] = r
 		w.node.background.Go(func() { w.writeRow(run, r.urgent) })
 	}
-	change(&r.Report)
+	change(r)
 	if urgent {
 		select {
 		case r.urgent <- struct{}{}:
@@ -84,11 +91,11 @@ func (w *indexWriter) takePending(run string) (report control.Report, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := w.pending[run]
-	if r.Place == 0 && r.Result == nil {
+	if r.Place == 0 && r.Result == nil && !r.added {
 		delete(w.pending, run)
 		return control.Report{}, false
 	}
-	report, r.Report = r.Report, control.Report{}
+	report, r.Report, r.added = r.Report, control.Report{}, false
 	return report, true
 }
 
@@ -145,6 +152,7 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 	// event follows from what the row says now, and is published again for each question that is
 	// added. It is not published while all questions have answers that no agent has read yet.
 	if err == nil && report.Place > 0 && done.Parked && report.State.IsParked() {
+		h.runs.NoteParked(run)
 		h.queueEvent(control.RunParkedEvent(mailbox.At(run, mailbox.Super), h.cfg.Name, report, time.Now()))
 	}
 	return err

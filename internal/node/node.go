@@ -149,6 +149,11 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.runs = control.OpenRuns(buckets)
+	var rowAdded func(string)
+	if h.embedded != nil {
+		h.runs.OwnAlone()
+		rowAdded = h.index.recordAdded
+	}
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
 	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(),
@@ -173,7 +178,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.requestLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
-		Build: h.buildRun, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+		Build: h.buildRun, RowAdded: rowAdded, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

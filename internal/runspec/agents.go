@@ -78,6 +78,7 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 	if !t.hasAgent(t.root) {
 		return t, t.unknownAgentError(t.root)
 	}
+	t.definitions = keepReachable(t.definitions, append(slices.Clone(req.agents), t.root))
 	return t, nil
 }
 
@@ -101,7 +102,8 @@ func (t agentSet) nearestAgent(name string) string {
 
 // builtinAgents returns the agents of the investigator. Its coordinator may also offer the
 // tools of the program, and is a delegate only if a plan or a definition names it: it would begin an
-// investigation of its own.
+// investigation of its own. The other agents read a directory. In a run without one they have no tools, so
+// only the coordinator and agents that name them may delegate to them.
 func (b *Builder) builtinAgents(req acceptedRequest) (list []supervisor.Definition) {
 	for _, a := range investigator.BuiltinAgents() {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
@@ -110,6 +112,8 @@ func (b *Builder) builtinAgents(req acceptedRequest) (list []supervisor.Definiti
 		if d.Name == coordinatorID {
 			d.Offer = append(slices.Clone(d.Offer), b.cfg.OwnTools...)
 			d.OnlyNamed = d.Name == req.Agent || !slices.Contains(req.agents, d.Name)
+		} else {
+			d.OnlyNamed = req.workspace == "" && cmp.Or(req.Agent, coordinatorID) != coordinatorID && !slices.Contains(req.agents, d.Name)
 		}
 		list = append(list, d)
 	}

@@ -92,6 +92,16 @@ func fitDefinitions(all []supervisor.Definition, most int, root string, requeste
 		len(out), len(all), strings.Join(out[:min(len(out), 3)], ", "), definitionsMax, most, size), nil
 }
 
+// keepReachable removes the agents that none of the wanted ones can call, directly or through others: each
+// definition is in the first entry of the run, and in the memory of its supervisor.
+func keepReachable(all []supervisor.Definition, wanted []string) []supervisor.Definition {
+	reached := map[string]bool{}
+	for _, d := range reachableFrom(all, wanted) {
+		reached[d.Name] = true
+	}
+	return slices.DeleteFunc(slices.Clone(all), func(d supervisor.Definition) bool { return !reached[d.Name] })
+}
+
 // reachableFrom returns the agents that these agents can call, directly or through others,
 // in order of distance; these agents come first.
 func reachableFrom(all []supervisor.Definition, from []string) (list []supervisor.Definition) {

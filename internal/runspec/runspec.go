@@ -81,17 +81,38 @@ type Config struct {
 }
 
 // Builder builds runs. It is safe for concurrent use.
-type Builder struct{ cfg Config }
+type Builder struct {
+	cfg       Config
+	templates templates
+}
 
 // New returns a Builder.
-func New(cfg Config) *Builder { return &Builder{cfg} }
+func New(cfg Config) *Builder { return &Builder{cfg: cfg} }
 
 // buildTimeout bounds the building of a run.
 const buildTimeout = 30 * time.Second
 
-// Build makes the first entry of a run, and the answer to the client. See the package
-// comment for its stages.
+// Build makes the first entry of a run, and the answer to the client.
 func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunAccepted, err error) {
+	key := b.templateKey(r)
+	if key != "" {
+		if err := checkRequest(r); err != nil {
+			return o, a, err
+		}
+		if o, a, ok := b.templates.find(key, r); ok {
+			return o, a, nil
+		}
+	}
+	began := time.Now()
+	o, a, err = b.buildWhole(r)
+	if key != "" && err == nil && len(a.Notes) == 0 && !slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Source != "" }) {
+		b.templates.keep(key, began, o, a)
+	}
+	return o, a, err
+}
+
+// buildWhole is Build without templates. See the package comment for its stages.
+func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client.RunAccepted, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()
 	a.RunID = r.RunID

@@ -131,6 +131,13 @@ func (a approvalStore) removeBefore(limit time.Time) error {
 // also approves the scripts that it names as models. isOwn reports routes that the program
 // itself provides, whatever their names.
 func (p Policy) ApproveRequest(r client.RunRequest, isOwn func(route string) bool) error {
+	isScript := func(route string) bool {
+		_, ok := ScriptPath(route)
+		return ok
+	}
+	if r.Agents == "" && r.MCPConfig == "" && !slices.ContainsFunc(RoutesOf(r), isScript) {
+		return nil // it names no files
+	}
 	a := openApprovals(p.StateDir)
 	approve := func(path string, limit int64) error {
 		place, data, err := ReadResolved(path, limit)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/crc32"
+	"sync"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -42,11 +43,16 @@ func sealValue(to mailbox.Address, place uint64, e entry) []byte {
 
 // sumOfValue is the checksum of a value at an address and place.
 func sumOfValue(to mailbox.Address, place uint64, v []byte) uint32 {
-	var head [AddressBytesMax + 8]byte
+	head := sumHeads.Get().(*[AddressBytesMax + 8]byte) // it would escape to the heap for each entry
 	n := copy(head[:], to)
 	binary.LittleEndian.PutUint64(head[n:], place)
-	return crc32.Update(crc32.Update(0, castagnoli, head[:n+8]), castagnoli, v[sumBytes:])
+	sum := crc32.Update(crc32.Update(0, castagnoli, head[:n+8]), castagnoli, v[sumBytes:])
+	sumHeads.Put(head)
+	return sum
 }
+
+// sumHeads are buffers for what a checksum covers besides the value.
+var sumHeads = sync.Pool{New: func() any { return new([AddressBytesMax + 8]byte) }}
 
 // openValue reads a value; not ok: it is not what was written there.
 func openValue(to mailbox.Address, place uint64, v []byte) (e entry, ok bool) {

@@ -74,19 +74,23 @@ func openNode(ctx context.Context, s setup, logs string) (runner, error) {
 // run asks for the same run again when the node was too busy for longer than the client has
 // patience.
 func (e *entry) run(ctx context.Context) error {
-	task := e.task
-	task.RunID = client.NewID()
-	result, err := e.node.Run(ctx, task)
+	id := client.NewID()
+	err := e.runTask(ctx, id)
 	for (client.Busy(err) || errors.Is(err, client.ErrUnavailable)) && ctx.Err() == nil {
-		result, err = e.node.Run(ctx, task)
+		err = e.runTask(ctx, id)
 	}
-	if err != nil {
-		return err
+	return err
+}
+
+// runTask runs the task once.
+func (e *entry) runTask(ctx context.Context, id string) error {
+	task := e.task
+	task.RunID = id
+	result, err := e.node.Run(ctx, task)
+	if err == nil && !strings.HasPrefix(result.Text, answerText) {
+		err = fmt.Errorf("%w %q", errAnswer, result.Text)
 	}
-	if !strings.HasPrefix(result.Text, answerText) {
-		return fmt.Errorf("%w %q", errAnswer, result.Text)
-	}
-	return nil
+	return err
 }
 
 func (e *entry) close() error { return e.node.Close() }

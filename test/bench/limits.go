@@ -28,19 +28,19 @@ type limit struct {
 // limits are the ratios that `-check` holds. Lower reached when the product gets better.
 func limits() []limit {
 	return []limit{
-		{"a turn allocates", "one", allocsPerTurn, columnEntry, columnEino, 6.6},
-		{"a turn allocates bytes", "one", bytesPerTurn, columnEntry, columnEino, 10.6},
-		{"a turn computes", "one", cpuPerTurn, columnEntry, columnEino, 35},
-		{"a turn of the actors allocates", "one", allocsPerTurn, columnMemory, columnEino, 4.4},
+		{"a turn allocates", "one", allocsPerTurn, columnEntry, columnEino, 4.7},
+		{"a turn allocates bytes", "one", bytesPerTurn, columnEntry, columnEino, 4.9},
+		{"a turn computes", "one", cpuPerTurn, columnEntry, columnEino, 20},
+		{"a turn of the actors allocates", "one", allocsPerTurn, columnMemory, columnEino, 3.8},
 		{"a turn of the actors computes", "one", cpuPerTurn, columnMemory, columnEino, 14},
-		{"a turn over HTTP allocates", "one-http", allocsPerTurn, columnEntry, columnEino, 1.8},
+		{"a turn over HTTP allocates", "one-http", allocsPerTurn, columnEntry, columnEino, 1.5},
 		{"a turn over HTTP computes", "one-http", cpuPerTurn, columnEntry, columnEino, 2.5},
-		{"a run allocates", "start", allocsPerTurn, columnEntry, columnEino, 37},
-		{"a run allocates bytes", "start", bytesPerTurn, columnEntry, columnEino, 52},
-		{"a run computes", "start", cpuPerTurn, columnEntry, columnEino, 250},
-		{"a child allocates", "fan-out", allocsPerChild, columnEntry, columnEino, 18.5},
-		{"an agent that waits", "waiting-100", heapPerAgent, columnEntry, columnEino, 9.4},
-		{"an agent of the actors that waits", "waiting-100", heapPerAgent, columnMemory, columnEino, 3.4},
+		{"a run allocates", "start", allocsPerTurn, columnEntry, columnEino, 16.7},
+		{"a run allocates bytes", "start", bytesPerTurn, columnEntry, columnEino, 18.9},
+		{"a run computes", "start", cpuPerTurn, columnEntry, columnEino, 90},
+		{"a child allocates", "fan-out", allocsPerChild, columnEntry, columnEino, 9.9},
+		{"an agent that waits", "waiting-100", heapPerAgent, columnEntry, columnEino, 5.8},
+		{"an agent of the actors that waits", "waiting-100", heapPerAgent, columnMemory, columnEino, 3.3},
 	}
 }
 

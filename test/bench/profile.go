@@ -34,12 +34,12 @@ func (p *profiler) end() error {
 	return errors.Join(p.cpu.Close(), p.write("allocs"))
 }
 
-// heap writes what is in use.
+// heap writes what is in use, and what the goroutines do.
 func (p *profiler) heap() error {
 	if p.dir == "" {
 		return nil
 	}
-	return p.write("heap")
+	return errors.Join(p.write("heap"), p.write("goroutine"))
 }
 
 func (p *profiler) write(kind string) error {

@@ -1,0 +1,152 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+)
+
+// A program that embeds a node asks it in the same process: OpenRun and AwaitRun do what the verbs run
+// and get do, without a server between. They serve only nodes that own all logs: on a shared server
+// another node may be the one to open a run.
+
+const (
+	// localAtOnce is how many runs callers in this process open at once. Further callers wait, in the
+	// order in which they came, and are never refused.
+	localAtOnce = client.RequestsAtOnce
+	// lookAgainAfter is the pause before a caller looks again at a run that could not be looked at.
+	lookAgainAfter = 2 * time.Second
+)
+
+// OpenRun opens a run for a caller in this process. If ctx ends before the request has its turn, no run
+// is opened; after that ctx is ignored.
+func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.RunAccepted, error) {
+	select {
+	case c.local <- struct{}{}:
+	case <-ctx.Done():
+		return client.RunAccepted{}, fmt.Errorf("control: the request waited for its turn: %w", context.Cause(ctx))
+	case <-c.ctx.Done():
+		return client.RunAccepted{}, errClosing
+	}
+	type outcome struct {
+		accepted client.RunAccepted
+		err      error
+	}
+	done := make(chan outcome, 1)
+	// In a goroutine of its own, because the caller will wait for the run on a stack that has not grown.
+	began := c.startRequest(func() {
+		defer func() { <-c.local }()
+		accepted, err := c.openLocal(r)
+		done <- outcome{accepted, err}
+	})
+	if !began {
+		<-c.local
+		return client.RunAccepted{}, errClosing
+	}
+	o := <-done
+	return o.accepted, o.err
+}
+
+// openLocal serves the verb run: the request passes the same masking and strict decoding as from a client.
+func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err error) {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return a, fmt.Errorf("control: the request does not encode: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+	defer cancel()
+	reply, err := c.callRecovered(ctx, "run", handleJSON(c.runs.openRun), c.cfg.Redact(data))
+	if err != nil {
+		return a, c.newRefusal("run", err)
+	}
+	return reply.(client.RunAccepted), nil
+}
+
+// AwaitRun waits until a run is over or waits for a person. A run that existed before the waiter was
+// made is looked at once. Otherwise AwaitRun looks only when it is woken: it never polls.
+func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state string, result *event.Result, err error) {
+	if !existed {
+		err = c.awaitChange(ctx, w, 0)
+	}
+	for err == nil {
+		var pause time.Duration
+		state, result, err = c.lookLocal(w)
+		switch {
+		case err == nil && state != Live && state != Queued && state != Interrupted:
+			return state, result, nil
+		case hasCode(err, client.CodeUnavailable) || hasCode(err, client.CodeJournal):
+			pause = lookAgainAfter // the run continues when its logs can be read again
+		case err != nil:
+			return state, result, err
+		}
+		err = c.awaitChange(ctx, w, pause)
+	}
+	return state, nil, err
+}
+
+// lookLocal returns the state of a run that is waited for.
+func (c *Control) lookLocal(w *RunWaiter) (state string, result *event.Result, err error) {
+	if result = w.takeResult(); result != nil {
+		result, err = c.maskResult(*result)
+		return Finished, result, err
+	}
+	info, err := c.getLocal(w.run)
+	return info.State, info.Result, err
+}
+
+// awaitChange waits until a run has changed, or for a pause if that is not 0.
+func (c *Control) awaitChange(ctx context.Context, w *RunWaiter, pause time.Duration) error {
+	var over <-chan time.Time
+	if pause > 0 {
+		over = time.After(pause)
+	}
+	select {
+	case <-w.changed:
+		return nil
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("control: wait: %w", ctx.Err())
+	case <-c.ctx.Done():
+		return errClosing
+	}
+}
+
+// getLocal serves the verb get.
+func (c *Control) getLocal(run string) (info client.RunInfo, err error) {
+	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+	defer cancel()
+	reply, err := c.callRecovered(ctx, "get", func(ctx context.Context, _ []byte) (any, error) {
+		return c.views.getRun(ctx, client.GetRequest{RunID: run})
+	}, nil)
+	if err != nil {
+		return info, c.newRefusal("get", err)
+	}
+	info = reply.(client.RunInfo)
+	if info.Result != nil {
+		info.Result, err = c.maskResult(*info.Result)
+	}
+	return info, err
+}
+
+// maskResult masks a result as the reply to a client is masked.
+func (c *Control) maskResult(result event.Result) (*event.Result, error) {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("control: the result does not encode: %w", err)
+	}
+	masked := c.cfg.Redact(data)
+	if bytes.Equal(masked, data) {
+		return &result, nil
+	}
+	var clean event.Result
+	if err := json.Unmarshal(masked, &clean); err != nil {
+		return nil, fmt.Errorf("control: the masked result does not decode: %w", err)
+	}
+	return &clean, nil
+}

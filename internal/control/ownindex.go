@@ -1,0 +1,144 @@
+package control
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// seenMax is how many runs an ownIndex remembers before it begins anew.
+const seenMax = 1 << 16
+
+// ownIndex is what a node that owns all logs knows of the index without reading it: no other process writes
+// rows. The zero value knows nothing.
+type ownIndex struct {
+	mu sync.Mutex
+	// since is the time from which on the ids of all runs with a row are in seen; zero: nothing is
+	// known, because other nodes write rows.
+	since time.Time
+	seed  maphash.Seed
+	seen  map[uint64]struct{} // hashes of ids: one that collides is read from the index
+	// unwritten are the rows of runs that were opened and are written a moment later.
+	unwritten map[string]Row
+}
+
+// OwnAlone tells the index that this process alone writes it until it ends.
+func (r *Runs) OwnAlone() {
+	o := &r.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seed = maphash.MakeSeed()
+	o.beginAnew()
+}
+
+// beginAnew forgets the runs that were seen. The caller holds mu.
+func (o *ownIndex) beginAnew() {
+	// An id is made a moment before its request arrives, and only to the millisecond.
+	o.since, o.seen = time.Now(), map[uint64]struct{}{}
+}
+
+// note records that a run has a row, or had one.
+func (o *ownIndex) note(run string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.noteLocked(run)
+}
+
+func (o *ownIndex) noteLocked(run string) {
+	if o.since.IsZero() {
+		return
+	}
+	if len(o.seen) >= seenMax {
+		o.beginAnew()
+	}
+	o.seen[maphash.String(o.seed, run)] = struct{}{}
+}
+
+// hasNoRow reports whether a run certainly has no row: its id was made after this process began to
+// own the index, and no row of it was written since.
+func (o *ownIndex) hasNoRow(run string) bool {
+	id, err := ulid.ParseStrict(strings.ToUpper(run))
+	if err != nil {
+		return false
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() || !ulid.Time(id.Time()).After(o.since) {
+		return false
+	}
+	return !o.isSeen(run)
+}
+
+// isSeen reports whether a run may have a row that was written since. The caller holds mu.
+func (o *ownIndex) isSeen(run string) bool {
+	if o.since.IsZero() {
+		return true
+	}
+	_, seen := o.seen[maphash.String(o.seed, run)]
+	return seen
+}
+
+// noteOpened adds the row of a run that was just opened. The row is in all lists from now on, and the node of the run
+// writes it soon. noteOpened returns false if the run has a row already: a short run may have ended meanwhile.
+func (r *Runs) noteOpened(info client.RunInfo) bool {
+	o := &r.own
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.isSeen(info.RunID) {
+		return false
+	}
+	if o.unwritten == nil {
+		o.unwritten = map[string]Row{}
+	}
+	o.unwritten[info.RunID] = Row{RunInfo: info}
+	o.noteLocked(info.RunID)
+	return true
+}
+
+// findUnwritten returns the row of a run that is not written yet.
+func (o *ownIndex) findUnwritten(run string) (row Row, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	row, ok = o.unwritten[run]
+	return row, ok
+}
+
+// beginWrite returns the row of a run that is not written yet. If there is none, the run counts as one with a row from
+// now on: the caller writes it.
+func (o *ownIndex) beginWrite(run string) (row Row, ok bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if row, ok = o.unwritten[run]; !ok {
+		o.noteLocked(run)
+	}
+	return row, ok
+}
+
+// dropUnwritten forgets a row that is written now, or that is removed.
+func (o *ownIndex) dropUnwritten(run string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.unwritten, run)
+}
+
+// rawUnwritten are the rows that are wanted and not written yet.
+func (o *ownIndex) rawUnwritten(wanted func(run string) bool) map[string]rawRow {
+	o.mu.Lock()
+	rows := maps.Clone(o.unwritten)
+	o.mu.Unlock()
+	raw := map[string]rawRow{}
+	for run, row := range rows {
+		data, err := json.Marshal(row)
+		if err == nil && wanted(run) {
+			raw[run] = rawRow{run, data}
+		}
+	}
+	return raw
+}
