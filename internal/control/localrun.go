@@ -19,6 +19,9 @@ const (
 	// localAtOnce is how many runs callers in this process open at once. Further callers wait, in the
 	// order in which they came, and are never refused.
 	localAtOnce = client.RequestsAtOnce
+	// localTimeout bounds the opening of a run. No client loses its patience meanwhile, so on a busy machine it may take
+	// longer than a request.
+	localTimeout = time.Minute
 	// lookAgainAfter is the pause before a caller looks again at a run that could not be looked at.
 	lookAgainAfter = 2 * time.Second
 )
@@ -58,7 +61,7 @@ func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err err
 	if err != nil {
 		return a, fmt.Errorf("control: the request does not encode: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, localTimeout)
 	defer cancel()
 	reply, err := c.callRecovered(ctx, "run", handleJSON(c.runs.openRun), c.cfg.Redact(data))
 	if err != nil {
