@@ -109,7 +109,7 @@ func newActorsClient(s setup) (model.Client, error) {
 func openedRun(s setup, tools []model.ToolSpec) supervisor.Opened {
 	o := supervisor.Opened{Goal: "do it", Root: "boss", Tools: tools,
 		Definitions: []supervisor.Definition{{Name: "boss", System: agentPrompt}},
-		Model:       spec.Model{Name: ownProvider + s.script.name}, RootTurns: s.script.count + 2,
+		Model:       spec.Model{Name: ownProvider + s.script.name}, RootTurns: turnsMax(s.script.count),
 		Limits: spec.RunLimits{Tokens: tokensMax, Calls: callsMax}}
 	if s.script.kind == scriptFan {
 		o.Definitions = append(o.Definitions, supervisor.Definition{Name: childName, System: agentPrompt, Model: &spec.Model{Name: ownProvider + childModelName}})

@@ -19,6 +19,10 @@ const (
 	callsMax  = 1 << 30
 )
 
+// turnsMax is the limit of turns of an agent that takes a number of turns: so high that the agent is not told that
+// the limit is near.
+func turnsMax(turns int) int { return 2*turns + 8 }
+
 // entry is a node as a program embeds it.
 type entry struct {
 	node *troupe.Node
@@ -64,7 +68,7 @@ func openNode(ctx context.Context, s setup, logs string) (runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	task := troupe.Task{Prompt: "do it", MaxTurns: s.script.count + 2, MaxTokens: tokensMax, MaxToolCalls: callsMax}
+	task := troupe.Task{Prompt: "do it", MaxTurns: turnsMax(s.script.count), MaxTokens: tokensMax, MaxToolCalls: callsMax}
 	if s.script.kind == scriptFan {
 		task.MaxChildren, task.MaxAgents = s.script.count, s.script.count+1
 	}
