@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -71,8 +72,32 @@ func (n limitNotes) withRun(left *RunLeft, spent budget.Amount, calls int) limit
 type remaining struct {
 	left, of int64
 	turn     int64 // what one turn takes at most; 0: not known
-	text     string
+	what     string
+	shared   bool               // it is the run's
+	show     func(int64) string // how a text shows an amount
 }
+
+// text tells the model what is left. Most turns need no text, so it is not made before.
+func (r remaining) text() string {
+	what := r.what
+	if r.shared {
+		what += " of all agents of this run"
+	}
+	return what + ": " + r.show(r.left) + " of " + r.show(r.of) + timeUnit(r.what) + " are left"
+}
+
+const timeWord = "time"
+
+func timeUnit(what string) string {
+	if what == timeWord {
+		return " minutes"
+	}
+	return ""
+}
+
+func showNumber(n int64) string   { return strconv.FormatInt(n, 10) }
+func showMoney(nano int64) string { return fmt.Sprintf("$%.2f", float64(nano)/1e9) }
+func showTime(ms int64) string    { return fmt.Sprintf("%d:%02d", ms/60_000, ms/1000%60) }
 
 // level is how near the limit is.
 func (r remaining) level(n spec.LimitNotes) noteLevel {
@@ -90,6 +115,21 @@ func (r remaining) level(n spec.LimitNotes) noteLevel {
 	return notNear
 }
 
+// ofAgent is what is left of the agent's own limit; without a limit, it is nothing.
+func (r remaining) ofAgent(left, of int64) remaining {
+	if of <= 0 {
+		return remaining{}
+	}
+	r.left, r.of = max(0, left), of
+	return r
+}
+
+// ofRun is ofAgent for a limit of the run.
+func (r remaining) ofRun(left, of int64) remaining {
+	r.shared = true
+	return r.ofAgent(left, of)
+}
+
 // tighter returns the remainder that has less left.
 func tighter(a, b remaining) remaining {
 	if a.of == 0 || b.of != 0 && b.left < a.left {
@@ -103,42 +143,24 @@ func remainingLimits(s State) [limitKinds]remaining {
 	var list [limitKinds]remaining
 	l := s.Task.Limits
 	turns := int64(l.Turns - s.Turn)
-	list[turnLimit] = remaining{left: turns, of: int64(l.Turns), text: fmt.Sprintf("turns: %d of %d are left", turns, l.Turns)}
+	list[turnLimit] = remaining{left: turns, of: int64(l.Turns), what: "turns", show: showNumber}
 	if turns == 1 { // whatever its share
 		list[turnLimit].turn = 1
 	}
-	minutes := func(ms int64) string { return fmt.Sprintf("%d:%02d", ms/60_000, ms/1000%60) }
-	until := max(0, l.SoftMS-s.workTime())
-	list[timeLimit] = remaining{left: until, of: l.SoftMS, text: fmt.Sprintf("time: %s of %s minutes are left", minutes(until), minutes(l.SoftMS))}
+	list[timeLimit] = remaining{left: max(0, l.SoftMS-s.workTime()), of: l.SoftMS, what: timeWord, show: showTime}
 	request := s.attemptRequest()
 	turn := request.Price.Bound(request.Input, min(request.Output, spec.OutputDefault))
-	amount := func(what string, left, of, turn int64, show func(int64) string) remaining {
-		left = max(0, left)
-		return remaining{left: left, of: of, turn: turn, text: fmt.Sprintf("%s: %s of %s are left", what, show(left), show(of))}
-	}
-	number := func(n int64) string { return fmt.Sprint(n) }
-	dollars := func(n int64) string { return fmt.Sprintf("$%.2f", float64(n)/1e9) }
-	if n := l.Tokens; n > 0 {
-		list[tokenLimit] = amount("tokens", n-s.Spent.Tokens, n, turn.Tokens, number)
-	}
-	if n := l.Nano; n > 0 {
-		list[moneyLimit] = amount("money", n-s.Spent.Nano, n, turn.Nano, dollars)
-	}
-	if n := int64(l.Calls); n > 0 {
-		list[callLimit] = amount("tool calls", n-int64(s.ToolCalls), n, 0, number)
-	}
+	tokens := remaining{turn: turn.Tokens, what: "tokens", show: showNumber}
+	money := remaining{turn: turn.Nano, what: "money", show: showMoney}
+	calls := remaining{what: "tool calls", show: showNumber}
+	list[tokenLimit] = tokens.ofAgent(l.Tokens-s.Spent.Tokens, l.Tokens)
+	list[moneyLimit] = money.ofAgent(l.Nano-s.Spent.Nano, l.Nano)
+	list[callLimit] = calls.ofAgent(int64(l.Calls-s.ToolCalls), int64(l.Calls))
 	if run := s.LimitNotes.run; run != nil {
 		since := s.Spent.Minus(s.LimitNotes.spent)
-		shared := func(what string) string { return what + " of all agents of this run" }
-		if n := run.Of.Tokens; n > 0 {
-			list[tokenLimit] = tighter(list[tokenLimit], amount(shared("tokens"), run.Left.Tokens-since.Tokens, n, turn.Tokens, number))
-		}
-		if n := run.Of.Nano; n > 0 {
-			list[moneyLimit] = tighter(list[moneyLimit], amount(shared("money"), run.Left.Nano-since.Nano, n, turn.Nano, dollars))
-		}
-		if n := run.Of.Calls; n > 0 {
-			list[callLimit] = tighter(list[callLimit], amount(shared("tool calls"), run.Left.Calls-int64(s.ToolCalls-s.LimitNotes.calls), n, 0, number))
-		}
+		list[tokenLimit] = tighter(list[tokenLimit], tokens.ofRun(run.Left.Tokens-since.Tokens, run.Of.Tokens))
+		list[moneyLimit] = tighter(list[moneyLimit], money.ofRun(run.Left.Nano-since.Nano, run.Of.Nano))
+		list[callLimit] = tighter(list[callLimit], calls.ofRun(run.Left.Calls-int64(s.ToolCalls-s.LimitNotes.calls), run.Of.Calls))
 	}
 	return list
 }
@@ -161,7 +183,7 @@ func (s State) noteLimits() State {
 			continue
 		}
 		s.LimitNotes.told[kind], highest = at, max(highest, at)
-		lines = append(lines, r.text)
+		lines = append(lines, r.text())
 		s.events.publish(contextEvents, event.KindLimitNear, event.LimitNear{What: limitWords[kind], Level: at.String(), Left: r.left, Limit: r.of})
 	}
 	if len(lines) == 0 {
