@@ -56,13 +56,18 @@ type Config struct {
 type Builder struct {
 	cfg  Config
 	mask *redact.Masker // of the node's own secrets
+	// reader makes the tool that reads clipped results, once for all sets.
+	reader func() (tool.Tool, error)
 
 	mu    sync.Mutex
 	specs map[bool][]model.ToolSpec // without a directory, and with one
 }
 
 // New returns a Builder.
-func New(cfg Config) *Builder { return &Builder{cfg: cfg, mask: cfg.Mask()} }
+func New(cfg Config) *Builder {
+	reader := func() (tool.Tool, error) { return readresult.Reader(cfg.Blobs) }
+	return &Builder{cfg: cfg, mask: cfg.Mask(), reader: sync.OnceValues(reader)}
+}
 
 // MakeSet makes the tool set of one agent: the tools of its directory and the commands of its
 // agent file. The submission of the agent decided which tools it may call; the set only
@@ -89,7 +94,7 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 	}
 	tools = append(tools, own...)
 	tools = append(tools, b.RemoteTools(t)...)
-	reader, err := readresult.Reader(b.cfg.Blobs)
+	reader, err := b.reader()
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)
 	}
@@ -115,7 +120,7 @@ func (b *Builder) ReaderSpec(tools []model.ToolSpec) ([]model.ToolSpec, error) {
 	if len(tools) == 0 {
 		return nil, nil
 	}
-	reader, err := readresult.Reader(b.cfg.Blobs)
+	reader, err := b.reader()
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)
 	}
