@@ -2,9 +2,12 @@ package control
 
 import (
 	"context"
+	"fmt"
+	"runtime"
 	"sync"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // The verbs are divided by their effect on a run. Each part has the methods of the
@@ -32,14 +35,37 @@ type remover struct {
 type opener struct {
 	*laneKeeper
 	room storeRoom
+	// opening has a slot for each run that is opened now; nil: other nodes open runs on the same logs, too.
+	opening chan struct{}
 }
+
+// opensPerProcessor is how many runs a node that owns all logs opens at once, for each processor. A run that is open
+// goes on before others are opened, so that short runs end one after the other and are not all in memory.
+const opensPerProcessor = 2
 
 type viewer struct{ *lookup }
 
 // newOpener makes the parts that change runs.
 func newOpener(cfg *Config) *opener {
 	removes := &remover{&canceler{&commander{&lookup{cfg}}}, &runLocks{}}
-	return &opener{laneKeeper: &laneKeeper{removes, client.NewID()}}
+	c := &opener{laneKeeper: &laneKeeper{removes, client.NewID()}}
+	if cfg.Cluster == nil {
+		c.opening = make(chan struct{}, opensPerProcessor*runtime.GOMAXPROCS(0))
+	}
+	return c
+}
+
+// appendOpened appends the first entry of a run.
+func (c *opener) appendOpened(ctx context.Context, o supervisor.Opened) error {
+	if c.opening != nil {
+		select {
+		case c.opening <- struct{}{}:
+			defer func() { <-c.opening }()
+		case <-ctx.Done():
+			return fmt.Errorf("control: run %s was not opened: %w", o.Run, context.Cause(ctx))
+		}
+	}
+	return c.cfg.Node.Open(ctx, o)
 }
 
 // runLocks are the runs that are being opened with a history, or deleted.

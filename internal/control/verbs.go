@@ -68,7 +68,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		}
 		accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
 	}
-	if err := c.cfg.Node.Open(ctx, opened); err != nil {
+	if err := c.appendOpened(ctx, opened); err != nil {
 		return nil, err
 	}
 	if r.History != nil && root != root.Bare() { // it was copied from there

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // waitingControl is a control service without verbs, whose callers in this process can wait.
@@ -125,5 +126,37 @@ func TestOnlyARunThatIsCertainlyNewIsNotLookedUp(t *testing.T) {
 	}
 	if n := len(alone.own.seen); n > seenMax {
 		t.Errorf("%d runs are remembered", n)
+	}
+}
+
+// TestARunWaitsWhileOthersAreOpened: it is not opened if its request ends meanwhile. Where other nodes open runs on the
+// same logs, nothing waits.
+func TestARunWaitsWhileOthersAreOpened(t *testing.T) {
+	c := newControl(Config{}).runs
+	for range cap(c.opening) {
+		c.opening <- struct{}{}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := c.appendOpened(ctx, supervisor.Opened{Run: "ours"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if c := newControl(Config{Cluster: &Cluster{}}).runs; c.opening != nil {
+		t.Error("other nodes open runs, too")
+	}
+}
+
+// TestTheRowOfAShortRunKeepsItsEnd: the run has ended before its request adds the row.
+func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
+	r := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	r.OwnAlone()
+	if _, err := r.Record(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}); err != nil {
+		t.Fatal(err)
+	}
+	if r.noteOpened(client.RunInfo{RunID: "ours", State: Live, Title: "a task"}) {
+		t.Error("the row is there already")
+	}
+	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.State != Finished {
+		t.Errorf("%+v, %v, %v", info, ok, err)
 	}
 }
