@@ -19,9 +19,27 @@ type AgentLimits struct {
 
 // Field returns the limit of that name: a field of a request. nil: there is none.
 func (l *AgentLimits) Field(name string) *int64 {
-	return map[string]*int64{"max_output_tokens": &l.MaxOutputTokens, "closing_tokens": &l.ClosingTokens,
-		"max_agent_tool_calls": &l.MaxAgentToolCalls, "max_reply_calls": &l.MaxReplyCalls, "max_parallel_tools": &l.MaxParallelTools,
-		"max_retries": &l.MaxRetries, "max_malformed": &l.MaxMalformed, "max_cuts": &l.MaxCuts, "max_vetoes": &l.MaxVetoes}[name]
+	switch name {
+	case "max_output_tokens":
+		return &l.MaxOutputTokens
+	case "closing_tokens":
+		return &l.ClosingTokens
+	case "max_agent_tool_calls":
+		return &l.MaxAgentToolCalls
+	case "max_reply_calls":
+		return &l.MaxReplyCalls
+	case "max_parallel_tools":
+		return &l.MaxParallelTools
+	case "max_retries":
+		return &l.MaxRetries
+	case "max_malformed":
+		return &l.MaxMalformed
+	case "max_cuts":
+		return &l.MaxCuts
+	case "max_vetoes":
+		return &l.MaxVetoes
+	}
+	return nil
 }
 
 // Spec returns the limits as a run records them.

@@ -1,5 +1,7 @@
 package spec
 
+import "slices"
+
 // NamedLimit is a limit of one agent under the names by which users set it.
 type NamedLimit struct {
 	// Key is its name in an agent file, under x-troupe.limits.
@@ -28,7 +30,11 @@ const (
 
 // NamedLimits are the limits of an agent that have a number of their own. Turns, tokens, money and
 // time have other keys in agent files: maxTurns, budget, timeout.
-func NamedLimits() []NamedLimit {
+func NamedLimits() []NamedLimit { return slices.Clone(namedLimits) }
+
+var namedLimits = listNamedLimits()
+
+func listNamedLimits() []NamedLimit {
 	count := func(field func(*Limits) *int) func(*Limits) (*int, *int64) {
 		return func(l *Limits) (*int, *int64) { return field(l), nil }
 	}

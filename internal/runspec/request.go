@@ -109,10 +109,13 @@ const (
 
 // checkLimits refuses limits without a meaning.
 func checkLimits(r client.RunRequest) error {
-	for name, n := range map[string]int64{"max_turns": int64(r.MaxTurns), "max_tokens": r.MaxTokens, "max_tool_calls": r.MaxToolCalls,
-		"max_agent_tokens": r.MaxAgentTokens, "max_depth": int64(r.MaxDepth), "max_children": int64(r.MaxChildren), "max_agents": int64(r.MaxAgents), "max_messages": int64(r.MaxMessages)} {
-		if n < 0 || n > limitMax {
-			return refuse.Bad("0 is the default", "%s is %d", name, n)
+	for _, limit := range [...]struct {
+		name string
+		n    int64
+	}{{"max_turns", int64(r.MaxTurns)}, {"max_tokens", r.MaxTokens}, {"max_tool_calls", r.MaxToolCalls}, {"max_agent_tokens", r.MaxAgentTokens},
+		{"max_depth", int64(r.MaxDepth)}, {"max_children", int64(r.MaxChildren)}, {"max_agents", int64(r.MaxAgents)}, {"max_messages", int64(r.MaxMessages)}} {
+		if limit.n < 0 || limit.n > limitMax {
+			return refuse.Bad("0 is the default", "%s is %d", limit.name, limit.n)
 		}
 	}
 	for _, n := range spec.NamedLimits() {
