@@ -26,7 +26,12 @@ type ownIndex struct {
 	seed  maphash.Seed
 	seen  map[uint64]struct{} // hashes of ids: one that collides is read from the index
 	// unwritten are the rows of runs that were opened and are written a moment later.
-	unwritten map[string]Row
+	unwritten map[string]*unwrittenRow
+}
+
+type unwrittenRow struct {
+	Row
+	removed bool // its run was deleted, perhaps while the row is written
 }
 
 // OwnAlone tells the index that this process alone writes it until it ends.
@@ -95,9 +100,9 @@ func (r *Runs) noteOpened(info client.RunInfo) bool {
 		return false
 	}
 	if o.unwritten == nil {
-		o.unwritten = map[string]Row{}
+		o.unwritten = map[string]*unwrittenRow{}
 	}
-	o.unwritten[info.RunID] = Row{RunInfo: info}
+	o.unwritten[info.RunID] = &unwrittenRow{Row: Row{RunInfo: info}}
 	o.noteLocked(info.RunID)
 	return true
 }
@@ -106,26 +111,43 @@ func (r *Runs) noteOpened(info client.RunInfo) bool {
 func (o *ownIndex) findUnwritten(run string) (row Row, ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	row, ok = o.unwritten[run]
-	return row, ok
+	u := o.unwritten[run]
+	if u == nil {
+		return row, false
+	}
+	return u.Row, true
 }
 
-// beginWrite returns the row of a run that is not written yet. If there is none, the run counts as one with a row from
-// now on: the caller writes it.
-func (o *ownIndex) beginWrite(run string) (row Row, ok bool) {
+// beginWrite returns the row of a run that is not written yet. nil: there is none. The run counts as one with a row
+// from now on, because the caller writes it.
+func (o *ownIndex) beginWrite(run string) *unwrittenRow {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if row, ok = o.unwritten[run]; !ok {
+	u := o.unwritten[run]
+	if u == nil {
 		o.noteLocked(run)
 	}
-	return row, ok
+	return u
 }
 
-// dropUnwritten forgets a row that is written now, or that is removed.
-func (o *ownIndex) dropUnwritten(run string) {
+// endWrite forgets a row that is in the index now, and reports whether its run was deleted meanwhile.
+func (o *ownIndex) endWrite(run string, u *unwrittenRow) (removed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	delete(o.unwritten, run)
+	if o.unwritten[run] == u {
+		delete(o.unwritten, run)
+	}
+	return u.removed
+}
+
+// removeUnwritten forgets the row of a run that is deleted.
+func (o *ownIndex) removeUnwritten(run string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if u := o.unwritten[run]; u != nil {
+		u.removed = true
+		delete(o.unwritten, run)
+	}
 }
 
 // rawUnwritten are the rows that are wanted and not written yet.
@@ -134,8 +156,8 @@ func (o *ownIndex) rawUnwritten(wanted func(run string) bool) map[string]rawRow 
 	rows := maps.Clone(o.unwritten)
 	o.mu.Unlock()
 	raw := map[string]rawRow{}
-	for run, row := range rows {
-		data, err := json.Marshal(row)
+	for run, u := range rows {
+		data, err := json.Marshal(u.Row)
 		if err == nil && wanted(run) {
 			raw[run] = rawRow{run, data}
 		}

@@ -94,15 +94,17 @@ func infoChange(change func(*client.RunInfo)) func(*Row) bool {
 
 // changeRow is Change for a whole row; change returns false to leave it as it is.
 func (r *Runs) changeRow(ctx context.Context, run string, change func(*Row) bool) error {
-	if row, ok := r.own.beginWrite(run); ok {
-		written, err := r.writeChange(ctx, run, row, 0, func(row *Row) bool {
+	if u := r.own.beginWrite(run); u != nil {
+		written, err := r.writeChange(ctx, run, u.Row, 0, func(row *Row) bool {
 			change(row)
 			return true
 		})
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if r.own.dropUnwritten(run); written {
+		case r.own.endWrite(run, u):
+			return r.Remove(ctx, run) // its delete marker may be older than the row
+		case written:
 			return nil
 		}
 	}
@@ -169,7 +171,7 @@ func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
 
 // Remove removes a row. Its delete marker expires.
 func (r *Runs) Remove(ctx context.Context, run string) error {
-	r.own.dropUnwritten(run)
+	r.own.removeUnwritten(run)
 	r.written.take(run)
 	r.recent.forget(run)
 	defer r.waiters.wake(run, nil)

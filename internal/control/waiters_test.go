@@ -86,7 +86,7 @@ func TestARowThatIsNotWrittenYetIsListed(t *testing.T) {
 		}
 	}
 	check("before the write")
-	if done, err := r.Record(t.Context(), "ours", Report{}); err != nil || !done.Added {
+	if done, err := r.Record(t.Context(), "ours", Report{}, false); err != nil || done.Missing {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if _, ok := r.own.findUnwritten("ours"); ok {
@@ -150,7 +150,7 @@ func TestARunWaitsWhileOthersAreOpened(t *testing.T) {
 func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 	r := OpenRuns(bucketsOf(t, startEmbedded(t)))
 	r.OwnAlone()
-	if _, err := r.Record(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}); err != nil {
+	if _, err := r.Record(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}, true); err != nil {
 		t.Fatal(err)
 	}
 	if r.noteOpened(client.RunInfo{RunID: "ours", State: Live, Title: "a task"}) {
@@ -158,5 +158,24 @@ func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 	}
 	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.State != Finished {
 		t.Errorf("%+v, %v, %v", info, ok, err)
+	}
+}
+
+// TestTheRowOfADeletedRunDoesNotComeBack: the run is deleted while its first row is written.
+func TestTheRowOfADeletedRunDoesNotComeBack(t *testing.T) {
+	r := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	r.OwnAlone()
+	r.noteOpened(client.RunInfo{RunID: "ours", State: Live})
+	err := r.changeRow(t.Context(), "ours", func(*Row) bool {
+		if err := r.Remove(t.Context(), "ours"); err != nil {
+			t.Error(err)
+		}
+		return true
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if list, err := r.List(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%+v, %v", list, err)
 	}
 }
