@@ -40,7 +40,7 @@ func (b *Builder) templateKey(r client.RunRequest) string {
 		_, ok := trust.ScriptPath(route)
 		return ok
 	}
-	if r.Dir != "" || r.Agents != "" || r.MCPConfig != "" || len(r.Attach) > 0 || b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" ||
+	if r.Dir != "" || r.Agents != "" || r.MCPConfig != "" || len(r.Attach) > 0 || r.Fork != "" || r.History != nil || b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" ||
 		slices.Contains(orchestrator.RouteNames(), r.Agent) || slices.ContainsFunc(trust.RoutesOf(r), isScript) {
 		return ""
 	}

@@ -31,6 +31,7 @@ func TestOnlyRequestsWithoutFilesShareATemplate(t *testing.T) {
 		"a directory":   func(r *client.RunRequest) { r.Dir = "/d" },
 		"agent files":   func(r *client.RunRequest) { r.Agents = "/d" },
 		"servers":       func(r *client.RunRequest) { r.MCPConfig = "/d" },
+		"a fork":        func(r *client.RunRequest) { r.Fork = "other" },
 		"an attachment": func(r *client.RunRequest) { r.Attach = []client.Attachment{{}} },
 		"a plan":        func(r *client.RunRequest) { r.Agent = "chain" },
 		"a script":      func(r *client.RunRequest) { r.Model = "script/x" },
