@@ -105,7 +105,7 @@ func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunA
 	}
 	began := time.Now()
 	o, a, err = b.buildWhole(r)
-	if key != "" && err == nil && len(a.Notes) == 0 && !slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Source != "" }) {
+	if key != "" && err == nil && len(a.Notes) == 0 && !dependsOnFiles(o) {
 		b.templates.keep(key, began, o, a)
 	}
 	return o, a, err

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/trust"
@@ -36,10 +37,6 @@ type templates struct {
 // templateKey returns what selects the template of a request; "": its build depends on more than the
 // request and the settings of the node, on files that it names, for example.
 func (b *Builder) templateKey(r client.RunRequest) string {
-	isScript := func(route string) bool {
-		_, ok := trust.ScriptPath(route)
-		return ok
-	}
 	if r.Dir != "" || r.Agents != "" || r.MCPConfig != "" || len(r.Attach) > 0 || r.Fork != "" || r.History != nil || b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" ||
 		slices.Contains(orchestrator.RouteNames(), r.Agent) || slices.ContainsFunc(trust.RoutesOf(r), isScript) {
 		return ""
@@ -50,6 +47,25 @@ func (b *Builder) templateKey(r client.RunRequest) string {
 		return ""
 	}
 	return string(key)
+}
+
+// dependsOnFiles reports whether files decide what a run is: agent files, and scripts, which are checked at each build because
+// a run may have written over them. The node's own settings may name a script, too.
+func dependsOnFiles(o supervisor.Opened) bool {
+	plays := func(models ...spec.Model) bool {
+		return slices.ContainsFunc(models, func(m spec.Model) bool { return isScript(m.Name) })
+	}
+	if plays(o.Model) || plays(o.LoopOptions.Fallbacks...) {
+		return true
+	}
+	return slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool {
+		return d.Source != "" || d.Model != nil && plays(*d.Model) || plays(d.LoopOptions.Fallbacks...)
+	})
+}
+
+func isScript(route string) bool {
+	_, ok := trust.ScriptPath(route)
+	return ok
 }
 
 // find builds a run from a fresh template.
