@@ -58,8 +58,8 @@ func (s State) attemptsAhead() int {
 	return max(0, min(GrantsAheadMax, s.Task.Limits.Turns-s.Turn-1))
 }
 
-// withAllowance records the allowance that a grant brings.
-func (s State) withAllowance(f Granted) State {
+// takeAllowance records the allowance that a grant brings.
+func takeAllowance(s State, f Granted) State {
 	awaited := f.Reservation == s.Reservation && (s.Phase == Reserving || s.Suspended.Then == ThenGrant)
 	if f.Allowance == nil || !awaited {
 		return s

@@ -118,7 +118,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 	if text == "" {
 		text = "Go on."
 	}
-	s = s.appendSteering("A person answered: " + text)
+	s = appendSteering(s, "A person answered: "+text)
 	s, more := endTurn(s, then)
 	return s, append(fx, more...)
 }

@@ -122,13 +122,13 @@ func tooLong(s State) (next State, fx []Effect, again bool) {
 // chooseCut computes how many messages to fold. ok is false if no fold would shrink the
 // prompt, even with an empty summary.
 func chooseCut(s State, tails []int, room int64, as spec.Transition) (upto int, ok bool) {
-	now, ratio := s.guessTokens(s.Prompt()), s.tokenMeasures().Ratio
+	now, ratio := guessTokens(s, s.Prompt()), s.tokenMeasures().Ratio
 	fits := s.Estimate() <= room
 	for _, n := range tails {
 		at := s.tailAt(s.Fold.Upto, n)
 		w := s.foldWriter(at, as)
 		bare := withFold(s, w.newFold("", true))
-		size := bare.guessTokens(bare.Prompt())
+		size := guessTokens(bare, bare.Prompt())
 		if at > s.Fold.Upto && size < now {
 			upto, ok = at, true
 			if ratio.Apply(size)+s.contextLimits().Summary <= room {
@@ -272,7 +272,7 @@ func compactWithoutModel(s State) (State, []Effect) {
 // of those messages replace them, or nothing.
 func completeCompaction(s State, summary string) (State, []Effect) {
 	f := s.PendingCompaction
-	now := s.guessTokens(s.Prompt())
+	now := guessTokens(s, s.Prompt())
 	w := s.foldWriter(f.Upto, f.As)
 	try := []Fold{w.newFold(summary, false), w.newFold(w.outline(), true), w.newFold("", true)}
 	if summary == "" {
@@ -281,7 +281,7 @@ func completeCompaction(s State, summary string) (State, []Effect) {
 	next := s
 	for _, fold := range try {
 		next = withFold(s, fold)
-		if next.guessTokens(next.Prompt()) < now {
+		if guessTokens(next, next.Prompt()) < now {
 			break
 		}
 	}

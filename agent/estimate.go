@@ -29,13 +29,13 @@ func (s State) tokenMeasures() Sense {
 func (s State) Estimate() int64 {
 	ratio := s.tokenMeasures().Ratio
 	if !s.Anchor.coversRoute(s.Route) {
-		return ratio.Apply(s.guessTokens(s.Prompt()))
+		return ratio.Apply(guessTokens(s, s.Prompt()))
 	}
 	return s.Anchor.Tokens + ratio.Apply(budget.Guess(s.History[s.Anchor.Messages:]...))
 }
 
 // guessTokens is the estimate of a whole prompt before it is calibrated.
-func (s State) guessTokens(sent []model.Message) int64 {
+func guessTokens(s State, sent []model.Message) int64 {
 	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.GuessTools(s.Task.Tools) + budget.Guess(sent...)
 }
 
@@ -49,7 +49,7 @@ func calibrate(s State, r model.Reply) State {
 	if s.Anchor.coversRoute(s.Route) {
 		know.Ratio = know.Ratio.Sample(r.Usage.Prompt()-s.Anchor.Tokens, budget.Guess(s.History[s.Anchor.Messages:]...))
 	} else {
-		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), s.guessTokens(s.Prompt()))
+		know.Ratio = know.Ratio.Sample(r.Usage.Prompt(), guessTokens(s, s.Prompt()))
 	}
 	s.Sense = know
 	return s

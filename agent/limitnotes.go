@@ -169,7 +169,7 @@ func remainingLimits(s State) [limitKinds]remaining {
 var limitWords = [limitKinds]string{"turns", "time", "tokens", "money", "tool_calls"}
 
 // noteLimits appends a message about the limits that came near since the last one.
-func (s State) noteLimits() State {
+func noteLimits(s State) State {
 	n := s.Task.LoopOptions.LimitNotes
 	if n.Near <= 0 || s.Turn == 0 {
 		return s

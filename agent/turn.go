@@ -74,7 +74,7 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 		s = s.appendMessage(model.Message{Role: model.User, Text: text})
 	}
 	for _, text := range s.Steers {
-		s, transition = s.appendSteering(text), spec.Steering
+		s, transition = appendSteering(s, text), spec.Steering
 	}
 	if len(s.Steers) > 0 { // a person has given direction: the loop need not ask for it
 		s = dropKeptText(s)
@@ -84,7 +84,7 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	if ending, as := s.reachedLimit(); ending != "" {
 		return beginClosingTurn(s, ending, as)
 	}
-	return runHooksBeforeModel(s.noteLimits(), transition)
+	return runHooksBeforeModel(noteLimits(s), transition)
 }
 
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
@@ -147,7 +147,7 @@ func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptReque
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
-	s = s.withAllowance(f)
+	s = takeAllowance(s, f)
 	s.LimitNotes = s.LimitNotes.withRun(f.Left, s.Spent, s.ToolCalls)
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
 		return returnReservation(s)

@@ -190,7 +190,7 @@ func (w *RunWatch) wait(ctx context.Context, heard bool) (info RunInfo, err erro
 		told, err = w.pause(ctx, 0)
 	}
 	for quiet := 0; err == nil; quiet = min(quiet+1, quietMax) {
-		info, err = c.getEnded(ctx, w.run, told)
+		info, err = getEnded(ctx, c, w.run, told)
 		busy := (Busy(err) || heard && (Lost(err) || isUnstored(err))) && !c.nc.IsClosed() && ctx.Err() == nil
 		if !busy && (err != nil || !info.isLive()) {
 			return info, err
@@ -225,7 +225,7 @@ func (i RunInfo) isLive() bool {
 
 // getEnded returns the state of a run, with its result once it is finished or parked. If an event
 // has told so, getEnded asks for the result at once, which is in the log before it is in the row.
-func (c *Client) getEnded(ctx context.Context, run string, told bool) (RunInfo, error) {
+func getEnded(ctx context.Context, c *Client, run string, told bool) (RunInfo, error) {
 	if !told {
 		if info, err := c.State(ctx, run); err != nil || info.isLive() {
 			return info, err

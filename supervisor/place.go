@@ -55,7 +55,7 @@ func (s State) Unseen(timer string) (pool string, ok bool) {
 // must not wait forever.
 func handleTimer(s State, f agent.Woke) (State, []Effect) {
 	if f.Timer == askTimer {
-		return s.wokeToAsk()
+		return wokeToAsk(s)
 	}
 	id, ok := strings.CutPrefix(f.Timer, firstMessageTimer)
 	m, known := s.Member(spec.ID(id))

@@ -158,8 +158,8 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > s.vetoesMax(m)}}} //mutant:veto-limit
 }
 
-// withPolicy is the state under another policy.
-func (s State) withPolicy(p Policy) State {
+// applyPolicy puts a run under another policy.
+func applyPolicy(s State, p Policy) State {
 	s.Run.Policy = p
 	return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: p.Version, Rules: len(p.Rules)})
 }

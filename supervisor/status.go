@@ -59,7 +59,7 @@ func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
 }
 
 // wokeToAsk asks the members if it is time by the stamps of the log.
-func (s State) wokeToAsk() (State, []Effect) {
+func wokeToAsk(s State) (State, []Effect) {
 	switch {
 	case s.Inquiry.Due == 0 || s.Phase == Over:
 		return s, nil

@@ -178,7 +178,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Canceled:
 		return cancelByCommand(s, f)
 	case PolicySet:
-		return s.withPolicy(f.Policy), nil
+		return applyPolicy(s, f.Policy), nil
 	case LimitSet:
 		return applyLimits(s, f)
 	case GivenUp:
@@ -188,7 +188,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Resumed:
 		return handleResumed(s, f)
 	case agent.Released:
-		return s.withReleased(), nil
+		return release(s), nil
 	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
@@ -196,7 +196,8 @@ func stepInput(s State, e Input) (State, []Effect) {
 	}
 }
 
-func (s State) withReleased() State {
+// release lets the members of a run go: nothing more is asked of them.
+func release(s State) State {
 	s.Released = true
 	return s
 }

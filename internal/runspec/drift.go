@@ -35,7 +35,7 @@ func (b *Builder) FindDifferences(t spec.Task) map[string]string {
 	compare(spec.HooksVersion, HashVersion(b.cfg.Hooks))
 	compare(spec.RouteVersion, b.RouteVersion(t.Model.Name))
 	further := slices.DeleteFunc(slices.Clone(toolset.NamedOnly), func(name string) bool { return t.Hashes[spec.ToolVersion+name] == "" })
-	if tools, err := b.toolVersions(t.Workspace, further); err == nil {
+	if tools, err := toolVersions(b, t.Workspace, further); err == nil {
 		for key := range t.Hashes {
 			if _, here := tools[key]; strings.HasPrefix(key, spec.ToolVersion) && !here {
 				compare(key, "")

@@ -41,7 +41,7 @@ func (b *Builder) recordVersions(req acceptedRequest, run spec.Model, t toolGran
 			restricted = append(restricted, name)
 		}
 	}
-	if r.hashes, err = b.toolVersions(req.workspace, restricted); err != nil {
+	if r.hashes, err = toolVersions(b, req.workspace, restricted); err != nil {
 		return r, err
 	}
 	r.definitions = slices.Clone(defs)
@@ -68,7 +68,7 @@ func baseModel(m spec.Model) spec.Model {
 // with the class that the operator's settings give it. The directory's own file does not
 // count: an agent that may write there could hide a difference, or make one. further are
 // the tools that were named.
-func (b *Builder) toolVersions(dir string, further []string) (map[string]string, error) {
+func toolVersions(b *Builder, dir string, further []string) (map[string]string, error) {
 	specs, err := b.cfg.Tools.DirectorySpecs(dir)
 	if err != nil {
 		return nil, err
