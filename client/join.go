@@ -76,6 +76,13 @@ func Lost(err error) bool {
 	return errors.As(err, &refused) && refused.Code == CodeUnavailable
 }
 
+// IsRefused reports whether a node has refused a request, so that it has no effect. After any other error
+// the request may have one.
+func IsRefused(err error) bool {
+	var refused *Error
+	return errors.As(err, &refused) && refused.Code < CodeInternal
+}
+
 // IsTooLarge reports whether an error says that a request exceeds what the server passes on.
 func IsTooLarge(err error) bool { return errors.Is(err, nats.ErrMaxPayload) }
 

@@ -184,7 +184,7 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 	}
 	defer stop()
 	if err := run.start(r.Context(), s.cfg.Client); err != nil {
-		if refused := (*client.Error)(nil); !errors.As(err, &refused) {
+		if !client.IsRefused(err) {
 			s.abandon(id) // a node may have accepted it
 		}
 		refuseChat(w, err)
@@ -195,7 +195,9 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 	reply.begin()
 	info, err := watch.WaitNew(r.Context())
 	stop()
-	done()
+	if done(); r.Context().Err() != nil { // the wait may have ended before the cancel began
+		s.abandon(id)
+	}
 	reply.end(info, err)
 }
 

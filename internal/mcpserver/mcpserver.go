@@ -169,7 +169,7 @@ func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 	return func(ctx context.Context, call *mcp.CallToolRequest, in taskArguments) (*mcp.CallToolResult, any, error) {
 		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir}
 		accepted, err := v.client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
-		if refused := (*client.Error)(nil); err != nil && !errors.As(err, &refused) {
+		if err != nil && !client.IsRefused(err) {
 			v.abandon(asked.RunID) // a node may have accepted it
 		}
 		if err != nil {
