@@ -178,3 +178,21 @@ func TestALaneIsChangedAndGoesOn(t *testing.T) {
 		t.Errorf("the failure to start is no event: %d, %s", code, out)
 	}
 }
+
+// A lane is no run: no verb of runs reads, cancels or deletes it.
+func TestALaneIsNoRun(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk})
+	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "first"); code != 0 {
+		t.Fatalf("%d %s", code, out)
+	}
+	for _, args := range [][]string{{"delete", "--yes", "lane-plans"}, {"cancel", "lane-plans"}, {"result", "lane-plans"}, {"transcript", "lane-plans"},
+		{"steer", "lane-plans", "hello"}, {"run", "-m", "script/talk.yaml", "--run-id", "lane-plans", "mine"}} {
+		if out, err := s.command(args...).CombinedOutput(); exitOf(t, err) != 2 || strings.Contains(string(out), "is deleted") {
+			t.Errorf("%v: %v\n%s", args, err, out)
+		}
+	}
+	if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", "plans", "second"); code != 0 || out != "two: second\n" {
+		t.Errorf("the conversation after that: %d, %q", code, out)
+	}
+}

@@ -6,15 +6,14 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
 // attachPart stores a part of a file that will be attached to the prompt of a run, before the
 // run exists. It is idempotent: a client may send the same part again.
 func (c *opener) attachPart(ctx context.Context, r client.AttachRequest) (any, error) {
-	if err := names.CheckToken(r.RunID); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("run_id: %v", err), Hint: "choose a lower-case ULID"}
+	if err := checkRunID(r.RunID); err != nil {
+		return nil, err
 	}
 	if n := len(r.Data); n == 0 || n > client.AttachPartBytes {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the part has %d bytes", n), Hint: fmt.Sprintf("send parts of 1 to %d bytes", client.AttachPartBytes)}

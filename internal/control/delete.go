@@ -126,6 +126,9 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 	if err := names.CheckToken(r.RunID); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
 	}
+	if mailbox.IsReserved(r.RunID) {
+		return nil, notFound(r.RunID)
+	}
 	done, err := c.locks.lockRun(ctx, r.RunID)
 	if err != nil {
 		return nil, err
@@ -291,108 +294,4 @@ func (c *lookup) explainNoAgent(ctx context.Context, id spec.ID, run string) err
 
 func deletedError(run string) error {
 	return &client.Error{Code: client.CodeGone, Text: fmt.Sprintf("the run %q was deleted", run), Hint: "`troupe list` shows the runs"}
-}
-
-// Limits of one request to prune.
-const (
-	pruneAtOnce = 100
-	// pruneSpare is the request time that must be left to begin another delete.
-	pruneSpare = closeWait + stopWait + 2*time.Second
-	// tombstoneWork is how long one request removes tombstones: less than the time after which
-	// a client retries.
-	tombstoneWork = 2 * time.Second
-)
-
-// tombstoneAge is how long the tombstones of deleted logs stay.
-const tombstoneAge = 30 * 24 * time.Hour
-
-// pruneRuns deletes the runs that ended long ago (OlderThanMS), and the tombstones of runs that
-// were deleted long ago (tombstoneAge). A reply may cover only a part of them: if More is
-// set, the client asks again.
-func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, error) {
-	if r.OlderThanMS < 0 {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms is %d", r.OlderThanMS), Hint: "0 is every run that has ended"}
-	}
-	now := time.Now()
-	list, err := c.cfg.Runs.List(ctx)
-	if err != nil {
-		return nil, err
-	}
-	reply := client.Pruned{Runs: []string{}, Kept: []client.Kept{}}
-	deadline, bounded := ctx.Deadline()
-	listed := map[string]bool{}
-	for _, info := range list {
-		listed[info.RunID] = true
-	}
-	for _, info := range slices.Backward(list) { // the oldest first
-		if end, ok := endOf(info); !ok || now.Sub(end).Milliseconds() < r.OlderThanMS || info.RunID <= r.After {
-			continue
-		}
-		if len(reply.Runs)+len(reply.Kept) == pruneAtOnce || bounded && time.Until(deadline) < pruneSpare {
-			reply.More = true
-			return reply, nil
-		}
-		if reply.Last = info.RunID; r.DryRun {
-			reply.Runs = append(reply.Runs, info.RunID)
-			continue
-		}
-		_, err := c.deleteRun(ctx, client.DeleteRequest{RunID: info.RunID})
-		if refused := (*client.Error)(nil); errors.As(err, &refused) {
-			reply.Kept = append(reply.Kept, client.Kept{RunID: info.RunID, Why: refused.Text})
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		reply.Runs = append(reply.Runs, info.RunID)
-	}
-	if !r.DryRun {
-		reply.Tombstones, reply.TombstonesLast, err = c.removeTombstones(ctx, listed, r.TombstonesAfter, now)
-		reply.More = reply.TombstonesLast != ""
-	}
-	return reply, err
-}
-
-// endOf returns when a run ended, according to the index.
-func endOf(info client.RunInfo) (time.Time, bool) {
-	end, err := time.Parse(time.RFC3339, info.Started)
-	if err != nil || info.State != Finished {
-		return time.Time{}, false
-	}
-	if info.Result != nil {
-		end = end.Add(time.Duration(info.Result.DurationMS) * time.Millisecond)
-	}
-	return end, true
-}
-
-// removeTombstones removes the tombstones of logs that were deleted long ago. No message to
-// them is in flight any more. It checks the logs after an address, in order, and at least
-// one. last is where it stopped; "": it checked them all.
-func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, after string, now time.Time) (n int, last string, err error) {
-	logs, err := c.cfg.Post.Addresses(ctx, "")
-	if err != nil {
-		return 0, "", fmt.Errorf("control: prune: %w", err)
-	}
-	slices.Sort(logs)
-	until := time.Now().Add(tombstoneWork)
-	for _, at := range logs {
-		if _, isLane := at.Conversation(); isLane || listed[at.Run()] || string(at) <= after {
-			continue
-		}
-		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
-			return n, last, nil
-		}
-		stamp, buried, err := readTombstone(ctx, c.cfg.Post, at)
-		if err != nil {
-			return n, "", err
-		}
-		if buried && now.Sub(time.UnixMilli(stamp)) >= tombstoneAge {
-			if err := c.cfg.Post.Purge(ctx, at, 0); err != nil {
-				return n, "", fmt.Errorf("control: prune: %w", err)
-			}
-			n++
-		}
-		last = string(at)
-	}
-	return n, "", nil
 }

@@ -111,8 +111,8 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 
 // storeHistoryPart stores a part of an imported history before the run that begins with it.
 func (c *opener) storeHistoryPart(ctx context.Context, r client.RecallRequest) (any, error) {
-	if err := names.CheckToken(r.RunID); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	if err := checkRunID(r.RunID); err != nil {
+		return nil, err
 	}
 	if err := names.CheckToken(r.Past); err != nil {
 		return nil, &client.Error{Code: client.CodeBad, Text: "past: " + err.Error(), Hint: "name the history by its hash"}

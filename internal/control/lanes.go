@@ -230,6 +230,9 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 	f := supervisor.LaneStarted{}
 	root := mailbox.At(run, string(spec.Root)).In(state.Run.RootPlace())
 	f.Past, err = c.continueHistory(ctx, conversation, s, root)
+	if isNewer(err) { // a node of the newer release reads that history
+		return err
+	}
 	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code != client.CodeUnavailable {
 		f.Failed, f.Reason = refused.Text, spec.LogDamaged // retrying would block the lane
 	} else if err != nil {

@@ -190,6 +190,9 @@ func notFound(run string) error {
 
 // findRun returns the row of a run, or an error if neither the index nor a log shows the run.
 func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
+	if mailbox.IsReserved(run) { // a lane is no run, even if a row says so
+		return Row{}, notFound(run)
+	}
 	i, ok, err := c.cfg.Runs.getRow(ctx, run)
 	if err != nil || ok {
 		return i, err
