@@ -414,6 +414,9 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	t.Helper()
 	task := spec.Task{Run: "r", ID: spec.Root, Name: "lead", Goal: d.Input, System: "You are careful.",
 		Model: spec.Model{Name: "script/one"}}
+	if d.HasArg("failed-mark") {
+		task.System += " Begin with " + spec.FailedMark + " if you have failed."
+	}
 	if d.HasArg("child") {
 		task.ID, task.Parent, task.Depth = "root-1-0", spec.Root, 1
 	}

@@ -17,9 +17,12 @@ func proposeCompletion(s State) (State, []Effect) {
 	if s.awaitsOthers() { //mutant:lingers-before-the-stop
 		return waitForOthers(s)
 	}
-	s, fx, busy := pursueGoal(s)
-	if busy {
-		return s, fx
+	if _, isFailure := declaredFailure(s); !isFailure { // what has failed need not meet the requirements
+		next, fx, busy := pursueGoal(s)
+		if busy {
+			return next, fx
+		}
+		s = next
 	}
 	if next, fx, busy := openGate(s, spec.HookStop, Stopping, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookStop, s.Reservation)}); busy {
 		return next, fx
@@ -77,16 +80,25 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if (len(s.Steers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
 		return endTurn(dropKeptText(s), spec.Steering)
 	}
-	return finishAgent(s, completedOutcome(s.Goal.End, s.finalAnswer()))
+	return finishAgent(s, completedOutcome(s))
 }
 
 // completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure is none.
-func completedOutcome(end spec.Reason, answer string) spec.Outcome {
-	if why, isFailure := spec.CutFailedMark(answer); isFailure {
+func completedOutcome(s State) spec.Outcome {
+	if why, isFailure := declaredFailure(s); isFailure {
 		detail, _, _ := strings.Cut(why, "\n")
-		return spec.Outcome{Reason: spec.Failed, Text: why, Partial: true, Detail: clip.Marked(detail, failureDetailMax, "…")}
+		return spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true, Detail: clip.Marked(detail, failureDetailMax, "…")}
 	}
-	return spec.Outcome{Reason: cmp.Or(end, spec.Completed), Text: answer}
+	return spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()}
+}
+
+// declaredFailure returns why the agent says that it has failed. Only an agent whose prompt names the mark says so
+// by it.
+func declaredFailure(s State) (why string, isFailure bool) {
+	if !strings.Contains(s.Task.System, spec.FailedMark) {
+		return "", false
+	}
+	return spec.CutFailedMark(s.joinedText())
 }
 
 const failureDetailMax = 400 // bytes of an answer that declares a failure

@@ -198,7 +198,7 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 		Limits: spec.RunLimits{Calls: int64(oneOf(d, 0, 0, 12, 40)), Depth: oneOf(d, 0, 2, 3, 4), Children: oneOf(d, 0, 0, 1, 2, 3, 3),
 			Agents: oneOf(d, 4, 5, 6, 9), Messages: oneOf(d, 0, 0, 1, 2)},
 		Definitions: []supervisor.Definition{
-			{Name: "lead", System: "You lead.", Deny: oneOf(d, nil, nil, []string{"wipe"}), Limits: spec.Limits{Children: oneOf(d, 0, 0, 6)}},
+			{Name: "lead", System: "You lead. Begin with " + spec.FailedMark + " if you have failed.", Deny: oneOf(d, nil, nil, []string{"wipe"}), Limits: spec.Limits{Children: oneOf(d, 0, 0, 6)}},
 			{Name: "hand", System: "You work.", Deny: oneOf(d, nil, []string{"wipe"})},
 			{Name: "clerk", System: "You read.", Tools: []string{"look", "note", sendTool}, Limits: spec.Limits{Turns: 3}},
 			{Name: "shy", System: "You wait.", Delegates: []string{"clerk"}, LoopOptions: drawSchema(d, p)},
