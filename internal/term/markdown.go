@@ -9,14 +9,12 @@ import (
 const markdownWidth = 100
 
 var (
-	headingLine = regexp.MustCompile(`^#{1,6}\s+(.*?)\s*#*$`)
-	listLine    = regexp.MustCompile(`^(\s*)([-*+]|\d+[.)])\s+(.*)$`)
+	headingLine = regexp.MustCompile(`^#{1,6}\s+(.*?)(?:\s+#+)?$`)
+	listLine    = regexp.MustCompile(`^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$`)
+	fenceLine   = regexp.MustCompile("^(`{3,}[^`]*|~{3,}.*)$")
 	quoteLine   = regexp.MustCompile(`^>\s?(.*)$`)
 	ruleLine    = regexp.MustCompile(`^\s*([-*_])(\s*[-*_]){2,}\s*$`)
 	tableLine   = regexp.MustCompile(`^\s*\|.*\|\s*$`)
-	strongText  = regexp.MustCompile(`\*\*([^*\n]+)\*\*|__([^_\n]+)__`)
-	codeText    = regexp.MustCompile("`([^`\n]+)`")
-	linkText    = regexp.MustCompile(`\[([^\]\n]+)\]\(([^)\s]+)\)`)
 )
 
 // Markdown draws the Markdown that models write, for a terminal of width columns: headings, lists, quotes, code,
@@ -35,14 +33,14 @@ func (s Style) Markdown(text string, width int) []string {
 		trimmed := strings.TrimSpace(line)
 		switch {
 		case fence != "":
-			if strings.HasPrefix(trimmed, fence) {
+			if len(trimmed) >= len(fence) && strings.Trim(trimmed, fence[:1]) == "" {
 				fence = ""
 				continue
 			}
 			lines = append(lines, "    "+s.Cyan(line))
-		case strings.HasPrefix(trimmed, "```"), strings.HasPrefix(trimmed, "~~~"):
+		case fenceLine.MatchString(trimmed):
 			flush()
-			fence = trimmed[:3]
+			fence = trimmed[:len(trimmed)-len(strings.TrimLeft(trimmed, trimmed[:1]))]
 		case trimmed == "":
 			flush()
 			if n := len(lines); n > 0 && lines[n-1] != "" {
@@ -64,7 +62,8 @@ func (s Style) Markdown(text string, width int) []string {
 			if len(mark) == 1 {
 				mark = "•"
 			}
-			first := m[1] + mark + " "
+			indent := strings.ReplaceAll(m[1], "\t", "    ")
+			first := indent[:min(len(indent), width/2)] + mark + " " // each line of the item repeats it
 			lines = append(lines, s.wrapInline(m[3], first, strings.Repeat(" ", Width(first)), width)...)
 		case quoteLine.MatchString(trimmed):
 			flush()
@@ -79,37 +78,5 @@ func (s Style) Markdown(text string, width int) []string {
 		}
 	}
 	flush()
-	return lines
-}
-
-// wrapInline wraps a paragraph and then styles it: a styled span that is broken keeps its marks off the screen, and
-// its style on each line.
-func (s Style) wrapInline(text, first, next string, width int) []string {
-	text = linkText.ReplaceAllStringFunc(text, func(link string) string {
-		m := linkText.FindStringSubmatch(link)
-		if m[1] == m[2] {
-			return m[1]
-		}
-		return m[1] + " (" + m[2] + ")"
-	})
-	spans := strongText.FindAllStringSubmatch(text, -1)
-	codes := codeText.FindAllStringSubmatch(text, -1)
-	plain := codeText.ReplaceAllString(strongText.ReplaceAllString(text, "$1$2"), "$1")
-	var lines []string
-	for i, line := range Wrap(plain, max(doingMin, width-Width(first))) {
-		for _, m := range codes {
-			line = strings.ReplaceAll(line, m[1], s.Cyan(m[1]))
-		}
-		for _, m := range spans {
-			if strong := m[1] + m[2]; !strings.Contains(strong, "`") {
-				line = strings.ReplaceAll(line, strong, s.Bold(strong))
-			}
-		}
-		if i == 0 {
-			lines = append(lines, first+line)
-			continue
-		}
-		lines = append(lines, next+line)
-	}
 	return lines
 }

@@ -9,6 +9,9 @@ import (
 // columns measures text by grapheme clusters, as terminals draw it; colours take no column.
 var columns = displaywidth.Options{ControlSequences: true}
 
+// plainColumns measures text without colours. To cut, it reads no further than the cut.
+var plainColumns displaywidth.Options
+
 // Width returns how many columns clean text takes; colours take none.
 func Width(text string) int { return columns.String(text) }
 

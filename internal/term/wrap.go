@@ -10,14 +10,15 @@ func Wrap(text string, width int) []string {
 	for para := range strings.SplitSeq(strings.ReplaceAll(text, "\t", "    "), "\n") {
 		line := ""
 		for word := range strings.SplitSeq(strings.TrimRight(para, " "), " ") {
-			if line != "" && Width(line)+1+Width(word) > width {
+			left := Width(word)
+			if line != "" && Width(line)+1+left > width {
 				lines, line = append(lines, line), ""
 			} else if line != "" {
 				line += " "
 			}
-			for Width(word) > width {
-				head := columns.TruncateString(word, width, "")
-				lines, word = append(lines, head), word[len(head):]
+			for left > width {
+				head := plainColumns.TruncateString(word, width, "")
+				lines, word, left = append(lines, head), word[len(head):], left-Width(head)
 			}
 			line += word
 		}
