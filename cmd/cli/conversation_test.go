@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"io"
+	"maps"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +26,16 @@ func (s testHome) outputOf(args ...string) (out string, code int) {
 	s.t.Helper()
 	text, err := s.command(args...).Output()
 	return string(text), exitOf(s.t, err)
+}
+
+// errorOf runs a command to its end, for its stderr.
+func (s testHome) errorOf(args ...string) (stderr string, code int) {
+	s.t.Helper()
+	cmd := s.command(args...)
+	var text strings.Builder
+	cmd.Stderr = &text
+	code = exitOf(s.t, cmd.Run())
+	return text.String(), code
 }
 
 // A message that is posted while another runs waits for it and goes on from it, and so does one of a later process. A
@@ -119,6 +132,130 @@ func TestAPipedChat(t *testing.T) {
 	}
 	if out, code := chat("back again"); code != 0 || out != "three: back again\n" {
 		t.Errorf("the next day: %d, %q", code, out)
+	}
+}
+
+// startChat begins a chat whose messages a test writes; end closes the pipe and waits for the chat to end.
+func (s testHome) startChat(args ...string) (stdin io.Writer, answers *watchedOutput, end func() (out string, code int)) {
+	s.t.Helper()
+	cmd := s.command(append([]string{"chat", "-q", "-m", "script/talk.yaml"}, args...)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = cmd.Process.Kill() }) // it has ended, unless the test failed
+	answers = watchOutput(out)
+	return in, answers, func() (string, int) {
+		s.t.Helper()
+		if err := in.Close(); err != nil {
+			s.t.Fatal(err)
+		}
+		text := answers.end()
+		return text, exitOf(s.t, cmd.Wait())
+	}
+}
+
+// A program that writes to a chat through a pipe, and reads each answer before it writes on, gets one for each line.
+func TestAChatLeavesLaterLinesInThePipe(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk})
+	stdin, answers, end := s.startChat("--conversation", "c")
+	for _, talk := range []struct{ line, answer string }{{"line1", "one: line1\n"}, {"-", "two: -\n"}, {"line3", "three: line3\n"}} {
+		if _, err := io.WriteString(stdin, talk.line+"\n"); err != nil {
+			t.Fatal(err)
+		}
+		answers.until(t, talk.answer)
+	}
+	if got, code := end(); code != 0 || got != "one: line1\ntwo: -\nthree: line3\n" {
+		t.Errorf("the chat: %d, %q", code, got)
+	}
+}
+
+// last is the newest conversation of the directory when a chat begins: runs of other directories, and those that begin
+// during the chat, do not change it.
+func TestTheLastConversationIsThatOfTheDirectory(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk, "a/x": "", "b/x": "", "c/x": ""})
+	say := func(dir, conversation, text string) (string, int) {
+		t.Helper()
+		return s.outputOf("run", "-q", "-m", "script/talk.yaml", "--dir", dir, "--conversation", conversation, text)
+	}
+	if out, code := say("a", "last", "hi"); code != exitUsage {
+		t.Errorf("the last of none: %d, %q", code, out)
+	}
+	for _, dir := range []string{"a", "b"} {
+		if out, code := say(dir, "of-"+dir, "hi"); code != 0 || out != "one: hi\n" {
+			t.Fatalf("%d, %q", code, out)
+		}
+	}
+	if out, code := say("a", "last", "again"); code != 0 || out != "two: again\n" {
+		t.Errorf("the last of a: %d, %q", code, out)
+	}
+	var list []client.ConversationInfo
+	out, _ := s.outputOf("conversations", "list", "-o", "json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		t.Fatal(err)
+	}
+	messages := map[string]int{}
+	for _, c := range list {
+		messages[c.Conversation] = c.Count
+	}
+	if !maps.Equal(messages, map[string]int{"of-a": 2, "of-b": 1}) {
+		t.Errorf("the list: %s", out)
+	}
+	for _, args := range [][]string{{"--dir", "c"}, {}} {
+		stderr, code := s.errorOf(append([]string{"run", "-m", "script/talk.yaml", "--conversation", "last", "hi"}, args...)...)
+		if code != exitUsage || !strings.Contains(stderr, "there is no run") || !strings.Contains(stderr, filepath.Join(s.home, "a")) {
+			t.Errorf("%v is refused with %d: %s", args, code, stderr)
+		}
+	}
+
+	stdin, answers, end := s.startChat("--dir", "b", "--conversation", "last")
+	if _, err := io.WriteString(stdin, "first\n"); err != nil {
+		t.Fatal(err)
+	}
+	answers.until(t, "two: first\n")
+	if out, code := say("b", "other", "meanwhile"); code != 0 {
+		t.Fatalf("%d, %q", code, out)
+	}
+	if _, err := io.WriteString(stdin, "second\n"); err != nil {
+		t.Fatal(err)
+	}
+	answers.until(t, "three: second\n")
+	if got, code := end(); code != 0 {
+		t.Errorf("the chat: %d, %q", code, got)
+	}
+}
+
+// An empty id is a mistake in a script, not a wish for no conversation; the longest id is what the documents say.
+func TestTheIDOfAConversationIsChecked(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk})
+	for _, name := range []string{"run", "start", "chat"} {
+		args := []string{name, "-m", "script/talk.yaml", "--conversation=", "hi"}
+		if name == "chat" {
+			args = args[:len(args)-1]
+		}
+		if stderr, code := s.errorOf(args...); code != exitUsage || !strings.Contains(stderr, "--conversation is empty") || !strings.Contains(stderr, "hint: ") {
+			t.Errorf("%s: %d, %s", name, code, stderr)
+		}
+	}
+	const longest = 58
+	id := strings.Repeat("c", longest)
+	for i, want := range []string{"one: hi\n", "two: hi\n"} {
+		if out, code := s.outputOf("run", "-q", "-m", "script/talk.yaml", "--conversation", id, "hi"); code != 0 || out != want {
+			t.Errorf("message %d of the longest id: %d, %q", i, code, out)
+		}
+	}
+	if stderr, code := s.errorOf("run", "-m", "script/talk.yaml", "--conversation", id+"c", "hi"); code != exitUsage || !strings.Contains(stderr, "at most 58 of") {
+		t.Errorf("a longer one: %d, %s", code, stderr)
 	}
 }
 

@@ -39,6 +39,9 @@ func (r *Flags) readPrompt(a *console.Console, args []string) error {
 		if late {
 			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("nothing came on stdin within %s: going on without it; `troupe run PROMPT -` waits, and </dev/null has none", stdinWait)))
 		}
+		if len(words) > 0 && !wantsStdin && text != "" && !a.Quiet { // in a loop of a shell that reads the same file, nobody expects that
+			a.Say(a.ErrStyle.Dim(fmt.Sprintf("%d bytes of stdin follow the prompt; </dev/null keeps them out", len(text))))
+		}
 		parts = append(parts, text)
 	}
 	parts = slices.DeleteFunc(parts, func(part string) bool { return strings.TrimSpace(part) == "" })

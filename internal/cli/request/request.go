@@ -81,16 +81,15 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default for ever)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add the directory's AGENTS.md to the prompts")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
-	f.StringVar(&q.Conversation, "conversation", "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run, or last, continues that one")
+	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
 	r.addGoalFlags(f)
 	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; repeating the command with it returns the same run")
 }
 
-// Complete makes the request that the flags and arguments ask for.
+// Complete makes the request that the flags and arguments ask for. The prompt, or a part of it, may come from stdin.
 func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command, args []string) error {
-	q := &r.Request
 	if err := r.completeHistory(); err != nil {
 		return err
 	}
@@ -98,11 +97,26 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 		if len(args) > 0 {
 			return exit.UsageError("troupe steer "+r.Resume+" TEXT sends a message to a run", "a run that is resumed has its prompt already")
 		}
-		q.RunID, q.Resume = strings.ToLower(r.Resume), true
+		r.Request.RunID, r.Request.Resume = strings.ToLower(r.Resume), true
 		if !c.Flags().Changed("timeout") { // the setting is for new runs
 			r.timeout = 0
 		}
 	} else if err := r.readPrompt(a, args); err != nil {
+		return err
+	}
+	return r.completeFlags(a, origins, c)
+}
+
+// CompleteMessage makes the request for one message of a chat. It does not read stdin: the next messages come from there.
+func (r *Flags) CompleteMessage(a *console.Console, origins *Origins, c *cobra.Command, text string) error {
+	r.Request.Prompt = text
+	return r.completeFlags(a, origins, c)
+}
+
+// completeFlags makes the request that the flags ask for.
+func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Command) error {
+	q := &r.Request
+	if err := r.CheckConversation(c); err != nil {
 		return err
 	}
 	if q.RunID == "" {

@@ -14,6 +14,9 @@ import (
 
 // Send requests a run, after it has sent the history that the run begins with.
 func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepted, error) {
+	if err := flags.ResolveConversation(s); err != nil {
+		return client.RunAccepted{}, err
+	}
 	r := flags.Request
 	if origin, turn, at := strings.Cut(r.Fork, "@"); origin != "" {
 		run, err := s.FindRun(s.Context, origin)
@@ -23,13 +26,6 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 		if r.Fork = run; at {
 			r.Fork += "@" + turn
 		}
-	}
-	if r.Conversation == lastConversation {
-		run, err := s.FindRun(s.Context, r.Conversation)
-		if err != nil {
-			return client.RunAccepted{}, err
-		}
-		r.Conversation = run // the node knows its conversation
 	}
 	if flags.imported != nil {
 		h, err := s.Recall(s.Context, r.RunID, *flags.imported)
@@ -62,9 +58,6 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	}
 	return accepted, err
 }
-
-// lastConversation is the conversation of the newest run.
-const lastConversation = "last"
 
 // isRefusal reports whether the node rejected the request. Without an answer the run may exist.
 func isRefusal(err error) bool {

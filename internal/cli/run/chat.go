@@ -2,6 +2,7 @@ package run
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -40,6 +42,9 @@ that of the last run that failed.`,
 					return exit.UsageError("begin the conversation with troupe run --"+name+" … --conversation ID, then chat", "--%s is for one run", name)
 				}
 			}
+			if err := flags.CheckConversation(c); err != nil {
+				return err
+			}
 			return cs.chat(c, &flags)
 		},
 	}
@@ -55,8 +60,8 @@ var notInChat = []string{"run-id", "fork", "history", "attach"}
 
 // chat runs one message after the other.
 func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
-	if flags.Request.Conversation == "" {
-		flags.Request.Conversation = client.NewID()
+	if err := cs.beginConversation(flags); err != nil {
+		return err
 	}
 	typed := term.IsTTY(cs.Console.In)
 	if !cs.Console.Quiet {
@@ -98,9 +103,25 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 	return failed
 }
 
+// beginConversation decides once to which conversation all messages of a chat belong.
+func (cs *Commands) beginConversation(flags *request.Flags) error {
+	switch flags.Request.Conversation {
+	case "":
+		flags.Request.Conversation = client.NewID()
+		return nil
+	case request.LastConversation:
+	default:
+		return nil
+	}
+	if err := request.AbsoluteDir(&flags.Request.Dir); err != nil {
+		return err
+	}
+	return cs.Sessions.Visit(session.ToInspect, func(_ context.Context, s *session.Session) error { return flags.ResolveConversation(s) })
+}
+
 // say runs one message. flags is a copy: each message is a request of its own.
 func (cs *Commands) say(c *cobra.Command, flags request.Flags, text string) error {
-	if err := flags.Complete(cs.Console, cs.Origins, c, []string{text}); err != nil {
+	if err := flags.CompleteMessage(cs.Console, cs.Origins, c, text); err != nil {
 		return err
 	}
 	return cs.followRun(&flags)
