@@ -3,6 +3,7 @@ package history
 import (
 	"slices"
 
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -11,6 +12,9 @@ import (
 const (
 	LatestMessagesMax = 1024
 	LatestBytesMax    = 1 << 20
+	// latestMessageMax bounds the results of one message of it, so that one large message is not all that is left, or
+	// dropped.
+	latestMessageMax = LatestBytesMax / 4
 )
 
 // Latest returns the part of a transcript with which a conversation continues: the messages that its summary replaces
@@ -20,6 +24,10 @@ func (p Transcript) Latest() (latest Transcript, left int) {
 	fold := 0 // messages of the result that the summary replaces
 	if p.Fold != nil && p.Fold.Upto > 0 && p.Fold.Upto <= len(p.Messages) {
 		fold, left = 1, p.Fold.Upto-1
+	}
+	p.Messages = slices.Clone(p.Messages)
+	for i := left + fold; i < len(p.Messages); i++ {
+		p.Messages[i] = shortenResults(p.Messages[i])
 	}
 	bytes := 0
 	for _, m := range p.Messages[left+fold:] {
@@ -39,4 +47,18 @@ func (p Transcript) Latest() (latest Transcript, left int) {
 		latest.Fold = &Summary{Upto: fold, Text: p.Fold.Text, Deep: p.Fold.Deep}
 	}
 	return latest, left + tail - (left + fold)
+}
+
+// shortenResults shortens the results of a message that are far above the average that latestMessageMax leaves them.
+func shortenResults(m model.Message) model.Message {
+	if BytesOf(m) <= latestMessageMax || len(m.Results) == 0 {
+		return m
+	}
+	most := latestMessageMax / len(m.Results)
+	m.Results = slices.Clone(m.Results)
+	for i, r := range m.Results {
+		m.Results[i].Text = clip.Marked(r.Text, most, "\n[… the rest was left out when the conversation went on …]")
+	}
+	m.Tokens = 0
+	return m
 }

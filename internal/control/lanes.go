@@ -149,7 +149,24 @@ func (c *lookup) isRunWithoutLane(ctx context.Context, conversation string) (boo
 	if isNotFound(err) || isGone(err) {
 		return false, nil
 	}
-	return err == nil && row.Conversation == "", err
+	if err != nil {
+		return false, err
+	}
+	own, err := c.conversationOf(ctx, row)
+	return err == nil && own == "", err
+}
+
+// conversationOf returns the conversation of a run; "" if it has none. A row that was written by another process than
+// the one that opened the run may not name it: then the log of the run does.
+func (c *lookup) conversationOf(ctx context.Context, row Row) (string, error) {
+	if row.Conversation != "" {
+		return row.Conversation, nil
+	}
+	state, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
+	if err != nil || !state.Run.InLane {
+		return "", err
+	}
+	return state.Run.Conversation, nil
 }
 
 // advanceLane does what is to be done about a lane: it records ends, begins the next run and starts it. again
@@ -278,12 +295,16 @@ func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest)
 	}
 	if len(s.Runs) == 0 {
 		row, err := c.findRun(ctx, id)
+		own := ""
+		if err == nil {
+			own, err = c.conversationOf(ctx, row)
+		}
 		switch {
 		case isNotFound(err), isGone(err):
 		case err != nil:
 			return "", err
-		case row.Conversation != "" && row.Conversation != id:
-			r.Conversation = row.Conversation
+		case own != "" && own != id && r.RunID != "": // the conversation of a run is none that is named after another run
+			r.Conversation, r.RunID = own, ""
 			return c.checkConversation(ctx, r)
 		default:
 			return id, forkOfConversation(r, id)

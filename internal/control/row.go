@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -115,8 +116,11 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 		if report.Place > 0 && row.setSummary(summary) {
 			changed = true
 		}
-		if done.Missing {
-			row.RunInfo = rowOf(report.State, report.Node)
+		if full := rowOf(report.State, report.Node); done.Missing {
+			row.RunInfo = full
+		} else if report.Place > 0 && row.Title == "" && full.Title != "" { // who found the run knew only its id
+			row.Title, row.Model, row.Conversation = full.Title, cmp.Or(row.Model, full.Model), cmp.Or(row.Conversation, full.Conversation)
+			changed = true
 		}
 		if report.Result != nil {
 			FinishRow(&row.RunInfo, *report.Result, time.Now())
