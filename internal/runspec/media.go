@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -59,7 +60,7 @@ func (b *Builder) attachMedia(ctx context.Context, req acceptedRequest, m modelS
 		if total += max(0, f.Size); total > AttachedBytesMax {
 			return a, refuse.Bad(attachHint, "the attachments have more than %d bytes in total", AttachedBytesMax)
 		}
-		data, err := b.joinParts(ctx, req.RunID, f)
+		data, err := joinParts(ctx, b.cfg.Blobs, req.RunID, f)
 		if err != nil {
 			return a, err
 		}
@@ -121,7 +122,7 @@ func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string)
 }
 
 // joinParts returns the bytes of an attachment, after checking them against its declaration.
-func (b *Builder) joinParts(ctx context.Context, run string, f client.Attachment) ([]byte, error) {
+func joinParts(ctx context.Context, blobs mailbox.Blobs, run string, f client.Attachment) ([]byte, error) {
 	if f.Size <= 0 || f.Size > model.MediaBytesMax || len(f.Parts) > AttachPartsMax {
 		return nil, refuse.Bad(attachHint, "%q has %d bytes, 1 to %d are accepted", f.Name, f.Size, model.MediaBytesMax)
 	}
@@ -130,7 +131,7 @@ func (b *Builder) joinParts(ctx context.Context, run string, f client.Attachment
 	}
 	var data []byte
 	for _, ref := range f.Parts {
-		part, size, err := b.cfg.Blobs.Get(ctx, run, ref, 0, f.Size-int64(len(data)))
+		part, size, err := blobs.Get(ctx, run, ref, 0, f.Size-int64(len(data)))
 		switch {
 		case err != nil:
 			return nil, refuse.Bad("send all parts with `attach` before `run`", "%q: part %.80q: %v", f.Name, ref, err)

@@ -185,16 +185,16 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 			continue
 		}
 		if _, err := b.cfg.Routes.ReadScript(path, b.cfg.Trust.TrustsNamedScript); err != nil {
-			return b.badScript(route, path, err)
+			isOpen := b.cfg.Trust.RequestsFromUser || trust.ContainingPlace(trust.ResolvePath(path), b.cfg.Trust.Places) != ""
+			return badScript(route, path, isOpen, err)
 		}
 	}
 	return nil
 }
 
-// badScript explains why a request cannot use a script. About a file that is not approved a client learns nothing:
+// badScript explains why a request cannot use a script. About a file that is not approved, and in no open place, a client learns nothing:
 // neither whether it exists, nor its contents.
-func (b *Builder) badScript(route, path string, err error) error {
-	isOpen := b.cfg.Trust.RequestsFromUser || trust.ContainingPlace(trust.ResolvePath(path), b.cfg.Trust.Places) != ""
+func badScript(route, path string, isOpen bool, err error) error {
 	switch {
 	case errors.Is(err, scriptfile.ErrScript):
 		return refuse.Bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.ErrorLine(err))
