@@ -66,6 +66,7 @@ var (
 	ErrURL     = errors.New("is no address that can be read; give https://HOST/PATH without a user name")
 	errHops    = fmt.Errorf("it led on %d times", RedirectsMax)
 	errDown    = errors.New("it led from https to http")
+	errAway    = errors.New("on another host, which this call does not read; ask for that address if it is needed")
 )
 
 type pageGetter struct {
@@ -163,7 +164,8 @@ func (g *pageGetter) admitsURL(u *url.URL) error {
 	return fmt.Errorf("%.200q %w", u.Host, ErrHost)
 }
 
-// checkRedirect follows as far as a model itself might have asked.
+// checkRedirect follows within one host, as far as a model itself might have asked. An address on another host is
+// another call: rules about hosts decide about it, and they are not known here.
 func (g *pageGetter) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > RedirectsMax {
 		return errHops
@@ -172,7 +174,18 @@ func (g *pageGetter) checkRedirect(req *http.Request, via []*http.Request) error
 		return errDown
 	}
 	req.Header.Del("Referer")
-	return g.admitsURL(req.URL)
+	if err := g.admitsURL(req.URL); err != nil {
+		return err
+	}
+	if plainHost(req.URL) != plainHost(via[0].URL) {
+		return fmt.Errorf("it leads to %s %w", tool.Clip(req.URL.Redacted(), urlBytesMax), errAway)
+	}
+	return nil
+}
+
+// plainHost is the host of an address without its port, as rules compare it.
+func plainHost(u *url.URL) string {
+	return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 }
 
 // checkDialed sees the address that a name was looked up to, just before it is

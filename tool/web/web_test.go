@@ -167,8 +167,8 @@ func TestARedirectIsFollowedOnlyWhereAModelMightHaveAsked(t *testing.T) {
 		}
 	}
 	rules.Allow = append(rules.Allow, "*", strings.TrimPrefix(hidden, "http://"))
-	for _, path := range []string{"/in", "/meta"} {
-		if r := fetchAddress(t, rules, address+path); !r.Error || !strings.Contains(r.Text, "private network") {
+	for path, want := range map[string]string{"/in": "private network", "/meta": "http://169.254.169.254/latest/meta-data/ on another host"} {
+		if r := fetchAddress(t, rules, address+path); !r.Error || !strings.Contains(r.Text, want) {
 			t.Errorf("%s: %+v", path, r)
 		}
 	}
