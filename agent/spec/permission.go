@@ -105,16 +105,20 @@ func (m PermissionMode) Stricter(o PermissionMode) PermissionMode {
 	return m
 }
 
-// Merge adds the permissions of a definition to those of its run: its rules count beside the run's, its
-// mode instead of the run's.
+// Merge adds the permissions of a definition to those of its run: its rules count beside the run's. Its mode counts if
+// the run has none or a less strict one: who sets a mode for a run must not depend on what the file of an agent says.
 func (p Permissions) Merge(own *Permissions) Permissions {
 	if own == nil {
 		return p
 	}
 	p.Allow, p.Ask = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask)
 	p.Deny, p.Only = slices.Concat(p.Deny, own.Deny), slices.Concat(p.Only, own.Only)
-	if own.Mode != "" {
-		p.Mode, p.Confined = own.Mode, own.Confined
+	p.Confined = p.Confined || own.Confined
+	switch {
+	case p.Mode == "":
+		p.Mode = own.Mode
+	case own.Mode != "":
+		p.Mode = own.Mode.Stricter(p.Mode)
 	}
 	p.Yes, p.PassesShell = p.Yes || own.Yes, p.PassesShell || own.PassesShell
 	return p

@@ -57,8 +57,8 @@ func (j *permissionJudge) decide(tool string, class model.Class) spec.HookDecisi
 		for _, d := range o.Definitions {
 			if d.Name == name && d.Permissions != nil {
 				rules = append(rules, *d.Permissions)
-				if d.Permissions.Mode != "" {
-					mode = d.Permissions.Mode
+				if own := d.Permissions.Mode; own != "" && (mode == "" || slices.Index(spec.PermissionModes, own) < slices.Index(spec.PermissionModes, mode)) {
+					mode = own
 				}
 			}
 		}

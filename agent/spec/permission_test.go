@@ -1,0 +1,19 @@
+package spec_test
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// A mode that came with a request counts for commands only in a sandbox, whatever the file of an agent says.
+func TestADefinitionDoesNotUnconfineARequest(t *testing.T) {
+	t.Parallel()
+	run := spec.Permissions{Mode: spec.ModeBypass, Confined: true}
+	if got := run.Merge(&spec.Permissions{Mode: spec.ModeBypass}); !got.Confined || got.Mode != spec.ModeBypass {
+		t.Errorf("%+v", got)
+	}
+	if got := (spec.Permissions{}).Merge(&spec.Permissions{Mode: spec.ModeBypass}); got.Confined || got.Mode != spec.ModeBypass {
+		t.Errorf("a mode that the user's own file sets: %+v", got)
+	}
+}
