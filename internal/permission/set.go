@@ -48,7 +48,8 @@ type Set struct {
 
 type compiled struct {
 	spec.Permissions
-	allow, ask, deny, only []Rule
+	allow, ask, deny []Rule
+	limits           [][]Rule // a call of a tool that a list names must fit a rule of that list
 }
 
 // Compile compiles the permissions of an agent. Permissions that cannot be read deny everything, as none
@@ -60,22 +61,25 @@ func Compile(list []spec.Permissions, dir string, writable []string) *Set {
 		if !slices.Contains(spec.PermissionModes, p.Mode) && p.Mode != "" {
 			s.broken = "there is no permission mode " + string(p.Mode)
 		}
-		for _, one := range []struct {
-			into  *[]Rule
-			rules []spec.PermissionRule
-			parse func(string) (Rule, error)
-		}{{&c.allow, p.Allow, ParseAllow}, {&c.ask, p.Ask, Parse}, {&c.deny, p.Deny, Parse}, {&c.only, p.Only, ParseAllow}} {
-			for _, r := range one.rules {
-				parsed, err := one.parse(r.Text)
-				if err != nil {
-					s.broken = err.Error()
-				}
-				*one.into = append(*one.into, parsed)
-			}
+		c.allow, c.ask, c.deny = s.parse(p.Allow, ParseAllow), s.parse(p.Ask, Parse), s.parse(p.Deny, Parse)
+		for _, rules := range p.Limits() {
+			c.limits = append(c.limits, s.parse(rules, ParseAllow))
 		}
 		s.list = append(s.list, c)
 	}
 	return s
+}
+
+// parse parses rules; with one that cannot be read the whole set denies.
+func (s *Set) parse(rules []spec.PermissionRule, parse func(string) (Rule, error)) (list []Rule) {
+	for _, r := range rules {
+		parsed, err := parse(r.Text)
+		if err != nil {
+			s.broken = err.Error()
+		}
+		list = append(list, parsed)
+	}
+	return list
 }
 
 // Decide decides about a call. granted are the rules that a person has added while the run works: they
@@ -121,8 +125,8 @@ func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.Permi
 	switch {
 	case caught >= 0: //mutant:denied-by-no-rule
 		return Verdict{Decision: Deny, Rule: p.Deny[caught], Why: "the rule " + name(p.Deny[caught]) + " denies it"}
-	case p.isOutside(c):
-		return Verdict{Decision: Deny, Why: "the agent may use " + c.Tool + " only for " + p.onlyFor(c.Tool)}
+	case len(p.isOutside(c)) > 0:
+		return Verdict{Decision: Deny, Why: "the agent may use " + c.Tool + " only for " + strings.Join(p.isOutside(c), ", ")}
 	case p.Mode == spec.ModePlan && changes(c, t): //mutant:plan-changes-something
 		return Verdict{Decision: Deny, Why: "permission mode plan: nothing that changes something runs"}
 	}
@@ -154,27 +158,19 @@ func (p compiled) guardedFiles() string {
 	return ""
 }
 
-// isOutside reports whether rules keep the tool to other calls than this one.
-func (p compiled) isOutside(c Call) bool {
-	about := false
-	for _, r := range p.only {
-		if r.tool == c.Tool {
-			if about = true; r.allows(c) {
-				return false
-			}
+// isOutside returns the rules that keep the tool to other calls than this one; nil: none do.
+func (p compiled) isOutside(c Call) (only []string) {
+	for _, limit := range p.limits {
+		about := slices.DeleteFunc(slices.Clone(limit), func(r Rule) bool { return r.tool != c.Tool })
+		if len(about) == 0 || slices.ContainsFunc(about, func(r Rule) bool { return r.allows(c) }) {
+			continue
 		}
-	}
-	return about
-}
-
-func (p compiled) onlyFor(tool string) string {
-	var list []string
-	for _, r := range p.only {
-		if r.tool == tool {
-			list = append(list, r.text)
+		for _, r := range about {
+			only = append(only, r.text)
 		}
+		return only
 	}
-	return strings.Join(list, ", ")
+	return nil
 }
 
 // undenied decides about a call that no rule denies; perhaps says why one may.

@@ -43,7 +43,7 @@ func definitionSize(d supervisor.Definition) int {
 		names += len(e.Tool) + len(e.Contains)
 	}
 	if p := d.Permissions; p != nil {
-		names += p.Size() + nameBytes*(len(p.Allow)+len(p.Ask)+len(p.Deny)+len(p.Only))
+		names += p.Size() + nameBytes*(len(p.Allow)+len(p.Ask)+len(p.Deny)+len(slices.Concat(p.Limits()...)))
 	}
 	for _, m := range d.LoopOptions.Fallbacks {
 		names += len(m.Name)
