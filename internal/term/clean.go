@@ -20,6 +20,12 @@ func CleanLine(text string) string {
 	return strings.TrimSpace(escapeHarmful(text, func(rune) bool { return false }))
 }
 
+// QuestionLine is CleanLine for a text that a person decides about: it shows where a line ends, so that the second line
+// of a command does not look like an argument of the first.
+func QuestionLine(text string) string { return CleanLine(lineEnds.Replace(strings.TrimSpace(text))) }
+
+var lineEnds = strings.NewReplacer("\r\n", " ⏎ ", "\n", " ⏎ ", "\r", " ⏎ ")
+
 func escapeHarmful(text string, keep func(rune) bool) string {
 	harmless := true
 	for _, r := range text {

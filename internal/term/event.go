@@ -161,7 +161,7 @@ func describeAgent(e client.Event) (string, bool) {
 			formatTokens(d.Usage.Total()), d.Detail)), ok
 	case event.KindQueryAsked, event.KindAgentParked:
 		d, ok := decodeData[event.AgentParked](e)
-		return fmt.Sprintf("%s  %s", d.Query, d.Question), ok
+		return fmt.Sprintf("%s  %s", d.Query, QuestionLine(d.Question)), ok
 	case event.KindQueryAnswered:
 		d, ok := decodeData[event.QueryAnswered](e)
 		return d.Query + "  " + d.Decision, ok

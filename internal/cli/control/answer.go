@@ -83,7 +83,7 @@ func (cs *Commands) Questions() *cobra.Command {
 				}
 				rows := make([][]string, len(list))
 				for i, q := range list {
-					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), term.CleanLine(q.Question)}
+					rows[i] = []string{term.CleanLine(q.RunID), term.CleanLine(q.Agent), term.CleanLine(q.Query), term.CleanLine(q.Reason), expiry(q.DueMS), term.QuestionLine(q.Question)}
 				}
 				return cs.Console.PrintTable([]string{"RUN", "AGENT", "QUERY", "WHY", "EXPIRES", "QUESTION"}, rows)
 			})

@@ -338,7 +338,7 @@ func PrintAnswerHint(a *console.Console, s *session.Session, run string, end End
 	}
 	for _, m := range end.Result.Agents {
 		if m.Query != nil {
-			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.CleanLine(m.Query.Question))))
+			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.QuestionLine(m.Query.Question))))
 			a.Say("answer it: " + s.Command(fmt.Sprintf("answer %s %s approve --agent %s", run, term.CleanLine(m.Query.Query), term.CleanLine(string(m.ID)))) +
 				`   # or deny, skip, "a text"`)
 		}
