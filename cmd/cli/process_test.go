@@ -97,11 +97,17 @@ func (w *watchedOutput) String() string {
 // until waits for a text to come.
 func (w *watchedOutput) until(t *testing.T, text string) {
 	t.Helper()
+	w.untilTimes(t, text, 1)
+}
+
+// untilTimes waits for a text to come for the nth time: what is typed before a prompt is dropped.
+func (w *watchedOutput) untilTimes(t *testing.T, text string, n int) {
+	t.Helper()
 	late := time.After(patience)
-	for !strings.Contains(w.String(), text) {
+	for strings.Count(w.String(), text) < n {
 		select {
 		case _, ok := <-w.more:
-			if !ok && !strings.Contains(w.String(), text) {
+			if !ok && strings.Count(w.String(), text) < n {
 				t.Fatalf("the output ended without %q:\n%s", text, w)
 			}
 		case <-late:
@@ -505,9 +511,9 @@ default:
 	}
 	defer terminal.Close()
 	screen := watchOutput(terminal)
-	for _, q := range [][2]string{{"Which one?", "B"}, {"How many?", "two"}} {
+	for i, q := range [][2]string{{"Which one?", "B"}, {"How many?", "two"}} {
 		screen.until(t, q[0]+"\r\n")
-		screen.until(t, "approve, deny, skip, or text:")
+		screen.untilTimes(t, "approve, deny, skip, or text:", i+1)
 		if _, err := terminal.WriteString(q[1] + "\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -537,9 +543,9 @@ default:
 	}
 	defer terminal.Close()
 	screen := watchOutput(terminal)
-	for _, q := range [][2]string{{"$ touch one \\u202e", "y"}, {"$ touch two", "n, not that one"}, {"+new", "a"}} {
+	for i, q := range [][2]string{{"$ touch one \\u202e", "y"}, {"$ touch two", "n, not that one"}, {"+new", "a"}} {
 		screen.until(t, q[0])
-		screen.until(t, "as text:")
+		screen.untilTimes(t, "as text:", i+1)
 		if _, err := terminal.WriteString(q[1] + "\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -551,6 +557,45 @@ default:
 	for name, want := range map[string]string{"two": "", "note.md": "newer\n"} {
 		if data, err := os.ReadFile(filepath.Join(s.home, "work", name)); string(data) != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q %v", name, data, err)
+		}
+	}
+}
+
+// Lines that were typed before a question was on the screen do not answer it, however many they are.
+func TestWhatIsTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\ntools: Bash\n---\nWork.\n", "work/note.md": "", "work.yaml": `
+default:
+  - calls: [{name: shell, args: {command: touch one}}]
+  - calls: [{name: shell, args: {command: touch two}}]
+  - text: "{{last}}"
+`})
+	cmd := s.command("run", "-m", "script/work.yaml", "--dir", "work", "--agents", ".", "--agent", "hand", "work")
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: 40, Cols: 120})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer terminal.Close()
+	screen := watchOutput(terminal)
+	for i, q := range [][2]string{{"$ touch one", "n\ny\ny\n"}, {"$ touch two", "n\n"}} {
+		if q[1] != "n\n" {
+			if _, err := terminal.WriteString("y\ny\n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		screen.until(t, q[0])
+		screen.untilTimes(t, "as text:", i+1)
+		if _, err := terminal.WriteString(q[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := screen.end()
+	if code := exitOf(t, cmd.Wait()); code != 0 {
+		t.Errorf("exit %d\n%s", code, text)
+	}
+	for _, name := range []string{"one", "two"} {
+		if _, err := os.Stat(filepath.Join(s.home, "work", name)); err == nil {
+			t.Errorf("the call that touches %s ran\n%s", name, text)
 		}
 	}
 }

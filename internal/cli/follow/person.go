@@ -63,6 +63,9 @@ func (p *terminalUser) putQuestion(q client.Question, name string) {
 	}
 	p.open = &q
 	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
+	// What was typed before the question could be read does not answer it.
+	dropTyped(p.console.In)
+	_, _ = p.in.Discard(p.in.Buffered())
 	// The prompt is on the line of the answer.
 	_, _ = fmt.Fprint(p.console.Err, p.console.ErrStyle.Dim(answerWords(q)))
 	go func() {
