@@ -74,7 +74,7 @@ func mayReach(pattern, workspace, dir string) bool {
 func FilePatterns(list []spec.Permissions) (denied, asked []string) {
 	patterns := func(rules []spec.PermissionRule) (found []string) {
 		for _, text := range rules {
-			if r, err := Parse(text.Text); err == nil && r.tool == "read_file" && r.pattern != "" { // others deny every call
+			if r, err := ParseGuard(text.Text); err == nil && r.tool == "read_file" && r.pattern != "" { // others deny every call
 				found = append(found, r.pattern)
 			}
 		}

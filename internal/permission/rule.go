@@ -88,6 +88,16 @@ func ParseAllow(text string) (Rule, error) {
 	return r, err
 }
 
+// ParseGuard is Parse for a rule that denies or asks: files that one read tool must not reach are kept from
+// all of them, because a search of a directory above would find them, too.
+func ParseGuard(text string) (Rule, error) {
+	r, err := Parse(text)
+	if err == nil && r.pattern != "" && slices.Contains(ReadTools, r.tool) {
+		r.tool = "read_file"
+	}
+	return r, err
+}
+
 func isNoNameRune(c rune) bool {
 	letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
 	return !letter && !strings.ContainsRune("_-.*/", c)
@@ -115,6 +125,12 @@ func (r Rule) checkPattern() error {
 func checkPath(pattern string) error {
 	if !doublestar.ValidatePattern(pattern) {
 		return errors.New("the pattern of paths is broken; write a path in which * fits a part of a name and ** any directories")
+	}
+	if strings.HasPrefix(pattern, "~") {
+		return errors.New("~ is not your home directory here; write //home/NAME/… for a path outside of the directory of the run")
+	}
+	if slices.Contains(strings.Split(pattern, "/"), "..") {
+		return errors.New("write the path without ..")
 	}
 	if clean := path.Clean("/" + pattern); strings.HasPrefix(pattern, "..") || clean == "/" {
 		return errors.New("a pattern of paths lies in the directory of the run; ** is all of it")

@@ -61,7 +61,7 @@ func Compile(list []spec.Permissions, dir string, writable []string) *Set {
 		if !slices.Contains(spec.PermissionModes, p.Mode) && p.Mode != "" {
 			s.broken = "there is no permission mode " + string(p.Mode)
 		}
-		c.allow, c.ask, c.deny = s.parse(p.Allow, ParseAllow), s.parse(p.Ask, Parse), s.parse(p.Deny, Parse)
+		c.allow, c.ask, c.deny = s.parse(p.Allow, ParseAllow), s.parse(p.Ask, ParseGuard), s.parse(p.Deny, ParseGuard)
 		for _, rules := range p.Limits() {
 			c.limits = append(c.limits, s.parse(rules, ParseAllow))
 		}
