@@ -45,6 +45,6 @@ func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
 		return s, nil
 	}
 	s.Granted = append(slices.Clip(s.Granted), f.Rule)
-	fx := s.members.tellLive(agent.RuleAllowed{Rule: f.Rule})
+	fx := s.members.tellLive(agent.RuleAllowed(f))
 	return s, slices.DeleteFunc(fx, func(e Effect) bool { t, ok := e.(Tell); return ok && t.To == from })
 }

@@ -53,7 +53,7 @@ func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *e
 	if own := account.Limit.Room(account.Spent); part(own) < part(free) {
 		short.Whose, limit, spent, free = event.OfAgent, account.Limit, account.Spent, own
 	}
-	short.Limit, short.Used, short.Free, short.Need = part(budget.Amount{Tokens: limit.Tokens, Nano: limit.Nano, Calls: limit.Calls}), part(spent), max(0, part(free)), part(need)
+	short.Limit, short.Used, short.Free, short.Need = part(budget.Amount(limit)), part(spent), max(0, part(free)), part(need)
 	return &short
 }
 
