@@ -130,7 +130,7 @@ func checkPath(pattern string) error {
 		return errors.New("~ is not your home directory here; write //home/NAME/… for a path outside of the directory of the run")
 	}
 	if slices.Contains(strings.Split(pattern, "/"), "..") {
-		return errors.New("write the path without ..")
+		return errors.New("a path with .. in it is refused; write where it leads")
 	}
 	if clean := path.Clean("/" + pattern); strings.HasPrefix(pattern, "..") || clean == "/" {
 		return errors.New("a pattern of paths lies in the directory of the run; ** is all of it")

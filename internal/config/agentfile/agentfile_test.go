@@ -140,6 +140,8 @@ func TestAValueOfTheWrongTypeIsAnErrorWithLineAndRemedy(t *testing.T) {
 		"x-troupe: {tools: [{name: a}]}":                          `x-troupe.tools: bad spec: a has no command`,
 		"x-troupe: {tools: [{name: a b, command: c}]}":            `x-troupe.tools: name must be 1 to 64 letters`,
 		"x-troupe: {tools: [{name: a, command: c, effect: big}]}": `effect class "big"; use read, idempotent`,
+		"disallowedTools: ['Read(./secrets/**']":                  `disallowedTools: "Read(./secrets/**" is no tool`,
+		"disallowedTools: ['Bash(rm:*']":                          `disallowedTools: "Bash(rm:*" is no tool`,
 		"description: d":                                          `key "description" is used twice`,
 	} {
 		_, _, err := Parse("a.md", []byte("---\nname: a\ndescription: d\n"+line+"\n---\np"))

@@ -100,6 +100,9 @@ func (d *decoder) noteUnenforcedParts() {
 		}
 	}
 	for _, r := range d.def.DisallowedTools {
+		if strings.ContainsAny(r.Name, "()\"'[]{} ") { // it would deny nothing
+			d.addProblem(d.lines["disallowedTools"], "disallowedTools: %.80q is no tool and no TOOL(PATTERN)", r.String())
+		}
 		if r.Args != "" && r.Args != "*" && !r.deniesPart() {
 			d.addNote(d.lines["disallowedTools"], "%s(%s): the pattern cannot be read, so the agent goes without all of %s", r.Name, r.Args, r.Name)
 		}
