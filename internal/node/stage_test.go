@@ -245,7 +245,12 @@ func beginRun(t *testing.T, c *client.Client, r client.RunRequest) string {
 	if r.Prompt == "" {
 		r.Prompt = "Investigate this directory"
 	}
-	if _, err := c.Run(testContext(t), r); err != nil {
+	ctx := testContext(t)
+	_, err := c.Run(ctx, r)
+	for client.Lost(err) && ctx.Err() == nil { // a machine that is busy: the same id opens one run, as the command sends it again
+		_, err = c.Run(ctx, r)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return r.RunID
