@@ -59,7 +59,7 @@ func TestARunOverTheWireOfEachProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			cmd := exec.Command(troupe, "run", "--dir", dir, "--store-dir", t.TempDir(), "-m", provider+"/m-1",
-				"--max-tokens", "200000", "-o", "stream-json", "survey this")
+				"--agent", "coordinator", "--max-tokens", "200000", "-o", "stream-json", "survey this")
 			cmd.Env = append(os.Environ(), env(m), "ANTHROPIC_API_KEY=none", "OPENAI_API_KEY=none", "NATS_URL=", "NATS_CONTEXT=")
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
