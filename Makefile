@@ -9,7 +9,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage
+.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -77,3 +77,6 @@ metrics:  build ; sh deploy/prometheus/check.sh
 damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
 eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh
+
+# The tests of internal/node under the race detector; .ci/run runs a half of them.
+race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node
