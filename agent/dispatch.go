@@ -45,7 +45,7 @@ func advanceCalls(s State) (State, []Effect) {
 // call after its Started entry.
 func beginCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if why := s.approvalError(c); why != "" {
+	if why := s.tools.approvalError(c); why != "" {
 		return s.withCall(i, c.fail(why).withLostNote()), nil
 	}
 	c.Attempt, c.Activation = c.Attempt+1, s.Activation //mutant:attempt-not-counted

@@ -15,7 +15,7 @@ import (
 // of a side effect: a call that the hooks reject leaves no Started.
 func enterCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
-	if s.isApproved(c) {
+	if c.isApprovedOn(s.Node) {
 		return beginCall(s, i)
 	}
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
@@ -109,7 +109,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	case spec.HookAsk:
 		c.Permit.Asked = true
 		if c.Agreed == v.reasonText() {
-			c.Stage, c.Passed, c.Permit.Granted, c.Permit.Digest = Pending, true, true, s.digest(c)
+			c.Stage, c.Passed, c.Permit.Granted, c.Permit.Digest = Pending, true, true, s.tools.digest(c)
 			break
 		}
 		c = c.waitForPerson(v, s.mayAsk()) //mutant:call-to-ask-about-runs
@@ -171,7 +171,7 @@ func askAboutCall(s State) (State, Effect) {
 	}
 	c := s.Calls[first]
 	q := Park{Query: c.askedAs(), Call: c.ID, Reason: spec.NeedsHuman,
-		Question: clip.Text(c.describeQuestion(), detailBytesMax), Digest: s.digest(c), Rule: s.alwaysRule(c)}
+		Question: clip.Text(c.describeQuestion(), detailBytesMax), Digest: s.tools.digest(c), Rule: s.alwaysRule(c)}
 	if c.isLost() {
 		q.Question = clip.Text(q.Question, detailBytesMax-len(lostNote)) + lostNote
 	}

@@ -69,7 +69,7 @@ func applyPermissions(s State, c Call) (State, Call) {
 	switch v.Decision {
 	case permission.Deny:
 		c = c.fail(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
-		s.events.publishRule(c, spec.HookDeny, v, s.digest(c))
+		s.events.publishRule(c, spec.HookDeny, v, s.tools.digest(c))
 	case permission.Ask, permission.AllowConfined:
 		if raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined}); err == nil {
 			c.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
@@ -77,7 +77,7 @@ func applyPermissions(s State, c Call) (State, Call) {
 	default:
 		c.Permit.Granted = v.Granted
 		if v.Rule.Text != "" || v.Granted && v.Why != "" {
-			s.events.publishRule(c, spec.HookAllow, v, s.digest(c))
+			s.events.publishRule(c, spec.HookAllow, v, s.tools.digest(c))
 		}
 	}
 	return s, c
@@ -110,12 +110,12 @@ func (c Call) permissionHook() []spec.Hook {
 func (s State) mayAsk() bool { return s.Task.LoopOptions.AskPeople && !s.permissions.AsksNobody() }
 
 // digest is the SHA-256 of a call: of its tool, as the model was offered it, and of its arguments.
-func (s State) digest(c Call) string { return permission.Digest(s.tools.specs[c.Name], c.Args) }
+func (t *toolRules) digest(c Call) string { return permission.Digest(t.specs[c.Name], c.Args) }
 
 // approvalError returns why a call must not begin although its gate is open: a person was asked about it,
 // and has not approved this call with these arguments.
-func (s State) approvalError(c Call) string {
-	if c.Permit.Asked && c.Permit.Digest != s.digest(c) {
+func (t *toolRules) approvalError(c Call) string {
+	if c.Permit.Asked && c.Permit.Digest != t.digest(c) {
 		return "not run: what a person approved is another call, or has other arguments"
 	}
 	return ""
@@ -131,7 +131,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := s.withGranted(spec.PermissionRule{Text: r})
+	with := addGranted(s, spec.PermissionRule{Text: r})
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -177,14 +177,14 @@ func grantRule(s State, f Answered, q Park) (State, []Effect) {
 		return s, nil
 	}
 	r := spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query}
-	s = s.withGranted(r)
+	s = addGranted(s, r)
 	return s, []Effect{AllowRule{Rule: r}}
 }
 
 // handleRuleAllowed adds a rule that a person has added in an answer to another agent of the run.
-func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return s.withGranted(f.Rule), nil }
+func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addGranted(s, f.Rule), nil }
 
-func (s State) withGranted(r spec.PermissionRule) State {
+func addGranted(s State, r spec.PermissionRule) State {
 	same := func(o spec.PermissionRule) bool { return o.Text == r.Text }
 	if len(s.Granted) < grantedMax && !slices.ContainsFunc(s.Granted, same) {
 		s.Granted = append(slices.Clip(s.Granted), r)
@@ -199,7 +199,7 @@ const AlwaysRun = "run"
 const questionTimer = "question"
 
 // expiredAnswer is the answer that counts if nobody gave one in time.
-func (s State) expiredAnswer() Answered {
+func expiredAnswer(s State) Answered {
 	within := time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond
 	return Answered{Query: s.Suspended.Question.Query, Decision: "deny", Text: "nobody answered within " + within.String(), By: byClock}
 }
@@ -213,7 +213,7 @@ func handleQuestionTimer(s State) (State, []Effect) {
 	case s.Now < q.Due: //mutant:question-expires-early
 		return s, []Effect{Arm{Timer: questionTimer, Due: q.Due}}
 	}
-	return handleAnswered(s, s.expiredAnswer())
+	return handleAnswered(s, expiredAnswer(s))
 }
 
 // byClock is the author of the denial of a question that has expired.
@@ -224,13 +224,13 @@ func armNewQuestion(before, s State) []Effect {
 	if old := before.Suspended.Question; old.Query == s.Suspended.Question.Query && old.Due == s.Suspended.Question.Due {
 		return nil
 	}
-	return s.armQuestion()
+	return s.Suspended.armQuestion()
 }
 
 // armQuestion arms the timer of the open question.
-func (s State) armQuestion() []Effect {
-	if !s.Suspended.asksPerson() || s.Suspended.Question.Due == 0 {
+func (w Suspension) armQuestion() []Effect {
+	if !w.asksPerson() || w.Question.Due == 0 {
 		return nil
 	}
-	return []Effect{Arm{Timer: questionTimer, Due: s.Suspended.Question.Due}}
+	return []Effect{Arm{Timer: questionTimer, Due: w.Question.Due}}
 }

@@ -12,9 +12,9 @@ import (
 // stays valid as long as the hooks there give the reason that the person read, and
 // the arguments are the same.
 
-// isApproved reports whether the hooks before a call have approved it on the node where it is to begin.
-func (s State) isApproved(c Call) bool {
-	return c.Passed && c.Node == s.Node //mutant:word-of-another-node-counts
+// isApprovedOn reports whether the hooks before a call have approved it on the node where it is to begin.
+func (c Call) isApprovedOn(node string) bool {
+	return c.Passed && c.Node == node //mutant:word-of-another-node-counts
 }
 
 // isLost reports whether an attempt of the call has begun and its outcome is unknown.

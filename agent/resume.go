@@ -89,7 +89,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 	case Waiting:
 		switch s.Suspended.Why { // a question and background children need nothing
 		case AwaitsPerson, AwaitsDriftAnswer:
-			fx = append(fx, s.armQuestion()...)
+			fx = append(fx, s.Suspended.armQuestion()...)
 		case AwaitsThrottle:
 			return s, append(fx, awaitThrottle(s)...) //mutant:wait-forgotten-by-a-crash
 		case AwaitsRetry: //mutant:idle-takes-a-retry's-timer
@@ -217,7 +217,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 		return s, nil
 	}
 	if w.Question.Due > 0 && s.Now >= w.Question.Due {
-		f = s.expiredAnswer()
+		f = expiredAnswer(s)
 	}
 	s.events.publishAnswer(f, w.Question)
 	switch {

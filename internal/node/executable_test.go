@@ -9,8 +9,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/trust"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // A run wrote these files into its directory; the next request names them.
@@ -147,7 +147,7 @@ func TestAttackServerFileWrittenByARunStartsNothing(t *testing.T) {
 	if _, err := os.Stat(mark); err == nil {
 		t.Error("it was started")
 	}
-	other := serverFile(t, filepath.Join(dir, mcp.UserFileName), map[string]any{planted: map[string]any{"command": "touch", "args": []string{mark}}})
+	other := serverFile(t, filepath.Join(dir, mcpclient.UserFileName), map[string]any{planted: map[string]any{"command": "touch", "args": []string{mark}}})
 	_, ask = startClientNode(t, func(c *Config) { c.Roots, c.Servers = []string{dir}, other })
 	if a, err = ask(client.RunRequest{}); err != nil || !hasNote(a.Notes, planted+" is off: it was never allowed") {
 		t.Errorf("the user's own file where runs write it: %q %v", a.Notes, err)

@@ -15,9 +15,9 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // TestAttackServerOfADirectoryIsNotStartedInAnother: the user approved a server of the
@@ -35,7 +35,7 @@ func TestAttackServerOfADirectoryIsNotStartedInAnother(t *testing.T) {
 		if err := os.Mkdir(name, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		serverFile(t, filepath.Join(name, mcp.FileName), map[string]any{"stage": config})
+		serverFile(t, filepath.Join(name, mcpclient.FileName), map[string]any{"stage": config})
 	}
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{above} })
 	allowServer(t, h, dir)

@@ -21,10 +21,10 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // partVar makes this test binary an MCP server over stdin and stdout; its value
@@ -190,7 +190,7 @@ func TestAServerOfTheDirectoryDoesNotRunUntilItIsAllowedAndNotWhenItIsAnother(t 
 	t.Parallel()
 	state, dir := t.TempDir(), t.TempDir()
 	config, starts := countingProgram(t)
-	path := serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{"stage": config})
+	path := serverFile(t, filepath.Join(dir, mcpclient.FileName), map[string]any{"stage": config})
 	h := startNode(t, state, func(c *Config) { c.Roots = []string{dir} })
 	c := connectClient(t, h)
 	ask := func() client.RunAccepted {
@@ -276,4 +276,6 @@ func TestAgentFileMCPServersNeedAgentsFlag(t *testing.T) {
 }
 
 // allowedServers is what the operator of a node has allowed.
-func allowedServers(h *Node) mcp.Lock { return mcp.OpenLock(statedir.StateDir(h.cfg.StateDir)) }
+func allowedServers(h *Node) mcpclient.Lock {
+	return mcpclient.OpenLock(statedir.StateDir(h.cfg.StateDir))
+}

@@ -18,10 +18,10 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // buildOpened returns the first entry that a run would have.
@@ -77,7 +77,7 @@ func TestAnMCPServerThatIsSlowDoesNotHoldARunUp(t *testing.T) {
 		t.Fatal(all, err)
 	}
 	toolSpec := model.ToolSpec{Name: "mcp__known__look", Class: model.Effect, Schema: `{"type":"object"}`}
-	if err := allowedServers(h).Allow(all[0].Server, mcp.Listing{Offers: []mcp.Offer{{Raw: "look", Hash: "x", Spec: toolSpec}}}); err != nil {
+	if err := allowedServers(h).Allow(all[0].Server, mcpclient.Listing{Offers: []mcpclient.Offer{{Raw: "look", Hash: "x", Spec: toolSpec}}}); err != nil {
 		t.Fatal(err)
 	}
 	o, notes := buildOpened(t, h, client.RunRequest{})
@@ -95,7 +95,7 @@ func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) 
 	dir := t.TempDir()
 	file := serverFile(t, filepath.Join(t.TempDir(), "mcp.json"), map[string]any{"stage": map[string]any{"url": serveMCP(t, newShoutServer("shout"))}})
 	config, starts := countingProgram(t)
-	serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{"stage": config})
+	serverFile(t, filepath.Join(dir, mcpclient.FileName), map[string]any{"stage": config})
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
 	o, notes := buildOpened(t, h, client.RunRequest{Dir: dir})
 	if len(o.Servers) != 1 || o.Servers[0].Source != file || len(starts()) > 0 || !hasNote(notes, "the MCP server stage is off: the one of the same name in "+file+" goes before it") {
@@ -132,7 +132,7 @@ func TestServerFileOutsideTheDirectoryIsTheOperators(t *testing.T) {
 	dir, team, mark := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "ran")
 	writeText(t, "#!/bin/sh\necho the repository > "+mark+"\n", dir, "server.sh")
 	definition := map[string]any{"x": map[string]any{"command": "/bin/sh", "args": []string{"server.sh"}}}
-	named, brought := serverFile(t, filepath.Join(team, mcp.FileName), definition), serverFile(t, filepath.Join(dir, mcp.FileName), definition)
+	named, brought := serverFile(t, filepath.Join(team, mcpclient.FileName), definition), serverFile(t, filepath.Join(dir, mcpclient.FileName), definition)
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, team} })
 	buildOpened(t, h, client.RunRequest{Dir: dir, MCPConfig: named})
 	if raw, err := os.ReadFile(mark); err == nil {
@@ -144,7 +144,7 @@ func TestServerFileOutsideTheDirectoryIsTheOperators(t *testing.T) {
 			t.Errorf("%s: %+v %v", file, all, err)
 		}
 		def, err := h.toolset.CurrentServer(spec.Server{Name: "x", Source: all[0].Source, Hash: all[0].Hash(), Own: all[0].Own}, dir)
-		if own != (err == nil) || !own && !errors.Is(err, mcp.ErrChanged) || def.Own != own { // the repository's is not approved
+		if own != (err == nil) || !own && !errors.Is(err, mcpclient.ErrChanged) || def.Own != own { // the repository's is not approved
 			t.Errorf("%s: a call finds %+v %v", file, def, err)
 		}
 	}
@@ -165,7 +165,7 @@ func TestAttackANodeWithOtherRootsTrustsAServerThatARunWrote(t *testing.T) {
 	}
 	server := spec.Server{Name: "x", Source: file, Hash: all[0].Hash(), Own: all[0].Own}
 	for _, root := range []string{dir, mine} {
-		if def, err := node(root).toolset.CurrentServer(server, mine); !errors.Is(err, mcp.ErrChanged) || def.Own {
+		if def, err := node(root).toolset.CurrentServer(server, mine); !errors.Is(err, mcpclient.ErrChanged) || def.Own {
 			t.Errorf("root %s: %+v %v", root, def, err)
 		}
 	}
@@ -176,7 +176,7 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 	dir, away, config, home := t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()
 	definition := map[string]any{"x": map[string]any{"command": "true"}}
 	named, users := serverFile(t, filepath.Join(away, "it's.json"), definition), serverFile(t, filepath.Join(config, "mcp.json"), definition)
-	serverFile(t, filepath.Join(dir, mcp.FileName), definition)
+	serverFile(t, filepath.Join(dir, mcpclient.FileName), definition)
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
 	const agent = "---\nname: %[1]s\ndescription: d\nmcpServers: [{%[1]s: {command: %[1]s}}]\n---\nYou are.\n"
@@ -217,7 +217,7 @@ func TestARemedyNamesThePlaceOfTheServer(t *testing.T) {
 		}
 	}
 	all, _, err := ListServers(Config{Env: os.Getenv, StateDir: cfg.StateDir}, dir, "", "")
-	if err != nil || all[0].Source != filepath.Join(dir, mcp.FileName) || !strings.Contains(all[0].Off, "it was never allowed") ||
+	if err != nil || all[0].Source != filepath.Join(dir, mcpclient.FileName) || !strings.Contains(all[0].Off, "it was never allowed") ||
 		!slices.ContainsFunc(all, func(s MCPServer) bool {
 			return s.Command == "x" && strings.Contains(s.Off, "`troupe mcp test x "+mine+"`")
 		}) {
@@ -237,7 +237,7 @@ func TestAFileOfTheDirectoryCannotFillTheAnswer(t *testing.T) {
 		servers[fmt.Sprint("s", i)] = keys
 	}
 	dir := t.TempDir()
-	serverFile(t, filepath.Join(dir, mcp.FileName), servers)
+	serverFile(t, filepath.Join(dir, mcpclient.FileName), servers)
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	_, notes := buildOpened(t, h, client.RunRequest{Dir: dir})
 	if size := len(strings.Join(notes, "")); len(notes) > toolset.NotesMax || size > toolset.NotesMax*toolset.NoteBytesMax {

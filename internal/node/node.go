@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cluster"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/routes"
@@ -32,7 +33,6 @@ import (
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // errPrograms is the error of Close if a process that a tool or hook started could not be ended in time.
@@ -65,7 +65,7 @@ type Node struct {
 	recordings  routes.Recordings
 	mask        *redact.Masker // of all that leaves the process
 	directories *workspace.Directories
-	hub         *mcp.Hub       // nil: no server is started
+	hub         *mcpclient.Hub // nil: no server is started
 	localConns  []*nats.Conn   // of clients in this process
 	background  sync.WaitGroup // writes of index rows, and runs that are being taken up
 	logOwner    *cluster.Owner // decides on which logs this node acts
@@ -118,7 +118,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	h.watch = newRunWatch(cfg.Logger, h.newMetrics())
 	h.journal.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
-	h.hub = mcp.New(mcp.Config{Getenv: cfg.Env, Logger: cfg.Logger})
+	h.hub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	err = h.startComponents(ctx)
 	if err == nil {
 		err = h.serveHTTP()

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 )
 
 // A refusal names the field in question and a valid remedy: a root is a directory.
 func TestARefusedPathIsNamedByItsField(t *testing.T) {
 	t.Parallel()
 	root, away := t.TempDir(), t.TempDir()
-	file := serverFile(t, filepath.Join(away, mcp.FileName), map[string]any{})
+	file := serverFile(t, filepath.Join(away, mcpclient.FileName), map[string]any{})
 	h := newBuildOnlyNode(root)
 	for _, c := range []struct {
 		field, path, hint string

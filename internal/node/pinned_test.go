@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 )
 
 // Only what was approved runs: if a run changes the script of an approved server, the
@@ -30,20 +30,20 @@ func TestAttackServerWithAChangedScriptIsNotStarted(t *testing.T) {
 			}
 			mark := filepath.Join(t.TempDir(), "pwned")
 			writeText(t, "#!/bin/sh\nexit 0\n", dir, "server.sh")
-			serverFile(t, filepath.Join(dir, mcp.FileName), map[string]any{planted: config})
+			serverFile(t, filepath.Join(dir, mcpclient.FileName), map[string]any{planted: config})
 			h, ask := startClientNode(t, func(c *Config) { c.Roots = []string{dir} })
 			all, _, err := ListServers(h.cfg, dir, "", "")
 			if err != nil || len(all) != 1 || all[0].Files[filepath.Join(dir, "server.sh")] == "" {
 				t.Fatalf("%+v %v", all, err)
 			}
-			if err := allowedServers(h).Allow(all[0].Server, mcp.Listing{}); err != nil {
+			if err := allowedServers(h).Allow(all[0].Server, mcpclient.Listing{}); err != nil {
 				t.Fatal(err)
 			}
 			if all, _, err = ListServers(h.cfg, dir, "", ""); err != nil || all[0].Off != "" {
 				t.Fatalf("allowed, and off: %s %v", all[0].Off, err)
 			}
 			writeText(t, "#!/bin/sh\ntouch "+mark+"\n", dir, "server.sh")
-			if _, err := h.hub.List(testContext(t), all[0].Server, dir); !errors.Is(err, mcp.ErrChanged) { // it changed after it was judged
+			if _, err := h.hub.List(testContext(t), all[0].Server, dir); !errors.Is(err, mcpclient.ErrChanged) { // it changed after it was judged
 				t.Errorf("%v", err)
 			}
 			a, err := ask(client.RunRequest{Dir: dir})

@@ -7,20 +7,20 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // MCPServer is an MCP server that a run would have.
 type MCPServer = toolset.RunServer
 
 // newToolset makes the builder of agents' tools.
-func (c Config) newToolset(dirs *workspace.Directories, hub *mcp.Hub, blobs mailbox.Blobs) *toolset.Builder {
+func (c Config) newToolset(dirs *workspace.Directories, hub *mcpclient.Hub, blobs mailbox.Blobs) *toolset.Builder {
 	return toolset.New(toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
 		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker})
 }

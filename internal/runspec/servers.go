@@ -7,11 +7,11 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // foundServers are the MCP servers of a run, and their tools.
@@ -50,8 +50,8 @@ func (b *Builder) findServers(req acceptedRequest, t agentSet) (f foundServers, 
 		}
 		for _, s := range offered.Specs {
 			size += len(s.Name) + len(s.Description) + len(s.Schema)
-			if size > mcp.SpecBytesMax {
-				warn("MCP server %s: %s and what follows is left out: the tools of a run's servers may have %d bytes", on[i].Name, s.Name, mcp.SpecBytesMax)
+			if size > mcpclient.SpecBytesMax {
+				warn("MCP server %s: %s and what follows is left out: the tools of a run's servers may have %d bytes", on[i].Name, s.Name, mcpclient.SpecBytesMax)
 				break
 			}
 			f.tools = append(f.tools, s)
@@ -77,7 +77,7 @@ type serverGrants struct {
 func grantServers(req acceptedRequest, m modelSelection, t agentSet, f foundServers) (g serverGrants) {
 	var all []string
 	for _, s := range slices.Concat(t.tools, f.tools) {
-		if _, ok := mcp.ServerOf(s.Name); ok {
+		if _, ok := mcpclient.ServerOf(s.Name); ok {
 			all = append(all, s.Name)
 		}
 	}
@@ -86,7 +86,7 @@ func grantServers(req acceptedRequest, m modelSelection, t agentSet, f foundServ
 		k := slices.IndexFunc(t.files, func(c agentfile.Definition) bool { return c.Name == d.Name })
 		if k >= 0 {
 			for _, s := range t.files[k].MCPServers {
-				proper := mcp.ServerName(s.Name)
+				proper := mcpclient.ServerName(s.Name)
 				if !slices.ContainsFunc(f.servers, func(has spec.Server) bool { return has.Name == proper }) {
 					g.warnings = append(g.warnings, fmt.Sprintf("%s: the MCP server %s is not among those of this run; `troupe mcp list` shows them", t.files[k].Path, s.Name))
 				} else if d.Tools != nil {
@@ -113,7 +113,7 @@ func expandNames(words, tools []string) []string {
 	for _, w := range words {
 		var meant []string
 		for _, t := range tools {
-			if mcp.Means(w, t) {
+			if mcpclient.Means(w, t) {
 				meant = append(meant, t)
 			}
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/mcp"
 	"github.com/troupe-run/troupe/tool/readresult"
 	"github.com/troupe-run/troupe/tool/shell"
 )
@@ -218,7 +218,7 @@ func checkToolNames(there []model.ToolSpec, named []string) (warnings []string, 
 	for _, name := range named {
 		switch {
 		case toolset.IndexTool(there, name) >= 0, agentfile.IsBuiltin(name):
-		case mcp.IsToolName(name), agentfile.IsForeign(name):
+		case mcpclient.IsToolName(name), agentfile.IsForeign(name):
 			warnings = append(warnings, fmt.Sprintf("no tool is called %.80q%s", name, agentfile.SuggestTool(name)))
 		default:
 			return nil, refuse.Bad("`troupe tools list` shows the tools; leave the name out, or correct it", "no tool is called %.80q%s", name, agentfile.SuggestTool(name))

@@ -10,11 +10,11 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // serverWait is how long the opening of a run waits for its MCP servers: less than a client
@@ -44,12 +44,12 @@ func (b *Builder) ListServerTools(on []RunServer) []OfferedTools {
 func (b *Builder) listTools(ctx context.Context, s RunServer) OfferedTools {
 	var out OfferedTools
 	note := func(format string, args ...any) { out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...)) }
-	var v mcp.Verdict
+	var v mcpclient.Verdict
 	var err error
 	if b.cfg.Hub == nil {
 		v, err = b.approvedServers().Pinned(s.Server)
 	} else {
-		var now mcp.Listing
+		var now mcpclient.Listing
 		now, err = b.cfg.Hub.List(ctx, s.Server, ServerDir(s.Source))
 		slow := errors.Is(err, context.DeadlineExceeded)
 		switch {
@@ -80,14 +80,14 @@ func (b *Builder) listTools(ctx context.Context, s RunServer) OfferedTools {
 	return out
 }
 
-var offBecause = map[mcp.State]string{mcp.Fresh: "new since the server was allowed", mcp.Changed: "not the tool that was allowed", mcp.Gone: "no longer available"}
+var offBecause = map[mcpclient.State]string{mcpclient.Fresh: "new since the server was allowed", mcpclient.Changed: "not the tool that was allowed", mcpclient.Gone: "no longer available"}
 
 // RemoteTools returns the tools of a task that MCP servers provide.
 func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {
 	var tools []tool.Tool
 	hold := sync.OnceValues(func() (*workdir.HeldDirectory, error) { return workdir.Hold(t.Workspace) }) // one descriptor for all
 	for _, s := range t.Servers {
-		find := func() (mcp.Server, error) { return b.CurrentServer(s, t.Workspace) }
+		find := func() (mcpclient.Server, error) { return b.CurrentServer(s, t.Workspace) }
 		if liesBelow(t.Workspace, s.Source) {
 			held, err := hold()
 			find = findHeld(held, err, find)
@@ -104,14 +104,14 @@ func (b *Builder) RemoteTools(t spec.Task) []tool.Tool {
 // findHeld finds a server of the directory of a run only while the directory at that path
 // is the one held open: a directory that has replaced it starts no program. holdErr is the
 // reason why no directory is held.
-func findHeld(held *workdir.HeldDirectory, holdErr error, find func() (mcp.Server, error)) func() (mcp.Server, error) {
-	return func() (mcp.Server, error) {
+func findHeld(held *workdir.HeldDirectory, holdErr error, find func() (mcpclient.Server, error)) func() (mcpclient.Server, error) {
+	return func() (mcpclient.Server, error) {
 		if holdErr != nil {
-			return mcp.Server{}, fmt.Errorf("toolset: the server was not started: %w", holdErr)
+			return mcpclient.Server{}, fmt.Errorf("toolset: the server was not started: %w", holdErr)
 		}
 		at, err := held.Open()
 		if err != nil {
-			return mcp.Server{}, fmt.Errorf("toolset: the server was not started: %w", err)
+			return mcpclient.Server{}, fmt.Errorf("toolset: the server was not started: %w", err)
 		}
 		_ = at.Close()
 		def, err := find()
@@ -123,7 +123,7 @@ func findHeld(held *workdir.HeldDirectory, holdErr error, find func() (mcp.Serve
 // CurrentServer returns the current definition of a server of a run in a directory. A
 // server that does not belong to the operator, both here and where the run began, must
 // still be the one that the operator has approved.
-func (b *Builder) CurrentServer(s spec.Server, workspace string) (mcp.Server, error) {
+func (b *Builder) CurrentServer(s spec.Server, workspace string) (mcpclient.Server, error) {
 	def, digest, err := ReadServer(s)
 	if err != nil {
 		return def, err
@@ -133,41 +133,41 @@ func (b *Builder) CurrentServer(s spec.Server, workspace string) (mcp.Server, er
 		return def, nil
 	}
 	if wrong := b.pinFiles(&def); wrong != "" {
-		return def, fmt.Errorf("%w: %s", mcp.ErrConfig, wrong)
+		return def, fmt.Errorf("%w: %s", mcpclient.ErrConfig, wrong)
 	}
 	switch state, err := b.approvedServers().State(def); {
 	case err != nil:
 		return def, err
-	case state != mcp.Allowed:
-		return def, fmt.Errorf("%w: the server %s is not the one that was allowed; `%s` allows it", mcp.ErrChanged, def.Name, def.Remedy("allow"))
+	case state != mcpclient.Allowed:
+		return def, fmt.Errorf("%w: the server %s is not the one that was allowed; `%s` allows it", mcpclient.ErrChanged, def.Name, def.Remedy("allow"))
 	}
 	return def, nil
 }
 
 // ReadServer reads again how to reach a server: the definition that a run began with may be
 // gone, or may have changed. digest is that of the file.
-func ReadServer(s spec.Server) (def mcp.Server, digest string, err error) {
+func ReadServer(s spec.Server) (def mcpclient.Server, digest string, err error) {
 	if filepath.Ext(s.Source) != ".md" {
-		file, err := mcp.Read(s.Source)
-		if def, found := mcp.Find(file, s.Name, s.Hash); found == nil || err == nil {
+		file, err := mcpclient.Read(s.Source)
+		if def, found := mcpclient.Find(file, s.Name, s.Hash); found == nil || err == nil {
 			return def, file.Digest, found
 		}
-		return mcp.Server{}, "", err
+		return mcpclient.Server{}, "", err
 	}
 	raw, err := safefile.Read(s.Source, agentfile.FileBytesMax)
 	if err != nil {
-		return mcp.Server{}, "", fmt.Errorf("%w: this node cannot read the agent file that names the server %s: %w", mcp.ErrConfig, s.Name, err)
+		return mcpclient.Server{}, "", fmt.Errorf("%w: this node cannot read the agent file that names the server %s: %w", mcpclient.ErrConfig, s.Name, err)
 	}
 	d, _, err := agentfile.Parse(s.Source, raw)
-	var file mcp.File
+	var file mcpclient.File
 	for _, c := range d.MCPServers {
-		if one, _, wrong := mcp.Inline(s.Source, c.Name, c.Config); c.Config != nil && wrong == nil && one.Name != "" {
+		if one, _, wrong := mcpclient.Inline(s.Source, c.Name, c.Config); c.Config != nil && wrong == nil && one.Name != "" {
 			file.Servers = append(file.Servers, one)
 		}
 	}
 	if err != nil {
-		return mcp.Server{}, "", err
+		return mcpclient.Server{}, "", err
 	}
-	def, err = mcp.Find(file, s.Name, s.Hash)
+	def, err = mcpclient.Find(file, s.Name, s.Hash)
 	return def, agentfile.ContentDigest(raw), err
 }

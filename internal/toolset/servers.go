@@ -7,15 +7,15 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/internal/workdir"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // RunServer is an MCP server that a run would have.
 type RunServer struct {
-	mcp.Server
+	mcpclient.Server
 	Trusted bool   // the operator wrote the file, or named it
 	Off     string // the reason why it is not used; "": it is used
 }
@@ -24,7 +24,7 @@ type RunServer struct {
 // names, agent files, the operator's own file, that of the directory. A server of the
 // directory cannot take the name of another.
 func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definition) (all []RunServer, notes []string, err error) {
-	add := func(servers []mcp.Server, trusted bool) {
+	add := func(servers []mcpclient.Server, trusted bool) {
 		for _, s := range servers {
 			s.Own, s.Flags = trusted && isOperatorFile(s.Source, dir), b.findFlags(s.Source, dir)
 			f := RunServer{Server: s, Trusted: trusted}
@@ -38,7 +38,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 			all = append(all, f)
 		}
 	}
-	take := func(path string, f mcp.File, wrong error, trusted bool) {
+	take := func(path string, f mcpclient.File, wrong error, trusted bool) {
 		if wrong != nil {
 			notes = append(notes, wrong.Error())
 		}
@@ -46,7 +46,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		add(f.Servers, trusted)
 	}
 	if named != "" {
-		f, wrong := mcp.ReadBelow(place, named)
+		f, wrong := mcpclient.ReadBelow(place, named)
 		if f.Digest == "" && wrong == nil {
 			return nil, nil, refuse.Bad("name an existing file", "mcp_config: there is no %s", named)
 		}
@@ -63,7 +63,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		add(servers, true)
 	}
 	if b.cfg.Servers != "" {
-		f, wrong := mcp.Read(b.cfg.Servers)
+		f, wrong := mcpclient.Read(b.cfg.Servers)
 		take(b.cfg.Servers, f, wrong, b.cfg.Trust.TrustsFile(b.cfg.Servers, f.Digest, dir))
 	}
 	var held *workdir.HeldDirectory
@@ -71,8 +71,8 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 		if held, err = workdir.Hold(dir); err != nil {
 			return nil, nil, fmt.Errorf("toolset: servers: %w", err)
 		}
-		path := filepath.Join(dir, mcp.FileName)
-		f, wrong := mcp.ReadBelow(dir, path)
+		path := filepath.Join(dir, mcpclient.FileName)
+		f, wrong := mcpclient.ReadBelow(dir, path)
 		take(path, f, wrong, false)
 	}
 	for i := range all {
@@ -86,7 +86,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 
 // pinFiles records the files that the command of a server names, unless the server is the
 // operator's own, and returns the reason if that cannot be done.
-func (b *Builder) pinFiles(s *mcp.Server) (wrong string) {
+func (b *Builder) pinFiles(s *mcpclient.Server) (wrong string) {
 	if s.Own {
 		return ""
 	}
@@ -99,12 +99,12 @@ func (b *Builder) pinFiles(s *mcp.Server) (wrong string) {
 }
 
 // inlineServers returns the servers that an agent file defines.
-func inlineServers(d agentfile.Definition) (servers []mcp.Server, notes []string, err error) {
+func inlineServers(d agentfile.Definition) (servers []mcpclient.Server, notes []string, err error) {
 	for _, s := range d.MCPServers {
 		if s.Config == nil {
 			continue
 		}
-		one, more, wrong := mcp.Inline(d.Path, s.Name, s.Config)
+		one, more, wrong := mcpclient.Inline(d.Path, s.Name, s.Config)
 		if notes = append(notes, more...); wrong != nil {
 			return nil, notes, wrong
 		}
@@ -120,8 +120,8 @@ func (b *Builder) checkApproval(s *RunServer, i int) {
 	switch {
 	case s.Off != "":
 		return
-	case i >= mcp.ServersMax:
-		s.Off = fmt.Sprintf("a run may have %d servers", mcp.ServersMax)
+	case i >= mcpclient.ServersMax:
+		s.Off = fmt.Sprintf("a run may have %d servers", mcpclient.ServersMax)
 		return
 	case s.Trusted:
 		return
@@ -129,15 +129,17 @@ func (b *Builder) checkApproval(s *RunServer, i int) {
 	switch state, err := b.approvedServers().State(s.Server); {
 	case err != nil:
 		s.Off = err.Error()
-	case state == mcp.Fresh:
+	case state == mcpclient.Fresh:
 		s.Off = fmt.Sprintf("it was never allowed; it would use %s; `%s` allows it", s.Line(), s.Remedy("allow"))
-	case state == mcp.Changed:
+	case state == mcpclient.Changed:
 		s.Off = fmt.Sprintf("it is not the one that was allowed; it would use %s; `%s` allows it", s.Line(), s.Remedy("allow"))
 	}
 }
 
 // approvedServers returns what the operator of this node has approved.
-func (b *Builder) approvedServers() mcp.Lock { return mcp.OpenLock(statedir.StateDir(b.cfg.StateDir)) }
+func (b *Builder) approvedServers() mcpclient.Lock {
+	return mcpclient.OpenLock(statedir.StateDir(b.cfg.StateDir))
+}
 
 // ListServers returns the MCP servers that a run in a directory would have, used or not, and
 // warnings about their files. It starts none of them.
@@ -202,7 +204,7 @@ func liesBelow(dir, source string) bool {
 // isOperatorFile reports whether a file is the operator's: the server file of the run's
 // directory may come from anyone, and the operator has written or named all others.
 func isOperatorFile(source, workspace string) bool {
-	return workspace == "" || source != filepath.Join(workspace, mcp.FileName)
+	return workspace == "" || source != filepath.Join(workspace, mcpclient.FileName)
 }
 
 // findFlags returns the flags with which the commands of troupe mcp find a file from

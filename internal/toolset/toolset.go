@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -23,7 +24,6 @@ import (
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/builtin"
-	"github.com/troupe-run/troupe/tool/mcp"
 	"github.com/troupe-run/troupe/tool/readresult"
 )
 
@@ -45,7 +45,7 @@ type Config struct {
 	// Directories are the open directories in which agents work.
 	Directories *workspace.Directories
 	// Hub starts MCP servers. If it is nil, no server starts, and the pinned tools count.
-	Hub *mcp.Hub
+	Hub *mcpclient.Hub
 	// Blobs holds results that were clipped.
 	Blobs mailbox.Blobs
 	// Mask hides the secrets of the node in results, and more.

@@ -15,11 +15,11 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/safefile"
 	scriptfile "github.com/troupe-run/troupe/model/script"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // approvalDir holds one small file for each content that the user has approved. It is in
@@ -159,7 +159,7 @@ func (p Policy) ApproveRequest(r client.RunRequest, isOwn func(route string) boo
 		}
 	}
 	if r.MCPConfig != "" {
-		errs = append(errs, approve(r.MCPConfig, mcp.FileBytesMax))
+		errs = append(errs, approve(r.MCPConfig, mcpclient.FileBytesMax))
 	}
 	for _, route := range routes {
 		if isOwn(route) {

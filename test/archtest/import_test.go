@@ -119,7 +119,7 @@ var layers = [][]string{
 	{"agent", "tool", "internal/assistant", "internal/bus", "internal/runfile", "internal/verify", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
-	{"internal/activation", "tool/mcp"},
+	{"internal/activation", "internal/mcpclient"},
 	{"actors", "client", "internal/replay"},
 	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
 	{"internal/httpapi", "internal/mcpserver", "internal/metrics", "internal/trust"},

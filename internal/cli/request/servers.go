@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/troupe-run/troupe/internal/cli/exit"
-	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 )
 
 // completeServerFile makes the path of the file of servers absolute.
@@ -18,7 +18,7 @@ func (r *Flags) completeServerFile() error {
 	if err != nil {
 		return fmt.Errorf("file %s: %w", r.Request.MCPConfig, err)
 	}
-	if _, err := mcp.Read(abs); err != nil {
+	if _, err := mcpclient.Read(abs); err != nil {
 		return exit.UsageError("mend the file", "--mcp-config: %v", err)
 	}
 	if _, err := os.Stat(abs); err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // errConfiguration marks errors in the configuration that the operator must fix.
@@ -63,7 +63,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
 	n.cfg.Hooks, n.cfg.Tools, n.cfg.Permissions = hooks, own.Tools, own.Permissions
-	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName)
+	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcpclient.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err
 	}

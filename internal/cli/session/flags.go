@@ -7,11 +7,13 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/config"
-	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 )
 
 // UserServerFile is the file in which the user names MCP servers.
-func UserServerFile() string { return filepath.Join(filepath.Dir(config.UserFile()), mcp.UserFileName) }
+func UserServerFile() string {
+	return filepath.Join(filepath.Dir(config.UserFile()), mcpclient.UserFileName)
+}
 
 // ConnFlags are the flags of the nats CLI.
 type ConnFlags struct {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/command"
-	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 )
 
 // MCP makes the command mcp.
@@ -17,6 +17,6 @@ func (cs *Commands) MCP() *cobra.Command {
 	return c
 }
 
-func (cs *Commands) serverLock() mcp.Lock {
-	return mcp.OpenLock(statedir.StateDir(cs.Sessions.StateDir))
+func (cs *Commands) serverLock() mcpclient.Lock {
+	return mcpclient.OpenLock(statedir.StateDir(cs.Sessions.StateDir))
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 func (cs *Commands) allowServerCommand() *cobra.Command {
@@ -45,7 +45,7 @@ func (cs *Commands) allowServer(ctx context.Context, g serverSources, s node.MCP
 	if err != nil {
 		return err
 	}
-	if state != mcp.Allowed || !s.Trusted && s.Off != "" {
+	if state != mcpclient.Allowed || !s.Trusted && s.Off != "" {
 		for _, line := range consentLines(s) {
 			cs.Console.Say(line)
 		}
@@ -92,7 +92,7 @@ func consentLines(s node.MCPServer) []string {
 	for _, path := range slices.Sorted(maps.Keys(s.Files)) {
 		lines = append(lines, "  file  "+term.CleanLine(path)+"  sha256 "+s.Files[path])
 	}
-	i := newServerInfo(s, mcp.Verdict{})
+	i := newServerInfo(s, mcpclient.Verdict{})
 	for _, name := range i.Env {
 		lines = append(lines, "  env   "+term.CleanLine(name)+"="+quoteWord(s.Env[name]))
 	}

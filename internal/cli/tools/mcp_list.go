@@ -8,10 +8,10 @@ import (
 
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // serverInfo is one server, as scripts read it.
@@ -33,15 +33,15 @@ type serverInfo struct {
 
 // serverTool is one tool of a server and its state compared with what was allowed.
 type serverTool struct {
-	Name        string      `json:"name"`
-	State       mcp.State   `json:"state"`
-	Class       model.Class `json:"class"`
-	Description string      `json:"description"`
-	Schema      string      `json:"input_schema"`
-	Was         string      `json:"was,omitempty"` // its description when it was allowed
+	Name        string          `json:"name"`
+	State       mcpclient.State `json:"state"`
+	Class       model.Class     `json:"class"`
+	Description string          `json:"description"`
+	Schema      string          `json:"input_schema"`
+	Was         string          `json:"was,omitempty"` // its description when it was allowed
 }
 
-func newServerInfo(s node.MCPServer, v mcp.Verdict) serverInfo {
+func newServerInfo(s node.MCPServer, v mcpclient.Verdict) serverInfo {
 	i := serverInfo{Name: s.Name, Source: s.Source, Transport: "stdio", Line: s.Line(), Dir: s.Dir, Variables: s.Variables(), On: s.Off == "", Why: s.Off, Tools: []serverTool{}}
 	if s.URL != "" {
 		i.Transport = "http"
@@ -97,7 +97,7 @@ func (i serverInfo) stateText() string {
 	}
 	off := 0
 	for _, t := range i.Tools {
-		if t.State != mcp.Allowed {
+		if t.State != mcpclient.Allowed {
 			off++
 		}
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 func (cs *Commands) testServerCommand() *cobra.Command {
@@ -45,8 +45,8 @@ func (cs *Commands) testServerCommand() *cobra.Command {
 }
 
 // queryServer starts a server for as long as it takes to list its tools.
-func (cs *Commands) queryServer(ctx context.Context, s node.MCPServer) (mcp.Listing, error) {
-	hub := mcp.New(mcp.Config{Getenv: cs.Console.Getenv, Logger: cs.Console.Logger()})
+func (cs *Commands) queryServer(ctx context.Context, s node.MCPServer) (mcpclient.Listing, error) {
+	hub := mcpclient.New(mcpclient.Config{Getenv: cs.Console.Getenv, Logger: cs.Console.Logger()})
 	defer hub.Close()
 	now, err := hub.List(cmp.Or(ctx, context.Background()), s.Server, node.ServerDir(s.Source))
 	if err != nil {
@@ -55,7 +55,7 @@ func (cs *Commands) queryServer(ctx context.Context, s node.MCPServer) (mcp.List
 	return now, nil
 }
 
-func (cs *Commands) printServer(s node.MCPServer, now mcp.Listing, v mcp.Verdict) error {
+func (cs *Commands) printServer(s node.MCPServer, now mcpclient.Listing, v mcpclient.Verdict) error {
 	i := newServerInfo(s, v)
 	i.Server, i.Protocol, i.Refused = now.Server, now.Version, now.Refused
 	before, err := cs.serverLock().Pinned(s.Server)
@@ -63,8 +63,8 @@ func (cs *Commands) printServer(s node.MCPServer, now mcp.Listing, v mcp.Verdict
 		return err
 	}
 	for k, t := range i.Tools {
-		was := slices.IndexFunc(before.Tools, func(b mcp.Standing) bool { return b.Spec.Name == t.Name })
-		if t.State == mcp.Changed && was >= 0 {
+		was := slices.IndexFunc(before.Tools, func(b mcpclient.Standing) bool { return b.Spec.Name == t.Name })
+		if t.State == mcpclient.Changed && was >= 0 {
 			i.Tools[k].Was = before.Tools[was].Spec.Description
 		}
 	}
@@ -80,7 +80,7 @@ func (cs *Commands) printServer(s node.MCPServer, now mcp.Listing, v mcp.Verdict
 	var rows [][]string
 	for _, t := range i.Tools {
 		what := t.Description
-		if t.State == mcp.Changed {
+		if t.State == mcpclient.Changed {
 			what += " [it was: " + t.Was + "]"
 		}
 		state := string(t.State)

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/mcp"
 )
 
 // The suite tells its client the scenario by the environment, and the address as
@@ -41,9 +41,9 @@ var scenarioCalls = map[string][2]string{
 
 // playScenario does with our client what a scenario is about.
 func playScenario(ctx context.Context, scenario, url string) error {
-	hub := mcp.New(mcp.Config{})
+	hub := mcpclient.New(mcpclient.Config{})
 	defer hub.Close()
-	def := mcp.Server{Name: "suite", Source: "suite", Own: true, URL: url}
+	def := mcpclient.Server{Name: "suite", Source: "suite", Own: true, URL: url}
 	l, err := hub.List(ctx, def, "")
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func playScenario(ctx context.Context, scenario, url string) error {
 		if o.Raw != call[0] {
 			continue
 		}
-		set, err := tool.NewSet(hub.Tool(o.Spec, "", func() (mcp.Server, error) { return def, nil }))
+		set, err := tool.NewSet(hub.Tool(o.Spec, "", func() (mcpclient.Server, error) { return def, nil }))
 		if err != nil {
 			return err
 		}

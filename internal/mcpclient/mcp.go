@@ -1,4 +1,4 @@
-// Package mcp gives agents the tools of MCP servers: programs that speak over
+// Package mcpclient gives agents the tools of MCP servers: programs that speak over
 // their stdin and stdout, and web addresses.
 //
 // A server is third-party code. It is started only from a file that the
@@ -6,7 +6,7 @@
 // the description of a tool when it is first allowed, and turns a tool whose
 // description changes later off until it is allowed again; a server's claims about
 // itself never make a tool more trusted; and its failures end in an error result.
-package mcp
+package mcpclient
 
 import (
 	"errors"

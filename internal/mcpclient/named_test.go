@@ -1,11 +1,11 @@
-package mcp_test
+package mcpclient_test
 
 import (
 	"os"
 	"path/filepath"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/mcp"
+	"github.com/troupe-run/troupe/internal/mcpclient"
 )
 
 // `node .` runs the index.js of the directory, so that file is pinned as one that is
@@ -16,7 +16,7 @@ func TestAttackADirectoryThatIsStartedIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, arg := range []string{".", "./"} {
-		files, err := mcp.Server{Name: "s", Command: "node", Args: []string{arg}}.NamedFiles(dir, func(string) string { return "" })
+		files, err := mcpclient.Server{Name: "s", Command: "node", Args: []string{arg}}.NamedFiles(dir, func(string) string { return "" })
 		if err != nil || len(files) == 0 {
 			t.Errorf("node %s: %v, %v; want index.js pinned", arg, files, err)
 		}
