@@ -50,9 +50,10 @@ func showChange(dir, tool, args string) string {
 		}
 		next = strings.Replace(text, a.Old, a.New, 1)
 	}
-	head := fmt.Sprintf("--- %s\n+++ %s\n", name, name)
+	shown := permission.VisibleLine(name)
+	head := fmt.Sprintf("--- %s\n+++ %s\n", shown, shown)
 	if missing {
-		head = fmt.Sprintf("--- /dev/null\n+++ %s (new file)\n", name)
+		head = fmt.Sprintf("--- /dev/null\n+++ %s (new file)\n", shown)
 	}
 	body := diffLines(splitLines(text), splitLines(next))
 	if body == "" {

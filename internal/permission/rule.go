@@ -122,6 +122,11 @@ func (r Rule) checkPattern() error {
 	return errors.New("no pattern of this tool is known; the name alone is the whole tool")
 }
 
+// TakesPattern reports whether rules may be about a part of a tool, by a pattern.
+func TakesPattern(tool string) bool {
+	return slices.Contains([]string{shellTool, webTool, delegateTool, skillTool}, tool) || slices.Contains(WriteTools, tool) || slices.Contains(ReadTools, tool)
+}
+
 func checkPath(pattern string) error {
 	if !doublestar.ValidatePattern(pattern) {
 		return errors.New("the pattern of paths is broken; write a path in which * fits a part of a name and ** any directories")

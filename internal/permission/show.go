@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool/shell/rule"
@@ -91,25 +90,6 @@ func Digest(t model.ToolSpec, args string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Visible returns a text for people in which nothing is hidden: control characters, and characters that
-// change the order of others or take no room, are written as escapes. Line breaks and tabs stay.
-func Visible(text string) string {
-	var b strings.Builder
-	for _, c := range strings.ToValidUTF8(text, "\\ufffd") {
-		switch {
-		case c == '\n' || c == '\t':
-			b.WriteRune(c)
-		case c < ' ' || c == 0x7f:
-			_, _ = fmt.Fprintf(&b, "\\x%02x", c)
-		case !unicode.IsGraphic(c) || unicode.Is(unicode.Cf, c) || unicode.Is(unicode.Variation_Selector, c) || c != ' ' && unicode.Is(unicode.Zs, c):
-			_, _ = fmt.Fprintf(&b, "\\u%04x", c)
-		default:
-			b.WriteRune(c)
-		}
-	}
-	return b.String()
-}
-
 // Show describes a call to a person by its arguments: a command as a command, a change as a change,
 // other arguments as JSON.
 func Show(tool, args string) string {
@@ -121,11 +101,11 @@ func Show(tool, args string) string {
 	case tool == shellTool && f.Command != "":
 		return Visible("$ " + strings.ReplaceAll(f.Command, "\n", "\n  "))
 	case tool == "edit_file" && f.Path != "":
-		return Visible("edit " + f.Path + "\n" + prefixLines("-", f.Old) + prefixLines("+", f.New))
+		return Visible("edit " + VisibleLine(f.Path) + "\n" + prefixLines("-", f.Old) + prefixLines("+", f.New))
 	case tool == "write_file" && f.Path != "":
-		return Visible("write " + f.Path + "\n" + prefixLines("+", f.Content))
+		return Visible("write " + VisibleLine(f.Path) + "\n" + prefixLines("+", f.Content))
 	case tool == webTool && f.URL != "":
-		return Visible("get " + f.URL)
+		return VisibleLine("get " + f.URL)
 	}
 	return Visible(tool + " " + Canonical(args))
 }

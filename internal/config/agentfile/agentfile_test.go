@@ -142,6 +142,10 @@ func TestAValueOfTheWrongTypeIsAnErrorWithLineAndRemedy(t *testing.T) {
 		"x-troupe: {tools: [{name: a, command: c, effect: big}]}": `effect class "big"; use read, idempotent`,
 		"disallowedTools: ['Read(./secrets/**']":                  `disallowedTools: "Read(./secrets/**" is no tool`,
 		"disallowedTools: ['Bash(rm:*']":                          `disallowedTools: "Bash(rm:*" is no tool`,
+		"disallowedTools: ['Edit(**/[)']":                         `disallowedTools: not a permission rule: "edit_file(**/[)"`,
+		"disallowedTools: ['Write(~/x)']":                         `disallowedTools: not a permission rule: "write_file(~/x)"`,
+		"disallowedTools: ['Bash(git * push)']":                   `a * may stand only at its end`,
+		"disallowedTools: ['Grep(../x)']":                         `a path with .. in it is refused`,
 		"description: d":                                          `key "description" is used twice`,
 	} {
 		_, _, err := Parse("a.md", []byte("---\nname: a\ndescription: d\n"+line+"\n---\np"))

@@ -104,7 +104,7 @@ func (d *decoder) noteUnenforcedParts() {
 			d.addProblem(d.lines["disallowedTools"], "disallowedTools: %.80q is no tool and no TOOL(PATTERN)", r.String())
 		}
 		if r.Args != "" && r.Args != "*" && !r.deniesPart() {
-			d.addNote(d.lines["disallowedTools"], "%s(%s): the pattern cannot be read, so the agent goes without all of %s", r.Name, r.Args, r.Name)
+			d.rejectPattern(r)
 		}
 	}
 	switch d.def.Effort {
@@ -122,6 +122,17 @@ func (d *decoder) noteUnenforcedParts() {
 	if d.def.Export {
 		d.addNote(d.lines[ownKey], "%s.export is read and has no effect yet", ownKey)
 	}
+}
+
+// rejectPattern reports a pattern in disallowedTools that cannot be read. Of a tool that takes patterns it is an error: its
+// author wanted to deny a part of a family of tools, such as all that write, and the name alone is only one of them. Any
+// other tool is denied as a whole.
+func (d *decoder) rejectPattern(r ToolRef) {
+	if _, err := permission.Parse(r.String()); permission.TakesPattern(r.Name) {
+		d.addProblem(d.lines["disallowedTools"], "disallowedTools: %v", err)
+		return
+	}
+	d.addNote(d.lines["disallowedTools"], "%s(%s): no pattern of this tool is known, so the agent goes without all of %s", r.Name, r.Args, r.Name)
 }
 
 // KeyLine returns the line of the first of these keys that the file has, or 0.
