@@ -2,6 +2,7 @@ package permission
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool/shell/rule"
 )
 
 // Decision is what permissions say about a call.
@@ -252,7 +254,7 @@ func (p compiled) byDefault(c Call, t Tool, writable []string) Verdict {
 		case p.Mode == spec.ModeAcceptEdits && allowsCommand(parseAll(fileCommands), c):
 			return Verdict{Decision: AllowConfined, Why: "permission mode acceptEdits does not count for commands here"}
 		}
-		return Verdict{Decision: Ask, Why: "no rule allows this command"}
+		return Verdict{Decision: Ask, Why: p.notAllowedText(c)}
 	case slices.Contains(WriteTools, c.Tool) && !t.Command:
 		if local, ok := localPath(c.Workspace, factsOf(c).Path); !ok || matchesAny(writable, local) {
 			return Verdict{Decision: Allow} // outside of the directory the tool refuses it
@@ -265,6 +267,20 @@ func (p compiled) byDefault(c Call, t Tool, writable []string) Verdict {
 		return Verdict{Decision: Ask, Why: "no rule allows " + c.Tool}
 	}
 	return Verdict{Decision: Allow}
+}
+
+// notAllowedText says why no rule allows a command.
+func (p compiled) notAllowedText(c Call) string {
+	var patterns []string
+	for _, r := range p.allow {
+		if r.isAbout(shellTool) && r.pattern != "" {
+			patterns = append(patterns, r.pattern)
+		}
+	}
+	if word := rule.Uncovered(patterns, factsOf(c).Command); word != "" {
+		return fmt.Sprintf("a rule allows commands that begin so, but not with %.80q, which may write a file or run a program", word)
+	}
+	return "no rule allows this command"
 }
 
 func matchesAny(patterns []string, name string) bool {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // AnyCommand is the rule that fits every command line.
@@ -29,7 +31,7 @@ func parseRule(text string) commandRule {
 // Allowed reports whether a command line may run without approval: it matches "*", or
 // it is a list of simple commands of literal words, and each command matches a rule.
 // A command that chains, redirects, substitutes, expands or assigns matches no rule.
-// A rule covers the first words; the options after them are not checked.
+// A rule covers the first words and any after them, except for known options that write or run something: see readers.
 func Allowed(rules []string, command string) bool {
 	if slices.ContainsFunc(rules, func(r string) bool { return strings.TrimSpace(r) == AnyCommand }) {
 		return true
@@ -46,9 +48,31 @@ func Allowed(rules []string, command string) bool {
 func allowedWords(rules, words []string) bool {
 	return slices.ContainsFunc(rules, func(text string) bool {
 		r := parseRule(text)
-		n := len(r.words)
-		return n > 0 && len(words) >= n && (r.prefix || len(words) == n) && slices.Equal(r.words, words[:n])
+		return r.begins(words) && r.uncovered(words) == ""
 	})
+}
+
+// begins reports whether a command begins with the words of the rule, and has others only if the rule is a prefix.
+func (r commandRule) begins(words []string) bool {
+	n := len(r.words)
+	return n > 0 && len(words) >= n && (r.prefix || len(words) == n) && slices.Equal(r.words, words[:n])
+}
+
+// Uncovered returns the argument that keeps a command from a rule which it begins with: an option that writes or runs
+// something. "" if there is none.
+func Uncovered(rules []string, command string) string {
+	list, _ := plainCommands(command, syntax.LangPOSIX)
+	for _, words := range list {
+		if allowedWords(rules, words) {
+			continue
+		}
+		for _, text := range rules {
+			if r := parseRule(text); r.begins(words) {
+				return r.uncovered(words)
+			}
+		}
+	}
+	return ""
 }
 
 // ErrRule is the error of a rule that would never fit a command, or another one than it says.
