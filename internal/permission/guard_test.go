@@ -33,3 +33,48 @@ func TestAttackPatternsThatFitNothingAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// A part of a tool that is granted covers no call whose arguments name a file outside of it, in whichever of them.
+func TestAttackNoArgumentNamesAFileOutsideOfTheGrantedPart(t *testing.T) {
+	only := spec.Permissions{}
+	for _, tool := range permission.ReadTools {
+		only.Only = append(only.Only, spec.PermissionRule{Text: tool + "(src/**)"})
+	}
+	within := spec.Permissions{Only: only.Only, Within: [][]spec.PermissionRule{{{Text: "git_show(src/a/**)"}}}}
+	for _, c := range []struct {
+		p          spec.Permissions
+		tool, args string
+		want       permission.Decision
+	}{
+		{only, "git_show", `{"rev":"HEAD","path":"src/a"}`, permission.Allow},
+		{only, "git_show", `{"rev":"HEAD:secrets/key","path":"src/a"}`, permission.Deny},
+		{only, "git_show", `{"rev":":secrets/key","path":"src/a"}`, permission.Deny},
+		{only, "git_show", `{"rev":"HEAD"}`, permission.Deny},
+		{only, "git_show", `{"rev":"HEAD","path":"src/../secrets"}`, permission.Deny},
+		{within, "git_show", `{"rev":"HEAD","path":"src/b"}`, permission.Deny},
+		{within, "git_show", `{"rev":"HEAD","path":"src/a/b"}`, permission.Allow},
+		{only, "grep", `{"pattern":"x"}`, permission.Deny},
+		{only, "grep", `{"pattern":"x","glob":"secrets/**"}`, permission.Deny},
+		{only, "grep", `{"pattern":"x","path":"src","glob":"../secrets/**"}`, permission.Allow}, // a glob only leaves out
+		{only, "glob", `{"pattern":"src/**"}`, permission.Deny},
+		{only, "git_numstat", `{}`, permission.Deny},
+		{only, "git_blame", `{"path":"src2/x"}`, permission.Deny},
+		{only, "git_log", `{"path":"."}`, permission.Deny},
+		{only, "list_dir", `{"path":"src/../"}`, permission.Deny},
+	} {
+		if got := decide(c.p, c.tool, c.args); got.Decision != c.want {
+			t.Errorf("%s %s: %+v", c.tool, c.args, got)
+		}
+	}
+	limits := permission.FileLimits([]spec.Permissions{within, {Only: []spec.PermissionRule{{Text: "read_file(*)"}, {Text: "grep(/lib/**)"}}}})
+	for _, c := range []struct {
+		tool, name string
+		want       bool
+	}{
+		{"git_show", "src/a/b", true}, {"git_show", "src/b", false}, {"read_file", "src/b", true}, {"read_file", "lib/b", false}, {"grep", "src/b", false}, {"grep", "lib/b", false}, {"write_file", "x", true}, {"glob", "src/x", true},
+	} {
+		if got := permission.KeepsWithin(limits, "/work", c.tool, c.name); got != c.want {
+			t.Errorf("%s %s: %v", c.tool, c.name, got)
+		}
+	}
+}

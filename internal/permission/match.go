@@ -60,6 +60,9 @@ func (r Rule) allows(c Call) bool {
 		return f.Name == r.pattern
 	}
 	local, ok := localPath(c.Workspace, f.Path)
+	if c.Tool == showTool && strings.Contains(f.Rev, ":") {
+		return false // it names a second file
+	}
 	return ok && local != "." && matchesPath(r.pattern, c.Workspace, local)
 }
 

@@ -153,6 +153,7 @@ func (b *Builder) DirectorySpecs(dir string) ([]model.ToolSpec, error) {
 // fileRules returns the patterns of permissions that the tools of a directory apply themselves: a search names no file.
 func fileRules(list []spec.Permissions) (r workspace.FileRules) {
 	r.Hidden, r.Guarded = permission.FilePatterns(list)
+	r.Limits = permission.FileLimits(list)
 	return r
 }
 

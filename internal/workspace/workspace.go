@@ -40,11 +40,26 @@ func New(stateDir, recording string) *Directories {
 var ErrMoved = errors.New("workspace: the directory of the run is another one now: a link or another directory has taken its place")
 
 // FileRules are the patterns of an agent's permissions for files (see permission.FilePatterns): the tools do not see the
-// hidden ones, and follow no link to the guarded ones.
-type FileRules struct{ Hidden, Guarded []string }
+// hidden ones, follow no link to the guarded ones, and none out of the limits.
+type FileRules struct {
+	Hidden, Guarded []string
+	Limits          []permission.FileLimit
+}
 
 func (r FileRules) key() string {
-	return strings.Join(r.Hidden, "\x00") + "\x01" + strings.Join(r.Guarded, "\x00")
+	key := strings.Join(r.Hidden, "\x00") + "\x01" + strings.Join(r.Guarded, "\x00")
+	for _, l := range r.Limits {
+		key += "\x01" + l.Key()
+	}
+	return key
+}
+
+// within returns a function that compares paths of a directory with the limits; nil: there are none.
+func (r FileRules) within(dir string) func(tool, name string) bool {
+	if len(r.Limits) == 0 {
+		return nil
+	}
+	return func(tool, name string) bool { return permission.KeepsWithin(r.Limits, dir, tool, name) }
 }
 
 // matcher returns a function that compares paths of a directory with patterns; nil: there are none.
@@ -78,7 +93,7 @@ func (p *Directories) openDirectory(dir string, writable []string, rules FileRul
 	}
 	// The request named this directory, and it was under a root. A process that can write
 	// to the parent directory must not redirect the tools.
-	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without, Hidden: matcher(dir, rules.Hidden), Guarded: matcher(dir, rules.Guarded), Exact: true})
+	d, err := builtin.Open(dir, builtin.Config{Writable: writable, Without: without, Hidden: matcher(dir, rules.Hidden), Guarded: matcher(dir, rules.Guarded), Within: rules.within(dir), Exact: true})
 	if errors.Is(err, workdir.ErrReplaced) {
 		return nil, ErrMoved
 	}

@@ -36,6 +36,9 @@ type Config struct {
 	// Hidden reports whether these tools must not see a path of the directory, and Guarded whether they must not follow
 	// a link to it: a permission for such a path counts only if it is named. Default: none.
 	Hidden, Guarded func(path string) bool
+	// Within reports whether a tool may use a path of the directory: one that links lead to, for the paths that are named
+	// are decided about before. Default: any.
+	Within func(tool, path string) bool
 	// Exact forbids links on the way to the directory: the path was resolved before, and a link that is put there
 	// later must not lead the tools elsewhere. Default: links are followed, once.
 	Exact bool
@@ -104,7 +107,7 @@ func Open(root string, cfg Config) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("builtin: directory: %w", err)
 	}
-	w := &toolWorkspace{root: r, dir: abs, hidden: cfg.Hidden, guarded: cfg.Guarded}
+	w := &toolWorkspace{root: r, dir: abs, hidden: cfg.Hidden, guarded: cfg.Guarded, within: cfg.Within}
 	for _, name := range cfg.Without {
 		if rel := pathBelow(abs, name); rel != "" {
 			w.excluded = append(w.excluded, rel)

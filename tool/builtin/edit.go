@@ -50,7 +50,7 @@ func (w *fileWriter) editFile() (tool.Tool, error) {
 func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string, granted bool) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, err := w.ws.resolvePath(in.Path)
+	name, err := w.ws.resolvePath("edit_file", in.Path)
 	if err != nil {
 		return "", err
 	}

@@ -41,7 +41,27 @@ func (x *fileIndex) listFiles(ctx context.Context) ([]string, error) {
 	}
 	slices.Sort(names)
 	names = slices.Compact(names) // a file in conflict is listed once for each side
-	return slices.DeleteFunc(names, func(name string) bool { return x.ws.isExcluded(name) || x.ws.isReport(name) }), nil
+	behindLink := x.linkedDirs()
+	return slices.DeleteFunc(names, func(name string) bool {
+		return x.ws.isExcluded(name) || behindLink(path.Dir(name)) || x.ws.isReport(name)
+	}), nil
+}
+
+// linkedDirs returns a function that reports whether a link stands on the way to a directory. An index of git may name
+// files that lay in a directory which is a link now: the names would lead elsewhere.
+func (x *fileIndex) linkedDirs() func(dir string) bool {
+	known := map[string]bool{".": false}
+	var linked func(dir string) bool
+	linked = func(dir string) bool {
+		is, seen := known[dir]
+		if !seen {
+			info, err := x.ws.root.Lstat(filepath.FromSlash(dir))
+			is = linked(path.Dir(dir)) || err == nil && info.Mode()&fs.ModeSymlink != 0
+			known[dir] = is
+		}
+		return is
+	}
+	return linked
 }
 
 // trackedFiles asks git; ok is false if there is no git or no work tree.

@@ -68,10 +68,10 @@ func (t *gitTools) openHistory(ctx context.Context) (*gitView, error) {
 	return newView(r, false)
 }
 
-// readHistory calls read with a view of the commits and the path of a file or directory, and removes
-// the view afterwards.
-func (t *gitTools) readHistory(ctx context.Context, name string, read func(v *gitView, path string) (string, error)) (string, error) {
-	path, err := t.repoPath(name)
+// readHistory calls read with a view of the commits and the path of a file or directory that a tool was given, and
+// removes the view afterwards.
+func (t *gitTools) readHistory(ctx context.Context, tool, name string, read func(v *gitView, path string) (string, error)) (string, error) {
+	path, err := t.repoPath(tool, name)
 	if err != nil {
 		return answerOrError("", err)
 	}
@@ -241,8 +241,8 @@ func (v *gitView) checkRevision(ctx context.Context, rev string) ([]string, erro
 
 // repoPath returns a path for a git command: relative to the directory, inside it, and
 // not led out of it by a link.
-func (t *gitTools) repoPath(name string) (string, error) {
-	rel, err := t.ws.resolvePath(name)
+func (t *gitTools) repoPath(tool, name string) (string, error) {
+	rel, err := t.ws.resolvePath(tool, name)
 	if err != nil {
 		return "", err
 	}

@@ -35,7 +35,7 @@ type blameArgs struct {
 func (t *gitTools) gitBlame() (tool.Tool, error) {
 	return newReadTool("git_blame", "Who last changed each line of a file, as committed.",
 		func(ctx context.Context, in blameArgs) (string, error) {
-			return t.readHistory(ctx, in.Path, func(v *gitView, path string) (string, error) { return t.blameText(ctx, v, path, in) })
+			return t.readHistory(ctx, "git_blame", in.Path, func(v *gitView, path string) (string, error) { return t.blameText(ctx, v, path, in) })
 		})
 }
 

@@ -38,7 +38,7 @@ type logArgs struct {
 func (t *gitTools) gitLog() (tool.Tool, error) {
 	return newReadTool("git_log", "Commits, newest first: hash, date, author, subject.",
 		func(ctx context.Context, in logArgs) (string, error) {
-			return t.readHistory(ctx, in.Path, func(v *gitView, path string) (string, error) { return v.logText(ctx, path, in) })
+			return t.readHistory(ctx, "git_log", in.Path, func(v *gitView, path string) (string, error) { return v.logText(ctx, path, in) })
 		})
 }
 

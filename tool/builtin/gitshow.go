@@ -40,7 +40,7 @@ type showArgs struct {
 func (t *gitTools) gitShow() (tool.Tool, error) {
 	return newReadTool("git_show", "One commit: its files and counts, or the patch of one path.",
 		func(ctx context.Context, in showArgs) (string, error) {
-			return t.readHistory(ctx, in.Path, func(v *gitView, path string) (string, error) { return t.showText(ctx, v, path, in) })
+			return t.readHistory(ctx, "git_show", in.Path, func(v *gitView, path string) (string, error) { return t.showText(ctx, v, path, in) })
 		})
 }
 

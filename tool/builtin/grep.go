@@ -94,7 +94,7 @@ func (t *fileTools) grepTool() (tool.Tool, error) {
 // chooseFiles lists the files that a path and a glob name. A file that is named by its
 // path is searched even if git ignores it.
 func (t *fileTools) chooseFiles(ctx context.Context, dir, glob string) ([]string, error) {
-	dir, err := t.ws.resolvePath(dir)
+	dir, err := t.ws.resolvePath("grep", dir)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ type listArgs struct {
 func (t *fileTools) listDir() (tool.Tool, error) {
 	return newReadTool("list_dir", "List a directory: name/ is a directory, name<TAB>bytes a file, name@ a link.",
 		func(ctx context.Context, in listArgs) (string, error) {
-			dir, err := t.ws.resolvePath(in.Path)
+			dir, err := t.ws.resolvePath("list_dir", in.Path)
 			if err != nil {
 				return "", err
 			}

@@ -76,6 +76,9 @@ func (t *gitTools) numstatText(ctx context.Context, in numstatArgs) (string, err
 		return "", err
 	}
 	changes := parseNumstat(out.text)
+	for i := range changes {
+		changes[i].files = slices.DeleteFunc(changes[i].files, func(f fileChange) bool { return t.ws.isExcluded(f.path) })
+	}
 	var b strings.Builder
 	b.WriteString("# files\n")
 	t.writeHotFiles(&b, changes)

@@ -44,7 +44,7 @@ type readArgs struct {
 func (t *fileTools) readFile() (tool.Tool, error) {
 	return newReadTool("read_file", "Read lines of a text file, as lineno<TAB>text.",
 		func(ctx context.Context, in readArgs) (string, error) {
-			name, err := t.ws.resolvePath(in.Path)
+			name, err := t.ws.resolvePath("read_file", in.Path)
 			if err != nil {
 				return "", err
 			}

@@ -21,6 +21,8 @@ var (
 	ErrOutside   = errors.New("outside of the directory")
 	ErrDirectory = errors.New("is a directory; use list_dir")
 	ErrSpecial   = errors.New("is not a regular file")
+
+	errElsewhereLinked = errors.New("a link leads out of the part of the directory that is granted")
 )
 
 // toolWorkspace is the directory that the tools share. It resolves the paths that a model
@@ -31,6 +33,7 @@ type toolWorkspace struct {
 	excluded []string // relative paths, with slashes, that the tools do not see
 	// hidden and guarded are those of Config; nil: none.
 	hidden, guarded func(name string) bool
+	within          func(tool, name string) bool // Config.Within
 }
 
 // isExcluded reports whether a path is hidden from the tools.
@@ -61,8 +64,22 @@ func (w *toolWorkspace) reachesExcluded(name string) bool {
 	return false
 }
 
-// resolvePath makes a path that a model wrote relative to the workspace.
-func (w *toolWorkspace) resolvePath(name string) (string, error) {
+// leavesPart reports whether links lead from a path to one that the tool may not use.
+func (w *toolWorkspace) leavesPart(tool, name string) bool {
+	if w.within == nil {
+		return false
+	}
+	real, err := filepath.EvalSymlinks(filepath.Join(w.dir, filepath.FromSlash(name)))
+	if err != nil {
+		return false // nothing is there
+	}
+	rel, err := filepath.Rel(w.dir, real)
+	rel = filepath.ToSlash(rel)
+	return err != nil || rel != name && !w.within(tool, rel)
+}
+
+// resolvePath makes a path that a model wrote for a tool relative to the workspace.
+func (w *toolWorkspace) resolvePath(tool, name string) (string, error) {
 	name = filepath.FromSlash(strings.TrimSpace(name))
 	if name == "" {
 		return ".", nil
@@ -83,6 +100,9 @@ func (w *toolWorkspace) resolvePath(name string) (string, error) {
 	}
 	if name = filepath.ToSlash(name); w.isExcluded(name) || w.reachesExcluded(name) {
 		return "", fmt.Errorf("%s: %w", printableName(name), fs.ErrNotExist)
+	}
+	if w.leavesPart(tool, name) {
+		return "", fmt.Errorf("%s: %w", printableName(name), errElsewhereLinked)
 	}
 	return name, nil
 }

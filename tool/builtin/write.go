@@ -62,7 +62,7 @@ type fileWriter struct {
 func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, key string, granted bool) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	name, err := w.ws.resolvePath(in.Path)
+	name, err := w.ws.resolvePath("write_file", in.Path)
 	if err != nil {
 		return "", err
 	}
