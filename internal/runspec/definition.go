@@ -28,7 +28,10 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if d.PermissionMode == spec.ModePlan {
 		def.Deny = append(def.Deny, onlyReads)
 	}
-	own := d.OwnPermissions()
+	own, err := withRealPaths(d.OwnPermissions(), req.workspace)
+	if err != nil {
+		return t, err
+	}
 	def.Permissions = &own
 	def.Limits = withShare(def.Limits, m.limits, d.Budget.Share)
 	hooks := namedHooks(d)

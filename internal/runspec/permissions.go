@@ -95,6 +95,9 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 			p.Mode = local.Mode.Stricter(p.Mode)
 		}
 	}
+	if p, err = withRealPaths(p, req.workspace); err != nil {
+		return p, err
+	}
 	if n := len(p.Allow) + len(p.Ask) + len(p.Deny); n > rulesMax {
 		return p, refuse.Bad("remove rules that others cover", "the run has %d permission rules, at most %d are applied", n, rulesMax)
 	}
