@@ -14,15 +14,14 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// A rule that names a path through links is about the files that the links lead to; a link of the repository widens no
-// rule that allows.
-func TestAttackARuleThroughALinkHolds(t *testing.T) {
-	t.Parallel()
+// linkedDirectory is the directory of a run and the one above it, with links in both.
+func linkedDirectory(t *testing.T) (above, dir string) {
+	t.Helper()
 	above, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(above, "work[1]")
+	dir = filepath.Join(above, "work[1]")
 	for _, name := range []string{"secrets", "vault", "docs", "src"} {
 		writeText(t, "x", dir, name, "key")
 	}
@@ -31,6 +30,14 @@ func TestAttackARuleThroughALinkHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	return above, dir
+}
+
+// A rule that names a path through links is about the files that the links lead to; a link of the repository widens no
+// rule that allows.
+func TestAttackARuleThroughALinkHolds(t *testing.T) {
+	t.Parallel()
+	above, dir := linkedDirectory(t)
 	agents := t.TempDir()
 	for _, c := range []struct {
 		list, rule, tool, path string
