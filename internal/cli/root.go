@@ -68,7 +68,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		show.Export(), show.Delete(), show.Prune(), show.Format())
 
 	recorded := recording.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Replay and verify runs", recorded.Replay(), recorded.Verify())
+	addGroup(root, "Replay and verify runs", recorded.Replay(), recorded.Verify(), recorded.Fixture())
 
 	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}
 	routes := models.Commands{Console: a.console, Sessions: a.sessions}

@@ -22,9 +22,10 @@ import (
 // prepareCase checks a case and prepares it for a trial.
 func (d caseDecoder) prepareCase(c *Case, line int) error {
 	c.MockedTools, c.Tools = sanitizeKeys(c.MockedTools), sanitizeKeys(c.Tools)
-	c.Expected.ToolRuns = sanitizeKeys(c.Expected.ToolRuns)
-	for _, names := range []*[]string{&c.Allowed, &c.Denied, &c.Expected.Forbidden, &c.Expected.FirstTools} {
-		*names = sanitizeNames(*names)
+	c.Allowed, c.Denied = sanitizeNames(c.Allowed), sanitizeNames(c.Denied)
+	c.Expected.sanitizeTools()
+	if c.Recorded != nil {
+		c.Recorded.sanitizeTools()
 	}
 	if c.ID == "" {
 		return d.badFile(line, "a case without a case_id")
@@ -35,7 +36,7 @@ func (d caseDecoder) prepareCase(c *Case, line int) error {
 	if c.FirstToolTurn && c.Expected.StopReason == "" {
 		c.Expected.StopReason = spec.Vetoed
 	}
-	for _, step := range []func(*Case, int) error{d.checkTools, d.readModels, d.checkAgents, d.readOptions, d.checkInterventions, d.checkExpected} {
+	for _, step := range []func(*Case, int) error{d.checkTools, d.readModels, d.readRun, d.checkAgents, d.readOptions, d.checkInterventions, d.checkExpected, d.checkRecorded} {
 		if err := step(c, line); err != nil {
 			return err
 		}
@@ -190,7 +191,7 @@ func (d caseDecoder) checkInterventions(c *Case, line int) error {
 				deeds++
 			}
 		}
-		if err := checkKind(e.After); err != nil && e.After != mockCalled {
+		if err := checkKind(e.After); err != nil && e.After != MockCalled {
 			return d.badFile(line, "case %s: during: after: %v", c.ID, err)
 		}
 		if deeds != 1 {
@@ -222,7 +223,25 @@ func checkKind(word string) error {
 
 // checkExpected checks that the expectations are valid.
 func (d caseDecoder) checkExpected(c *Case, line int) error {
-	x := c.Expected
+	if err := d.checkExpectation(c, c.Expected, line); err != nil {
+		return err
+	}
+	for _, name := range c.Expected.Forbidden {
+		if len(c.MockedTools[name]) == 0 && c.Tools[name].Class == "" {
+			// A forbidden tool that the case does not declare otherwise is still a tool of the
+			// run: it is known, and no agent may use it.
+			if c.Tools == nil {
+				c.Tools = map[string]MockTool{}
+			}
+			c.Tools[name] = MockTool{Class: model.Irreversible}
+			c.Denied = append(c.Denied, name)
+		}
+	}
+	return nil
+}
+
+// checkExpectation checks the words of an expectation.
+func (d caseDecoder) checkExpectation(c *Case, x Expected, line int) error {
 	if x.StopReason == "" {
 		return d.badFile(line, "case %s: expected has no stop_reason", c.ID)
 	}
@@ -240,17 +259,6 @@ func (d caseDecoder) checkExpected(c *Case, line int) error {
 		}
 		if err := checkKind(word); err != nil {
 			return d.badFile(line, "case %s: %v", c.ID, err)
-		}
-	}
-	for _, name := range x.Forbidden {
-		if len(c.MockedTools[name]) == 0 && c.Tools[name].Class == "" {
-			// A forbidden tool that the case does not declare otherwise is still a tool of the
-			// run: it is known, and no agent may use it.
-			if c.Tools == nil {
-				c.Tools = map[string]MockTool{}
-			}
-			c.Tools[name] = MockTool{Class: model.Irreversible}
-			c.Denied = append(c.Denied, name)
 		}
 	}
 	return nil

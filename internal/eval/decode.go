@@ -145,7 +145,7 @@ func (d caseDecoder) yamlError(err error) error {
 // keysOf are the keys of each type of a case, by the type's name.
 var keysOf = func() map[string][]string {
 	all := map[string][]string{}
-	for _, v := range []any{Case{}, MockAnswer{}, MockTool{}, Agent{}, Limits{}, Price{}, ScriptedHook{}, HookAnswer{}, Message{}, Intervention{}, UserReply{}, Expected{}, Child{}} {
+	for _, v := range []any{Case{}, MockAnswer{}, MockTool{}, Agent{}, Limits{}, Price{}, ScriptedHook{}, HookAnswer{}, Message{}, Intervention{}, UserReply{}, RecordedHook{}, Expected{}, Child{}} {
 		t := reflect.TypeOf(v)
 		for i := range t.NumField() {
 			name, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
@@ -227,8 +227,10 @@ func (d caseDecoder) readScript(n yaml.Node, what string) (*script.Script, error
 		}
 		return nil, d.badFile(n.Line, "%s: %s", what, text)
 	}
-	for _, replies := range s.Agents {
-		renameCalls(replies)
+	for _, agents := range []map[string][]script.Reply{s.Agents, s.IDs} {
+		for _, replies := range agents {
+			renameCalls(replies)
+		}
 	}
 	renameCalls(s.Default)
 	return s, nil

@@ -67,6 +67,7 @@ var controls = map[string]struct{ right, wrong, told string }{
 	"max_tokens":            {"max_tokens: 5000", "max_tokens: 10", "tokens were used, expected at most 10"},
 	"tool_runs":             {"tool_runs: {look: 2}", "tool_runs: {look: 3}", "look ran 2 times, expected 3"},
 	"first_tools":           {"first_tools: [look]", "first_tools: [delegate]", "the first tools are [look], expected [delegate]"},
+	"calls":                 {"calls: {root: [look, look, delegate, ask_human]}", "calls: {root: [look]}", "the calls of root are [look look delegate ask_human], expected [look]"},
 	"answer_contains":       {`answer_contains: [""]`, "answer_contains: [a lamp]", `the answer lacks "a lamp"`},
 	"answer_lacks":          {"answer_lacks: [a lamp]", `answer_lacks: [""]`, `the answer contains ""`},
 	"detail_contains":       {`detail_contains: "that all"`, "detail_contains: nothing", `the detail lacks "nothing": Is that all?`},

@@ -20,6 +20,9 @@ type scriptedHooks struct {
 }
 
 func (h *scriptedHooks) hookFuncs() map[string]hook.Func {
+	if h.c.opened != nil {
+		return h.recordedFuncs()
+	}
 	all := map[string]hook.Func{}
 	for _, about := range h.c.Hooks {
 		all[about.Name] = func(ctx context.Context, _ hook.Call) (spec.HookAnswer, error) {

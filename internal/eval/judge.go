@@ -152,11 +152,30 @@ func (x Expected) checkTrace(r caseRecord, add reportFunc) {
 			add("the transitions are %v, expected %v", why, x.Transitions)
 		}
 	}
+	if x.Calls != nil {
+		got := proposedCalls(r.events)
+		for _, agent := range sortedKeysOfBoth(got, x.Calls) {
+			if !slices.Equal(got[agent], x.Calls[agent]) {
+				add("the calls of %s are %v, expected %v", agent, got[agent], x.Calls[agent])
+			}
+		}
+	}
 	if x.FirstTools != nil {
 		if first := firstTools(r.events); !slices.Equal(first, x.FirstTools) {
 			add("the first tools are %v, expected %v", first, x.FirstTools)
 		}
 	}
+}
+
+// proposedCalls are the tools that the agents proposed, in order, by the id of the agent.
+func proposedCalls(events []event.Published) map[string][]string {
+	all := map[string][]string{}
+	for _, e := range events {
+		if d, ok := e.Data.(event.ToolCall); ok && e.Kind == event.KindToolProposed {
+			all[e.Agent] = append(all[e.Agent], d.Tool)
+		}
+	}
+	return all
 }
 
 // rootTransitions returns the reasons why the turns of the root followed each other.
@@ -183,17 +202,27 @@ func firstTools(events []event.Published) []string {
 	return first
 }
 
+func sortedKeysOfBoth[T any](a, b map[string]T) []string {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return slices.Sorted(maps.Keys(all))
+}
+
 func (x Expected) checkChildren(r caseRecord, add reportFunc) {
 	if x.Children == nil {
 		return
 	}
-	got := []Child{}
-	for _, a := range r.result.Agents {
-		if a.Parent != nil {
-			got = append(got, Child{a.Name, a.Reason})
-		}
-	}
-	if !slices.Equal(got, x.Children) {
+	if got := r.endedChildren(); !slices.Equal(got, x.Children) {
 		add("the children are %v, expected %v", got, x.Children)
 	}
+}
+
+func (r caseRecord) endedChildren() []Child {
+	list := []Child{}
+	for _, a := range r.result.Agents {
+		if a.Parent != nil {
+			list = append(list, Child{a.Name, a.Reason})
+		}
+	}
+	return list
 }

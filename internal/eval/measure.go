@@ -30,6 +30,10 @@ type Verdict struct {
 	CostKnown   bool        `json:"cost_known"`
 	LatencyMS   int64       `json:"latency_ms"`
 	Replayed    bool        `json:"replayed"`
+	// AsRecorded is whether the case ended as the run did that it was made of; nil: it was made of none.
+	// Unlike lists the differences.
+	AsRecorded *bool    `json:"as_recorded,omitempty"`
+	Unlike     []string `json:"unlike_recorded,omitempty"`
 }
 
 // Rate is how many of how many.

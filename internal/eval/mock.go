@@ -20,11 +20,17 @@ import (
 // unchanged.
 type toolMocks struct {
 	c      *Case
-	onCall func(name string) // told of each run as it begins
+	onCall func(name string, c tool.Call) // told of each run as it begins
 
 	mu              sync.Mutex
 	runsByTool      map[string]int // runs by tool
+	runsByCall      map[string]int // those that got an answer for one call, by tool and call
+	runsInOrder     map[string]int // those that got, or lacked, an answer for the next call
 	overcalledTools []string       // calls beyond the answers of the case
+}
+
+func newToolMocks(c *Case, onCall func(name string, c tool.Call)) *toolMocks {
+	return &toolMocks{c: c, onCall: onCall, runsByTool: map[string]int{}, runsByCall: map[string]int{}, runsInOrder: map[string]int{}}
 }
 
 // newToolSet makes the tools of one agent.
@@ -38,12 +44,27 @@ func (m *toolMocks) newToolSet(t spec.Task) (*tool.Set, error) {
 	return tool.NewSet(tools...)
 }
 
-// nextAnswer returns the answer to one more call of a tool.
-func (m *toolMocks) nextAnswer(name string) (MockAnswer, bool) {
+// nextAnswer returns the answer to one more call of a tool: the next that is for this call alone, else the
+// next that is for no call.
+func (m *toolMocks) nextAnswer(name, call string) (MockAnswer, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	list, n := m.c.MockedTools[name], m.runsByTool[name]
 	m.runsByTool[name]++
+	var own, list []MockAnswer
+	for _, a := range m.c.MockedTools[name] {
+		switch a.Answers {
+		case call:
+			own = append(own, a)
+		case "":
+			list = append(list, a)
+		}
+	}
+	if n := m.runsByCall[name+" "+call]; n < len(own) {
+		m.runsByCall[name+" "+call]++
+		return own[n], true
+	}
+	n := m.runsInOrder[name]
+	m.runsInOrder[name]++
 	switch {
 	case n < len(list):
 		return list[n], true
@@ -68,6 +89,9 @@ func (m *toolMocks) countRuns() (ran map[string]int, excess []string, all int) {
 	return ran, slices.Clone(m.overcalledTools), all
 }
 
+// callName names a call within its run.
+func callName(c tool.Call) string { return c.Agent + "/" + c.ID }
+
 type toolMock struct {
 	all      *toolMocks
 	toolSpec model.ToolSpec
@@ -85,9 +109,9 @@ func (t *toolMock) Limits() tool.Limits {
 var errMock = errors.New("eval: the case has no more answers of this tool")
 
 // Call answers as the case says.
-func (t *toolMock) Call(ctx context.Context, _ tool.Call) (tool.Result, error) {
-	a, ok := t.all.nextAnswer(t.toolSpec.Name)
-	t.all.onCall(t.toolSpec.Name)
+func (t *toolMock) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	a, ok := t.all.nextAnswer(t.toolSpec.Name, callName(c))
+	t.all.onCall(t.toolSpec.Name, c)
 	if !ok {
 		return tool.Result{}, errMock
 	}

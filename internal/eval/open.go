@@ -14,6 +14,9 @@ import (
 
 // openedEntry is the first entry of the case's run.
 func (c *Case) openedEntry() supervisor.Opened {
+	if c.opened != nil {
+		return *c.opened
+	}
 	o := supervisor.Opened{Run: runName, Goal: c.Goal, Root: c.Agents[0].Name, Caller: "eval",
 		Model:       spec.Model{Name: routeName, Window: c.Window, Price: c.Price.budgetPrice()},
 		Limits:      spec.RunLimits{Tokens: c.Limits.Tokens, Nano: int64(c.Limits.USD * 1e9), Calls: c.Limits.ToolCalls, Depth: c.Limits.Depth, Children: c.Limits.Children, Agents: c.Limits.Agents},

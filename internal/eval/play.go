@@ -27,6 +27,11 @@ func (c *Case) newScriptedModels() *scriptedModels {
 	for route, s := range c.scripts {
 		p.clients[route] = s.Client("")
 	}
+	if c.opened != nil { // the script has the replies of all models of the run
+		for _, route := range modelRoutes(*c.opened) {
+			p.clients[route] = p.clients[routeName]
+		}
+	}
 	return p
 }
 

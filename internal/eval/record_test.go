@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -43,27 +42,16 @@ func TestRecordRuns(t *testing.T) {
 		if !slices.Contains(recordedCases, c.ID) {
 			continue
 		}
-		run, err := c.runToEnd(t.Context())
+		f, err := c.Record(t.Context(), *recordRuns)
 		if err != nil {
 			t.Fatal(err)
 		}
-		recordRun(t, filepath.Join(dir, c.ID+".jsonl"), run)
+		writeRun(t, filepath.Join(dir, c.ID+".jsonl"), f)
 	}
 }
 
-func recordRun(t *testing.T, path string, run *caseRun) {
+func writeRun(t *testing.T, path string, f runfile.File) {
 	t.Helper()
-	f := runfile.File{Header: runfile.Header{Run: runName, WrittenBy: *recordRuns, State: "parked"}}
-	var err error
-	if f.Entries, err = run.readLog(); err != nil {
-		t.Fatal(err)
-	}
-	if run.reported != nil {
-		f.Header.State = "finished"
-		if f.Header.Result, err = json.Marshal(run.reported); err != nil {
-			t.Fatal(err)
-		}
-	}
 	out, err := os.Create(path)
 	if err == nil {
 		err = runfile.Write(out, f)

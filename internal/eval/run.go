@@ -21,30 +21,41 @@ const ParallelDefault = 8
 // Run runs the cases, several at once, and reports in their order.
 func Run(ctx context.Context, cases []Case, parallel int) Report {
 	began := time.Now()
+	verdicts := make([]Verdict, len(cases))
+	runParallel(len(cases), parallel, func(i int) { verdicts[i] = cases[i].Run(ctx) })
+	return buildReport(verdicts, time.Since(began))
+}
+
+// runParallel calls a function for each of n cases, several at once.
+func runParallel(n, parallel int, run func(i int)) {
 	if parallel <= 0 {
 		parallel = ParallelDefault
 	}
-	verdicts := make([]Verdict, len(cases))
 	var all sync.WaitGroup
 	slots := make(chan struct{}, parallel)
-	for i := range cases {
+	for i := range n {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			verdicts[i] = cases[i].Run(ctx)
+			run(i)
 		})
 	}
 	all.Wait()
-	return buildReport(verdicts, time.Since(began))
 }
 
 // Run runs one case and judges it.
 func (c *Case) Run(ctx context.Context) Verdict {
+	v, _ := c.judge(ctx)
+	return v
+}
+
+// judge runs the case and returns the record, too, by which it is judged.
+func (c *Case) judge(ctx context.Context) (Verdict, caseRecord) {
 	v := Verdict{Case: c.ID, File: c.Path, About: c.About, Expected: c.Expected.StopReason}
 	t, err := c.runToEnd(ctx)
 	if t == nil {
 		v.Differences = []string{err.Error()}
-		return v
+		return v, caseRecord{}
 	}
 	r, more := t.collectRecord()
 	v.StopReason, v.Parked, v.Turns, v.ToolRuns = r.result.Reason, r.parked, r.result.Turns, r.runs
@@ -52,13 +63,14 @@ func (c *Case) Run(ctx context.Context) Verdict {
 	v.LatencyMS, v.Replayed = t.duration.Milliseconds(), r.replay == nil
 	v.countProposals(r)
 	v.Differences = c.Expected.listDifferences(r)
+	v.compareRecorded(c.Recorded, r)
 	for _, err := range []error{err, more} {
 		if err != nil {
 			v.Differences = append([]string{err.Error()}, v.Differences...)
 		}
 	}
 	v.Pass = len(v.Differences) == 0
-	return v
+	return v, r
 }
 
 // collectRecord gathers the data for the judgement. The events are those of the logs: all of them,

@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/tool"
 )
 
 const nodeName = "eval"
@@ -26,11 +27,14 @@ const (
 	crashed  = "crashed"
 )
 
-// mockCalled is the one value that Intervention.After accepts and that is no kind of event.
-const mockCalled = "mock.called"
+// MockCalled is the one value that Intervention.After accepts and that is no kind of event.
+const MockCalled = "mock.called"
 
 // mockCalledMessage is the message that a mocked tool has begun.
-type mockCalledMessage struct{ name string }
+type mockCalledMessage struct {
+	name string
+	call tool.Call
+}
 
 // caseRun is a case that is running.
 type caseRun struct {
@@ -72,10 +76,10 @@ func (c *Case) runToEnd(ctx context.Context) (*caseRun, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	t := &caseRun{c: c, post: memory.New(memory.Config{}), mocks: &toolMocks{c: c, runsByTool: map[string]int{}}, models: c.newScriptedModels(), hooks: &scriptedHooks{c: c, asked: map[string]int{}},
+	t := &caseRun{c: c, post: memory.New(memory.Config{}), models: c.newScriptedModels(), hooks: &scriptedHooks{c: c, asked: map[string]int{}},
 		wakeup: make(chan struct{}, 1), super: &activation.Supervisor{Addr: mailbox.At(runName, mailbox.Super)},
 		seen: map[string]int{}, asked: map[string]bool{}, answered: map[string]bool{}, fired: map[int]bool{}}
-	t.mocks.onCall = func(name string) { t.enqueueMessage(mockCalledMessage{name}) }
+	t.mocks = newToolMocks(c, func(name string, call tool.Call) { t.enqueueMessage(mockCalledMessage{name, call}) })
 	l := activation.NewLogReader(t.super.Addr, "", mailbox.Epoch{}, t.super)
 	untail, err := t.post.Tail(ctx, func(m mailbox.Message) {
 		if m.To == t.super.Addr {
@@ -150,7 +154,7 @@ func (t *caseRun) processInbox(ctx context.Context) (done bool, err error) {
 		case event.Result:
 			t.reported = &what
 		case mockCalledMessage:
-			if err := t.fireInterventions(ctx, event.Published{Run: runName, Agent: string(spec.Root), Kind: mockCalled}, []string{"", what.name}); err != nil {
+			if err := t.fireInterventions(ctx, event.Published{Run: runName, Agent: string(spec.Root), Kind: MockCalled}, []string{"", what.name, callName(what.call)}); err != nil {
 				return false, err
 			}
 		case event.Published:
@@ -242,7 +246,7 @@ func (t *caseRun) performIntervention(ctx context.Context, d Intervention, e eve
 		if !ok {
 			return fmt.Errorf("during: nothing was asked by %s; answer after query.asked", e.Kind)
 		}
-		f := agent.Answered{Query: q.Query, Decision: d.Answer.Decision, Text: d.Answer.Text}
+		f := agent.Answered{Query: q.Query, Decision: d.Answer.Decision, Text: d.Answer.Text, Always: d.Answer.Always}
 		if f.Decision == "" {
 			f.Decision = "text"
 		}

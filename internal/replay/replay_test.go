@@ -40,6 +40,8 @@ func readRuns(t testing.TB) map[string]runfile.File {
 }
 
 // TestRecordedRuns: this version decides what every recorded run records, and comes to its result.
+//
+//behaviour:shows J2
 func TestRecordedRuns(t *testing.T) {
 	t.Parallel()
 	for path, f := range readRuns(t) {

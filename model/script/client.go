@@ -44,10 +44,13 @@ func (c *scriptClient) Complete(ctx context.Context, req model.Request, emit fun
 	if emit == nil {
 		emit = func(model.Delta) {}
 	}
-	agent := c.agentName(req)
+	agent, list := c.repliesFor(req)
 	n := c.countReplies(agent, req.Messages)
-	r := c.script.replyAt(agent, n)
+	r := c.script.replyAt(list, n)
 	p := newPlay(r, req, agent, n)
+	if c.script.Verbatim {
+		p = newVerbatimPlay(r)
+	}
 	if req.NoTools {
 		p.obeyNoTools(c.script.Closing)
 	}
@@ -75,12 +78,21 @@ func (c *scriptClient) Complete(ctx context.Context, req model.Request, emit fun
 	return reply, nil
 }
 
-// replyAt is reply n of an agent.
-func (s *Script) replyAt(agent string, n int) Reply {
-	list, ok := s.Agents[agent]
-	if !ok {
-		list = s.Default
+// repliesFor returns the replies of the agent that asks, and under which name it is counted.
+func (c *scriptClient) repliesFor(req model.Request) (agent string, list []Reply) {
+	if list, ok := c.script.IDs[req.Caller.ID]; ok {
+		return req.Caller.ID, list
 	}
+	agent = c.agentName(req)
+	list, ok := c.script.Agents[agent]
+	if !ok {
+		list = c.script.Default
+	}
+	return agent, list
+}
+
+// replyAt is reply n of a list.
+func (s *Script) replyAt(list []Reply, n int) Reply {
 	switch {
 	case n < len(list):
 		return list[n]
@@ -166,10 +178,16 @@ type replyPlay struct {
 }
 
 func newPlay(r Reply, req model.Request, agent string, n int) *replyPlay {
-	v := newVars(req, agent, n)
+	return newVars(req, agent, n).expandReply(r)
+}
+
+// newVerbatimPlay replaces nothing in the reply.
+func newVerbatimPlay(r Reply) *replyPlay { return replyVars{}.expandReply(r) }
+
+func (v replyVars) expandReply(r Reply) *replyPlay {
 	p := &replyPlay{reply: r, reasoning: v.expandText(r.Reasoning), text: v.expandText(r.Text), stop: r.Stop}
 	for _, c := range r.Calls {
-		p.calls = append(p.calls, model.ToolCall{Name: c.Name, Args: v.renderArgs(c.Args)})
+		p.calls = append(p.calls, model.ToolCall{Name: c.Name, Args: v.renderArgs(c.Args), Cut: c.Cut})
 	}
 	if p.stop == "" {
 		p.stop = model.StopEnd

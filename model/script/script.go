@@ -22,7 +22,7 @@
 //
 // The agent is the name given to Client, or else that of Request.Caller, or else the
 // first line of the system prompt if that reads "agent: NAME". Without any, or for a
-// name that is not in the script, the default list answers.
+// name that is not in the script, the default list answers. Script.IDs names single agents.
 //
 // In texts and in the string values of arguments, {{last}} is replaced by the text
 // of the last tool result, {{result.N}} by the Nth result (from 0) of the last
@@ -60,72 +60,79 @@ var ErrScript = errors.New("script: not a script")
 // Script holds the replies of all agents of a run. It is read only once made.
 type Script struct {
 	// Agents maps an agent's name to its replies.
-	Agents map[string][]Reply `yaml:"agents"`
+	Agents map[string][]Reply `yaml:"agents,omitempty"`
+	// IDs maps an agent's id within its run ("root-1-0") to its replies. An id takes precedence over a
+	// name: two agents of one definition have one name.
+	IDs map[string][]Reply `yaml:"ids,omitempty"`
 	// Default answers for agents that are not named.
-	Default []Reply `yaml:"default"`
+	Default []Reply `yaml:"default,omitempty"`
 	// Repeat sends the last reply again and again past the end; otherwise the
 	// text is EndText, without calls.
-	Repeat bool `yaml:"repeat"`
+	Repeat bool `yaml:"repeat,omitempty"`
 	// InOrder gives each request of an agent its next reply, whatever the
 	// transcript contains: for replies that are removed from it, and for
 	// transcripts that are compacted. The count is kept in the client.
-	InOrder bool `yaml:"in_order"`
+	InOrder bool `yaml:"in_order,omitempty"`
 	// Closing is the text of a turn that forbids tools when the reply in turn
 	// has no text of its own; empty means ClosingText.
-	Closing string `yaml:"closing"`
+	Closing string `yaml:"closing,omitempty"`
+	// Verbatim sends texts and arguments as they are written: nothing in them is replaced.
+	Verbatim bool `yaml:"verbatim,omitempty"`
 }
 
 // Reply is one scripted reply. The zero Reply is an empty answer.
 type Reply struct {
-	Text string `yaml:"text"`
+	Text string `yaml:"text,omitempty"`
 	// Reasoning is emitted as reasoning deltas before the text; it is not part
 	// of the message.
-	Reasoning string `yaml:"reasoning"`
-	Calls     []Call `yaml:"calls"`
+	Reasoning string `yaml:"reasoning,omitempty"`
+	Calls     []Call `yaml:"calls,omitempty"`
 	// Stop is the provider's label. Empty means tools if there are calls, else end.
-	Stop model.Stop `yaml:"stop"`
+	Stop model.Stop `yaml:"stop,omitempty"`
 	// Usage is the reported usage. Nil means bytes/4 of prompt and output; an
 	// output that would exceed Request.MaxOutput is cut there, as a provider does.
-	Usage *Usage `yaml:"usage"`
+	Usage *Usage `yaml:"usage,omitempty"`
 	// NoUsage leaves usage unreported.
-	NoUsage bool `yaml:"no_usage"`
+	NoUsage bool `yaml:"no_usage,omitempty"`
 	// Delay passes before anything arrives, Pace before every word and call.
-	Delay Duration `yaml:"delay"`
-	Pace  Duration `yaml:"pace"`
+	Delay Duration `yaml:"delay,omitempty"`
+	Pace  Duration `yaml:"pace,omitempty"`
 	// Cut ends the stream inside the last call, or halfway through the text
 	// without calls. The attempt fails (class network, usage unknown) unless
 	// Stop is max_output: then the provider itself cut it there, without an error.
-	Cut bool `yaml:"cut"`
+	Cut bool `yaml:"cut,omitempty"`
 	// Error fails the attempt. Nothing has arrived then, unless Cut is set too.
-	Error *Failure `yaml:"error"`
+	Error *Failure `yaml:"error,omitempty"`
 }
 
 // Call is one scripted tool call.
 type Call struct {
-	Name string `yaml:"name"`
+	Name string `yaml:"name,omitempty"`
 	// Args is a mapping, sent as JSON with sorted keys; or a string, sent as it
 	// is, so that a script can hold arguments that do not decode. Nothing means {}.
-	Args any `yaml:"args"`
+	Args any `yaml:"args,omitempty"`
+	// Cut marks arguments in which the stream ended.
+	Cut bool `yaml:"cut,omitempty"`
 }
 
 // Usage is a reported usage, with the field names of the result document.
 type Usage struct {
-	Input         int64 `yaml:"input_tokens"`
-	Output        int64 `yaml:"output_tokens"`
-	CacheRead     int64 `yaml:"cache_read_input_tokens"`
-	CacheCreation int64 `yaml:"cache_creation_input_tokens"`
+	Input         int64 `yaml:"input_tokens,omitempty"`
+	Output        int64 `yaml:"output_tokens,omitempty"`
+	CacheRead     int64 `yaml:"cache_read_input_tokens,omitempty"`
+	CacheCreation int64 `yaml:"cache_creation_input_tokens,omitempty"`
 }
 
 // Failure is a scripted *model.Error.
 type Failure struct {
-	Class      model.ErrorClass `yaml:"class"`
-	Status     int              `yaml:"status"`
-	RetryAfter Duration         `yaml:"retry_after"`
-	Unbilled   bool             `yaml:"unbilled"`
-	Message    string           `yaml:"message"`
+	Class      model.ErrorClass `yaml:"class,omitempty"`
+	Status     int              `yaml:"status,omitempty"`
+	RetryAfter Duration         `yaml:"retry_after,omitempty"`
+	Unbilled   bool             `yaml:"unbilled,omitempty"`
+	Message    string           `yaml:"message,omitempty"`
 	// Times is how often the same request fails before the reply is sent; 0
 	// means always. The count is kept in the client: a new process starts from zero.
-	Times int `yaml:"times"`
+	Times int `yaml:"times,omitempty"`
 }
 
 // Duration is a time.Duration written as "50ms".
@@ -141,6 +148,9 @@ func (d *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// MarshalYAML writes "50ms".
+func (d Duration) MarshalYAML() (any, error) { return time.Duration(d).String(), nil }
+
 // Parse reads a script from YAML or JSON. Unknown keys are errors.
 func Parse(data []byte) (*Script, error) {
 	if len(data) > MaxBytes {
@@ -155,12 +165,14 @@ func Parse(data []byte) (*Script, error) {
 	if err := dec.Decode(&Script{}); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: more than one document", ErrScript)
 	}
-	if len(s.Agents) == 0 && len(s.Default) == 0 {
-		return nil, fmt.Errorf("%w: neither agents nor default", ErrScript)
+	if len(s.Agents) == 0 && len(s.IDs) == 0 && len(s.Default) == 0 {
+		return nil, fmt.Errorf("%w: neither agents, ids nor default", ErrScript)
 	}
-	for name, replies := range s.Agents {
-		if err := checkReplies(name, replies); err != nil {
-			return nil, err
+	for _, agents := range []map[string][]Reply{s.Agents, s.IDs} {
+		for name, replies := range agents {
+			if err := checkReplies(name, replies); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return s, checkReplies("default", s.Default)

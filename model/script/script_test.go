@@ -244,7 +244,7 @@ func TestBadScripts(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "EOF",
 		"nothing: here":            "nothing",
-		"repeat: true":             "neither agents nor default",
+		"repeat: true":             "neither agents, ids nor default",
 		"default: [{tekst: a}]":    "tekst",
 		"default: [{delay: 5}]":    "not a duration",
 		"default: [{delay: -5s}]":  "not a duration",

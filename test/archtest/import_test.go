@@ -122,7 +122,7 @@ var layers = [][]string{
 	{"internal/activation", "internal/mcpclient"},
 	{"actors", "client", "internal/replay"},
 	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
-	{"internal/httpapi", "internal/mcpserver", "internal/metrics", "internal/trust"},
+	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/metrics", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},
 	{"internal/runspec", "internal/cluster"},

@@ -2,9 +2,11 @@
 package evals
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +24,7 @@ type Commands struct {
 
 // Eval makes the command eval.
 func (cs *Commands) Eval() *cobra.Command {
-	parallel := 0
+	parallel, bless := 0, false
 	c := &cobra.Command{
 		Use: "eval FILE...", Annotations: map[string]string{command.Formats: command.DataFormats},
 		Short: "Run eval cases with mocked tools and a scripted model",
@@ -31,11 +33,16 @@ holds cases. A case is a real run: the same loop, supervisor and logs, in memory
 only the model is scripted and the tools are mocked. Its logs are replayed
 afterwards and must give the same end. No key and no network are needed.
 
+With --bless, the expectations of cases that fail are rewritten in their files, so that
+they describe the new result; read the difference before you keep it. A forbidden tool
+that ran and a replay that differs stay failures. "troupe fixture" makes a case of a run.
+
 The exit code is 0 if all cases pass, 1 if one does not, 2 if a file is not one
 of cases. docs/evals.md shows the form of a case.`,
 		Example: `  troupe eval test/evals
   troupe eval test/evals/refund test/evals/endings/max_turns.yaml
-  troupe eval test/evals -o json`,
+  troupe eval test/evals -o json
+  troupe fixture last --expect recorded > case.yaml; troupe eval case.yaml --bless`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.UsageError("name files of cases, or directories of them", "eval takes at least one FILE")
@@ -43,11 +50,14 @@ of cases. docs/evals.md shows the form of a case.`,
 			return nil
 		},
 		RunE: func(c *cobra.Command, args []string) error {
+			if bless {
+				if err := cs.bless(c.Context(), parallel, args); err != nil {
+					return err
+				}
+			}
 			cases, err := eval.LoadCases(args...)
-			if bad := (*eval.BadFile)(nil); errors.As(err, &bad) {
-				return exit.UsageError(bad.Remedy, "%s", bad.Error())
-			} else if err != nil {
-				return err
+			if err != nil {
+				return explainBadFile(err)
 			}
 			r := eval.Run(c.Context(), cases, parallel)
 			if err := cs.printReport(r); err != nil {
@@ -60,7 +70,25 @@ of cases. docs/evals.md shows the form of a case.`,
 		},
 	}
 	c.Flags().IntVar(&parallel, "parallel", eval.ParallelDefault, "cases that run at once")
+	c.Flags().BoolVar(&bless, "bless", false, "rewrite the expectations of cases that fail to the new result")
 	return c
+}
+
+// bless rewrites expectations and says of which cases.
+func (cs *Commands) bless(ctx context.Context, parallel int, paths []string) error {
+	changed, err := eval.Bless(ctx, parallel, paths...)
+	for _, id := range changed {
+		cs.Console.Say("rewritten: the expectations of " + term.CleanLine(id))
+	}
+	return explainBadFile(err)
+}
+
+// explainBadFile makes what is wrong with a file an error of usage.
+func explainBadFile(err error) error {
+	if bad := (*eval.BadFile)(nil); errors.As(err, &bad) {
+		return exit.UsageError(bad.Remedy, "%s", bad.Error())
+	}
+	return err
 }
 
 // printReport writes a line for each case, the differences below it, and the measures.
@@ -85,6 +113,18 @@ func (cs *Commands) printReport(r eval.Report) error {
 			if err := cs.Console.Print(cs.Console.Style.Red(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.CleanLine(d)))); err != nil {
 				return err
 			}
+		}
+	}
+	for _, v := range r.Verdicts {
+		if v.AsRecorded == nil || v.Pass {
+			continue
+		}
+		how := "it fails as the run failed of which it was made"
+		if !*v.AsRecorded {
+			how = "it fails otherwise than the run of which it was made: " + strings.Join(v.Unlike, "; ")
+		}
+		if err := cs.Console.Print(fmt.Sprintf("%s: %s: %s", v.File, v.Case, term.CleanLine(how))); err != nil {
+			return err
 		}
 	}
 	if err := cs.Console.Print(""); err != nil {
