@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 )
 
@@ -140,7 +141,7 @@ func (s State) alwaysRule(c Call) string {
 
 // describeQuestion is the text of the question about a call: what the call would do, generated from its
 // arguments, and why a person is asked.
-func (c Call) describeQuestion() string {
+func (c Call) describeQuestion(t *spec.Task) string {
 	shows := c.Shows
 	if shows == "" {
 		shows = permission.Show(c.Name, c.Args)
@@ -149,27 +150,21 @@ func (c Call) describeQuestion() string {
 	if !byRules {
 		because = "asked by " + c.Person
 	}
-	return fmt.Sprintf("May this run?\n%s\n(%s)", clipMiddle(strings.TrimRight(shows, "\n"), shownMax), permission.Visible(because))
+	shows = clip.Middle(strings.TrimRight(shows, "\n"), spec.HookShowsMax)
+	if clip.IsMiddle(shows) {
+		shows += "\n" + c.wholeText(t)
+	}
+	return fmt.Sprintf("May this run?\n%s\n(%s)", shows, permission.Visible(because))
 }
 
-// shownMax bounds what a question shows of a call.
-const shownMax = 3 << 10
-
-// clipMiddle keeps the beginning and the end of a text, in whole lines, and says what is left out.
-func clipMiddle(text string, most int) string {
-	if len(text) <= most {
-		return text
+// wholeText says how a person reads all of a call that a question shows in part.
+func (c Call) wholeText(t *spec.Task) string {
+	if c.Rewrites > 0 {
+		return "(a hook gave these arguments: only `troupe export RUN --logs` has the whole)"
 	}
-	head, tail := text[:most*2/3], text[len(text)-most/4:]
-	if i := strings.LastIndexByte(head, '\n'); i > 0 {
-		head = head[:i]
-	}
-	if i := strings.IndexByte(tail, '\n'); i >= 0 {
-		tail = tail[i+1:]
-	}
-	left := len(text) - len(head) - len(tail)
-	return strings.ToValidUTF8(head, "") + fmt.Sprintf("\n[… %d bytes are not shown here; `troupe transcript` has the whole call …]\n", left) + strings.ToValidUTF8(tail, "")
+	return fmt.Sprintf("(the whole: troupe transcript %s --agent %s --call %s)", t.Run, t.ID, c.ID)
 }
+
 
 // grantRule adds the rule of an answer for the rest of the run, and tells the supervisor.
 func grantRule(s State, f Answered, q Park) (State, []Effect) {

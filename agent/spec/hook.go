@@ -121,6 +121,9 @@ type HookAnswer struct {
 // HookTextMax bounds the text of one hook's answer.
 const HookTextMax = 8 << 10
 
+// HookShowsMax bounds what a person reads of a call: its beginning and its end.
+const HookShowsMax = 3 << 10
+
 // HookData is the input of hooks; the point decides which fields are set.
 type HookData struct {
 	Text     string          // of a reply, an answer, an error

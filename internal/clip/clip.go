@@ -48,6 +48,32 @@ func Around(s, word string, n int) string {
 	return "… " + Text(strings.ToValidUTF8(s[from:], ""), n)
 }
 
+// Middle keeps the beginning and the end of a longer text, in whole lines as far as they are short enough, and says how
+// much it leaves out between.
+func Middle(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head, tail := Prefix(s, n*2/3), s[len(s)-n/4:]
+	if i := strings.LastIndexByte(head, '\n'); i > n/3 {
+		head = head[:i]
+	}
+	if i := strings.IndexByte(tail, '\n'); i >= 0 && i < n/8 {
+		tail = tail[i+1:]
+	} else {
+		tail = strings.TrimLeftFunc(tail, func(r rune) bool { return r == utf8.RuneError })
+	}
+	left := s[len(head) : len(s)-len(tail)]
+	lines := strings.Count(strings.Trim(left, "\n"), "\n") + 1
+	return head + fmt.Sprintf("\n%s%d lines, %d bytes are not shown here …]\n", middleMark, lines, len(left)) + tail
+}
+
+// middleMark begins the line that stands for what Middle leaves out.
+const middleMark = "[… "
+
+// IsMiddle reports whether Middle has left out a part of a text.
+func IsMiddle(s string) bool { return strings.Contains(s, "\n"+middleMark) }
+
 // OneLine joins the words of a text by single spaces.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 

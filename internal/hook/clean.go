@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -23,7 +24,7 @@ var (
 // sanitizeAnswer makes an answer fit for a log: bounded, valid text, with secrets redacted.
 func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
 	a.Text = clipText(r.mask.MaskText(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
-	a.Shows = clipText(r.mask.MaskText(strings.ToValidUTF8(a.Shows, "\uFFFD")), spec.HookTextMax)
+	a.Shows = clip.Middle(r.mask.MaskText(strings.ToValidUTF8(a.Shows, "\uFFFD")), spec.HookShowsMax)
 	if a.Failed != "" {
 		return a, errors.New(a.Failed)
 	}

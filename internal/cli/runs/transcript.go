@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/model"
 )
@@ -22,6 +24,7 @@ type transcriptFlags struct {
 	agent string
 	all   bool // struck messages too, and nothing clipped
 	usage bool
+	call  string // the id of the one call to show, as a question about it does, and all of it
 }
 
 // Transcript makes the command transcript.
@@ -33,6 +36,8 @@ func (cs *Commands) Transcript() *cobra.Command {
 		Long: `Show an agent's messages and its tool calls with their results; with -v also the usage
 of each model reply. Long messages are clipped, and messages removed from the prompt are
 left out; --all shows both. A line marks where a summary replaced older messages.
+--call shows all of one call as a question about it does: a question shows the beginning
+and the end of a long one.
 
 With -o json messages are not clipped unless they exceed what a node can return.`,
 		Example:     "  troupe transcript 01k9z3\n  troupe transcript 01k9z3 --agent historian -v\n  troupe transcript 01k9z3 -o json | jq -r '.messages[] | select(.role == \"assistant\") | .text'",
@@ -45,6 +50,7 @@ With -o json messages are not clipped unless they exceed what a node can return.
 		},
 	}
 	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if it is unique (default root)")
+	c.Flags().StringVar(&flags.call, "call", "", "show only this call, as a question about it does, and all of it")
 	c.Flags().BoolVar(&flags.all, "all", false, "include messages removed from the prompt, and clip nothing")
 	return c
 }
@@ -72,7 +78,22 @@ func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return fmt.Errorf("transcript: %w", err)
 	}
+	if flags.call != "" {
+		return cs.printCall(t, run, flags.call)
+	}
 	return cs.Console.PrintLines(cs.drawTranscript(t, flags))
+}
+
+// printCall prints all of one call as a person reads it who is asked about it: nothing in it is hidden.
+func (cs *Commands) printCall(t transcriptDoc, run, id string) error {
+	for _, m := range slices.Backward(t.Messages) {
+		for _, c := range m.Calls {
+			if c.ID == id {
+				return cs.Console.PrintLines(strings.Split(strings.TrimRight(permission.Show(c.Name, c.Args), "\n"), "\n"))
+			}
+		}
+	}
+	return exit.UsageError("troupe transcript "+run+" shows the calls of an agent; --agent names another one", "agent %s of run %s has no call %q", t.Agent, run, id)
 }
 
 // resolveAgent finds an agent by its id, or by a name that only one has.
