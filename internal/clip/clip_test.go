@@ -22,7 +22,7 @@ func TestCutsFallBetweenCharacters(t *testing.T) {
 		{clip.Around("one two three four five", "none", 8), "one t … ve"},
 		{clip.OneLine(" a\n\tb  c "), "a b c"},
 		{clip.Middle("ab\ncd", 5), "ab\ncd"},
-		{clip.Middle("one\ntwo\n" + strings.Repeat("x\n", 20) + "end\n", 24), "one\ntwo\nx\nx\nx\nx\n[… 16 lines, 33 bytes are not shown here …]\nend\n"},
+		{clip.Middle("one\ntwo\n"+strings.Repeat("x\n", 20)+"end\n", 24), "one\ntwo\nx\nx\nx\nx\n[… 16 lines, 33 bytes are not shown here …]\nend\n"},
 		{clip.Middle(strings.Repeat("é", 40), 13), "éééé\n[… 1 lines, 70 bytes are not shown here …]\né"},
 		{clip.Lines([]string{"a", "b", "c"}, 100), "a\nb\nc"},
 	} {

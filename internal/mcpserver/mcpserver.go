@@ -36,6 +36,8 @@ type Config struct {
 	Version string
 	// Agents lists the agents that are offered as tools.
 	Agents func() []Agent
+	// Answers offers the tool answer. A model calls the tools of an MCP client: with it, a model approves calls.
+	Answers bool
 }
 
 // Agent is an agent that is a tool.
@@ -49,7 +51,9 @@ func NewServer(cfg Config) *mcp.Server {
 	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
 	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
 	mcp.AddTool(s, &mcp.Tool{Name: "cancel", Description: "Stop a run at its next safe boundary, or at once with now."}, v.cancel)
-	mcp.AddTool(s, &mcp.Tool{Name: "answer", Description: "Answer a question that an agent of a run asks: decision is approve, deny, skip or text."}, v.answer)
+	if cfg.Answers {
+		mcp.AddTool(s, &mcp.Tool{Name: "answer", Description: "Answer a question that an agent of a run asks: decision is approve, deny, skip or text."}, v.answer)
+	}
 	for _, a := range cfg.Agents() {
 		mcp.AddTool(s, &mcp.Tool{Name: agentToolPrefix + a.Name, Description: "Give a task to the agent " + a.Name + ", and wait for its answer. " + a.Description}, v.agentTool(a.Name))
 	}
@@ -202,7 +206,7 @@ func agentResult(info client.RunInfo) *mcp.CallToolResult {
 	}
 	for _, a := range r.Agents {
 		if a.Query != nil && info.State == "parked" {
-			text += fmt.Sprintf("\n\n[run %s waits for a person: %s; the tool answer with query %s answers it]", info.RunID, a.Query.Question, a.Query.Query)
+			text += fmt.Sprintf("\n\n[run %s waits for a person: %s; a person answers with: troupe answer %s %s]", info.RunID, a.Query.Question, info.RunID, a.Query.Query)
 		}
 	}
 	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}, IsError: r.IsError}

@@ -27,6 +27,8 @@ type HTTPConfig struct {
 	Hosts []string
 	// OpenProbes lets anyone ask whether the node lives and is ready.
 	OpenProbes bool
+	// MCPAnswers lets clients of the MCP server answer questions: models use them.
+	MCPAnswers bool
 }
 
 // ErrHTTPToken says that a node on a shared server has no token for its HTTP server.
@@ -73,7 +75,7 @@ func (h *Node) serveHTTP() error {
 		return err
 	}
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: h.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Agents: h.listAgents, Ready: h.checkReady, Metrics: h.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: h.listToolAgents}), Logger: h.cfg.Logger})
+		Agents: h.listAgents, Ready: h.checkReady, Metrics: h.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: h.listToolAgents, Answers: c.MCPAnswers}), Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

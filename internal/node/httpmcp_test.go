@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/troupe-run/troupe/client"
 )
 
 // withToken adds the token to each request.
@@ -26,11 +28,7 @@ func TestMCPClientUsesRunsAndAgents(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
 	_, w := startWeb(t, func(c *Config) { c.Model = writeScript(t, "default: [{text: it is 42}]") })
-	connect := func(token string) (*mcp.ClientSession, error) {
-		c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-		return c.Connect(testContext(t), &mcp.StreamableClientTransport{Endpoint: w.url + "/mcp", DisableStandaloneSSE: true,
-			HTTPClient: &http.Client{Transport: withToken{token, w.http.Transport}}}, nil)
-	}
+	connect := func(token string) (*mcp.ClientSession, error) { return connectMCP(t, w, token) }
 	if _, err := connect("wrong-token-of-some-length"); err == nil {
 		t.Error("a client without the token is served")
 	}
@@ -43,11 +41,8 @@ func TestMCPClientUsesRunsAndAgents(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for _, tool := range tools.Tools {
-		names = append(names, tool.Name)
-	}
-	for _, want := range []string{"list_runs", "run", "get", "cancel", "answer", "agent_coordinator"} {
+	names := toolNames(tools.Tools)
+	for _, want := range []string{"list_runs", "run", "get", "cancel", "agent_coordinator"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("there is no tool %s: %v", want, names)
 		}
@@ -58,13 +53,7 @@ func TestMCPClientUsesRunsAndAgents(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := ""
-		for _, c := range r.Content {
-			if part, ok := c.(*mcp.TextContent); ok {
-				text += part.Text
-			}
-		}
-		return text, r.IsError
+		return textOf(r), r.IsError
 	}
 	for _, c := range []struct {
 		tool   string
@@ -82,6 +71,67 @@ func TestMCPClientUsesRunsAndAgents(t *testing.T) {
 	} {
 		if text, failed := call(c.tool, c.args); failed != c.failed || !strings.Contains(text, c.says) {
 			t.Errorf("%s %v: %v %s", c.tool, c.args, failed, text)
+		}
+	}
+}
+
+// connectMCP connects to the MCP server of a node.
+func connectMCP(t *testing.T, w webClient, token string) (*mcp.ClientSession, error) {
+	t.Helper()
+	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	return c.Connect(testContext(t), &mcp.StreamableClientTransport{Endpoint: w.url + "/mcp", DisableStandaloneSSE: true,
+		HTTPClient: &http.Client{Transport: withToken{token, w.http.Transport}}}, nil)
+}
+
+func toolNames(tools []*mcp.Tool) (names []string) {
+	for _, tool := range tools {
+		names = append(names, tool.Name)
+	}
+	return names
+}
+
+func textOf(r *mcp.CallToolResult) (text string) {
+	for _, c := range r.Content {
+		if part, ok := c.(*mcp.TextContent); ok {
+			text += part.Text
+		}
+	}
+	return text
+}
+
+// A model that uses the MCP server of a node starts a run and approves none of its calls: no tool answers, unless the
+// operator says so.
+//
+//behaviour:shows E3
+func TestAttackNoModelApprovesThroughMCP(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	for _, allowed := range []bool{false, true} {
+		dir, agents := t.TempDir(), writeHandAgents(t)
+		h, w := startWeb(t, func(c *Config) { c.Roots, c.HTTP.MCPAnswers = []string{dir, agents}, allowed })
+		c := connectClient(t, h)
+		id := beginRun(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: writeScript(t, twoCommands)})
+		q := parkedQuestion(t, c, id)
+		s, err := connectMCP(t, w, w.token)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tools, err := s.ListTools(testContext(t), nil)
+		if err != nil || slices.Contains(toolNames(tools.Tools), "answer") != allowed {
+			t.Errorf("the switch is %v: %v, %v", allowed, toolNames(tools.Tools), err)
+		}
+		r, err := s.CallTool(testContext(t), &mcp.CallToolParams{Name: "answer", Arguments: map[string]any{"run_id": id, "query": q.Query, "decision": "approve"}})
+		if did := err == nil && !r.IsError; did != allowed {
+			t.Errorf("the switch is %v, and a model has answered: %v", allowed, did)
+		}
+		if !allowed && (fileExists(t, dir, "first") || parkedQuestion(t, c, id).Query != q.Query) {
+			t.Error("the command has run, or its question is closed")
+		}
+		if allowed {
+			waitUntil(t, "the command has run", func() bool { return fileExists(t, dir, "first") })
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -30,6 +30,7 @@ type httpFlags struct {
 	tokenFile  string
 	hosts      []string
 	openProbes bool
+	mcpAnswers bool
 }
 
 func (h *httpFlags) addFlags(f *pflag.FlagSet) {
@@ -37,14 +38,15 @@ func (h *httpFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&h.tokenFile, "http-token-file", "", "file with the token that every HTTP request must present (or "+tokenVariable+"; default: "+statedir.HTTPTokenName+" in the state directory)")
 	f.StringSliceVar(&h.hosts, "http-host", nil, "name by which the HTTP API may be asked besides its address and localhost; may be repeated")
 	f.BoolVar(&h.openProbes, "http-open-probes", false, "let anyone ask /healthz and /readyz: they answer one word without the token")
+	f.BoolVar(&h.mcpAnswers, "mcp-answers", false, "let clients of /mcp answer questions: the models that use them can then approve calls")
 }
 
 // config returns how the node serves HTTP; nil: it does not. shared: the server is one that nodes share.
 func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
-	given := h.tokenFile != "" || len(h.hosts) > 0 || h.openProbes
+	given := h.tokenFile != "" || len(h.hosts) > 0 || h.openProbes || h.mcpAnswers
 	if h.address == httpOff || h.address == "" && shared {
 		if given {
-			return nil, fmt.Errorf("%w: --http-token-file, --http-host and --http-open-probes need --http HOST:PORT", errConfiguration)
+			return nil, fmt.Errorf("%w: --http-token-file, --http-host, --http-open-probes and --mcp-answers need --http HOST:PORT", errConfiguration)
 		}
 		return nil, nil
 	}
@@ -53,7 +55,7 @@ func (h *httpFlags) config(shared bool) (*node.HTTPConfig, error) {
 			return nil, fmt.Errorf("%w: --http is HOST:PORT or off, not %q", errConfiguration, h.address)
 		}
 	}
-	c := &node.HTTPConfig{Address: h.address, Hosts: h.hosts, OpenProbes: h.openProbes, Token: os.Getenv(tokenVariable)}
+	c := &node.HTTPConfig{Address: h.address, Hosts: h.hosts, OpenProbes: h.openProbes, MCPAnswers: h.mcpAnswers, Token: os.Getenv(tokenVariable)}
 	if h.tokenFile != "" {
 		raw, err := safefile.Read(h.tokenFile, tokenFileMax)
 		if err != nil {
