@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	// SegmentBytes is the size of a segment of the journal. A segment whose entries fill it is
-	// folded, so it is also how much a crash leaves to the next open, and how much memory the
-	// entries of the journal take.
+	// SegmentBytes is the size of a segment of the journal. Full segments are folded. A crash leaves
+	// up to SegmentsMax of them to the next open, and their entries are in memory until then.
 	SegmentBytes = 16 << 20
 	// SegmentsMax is how many segments the journal may have while folds are slower than appends,
 	// or fail. Then appends wait.
@@ -33,10 +32,13 @@ type journal struct {
 	dir    string
 	lazy   bool
 	size   int64  // of a segment
-	number uint64 // of the newest segment or spare
-	file   journalFile
-	offset int64
-	failed bool // the segment ended at its first write, which failed: nothing in it was acknowledged
+	number uint64      // of the newest segment or spare: no number is used twice
+	file   journalFile // nil: no segment is open
+	offset int64       // where the next record goes
+	unused bool        // the segment ended at its first write, which failed: nothing in it was acknowledged
+	// unsynced says that a sync has failed since the flag was last taken. What of its segment is on the
+	// disk is unknown for good: a repeated sync may succeed without having written it.
+	unsynced bool
 	spares []uint64
 }
 
@@ -97,8 +99,8 @@ func (j *journal) begin() error {
 	return nil
 }
 
-// end ends the segment, if there is one. In a lazy journal it is synced first, so that what is
-// missing in it later has rotted.
+// end ends the segment, if there is one. A lazy journal syncs it first: an entry that is missing in it
+// afterwards has rotted.
 func (j *journal) end() error {
 	if j.file == nil {
 		return nil
@@ -108,6 +110,7 @@ func (j *journal) end() error {
 	var err error
 	if j.lazy {
 		err = file.Sync()
+		j.unsynced = j.unsynced || err != nil
 	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("end segment %d of the journal: %w", j.number, err)
@@ -123,22 +126,22 @@ func (j *journal) write(records []byte) error {
 		err = j.file.Sync()
 	}
 	if err != nil {
-		j.failed = j.offset == 0
+		j.unused = j.offset == 0
 		return errors.Join(fmt.Errorf("write segment %d of the journal: %w", j.number, err), j.end())
 	}
 	j.offset += int64(len(records))
 	return nil
 }
 
-// dropFailed removes the segment whose first write failed, if there is one.
-func (j *journal) dropFailed() (number uint64, dropped bool, err error) {
-	if !j.failed {
+// dropUnused removes the segment whose first write failed, if there is one.
+func (j *journal) dropUnused() (number uint64, dropped bool, err error) {
+	if !j.unused {
 		return 0, false, nil
 	}
 	if err := j.disk.remove(j.path(segmentPrefix, j.number)); err != nil {
 		return 0, false, fmt.Errorf("remove segment %d of the journal: %w", j.number, err)
 	}
-	j.failed = false
+	j.unused = false
 	return j.number, true, nil
 }
 
@@ -148,6 +151,7 @@ func (j *journal) sync() error {
 		return nil
 	}
 	if err := j.file.Sync(); err != nil {
+		j.unsynced = true
 		return errors.Join(fmt.Errorf("sync segment %d of the journal: %w", j.number, err), j.end())
 	}
 	return nil

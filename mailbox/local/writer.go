@@ -58,6 +58,7 @@ type batchWriter struct {
 	*Store
 	place  uint64 // of the newest record
 	synced uint64 // everything up to this place is on the disk
+	doubt  uint64 // whether everything up to this place is on the disk is unknown until it is folded; 0: no doubt
 	buffer []byte
 }
 
@@ -116,16 +117,17 @@ func (w *batchWriter) beginSegment() error {
 	if err := w.journal.begin(); err != nil {
 		return err
 	}
+	w.noteSynced(w.end) // the segment before it was synced when it ended
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.active.segments = append(w.active.segments, w.journal.number)
 	return nil
 }
 
-// dropFailedSegment removes the segment that could not be written if it holds nothing but this batch:
+// dropUnusedSegment removes the segment that could not be written if it holds nothing but this batch:
 // otherwise each attempt on a disk that fails would leave a file.
-func (w *batchWriter) dropFailedSegment() error {
-	number, dropped, err := w.journal.dropFailed()
+func (w *batchWriter) dropUnusedSegment() error {
+	number, dropped, err := w.journal.dropUnused()
 	if !dropped {
 		return err
 	}
@@ -190,7 +192,7 @@ func (w *batchWriter) writeRecords(ops []operation) error {
 		}
 	}
 	if size > 0 && !w.journal.hasRoom(size) {
-		if err := w.dropFailedSegment(); err != nil {
+		if err := w.dropUnusedSegment(); err != nil {
 			return err
 		}
 		if err := w.beginSegment(); err != nil {
@@ -221,9 +223,24 @@ func (w *batchWriter) writeRecords(ops []operation) error {
 		}
 	}
 	if !w.cfg.Lazy || wantsSync(ops) {
-		w.synced = w.place
+		w.noteSynced(w.place)
 	}
 	return nil
+}
+
+// noteSynced notes that the segments up to a place were synced. That says nothing of a segment whose sync
+// failed before: its entries are safe once they are in the table.
+func (w *batchWriter) noteSynced(place uint64) {
+	if w.journal.unsynced {
+		w.journal.unsynced, w.doubt = false, w.end
+	}
+	if w.doubt > 0 {
+		if folded, _, err := w.table.meta(); err != nil || folded < w.doubt { // of a damaged table the reads say so
+			return
+		}
+		w.doubt = 0
+	}
+	w.synced = place
 }
 
 func wantsSync(ops []operation) bool {
