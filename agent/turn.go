@@ -48,8 +48,8 @@ func firstMessage(t spec.Task) model.Message {
 	return model.Message{Role: model.User, Text: continuationText(t.Past) + text + requirementText(t.LoopOptions.Require), Media: t.Media}
 }
 
-// endTurn is the boundary between two turns. A cancel or a finished closing turn ends the loop
-// here; otherwise beginTurn applies the limits.
+// endTurn is the boundary between two turns. A cancel ends the loop here, and so does a closing turn that cannot
+// be taken; otherwise beginTurn applies the limits.
 func endTurn(s State, transition spec.Transition) (State, []Effect) {
 	if s.Cancel != nil {
 		return finishCanceled(s)
@@ -97,15 +97,15 @@ func requestReservation(s State, transition spec.Transition) (State, []Effect) {
 		request.Final, request.Calls = true, 0
 	}
 	if s.mayBeginAhead(request) {
-		return beginAhead(s, request), nil
+		return beginAhead(s, request), nil // Step continues with the attempt: grantAhead
 	}
-	s.Allowance = allowance{} // the request gives it back
+	s.Allowance = allowance{} // the supervisor takes it back when it reads the request
 	e := newReserve(s, request)
 	e.Ahead = s.attemptsAhead()
 	return s, []Effect{e}
 }
 
-// newReserve requests the budget for the current reservation. The agent's first request names its
+// newReserve returns the effect that requests the budget for the current reservation. The agent's first request names its
 // node, because the supervisor has received nothing from the agent yet.
 func newReserve(s State, request budget.AttemptRequest) Reserve {
 	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1}
@@ -292,8 +292,8 @@ func actOnReply(s State, stop model.Stop) (State, []Effect) {
 	return proposeCompletion(s)
 }
 
-// takeReply records a reply in the transcript. It numbers the calls by turn and
-// index (the provider's own ids never reach a log) and validates each.
+// takeReply appends a reply to the transcript. It numbers the calls by turn and index (the provider's own ids never
+// reach a log), validates each, and answers those that may not run.
 func takeReply(s State, r model.Reply) (State, []Call) {
 	m := r.Message
 	m.Role, m.Results = model.Assistant, nil // a model has no results to report //mutant:results-of-a-model
@@ -315,7 +315,7 @@ func takeReply(s State, r model.Reply) (State, []Call) {
 	return s, holdCalls(s, limitCalls(s, calls))
 }
 
-// settleReservation closes the reservation with the usage that the provider reported, or in full.
+// settleReservation closes the reservation, with the usage that the provider reported or in full, and books that usage.
 func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
@@ -345,7 +345,7 @@ func refuseCalls(s State, calls []Call, text string) State {
 	return s.appendMessage(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
-// finishAgent is the only way out of the loop.
+// finishAgent ends the agent, and nothing else does: it aborts what is under way, closes what is open, and sends Finish.
 func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil

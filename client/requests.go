@@ -56,8 +56,7 @@ type RunRequest struct {
 	Policy       *supervisor.Policy `json:"policy,omitempty"`
 	// Fallback lists models: each takes over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
-	// PaidLimit applies the default money limit of paid models even if MaxTokens is given,
-	// because here the user did not choose MaxTokens.
+	// PaidLimit says that MaxTokens is not the user's own choice: a paid model still gets the default limit in money.
 	PaidLimit bool `json:"paid_limit,omitempty"`
 	// AllowUnpriced lists models with an unknown price that may be called despite a money
 	// limit: PROVIDER/MODEL.
@@ -85,7 +84,7 @@ type RunRequest struct {
 	Fork string `json:"fork,omitempty"`
 	// History is the history that the run begins with, sent by RecallRequest.
 	History *History `json:"history,omitempty"`
-	// Resume continues the run RunID, which must exist; all other fields are ignored.
+	// Resume continues the run RunID, which must exist. Of the other fields only TimeoutMS counts: the new time limit.
 	Resume bool `json:"resume,omitempty"`
 }
 
@@ -93,7 +92,7 @@ type RunRequest struct {
 type RunAccepted struct {
 	RunID string   `json:"run_id"`
 	Model string   `json:"model"`
-	Why   string   `json:"why"` // why this model was chosen
+	Why   string   `json:"why"` // why this model was chosen, or that the run existed
 	Notes []string `json:"notes,omitempty"`
 	Limit int64    `json:"max_tokens"`
 	// Conversation is the conversation of the run, and Ahead how many of its runs have not ended; "": it has none.
@@ -213,7 +212,7 @@ type AnswerRequest struct {
 	Query    string `json:"query"`
 	Decision string `json:"decision"` // approve, deny, skip, text
 	Text     string `json:"text,omitempty"`
-	// Digest is that of the question which the person has read; an answer to another call is refused.
+	// Digest is the SHA-256 of the call that the question was about, from the question; an answer to another call is refused.
 	Digest string `json:"digest,omitempty"`
 	// Always is "run": an approval counts for calls like this one, too, until the run ends.
 	Always string `json:"always,omitempty"`
@@ -246,12 +245,11 @@ type GetRequest struct {
 	Brief bool `json:"brief,omitempty"`
 }
 
-// Cursor is a vector of places: for each log of a run, the index of the last entry whose
-// events were seen. To users it is opaque.
+// Cursor maps each log of a run to the index of the last entry whose events were seen. To users it is opaque.
 type Cursor map[string]uint64
 
-// CursorEntries is the place, in a cursor, of the number of entries that the logs of the run had
-// when all their events were read. As long as they have no more, a node does not read them again.
+// CursorEntries is the key of a cursor under which stands how many entries the logs of the run had when all their
+// events were read. As long as they have no more, a node does not read them again.
 const CursorEntries = "*"
 
 // EventsRequest asks for the events after a cursor.
@@ -335,23 +333,22 @@ type NodeInfo struct {
 	// are those of the pool "default".
 	Pools  map[string][]int `json:"pools,omitempty"`
 	Shards []int            `json:"shards"`
-	// Profile is the durability that its server promises (docs/profiles.md), Unproven the part
-	// of that promise which the node could not verify when it started. The node that answers
-	// sets Proof to all that it verified. Avoids lists shards, by pool, with newer logs, which
-	// the node leaves to others.
+	// Avoids lists shards, by pool, with newer logs, which the node leaves to others.
 	Avoids map[string][]int `json:"avoids,omitempty"`
 	// Unreadable lists shards, by pool, that it holds and cannot read: their runs do not
 	// progress.
 	Unreadable map[string][]int `json:"unreadable,omitempty"`
-	Profile    string           `json:"profile,omitempty"`
-	Unproven   string           `json:"unproven,omitempty"`
-	Proof      *bus.Proof       `json:"proof,omitempty"`
+	// Profile is the durability that its server promises (docs/profiles.md), Unproven the part of that promise which
+	// the node could not verify when it started. The node that answers sets Proof to all that it verified.
+	Profile  string     `json:"profile,omitempty"`
+	Unproven string     `json:"unproven,omitempty"`
+	Proof    *bus.Proof `json:"proof,omitempty"`
 	// Journal is set while the node that answers cannot write its logs, or has little room
 	// left for them.
 	Journal *JournalInfo `json:"journal,omitempty"`
 	// HTTP is the address at which the node that answers serves HTTP; "" if it does not.
 	HTTP string `json:"http,omitempty"`
-	// Warning says what part of the request will not be honored.
+	// Warning, in the answer to a drain, says what part of that request will not be honored.
 	Warning string `json:"warning,omitempty"`
 }
 

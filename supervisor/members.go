@@ -117,7 +117,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	l := s.Run.Limits
 	switch {
 	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done: //mutant:delegate-after-the-end
-		return refuse("the run was canceled")
+		return refuse("%s", whyEnding(s, parent))
 	case !slices.Contains(parent.Rights, delegateTool):
 		return refuse("this agent may not delegate")
 	case !known || !slices.Contains(s.Run.delegateNames(own), name):
@@ -168,6 +168,19 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
 	}
 	return s, fx
+}
+
+// whyEnding says why a member can start nothing and reach nobody any more.
+func whyEnding(s State, m Member) string {
+	switch {
+	case s.Cancel != nil:
+		return "the run was canceled"
+	case m.Done:
+		return "this agent has ended"
+	case s.Phase != Live:
+		return "the run is ending"
+	}
+	return "this agent was stopped"
 }
 
 // TaskBytesMax bounds the task of a child, so that it fits an entry.
@@ -248,12 +261,13 @@ func childAnswer(m Member) agent.Returned {
 	return r
 }
 
+// handleReportLog takes what a member's log says of the member: that it ended, is damaged, or lacks messages.
 func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect) {
 	m, ok := s.Member(from)
 	if !ok {
 		return s, nil
 	}
-	if m.Done && f.Ended == nil && f.Damaged == "" { // the member continues, or waits
+	if m.Done && f.Ended == nil && f.Damaged == "" { // its log does not say that it ended
 		return giveUpDamaged(s, from, "the log of "+string(from)+" does not know of its end")
 	}
 	var doubts []Effect
@@ -266,8 +280,9 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 		s, more := giveUpDamaged(s, from, f.Damaged)
 		return s, append(fx, more...)
 	}
-	if f.Ended != nil { // a cancel reached it before its task did
-		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node})
+	if f.Ended != nil { // its Finish is lost, or came before the supervisor knew of it: what it has used is what was settled
+		s, more := finishMember(s, from, agent.Finish{Outcome: *f.Ended, Node: f.Node, Turns: m.Turns, Calls: m.Calls, Usage: m.Usage,
+			ModelMS: m.ModelMS, ToolMS: m.ToolMS, WorkedMS: m.WorkedMS})
 		return s, append(fx, more...)
 	}
 	return s, fx

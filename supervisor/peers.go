@@ -24,7 +24,7 @@ func deliverMessage(s State, from spec.ID, f agent.Send) (State, []Effect) {
 	}
 	switch limit := s.Run.Limits.Messages; {
 	case s.Cancel != nil || s.Phase != Live || m.Stopping: //mutant:message-after-the-cancel
-		return s, answer(true, "not sent: the run was canceled")
+		return s, answer(true, "not sent: %s", whyEnding(s, m))
 	case !slices.Contains(m.Rights, sendTool):
 		return s, answer(true, "not sent: this agent may not send messages")
 	case len(f.Text) > agent.MessageBytesMax:

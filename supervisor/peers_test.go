@@ -43,7 +43,7 @@ func TestSupervisorRefusesInvalidMessages(t *testing.T) {
 		{spec.Root, strings.Repeat("x", agent.MessageBytesMax+1), "not sent: a message may have"},
 		{"root-1-0", "hello", "sent to root (lead)"},
 		{"", "", ""}, // the child is canceled
-		{"root-1-0", "hello again", "not sent: the run was canceled"},
+		{"root-1-0", "hello again", "not sent: this agent was stopped"},
 	} {
 		if c.from == "" {
 			step("", agent.Canceled{Of: "root-1-0"})

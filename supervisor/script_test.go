@@ -323,7 +323,11 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "report-log":
-		return agent.ReportLog{Node: "n2", Ordinal: argNumber(t, d, "messages", 0), Heard: argNumber(t, d, "received", 0)}
+		r := agent.ReportLog{Node: "n2", Ordinal: argNumber(t, d, "messages", 0), Heard: argNumber(t, d, "received", 0)}
+		if reason := argValue(t, d, "ended"); reason != "" {
+			r.Ended = &spec.Outcome{Reason: spec.Reason(reason), Partial: true}
+		}
+		return r
 	case "status":
 		return agent.Status{Ordinal: argNumber(t, d, "messages", 0)}
 	case "released":

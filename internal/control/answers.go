@@ -53,7 +53,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	}
 	f := agent.Answered{Query: r.Query, Decision: r.Decision, Text: r.Text, Digest: cmp.Or(r.Digest, q.Digest), Always: r.Always, By: answeredBy(r.By)}
-	done, err := c.appendTo(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
+	done, err := c.appendToViewed(ctx, l, answerID(r), q.Agent, "", f.Kind(), f)
 	if err != nil && !bus.IsUnavailable(err) { // then the log has no answer
 		if dropErr := c.cfg.Runs.settleAnswer(ctx, r.RunID, claim, false); dropErr != nil {
 			c.logger().Warn("a question stays marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", dropErr)

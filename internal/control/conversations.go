@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/lane"
@@ -128,18 +127,8 @@ func (c *lookup) describeRuns(ctx context.Context, runs []lane.Run) ([]client.Co
 
 // lastJournal is the run journal of the newest run that left one.
 func (c *lookup) lastJournal(ctx context.Context, s *lane.State) (string, error) {
-	for _, r := range s.Histories() {
-		at, err := c.agentAddress(ctx, r.ID, spec.Root)
-		var t logHistory
-		if err == nil {
-			t, err = c.readHistory(ctx, at, -1, 0)
-		}
-		if isNotFound(err) || isGone(err) {
-			continue
-		}
-		return t.past.Journal, err
-	}
-	return "", nil
+	_, t, _, err := c.newestHistory(ctx, s)
+	return t.past.Journal, err
 }
 
 // changeLane moves or drops a run that waits. The log of the lane decides whether it still waited.
@@ -217,7 +206,7 @@ func (c *remover) deleteConversation(ctx context.Context, conversation string) (
 			return reply, nil
 		}
 		d, err := c.deleteRun(ctx, client.DeleteRequest{RunID: r.ID})
-		if err != nil && !isNotFound(err) && !isGone(err) {
+		if err != nil && !isAbsent(err) {
 			return nil, err
 		}
 		if err == nil && !d.(client.Deleted).Already {

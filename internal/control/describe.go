@@ -38,7 +38,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	if err != nil {
 		return row.RunInfo, err
 	}
-	info := applyState(row, s)
+	info := withState(row, s)
 	info.State = c.shownState(info.State, s.Summary(true))
 	info = withPosition(info, c.cfg.Queue.placeOf(info.RunID))
 	if !r.Describe || s.Phase == "" {

@@ -29,8 +29,8 @@ type laneKeeper struct {
 const (
 	// laneStepsMax bounds what one visit of a lane does.
 	laneStepsMax = 4 * lane.QueueMax
-	// joinTries is how often a run is added to a lane that is deleted meanwhile.
-	joinTries = 8
+	// joinAttemptsMax is how often a run is added to a lane that is deleted meanwhile.
+	joinAttemptsMax = 8
 	// adoptedPause is how often the end of a run that began without a lane is looked for.
 	adoptedPause = time.Second
 )
@@ -80,15 +80,19 @@ func (c *lookup) appendFacts(ctx context.Context, conversation string, facts ...
 	return nil
 }
 
-// joinLane adds an opened run to the lane of its conversation, unless it is there.
+// joinLane adds an opened run to the lane of its conversation, unless it is there. It reads the lane after each
+// append: a deletion of the conversation that came between removes the run again.
 func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) error {
-	for range joinTries {
+	for attempt := 0; ; attempt++ {
 		s, err := c.readLane(ctx, conversation)
 		if err != nil {
 			return err
 		}
 		if _, joined := s.Find(run); joined {
 			return nil
+		}
+		if attempt == joinAttemptsMax {
+			return fmt.Errorf("control: %s was not added to the lane of %s", run, conversation)
 		}
 		facts := []lane.Fact{lane.Enqueued{Run: run}}
 		if len(s.Runs) == 0 && conversation != run {
@@ -104,21 +108,20 @@ func (c *laneKeeper) joinLane(ctx context.Context, conversation, run string) err
 			return err
 		}
 	}
-	return fmt.Errorf("control: %s was not added to the lane of %s", run, conversation)
 }
 
 // enterLane adds an opened run to the lane of its conversation and advances the lane. The runs before it continue, if
 // a node had left them.
-func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepted client.RunAccepted) (any, error) {
+func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepted client.RunAccepted) (client.RunAccepted, error) {
 	if err := c.joinLane(ctx, conversation, accepted.RunID); err != nil {
-		return nil, err
+		return accepted, err
 	}
 	if _, err := c.advanceLane(ctx, conversation); err != nil {
-		return nil, err
+		return accepted, err
 	}
 	s, err := c.readLane(ctx, conversation)
 	if err != nil {
-		return nil, err
+		return accepted, err
 	}
 	accepted.Conversation = conversation
 	for _, r := range s.Runs {
@@ -130,11 +133,11 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 		}
 		accepted.Ahead++
 		if err := c.cfg.Node.Resume(ctx, r.ID); err != nil {
-			return nil, err
+			return accepted, err
 		}
 	}
 	if accepted.Ahead > 0 {
-		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it waits in the conversation %s: %d of its runs not ended", conversation, accepted.Ahead))
+		accepted.Notes = append(accepted.Notes, fmt.Sprintf("the run waits: %d earlier runs of the conversation %s have not ended", accepted.Ahead, conversation))
 		c.cfg.laneKnown(conversation)
 	} else if h := s.Histories(); len(h) > 0 {
 		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it continues the conversation %s after %s", conversation, h[0].ID))
@@ -146,7 +149,7 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 // then continues that run.
 func (c *lookup) isRunWithoutLane(ctx context.Context, conversation string) (bool, error) {
 	row, err := c.findRun(ctx, conversation)
-	if isNotFound(err) || isGone(err) {
+	if isAbsent(err) {
 		return false, nil
 	}
 	if err != nil {
@@ -169,8 +172,8 @@ func (c *lookup) conversationOf(ctx context.Context, row Row) (string, error) {
 	return state.Run.Conversation, nil
 }
 
-// advanceLane does what is to be done about a lane: it records ends, begins the next run and starts it. again
-// is how long after that the lane must be visited once more; 0: an end or a message brings a node back.
+// advanceLane does what is to be done about a lane: it records ends, begins the next run and starts it. again is
+// when the lane must be visited once more; 0: not needed, the end of a run or a message brings a node back.
 func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (again time.Duration, err error) {
 	done, err := c.locks.lockRun(ctx, string(mailbox.LaneOf(conversation)))
 	if err != nil {
@@ -211,38 +214,41 @@ func (c *laneKeeper) advanceLane(ctx context.Context, conversation string) (agai
 // standingOf says how far a run is, by its own log.
 func (c *lookup) standingOf(ctx context.Context, run string) (lane.Standing, error) {
 	row, err := c.findRun(ctx, run)
-	if isNotFound(err) || isGone(err) {
+	if isAbsent(err) {
 		return lane.Standing{Phase: lane.Missing}, nil
 	}
 	if err != nil {
 		return lane.Standing{}, err
 	}
-	l, err := c.viewRun(ctx, row)
+	view, err := c.viewRun(ctx, row)
 	if err != nil {
 		return lane.Standing{}, err
 	}
-	is := lane.Standing{Phase: lane.Live, Reason: l.summary.Reason, History: l.summary.Joined > 0}
+	st := lane.Standing{Phase: lane.Live, Reason: view.summary.Reason, History: view.summary.Joined > 0}
 	switch {
-	case l.state() == Finished:
-		is.Phase = lane.Finished
-		if is.Reason == "" && row.Result != nil {
-			is.Reason = row.Result.Reason
+	case view.state() == Finished:
+		st.Phase = lane.Finished
+		if st.Reason == "" && row.Result != nil {
+			st.Reason = row.Result.Reason
 		}
-	case l.summary.Phase == supervisor.Queued:
-		is.Phase = lane.Unbegun
-	case l.summary.Phase == "":
-		is.Phase = lane.Missing
+	case view.summary.Phase == supervisor.Queued:
+		st.Phase = lane.Unbegun
+	case view.summary.Phase == "": // a row without a log
+		st.Phase = lane.Missing
 	}
-	return is, nil
+	return st, nil
 }
 
-// startInLane gives a run the history of its conversation and the word to begin. A second node that does the same
-// appends the same requests, which count once.
+// startInLane gives a run the history of its conversation and appends the entry that begins it. A second node that
+// does the same appends the same requests, which count once.
 func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *lane.State, run string) error {
 	super := mailbox.At(run, mailbox.Super)
 	state, err := ReplaySupervisor(ctx, c.cfg.Post, run)
-	if err != nil || state.Phase != supervisor.Queued {
+	if err != nil {
 		return err
+	}
+	if state.Phase != supervisor.Queued {
+		return nil
 	}
 	f := supervisor.LaneStarted{}
 	root := mailbox.At(run, string(spec.Root)).In(state.Run.RootPlace())
@@ -250,82 +256,84 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 	if isNewer(err) { // a node of the newer release reads that history
 		return err
 	}
-	if refused := (*client.Error)(nil); errors.As(err, &refused) && refused.Code != client.CodeUnavailable {
-		f.Failed, f.Reason = refused.Text, spec.LogDamaged // retrying would block the lane
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code != client.CodeUnavailable {
+		// The history cannot be used, now or later: the run fails and does not block the lane.
+		f.Failed, f.Reason = refused.Text, spec.LogDamaged
 	} else if err != nil {
 		return err
 	}
 	return c.cfg.Node.Command(ctx, super, "lane-start", f.Kind(), f)
 }
 
-// continueHistory copies the history of the newest run that still has one to the root of the next run.
-func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s *lane.State, root mailbox.Address) (*spec.HistoryOrigin, error) {
-	for _, last := range s.Histories() {
-		from, err := c.agentAddress(ctx, last.ID, spec.Root)
-		var t logHistory
+// newestHistory reads the newest history of a conversation that there still is. Where a run was deleted, the run
+// before it has the history up to there.
+func (c *lookup) newestHistory(ctx context.Context, s *lane.State) (of lane.Run, t logHistory, found bool, err error) {
+	for _, r := range s.Histories() {
+		at, err := c.agentAddress(ctx, r.ID, spec.Root)
 		if err == nil {
-			t, err = c.readHistory(ctx, from, -1, 0)
+			t, err = c.readHistory(ctx, at, -1, 0)
 		}
-		if isNotFound(err) || isGone(err) {
-			continue // the run was deleted: the one before it has the history up to there
+		if !isAbsent(err) {
+			return r, t, err == nil, err
 		}
-		if err != nil {
-			return nil, err
-		}
-		t.past, _ = t.past.Latest()
-		origin, err := c.copyTranscript(ctx, last.ID, t, root)
-		if origin != nil {
-			origin.Conversation, origin.Reason = conversation, last.Reason
-		}
-		return origin, err
 	}
-	return nil, nil
+	return lane.Run{}, logHistory{}, false, nil
+}
+
+// continueHistory copies the newest history of a conversation to the root of the next run.
+func (c *laneKeeper) continueHistory(ctx context.Context, conversation string, s *lane.State, root mailbox.Address) (*spec.HistoryOrigin, error) {
+	last, t, found, err := c.newestHistory(ctx, s)
+	if err != nil || !found {
+		return nil, err
+	}
+	t.past, _ = t.past.Latest()
+	origin, err := c.copyTranscript(ctx, last.ID, t, root)
+	if origin != nil {
+		origin.Conversation, origin.Reason = conversation, last.Reason
+	}
+	return origin, err
 }
 
 // checkConversation checks the conversation of a request before its run is opened. It returns the conversation that
-// the request means: a run that belongs to a conversation names it.
+// the request means.
 func (c *laneKeeper) checkConversation(ctx context.Context, r client.RunRequest) (string, error) {
-	id := r.Conversation
-	if err := names.CheckToken(id); err != nil || len(mailbox.LaneOf(id).Run()) > names.TokenBytesMax {
-		return "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("conversation is %.80q", id), Hint: fmt.Sprintf("use at most %d of a-z, 0-9, - and _", conversationBytesMax)}
-	}
-	s, err := c.readLane(ctx, id)
-	if err != nil {
+	id, s, isNew, err := c.resolveConversation(ctx, r.Conversation)
+	switch {
+	case err != nil:
 		return "", err
-	}
-	if len(s.Runs) == 0 {
-		row, err := c.findRun(ctx, id)
-		own := ""
-		if err == nil {
-			own, err = c.conversationOf(ctx, row)
-		}
-		switch {
-		case isNotFound(err), isGone(err):
-		case err != nil:
-			return "", err
-		case own != "" && own != id && r.RunID != "": // the conversation of a run is none that is named after another run
-			r.Conversation, r.RunID = own, ""
-			return c.checkConversation(ctx, r)
-		default:
-			return id, forkOfConversation(r, id)
-		}
-	}
-	if len(s.Queue()) >= lane.QueueMax {
+	case len(s.Queue()) >= lane.QueueMax:
 		return "", &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("%d messages of the conversation %s wait already", lane.QueueMax, id), Hint: "`troupe lanes " + id + "` shows them; send the next when some have ended"}
-	}
-	if len(s.Runs) > 0 {
-		return id, forkOfConversation(r, id)
+	case !isNew && (r.Fork != "" || r.History != nil):
+		return "", &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
 	}
 	return id, nil
 }
 
+// resolveConversation returns the conversation that an id means, and its lane: an id of a run that belongs to another
+// conversation means that one. A conversation is new if neither a lane nor a run has its id.
+func (c *laneKeeper) resolveConversation(ctx context.Context, id string) (means string, s *lane.State, isNew bool, err error) {
+	if err := names.CheckToken(id); err != nil || len(id) > conversationBytesMax {
+		return "", nil, false, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("conversation is %.80q", id), Hint: fmt.Sprintf("use at most %d of a-z, 0-9, - and _", conversationBytesMax)}
+	}
+	s, err = c.readLane(ctx, id)
+	if err != nil || len(s.Runs) > 0 {
+		return id, s, false, err
+	}
+	row, err := c.findRun(ctx, id)
+	if isAbsent(err) {
+		return id, s, true, nil
+	}
+	own := ""
+	if err == nil {
+		own, err = c.conversationOf(ctx, row)
+	}
+	if err != nil || own == "" || own == id {
+		return id, s, false, err
+	}
+	s, err = c.readLane(ctx, own)
+	return own, s, false, err
+}
+
 // conversationBytesMax is the longest id of a conversation.
 var conversationBytesMax = names.TokenBytesMax - len(mailbox.LaneOf("").Run())
-
-// forkOfConversation refuses a second history for a conversation that has one.
-func forkOfConversation(r client.RunRequest, id string) error {
-	if r.Fork == "" && r.History == nil {
-		return nil
-	}
-	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the conversation %s has a history already", id), Hint: "leave fork and history out, or begin another conversation"}
-}

@@ -107,13 +107,13 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 		return info, nil
 	}
 	if r.view.replayed != nil { // the row does not know its end yet
-		return summarizeRow(applyState(row, *r.view.replayed)), nil
+		return summarizeRow(withState(row, *r.view.replayed)), nil
 	}
 	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
 	if err != nil {
 		return info, err
 	}
-	return summarizeRow(applyState(row, s)), nil
+	return summarizeRow(withState(row, s)), nil
 }
 
 // shownState is the state of a run, which is Interrupted if no node is there to continue it.

@@ -19,8 +19,7 @@ const (
 	// localAtOnce is how many runs callers in this process open at once. Further callers wait, in the
 	// order in which they came, and are never refused.
 	localAtOnce = client.RequestsAtOnce
-	// localTimeout bounds the opening of a run. No client loses its patience meanwhile, so on a busy machine it may take
-	// longer than a request.
+	// localTimeout bounds the opening of a run. It is longer than the limit of a request, because no client times out here.
 	localTimeout = time.Minute
 	// lookAgainAfter is the pause before a caller looks again at a run that could not be looked at.
 	lookAgainAfter = 2 * time.Second
@@ -41,7 +40,7 @@ func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.Run
 		err      error
 	}
 	done := make(chan outcome, 1)
-	// In a goroutine of its own, because the caller will wait for the run on a stack that has not grown.
+	// It runs in a goroutine of its own, so that the stack of the caller, who waits for the run, stays small.
 	began := c.startRequest(func() {
 		defer func() { <-c.local }()
 		accepted, err := c.openLocal(r)
@@ -71,14 +70,15 @@ func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err err
 }
 
 // AwaitRun waits until a run is over or waits for a person. A run that existed before the waiter was
-// made is looked at once. Otherwise AwaitRun looks only when it is woken: it never polls.
+// made is looked at immediately. Otherwise AwaitRun looks when it is woken, and again every lookAgainAfter while the
+// logs of the run cannot be read.
 func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state string, result *event.Result, err error) {
 	if !existed {
 		err = c.awaitChange(ctx, w, 0)
 	}
 	for err == nil {
 		var pause time.Duration
-		state, result, err = c.lookLocal(w)
+		state, result, err = c.readState(w)
 		switch {
 		case err == nil && state != Live && state != Queued && state != Interrupted:
 			return state, result, nil
@@ -92,9 +92,9 @@ func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (sta
 	return state, nil, err
 }
 
-// lookLocal returns the state of a run that is waited for.
-func (c *Control) lookLocal(w *RunWaiter) (state string, result *event.Result, err error) {
-	if result = w.takeResult(); result != nil {
+// readState returns the state of a run that is waited for, and its masked result.
+func (c *Control) readState(w *RunWaiter) (state string, result *event.Result, err error) {
+	if result = w.arrivedResult(); result != nil {
 		result, err = c.maskResult(*result)
 		return Finished, result, err
 	}
@@ -104,14 +104,14 @@ func (c *Control) lookLocal(w *RunWaiter) (state string, result *event.Result, e
 
 // awaitChange waits until a run has changed, or for a pause if that is not 0.
 func (c *Control) awaitChange(ctx context.Context, w *RunWaiter, pause time.Duration) error {
-	var over <-chan time.Time
+	var timeout <-chan time.Time
 	if pause > 0 {
-		over = time.After(pause)
+		timeout = time.After(pause)
 	}
 	select {
 	case <-w.changed:
 		return nil
-	case <-over:
+	case <-timeout:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("control: wait: %w", ctx.Err())
@@ -120,7 +120,7 @@ func (c *Control) awaitChange(ctx context.Context, w *RunWaiter, pause time.Dura
 	}
 }
 
-// getLocal serves the verb get.
+// getLocal serves the verb get. Of the answer only the result is masked.
 func (c *Control) getLocal(run string) (info client.RunInfo, err error) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()

@@ -28,7 +28,7 @@ import (
 // log instead: more than activation.StateGap, because a node writes the row a moment later.
 const tailMax = 4 * activation.StateGap
 
-// look is a view of a run: its row and its summary.
+// runView is what a request sees of a run: its row and its summary.
 type runView struct {
 	row     Row
 	summary supervisor.Summary // no Phase: the supervisor has no log

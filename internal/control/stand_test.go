@@ -15,12 +15,12 @@ import (
 //behaviour:shows G7
 func TestARunWithoutASupervisorKeepsTheEndThatItsRowTells(t *testing.T) {
 	row := Row{RunInfo: client.RunInfo{RunID: "r", State: Finished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}}
-	got := applyState(row, supervisor.State{Phase: supervisor.Live})
+	got := withState(row, supervisor.State{Phase: supervisor.Live})
 	if got.State != Finished || got.Result == nil || got.Result.Reason != spec.ResumeUnsafe {
 		t.Errorf("the run is told as %s %+v", got.State, got.Result)
 	}
 	over := supervisor.State{Phase: supervisor.Over, Outcome: spec.Outcome{Reason: spec.Completed}}
-	if got := applyState(row, over); got.Result.Reason != spec.Completed {
+	if got := withState(row, over); got.Result.Reason != spec.Completed {
 		t.Errorf("an end in the log counts for more than the row: %+v", got.Result)
 	}
 }

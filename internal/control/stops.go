@@ -53,7 +53,7 @@ func (c *canceler) cancelRun(ctx context.Context, r client.CancelRequest) (any, 
 		if err := names.CheckToken(r.Request); err != nil {
 			return nil, badRequestID(err)
 		}
-		if _, err := c.appendTo(ctx, v.runView, r.Request, "", f.Of, f.Kind(), f); err != nil {
+		if _, err := c.appendToViewed(ctx, v.runView, r.Request, "", f.Of, f.Kind(), f); err != nil {
 			return nil, err
 		}
 	}

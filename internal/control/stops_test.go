@@ -110,10 +110,10 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	}
 	l.summary.Agents, l.summary.AgentsCut = l.summary.Agents[:1], true
 	f := agent.Steered{Text: "go on"}
-	if _, err := c.appendTo(t.Context(), l, "s1", "root-1-0", "", f.Kind(), f); err != nil {
+	if _, err := c.appendToViewed(t.Context(), l, "s1", "root-1-0", "", f.Kind(), f); err != nil {
 		t.Error(err)
 	}
-	if _, err := c.appendTo(t.Context(), l, "s2", "root-3-0", "", f.Kind(), f); !isNotFound(err) {
+	if _, err := c.appendToViewed(t.Context(), l, "s2", "root-3-0", "", f.Kind(), f); !isNotFound(err) {
 		t.Errorf("an agent that the run does not have: %v", err)
 	}
 }

@@ -10,168 +10,10 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
-
-// openRun opens a run. The log comes first: the index is written after it.
-func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
-	if err := checkRunID(r.RunID); err != nil {
-		return nil, err
-	}
-	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
-		done, err := c.locks.lockRun(ctx, r.RunID)
-		if err != nil {
-			return nil, err
-		}
-		defer done()
-	}
-	if isNew, err := c.isNewRun(ctx, r.RunID); err != nil {
-		return nil, err
-	} else if !isNew || r.Resume {
-		if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
-			return nil, err
-		} else if ok {
-			return c.reopenRun(ctx, known, r)
-		}
-		if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
-			return nil, err
-		}
-	}
-	if err := c.checkRoom(ctx); err != nil {
-		return nil, err
-	}
-	if err := c.cfg.Queue.checkFull(); err != nil {
-		return nil, err
-	}
-	if r.Conversation != "" {
-		var err error
-		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
-			return nil, err
-		}
-	}
-	opened, accepted, err := c.cfg.Build(r)
-	if err != nil {
-		return nil, err
-	}
-	opened.InLane = r.Conversation != ""
-	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
-	if r.Fork != "" || r.History != nil {
-		if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {
-			return nil, err
-		}
-		notes, err := c.forkNotes(ctx, opened)
-		if err != nil {
-			return nil, err
-		}
-		accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
-	}
-	if err := c.appendOpened(ctx, opened); err != nil {
-		return nil, err
-	}
-	if r.History != nil && root != root.Bare() { // it was copied from there
-		if err := c.purgeToTombstone(ctx, root.Bare(), nil); err != nil {
-			return nil, err
-		}
-	}
-	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: Live, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
-		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
-	if err != nil || r.Conversation == "" {
-		return accepted, err
-	}
-	return c.enterLane(ctx, r.Conversation, accepted)
-}
-
-// checkRunID refuses an id that no new run may have.
-func checkRunID(run string) error {
-	err := names.CheckToken(run)
-	if err == nil && mailbox.IsReserved(run) {
-		err = errReservedID
-	}
-	if err != nil {
-		return &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
-	}
-	return nil
-}
-
-var errReservedID = errors.New("control: it begins like the log of a conversation")
-
-// reopenRun continues a run that exists already.
-func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (any, error) {
-	if err := c.recordLostLogs(ctx, known); err != nil {
-		return nil, err
-	}
-	if err := c.moreTime(ctx, known, r); err != nil {
-		return nil, err
-	}
-	accepted := client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}
-	if err := c.cfg.Node.Resume(ctx, r.RunID); err != nil || known.Conversation == "" {
-		return accepted, err
-	}
-	return c.enterLane(ctx, known.Conversation, accepted)
-}
-
-// isNewRun reports whether a run certainly has neither a row nor a log. If this node owns the index, that
-// takes no read of the index.
-func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
-	if !c.cfg.Runs.own.hasNoRow(run) {
-		return false, nil
-	}
-	stamp, _, err := readTombstone(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
-	return stamp == 0 && err == nil, err
-}
-
-// addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
-// state stays.
-func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
-	// A lane reads the rows of its conversation, and after a crash it begins with them.
-	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.noteOpened(info) {
-		c.cfg.RowAdded(info.RunID)
-		return nil
-	}
-	err := c.cfg.Runs.changeMissing(ctx, info.RunID, func(i *client.RunInfo) {
-		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
-		i.State, i.Conversation = cmp.Or(i.State, info.State), info.Conversation
-	})
-	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
-		c.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)
-		return nil
-	}
-	return err
-}
-
-// moreTime sets the time limit of a resume request on a run that has not ended. The limit counts the
-// work time of each agent from now on.
-func (c *opener) moreTime(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
-	switch {
-	case !r.Resume || r.TimeoutMS == 0 || known.State == Finished:
-		return nil
-	case r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS:
-		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d", r.TimeoutMS), Hint: "0 leaves the limit as it is"}
-	}
-	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: spec.HardLimitMS(r.TimeoutMS)}
-	_, err := c.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
-	return err
-}
-
-// recordLostLogs returns an error if a run that has not ended has no logs. The row of a run is
-// written after its log, so the log was lost. No actor is left to record the loss, so recordLostLogs
-// records it in the row.
-func (c *opener) recordLostLogs(ctx context.Context, known client.RunInfo) error {
-	if known.State == Finished {
-		return nil
-	}
-	logs, err := c.cfg.Post.Addresses(ctx, known.RunID)
-	if err != nil || len(logs) > 0 {
-		return err
-	}
-	if err := c.endRow(ctx, known, noLogLeft); err != nil {
-		return err
-	}
-	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, spec.LogDamaged, noLogLeft), Hint: "`troupe list` shows the runs"}
-}
 
 const titleBytes = 80
 
@@ -200,9 +42,9 @@ func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 	if err = c.explainMissing(ctx, run); !isNotFound(err) || names.CheckToken(run) != nil {
 		return i, err
 	}
-	found, ok, lost := c.findUnlisted(ctx, run)
-	if lost != nil {
-		return i, lost
+	found, ok, findErr := c.findUnlisted(ctx, run)
+	if findErr != nil {
+		return i, findErr
 	}
 	if ok {
 		return Row{RunInfo: found}, nil
@@ -220,6 +62,9 @@ func noAgent(id spec.ID, run string) error {
 
 func isNotFound(err error) bool { return hasCode(err, client.CodeNotFound) }
 
+// isAbsent reports whether a run is not there, or not any more.
+func isAbsent(err error) bool { return isNotFound(err) || isGone(err) }
+
 func isGone(err error) bool { return hasCode(err, client.CodeGone) }
 
 func hasCode(err error, code string) bool {
@@ -227,8 +72,8 @@ func hasCode(err error, code string) bool {
 	return errors.As(err, &known) && known.Code == code
 }
 
-// applyState returns the row with the run's current state and result: see look.state.
-func applyState(row Row, s supervisor.State) client.RunInfo {
+// withState returns the row with the run's current state and result: see runView.state.
+func withState(row Row, s supervisor.State) client.RunInfo {
 	info := row.RunInfo
 	if s.Phase == "" || info.State == Finished && s.Phase != supervisor.Over {
 		return info
@@ -250,14 +95,15 @@ func withPosition(info client.RunInfo, place int) client.RunInfo {
 	return info
 }
 
-// appendCommand appends a request to an actor of a run that has not ended. The agent that it
-// names must exist: an append to another name would create a log without an agent.
+// appendCommand appends a request to an actor of a run that has not ended: to the agent to, or the supervisor if it is
+// empty. Both to and of, the agent that the request is about, must exist if they are named: an append to another name
+// would create a log without an agent.
 func (c *commander) appendCommand(ctx context.Context, run, request string, to, of spec.ID, kind string, body any) (any, error) {
 	l, err := c.lookAtRun(ctx, run, request)
 	if err != nil {
 		return nil, err
 	}
-	return c.appendTo(ctx, l, request, to, of, kind, body)
+	return c.appendToViewed(ctx, l, request, to, of, kind, body)
 }
 
 // lookAtRun looks at the run of a request that a client has named.
@@ -272,8 +118,9 @@ func (c *commander) lookAtRun(ctx context.Context, run, request string) (runView
 	return c.viewRun(ctx, row)
 }
 
-// appendTo is appendCommand for a run that was looked at.
-func (c *commander) appendTo(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
+// appendToViewed is appendCommand for a run that was looked at. A cancel of a run that has ended appends nothing and
+// succeeds.
+func (c *commander) appendToViewed(ctx context.Context, l runView, request string, to, of spec.ID, kind string, body any) (any, error) {
 	run := l.row.RunID
 	if l.summary.Phase == "" { // the index has a row, but there is no log
 		return nil, notFound(run)
@@ -337,5 +184,5 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 			Hint: "limit the tokens"}
 	}
 	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
-	return c.appendTo(ctx, l, r.Request, "", "", f.Kind(), f)
+	return c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f)
 }

@@ -52,8 +52,8 @@ func (w *RunWaiter) Close() {
 	k.waiting[w.run] = rest
 }
 
-// takeResult returns the result that has arrived; nil: the run has only changed.
-func (w *RunWaiter) takeResult() *event.Result {
+// arrivedResult returns the result that has arrived; nil: the run has only changed.
+func (w *RunWaiter) arrivedResult() *event.Result {
 	w.runs.waiters.mu.Lock()
 	defer w.runs.waiters.mu.Unlock()
 	return w.result

@@ -82,8 +82,8 @@ type Config struct {
 
 // Builder builds runs. It is safe for concurrent use.
 type Builder struct {
-	cfg       Config
-	templates templates
+	cfg   Config
+	cache buildCache
 }
 
 // New returns a Builder.
@@ -92,26 +92,27 @@ func New(cfg Config) *Builder { return &Builder{cfg: cfg} }
 // buildTimeout bounds the building of a run.
 const buildTimeout = 30 * time.Second
 
-// Build makes the first entry of a run, and the answer to the client.
+// Build makes the first entry of a run, and the answer to the client. A fresh build of an equal request counts again
+// (buildcache.go).
 func (b *Builder) Build(r client.RunRequest) (o supervisor.Opened, a client.RunAccepted, err error) {
-	key := b.templateKey(r)
+	key := b.cacheKey(r)
 	if key != "" {
 		if err := checkRequest(r); err != nil {
 			return o, a, err
 		}
-		if o, a, ok := b.templates.find(key, r); ok {
+		if o, a, ok := b.cache.get(key, r); ok {
 			return o, a, nil
 		}
 	}
 	began := time.Now()
 	o, a, err = b.buildWhole(r)
 	if key != "" && err == nil && len(a.Notes) == 0 && !dependsOnFiles(o) {
-		b.templates.keep(key, began, o, a)
+		b.cache.put(key, began, o, a)
 	}
 	return o, a, err
 }
 
-// buildWhole is Build without templates. See the package comment for its stages.
+// buildWhole is Build without the cache. See the package comment for its stages.
 func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client.RunAccepted, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), buildTimeout)
 	defer cancel()

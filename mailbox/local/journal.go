@@ -31,7 +31,7 @@ type journal struct {
 	disk   disk
 	dir    string
 	lazy   bool
-	size   int64  // of a segment
+	size   int64       // of a segment
 	number uint64      // of the newest segment or spare: no number is used twice
 	file   journalFile // nil: no segment is open
 	offset int64       // where the next record goes
@@ -39,7 +39,7 @@ type journal struct {
 	// unsynced says that a sync has failed since the flag was last taken. What of its segment is on the
 	// disk is unknown for good: a repeated sync may succeed without having written it.
 	unsynced bool
-	spares []uint64
+	spares   []uint64
 }
 
 // segmentName is the name of the file of a segment, or of a spare.

@@ -162,7 +162,7 @@ var unsent = []struct {
 	words string
 	place place
 }{
-	{"sent to", placeMessageSent}, {"has finished", placeMessageToEnded}, {"may send", placeMessagesOut}, {"the run was canceled", placeMessageCanceled},
+	{"sent to", placeMessageSent}, {"has finished", placeMessageToEnded}, {"may send", placeMessagesOut}, {"the run was canceled", placeMessageCanceled}, {"this agent was stopped", placeMessageCanceled}, {"the run is ending", placeMessageCanceled},
 	{"there is no agent", placeMessageToNobody}, {"several agents", placeMessageToNobody}, {"yourself", placeMessageToNobody}, {"no parent", placeMessageToNobody},
 }
 

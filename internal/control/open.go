@@ -1,0 +1,196 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// openRun opens a run, or continues the one that has this id. The log comes first: the index is written after it.
+func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) {
+	if err := checkRunID(r.RunID); err != nil {
+		return nil, err
+	}
+	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
+		done, err := c.locks.lockRun(ctx, r.RunID)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	if accepted, exists, err := c.continueExisting(ctx, r); exists || err != nil {
+		return accepted, err
+	}
+	if err := c.checkRoom(ctx); err != nil {
+		return nil, err
+	}
+	if err := c.cfg.Queue.checkFull(); err != nil {
+		return nil, err
+	}
+	if r.Conversation != "" {
+		var err error
+		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	opened, accepted, err := c.buildOpened(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.appendOpened(ctx, opened); err != nil {
+		return nil, err
+	}
+	if r.History != nil {
+		c.dropHistoryCopy(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
+	}
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: Live, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
+		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
+	if err != nil || r.Conversation == "" {
+		return accepted, err
+	}
+	return c.enterLane(ctx, r.Conversation, accepted)
+}
+
+// continueExisting continues the run that a request names if it exists. A request to resume fails if it does not.
+func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, exists bool, err error) {
+	if isNew, err := c.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
+		return accepted, false, err
+	}
+	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
+		return accepted, false, err
+	} else if ok {
+		accepted, err = c.reopenRun(ctx, known, r)
+		return accepted, true, err
+	}
+	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {
+		return accepted, true, err
+	}
+	return accepted, false, nil
+}
+
+// buildOpened builds the first entry of a run, with the history that the request gives it.
+func (c *opener) buildOpened(ctx context.Context, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	opened, accepted, err := c.cfg.Build(r)
+	if err != nil {
+		return opened, accepted, err
+	}
+	opened.InLane = r.Conversation != ""
+	if r.Fork == "" && r.History == nil {
+		return opened, accepted, nil
+	}
+	root := mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace())
+	if opened.Past, err = c.prepareHistory(ctx, r, root); err != nil {
+		return opened, accepted, err
+	}
+	notes, err := c.forkNotes(ctx, opened)
+	accepted.Notes = append(append(accepted.Notes, describeHistory(opened.Past)), notes...)
+	return opened, accepted, err
+}
+
+// dropHistoryCopy removes the log from which the imported history was copied to the root in its node pool. The run is
+// open by then, so a failure costs only room.
+func (c *opener) dropHistoryCopy(ctx context.Context, root mailbox.Address) {
+	if root == root.Bare() {
+		return
+	}
+	if err := c.purgeToTombstone(ctx, root.Bare(), nil); err != nil {
+		c.logger().Warn("the copy of an imported history was not removed", "log", root.Bare(), "error", err)
+	}
+}
+
+// checkRunID refuses an id that no new run may have.
+func checkRunID(run string) error {
+	err := names.CheckToken(run)
+	if err == nil && mailbox.IsReserved(run) {
+		err = errReservedID
+	}
+	if err != nil {
+		return &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "use a lower-case ULID"}
+	}
+	return nil
+}
+
+var errReservedID = errors.New("control: it begins like the log of a conversation")
+
+// reopenRun continues a run that exists already.
+func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error) {
+	if err := c.refuseIfLogsLost(ctx, known); err != nil {
+		return client.RunAccepted{}, err
+	}
+	if err := c.extendTime(ctx, known, r); err != nil {
+		return client.RunAccepted{}, err
+	}
+	accepted := client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}
+	if err := c.cfg.Node.Resume(ctx, r.RunID); err != nil || known.Conversation == "" {
+		return accepted, err
+	}
+	return c.enterLane(ctx, known.Conversation, accepted)
+}
+
+// isNewRun reports whether a run certainly has neither a row nor a log. If this node owns the index, that
+// takes no read of the index.
+func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
+	if !c.cfg.Runs.own.hasNoRow(run) {
+		return false, nil
+	}
+	stamp, _, err := readTombstone(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
+	return stamp == 0 && err == nil, err
+}
+
+// addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
+// state stays.
+func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
+	// A lane reads the rows of its conversation, and after a crash it begins with them.
+	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.noteOpened(info) {
+		c.cfg.RowAdded(info.RunID)
+		return nil
+	}
+	err := c.cfg.Runs.changeMissing(ctx, info.RunID, func(i *client.RunInfo) {
+		i.Title, i.Model, i.Node, i.Started = info.Title, info.Model, info.Node, info.Started
+		i.State, i.Conversation = cmp.Or(i.State, info.State), info.Conversation
+	})
+	if bus.IsFull(err) { // the run works, and its node adds the row once there is room
+		c.logger().Warn("a run was not added to the index", "run", info.RunID, "error", err)
+		return nil
+	}
+	return err
+}
+
+// extendTime sets the time limit of a resume request on a run that has not ended. The limit counts the
+// work time of each agent from now on.
+func (c *opener) extendTime(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
+	switch {
+	case !r.Resume || r.TimeoutMS == 0 || known.State == Finished:
+		return nil
+	case r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS:
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d", r.TimeoutMS), Hint: "0 leaves the limit as it is"}
+	}
+	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: spec.HardLimitMS(r.TimeoutMS)}
+	_, err := c.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)
+	return err
+}
+
+// refuseIfLogsLost returns an error if a run that has not ended has no logs: the row of a run is written after its
+// log, so the log was lost. No actor is left to record the loss, so it ends the row.
+func (c *opener) refuseIfLogsLost(ctx context.Context, known client.RunInfo) error {
+	if known.State == Finished {
+		return nil
+	}
+	logs, err := c.cfg.Post.Addresses(ctx, known.RunID)
+	if err != nil || len(logs) > 0 {
+		return err
+	}
+	if err := c.endRow(ctx, known, noLogLeft); err != nil {
+		return err
+	}
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("%s: %s: %s", known.RunID, spec.LogDamaged, noLogLeft), Hint: "`troupe list` shows the runs"}
+}
