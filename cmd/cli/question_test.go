@@ -47,3 +47,20 @@ func TestAttackTheEndOfALongWriteIsShown(t *testing.T) {
 		t.Errorf("exit %d: %s", code, said)
 	}
 }
+
+// A question that expires while the command looks whether the run waits for a person is no end of the run.
+func TestAQuestionThatExpiresWhileItIsLookedAt(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\ntools: Bash\n---\nWork.\n", "work/note.md": "", "work.yaml": `
+default:
+  - calls: [{name: shell, args: {command: touch one}}]
+  - calls: [{name: shell, args: {command: touch two}}]
+  - text: "{{last}}"
+`})
+	for i := range 6 {
+		out, code := s.outputOf("run", "-m", "script/work.yaml", "--dir", "work", "--agents", ".", "--agent", "hand", "--question-timeout", fmt.Sprintf("%dms", 1+i%3), "work")
+		if code != 5 && (code != 0 || !strings.Contains(out, "nobody answered within")) {
+			t.Errorf("exit %d: %s", code, out)
+		}
+	}
+}

@@ -167,8 +167,14 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 			if err := f.journal.overdue(f.run, time.Now()); err != nil {
 				return Ending{}, err
 			}
-			if parked, err := f.checkParked(s); parked || err != nil {
-				return Ending{f.parkedResult(s), true}, err
+			parked, err := f.checkParked(s)
+			if err != nil {
+				return Ending{}, err
+			}
+			if parked {
+				if r, still := f.parkedResult(s); still {
+					return Ending{r, true}, nil
+				}
 			}
 		case <-stop.signal:
 			if f.journal.down != nil {
@@ -297,13 +303,13 @@ func (f *Follower) Settle() {
 	}
 }
 
-// parkedResult is how the run stands.
-func (f *Follower) parkedResult(s *session.Session) event.Result {
+// parkedResult is how the run stands; still is false if it works again: its question has expired, or somebody answered it.
+func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool) {
 	info, err := s.Get(s.Context, f.run)
 	if err != nil || info.Result == nil {
-		return event.Result{Type: "result", Run: f.run, Reason: "needs_human", Subtype: "error_needs_human", IsError: true, Partial: true}
+		return event.Result{Type: "result", Run: f.run, Reason: "needs_human", Subtype: "error_needs_human", IsError: true, Partial: true}, true
 	}
-	return *info.Result
+	return *info.Result, info.State == "parked"
 }
 
 // Finish prints the only result, and leaves the node to the runs of others.
