@@ -10,8 +10,10 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/tool/readresult"
 )
 
@@ -55,6 +57,33 @@ func (k resultStore) storeWhole(f agent.Returned, whole string) agent.Returned {
 	}
 	f.Ref = ref
 	f.Text = strings.TrimRight(f.Text, "\n") + "\n" + line
+	return f
+}
+
+// storeChanges stores the contents of changed files, before an entry refers to them. A content that is not
+// stored is only missing when the change is shown or taken back.
+func (k resultStore) storeChanges(f agent.Returned, r tool.Result) agent.Returned {
+	f.FilesLost = r.ChangesLost
+	if len(r.Changes) == 0 {
+		return f
+	}
+	ctx, cancel := context.WithTimeout(k.ctx, keepTimeout)
+	defer cancel()
+	room := int64(filechange.StoredBytesMax)
+	put := func(s filechange.State) spec.FileState {
+		out := s.Record()
+		if !s.Kept || k.blobs == nil || s.Size > room {
+			return out
+		}
+		if ref, err := k.blobs.Put(ctx, k.run, s.Data); err == nil {
+			out.Ref = ref
+			room -= s.Size
+		}
+		return out
+	}
+	for _, c := range r.Changes {
+		f.Files = append(f.Files, spec.FileChange{Path: c.Path, Before: put(c.Before), After: put(c.After)})
+	}
 	return f
 }
 

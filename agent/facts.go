@@ -114,6 +114,10 @@ type Returned struct {
 	Live bool `msgpack:"l,omitempty"`
 	// WorkedMS is how long the child that answers was at work.
 	WorkedMS int64 `msgpack:"w,omitempty"`
+	// Files are what the call changed in files of the directory, and FilesLost why there may be more. No
+	// decision depends on them.
+	Files     []spec.FileChange `msgpack:"fc,omitempty"`
+	FilesLost string            `msgpack:"fl,omitempty"`
 }
 
 // Hooked is what the hooks of one RunHooks answered, in their order.

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -64,4 +65,23 @@ func (c *Client) Logs(ctx context.Context, run string) ([]mailbox.Message, error
 		}
 	}
 	return entries, nil
+}
+
+// Blob reads a blob that the logs of a run name.
+func (c *Client) Blob(ctx context.Context, run, ref string) ([]byte, error) {
+	var data []byte
+	for {
+		var part BlobPart
+		if err := c.askNode(ctx, "blob", BlobRequest{RunID: run, Blob: ref, Offset: int64(len(data))}, &part); err != nil {
+			return nil, err
+		}
+		data = append(data, part.Data...)
+		if int64(len(data)) >= part.Size || len(part.Data) == 0 || len(data) > mailbox.BlobBytesMax {
+			break
+		}
+	}
+	if mailbox.BlobRef(data) != ref {
+		return nil, fmt.Errorf("client: blob %s of %s: %w", ref, run, mailbox.ErrNoBlob)
+	}
+	return data, nil
 }

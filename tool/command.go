@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
@@ -114,6 +115,10 @@ func (t *shellCommand) Call(ctx context.Context, c Call) (Result, error) {
 		}
 		defer func() { _ = at.Close() }()
 		dir = workdir.DescriptorPath(at)
+		if t.cfg.Class != model.Read {
+			compare := filechange.Watch(ctx, at, nil)
+			defer func() { c.ReportChanges(compare()) }()
+		}
 	}
 	out, err := process.Run(ctx, process.Spec{
 		Argv:      []string{"/bin/sh", "-c", t.cfg.Command},

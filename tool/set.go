@@ -8,7 +8,9 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
@@ -131,5 +133,45 @@ func (s *Set) Call(ctx context.Context, name string, c Call) Result {
 	if err := e.checkArgs(c.Args); err != nil {
 		return s.finishResult(e, Result{Text: readableError(name, err) + "; the tool did not run", Error: true})
 	}
-	return s.finishResult(e, e.runCall(ctx, c))
+	var changes callChanges
+	c.Changed = changes.add
+	r := s.finishResult(e, e.runCall(ctx, c))
+	r.Changes, r.ChangesLost = changes.close()
+	return r
+}
+
+// callChanges collects what a call changes, until it returns or is abandoned.
+type callChanges struct {
+	mu     sync.Mutex
+	list   []filechange.Change
+	lost   string
+	closed bool
+}
+
+func (c *callChanges) add(list []filechange.Change, lost string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return
+	}
+	for _, change := range list {
+		switch {
+		case len(c.list) >= filechange.ChangesMax:
+			lost = fmt.Sprintf("more than %d files were changed", filechange.ChangesMax)
+		case len(change.Path) > filechange.PathBytesMax:
+			lost = fmt.Sprintf("a path has more than %d bytes", filechange.PathBytesMax)
+		default:
+			c.list = append(c.list, change)
+		}
+	}
+	if lost != "" {
+		c.lost = lost
+	}
+}
+
+func (c *callChanges) close() ([]filechange.Change, string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	return c.list, c.lost
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -31,6 +32,16 @@ type Call struct {
 	Args       []byte                           // JSON that fits the schema
 	Granted    bool                             // a person, or a rule of one, allows this call: it may write any file of the directory
 	Progress   func(Progress)                   // never nil inside a Tool; one call at a time; a watcher may miss some
+	// Changed records what the call changed; see ReportChanges.
+	Changed func(changes []filechange.Change, lost string)
+}
+
+// ReportChanges records what the call changed in files of the directory. lost says why not all changes are
+// among them; "": they are.
+func (c Call) ReportChanges(changes []filechange.Change, lost string) {
+	if c.Changed != nil {
+		c.Changed(changes, lost)
+	}
 }
 
 // Progress is how far a call has come, as its tool reports it.
@@ -50,6 +61,9 @@ type Result struct {
 	// Whole is set by Set.Call when Text is a clipped form of it: masked, valid
 	// UTF-8, at most WholeBytesMax. A caller may keep it as a blob.
 	Whole string
+	// Changes are the files that the call changed, and ChangesLost why there may be more. Set.Call sets them.
+	Changes     []filechange.Change
+	ChangesLost string
 
 	// size is how long Text was before the middle of it was lost; 0: it is all there.
 	size int64

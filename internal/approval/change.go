@@ -22,6 +22,28 @@ const (
 	contextLines    = 3
 )
 
+// Difference is the difference of two texts of a file in the unified form; "": there is none. Characters that a terminal acts on are made visible.
+func Difference(name string, before, after *string) string {
+	shown := permission.VisibleLine(name)
+	from, to := shown, shown
+	var a, b []string
+	if before == nil {
+		from = "/dev/null"
+	} else {
+		a = splitLines(*before)
+	}
+	if after == nil {
+		to = "/dev/null"
+	} else {
+		b = splitLines(*after)
+	}
+	body := diffLines(a, b)
+	if body == "" && (before == nil) == (after == nil) {
+		return ""
+	}
+	return permission.Visible(fmt.Sprintf("--- %s\n+++ %s\n", from, to) + body)
+}
+
 // showChange shows what a call would change in a file, as a difference in the unified form. It shows the
 // arguments where the file cannot be read.
 func showChange(dir, tool, args string) string {

@@ -69,6 +69,7 @@ func (a *app) addCommands(root *cobra.Command) {
 
 	recorded := recording.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Replay and verify runs", recorded.Replay(), recorded.Verify(), recorded.Fixture())
+	addGroup(root, "Files that runs change", recorded.Diff(), recorded.Undo())
 
 	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}
 	routes := models.Commands{Console: a.console, Sessions: a.sessions}

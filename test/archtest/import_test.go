@@ -115,7 +115,7 @@ var layers = [][]string{
 	{"budget", "mailbox/memory", "mailbox/boxtest", "model/script", "tool/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
-	{"agent/event", "agent/history", "internal/config", "internal/lane", "internal/permission"},
+	{"agent/event", "agent/history", "internal/config", "internal/filechange", "internal/lane", "internal/permission"},
 	{"agent", "tool", "internal/assistant", "internal/bus", "internal/runfile", "internal/verify", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},

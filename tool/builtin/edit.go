@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -43,11 +44,11 @@ type editArgs struct {
 func (w *fileWriter) editFile() (tool.Tool, error) {
 	return tool.New("edit_file", "Replace the one place in a text file where old stands by new.", model.Effect,
 		func(ctx context.Context, in editArgs, c tool.Call) (string, error) {
-			return w.runEdit(ctx, in, c.Key, c.Granted)
+			return w.runEdit(ctx, in, c)
 		})
 }
 
-func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string, granted bool) (string, error) {
+func (w *fileWriter) runEdit(ctx context.Context, in editArgs, c tool.Call) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, err := w.ws.resolvePath("edit_file", in.Path)
@@ -60,14 +61,14 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string, grant
 	case in.Old == in.New:
 		return "", errSame
 	}
-	if err := w.mayWrite(name, granted); err != nil {
+	if err := w.mayWrite(name, c.Granted); err != nil {
 		return "", err
 	}
 	text, mode, err := w.readText(name)
 	if err != nil {
 		return "", err
 	}
-	if !granted && !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
+	if !c.Granted && !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
 		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printableName(name))
 	}
 	edited, line, err := substituteOnce(text, in.Old, in.New)
@@ -80,9 +81,10 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, key string, grant
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	if err := w.replaceFile(name, edited, key, mode); err != nil {
+	if err := w.replaceFile(name, edited, c.Key, mode); err != nil {
 		return "", pathError(name, err)
 	}
+	c.ReportChanges(changeOf(name, filechange.Content(text, mode), filechange.Content(edited, mode)))
 	return fmt.Sprintf("edited %s at line %d, %d bytes", printableName(name), line, len(edited)), nil
 }
 
@@ -172,7 +174,7 @@ func (w *fileWriter) mayWrite(name string, granted bool) error {
 		return fmt.Errorf("writing %s needs permission", printableName(name))
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if isGitName(part) {
+		if filechange.IsGitName(part) {
 			return pathError(name, errProtected)
 		}
 	}
@@ -200,16 +202,4 @@ func (w *fileWriter) holdsGit(dir string) bool {
 		}
 	}
 	return true
-}
-
-// unseenRunes are the characters that HFS+ ignores in names.
-var unseenRunes = strings.NewReplacer("\u200c", "", "\u200d", "", "\u200e", "", "\u200f", "", "\u202a", "", "\u202b", "", "\u202c", "", "\u202d", "", "\u202e", "", "\u206a", "",
-	"\u206b", "", "\u206c", "", "\u206d", "", "\u206e", "", "\u206f", "", "\ufeff", "")
-
-// isGitName reports whether a file system may accept a name for .git: without regard to case, and on Windows
-// without a suffix after a colon, dots and spaces at the end, or by its short name.
-func isGitName(name string) bool {
-	name, _, _ = strings.Cut(unseenRunes.Replace(name), ":")
-	name = strings.TrimRight(name, ". ")
-	return strings.EqualFold(name, gitDir) || len(name) > 4 && strings.EqualFold(name[:4], "git~")
 }

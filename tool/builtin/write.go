@@ -17,6 +17,7 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -45,7 +46,7 @@ type writeArgs struct {
 func (w *fileWriter) writeFile() (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
 		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) {
-			return w.runWrite(ctx, in, c.Key, c.Granted)
+			return w.runWrite(ctx, in, c)
 		})
 }
 
@@ -59,20 +60,20 @@ type fileWriter struct {
 	written  map[string]bool
 }
 
-func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, key string, granted bool) (string, error) {
+func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, c tool.Call) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	name, err := w.ws.resolvePath("write_file", in.Path)
 	if err != nil {
 		return "", err
 	}
-	if err := w.mayWrite(name, granted); err != nil {
+	if err := w.mayWrite(name, c.Granted); err != nil {
 		return "", err
 	}
 	if len(in.Content) > writeBytesMax {
 		return "", fmt.Errorf("the content is %d bytes, at most %d are allowed", len(in.Content), writeBytesMax)
 	}
-	same, err := w.mayReplace(name, []byte(in.Content), granted)
+	same, err := w.mayReplace(name, []byte(in.Content), c.Granted)
 	if err != nil {
 		return "", err
 	}
@@ -80,12 +81,31 @@ func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, key string, gra
 		return "", err
 	}
 	if !same {
-		if err := w.replaceFile(name, []byte(in.Content), key, 0); err != nil {
+		before := w.stateOf(name)
+		if err := w.replaceFile(name, []byte(in.Content), c.Key, 0); err != nil {
 			return "", pathError(name, err)
 		}
+		c.ReportChanges(changeOf(name, before, filechange.Content([]byte(in.Content), writtenFileMode)))
 	}
 	w.written[name] = true
 	return fmt.Sprintf("wrote %s, %d bytes", printableName(name), len(in.Content)), nil
+}
+
+// stateOf returns a file before it is written. A file that is too large to be kept has no known content.
+func (w *fileWriter) stateOf(name string) filechange.State {
+	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
+	if err != nil || !info.Mode().IsRegular() {
+		return filechange.State{}
+	}
+	if data, err := w.readSame(name, info); err == nil {
+		return filechange.Content(data, info.Mode())
+	}
+	return filechange.State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
+}
+
+// changeOf is what a write has changed, for the record of the call.
+func changeOf(name string, before, after filechange.State) ([]filechange.Change, string) {
+	return []filechange.Change{{Path: name, Before: before, After: after}}, ""
 }
 
 func (w *fileWriter) isWritable(name string) bool {

@@ -6,9 +6,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -51,6 +53,12 @@ func Tool(cfg Config) (tool.Tool, error) {
 	if err != nil {
 		return nil, fmt.Errorf("shell: %w", err)
 	}
+	var skip []string
+	for _, hidden := range cfg.Hide {
+		if rel, err := filepath.Rel(cfg.Dir, hidden); err == nil {
+			skip = append(skip, filepath.ToSlash(rel))
+		}
+	}
 	return tool.New(Name, "Run a command with /bin/sh in the directory. It is in a sandbox: it writes only there and in $TMPDIR, has no network, and ends with all that it started.",
 		model.Effect, func(ctx context.Context, in shellArgs, c tool.Call) (string, error) {
 			at, err := work.Open()
@@ -58,8 +66,10 @@ func Tool(cfg Config) (tool.Tool, error) {
 				return "", replaceMoved(err)
 			}
 			defer func() { _ = at.Close() }()
+			compare := filechange.Watch(ctx, at, skip)
 			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: at.Name(), At: at, Read: cfg.Read, WriteGit: cfg.WriteGit, Hide: cfg.Hide, Output: tool.WholeBytesMax,
 				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
+			c.ReportChanges(compare())
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {
 				return text, replaceMoved(err)

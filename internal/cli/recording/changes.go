@@ -1,0 +1,328 @@
+package recording
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/filechange"
+	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/workdir"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// Diff makes the command diff.
+func (cs *Commands) Diff() *cobra.Command {
+	var who string
+	c := &cobra.Command{
+		Use: "diff RUN|FILE", Args: exactlyOne,
+		Short: "Show what a run changed in the files of its directory",
+		Long: `Show what the tools of a run changed in the files of its directory, as a unified diff: from
+the content before the first change to the content after the last one. It reads the logs
+of the run and the contents that were kept, and not the directory. docs/undo.md says
+what is recorded.`,
+		Example:     "  troupe diff last\n  troupe diff 01k9z3 --agent root-1-0\n  troupe diff last -o json | jq .files",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.withChanges(args[0], who, cs.printChanges)
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "only what this agent changed, by its id")
+	return c
+}
+
+// Undo makes the command undo.
+func (cs *Commands) Undo() *cobra.Command {
+	var who, dir string
+	var yes, dry bool
+	c := &cobra.Command{
+		Use: "undo RUN|FILE", Args: exactlyOne,
+		Short: "Take back what a run changed in the files of its directory",
+		Long: `Take back what the tools of a finished run changed in the files of its directory: each
+file gets the content and the mode that it had before. All of them, or none: the command
+refuses if a file is not as the run left it, because somebody has edited it since, or if
+its content before was not kept. It follows no link, and changes no file of git.
+
+Run it in the directory of the run, or name a directory with --dir. On a terminal the
+command asks for confirmation unless --yes is given; elsewhere --yes is required.`,
+		Example:     "  troupe undo last --dry-run\n  troupe undo 01k9z3 --agent root-1-0 --yes",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.withChanges(args[0], who, func(c changes) error { return cs.undo(c, dir, yes, dry) })
+		},
+	}
+	c.Flags().StringVar(&who, "agent", "", "only what this agent changed, by its id")
+	c.Flags().StringVar(&dir, "dir", "", "directory in which the files are taken back (default: the current one, which must be that of the run)")
+	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&dry, "dry-run", false, "only list the files")
+	return c
+}
+
+// changes are what a run changed, and where its contents are.
+type changes struct {
+	file  runfile.File
+	dir   string
+	nets  []filechange.Net
+	lost  []string
+	blob  func(ref string) ([]byte, error)
+	agent string
+}
+
+// readHistory reads from the logs of a run what its tools changed in files. What cannot be decoded is left out.
+func readHistory(entries []mailbox.Message) filechange.History {
+	var h filechange.History
+	for _, m := range entries {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || m.To.Agent() == mailbox.Super {
+			continue
+		}
+		for _, item := range e.Items {
+			fact, ok, err := agent.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
+			if !ok || err != nil {
+				continue
+			}
+			switch f := fact.(type) {
+			case agent.Submitted:
+				if f.Task.ID == spec.Root && h.Dir == "" {
+					h.Dir = f.Task.Workspace
+				}
+			case agent.Returned:
+				if e.From == "" || e.From == m.To {
+					h.Add(m.To.Agent(), f.Call, m.Stamp(), f.Files, f.FilesLost)
+				}
+			}
+		}
+	}
+	return h
+}
+
+// withChanges reads the changes of a run, or of one of its agents.
+func (cs *Commands) withChanges(text, who string, do func(changes) error) error {
+	read := func(f runfile.File, blob func(string) ([]byte, error)) error {
+		h := readHistory(f.Entries)
+		if who != "" && !slices.ContainsFunc(f.Entries, func(m mailbox.Message) bool { return m.To.Agent() == who }) {
+			return exit.UsageError("troupe tree "+f.Header.Run+" shows the agents", "%s has no agent %q", f.Header.Run, who)
+		}
+		return do(changes{file: f, dir: h.Dir, nets: h.Nets(who), lost: h.Lost, blob: blob, agent: who})
+	}
+	if isPath(text) {
+		f, err := ReadFile(text)
+		if err != nil {
+			return err
+		}
+		return read(f, func(ref string) ([]byte, error) {
+			if data, ok := f.Blobs[ref]; ok {
+				return data, nil
+			}
+			return nil, errors.New("the file does not have it")
+		})
+	}
+	return cs.Sessions.VisitRun(session.ToInspect, text, func(ctx context.Context, s *session.Session, run string) error {
+		f, err := ReadRun(ctx, s.Client, run)
+		if err != nil {
+			return err
+		}
+		return read(f, func(ref string) ([]byte, error) { return s.Blob(ctx, run, ref) })
+	})
+}
+
+// fileReport is one file of the output.
+type fileReport struct {
+	filechange.Net
+	Diff string `json:"diff,omitempty"`
+	Note string `json:"note,omitempty"` // why there is no difference
+}
+
+// changesReport is what diff prints.
+type changesReport struct {
+	Run   string       `json:"run_id"`
+	Dir   string       `json:"dir"`
+	Files []fileReport `json:"files"`
+	Lost  []string     `json:"not_recorded,omitempty"`
+}
+
+func (cs *Commands) printChanges(c changes) error {
+	r := changesReport{Run: c.file.Header.Run, Dir: c.dir, Files: []fileReport{}, Lost: c.lost}
+	for _, n := range c.nets {
+		if n.SameAsAtFirst {
+			continue
+		}
+		r.Files = append(r.Files, c.report(n))
+	}
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(r)
+	}
+	var lines []string
+	for _, f := range r.Files {
+		if f.Diff != "" {
+			lines = append(lines, strings.Split(strings.TrimSuffix(f.Diff, "\n"), "\n")...)
+		}
+		if f.Note != "" {
+			lines = append(lines, fmt.Sprintf("%s: %s", term.CleanLine(f.Path), f.Note))
+		}
+	}
+	for _, text := range r.Lost {
+		lines = append(lines, "not all changes are recorded: "+term.CleanLine(text))
+	}
+	if len(lines) == 0 {
+		lines = append(lines, "no changed file is recorded")
+	}
+	return cs.Console.PrintLines(slices.Clip(lines))
+}
+
+// report describes the change of one file.
+func (c changes) report(n filechange.Net) fileReport {
+	r := fileReport{Net: n}
+	text := func(s spec.FileState) (*string, string) {
+		if !s.Exists() {
+			return nil, ""
+		}
+		empty := ""
+		if s.Size == 0 {
+			return &empty, ""
+		}
+		if s.Ref == "" {
+			return nil, fmt.Sprintf("%d bytes, of which the content was not kept", s.Size)
+		}
+		data, err := c.blob(s.Ref)
+		switch {
+		case err != nil:
+			return nil, err.Error()
+		case !utf8.Valid(data) || strings.ContainsRune(string(data), 0):
+			return nil, fmt.Sprintf("no text, %d bytes", s.Size)
+		}
+		whole := string(data)
+		return &whole, ""
+	}
+	before, why := text(n.Before)
+	after, whyAfter := text(n.After)
+	if why != "" || whyAfter != "" {
+		r.Note = fmt.Sprintf("%s; before: %s; after: %s", describeNet(n), orWord(why, "a text"), orWord(whyAfter, "a text"))
+		return r
+	}
+	r.Diff = approval.Difference(n.Path, before, after)
+	if r.Diff == "" {
+		r.Note = describeNet(n)
+	}
+	return r
+}
+
+func orWord(text, word string) string {
+	if text == "" {
+		return word
+	}
+	return text
+}
+
+// describeNet says in a few words what became of a file.
+func describeNet(n filechange.Net) string {
+	mode := func(s spec.FileState) fs.FileMode { return fs.FileMode(s.Mode).Perm() }
+	switch {
+	case !n.Before.Exists() && !n.After.Exists():
+		return "made and deleted"
+	case !n.Before.Exists():
+		return "new"
+	case !n.After.Exists():
+		return "deleted"
+	case mode(n.Before) != mode(n.After):
+		return fmt.Sprintf("changed, mode %s to %s", mode(n.Before), mode(n.After))
+	}
+	return "changed"
+}
+
+// undoReport is what undo prints.
+type undoReport struct {
+	Run   string   `json:"run_id"`
+	Dir   string   `json:"dir"`
+	Files []string `json:"files"`
+	Dry   bool     `json:"dry_run,omitempty"`
+	Lost  []string `json:"not_recorded,omitempty"`
+}
+
+func (cs *Commands) undo(c changes, dir string, yes, dry bool) error {
+	run := c.file.Header.Run
+	if c.file.Header.State != control.Finished {
+		return exit.UsageError("troupe cancel "+run+" ends it", "%s has not ended: its agents may go on writing", run)
+	}
+	root, at, err := openUndoRoot(c.dir, dir, run)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = root.Close() }()
+	paths, err := filechange.Undo(root, c.nets, c.blob, true)
+	if refused := (filechange.Refusals)(nil); errors.As(err, &refused) {
+		return exit.UsageError("nothing was changed. troupe diff "+run+" shows what the run did", "%d of %d files cannot be taken back: %s", len(refused), len(c.nets), refused.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if !dry && len(paths) > 0 {
+		what := fmt.Sprintf("take back %s in %s", countFiles(len(paths)), at)
+		if err := cs.Console.Confirm(yes, term.CleanLine(what+" ("+strings.Join(paths, ", ")+")"), ".", "nothing was changed"); err != nil {
+			return err
+		}
+		if paths, err = filechange.Undo(root, c.nets, c.blob, false); err != nil {
+			return fmt.Errorf("undo: %w", err)
+		}
+	}
+	r := undoReport{Run: run, Dir: at, Files: append([]string{}, paths...), Dry: dry, Lost: c.lost}
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(r)
+	}
+	return cs.printUndo(r)
+}
+
+func (cs *Commands) printUndo(r undoReport) error {
+	var lines []string
+	for _, path := range r.Files {
+		lines = append(lines, term.CleanLine(path))
+	}
+	end := countFiles(len(r.Files)) + " taken back"
+	if r.Dry {
+		end = countFiles(len(r.Files)) + " would be taken back"
+	}
+	lines = append(lines, end)
+	for _, text := range r.Lost {
+		lines = append(lines, "not all changes are recorded, and what is not stays: "+term.CleanLine(text))
+	}
+	return cs.Console.PrintLines(lines)
+}
+
+func countFiles(n int) string {
+	if n == 1 {
+		return "1 file"
+	}
+	return fmt.Sprintf("%d files", n)
+}
+
+// openUndoRoot opens the directory in which files are taken back. The logs name one, and are believed only if the user is in it, or names one.
+func openUndoRoot(recorded, named, run string) (root *os.Root, dir string, err error) {
+	dir, err = filepath.Abs(named)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if err != nil {
+		return nil, "", exit.UsageError("name a directory that exists", "--dir: %v", err)
+	}
+	if named == "" && dir != filepath.Clean(recorded) {
+		return nil, "", exit.UsageError("run it there, or name a copy of it with --dir", "%s worked in %q, and this is %s", run, recorded, dir)
+	}
+	root, _, err = workdir.OpenRoot(dir)
+	return root, dir, err
+}
