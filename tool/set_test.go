@@ -204,7 +204,7 @@ func TestToolKnowsItsCall(t *testing.T) {
 	if got.Metric == nil || got.Progress == nil || got.Deadline.IsZero() {
 		t.Error("no metrics sink or deadline")
 	}
-	got.Metric, got.Progress, got.Deadline = nil, nil, time.Time{}
+	got.Metric, got.Progress, got.Changed, got.Deadline = nil, nil, nil, time.Time{}
 	if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", sent) {
 		t.Errorf("got %+v", got)
 	}
