@@ -36,5 +36,5 @@ func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
 	if strings.TrimSpace(text) == "" {
 		text = partialResult(s)
 	}
-	return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: text, Partial: true, Detail: s.Grant.Detail})
+	return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: text, Partial: true, Detail: s.Grant.By.explain(s.Grant.Detail)})
 }

@@ -50,6 +50,8 @@ type Granted struct {
 	Closing     bool        `msgpack:"f,omitempty"`
 	Why         spec.Reason `msgpack:"w,omitempty"`
 	Detail      string      `msgpack:"d,omitempty"` // for people
+	// By is the rule of the policy that leaves only a closing turn.
+	By *VerdictOrigin `msgpack:"by,omitempty"`
 	// Allowance is held for further attempts, which may begin without another grant.
 	Allowance *budget.Allowance `msgpack:"h,omitempty"`
 	// Left is what is left of the run's budget, for notes to the model.
@@ -61,6 +63,8 @@ type Denied struct {
 	Reservation int         `msgpack:"l"`
 	Why         spec.Reason `msgpack:"w"`
 	Detail      string      `msgpack:"d,omitempty"`
+	// By is the rule of the policy that denies it.
+	By *VerdictOrigin `msgpack:"by,omitempty"`
 }
 
 // Replied is what the model answered under a reservation.
@@ -129,15 +133,17 @@ type Hooked struct {
 
 // StopAllowed lets a proposed stop take effect.
 type StopAllowed struct {
-	Proposal int `msgpack:"p"`
+	Proposal int            `msgpack:"p"`
+	By       *VerdictOrigin `msgpack:"by,omitempty"`
 }
 
 // StopVetoed rejects a proposed stop; Final ends the run instead, because the veto
 // was repeated too often.
 type StopVetoed struct {
-	Proposal int    `msgpack:"p"`
-	Why      string `msgpack:"w"`
-	Final    bool   `msgpack:"f,omitempty"`
+	Proposal int            `msgpack:"p"`
+	Why      string         `msgpack:"w"`
+	Final    bool           `msgpack:"f,omitempty"`
+	By       *VerdictOrigin `msgpack:"by,omitempty"`
 }
 
 // Canceled asks the agent to end: at the next safe boundary, or Now.
@@ -227,6 +233,8 @@ type Reserve struct {
 	Node string `msgpack:"n,omitempty"`
 	// Ahead is how many further attempts the agent would like to begin without asking.
 	Ahead int `msgpack:"h,omitempty"`
+	// Facts is what the rules of the policy need to know; nil: nothing that they could not know.
+	Facts *PolicyFacts `msgpack:"pf,omitempty"`
 }
 
 // Settle closes a reservation. Lost: the cost is unknown, so the reservation is spent in full.
@@ -249,6 +257,9 @@ type Settle struct {
 type ProposeStop struct {
 	Proposal int    `msgpack:"p"`
 	Text     string `msgpack:"t"`
+	// Results are the tools of which the agent has a successful result, in order, at most resultsMax.
+	Results []string     `msgpack:"r,omitempty"`
+	Facts   *PolicyFacts `msgpack:"pf,omitempty"`
 }
 
 // Park says that the agent waits for a person, and with which question.

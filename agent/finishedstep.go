@@ -88,6 +88,9 @@ func (f *finishedStep) turnFinished() event.TurnFinished {
 	if s.Phase == Reserving || s.Phase == Hooking || s.Suspended.awaitsModel() {
 		d.Transition = s.Transition
 	}
+	if d.Transition == spec.StopVeto {
+		d.Policy = s.VetoedBy.Event()
+	}
 	return d
 }
 

@@ -50,12 +50,13 @@ type State struct {
 	ToolCalls int      // tool calls run in all
 	CallsOut  bool     // the agent's own limit of calls is used up: the next turn is the closing one
 
-	Proposal     int          // number of the newest proposed stop
-	Vetoes       int          // in a row
-	Useless      int          // malformed replies in a row
-	Cuts         int          // cut outputs in a row
-	Retries      int          // failed attempts in a row
-	ThrottleWait throttleWait // the refusals of the throttle of the model
+	Proposal     int            // number of the newest proposed stop
+	Vetoes       int            // in a row
+	VetoedBy     *VerdictOrigin // the newest veto
+	Useless      int            // malformed replies in a row
+	Cuts         int            // cut outputs in a row
+	Retries      int            // failed attempts in a row
+	ThrottleWait throttleWait   // the refusals of the throttle of the model
 
 	ClosingReason      spec.Reason // set: the turn under way is the closing turn, and why
 	Cancel             *Canceled

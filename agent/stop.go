@@ -61,7 +61,7 @@ func proposeStop(s State) (State, []Effect) {
 	s.Phase = Stopping
 	s.Proposal++
 	s.events.publish(stopEvents, event.KindStopProposed, event.Stop{Proposal: s.Proposal})
-	return s, []Effect{ProposeStop{Proposal: s.Proposal, Text: s.finalAnswer()}}
+	return s, []Effect{newProposal(s)}
 }
 
 // awaitsVerdict reports whether the loop waits for the verdict on this proposal. While stop
@@ -75,7 +75,7 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 	if !s.awaitsVerdict(f.Proposal) { //mutant:verdict-of-its-proposal
 		return s, nil
 	}
-	s.events.publish(entryEvents, event.KindStopAllowed, event.Stop{Proposal: f.Proposal})
+	s.events.publish(entryEvents, event.KindStopAllowed, event.Stop{Proposal: f.Proposal, Policy: f.By.Event()})
 	s.Vetoes = 0
 	if (len(s.Steers) > 0 || s.awaitsOthers()) && s.Cancel == nil { //mutant:steered-at-the-stop
 		return endTurn(dropKeptText(s), spec.Steering)
@@ -111,10 +111,11 @@ func handleStopVetoed(s State, f StopVetoed) (State, []Effect) {
 	}
 	turn := s.Turn
 	s.events.entryTurn = &turn
-	s.events.publish(entryEvents, event.KindStopVetoed, event.Stop{Proposal: f.Proposal, Why: f.Why, Final: f.Final})
+	s.events.publish(entryEvents, event.KindStopVetoed, event.Stop{Proposal: f.Proposal, Why: f.Why, Final: f.Final, Policy: f.By.Event()})
 	s.Vetoes++
+	s.VetoedBy = f.By
 	if f.Final {
-		return finishAgent(s, spec.Outcome{Reason: spec.Vetoed, Text: s.finalAnswer(), Partial: true, Detail: f.Why})
+		return finishAgent(s, spec.Outcome{Reason: spec.Vetoed, Text: s.finalAnswer(), Partial: true, Detail: f.By.explain(f.Why)})
 	}
 	why := f.Why
 	if strings.TrimSpace(why) == "" {

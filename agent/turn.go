@@ -112,6 +112,7 @@ func newReserve(s State, request budget.AttemptRequest) Reserve {
 	if s.Reservation == 1 {
 		e.Node = s.Node
 	}
+	e.Facts = policyFacts(s)
 	return e
 }
 
@@ -169,7 +170,8 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if f.Closing && s.ClosingReason == "" {
 		s.ClosingReason, s.Transition = f.Why, spec.ClosingTurn
 	}
-	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Reservation: f.Reservation, MaxOutput: f.Output})
+	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Reservation: f.Reservation, MaxOutput: f.Output,
+		Policy: s.decidedBy(f).Event()})
 	s.events.publishModelStarted(s.attempt())
 	if text := closingText(s.ClosingReason); s.ClosingReason != "" && s.newest().Text != text {
 		s = appendToTranscriptAndPrompt(s, text)
@@ -227,7 +229,7 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 	if s.ClosingReason != "" {
 		why = s.ClosingReason
 	}
-	return finishAgent(s, spec.Outcome{Reason: why, Text: partialResult(s), Partial: true, Detail: f.Detail})
+	return finishAgent(s, spec.Outcome{Reason: why, Text: partialResult(s), Partial: true, Detail: f.By.explain(f.Detail)})
 }
 
 // handleReplied records a reply, settles its reservation, and then acts on it. Calls in the reply

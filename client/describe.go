@@ -27,6 +27,7 @@ type Description struct {
 	Limits      spec.RunLimits    `json:"limits"`
 	AgentLimits spec.Limits       `json:"agent_limits"`
 	Policy      supervisor.Policy `json:"policy"`
+	PolicySet   *PolicyOrigin     `json:"policy_set,omitempty"` // nil: the policy is that of the request
 	LoopOptions spec.LoopOptions  `json:"loop_options"`
 	Definitions []DefinitionInfo  `json:"definitions"`
 	Tools       []ToolInfo        `json:"tools"`
@@ -34,6 +35,34 @@ type Description struct {
 	Budget      BudgetInfo        `json:"budget"`
 	// Journal is the run journal of the root agent, as JSON; nil if it kept none.
 	Journal json.RawMessage `json:"journal,omitempty"`
+}
+
+// PolicyOrigin says who replaced the policy of a run last, and when.
+type PolicyOrigin struct {
+	By string `json:"by,omitempty"`
+	At string `json:"at"` // RFC 3339
+}
+
+// RunPolicy is what `policy show -o json` prints: the rules in force, and who set them.
+type RunPolicy struct {
+	Run     string            `json:"run_id"`
+	State   string            `json:"state"`
+	Version int               `json:"version"`
+	Set     *PolicyOrigin     `json:"set,omitempty"` // nil: the policy came with the request
+	Rules   []supervisor.Rule `json:"rules"`
+}
+
+// Policy is the policy of a run that was read by Describe.
+func (i RunInfo) Policy() (RunPolicy, error) {
+	d := i.Description
+	if d == nil {
+		return RunPolicy{}, fmt.Errorf("%w: %s", ErrNoDescription, i.RunID)
+	}
+	p := RunPolicy{Run: i.RunID, State: i.State, Version: d.Policy.Version, Set: d.PolicySet, Rules: d.Policy.Rules}
+	if p.Rules == nil {
+		p.Rules = []supervisor.Rule{}
+	}
+	return p, nil
 }
 
 // ModelInfo is a model route, and why it was chosen.

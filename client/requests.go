@@ -224,6 +224,7 @@ type PolicyRequest struct {
 	RunID   string            `json:"run_id"`
 	Request string            `json:"request_id"`
 	Policy  supervisor.Policy `json:"policy"`
+	By      string            `json:"by,omitempty"` // who sets it
 }
 
 // BudgetRequest replaces a live run's limits: all of them, or with Patch those that are not

@@ -71,7 +71,7 @@ func (s State) grantAllowance(m Member, f agent.Reserve) (State, *budget.Allowan
 // allowsAhead reports whether agents may begin attempts without asking: no agent waits for budget, and by
 // the run's policy and limits no answer to a request could be other than a grant.
 func (s State) allowsAhead() bool {
-	onTurn := func(r Rule) bool { return r.On == "turn" }
+	onTurn := func(r Rule) bool { return r.On == OnTurn }
 	return s.Waiting() == 0 && !s.holders.recalling && s.Cancel == nil && !s.Frozen && s.Pool.Overrun.Zero() && !slices.ContainsFunc(s.Run.Policy.Rules, onTurn)
 }
 

@@ -40,8 +40,7 @@ func stepQueued(s State, e Input) (State, []Effect) {
 		s.Cancel, s.CanceledAt = &f, s.Now
 		return s.endEmptyRun(spec.Outcome{Reason: spec.ByCancel, Partial: true, Detail: f.Why})
 	case PolicySet:
-		s.Run.Policy = f.Policy
-		return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules)}), nil
+		return applyPolicy(s, f), nil
 	case LimitSet:
 		return applyLimits(s, f)
 	case agent.Resumed:

@@ -18,7 +18,8 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	}
 	s, fx := s.markFirstMessage(m, nil)
 	m.Seen = true
-	m.Turns, m.Node = max(m.Turns, f.Turn-1), cmp.Or(f.Node, m.Node)
+	m = m.withReserve(f)
+	m.Node = cmp.Or(f.Node, m.Node)
 	s = s.put(m)
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
@@ -45,9 +46,10 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool) {
 	reservation, request := f.Reservation, f.Request
 	why, detail := spec.Reason(""), ""
+	var by *agent.VerdictOrigin
 	if !request.Final {
-		if d, vetoed := s.Run.Policy.vetoTurn(s, m); vetoed {
-			request.Final, why, detail = true, spec.Vetoed, d
+		if v := s.Run.Policy.Decide(OnTurn, s.turnFacts(m)); v.Vetoed {
+			request.Final, why, detail, by = true, spec.Vetoed, v.Why, s.nameVerdict(v)
 		} else if s.Frozen {
 			request.Final, why, detail = true, spec.TokenBudget, "the budget was frozen"
 		} else if over := s.Pool.Overrun; !over.Zero() { //mutant:overrun-ends-nothing
@@ -68,19 +70,20 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool)
 		return s, nil, true
 	case budget.Denied:
 		s = s.publishShortage(event.KindBudgetDenied, m.ID, f, why)
-		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail}}}, false
+		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail, By: by}}}, false
 	case budget.Granted:
-		why, detail = "", ""
+		why, detail, by = "", "", nil
 	}
 	before := s
 	s.Pool = pool
 	s, allowed := s.grantAllowance(m, f)
 	s = s.publishBudget(event.KindBudgetReserved, m.ID, reservation, "")
 	if g.Verdict == budget.Closing && why != "" {
-		s = s.publishEvent(event.KindBudgetExhausted, event.BudgetChanged{Agent: m.ID, Reservation: reservation, Why: why, Short: before.describeShortage(m.ID, f, why)})
+		s = s.publishEvent(event.KindBudgetExhausted, event.BudgetChanged{Agent: m.ID, Reservation: reservation, Why: why,
+			Short: before.describeShortage(m.ID, f, why), Policy: by.Event()})
 	}
 	return s, []Effect{Tell{To: m.ID, Fact: agent.Granted{Reservation: reservation, Output: g.Output, Calls: g.Calls,
-		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, Allowance: allowed, Left: s.runLeft(m)}}}, false
+		Closing: g.Verdict == budget.Closing, Why: why, Detail: detail, By: by, Allowance: allowed, Left: s.runLeft(m)}}}, false
 }
 
 // runLeft is what is left of the run's budget, for an agent that tells its model when a limit is near.

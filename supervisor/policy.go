@@ -1,9 +1,7 @@
 package supervisor
 
 import (
-	"fmt"
-	"regexp"
-	"strings"
+	"slices"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
@@ -24,122 +22,72 @@ type Rule struct {
 	On    string      `msgpack:"o" json:"on"`
 	Agent string      `msgpack:"a,omitempty" json:"agent,omitempty"` // id or definition; "" is every agent
 	When  []Condition `msgpack:"w,omitempty" json:"when,omitempty"`
-	Why   string      `msgpack:"y" json:"why"` // the reason that the model reads
+	// Any are lists of conditions: with When, all conditions of at least one list hold. Empty: When decides alone.
+	Any [][]Condition `msgpack:"an,omitempty" json:"any,omitempty"`
+	Why string        `msgpack:"y" json:"why"` // the reason that the model reads
+	// Expression and Use are what people wrote instead of conditions: package internal/policy makes the conditions of
+	// them before a policy reaches a log. The supervisor reads the conditions only.
+	Expression string   `msgpack:"x,omitempty" json:"expression,omitempty"`
+	Use        *BuiltIn `msgpack:"u,omitempty" json:"use,omitempty"`
+	// Means is what a built-in rule stands for, as a node shows it; the log does not have it.
+	Means string `msgpack:"-" json:"means,omitempty"`
+	// Source is the file that brought the rule; "": the request of the run.
+	Source string `msgpack:"s,omitempty" json:"source,omitempty"`
 }
 
-// Condition compares one fact of the run.
-//
-// Facts: answer (the proposed text), turns, calls (of the agent), tokens, usd
-// (spent by the run), agents, elapsed_ms. Operators: contains, lacks, matches
-// for answer; <, <=, >, >=, = for numbers.
-type Condition struct {
-	Fact   string  `msgpack:"f" json:"fact"`
-	Op     string  `msgpack:"o" json:"op"`
-	Text   string  `msgpack:"t,omitempty" json:"text,omitempty"`
-	Number float64 `msgpack:"n,omitempty" json:"number,omitempty"`
+// BuiltIn names a rule that troupe has, with its parameters.
+type BuiltIn struct {
+	Rule    string   `msgpack:"r" json:"rule"`
+	Percent float64  `msgpack:"p,omitempty" json:"percent,omitempty"`
+	AfterMS int64    `msgpack:"a,omitempty" json:"after_ms,omitempty"`
+	Times   int      `msgpack:"t,omitempty" json:"times,omitempty"`
+	Tools   []string `msgpack:"l,omitempty" json:"tools,omitempty"`
 }
 
-// Validate reports the first thing in a policy that cannot be applied.
-func (p Policy) Validate() error {
+// When a rule is asked.
+const (
+	OnStop = "stop"
+	OnTurn = "turn"
+)
+
+// PolicyFormVersioned is the form of the policies of runs whose verdicts carry the version of the policy and the name
+// of the rule, and whose agents report what the rules need to know. Runs of earlier releases have form 0: a replay
+// of their logs must come to the recorded verdicts.
+const PolicyFormVersioned = 1
+
+// Verdict is what the rules of a policy decide.
+type Verdict struct {
+	Vetoed bool
+	Rule   string
+	Why    string
+}
+
+// Decide asks the rules about a stop or a turn; the first rule that holds decides.
+func (p Policy) Decide(on string, f PolicyFacts) Verdict {
 	for _, r := range p.Rules {
-		if r.On != "stop" && r.On != "turn" {
-			return fmt.Errorf("policy: rule %q: on is %q, it must be \"stop\" or \"turn\"", r.Name, r.On)
-		}
-		if r.Why == "" {
-			return fmt.Errorf("policy: rule %q: why is empty, the model needs a reason", r.Name)
-		}
-		for _, c := range r.When {
-			if err := c.validate(); err != nil {
-				return fmt.Errorf("policy: rule %q: %w", r.Name, err)
-			}
+		if r.On == on && r.isAbout(f) && r.holds(f) {
+			return Verdict{Vetoed: true, Rule: r.Name, Why: r.Why}
 		}
 	}
-	return nil
+	return Verdict{}
 }
 
-func (c Condition) validate() error {
-	if c.Fact == "answer" {
-		switch c.Op {
-		case "contains", "lacks":
-			return nil
-		case "matches":
-			_, err := regexp.Compile(c.Text)
-			return err
-		}
-		return fmt.Errorf("op %q does not fit answer; use contains, lacks or matches", c.Op)
-	}
-	if _, ok := numbers[c.Fact]; !ok {
-		return fmt.Errorf("unknown fact %q", c.Fact)
-	}
-	switch c.Op {
-	case "<", "<=", ">", ">=", "=":
-		return nil
-	}
-	return fmt.Errorf("op %q does not fit %s; use <, <=, >, >= or =", c.Op, c.Fact)
+func (r Rule) isAbout(f PolicyFacts) bool {
+	return r.Agent == "" || r.Agent == string(f.Agent) || r.Agent == f.Name
 }
 
-var numbers = map[string]func(State, Member) float64{
-	"turns":      func(_ State, m Member) float64 { return float64(m.Turns) },
-	"calls":      func(_ State, m Member) float64 { return float64(m.Calls) },
-	"tokens":     func(s State, _ Member) float64 { return float64(s.Pool.Spent.Tokens) },
-	"usd":        func(s State, _ Member) float64 { return float64(s.Pool.Spent.Nano) / 1e9 },
-	"agents":     func(s State, _ Member) float64 { return float64(s.Count()) },
-	"elapsed_ms": func(s State, _ Member) float64 { return float64(s.Now - s.Began) },
+func (r Rule) holds(f PolicyFacts) bool {
+	return allHold(r.When, f) && (len(r.Any) == 0 || slices.ContainsFunc(r.Any, func(list []Condition) bool { return allHold(list, f) }))
 }
 
-func (c Condition) holds(s State, m Member, answer string) bool {
-	if c.Fact == "answer" {
-		switch c.Op {
-		case "contains":
-			return strings.Contains(answer, c.Text)
-		case "lacks":
-			return !strings.Contains(answer, c.Text)
-		}
-		re, err := regexp.Compile(c.Text)
-		return err == nil && re.MatchString(answer)
-	}
-	number, ok := numbers[c.Fact]
-	if !ok {
-		return false
-	}
-	v := number(s, m)
-	switch c.Op {
-	case "<":
-		return v < c.Number
-	case "<=":
-		return v <= c.Number
-	case ">":
-		return v > c.Number
-	case ">=":
-		return v >= c.Number
-	}
-	return c.Op == "=" && v == c.Number
-}
-
-func (p Policy) findVeto(on string, s State, m Member, answer string) (why string, vetoed bool) {
-	for _, r := range p.Rules {
-		if r.On != on || r.Agent != "" && r.Agent != string(m.ID) && r.Agent != m.Name {
-			continue
-		}
-		holds := true
-		for _, c := range r.When {
-			holds = holds && c.holds(s, m, answer)
-		}
-		if holds {
-			return r.Why, true
-		}
-	}
-	return "", false
+func allHold(list []Condition, f PolicyFacts) bool {
+	return !slices.ContainsFunc(list, func(c Condition) bool { return !c.Holds(f) })
 }
 
 // vetoesMax is how often in a row a stop of a member is sent back; the next veto is final.
 func (s State) vetoesMax(m Member) int {
 	def, _ := s.Run.findDefinition(m.Name)
 	return tighterLimits(def.Limits, s.Run.Agent).VetoesInARow()
-}
-
-func (p Policy) vetoTurn(s State, m Member) (why string, vetoed bool) {
-	return p.findVeto("turn", s, m, "")
 }
 
 // decideStop decides on a proposed stop. It is the supervisor's only veto of a stop; the agent's own
@@ -149,17 +97,31 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	if !ok || m.Done {
 		return s, nil
 	}
-	why, vetoed := s.Run.Policy.findVeto("stop", s, m, f.Text)
-	if !vetoed || s.Cancel != nil {
+	verdict := s.Run.Policy.Decide(OnStop, s.stopFacts(m, f))
+	if !verdict.Vetoed || s.Cancel != nil {
 		m.Vetoes = 0
-		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal}}}
+		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal, By: s.nameVerdict(verdict)}}}
 	}
 	m.Vetoes++
-	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: why, Final: m.Vetoes > s.vetoesMax(m)}}} //mutant:veto-limit
+	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why,
+		Final: m.Vetoes > s.vetoesMax(m), By: s.nameVerdict(verdict)}}} //mutant:veto-limit
 }
 
-// applyPolicy puts a run under another policy.
-func applyPolicy(s State, p Policy) State {
-	s.Run.Policy = p
-	return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: p.Version, Rules: len(p.Rules)})
+// nameVerdict says which rule of which version of the policy decides; nil: there is no policy, or the run was opened
+// by an earlier release.
+func (s State) nameVerdict(v Verdict) *agent.VerdictOrigin {
+	if s.Run.PolicyForm < PolicyFormVersioned || s.Run.Policy.Version == 0 {
+		return nil
+	}
+	return &agent.VerdictOrigin{Version: s.Run.Policy.Version, Rule: v.Rule} //mutant:verdict-without-version
+}
+
+// applyPolicy puts a run under another policy. Versions only rise: a policy whose version is not above the present one
+// gets the next.
+func applyPolicy(s State, f PolicySet) State {
+	if s.Run.PolicyForm >= PolicyFormVersioned && f.Policy.Version <= s.Run.Policy.Version {
+		f.Policy.Version = s.Run.Policy.Version + 1
+	}
+	s.Run.Policy, s.PolicySetBy, s.PolicySetAt = f.Policy, f.By, s.Now //mutant:policy-change-ignored
+	return s.publishEvent(event.KindPolicyApplied, event.PolicyApplied{Version: f.Policy.Version, Rules: len(f.Policy.Rules), By: f.By})
 }

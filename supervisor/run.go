@@ -92,6 +92,7 @@ type Opened struct {
 	Agent        spec.Limits      `msgpack:"a,omitempty" json:"agent_limits"` // over each definition's
 	RootTurns    int              `msgpack:"k,omitempty" json:"root_turns"`
 	Policy       Policy           `msgpack:"p,omitempty" json:"policy"`
+	PolicyForm   int              `msgpack:"pf,omitempty" json:"policy_form,omitempty"` // 0, or PolicyFormVersioned
 	Caller       string           `msgpack:"c,omitempty" json:"caller,omitempty"`
 	Constraints  []string         `msgpack:"n,omitempty" json:"constraints,omitempty"`
 	Criteria     []string         `msgpack:"q,omitempty" json:"criteria,omitempty"`
@@ -153,6 +154,9 @@ type State struct {
 
 	Granted []spec.PermissionRule // that people have added to the run
 
+	PolicySetBy string // who replaced the policy last; "": nobody, it is that of the request
+	PolicySetAt int64
+
 	Inquiry Inquiry
 	members roster
 	queue   reservationQueue
@@ -180,6 +184,8 @@ type Member struct {
 	Turns           int
 	Calls           int
 	Vetoes          int // in a row
+	Loops           int // that its loop detection has found
+	FutileCalls     int // its newest calls in a row that brought nothing new
 	Usage           model.Usage
 	ModelMS         int64
 	ToolMS          int64

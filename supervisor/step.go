@@ -21,6 +21,7 @@ type Fact interface{ Kind() string }
 // PolicySet replaces the policy of a live run.
 type PolicySet struct {
 	Policy Policy `msgpack:"p"`
+	By     string `msgpack:"b,omitempty"` // who set it
 }
 
 // LimitSet replaces the limits of a live run.
@@ -178,7 +179,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Canceled:
 		return cancelByCommand(s, f)
 	case PolicySet:
-		return applyPolicy(s, f.Policy), nil
+		return applyPolicy(s, f), nil
 	case LimitSet:
 		return applyLimits(s, f)
 	case GivenUp:

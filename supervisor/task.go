@@ -29,6 +29,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		Criteria: o.Criteria, Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
 		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
 	}
+	t.PolicyFacts = o.PolicyForm >= PolicyFormVersioned
 	if def.Model != nil {
 		t.Model = *def.Model
 	}

@@ -45,6 +45,8 @@ type BudgetChanged struct {
 	Frozen    bool         `json:"frozen,omitempty"`
 	Why       spec.Reason  `json:"why,omitempty"`
 	Short     *BudgetShort `json:"short,omitempty"` // of budget.exhausted and budget.denied
+	// Policy is the rule that ends the agent.
+	Policy *PolicyVerdict `json:"policy,omitempty"`
 }
 
 // BudgetShort says which limit does not cover an attempt, and by how much. The figures are tokens, billionths of a
@@ -69,6 +71,7 @@ const (
 
 // PolicyApplied is policy.applied.
 type PolicyApplied struct {
-	Version int `json:"version"`
-	Rules   int `json:"rules"`
+	Version int    `json:"version"`
+	Rules   int    `json:"rules"`
+	By      string `json:"by,omitempty"` // who set it
 }

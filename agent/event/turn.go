@@ -65,12 +65,14 @@ type TurnStarted struct {
 	Transition  spec.Transition `json:"transition,omitempty"`
 	Reservation int             `json:"reservation"`
 	MaxOutput   int64           `json:"max_output_tokens"`
+	Policy      *PolicyVerdict  `json:"policy,omitempty"` // because of which the turn begins, or is the last
 }
 
 // TurnFinished is turn.finished: Transition is why the loop goes on, empty at the end.
 type TurnFinished struct {
 	Transition spec.Transition `json:"transition,omitempty"`
 	Phase      string          `json:"phase"`
+	Policy     *PolicyVerdict  `json:"policy,omitempty"` // that has vetoed the stop
 }
 
 // ModelStarted is model.started.
@@ -125,6 +127,14 @@ type Stop struct {
 	Proposal int    `json:"proposal"`
 	Why      string `json:"why,omitempty"`
 	Final    bool   `json:"final,omitempty"`
+	// Policy is the version of the policy that decided, and its rule.
+	Policy *PolicyVerdict `json:"policy,omitempty"`
+}
+
+// PolicyVerdict names what decided: a version of the run's policy, and the rule of it that spoke against it.
+type PolicyVerdict struct {
+	Version int    `json:"version"`
+	Rule    string `json:"rule,omitempty"`
 }
 
 // LimitReached is limit.soft.

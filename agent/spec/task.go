@@ -63,6 +63,8 @@ type Task struct {
 	// Granted are rules that people have added in the run so far.
 	Granted   []PermissionRule `msgpack:"pg,omitempty"`
 	Forbidden []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
+	// PolicyFacts: the agent reports to its supervisor what the rules of a policy need to know.
+	PolicyFacts bool `msgpack:"pf,omitempty"`
 	// Past is the run before this one in its conversation, for the root.
 	Past *HistoryOrigin `msgpack:"ho,omitempty"`
 }

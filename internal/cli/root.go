@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/models"
 	"github.com/troupe-run/troupe/internal/cli/nodes"
+	"github.com/troupe-run/troupe/internal/cli/policies"
 	"github.com/troupe-run/troupe/internal/cli/recording"
 	"github.com/troupe-run/troupe/internal/cli/run"
 	"github.com/troupe-run/troupe/internal/cli/runs"
@@ -61,9 +62,10 @@ func (a *app) addCommands(root *cobra.Command) {
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result())
+	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations", talks.Conversations(), talks.Lanes())
-	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Budget(), steer.Cancel())
+	addGroup(root, "Answer and stop", steer.Questions(), steer.Answer(), steer.Steer(), steer.Budget(), rules.Policy(), steer.Cancel())
 	addGroup(root, "Inspect and remove runs", show.List(), show.Describe(), show.Tree(), show.Events(), show.Timeline(), show.Transcript(),
 		show.Export(), show.Delete(), show.Prune(), show.Format())
 

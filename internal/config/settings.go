@@ -44,8 +44,9 @@ const (
 	numberKind
 	durationKind
 	listKind
-	limitKind // a whole number; -1 is "none at all", where the limit allows it
-	treeKind  // other packages read it: it has no flag, and no variable
+	limitKind  // a whole number; -1 is "none at all", where the limit allows it
+	policyKind // a path, or a tree that other packages read
+	treeKind   // other packages read it: it has no flag, and no variable
 )
 
 // settingKinds are the settings, named as the long flags with underscores.
@@ -55,7 +56,7 @@ var settingKinds = map[string]valueKind{
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "permission_mode": textKind, "journal_patience": durationKind, "max_live_runs": wholeKind,
 	"fallback": listKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
-	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "permissions": treeKind,
+	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "permissions": treeKind, "policy": policyKind,
 }
 
 func init() { // the limits of each agent
@@ -166,6 +167,9 @@ func (p SettingSources) addFiles(all map[string]Setting) error {
 		if err := s.refuseUserOnly(p.Dir, p.User, own, known); err != nil && (p.Settled == nil || !p.Settled(s.Flag())) {
 			return err
 		}
+		if settingKinds[s.Key] == policyKind {
+			continue // it adds to the user's: the node reads it
+		}
 		s.Raised = s.exceedsLimit(own, known, 0)
 		if settingKinds[s.Key] == pathKind {
 			s.Below = p.Dir
@@ -255,7 +259,7 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 	switch {
 	case !known:
 		return Setting{}, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestKey(key.Value))
-	case form == treeKind:
+	case form == treeKind, form == policyKind && value.Kind != yaml.ScalarNode:
 		return Setting{}, nil
 	case form == listKind && value.Kind == yaml.SequenceNode:
 		items, ok := joinTexts(value)
@@ -270,7 +274,8 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 		return Setting{}, nil
 	}
 	s := Setting{Key: key.Value, Value: value.Value, From: where}
-	if s.absolute = form == pathKind && filepath.IsAbs(s.Value); form == pathKind && !s.absolute {
+	isPath := form == pathKind || form == policyKind
+	if s.absolute = isPath && filepath.IsAbs(s.Value); isPath && !s.absolute {
 		s.Value = filepath.Join(filepath.Dir(file), s.Value)
 	}
 	return s, nil

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -99,6 +100,9 @@ func describeRun(s supervisor.State) client.Description {
 		LoopOptions: r.LoopOptions, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
 		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept,
 			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},
+	}
+	if s.PolicySetAt > 0 {
+		d.PolicySet = &client.PolicyOrigin{By: s.PolicySetBy, At: time.UnixMilli(s.PolicySetAt).UTC().Format(time.RFC3339)}
 	}
 	for _, def := range r.Definitions {
 		d.Definitions = append(d.Definitions, describeDefinition(def))

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -160,11 +161,20 @@ func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any,
 	return c.appendCommand(ctx, r.RunID, r.Request, cmp.Or(spec.ID(r.Agent), spec.Root), "", f.Kind(), f)
 }
 
+const (
+	policyHint  = "`troupe policy test FILE` checks a policy; see docs/policy.md"
+	policyByMax = 200 // bytes of the name of who sets a policy
+)
+
 func (c *commander) setPolicy(ctx context.Context, r client.PolicyRequest) (any, error) {
-	if err := r.Policy.Validate(); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: err.Error()}
+	compiled, err := policy.Compile(r.Policy)
+	if err != nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: policyHint}
 	}
-	f := supervisor.PolicySet{Policy: r.Policy}
+	if len(r.By) > policyByMax {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("by has %d bytes, at most %d are allowed", len(r.By), policyByMax)}
+	}
+	f := supervisor.PolicySet{Policy: compiled, By: r.By}
 	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 

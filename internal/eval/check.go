@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/orchestrator"
+	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
@@ -172,7 +173,8 @@ func (d caseDecoder) readOptions(c *Case, line int) error {
 		c.policy.Rules = append(slices.Clip(c.policy.Rules), supervisor.Rule{Name: "first-tool-turn", On: "turn",
 			When: []supervisor.Condition{{Fact: "calls", Op: ">=", Number: 1}}, Why: "only the first turn with tools is of interest"})
 	}
-	if err := c.policy.Validate(); err != nil {
+	var err error
+	if c.policy, err = policy.Compile(c.policy); err != nil {
 		return d.badFile(line, "case %s: %v", c.ID, err)
 	}
 	return nil

@@ -52,6 +52,7 @@ var operations = map[string]operation{
 	"GET /api/v1/runs/{id}/tree":     {summary: "The result so far, with the agents", answers: map[int]any{200: event.Result{}}},
 	"GET /api/v1/runs/{id}/result":   {summary: "The result; 202: what there is so far", params: []param{{"wait", "string", "a duration of at most 1m"}}, answers: map[int]any{200: event.Result{}, 202: event.Result{}}},
 	"GET /api/v1/runs/{id}/budget":   {summary: "Limits and usage", answers: map[int]any{200: client.RunBudget{}}},
+	"GET /api/v1/runs/{id}/policy":   {summary: "The rules of the stop-veto policy that are in force", answers: map[int]any{200: client.RunPolicy{}}},
 	"GET /api/v1/runs/{id}/timeline": {summary: "What each agent did when", answers: map[int]any{200: []term.Span{}}},
 	"GET /api/v1/runs/{id}/transcript": {summary: "The messages of an agent", params: []param{{"agent", "string", "id of the agent; root by default"}},
 		answers: map[int]any{200: control.Transcript{}}},

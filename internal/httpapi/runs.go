@@ -167,6 +167,17 @@ func (s *Server) getBudget(w http.ResponseWriter, r *http.Request, run string) {
 	answer(w, doc, err)
 }
 
+// getPolicy is GET /api/v1/runs/{id}/policy: the rules in force, and who set them.
+func (s *Server) getPolicy(w http.ResponseWriter, r *http.Request, run string) {
+	info, err := s.cfg.Client.Describe(r.Context(), run)
+	if err != nil {
+		refuseError(w, err)
+		return
+	}
+	doc, err := info.Policy()
+	answer(w, doc, err)
+}
+
 // getTimeline is GET /api/v1/runs/{id}/timeline: what each agent did when.
 func (s *Server) getTimeline(w http.ResponseWriter, r *http.Request, run string) {
 	var t term.Timeline

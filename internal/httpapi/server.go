@@ -213,6 +213,7 @@ func (s *Server) routes() []route {
 		{"GET", run + "/tree", s.withRun(s.getTree)},
 		{"GET", run + "/result", s.withRun(s.getResult)},
 		{"GET", run + "/budget", s.withRun(s.getBudget)},
+		{"GET", run + "/policy", s.withRun(s.getPolicy)},
 		{"GET", run + "/timeline", s.withRun(s.getTimeline)},
 		{"GET", run + "/transcript", s.withRun(s.getTranscript)},
 		{"GET", run + "/questions", s.withRun(s.getQuestions)},

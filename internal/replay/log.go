@@ -53,6 +53,9 @@ type replayedLog struct {
 	damaged bool // an entry says that a log of the run is damaged
 
 	differences []Difference
+
+	watchBoundaries bool
+	boundaries      []RecordedBoundary
 }
 
 type arrival struct {
@@ -87,6 +90,7 @@ func (l *replayedLog) Rests() (due int64, ok bool) { return l.machine.Rests() }
 // the machine decides.
 func (l *replayedLog) Step(f activation.Fact) activation.Stepped {
 	l.checkAsked(f)
+	l.noteBoundary(f)
 	out := l.machine.Step(f)
 	if f.From != "" && out.Err == nil {
 		l.counted[countedItem{f.N, f.Kind}] = true

@@ -24,6 +24,8 @@ import (
 type Options struct {
 	Events bool   // collect the events that observers were sent
 	Node   string // that the events name
+	// Boundaries collects the decisions that the supervisor's policy was asked for.
+	Boundaries bool
 }
 
 // Run is a run that was replayed.
@@ -32,6 +34,8 @@ type Run struct {
 	Super  supervisor.State
 	Agents map[spec.ID]agent.State
 	Events []event.Published // with Options.Events
+	// Boundaries are the decisions of the policy, with Options.Boundaries.
+	Boundaries []RecordedBoundary
 
 	Entries   int  // entries read
 	Messages  int  // recorded messages that were compared with those that this version sends
@@ -88,6 +92,7 @@ func (r *replayer) readEntry(m mailbox.Message) {
 	l := r.logs[m.To]
 	if l == nil {
 		l = newReplayedLog(m.To, r.options.Events)
+		l.watchBoundaries = r.options.Boundaries
 		r.logs[m.To] = l
 		r.order = append(r.order, l)
 	}
@@ -117,6 +122,7 @@ func (r *replayer) collectEnd() {
 		if l.agent != nil {
 			r.run.Agents[spec.ID(l.at.Agent())] = l.agent.State
 		} else {
+			r.run.Boundaries = l.boundaries
 			r.run.Super, r.run.Result = l.super.State, l.super.State.Result()
 			r.run.Ended, r.run.superEntries = l.isClosed(), l.reader.N
 		}

@@ -26,7 +26,9 @@ type agentSet struct {
 	tools       []model.ToolSpec       // commands of agent files, and the tool for skills
 	commands    []spec.Command
 	root        string
-	required    map[string]bool // agents that end the run if they cannot be used: see registerTeam
+	policy      supervisor.Policy            // with the rules of these agents
+	rules       map[string][]supervisor.Rule // of agent files, by agent
+	required    map[string]bool              // agents that end the run if they cannot be used: see registerTeam
 	warnings    []string
 }
 
@@ -79,7 +81,8 @@ func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet
 		return t, t.unknownAgentError(t.root)
 	}
 	t.definitions = keepReachable(t.definitions, append(slices.Clone(req.agents), t.root))
-	return t, nil
+	t.policy, err = t.withAgentRules(req.policy)
+	return t, err
 }
 
 // unknownAgentError refuses a name that no agent has, with the one that was probably meant.

@@ -1,6 +1,7 @@
 package runspec
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -66,6 +67,14 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 			def.Tools = append(def.Tools, c.Name)
 		}
 	}
+	rules, err := agentRules(d)
+	if err != nil {
+		return t, err
+	}
+	if t.rules = maps.Clone(t.rules); t.rules == nil {
+		t.rules = map[string][]supervisor.Rule{}
+	}
+	t.rules[d.Name] = rules
 	t.definitions = slices.DeleteFunc(slices.Clone(t.definitions), func(known supervisor.Definition) bool { return known.Name == d.Name })
 	t.definitions = append(t.definitions, def)
 	return t, nil

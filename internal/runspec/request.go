@@ -58,11 +58,9 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 	if err := b.checkScripts(r); err != nil {
 		return req, err
 	}
-	if r.Policy != nil {
-		req.policy = *r.Policy
-	}
 	req.settings = settingsOf(req.workspace)
-	return req, nil
+	req.policy, err = b.requestPolicy(r, req.workspace, req.settings)
+	return req, err
 }
 
 // requestedAgents are the agents that a request names: the root, and those of its plan.
@@ -92,11 +90,6 @@ func checkRequest(r client.RunRequest) error {
 	}
 	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
 		return refuse.Bad("name those that the run may call", "%d models are allowed by name, at most %d are read", n, NamedModelsMax)
-	}
-	if r.Policy != nil {
-		if err := r.Policy.Validate(); err != nil {
-			return refuse.Bad("see docs/policy.md", "%v", err)
-		}
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type recordedVersions struct {
 
 // recordVersions records the configuration that a run begins with, before its prompts are
 // composed: a node that takes the run over compares (F4).
-func (b *Builder) recordVersions(req acceptedRequest, run spec.Model, t toolGrants, defs []supervisor.Definition) (r recordedVersions, err error) {
+func (b *Builder) recordVersions(req acceptedRequest, p supervisor.Policy, run spec.Model, t toolGrants, defs []supervisor.Definition) (r recordedVersions, err error) {
 	var restricted []string
 	for _, name := range toolset.NamedOnly {
 		if toolset.IndexTool(t.tools, name) >= 0 && !toolset.IsCommand(t.commands, name) {
@@ -45,7 +45,7 @@ func (b *Builder) recordVersions(req acceptedRequest, run spec.Model, t toolGran
 		return r, err
 	}
 	r.definitions = slices.Clone(defs)
-	r.hashes[spec.HooksVersion], r.hashes[spec.PolicyVersion] = HashVersion(b.cfg.Hooks), HashVersion(req.policy)
+	r.hashes[spec.HooksVersion], r.hashes[spec.PolicyVersion] = HashVersion(b.cfg.Hooks), HashVersion(p)
 	r.hashes[spec.RouteOf(run.Name)] = HashVersion(baseModel(run))
 	for i, d := range r.definitions {
 		if d.Hash == "" {

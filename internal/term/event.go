@@ -106,6 +106,7 @@ func detail(e client.Event) (string, bool) {
 		if d.Short != nil {
 			text += ": " + describeShortage(*d.Short)
 		}
+		text += describeVerdict(d.Policy)
 		return strings.TrimSpace(text), ok
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished, event.KindDelegationRequested, event.KindDelegationFinished, event.KindDelegationBackground:
 		d, ok := decodeData[event.ToolCall](e)
@@ -167,7 +168,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return d.Query + "  " + d.Decision, ok
 	case event.KindTurnStarted:
 		d, ok := decodeData[event.TurnStarted](e)
-		return fmt.Sprintf("turn %d  %s", e.Turn, d.Transition), ok
+		return fmt.Sprintf("turn %d  %s%s", e.Turn, d.Transition, describeVerdict(d.Policy)), ok
 	case event.KindTurnFinished:
 		d, ok := decodeData[event.TurnFinished](e)
 		return fmt.Sprintf("turn %d  %s", e.Turn, d.Transition), ok
@@ -176,7 +177,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return d.Model, ok
 	case event.KindStopProposed, event.KindStopAllowed, event.KindStopVetoed:
 		d, ok := decodeData[event.Stop](e)
-		return d.Why, ok
+		return strings.TrimSpace(d.Why + describeVerdict(d.Policy)), ok
 	case event.KindLoopDetected:
 		d, ok := decodeData[event.LoopDetected](e)
 		return fmt.Sprintf("%s  %s %d times  level %d", d.Tier, d.Tool, d.Times, d.Level), ok
@@ -195,6 +196,17 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s %s  %s  again in %s", d.Call, d.Tool, d.Text, FormatDuration(time.Duration(d.WaitMS)*time.Millisecond)), ok
 	}
 	return describeHook(e)
+}
+
+// describeVerdict names the rule that spoke against a stop or a turn, and the version of its policy.
+func describeVerdict(by *event.PolicyVerdict) string {
+	switch {
+	case by == nil:
+		return ""
+	case by.Rule == "":
+		return fmt.Sprintf("  policy %d", by.Version)
+	}
+	return fmt.Sprintf("  (rule %s, policy %d)", by.Rule, by.Version)
 }
 
 func describeContext(e client.Event) (string, bool) {

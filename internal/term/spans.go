@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 )
 
@@ -19,6 +20,7 @@ const (
 	TurnSpan    SpanKind = "turn"
 	ModelSpan   SpanKind = "model"
 	ToolSpan    SpanKind = "tool"
+	VetoSpan    SpanKind = "veto"    // of a stop or a turn, by a rule of the policy; without duration
 	WaitingSpan SpanKind = "waiting" // for children, the user, the budget or another attempt
 )
 
@@ -28,12 +30,13 @@ type Span struct {
 	Agent     string   `json:"agent"`
 	AgentName string   `json:"agent_name"`
 	Kind      SpanKind `json:"kind"`
-	Name      string   `json:"name"` // of the model or the tool, or what the agent waits for
+	Name      string   `json:"name"` // of the model, the tool or the rule, or what the agent waits for
 	Turn      int      `json:"turn,omitempty"`
 	StartMS   int64    `json:"start_ms"`
 	EndMS     int64    `json:"end_ms"`
 	Error     bool     `json:"error,omitempty"`
 	Open      bool     `json:"open,omitempty"` // it has not ended
+	Policy    int      `json:"policy_version,omitempty"`
 }
 
 // The name of a WaitingSpan says what the agent waits for: one of these, or a child's id.
@@ -85,6 +88,9 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 	case event.KindTurnStarted:
 		t.endSpan(e.Agent, forBudget, ms, false)
 		t.endSpan(e.Agent, forRetry, ms, false)
+		if d, ok := decodeData[event.TurnStarted](e); ok && d.Transition != spec.StopVeto { // that one has its own event
+			t.addVeto(e, d.Policy, ms)
+		}
 		t.beginSpan(e, "turn", TurnSpan, "turn", ms)
 	case event.KindTurnFinished:
 		t.endSpan(e.Agent, "turn", ms, false)
@@ -113,6 +119,10 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 		if d, ok := decodeData[event.ToolCall](e); ok {
 			t.endSpan(e.Agent, "call "+d.Call, ms, d.Error)
 		}
+	case event.KindStopVetoed:
+		if d, ok := decodeData[event.Stop](e); ok {
+			t.addVeto(e, d.Policy, ms)
+		}
 	case event.KindQueryAsked:
 		if d, ok := decodeData[event.AgentParked](e); ok {
 			t.beginSpan(e, "query "+d.Query, WaitingSpan, forPerson, ms)
@@ -121,6 +131,13 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 		if d, ok := decodeData[event.QueryAnswered](e); ok {
 			t.endSpan(e.Agent, "query "+d.Query, ms, false)
 		}
+	}
+}
+
+// addVeto adds the moment at which a rule has vetoed a stop, or all turns but a closing one.
+func (t *Timeline) addVeto(e client.Event, by *event.PolicyVerdict, ms int64) {
+	if by != nil {
+		t.spans = append(t.spans, Span{Agent: e.Agent, Kind: VetoSpan, Name: by.Rule, Turn: e.Turn, StartMS: ms, EndMS: ms, Policy: by.Version})
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 const (
 	tookColumns = 8  // of the time at the end of a line
 	barMin      = 12 // of the bars
+	vetoLines   = 40 // lines about vetoes, at most
 	markEvery   = 16 // columns between the marks of the axis, at least
 )
 
@@ -22,6 +23,7 @@ type spanStyle struct {
 }
 
 var spanStyles = []spanStyle{
+	{VetoSpan, "", "!", func(s Style) func(string) string { return s.Red }, "vetoed"},
 	{ModelSpan, "", "█", func(s Style) func(string) string { return s.Green }, "model"},
 	{ToolSpan, "", "▓", func(s Style) func(string) string { return s.Cyan }, "tool"},
 	{WaitingSpan, forPerson, "?", func(s Style) func(string) string { return s.Yellow }, "waits for a person"},
@@ -66,7 +68,14 @@ func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
 		lines = append(lines, Truncate(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, bars, total, used)+" "+
 			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
 	}
-	return append(lines, drawLegend(s, used, width)...)
+	lines = append(lines, drawLegend(s, used, width)...)
+	for _, sp := range t.spans {
+		if sp.Kind == VetoSpan && len(lines) < vetoLines+len(rows) {
+			lines = append(lines, Truncate(fmt.Sprintf("%s  %s  turn %d  vetoed by %s, policy version %d", FormatDuration(time.Duration(sp.StartMS)*time.Millisecond),
+				CleanLine(sp.Agent), sp.Turn, CleanLine(sp.Name), sp.Policy), width))
+		}
+	}
+	return lines
 }
 
 // drawBar makes one bar. Each column shows the kind that took most of its time.
@@ -92,6 +101,9 @@ func dominantStyle(list []Span, from, to int64) int {
 	seen := false
 	for _, sp := range list {
 		// A span without duration is visible, too.
+		if sp.Kind == VetoSpan && sp.StartMS >= from && sp.StartMS < to {
+			return styleIndex(sp)
+		}
 		if n := min(sp.EndMS, to) - max(sp.StartMS, from); n > 0 || n == 0 && sp.StartMS == sp.EndMS && sp.StartMS < to {
 			spent[styleIndex(sp)] += max(n, 1)
 			seen = true

@@ -1,7 +1,6 @@
 package agents
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -13,10 +12,10 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/model/anthropic"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 // RemarksOf returns the notes about a file; path "" is all files.
@@ -132,12 +131,7 @@ func checkReferences(d agentfile.Definition, known map[string]bool) (problems, n
 		notes = append(notes, console.Remark{Path: d.Path, Line: d.KeyLine(key), Text: text})
 	}
 	if d.Policy != "" {
-		var p supervisor.Policy
-		err := json.Unmarshal([]byte(d.Policy), &p)
-		if err == nil {
-			err = p.Validate()
-		}
-		if err != nil {
+		if _, err := policy.ParseAgent(d.Path, d.Name, []byte(d.Policy)); err != nil {
 			problems = append(problems, console.Remark{Path: d.Path, Line: d.KeyLine("x-troupe"), Text: fmt.Sprintf("x-troupe.policy: %v", err)})
 		}
 	}

@@ -38,8 +38,8 @@ func exactlyOne(c *cobra.Command, args []string) error {
 // isPath reports whether an argument is a file: the id of a run has neither a dot nor a slash.
 func isPath(text string) bool { return strings.ContainsAny(text, `./\`) }
 
-// load reads the logs of a run: from a run file, or from a node.
-func (cs *Commands) load(text string) (f runfile.File, err error) {
+// Load reads the logs of a run: from a run file, or from a node.
+func (cs *Commands) Load(text string) (f runfile.File, err error) {
 	if isPath(text) {
 		return ReadFile(text)
 	}

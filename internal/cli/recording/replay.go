@@ -37,7 +37,7 @@ and with --assert 1 also if this version decides otherwise.`,
   troupe replay ./run.jsonl -o json | jq .difference`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := cs.load(args[0])
+			f, err := cs.Load(args[0])
 			if err != nil {
 				return err
 			}

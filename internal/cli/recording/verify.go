@@ -28,7 +28,7 @@ The exit code is 0 if no rule is broken, 1 if one is.`,
   troupe verify ./run.jsonl -o json | jq .findings`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			f, err := cs.load(args[0])
+			f, err := cs.Load(args[0])
 			if err != nil {
 				return err
 			}

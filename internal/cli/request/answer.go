@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// answerer names the user of this process to those who read later who decided.
-func answerer() string {
+// UserName names the user of this process to those who read later who decided.
+func UserName() string {
 	u, err := user.Current()
 	if err != nil {
 		return ""
@@ -25,7 +25,7 @@ func answerer() string {
 
 // ParseAnswer parses a decision in whole words; any other text is the answer itself.
 func ParseAnswer(run, agent, query, text string) client.AnswerRequest {
-	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: strings.ToLower(strings.TrimSpace(text)), By: answerer()}
+	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: strings.ToLower(strings.TrimSpace(text)), By: UserName()}
 	switch r.Decision {
 	case "approve", "deny", "skip":
 	case "y", "yes":

@@ -44,6 +44,7 @@ type Flags struct {
 	temperature     float64
 	Resume          string
 	history         string
+	policyFile      string
 	imported        *history.Transcript // of the file history
 	Detach          bool
 	MaxLiveRuns     int // runs of a node in this process
@@ -83,6 +84,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
 	r.addGoalFlags(f)
+	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
 	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; repeating the command with it returns the same run")
@@ -141,6 +143,9 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 		return err
 	}
 	if err := r.completeGoal(origins); err != nil {
+		return err
+	}
+	if err := r.completePolicy(c); err != nil {
 		return err
 	}
 	if r.attachments, err = readAttachments(r.attachPaths); err != nil {

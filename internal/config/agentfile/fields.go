@@ -63,7 +63,7 @@ func init() { // the readers refer to the tables
 		"placement":     func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", placementFields) },
 		"output_schema": readSchema,
 		"export":        readExport,
-		"policy":        func(d *decoder, k string, n *yaml.Node) { d.def.Policy = d.readJSON(n, k) },
+		"policy":        func(d *decoder, k string, n *yaml.Node) { d.def.Policy = d.readPolicyText(n, k) },
 		"tools":         readCommands,
 		"hooks":         readOwnHooks,
 		"limits":        readLimits,

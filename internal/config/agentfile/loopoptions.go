@@ -24,6 +24,9 @@ type SharedSettings struct {
 	Tools       []ToolRule // sorted by name
 	// Permissions are the rules and the mode of the file.
 	Permissions spec.Permissions
+	// Policy is the stop-veto policy as JSON text, and PolicyFile the file that has it; package policy reads both.
+	Policy     string
+	PolicyFile string
 	// OutputSchema is as in a Definition; Share reads it into LoopOptions.
 	OutputSchema string
 }
@@ -53,7 +56,7 @@ type ToolRule struct {
 // SharedKeys returns the keys of a settings file that Share reads; other packages read the
 // rest.
 func SharedKeys() []string {
-	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions")
+	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions", "policy")
 }
 
 // LoadShared reads a settings file. A missing file is an empty one.
@@ -122,6 +125,8 @@ func ParseShared(path string, data []byte) (SharedSettings, error) {
 		switch key.Value {
 		case "tools":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.readToolRules(k, n) }
+		case "policy":
+			read = func(d *decoder, k string, n *yaml.Node) { out.Policy, out.PolicyFile = d.readPolicy(n, k) }
 		case "permissions":
 			read = func(d *decoder, k string, n *yaml.Node) { d.readPermissions(k, n, &out.Permissions) }
 		case modeKey:

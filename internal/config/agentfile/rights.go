@@ -116,9 +116,6 @@ func (d *decoder) noteUnenforcedParts() {
 	default:
 		d.addNote(d.lines["effort"], "effort %.40q is not low, medium or high; the run's effort is used", d.def.Effort)
 	}
-	if d.def.Policy != "" {
-		d.addNote(d.lines[ownKey], "%s.policy is read and has no effect yet: a policy is of a whole run: policy of troupe.cmd.run, docs/policy.md", ownKey)
-	}
 	if d.def.Export {
 		d.addNote(d.lines[ownKey], "%s.export is read and has no effect yet", ownKey)
 	}
