@@ -131,21 +131,6 @@ type Hooked struct {
 	Answers []spec.HookAnswer `msgpack:"a"`
 }
 
-// StopAllowed lets a proposed stop take effect.
-type StopAllowed struct {
-	Proposal int            `msgpack:"p"`
-	By       *VerdictOrigin `msgpack:"by,omitempty"`
-}
-
-// StopVetoed rejects a proposed stop; Final ends the run instead, because the veto
-// was repeated too often.
-type StopVetoed struct {
-	Proposal int            `msgpack:"p"`
-	Why      string         `msgpack:"w"`
-	Final    bool           `msgpack:"f,omitempty"`
-	By       *VerdictOrigin `msgpack:"by,omitempty"`
-}
-
 // Canceled asks the agent to end: at the next safe boundary, or Now.
 type Canceled struct {
 	Why string `msgpack:"w,omitempty"`

@@ -32,6 +32,21 @@ func (o *VerdictOrigin) explain(why string) string {
 	return fmt.Sprintf("%s (rule %s of policy version %d)", why, o.Rule, o.Version)
 }
 
+// StopAllowed lets a proposed stop take effect.
+type StopAllowed struct {
+	Proposal int            `msgpack:"p"`
+	By       *VerdictOrigin `msgpack:"by,omitempty"`
+}
+
+// StopVetoed rejects a proposed stop; Final ends the run instead, because the veto
+// was repeated too often.
+type StopVetoed struct {
+	Proposal int            `msgpack:"p"`
+	Why      string         `msgpack:"w"`
+	Final    bool           `msgpack:"f,omitempty"`
+	By       *VerdictOrigin `msgpack:"by,omitempty"`
+}
+
 // decidedBy is the rule because of which a turn begins that was granted; nil: no rule is the reason.
 func (s State) decidedBy(f Granted) *VerdictOrigin {
 	if s.Transition == spec.StopVeto {

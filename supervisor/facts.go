@@ -185,11 +185,8 @@ func (s State) turnFacts(m Member) PolicyFacts {
 
 // stopFacts are the facts of a proposed stop.
 func (s State) stopFacts(m Member, p agent.ProposeStop) PolicyFacts {
-	f := s.turnFacts(m)
+	f := s.turnFacts(m.withFacts(p.Facts))
 	f.Answer, f.Results = p.Text, p.Results
-	if p.Facts != nil {
-		f.Loops, f.FutileCalls = p.Facts.Loops, p.Facts.FutileCalls
-	}
 	return f
 }
 
@@ -228,11 +225,17 @@ func FindBoundary(s State, e Input) (b Boundary, ok bool) {
 	return b, false
 }
 
+// withFacts notes what the agent reports about itself; nil: all is zero.
+func (m Member) withFacts(f *agent.PolicyFacts) Member {
+	if f == nil {
+		f = &agent.PolicyFacts{}
+	}
+	m.Loops, m.FutileCalls = f.Loops, f.FutileCalls
+	return m
+}
+
 // withReserve notes what a request for a turn reports about its agent.
 func (m Member) withReserve(f agent.Reserve) Member {
 	m.Turns = max(m.Turns, f.Turn-1)
-	if f.Facts != nil {
-		m.Loops, m.FutileCalls = f.Facts.Loops, f.Facts.FutileCalls
-	}
-	return m
+	return m.withFacts(f.Facts)
 }

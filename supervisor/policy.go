@@ -100,7 +100,7 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	verdict := s.Run.Policy.Decide(OnStop, s.stopFacts(m, f))
 	if !verdict.Vetoed || s.Cancel != nil {
 		m.Vetoes = 0
-		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal, By: s.nameVerdict(verdict)}}}
+		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal, By: s.nameVerdict(Verdict{})}}}
 	}
 	m.Vetoes++
 	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why,

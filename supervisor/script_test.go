@@ -151,13 +151,13 @@ func printTold(f agent.Fact) string {
 		return printTask(f.Task)
 	case agent.Granted:
 		if f.Closing {
-			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d %s", f.Reservation, f.Why, f.Output, f.Detail))
+			return strings.TrimSpace(fmt.Sprintf("granted %d closing=%s output=%d%s %s", f.Reservation, f.Why, f.Output, printOrigin(f.By), f.Detail))
 		}
 		return fmt.Sprintf("granted %d output=%d calls=%d", f.Reservation, f.Output, f.Calls) + printAllowance(f.Allowance)
 	case agent.AllowanceRecalled:
 		return fmt.Sprintf("allowance-recalled %d", f.Grant)
 	case agent.Denied:
-		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s %s", f.Reservation, f.Why, f.Detail))
+		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s%s %s", f.Reservation, f.Why, printOrigin(f.By), f.Detail))
 	case agent.Returned:
 		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, markLive(f), f.Text)
 	case agent.Messaged:
@@ -165,9 +165,9 @@ func printTold(f agent.Fact) string {
 	case agent.LogVerified:
 		return "log-verified activation=" + f.Activation
 	case agent.StopAllowed:
-		return fmt.Sprintf("stop-allowed %d", f.Proposal)
+		return fmt.Sprintf("stop-allowed %d", f.Proposal) + printOrigin(f.By)
 	case agent.StopVetoed:
-		return fmt.Sprintf("stop-vetoed %d final=%t %q", f.Proposal, f.Final, f.Why)
+		return fmt.Sprintf("stop-vetoed %d final=%t%s %q", f.Proposal, f.Final, printOrigin(f.By), f.Why)
 	case agent.RuleAllowed:
 		return "rule-allowed " + f.Rule.Text
 	case agent.Canceled:
@@ -285,7 +285,7 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "reserve":
 		ask := budget.AttemptRequest{Input: int64(argNumber(t, d, "input", 100)), Output: int64(argNumber(t, d, "output", 1000)), OutputMin: 64,
 			Closing: int64(argNumber(t, d, "closing", 100)), Calls: int64(argNumber(t, d, "calls", 0)), Final: d.HasArg("final"), Price: parsePrice(t, d)}
-		return agent.Reserve{Reservation: argNumber(t, d, "reservation", 1), Node: argValue(t, d, "node"), Request: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "reservation", 1)), Ahead: argNumber(t, d, "ahead", 0)}
+		return agent.Reserve{Reservation: argNumber(t, d, "reservation", 1), Node: argValue(t, d, "node"), Request: ask, Turn: argNumber(t, d, "turn", argNumber(t, d, "reservation", 1)), Ahead: argNumber(t, d, "ahead", 0), Facts: parseFacts(t, d)}
 	case "settle":
 		s := agent.Settle{Reservation: argNumber(t, d, "reservation", 1), Lost: d.HasArg("lost"), Turn: argNumber(t, d, "reservation", 1)}
 		s.Used = budget.Amount{Tokens: int64(argNumber(t, d, "used", 0)), Nano: int64(argNumber(t, d, "nano", 0)), Calls: int64(argNumber(t, d, "calls", 0))}
@@ -301,7 +301,8 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "send":
 		return agent.Send{Call: argValue(t, d, "call"), To: argValue(t, d, "to"), Text: d.Input}
 	case "propose-stop":
-		return agent.ProposeStop{Proposal: argNumber(t, d, "proposal", 1), Text: d.Input}
+		results, _ := d.Arg("results")
+		return agent.ProposeStop{Proposal: argNumber(t, d, "proposal", 1), Text: d.Input, Results: results.Vals, Facts: parseFacts(t, d)}
 	case "park":
 		return agent.Park{Query: argValue(t, d, "query"), Reason: spec.ResumeUnsafe, Question: d.Input}
 	case "unpark":
@@ -337,7 +338,7 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "canceled":
 		return agent.Canceled{Why: d.Input, Now: d.HasArg("now"), Of: spec.ID(argValue(t, d, "of"))}
 	case "policy":
-		return supervisor.PolicySet{Policy: parsePolicy(t, d, d.Input)}
+		return supervisor.PolicySet{Policy: parsePolicy(t, d, d.Input), By: argValue(t, d, "by")}
 	case "limits":
 		return supervisor.LimitSet{Limits: parseLimits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)),
 			HardMS: int64(argNumber(t, d, "hard-ms", 0))}
@@ -384,6 +385,8 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Agent.SoftMS, o.Agent.HardMS = parseDurations(t, rest)
 		case "directory":
 			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
+		case "policy-form":
+			o.PolicyForm = supervisor.PolicyFormVersioned
 		case "conversation":
 			o.Conversation, o.InLane = rest, true
 		case "caller":
@@ -427,42 +430,6 @@ func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervis
 		def.Model = &spec.Model{Name: m, Price: parsePrice(t, in)}
 	}
 	return def
-}
-
-// parsePolicy reads rules, one a line: `NAME on=stop when=(answer lacks x, turns < 3) why=…`.
-func parsePolicy(t *testing.T, d *datadriven.TestData, text string) supervisor.Policy {
-	t.Helper()
-	p := supervisor.Policy{Version: argNumber(t, d, "version", 1)}
-	for _, line := range strings.Split(text, "\n") {
-		head, why, _ := strings.Cut(line, " why=")
-		name, args, err := datadriven.ParseLine(head)
-		if err != nil {
-			t.Fatalf("%s: %v", d.Pos, err)
-		}
-		if name == "" {
-			continue
-		}
-		in := &datadriven.TestData{Pos: d.Pos, CmdArgs: args}
-		r := supervisor.Rule{Name: name, On: argValue(t, in, "on"), Agent: argValue(t, in, "agent"), Why: why}
-		when, _ := in.Arg("when")
-		for _, text := range when.Vals {
-			w := strings.SplitN(text, " ", 3)
-			c := supervisor.Condition{Fact: w[0], Op: w[1], Text: w[2]}
-			if c.Fact != "answer" {
-				c.Text = ""
-				c.Number, err = strconv.ParseFloat(w[2], 64)
-				if err != nil {
-					t.Fatalf("%s: %v", d.Pos, err)
-				}
-			}
-			r.When = append(r.When, c)
-		}
-		p.Rules = append(p.Rules, r)
-	}
-	if err := p.Validate(); err != nil {
-		t.Fatalf("%s: %v", d.Pos, err)
-	}
-	return p
 }
 
 func parseLimits(t *testing.T, d *datadriven.TestData) spec.RunLimits {

@@ -47,6 +47,12 @@ func ruleLabel(r Rule, i int) string {
 	return fmt.Sprintf("%.80q", r.Name)
 }
 
+// Validate reports the first thing in a rule that cannot be applied.
+func (r Rule) Validate() error {
+	cost := 0
+	return r.validate(&cost)
+}
+
 func (r Rule) validate(cost *int) error {
 	if r.On != OnStop && r.On != OnTurn {
 		return fmt.Errorf("on is %.40q, it must be \"stop\" or \"turn\"", r.On)

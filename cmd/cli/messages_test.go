@@ -106,6 +106,20 @@ var wrongFiles = []wrongInput{
 	usage("run -m script/$BROKEN hi", "broken.json"),
 	usage("eval nowhere", "nowhere: no such file", "a file of cases"),
 	usage("agents validate nowhere", "nowhere"),
+	usage("run $OK --policy nowhere.yaml hi", "nowhere.yaml: no such file", "troupe policy test FILE"),
+	usage("run $OK --policy . hi", "not a regular file"),
+	usage("run $OK --policy $BROKEN hi", "broken.json", "docs/policy.md"),
+	withEnv("TROUPE_POLICY=nowhere.yaml", "run $OK hi", "nowhere.yaml: no such file"),
+	usage("policy test nowhere.yaml", "nowhere.yaml: no such file", "docs/policy.md"),
+	usage("policy test $BROKEN", "broken.json", "docs/policy.md"),
+	usage("policy test $POLICY --facts nowhere.json", "--facts nowhere.json: no such file", "a JSON file with facts"),
+	usage("policy test $POLICY --facts $BROKEN", "--facts", `{"on": "stop"`),
+	usage("policy test $POLICY --facts $OBJECT", `unknown field "type"`, `{"on": "stop"`),
+	usage("policy test $POLICY --facts $OBJECT --run last", "--facts and --run exclude each other"),
+	usage("policy test $POLICY --run nope", `there is no run "nope"`, "troupe list"),
+	usage("policy set nope $POLICY", `there is no run "nope"`, "troupe list"),
+	usage("policy set nope $BADRULE", ":3: rule", `unknown fact "tokns"; did you mean tokens?`),
+	usage("policy show nope", `there is no run "nope"`, "troupe list"),
 	usage("run $OK --store-dir $FILE hi", "not a directory", "--store-dir", "can be created and written"),
 }
 
@@ -175,9 +189,11 @@ func TestWrongInputsNameCauseAndRemedy(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
 	files := map[string]string{"$OK": "-m script/" + filepath.Join(home, "ok.yaml"), "$FILE": filepath.Join(home, "file"), "$BROKEN": filepath.Join(home, "broken.json"),
-		"$TYPO": filepath.Join(home, "typo.json"), "$NESTED": filepath.Join(home, "nested.json"), "$BADSETTINGS": filepath.Join(home, "settings")}
+		"$TYPO": filepath.Join(home, "typo.json"), "$NESTED": filepath.Join(home, "nested.json"), "$BADSETTINGS": filepath.Join(home, "settings"),
+		"$POLICY": filepath.Join(home, "policy.yaml"), "$BADRULE": filepath.Join(home, "badrule.yaml"), "$OBJECT": filepath.Join(home, "typo.json")}
 	for name, text := range map[string]string{"ok.yaml": "default: [{text: fine}]\n", "file": "x", "broken.json": "{nope", "typo.json": `{"type":"objct"}`,
-		"nested.json": `{"type":"object","properties":{"type":{"type":"strng"},"mode":{"enum":["x"],"default":{"type":"any"}}}}`, "settings/troupe.yaml": "max_turn: 3\n"} {
+		"nested.json": `{"type":"object","properties":{"type":{"type":"strng"},"mode":{"enum":["x"],"default":{"type":"any"}}}}`, "settings/troupe.yaml": "max_turn: 3\n",
+		"policy.yaml": "rules: [{use: budget}]\n", "badrule.yaml": "rules:\n  # misspelled\n  - {name: x, on: turn, when: tokns > 3, why: y}\n"} {
 		path := filepath.Join(home, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)

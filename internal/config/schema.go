@@ -49,7 +49,7 @@ var settingDescriptions = map[string]string{
 	"limit_notes":      "when the model is told that a limit is near, in percent of the limit",
 	"tool_retries":     "how often a call is retried after a temporary failure",
 	"tools":            "effect classes of tools",
-	"policy":           "stop-veto policy: a file, relative to this one, or its rules; the file of a directory can only add rules to the user's",
+	"policy":           "stop-veto policy: a file, or in troupe.yaml its rules; the file of a directory can only add rules to the user's",
 	"permissions":      "rules that allow, ask or deny calls; the file of a directory can only ask and deny",
 	"permission_mode":  "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk or bypassPermissions. The file of a directory can only take trust away",
 	"question_timeout": "how long a question to a person stays open before it counts as denied, such as 1h; 0 is for ever",

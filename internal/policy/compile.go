@@ -29,7 +29,7 @@ func Compile(p supervisor.Policy) (supervisor.Policy, error) {
 			err = fmt.Errorf("another rule has the same name")
 		}
 		if err == nil {
-			err = supervisor.Policy{Rules: []supervisor.Rule{r}}.Validate()
+			err = r.Validate()
 		}
 		if err != nil {
 			return p, &RuleError{Index: i, Name: r.Name, Err: err}

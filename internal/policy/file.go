@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -184,4 +185,18 @@ func ParseAgent(path, agent string, data []byte) (supervisor.Policy, error) {
 		p.Rules[i].Agent = agent
 	}
 	return p, nil
+}
+
+// ReadSettings reads the policy in the settings of a directory: their rules as JSON text, or the file below the
+// directory that they name. path is that of the settings, for messages.
+func ReadSettings(path, dir, text, file string) (supervisor.Policy, error) {
+	switch {
+	case filepath.IsAbs(file):
+		return supervisor.Policy{}, &FileError{Path: path, Err: errors.New("a directory can only name files below it, by a relative path")}
+	case file != "":
+		return ReadBelow(dir, file)
+	case text != "":
+		return Parse(path, []byte(text))
+	}
+	return supervisor.Policy{}, nil
 }

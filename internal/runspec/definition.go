@@ -67,7 +67,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 			def.Tools = append(def.Tools, c.Name)
 		}
 	}
-	rules, err := agentRules(d)
+	rules, err := b.agentRules(d)
 	if err != nil {
 		return t, err
 	}

@@ -3,7 +3,6 @@ package runspec
 import (
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/troupe-run/troupe/client"
@@ -28,25 +27,20 @@ func (b *Builder) requestPolicy(r client.RunRequest, workspace string, s *agentf
 	if s == nil || s.SharedErr != nil || s.File == config.UserFile() { // runPermissions reports the error
 		return p, nil
 	}
-	brought, err := directoryPolicy(workspace, s)
+	brought, err := policy.ReadSettings(s.File, workspace, s.Shared.Policy, s.Shared.PolicyFile)
 	if err != nil {
-		return p, refuse.Bad(policyPageHint, "%s: policy: %v", config.FileName, b.cfg.Trust.DescribeErrors(err))
+		return p, refuse.Bad(policyPageHint, "the policy of the directory: %s", b.cfg.Trust.DescribeErrors(hideContent(err)))
 	}
 	return addRules(p, brought.Rules, s.File, config.FileName+"/", "(The settings of the directory say:) ") //mutant:directory-replaces-policy
 }
 
-// directoryPolicy reads the policy in the settings of a directory, or in the file below it that they name.
-func directoryPolicy(workspace string, s *agentfile.DirectorySettings) (supervisor.Policy, error) {
-	switch {
-	case s.Shared.PolicyFile != "":
-		if filepath.IsAbs(s.Shared.PolicyFile) {
-			return supervisor.Policy{}, errors.New("a directory can only name files below it, by a relative path")
-		}
-		return policy.ReadBelow(workspace, s.Shared.PolicyFile)
-	case s.Shared.Policy != "":
-		return policy.Parse(config.FileName, []byte(s.Shared.Policy))
+// hideContent makes the error about a policy file one that can be described to any client: by its place.
+func hideContent(err error) error {
+	bad := (*policy.FileError)(nil)
+	if !errors.As(err, &bad) {
+		return err
 	}
-	return supervisor.Policy{}, nil
+	return &agentfile.Problem{Path: bad.Path, Line: bad.Line, Err: fmt.Errorf("%w: %w", agentfile.ErrField, err)}
 }
 
 // addRules adds rules of a file behind those of a policy, under names that no other rule has.
@@ -67,13 +61,13 @@ func addRules(p supervisor.Policy, rules []supervisor.Rule, source, prefix, beca
 }
 
 // agentRules returns the rules of an agent file, which are about its agent only.
-func agentRules(d agentfile.Definition) ([]supervisor.Rule, error) {
+func (b *Builder) agentRules(d agentfile.Definition) ([]supervisor.Rule, error) {
 	if d.Policy == "" {
 		return nil, nil
 	}
 	p, err := policy.ParseAgent(d.Path, d.Name, []byte(d.Policy))
 	if err != nil {
-		return nil, refuse.Bad("`troupe agents validate` shows all that is wrong", "agent %s: x-troupe.policy: %v", d.Name, err)
+		return nil, refuse.Bad("`troupe agents validate` shows all that is wrong", "agent %s: x-troupe.policy: %s", d.Name, b.cfg.Trust.DescribeErrors(hideContent(err)))
 	}
 	return p.Rules, nil
 }

@@ -1,6 +1,7 @@
 package request
 
 import (
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -25,6 +26,9 @@ func (r *Flags) completePolicy(c *cobra.Command) error {
 		return nil
 	}
 	p, err := r.userPolicy()
+	if err == nil {
+		err = checkDirectoryPolicy(r.Request.Dir)
+	}
 	if err != nil {
 		return exit.UsageError("`troupe policy test FILE` checks a policy; docs/policy.md has its form", "%s", strings.TrimPrefix(err.Error(), "policy: "))
 	}
@@ -44,4 +48,18 @@ func (r *Flags) userPolicy() (p supervisor.Policy, err error) {
 		return p, err
 	}
 	return policy.Parse(file, []byte(user.Policy))
+}
+
+// checkDirectoryPolicy reports what is wrong with the policy in the settings of the directory: a node names only the
+// place.
+func checkDirectoryPolicy(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	s, err := agentfile.LoadDirShared(dir, config.FileName)
+	if err != nil {
+		return err
+	}
+	_, err = policy.ReadSettings(filepath.Join(dir, config.FileName), dir, s.Policy, s.PolicyFile)
+	return err
 }
