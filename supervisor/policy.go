@@ -103,8 +103,8 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal, By: s.nameVerdict(Verdict{})}}}
 	}
 	m.Vetoes++
-	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why,
-		Final: m.Vetoes > s.vetoesMax(m), By: s.nameVerdict(verdict)}}} //mutant:veto-limit
+	by := s.nameVerdict(verdict)
+	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why, Final: m.Vetoes > s.vetoesMax(m), By: by}}} //mutant:veto-limit
 }
 
 // nameVerdict says which rule of which version of the policy decides; nil: there is no policy, or the run was opened

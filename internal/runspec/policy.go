@@ -31,7 +31,7 @@ func (b *Builder) requestPolicy(r client.RunRequest, workspace string, s *agentf
 	if err != nil {
 		return p, refuse.Bad(policyPageHint, "the policy of the directory: %s", b.cfg.Trust.DescribeErrors(hideContent(err)))
 	}
-	return addRules(p, brought.Rules, s.File, config.FileName+"/", "(The settings of the directory say:) ") //mutant:directory-replaces-policy
+	return addRules(p, brought.Rules, s.File, config.FileName+"/", "(The settings of the directory say:) ")
 }
 
 // hideContent makes the error about a policy file one that can be described to any client: by its place.

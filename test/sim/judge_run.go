@@ -41,6 +41,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 		j.reach.hit(placeUndecoded)
 		return
 	}
+	j.judges.policy.noteFact(j.population, f)
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)
 	j.judges.budget.noteRequest(&before, after, f, out)
@@ -61,6 +62,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 			j.judges.budget.checkOrder(t)
 		case "stop_vetoed", "stop_allowed":
 			j.judges.tree.checkVetoes(t)
+			j.judges.policy.checkVerdict(after, f, t)
 		case "submitted":
 			id := spec.ID(t.To.Agent())
 			if after.Cancel != nil || before.Cancel != nil {

@@ -12,6 +12,7 @@ type judges struct {
 	budget   *budgetJudge
 	effects  *effectJudge
 	tree     *treeJudge
+	policy   *policyJudge
 	messages *messageJudge
 	drift    *driftJudge
 	futures  *futuresJudge
@@ -25,6 +26,7 @@ func (js *judges) wireJudges(p *population) {
 	js.run = &runJudge{environment: env, population: p, judges: js}
 	js.budget, js.effects = newBudgetJudge(p), newEffectJudge(env)
 	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
+	js.policy = newPolicyJudge(p)
 	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{env}
 }
 

@@ -227,7 +227,7 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 		o.Agent.HardMS = p.softMS + int64(d.between(0, 3000))
 	}
 	if p.isOn(faultVeto) {
-		o.Policy = drawPolicy(d)
+		o.Policy, o.PolicyForm = drawPolicy(d), supervisor.PolicyFormVersioned
 	}
 	if p.isOn(faultPermissions) {
 		drawPermissions(p, &o)

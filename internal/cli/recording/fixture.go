@@ -49,7 +49,7 @@ this machine knows are masked in it, and texts that look like one.`,
 			if o.Expect != "" && !slices.Contains(spec.Reasons(), o.Expect) {
 				return exit.UsageError(suggestReason(expect), "--expect %q is no stop reason", expect)
 			}
-			f, err := cs.load(args[0])
+			f, err := cs.Load(args[0])
 			if err != nil {
 				return err
 			}

@@ -175,4 +175,6 @@ var ofRun = []Mutant{
 		[]Edit{{"member-damaged", Never}, {"own-log-damaged", Never}}},
 	{"veto-for-ever", "G2: vetoes in a row are bounded",
 		[]Edit{{"veto-limit", Raise("1 << 20")}, {"turn-limit", Never}}},
+	{"policy-change-ignored", "G2: a policy that is set counts at the next decision", []Edit{{"policy-change-ignored", Drop}}},
+	{"verdict-without-version", "G2: a verdict names the version of the policy", []Edit{{"verdict-without-version", DropField("Version")}}},
 }

@@ -1,0 +1,60 @@
+package sim
+
+import (
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// policyJudge keeps the policy of the run by itself: from the first entry, and from each entry that sets another.
+type policyJudge struct {
+	*environment
+	versioned bool
+	current   supervisor.Policy
+}
+
+func newPolicyJudge(p *population) *policyJudge { return &policyJudge{environment: p.environment} }
+
+// noteFact notes a policy that an entry brings.
+func (j *policyJudge) noteFact(p *population, f activation.Fact) {
+	switch f.Kind {
+	case "opened":
+		if o := decodeFact[supervisor.Opened](p, f); !j.versioned {
+			j.current, j.versioned = o.Policy, o.PolicyForm >= supervisor.PolicyFormVersioned
+		}
+	case "policy_set":
+		set := decodeFact[supervisor.PolicySet](p, f).Policy
+		set.Version = max(set.Version, j.current.Version+1)
+		j.current = set
+	}
+}
+
+// checkVerdict checks that a verdict follows the policy in force, and names its version and a rule that it has.
+func (j *policyJudge) checkVerdict(after *supervisor.State, f activation.Fact, t activation.OutboxMessage) {
+	if !j.versioned || f.Kind != (agent.ProposeStop{}).Kind() {
+		return
+	}
+	vetoed := t.Kind == agent.StopVetoed{}.Kind()
+	var v agent.StopVetoed // StopAllowed has the same names of fields
+	if err := mailbox.Unmarshal(t.Body, &v); err != nil {
+		j.fail("%s: %v", t.Kind, err)
+	}
+	who := t.To.Agent()
+	always := slices.ContainsFunc(j.current.Rules, func(r supervisor.Rule) bool {
+		return r.On == supervisor.OnStop && r.Agent == "" && len(r.When)+len(r.Any) == 0
+	})
+	switch {
+	case always && !vetoed && after.Cancel == nil:
+		j.fail("%s may stop, and a rule of policy version %d vetoes every stop", who, j.current.Version)
+	case j.current.Version == 0:
+	case v.By == nil:
+		j.fail("the verdict for %s names no policy, version %d is in force", who, j.current.Version)
+	case v.By.Version != j.current.Version:
+		j.fail("the verdict for %s names policy version %d, and %d is in force", who, v.By.Version, j.current.Version)
+	case vetoed && !slices.ContainsFunc(j.current.Rules, func(r supervisor.Rule) bool { return r.Name == v.By.Rule && r.Why == v.Why }):
+		j.fail("the rule %q that vetoes the stop of %s is none of policy version %d", v.By.Rule, who, j.current.Version)
+	}
+}
