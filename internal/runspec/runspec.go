@@ -23,9 +23,11 @@
 //  6. placeAgents chooses the node pools. An agent that lives elsewhere loses the tools of the
 //     directory, so tools are known before it.
 //  7. addHooks adds the operator's hooks behind those of definitions, which stages 3 and 4 made.
-//  8. recordVersions records the hashes of tools, hooks, policy, routes and prompts. It comes
+//  8. runPermissions lists the permission rules: the operator's, the user's for the directory, the
+//     directory's own, the request's. It needs the request alone; agent files have theirs by stage 3.
+//  9. recordVersions records the hashes of tools, hooks, policy, routes and prompts. It comes
 //     before the prompts are composed: a prompt names the day, which must not count as a difference.
-//  9. composePrompts composes the system prompts. It starts the recording of the run's
+//  10. composePrompts composes the system prompts. It starts the recording of the run's
 //     exchanges, the only effect except the blobs of attachments, so it is last: a request
 //     that is refused records nothing.
 package runspec

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -26,8 +27,12 @@ const (
 	takeoverTimeout = 60 * time.Second
 )
 
-// errNoResult means that a stopped run did not publish its end in time.
-var errNoResult = errors.New("the run did not end in time")
+var (
+	// errStillRunning means that a stopped run did not publish its end in time.
+	errStillRunning = errors.New("the run did not end in time")
+	// errNoResult means that the events of a run ended, and the node has no result of it.
+	errNoResult = errors.New("the events of the run ended, and the node has no result of it")
+)
 
 // Ending is how following a run ended.
 type Ending struct {
@@ -172,8 +177,9 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 				return Ending{}, err
 			}
 			if parked {
-				if r, still := f.parkedResult(s); still {
-					return Ending{r, true}, nil
+				r, still, err := f.parkedResult(s)
+				if still || err != nil {
+					return Ending{Result: r, parked: true}, err
 				}
 			}
 		case <-stop.signal:
@@ -214,12 +220,12 @@ func (f *Follower) abandonedResult(s *session.Session, cause error) (Ending, err
 		return Ending{}, errors.Join(cause, err)
 	}
 	r := *info.Result
-	r.Reason, r.Partial, r.IsError = "canceled", true, true
+	r.Reason, r.Partial, r.IsError = spec.ByCancel, true, true
 	r.Subtype, r.Detail = event.Subtype(r.Reason), cause.Error()
 	return Ending{Result: r}, nil
 }
 
-// showEvent shows one event.
+// showEvent notes an event that was not seen yet, in the tree and in the position, and shows it.
 func (f *Follower) showEvent(it eventItem) {
 	if !f.positions.Advance(it.event) {
 		return
@@ -242,8 +248,8 @@ func (f *Follower) showEvent(it eventItem) {
 	}
 }
 
-// checkParked draws the tree, and asks the person on behalf of agents that wait for an answer. It
-// reports whether the run is parked and no person can be asked here.
+// checkParked asks the person on behalf of agents that wait for an answer, and draws the tree if nobody has to be
+// asked. It reports whether the run is parked and no person can be asked here.
 func (f *Follower) checkParked(s *session.Session) (parked bool, err error) {
 	if f.tree.CountAsking() > 0 && !f.tree.IsToolRunning() && time.Since(f.asked) >= session.AskPause {
 		f.asked = time.Now()
@@ -303,16 +309,20 @@ func (f *Follower) Settle() {
 	}
 }
 
-// parkedResult is how the run stands; still is false if it works again: its question has expired, or somebody answered it.
-func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool) {
+// parkedResult returns the state of a run that waits for a person, in the form of a result; still is false if the run
+// works again: its question has expired, or somebody answered it.
+func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool, err error) {
 	info, err := s.Get(s.Context, f.run)
 	if err != nil || info.Result == nil {
-		return event.Result{Type: "result", Run: f.run, Reason: "needs_human", Subtype: "error_needs_human", IsError: true, Partial: true}, true
+		r = event.Result{Type: "result", Run: f.run, Reason: spec.NeedsHuman, IsError: true, Partial: true}
+		r.Subtype = event.Subtype(r.Reason)
+		return r, true, err
 	}
-	return *info.Result, info.State == "parked"
+	return *info.Result, info.State == "parked", nil
 }
 
-// Finish prints the only result, and leaves the node to the runs of others.
+// Finish prints the result, waits for the other runs of the node in this process, closes the node, and returns the exit
+// code as an error.
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
 	PrintAnswerHint(f.console, s, f.run, end)

@@ -42,7 +42,7 @@ func (st *stopper) escalate() error {
 		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, Now: true, WaitMS: -1})
 		return err
 	}
-	return errNoResult
+	return errStillRunning
 }
 
 func (st *stopper) close() {
