@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write openapi.json anew")
@@ -178,7 +179,8 @@ func (d documentMaker) ref(v any, loose, request bool) map[string]any {
 	if typ.Kind() == reflect.Map {
 		return map[string]any{"type": "object"}
 	}
-	s, err := jsonschema.ForType(typ, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}})
+	s, err := jsonschema.ForType(typ, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {},
+		reflect.TypeFor[supervisor.Rule](): ruleSchema(d.t)}})
 	if err != nil {
 		d.t.Fatalf("%s: %v", typ, err)
 	}
@@ -188,6 +190,25 @@ func (d documentMaker) ref(v any, loose, request bool) map[string]any {
 	soften(s, loose, request)
 	d.schemas[typ.Name()] = s
 	return map[string]any{"$ref": "#/components/schemas/" + typ.Name()}
+}
+
+// ruleSchema is the schema of a rule of a policy as people write it: docs/policy.md.
+func ruleSchema(t *testing.T) *jsonschema.Schema {
+	conditions, err := jsonschema.For[[]supervisor.Condition](nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists, err := jsonschema.For[[][]supervisor.Condition](nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
+		Properties: map[string]*jsonschema.Schema{"when": {AnyOf: []*jsonschema.Schema{{Type: "string"}, conditions}}, "any": lists,
+			"percent": {Type: "number"}, "times": {Type: "integer"}, "tools": {Type: "array", Items: &jsonschema.Schema{Type: "string"}}}}
+	for _, name := range []string{"name", "use", "on", "agent", "why", "after", "means", "source"} {
+		s.Properties[name] = &jsonschema.Schema{Type: "string"}
+	}
+	return s
 }
 
 // eventSchema is the schema of the events of every kind. internal/control/schemas has those of the data.

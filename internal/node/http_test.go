@@ -231,6 +231,14 @@ func TestRunIsControlledOverHTTP(t *testing.T) {
 		t.Errorf("%+v %+v", done, budget.Limits)
 	}
 	w.post(path+"/policy", `{"policy":{}}`, http.StatusOK, &done)
+	w.post(path+"/policy", `{"policy":{"rules":[{"name":"x","on":"turn","when":"tokns > 3","why":"y"}]}}`, http.StatusBadRequest, nil)
+	w.post(path+"/policy", `{"policy":{"rules":[{"name":"x","on":"turn","when":"tokens > 1e9","why":"y"}]},"by":"ada"}`, http.StatusOK, &done)
+	awaitEvents(t, c, id, event.KindPolicyApplied, 2)
+	var rules client.RunPolicy
+	w.get(path+"/policy", http.StatusOK, &rules)
+	if len(rules.Rules) != 1 || rules.Rules[0].Expression != "tokens > 1e9" || rules.Set == nil || rules.Set.By != "ada" || rules.Version != 2 {
+		t.Errorf("%+v", rules)
+	}
 	w.post(path+"/answer", `{"query":"none","decision":"perhaps"}`, http.StatusBadRequest, nil)
 	w.post(path+"/steer", `{"run_id":"another","text":"x"}`, http.StatusBadRequest, nil)
 	w.get(path+"/result", http.StatusAccepted, nil)
