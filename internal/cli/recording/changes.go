@@ -84,31 +84,21 @@ type changes struct {
 	agent string
 }
 
-// readHistory reads from the logs of a run what its tools changed in files. What cannot be decoded is left out.
+// readHistory reads from the logs of a run what its tools changed in files.
 func readHistory(entries []mailbox.Message) filechange.History {
 	var h filechange.History
-	for _, m := range entries {
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || m.To.Agent() == mailbox.Super {
-			continue
-		}
-		for _, item := range e.Items {
-			fact, ok, err := agent.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-			if !ok || err != nil {
-				continue
+	forEachFact(entries, func(m mailbox.Message, fact agent.Fact, own bool) {
+		switch f := fact.(type) {
+		case agent.Submitted:
+			if f.Task.ID == spec.Root && h.Dir == "" {
+				h.Dir = f.Task.Workspace
 			}
-			switch f := fact.(type) {
-			case agent.Submitted:
-				if f.Task.ID == spec.Root && h.Dir == "" {
-					h.Dir = f.Task.Workspace
-				}
-			case agent.Returned:
-				if e.From == "" || e.From == m.To {
-					h.Add(m.To.Agent(), f.Call, m.Stamp(), f.Files, f.FilesLost)
-				}
+		case agent.Returned:
+			if own {
+				h.Add(m.To.Agent(), f.Call, m.Stamp(), f.Files, f.FilesLost)
 			}
 		}
-	}
+	})
 	return h
 }
 
@@ -130,7 +120,7 @@ func (cs *Commands) withChanges(text, who string, do func(changes) error) error 
 			if data, ok := f.Blobs[ref]; ok {
 				return data, nil
 			}
-			return nil, errors.New("the file does not have it")
+			return nil, errors.New("the run file does not have it; \"troupe export RUN --logs --blobs\" writes one that has")
 		})
 	}
 	return cs.Sessions.VisitRun(session.ToInspect, text, func(ctx context.Context, s *session.Session, run string) error {
@@ -213,21 +203,25 @@ func (c changes) report(n filechange.Net) fileReport {
 	before, why := text(n.Before)
 	after, whyAfter := text(n.After)
 	if why != "" || whyAfter != "" {
-		r.Note = fmt.Sprintf("%s; before: %s; after: %s", describeNet(n), orWord(why, "a text"), orWord(whyAfter, "a text"))
+		r.Note = fmt.Sprintf("%s; before: %s; after: %s", describeNet(n), describeContent(n.Before, why), describeContent(n.After, whyAfter))
 		return r
 	}
 	r.Diff = approval.Difference(n.Path, before, after)
-	if r.Diff == "" {
+	if r.Diff == "" || n.Before.Exists() && n.After.Exists() && n.Before.Mode != n.After.Mode {
 		r.Note = describeNet(n)
 	}
 	return r
 }
 
-func orWord(text, word string) string {
-	if text == "" {
-		return word
+// describeContent says what a file contained of which no difference is shown, and why.
+func describeContent(s spec.FileState, why string) string {
+	switch {
+	case !s.Exists():
+		return "no file"
+	case why == "":
+		return fmt.Sprintf("a text, %d bytes", s.Size)
 	}
-	return text
+	return why
 }
 
 // describeNet says in a few words what became of a file.

@@ -13,12 +13,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // Commands work on recorded logs.
@@ -94,6 +96,71 @@ func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, e
 		return f, fmt.Errorf("the result of %s: %w", run, err)
 	}
 	return f, nil
+}
+
+// ReadBlobs adds the contents of changed files, whole results and attachments to the logs of a run: each blob
+// that a fact of its agents names, up to the limits of a run file. It returns how many the node does not have.
+func ReadBlobs(ctx context.Context, c *client.Client, f *runfile.File) (missing int, err error) {
+	f.Blobs = map[string][]byte{}
+	room := int64(runfile.FileBytesMax / 2) // as base64 they grow by a third
+	for _, ref := range namedBlobs(f.Entries) {
+		data, err := c.Blob(ctx, f.Header.Run, ref)
+		var refused *client.Error
+		switch {
+		case errors.As(err, &refused) && refused.Code == client.CodeNotFound, errors.Is(err, mailbox.ErrNoBlob):
+			missing++
+			continue
+		case err != nil:
+			return missing, err
+		}
+		if room -= int64(len(data)); room < 0 || len(f.Blobs) >= runfile.BlobsMax {
+			return missing, exit.UsageError("leave out --blobs", "the blobs of %s are larger than a run file may be", f.Header.Run)
+		}
+		f.Blobs[ref] = data
+	}
+	return missing, nil
+}
+
+// namedBlobs are the blobs that the facts of agents name, each once.
+func namedBlobs(entries []mailbox.Message) (refs []string) {
+	seen := map[string]bool{"": true}
+	add := func(ref string) {
+		if !seen[ref] && mailbox.CheckBlobRef(ref) == nil {
+			seen[ref] = true
+			refs = append(refs, ref)
+		}
+	}
+	forEachFact(entries, func(_ mailbox.Message, fact agent.Fact, _ bool) {
+		switch f := fact.(type) {
+		case agent.Submitted:
+			for _, m := range f.Task.Media {
+				add(m.Ref)
+			}
+		case agent.Returned:
+			add(f.Ref)
+			for _, c := range f.Files {
+				add(c.Before.Ref)
+				add(c.After.Ref)
+			}
+		}
+	})
+	return refs
+}
+
+// forEachFact decodes the facts of all agents; own says that the agent wrote the entry itself. What cannot be decoded is left out.
+func forEachFact(entries []mailbox.Message, do func(m mailbox.Message, fact agent.Fact, own bool)) {
+	for _, m := range entries {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || m.To.Agent() == mailbox.Super {
+			continue
+		}
+		for _, item := range e.Items {
+			fact, ok, err := agent.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
+			if ok && err == nil {
+				do(m, fact, e.From == "" || e.From == m.To)
+			}
+		}
+	}
 }
 
 // Encode returns the bytes of a run file.

@@ -2,6 +2,7 @@ package runs
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -15,7 +16,7 @@ import (
 // Export makes the command export.
 func (cs *Commands) Export() *cobra.Command {
 	var who string
-	var logs bool
+	var logs, blobs bool
 	c := &cobra.Command{
 		Use: "export RUN[@TURN]", Args: command.Exactly("RUN"),
 		Short: "Write an agent's complete history as JSON",
@@ -23,19 +24,24 @@ func (cs *Commands) Export() *cobra.Command {
 prompt, with usage and provider-specific data. "run --history FILE" starts a run with it.
 
 With --logs, write the run file instead: every entry of every log of the run, which
-replay, verify and fixture read without a node (docs/replay.md).`,
+replay, verify and fixture read without a node (docs/replay.md). With --blobs it also has
+what diff and undo need: the contents of changed files, and whole results and attachments.`,
 		Example: `  troupe export 01k9z3 > history.json
   troupe export 01k9z3@4 --agent root-1-0 | jq '.messages[].text'
   troupe run --history history.json "And what about the tests?"
-  troupe export last --logs > run.jsonl; troupe replay ./run.jsonl`,
+  troupe export last --logs > run.jsonl; troupe replay ./run.jsonl
+  troupe export last --logs --blobs > run.jsonl; troupe diff ./run.jsonl`,
 		Annotations: map[string]string{command.Formats: "json jsonl yaml"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			text, turn, err := control.ParseFork(args[0])
 			if err != nil {
 				return exit.UsageError("troupe export RUN, or RUN@TURN", "%q names no run", args[0])
 			}
+			if blobs && !logs {
+				return exit.UsageError("troupe export RUN --logs --blobs", "--blobs is for --logs")
+			}
 			if logs {
-				return cs.exportLogs(text, turn >= 0 || who != "")
+				return cs.exportLogs(text, turn >= 0 || who != "", blobs)
 			}
 			after := &turn
 			if turn < 0 {
@@ -52,11 +58,12 @@ replay, verify and fixture read without a node (docs/replay.md).`,
 	}
 	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
 	c.Flags().BoolVar(&logs, "logs", false, "write all logs of the run as a run file")
+	c.Flags().BoolVar(&blobs, "blobs", false, "with --logs: also the blobs that the logs name")
 	return c
 }
 
 // exportLogs writes a run file.
-func (cs *Commands) exportLogs(run string, partial bool) error {
+func (cs *Commands) exportLogs(run string, partial, blobs bool) error {
 	if partial {
 		return exit.UsageError("leave out @TURN and --agent", "a run file has all logs of a run")
 	}
@@ -64,6 +71,15 @@ func (cs *Commands) exportLogs(run string, partial bool) error {
 		f, err := recording.ReadRun(ctx, s.Client, run)
 		if err != nil {
 			return err
+		}
+		if blobs {
+			missing, err := recording.ReadBlobs(ctx, s.Client, &f)
+			if err != nil {
+				return err
+			}
+			if missing > 0 {
+				cs.Console.Say(fmt.Sprintf("%d blobs that the logs name are not there", missing))
+			}
 		}
 		data, err := recording.Encode(f)
 		if err != nil {
