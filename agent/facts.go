@@ -343,12 +343,12 @@ type Begin struct {
 
 // CallTool begins a call.
 type CallTool struct {
-	Call    string
-	Attempt int
-	Turn    int
-	Name    string
-	Args    string
-	Granted bool // the tool may write what it would otherwise keep: a person, or a rule of one, allows it
+	Call        string
+	Attempt     int
+	Turn        int
+	Name        string
+	Args        string
+	MayWriteAny bool // the tool may write any file of the directory: a person, or a rule of one, allows it
 }
 
 // RunHooks runs hooks; their answers come back as one Hooked with the same ID. At

@@ -38,11 +38,11 @@ func finishAttempt(s State, i int, c Call) (State, []Effect) {
 		c.Stage, c.Gate = Gated, spec.HookToolError
 		return s.withCall(i, c), []Effect{runCallHooks(s, c)}
 	}
-	return recordResult(s, i, c)
+	return keepResult(s, i, c)
 }
 
-// recordResult notifies hooks of a result.
-func recordResult(s State, i int, c Call) (State, []Effect) {
+// keepResult puts the result of a call into the state and notifies the post_tool hooks.
+func keepResult(s State, i int, c Call) (State, []Effect) {
 	return notifyHooks(s.withCall(i, c), spec.HookPostTool, fmt.Sprintf("%s.%d", c.ID, c.Attempt), c.Name, c.hookData())
 }
 
@@ -67,7 +67,7 @@ const rewritesMax = 8
 // about them: a hook that has passed a call, such as that of a parent, judges what runs. again is
 // false if no other hook decides.
 func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect, again bool) {
-	c.Args, c.Agreed, c.Rewriter, c.Rewrites = v.args, "", v.rewriter, c.Rewrites+1
+	c.Args, c.AgreedReason, c.Rewriter, c.Rewrites = v.args, "", v.rewriter, c.Rewrites+1
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
 		next, fx = advanceCalls(s.withCall(i, c.withLostNote()))
 		return next, fx, true
@@ -83,7 +83,8 @@ func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect
 	return s.withCall(i, c), []Effect{runCallHooks(s, c)}, true
 }
 
-// callHooked continues after the gate of a call.
+// callHooked continues after the gate of a call: the hooks' verdict changes the call, ends it, has a person asked, or
+// lets it begin.
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
 	v := s.hooks.weigh(c.Gate, c, f.Answers)
@@ -93,7 +94,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 		if next, fx, again := rewriteCall(s, i, c, v); again {
 			return next, fx
 		}
-		c.Args, c.Agreed = v.args, ""
+		c.Args, c.AgreedReason = v.args, ""
 		s, c = applyPermissions(s, c)
 	}
 	s = publishCallDecision(s, f, c, v)
@@ -108,11 +109,15 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 		c = c.fail("denied by " + v.reasonText()) //mutant:denied-call-runs
 	case spec.HookAsk:
 		c.Permit.Asked = true
-		if c.Agreed == v.reasonText() {
-			c.Stage, c.Passed, c.Permit.Granted, c.Permit.Digest = Pending, true, true, s.tools.digest(c)
+		if c.AgreedReason == v.reasonText() {
+			c.Stage, c.Passed, c.Permit.MayWriteAny, c.Permit.Digest = Pending, true, true, s.tools.digest(c)
 			break
 		}
-		c = c.waitForPerson(v, s.mayAsk()) //mutant:call-to-ask-about-runs
+		if !s.mayAsk() {
+			c = c.fail("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
+			break
+		}
+		c = c.waitForPerson(v) //mutant:call-to-ask-about-runs
 	case spec.HookSkip:
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "skipped by "+v.reasonText())}) //mutant:skipped-call-runs
 	case spec.HookOverride:
@@ -121,8 +126,10 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			break
 		}
 		c.Stage, c.Passed = Pending, true
-	default:
+	case spec.HookPass, spec.HookAllow:
 		c.Stage, c.Passed = Pending, true
+	default: // weigh knows no other
+		c = c.fail("denied: a hook decided " + string(v.decision) + ", which is no decision about a call")
 	}
 	return advanceCalls(s.withCall(i, c.withLostNote()))
 }
@@ -139,7 +146,7 @@ func errorHooked(s State, i int, v hookVerdict) (State, []Effect) {
 		c.Tokens = 0 // the count belongs to the other result
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.reasonText()+" instead of the tool, which failed")})
 	}
-	s, fx := recordResult(s, i, c)
+	s, fx := keepResult(s, i, c)
 	return prependEffects(fx)(advanceCalls(s))
 }
 
@@ -149,12 +156,8 @@ func haltByHook(s State, as spec.Reason, why string) (State, []Effect) {
 	return handleCanceled(s, Canceled{Why: why, Now: true, As: as})
 }
 
-// waitForPerson makes a call wait for a person. The decision covers this call with these
-// arguments: they cannot change any more.
-func (c Call) waitForPerson(v hookVerdict, may bool) Call {
-	if !may {
-		return c.fail("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
-	}
+// waitForPerson makes a call wait for a person, who decides about it with the arguments that it has now.
+func (c Call) waitForPerson(v hookVerdict) Call {
 	c.Person, c.Shows = v.reasonText(), v.shows
 	return c
 }
@@ -185,8 +188,8 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 	switch text := strings.TrimSpace(f.Text); f.Decision {
 	case "approve":
 		c.Stage, c.Passed = Pending, true
-		c.Agreed = why
-		c.Permit.Granted, c.Permit.Digest = true, digest
+		c.AgreedReason = why
+		c.Permit.MayWriteAny, c.Permit.Digest = true, digest
 		return c
 	case "skip":
 		return c.end(model.ToolResult{Text: strings.TrimSuffix("skipped by a person: "+text, ": ")})
@@ -200,9 +203,9 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 	}
 }
 
-// endGate resolves a call whose hooks are no longer awaited: a call that failed
-// keeps its result, any other has not begun.
-func (c Call) endGate(never string) Call {
+// endGate ends a call whose hooks or person are no longer awaited: a call that failed keeps its result, any other has
+// not begun and gets notBegun as its result.
+func (c Call) endGate(notBegun string) Call {
 	c.Person = ""
 	if c.Gate == spec.HookToolError {
 		return c.end(c.Result)
@@ -210,5 +213,5 @@ func (c Call) endGate(never string) Call {
 	if c.isLost() {
 		return c.fail("killed while running: its outcome is unknown")
 	}
-	return c.fail(never)
+	return c.fail(notBegun)
 }

@@ -35,10 +35,10 @@ func (RuleAllowed) Kind() string { return "rule_allowed" }
 func (AllowRule) Kind() string { return "allow_rule" }
 func (AllowRule) effect()      {}
 
-// grantedMax bounds the rules that people add to one run.
-const grantedMax = 256
+// addedRulesMax bounds the rules that people add to one run.
+const addedRulesMax = 256
 
-// compilePermissions compiles the permissions of a task; nil: it comes from a release whose hooks decide.
+// compilePermissions compiles the permissions of a task; nil: the run was begun by an older version, in which hooks decide.
 func compilePermissions(t spec.Task) *permission.Set {
 	if t.Permissions == nil {
 		return nil
@@ -48,19 +48,19 @@ func compilePermissions(t spec.Task) *permission.Set {
 
 // permit is what the permissions say about a call, while it waits or runs.
 type permit struct {
-	Query   string // the rules of the permission hook; "": nobody has to be asked
-	Granted bool   // the tool may write what it would otherwise keep
-	Asked   bool   // a person has to approve the call
-	Digest  string // of the call that a person has approved
+	Query       string // the rules of the permission hook; "": nobody has to be asked
+	MayWriteAny bool   // the tool may write any file of the directory
+	Asked       bool   // a person has to approve the call
+	Digest      string // of the call that a person has approved
 }
 
 // decidePermission decides about a call with its current arguments.
 func (s State) decidePermission(c Call) permission.Verdict {
-	if s.permissions == nil {
-		return permission.Verdict{}
+	if s.permissions == nil { // a task of an earlier release, in which hooks decide: see compilePermissions
+		return permission.Verdict{Decision: permission.Allow}
 	}
 	t := permission.Tool{Class: s.tools.specs[c.Name].Class, Command: slices.ContainsFunc(s.Task.Commands, func(k spec.Command) bool { return k.Name == c.Name })}
-	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, t, s.Granted)
+	return s.permissions.Decide(permission.Call{Tool: c.Name, Args: c.Args}, t, s.AddedRules)
 }
 
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
@@ -68,36 +68,30 @@ func applyPermissions(s State, c Call) (State, Call) {
 	v := s.decidePermission(c)
 	c.Permit = permit{}
 	switch v.Decision {
-	case permission.Deny:
-		c = c.fail(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
-		s.events.publishRule(c, spec.HookDeny, v, s.tools.digest(c))
+	case permission.Allow:
+		c.Permit.MayWriteAny = v.MayWriteAny
+		if v.Why != "" {
+			s.events.publishVerdict(c, spec.HookAllow, v, s.tools.digest(c))
+		}
+		return s, c
 	case permission.Ask, permission.AllowConfined:
-		if raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined}); err == nil {
+		raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined})
+		if err == nil {
 			c.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
+			return s, c
 		}
-	default:
-		c.Permit.Granted = v.Granted
-		if v.Rule.Text != "" || v.Granted && v.Why != "" {
-			s.events.publishRule(c, spec.HookAllow, v, s.tools.digest(c))
-		}
+		v.Why = "the question about it cannot be written: " + err.Error()
+	case permission.Deny:
 	}
+	c = c.fail(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
+	s.events.publishVerdict(c, spec.HookDeny, v, s.tools.digest(c))
 	return s, c
 }
 
-// publishRule publishes that a rule or a mode has decided about a call.
-func (e *stepEvents) publishRule(c Call, d spec.HookDecision, v permission.Verdict, digest string) {
-	by := byMode
-	if v.Rule.Text != "" {
-		by = byRule
-	}
-	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{by}, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From, Digest: digest})
+// publishVerdict publishes what the permissions have decided about a call.
+func (e *stepEvents) publishVerdict(c Call, d spec.HookDecision, v permission.Verdict, digest string) {
+	e.publish(hookEvents, decisionKind(d), event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: d, By: []string{v.By}, Why: v.Why, Rule: v.Rule.Text, From: v.Rule.From, Digest: digest})
 }
-
-// Authors of decisions that no hook made.
-const (
-	byRule = "a rule"
-	byMode = "the permission mode"
-)
 
 // permissionHook returns the hook that prepares the question about a call.
 func (c Call) permissionHook() []spec.Hook {
@@ -132,7 +126,7 @@ func (s State) alwaysRule(c Call) string {
 	if r == "" {
 		return ""
 	}
-	with := addGranted(s, spec.PermissionRule{Text: r})
+	with := addRule(s, spec.PermissionRule{Text: r})
 	if with.decidePermission(c).Decision != permission.Allow {
 		return ""
 	}
@@ -165,24 +159,23 @@ func (c Call) wholeText(t *spec.Task) string {
 	return fmt.Sprintf("(the whole: troupe transcript %s --agent %s --call %s)", t.Run, t.ID, c.ID)
 }
 
-
 // grantRule adds the rule of an answer for the rest of the run, and tells the supervisor.
 func grantRule(s State, f Answered, q Park) (State, []Effect) {
 	if f.Decision != "approve" || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
 	r := spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query}
-	s = addGranted(s, r)
+	s = addRule(s, r)
 	return s, []Effect{AllowRule{Rule: r}}
 }
 
 // handleRuleAllowed adds a rule that a person has added in an answer to another agent of the run.
-func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addGranted(s, f.Rule), nil }
+func handleRuleAllowed(s State, f RuleAllowed) (State, []Effect) { return addRule(s, f.Rule), nil }
 
-func addGranted(s State, r spec.PermissionRule) State {
+func addRule(s State, r spec.PermissionRule) State {
 	same := func(o spec.PermissionRule) bool { return o.Text == r.Text }
-	if len(s.Granted) < grantedMax && !slices.ContainsFunc(s.Granted, same) {
-		s.Granted = append(slices.Clip(s.Granted), r)
+	if len(s.AddedRules) < addedRulesMax && !slices.ContainsFunc(s.AddedRules, same) {
+		s.AddedRules = append(slices.Clip(s.AddedRules), r)
 	}
 	return s
 }

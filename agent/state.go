@@ -82,7 +82,7 @@ type State struct {
 	Remarks           []string              // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
 	Goal              goalProgress          // how often a stop was sent back, and why
 	HookEffects       hookEffects           // effects of hooks so far
-	Granted           []spec.PermissionRule // that people have added in this run
+	AddedRules        []spec.PermissionRule // that people have added in this run
 	QuestionsAsked    int                   // questions that the loop has put to a person itself
 	LimitNotes        limitNotes            // what the model was told of its limits
 
@@ -136,27 +136,27 @@ const (
 // Call is one tool call of the last reply.
 type Call struct {
 	model.ToolCall
-	Class      model.Class
-	Child      spec.ID // set: a delegate, and the child's id
-	Sends      bool    // a message to another agent
-	Stage      Stage
-	Attempt    int
-	Activation string // the activation that began it
-	Result     model.ToolResult
-	Tokens     int64          // the shell's count of Result; 0: not counted
-	Passed     bool           // the hooks before it have approved it
-	Node       string         // … on the node where they were asked last; see reapproval.go
-	Agreed     string         // the reason that a person read and agreed to
-	Again      int            // times its hooks were asked anew: on another node, or about other arguments
-	Rewriter   int            // the hook of its gate whose arguments it has, from 1; 0: none
-	Rewrites   int            // times hooks have changed its arguments
-	Gate       spec.HookPoint // Gated: pre_tool or tool_error
-	Permit     permit         // what the permissions say about it
-	Shows      string         // Gated: what a person reads of it; "": its arguments
-	Person     string         // Gated: why hooks want a person to decide
-	Born       int64          // Child: the clock when the child was requested
-	Tries      int            // attempts that failed transiently
-	Due        int64          // stamp of the next attempt, while Retrying
+	Class        model.Class
+	Child        spec.ID // set: a delegate, and the child's id
+	Sends        bool    // a message to another agent
+	Stage        Stage
+	Attempt      int
+	Activation   string // the activation that began it
+	Result       model.ToolResult
+	Tokens       int64          // the shell's count of Result; 0: not counted
+	Passed       bool           // the hooks before it have approved it
+	Node         string         // … on the node where they were asked last; see reapproval.go
+	AgreedReason string         // the reason that a person read and agreed to
+	Again        int            // times its hooks were asked anew: on another node, or about other arguments
+	Rewriter     int            // the hook of its gate whose arguments it has, from 1; 0: none
+	Rewrites     int            // times hooks have changed its arguments
+	Gate         spec.HookPoint // Gated: pre_tool or tool_error
+	Permit       permit         // what the permissions say about it
+	Shows        string         // Gated: what a person reads of it; "": its arguments
+	Person       string         // Gated: why hooks want a person to decide
+	Born         int64          // Child: the clock when the child was requested
+	Tries        int            // attempts that failed transiently
+	Due          int64          // stamp of the next attempt, while Retrying
 }
 
 func (c Call) isDelegation() bool { return c.Child != "" }

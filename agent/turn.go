@@ -24,7 +24,7 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	s.Began = s.Now
 	s = adoptHistory(s)
 	s.tools = compileTools(s.Task, f.Task.Tools)
-	s.hooks, s.permissions, s.Granted = compileHooks(s.Task, s.tools), compilePermissions(s.Task), s.Task.Granted
+	s.hooks, s.permissions, s.AddedRules = compileHooks(s.Task, s.tools), compilePermissions(s.Task), s.Task.AddedRules
 	s = restoreJournal(s)
 	s.events.publish(entryEvents, event.KindAgentStarted, event.AgentStarted{Name: s.Task.Name, Parent: s.Task.Parent, Model: s.Task.Model.Name, Goal: s.Task.Goal,
 		Tools: len(s.Task.Tools), MaxTurn: s.Task.Limits.Turns, Recalled: s.Recalled})

@@ -145,7 +145,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("%s", why)
 	}
 	t.Limits = withinParentTime(t.Limits, f)
-	t.Permissions, t.Granted = s.Run.permissionsOf(def, parent.permissions), s.Granted
+	t.Permissions, t.AddedRules = s.Run.permissionsOf(def, parent.permissions), s.AddedRules
 	if tooManyRules(t.Permissions) {
 		return refuse("its permission rules, with those of its parents, are more than %d bytes", RulesBytesMax)
 	}

@@ -35,16 +35,16 @@ func tooManyRules(list []spec.Permissions) bool {
 	return size > RulesBytesMax
 }
 
-// grantedMax bounds the rules that people add to one run.
-const grantedMax = 256
+// addedRulesMax bounds the rules that people add to one run.
+const addedRulesMax = 256
 
 // allowRule records a rule that a person has added in an answer to an agent, and passes it on to all others.
 func allowRule(s State, from spec.ID, f agent.AllowRule) (State, []Effect) {
-	if _, ok := s.Member(from); !ok || s.Phase != Live || len(s.Granted) >= grantedMax ||
-		slices.ContainsFunc(s.Granted, func(r spec.PermissionRule) bool { return r.Text == f.Rule.Text }) {
+	if _, ok := s.Member(from); !ok || s.Phase != Live || len(s.AddedRules) >= addedRulesMax ||
+		slices.ContainsFunc(s.AddedRules, func(r spec.PermissionRule) bool { return r.Text == f.Rule.Text }) {
 		return s, nil
 	}
-	s.Granted = append(slices.Clip(s.Granted), f.Rule)
+	s.AddedRules = append(slices.Clip(s.AddedRules), f.Rule)
 	fx := s.members.tellLive(agent.RuleAllowed(f))
 	return s, slices.DeleteFunc(fx, func(e Effect) bool { t, ok := e.(Tell); return ok && t.To == from })
 }

@@ -65,10 +65,10 @@ func TestARuleOfAPersonReachesAllAgents(t *testing.T) {
 	}
 	rule := agent.AllowRule{Rule: spec.PermissionRule{Text: "shell(make)"}}
 	s, fx := allowRule(s, "root-1-0", rule)
-	if len(fx) != 1 || fx[0].(Tell).To != spec.Root || len(s.Granted) != 1 {
-		t.Errorf("%+v %+v", fx, s.Granted)
+	if len(fx) != 1 || fx[0].(Tell).To != spec.Root || len(s.AddedRules) != 1 {
+		t.Errorf("%+v %+v", fx, s.AddedRules)
 	}
-	if s, fx = allowRule(s, spec.Root, rule); len(fx) != 0 || len(s.Granted) != 1 {
-		t.Errorf("the same rule twice: %+v %+v", fx, s.Granted)
+	if s, fx = allowRule(s, spec.Root, rule); len(fx) != 0 || len(s.AddedRules) != 1 {
+		t.Errorf("the same rule twice: %+v %+v", fx, s.AddedRules)
 	}
 }

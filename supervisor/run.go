@@ -152,7 +152,7 @@ type State struct {
 	Halted        bool // its own log is damaged and does not show which members have finished, so the run waits for none
 	Outcome       spec.Outcome
 
-	Granted []spec.PermissionRule // that people have added to the run
+	AddedRules []spec.PermissionRule // that people have added to the run
 
 	PolicySetBy string // who replaced the policy last; "": nobody, it is that of the request
 	PolicySetAt int64

@@ -56,7 +56,7 @@ func printPermissions(t spec.Task) string {
 		}
 		b.WriteString("}")
 	}
-	for _, r := range t.Granted {
+	for _, r := range t.AddedRules {
 		b.WriteString(" granted=" + r.Text)
 	}
 	return b.String()

@@ -21,17 +21,17 @@ const (
 
 // Call describes to a tool the call that it serves.
 type Call struct {
-	Run, Agent string
-	Turn       int
-	ID         string // "<turn>-<index>"
-	Key        string // idempotency key: the same for every attempt of this call
-	Attempt    int    // from 1
-	Deadline   time.Time
-	Trace      string                           // W3C traceparent, may be empty
-	Metric     func(name string, value float64) // never nil inside a Tool
-	Args       []byte                           // JSON that fits the schema
-	Granted    bool                             // a person, or a rule of one, allows this call: it may write any file of the directory
-	Progress   func(Progress)                   // never nil inside a Tool; one call at a time; a watcher may miss some
+	Run, Agent  string
+	Turn        int
+	ID          string // "<turn>-<index>"
+	Key         string // idempotency key: the same for every attempt of this call
+	Attempt     int    // from 1
+	Deadline    time.Time
+	Trace       string                           // W3C traceparent, may be empty
+	Metric      func(name string, value float64) // never nil inside a Tool
+	Args        []byte                           // JSON that fits the schema
+	MayWriteAny bool                             // a person, or a rule of one, allows this call: it may write any file of the directory
+	Progress    func(Progress)                   // never nil inside a Tool; one call at a time; a watcher may miss some
 	// Changed records what the call changed; see ReportChanges.
 	Changed func(changes []filechange.Change, lost string)
 }

@@ -60,9 +60,9 @@ type Task struct {
 	// Permissions are the agent's own and those of its ancestors; the strictest counts. nil: the task
 	// comes from an earlier release, in which hooks decided about calls.
 	Permissions []Permissions `msgpack:"pe,omitempty"`
-	// Granted are rules that people have added in the run so far.
-	Granted   []PermissionRule `msgpack:"pg,omitempty"`
-	Forbidden []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
+	// AddedRules are rules that people have added in the run so far.
+	AddedRules []PermissionRule `msgpack:"pg,omitempty"`
+	Forbidden  []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
 	// PolicyFacts: the agent reports to its supervisor what the rules of a policy need to know.
 	PolicyFacts bool `msgpack:"pf,omitempty"`
 	// Past is the run before this one in its conversation, for the root.

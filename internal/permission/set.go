@@ -27,11 +27,23 @@ const (
 // Verdict is a decision, and what it comes from.
 type Verdict struct {
 	Decision Decision
-	Why      string              // for people and models
-	Rule     spec.PermissionRule // that decided; zero: the mode, or the default of the tool
-	// Granted: a person, or a rule of a person, lets the call write files that the tool would otherwise keep.
-	Granted bool
+	Why      string              // for people and models; "" of a call that is allowed: nothing speaks against it
+	By       string              // who decided: ByRule and so on
+	Rule     spec.PermissionRule // that decided; zero: none did
+	// MayWriteAny: a person, or a rule of a person, lets the call write any file of the directory, also one that
+	// troupe did not make.
+	MayWriteAny bool
 }
+
+// Authors of verdicts, as events name them.
+const (
+	ByRule    = "a rule"
+	ByMode    = "the permission mode"
+	ByYes     = "--yes"
+	ByLimits  = "the tools that the agent may use"
+	ByDefault = "the default of the tool"
+	ByNobody  = "permissions that cannot be read"
+)
 
 // Tool is what the rules need to know of a tool.
 type Tool struct {
@@ -42,24 +54,25 @@ type Tool struct {
 // Set is the permissions of an agent, compiled: its own, and those of its ancestors, of which the
 // strictest counts. The zero Set denies everything.
 type Set struct {
-	list     []compiled
-	broken   string
-	writable []string
-	dir      string
+	list      []agentRules
+	broken    string // why the permissions cannot be read
+	writable  []string
+	workspace string
 }
 
-type compiled struct {
+// agentRules are the permissions of one agent, compiled: allow[i] comes from Allow[i], and so on.
+type agentRules struct {
 	spec.Permissions
 	allow, ask, deny []Rule
 	limits           [][]Rule // a call of a tool that a list names must fit a rule of that list
 }
 
-// Compile compiles the permissions of an agent. Permissions that cannot be read deny everything, as none
-// do: what nobody can read allows nothing. writable are the paths that need no question.
-func Compile(list []spec.Permissions, dir string, writable []string) *Set {
-	s := &Set{dir: dir, writable: writable}
+// Compile compiles the permissions of an agent and those of its ancestors. If any of them cannot be read, the Set
+// denies every call. writable are the paths that need no question.
+func Compile(list []spec.Permissions, workspace string, writable []string) *Set {
+	s := &Set{workspace: workspace, writable: writable}
 	for _, p := range list {
-		c := compiled{Permissions: p}
+		c := agentRules{Permissions: p}
 		if !slices.Contains(spec.PermissionModes, p.Mode) && p.Mode != "" {
 			s.broken = "there is no permission mode " + string(p.Mode)
 		}
@@ -84,84 +97,89 @@ func (s *Set) parse(rules []spec.PermissionRule, parse func(string) (Rule, error
 	return list
 }
 
-// Decide decides about a call. granted are the rules that a person has added while the run works: they
+// Decide decides about a call. added are the rules that a person has added while the run works: they
 // allow what no rule decides, and nothing else.
-func (s *Set) Decide(c Call, t Tool, granted []spec.PermissionRule) Verdict {
+func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 	switch {
 	case s == nil || len(s.list) == 0:
-		return Verdict{Decision: Deny, Why: "there are no permissions"}
+		return Verdict{Decision: Deny, By: ByNobody, Why: "there are no permissions"}
 	case s.broken != "":
-		return Verdict{Decision: Deny, Why: "the permissions cannot be read: " + s.broken}
+		return Verdict{Decision: Deny, By: ByNobody, Why: "the permissions cannot be read: " + s.broken}
 	}
-	c.Workspace = s.dir
+	c.Workspace = s.workspace
 	strictest := Verdict{Decision: -1}
 	for _, p := range s.list {
-		if v := p.decide(c, t, s.writable, granted); v.Decision > strictest.Decision { //mutant:last-permissions-decide
+		if v := p.decide(c, t, s.writable, added); v.Decision > strictest.Decision { //mutant:last-permissions-decide
 			strictest = v
 		} else if v.Decision == strictest.Decision {
-			strictest.Granted = strictest.Granted && v.Granted
+			strictest.MayWriteAny = strictest.MayWriteAny && v.MayWriteAny
 		}
 	}
 	return strictest
 }
 
-// AsksNobody reports whether the strictest mode lets nobody be asked.
+// AsksNobody reports whether one of the modes lets nobody be asked.
 func (s *Set) AsksNobody() bool {
-	return s != nil && slices.ContainsFunc(s.list, func(p compiled) bool { return p.Mode == spec.ModeDontAsk })
+	return s != nil && slices.ContainsFunc(s.list, func(p agentRules) bool { return p.Mode == spec.ModeDontAsk })
 }
 
-// decide applies one agent's permissions, in this order: deny, irreversible, ask, mode, allow, default.
-func (p compiled) decide(c Call, t Tool, writable []string, granted []spec.PermissionRule) Verdict {
-	caught, perhaps := -1, ""
+// decide applies one agent's permissions, in this order: rules that deny; limits of its tools; mode plan; rules that
+// ask; irreversible tools; doubt whether a rule denies; the right to pass the shell on; mode bypassPermissions; rules
+// that allow; rules that people added; the default of the tool. In mode dontAsk what would ask is denied.
+func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.PermissionRule) Verdict {
+	denying, doubt := -1, ""
 	for i, r := range p.deny {
 		switch r.denies(c) {
 		case fits:
-			caught = i
+			if denying < 0 {
+				denying = i
+			}
 		case fitsPerhaps:
-			perhaps = cmp.Or(perhaps, perhapsOf(c))
+			doubt = cmp.Or(doubt, whyInDoubt(c))
 		}
 	}
 	if c.Tool == shellTool && !t.Command {
-		perhaps = cmp.Or(perhaps, p.guardedFiles())
+		doubt = cmp.Or(doubt, p.whyCommandsAsk())
 	}
+	only := p.brokenLimit(c)
 	switch {
-	case caught >= 0: //mutant:denied-by-no-rule
-		return Verdict{Decision: Deny, Rule: p.Deny[caught], Why: "the rule " + name(p.Deny[caught]) + " denies it"}
-	case len(p.isOutside(c)) > 0:
-		return Verdict{Decision: Deny, Why: "the agent may use " + c.Tool + " only for " + strings.Join(p.isOutside(c), ", ")}
+	case denying >= 0: //mutant:denied-by-no-rule
+		return Verdict{Decision: Deny, By: ByRule, Rule: p.Deny[denying], Why: "the rule " + name(p.Deny[denying]) + " denies it"}
+	case len(only) > 0:
+		return Verdict{Decision: Deny, By: ByLimits, Why: "the agent may use " + c.Tool + " only for " + strings.Join(only, ", ")}
 	case p.Mode == spec.ModePlan && changes(c, t): //mutant:plan-changes-something
-		return Verdict{Decision: Deny, Why: "permission mode plan: nothing that changes something runs"}
+		return Verdict{Decision: Deny, By: ByMode, Why: "permission mode plan: nothing that changes something runs"}
 	}
-	v := p.undenied(c, t, perhaps, writable, granted)
+	v := p.decideUndenied(c, t, doubt, writable, added)
 	if v.Decision == Ask && p.Mode == spec.ModeDontAsk { //mutant:asks-although-nobody-may-be-asked
-		v.Decision = Deny
+		v.Decision, v.By, v.Rule = Deny, ByMode, spec.PermissionRule{}
 		v.Why += ", and nobody can be asked (permission mode dontAsk)"
 	}
 	return v
 }
 
-// perhapsOf says why a call is asked about of which no rule tells whether it denies it.
-func perhapsOf(c Call) string {
+// whyInDoubt says why a call is asked about of which no rule tells whether it denies it.
+func whyInDoubt(c Call) string {
 	if c.Tool == shellTool {
 		return "it is decided only when it runs whether a rule denies a command of it"
 	}
 	return "it may show what a rule denies"
 }
 
-// guardedFiles says why every command is asked about: it could do with files what a rule forbids; "": no rule is about files.
-func (p compiled) guardedFiles() string {
-	for i, list := range [][]Rule{p.deny, p.ask} {
-		for j, r := range list {
-			if r.guardsFiles() {
-				return "a command could reach files that the rule " + name([][]spec.PermissionRule{p.Deny, p.Ask}[i][j]) + " is about"
-			}
+// whyCommandsAsk says why every command is asked about: it could do with files what a rule forbids; "": no rule is about files.
+func (p agentRules) whyCommandsAsk() string {
+	sources := slices.Concat(p.Deny, p.Ask)
+	for i, r := range slices.Concat(p.deny, p.ask) {
+		if r.guardsFiles() {
+			return "a command could reach files that the rule " + name(sources[i]) + " is about"
 		}
 	}
 	return ""
 }
 
-// isOutside returns the rules that keep the tool to other calls than this one; nil: none do.
-func (p compiled) isOutside(c Call) (only []string) {
+// brokenLimit returns the rules of the first limit that names the tool of a call and that the call fits none of; nil:
+// there is none.
+func (p agentRules) brokenLimit(c Call) (only []string) {
 	for _, limit := range p.limits {
 		about := slices.DeleteFunc(slices.Clone(limit), func(r Rule) bool { return r.tool != c.Tool })
 		if len(about) == 0 || slices.ContainsFunc(about, func(r Rule) bool { return r.allows(c) }) {
@@ -175,47 +193,46 @@ func (p compiled) isOutside(c Call) (only []string) {
 	return nil
 }
 
-// undenied decides about a call that no rule denies; perhaps says why one may.
-func (p compiled) undenied(c Call, t Tool, perhaps string, writable []string, granted []spec.PermissionRule) Verdict {
+// decideUndenied decides about a call that no rule denies; doubt says why one may.
+func (p agentRules) decideUndenied(c Call, t Tool, doubt string, writable []string, added []spec.PermissionRule) Verdict {
 	for i, r := range p.ask {
 		if r.catches(c) != fitsNot || r.mayFind(c) {
-			return Verdict{Decision: Ask, Rule: p.Ask[i], Why: "the rule " + name(p.Ask[i]) + " asks for it"}
+			return Verdict{Decision: Ask, By: ByRule, Rule: p.Ask[i], Why: "the rule " + name(p.Ask[i]) + " asks for it"}
 		}
 	}
 	switch {
 	case t.Class == model.Irreversible: //mutant:irreversible-call-asks-nobody
-		return Verdict{Decision: Ask, Why: "what it does cannot be undone"}
-	case perhaps != "":
-		return Verdict{Decision: Ask, Why: perhaps}
+		return Verdict{Decision: Ask, By: ByDefault, Why: "what it does cannot be undone"}
+	case doubt != "":
+		return Verdict{Decision: Ask, By: ByRule, Why: doubt}
 	case p.PassesShell && c.Tool == shellTool:
-		return Verdict{Decision: Allow, Granted: true}
+		return Verdict{Decision: Allow, MayWriteAny: true}
 	case p.Mode == spec.ModeBypass && !(p.Confined && c.Tool == shellTool):
-		return Verdict{Decision: Allow, Granted: true, Why: "permission mode bypassPermissions"}
+		return Verdict{Decision: Allow, By: ByMode, MayWriteAny: true, Why: "permission mode bypassPermissions"}
 	}
-	if v, ok := p.allowed(c, granted); ok {
+	if v, ok := p.decideByAllow(c, added); ok {
 		return v
 	}
-	return p.byDefault(c, t, writable)
+	return p.decideByDefault(c, t, writable)
 }
 
-// allowed applies the rules that allow, and those that a person has added.
-func (p compiled) allowed(c Call, granted []spec.PermissionRule) (Verdict, bool) {
-	var plain []Rule
+// decideByAllow applies the rules that allow, and those that a person has added.
+func (p agentRules) decideByAllow(c Call, added []spec.PermissionRule) (Verdict, bool) {
+	var plain []Rule // those that count for commands without a sandbox
+	var sources []spec.PermissionRule
 	for i, r := range p.allow {
-		if p.Allow[i].Confined && c.Tool == shellTool {
-			continue
-		}
-		if plain = append(plain, r); r.allows(c) {
-			return Verdict{Decision: Allow, Granted: true, Rule: p.Allow[i], Why: "the rule " + name(p.Allow[i]) + " allows it"}, true
+		if !p.Allow[i].Confined || c.Tool != shellTool {
+			plain, sources = append(plain, r), append(sources, p.Allow[i])
 		}
 	}
-	for _, text := range granted {
-		r, err := ParseAllow(text.Text)
-		if err != nil {
-			continue
+	for _, source := range added {
+		if r, err := ParseAllow(source.Text); err == nil { // it was parsed when it was added
+			plain, sources = append(plain, r), append(sources, source)
 		}
-		if plain = append(plain, r); r.allows(c) {
-			return Verdict{Decision: Allow, Granted: true, Rule: text, Why: "the rule " + name(text) + " allows it"}, true
+	}
+	for i, r := range plain {
+		if r.allows(c) {
+			return Verdict{Decision: Allow, By: ByRule, MayWriteAny: true, Rule: sources[i], Why: "the rule " + name(sources[i]) + " allows it"}, true
 		}
 	}
 	if c.Tool != shellTool {
@@ -223,9 +240,9 @@ func (p compiled) allowed(c Call, granted []spec.PermissionRule) (Verdict, bool)
 	}
 	switch {
 	case allowsCommand(plain, c):
-		return Verdict{Decision: Allow, Why: "rules allow each of its commands"}, true
+		return Verdict{Decision: Allow, By: ByRule, Why: "rules allow each of its commands"}, true
 	case allowsCommand(slices.Concat(plain, p.allow), c):
-		return Verdict{Decision: AllowConfined, Why: "rules of the request do not count for commands here"}, true
+		return Verdict{Decision: AllowConfined, By: ByRule, Why: "rules of the request do not count for commands here"}, true
 	}
 	return Verdict{}, false
 }
@@ -242,35 +259,44 @@ func parseAll(texts []string) (list []Rule) {
 	return list
 }
 
-// byDefault decides about a call that no rule fits.
-func (p compiled) byDefault(c Call, t Tool, writable []string) Verdict {
+// decideByDefault decides about a call that no rule fits.
+func (p agentRules) decideByDefault(c Call, t Tool, writable []string) Verdict {
+	if t.Command {
+		return Verdict{Decision: Allow}
+	}
 	switch {
-	case c.Tool == shellTool && !t.Command:
+	case c.Tool == shellTool:
 		switch {
 		case p.Mode == spec.ModeBypass:
-			return Verdict{Decision: AllowConfined, Why: "permission mode bypassPermissions of a request does not count for commands here"}
+			return Verdict{Decision: AllowConfined, By: ByMode, Why: "permission mode bypassPermissions of a request does not count for commands here"}
 		case p.Yes:
-			return Verdict{Decision: AllowConfined, Why: "--yes does not count for commands here"}
+			return Verdict{Decision: AllowConfined, By: ByYes, Why: "--yes does not count for commands here"}
 		case p.Mode == spec.ModeAcceptEdits && allowsCommand(parseAll(fileCommands), c):
-			return Verdict{Decision: AllowConfined, Why: "permission mode acceptEdits does not count for commands here"}
+			return Verdict{Decision: AllowConfined, By: ByMode, Why: "permission mode acceptEdits does not count for commands here"}
 		}
-		return Verdict{Decision: Ask, Why: p.notAllowedText(c)}
-	case slices.Contains(WriteTools, c.Tool) && !t.Command:
+		return Verdict{Decision: Ask, By: ByDefault, Why: p.notAllowedText(c)}
+	case slices.Contains(WriteTools, c.Tool):
 		if local, ok := localPath(c.Workspace, factsOf(c).Path); !ok || matchesAny(writable, local) {
 			return Verdict{Decision: Allow} // outside of the directory the tool refuses it
 		}
-		if p.Yes || p.Mode == spec.ModeAcceptEdits {
-			return Verdict{Decision: Allow, Granted: true}
+		switch {
+		case p.Yes:
+			return Verdict{Decision: Allow, By: ByYes, MayWriteAny: true, Why: "--yes allows writes in the directory"}
+		case p.Mode == spec.ModeAcceptEdits:
+			return Verdict{Decision: Allow, By: ByMode, MayWriteAny: true, Why: "permission mode acceptEdits allows writes in the directory"}
 		}
-		return Verdict{Decision: Ask, Why: "no rule allows writing this file"}
-	case strings.HasPrefix(c.Tool, "mcp__") && t.Class != model.Read && !t.Command && !p.Yes:
-		return Verdict{Decision: Ask, Why: "no rule allows " + c.Tool}
+		return Verdict{Decision: Ask, By: ByDefault, Why: "no rule allows writing this file"}
+	case strings.HasPrefix(c.Tool, "mcp__") && t.Class != model.Read:
+		if p.Yes {
+			return Verdict{Decision: Allow, By: ByYes, Why: "--yes allows tools of MCP servers"}
+		}
+		return Verdict{Decision: Ask, By: ByDefault, Why: "no rule allows " + c.Tool}
 	}
 	return Verdict{Decision: Allow}
 }
 
 // notAllowedText says why no rule allows a command.
-func (p compiled) notAllowedText(c Call) string {
+func (p agentRules) notAllowedText(c Call) string {
 	var patterns []string
 	for _, r := range p.allow {
 		if r.isAbout(shellTool) && r.pattern != "" {

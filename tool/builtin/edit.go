@@ -61,14 +61,14 @@ func (w *fileWriter) runEdit(ctx context.Context, in editArgs, c tool.Call) (str
 	case in.Old == in.New:
 		return "", errSame
 	}
-	if err := w.mayWrite(name, c.Granted); err != nil {
+	if err := w.mayWrite(name, c.MayWriteAny); err != nil {
 		return "", err
 	}
 	text, mode, err := w.readText(name)
 	if err != nil {
 		return "", err
 	}
-	if !c.Granted && !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
+	if !c.MayWriteAny && !w.written[name] && !isGenerated(text) && !slices.Contains(w.writable, anywhere) && (w.owned == nil || !w.owned(name)) {
 		return "", fmt.Errorf("%s was not made by troupe; editing it needs permission", printableName(name))
 	}
 	edited, line, err := substituteOnce(text, in.Old, in.New)

@@ -42,7 +42,7 @@ type writeArgs struct {
 // The tool writes only paths of Config.Writable. It replaces an existing file only if the
 // file has the mark of a generated file (see isGenerated), if Config.Owned allows it, if this
 // writer wrote it, or if it already has this content; so no user's report.md is lost. A call that is
-// granted (tool.Call.Granted) may write any file of the directory, except those of git.
+// granted (tool.Call.MayWriteAny) may write any file of the directory, except those of git.
 func (w *fileWriter) writeFile() (tool.Tool, error) {
 	return tool.New("write_file", "Write a text file as a whole.", model.Idempotent,
 		func(ctx context.Context, in writeArgs, c tool.Call) (string, error) {
@@ -67,13 +67,13 @@ func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, c tool.Call) (s
 	if err != nil {
 		return "", err
 	}
-	if err := w.mayWrite(name, c.Granted); err != nil {
+	if err := w.mayWrite(name, c.MayWriteAny); err != nil {
 		return "", err
 	}
 	if len(in.Content) > writeBytesMax {
 		return "", fmt.Errorf("the content is %d bytes, at most %d are allowed", len(in.Content), writeBytesMax)
 	}
-	same, err := w.mayReplace(name, []byte(in.Content), c.Granted)
+	same, err := w.mayReplace(name, []byte(in.Content), c.MayWriteAny)
 	if err != nil {
 		return "", err
 	}
