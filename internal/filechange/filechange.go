@@ -83,7 +83,7 @@ var (
 // checkPath rejects a path that no tool could have changed.
 func checkPath(name string) error {
 	switch {
-	case name == "" || len(name) > PathBytesMax || name != path.Clean(name) || !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsAny(name, "\x00\\"):
+	case name == "" || len(name) > PathBytesMax || name != path.Clean(name) || !filepath.IsLocal(filepath.FromSlash(name)) || strings.Contains(name, "\x00") || os.PathSeparator != '/' && strings.Contains(name, `\`):
 		return errors.New("it is no path within the directory")
 	case name == ".":
 		return errors.New("it is the directory itself")

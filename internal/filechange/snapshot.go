@@ -1,11 +1,13 @@
 package filechange
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -25,8 +27,10 @@ const (
 // it; empty directories count for nothing.
 type Snapshot struct {
 	files map[string]seenFile
-	skip  []string
-	kept  int64
+	// closed are the directories that could not be opened: a file that was in one is no new file elsewhere.
+	closed map[string]fs.FileInfo
+	skip   []string
+	kept   int64
 	// Lost says why the directory could not be looked at as a whole; "": it was.
 	Lost string
 }
@@ -40,7 +44,7 @@ var errTooMany = fmt.Errorf("the directory has more than %d files", SnapshotFile
 
 // Take looks at a directory. skip are paths below it that commands do not see.
 func Take(ctx context.Context, root *os.Root, skip []string) *Snapshot {
-	s := &Snapshot{files: map[string]seenFile{}, skip: skip}
+	s := &Snapshot{files: map[string]seenFile{}, closed: map[string]fs.FileInfo{}, skip: skip}
 	keep := func(at *os.Root, name, base string, info fs.FileInfo) error {
 		seen := seenFile{info: info}
 		if info.Size() <= min(KeptFileBytesMax, KeptBytesMax-s.kept) {
@@ -53,7 +57,7 @@ func Take(ctx context.Context, root *os.Root, skip []string) *Snapshot {
 		s.files[name] = seen
 		return nil
 	}
-	if err := s.walk(ctx, root, keep); err != nil {
+	if err := s.walk(ctx, root, keep, s.closed); err != nil {
 		s.Lost = err.Error()
 		s.files = nil
 	}
@@ -63,17 +67,18 @@ func Take(ctx context.Context, root *os.Root, skip []string) *Snapshot {
 // visitFunc visits a regular file.
 type visitFunc func(at *os.Root, name, base string, info fs.FileInfo) error
 
-func (s *Snapshot) walk(ctx context.Context, root *os.Root, visit visitFunc) error {
-	w := walker{s: s, visit: visit, ctx: ctx, until: time.Now().Add(snapshotTimeMax)}
+func (s *Snapshot) walk(ctx context.Context, root *os.Root, visit visitFunc, closed map[string]fs.FileInfo) error {
+	w := walker{s: s, visit: visit, closed: closed, ctx: ctx, until: time.Now().Add(snapshotTimeMax)}
 	return w.walk(root, "", 0)
 }
 
 type walker struct {
-	s     *Snapshot
-	visit visitFunc
-	ctx   context.Context
-	until time.Time
-	seen  int
+	s      *Snapshot
+	visit  visitFunc
+	closed map[string]fs.FileInfo
+	ctx    context.Context
+	until  time.Time
+	seen   int
 }
 
 func (w *walker) walk(at *os.Root, prefix string, depth int) error {
@@ -109,8 +114,11 @@ func (w *walker) visitEntry(at *os.Root, prefix string, e fs.DirEntry, depth int
 		return fmt.Errorf("looking at the directory took longer than %s", snapshotTimeMax)
 	}
 	name := prefix + e.Name()
-	if IsGitName(e.Name()) || slices.Contains(w.s.skip, name) || len(name) > PathBytesMax || strings.ContainsAny(name, "\\\x00") {
+	if IsGitName(e.Name()) || slices.Contains(w.s.skip, name) {
 		return nil
+	}
+	if len(name) > PathBytesMax {
+		return fmt.Errorf("a path has more than %d bytes", PathBytesMax)
 	}
 	info, err := at.Lstat(e.Name())
 	switch {
@@ -122,20 +130,22 @@ func (w *walker) visitEntry(at *os.Root, prefix string, e fs.DirEntry, depth int
 		return nil
 	}
 	below, err := openDirectory(at, e.Name(), false)
-	if err != nil {
-		return nil // replaced meanwhile, or not to be opened: what is below it is not seen
+	if err != nil { // replaced meanwhile, or not to be opened: what is below it is not seen
+		w.closed[name] = info
+		return nil
 	}
 	defer func() { _ = below.Close() }()
 	return w.walk(below, name+"/", depth+1)
 }
 
-// Compare looks at the directory again and returns what changed since, sorted by path. lost says why
-// not all changes are among them; "": all are.
+// Compare looks at the directory again and returns what changed since. lost says why not all changes are among
+// them; "": all are. If a file that is gone may be missing among them, only deletions are: another file may be
+// the missing one under a new name, and its only copy.
 func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string) {
 	if s.Lost != "" {
 		return nil, s.Lost
 	}
-	found, kept := map[string]bool{}, int64(0)
+	found, closed, kept := map[string]bool{}, map[string]fs.FileInfo{}, int64(0)
 	ctx := context.Background() // also after a call that was aborted
 	err := s.walk(ctx, root, func(at *os.Root, name, base string, info fs.FileInfo) error {
 		found[name] = true
@@ -144,16 +154,16 @@ func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string) {
 			return nil
 		}
 		after, err := readFile(at, base, min(KeptFileBytesMax, max(0, StoredBytesMax-kept)))
-		if err != nil {
+		if err != nil { // its content is not known, so that it is not taken back
 			lost = "a file that was changed could not be read"
-			return nil
+			after = State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
 		}
 		kept += int64(len(after.Data))
 		if c := (Change{Path: name, Before: s.before(was, existed), After: after}); !c.Before.Record().SameContent(after.Record()) || c.Before.Mode != after.Mode {
 			changes = append(changes, c)
 		}
 		return nil
-	})
+	}, closed)
 	if err != nil {
 		return nil, err.Error()
 	}
@@ -162,11 +172,32 @@ func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string) {
 			changes = append(changes, Change{Path: name, Before: s.before(was, true)})
 		}
 	}
-	slices.SortFunc(changes, func(a, b Change) int { return strings.Compare(a.Path, b.Path) })
+	if !maps.EqualFunc(s.closed, closed, isUnchanged) {
+		lost = "a directory that could not be read was changed"
+		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.After.Exists })
+	}
+	return firstChanges(changes, lost)
+}
+
+// firstChanges returns the changes that are recorded, by path. Of too many, deletions go first and new files last, so
+// that the content of each file that is gone is known before another file is recorded that may have it.
+func firstChanges(changes []Change, lost string) ([]Change, string) {
+	rank := func(c Change) int {
+		switch {
+		case !c.After.Exists:
+			return 0
+		case c.Before.Exists:
+			return 1
+		}
+		return 2
+	}
+	byPath := func(a, b Change) int { return strings.Compare(a.Path, b.Path) }
 	if len(changes) > ChangesMax {
+		slices.SortFunc(changes, func(a, b Change) int { return cmp.Or(cmp.Compare(rank(a), rank(b)), byPath(a, b)) })
 		lost = fmt.Sprintf("%d files were changed, at most %d are recorded", len(changes), ChangesMax)
 		changes = changes[:ChangesMax]
 	}
+	slices.SortFunc(changes, byPath)
 	return changes, lost
 }
 

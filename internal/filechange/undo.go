@@ -84,6 +84,12 @@ func (r *restore) prepare(root *os.Root, blob func(ref string) ([]byte, error)) 
 	} else if !is.SameContent(r.After) {
 		return errEdited
 	}
+	if now.Exists && r.Before.Exists() && now.Mode != fs.FileMode(r.After.Mode).Perm() {
+		if r.Before.Mode != r.After.Mode {
+			return errEdited
+		}
+		r.Before.Mode = now.Record().Mode // the run did not change it, and somebody has
+	}
 	if !now.Kept && now.Exists {
 		return fmt.Errorf("it has %d bytes, and at most %d can be taken back", now.Size, StoredBytesMax)
 	}
