@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -45,31 +46,61 @@ var errTooMany = fmt.Errorf("the directory has more than %d files", SnapshotFile
 // Take looks at a directory. skip are paths below it that commands do not see.
 func Take(ctx context.Context, root *os.Root, skip []string) *Snapshot {
 	s := &Snapshot{files: map[string]seenFile{}, closed: map[string]fs.FileInfo{}, skip: skip}
-	keep := func(at *os.Root, name, base string, info fs.FileInfo) error {
-		seen := seenFile{info: info}
-		if info.Size() <= min(KeptFileBytesMax, KeptBytesMax-s.kept) {
-			// A file that may not be read, or is gone, has no content before.
-			if state, err := readFile(at, base, min(KeptFileBytesMax, KeptBytesMax-s.kept)); err == nil {
-				seen.state = state
-				s.kept += int64(len(state.Data))
-			}
-		}
-		s.files[name] = seen
+	w := s.newWalker(ctx, s.closed, func(_ *os.Root, name, _ string, info fs.FileInfo) error {
+		s.files[name] = seenFile{info: info}
 		return nil
+	})
+	err := w.walk(root, "", 0)
+	if err == nil { // contents are read only if the directory is not too large
+		err = s.readContents(w, root)
 	}
-	if err := s.walk(ctx, root, keep, s.closed); err != nil {
+	if err != nil {
 		s.Lost = err.Error()
 		s.files = nil
 	}
 	return s
 }
 
+// readContents reads the files that are small enough, in the order of their paths. A file that may not be read, or is
+// gone, has no content.
+func (s *Snapshot) readContents(w *walker, root *os.Root) (err error) {
+	var at *os.Root // the directory dir, if it could be opened
+	dir := ""
+	closeDir := func() {
+		if at != nil {
+			_ = at.Close()
+			at = nil
+		}
+	}
+	defer closeDir()
+	for i, name := range slices.Sorted(maps.Keys(s.files)) {
+		if err := w.checkTime(); err != nil {
+			return err
+		}
+		if i == 0 || path.Dir(name) != dir {
+			closeDir()
+			dir = path.Dir(name)
+			if at, _, err = openParent(root, name, false); err != nil {
+				at = nil
+			}
+		}
+		seen, room := s.files[name], min(KeptFileBytesMax, KeptBytesMax-s.kept)
+		if at == nil || seen.info.Size() > room {
+			continue
+		}
+		if state, err := readFile(at, path.Base(name), room); err == nil {
+			s.kept += int64(len(state.Data))
+			s.files[name] = seenFile{seen.info, state}
+		}
+	}
+	return nil
+}
+
 // visitFunc visits a regular file.
 type visitFunc func(at *os.Root, name, base string, info fs.FileInfo) error
 
-func (s *Snapshot) walk(ctx context.Context, root *os.Root, visit visitFunc, closed map[string]fs.FileInfo) error {
-	w := walker{s: s, visit: visit, closed: closed, ctx: ctx, until: time.Now().Add(snapshotTimeMax)}
-	return w.walk(root, "", 0)
+func (s *Snapshot) newWalker(ctx context.Context, closed map[string]fs.FileInfo, visit visitFunc) *walker {
+	return &walker{s: s, visit: visit, closed: closed, ctx: ctx, until: time.Now().Add(snapshotTimeMax)}
 }
 
 type walker struct {
@@ -106,12 +137,19 @@ func (w *walker) walk(at *os.Root, prefix string, depth int) error {
 	}
 }
 
+func (w *walker) checkTime() error {
+	if w.ctx.Err() != nil || time.Now().After(w.until) {
+		return fmt.Errorf("looking at the directory took longer than %s", snapshotTimeMax)
+	}
+	return nil
+}
+
 func (w *walker) visitEntry(at *os.Root, prefix string, e fs.DirEntry, depth int) error {
 	if w.seen++; w.seen > SnapshotFilesMax {
 		return errTooMany
 	}
-	if w.ctx.Err() != nil || time.Now().After(w.until) {
-		return fmt.Errorf("looking at the directory took longer than %s", snapshotTimeMax)
+	if err := w.checkTime(); err != nil {
+		return err
 	}
 	name := prefix + e.Name()
 	if IsGitName(e.Name()) || slices.Contains(w.s.skip, name) {
@@ -147,7 +185,7 @@ func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string) {
 	}
 	found, closed, kept := map[string]bool{}, map[string]fs.FileInfo{}, int64(0)
 	ctx := context.Background() // also after a call that was aborted
-	err := s.walk(ctx, root, func(at *os.Root, name, base string, info fs.FileInfo) error {
+	w := s.newWalker(ctx, closed, func(at *os.Root, name, base string, info fs.FileInfo) error {
 		found[name] = true
 		was, existed := s.files[name]
 		if existed && isUnchanged(was.info, info) {
@@ -163,8 +201,8 @@ func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string) {
 			changes = append(changes, c)
 		}
 		return nil
-	}, closed)
-	if err != nil {
+	})
+	if err := w.walk(root, "", 0); err != nil {
 		return nil, err.Error()
 	}
 	for name, was := range s.files {

@@ -85,7 +85,7 @@ func (w *fileWriter) runWrite(ctx context.Context, in writeArgs, c tool.Call) (s
 		if err := w.replaceFile(name, []byte(in.Content), c.Key, 0); err != nil {
 			return "", pathError(name, err)
 		}
-		c.ReportChanges(changeOf(name, before, filechange.Content([]byte(in.Content), writtenFileMode)))
+		c.ReportChanges(changeOf(name, before, filechange.Content([]byte(in.Content), w.modeOf(name))))
 	}
 	w.written[name] = true
 	return fmt.Sprintf("wrote %s, %d bytes", printableName(name), len(in.Content)), nil
@@ -101,6 +101,15 @@ func (w *fileWriter) stateOf(name string) filechange.State {
 		return filechange.Content(data, info.Mode())
 	}
 	return filechange.State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
+}
+
+// modeOf returns the mode of a file that was written: a new one has fewer bits than writtenFileMode if the process says so.
+func (w *fileWriter) modeOf(name string) fs.FileMode {
+	info, err := w.ws.root.Lstat(filepath.FromSlash(name))
+	if err != nil {
+		return writtenFileMode
+	}
+	return info.Mode().Perm()
 }
 
 // changeOf is what a write has changed, for the record of the call.

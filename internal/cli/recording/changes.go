@@ -268,6 +268,9 @@ func (cs *Commands) undo(c changes, dir string, yes, dry bool) error {
 	}
 	if !dry && len(paths) > 0 {
 		what := fmt.Sprintf("take back %s in %s", countFiles(len(paths)), at)
+		if len(c.lost) > 0 {
+			what += ", not all that the run changed"
+		}
 		if err := cs.Console.Confirm(yes, term.CleanLine(what+" ("+strings.Join(paths, ", ")+")"), ".", "nothing was changed"); err != nil {
 			return err
 		}
