@@ -85,17 +85,22 @@ func TestWaitingAgentMayPassivate(t *testing.T) {
 	if _, got := stepUntilRest(s); got != "rests until 20m0s" {
 		t.Errorf("for children in the background: %s", got)
 	}
-	// A question that expires wakes its agent then, also in another activation.
-	expires := task
-	expires.LoopOptions.QuestionMS = 60_000
-	asked := []agent.Fact{begun, agent.Submitted{Task: expires}, granted, calls("ask_human")}
-	for name, facts := range map[string][]agent.Fact{"first activation": asked, "second": append(asked, agent.Resumed{Activation: "b"})} {
-		if _, got := stepUntilRest(agent.State{}, facts...); got != "rests until 1m0s" {
-			t.Errorf("for a person until the question expires, in the %s: %s", name, got)
-		}
-	}
 	task.LoopOptions.Hooks = []spec.Hook{{Name: "gate", Point: spec.HookInput, Command: "true"}}
 	if _, got := stepUntilRest(agent.State{}, begun, agent.Submitted{Task: task}); got != "works" {
 		t.Errorf("at a gate: %s", got)
+	}
+}
+
+// TestQuestionWakesItsAgentWhenItExpires, also an agent that was passivated by another activation.
+func TestQuestionWakesItsAgentWhenItExpires(t *testing.T) {
+	task := spec.Task{Run: "r", ID: spec.Root, Goal: "do it", Model: spec.Model{Name: "script/one"}, Tools: []model.ToolSpec{agent.AskSpec()},
+		LoopOptions: spec.LoopOptions{AskPeople: true, QuestionMS: 60_000}}
+	ask := model.Message{Role: model.Assistant, Calls: []model.ToolCall{{Name: "ask_human", Args: `{"question":"which?"}`}}}
+	asked := []agent.Fact{agent.Resumed{Activation: "a"}, agent.Submitted{Task: task}, agent.Granted{Reservation: 1, Output: 100, Calls: 9},
+		agent.Replied{Reservation: 1, Reply: model.Reply{Message: ask, UsageKnown: true}}}
+	for name, facts := range map[string][]agent.Fact{"first": asked, "second": append(asked, agent.Resumed{Activation: "b"})} {
+		if _, got := stepUntilRest(agent.State{}, facts...); got != "rests until 1m0s" {
+			t.Errorf("in the %s activation: %s", name, got)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -139,8 +140,7 @@ func openDirectory(at *os.Root, name string, make bool) (*os.Root, error) {
 	return below, nil
 }
 
-// readFile returns the state of a file below an opened directory, with the content if it is small enough. It
-// follows no link and never blocks.
+// readFile returns the state of a file of an opened directory; one that is not there has the zero State.
 func readFile(at *os.Root, name string, keep int64) (State, error) {
 	seen, err := at.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -149,6 +149,12 @@ func readFile(at *os.Root, name string, keep int64) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
+	return readSeen(at, name, seen, keep)
+}
+
+// readSeen returns the state of a file that was seen in an opened directory, with the content if it is small
+// enough. It follows no link and never blocks.
+func readSeen(at *os.Root, name string, seen fs.FileInfo, keep int64) (State, error) {
 	if !seen.Mode().IsRegular() {
 		return State{}, errNotRegular
 	}
@@ -166,7 +172,7 @@ func readFile(at *os.Root, name string, keep int64) (State, error) {
 	}
 	s := State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
 	if s.Size <= keep {
-		if s.Data, err = io.ReadAll(io.LimitReader(f, keep+1)); err == nil && int64(len(s.Data)) <= keep {
+		if s.Data, err = readAll(f, s.Size, keep); err == nil && int64(len(s.Data)) <= keep {
 			s.Size, s.SHA256, s.Kept = int64(len(s.Data)), hash(s.Data), true
 			return s, nil
 		}
@@ -199,3 +205,21 @@ const nonBlocking = syscall.O_NONBLOCK // a pipe in the place of a file has no w
 
 // gitDir is the directory from which a user's own git takes commands.
 const gitDir = ".git"
+
+// readAll reads a file of some size, and one byte more than keep if it has grown.
+func readAll(f *os.File, size, keep int64) ([]byte, error) {
+	data := make([]byte, 0, min(size, keep)+1)
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		if errors.Is(err, io.EOF) {
+			return data, nil
+		}
+		if err != nil || int64(len(data)) > keep {
+			return data, err
+		}
+		if len(data) == cap(data) {
+			data = slices.Grow(data, 512)
+		}
+	}
+}

@@ -63,9 +63,9 @@ func (b *box) text(name string) string {
 // run records what a function changes in the directory, as the call of an agent.
 func (b *box) run(agent string, do func()) []Change {
 	b.t.Helper()
-	s := Take(b.t.Context(), b.root, nil)
+	s := Take(b.t.Context(), b.root, nil, nil)
 	do()
-	changes, lost := s.Compare(b.root)
+	changes, lost, _ := s.Compare(b.root)
 	b.record(agent, changes, lost)
 	return changes
 }
@@ -284,8 +284,8 @@ func TestADirectoryThatIsTooLargeIsNotCompared(t *testing.T) {
 	b := newBox(t, nil)
 	deep := strings.Repeat("d/", depthMax+2) + "f"
 	b.put(deep, "1")
-	s := Take(t.Context(), b.root, nil)
-	if changes, lost := s.Compare(b.root); changes != nil || !strings.Contains(lost, "levels deep") {
+	s := Take(t.Context(), b.root, nil, nil)
+	if changes, lost, _ := s.Compare(b.root); changes != nil || !strings.Contains(lost, "levels deep") {
 		t.Errorf("%v %q", changes, lost)
 	}
 	b = newBox(t, map[string]string{"large": strings.Repeat("x", KeptFileBytesMax+1)})

@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/internal/workdir"
@@ -27,6 +28,7 @@ const (
 // Snapshot is a directory before a command runs in it. Directories of git, links and special files are not in
 // it; empty directories count for nothing.
 type Snapshot struct {
+	began time.Time
 	files map[string]seenFile
 	// closed are the directories that could not be opened: a file that was in one is no new file elsewhere.
 	closed map[string]fs.FileInfo
@@ -43,16 +45,17 @@ type seenFile struct {
 
 var errTooMany = fmt.Errorf("the directory has more than %d files", SnapshotFilesMax)
 
-// Take looks at a directory. skip are paths below it that commands do not see.
-func Take(ctx context.Context, root *os.Root, skip []string) *Snapshot {
-	s := &Snapshot{files: map[string]seenFile{}, closed: map[string]fs.FileInfo{}, skip: skip}
+// Take looks at a directory. skip are paths below it that commands do not see. What an earlier Snapshot of the
+// directory knows of files that were not touched since is not read again; nil: there is none.
+func Take(ctx context.Context, root *os.Root, skip []string, earlier *Snapshot) *Snapshot {
+	s := &Snapshot{began: time.Now(), files: map[string]seenFile{}, closed: map[string]fs.FileInfo{}, skip: skip}
 	w := s.newWalker(ctx, s.closed, func(_ *os.Root, name, _ string, info fs.FileInfo) error {
 		s.files[name] = seenFile{info: info}
 		return nil
 	})
 	err := w.walk(root, "", 0)
 	if err == nil { // contents are read only if the directory is not too large
-		err = s.readContents(w, root)
+		err = s.readContents(w, root, earlier)
 	}
 	if err != nil {
 		s.Lost = err.Error()
@@ -63,7 +66,7 @@ func Take(ctx context.Context, root *os.Root, skip []string) *Snapshot {
 
 // readContents reads the files that are small enough, in the order of their paths. A file that may not be read, or is
 // gone, has no content.
-func (s *Snapshot) readContents(w *walker, root *os.Root) (err error) {
+func (s *Snapshot) readContents(w *walker, root *os.Root, earlier *Snapshot) (err error) {
 	var at *os.Root // the directory dir, if it could be opened
 	dir := ""
 	closeDir := func() {
@@ -73,28 +76,53 @@ func (s *Snapshot) readContents(w *walker, root *os.Root) (err error) {
 		}
 	}
 	defer closeDir()
-	for i, name := range slices.Sorted(maps.Keys(s.files)) {
+	for _, name := range slices.Sorted(maps.Keys(s.files)) {
 		if err := w.checkTime(); err != nil {
 			return err
 		}
-		if i == 0 || path.Dir(name) != dir {
+		seen, room := s.files[name], min(KeptFileBytesMax, KeptBytesMax-s.kept)
+		if state, ok := earlier.find(name, seen.info); ok && state.Size <= room {
+			s.kept += int64(len(state.Data))
+			s.files[name] = seenFile{seen.info, state}
+			continue
+		}
+		if seen.info.Size() > room {
+			continue
+		}
+		if dir == "" || path.Dir(name) != dir {
 			closeDir()
 			dir = path.Dir(name)
 			if at, _, err = openParent(root, name, false); err != nil {
 				at = nil
 			}
 		}
-		seen, room := s.files[name], min(KeptFileBytesMax, KeptBytesMax-s.kept)
-		if at == nil || seen.info.Size() > room {
+		if at == nil {
 			continue
 		}
-		if state, err := readFile(at, path.Base(name), room); err == nil {
+		if state, err := readSeen(at, path.Base(name), seen.info, room); err == nil {
 			s.kept += int64(len(state.Data))
 			s.files[name] = seenFile{seen.info, state}
 		}
 	}
 	return nil
 }
+
+// find returns the content of a file that has not been touched since the Snapshot. A file that had just been changed
+// then may have been changed again within the same tick of the file system's clock: it is read again.
+func (s *Snapshot) find(name string, now fs.FileInfo) (State, bool) {
+	if s == nil {
+		return State{}, false
+	}
+	was, ok := s.files[name]
+	changed := max(changeTime(now), now.ModTime().UnixNano())
+	if !ok || !was.state.Kept || !isUnchanged(was.info, now) || s.began.UnixNano()-changed < int64(clockTick) {
+		return State{}, false
+	}
+	return was.state, true
+}
+
+// clockTick is longer than the file system's clock may stand still.
+const clockTick = time.Second
 
 // visitFunc visits a regular file.
 type visitFunc func(at *os.Root, name, base string, info fs.FileInfo) error
@@ -158,7 +186,7 @@ func (w *walker) visitEntry(at *os.Root, prefix string, e fs.DirEntry, depth int
 	if len(name) > PathBytesMax {
 		return fmt.Errorf("a path has more than %d bytes", PathBytesMax)
 	}
-	info, err := at.Lstat(e.Name())
+	info, err := e.Info() // read with the entry, because the directory was opened in a root
 	switch {
 	case err != nil: // it is gone
 		return nil
@@ -178,43 +206,47 @@ func (w *walker) visitEntry(at *os.Root, prefix string, e fs.DirEntry, depth int
 
 // Compare looks at the directory again and returns what changed since. lost says why not all changes are among
 // them; "": all are. If a file that is gone may be missing among them, only deletions are: another file may be
-// the missing one under a new name, and its only copy.
-func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string) {
+// the missing one under a new name, and its only copy. now is the directory after the command; nil: it could not be
+// looked at.
+func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string, now *Snapshot) {
 	if s.Lost != "" {
-		return nil, s.Lost
+		return nil, s.Lost, nil
 	}
-	found, closed, kept := map[string]bool{}, map[string]fs.FileInfo{}, int64(0)
+	now = &Snapshot{began: time.Now(), files: make(map[string]seenFile, len(s.files)), closed: map[string]fs.FileInfo{}, skip: s.skip}
+	kept := int64(0)
 	ctx := context.Background() // also after a call that was aborted
-	w := s.newWalker(ctx, closed, func(at *os.Root, name, base string, info fs.FileInfo) error {
-		found[name] = true
+	w := s.newWalker(ctx, now.closed, func(at *os.Root, name, base string, info fs.FileInfo) error {
 		was, existed := s.files[name]
 		if existed && isUnchanged(was.info, info) {
+			now.files[name] = was
 			return nil
 		}
-		after, err := readFile(at, base, min(KeptFileBytesMax, max(0, StoredBytesMax-kept)))
+		after, err := readSeen(at, base, info, min(KeptFileBytesMax, max(0, StoredBytesMax-kept)))
 		if err != nil { // its content is not known, so that it is not taken back
 			lost = "a file that was changed could not be read"
 			after = State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
 		}
 		kept += int64(len(after.Data))
+		now.files[name] = seenFile{info, after}
 		if c := (Change{Path: name, Before: s.before(was, existed), After: after}); !c.Before.Record().SameContent(after.Record()) || c.Before.Mode != after.Mode {
 			changes = append(changes, c)
 		}
 		return nil
 	})
 	if err := w.walk(root, "", 0); err != nil {
-		return nil, err.Error()
+		return nil, err.Error(), nil
 	}
 	for name, was := range s.files {
-		if !found[name] {
+		if _, there := now.files[name]; !there {
 			changes = append(changes, Change{Path: name, Before: s.before(was, true)})
 		}
 	}
-	if !maps.EqualFunc(s.closed, closed, isUnchanged) {
+	if !maps.EqualFunc(s.closed, now.closed, isUnchanged) {
 		lost = "a directory that could not be read was changed"
 		changes = slices.DeleteFunc(changes, func(c Change) bool { return c.After.Exists })
 	}
-	return firstChanges(changes, lost)
+	changes, lost = firstChanges(changes, lost)
+	return changes, lost, now
 }
 
 // firstChanges returns the changes that are recorded, by path. Of too many, deletions go first and new files last, so
@@ -259,14 +291,59 @@ func isUnchanged(was, now fs.FileInfo) bool {
 // Watch looks at a directory that is open before a command runs in it. The function that it returns
 // looks again.
 func Watch(ctx context.Context, dir *os.File, skip []string) func() ([]Change, string) {
-	open := func() (*os.Root, error) { return os.OpenRoot(workdir.DescriptorPath(dir)) }
-	root, err := open()
+	root, err := os.OpenRoot(workdir.DescriptorPath(dir))
 	if err != nil {
 		return func() ([]Change, string) { return nil, "the directory could not be read" }
 	}
-	s := Take(ctx, root, skip)
+	self, err := dir.Stat()
+	if err != nil {
+		self = nil
+	}
+	s := Take(ctx, root, skip, recent.find(self))
 	return func() ([]Change, string) {
 		defer func() { _ = root.Close() }()
-		return s.Compare(root)
+		changes, lost, now := s.Compare(root)
+		recent.put(self, now)
+		return changes, lost
 	}
+}
+
+// recentMax bounds the directories whose newest Snapshot stays in memory, with KeptBytesMax of contents each: a
+// command does not read again what the command before it has left.
+const recentMax = 2
+
+// recent has the newest snapshots of this process: all agents that work in a directory share them.
+var recent recentSnapshots
+
+type recentSnapshots struct {
+	mu   sync.Mutex
+	list []recentSnapshot // the newest first
+}
+
+type recentSnapshot struct {
+	dir fs.FileInfo
+	*Snapshot
+}
+
+// find returns the newest Snapshot of a directory; nil: there is none.
+func (r *recentSnapshots) find(dir fs.FileInfo) *Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.list {
+		if dir != nil && os.SameFile(s.dir, dir) {
+			return s.Snapshot
+		}
+	}
+	return nil
+}
+
+func (r *recentSnapshots) put(dir fs.FileInfo, s *Snapshot) {
+	if dir == nil || s == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = slices.DeleteFunc(r.list, func(o recentSnapshot) bool { return os.SameFile(o.dir, dir) })
+	r.list = slices.Insert(r.list, 0, recentSnapshot{dir, s})
+	r.list = r.list[:min(len(r.list), recentMax)]
 }

@@ -1,0 +1,77 @@
+package filechange
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// TestWhatAPersonChangedBetweenTwoCommandsIsTheContentBefore: what the look after a command has read is used again
+// before the next one, but not of a file that was touched since, even if its size and its time are as before.
+func TestWhatAPersonChangedBetweenTwoCommandsIsTheContentBefore(t *testing.T) {
+	dir := t.TempDir()
+	name, long := filepath.Join(dir, "f"), time.Now().Add(-time.Hour)
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(name, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = at.Close() }()
+	command := func(text string) Change {
+		t.Helper()
+		compare := Watch(t.Context(), at, nil)
+		write(text)
+		changes, lost := compare()
+		if len(changes) != 1 || lost != "" {
+			t.Fatalf("%v, %s", changes, lost)
+		}
+		return changes[0]
+	}
+	write("0000")
+	command("1111")
+	write("2222")
+	if c := command("3333"); string(c.Before.Data) != "2222" || string(c.After.Data) != "3333" {
+		t.Errorf("from %q to %q", c.Before.Data, c.After.Data)
+	}
+}
+
+// TestFilesThatNobodyTouchedAreNotReadAgain, and the snapshots in memory are bounded.
+func TestFilesThatNobodyTouchedAreNotReadAgain(t *testing.T) {
+	now := time.Now()
+	dir := t.TempDir()
+	name := filepath.Join(dir, "f")
+	if err := os.WriteFile(name, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]seenFile{"f": {info: info, state: State{Exists: true, Kept: true, Size: 1, Data: []byte("x")}}}
+	if _, ok := (&Snapshot{began: now.Add(time.Hour), files: kept}).find("f", info); !ok {
+		t.Error("a file that was not touched is read again")
+	}
+	if _, ok := (&Snapshot{began: now, files: kept}).find("f", info); ok {
+		t.Error("a file that was changed as the directory was looked at is believed")
+	}
+	var r recentSnapshots
+	for range 2 * recentMax {
+		other, err := os.Stat(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.put(other, &Snapshot{})
+	}
+	if len(r.list) != recentMax {
+		t.Errorf("%d snapshots are in memory", len(r.list))
+	}
+}
