@@ -231,8 +231,12 @@ func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	return err
 }
 
-// replaceFile replaces the content of a file: a reader sees the old or the new one.
+// replaceFile replaces the content of a file, or of the file that a link leads to: a reader sees the old or the new one.
 func replaceFile(path string, data []byte) error {
+	path, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return pathError(path, err)
+	}
 	info, err := os.Stat(path)
 	if err != nil {
 		return pathError(path, err)

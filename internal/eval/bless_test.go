@@ -112,3 +112,24 @@ expected: {stop_reason: failed, forbidden_tools: [look]}
 		t.Errorf("the stop reason was not blessed: %q", got)
 	}
 }
+
+// TestBlessWritesWhereALinkLeads: a link to a file of cases stays one.
+func TestBlessWritesWhereALinkLeads(t *testing.T) {
+	dir := t.TempDir()
+	path, link := filepath.Join(dir, "cases.yaml"), filepath.Join(dir, "link.yaml")
+	if err := os.WriteFile(path, []byte(wrongCases), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("cases.yaml", link); err != nil {
+		t.Fatal(err)
+	}
+	if changed, err := eval.Bless(t.Context(), 1, link); err != nil || len(changed) != 1 {
+		t.Fatalf("%q %v", changed, err)
+	}
+	if to, err := os.Readlink(link); err != nil || to != "cases.yaml" {
+		t.Errorf("%q %v", to, err)
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) == wrongCases {
+		t.Errorf("the file is as it was: %v", err)
+	}
+}

@@ -9,11 +9,18 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
+// versionMax is the highest version that a person may give: each later change of a live policy needs a higher one, which
+// the log must still take.
+const versionMax = 1_000_000_000
+
 // Compile makes the conditions of the rules that are written as expressions, or name a built-in rule, and checks the
 // policy. The version of a policy with rules is at least 1.
 func Compile(p supervisor.Policy) (supervisor.Policy, error) {
 	if len(p.Rules) > supervisor.RulesMax {
 		return p, fmt.Errorf("%w: it has %d rules, at most %d are allowed", supervisor.ErrPolicy, len(p.Rules), supervisor.RulesMax)
+	}
+	if p.Version > versionMax {
+		return p, fmt.Errorf("%w: version is %d, at most %d is allowed; leave it out, and the policy gets the next one", supervisor.ErrPolicy, p.Version, versionMax)
 	}
 	if len(p.Rules) == 0 {
 		return p, p.Validate()

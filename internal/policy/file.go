@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -172,11 +174,17 @@ func findForbidden(n *yaml.Node, depth int) (*yaml.Node, string) {
 	return nil, ""
 }
 
+// idForm is the form of the ids of agents in a run.
+var idForm = regexp.MustCompile(`^` + string(spec.Root) + `(-[0-9]+)*$`)
+
 // ParseAgent reads the policy of an agent file: its rules are about that agent only.
 func ParseAgent(path, agent string, data []byte) (supervisor.Policy, error) {
 	p, err := Parse(path, data)
 	if err != nil {
 		return p, err
+	}
+	if idForm.MatchString(agent) {
+		return p, &FileError{Path: path, Err: fmt.Errorf("%q is the id that an agent gets in a run, so that rules of an agent with this name would be about another one, too: rename the agent", agent)}
 	}
 	for i, r := range p.Rules {
 		if r.Agent != "" && r.Agent != agent {

@@ -161,6 +161,28 @@ rules:
 	}
 }
 
+// The rules of an agent file are about its agent: also if it has the name that another agent has as its id.
+func TestAnAgentCannotBringRulesAboutAnother(t *testing.T) {
+	text := []byte(`[{name: a, on: stop, why: y}]`)
+	for name, refused := range map[string]bool{"root": true, "root-1-0": true, "root-12": true, "rooter": false, "root-cause": false, "helper": false} {
+		p, err := policy.ParseAgent("a.md", name, text)
+		if (err != nil) != refused || !refused && p.Rules[0].Agent != name {
+			t.Errorf("%s: %+v %v", name, p, err)
+		}
+	}
+}
+
+// A version leaves room for those of later changes: the rules of a run with a higher one could not be set again, and no
+// case could be made of it.
+func TestAVersionLeavesRoomForLaterOnes(t *testing.T) {
+	for text, refused := range map[string]bool{"1000000000": false, "1000000001": true, "2147483647": true} {
+		_, err := policy.Parse("p.yaml", []byte("version: "+text+"\nrules: [{name: a, on: stop, why: y}]"))
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "leave it out") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 // strip replaces pointers by what they point to.
 func strip(p supervisor.Policy) (list []string) {
 	for _, r := range p.Rules {
