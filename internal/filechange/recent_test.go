@@ -56,11 +56,13 @@ func TestFilesThatNobodyTouchedAreNotReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := map[string]seenFile{"f": {info: info, state: State{Exists: true, Kept: true, Size: 1, Data: []byte("x")}}}
-	if _, ok := (&Snapshot{began: now.Add(time.Hour), files: kept}).find("f", info); !ok {
+	kept := func(at time.Time) map[string]seenFile {
+		return map[string]seenFile{"f": {info: info, state: State{Exists: true, Kept: true, Size: 1, Data: []byte("x")}, at: at}}
+	}
+	if _, ok := (&Snapshot{began: now, files: kept(now.Add(time.Hour))}).find("f", info); !ok {
 		t.Error("a file that was not touched is read again")
 	}
-	if _, ok := (&Snapshot{began: now, files: kept}).find("f", info); ok {
+	if _, ok := (&Snapshot{began: now.Add(time.Hour), files: kept(now)}).find("f", info); ok {
 		t.Error("a file that was changed as the directory was looked at is believed")
 	}
 	var r recentSnapshots
@@ -73,5 +75,29 @@ func TestFilesThatNobodyTouchedAreNotReadAgain(t *testing.T) {
 	}
 	if len(r.list) != recentMax {
 		t.Errorf("%d snapshots are in memory", len(r.list))
+	}
+}
+
+// TestALookThatFindsAFileUntouchedDoesNotVouchForItsContent: a file was read in the tick of the clock in which it was
+// changed, and perhaps once more after that. A later look keeps what was read, and it stays in doubt.
+func TestALookThatFindsAFileUntouchedDoesNotVouchForItsContent(t *testing.T) {
+	dir := t.TempDir()
+	name := filepath.Join(dir, "f")
+	if err := os.WriteFile(name, []byte("2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	s := Take(t.Context(), root, nil, nil)
+	stale := s.files["f"]
+	stale.state = Content([]byte("1"), 0o600)
+	s.files["f"] = stale
+	_, _, now := s.Compare(root)
+	now.began = now.began.Add(time.Hour)
+	if again := Take(t.Context(), root, nil, now); string(again.files["f"].state.Data) != "2" {
+		t.Errorf("the content is %q", again.files["f"].state.Data)
 	}
 }

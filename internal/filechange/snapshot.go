@@ -41,6 +41,9 @@ type Snapshot struct {
 type seenFile struct {
 	info  fs.FileInfo
 	state State // with the content, if it was kept
+	// at is not after the time at which the content was read. A later Snapshot that finds the file untouched takes
+	// both over: it does not know more about the content.
+	at time.Time
 }
 
 var errTooMany = fmt.Errorf("the directory has more than %d files", SnapshotFilesMax)
@@ -50,7 +53,7 @@ var errTooMany = fmt.Errorf("the directory has more than %d files", SnapshotFile
 func Take(ctx context.Context, root *os.Root, skip []string, earlier *Snapshot) *Snapshot {
 	s := &Snapshot{began: time.Now(), files: map[string]seenFile{}, closed: map[string]fs.FileInfo{}, skip: skip}
 	w := s.newWalker(ctx, s.closed, func(_ *os.Root, name, _ string, info fs.FileInfo) error {
-		s.files[name] = seenFile{info: info}
+		s.files[name] = seenFile{info: info, at: s.began}
 		return nil
 	})
 	err := w.walk(root, "", 0)
@@ -83,7 +86,7 @@ func (s *Snapshot) readContents(w *walker, root *os.Root, earlier *Snapshot) (er
 		seen, room := s.files[name], min(KeptFileBytesMax, KeptBytesMax-s.kept)
 		if state, ok := earlier.find(name, seen.info); ok && state.Size <= room {
 			s.kept += int64(len(state.Data))
-			s.files[name] = seenFile{seen.info, state}
+			s.files[name] = seenFile{seen.info, state, s.began}
 			continue
 		}
 		if seen.info.Size() > room {
@@ -101,7 +104,7 @@ func (s *Snapshot) readContents(w *walker, root *os.Root, earlier *Snapshot) (er
 		}
 		if state, err := readSeen(at, path.Base(name), seen.info, room); err == nil {
 			s.kept += int64(len(state.Data))
-			s.files[name] = seenFile{seen.info, state}
+			s.files[name] = seenFile{seen.info, state, s.began}
 		}
 	}
 	return nil
@@ -115,7 +118,7 @@ func (s *Snapshot) find(name string, now fs.FileInfo) (State, bool) {
 	}
 	was, ok := s.files[name]
 	changed := max(changeTime(now), now.ModTime().UnixNano())
-	if !ok || !was.state.Kept || !isUnchanged(was.info, now) || s.began.UnixNano()-changed < int64(clockTick) {
+	if !ok || !was.state.Kept || !isUnchanged(was.info, now) || was.at.UnixNano()-changed < int64(clockTick) {
 		return State{}, false
 	}
 	return was.state, true
@@ -227,7 +230,7 @@ func (s *Snapshot) Compare(root *os.Root) (changes []Change, lost string, now *S
 			after = State{Mode: info.Mode().Perm(), Exists: true, Size: info.Size()}
 		}
 		kept += int64(len(after.Data))
-		now.files[name] = seenFile{info, after}
+		now.files[name] = seenFile{info, after, now.began}
 		if c := (Change{Path: name, Before: s.before(was, existed), After: after}); !c.Before.Record().SameContent(after.Record()) || c.Before.Mode != after.Mode {
 			changes = append(changes, c)
 		}
