@@ -121,6 +121,21 @@ func (c Condition) validate(on string, cost *int) error {
 	return err
 }
 
+// PatternCost is what the patterns of rules count of PatternCostMax, and a decision takes time by it.
+func PatternCost(rules []Rule) (cost int) {
+	for _, r := range rules {
+		for _, c := range slices.Concat(append([][]Condition{r.When}, r.Any...)...) {
+			if c.Op != "matches" && c.Op != "differs" {
+				continue
+			}
+			if re, err := syntax.Parse(c.Text, syntax.Perl); err == nil {
+				cost = min(cost+patternCost(re), PatternCostMax+1)
+			}
+		}
+	}
+	return cost
+}
+
 // patternCost is about the size of a compiled pattern, which must not be built to learn it.
 func patternCost(re *syntax.Regexp) int {
 	cost := 1

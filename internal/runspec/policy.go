@@ -43,10 +43,17 @@ func hideContent(err error) error {
 	return &agentfile.Problem{Path: bad.Path, Line: bad.Line, Err: fmt.Errorf("%w: %w", agentfile.ErrField, err)}
 }
 
+// broughtPatternsMax bounds the patterns of one file that may come from anyone. A pattern of supervisor.PatternCostMax
+// keeps the supervisor busy for seconds with a long answer that was written for it, and a cancel waits that long.
+const broughtPatternsMax = 400
+
 // addRules adds rules of a file behind those of a policy, under names that no other rule has.
 func addRules(p supervisor.Policy, rules []supervisor.Rule, source, prefix, because string) (supervisor.Policy, error) {
 	if len(rules) == 0 {
 		return p, nil
+	}
+	if cost := supervisor.PatternCost(rules); cost > broughtPatternsMax {
+		return p, refuse.Bad(policyPageHint, "the patterns of the rules of %s have %d characters, with repetitions multiplied out: at most %d are allowed in files of a directory", source, cost, broughtPatternsMax)
 	}
 	p.Rules = slices.Clone(p.Rules)
 	for _, r := range rules {
