@@ -13,7 +13,7 @@ import (
 // entries waiting is detached from the tail and catches up by reading for itself, so that it
 // holds no more of them in memory than this, and does not stall other actors.
 const (
-	ReadAhead  = 64  // entries that may wait for a shell before it is detached
+	readAhead  = 64  // entries that may wait for a shell before it is detached
 	catchUpMax = 256 // entries of one read of a detached shell
 )
 
@@ -37,7 +37,7 @@ func (r *router) forwardEntry(c actor.Context, p *shellPlace, m mailbox.Message)
 	p.head, p.touched = m.Place, time.Now()
 	switch {
 	case p.pid == nil || p.detached:
-	case p.waiting >= ReadAhead:
+	case p.waiting >= readAhead:
 		p.detached = true
 		c.Send(p.pid, factMessage{activation.Detached{Through: p.head}})
 	default:

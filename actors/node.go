@@ -114,7 +114,7 @@ type Config struct {
 // Limits of a node.
 const (
 	CrashesMax    = 3    // restarts of a shell in a row; after that its actor is given up
-	RecentlyEnded = 4096 // addresses whose late entries start no new shell
+	recentlyEnded = 4096 // addresses whose late entries start no new shell
 )
 
 // ErrConfig says that a Config lacks a required field.

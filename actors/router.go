@@ -221,7 +221,7 @@ func (r *router) forgetEnded(c actor.Context, m logEnded) {
 	}
 	r.gone[at] = struct{}{}
 	r.recent = append(r.recent, at)
-	if len(r.recent) > RecentlyEnded {
+	if len(r.recent) > recentlyEnded {
 		delete(r.gone, r.recent[0])
 		r.recent = r.recent[1:]
 	}

@@ -48,7 +48,7 @@ type StopVetoed struct {
 }
 
 // decidedBy is the rule because of which a turn begins that was granted; nil: no rule is the reason.
-func (s State) decidedBy(f Granted) *VerdictOrigin {
+func decidedBy(s State, f Granted) *VerdictOrigin {
 	if s.Transition == spec.StopVeto {
 		return s.VetoedBy
 	}

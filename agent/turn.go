@@ -170,7 +170,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if f.Closing && s.ClosingReason == "" {
 		s.ClosingReason, s.Transition = f.Why, spec.ClosingTurn
 	}
-	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Reservation: f.Reservation, MaxOutput: f.Output, Policy: s.decidedBy(f).Event()})
+	s.events.publish(entryEvents, event.KindTurnStarted, event.TurnStarted{Transition: s.Transition, Reservation: f.Reservation, MaxOutput: f.Output, Policy: decidedBy(s, f).Event()})
 	s.events.publishModelStarted(s.attempt())
 	if text := closingText(s.ClosingReason); s.ClosingReason != "" && s.newest().Text != text {
 		s = appendToTranscriptAndPrompt(s, text)

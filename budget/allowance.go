@@ -24,13 +24,13 @@ const (
 
 // Covers returns what an attempt takes out of the allowance, and what must remain for the closing turn
 // after it. ok is false if the allowance does not cover both: then the agent must ask. An attempt under
-// an allowance is never cut short: it has all of the wanted output, and no fewer tool calls than CallsAtOnce.
+// an allowance is never cut short: it has all of the wanted output, and no fewer tool calls than callsAtOnce.
 func (a Allowance) Covers(r AttemptRequest) (take, keep Amount, ok bool) {
 	take = r.Price.Bound(r.Input, r.Output)
 	take.Calls = min(r.Calls, a.Room.Calls)
 	keep = r.closingBound(r.Input + r.Output)
 	switch {
-	case r.Final || !r.isSane() || r.Output <= 0, take.Calls < min(r.Calls, CallsAtOnce):
+	case r.Final || !r.isSane() || r.Output <= 0, take.Calls < min(r.Calls, callsAtOnce):
 		return take, keep, false
 	case !fitsIn(take, a.Room): //mutant:attempt-beyond-the-allowance
 		return take, keep, false
@@ -57,7 +57,7 @@ func (p Pool) Grant(who string, attempts int) (next Pool, granted Allowance, ok 
 		Nano:  part(n*a.Held.Nano, free.Nano, held.Nano, own.Nano),
 		Calls: part(n*a.Held.Calls, free.Calls, held.Calls, own.Calls)}
 	least := min(n, allowanceAttemptsMin)
-	if room.Tokens < least*a.Held.Tokens || room.Nano < least*a.Held.Nano || room.Calls < min(a.Held.Calls, CallsAtOnce) {
+	if room.Tokens < least*a.Held.Tokens || room.Nano < least*a.Held.Nano || room.Calls < min(a.Held.Calls, callsAtOnce) {
 		return p, Allowance{}, false
 	}
 	a.Ahead, a.AheadOf = room, a.Open

@@ -84,9 +84,9 @@ const (
 	ShortCalls  Short = "calls"
 )
 
-// CallsAtOnce is how many tool calls must be free before an agent requests a reply
+// callsAtOnce is how many tool calls must be free before an agent requests a reply
 // while others still hold some: with fewer, the agent waits for them.
-const CallsAtOnce = 8
+const callsAtOnce = 8
 
 // callsShare limits a reservation while others hold calls: it takes at most one in callsShare
 // of the remaining calls, so that a few reservations do not make all other agents wait.
@@ -214,9 +214,9 @@ func decideGrant(r AttemptRequest, room Amount, busy bool) (g Grant, take, keep 
 		out, short := outputThatFits(r, room)
 		calls := min(r.Calls, room.Calls)
 		if busy { // leave some for agents that call their models at the same time
-			calls = min(calls, max(CallsAtOnce, room.Calls/callsShare))
+			calls = min(calls, max(callsAtOnce, room.Calls/callsShare))
 		}
-		if calls < min(r.Calls, CallsAtOnce) && (busy || calls < 1) {
+		if calls < min(r.Calls, callsAtOnce) && (busy || calls < 1) {
 			short, out = ShortCalls, 0
 		}
 		if busy && out < r.leastOutput() {

@@ -167,7 +167,7 @@ type RunWatch struct {
 
 // NewRunWatch watches a run, which need not exist yet. The caller must Close it.
 func (c *Client) NewRunWatch(run string) (*RunWatch, error) {
-	changed, stop, err := c.watchChanges(run)
+	changed, stop, err := watchChanges(c, run)
 	if err != nil {
 		return nil, fmt.Errorf("client: wait: %w", err)
 	}
@@ -236,7 +236,7 @@ func getEnded(ctx context.Context, c *Client, run string, told bool) (RunInfo, e
 
 // watchChanges signals that the run has changed: see names.RunChanges. That it began or queues ends
 // no wait.
-func (c *Client) watchChanges(run string) (changed <-chan struct{}, stop func(), err error) {
+func watchChanges(c *Client, run string) (changed <-chan struct{}, stop func(), err error) {
 	subject, err := c.names.RunChanges(run)
 	if err != nil {
 		return nil, nil, err

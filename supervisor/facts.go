@@ -184,7 +184,7 @@ func (s State) turnFacts(m Member) PolicyFacts {
 }
 
 // stopFacts are the facts of a proposed stop.
-func (s State) stopFacts(m Member, p agent.ProposeStop) PolicyFacts {
+func stopFacts(s State, m Member, p agent.ProposeStop) PolicyFacts {
 	f := s.turnFacts(m.withFacts(p.Facts))
 	f.Answer, f.Results = p.Text, p.Results
 	return f
@@ -215,7 +215,7 @@ func FindBoundary(s State, e Input) (b Boundary, ok bool) {
 	s.Now = max(s.Now, e.At)
 	switch f := e.Fact.(type) {
 	case agent.ProposeStop:
-		return Boundary{OnStop, s.stopFacts(m, f)}, true
+		return Boundary{OnStop, stopFacts(s, m, f)}, true
 	case agent.Reserve:
 		return Boundary{OnTurn, s.turnFacts(m.withReserve(f))}, !f.Request.Final
 	case agent.Settle: // the attempt began under an allowance, so nothing was asked

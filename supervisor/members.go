@@ -147,12 +147,12 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	t.Limits = withinParentTime(t.Limits, f)
 	t.Permissions, t.AddedRules = s.Run.permissionsOf(def, parent.permissions), s.AddedRules
 	if tooManyRules(t.Permissions) {
-		return refuse("its permission rules, with those of its parents, are more than %d bytes", RulesBytesMax)
+		return refuse("its permission rules, with those of its parents, are more than %d bytes", rulesBytesMax)
 	}
 	m.permissions, m.binding = t.Permissions, bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAttemptRequest(t)
-	if first.Input > TaskBytesMax { // Submitted would not fit an entry
-		return refuse("its instructions, tools and goal are more than %d bytes", TaskBytesMax)
+	if first.Input > taskBytesMax { // Submitted would not fit an entry
+		return refuse("its instructions, tools and goal are more than %d bytes", taskBytesMax)
 	}
 	if len(f.Past) > 0 {
 		first = agent.FirstAttemptRequest(t, f.Past...)
@@ -183,8 +183,8 @@ func whyEnding(s State, m Member) string {
 	return "this agent was stopped"
 }
 
-// TaskBytesMax bounds the task of a child, so that it fits an entry.
-const TaskBytesMax = 200 << 10
+// taskBytesMax bounds the task of a child, so that it fits an entry.
+const taskBytesMax = 200 << 10
 
 // finishMember handles a member's last message: it records what the member reports, takes back its
 // allowance, and ends the member: the parent gets the answer, and the member's descendants stop.

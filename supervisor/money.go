@@ -49,7 +49,7 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool)
 	var by *agent.VerdictOrigin
 	if !request.Final {
 		if v := s.Run.Policy.Decide(OnTurn, s.turnFacts(m)); v.Vetoed {
-			request.Final, why, detail, by = true, spec.Vetoed, v.Why, s.nameVerdict(v)
+			request.Final, why, detail, by = true, spec.Vetoed, v.Why, nameVerdict(s.Run, v)
 		} else if s.Frozen {
 			request.Final, why, detail = true, spec.TokenBudget, "the budget was frozen"
 		} else if over := s.Pool.Overrun; !over.Zero() { //mutant:overrun-ends-nothing

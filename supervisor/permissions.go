@@ -23,16 +23,16 @@ func (o Opened) permissionsOf(def Definition, parent []spec.Permissions) []spec.
 	return list
 }
 
-// RulesBytesMax bounds the permissions of one child together with those of its ancestors, so that its task fits
+// rulesBytesMax bounds the permissions of one child together with those of its ancestors, so that its task fits
 // an entry.
-const RulesBytesMax = 80 << 10
+const rulesBytesMax = 80 << 10
 
 func tooManyRules(list []spec.Permissions) bool {
 	size := 0
 	for _, p := range list {
 		size += p.Size()
 	}
-	return size > RulesBytesMax
+	return size > rulesBytesMax
 }
 
 // addedRulesMax bounds the rules that people add to one run.

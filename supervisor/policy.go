@@ -85,9 +85,9 @@ func allHold(list []Condition, f PolicyFacts) bool {
 }
 
 // vetoesMax is how often in a row a stop of a member is sent back; the next veto is final.
-func (s State) vetoesMax(m Member) int {
-	def, _ := s.Run.findDefinition(m.Name)
-	return tighterLimits(def.Limits, s.Run.Agent).VetoesInARow()
+func vetoesMax(o Opened, m Member) int {
+	def, _ := o.findDefinition(m.Name)
+	return tighterLimits(def.Limits, o.Agent).VetoesInARow()
 }
 
 // decideStop decides on a proposed stop. It is the supervisor's only veto of a stop; the agent's own
@@ -97,23 +97,23 @@ func decideStop(s State, from spec.ID, f agent.ProposeStop) (State, []Effect) {
 	if !ok || m.Done {
 		return s, nil
 	}
-	verdict := s.Run.Policy.Decide(OnStop, s.stopFacts(m, f))
+	verdict := s.Run.Policy.Decide(OnStop, stopFacts(s, m, f))
 	if !verdict.Vetoed || s.Cancel != nil {
 		m.Vetoes = 0
-		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal, By: s.nameVerdict(Verdict{})}}}
+		return s.put(m), []Effect{Tell{To: from, Fact: agent.StopAllowed{Proposal: f.Proposal, By: nameVerdict(s.Run, Verdict{})}}}
 	}
 	m.Vetoes++
-	by := s.nameVerdict(verdict)
-	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why, Final: m.Vetoes > s.vetoesMax(m), By: by}}} //mutant:veto-limit
+	by := nameVerdict(s.Run, verdict)
+	return s.put(m), []Effect{Tell{To: from, Fact: agent.StopVetoed{Proposal: f.Proposal, Why: verdict.Why, Final: m.Vetoes > vetoesMax(s.Run, m), By: by}}} //mutant:veto-limit
 }
 
 // nameVerdict says which rule of which version of the policy decides; nil: there is no policy, or the run was opened
 // by an earlier release.
-func (s State) nameVerdict(v Verdict) *agent.VerdictOrigin {
-	if s.Run.PolicyForm < PolicyFormVersioned || s.Run.Policy.Version == 0 {
+func nameVerdict(o Opened, v Verdict) *agent.VerdictOrigin {
+	if o.PolicyForm < PolicyFormVersioned || o.Policy.Version == 0 {
 		return nil
 	}
-	return &agent.VerdictOrigin{Version: s.Run.Policy.Version, Rule: v.Rule} //mutant:verdict-without-version
+	return &agent.VerdictOrigin{Version: o.Policy.Version, Rule: v.Rule} //mutant:verdict-without-version
 }
 
 // applyPolicy puts a run under another policy. Versions only rise: a policy whose version is not above the present one

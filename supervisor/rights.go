@@ -42,9 +42,9 @@ func (o Opened) forbiddenTools(m Member) []string {
 	return list
 }
 
-// HooksBytesMax bounds the hooks of one child together with those of its
+// hooksBytesMax bounds the hooks of one child together with those of its
 // ancestors, so that its task fits an entry.
-const HooksBytesMax = 32 << 10
+const hooksBytesMax = 32 << 10
 
 // bindingPoints are the points at which the hooks of a parent bind its
 // descendants, too: around model calls and tool calls. A hook on context, stop or
@@ -108,7 +108,7 @@ func tooManyHooks(hooks []spec.Hook) string {
 	switch {
 	case len(hooks) > spec.HooksMax:
 		return "it has more hooks, with those of its parents, than one agent may have"
-	case size > HooksBytesMax:
+	case size > hooksBytesMax:
 		return "its hooks, with those of its parents, are too large for one task"
 	}
 	return ""

@@ -10,8 +10,8 @@ import (
 // Limits of a Summary that is published: together with the counts, it fits the row of a run in
 // an index that holds thousands of runs.
 const (
-	SummaryAgentsBytesMax    = 2 << 10 // of the list of agents
-	SummaryQuestionsBytesMax = 2 << 10 // of the list of questions, with their texts
+	summaryAgentsBytesMax    = 2 << 10 // of the list of agents
+	summaryQuestionsBytesMax = 2 << 10 // of the list of questions, with their texts
 	summaryAgentBytes        = 64      // of an agent or a question in JSON, without its texts
 	summaryDetailBytes       = 512
 )
@@ -110,7 +110,7 @@ func (s State) Summary(full bool) Summary {
 		if !a.isCounted() {
 			return
 		}
-		if agentBytes += summaryAgentBytes + len(a.ID) + len(a.Pool) + len(a.Node); full || agentBytes <= SummaryAgentsBytesMax {
+		if agentBytes += summaryAgentBytes + len(a.ID) + len(a.Pool) + len(a.Node); full || agentBytes <= summaryAgentsBytesMax {
 			r.Agents = append(r.Agents, a)
 		} else {
 			r.AgentsCut = true
@@ -120,13 +120,13 @@ func (s State) Summary(full bool) Summary {
 		}
 		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
 			Digest: m.Query.Digest, Rule: m.Query.Rule, DueMS: m.Query.Due, AskedMS: m.askedMS}
-		if questionBytes += q.size(); full || questionBytes <= SummaryQuestionsBytesMax {
+		if questionBytes += q.size(); full || questionBytes <= summaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)
 			return
 		}
 		r.QuestionsCut = true
 		questionBytes -= bytesInJSON(q.Question)
-		if q.Question = ""; questionBytes <= SummaryQuestionsBytesMax {
+		if q.Question = ""; questionBytes <= summaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)
 		}
 	})

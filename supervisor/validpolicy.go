@@ -16,7 +16,7 @@ const (
 	RulesMax       = 64
 	ConditionsMax  = 64      // of one rule
 	RuleTextMax    = 1 << 10 // bytes of a name, a reason, a text of a condition
-	PatternCostMax = 4000    // of all patterns of a policy: about their characters, with repetitions multiplied out
+	patternCostMax = 4000    // of all patterns of a policy: about their characters, with repetitions multiplied out
 )
 
 // ErrPolicy is wrapped by every error about a policy.
@@ -114,14 +114,14 @@ func (c Condition) validate(on string, cost *int) error {
 	if err != nil {
 		return fmt.Errorf("%.80q is no RE2 pattern: %w", c.Text, err)
 	}
-	if *cost += patternCost(re); *cost > PatternCostMax {
-		return fmt.Errorf("the pattern %.80q is too large: repetitions multiplied out, the patterns of a policy may have %d characters", c.Text, PatternCostMax)
+	if *cost += patternCost(re); *cost > patternCostMax {
+		return fmt.Errorf("the pattern %.80q is too large: repetitions multiplied out, the patterns of a policy may have %d characters", c.Text, patternCostMax)
 	}
 	_, err = regexp.Compile(c.Text)
 	return err
 }
 
-// PatternCost is what the patterns of rules count of PatternCostMax, and a decision takes time by it.
+// PatternCost is what the patterns of rules count of patternCostMax, and a decision takes time by it.
 func PatternCost(rules []Rule) (cost int) {
 	for _, r := range rules {
 		for _, c := range slices.Concat(append([][]Condition{r.When}, r.Any...)...) {
@@ -129,7 +129,7 @@ func PatternCost(rules []Rule) (cost int) {
 				continue
 			}
 			if re, err := syntax.Parse(c.Text, syntax.Perl); err == nil {
-				cost = min(cost+patternCost(re), PatternCostMax+1)
+				cost = min(cost+patternCost(re), patternCostMax+1)
 			}
 		}
 	}
@@ -146,10 +146,10 @@ func patternCost(re *syntax.Regexp) int {
 		cost = 1 + len(re.Rune)/64
 	}
 	for _, sub := range re.Sub {
-		cost = min(cost+patternCost(sub), PatternCostMax+1)
+		cost = min(cost+patternCost(sub), patternCostMax+1)
 	}
 	if re.Op == syntax.OpRepeat {
-		cost = min(cost*max(1, re.Min, re.Max), PatternCostMax+1)
+		cost = min(cost*max(1, re.Min, re.Max), patternCostMax+1)
 	}
 	return cost
 }

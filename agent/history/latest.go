@@ -10,7 +10,7 @@ import (
 // Bounds of what one run of a conversation receives from the run before it. Older messages stay in the logs of the
 // earlier runs.
 const (
-	LatestMessagesMax = 1024
+	latestMessagesMax = 1024
 	LatestBytesMax    = 1 << 20
 	// latestMessageMax bounds the results of one message of it, so that one large message is not all that is left, or
 	// dropped.
@@ -34,7 +34,7 @@ func (p Transcript) Latest() (latest Transcript, left int) {
 		bytes += BytesOf(m)
 	}
 	tail := left + fold
-	for tail < len(p.Messages) && (bytes > LatestBytesMax || len(p.Messages)-tail > LatestMessagesMax) {
+	for tail < len(p.Messages) && (bytes > LatestBytesMax || len(p.Messages)-tail > latestMessagesMax) {
 		bytes -= BytesOf(p.Messages[tail])
 		tail++
 	}

@@ -12,15 +12,15 @@ import (
 // Bounds of loop options. Minus one is "off" where a number would
 // otherwise mean the default.
 const (
-	EvidenceMax      = 16      // results that one answer may require
-	EvidenceBytesMax = 1 << 10 // of the text that a result must contain
-	TriesMax         = 8       // how often an answer may be sent back
-	UseTokensMax     = 1 << 40 // to be used up
-	RoundsMax        = 100     // small continuations in a row
-	WatchMax         = 100     // calls that are watched
-	PollingMax       = 64      // tools that are made for polling
-	TailMax          = 1000    // messages, or turns of the ladder
-	SummaryMax       = 8192    // tokens of a summary
+	evidenceMax      = 16      // results that one answer may require
+	evidenceBytesMax = 1 << 10 // of the text that a result must contain
+	triesMax         = 8       // how often an answer may be sent back
+	useTokensMax     = 1 << 40 // to be used up
+	roundsMax        = 100     // small continuations in a row
+	watchMax         = 100     // calls that are watched
+	pollingMax       = 64      // tools that are made for polling
+	tailMax          = 1000    // messages, or turns of the ladder
+	summaryMax       = 8192    // tokens of a summary
 	Off              = -1
 )
 
@@ -33,8 +33,8 @@ func (m LoopOptions) Validate() error {
 	if len(m.Fallbacks) > FallbacksMax {
 		return fmt.Errorf("%w: %d fallbacks, at most %d are tried", ErrLoopOptions, len(m.Fallbacks), FallbacksMax)
 	}
-	if len(m.Watch.Polling) > PollingMax {
-		return fmt.Errorf("%w: %d polling tools, at most %d", ErrLoopOptions, len(m.Watch.Polling), PollingMax)
+	if len(m.Watch.Polling) > pollingMax {
+		return fmt.Errorf("%w: %d polling tools, at most %d", ErrLoopOptions, len(m.Watch.Polling), pollingMax)
 	}
 	if len(m.Hooks) > HooksMax {
 		return fmt.Errorf("%w: %d hooks, at most %d", ErrLoopOptions, len(m.Hooks), HooksMax)
@@ -70,15 +70,15 @@ func (m LoopOptions) Filled() LoopOptions {
 
 // Validate reports a requirement that could never be met.
 func (r Require) Validate() error {
-	if len(r.Evidence) > EvidenceMax {
-		return fmt.Errorf("%w: %d results are required, at most %d may be", ErrLoopOptions, len(r.Evidence), EvidenceMax)
+	if len(r.Evidence) > evidenceMax {
+		return fmt.Errorf("%w: %d results are required, at most %d may be", ErrLoopOptions, len(r.Evidence), evidenceMax)
 	}
 	for _, e := range r.Evidence {
 		if e.Tool == "" {
 			return fmt.Errorf("%w: require.evidence has no tool", ErrLoopOptions)
 		}
-		if len(e.Contains) > EvidenceBytesMax {
-			return fmt.Errorf("%w: what a result of %s must contain has %d bytes, at most %d are allowed", ErrLoopOptions, e.Tool, len(e.Contains), EvidenceBytesMax)
+		if len(e.Contains) > evidenceBytesMax {
+			return fmt.Errorf("%w: what a result of %s must contain has %d bytes, at most %d are allowed", ErrLoopOptions, e.Tool, len(e.Contains), evidenceBytesMax)
 		}
 	}
 	if r.Schema == "" {
@@ -98,15 +98,15 @@ type bounded struct {
 func (m LoopOptions) numbers() []bounded {
 	c, w, b, n := m.Context, m.Watch, m.Breaker, m.Continue
 	return []bounded{
-		{"require", "tries", int64(m.Require.Tries), 0, TriesMax},
-		{"continue", "tokens", n.Tokens, Off, UseTokensMax}, {"continue", "percent", int64(n.Percent), 0, 100},
-		{"continue", "small", n.Small, 0, UseTokensMax}, {"continue", "rounds", int64(n.Rounds), 0, RoundsMax},
-		{"watch", "of", int64(w.Of), Off, WatchMax}, {"watch", "identical", int64(w.Identical), 0, WatchMax},
-		{"watch", "pattern", int64(w.Pattern), 0, WatchMax}, {"watch", "stuck", int64(w.Stuck), 0, WatchMax},
-		{"breaker", "failures", int64(b.Failures), Off, WatchMax}, {"breaker", "forbidden", int64(b.Forbidden), Off, WatchMax},
-		{"context", "percent", int64(c.Percent), Off, 95}, {"context", "tail", int64(c.Tail), 0, TailMax},
-		{"context", "prune_tail", int64(c.PruneTail), 0, TailMax}, {"context", "within", int64(c.Within), 0, TailMax},
-		{"context", "summary_tokens", c.Summary, 0, SummaryMax},
+		{"require", "tries", int64(m.Require.Tries), 0, triesMax},
+		{"continue", "tokens", n.Tokens, Off, useTokensMax}, {"continue", "percent", int64(n.Percent), 0, 100},
+		{"continue", "small", n.Small, 0, useTokensMax}, {"continue", "rounds", int64(n.Rounds), 0, roundsMax},
+		{"watch", "of", int64(w.Of), Off, watchMax}, {"watch", "identical", int64(w.Identical), 0, watchMax},
+		{"watch", "pattern", int64(w.Pattern), 0, watchMax}, {"watch", "stuck", int64(w.Stuck), 0, watchMax},
+		{"breaker", "failures", int64(b.Failures), Off, watchMax}, {"breaker", "forbidden", int64(b.Forbidden), Off, watchMax},
+		{"context", "percent", int64(c.Percent), Off, 95}, {"context", "tail", int64(c.Tail), 0, tailMax},
+		{"context", "prune_tail", int64(c.PruneTail), 0, tailMax}, {"context", "within", int64(c.Within), 0, tailMax},
+		{"context", "summary_tokens", c.Summary, 0, summaryMax},
 		{"limit_notes", "near", int64(m.LimitNotes.Near), Off, 100}, {"limit_notes", "last", int64(m.LimitNotes.Last), 0, 100},
 		{"", "tool_retries", int64(m.ToolRetries), Off, ToolRetriesMax}, {"", "patience_ms", m.PatienceMS, Off, PatienceMax},
 	}

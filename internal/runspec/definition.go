@@ -67,7 +67,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 			def.Tools = append(def.Tools, c.Name)
 		}
 	}
-	rules, err := b.agentRules(d)
+	rules, err := agentRules(b.cfg.Trust, d)
 	if err != nil {
 		return t, err
 	}

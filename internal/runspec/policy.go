@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -18,7 +19,7 @@ const policyPageHint = "`troupe policy test FILE` checks a policy; see docs/poli
 // requestPolicy returns the policy of a run: that of the request, and then the rules of the directory's settings. That
 // file may come from anyone. Its rules come last and can only speak against stops and turns, as all rules do, so they
 // take nothing from the user's.
-func (b *Builder) requestPolicy(r client.RunRequest, workspace string, s *agentfile.DirectorySettings) (p supervisor.Policy, err error) {
+func requestPolicy(files trust.Policy, r client.RunRequest, workspace string, s *agentfile.DirectorySettings) (p supervisor.Policy, err error) {
 	if r.Policy != nil {
 		if p, err = policy.Compile(*r.Policy); err != nil {
 			return p, refuse.Bad(policyPageHint, "%v", err)
@@ -29,7 +30,7 @@ func (b *Builder) requestPolicy(r client.RunRequest, workspace string, s *agentf
 	}
 	brought, err := policy.ReadSettings(s.File, workspace, s.Shared.Policy, s.Shared.PolicyFile)
 	if err != nil {
-		return p, refuse.Bad(policyPageHint, "the policy of the directory: %s", b.cfg.Trust.DescribeErrors(hideContent(err)))
+		return p, refuse.Bad(policyPageHint, "the policy of the directory: %s", files.DescribeErrors(hideContent(err)))
 	}
 	return addRules(p, brought.Rules, s.File, config.FileName+"/", "(The settings of the directory say:) ")
 }
@@ -43,7 +44,7 @@ func hideContent(err error) error {
 	return &agentfile.Problem{Path: bad.Path, Line: bad.Line, Err: fmt.Errorf("%w: %w", agentfile.ErrField, err)}
 }
 
-// broughtPatternsMax bounds the patterns of one file that may come from anyone. A pattern of supervisor.PatternCostMax
+// broughtPatternsMax bounds the patterns of one file that may come from anyone. A pattern of the cost that a policy may have
 // keeps the supervisor busy for seconds with a long answer that was written for it, and a cancel waits that long.
 const broughtPatternsMax = 400
 
@@ -68,13 +69,13 @@ func addRules(p supervisor.Policy, rules []supervisor.Rule, source, prefix, beca
 }
 
 // agentRules returns the rules of an agent file, which are about its agent only.
-func (b *Builder) agentRules(d agentfile.Definition) ([]supervisor.Rule, error) {
+func agentRules(files trust.Policy, d agentfile.Definition) ([]supervisor.Rule, error) {
 	if d.Policy == "" {
 		return nil, nil
 	}
 	p, err := policy.ParseAgent(d.Path, d.Name, []byte(d.Policy))
 	if err != nil {
-		return nil, refuse.Bad("`troupe agents validate` shows all that is wrong", "agent %s: x-troupe.policy: %s", d.Name, b.cfg.Trust.DescribeErrors(hideContent(err)))
+		return nil, refuse.Bad("`troupe agents validate` shows all that is wrong", "agent %s: x-troupe.policy: %s", d.Name, files.DescribeErrors(hideContent(err)))
 	}
 	return p.Rules, nil
 }

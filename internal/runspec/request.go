@@ -59,7 +59,7 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 		return req, err
 	}
 	req.settings = settingsOf(req.workspace)
-	req.policy, err = b.requestPolicy(r, req.workspace, req.settings)
+	req.policy, err = requestPolicy(b.cfg.Trust, r, req.workspace, req.settings)
 	return req, err
 }
 

@@ -21,15 +21,15 @@ const (
 	// InFlightMax is how many appends may wait for their acknowledgement. Later ones queue in
 	// memory, so the caller never waits.
 	InFlightMax = 4096
-	// InFlightBytesMax is the same limit in bytes.
-	InFlightBytesMax = 16 << 20
+	// inFlightBytesMax is the same limit in bytes.
+	inFlightBytesMax = 16 << 20
 	// RetryPause is how long an append waits after the answer that no server can store it now
 	// (no leader, stream not yet there).
 	RetryPause = 250 * time.Millisecond
-	// RetryAfterMax limits the time between two copies of one append, as a multiple of
+	// retryAfterMax limits the time between two copies of one append, as a multiple of
 	// RetryAfter: each copy waits twice as long as the one before. A server that is only slow
 	// stores every copy it gets, and is slower for it.
-	RetryAfterMax = 8
+	retryAfterMax = 8
 
 	tokenBase = 36 // of the last token of a reply subject
 )
@@ -166,7 +166,7 @@ func (a *appender) queueAppend(ctx context.Context, from *ackParser, subject str
 }
 
 func (a *appender) hasRoom(size int) bool {
-	return len(a.inFlight) < InFlightMax && (a.bytes+size <= InFlightBytesMax || len(a.inFlight) == 0)
+	return len(a.inFlight) < InFlightMax && (a.bytes+size <= inFlightBytesMax || len(a.inFlight) == 0)
 }
 
 // registerAppend adds an append to those in flight. mu is held.
@@ -299,7 +299,7 @@ func (a *appender) sendOverdue() {
 		late = a.due.popDue(now)
 		tell = a.noteWaited(late, now)
 		for _, l := range late {
-			l.wait = min(2*l.wait, RetryAfterMax*a.retry)
+			l.wait = min(2*l.wait, retryAfterMax*a.retry)
 			l.due = now.Add(l.wait)
 			heap.Push(&a.due, l)
 		}

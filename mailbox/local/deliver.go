@@ -14,9 +14,9 @@ const (
 	// atOnceMax is the largest batch that the writer itself answers: for a few operations, the
 	// other goroutine would take longer to wake up.
 	atOnceMax = 8
-	// TailMessagesMax is how many messages may wait for a tail. A slower tail holds up the
+	// tailMessagesMax is how many messages may wait for a tail. A slower tail holds up the
 	// deliveries, and after deliveriesMax batches the journal.
-	TailMessagesMax = 64 << 10
+	tailMessagesMax = 64 << 10
 )
 
 // delivery is a batch that was written, or whose operations were all answered with an error.
@@ -76,7 +76,7 @@ type tailReader struct {
 func (t *tailReader) push(ops []operation) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for len(t.queue) >= TailMessagesMax && !t.ended {
+	for len(t.queue) >= tailMessagesMax && !t.ended {
 		t.some.Wait()
 	}
 	if t.ended {
@@ -106,7 +106,7 @@ func (t *tailReader) take(empty []mailbox.Message) []mailbox.Message {
 	}
 	batch := t.queue
 	t.queue = empty
-	if len(batch) >= TailMessagesMax {
+	if len(batch) >= tailMessagesMax {
 		t.some.Broadcast()
 	}
 	return batch

@@ -31,7 +31,7 @@ func (w *batchWriter) awaitFolds() error {
 			segments += len(w.frozen.segments)
 		}
 		switch {
-		case segments < SegmentsMax:
+		case segments < segmentsMax:
 			return nil
 		case w.foldErr != nil:
 			return fmt.Errorf("%w: %w", errFolds, w.foldErr)

@@ -9,8 +9,8 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// DefaultStallAfter is how long appends may be refused for want of room before Stalled is called.
-const DefaultStallAfter = 5 * time.Second
+// defaultStallAfter is how long appends may be refused for want of room before Stalled is called.
+const defaultStallAfter = 5 * time.Second
 
 // health reports when appends cannot be stored, and when they can again.
 type health struct {

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// SegmentBytes is the size of a segment of the journal. Full segments are folded. A crash leaves
-	// up to SegmentsMax of them to the next open, and their entries are in memory until then.
-	SegmentBytes = 16 << 20
-	// SegmentsMax is how many segments the journal may have while folds are slower than appends,
+	// segmentBytes is the size of a segment of the journal. Full segments are folded. A crash leaves
+	// up to segmentsMax of them to the next open, and their entries are in memory until then.
+	segmentBytes = 16 << 20
+	// segmentsMax is how many segments the journal may have while folds are slower than appends,
 	// or fail. Then appends wait.
-	SegmentsMax = 8
-	// SparesMax is how many folded segments are kept for reuse: to overwrite a file costs less
+	segmentsMax = 8
+	// sparesMax is how many folded segments are kept for reuse: to overwrite a file costs less
 	// than to extend one.
-	SparesMax = 1
+	sparesMax = 1
 
 	segmentPrefix = "journal-"
 	sparePrefix   = "spare-"
@@ -162,7 +162,7 @@ func (j *journal) sync() error {
 func (j *journal) release(segments []uint64) (left []uint64, err error) {
 	for i, n := range segments {
 		path := j.path(segmentPrefix, n)
-		if len(j.spares) < SparesMax {
+		if len(j.spares) < sparesMax {
 			err = j.disk.rename(path, j.path(sparePrefix, n))
 		} else {
 			err = j.disk.remove(path)
@@ -170,7 +170,7 @@ func (j *journal) release(segments []uint64) (left []uint64, err error) {
 		if err != nil {
 			return segments[i:], fmt.Errorf("release segment %d of the journal: %w", n, err)
 		}
-		if len(j.spares) < SparesMax {
+		if len(j.spares) < sparesMax {
 			j.spares = append(j.spares, n)
 		}
 	}

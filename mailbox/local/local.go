@@ -28,13 +28,13 @@ import (
 )
 
 const (
-	// DefaultBytesMax is the default of Config.BytesMax.
-	DefaultBytesMax = 2 << 30
+	// defaultBytesMax is the default of Config.BytesMax.
+	defaultBytesMax = 2 << 30
 	// AddressBytesMax is the most bytes of an address.
 	AddressBytesMax = 512
-	// QueueBytesMax is how many bytes of appends may wait for the journal. Further appends are
+	// queueBytesMax is how many bytes of appends may wait for the journal. Further appends are
 	// refused with mailbox.ErrFull.
-	QueueBytesMax = 256 << 20
+	queueBytesMax = 256 << 20
 	// SyncInterval is how often a lazy Store syncs its journal.
 	SyncInterval = 2 * time.Minute
 )
@@ -46,7 +46,7 @@ var ErrAddress = errors.New("local: invalid address")
 type Config struct {
 	// Dir holds the files. It is created if missing. Required.
 	Dir string
-	// BytesMax is the most bytes of all entries together. Default DefaultBytesMax.
+	// BytesMax is the most bytes of all entries together. Default defaultBytesMax.
 	BytesMax uint64
 	// Lazy acknowledges appends before they are synced: they survive the end of the process, but
 	// a loss of power takes those since the last SyncInterval.
@@ -54,7 +54,7 @@ type Config struct {
 	// Logger receives damage that is found, and folds that fail. Default: discard.
 	Logger *slog.Logger
 	// Stalled is called when the journal cannot be written, or when appends were refused for want
-	// of room for StallAfter (default DefaultStallAfter), and once when neither is the case any
+	// of room for StallAfter (default defaultStallAfter), and once when neither is the case any
 	// more. It must not block. Default: no calls.
 	Stalled    func(mailbox.Stall)
 	StallAfter time.Duration
@@ -71,13 +71,13 @@ func (c *Config) fillDefaults() error {
 		return errors.New("local: no directory given")
 	}
 	if c.BytesMax == 0 {
-		c.BytesMax = DefaultBytesMax
+		c.BytesMax = defaultBytesMax
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.StallAfter == 0 {
-		c.StallAfter = DefaultStallAfter
+		c.StallAfter = defaultStallAfter
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -86,7 +86,7 @@ func (c *Config) fillDefaults() error {
 		c.disk = osDisk{}
 	}
 	if c.segmentBytes == 0 {
-		c.segmentBytes = SegmentBytes
+		c.segmentBytes = segmentBytes
 	}
 	return nil
 }

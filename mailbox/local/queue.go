@@ -45,7 +45,7 @@ func (q *appendQueue) push(op operation) error {
 	if q.closed {
 		return mailbox.ErrClosed
 	}
-	if q.bytes+op.cost > QueueBytesMax {
+	if q.bytes+op.cost > queueBytesMax {
 		return fmt.Errorf("%w: %d bytes of appends wait for the disk", mailbox.ErrFull, q.bytes)
 	}
 	q.bytes += op.cost

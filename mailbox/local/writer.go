@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// BatchEntriesMax and BatchBytesMax limit what is written with one sync.
-	BatchEntriesMax = 4096
-	BatchBytesMax   = 4 << 20
+	// batchEntriesMax and batchBytesMax limit what is written with one sync.
+	batchEntriesMax = 4096
+	batchBytesMax   = 4 << 20
 	// writePause is the pause before a batch that could not be written is written again.
 	writePause = 250 * time.Millisecond
 )
@@ -19,7 +19,7 @@ const (
 // runWriter writes what waits, until Close.
 func (s *Store) runWriter() {
 	w := &batchWriter{Store: s, synced: s.lastVisible()} // which Open has moved to the table
-	batchBytes := int(min(BatchBytesMax, s.cfg.segmentBytes/2))
+	batchBytes := int(min(batchBytesMax, s.cfg.segmentBytes/2))
 	defer close(s.deliveries)
 	defer close(s.folds)
 	for {
@@ -46,7 +46,7 @@ func (s *Store) runWriter() {
 func batchLength(ops []operation, bytesMax int) int {
 	bytes := 0
 	for i, op := range ops {
-		if bytes += recordBytes(op.to, valueBytes+len(op.data)); i == BatchEntriesMax || i > 0 && bytes > bytesMax {
+		if bytes += recordBytes(op.to, valueBytes+len(op.data)); i == batchEntriesMax || i > 0 && bytes > bytesMax {
 			return i
 		}
 	}
