@@ -188,6 +188,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		failpoint.At(failpoint.ToolAfter, call.Key)
 		f := agent.Returned{Call: e.Call, Attempt: e.Attempt, Text: r.Text, Error: r.Error, Transient: r.Transient, TookMS: time.Since(began).Milliseconds()}
 		killed := errors.Is(context.Cause(ctx), errAborted) // aborted while it ran, not while its result is stored
+		f.Metrics, f.MetricsLost = r.Metrics, r.MetricsLost
 		f = keeper.storeChanges(keeper.storeWhole(f, r.Whole), r)
 		if killed {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text

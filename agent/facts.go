@@ -122,6 +122,10 @@ type Returned struct {
 	// decision depends on them.
 	Files     []spec.FileChange `msgpack:"fc,omitempty"`
 	FilesLost string            `msgpack:"fl,omitempty"`
+	// Metrics are what the tool has reported about the call, and MetricsLost how many reports broke a limit. No
+	// decision depends on them.
+	Metrics     spec.Metrics `msgpack:"ms,omitempty"`
+	MetricsLost int          `msgpack:"ml,omitempty"`
 }
 
 // Hooked is what the hooks of one RunHooks answered, in their order.

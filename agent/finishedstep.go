@@ -146,7 +146,9 @@ func (f *finishedStep) completeCall(e *stepEvent, d event.ToolCall) {
 		return
 	}
 	r := f.published.returned
-	d.TookMS = r.TookMS
+	if d.Call == r.Call {
+		d.TookMS, d.Metrics, d.MetricsLost = r.TookMS, r.Metrics.Map(), max(0, r.MetricsLost)
+	}
 	switch {
 	case f.published.replied && len(f.after.Calls) == 0: // no call of the reply runs
 		e.Kind, d.Child = event.KindToolFinished, ""

@@ -205,7 +205,7 @@ func handleQuestionTimer(s State) (State, []Effect) {
 }
 
 // byClock is the author of the denial of a question that has expired.
-const byClock = "the clock"
+const byClock = event.ByClock
 
 // armNewQuestion arms the timer of a question that the step has asked.
 func armNewQuestion(before, s State) []Effect {

@@ -166,7 +166,7 @@ func handleSettle(s State, from spec.ID, f agent.Settle) (State, []Effect) {
 // applyLimits changes the limits of a live run, or freezes it; committed amounts stay. A change of
 // anything but the time limits lifts the freeze.
 func applyLimits(s State, f LimitSet) (State, []Effect) {
-	s = s.publishBudget(event.KindBudgetChanged, "", 0, "")
+	s = s.publishEvent(event.KindBudgetChanged, event.BudgetChanged{By: f.By})
 	var more []Effect
 	if f.setsTime() { // for agents that begin later, too
 		s.Run.Agent.SoftMS, s.Run.Agent.HardMS = f.SoftMS, f.HardMS

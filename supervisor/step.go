@@ -35,7 +35,8 @@ type LimitSet struct {
 	HardMS int64 `msgpack:"th,omitempty"`
 	// Freeze leaves the limits as they are and grants only closing turns: only the
 	// amounts kept for closing turns are still spent.
-	Freeze bool `msgpack:"f,omitempty"`
+	Freeze bool   `msgpack:"f,omitempty"`
+	By     string `msgpack:"b,omitempty"` // who sets them
 }
 
 // setsTime reports whether the command names time limits, and they agree with each other.

@@ -31,9 +31,6 @@ func (e *toolEntry) runCall(ctx context.Context, c Call) Result {
 		defer stop()
 	}
 	c.Deadline, _ = ctx.Deadline()
-	if c.Metric == nil {
-		c.Metric = func(string, float64) {}
-	}
 	if c.Progress == nil {
 		c.Progress = func(Progress) {}
 	}

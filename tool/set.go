@@ -135,8 +135,11 @@ func (s *Set) Call(ctx context.Context, name string, c Call) Result {
 	}
 	var changes callChanges
 	c.Changed = changes.add
+	metrics := callMetrics{next: c.Metric}
+	c.Metric = metrics.set
 	r := s.finishResult(e, e.runCall(ctx, c))
 	r.Changes, r.ChangesLost = changes.close()
+	r.Metrics, r.MetricsLost = metrics.close()
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -276,5 +278,37 @@ func TestTheSchemaOfAToolIsOneThatJSONCanRead(t *testing.T) {
 	}
 	if _, err := tool.New("n", "", model.Read, func(context.Context, int, tool.Call) (string, error) { return "", nil }); !errors.Is(err, tool.ErrSpec) {
 		t.Errorf("a number as input: %v", err)
+	}
+}
+
+// A tool may report figures without bound, and under any name; the log takes what is within the limits and counts the rest.
+//
+//behaviour:shows C6
+func TestMetricsOfACallAreBounded(t *testing.T) {
+	var late func(string, float64)
+	set := buildSet(t, func(_ context.Context, _ addArgs, c tool.Call) (string, error) {
+		c.Metric("rows", 1)
+		c.Metric("rows", 41)
+		for i := range 2 * spec.MetricsMax {
+			c.Metric(fmt.Sprintf("m%03d", i), 1)
+		}
+		for _, name := range []string{"", "a b", "\x1b[2J", strings.Repeat("x", spec.MetricNameBytes+1)} {
+			c.Metric(name, 1)
+		}
+		c.Metric("nan", math.NaN())
+		c.Metric("inf", math.Inf(1))
+		late = c.Metric
+		return "", nil
+	})
+	r := set.Call(t.Context(), "add", tool.Call{Args: []byte(`{"a":1}`)})
+	late("after", 1) // an abandoned tool may still report
+	if got := r.Metrics.Map(); len(got) != spec.MetricsMax || got["rows"] != 41 || got["after"] != 0 {
+		t.Errorf("%v", got)
+	}
+	if want := spec.MetricsMax + 1 + 4 + 2; r.MetricsLost != want {
+		t.Errorf("%d reports were lost, not %d", r.MetricsLost, want)
+	}
+	if got := (spec.Metrics{{Name: "bad name", Value: 1}, {Name: "x", Value: math.NaN()}}).Map(); got != nil {
+		t.Errorf("a fact of another program brought %v", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/model"
 )
@@ -21,17 +22,19 @@ const (
 
 // Call describes to a tool the call that it serves.
 type Call struct {
-	Run, Agent  string
-	Turn        int
-	ID          string // "<turn>-<index>"
-	Key         string // idempotency key: the same for every attempt of this call
-	Attempt     int    // from 1
-	Deadline    time.Time
-	Trace       string                           // W3C traceparent, may be empty
-	Metric      func(name string, value float64) // never nil inside a Tool
-	Args        []byte                           // JSON that fits the schema
-	MayWriteAny bool                             // a person, or a rule of one, allows this call: it may write any file of the directory
-	Progress    func(Progress)                   // never nil inside a Tool; one call at a time; a watcher may miss some
+	Run, Agent string
+	Turn       int
+	ID         string // "<turn>-<index>"
+	Key        string // idempotency key: the same for every attempt of this call
+	Attempt    int    // from 1
+	Deadline   time.Time
+	Trace      string // W3C traceparent, may be empty
+	// Metric records a figure of the call, which the log, the event tool.finished and `troupe report` show: the
+	// last value of a name counts. See spec.MetricsMax for the limits. It is never nil inside a Tool.
+	Metric      func(name string, value float64)
+	Args        []byte         // JSON that fits the schema
+	MayWriteAny bool           // a person, or a rule of one, allows this call: it may write any file of the directory
+	Progress    func(Progress) // never nil inside a Tool; one call at a time; a watcher may miss some
 	// Changed records what the call changed; see ReportChanges.
 	Changed func(changes []filechange.Change, lost string)
 }
@@ -64,6 +67,10 @@ type Result struct {
 	// Changes are the files that the call changed, and ChangesLost why there may be more. Set.Call sets them.
 	Changes     []filechange.Change
 	ChangesLost string
+	// Metrics are what the tool has reported to Call.Metric, and MetricsLost how many reports broke a limit.
+	// Set.Call sets them.
+	Metrics     spec.Metrics
+	MetricsLost int
 
 	// size is how long Text was before the middle of it was lost; 0: it is all there.
 	size int64

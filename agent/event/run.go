@@ -47,6 +47,7 @@ type BudgetChanged struct {
 	Short     *BudgetShort `json:"short,omitempty"` // of budget.exhausted and budget.denied
 	// Policy is the rule that ends the agent.
 	Policy *PolicyVerdict `json:"policy,omitempty"`
+	By     string         `json:"by,omitempty"` // who changed the limits
 }
 
 // BudgetShort says which limit does not cover an attempt, and by how much. The figures are tokens, billionths of a

@@ -50,11 +50,14 @@ type ToolDecided struct {
 	// Rule is the permission rule that decided, or that an answer has added, and From where it was written.
 	Rule string `json:"rule,omitempty"`
 	From string `json:"from,omitempty"`
-	// Digest is the SHA-256 of the call that a person decided about.
+	// Digest is the SHA-256 of the call that was decided about: with Args, if they are set.
 	Digest string `json:"digest,omitempty"`
 	Why    string `json:"why,omitempty"`
 	Args   string `json:"args,omitempty"` // the call runs with these instead
 }
+
+// ByClock is the author of the answer to a question that has expired.
+const ByClock = "the clock"
 
 // Fallback is model.fallback.
 type Fallback struct {

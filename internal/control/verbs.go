@@ -193,6 +193,6 @@ func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any,
 		return nil, &client.Error{Code: client.CodeBad, Text: "the price of " + l.row.Model + " is unknown, so a limit in money cannot be kept",
 			Hint: "limit the tokens"}
 	}
-	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze}
+	f := supervisor.LimitSet{Limits: r.Limits, Patch: r.Patch, Freeze: r.Freeze, By: shortTitle(r.By)}
 	return c.appendToViewed(ctx, l, r.Request, "", "", f.Kind(), f)
 }

@@ -15,6 +15,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/client/audit"
+	"github.com/troupe-run/troupe/client/report"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/supervisor"
@@ -55,6 +57,8 @@ var operations = map[string]operation{
 	"GET /api/v1/runs/{id}/budget":   {summary: "Limits and usage", answers: map[int]any{200: client.RunBudget{}}},
 	"GET /api/v1/runs/{id}/policy":   {summary: "The rules of the stop-veto policy that are in force", answers: map[int]any{200: client.RunPolicy{}}},
 	"GET /api/v1/runs/{id}/timeline": {summary: "What each agent did when", answers: map[int]any{200: []term.Span{}}},
+	"GET /api/v1/runs/{id}/report":   {summary: "What each step cost, and the sums", answers: map[int]any{200: report.Report{}}},
+	"GET /api/v1/runs/{id}/audit":    {summary: "Who allowed which calls, and what changed the rules", answers: map[int]any{200: audit.Audit{}}},
 	"GET /api/v1/runs/{id}/transcript": {summary: "The messages of an agent", params: []param{{"agent", "string", "id of the agent; root by default"}},
 		answers: map[int]any{200: control.Transcript{}}},
 	"GET /api/v1/runs/{id}/questions": {summary: "What the agents of the run ask a person", answers: map[int]any{200: []client.Question{}}},

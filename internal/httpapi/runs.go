@@ -8,6 +8,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/client/audit"
+	"github.com/troupe-run/troupe/client/report"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -190,6 +192,18 @@ func (s *Server) getTimeline(w http.ResponseWriter, r *http.Request, run string)
 		spans = []term.Span{}
 	}
 	answer(w, spans, err)
+}
+
+// getReport is GET /api/v1/runs/{id}/report: what each step cost.
+func (s *Server) getReport(w http.ResponseWriter, r *http.Request, run string) {
+	doc, err := report.Read(r.Context(), s.cfg.Client, run)
+	answer(w, doc, err)
+}
+
+// getAudit is GET /api/v1/runs/{id}/audit: who allowed what.
+func (s *Server) getAudit(w http.ResponseWriter, r *http.Request, run string) {
+	doc, err := audit.Read(r.Context(), s.cfg.Client, run)
+	answer(w, doc, err)
 }
 
 // getTranscript is GET /api/v1/runs/{id}/transcript, of the root agent or of agent=ID.

@@ -215,6 +215,8 @@ func (s *Server) routes() []route {
 		{"GET", run + "/budget", s.withRun(s.getBudget)},
 		{"GET", run + "/policy", s.withRun(s.getPolicy)},
 		{"GET", run + "/timeline", s.withRun(s.getTimeline)},
+		{"GET", run + "/report", s.withRun(s.getReport)},
+		{"GET", run + "/audit", s.withRun(s.getAudit)},
 		{"GET", run + "/transcript", s.withRun(s.getTranscript)},
 		{"GET", run + "/questions", s.withRun(s.getQuestions)},
 		{"GET", run + "/events", s.withRun(s.getEvents)},

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -44,7 +45,7 @@ Both need a run that has not ended.`,
 				if len(args) == 1 {
 					return cs.printBudget(ctx, s, run)
 				}
-				r := client.BudgetRequest{RunID: run, Freeze: args[1] == "freeze", Patch: args[1] == "set", Limits: l.givenLimits(c)}
+				r := client.BudgetRequest{RunID: run, Freeze: args[1] == "freeze", Patch: args[1] == "set", Limits: l.givenLimits(c), By: request.UserName()}
 				return cs.changeBudget(ctx, s, r)
 			})
 		},

@@ -1,0 +1,277 @@
+package audit
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/model"
+)
+
+// Builder makes an audit of events, which come in order within each agent.
+type Builder struct {
+	audit   Audit
+	names   map[string]string // of agents
+	calls   map[callKey]*callRecord
+	order   []*callRecord
+	answers map[callKey]event.QueryAnswered // about calls, until the decision that they lead to
+	queries map[callKey]string              // calls of open questions, by agent and question
+}
+
+type callKey struct{ agent, id string }
+
+// callRecord is a call that may become an entry.
+type callRecord struct {
+	entry Entry
+	call  Call
+}
+
+// NewBuilder begins an audit.
+func NewBuilder(run string) *Builder {
+	return &Builder{audit: Audit{Run: run, Entries: []*Entry{}}, names: map[string]string{}, calls: map[callKey]*callRecord{},
+		answers: map[callKey]event.QueryAnswered{}, queries: map[callKey]string{}}
+}
+
+// Add adds an event. Kinds that an audit has no use for change nothing.
+func (b *Builder) Add(e client.Event) {
+	switch e.Kind {
+	case event.KindAgentSpawned:
+		d := decode[event.AgentSpawned](e)
+		b.names[string(d.Agent)] = d.Name
+	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished,
+		event.KindDelegationRequested, event.KindDelegationBackground, event.KindDelegationFinished:
+		b.addCall(e, decode[event.ToolCall](e))
+	case event.KindToolRetry:
+		d := decode[event.ToolRetry](e)
+		b.call(e, d.Call, d.Tool).call.Error = showText(d.Text)
+	case event.KindToolApproved, event.KindToolDenied:
+		b.addDecision(e, decode[event.ToolDecided](e))
+	case event.KindCheckpointResumeUnsafe:
+		if d := decode[event.ResumeUnsafe](e); d.Call != "" {
+			c := &b.call(e, d.Call, "").call
+			c.Outcome, c.Lost = Unknown, c.Lost+1
+		}
+	case event.KindQueryAsked:
+		b.addQuestion(e, decode[event.AgentParked](e))
+	case event.KindQueryAnswered:
+		b.addAnswer(e, decode[event.QueryAnswered](e))
+	default:
+		b.addChange(e)
+	}
+}
+
+// decode reads the data of an event; fields that do not fit stay zero.
+func decode[T any](e client.Event) (d T) {
+	_ = json.Unmarshal(e.Data, &d)
+	return d
+}
+
+func showText(text string) string { return permission.VisibleLine(clip.Text(text, TextBytesMax)) }
+
+func showArguments(args string) string {
+	return permission.VisibleLine(clip.Ends(args, ArgumentBytesMax))
+}
+
+func (b *Builder) call(e client.Event, id, tool string) *callRecord {
+	key := callKey{e.Agent, id}
+	c := b.calls[key]
+	if c == nil {
+		c = &callRecord{entry: Entry{At: e.TS, Kind: KindCall, Agent: e.Agent, Turn: e.Turn}, call: Call{ID: id, Decisions: []Decision{}, Outcome: NotBegun}}
+		b.calls[key], b.order = c, append(b.order, c)
+	}
+	c.call.Tool = cmp.Or(c.call.Tool, permission.VisibleLine(tool))
+	return c
+}
+
+func (b *Builder) addCall(e client.Event, d event.ToolCall) {
+	r := b.call(e, d.Call, d.Tool)
+	c := &r.call
+	c.Class = cmp.Or(d.Class, c.Class)
+	c.Digest = cmp.Or(d.Digest, c.Digest)
+	if d.Args != "" {
+		c.Arguments = showArguments(d.Args)
+	}
+	switch e.Kind {
+	case event.KindToolStarted, event.KindDelegationRequested:
+		c.Begun, c.Attempts, c.Outcome, c.Ended = e.TS, max(c.Attempts+1, d.Attempt), Running, ""
+	case event.KindToolFinished, event.KindDelegationFinished:
+		r.endCall(e, d)
+	}
+}
+
+// endCall records the result of a call. If a person had to say how an attempt of unknown outcome goes on, and the
+// call did not begin again, its outcome stays unknown.
+func (r *callRecord) endCall(e client.Event, d event.ToolCall) {
+	c := &r.call
+	c.Ended, c.ResultBytes, c.Error = e.TS, max(int64(d.Bytes), d.Size), ""
+	if d.Error {
+		c.Error = cmp.Or(showText(d.Text), "failed")
+	}
+	switch {
+	case c.Attempts == 0:
+		c.Outcome = NotBegun
+	case c.Outcome == Unknown && (c.Question == nil || !c.Question.Open):
+	case d.Error:
+		c.Outcome = Failed
+	default:
+		c.Outcome = Succeeded
+	}
+}
+
+// permissionAuthors are the authors of decisions of the permissions, by the words of their events.
+var permissionAuthors = map[string]string{permission.ByRule: ByRule, permission.ByMode: ByMode, permission.ByYes: ByYes,
+	permission.ByLimits: ByTool, permission.ByDefault: ByTool, permission.ByNobody: ByTool}
+
+func (b *Builder) addDecision(e client.Event, d event.ToolDecided) {
+	c := &b.call(e, d.Call, d.Tool).call
+	out := Decision{At: e.TS, Author: ByHook, Decision: d.Decision, Rule: permission.VisibleLine(d.Rule), From: permission.VisibleLine(d.From), Why: showText(d.Why), Digest: d.Digest}
+	for _, by := range d.By {
+		out.By = append(out.By, showText(by))
+	}
+	if d.Args != "" {
+		out.Arguments = showArguments(d.Args)
+	}
+	key := callKey{e.Agent, d.Call}
+	answer, answered := b.answers[key]
+	delete(b.answers, key)
+	switch {
+	case answered:
+		out.Author, out.Query, out.Always = ByPerson, answer.Query, answer.Always
+		if answer.By == event.ByClock {
+			out.Author = ByClock
+		}
+	case len(d.By) == 1 && permissionAuthors[d.By[0]] != "":
+		out.Author = permissionAuthors[d.By[0]]
+	}
+	out.Advance = d.Decision == spec.HookAllow && (out.Author == ByRule || out.Author == ByMode || out.Author == ByYes)
+	c.Digest = cmp.Or(c.Digest, d.Digest)
+	c.Decisions = append(c.Decisions, out)
+	if out.Always != "" && d.Rule != "" {
+		b.addEntry(e, Entry{Kind: KindRule, Text: fmt.Sprintf("allowed from now on, for the %s: %s", out.Always, out.Rule), By: strings.Join(out.By, ", ")})
+	}
+}
+
+func (b *Builder) addQuestion(e client.Event, d event.AgentParked) {
+	if d.Call == "" {
+		return
+	}
+	c := &b.call(e, d.Call, "").call
+	c.Question = &Question{Query: d.Query, At: e.TS, Reason: d.Reason, Digest: d.Digest, Open: true}
+	if d.DueMS > 0 {
+		c.Question.Expires = event.FormatStamp(d.DueMS)
+	}
+	c.Digest = cmp.Or(c.Digest, d.Digest)
+	if c.Outcome == NotBegun {
+		c.Outcome = Waiting
+	}
+	b.queries[callKey{e.Agent, d.Query}] = d.Call
+}
+
+// addAnswer records an answer. The decision about a call follows in the same step; that about an attempt of unknown
+// outcome has no event of its own.
+func (b *Builder) addAnswer(e client.Event, d event.QueryAnswered) {
+	id, about := b.queries[callKey{e.Agent, d.Query}]
+	if !about {
+		b.addEntry(e, Entry{Kind: KindAgent, Text: "question " + permission.VisibleLine(d.Query) + " answered: " + showText(d.Decision), By: showText(d.By)})
+		return
+	}
+	delete(b.queries, callKey{e.Agent, d.Query})
+	c := &b.call(e, id, "").call
+	if q := c.Question; q != nil {
+		q.Open = false
+	}
+	if c.Outcome == Waiting {
+		c.Outcome = NotBegun
+	}
+	if c.Lost == 0 || c.Outcome != Unknown {
+		b.answers[callKey{e.Agent, id}] = d
+		return
+	}
+	out := Decision{At: e.TS, Author: ByPerson, Decision: spec.HookDecision(d.Decision), Why: showText(d.Why), Digest: d.Digest, Query: d.Query, Always: d.Always}
+	if d.By == event.ByClock {
+		out.Author = ByClock
+	} else if d.By != "" {
+		out.By = []string{showText(d.By)}
+	}
+	c.Decisions = append(c.Decisions, out)
+}
+
+func (b *Builder) addEntry(e client.Event, n Entry) {
+	n.At, n.Turn = e.TS, e.Turn
+	if n.Agent = e.Agent; e.Agent == "super" {
+		n.Agent = ""
+	}
+	b.audit.Entries = append(b.audit.Entries, &n)
+}
+
+// addChange adds a change of what the run may do.
+func (b *Builder) addChange(e client.Event) {
+	switch e.Kind {
+	case event.KindRunStarted:
+		d := decode[event.RunStarted](e)
+		b.addEntry(e, Entry{Kind: KindRun, Text: fmt.Sprintf("began with policy version %d and %s", d.Policy, limitText(d.Limits)), By: showText(d.Caller)})
+	case event.KindRunFinished:
+		d := decode[event.Result](e)
+		b.audit.Ended = true
+		b.addEntry(e, Entry{Kind: KindRun, Text: "ended: " + showText(string(d.Reason))})
+	case event.KindPolicyApplied:
+		d := decode[event.PolicyApplied](e)
+		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, %d rules", d.Version, d.Rules), By: showText(d.By)})
+	case event.KindBudgetChanged:
+		d := decode[event.BudgetChanged](e)
+		text := limitText(spec.RunLimits{Tokens: d.Limit.Tokens, Nano: d.Limit.Nano, Calls: d.Limit.Calls})
+		if d.Frozen {
+			text = "frozen: only closing turns, " + text
+		}
+		b.addEntry(e, Entry{Kind: KindLimits, Text: text, By: showText(d.By)})
+	}
+}
+
+func limitText(l spec.RunLimits) string {
+	var parts []string
+	if l.Tokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", l.Tokens))
+	}
+	if l.Nano > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", float64(l.Nano)/1e9))
+	}
+	if l.Calls > 0 {
+		parts = append(parts, fmt.Sprintf("%d tool calls", l.Calls))
+	}
+	if len(parts) == 0 {
+		return "no limits"
+	}
+	return "limits: " + strings.Join(parts, ", ")
+}
+
+// Audit returns the entries so far: calls without a side effect only if something decided about them.
+func (b *Builder) Audit() Audit {
+	a := b.audit
+	a.Entries = slices.Clone(b.audit.Entries)
+	for _, r := range b.order {
+		effect := r.call.Class != "" && r.call.Class != model.Read
+		if !effect && len(r.call.Decisions) == 0 && r.call.Question == nil {
+			continue
+		}
+		entry, call := r.entry, r.call
+		if a.Ended && (call.Outcome == Running || call.Outcome == Waiting && call.Attempts > 0) {
+			call.Outcome = Unknown
+		}
+		entry.Call = &call
+		a.Entries = append(a.Entries, &entry)
+	}
+	for _, e := range a.Entries {
+		if e.Agent != "" {
+			e.Name = permission.VisibleLine(b.names[e.Agent])
+		}
+	}
+	slices.SortStableFunc(a.Entries, func(x, y *Entry) int { return cmp.Compare(x.At, y.At) })
+	return a
+}

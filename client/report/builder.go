@@ -1,0 +1,202 @@
+package report
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
+)
+
+// Builder makes a report of events, which come in order within each agent.
+type Builder struct {
+	report        Report
+	begun, newest time.Time
+	agents        map[string]int // index in report.Agents
+	steps         map[stepKey]*Step
+	calls         map[callKey]*Call
+}
+
+type stepKey struct {
+	agent string
+	turn  int
+}
+
+type callKey struct{ agent, call string }
+
+// NewBuilder begins a report.
+func NewBuilder(run string) *Builder {
+	return &Builder{report: Report{Run: run, Agents: []Agent{}, Steps: []*Step{}}, agents: map[string]int{}, steps: map[stepKey]*Step{}, calls: map[callKey]*Call{}}
+}
+
+// Add adds an event. Kinds that a report has no use for change nothing.
+func (b *Builder) Add(e client.Event) {
+	at := stampOf(e)
+	if b.begun.IsZero() {
+		b.begun = at
+	}
+	if at.After(b.newest) {
+		b.newest = at
+	}
+	switch e.Kind {
+	case event.KindRunFinished:
+		d := decode[event.Result](e)
+		b.report.Ended, b.report.Reason, b.report.EndedAt = true, d.Reason, e.TS
+	case event.KindAgentSpawned:
+		d := decode[event.AgentSpawned](e)
+		a := b.agent(string(d.Agent))
+		a.Name, a.Parent = d.Name, string(d.Parent)
+	case event.KindModelFinished, event.KindModelRetry, event.KindErrorRaised:
+		b.addAttempt(e, decode[event.ModelFinished](e))
+	case event.KindTurnFinished:
+		if s := b.steps[stepKey{e.Agent, e.Turn}]; s != nil {
+			s.Transition = decode[event.TurnFinished](e).Transition
+		}
+	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished,
+		event.KindDelegationRequested, event.KindDelegationBackground, event.KindDelegationFinished:
+		b.addCall(e, decode[event.ToolCall](e))
+	case event.KindToolRetry:
+		d := decode[event.ToolRetry](e)
+		b.call(e, d.Call, d.Tool).LatencyMS += d.TookMS
+	case event.KindToolDenied:
+		d := decode[event.ToolDecided](e)
+		b.call(e, d.Call, d.Tool).Skipped = true
+	}
+}
+
+// decode reads the data of an event; fields that do not fit stay zero.
+func decode[T any](e client.Event) (d T) {
+	_ = json.Unmarshal(e.Data, &d)
+	return d
+}
+
+func (b *Builder) agent(id string) *Agent {
+	i, ok := b.agents[id]
+	if !ok {
+		i = len(b.report.Agents)
+		b.agents[id], b.report.Agents = i, append(b.report.Agents, Agent{ID: id})
+	}
+	return &b.report.Agents[i]
+}
+
+func (b *Builder) step(e client.Event) *Step {
+	key := stepKey{e.Agent, e.Turn}
+	s := b.steps[key]
+	if s == nil {
+		b.agent(e.Agent)
+		fresh := zeroStep
+		s = &fresh
+		s.Agent, s.Turn, s.StartedAt = e.Agent, e.Turn, e.TS
+		b.steps[key], b.report.Steps = s, append(b.report.Steps, s)
+	}
+	return s
+}
+
+func (b *Builder) addAttempt(e client.Event, d event.ModelFinished) {
+	s := b.step(e)
+	s.Attempts = append(s.Attempts, Attempt{Model: d.Model, Purpose: d.Purpose, Finish: d.Stop, LatencyMS: d.TookMS, Usage: d.Usage, UsageKnown: d.UsageKnown,
+		CostUSD: d.CostUSD, Error: d.Error, Detail: clip.Text(d.Detail, ErrorBytesMax)})
+	s.ModelMS += d.TookMS
+	s.CostUSD += d.CostUSD
+	s.Usage = s.Usage.Add(d.Usage)
+	if d.Purpose == "" {
+		s.Model, s.Finish = d.Model, d.Stop
+	}
+}
+
+// call returns the call that an event is about. Events after the first may have another turn.
+func (b *Builder) call(e client.Event, id, tool string) *Call {
+	key := callKey{e.Agent, id}
+	c := b.calls[key]
+	if c == nil {
+		s := b.step(e)
+		c = &Call{ID: id, Tool: tool}
+		b.calls[key], s.Calls = c, append(s.Calls, c)
+	}
+	return c
+}
+
+func (b *Builder) addCall(e client.Event, d event.ToolCall) {
+	c := b.call(e, d.Call, d.Tool)
+	if d.Class != "" {
+		c.Class = d.Class
+	}
+	if d.Child != "" {
+		c.Child = string(d.Child)
+	}
+	if d.Args != "" { // a hook may have rewritten those that were proposed
+		c.Arguments, c.ArgumentBytes = clip.Text(d.Args, ArgumentBytesMax), len(d.Args)
+	}
+	switch e.Kind {
+	case event.KindToolStarted, event.KindDelegationRequested:
+		c.Attempts, c.Skipped, c.begun = max(c.Attempts+1, d.Attempt), false, stampOf(e)
+	case event.KindToolFinished, event.KindDelegationFinished, event.KindDelegationBackground:
+		c.endCall(e, d)
+	}
+}
+
+func (c *Call) endCall(e client.Event, d event.ToolCall) {
+	c.Ended, c.LatencyMS = e.Kind != event.KindDelegationBackground, c.LatencyMS+d.TookMS
+	c.ResultBytes = max(int64(d.Bytes), d.Size)
+	c.Metrics, c.MetricsLost = d.Metrics, d.MetricsLost
+	if c.Child != "" && isDelegation(e.Kind) && !c.begun.IsZero() {
+		c.LatencyMS = max(0, stampOf(e).Sub(c.begun).Milliseconds())
+	}
+	c.Error = ""
+	if d.Error {
+		if c.Error = clip.Text(d.Text, ErrorBytesMax); c.Error == "" {
+			c.Error = "failed"
+		}
+	}
+	if c.Attempts == 0 && d.Error {
+		c.Skipped = true
+	}
+}
+
+// Report sums up the events so far.
+func (b *Builder) Report() Report {
+	r := b.report
+	r.Totals = Totals{}
+	r.Agents = append([]Agent{}, b.report.Agents...)
+	for i := range r.Agents {
+		r.Agents[i].Totals = Totals{}
+	}
+	for _, s := range r.Steps {
+		s.ToolMS = 0
+		for _, c := range s.Calls {
+			if c.Child == "" {
+				s.ToolMS += c.LatencyMS
+			}
+		}
+		r.Totals.addStep(s)
+		r.Agents[b.agents[s.Agent]].addStep(s)
+	}
+	if !b.begun.IsZero() {
+		r.StartedAt, r.DurationMS = event.FormatStamp(b.begun.UnixMilli()), b.newest.Sub(b.begun).Milliseconds()
+	}
+	return r
+}
+
+func (t *Totals) addStep(s *Step) {
+	t.Steps++
+	t.Attempts += len(s.Attempts)
+	t.ModelMS, t.ToolMS, t.CostUSD = t.ModelMS+s.ModelMS, t.ToolMS+s.ToolMS, t.CostUSD+s.CostUSD
+	t.Usage = t.Usage.Add(s.Usage)
+	for _, a := range s.Attempts {
+		if !a.UsageKnown {
+			t.Unknown++
+		}
+	}
+	for _, c := range s.Calls {
+		switch {
+		case c.Skipped:
+			t.Skipped++
+		case c.Attempts > 0:
+			t.Calls++
+		}
+		if c.Error != "" {
+			t.Failed++
+		}
+	}
+}

@@ -1,0 +1,120 @@
+package runs
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/client/report"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// Report makes the command report.
+func (cs *Commands) Report() *cobra.Command {
+	return &cobra.Command{
+		Use: "report RUN", Args: command.Exactly("RUN"),
+		Short: "Show what each step of a run cost",
+		Long: `Show each step of each agent: a reply of the model with its latency, usage and finish
+reason, and the calls of that reply with their arguments, the size of the result, latency,
+errors and the metrics that the tool reported. The sums are those of the steps.`,
+		Example:     "  troupe report 01k9z3\n  troupe report 01k9z3 -o json | jq '[.steps[].calls[] | {tool, latency_ms, metrics}]'",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(_ *cobra.Command, args []string) error {
+			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
+				r, err := report.Read(ctx, s, run)
+				if err != nil {
+					return err
+				}
+				if cs.Console.Output != "table" {
+					return cs.Console.PrintData(r)
+				}
+				return cs.Console.PrintLines(cs.drawReport(r))
+			})
+		},
+	}
+}
+
+// drawReport draws the steps of a run, the agents and the sum.
+func (cs *Commands) drawReport(r report.Report) []string {
+	p := cs.Console.NewPage()
+	names := map[string]string{}
+	var rows [][]string
+	for _, a := range r.Agents {
+		names[a.ID] = a.Name
+		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals))
+	}
+	for _, s := range r.Steps {
+		cs.drawStep(p, s, names[s.Agent])
+	}
+	end := "not ended"
+	if r.Ended {
+		end = string(r.Reason)
+	}
+	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals))
+	p.AddLine("")
+	p.AddTable(append(console.Left("AGENT"), console.Right("STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS", "SKIPPED", "FAILED")...), rows)
+	if r.Unknown > 0 {
+		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("%s of unknown usage: the result of the run charges what was reserved for them", console.CountOf(r.Unknown, "model call"))))
+	}
+	return p.Lines
+}
+
+func totalsRow(name string, t report.Totals) []string {
+	return []string{name, fmt.Sprint(t.Steps), console.Took(t.ModelMS), console.Took(t.ToolMS), term.FormatTokens(t.Usage.Prompt()), term.FormatTokens(t.Usage.Output),
+		term.FormatUSD(t.CostUSD, false), fmt.Sprint(t.Calls), fmt.Sprint(t.Skipped), fmt.Sprint(t.Failed)}
+}
+
+func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
+	head := fmt.Sprintf("%s turn %d", cs.Console.Style.Bold(term.CleanLine(name)), s.Turn)
+	if s.Model == "" { // no reply
+		p.AddLine(head)
+	} else {
+		p.AddLine(fmt.Sprintf("%s  %s %s in %s, %s in, %s out  %s", head, term.CleanLine(s.Model), term.CleanLine(string(s.Finish)), console.Took(s.ModelMS),
+			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), cs.Console.Style.Dim(term.CleanLine(string(s.Transition)))))
+	}
+	for _, a := range s.Attempts {
+		if a.Error != "" || a.Purpose != "" {
+			p.AddLine(indent + strings.TrimSpace(fmt.Sprintf("%s %s in %s %s", term.CleanLine(a.Model), term.CleanLine(a.Purpose+string(a.Error)), console.Took(a.LatencyMS), term.CleanLine(a.Detail))))
+		}
+	}
+	for _, c := range s.Calls {
+		p.AddLine(indent + cs.describeReportedCall(c))
+	}
+}
+
+func (cs *Commands) describeReportedCall(c *report.Call) string {
+	text := term.CleanLine(c.ID) + " " + cs.Console.Style.Bold(term.CleanLine(c.Tool)) + " " + term.Truncate(term.CleanLine(c.Arguments), argsBytes)
+	switch {
+	case c.Skipped:
+		text += cs.Console.Style.Yellow("  skipped")
+	case !c.Ended:
+		text += cs.Console.Style.Yellow("  not ended")
+	default:
+		text += cs.Console.Style.Dim(fmt.Sprintf("  %s, %d bytes", console.Took(c.LatencyMS), c.ResultBytes))
+	}
+	if c.Attempts > 1 {
+		text += fmt.Sprintf("  %d attempts", c.Attempts)
+	}
+	for _, name := range sortedNames(c.Metrics) {
+		text += fmt.Sprintf("  %s=%g", term.CleanLine(name), c.Metrics[name])
+	}
+	if c.Error != "" {
+		text += "  " + cs.Console.Style.Red(term.CleanLine(c.Error))
+	}
+	return text
+}
+
+func sortedNames(m map[string]float64) []string {
+	var names []string
+	for name := range m {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
