@@ -417,6 +417,10 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 	if d.HasArg("failed-mark") {
 		task.System += " Begin with " + spec.FailedMark + " if you have failed."
 	}
+	if d.HasArg("fail-if") {
+		task.FailIf = []string{"a test fails", "the branch is not clean"}
+		task.System += "\n" + spec.FailurePrompt(task.FailIf)
+	}
 	if d.HasArg("child") {
 		task.ID, task.Parent, task.Depth = "root-1-0", spec.Root, 1
 	}

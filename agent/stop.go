@@ -86,8 +86,7 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 // completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure is none.
 func completedOutcome(s State) spec.Outcome {
 	if why, isFailure := declaredFailure(s); isFailure {
-		detail, _, _ := strings.Cut(why, "\n")
-		return spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true, Detail: clip.Marked(detail, failureDetailMax, "…")}
+		return spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Task.FailIf)}
 	}
 	return spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()}
 }
@@ -102,6 +101,16 @@ func declaredFailure(s State) (why string, isFailure bool) {
 }
 
 const failureDetailMax = 400 // bytes of an answer that declares a failure
+
+// failureDetail is the reason of a declared failure, with the words of the failure condition that it names.
+func failureDetail(why string, conditions []string) string {
+	detail, _, _ := strings.Cut(why, "\n")
+	detail = clip.Marked(detail, failureDetailMax, "…")
+	if n := spec.NamedCondition(why, conditions); n > 0 {
+		return fmt.Sprintf("failure condition %d (%s): %s", n, conditions[n-1], detail)
+	}
+	return detail
+}
 
 // handleStopVetoed continues the loop with the reason as a message. The supervisor
 // counts vetoes and makes the last one final.

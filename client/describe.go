@@ -20,6 +20,7 @@ type Description struct {
 	Workspace   string            `json:"workspace,omitempty"`
 	Constraints []string          `json:"constraints"`
 	Criteria    []string          `json:"criteria"`
+	FailIf      []string          `json:"failure_conditions"`
 	Writable    []string          `json:"writable"`
 	Model       ModelInfo         `json:"model"`
 	Root        string            `json:"root"`

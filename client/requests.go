@@ -46,14 +46,16 @@ type RunRequest struct {
 	QuestionTimeout int64    `json:"question_timeout_ms,omitempty"` // a question that is open longer counts as denied; 0: never
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
-	Conversation string             `json:"conversation,omitempty"`
-	Yes          bool               `json:"yes,omitempty"`         // approves directory writes and sandboxed shell commands
-	Interactive  bool               `json:"interactive,omitempty"` // a person at a terminal answers at once
-	Caller       string             `json:"caller,omitempty"`
-	Constraints  []string           `json:"constraints,omitempty"`
-	Criteria     []string           `json:"criteria,omitempty"`
-	Trace        string             `json:"trace,omitempty"`
-	Policy       *supervisor.Policy `json:"policy,omitempty"`
+	Conversation string   `json:"conversation,omitempty"`
+	Yes          bool     `json:"yes,omitempty"`         // approves directory writes and sandboxed shell commands
+	Interactive  bool     `json:"interactive,omitempty"` // a person at a terminal answers at once
+	Caller       string   `json:"caller,omitempty"`
+	Constraints  []string `json:"constraints,omitempty"`
+	Criteria     []string `json:"criteria,omitempty"`
+	// FailureConditions are sentences: if one of them holds, the run has failed.
+	FailureConditions []string           `json:"failure_conditions,omitempty"`
+	Trace             string             `json:"trace,omitempty"`
+	Policy            *supervisor.Policy `json:"policy,omitempty"`
 	// Fallback lists models: each takes over when the one before has failed for good.
 	Fallback []string `json:"fallback,omitempty"`
 	// PaidLimit says that MaxTokens is not the user's own choice: a paid model still gets the default limit in money.
@@ -235,6 +237,7 @@ type BudgetRequest struct {
 	Limits  spec.RunLimits `json:"limits"`
 	Patch   bool           `json:"patch,omitempty"`
 	Freeze  bool           `json:"freeze,omitempty"`
+	By      string         `json:"by,omitempty"` // who changes them
 }
 
 // GetRequest asks for one run, with its Description if Describe is set.

@@ -96,6 +96,7 @@ type Opened struct {
 	Caller       string           `msgpack:"c,omitempty" json:"caller,omitempty"`
 	Constraints  []string         `msgpack:"n,omitempty" json:"constraints,omitempty"`
 	Criteria     []string         `msgpack:"q,omitempty" json:"criteria,omitempty"`
+	FailIf       []string         `msgpack:"fi,omitempty" json:"failure_conditions,omitempty"`
 	Trace        string           `msgpack:"w,omitempty" json:"trace,omitempty"`
 	Workspace    string           `msgpack:"x,omitempty" json:"workspace,omitempty"`
 	Writable     []string         `msgpack:"e,omitempty" json:"writable,omitempty"`

@@ -1,6 +1,10 @@
 package spec
 
-import "strings"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // FailedMark begins the final answer of an agent that could not do its task. It counts only for an agent whose prompt
 // names it, as those of the built-in agents do: any other answer may begin with these letters.
@@ -11,4 +15,51 @@ func CutFailedMark(answer string) (rest string, isFailure bool) {
 	rest, isFailure = strings.CutPrefix(strings.TrimSpace(answer), FailedMark)
 	trimmed := strings.TrimSpace(rest)
 	return trimmed, isFailure && (trimmed == "" || trimmed != rest && !strings.HasPrefix(rest, trimmed))
+}
+
+// Limits of the failure conditions of a run.
+const (
+	FailureConditionsMax     = 16
+	FailureConditionBytesMax = 500
+)
+
+// conditionWord precedes the number of a condition in an answer that declares a failure.
+const conditionWord = "condition"
+
+// FailurePrompt is the part of a prompt that states under which conditions the run has failed, and how an agent
+// declares that; "" without conditions.
+func FailurePrompt(conditions []string) string {
+	if len(conditions) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString("The run has failed if one of these conditions holds:")
+	for i, c := range conditions {
+		fmt.Fprintf(&b, "\n%d. %s", i+1, c)
+	}
+	fmt.Fprintf(&b, "\nBefore you finish, check each of them. If one holds, begin your final answer with %s %s N: (N is its number) and say why. "+
+		"If you could not do the task for another reason, begin it with %s and the reason. An answer that only reports an obstacle is such a failure.", FailedMark, conditionWord, FailedMark)
+	return b.String()
+}
+
+// NamedCondition returns the number, from 1, of the condition that the reason of a declared failure names: by its
+// number, or in its own words; 0: none.
+func NamedCondition(why string, conditions []string) int {
+	text := strings.TrimSpace(why)
+	if n := len(conditionWord); len(text) > n && strings.EqualFold(text[:n], conditionWord) {
+		digits := strings.TrimLeft(text[n:], " #")
+		end := strings.IndexFunc(digits, func(r rune) bool { return r < '0' || r > '9' })
+		if end < 0 {
+			end = len(digits)
+		}
+		if i, err := strconv.Atoi(digits[:end]); err == nil && i >= 1 && i <= len(conditions) {
+			return i
+		}
+	}
+	for i, c := range conditions {
+		if strings.Contains(strings.ToLower(text), strings.ToLower(c)) {
+			return i + 1
+		}
+	}
+	return 0
 }

@@ -49,7 +49,8 @@ type Task struct {
 	Caller      string            `msgpack:"c,omitempty"`
 	Constraints []string          `msgpack:"k,omitempty"`
 	Criteria    []string          `msgpack:"q,omitempty"`
-	Trace       string            `msgpack:"w,omitempty"` // W3C traceparent
+	FailIf      []string          `msgpack:"fi,omitempty"` // conditions under which the run has failed
+	Trace       string            `msgpack:"w,omitempty"`  // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
 	Source      string            `msgpack:"b,omitempty"`  // the file that defines its prompt; "": built in
 	Hashes      map[string]string `msgpack:"x,omitempty"`  // versions at the start of the run, for F4 (agent/drift.go)

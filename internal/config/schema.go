@@ -35,6 +35,7 @@ var settingDescriptions = map[string]string{
 	"max_live_runs":    "most runs that are live on a node of yours at once; later ones are queued; 0 is the default; only in your own file",
 	"hooks":            "commands that run at hook points of the loop; only in the user's own file",
 	"fallback":         "models that are tried in order when the first fails for good",
+	"fail_if":          "sentences: if one of them holds, the run has failed",
 	"json_schema":      "file with the JSON Schema that an answer must meet; relative to this file",
 	"use_tokens":       "output tokens that a run must use",
 	"require":          "evidence that a claimed completion must have",
@@ -102,6 +103,8 @@ func (k valueKind) jsonSchema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
 	case durationKind:
 		return &jsonschema.Schema{Type: "string", Pattern: durationForm}
+	case linesKind:
+		return anyOf(listOf(&jsonschema.Schema{Type: "string"}), &jsonschema.Schema{Type: "string"})
 	case listKind:
 		return anyOf(listOf(&jsonschema.Schema{Type: "string", Pattern: "^[^,]*$"}), &jsonschema.Schema{Type: "string"})
 	}

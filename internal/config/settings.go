@@ -44,6 +44,7 @@ const (
 	numberKind
 	durationKind
 	listKind
+	linesKind  // texts, one a line of the value
 	limitKind  // a whole number; -1 is "none at all", where the limit allows it
 	policyKind // a path, or a tree that other packages read
 	treeKind   // other packages read it: it has no flag, and no variable
@@ -54,7 +55,7 @@ var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind,
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "permission_mode": textKind, "journal_patience": durationKind, "max_live_runs": wholeKind,
-	"fallback": listKind, "json_schema": pathKind, "use_tokens": wholeKind,
+	"fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
 	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "permissions": treeKind, "policy": policyKind,
 }
@@ -261,8 +262,14 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 		return Setting{}, fmt.Errorf("%w %s: unknown key %q%s", ErrSetting, where, key.Value, suggestKey(key.Value))
 	case form == treeKind, form == policyKind && value.Kind != yaml.ScalarNode:
 		return Setting{}, nil
+	case form == linesKind && value.Kind == yaml.SequenceNode:
+		items, ok := joinTexts(value, "\n")
+		if !ok {
+			return Setting{}, fmt.Errorf("%w %s: %s: expected a list of texts, each in one line", ErrSetting, where, key.Value)
+		}
+		value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
 	case form == listKind && value.Kind == yaml.SequenceNode:
-		items, ok := joinTexts(value)
+		items, ok := joinTexts(value, ",")
 		if !ok {
 			return Setting{}, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
 		}
@@ -281,15 +288,15 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 	return s, nil
 }
 
-// joinTexts joins a list of texts with commas.
-func joinTexts(n *yaml.Node) (joined string, ok bool) {
+// joinTexts joins a list of texts, which do not contain the separator.
+func joinTexts(n *yaml.Node, separator string) (joined string, ok bool) {
 	items := make([]string, len(n.Content))
 	for i, c := range n.Content {
-		if items[i] = c.Value; c.Kind != yaml.ScalarNode || strings.Contains(c.Value, ",") {
+		if items[i] = c.Value; c.Kind != yaml.ScalarNode || strings.Contains(c.Value, separator) {
 			return "", false
 		}
 	}
-	return strings.Join(items, ","), true
+	return strings.Join(items, separator), true
 }
 
 // checkValue reports a value that is not of its kind.

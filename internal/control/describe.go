@@ -93,7 +93,7 @@ func describeRun(s supervisor.State) client.Description {
 	r := s.Run
 	d := client.Description{
 		Goal: r.Goal, Caller: r.Caller, Trace: r.Trace, Workspace: r.Workspace,
-		Constraints: nonNilList(r.Constraints), Criteria: nonNilList(r.Criteria), Writable: nonNilList(r.Writable),
+		Constraints: nonNilList(r.Constraints), Criteria: nonNilList(r.Criteria), FailIf: nonNilList(r.FailIf), Writable: nonNilList(r.Writable),
 		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(modelBound(r.Model.Name)),
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
 		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/prompt"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/supervisor"
@@ -53,6 +54,7 @@ func composeLayers(req acceptedRequest, defs []supervisor.Definition, choice pro
 			{Name: "role", Content: d.System, Priority: prompt.RolePriority},
 			{Name: "constraints", Content: bulletList("Constraints of this run:", req.Constraints), Priority: prompt.RulesPriority},
 			{Name: "criteria", Content: bulletList("The run is a success if:", req.Criteria), Priority: prompt.RulesPriority},
+			{Name: "failure", Content: spec.FailurePrompt(req.FailureConditions), Priority: prompt.RulesPriority},
 		}, around...))
 		if err != nil {
 			return c, fmt.Errorf("runspec: agent %s: %w", d.Name, err)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
@@ -90,6 +92,24 @@ func checkRequest(r client.RunRequest) error {
 	}
 	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
 		return refuse.Bad("name those that the run may call", "%d models are allowed by name, at most %d are read", n, NamedModelsMax)
+	}
+	return checkFailureConditions(r.FailureConditions)
+}
+
+// checkFailureConditions refuses conditions that a prompt could not state one by one.
+func checkFailureConditions(list []string) error {
+	if len(list) > spec.FailureConditionsMax {
+		return refuse.Bad("state the most important ones", "%d failure conditions are given, at most %d are allowed", len(list), spec.FailureConditionsMax)
+	}
+	for i, c := range list {
+		switch {
+		case strings.TrimSpace(c) == "":
+			return refuse.Bad("write a sentence, such as \"a test fails\"", "failure condition %d is empty", i+1)
+		case len(c) > spec.FailureConditionBytesMax:
+			return refuse.Bad("write one sentence", "failure condition %d has %d bytes, at most %d are allowed", i+1, len(c), spec.FailureConditionBytesMax)
+		case strings.ContainsFunc(c, unicode.IsControl) || !utf8.ValidString(c):
+			return refuse.Bad("write one line of plain text", "failure condition %d has a control character", i+1)
+		}
 	}
 	return nil
 }

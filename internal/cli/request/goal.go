@@ -28,6 +28,7 @@ func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 	q := &r.Request
 	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models to use, in order, when the previous one has failed, at most %d", spec.FallbacksMax))
 	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "tool whose result the answer requires: NAME, or NAME=TEXT if the result must contain TEXT; may be repeated")
+	f.StringArrayVar(&q.FailureConditions, "fail-if", nil, fmt.Sprintf("condition under which the run has failed, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
 	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens that the first agent must use before it may stop")
 }
@@ -43,6 +44,7 @@ func (r *Flags) completeGoal(origins *Origins) error {
 		q.Fallback = slices.Clone(q.Fallback)
 		q.Fallback[i] = route
 	}
+	q.FailureConditions = splitConditions(q.FailureConditions)
 	if r.goal.schema != "" {
 		text, err := readSchema(origins.SchemaBelow, r.goal.schema)
 		if err != nil {
@@ -58,6 +60,19 @@ func (r *Flags) completeGoal(origins *Origins) error {
 		q.LoopOptions = &m
 	}
 	return nil
+}
+
+// splitConditions makes each line a condition of its own: a setting holds several in one value.
+func splitConditions(list []string) []string {
+	var out []string
+	for _, text := range list {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" {
+				out = append(out, line)
+			}
+		}
+	}
+	return out
 }
 
 // readLoopOptions returns the loop options of the settings: the file of the directory
