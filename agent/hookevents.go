@@ -85,6 +85,11 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 
 // publishCallDecision publishes what the answers at the gate of a call decide about it.
 func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
+	if f.Point == spec.HookPreTool && v.decision == spec.HookPass && c.Permit.Query != "" { // the sandbox confines what nobody has to be asked about
+		confined := s.decidePermission(c)
+		confined.Why += ", and the sandbox confines it"
+		s.events.publishVerdict(c, spec.HookAllow, confined, s.tools.digest(c))
+	}
 	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.mayAsk() || v.decision == spec.HookPass && v.args == "" && c.Rewrites == 0 {
 		return s
 	}

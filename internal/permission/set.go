@@ -240,11 +240,21 @@ func (p agentRules) decideByAllow(c Call, added []spec.PermissionRule) (Verdict,
 	}
 	switch {
 	case allowsCommand(plain, c):
-		return Verdict{Decision: Allow, By: ByRule, Why: "rules allow each of its commands"}, true
+		return Verdict{Decision: Allow, By: ByRule, Rule: ruleForCommand(plain, sources, c), Why: "rules allow each of its commands"}, true
 	case allowsCommand(slices.Concat(plain, p.allow), c):
-		return Verdict{Decision: AllowConfined, By: ByRule, Why: "rules of the request do not count for commands here"}, true
+		return Verdict{Decision: AllowConfined, By: ByRule, Rule: ruleForCommand(p.allow, p.Allow, c), Why: "rules of the request do not count for commands here"}, true
 	}
 	return Verdict{}, false
+}
+
+// ruleForCommand returns the rule that allows a command alone; the zero rule if several do so together.
+func ruleForCommand(list []Rule, sources []spec.PermissionRule, c Call) spec.PermissionRule {
+	for i, r := range list {
+		if allowsCommand([]Rule{r}, c) {
+			return sources[i]
+		}
+	}
+	return spec.PermissionRule{}
 }
 
 // fileCommands are the commands that acceptEdits allows: they change files of the directory, as a write does.

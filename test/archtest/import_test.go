@@ -121,7 +121,7 @@ var layers = [][]string{
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "tool/builtin", "tool/readresult", "tool/shell", "tool/skill", "tool/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay"},
-	{"internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
+	{"client/audit", "client/report", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
 	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/metrics", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},

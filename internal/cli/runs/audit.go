@@ -54,29 +54,32 @@ func (cs *Commands) drawAuditEntry(p *console.Page, e *audit.Entry) {
 		if e.By != "" {
 			by = " by " + term.CleanLine(e.By)
 		}
-		p.AddLine(e.At + who + " " + e.Kind + ": " + term.CleanLine(e.Text) + by)
+		addWrapped(p, "", e.At+who+" "+e.Kind+": "+term.CleanLine(e.Text)+by)
 		return
 	}
 	c := e.Call
-	p.AddLine(fmt.Sprintf("%s%s %s %s %s: %s", e.At, who, term.CleanLine(c.ID), cs.Console.Style.Bold(term.CleanLine(c.Tool)), cs.Console.Style.Dim(term.CleanLine(string(c.Class))), cs.outcomeText(c)))
-	for _, l := range term.Wrap(term.CleanLine(c.Arguments), p.Width-len(indent)) {
-		if c.Arguments != "" {
-			p.AddLine(indent + l)
-		}
+	addWrapped(p, "", fmt.Sprintf("%s%s %s %s %s: %s", e.At, who, term.CleanLine(c.ID), cs.Console.Style.Bold(term.CleanLine(c.Tool)), cs.Console.Style.Dim(term.CleanLine(string(c.Class))), cs.outcomeText(c)))
+	if c.Arguments != "" {
+		addWrapped(p, indent, term.CleanLine(c.Arguments))
 	}
 	if c.Digest != "" {
-		p.AddLine(indent + cs.Console.Style.Dim("sha256 "+term.CleanLine(c.Digest)))
+		addWrapped(p, indent, "sha256 "+term.CleanLine(c.Digest))
 	}
 	if q := c.Question; q != nil {
-		p.AddLine(indent + questionText(q))
+		addWrapped(p, indent, questionText(q))
 	}
 	for _, d := range c.Decisions {
-		for _, l := range term.Wrap(decisionText(d), p.Width-len(indent)) {
-			p.AddLine(indent + l)
-		}
+		addWrapped(p, indent, decisionText(d))
 	}
 	if len(c.Decisions) == 0 && c.Question == nil && c.Attempts > 0 {
 		p.AddLine(indent + "nobody was asked: within what the run was granted")
+	}
+}
+
+// addWrapped adds a text in as many lines as it needs: an audit leaves nothing out.
+func addWrapped(p *console.Page, before, text string) {
+	for _, l := range term.Wrap(text, p.Width-len(before)) {
+		p.AddLine(before + l)
 	}
 }
 

@@ -58,7 +58,7 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	}
 	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals))
 	p.AddLine("")
-	p.AddTable(append(console.Left("AGENT"), console.Right("STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS", "SKIPPED", "FAILED")...), rows)
+	p.AddTable(append(console.Left("AGENT"), console.Right("STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS", "SKIP", "FAIL")...), rows)
 	if r.Unknown > 0 {
 		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("%s of unknown usage: the result of the run charges what was reserved for them", console.CountOf(r.Unknown, "model call"))))
 	}
@@ -75,8 +75,8 @@ func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
 	if s.Model == "" { // no reply
 		p.AddLine(head)
 	} else {
-		p.AddLine(fmt.Sprintf("%s  %s %s in %s, %s in, %s out  %s", head, term.CleanLine(s.Model), term.CleanLine(string(s.Finish)), console.Took(s.ModelMS),
-			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), cs.Console.Style.Dim(term.CleanLine(string(s.Transition)))))
+		p.AddLine(fmt.Sprintf("%s: %s after %s, %s in, %s out  %s", head, term.CleanLine(string(s.Finish)), console.Took(s.ModelMS),
+			term.FormatTokens(s.Usage.Prompt()), term.FormatTokens(s.Usage.Output), cs.Console.Style.Dim(term.CleanLine(s.Model))))
 	}
 	for _, a := range s.Attempts {
 		if a.Error != "" || a.Purpose != "" {
