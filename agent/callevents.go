@@ -37,11 +37,8 @@ func (e *stepEvents) publishProgress(i int, old, c Call, tools *toolRules) {
 		if slices.Contains(e.restarted, callBase{c.ID, c.Attempt}) {
 			break
 		}
-		d := event.ToolCall{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child, Attempt: c.Attempt, Args: c.Args}
-		if c.needsRecord() && !c.isDelegation() && !c.Sends {
-			d.Digest = tools.digest(c)
-		}
-		e.publishCall(i, callKind(c.Child, event.KindToolStarted, event.KindDelegationRequested), d)
+		e.publishCall(i, callKind(c.Child, event.KindToolStarted, event.KindDelegationRequested),
+			event.ToolCall{Call: c.ID, Tool: c.Name, Class: c.Class, Child: c.Child, Attempt: c.Attempt, Args: c.Args})
 	case c.Stage == Starting && old.Stage == Running:
 		e.restarted = append(e.restarted, callBase{c.ID, c.Attempt})
 	case c.Stage == Ended && old.Stage != Ended:

@@ -101,10 +101,6 @@ func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
 	if v.args != "" && (v.decision == spec.HookPass || v.decision == spec.HookOverride || v.decision == spec.HookAllow) {
 		kind, d.Args = event.KindToolApproved, v.args
 	}
-	if d.Args != "" {
-		c.Args = d.Args
-	}
-	d.Digest = s.tools.digest(c)
 	s.events.publishIn(hookEvents, s.Turn, kind, d)
 	return s
 }

@@ -50,7 +50,7 @@ type ToolDecided struct {
 	// Rule is the permission rule that decided, or that an answer has added, and From where it was written.
 	Rule string `json:"rule,omitempty"`
 	From string `json:"from,omitempty"`
-	// Digest is the SHA-256 of the call that was decided about: with Args, if they are set.
+	// Digest is the SHA-256 of the call that a person or the permissions decided about.
 	Digest string `json:"digest,omitempty"`
 	Why    string `json:"why,omitempty"`
 	Args   string `json:"args,omitempty"` // the call runs with these instead

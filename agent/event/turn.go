@@ -123,8 +123,6 @@ type ToolCall struct {
 	// Metrics are what the tool has reported about the call, and MetricsLost how many reports broke a limit.
 	Metrics     map[string]float64 `json:"metrics,omitempty"`
 	MetricsLost int                `json:"metrics_lost,omitempty"`
-	// Digest is the SHA-256 of a call with a side effect, when it begins.
-	Digest string `json:"digest,omitempty"`
 }
 
 // Stop is stop.proposed, stop.allowed and stop.vetoed.

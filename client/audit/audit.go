@@ -64,8 +64,11 @@ type Call struct {
 	// Arguments are those that the call began with, or was proposed with, shortened, with control characters
 	// escaped. They are empty on nodes whose events have no texts.
 	Arguments string `json:"arguments"`
-	// Digest is the SHA-256 of the tool as the model was offered it and of the arguments; an approval is for one digest.
-	Digest    string     `json:"digest,omitempty"`
+	// Digest is the SHA-256 of the tool as the model was offered it and of the arguments, if the permissions or a
+	// person decided: an approval is for one digest. ArgumentDigest is that of the canonical arguments alone.
+	Digest         string `json:"digest,omitempty"`
+	ArgumentDigest string `json:"arguments_sha256,omitempty"`
+
 	Decisions []Decision `json:"decisions"` // none: the call needed none
 	Question  *Question  `json:"question,omitempty"`
 	Begun     string     `json:"begun_at,omitempty"` // of the newest attempt; "": it did not begin

@@ -33,8 +33,8 @@ func auditOf(t *testing.T, list ...event.Event) audit.Audit {
 func TestOutcomeOfALostCallIsUnknown(t *testing.T) {
 	begun := []event.Event{
 		{Kind: event.KindToolProposed, Data: event.ToolCall{Call: "1-0", Tool: "charge", Args: "{\"q\":\"\u202e5\"}"}},
-		{Kind: event.KindToolApproved, Data: event.ToolDecided{Call: "1-0", Tool: "charge", Decision: spec.HookAllow, By: []string{permission.ByRule}, Rule: "charge", From: "troupe.yaml:3"}},
-		{Kind: event.KindToolStarted, Data: event.ToolCall{Call: "1-0", Tool: "charge", Class: model.Effect, Attempt: 1, Digest: "ab"}},
+		{Kind: event.KindToolApproved, Data: event.ToolDecided{Call: "1-0", Tool: "charge", Decision: spec.HookAllow, By: []string{permission.ByRule}, Rule: "charge", From: "troupe.yaml:3", Digest: "ab"}},
+		{Kind: event.KindToolStarted, Data: event.ToolCall{Call: "1-0", Tool: "charge", Class: model.Effect, Attempt: 1}},
 		{Kind: event.KindCheckpointResumeUnsafe, Data: event.ResumeUnsafe{Query: "q", Call: "1-0"}},
 		{Kind: event.KindQueryAsked, Data: event.AgentParked{Query: "q", Call: "1-0", Reason: spec.ResumeUnsafe, DueMS: 9000}},
 	}

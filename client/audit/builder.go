@@ -2,6 +2,8 @@ package audit
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -94,9 +96,10 @@ func (b *Builder) addCall(e client.Event, d event.ToolCall) {
 	r := b.call(e, d.Call, d.Tool)
 	c := &r.call
 	c.Class = cmp.Or(d.Class, c.Class)
-	c.Digest = cmp.Or(d.Digest, c.Digest)
 	if d.Args != "" {
 		c.Arguments = showArguments(d.Args)
+		sum := sha256.Sum256([]byte(permission.Canonical(d.Args)))
+		c.ArgumentDigest = hex.EncodeToString(sum[:])
 	}
 	switch e.Kind {
 	case event.KindToolStarted, event.KindDelegationRequested:

@@ -62,8 +62,11 @@ func (cs *Commands) drawAuditEntry(p *console.Page, e *audit.Entry) {
 	if c.Arguments != "" {
 		addWrapped(p, indent, term.CleanLine(c.Arguments))
 	}
-	if c.Digest != "" {
+	switch {
+	case c.Digest != "":
 		addWrapped(p, indent, "sha256 "+term.CleanLine(c.Digest))
+	case c.ArgumentDigest != "":
+		addWrapped(p, indent, "arguments sha256 "+term.CleanLine(c.ArgumentDigest))
 	}
 	if q := c.Question; q != nil {
 		addWrapped(p, indent, questionText(q))
