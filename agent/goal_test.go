@@ -24,7 +24,7 @@ func TestGoalOptionsSurviveArbitraryFacts(t *testing.T) {
 	task.Tools = append(task.Tools[:len(task.Tools):len(task.Tools)], model.ToolSpec{Name: "note", Class: model.Idempotent, Schema: toolSchema("note")})
 	task.Limits.SoftMS, task.Limits.HardMS = 1<<40, 1<<41
 	reached := map[string]int{}
-	for seed := range sampledSeeds(2500) {
+	for seed := range sampledSeeds(8000) {
 		given := task
 		if seed%2 == 0 { // nothing stands in the way of an end
 			given.LoopOptions.Require = spec.Require{}
