@@ -44,7 +44,7 @@ func hideContent(err error) error {
 	return &agentfile.Problem{Path: bad.Path, Line: bad.Line, Err: fmt.Errorf("%w: %w", agentfile.ErrField, err)}
 }
 
-// broughtPatternsMax bounds the patterns of one file that may come from anyone. A pattern of the cost that a policy may have
+// broughtPatternsMax bounds the patterns of one file that may come from anyone. A pattern as large as a policy may have
 // keeps the supervisor busy for seconds with a long answer that was written for it, and a cancel waits that long.
 const broughtPatternsMax = 400
 
