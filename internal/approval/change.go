@@ -134,7 +134,11 @@ func writeHunk(out *strings.Builder, edits []edit, begin, stop int) {
 		return n
 	}
 	hunk := edits[begin:stop]
-	fmt.Fprintf(out, "@@ -%d,%d +%d,%d @@\n", count(edits[:begin], '+')+1, count(hunk, '+'), count(edits[:begin], '-')+1, count(hunk, '-'))
+	place := func(not byte) string { // a part without lines stands behind the line before it
+		n := count(hunk, not)
+		return fmt.Sprintf("%d,%d", count(edits[:begin], not)+min(n, 1), n)
+	}
+	fmt.Fprintf(out, "@@ -%s +%s @@\n", place('+'), place('-'))
 	for _, e := range hunk {
 		out.WriteByte(e.mark)
 		out.WriteString(strings.TrimSuffix(e.line, "\n"))
