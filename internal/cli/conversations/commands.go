@@ -59,7 +59,7 @@ func (cs *Commands) list() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&limit, "limit", 0, "at most so many; 0: all")
+	c.Flags().IntVar(&limit, "limit", 0, "how many to list; 0: all")
 	return c
 }
 

@@ -35,7 +35,7 @@ file, and why: one object or a list of them, such as
   {"on": "stop", "agent": "root", "answer": "Done.", "turns": 3, "tokens": 41000}
 
 With --run, say what the policy would have decided at each boundary of a recorded run,
-beside what was decided. RUN is a run, or a run file of "troupe export RUN --logs". After
+together with the recorded decision. RUN is a run, or a run file of "troupe export RUN --logs". After
 the first decision that differs, the run would have gone another way.
 
 The exit code is 2 if the file cannot be used.`,

@@ -56,7 +56,7 @@ func (cs *Commands) Undo() *cobra.Command {
 		Short: "Take back what a run changed in the files of its directory",
 		Long: `Take back what the tools of a finished run changed in the files of its directory: each
 file gets the content and the mode that it had before. All of them, or none: the command
-refuses if a file is not as the run left it, because somebody has edited it since, or if
+refuses if a file is not as the run left it, because a person has edited it since, or if
 its content before was not kept. It follows no link, and changes no file of git.
 
 Run it in the directory of the run, or name a directory with --dir. On a terminal the

@@ -58,7 +58,7 @@ finished, and interrupted: no process is there to continue it, and
 			})
 		},
 	}
-	c.Flags().IntVar(&flags.limit, "limit", 0, "at most so many runs; 0: all (a table: 50)")
+	c.Flags().IntVar(&flags.limit, "limit", 0, "how many runs to list; 0: all (a table: 50)")
 	c.Flags().StringVar(&flags.state, "state", "", "only runs in this state: live, queued, parked, finished, interrupted")
 	c.Flags().StringVar(&flags.since, "since", "", "only runs that began at most this long ago: 36h, 2d, 8w")
 	return c
