@@ -65,7 +65,7 @@ var openedCases = []openedCase{
 	}},
 	{"caller-and-goal", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.Caller, r.Conversation, r.Trace = "ada", "talk-1", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-		r.Constraints, r.Criteria = []string{"read only"}, []string{"names a winner"}
+		r.Constraints, r.Criteria, r.FailureConditions = []string{"read only"}, []string{"names a winner"}, []string{"a test fails"}
 	}},
 	{"policy", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.Policy = &supervisor.Policy{Version: 2, Rules: []supervisor.Rule{{Name: "why-first", On: "stop", Why: "Say why.",
