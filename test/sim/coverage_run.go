@@ -76,7 +76,7 @@ var refusals = []struct {
 	words string
 	place place
 }{
-	{"was canceled", placeRefusedCanceled},
+	{"was canceled", placeRefusedCanceled}, {"this agent was stopped", placeRefusedCanceled}, {"this agent has ended", placeRefusedCanceled}, {"not delegated: the run is ending", placeRefusedCanceled},
 	{"there is no agent", placeRefusedUnknown},
 	{"deep at most", placeRefusedDepth},
 	{"live children", placeRefusedChildren},
@@ -162,7 +162,7 @@ var unsent = []struct {
 	words string
 	place place
 }{
-	{"sent to", placeMessageSent}, {"has finished", placeMessageToEnded}, {"may send", placeMessagesOut}, {"the run was canceled", placeMessageCanceled}, {"this agent was stopped", placeMessageCanceled}, {"the run is ending", placeMessageCanceled},
+	{"sent to", placeMessageSent}, {"has finished", placeMessageToEnded}, {"may send", placeMessagesOut}, {"the run was canceled", placeMessageCanceled}, {"this agent was stopped", placeMessageCanceled}, {"the run is ending", placeMessageCanceled}, {"this agent has ended", placeMessageCanceled},
 	{"there is no agent", placeMessageToNobody}, {"several agents", placeMessageToNobody}, {"yourself", placeMessageToNobody}, {"no parent", placeMessageToNobody},
 }
 

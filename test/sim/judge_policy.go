@@ -14,21 +14,39 @@ type policyJudge struct {
 	*environment
 	versioned bool
 	current   supervisor.Policy
+	applied   []appliedPolicy // in the order of the log
+}
+
+// appliedPolicy is a policy and the index of the entry that brought it.
+type appliedPolicy struct {
+	at     uint64
+	policy supervisor.Policy
 }
 
 func newPolicyJudge(p *population) *policyJudge { return &policyJudge{environment: p.environment} }
 
-// noteFact notes a policy that an entry brings.
+// noteFact notes a policy that an entry brings. A log that has lost its tail continues with entries of the same
+// indexes: what the lost ones brought is not in force any more.
 func (j *policyJudge) noteFact(p *population, f activation.Fact) {
+	j.applied = slices.DeleteFunc(j.applied, func(a appliedPolicy) bool { return a.at > f.N })
+	if n := len(j.applied); n > 0 {
+		j.current = j.applied[n-1].policy
+	}
 	switch f.Kind {
 	case "opened":
 		if o := decodeFact[supervisor.Opened](p, f); !j.versioned {
 			j.current, j.versioned = o.Policy, o.PolicyForm >= supervisor.PolicyFormVersioned
+			j.applied = append(j.applied, appliedPolicy{f.N, j.current})
 		}
 	case "policy_set":
+		if n := len(j.applied); n > 1 && j.applied[n-1].at == f.N { // read again, or in place of a lost one
+			j.current = j.applied[n-2].policy
+			j.applied = j.applied[:n-1]
+		}
 		set := decodeFact[supervisor.PolicySet](p, f).Policy
 		set.Version = max(set.Version, j.current.Version+1)
 		j.current = set
+		j.applied = append(j.applied, appliedPolicy{f.N, set})
 	}
 }
 
