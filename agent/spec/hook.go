@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/model"
 )
@@ -143,6 +144,8 @@ func (h Hook) Validate() error {
 	switch {
 	case h.Name == "":
 		return fmt.Errorf("a hook has no name")
+	case isReservedName(h.Name):
+		return fmt.Errorf("hook %s: troupe itself has this name, and events would not tell who decided; choose another", h.Name)
 	case !slices.Contains(points, h.Point):
 		return fmt.Errorf("hook %s: there is no point %q; the points are %v", h.Name, h.Point, points)
 	case !h.Point.Knows(h.Failing):
@@ -156,6 +159,13 @@ func (h Hook) Validate() error {
 		return fmt.Errorf("hook %s: tools: %w", h.Name, err)
 	}
 	return nil
+}
+
+// isReservedName reports whether a name is one of troupe's own hooks, or could be taken for an author of decisions that
+// is no hook: "a rule", "the permission mode", "--yes".
+func isReservedName(name string) bool {
+	return strings.EqualFold(name, PermissionHook) || strings.EqualFold(name, ApprovalHook) ||
+		strings.HasPrefix(name, "a ") || strings.HasPrefix(name, "the ") || strings.HasPrefix(name, "-")
 }
 
 // ToolPattern compiles a pattern of tool names, a regular expression on the whole

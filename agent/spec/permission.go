@@ -79,6 +79,10 @@ const ruleOverhead = 8
 // run. The loop adds it to the hooks before the call; its Rules are a PermissionQuery.
 const PermissionHook = "permission"
 
+// ApprovalHook asks a person before a command runs, and before any call that cannot be undone, in runs that an earlier
+// release began. A node that does not know it refuses the call.
+const ApprovalHook = "approval"
+
 // PermissionQuery is what the loop wants to know of the node about a call.
 type PermissionQuery struct {
 	Why string `json:"why"` // a person is asked

@@ -20,11 +20,6 @@ import (
 	"github.com/troupe-run/troupe/tool/shell/rule"
 )
 
-// HookName names the hook that asks the user before a command runs, and before any call
-// that cannot be undone, in runs that an earlier release began. Like all hooks, it is data of the task; a
-// node that does not know it refuses the call.
-const HookName = "approval"
-
 // QuestionBytesMax is the maximum size of a command in a question: the user cannot approve
 // text that is not shown.
 const QuestionBytesMax = 1400
@@ -51,7 +46,7 @@ func (l Rules) NewHook(tools ...string) spec.Hook {
 	if err != nil {
 		rules = nil // strings always marshal; without rules nothing is allowed
 	}
-	return spec.Hook{Name: HookName, Point: spec.HookPreTool, Tools: strings.Join(tools, "|"), Failing: spec.HookDeny, Rules: string(rules)}
+	return spec.Hook{Name: spec.ApprovalHook, Point: spec.HookPreTool, Tools: strings.Join(tools, "|"), Failing: spec.HookDeny, Rules: string(rules)}
 }
 
 // DecideApproval decides whether a call needs approval: it is the function of the hook.

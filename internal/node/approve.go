@@ -14,7 +14,7 @@ func (h *Node) goHooks() map[string]hook.Func {
 	if all == nil {
 		all = map[string]hook.Func{}
 	}
-	all[approval.HookName] = approval.DecideApproval
+	all[spec.ApprovalHook] = approval.DecideApproval
 	all[spec.PermissionHook] = approval.PrepareQuestion
 	return all
 }

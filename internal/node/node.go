@@ -94,6 +94,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	cfg.Contributions = own
+	for _, h := range cfg.Hooks {
+		if err := h.Validate(); err != nil {
+			return nil, fmt.Errorf("node: %w", err)
+		}
+	}
 	names, err := names.NewNames("")
 	if err != nil {
 		return nil, err
