@@ -63,6 +63,17 @@ func (c *Client) Events(ctx context.Context, run string, from Cursor, follow boo
 	return err
 }
 
+// EventReader reads the events of a run, as Client does.
+type EventReader interface {
+	Events(ctx context.Context, run string, from Cursor, follow bool, each func(Event, []byte) error) error
+}
+
+// DataOf decodes the data of an event. Fields that do not fit, as those of another release, stay zero.
+func DataOf[T any](e Event) (data T) {
+	_ = json.Unmarshal(e.Data, &data)
+	return data
+}
+
 // flushSubscription waits until the server knows the subscription.
 func flushSubscription(ctx context.Context, nc *nats.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)

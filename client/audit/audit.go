@@ -121,13 +121,8 @@ type Question struct {
 	Open    bool        `json:"open"`
 }
 
-// EventReader reads the events of a run, as client.Client does.
-type EventReader interface {
-	Events(ctx context.Context, run string, from client.Cursor, follow bool, each func(client.Event, []byte) error) error
-}
-
 // Read makes the audit of a run.
-func Read(ctx context.Context, c EventReader, run string) (Audit, error) {
+func Read(ctx context.Context, c client.EventReader, run string) (Audit, error) {
 	b := NewBuilder(run)
 	err := c.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
 		b.Add(e)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,34 +44,28 @@ func NewBuilder(run string) *Builder {
 func (b *Builder) Add(e client.Event) {
 	switch e.Kind {
 	case event.KindAgentSpawned:
-		d := decode[event.AgentSpawned](e)
+		d := client.DataOf[event.AgentSpawned](e)
 		b.names[string(d.Agent)] = d.Name
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished,
 		event.KindDelegationRequested, event.KindDelegationBackground, event.KindDelegationFinished:
-		b.addCall(e, decode[event.ToolCall](e))
+		b.addCall(e, client.DataOf[event.ToolCall](e))
 	case event.KindToolRetry:
-		d := decode[event.ToolRetry](e)
+		d := client.DataOf[event.ToolRetry](e)
 		b.call(e, d.Call, d.Tool).call.Error = showText(d.Text)
 	case event.KindToolApproved, event.KindToolDenied:
-		b.addDecision(e, decode[event.ToolDecided](e))
+		b.addDecision(e, client.DataOf[event.ToolDecided](e))
 	case event.KindCheckpointResumeUnsafe:
-		if d := decode[event.ResumeUnsafe](e); d.Call != "" {
+		if d := client.DataOf[event.ResumeUnsafe](e); d.Call != "" {
 			c := &b.call(e, d.Call, "").call
 			c.Outcome, c.Lost = Unknown, c.Lost+1
 		}
 	case event.KindQueryAsked:
-		b.addQuestion(e, decode[event.AgentParked](e))
+		b.addQuestion(e, client.DataOf[event.AgentParked](e))
 	case event.KindQueryAnswered:
-		b.addAnswer(e, decode[event.QueryAnswered](e))
+		b.addAnswer(e, client.DataOf[event.QueryAnswered](e))
 	default:
 		b.addChange(e)
 	}
-}
-
-// decode reads the data of an event; fields that do not fit stay zero.
-func decode[T any](e client.Event) (d T) {
-	_ = json.Unmarshal(e.Data, &d)
-	return d
 }
 
 func showText(text string) string { return permission.VisibleLine(clip.Text(text, TextBytesMax)) }
@@ -218,17 +211,17 @@ func (b *Builder) addEntry(e client.Event, n Entry) {
 func (b *Builder) addChange(e client.Event) {
 	switch e.Kind {
 	case event.KindRunStarted:
-		d := decode[event.RunStarted](e)
+		d := client.DataOf[event.RunStarted](e)
 		b.addEntry(e, Entry{Kind: KindRun, Text: fmt.Sprintf("began with policy version %d and %s", d.Policy, limitText(d.Limits)), By: showText(d.Caller)})
 	case event.KindRunFinished:
-		d := decode[event.Result](e)
+		d := client.DataOf[event.Result](e)
 		b.audit.Ended = true
 		b.addEntry(e, Entry{Kind: KindRun, Text: "ended: " + showText(string(d.Reason))})
 	case event.KindPolicyApplied:
-		d := decode[event.PolicyApplied](e)
+		d := client.DataOf[event.PolicyApplied](e)
 		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, %d rules", d.Version, d.Rules), By: showText(d.By)})
 	case event.KindBudgetChanged:
-		d := decode[event.BudgetChanged](e)
+		d := client.DataOf[event.BudgetChanged](e)
 		text := limitText(spec.RunLimits{Tokens: d.Limit.Tokens, Nano: d.Limit.Nano, Calls: d.Limit.Calls})
 		if d.Frozen {
 			text = "frozen: only closing turns, " + text

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -41,34 +40,28 @@ func (b *Builder) Add(e client.Event) {
 	}
 	switch e.Kind {
 	case event.KindRunFinished:
-		d := decode[event.Result](e)
+		d := client.DataOf[event.Result](e)
 		b.report.Ended, b.report.Reason, b.report.EndedAt = true, d.Reason, e.TS
 	case event.KindAgentSpawned:
-		d := decode[event.AgentSpawned](e)
+		d := client.DataOf[event.AgentSpawned](e)
 		a := b.agent(string(d.Agent))
 		a.Name, a.Parent = d.Name, string(d.Parent)
 	case event.KindModelFinished, event.KindModelRetry, event.KindErrorRaised:
-		b.addAttempt(e, decode[event.ModelFinished](e))
+		b.addAttempt(e, client.DataOf[event.ModelFinished](e))
 	case event.KindTurnFinished:
 		if s := b.steps[stepKey{e.Agent, e.Turn}]; s != nil {
-			s.Transition = decode[event.TurnFinished](e).Transition
+			s.Transition = client.DataOf[event.TurnFinished](e).Transition
 		}
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished,
 		event.KindDelegationRequested, event.KindDelegationBackground, event.KindDelegationFinished:
-		b.addCall(e, decode[event.ToolCall](e))
+		b.addCall(e, client.DataOf[event.ToolCall](e))
 	case event.KindToolRetry:
-		d := decode[event.ToolRetry](e)
+		d := client.DataOf[event.ToolRetry](e)
 		b.call(e, d.Call, d.Tool).LatencyMS += d.TookMS
 	case event.KindToolDenied:
-		d := decode[event.ToolDecided](e)
+		d := client.DataOf[event.ToolDecided](e)
 		b.call(e, d.Call, d.Tool).Skipped = true
 	}
-}
-
-// decode reads the data of an event; fields that do not fit stay zero.
-func decode[T any](e client.Event) (d T) {
-	_ = json.Unmarshal(e.Data, &d)
-	return d
 }
 
 func (b *Builder) agent(id string) *Agent {

@@ -110,13 +110,8 @@ type Call struct {
 	begun time.Time
 }
 
-// EventReader reads the events of a run, as client.Client does.
-type EventReader interface {
-	Events(ctx context.Context, run string, from client.Cursor, follow bool, each func(client.Event, []byte) error) error
-}
-
 // Read makes the report of a run.
-func Read(ctx context.Context, c EventReader, run string) (Report, error) {
+func Read(ctx context.Context, c client.EventReader, run string) (Report, error) {
 	b := NewBuilder(run)
 	err := c.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
 		b.Add(e)
