@@ -212,7 +212,11 @@ func (b *Builder) addChange(e client.Event) {
 	switch e.Kind {
 	case event.KindRunStarted:
 		d := client.DataOf[event.RunStarted](e)
-		b.addEntry(e, Entry{Kind: KindRun, Text: fmt.Sprintf("began with policy version %d and %s", d.Policy, limitText(d.Limits)), By: showText(d.Caller)})
+		text := "began with " + limitText(d.Limits)
+		if d.Policy > 0 {
+			text += fmt.Sprintf(", and policy version %d", d.Policy)
+		}
+		b.addEntry(e, Entry{Kind: KindRun, Text: text, By: showText(d.Caller)})
 	case event.KindRunFinished:
 		d := client.DataOf[event.Result](e)
 		b.audit.Ended = true
