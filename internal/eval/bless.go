@@ -123,15 +123,15 @@ func (r caseRecord) blessExpected(expected *yaml.Node) (changed bool, err error)
 		return false, nil
 	}
 	r.overcalledTools, r.unfired, r.replay = nil, nil, nil // no expectations
-	is := r.describeEnd()
-	is.ToolRuns, is.FirstTools, is.MaxToolCalls = r.runsByTool, firstTools(r.events), &r.runs
-	is.MaxTurns, is.MaxTokens = &r.result.Turns, &r.result.Budget.Used
-	if is.Children == nil {
-		is.Children = r.endedChildren()
+	end := r.describeEnd()
+	end.ToolRuns, end.FirstTools, end.MaxToolCalls = r.runsByTool, firstTools(r.events), &r.runs
+	end.MaxTurns, end.MaxTokens = &r.result.Turns, &r.result.Budget.Used
+	if end.Children == nil {
+		end.Children = r.endedChildren()
 	}
-	values := map[string]any{"stop_reason": is.StopReason, "partial": is.Partial, "parked": is.Parked, "turns": is.Turns, "max_turns": is.MaxTurns,
-		"max_tokens": is.MaxTokens, "max_tool_calls": is.MaxToolCalls, "tool_runs": is.ToolRuns, "transitions": is.Transitions,
-		"first_tools": is.FirstTools, "calls": is.Calls, "children": is.Children}
+	values := map[string]any{"stop_reason": end.StopReason, "partial": end.Partial, "parked": end.Parked, "turns": end.Turns, "max_turns": end.MaxTurns,
+		"max_tokens": end.MaxTokens, "max_tool_calls": end.MaxToolCalls, "tool_runs": end.ToolRuns, "transitions": end.Transitions,
+		"first_tools": end.FirstTools, "calls": end.Calls, "children": end.Children}
 	var kept []*yaml.Node
 	for i := 0; i+1 < len(expected.Content); i += 2 {
 		key, value := expected.Content[i], expected.Content[i+1]
@@ -200,26 +200,34 @@ func EncodeCases(doc *yaml.Node, asJSON bool) ([]byte, error) {
 func writeJSON(to *bytes.Buffer, n *yaml.Node) error {
 	switch n.Kind {
 	case yaml.MappingNode:
+		to.WriteByte('{')
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key, err := json.Marshal(n.Content[i].Value)
 			if err != nil {
 				return err
 			}
-			to.WriteString([]string{"{", ","}[min(i, 1)] + string(key) + ":")
+			if i > 0 {
+				to.WriteByte(',')
+			}
+			to.Write(key)
+			to.WriteByte(':')
 			if err := writeJSON(to, n.Content[i+1]); err != nil {
 				return err
 			}
 		}
-		to.WriteString([]string{"{}", "}"}[min(len(n.Content), 1)])
+		to.WriteByte('}')
 		return nil
 	case yaml.SequenceNode:
+		to.WriteByte('[')
 		for i, one := range n.Content {
-			to.WriteString([]string{"[", ","}[min(i, 1)])
+			if i > 0 {
+				to.WriteByte(',')
+			}
 			if err := writeJSON(to, one); err != nil {
 				return err
 			}
 		}
-		to.WriteString([]string{"[]", "]"}[min(len(n.Content), 1)])
+		to.WriteByte(']')
 		return nil
 	}
 	var v any

@@ -97,16 +97,16 @@ func checkPath(name string) error {
 	return nil
 }
 
-// openParent opens the directory of a file without following links; made says whether missing ones are
-// made. The caller closes it.
-func openParent(root *os.Root, name string, make bool) (*os.Root, string, error) {
+// openParent opens the directory of a file without following links, and makes missing ones if create is set. The
+// caller closes it.
+func openParent(root *os.Root, name string, create bool) (*os.Root, string, error) {
 	at, err := root.OpenRoot(".")
 	if err != nil {
 		return nil, "", err
 	}
 	parts := strings.Split(name, "/")
 	for _, part := range parts[:len(parts)-1] {
-		below, err := openDirectory(at, part, make)
+		below, err := openDirectory(at, part, create)
 		_ = at.Close()
 		if err != nil {
 			return nil, "", err
@@ -116,9 +116,9 @@ func openParent(root *os.Root, name string, make bool) (*os.Root, string, error)
 	return at, parts[len(parts)-1], nil
 }
 
-func openDirectory(at *os.Root, name string, make bool) (*os.Root, error) {
+func openDirectory(at *os.Root, name string, create bool) (*os.Root, error) {
 	info, err := at.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) && make {
+	if errors.Is(err, fs.ErrNotExist) && create {
 		if err = at.Mkdir(name, 0o755); err == nil {
 			info, err = at.Lstat(name)
 		}

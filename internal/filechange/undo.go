@@ -78,17 +78,20 @@ func (r *restore) prepare(root *os.Root, blob func(ref string) ([]byte, error)) 
 		return err
 	}
 	r.now = now
-	if is := now.Record(); is.SameContent(r.Before) && (!is.Exists() || fs.FileMode(is.Mode).Perm() == fs.FileMode(r.Before.Mode).Perm()) {
+	found := now.Record()
+	sameMode := !found.Exists() || fs.FileMode(found.Mode).Perm() == fs.FileMode(r.Before.Mode).Perm()
+	if found.SameContent(r.Before) && sameMode {
 		r.done = true
 		return nil
-	} else if !is.SameContent(r.After) {
+	}
+	if !found.SameContent(r.After) {
 		return errEdited
 	}
 	if now.Exists && r.Before.Exists() && now.Mode != fs.FileMode(r.After.Mode).Perm() {
 		if r.Before.Mode != r.After.Mode {
 			return errEdited
 		}
-		r.Before.Mode = now.Record().Mode // the run did not change it, and somebody has
+		r.Before.Mode = found.Mode // the run did not change it, but a person has
 	}
 	if !now.Kept && now.Exists {
 		return fmt.Errorf("it has %d bytes, and at most %d can be taken back", now.Size, StoredBytesMax)
