@@ -49,29 +49,37 @@ what is recorded.`,
 
 // Undo makes the command undo.
 func (cs *Commands) Undo() *cobra.Command {
-	var who, dir string
-	var yes, dry bool
+	var who string
+	var flags undoFlags
 	c := &cobra.Command{
 		Use: "undo RUN|FILE", Args: exactlyOne,
 		Short: "Take back what a run changed in the files of its directory",
 		Long: `Take back what the tools of a finished run changed in the files of its directory: each
 file gets the content and the mode that it had before. All of them, or none: the command
-refuses if a file is not as the run left it, because a person has edited it since, or if
-its content before was not kept. It follows no link, and changes no file of git.
+refuses if a file is not as the run left it, because a person has edited it since, if its
+content before was not kept, or if some changes of the run were not recorded (unless
+--partial is given). It follows no link, and changes no file of git.
 
 Run it in the directory of the run, or name a directory with --dir. On a terminal the
 command asks for confirmation unless --yes is given; elsewhere --yes is required.`,
 		Example:     "  troupe undo last --dry-run\n  troupe undo 01k9z3 --agent root-1-0 --yes",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			return cs.withChanges(args[0], who, func(c changes) error { return cs.undo(c, dir, yes, dry) })
+			return cs.withChanges(args[0], who, func(c changes) error { return cs.undo(c, flags) })
 		},
 	}
 	c.Flags().StringVar(&who, "agent", "", "only what this agent changed, by its id")
-	c.Flags().StringVar(&dir, "dir", "", "directory in which the files are taken back (default: the current one, which must be that of the run)")
-	c.Flags().BoolVar(&yes, "yes", false, "do not ask")
-	c.Flags().BoolVar(&dry, "dry-run", false, "only list the files")
+	c.Flags().StringVar(&flags.dir, "dir", "", "directory in which the files are taken back (default: the current one, which must be that of the run)")
+	c.Flags().BoolVar(&flags.yes, "yes", false, "do not ask")
+	c.Flags().BoolVar(&flags.dry, "dry-run", false, "only list the files")
+	c.Flags().BoolVar(&flags.partial, "partial", false, "take back what is recorded, although other changes are not")
 	return c
+}
+
+// undoFlags are the flags of undo.
+type undoFlags struct {
+	dir               string
+	yes, dry, partial bool
 }
 
 // changes are what a run changed, and where its contents are.
@@ -249,12 +257,12 @@ type undoReport struct {
 	Lost  []string `json:"not_recorded,omitempty"`
 }
 
-func (cs *Commands) undo(c changes, dir string, yes, dry bool) error {
+func (cs *Commands) undo(c changes, flags undoFlags) error {
 	run := c.file.Header.Run
 	if c.file.Header.State != control.Finished {
 		return exit.UsageError("troupe cancel "+run+" ends it", "%s has not ended: its agents may go on writing", run)
 	}
-	root, at, err := openUndoRoot(c.dir, dir, run)
+	root, at, err := openUndoRoot(c.dir, flags.dir, run)
 	if err != nil {
 		return err
 	}
@@ -266,19 +274,22 @@ func (cs *Commands) undo(c changes, dir string, yes, dry bool) error {
 	if err != nil {
 		return err
 	}
-	if !dry && len(paths) > 0 {
+	if len(c.lost) > 0 && !flags.dry && !flags.partial {
+		return exit.UsageError("nothing was changed. --partial takes back the rest: --dry-run lists it", "not all that %s changed is recorded, and what is not would stay: %s", run, term.CleanLine(c.lost[0]))
+	}
+	if !flags.dry && len(paths) > 0 {
 		what := fmt.Sprintf("take back %s in %s", countFiles(len(paths)), at)
 		if len(c.lost) > 0 {
 			what += ", not all that the run changed"
 		}
-		if err := cs.Console.Confirm(yes, term.CleanLine(what+" ("+strings.Join(paths, ", ")+")"), ".", "nothing was changed"); err != nil {
+		if err := cs.Console.Confirm(flags.yes, term.CleanLine(what+" ("+strings.Join(paths, ", ")+")"), ".", "nothing was changed"); err != nil {
 			return err
 		}
 		if paths, err = filechange.Undo(root, c.nets, c.blob, false); err != nil {
 			return fmt.Errorf("undo: %w", err)
 		}
 	}
-	r := undoReport{Run: run, Dir: at, Files: append([]string{}, paths...), Dry: dry, Lost: c.lost}
+	r := undoReport{Run: run, Dir: at, Files: append([]string{}, paths...), Dry: flags.dry, Lost: c.lost}
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(r)
 	}
