@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -76,6 +77,7 @@ func TestFilesThatNobodyTouchedAreNotReadAgain(t *testing.T) {
 	if len(r.list) != recentMax {
 		t.Errorf("%d snapshots are in memory", len(r.list))
 	}
+	r.expiry.Stop()
 }
 
 // TestALookThatFindsAFileUntouchedDoesNotVouchForItsContent: a file was read in the tick of the clock in which it was
@@ -100,4 +102,27 @@ func TestALookThatFindsAFileUntouchedDoesNotVouchForItsContent(t *testing.T) {
 	if again := Take(t.Context(), root, nil, now); string(again.files["f"].state.Data) != "2" {
 		t.Errorf("the content is %q", again.files["f"].state.Data)
 	}
+}
+
+// TestSnapshotsLeaveMemoryAfterTheLastCommand: an idle node keeps no contents of files.
+func TestSnapshotsLeaveMemoryAfterTheLastCommand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, err := os.Stat(t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var r recentSnapshots
+		r.put(dir, &Snapshot{})
+		<-time.After(recentFor - time.Second)
+		r.put(dir, &Snapshot{})
+		<-time.After(recentFor - time.Second)
+		if r.find(dir) == nil {
+			t.Error("a snapshot left memory while commands run")
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if r.find(dir) != nil {
+			t.Error("a snapshot is in memory long after the last command")
+		}
+	})
 }

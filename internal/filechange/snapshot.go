@@ -315,12 +315,16 @@ func Watch(ctx context.Context, dir *os.File, skip []string) func() ([]Change, s
 // command does not read again what the command before it has left.
 const recentMax = 2
 
+// recentFor is how long the snapshots stay after the last command.
+const recentFor = 5 * time.Minute
+
 // recent has the newest snapshots of this process: all agents that work in a directory share them.
 var recent recentSnapshots
 
 type recentSnapshots struct {
-	mu   sync.Mutex
-	list []recentSnapshot // the newest first
+	mu     sync.Mutex
+	list   []recentSnapshot // the newest first
+	expiry *time.Timer
 }
 
 type recentSnapshot struct {
@@ -349,4 +353,15 @@ func (r *recentSnapshots) put(dir fs.FileInfo, s *Snapshot) {
 	r.list = slices.DeleteFunc(r.list, func(o recentSnapshot) bool { return os.SameFile(o.dir, dir) })
 	r.list = slices.Insert(r.list, 0, recentSnapshot{dir, s})
 	r.list = r.list[:min(len(r.list), recentMax)]
+	if r.expiry == nil {
+		r.expiry = time.AfterFunc(recentFor, r.clear)
+	}
+	r.expiry.Reset(recentFor)
+}
+
+// clear gives the memory of the snapshots back.
+func (r *recentSnapshots) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.list = nil
 }
