@@ -71,9 +71,22 @@ func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
 // More hooks than one agent may have are refused when the run is opened.
 func TestTooManyHooksAreRefused(t *testing.T) {
 	t.Parallel()
-	h := startNode(t, t.TempDir(), func(c *Config) { c.Hooks = make([]spec.Hook, spec.HooksMax+1) })
+	hooks := slices.Repeat([]spec.Hook{{Name: "check", Point: spec.HookStop, Command: "true"}}, spec.HooksMax+1)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Hooks = hooks })
 	if _, _, err := h.buildRun(client.RunRequest{RunID: client.NewID(), Prompt: "p", Model: "builtin/scout"}); err == nil || !strings.Contains(err.Error(), "at most 64") {
 		t.Errorf("built: %v", err)
+	}
+}
+
+// A node does not start with a hook that makes no sense, or whose decisions would look like those of a rule.
+func TestHooksOfANodeAreChecked(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []spec.Hook{{Point: spec.HookStop, Command: "true"}, {Name: "a rule", Point: spec.HookPreTool, Command: "true"}, {Name: spec.PermissionHook, Point: spec.HookPreTool}} {
+		h, err := Start(testContext(t), Config{StateDir: t.TempDir(), Hooks: []spec.Hook{bad}})
+		if err == nil {
+			t.Errorf("a node started with %+v", bad)
+			_ = h.Close()
+		}
 	}
 }
 
