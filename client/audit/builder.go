@@ -223,7 +223,7 @@ func (b *Builder) addChange(e client.Event) {
 		b.addEntry(e, Entry{Kind: KindRun, Text: "ended: " + showText(string(d.Reason))})
 	case event.KindPolicyApplied:
 		d := client.DataOf[event.PolicyApplied](e)
-		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, %d rules", d.Version, d.Rules), By: showText(d.By)})
+		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, rules: %d", d.Version, d.Rules), By: showText(d.By)})
 	case event.KindBudgetChanged:
 		d := client.DataOf[event.BudgetChanged](e)
 		text := limitText(spec.RunLimits{Tokens: d.Limit.Tokens, Nano: d.Limit.Nano, Calls: d.Limit.Calls})
