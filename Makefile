@@ -24,7 +24,7 @@ verify:   ; go test ./test/sim -run TestSimulatedRunsKeepTheRules -count=1 -time
 # What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
 exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4
 exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
-exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./tool/builtin -run '^TestAttack' -builtin.all
+exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./internal/toolset/builtin -run '^TestAttack' -builtin.all
 exhaustive-3: ; go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
 exhaustive-4: ; $(MAKE) damage && go test -count=1 ./mailbox/local -local.all
 mutants:  ; go run ./test/sim/mutants

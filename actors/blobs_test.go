@@ -16,7 +16,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/readresult"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
 )
 
 // turnModel is a model that answers turn by turn, seeing what it was sent.

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 
 	"github.com/troupe-run/troupe/internal/hook"
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // The question about a command names the protections that the executing node does not

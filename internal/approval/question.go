@@ -9,7 +9,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/permission"
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // PrepareQuestion asks a person about a call, for the permissions of its task: it is the function of

@@ -22,7 +22,7 @@ import (
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/web"
+	"github.com/troupe-run/troupe/internal/toolset/web"
 )
 
 // passedOn lists the variables of the node's own environment that a server gets: none

@@ -10,7 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/readresult"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
 )
 
 // Contributions holds what a program that embeds a node contributes. Another node that takes a run

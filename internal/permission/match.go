@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/troupe-run/troupe/tool/shell/rule"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // Call is a call that rules are compared with.

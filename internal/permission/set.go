@@ -10,7 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/shell/rule"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // Decision is what permissions say about a call.

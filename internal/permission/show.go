@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/shell/rule"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // Canonical returns arguments in their canonical form: keys in order, no spaces, numbers as they are

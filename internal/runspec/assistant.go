@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/shell"
-	"github.com/troupe-run/troupe/tool/skill"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
+	"github.com/troupe-run/troupe/internal/toolset/skill"
 )
 
 // defaultAgent is the agent of a request that names none: the built-in model can play only its own

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // restrictedGrants are the restricted tools of a run, and the definitions that offer them.

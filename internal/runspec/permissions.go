@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 const permissionsHint = "see docs/permissions.md"

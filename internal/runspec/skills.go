@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/prompt"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/skill"
+	"github.com/troupe-run/troupe/internal/toolset/skill"
 )
 
 // addSkills adds the descriptions of skills to the prompt of an agent that names skills or

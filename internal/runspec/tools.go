@@ -14,8 +14,8 @@ import (
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/tool/readresult"
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // toolGrants holds the tools of a run, and the definitions with their grants.

@@ -9,9 +9,9 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/shell"
-	"github.com/troupe-run/troupe/tool/skill"
-	"github.com/troupe-run/troupe/tool/web"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
+	"github.com/troupe-run/troupe/internal/toolset/skill"
+	"github.com/troupe-run/troupe/internal/toolset/web"
 )
 
 // RestrictedTools are the tools that reach beyond the directory. A run has one only if it is

@@ -23,8 +23,8 @@ import (
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/builtin"
-	"github.com/troupe-run/troupe/tool/readresult"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
 )
 
 // Config of a Builder.

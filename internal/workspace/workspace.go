@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // heldMax is how many directories are held open for later agents. An agent holds its own

@@ -14,7 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // Name of the tool.

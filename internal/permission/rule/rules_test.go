@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/shell/rule"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // A rule that allows a command allows nothing that a shell makes of it beside or

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // exchangeNames gives each of two names what the other one had.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // promptly is how long a call may take that waits for nothing.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/skill"
+	"github.com/troupe-run/troupe/internal/toolset/skill"
 )
 
 // putSkill writes a SKILL.md into a place.

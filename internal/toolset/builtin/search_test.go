@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 func TestGrepShowsLinesByPathThenLineAndCounts(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/web"
+	"github.com/troupe-run/troupe/internal/toolset/web"
 )
 
 // fetchAddress reads an address under rules.

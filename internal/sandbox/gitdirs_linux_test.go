@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // TestAttackCommandPlantsNoHook: what a command writes in a git directory runs when a person uses git there.

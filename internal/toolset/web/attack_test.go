@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/web"
+	"github.com/troupe-run/troupe/internal/toolset/web"
 )
 
 // TestAttackPrivateAddressesAreNotRead: every way to write an address that is not of

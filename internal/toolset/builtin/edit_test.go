@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 var all = builtin.Config{Writable: []string{"**"}}

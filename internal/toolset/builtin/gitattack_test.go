@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // canary stands in a repository or file that belongs to a person and lies outside of the directory.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // testBox is a directory with tools on it.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/troupe-run/troupe/internal/workdir"
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // swappedBox is a directory to run commands in, and a link beside it to one that is somebody else's.

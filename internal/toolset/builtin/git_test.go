@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 func TestGitLogShowsCommitsNewestFirst(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // probeVar makes this test binary do one thing that no shell can, and say how it went.

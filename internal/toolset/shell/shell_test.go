@@ -12,7 +12,7 @@ import (
 
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/tool/shell"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // runShell runs a command in a directory.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/tool/shell/rule"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // Bash runs a substitution in the subscript of a name that a builtin evaluates, also

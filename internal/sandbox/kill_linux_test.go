@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 var kills = flag.Int("sandbox.kills", 6, "how many commands TestNothingSurvivesAKilledCommand kills")

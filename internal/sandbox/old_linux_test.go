@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // TestReadOnlyIsOnlySaidWhereItIs: kernels before 5.12, and filters of containers,

@@ -3,7 +3,7 @@ package rule_test
 import (
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/shell/rule"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // A rule for a program that reads covers no option by which it writes a file or runs another program.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/process"
 	"github.com/troupe-run/troupe/internal/redact"
-	"github.com/troupe-run/troupe/tool/sandbox"
+	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // gitBytesMax bounds the kept output of one git command.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 func writableBox(t *testing.T, files map[string]string, cfg builtin.Config) *testBox {
