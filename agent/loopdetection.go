@@ -108,11 +108,10 @@ func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy 
 		return s.appendMessage(userMessage("You " + loop.description() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
 	case directed:
 		s.LoopDetection.Halted = loop.Tool
-		if len(s.Task.Tools) > 1 { // a model without another tool may only answer
-			s.Force = model.ChoiceAny
-		}
+		other, instead := s.otherTools(loop.Tool)
+		s.Force = other
 		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +
-			" in your next reply will not be run. Use another tool, and another way to what you need.")), spec.LoopNudge, nil, false
+			" in your next reply will not be run. " + instead)), spec.LoopNudge, nil, false
 	}
 	if _, offered := s.tools.specs[askTool]; !s.Task.LoopOptions.AskPeople || !offered {
 		next, fx = askInsteadOfModel(s, "")

@@ -50,11 +50,28 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 		return
 	}
 	j.checkPinned(after, e.Request)
+	j.checkForcedTool(e.Request)
 	head := e.Request.System + "\x00" + e.Request.Dynamic
 	if j.sent != nil && j.fold == after.Fold && (head != j.head || !isContinuation(j.sent, e.Request.Messages)) {
 		j.fail("%s sends another beginning than in the turn before, and nothing was compacted", a.id)
 	}
 	j.sent, j.head, j.fold = e.Request.Messages, head, after.Fold
+}
+
+// checkForcedTool checks that a user message since the last reply names the tool that the request forces.
+func (j *promptJudge) checkForcedTool(r model.Request) {
+	if r.Choice == "" || r.Choice == model.ChoiceAny {
+		return
+	}
+	for _, m := range slices.Backward(r.Messages) {
+		switch {
+		case m.Role == model.Assistant:
+			j.fail("%s forces %s, and no message says so", j.actor.id, r.Choice)
+			return
+		case m.Role == model.User && strings.Contains(m.Text, r.Choice):
+			return
+		}
+	}
 }
 
 // isContinuation reports whether one prompt begins with another. The last message of the other may

@@ -41,6 +41,7 @@ var ofManners = []Mutant{
 		own(Replace("var fx []Effect\nvar busy bool\nif len(s.Steers) == 0 {\ns, fx, busy = applyBreaker(s, calls)\n}"))},
 	{"failures-for-ever", "A28: a tool that fails again and again on one target escalates", own(Raise("1"))},
 	{"halted-tool-runs", "A24: a tool whose calls were not to run does not", own(Drop)},
+	{"directive-without-its-tool", "K11: a directive names the tool that it forces", own(Replace(`return choice, ""`))},
 	{"acts-instead-of-asking", "A24: who was to ask a person does nothing else first", own(Drop)},
 	{"question-not-forced", "A24: who was to ask a person asks one", own(Drop)},
 	{"asks-nobody", "E4: where nobody can be asked, nobody is", []Edit{{"ask-needs-a-person", Never}}},
