@@ -123,13 +123,13 @@ type Question struct {
 
 // Read makes the audit of a run.
 func Read(ctx context.Context, c client.EventReader, run string) (Audit, error) {
-	b := NewBuilder(run)
+	b := newBuilder(run)
 	err := c.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
-		b.Add(e)
+		b.add(e)
 		return nil
 	})
 	if err != nil {
 		return Audit{}, err
 	}
-	return b.Audit(), nil
+	return b.finish(), nil
 }

@@ -1,4 +1,4 @@
-package audit_test
+package audit
 
 import (
 	"encoding/json"
@@ -7,23 +7,22 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/client/audit"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/model"
 )
 
 // auditOf makes the audit of events of one agent, a second apart.
-func auditOf(t *testing.T, list ...event.Event) audit.Audit {
+func auditOf(t *testing.T, list ...event.Event) Audit {
 	t.Helper()
-	b := audit.NewBuilder("r")
+	b := newBuilder("r")
 	for i, e := range list {
 		raw, err := json.Marshal(e.Data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.Add(client.Event{Published: event.Published{Run: "r", Agent: "root", Kind: e.Kind, Turn: 1, TS: event.FormatStamp(int64(i) * 1000)}, Data: raw})
+		b.add(client.Event{Published: event.Published{Run: "r", Agent: "root", Kind: e.Kind, Turn: 1, TS: event.FormatStamp(int64(i) * 1000)}, Data: raw})
 	}
-	return b.Audit()
+	return b.finish()
 }
 
 // A call that began before a crash has an unknown outcome, until it runs again or a late result comes; what a person
@@ -39,25 +38,25 @@ func TestOutcomeOfALostCallIsUnknown(t *testing.T) {
 		{Kind: event.KindQueryAsked, Data: event.AgentParked{Query: "q", Call: "1-0", Reason: spec.ResumeUnsafe, DueMS: 9000}},
 	}
 	open := auditOf(t, begun...).Entries[0].Call
-	if open.Outcome != audit.Unknown || !open.Question.Open || open.Question.Expires == "" || open.Arguments == "{\"q\":\"\u202e5\"}" || open.Digest != "ab" {
+	if open.Outcome != Unknown || !open.Question.Open || open.Question.Expires == "" || open.Arguments == "{\"q\":\"\u202e5\"}" || open.Digest != "ab" {
 		t.Errorf("%+v", open)
 	}
-	if d := open.Decisions[0]; d.Author != audit.ByRule || !d.Advance || d.From != "troupe.yaml:3" {
+	if d := open.Decisions[0]; d.Author != ByRule || !d.Advance || d.From != "troupe.yaml:3" {
 		t.Errorf("%+v", d)
 	}
 	skipped := auditOf(t, append(begun, event.Event{Kind: event.KindQueryAnswered, Data: event.QueryAnswered{Query: "q", Decision: "skip", By: "Ann"}},
 		event.Event{Kind: event.KindToolFinished, Data: event.ToolCall{Call: "1-0", Tool: "charge", Text: "unknown"}})...).Entries[0].Call
-	if d := skipped.Decisions[len(skipped.Decisions)-1]; skipped.Outcome != audit.Unknown || skipped.Question.Open || d.Author != audit.ByPerson || d.By[0] != "Ann" {
+	if d := skipped.Decisions[len(skipped.Decisions)-1]; skipped.Outcome != Unknown || skipped.Question.Open || d.Author != ByPerson || d.By[0] != "Ann" {
 		t.Errorf("%+v", skipped)
 	}
 	late := auditOf(t, append(begun, event.Event{Kind: event.KindToolFinished, Data: event.ToolCall{Call: "1-0", Tool: "charge", Text: "done"}})...).Entries[0].Call
 	again := auditOf(t, append(begun, event.Event{Kind: event.KindQueryAnswered, Data: event.QueryAnswered{Query: "q", Decision: "approve", By: "Ann"}}, begun[2],
 		event.Event{Kind: event.KindToolFinished, Data: event.ToolCall{Call: "1-0", Tool: "charge", Text: "done"}})...).Entries[0].Call
-	if late.Outcome != audit.Succeeded || again.Outcome != audit.Succeeded || again.Lost != 1 || again.Attempts != 2 {
+	if late.Outcome != Succeeded || again.Outcome != Succeeded || again.Lost != 1 || again.Attempts != 2 {
 		t.Errorf("%+v %+v", late, again)
 	}
 	ended := auditOf(t, append(begun[:3:3], event.Event{Kind: event.KindRunFinished, Data: event.Result{}})...)
-	if got := ended.Entries[0].Call.Outcome; got != audit.Unknown {
+	if got := ended.Entries[0].Call.Outcome; got != Unknown {
 		t.Errorf("the run has ended, and the call %s", got)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Builder makes an audit of events, which come in order within each agent.
-type Builder struct {
+// builder makes an audit of events, which come in order within each agent.
+type builder struct {
 	audit   Audit
 	names   map[string]string // of agents
 	calls   map[callKey]*callRecord
@@ -34,14 +34,14 @@ type callRecord struct {
 	call  Call
 }
 
-// NewBuilder begins an audit.
-func NewBuilder(run string) *Builder {
-	return &Builder{audit: Audit{Run: run, Entries: []*Entry{}}, names: map[string]string{}, calls: map[callKey]*callRecord{},
+// newBuilder begins an audit.
+func newBuilder(run string) *builder {
+	return &builder{audit: Audit{Run: run, Entries: []*Entry{}}, names: map[string]string{}, calls: map[callKey]*callRecord{},
 		answers: map[callKey]event.QueryAnswered{}, queries: map[callKey]string{}}
 }
 
 // Add adds an event. Kinds that an audit has no use for change nothing.
-func (b *Builder) Add(e client.Event) {
+func (b *builder) add(e client.Event) {
 	switch e.Kind {
 	case event.KindAgentSpawned:
 		d := client.DataOf[event.AgentSpawned](e)
@@ -74,7 +74,7 @@ func showArguments(args string) string {
 	return permission.VisibleLine(clip.Ends(args, ArgumentBytesMax))
 }
 
-func (b *Builder) call(e client.Event, id, tool string) *callRecord {
+func (b *builder) call(e client.Event, id, tool string) *callRecord {
 	key := callKey{e.Agent, id}
 	c := b.calls[key]
 	if c == nil {
@@ -85,7 +85,7 @@ func (b *Builder) call(e client.Event, id, tool string) *callRecord {
 	return c
 }
 
-func (b *Builder) addCall(e client.Event, d event.ToolCall) {
+func (b *builder) addCall(e client.Event, d event.ToolCall) {
 	r := b.call(e, d.Call, d.Tool)
 	c := &r.call
 	c.Class = cmp.Or(d.Class, c.Class)
@@ -125,7 +125,7 @@ func (r *callRecord) endCall(e client.Event, d event.ToolCall) {
 var permissionAuthors = map[string]string{permission.ByRule: ByRule, permission.ByMode: ByMode, permission.ByYes: ByYes,
 	permission.ByLimits: ByTool, permission.ByDefault: ByTool, permission.ByNobody: ByTool}
 
-func (b *Builder) addDecision(e client.Event, d event.ToolDecided) {
+func (b *builder) addDecision(e client.Event, d event.ToolDecided) {
 	c := &b.call(e, d.Call, d.Tool).call
 	out := Decision{At: e.TS, Author: ByHook, Decision: d.Decision, Rule: permission.VisibleLine(d.Rule), From: permission.VisibleLine(d.From), Why: showText(d.Why), Digest: d.Digest}
 	for _, by := range d.By {
@@ -154,7 +154,7 @@ func (b *Builder) addDecision(e client.Event, d event.ToolDecided) {
 	}
 }
 
-func (b *Builder) addQuestion(e client.Event, d event.AgentParked) {
+func (b *builder) addQuestion(e client.Event, d event.AgentParked) {
 	if d.Call == "" {
 		return
 	}
@@ -172,7 +172,7 @@ func (b *Builder) addQuestion(e client.Event, d event.AgentParked) {
 
 // addAnswer records an answer. The decision about a call follows in the same step; that about an attempt of unknown
 // outcome has no event of its own.
-func (b *Builder) addAnswer(e client.Event, d event.QueryAnswered) {
+func (b *builder) addAnswer(e client.Event, d event.QueryAnswered) {
 	id, about := b.queries[callKey{e.Agent, d.Query}]
 	if !about {
 		b.addEntry(e, Entry{Kind: KindAgent, Text: "question " + permission.VisibleLine(d.Query) + " answered: " + showText(d.Decision), By: showText(d.By)})
@@ -199,7 +199,7 @@ func (b *Builder) addAnswer(e client.Event, d event.QueryAnswered) {
 	c.Decisions = append(c.Decisions, out)
 }
 
-func (b *Builder) addEntry(e client.Event, n Entry) {
+func (b *builder) addEntry(e client.Event, n Entry) {
 	n.At, n.Turn = e.TS, e.Turn
 	if n.Agent = e.Agent; e.Agent == "super" {
 		n.Agent = ""
@@ -208,7 +208,7 @@ func (b *Builder) addEntry(e client.Event, n Entry) {
 }
 
 // addChange adds a change of what the run may do.
-func (b *Builder) addChange(e client.Event) {
+func (b *builder) addChange(e client.Event) {
 	switch e.Kind {
 	case event.KindRunStarted:
 		d := client.DataOf[event.RunStarted](e)
@@ -252,7 +252,7 @@ func limitText(l spec.RunLimits) string {
 }
 
 // Audit returns the entries so far: calls without a side effect only if something decided about them.
-func (b *Builder) Audit() Audit {
+func (b *builder) finish() Audit {
 	a := b.audit
 	a.Entries = slices.Clone(b.audit.Entries)
 	for _, r := range b.order {

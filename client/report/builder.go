@@ -8,8 +8,8 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 )
 
-// Builder makes a report of events, which come in order within each agent.
-type Builder struct {
+// builder makes a report of events, which come in order within each agent.
+type builder struct {
 	report        Report
 	begun, newest time.Time
 	agents        map[string]int // index in report.Agents
@@ -24,13 +24,13 @@ type stepKey struct {
 
 type callKey struct{ agent, call string }
 
-// NewBuilder begins a report.
-func NewBuilder(run string) *Builder {
-	return &Builder{report: Report{Run: run, Agents: []Agent{}, Steps: []*Step{}}, agents: map[string]int{}, steps: map[stepKey]*Step{}, calls: map[callKey]*Call{}}
+// newBuilder begins a report.
+func newBuilder(run string) *builder {
+	return &builder{report: Report{Run: run, Agents: []Agent{}, Steps: []*Step{}}, agents: map[string]int{}, steps: map[stepKey]*Step{}, calls: map[callKey]*Call{}}
 }
 
 // Add adds an event. Kinds that a report has no use for change nothing.
-func (b *Builder) Add(e client.Event) {
+func (b *builder) add(e client.Event) {
 	at := stampOf(e)
 	if b.begun.IsZero() {
 		b.begun = at
@@ -64,7 +64,7 @@ func (b *Builder) Add(e client.Event) {
 	}
 }
 
-func (b *Builder) agent(id string) *Agent {
+func (b *builder) agent(id string) *Agent {
 	i, ok := b.agents[id]
 	if !ok {
 		i = len(b.report.Agents)
@@ -73,7 +73,7 @@ func (b *Builder) agent(id string) *Agent {
 	return &b.report.Agents[i]
 }
 
-func (b *Builder) step(e client.Event) *Step {
+func (b *builder) step(e client.Event) *Step {
 	key := stepKey{e.Agent, e.Turn}
 	s := b.steps[key]
 	if s == nil {
@@ -86,7 +86,7 @@ func (b *Builder) step(e client.Event) *Step {
 	return s
 }
 
-func (b *Builder) addAttempt(e client.Event, d event.ModelFinished) {
+func (b *builder) addAttempt(e client.Event, d event.ModelFinished) {
 	s := b.step(e)
 	s.Attempts = append(s.Attempts, Attempt{Model: d.Model, Purpose: d.Purpose, Finish: d.Stop, LatencyMS: d.TookMS, Usage: d.Usage, UsageKnown: d.UsageKnown,
 		CostUSD: d.CostUSD, Error: d.Error, Detail: clip.Text(d.Detail, ErrorBytesMax)})
@@ -99,7 +99,7 @@ func (b *Builder) addAttempt(e client.Event, d event.ModelFinished) {
 }
 
 // call returns the call that an event is about. Events after the first may have another turn.
-func (b *Builder) call(e client.Event, id, tool string) *Call {
+func (b *builder) call(e client.Event, id, tool string) *Call {
 	key := callKey{e.Agent, id}
 	c := b.calls[key]
 	if c == nil {
@@ -110,7 +110,7 @@ func (b *Builder) call(e client.Event, id, tool string) *Call {
 	return c
 }
 
-func (b *Builder) addCall(e client.Event, d event.ToolCall) {
+func (b *builder) addCall(e client.Event, d event.ToolCall) {
 	c := b.call(e, d.Call, d.Tool)
 	if d.Class != "" {
 		c.Class = d.Class
@@ -148,7 +148,7 @@ func (c *Call) endCall(e client.Event, d event.ToolCall) {
 }
 
 // Report sums up the events so far.
-func (b *Builder) Report() Report {
+func (b *builder) finish() Report {
 	r := b.report
 	r.Totals = Totals{}
 	r.Agents = append([]Agent{}, b.report.Agents...)

@@ -112,15 +112,15 @@ type Call struct {
 
 // Read makes the report of a run.
 func Read(ctx context.Context, c client.EventReader, run string) (Report, error) {
-	b := NewBuilder(run)
+	b := newBuilder(run)
 	err := c.Events(ctx, run, nil, false, func(e client.Event, _ []byte) error {
-		b.Add(e)
+		b.add(e)
 		return nil
 	})
 	if err != nil {
 		return Report{}, err
 	}
-	return b.Report(), nil
+	return b.finish(), nil
 }
 
 var zeroStep = Step{Attempts: []Attempt{}, Calls: []*Call{}}

@@ -15,9 +15,9 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 
 	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/permission/rule"
 	"github.com/troupe-run/troupe/internal/sandbox"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
-	"github.com/troupe-run/troupe/internal/permission/rule"
 )
 
 // QuestionBytesMax is the maximum size of a command in a question: the user cannot approve

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // directoryTools are the real tools over a real directory.

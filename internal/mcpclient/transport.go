@@ -20,9 +20,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/troupe-run/troupe/internal/process"
+	"github.com/troupe-run/troupe/internal/toolset/web"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/web"
 )
 
 // passedOn lists the variables of the node's own environment that a server gets: none

@@ -8,9 +8,9 @@ import (
 
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/readresult"
 )
 
 // Contributions holds what a program that embeds a node contributes. Another node that takes a run

@@ -22,9 +22,9 @@ import (
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // writeHandAgents are an agent that names the shell, one that names nothing, and one that

@@ -16,8 +16,8 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cassette"
 	"github.com/troupe-run/troupe/internal/routes"
-	"github.com/troupe-run/troupe/model/cassette"
 )
 
 // providerReply is one reply in the words of each provider.

@@ -9,8 +9,8 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/internal/permission/rule"
+	"github.com/troupe-run/troupe/model"
 )
 
 // Decision is what permissions say about a call.

@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/internal/permission/rule"
+	"github.com/troupe-run/troupe/model"
 )
 
 // Canonical returns arguments in their canonical form: keys in order, no spaces, numbers as they are

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/cassette"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/refuse"
-	"github.com/troupe-run/troupe/model/cassette"
 )
 
 // Recordings record a node's exchanges with its models, or replay them. The zero value does

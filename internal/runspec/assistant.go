@@ -7,9 +7,9 @@ import (
 	"github.com/troupe-run/troupe/internal/assistant"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/provider"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/internal/toolset/skill"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // defaultAgent is the agent of a request that names none: the built-in model can play only its own

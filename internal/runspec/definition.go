@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/readresult"
 )
 
 // registerAgent adds one agent and its commands. It replaces an agent of the same name.

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
-	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // restrictedGrants are the restricted tools of a run, and the definitions that offer them.

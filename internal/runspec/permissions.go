@@ -10,8 +10,8 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/refuse"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 const permissionsHint = "see docs/permissions.md"

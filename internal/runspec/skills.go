@@ -7,8 +7,8 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/prompt"
 	"github.com/troupe-run/troupe/internal/toolset"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/internal/toolset/skill"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // addSkills adds the descriptions of skills to the prompt of an agent that names skills or

@@ -12,10 +12,10 @@ import (
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
-	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/supervisor"
 	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // toolGrants holds the tools of a run, and the definitions with their grants.

@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/internal/sandbox"
+	"github.com/troupe-run/troupe/internal/workdir"
 )
 
 // swappedBox is a directory to run commands in, and a link beside it to one that is somebody else's.

@@ -7,11 +7,11 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/internal/toolset/skill"
 	"github.com/troupe-run/troupe/internal/toolset/web"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
 )
 
 // RestrictedTools are the tools that reach beyond the directory. A run has one only if it is

@@ -19,12 +19,12 @@ import (
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
+	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/builtin"
-	"github.com/troupe-run/troupe/internal/toolset/readresult"
 )
 
 // Config of a Builder.

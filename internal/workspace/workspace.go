@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/toolset/builtin"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/builtin"
 )
 
 // heldMax is how many directories are held open for later agents. An agent holds its own

@@ -1,7 +1,6 @@
 package jetstream
 
 import (
-	"container/heap"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -50,9 +49,8 @@ type pendingAppend struct {
 	born    time.Time
 	said    string // the server's last answer
 
-	due   time.Time
-	wait  time.Duration // between the last copy and due
-	index int           // in appender.due
+	due  time.Time
+	wait time.Duration // between the last copy and due
 }
 
 // appender publishes entries and matches their acknowledgements, which all arrive at one
@@ -69,7 +67,7 @@ type appender struct {
 	bytes    int
 	token    uint64
 	// due holds the appends in flight by the time of their next copy.
-	due   dueHeap
+	due   dueAppends
 	timer *time.Timer
 	armed bool
 	fires time.Time // when the timer fires, if it is armed
@@ -112,7 +110,7 @@ func (a *appender) close() error {
 		left = append(left, l)
 	}
 	left = append(left, a.queue[a.head:]...)
-	a.inFlight, a.queue, a.head, a.due = map[uint64]*pendingAppend{}, nil, 0, nil
+	a.inFlight, a.queue, a.head, a.due = map[uint64]*pendingAppend{}, nil, 0, dueAppends{}
 	a.mu.Unlock()
 	for _, l := range left {
 		a.endAppend(l, 0, mailbox.ErrClosed)
@@ -176,24 +174,23 @@ func (a *appender) registerAppend(l *pendingAppend) {
 	a.inFlight[l.token] = l
 	a.bytes += len(l.data)
 	l.wait = a.retry
-	l.due = time.Now().Add(a.retry)
-	heap.Push(&a.due, l)
+	a.due.schedule(l, time.Now().Add(a.retry))
 	a.armTimer()
 }
 
 // scheduleCopy sets when an append in flight is sent again. mu is held.
 func (a *appender) scheduleCopy(l *pendingAppend, after time.Duration) {
-	l.due = time.Now().Add(after)
-	heap.Fix(&a.due, l.index)
+	a.due.schedule(l, time.Now().Add(after))
 	a.armTimer()
 }
 
 // armTimer sets the timer to the first append that is due. mu is held.
 func (a *appender) armTimer() {
-	if len(a.due) == 0 || a.armed && !a.due[0].due.Before(a.fires) {
+	next, waits := a.due.next()
+	if !waits || a.armed && !next.Before(a.fires) {
 		return
 	}
-	a.armed, a.fires = true, a.due[0].due
+	a.armed, a.fires = true, next
 	a.timer.Reset(time.Until(a.fires))
 }
 
@@ -202,7 +199,7 @@ func (a *appender) armTimer() {
 func (a *appender) takeAppend(l *pendingAppend) (follow []*pendingAppend) {
 	delete(a.inFlight, l.token)
 	a.bytes -= len(l.data)
-	heap.Remove(&a.due, l.index)
+	a.due.remove(l)
 	for a.head < len(a.queue) && a.hasRoom(len(a.queue[a.head].data)) {
 		follow = append(follow, a.queue[a.head])
 		a.registerAppend(a.queue[a.head])
@@ -296,12 +293,11 @@ func (a *appender) sendOverdue() {
 	var late []*pendingAppend
 	tell := reportNothing
 	if now := time.Now(); !a.closed {
-		late = a.due.popDue(now)
+		late = a.due.removeDue(now)
 		tell = a.noteWaited(late, now)
 		for _, l := range late {
 			l.wait = min(2*l.wait, retryAfterMax*a.retry)
-			l.due = now.Add(l.wait)
-			heap.Push(&a.due, l)
+			a.due.schedule(l, now.Add(l.wait))
 		}
 		a.armTimer()
 	}
@@ -319,10 +315,10 @@ func (a *appender) resendAll() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	now := time.Now()
-	for _, l := range a.due {
+	for _, l := range a.due.all() {
 		l.wait = a.retry / 2 // the copy that goes now is the first on this connection
+		a.due.schedule(l, now)
 	}
-	a.due.allAt(now)
 	if !a.closed {
 		a.armTimer()
 	}

@@ -1,55 +1,62 @@
 package jetstream
 
 import (
-	"container/heap"
+	"cmp"
 	"time"
+
+	"github.com/google/btree"
 )
 
-// dueHeap is a heap.Interface of the appends in flight. Those that are due at the same time
-// come in the order in which they were made.
-type dueHeap []*pendingAppend
+// dueAppends holds the appends in flight by the time of their next copy. Those that are due at the same
+// time come in the order in which they were made. The zero value is empty.
+type dueAppends struct {
+	byTime *btree.BTreeG[*pendingAppend] // nil: none yet
+}
 
-func (h dueHeap) Len() int { return len(h) }
+func dueBefore(a, b *pendingAppend) bool {
+	return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.token, b.token)) < 0
+}
 
-func (h dueHeap) Less(i, j int) bool {
-	if !h[i].due.Equal(h[j].due) {
-		return h[i].due.Before(h[j].due)
+// schedule adds an append, or changes when it is due.
+func (d *dueAppends) schedule(l *pendingAppend, at time.Time) {
+	d.remove(l)
+	if d.byTime == nil {
+		d.byTime = btree.NewG(32, dueBefore)
 	}
-	return h[i].token < h[j].token
+	l.due = at
+	d.byTime.ReplaceOrInsert(l)
 }
 
-func (h dueHeap) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
+func (d *dueAppends) remove(l *pendingAppend) {
+	if d.byTime != nil {
+		d.byTime.Delete(l)
+	}
 }
 
-func (h *dueHeap) Push(x any) {
-	l := x.(*pendingAppend)
-	l.index = len(*h)
-	*h = append(*h, l)
+// next is when the first of them is due.
+func (d *dueAppends) next() (time.Time, bool) {
+	if d.byTime == nil || d.byTime.Len() == 0 {
+		return time.Time{}, false
+	}
+	first, _ := d.byTime.Min()
+	return first.due, true
 }
 
-func (h *dueHeap) Pop() any {
-	last := len(*h) - 1
-	l := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return l
-}
-
-// popDue removes and returns, in order, the appends that are due at a time or earlier.
-func (h *dueHeap) popDue(at time.Time) []*pendingAppend {
+// removeDue removes and returns, in order, the appends that are due at a time or earlier.
+func (d *dueAppends) removeDue(at time.Time) []*pendingAppend {
 	var late []*pendingAppend
-	for len(*h) > 0 && !(*h)[0].due.After(at) {
-		late = append(late, heap.Pop(h).(*pendingAppend))
+	for next, ok := d.next(); ok && !next.After(at); next, ok = d.next() {
+		first, _ := d.byTime.DeleteMin()
+		late = append(late, first)
 	}
 	return late
 }
 
-// allAt makes all appends due at one time.
-func (h *dueHeap) allAt(at time.Time) {
-	for _, l := range *h {
-		l.due = at
+// all returns the appends in order.
+func (d *dueAppends) all() []*pendingAppend {
+	var all []*pendingAppend
+	if d.byTime != nil {
+		d.byTime.Ascend(func(l *pendingAppend) bool { all = append(all, l); return true })
 	}
-	heap.Init(h)
+	return all
 }

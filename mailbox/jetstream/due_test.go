@@ -1,7 +1,6 @@
 package jetstream
 
 import (
-	"container/heap"
 	"context"
 	"log/slog"
 	"slices"
@@ -61,22 +60,27 @@ func TestCopiesOfAnAppendComeEverMoreSlowly(t *testing.T) {
 // TestCopiesDueTogetherKeepTheirOrder: after a reconnect, the appends go out in the order in
 // which they were made.
 func TestCopiesDueTogetherKeepTheirOrder(t *testing.T) {
-	var h dueHeap
+	var due dueAppends
 	start := time.Now()
+	var made []*pendingAppend
 	for token := range uint64(1000) {
-		heap.Push(&h, &pendingAppend{token: token, due: start.Add(time.Duration(token*7%13) * time.Second)})
+		l := &pendingAppend{token: token}
+		made = append(made, l)
+		due.schedule(l, start.Add(time.Duration(token*7%13)*time.Second))
 	}
-	for _, l := range slices.Clone(h) {
+	for _, l := range made {
 		if l.token%3 == 0 {
-			heap.Remove(&h, l.index)
+			due.remove(l)
 		}
 	}
-	h.allAt(start)
+	for _, l := range due.all() {
+		due.schedule(l, start)
+	}
 	var got []uint64
-	for _, l := range h.popDue(start) {
+	for _, l := range due.removeDue(start) {
 		got = append(got, l.token)
 	}
-	if len(got) != 666 || !slices.IsSorted(got) {
+	if _, left := due.next(); left || len(got) != 666 || !slices.IsSorted(got) {
 		t.Errorf("%d appends in the order %v", len(got), got)
 	}
 }

@@ -129,7 +129,7 @@ func TestStallOutlivesTheCallerOfItsAppend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		told := make(chan bool, 4)
 		a, l := stallingAppender(func(s mailbox.Stall) { told <- !s.Since.IsZero() })
-		a.due = dueHeap{l}
+		a.due.schedule(l, l.due)
 		l.done = func(uint64, error) {}
 		a.mu.Lock()
 		stalls := a.noteWaited([]*pendingAppend{l}, time.Now())

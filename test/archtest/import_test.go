@@ -57,20 +57,20 @@ func TestProviderSDKs(t *testing.T) {
 
 // pure are the packages that decide, with what of ours each may import.
 var pure = map[string][]string{
-	"budget":              {"model"},
-	"internal/throttle":   {},
-	"internal/clip":       {},
-	"internal/lane":       {"agent/spec"},
-	"internal/permission/rule":     {},
-	"internal/permission": {"agent/spec", "model", "internal/permission/rule"},
-	"agent/spec":          {"budget", "internal/schema", "model"},
-	"agent/event":         {"agent/spec", "budget", "model"},
-	"agent/history":       {"agent/spec", "budget", "internal/clip", "model"},
-	"agent":               {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/schema", "model"},
-	"supervisor":          {"agent", "agent/event", "agent/spec", "budget", "model"},
-	"internal/activation": {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
-	"internal/verify":     {"mailbox"}, // it judges the others, so it shares nothing with them
-	"internal/replay":     {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
+	"budget":                   {"model"},
+	"internal/throttle":        {},
+	"internal/clip":            {},
+	"internal/lane":            {"agent/spec"},
+	"internal/permission/rule": {},
+	"internal/permission":      {"agent/spec", "model", "internal/permission/rule"},
+	"agent/spec":               {"budget", "internal/schema", "model"},
+	"agent/event":              {"agent/spec", "budget", "model"},
+	"agent/history":            {"agent/spec", "budget", "internal/clip", "model"},
+	"agent":                    {"agent/event", "agent/history", "agent/spec", "budget", "internal/clip", "internal/permission", "internal/schema", "model"},
+	"supervisor":               {"agent", "agent/event", "agent/spec", "budget", "model"},
+	"internal/activation":      {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
+	"internal/verify":          {"mailbox"}, // it judges the others, so it shares nothing with them
+	"internal/replay":          {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
 // impure are standard packages that bring a clock, a goroutine, chance, the
@@ -116,7 +116,7 @@ var layers = [][]string{
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
 	{"agent/event", "agent/history", "internal/config", "internal/filechange", "internal/lane", "internal/permission"},
-	{"agent", "tool", "internal/assistant", "internal/bus", "internal/runfile", "internal/verify", "model/anthropic", "model/cassette", "model/gemini", "model/openai",
+	{"agent", "tool", "internal/assistant", "internal/bus", "internal/runfile", "internal/verify", "model/anthropic", "internal/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},

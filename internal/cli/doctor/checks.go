@@ -20,8 +20,8 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/models"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/config"
-	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/internal/sandbox"
+	"github.com/troupe-run/troupe/internal/term"
 )
 
 // checkBuild reports the version of this program.

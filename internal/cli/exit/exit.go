@@ -15,7 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/model/cassette"
+	"github.com/troupe-run/troupe/internal/cassette"
 )
 
 // Exit codes.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/troupe-run/troupe/internal/cassette"
 	"github.com/troupe-run/troupe/internal/modelhttp"
 	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/cassette"
 )
 
 // RunRecorded runs the suite with clients that record each attempt, play it

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/internal/toolset/builtin"
+	"github.com/troupe-run/troupe/tool"
 )
 
 // testBox is a directory with tools on it.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/internal/toolset/builtin"
+	"github.com/troupe-run/troupe/model"
 )
 
 var all = builtin.Config{Writable: []string{"**"}}

@@ -14,8 +14,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/internal/toolset/builtin"
+	"github.com/troupe-run/troupe/tool"
 )
 
 func TestGrepShowsLinesByPathThenLineAndCounts(t *testing.T) {

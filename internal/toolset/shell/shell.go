@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/internal/filechange"
+	"github.com/troupe-run/troupe/internal/sandbox"
 	"github.com/troupe-run/troupe/internal/workdir"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/sandbox"
 )
 
 // Name of the tool.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
-	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
 // runShell runs a command in a directory.

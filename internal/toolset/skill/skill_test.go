@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/internal/toolset/skill"
+	"github.com/troupe-run/troupe/tool"
 )
 
 // putSkill writes a SKILL.md into a place.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/troupe-run/troupe/tool"
 	"github.com/troupe-run/troupe/internal/toolset/web"
+	"github.com/troupe-run/troupe/tool"
 )
 
 // fetchAddress reads an address under rules.
