@@ -9,6 +9,27 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
+// hookList is document 2's list of hooks, in the order of one run.
+var hookList = []struct {
+	name, kind string
+	is         func(client.Event) bool // nil: every event of the kind
+}{
+	{"onAgentCreated", event.KindAgentSpawned, nil},
+	{"onStepStart", event.KindTurnStarted, nil},
+	{"onGuardrailTriggered", event.KindGuardrailTriggered, nil},
+	{"onStepComplete", event.KindTurnFinished, nil},
+	{"onToolCallStart", event.KindToolStarted, nil},
+	{"onToolCallComplete", event.KindToolFinished, callSucceeded},
+	{"onToolCallError", event.KindToolFinished, callFailed},
+	{"onWarning", event.KindWarningRaised, nil},
+	{"onApprovalRequested", event.KindQueryAsked, nil},
+	{"onApprovalResolved", event.KindQueryAnswered, nil},
+	{"onRunComplete", event.KindRunFinished, nil},
+}
+
+func callFailed(e client.Event) bool    { return strings.Contains(string(e.Data), `"error":true`) }
+func callSucceeded(e client.Event) bool { return !callFailed(e) }
+
 // One run publishes every hook of document 2's list, in the order in which they happen; docs/events.md names them.
 //
 //behaviour:shows K4
@@ -62,25 +83,8 @@ default:
 		}
 		events = append(events, e)
 	}
-	failed := func(e client.Event) bool { return strings.Contains(string(e.Data), `"error":true`) }
 	at := 0
-	for _, hook := range []struct {
-		name, kind string
-		is         func(client.Event) bool
-	}{
-		{"onRunStart", event.KindRunStarted, nil},
-		{"onAgentCreated", event.KindAgentSpawned, nil},
-		{"onStepStart", event.KindTurnStarted, nil},
-		{"onGuardrailTriggered", event.KindGuardrailTriggered, nil},
-		{"onStepComplete", event.KindTurnFinished, nil},
-		{"onToolCallStart", event.KindToolStarted, nil},
-		{"onToolCallComplete", event.KindToolFinished, func(e client.Event) bool { return !failed(e) }},
-		{"onToolCallError", event.KindToolFinished, failed},
-		{"onWarning", event.KindWarningRaised, nil},
-		{"onApprovalRequested", event.KindQueryAsked, nil},
-		{"onApprovalResolved", event.KindQueryAnswered, nil},
-		{"onRunComplete", event.KindRunFinished, nil},
-	} {
+	for _, hook := range hookList {
 		for at < len(events) && (events[at].Kind != hook.kind || hook.is != nil && !hook.is(events[at])) {
 			at++
 		}
