@@ -61,7 +61,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result(), start.Demo())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations", talks.Conversations(), talks.Lanes())

@@ -65,14 +65,16 @@ func New(cfg Config) *Resolver {
 		known: newLRUCache[string, provider.Choice](routesKept), scripts: newLRUCache[scriptKey, *scriptfile.Script](scriptsKept)}
 }
 
-// ownChoice returns the client of a route that the program provides. Its price is unknown.
+// ownChoice returns the client of a route that the program provides. Its price is unknown, unless the operator's
+// prices list the route.
 func (m *Resolver) ownChoice(name string) (provider.Choice, bool) {
 	c, ok := m.cfg.Own[name]
 	if !ok {
 		return provider.Choice{}, false
 	}
 	before, rest, _ := strings.Cut(name, "/")
-	return provider.Choice{Provider: before, Model: rest, Why: "brought by the program", Client: c, Bound: provider.Documented, ThrottleKey: name}, true
+	facts, _ := m.cfg.Prices.Lookup(before, rest) // unknown facts are zero
+	return provider.Choice{Price: facts.Price, Window: facts.Window, MaxOutput: facts.Output, Provider: before, Model: rest, Why: "brought by the program", Client: c, Bound: provider.Documented, ThrottleKey: name}, true
 }
 
 // IsOwn reports whether the program provides the client of a route.

@@ -124,5 +124,5 @@ func (cs *Commands) say(c *cobra.Command, flags request.Flags, text string) erro
 	if err := flags.CompleteMessage(cs.Console, cs.Origins, c, text); err != nil {
 		return err
 	}
-	return cs.followRun(&flags)
+	return cs.followRun(&flags, nil)
 }

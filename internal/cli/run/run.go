@@ -60,7 +60,7 @@ interrupted.`,
 			if flags.Detach {
 				return cs.startRun(c.Context(), &flags)
 			}
-			return cs.followRun(&flags)
+			return cs.followRun(&flags, nil)
 		},
 	}
 	flags.AddFlags(c.Flags())
@@ -85,8 +85,8 @@ func (cs *Commands) applyModelSetting(q *client.RunRequest, s *session.Session) 
 const takeoverPause = 500 * time.Millisecond
 
 // followRun starts the run and follows it until it has a result. If the node goes away meanwhile,
-// followRun sends the same request to the next node, or this process becomes the node.
-func (cs *Commands) followRun(flags *request.Flags) error {
+// followRun sends the same request to the next node, or this process becomes the node. d is nil outside of the demo.
+func (cs *Commands) followRun(flags *request.Flags, d *demo) error {
 	if err := cs.findResumed(flags); err != nil {
 		return err
 	}
@@ -107,12 +107,16 @@ func (cs *Commands) followRun(flags *request.Flags) error {
 				return errors.Join(err, s.Close())
 			}
 		}
-		end, err := cs.requestAndWatch(s, f, flags)
+		end, err := cs.requestAndWatch(s, f, flags, d)
 		if sig.Ending.Load() {
 			select {} // the process is ending, and err is a consequence of that
 		}
 		if err == nil {
-			return f.Finish(s, end, &cs.Sessions.Recordings)
+			err := f.Finish(s, end, &cs.Sessions.Recordings)
+			if d != nil {
+				err = errors.Join(err, d.report(cs.Console, end.Result))
+			}
+			return err
 		}
 		f.Settle()
 		if err := f.Overdue(); err != nil {
@@ -147,7 +151,7 @@ func (cs *Commands) findResumed(flags *request.Flags) error {
 }
 
 // requestAndWatch sends the request and follows the run.
-func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flags *request.Flags) (follow.Ending, error) {
+func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flags *request.Flags, d *demo) (follow.Ending, error) {
 	cs.applyModelSetting(&flags.Request, s)
 	if !f.IsAccepted() {
 		cs.reportUnfinished(s, flags.Request.RunID)
@@ -157,7 +161,11 @@ func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flag
 	if err != nil {
 		return follow.Ending{}, err
 	}
-	f.Accept(cs.headerLines(s, accepted))
+	header := cs.headerLines(s, accepted)
+	if d != nil {
+		header = append(header, d.headerLines(s)...)
+	}
+	f.Accept(header)
 	return f.Watch(s)
 }
 

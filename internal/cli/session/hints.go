@@ -18,15 +18,15 @@ func (o *Opener) hintFlags() string {
 		case f.value == "", f.name == "user" && given.Password == "", f.name == "server" && strings.Contains(f.value, "@"):
 			continue // a user without a password is a token, and the address of a server may hold a password
 		}
-		b.WriteString(" --" + f.name + " " + quoteForShell(f.value))
+		b.WriteString(" --" + f.name + " " + QuoteForShell(f.value))
 	}
 	return b.String()
 }
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quoteForShell quotes a word so that a POSIX shell reads it as it is.
-func quoteForShell(word string) string {
+// QuoteForShell quotes a word so that a POSIX shell reads it as it is.
+func QuoteForShell(word string) string {
 	if plainWord.MatchString(word) {
 		return word
 	}

@@ -36,6 +36,8 @@ type Opener struct {
 	HTTP        string        // --http: address of the HTTP server of a node in this process; "": none
 	JoinTimeout time.Duration // with an owner of the state directory that does not answer
 	Recordings  Recordings
+	// Contributions are agents, tools and models in Go of a node in this process.
+	Contributions node.Contributions
 }
 
 // Secrets are those that the environment and the flags hold.
@@ -183,7 +185,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
 	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Logger: o.Console.Logger()})
+		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}
