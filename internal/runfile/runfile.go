@@ -1,6 +1,6 @@
 // Package runfile reads and writes the run file: all logs of one run in one file, with the blobs that
-// they name (docs/replay.md). "troupe export --logs" and "troupe dump" write it; replay, verify,
-// fixture and restore read it.
+// they name (docs/replay.md). "troupe export --logs" and "troupe dump" write it; replay, verify, fixture,
+// diff and undo read it.
 //
 // The file is lines of JSON. The first is the Header, the last the trailer with the hash of all lines
 // before it; between them is one line for each entry, in the order of each log, and one for each part
@@ -48,7 +48,7 @@ type Header struct {
 	WrittenBy string `json:"written_by"`         // version of troupe
 	State     string `json:"state,omitempty"`    // live, queued, parked, finished
 	Redacted  bool   `json:"redacted,omitempty"` // texts were replaced: the hashes in the logs no longer hold
-	Dump      bool   `json:"dump,omitempty"`     // the run was at rest, and its blobs are here: it may be restored
+	Dump      bool   `json:"dump,omitempty"`     // the logs are a consistent cut, and the blobs that they name are here
 	Logs      int    `json:"logs"`
 	Entries   int    `json:"entries"`
 	// Result is the end of the run as the writer saw it.

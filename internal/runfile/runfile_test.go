@@ -118,6 +118,12 @@ func FuzzRead(f *testing.F) {
 				}
 				continue
 			}
+			if kept := runfile.Cut(got.Entries, got.Entries); len(kept) > len(got.Entries) {
+				t.Fatalf("the cut has %d of %d entries", len(kept), len(got.Entries))
+			}
+			if redacted, err := runfile.Redact(got); err != nil || len(redacted.Entries) != len(got.Entries) {
+				t.Fatalf("redacted: %v", err)
+			}
 			again, err := runfile.Read(strings.NewReader(write(t, got)))
 			if err != nil || !reflect.DeepEqual(got.Entries, again.Entries) || len(got.Blobs) != len(again.Blobs) {
 				t.Fatalf("%v", err)
