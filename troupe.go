@@ -41,7 +41,7 @@ type (
 )
 
 // Config of a Node. The zero value is a node without a directory, which keeps its logs only
-// until Close.
+// until Close. Start refuses agents that name unknown tools or delegates.
 type Config struct {
 	// Tools are the program's own, for every agent whose definition does not exclude them. See
 	// tool.Func.
@@ -51,8 +51,8 @@ type Config struct {
 	Agents []Agent
 	// Models are clients of the program's own, by PROVIDER/MODEL.
 	Models map[string]model.Client
-	// Model is for tasks that name none. Default: the choice of `troupe run`, by the keys in
-	// the environment.
+	// Model is for tasks that name none. Default: by the keys in the environment, or a local Ollama; where
+	// there is none, tasks are refused. "builtin/scout" is the model that needs no key.
 	Model string
 	// Dir is the directory in which agents work; tasks may name it or one below it. Default:
 	// none, and no tools of a directory.
@@ -129,7 +129,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		}
 		n.temp, state = temp, temp
 	}
-	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model,
+	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
 		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
@@ -220,6 +220,14 @@ func (n *Node) stopRun(ctx context.Context, run string) (Result, error) {
 		return Result{Run: run}, err
 	}
 	return *info.Result, nil
+}
+
+// logger returns the logger of the Config.
+func (n *Node) logger() *slog.Logger {
+	if n.cfg.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return n.cfg.Logger
 }
 
 // Client returns a client of the node: it lists, watches, steers, cancels and answers.

@@ -83,6 +83,8 @@ type Config struct {
 	IdleTimeout time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string
+	// NoScout refuses a run that names no model if nothing else is found, instead of the choice of builtin/scout.
+	NoScout bool
 	// Prices are the operator's facts about prices and limits of models (catalog.LoadFile).
 	Prices catalog.FactTable
 	// Tools are the operator's rules about tools; they take precedence over what the tools

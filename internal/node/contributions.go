@@ -1,12 +1,17 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/assistant"
+	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/investigator"
+	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/model"
@@ -29,8 +34,9 @@ type Contributions struct {
 // ErrContribution: a contribution of the program cannot be used.
 var ErrContribution = errors.New("node: not usable")
 
-// checkAndComplete checks all fields and fills in the defaults of an agent file.
-func (o Contributions) checkAndComplete() (Contributions, error) {
+// checkAndComplete checks all fields and fills in the defaults of an agent file. filed means that runs may also have
+// agents of files.
+func (o Contributions) checkAndComplete(filed bool) (Contributions, error) {
 	set, err := tool.NewSet(o.Tools...)
 	if err != nil {
 		return o, fmt.Errorf("%w: %w", ErrContribution, err)
@@ -49,10 +55,64 @@ func (o Contributions) checkAndComplete() (Contributions, error) {
 			return o, fmt.Errorf("%w: two agents are called %s", ErrContribution, d.Name)
 		}
 	}
+	if err := o.checkReferences(set, filed); err != nil {
+		return o, err
+	}
 	for name, c := range o.Models {
 		if before, rest, ok := strings.Cut(name, "/"); !ok || before == "" || rest == "" || c == nil {
 			return o, fmt.Errorf("%w: the model %q needs a client and a name like PROVIDER/MODEL", ErrContribution, name)
 		}
 	}
 	return o, nil
+}
+
+// checkReferences checks that the tools and delegates that agents name exist. Tools of MCP servers are not known yet,
+// and delegates are not if they may be in files.
+func (o Contributions) checkReferences(set *tool.Set, filed bool) error {
+	var tools []string
+	for _, s := range set.Specs() {
+		tools = append(tools, s.Name)
+	}
+	var agents []string
+	for _, d := range o.Agents {
+		agents = append(agents, d.Name)
+	}
+	agents = append(agents, builtinAgents()...)
+	for _, d := range o.Agents {
+		own := slices.Clone(tools)
+		for _, c := range d.Commands {
+			own = append(own, c.Name)
+		}
+		for _, t := range slices.Concat(d.Tools, d.DisallowedTools) {
+			if !agentfile.IsBuiltin(t.Name) && !t.IsRemote() && !strings.Contains(t.Name, "*") && !slices.Contains(own, t.Name) {
+				return fmt.Errorf("%w: agent %s: there is no tool %q%s", ErrContribution, d.Name, t.Name, cmp.Or(didYouMean(t.Name, own), agentfile.SuggestTool(t.Name)))
+			}
+		}
+		for _, name := range d.Delegates {
+			if !filed && !slices.Contains(agents, name) {
+				return fmt.Errorf("%w: agent %s: there is no agent %q to delegate to%s", ErrContribution, d.Name, name, didYouMean(name, agents))
+			}
+		}
+	}
+	return nil
+}
+
+// builtinAgents returns the names of troupe's own agents.
+func builtinAgents() []string {
+	names := []string{assistant.Name, assistant.ExplorerName}
+	for _, a := range investigator.BuiltinAgents() {
+		names = append(names, a.Name)
+	}
+	for _, a := range orchestrator.BuiltinAgents() {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// didYouMean suggests the nearest of the known names.
+func didYouMean(name string, known []string) string {
+	if near := config.NearestName(name, known); near != "" {
+		return fmt.Sprintf("; did you mean %q?", near)
+	}
+	return ""
 }

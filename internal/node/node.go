@@ -89,7 +89,7 @@ const openTimeout = 30 * time.Second
 // Start starts a node. The caller must Close it.
 func Start(ctx context.Context, cfg Config) (*Node, error) {
 	cfg = cfg.withDefaults()
-	own, err := cfg.Contributions.checkAndComplete()
+	own, err := cfg.Contributions.checkAndComplete(len(cfg.Roots) > 0)
 	if err != nil {
 		return nil, err
 	}

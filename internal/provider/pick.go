@@ -378,7 +378,7 @@ func (cfg Config) chooseScript(path, why string) (Choice, error) {
 
 func (cfg Config) chooseBuiltin(why string) (Choice, error) {
 	if cfg.Scout == nil {
-		return Choice{}, fmt.Errorf("%w: %s, and there is no built-in one", ErrNoModel, why)
+		return Choice{}, fmt.Errorf("%w: %s; set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or name a model, such as %s/%s, which needs no key", ErrNoModel, why, Builtin, ScoutModel)
 	}
 	return Choice{Provider: Builtin, Model: ScoutModel, Why: why, Client: cfg.Scout, Bound: Exact, Price: freePrice}, nil
 }

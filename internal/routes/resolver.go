@@ -35,6 +35,8 @@ type scriptKey struct{ place, digest string }
 type Config struct {
 	// Model is the route of runs that name none. Default: the first with credentials.
 	Model string
+	// NoScout: a run that names no model gets no built-in one.
+	NoScout bool
 	// Own are clients by route. They take precedence over the provider of that name.
 	Own map[string]model.Client
 	// Prices are the operator's prices and limits of models.
@@ -85,7 +87,11 @@ func (m *Resolver) ChooseModel(ctx context.Context, named string) (provider.Choi
 	if c, ok := m.ownChoice(cmp.Or(named, m.cfg.Recordings.DefaultRoute(named), m.cfg.Model)); ok {
 		return m.keepChoice(c), nil
 	}
-	c, err := provider.Choose(ctx, provider.Config{Model: m.cfg.Recordings.DefaultRoute(named), Setting: m.cfg.Model, Env: m.cfg.Recordings.modelEnv(m.cfg.Env), Scout: m.builtin, Cache: true,
+	scout := m.builtin
+	if m.cfg.NoScout && cmp.Or(named, m.cfg.Recordings.DefaultRoute(named), m.cfg.Model) == "" {
+		scout = nil
+	}
+	c, err := provider.Choose(ctx, provider.Config{Model: m.cfg.Recordings.DefaultRoute(named), Setting: m.cfg.Model, Env: m.cfg.Recordings.modelEnv(m.cfg.Env), Scout: scout, Cache: true,
 		Prices: m.cfg.Prices, Transport: m.cfg.Recordings.httpTransport(), Script: m.readTrustedScript})
 	if err != nil {
 		return c, fmt.Errorf("model: %w", err)

@@ -1,0 +1,98 @@
+package troupe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"sync"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+)
+
+// Event is something that happened in a run. Its Data has the Go type that event.RunKinds lists for its Kind, such as
+// event.ToolCall; of a kind that this version does not know, it is a json.RawMessage.
+type Event = event.Published
+
+// errLoopEnded: the caller has left the loop over a stream.
+var errLoopEnded = errors.New("troupe: the loop has ended")
+
+// Stream gives the node a task and yields the events of its run, in the order of each agent's log, until the run has
+// ended:
+//
+//	for e, err := range node.Stream(ctx, troupe.Task{Prompt: "Do we need bolts?"}) {
+//		if err != nil {
+//			return err
+//		}
+//		switch d := e.Data.(type) {
+//		case event.ToolCall: // of tool.started, tool.finished and others: see e.Kind
+//			fmt.Println(e.Agent, e.Kind, d.Tool)
+//		case event.Result:
+//			fmt.Println(d.Text)
+//		}
+//	}
+//
+// At most one error is yielded, as the last pair: the error that Run would return. A run that waits for a person does
+// not end the stream: the loop sees an event of kind query.asked, and may answer it by Client().Answer. If the loop
+// ends early or ctx ends, the run is canceled.
+func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		run, err := n.openRun(ctx, &t)
+		if err != nil {
+			_, err = notOpened(t.RunID, err)
+			yield(Event{}, err)
+			return
+		}
+		const follow = true
+		err = n.client.Events(ctx, run.ID(), nil, follow, func(e client.Event, _ []byte) error {
+			typed, err := typedEvent(e)
+			if err == nil && !yield(typed, nil) {
+				return errLoopEnded
+			}
+			return err
+		})
+		if errors.Is(err, errLoopEnded) {
+			run.Close()
+			if _, err := n.stopRun(ctx, run.ID()); err != nil {
+				n.logger().Warn("cannot cancel the run of a stream that was left", "run", run.ID(), "err", err)
+			}
+			return
+		}
+		var state string
+		var result *Result
+		if err == nil {
+			state, result, err = run.Wait(ctx)
+		}
+		if _, err = n.finishRun(ctx, run, state, result, err); err != nil {
+			yield(Event{}, err)
+		}
+	}
+}
+
+// dataTypes are the types of the data of events, by kind.
+var dataTypes = sync.OnceValue(func() map[string]reflect.Type {
+	types := map[string]reflect.Type{}
+	for kind, zero := range event.RunKinds() {
+		types[kind] = reflect.TypeOf(zero)
+	}
+	return types
+})
+
+// typedEvent decodes the data of an event into its Go type.
+func typedEvent(e client.Event) (Event, error) {
+	typed := e.Published
+	typed.Data = e.Data
+	of := dataTypes()[e.Kind]
+	if of == nil || len(e.Data) == 0 {
+		return typed, nil
+	}
+	value := reflect.New(of)
+	if err := json.Unmarshal(e.Data, value.Interface()); err != nil {
+		return Event{}, fmt.Errorf("troupe: event %s of kind %s: %w", e.ID, e.Kind, err)
+	}
+	typed.Data = value.Elem().Interface()
+	return typed, nil
+}
