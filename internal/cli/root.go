@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/models"
 	"github.com/troupe-run/troupe/internal/cli/nodes"
+	"github.com/troupe-run/troupe/internal/cli/page"
 	"github.com/troupe-run/troupe/internal/cli/policies"
 	"github.com/troupe-run/troupe/internal/cli/recording"
 	"github.com/troupe-run/troupe/internal/cli/run"
@@ -60,8 +61,9 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 func (a *app) addCommands(root *cobra.Command) {
 	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
+	screen := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result(), start.Demo())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result(), start.Demo(), screen.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations", talks.Conversations(), talks.Lanes())

@@ -16,16 +16,18 @@ const (
 	pathReady  = "/readyz"
 )
 
-// access decides who may ask. A request needs the token, so no page of a browser can ask by itself;
+// access decides who may ask. A request needs the token or a session, which browsers send by themselves nowhere, so
+// no page of another origin can ask in the name of a user;
 // the checks of Host and Origin hold also for a page that has learned the token of another server.
 type access struct {
 	token      [sha256.Size]byte // its hash, so that a comparison takes the same time for any text
+	sessions   *sessionKeeper
 	hosts      []string
 	openProbes bool
 }
 
 func newAccess(cfg Config) access {
-	a := access{token: sha256.Sum256([]byte(cfg.Token)), openProbes: cfg.OpenProbes}
+	a := access{token: sha256.Sum256([]byte(cfg.Token)), sessions: newSessionKeeper(cfg.Token), openProbes: cfg.OpenProbes}
 	for _, h := range cfg.Hosts {
 		a.hosts = append(a.hosts, strings.ToLower(h))
 	}
@@ -43,7 +45,7 @@ func (a access) guard(next http.Handler) http.Handler {
 			refuse(w, http.StatusMisdirectedRequest, "this server is not asked as "+quoteShort(r.Host), "ask it by its address, or start the node with --http-host NAME")
 		case !isOwnOrigin(r):
 			refuse(w, http.StatusForbidden, "pages of "+quoteShort(r.Header.Get("Origin"))+" may not ask this server", "")
-		case a.openProbes && (r.URL.Path == pathHealth || r.URL.Path == pathReady), a.hasToken(r):
+		case a.openProbes && (r.URL.Path == pathHealth || r.URL.Path == pathReady), isPagePath(r.URL.Path), r.URL.Path == pathSessions, a.hasToken(r), a.hasSession(r):
 			next.ServeHTTP(w, r)
 		default:
 			h.Set("WWW-Authenticate", `Bearer realm="troupe"`)
@@ -55,9 +57,23 @@ func (a access) guard(next http.Handler) http.Handler {
 
 // hasToken reports whether a request presents the token.
 func (a access) hasToken(r *http.Request) bool {
+	given := sha256.Sum256([]byte(credential(r)))
+	return subtle.ConstantTimeCompare(given[:], a.token[:]) == 1
+}
+
+// hasSession reports whether a request presents a session, and is one that a page makes. A session makes no
+// tickets: it would never end.
+func (a access) hasSession(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, pathAPI) && r.URL.Path != pathTickets && a.sessions.accepts(credential(r))
+}
+
+// credential is the bearer token of a request; "" without one.
+func credential(r *http.Request) string {
 	kind, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	given := sha256.Sum256([]byte(strings.TrimSpace(token)))
-	return strings.EqualFold(kind, "bearer") && subtle.ConstantTimeCompare(given[:], a.token[:]) == 1
+	if !strings.EqualFold(kind, "bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
 }
 
 // isOwnHost reports whether a request names this server. A page whose name was bound to this address

@@ -70,7 +70,10 @@ type Config struct {
 }
 
 // Agent is an agent that a run may begin with.
-type Agent struct{ Name, Description string }
+type Agent struct {
+	Name        string `json:"name"`
+	Description string `json:"description"`
+}
 
 // Server is an HTTP server of one node.
 type Server struct {
@@ -192,6 +195,8 @@ func (s *Server) handler() http.Handler {
 	for _, r := range s.routes() {
 		mux.Handle(r.method+" "+r.path, r.handler)
 	}
+	mux.HandleFunc("GET /{$}", s.servePage)
+	mux.HandleFunc("GET "+pathAssets+"{name}", s.serveAsset)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { refuseUnknownPath(mux, w, r) })
 	return s.access.guard(limitRequest(mux))
 }
@@ -227,6 +232,9 @@ func (s *Server) routes() []route {
 		{"POST", run + "/policy", s.withRun(s.setPolicy)},
 		{"GET", "/api/v1/questions", s.listQuestions},
 		{"GET", "/api/v1/nodes", s.listNodes},
+		{"GET", "/api/v1/agents", s.listAgents},
+		{"POST", pathTickets, s.createTicket},
+		{"POST", pathSessions, s.createSession},
 		{"GET", "/api/v1/openapi.json", serveDocument},
 		{"POST", "/v1/chat/completions", s.completeChat},
 		{"GET", "/v1/models", s.listModels},

@@ -1,0 +1,140 @@
+// Package page holds the command that opens the page of a node.
+package page
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/bus/statedir"
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/httpapi"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+const (
+	ticketTimeout  = 10 * time.Second
+	ticketBytesMax = 64 << 10
+	tokenVariable  = "TROUPE_HTTP_TOKEN"
+)
+
+var errTicket = errors.New("page: the node gave no address")
+
+// Commands are about the page.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+}
+
+// UI makes the command ui.
+func (cs *Commands) UI() *cobra.Command {
+	var url string
+	c := &cobra.Command{
+		Use: "ui", Args: command.NoArguments,
+		Short: "Print an address that opens the page of a node in a browser",
+		Long: `Print an address that opens the page of a running node in a browser: runs, agents,
+transcripts, budgets, and the questions that wait for you. The address opens the page once,
+within five minutes; the page then stays open for twelve hours (docs/ui.md).
+
+The token is that of TROUPE_HTTP_TOKEN, or of the state directory.`,
+		Example:     "  troupe-node & troupe ui\n  troupe ui --url https://troupe.example.com",
+		Annotations: map[string]string{command.Formats: command.DataFormats},
+		RunE: func(*cobra.Command, []string) error {
+			return cs.Sessions.Visit(session.ToJoin, func(ctx context.Context, s *session.Session) error {
+				at, err := cs.nodeAddress(ctx, s, url)
+				if err != nil {
+					return err
+				}
+				token, err := cs.token()
+				if err != nil {
+					return err
+				}
+				ticket, err := askTicket(ctx, at, token)
+				if err != nil {
+					return &exit.Failure{Code: exit.NoNode, Err: err, Hint: "the token must be that of the node: TROUPE_HTTP_TOKEN, or the state directory of --store-dir"}
+				}
+				address := at + "/#ticket=" + ticket.Ticket
+				if cs.Console.Output != "table" {
+					return cs.Console.PrintData(map[string]string{"url": address, "expires": ticket.Expires})
+				}
+				return cs.Console.Write([]byte(term.CleanLine(address) + "\n"))
+			})
+		},
+	}
+	c.Flags().StringVar(&url, "url", "", "address of the node, if a proxy has another one (default: that of the node that answers)")
+	return c
+}
+
+// nodeAddress is where the node serves HTTP.
+func (cs *Commands) nodeAddress(ctx context.Context, s *session.Session, given string) (string, error) {
+	if given != "" {
+		if !strings.HasPrefix(given, "http://") && !strings.HasPrefix(given, "https://") {
+			return "", exit.UsageError("for example --url http://127.0.0.1:8420", "--url is the address of a node, not %q", given)
+		}
+		return strings.TrimSuffix(given, "/"), nil
+	}
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range nodes {
+		if n.HTTP != "" {
+			return n.HTTP, nil
+		}
+	}
+	return "", &exit.Failure{Code: exit.NoNode, Err: errors.New("the node serves no HTTP"), Hint: "start it with --http 127.0.0.1:8420, or name the address of another one with --url"}
+}
+
+func (cs *Commands) token() (string, error) {
+	token := cs.Console.Getenv(tokenVariable)
+	if token != "" {
+		return token, httpapi.CheckToken(token)
+	}
+	dir := statedir.StateDir(cs.Sessions.StateDir)
+	token, err := statedir.ReadHTTPToken(dir)
+	if err == nil && token == "" {
+		return "", exit.UsageError("set "+tokenVariable+" to the token of the node", "there is no token in %s", statedir.HTTPTokenPath(dir))
+	}
+	return token, err
+}
+
+// askTicket asks a node for a ticket.
+func askTicket(ctx context.Context, at, token string) (t httpapi.Ticket, err error) {
+	ctx, cancel := context.WithTimeout(ctx, ticketTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, at+"/api/v1/tickets", bytes.NewReader(nil))
+	if err != nil {
+		return t, fmt.Errorf("%w: %w", errTicket, err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	reply, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
+	if err != nil {
+		return t, fmt.Errorf("%w: %w", errTicket, err)
+	}
+	defer reply.Body.Close()
+	raw, err := io.ReadAll(io.LimitReader(reply.Body, ticketBytesMax))
+	if err != nil {
+		return t, fmt.Errorf("%w: %w", errTicket, err)
+	}
+	if reply.StatusCode != http.StatusCreated {
+		var p httpapi.Problem
+		_ = json.Unmarshal(raw, &p) // a proxy may answer with something else: then the status says enough
+		return t, fmt.Errorf("%w: %s %s", errTicket, reply.Status, term.CleanLine(cmp.Or(p.Error, "")))
+	}
+	if err := json.Unmarshal(raw, &t); err != nil || t.Ticket == "" {
+		return t, fmt.Errorf("%w: its answer is not a ticket", errTicket)
+	}
+	return t, nil
+}

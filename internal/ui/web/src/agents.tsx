@@ -1,0 +1,93 @@
+// The agents of a run: tree, transcript, messages.
+import { useEffect, useState } from "preact/hooks";
+import { get, type Message, type Transcript as Doc } from "./api";
+import type { Agent, RunModel } from "./model";
+import { line, tokens, usd } from "./text";
+import { Badge, Diff, Problem, Rows, Text, useData, useKeys } from "./parts";
+import { file } from "./file";
+
+export function Tree({ model, selected, open, select }: { model: RunModel; selected: string; open: (id: string) => void; select: (id: string) => void }) {
+  const [at, setAt] = useState(selected);
+  const rows = model.rows();
+  return (
+    <>
+      <div class="head" aria-hidden="true"><span class="grow">Agent</span><span class="w8">State</span><span class="num narrow">Turn</span><span class="num narrow">Calls</span><span class="num">Tokens</span><span class="num">Dollars</span><span class="w8 narrow">Node</span></div>
+      <Rows<Agent> rows={rows} id={(a) => a.id} label="Agents" selected={at} select={(id) => { setAt(id); select(id); }} open={(a) => open(a.id)} row={(a) => <>
+        <span class="grow"><span class="branch">{"· ".repeat(Math.min(a.depth, 12))}</span><b>{line(a.name, 40)}</b> <small>{a.id}</small> <small class="doing">{line(a.doing, 40)}</small></span>
+        <span class="w8"><Badge state={a.state === "done" ? a.reason || "done" : a.state} /></span><span class="num narrow">{a.turn}</span><span class="num narrow">{a.calls}</span><span class="num">{tokens(a.tokens)}</span><span class="num">{usd(a.usd)}</span><span class="w8 narrow">{line(a.node, 20)}</span></>} />
+    </>
+  );
+}
+
+export function Transcript({ run, agent, model }: { run: string; agent: string; model: RunModel }) {
+  const version = Math.floor((model.changed.get(agent) ?? 0));
+  const [settled, settle] = useState(version);
+  useEffect(() => { const t = setTimeout(() => settle(version), 250); return () => clearTimeout(t); }, [version]);
+  const { data, error } = useData(file ? async () => file!.transcripts[agent] ?? null : () => get<Doc>(`/runs/${run}/transcript?agent=${encodeURIComponent(agent)}`), 0, `${run} ${agent} ${settled}`);
+  const [all, setAll] = useState(false);
+  useKeys({ e: () => setAll(!all) });
+  const results = new Map<string, { text: string; error?: boolean }>();
+  for (const m of data?.messages ?? []) for (const r of m.results ?? []) results.set(r.call, r);
+  const delta = model.delta.get(agent);
+  const shown = (data?.messages ?? []).filter((m) => !m.results?.length);
+  const hidden = (data?.messages ?? []).filter((m) => m.tombstone).length;
+  return (
+    <div class="pad transcript">
+      <div class="bar"><h2>{line(data?.name ?? agent)} <small>{agent}</small></h2><button onClick={() => setAll(!all)} aria-pressed={all}>{all ? "Fold" : "Unfold"} tool calls <kbd>e</kbd></button></div>
+      <Problem text={error} />
+      {data?.system && <details><summary>System prompt, {data.system.length} characters</summary><Text text={data.system} /></details>}
+      {!!data?.folds?.length && <p class="quiet">{data.folds.length} compactions: later prompts have a summary in place of the first messages.</p>}
+      {hidden > 0 && <p class="quiet">{hidden} messages are retracted: they stay in the record and are never sent.</p>}
+      {shown.map((m, i) => <Said key={i} m={m} results={results} all={all} />)}
+      {delta && <section class="said assistant" aria-live="off"><h3>assistant, as it arrives</h3><Text text={delta} /></section>}
+    </div>
+  );
+}
+
+function Said({ m, results, all }: { m: Message; results: Map<string, { text: string; error?: boolean }>; all: boolean }) {
+  return (
+    <section class={"said " + (m.role === "assistant" ? "assistant" : "user")}>
+      <h3>{line(m.role)}{m.tombstone ? ", retracted" : ""}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}</h3>
+      {m.text && <Text text={m.text} />}
+      {(m.calls ?? []).map((c) => {
+        const r = results.get(c.id);
+        return (
+          <details key={c.id} open={all} class={r?.error ? "call failed" : "call"}>
+            <summary><b>{line(c.name, 60)}</b> <code>{line(c.args, 120)}</code> {r ? <small>{r.error ? "failed, " : ""}{r.text.length} characters</small> : <small>no result yet</small>}</summary>
+            <Args text={c.args} />
+            {r && (looksLikeDiff(r.text) ? <Diff text={r.text} /> : <Text text={r.text} />)}
+          </details>
+        );
+      })}
+    </section>
+  );
+}
+
+const looksLikeDiff = (t: string): boolean => /^(---|\+\+\+|@@|diff )/m.test(t.slice(0, 4000)) && /^@@/m.test(t.slice(0, 4000));
+
+// The arguments of an edit are shown as the diff that they are.
+function Args({ text }: { text: string }) {
+  let a: any = null;
+  try { a = JSON.parse(text); } catch { /* the model wrote something else: it is shown as it is */ }
+  if (a && typeof a === "object") {
+    const before = a.old_string ?? a.old_text ?? a.old, after = a.new_string ?? a.new_text ?? a.new ?? a.content;
+    if (typeof after === "string") {
+      const mark = (s: string, sign: string) => s.split("\n").map((l) => sign + l).join("\n");
+      const rest = Object.fromEntries(Object.entries(a).filter(([, v]) => v !== before && v !== after));
+      return <><Text text={JSON.stringify(rest)} /><Diff text={(typeof before === "string" ? mark(before, "-") + "\n" : "") + mark(after, "+")} /></>;
+    }
+    return <Text text={JSON.stringify(a, null, 1)} />;
+  }
+  return <Text text={text} />;
+}
+
+export function Messages({ model, run }: { model: RunModel; run: string }) {
+  const list = model.notes.slice(-500);
+  return (
+    <div class="pad">
+      <p class="quiet">The messages between agents, the newest {list.length}. To watch them on NATS: <code>nats --context troupe sub 'troupe.evt.{run}.{">"}'</code></p>
+      <ol class="messages">{list.map((n, i) => <li key={i}><time>{n.at.slice(11, 23)}</time> <b>{line(n.from)}</b> → <b>{line(n.to) || "a child"}</b> <Badge state={n.kind} /> <span>{line(n.text, 400)}</span> <code>troupe.evt.{run}.{line(n.kind === "delegate" ? n.from : n.to)}.{n.kind === "message" ? "message.agent" : n.kind === "delegate" ? "delegation.requested" : "delegation.finished"}</code></li>)}</ol>
+      {!list.length && <p class="empty">No agent has sent a message to another one.</p>}
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+import { render } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { signIn, signInWithToken, signOut } from "./api";
+import { Cluster, Inbox, Runs } from "./lists";
+import { Run, tabs } from "./run";
+import { explain, go, Problem, useKeys } from "./parts";
+import { file } from "./file";
+
+const help: [string, string][] = [["?", "this help"], ["g r", "runs"], ["g i", "inbox"], ["g c", "nodes"], ["j k ↑ ↓", "move in a list"], ["Enter", "open"], ["/", "search"], ["n", "start a run (in runs)"],
+  ["1 … 8", "views of a run"], ["s", "steer"], ["b", "budget"], ["x", "cancel"], ["e", "unfold tool calls"], ["a A d w", "approve once, for this run, deny, answer"], ["+ - 0 ← →", "zoom and move the timeline"], ["Esc", "close a dialog"]];
+
+function App() {
+  const [hash, setHash] = useState(location.hash);
+  const [keys, setKeys] = useState(false);
+  const [went, setWent] = useState(false);
+  useEffect(() => { const on = () => setHash(location.hash); addEventListener("hashchange", on); return () => removeEventListener("hashchange", on); }, []);
+  const jump = (to: string) => () => { if (went) { setWent(false); go(to); } };
+  const map: Record<string, () => void> = { "?": () => setKeys(!keys), Escape: () => setKeys(false), g: () => { setWent(true); setTimeout(() => setWent(false), 1200); } };
+  if (went) Object.assign(map, { r: jump("#/runs"), i: jump("#/inbox"), c: jump("#/nodes") });
+  useKeys(map);
+  const [, view, run = "", tab = "", agent = ""] = hash.split("/");
+  const id = file ? file.info.run_id : run;
+  return (
+    <>
+      <header><a class="skip" href={hash || "#/runs"} onClick={(e) => { e.preventDefault(); document.querySelector<HTMLElement>("main [tabindex], main a, main button")?.focus(); }}>To the content</a>
+        <strong>troupe</strong>
+        {!file && <nav aria-label="Pages"><a href="#/runs" aria-current={view !== "inbox" && view !== "nodes" ? "page" : undefined}>Runs</a><a href="#/inbox" aria-current={view === "inbox" ? "page" : undefined}>Inbox</a><a href="#/nodes" aria-current={view === "nodes" ? "page" : undefined}>Nodes</a></nav>}
+        <button class="help" aria-expanded={keys} onClick={() => setKeys(!keys)}>Keys <kbd>?</kbd></button></header>
+      {keys && <aside class="keys" aria-label="Keys"><dl>{help.map(([k, what]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl></aside>}
+      {file || view === "run" ? <Run key={id} run={id} tab={(tabs as readonly string[]).includes(tab) ? tab : "tree"} agent={agent} /> : view === "inbox" ? <Inbox /> : view === "nodes" ? <Cluster /> : <Runs />}
+    </>
+  );
+}
+
+function SignIn({ why }: { why: string }) {
+  const [error, setError] = useState(why);
+  return (
+    <main class="signin"><h1>troupe</h1>
+      <p>Run <code>troupe ui</code> on the machine of this node and open the address that it prints. It is valid once. Or give the token of the node:</p>
+      <form onSubmit={(e) => { e.preventDefault(); const t = String(new FormData(e.currentTarget).get("token")); signInWithToken(t).then(start, (x) => setError(explain(x))); }}>
+        <label>Token <input name="token" type="password" autocomplete="off" required /></label> <button class="primary" type="submit">Open</button>
+      </form>
+      <Problem text={error} /></main>
+  );
+}
+
+const place = document.getElementById("app")!;
+function start(): void { render(<App />, place); }
+
+// A link of `troupe ui` that is pasted into an open page signs in anew.
+addEventListener("hashchange", () => { if (location.hash.startsWith("#ticket=")) location.reload(); });
+if (file) start();
+else signIn().then((ok) => (ok ? start() : render(<SignIn why="" />, place)), (e) => { signOut(); render(<SignIn why={explain(e)} />, place); });

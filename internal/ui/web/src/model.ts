@@ -1,0 +1,118 @@
+// A run as its events tell it. It is bounded: of events only the newest stay.
+import type { AgentResult, Event, Result } from "./api";
+
+export interface Agent { id: string; name: string; parent: string; depth: number; state: string; turn: number; calls: number; tokens: number; usd: number; node: string; reason: string; doing: string; seen: { calls: number; tokens: number; usd: number } }
+export interface Note { at: string; from: string; to: string; kind: string; text: string }
+
+const recentMax = 2000;
+const notesMax = 2000;
+const samplesMax = 4000;
+
+export class RunModel {
+  agents = new Map<string, Agent>();
+  children = new Map<string, string[]>();
+  recent: Event[] = [];
+  notes: Note[] = [];
+  samples: [number, number, number, number][] = []; // seconds, used, held, limit
+  delta = new Map<string, string>();
+  changed = new Map<string, number>(); // of the transcript of an agent
+  result: Result | null = null;
+  started: Record<string, any> | null = null;
+  count = 0;
+  private seen = new Set<string>();
+
+  agent(id: string): Agent {
+    let a = this.agents.get(id);
+    if (!a) {
+      const parent = id === "root" ? "" : id.split("-").slice(0, -2).join("-");
+      a = { id, name: id, parent, depth: parent ? (id.split("-").length - 1) / 2 : 0, state: "live", turn: 0, calls: 0, tokens: 0, usd: 0, node: "", reason: "", doing: "", seen: { calls: 0, tokens: 0, usd: 0 } };
+      this.agents.set(id, a);
+      const list = this.children.get(parent);
+      if (list) list.push(id); else this.children.set(parent, [id]);
+    }
+    return a;
+  }
+
+  /** snapshot takes over the agents of a result: what the node says before the events are read. */
+  snapshot(list: AgentResult[]): void {
+    for (const r of list) {
+      const a = this.agent(r.id);
+      Object.assign(a, { name: r.name, state: r.phase, turn: Math.max(a.turn, r.turns), calls: r.tool_calls, tokens: r.tokens, usd: r.cost_usd, node: r.node, reason: r.stop_reason });
+    }
+  }
+
+  add(e: Event): void {
+    const d = e.data ?? {};
+    if (e.seq === 0) { // a piece of a reply: in no log
+      if (e.kind === "message.delta") this.delta.set(e.agent, ((this.delta.get(e.agent) ?? "") + d.text).slice(-20000));
+      return;
+    }
+    if (this.seen.has(e.id)) return;
+    if (this.seen.size > 20000) this.seen.clear();
+    this.seen.add(e.id);
+    this.count++;
+    this.recent.push(e);
+    if (this.recent.length > 2 * recentMax) this.recent = this.recent.slice(-recentMax);
+    if (e.agent === "super") this.addOfRun(e, d); else this.addOfAgent(e, d);
+  }
+
+  private addOfRun(e: Event, d: Record<string, any>): void {
+    switch (e.kind) {
+      case "run.started": this.started = d; break;
+      case "run.finished": this.result = d as Result; this.snapshot(this.result.agents ?? []); break;
+      case "agent.spawned": this.agent(d.id).name = d.name; break;
+    }
+    if (e.kind.startsWith("budget.") && typeof d.used === "number") {
+      this.samples.push([Date.parse(e.ts) / 1000, d.used, d.reserved ?? 0, d.limit?.tokens ?? 0]);
+      if (this.samples.length > samplesMax) this.samples = this.samples.filter((_, i) => i % 2 === 1);
+    }
+  }
+
+  private addOfAgent(e: Event, d: Record<string, any>): void {
+    const a = this.agent(e.agent);
+    if (e.node) a.node = e.node;
+    if (e.turn) a.turn = Math.max(a.turn, e.turn);
+    if (e.kind.startsWith("message.") || e.kind === "tool.finished") this.changed.set(e.agent, (this.changed.get(e.agent) ?? 0) + 1);
+    switch (e.kind) {
+      case "agent.started": a.name = d.name; a.state = "live"; break;
+      case "agent.resumed": if (a.state !== "done") a.state = "live"; break;
+      case "agent.parked": case "query.asked": a.state = "parked"; a.doing = "waits for a person"; break;
+      case "query.answered": a.state = "live"; a.doing = ""; break;
+      case "agent.waiting": a.doing = "waits for children"; break;
+      case "agent.finished": a.state = "done"; a.reason = d.stop_reason; a.doing = ""; break;
+      case "model.started": a.doing = "model"; break;
+      case "model.finished":
+        a.doing = "";
+        a.seen.usd += d.cost_usd ?? 0;
+        for (const n of ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]) a.seen.tokens += d.usage?.[n] ?? 0;
+        a.usd = Math.max(a.usd, a.seen.usd); // a snapshot may be ahead of the events
+        a.tokens = Math.max(a.tokens, a.seen.tokens);
+        break;
+      case "gate.paused": a.doing = "waits: throttled"; break;
+      case "tool.started": a.calls = Math.max(a.calls, ++a.seen.calls); a.doing = d.tool; break;
+      case "tool.finished": a.doing = ""; break;
+      case "message.assistant": this.delta.delete(e.agent); break;
+      case "message.agent": this.note(e, d.from, e.agent, "message", d.text); break;
+      case "delegation.requested": this.note(e, e.agent, d.child ?? "", "delegate", d.args); break;
+      case "delegation.finished": this.note(e, d.child ?? "", e.agent, "answer", d.text); break;
+    }
+  }
+
+  private note(e: Event, from: string, to: string, kind: string, text: string | undefined): void {
+    this.notes.push({ at: e.ts, from, to, kind, text: text ?? "" });
+    if (this.notes.length > 2 * notesMax) this.notes = this.notes.slice(-notesMax);
+  }
+
+  /** rows lists the agents in the order of the tree. */
+  rows(): Agent[] {
+    const out: Agent[] = [];
+    const stack = [...(this.children.get("") ?? [])].reverse();
+    while (stack.length) {
+      const id = stack.pop()!;
+      out.push(this.agents.get(id)!);
+      const below = this.children.get(id);
+      if (below) for (let i = below.length - 1; i >= 0; i--) stack.push(below[i]);
+    }
+    return out;
+  }
+}

@@ -1,0 +1,147 @@
+// Parts that several views share.
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { Refused } from "./api";
+import { clean, line } from "./text";
+
+export const go = (hash: string): void => { location.hash = hash; };
+
+/** useData reads something now, again after a time, and whenever `again` changes. */
+export function useData<T>(read: (() => Promise<T>) | null, every: number, again: unknown): { data: T | null; error: string; behind: boolean; reload: () => void } {
+  const [state, set] = useState<{ data: T | null; error: string; behind: boolean }>({ data: null, error: "", behind: false });
+  const [turn, reload] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    let over = false, timer = 0;
+    const tick = async () => {
+      if (!read) return;
+      try {
+        const data = await read();
+        if (!over) set({ data, error: "", behind: false });
+      } catch (e) {
+        if (!over) set((s) => ({ data: s.data, error: explain(e), behind: true }));
+      }
+      if (!over && every) timer = window.setTimeout(tick, every);
+    };
+    void tick();
+    return () => { over = true; clearTimeout(timer); };
+  }, [again, turn, every]);
+  return { ...state, reload: () => reload(0) };
+}
+
+export function explain(e: unknown): string {
+  if (e instanceof Refused) return e.message + (e.hint ? " — " + e.hint : "");
+  return e instanceof TypeError ? "the node does not answer; trying again" : String(e);
+}
+
+/** Text shows a foreign text as it is. */
+export const Text = ({ text, max }: { text: unknown; max?: number }) => <pre class="text">{clean(text, max)}</pre>;
+
+export const Badge = ({ state }: { state: string }) => <span class={"badge s-" + state.replace(/[^a-z_]/g, "")}>{line(state.replace(/_/g, " "))}</span>;
+
+export const Problem = ({ text }: { text: string }) => (text ? <p class="problem" role="alert">{line(text, 500)}</p> : null);
+
+/** Diff shows the lines of a text, those of a diff in colour. */
+export function Diff({ text }: { text: string }) {
+  const lines = clean(text).split("\n");
+  return <pre class="text diff">{lines.map((l, i) => <span key={i} class={l.startsWith("+") ? "add" : l.startsWith("-") ? "del" : l.startsWith("@@") ? "hunk" : ""}>{l + "\n"}</span>)}</pre>;
+}
+
+/** Rows is a list of rows of equal height, of which only the visible ones exist. Arrow keys, j and k move. */
+export function Rows<T>({ rows, id, label, open, row, selected, select, height = 30 }: { rows: T[]; id: (r: T) => string; label: string; row: (r: T) => ComponentChildren; open: (r: T) => void; selected: string; select: (id: string) => void; height?: number }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [top, setTop] = useState(0);
+  const [tall, setTall] = useState(600);
+  useLayoutEffect(() => {
+    const el = box.current!;
+    const measure = () => setTall(el.clientHeight || 600);
+    const watch = new ResizeObserver(measure);
+    watch.observe(el);
+    measure();
+    return () => watch.disconnect();
+  }, []);
+  const first = Math.max(0, Math.floor(top / height) - 8), last = Math.min(rows.length, Math.ceil((top + tall) / height) + 8);
+  const at = rows.findIndex((r) => id(r) === selected);
+  const move = (to: number) => {
+    const n = Math.max(0, Math.min(rows.length - 1, to));
+    if (!rows[n]) return;
+    select(id(rows[n]));
+    const el = box.current!;
+    if (n * height < el.scrollTop) el.scrollTop = n * height;
+    if ((n + 1) * height > el.scrollTop + el.clientHeight) el.scrollTop = (n + 1) * height - el.clientHeight;
+  };
+  const key = (e: KeyboardEvent) => {
+    const steps: Record<string, number> = { ArrowDown: at + 1, j: at + 1, ArrowUp: at - 1, k: at - 1, Home: 0, End: rows.length - 1, PageDown: at + 20, PageUp: at - 20 };
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key in steps) move(steps[e.key]);
+    else if (e.key === "Enter" && rows[at]) open(rows[at]);
+    else return;
+    e.preventDefault();
+    e.stopPropagation();
+  };
+  return (
+    <div class="rows" ref={box} tabIndex={0} role="listbox" aria-label={label} aria-activedescendant={at >= 0 ? "row-" + selected : undefined} onScroll={(e) => setTop(e.currentTarget.scrollTop)} onKeyDown={key}>
+      <div role="presentation" style={{ height: rows.length * height + "px", position: "relative" }}>
+        {rows.slice(first, last).map((r, i) => (
+          <div key={id(r)} id={"row-" + id(r)} role="option" aria-selected={id(r) === selected} aria-posinset={first + i + 1} aria-setsize={rows.length} class="row" style={{ top: (first + i) * height + "px", height: height + "px" }}
+            onClick={() => { select(id(r)); open(r); }}>{row(r)}</div>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+export interface Field { name: string; label: string; type?: string; value?: string; options?: string[]; required?: boolean }
+
+/** Form asks for something in a dialog, and shows why it was refused. */
+export function Form({ title, fields, confirm, danger, note, submit, close }: { title: string; fields: Field[]; confirm: string; danger?: boolean; note?: ComponentChildren; submit: (v: Record<string, string>) => Promise<void>; close: () => void }) {
+  const box = useRef<HTMLDialogElement>(null);
+  const [error, setError] = useState("");
+  const [busy, setBusy] = useState(false);
+  useEffect(() => { box.current?.showModal(); }, []);
+  const send = async (e: SubmitEvent) => {
+    e.preventDefault();
+    setBusy(true);
+    try {
+      const v: Record<string, string> = {};
+      new FormData(e.target as HTMLFormElement).forEach((x, k) => { v[k] = String(x); });
+      await submit(v);
+      close();
+    } catch (problem) {
+      setError(explain(problem));
+      setBusy(false);
+    }
+  };
+  return (
+    <dialog ref={box} onClose={close} aria-labelledby="form-title" onKeyDown={(e) => e.stopPropagation()}>
+      <form onSubmit={send}>
+        <h2 id="form-title">{title}</h2>
+        {note}
+        {fields.map((f) => (
+          <label key={f.name}>{f.label}
+            {f.type === "area" ? <textarea name={f.name} rows={4} required={f.required}>{f.value}</textarea>
+              : f.options ? <select name={f.name}>{f.options.map((o) => <option key={o} value={o}>{line(o) || "default"}</option>)}</select>
+              : <input name={f.name} type={f.type ?? "text"} value={f.value} required={f.required} step="any" autocomplete="off" />}
+          </label>
+        ))}
+        <Problem text={error} />
+        <div class="buttons"><button type="submit" class={danger ? "danger" : "primary"} disabled={busy}>{confirm}</button><button type="button" onClick={() => box.current?.close()}>Close</button></div>
+      </form>
+    </dialog>
+  );
+}
+
+/** useKeys handles keys of the whole page while no field has the focus. */
+export function useKeys(keys: Record<string, () => void>): void {
+  const now = useRef(keys);
+  now.current = keys;
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      const on = e.target as HTMLElement;
+      if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(on.tagName) || document.querySelector("dialog[open]")) return;
+      const act = now.current[e.key];
+      if (act) { e.preventDefault(); act(); }
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
+}

@@ -1,0 +1,167 @@
+// One run: its head, and the views of it.
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { follow, get, post, type RunBudget, type RunInfo } from "./api";
+import { RunModel } from "./model";
+import { line, took, tokens, usd } from "./text";
+import { Badge, Form, Problem, Text, explain, go, useData, useKeys } from "./parts";
+import { Inbox } from "./lists";
+import { Messages, Transcript, Tree } from "./agents";
+import { BudgetChart, Timeline } from "./charts";
+import { file } from "./file";
+
+export const tabs = ["tree", "transcript", "stop", "questions", "budget", "timeline", "messages", "events"] as const;
+const titles: Record<string, string> = { tree: "Tree", transcript: "Transcript", stop: "Why it stopped", questions: "Questions", budget: "Budget", timeline: "Timeline", messages: "Messages", events: "Events" };
+
+/** useRun follows a run; it draws at most once a frame. */
+function useRun(run: string): { model: RunModel; info: RunInfo | null; status: string; error: string } {
+  const model = useRef(new RunModel());
+  const [info, setInfo] = useState<RunInfo | null>(null);
+  const [status, setStatus] = useState("reading");
+  const [error, setError] = useState("");
+  const [, draw] = useReducer((n: number) => n + 1, 0);
+  useEffect(() => {
+    model.current = new RunModel();
+    const m = model.current;
+    let over = false, waiting = false, timer = 0;
+    const soon = () => { if (!waiting) { waiting = true; requestAnimationFrame(() => { waiting = false; if (!over) draw(0); }); } };
+    const look = async () => {
+      try {
+        const i = file ? file.info : await get<RunInfo>(`/runs/${run}`);
+        if (over) return;
+        setInfo(i);
+        setError("");
+        if (i.result) m.snapshot(i.result.agents ?? []);
+        soon();
+        if (i.state === "finished") return;
+      } catch (e) { if (!over) setError(explain(e)); }
+      timer = window.setTimeout(look, 2000);
+    };
+    void look();
+    if (file) { for (const e of file.events) m.add(e); setStatus("file"); soon(); return; }
+    const stop = follow(run, { events: (list) => { for (const e of list) m.add(e); soon(); }, status: (s) => { if (!over) setStatus(s); if (s === "ended") { clearTimeout(timer); void look(); } } });
+    return () => { over = true; clearTimeout(timer); stop(); };
+  }, [run]);
+  return { model: model.current, info, status, error };
+}
+
+const statusText: Record<string, string> = { reading: "catching up with the logs", live: "live", lost: "behind: the node does not answer, trying again", ended: "ended", file: "a file" };
+
+export function Run({ run, tab, agent }: { run: string; tab: string; agent: string }) {
+  const { model, info, status, error } = useRun(run);
+  const [form, setForm] = useState("");
+  const open = (t: string, a = agent) => go(`#/run/${run}/${t}${a ? "/" + a : ""}`);
+  const live = !file && info?.state !== "finished";
+  const keys: Record<string, () => void> = {};
+  tabs.forEach((t, i) => { if (!file || t !== "questions") keys[String(i + 1)] = () => open(t); });
+  if (live) Object.assign(keys, { x: () => setForm("cancel"), s: () => setForm("steer"), b: () => setForm("budget") });
+  useKeys(keys);
+  const r = info?.result ?? model.result;
+  const b = r?.budget;
+  return (
+    <main class="fill">
+      <div class="bar">
+        <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
+        {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
+        <span class="quiet">{b ? tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + " tokens" : ""}{r?.total_cost_usd ? " · " + usd(r.total_cost_usd) : ""} · {model.agents.size} agents</span>
+        <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : ""}</span>
+        {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
+      </div>
+      <Problem text={error} />
+      <nav class="tabs" aria-label="Views of the run">{tabs.map((t, i) => file && t === "questions" ? null : <a key={t} href={`#/run/${run}/${t}${agent ? "/" + agent : ""}`} aria-current={t === tab ? "page" : undefined}>{titles[t]} <kbd>{i + 1}</kbd></a>)}</nav>
+      {tab === "tree" && <Tree model={model} selected={agent || "root"} open={(a) => open("transcript", a)} select={() => {}} />}
+      {tab === "transcript" && <Transcript run={run} agent={agent || "root"} model={model} />}
+      {tab === "stop" && <Stop info={info} model={model} run={run} />}
+      {tab === "questions" && <Inbox run={run} />}
+      {tab === "budget" && <Budget run={run} model={model} live={live} />}
+      {tab === "timeline" && <Timeline run={run} live={live} open={(a) => open("transcript", a)} />}
+      {tab === "messages" && <Messages model={model} run={run} />}
+      {tab === "events" && <Events model={model} />}
+      {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["at the next boundary", "now, calls are aborted"] }]}
+        submit={async (v) => { await post(`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
+      {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
+        submit={async (v) => { await post(`/runs/${run}/steer`, { agent: agent || undefined, text: v.text }); }} />}
+      {form === "budget" && <BudgetForm run={run} close={() => setForm("")} />}
+    </main>
+  );
+}
+
+function BudgetForm({ run, close }: { run: string; close: () => void }) {
+  const { data } = useData(() => get<RunBudget>(`/runs/${run}/budget`), 0, run);
+  if (!data) return null;
+  const l = data.budget.limit;
+  return <Form title="Change the limits" confirm="Change the limits" close={close} note={<p class="quiet">Empty fields stay as they are. Used: {tokens(data.budget.used.tokens)} tokens, {usd(data.budget.used.nano_usd / 1e9)}, {data.budget.used.calls} tool calls.</p>} fields={[
+    { name: "tokens", label: `Tokens (now ${l.tokens || "no limit"})`, type: "number" }, { name: "usd", label: `US dollars (now ${l.nano_usd ? l.nano_usd / 1e9 : "no limit"})`, type: "number" },
+    { name: "calls", label: `Tool calls (now ${l.calls || "no limit"})`, type: "number" }, { name: "freeze", label: "Or", options: ["change the limits", "freeze: only closing turns"] }]}
+    submit={async (v) => {
+      if (v.freeze.startsWith("freeze")) { await post(`/runs/${run}/budget`, { freeze: true, by: "page" }); return; }
+      const limits: Record<string, number> = {};
+      if (v.tokens) limits.tokens = Number(v.tokens);
+      if (v.usd) limits.nano_usd = Math.round(Number(v.usd) * 1e9);
+      if (v.calls) limits.calls = Number(v.calls);
+      await post(`/runs/${run}/budget`, { patch: true, limits, by: "page" });
+    }} />;
+}
+
+function Budget({ run, model, live }: { run: string; model: RunModel; live: boolean }) {
+  const { data, error } = useData(file ? async () => file!.budget : () => get<RunBudget>(`/runs/${run}/budget`), live ? 2000 : 0, run);
+  const p = data?.budget;
+  const row = (what: string, pick: (a: { tokens: number; nano_usd: number; calls: number }) => string) => p && <tr><th scope="row">{what}</th><td>{pick(p.limit) === "0" || pick(p.limit) === "$0" ? "none" : pick(p.limit)}</td><td>{pick(p.used)}</td><td>{pick(p.reserved)}</td><td>{pick(p.kept)}</td></tr>;
+  return (
+    <div class="pad">
+      <Problem text={error} />
+      {p && <div class="scroll" tabIndex={0} role="region" aria-label="Budget pool"><table><caption>{p.frozen ? "The pool is frozen: only closing turns are granted." : "The pool of the run"}{p.waiting ? ` ${p.waiting} reservations wait.` : ""}</caption>
+        <thead><tr><th scope="col">Of</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Held</th><th scope="col">Kept for closing turns</th></tr></thead>
+        <tbody>{row("tokens", (a) => tokens(a.tokens))}{row("US dollars", (a) => usd(a.nano_usd / 1e9))}{row("tool calls", (a) => String(a.calls))}</tbody></table></div>}
+      <BudgetChart samples={model.samples} />
+      {data && <div class="scroll" tabIndex={0} role="region" aria-label="Spent by agent"><table><caption>By agent, the largest first</caption><thead><tr><th scope="col">Agent</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Dollars</th><th scope="col">Held</th></tr></thead>
+        <tbody>{[...data.agents].sort((a, b) => b.used.tokens - a.used.tokens).slice(0, 200).map((a) => <tr key={a.id}><td>{line(a.name)} <small>{line(a.id)}</small></td><td>{tokens(a.limit?.tokens)}</td><td>{tokens(a.used.tokens)}</td><td>{usd(a.used.nano_usd / 1e9)}</td><td>{tokens(a.reserved.tokens)}</td></tr>)}</tbody></table></div>}
+    </div>
+  );
+}
+
+const remedies: [RegExp, string][] = [
+  [/^(token_budget|cost_budget)/, "Raise the limit with b while the run is live, or continue it: troupe run --resume RUN with larger limits in a fork."],
+  [/max_turns|max_tool_calls|timeout/, "Start a fork with a larger limit: troupe run --fork RUN."],
+  [/needs_human|resume_unsafe|evidence/, "Answer the open question: the view Questions."],
+  [/vetoed|policy|stop_hook|guardrail/, "The rule below decided. troupe policy show RUN prints all rules."],
+  [/model_error|malformed|prompt_too_long|max_output/, "The provider failed. troupe doctor checks models and keys; --fallback names another model."],
+  [/cancel|aborted/, "Somebody canceled the run. troupe run --fork RUN begins again from its history."],
+];
+
+function Stop({ info, model, run }: { info: RunInfo | null; model: RunModel; run: string }) {
+  const r = info?.result ?? model.result;
+  const last = model.recent.filter((e) => /^(stop|limit|budget\.(exhausted|denied)|error|policy|guardrail|loop|run|agent\.(finished|parked)|warning|gate)/.test(e.kind)).slice(-12);
+  const short = [...model.recent].reverse().find((e) => e.data?.short)?.data?.short;
+  const rule = [...model.recent].reverse().find((e) => e.data?.policy?.rule)?.data?.policy;
+  const remedy = remedies.find(([p]) => p.test(r?.stop_reason ?? ""))?.[1];
+  if (!r) return <p class="empty">The run has not reported anything yet.</p>;
+  return (
+    <div class="pad">
+      <dl>
+        <dt>Reason</dt><dd>{r.stop_reason ? <Badge state={r.stop_reason} /> : "it has not stopped"}{r.partial && " the result is partial"}</dd>
+        {r.detail && <><dt>Detail</dt><dd>{line(r.detail, 1000)}</dd></>}
+        {short && <><dt>Limit</dt><dd>{line(short.of)} of the {line(short.whose)}: limit {tokens(short.limit)}, used {tokens(short.used)}, free {tokens(short.free)}, needed {tokens(short.need)}</dd></>}
+        {rule && <><dt>Policy</dt><dd>rule {line(rule.rule)}, version {rule.version}</dd></>}
+        {r.cancel && <><dt>Cancel</dt><dd>{line(r.cancel.text)}{r.cancel.why ? ": " + line(r.cancel.why, 500) : ""}</dd></>}
+        <dt>Work</dt><dd>{r.num_turns} turns in {took(r.duration_ms)}; models {took(r.model_ms)}, tools {took(r.tool_ms)}</dd>
+        {remedy && <><dt>What to do</dt><dd>{remedy.replace(/RUN/g, run.slice(0, 10))}</dd></>}
+      </dl>
+      <h2>Result</h2><Text text={r.result || "(none)"} />
+      <h2>Last decisions</h2>
+      <ul class="events">{last.map((e) => <li key={e.id}><time>{e.ts.slice(11, 23)}</time> <b>{line(e.kind)}</b> {line(e.agent)} <span>{line(JSON.stringify(e.data ?? {}), 300)}</span></li>)}</ul>
+    </div>
+  );
+}
+
+function Events({ model }: { model: RunModel }) {
+  const [find, setFind] = useState("");
+  useKeys({ "/": () => document.getElementById("find-event")?.focus() });
+  const list = model.recent.filter((e) => !find || e.kind.includes(find) || e.agent.includes(find)).slice(-300).reverse();
+  return (
+    <div class="pad">
+      <input id="find-event" type="search" aria-label="Kind or agent" placeholder="Kind or agent  /" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
+      <p class="quiet">The newest {list.length} of {model.count} events that were read.</p>
+      <ul class="events" id="events" data-count={model.count}>{list.map((e) => <li key={e.id}><details><summary><time>{e.ts.slice(11, 23)}</time> <b>{line(e.kind)}</b> {line(e.agent)} <span>{line(JSON.stringify(e.data ?? {}), 160)}</span></summary><Text text={JSON.stringify(e, null, 1)} /></details></li>)}</ul>
+    </div>
+  );
+}

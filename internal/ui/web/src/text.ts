@@ -1,0 +1,46 @@
+// Texts of models, tools and people are shown as text nodes only. This file makes what is invisible in them
+// visible, bounds them, and formats figures.
+
+// Control characters (newline and tab stay), format characters (bidi controls, zero width, tags) other than the
+// joiners that scripts and emoji need, line and paragraph separators, private use, lone surrogates.
+const harmful = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\p{Co}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu;
+
+/** clean makes harmful characters of a text visible, and shortens it to a number of characters. */
+export function clean(text: unknown, max = 20000): string {
+  let s = typeof text === "string" ? text : text == null ? "" : String(text);
+  const whole = s.length;
+  if (whole > max) s = s.slice(0, max);
+  s = s.replace(harmful, (c) => {
+    const n = c.codePointAt(0)!;
+    return n < 0x80 ? "\\x" + n.toString(16).padStart(2, "0") : n <= 0xffff ? "\\u" + n.toString(16).padStart(4, "0") : "\\U" + n.toString(16).padStart(8, "0");
+  });
+  return whole > max ? `${s}\n… ${whole - max} more characters are not shown` : s;
+}
+
+/** line is clean for one line. */
+export const line = (text: unknown, max = 200): string => clean(text, max).replace(/\s+/g, " ").trim();
+
+export function tokens(n: number | undefined): string {
+  if (!n) return "0";
+  if (n < 1000) return String(n);
+  return n < 1e6 ? (n / 1e3).toFixed(n < 1e4 ? 1 : 0) + "k" : (n / 1e6).toFixed(1) + "M";
+}
+
+export function usd(n: number | undefined): string {
+  if (!n) return "$0";
+  return "$" + (n >= 0.01 ? n.toFixed(2) : n.toPrecision(1));
+}
+
+export function took(ms: number): string {
+  if (ms < 1000) return Math.round(ms) + "ms";
+  if (ms < 60000) return (ms / 1000).toFixed(1) + "s";
+  const m = Math.floor(ms / 60000);
+  return m < 60 ? `${m}m${String(Math.floor((ms % 60000) / 1000)).padStart(2, "0")}s` : `${Math.floor(m / 60)}h${String(m % 60).padStart(2, "0")}m`;
+}
+
+export function age(stamp: string | number | undefined): string {
+  const at = typeof stamp === "number" ? stamp : Date.parse(stamp ?? "");
+  if (!at) return "";
+  const s = Math.max(0, (Date.now() - at) / 1000);
+  return s < 60 ? Math.floor(s) + "s" : s < 3600 ? Math.floor(s / 60) + "m" : s < 86400 ? Math.floor(s / 3600) + "h" : Math.floor(s / 86400) + "d";
+}
