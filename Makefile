@@ -9,7 +9,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage
+.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage page browser
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -78,6 +78,13 @@ metrics:  build ; sh deploy/prometheus/check.sh
 damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
 eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh
+
+# the page of a node from its TypeScript (internal/ui/web), with npm; then its terms
+page:     ; go run -C build ./bundle ../internal/ui && $(MAKE) licenses
+# the page in a real Chromium; its pictures are in the temporary directory
+browser:
+	command -v chromium >/dev/null || apt-get install -y -q chromium >/dev/null
+	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 4m .
 
 # The tests of internal/node under the race detector; .ci/run runs a half of them.
 race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node

@@ -25,6 +25,8 @@ import (
 const (
 	textsFile   = "THIRD_PARTY_LICENSES"
 	modulesFile = ".ci/modules.txt"
+	// pageTextsFile has the terms of what the page of a node contains; build/bundle writes it.
+	pageTextsFile = "internal/ui/assets/LICENSES.txt"
 )
 
 // systems are those the binaries are built for.
@@ -55,6 +57,11 @@ func run(root string, check bool) error {
 	if err != nil {
 		return err
 	}
+	page, err := os.ReadFile(filepath.Join(root, pageTextsFile))
+	if err != nil {
+		return err
+	}
+	all = strings.TrimRight(all, "\n") + "\n\n" + string(page)
 	var list strings.Builder
 	for _, m := range modules {
 		fmt.Fprintf(&list, "%s %s\n", m.path, m.version)

@@ -71,6 +71,7 @@ func buildTimeline(t *testing.T, docs []string) *Timeline {
 	return &line
 }
 
+//behaviour:shows I4
 func TestTheTimelineIsBarsOverTheTimeOfTheRun(t *testing.T) {
 	want := []string{
 		"             0                  3.9s               7.9s           12.0s",

@@ -109,7 +109,7 @@ func TestPure(t *testing.T) {
 // layers are the folders from the ground up: a package imports only what lies in
 // a lower layer, without exceptions for its own folder. The longest prefix counts.
 var layers = [][]string{
-	{"internal/safefile"},
+	{"internal/safefile", "internal/ui"},
 	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
 	{"budget", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
@@ -131,7 +131,7 @@ var layers = [][]string{
 	{"internal/cli/command", "internal/cli/console", "internal/cli/interrupt"},
 	{"internal/cli/session"},
 	{"internal/cli/recording", "internal/cli/request"},
-	{"internal/cli/agents", "internal/cli/control", "internal/cli/conversations", "internal/cli/evals", "internal/cli/follow", "internal/cli/models", "internal/cli/nodes", "internal/cli/policies", "internal/cli/serve"},
+	{"internal/cli/agents", "internal/cli/control", "internal/cli/conversations", "internal/cli/evals", "internal/cli/follow", "internal/cli/models", "internal/cli/nodes", "internal/cli/page", "internal/cli/policies", "internal/cli/serve"},
 	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/tools"},
 	{"internal/cli"},
 	{".", "cmd", "deploy"},

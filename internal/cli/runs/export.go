@@ -16,7 +16,7 @@ import (
 // Export makes the command export.
 func (cs *Commands) Export() *cobra.Command {
 	var who string
-	var logs, blobs bool
+	var logs, blobs, html bool
 	c := &cobra.Command{
 		Use: "export RUN[@TURN]", Args: command.Exactly("RUN"),
 		Short: "Write an agent's complete history as JSON",
@@ -25,10 +25,14 @@ prompt, with usage and provider-specific data. "run --history FILE" starts a run
 
 With --logs, write the run file instead: every entry of every log of the run, which
 replay, verify and fixture read without a node (docs/replay.md). With --blobs it also has
-what diff and undo need: the contents of changed files, and whole results and attachments.`,
+what diff and undo need: the contents of changed files, and whole results and attachments.
+
+With --html, write one page of the run that opens from disk without a network: agents,
+timeline, transcripts, budget and why it stopped (docs/ui.md).`,
 		Example: `  troupe export 01k9z3 > history.json
   troupe export 01k9z3@4 --agent root-1-0 | jq '.messages[].text'
   troupe run --history history.json "And what about the tests?"
+  troupe export last --html > run.html
   troupe export last --logs > run.jsonl; troupe replay ./run.jsonl
   troupe export last --logs --blobs > run.jsonl; troupe diff ./run.jsonl`,
 		Annotations: map[string]string{command.Formats: "json jsonl yaml"},
@@ -39,6 +43,12 @@ what diff and undo need: the contents of changed files, and whole results and at
 			}
 			if blobs && !logs {
 				return exit.UsageError("troupe export RUN --logs --blobs", "--blobs is for --logs")
+			}
+			if html {
+				if logs || turn >= 0 || who != "" {
+					return exit.UsageError("troupe export RUN --html", "a page is of a whole run: leave out --logs, --agent and @TURN")
+				}
+				return cs.exportPage(text)
 			}
 			if logs {
 				return cs.exportLogs(text, turn >= 0 || who != "", blobs)
@@ -59,6 +69,7 @@ what diff and undo need: the contents of changed files, and whole results and at
 	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
 	c.Flags().BoolVar(&logs, "logs", false, "write all logs of the run as a run file")
 	c.Flags().BoolVar(&blobs, "blobs", false, "with --logs: also the blobs that the logs name")
+	c.Flags().BoolVar(&html, "html", false, "write one page of the run that opens from disk")
 	return c
 }
 

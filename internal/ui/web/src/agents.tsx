@@ -32,7 +32,7 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
   const shown = (data?.messages ?? []).filter((m) => !m.results?.length);
   const hidden = (data?.messages ?? []).filter((m) => m.tombstone).length;
   return (
-    <div class="pad transcript">
+    <div class="pad transcript" tabIndex={0} role="region" aria-label="Transcript">
       <div class="bar"><h2>{line(data?.name ?? agent)} <small>{agent}</small></h2><button onClick={() => setAll(!all)} aria-pressed={all}>{all ? "Fold" : "Unfold"} tool calls <kbd>e</kbd></button></div>
       <Problem text={error} />
       {data?.system && <details><summary>System prompt, {data.system.length} characters</summary><Text text={data.system} /></details>}
@@ -84,7 +84,7 @@ function Args({ text }: { text: string }) {
 export function Messages({ model, run }: { model: RunModel; run: string }) {
   const list = model.notes.slice(-500);
   return (
-    <div class="pad">
+    <div class="pad" tabIndex={0} role="region" aria-label="View">
       <p class="quiet">The messages between agents, the newest {list.length}. To watch them on NATS: <code>nats --context troupe sub 'troupe.evt.{run}.{">"}'</code></p>
       <ol class="messages">{list.map((n, i) => <li key={i}><time>{n.at.slice(11, 23)}</time> <b>{line(n.from)}</b> → <b>{line(n.to) || "a child"}</b> <Badge state={n.kind} /> <span>{line(n.text, 400)}</span> <code>troupe.evt.{run}.{line(n.kind === "delegate" ? n.from : n.to)}.{n.kind === "message" ? "message.agent" : n.kind === "delegate" ? "delegation.requested" : "delegation.finished"}</code></li>)}</ol>
       {!list.length && <p class="empty">No agent has sent a message to another one.</p>}

@@ -26,7 +26,7 @@ export function BudgetChart({ samples }: { samples: [number, number, number, num
     width: el.clientWidth, height: 220, legend: { show: true },
     scales: { x: { time: true } },
     axes: [{ stroke: color("--quiet"), grid: { stroke: color("--line") } }, { stroke: color("--quiet"), grid: { stroke: color("--line") }, size: 60, values: (_, v) => v.map((n) => tokens(n)) }],
-    series: [{}, { label: "spent", stroke: color("--accent"), width: 2, paths: uPlot.paths.stepped!({ align: 1 }) }, { label: "with held", stroke: color("--warn"), width: 1, paths: uPlot.paths.stepped!({ align: 1 }) }, { label: "limit", stroke: color("--bad"), width: 1, dash: [4, 4] }],
+    series: [{}, { label: "spent", stroke: color("--accent"), width: 2, paths: uPlot.paths.stepped!({ align: 1 }) }, { label: "with held", stroke: color("--warn"), width: 1, paths: uPlot.paths.stepped!({ align: 1 }) }, { label: "limit", stroke: color("--bad"), width: 1, dash: [4, 4], paths: uPlot.paths.stepped!({ align: 1 }) }],
   }, data(), el), []);
   useEffect(() => { plot.current?.setData(data()); }, [samples.length, samples[samples.length - 1]?.[0]]);
   return <figure><figcaption>Tokens over time</figcaption><div ref={box} class="plot" role="img" aria-label="Tokens spent and held over time; the table has the figures" /></figure>;
@@ -49,16 +49,16 @@ export function Timeline({ run, live, open }: { run: string; live: boolean; open
   now.current = { spans, place, from };
   const { box, plot } = usePlot((el) => shown.length ? new uPlot({
     width: el.clientWidth, height: shown.length * rowHeight + 60, legend: { show: false }, cursor: { y: false, points: { show: false } },
-    scales: { x: { time: false }, y: { range: [shown.length, 0] } },
+    scales: { x: { time: false }, y: { range: [0, shown.length], dir: -1 as const } },
     axes: [{ stroke: color("--quiet"), grid: { stroke: color("--line") }, values: (_, v) => v.map((n) => took(n * 1000)) },
       { stroke: color("--text"), grid: { show: false }, size: Math.min(150, el.clientWidth / 3), splits: () => shown.map((_, i) => i + 0.5), values: () => shown.map((a) => line(a.name, el.clientWidth < 600 ? 12 : 20)) }],
-    series: [{}, { paths: () => null, points: { show: false } }],
+    series: [{}, { stroke: "transparent", points: { show: false } }],
     hooks: { draw: [(u) => draw(u, now.current)] },
   }, [[0, end], [0, 0]], el) : null, [shown.length, from, run]);
   useEffect(() => {
     const u = plot.current;
-    if (u) u.setData([[0, end], [0, 0]], u.scales.x.max === undefined || zoomed.current === false);
-    u?.redraw();
+    u?.setData([[0, end], [0, 0]], !zoomed.current);
+    if (zoomed.current) u?.redraw(false);
   }, [data]);
   const zoomed = useRef(false);
   const zoom = (by: number, shift = 0) => {
@@ -70,7 +70,7 @@ export function Timeline({ run, live, open }: { run: string; live: boolean; open
   };
   useKeys({ "+": () => zoom(0.5), "-": () => zoom(2), "0": () => zoom(Infinity), ArrowLeft: () => zoom(1, -0.25), ArrowRight: () => zoom(1, 0.25), "]": () => setPage(Math.min(page + 1, pages - 1)), "[": () => setPage(Math.max(0, page - 1)) });
   return (
-    <div class="pad">
+    <div class="pad" tabIndex={0} role="region" aria-label="View">
       <Problem text={error} />
       <div class="bar"><span class="legend">{kinds.map(([k, c]) => <span key={k}><i class={"swatch k" + c} /> {k === "waiting" ? "waits" : k}</span>)}</span>
         <span class="buttons"><button onClick={() => zoom(0.5)}>Zoom in <kbd>+</kbd></button><button onClick={() => zoom(2)}>Zoom out <kbd>-</kbd></button><button onClick={() => zoom(Infinity)}>All <kbd>0</kbd></button>

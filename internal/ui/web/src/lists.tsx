@@ -26,7 +26,7 @@ export function Runs() {
       {data && !list.length && <p class="empty">{data.length ? "No run matches." : "There are no runs yet. Press n to start one."}</p>}
       <Rows rows={list} id={(r) => r.run_id} label="Runs" selected={at} select={setAt} open={(r) => go("#/run/" + r.run_id)} height={44} row={(r) => <>
         <Badge state={r.state === "finished" ? r.result?.stop_reason ?? "finished" : r.state} />
-        <span class="grow two"><a href={"#/run/" + r.run_id} tabIndex={-1}>{line(r.title) || r.run_id}</a><small>{r.run_id.slice(0, 10)} · {line(r.model, 60)}{r.node ? " · " + line(r.node, 30) : ""}</small></span>
+        <span class="grow two"><b>{line(r.title) || r.run_id}</b><small>{r.run_id.slice(0, 10)} · {line(r.model, 60)}{r.node ? " · " + line(r.node, 30) : ""}</small></span>
         <span class="num">{spend(r)}</span><span class="num narrow">{r.result?.agents?.length ?? ""}<small>{r.result?.agents?.length ? " agents" : ""}</small></span><span class="num narrow">{age(r.started)}</span></>} />
       {starting && <StartRun close={() => { setStarting(false); reload(); }} />}
     </main>

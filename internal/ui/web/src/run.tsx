@@ -62,11 +62,12 @@ export function Run({ run, tab, agent }: { run: string; tab: string; agent: stri
       <div class="bar">
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
-        <span class="quiet">{b ? tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + " tokens" : ""}{r?.total_cost_usd ? " · " + usd(r.total_cost_usd) : ""} · {model.agents.size} agents</span>
+        <span class="quiet">{b ? tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + " tokens" : ""}{r?.total_cost_usd ? " · " + usd(r.total_cost_usd) : ""} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}</span>
         <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : ""}</span>
         {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
       </div>
       <Problem text={error} />
+      {file?.left.map((l) => <p key={l} class="quiet">{line(l)}</p>)}
       <nav class="tabs" aria-label="Views of the run">{tabs.map((t, i) => file && t === "questions" ? null : <a key={t} href={`#/run/${run}/${t}${agent ? "/" + agent : ""}`} aria-current={t === tab ? "page" : undefined}>{titles[t]} <kbd>{i + 1}</kbd></a>)}</nav>
       {tab === "tree" && <Tree model={model} selected={agent || "root"} open={(a) => open("transcript", a)} select={() => {}} />}
       {tab === "transcript" && <Transcript run={run} agent={agent || "root"} model={model} />}
@@ -107,14 +108,14 @@ function Budget({ run, model, live }: { run: string; model: RunModel; live: bool
   const p = data?.budget;
   const row = (what: string, pick: (a: { tokens: number; nano_usd: number; calls: number }) => string) => p && <tr><th scope="row">{what}</th><td>{pick(p.limit) === "0" || pick(p.limit) === "$0" ? "none" : pick(p.limit)}</td><td>{pick(p.used)}</td><td>{pick(p.reserved)}</td><td>{pick(p.kept)}</td></tr>;
   return (
-    <div class="pad">
+    <div class="pad" tabIndex={0} role="region" aria-label="View">
       <Problem text={error} />
       {p && <div class="scroll" tabIndex={0} role="region" aria-label="Budget pool"><table><caption>{p.frozen ? "The pool is frozen: only closing turns are granted." : "The pool of the run"}{p.waiting ? ` ${p.waiting} reservations wait.` : ""}</caption>
         <thead><tr><th scope="col">Of</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Held</th><th scope="col">Kept for closing turns</th></tr></thead>
         <tbody>{row("tokens", (a) => tokens(a.tokens))}{row("US dollars", (a) => usd(a.nano_usd / 1e9))}{row("tool calls", (a) => String(a.calls))}</tbody></table></div>}
       <BudgetChart samples={model.samples} />
       {data && <div class="scroll" tabIndex={0} role="region" aria-label="Spent by agent"><table><caption>By agent, the largest first</caption><thead><tr><th scope="col">Agent</th><th scope="col">Limit</th><th scope="col">Spent</th><th scope="col">Dollars</th><th scope="col">Held</th></tr></thead>
-        <tbody>{[...data.agents].sort((a, b) => b.used.tokens - a.used.tokens).slice(0, 200).map((a) => <tr key={a.id}><td>{line(a.name)} <small>{line(a.id)}</small></td><td>{tokens(a.limit?.tokens)}</td><td>{tokens(a.used.tokens)}</td><td>{usd(a.used.nano_usd / 1e9)}</td><td>{tokens(a.reserved.tokens)}</td></tr>)}</tbody></table></div>}
+        <tbody>{[...data.agents].sort((a, b) => b.used.tokens - a.used.tokens).slice(0, 200).map((a) => <tr key={a.id}><td>{line(a.name)} <small>{line(a.id)}</small></td><td>{a.limit?.tokens ? tokens(a.limit.tokens) : "the pool"}</td><td>{tokens(a.used.tokens)}</td><td>{usd(a.used.nano_usd / 1e9)}</td><td>{tokens(a.reserved.tokens)}</td></tr>)}</tbody></table></div>}
     </div>
   );
 }
@@ -136,7 +137,7 @@ function Stop({ info, model, run }: { info: RunInfo | null; model: RunModel; run
   const remedy = remedies.find(([p]) => p.test(r?.stop_reason ?? ""))?.[1];
   if (!r) return <p class="empty">The run has not reported anything yet.</p>;
   return (
-    <div class="pad">
+    <div class="pad" tabIndex={0} role="region" aria-label="View">
       <dl>
         <dt>Reason</dt><dd>{r.stop_reason ? <Badge state={r.stop_reason} /> : "it has not stopped"}{r.partial && " the result is partial"}</dd>
         {r.detail && <><dt>Detail</dt><dd>{line(r.detail, 1000)}</dd></>}
@@ -158,7 +159,7 @@ function Events({ model }: { model: RunModel }) {
   useKeys({ "/": () => document.getElementById("find-event")?.focus() });
   const list = model.recent.filter((e) => !find || e.kind.includes(find) || e.agent.includes(find)).slice(-300).reverse();
   return (
-    <div class="pad">
+    <div class="pad" tabIndex={0} role="region" aria-label="View">
       <input id="find-event" type="search" aria-label="Kind or agent" placeholder="Kind or agent  /" value={find} onInput={(e) => setFind(e.currentTarget.value)} />
       <p class="quiet">The newest {list.length} of {model.count} events that were read.</p>
       <ul class="events" id="events" data-count={model.count}>{list.map((e) => <li key={e.id}><details><summary><time>{e.ts.slice(11, 23)}</time> <b>{line(e.kind)}</b> {line(e.agent)} <span>{line(JSON.stringify(e.data ?? {}), 160)}</span></summary><Text text={JSON.stringify(e, null, 1)} /></details></li>)}</ul>

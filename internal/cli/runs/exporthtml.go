@@ -1,0 +1,71 @@
+package runs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/ui"
+)
+
+// pageAgentsMax is of how many agents a page has the transcripts.
+const pageAgentsMax = 200
+
+// exportPage writes a run as one page that opens from disk.
+func (cs *Commands) exportPage(run string) error {
+	return cs.Sessions.VisitRun(session.ToInspect, run, func(ctx context.Context, s *session.Session, run string) error {
+		doc, err := readRunFile(ctx, s, run)
+		if err != nil {
+			return err
+		}
+		page, err := ui.File(doc)
+		if err != nil {
+			return err
+		}
+		return cs.Console.Write(page)
+	})
+}
+
+// readRunFile reads what a page shows of a run.
+func readRunFile(ctx context.Context, s *session.Session, run string) (doc ui.RunFile, err error) {
+	info, err := s.Describe(ctx, run)
+	if err != nil {
+		return doc, err
+	}
+	if doc.Budget, err = info.Budget(); err != nil {
+		return doc, err
+	}
+	info.Description = nil
+	doc.Info, doc.Left, doc.Transcripts = info, []string{}, map[string]json.RawMessage{}
+	var t term.Timeline
+	err = s.Events(ctx, run, nil, false, func(e client.Event, raw []byte) error {
+		t.AddEvent(e)
+		doc.Events = append(doc.Events, json.RawMessage(raw))
+		return nil
+	})
+	if err != nil {
+		return doc, err
+	}
+	for _, span := range t.Spans(time.Now()) {
+		raw, err := json.Marshal(span)
+		if err != nil {
+			return doc, fmt.Errorf("encode the timeline: %w", err)
+		}
+		doc.Spans = append(doc.Spans, raw)
+	}
+	agents := session.AgentResults(info.Result)
+	if len(agents) > pageAgentsMax {
+		doc.Left = append(doc.Left, fmt.Sprintf("There are the transcripts of %d of %d agents.", pageAgentsMax, len(agents)))
+		agents = agents[:pageAgentsMax]
+	}
+	for _, a := range agents {
+		if doc.Transcripts[string(a.ID)], err = s.Transcript(ctx, run, string(a.ID)); err != nil {
+			return doc, err
+		}
+	}
+	return doc, nil
+}

@@ -1,0 +1,119 @@
+package ui
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+)
+
+const (
+	// fileBytesMax is the most bytes of the data of a file.
+	fileBytesMax = 1700 << 10
+	// textMax is how many bytes of each text are kept at first, textMin at least.
+	textMax = 64 << 10
+	textMin = 256
+)
+
+// ErrTooLarge says that a run has so many agents and messages that no file holds them.
+var ErrTooLarge = errors.New("ui: the run is too large for a file")
+
+// RunFile is the data of a file of one run: documents of the HTTP API.
+type RunFile struct {
+	Info        any                        `json:"info"`
+	Events      []json.RawMessage          `json:"events"`
+	Budget      any                        `json:"budget"`
+	Spans       []json.RawMessage          `json:"spans"`
+	Transcripts map[string]json.RawMessage `json:"transcripts"`
+	// Left says what was left out.
+	Left []string `json:"left"`
+}
+
+// File returns the page with the data of one run in it. It is complete in itself: its policy allows its own
+// script and style, and no request. Long texts, and then the oldest events, are left out until it is small enough.
+func File(r RunFile) ([]byte, error) {
+	data, err := fitFile(r)
+	if err != nil {
+		return nil, fmt.Errorf("ui: %w", err)
+	}
+	script, style := read("page.js"), read("page.css")
+	policy := fmt.Sprintf("default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; img-src data:; base-uri 'none'; form-action 'none'", hash(script), hash(style))
+	var b bytes.Buffer
+	b.WriteString("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\" content=\"" + policy + "\">\n" +
+		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>A run of troupe</title>\n<style>")
+	b.Write(style)
+	b.WriteString("</style>\n</head>\n<body><div id=\"app\"></div>\n<script type=\"application/json\" id=\"run-data\">")
+	b.Write(data)
+	b.WriteString("</script>\n<script>")
+	b.Write(script)
+	b.WriteString("</script>\n</body>\n</html>\n")
+	return b.Bytes(), nil
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// fitFile returns the JSON of the data. encoding/json escapes <, > and &, so no text ends the element that it is in.
+func fitFile(r RunFile) ([]byte, error) {
+	whole, err := json.Marshal(r)
+	if err != nil || len(whole) <= fileBytesMax {
+		return whole, err
+	}
+	for limit := textMax; ; {
+		short, err := clipTexts(r, limit)
+		switch {
+		case err != nil || len(short) <= fileBytesMax:
+			return short, err
+		case limit > textMin:
+			limit /= 4
+		case len(r.Events) == 0 && len(r.Spans) == 0:
+			return nil, fmt.Errorf("%w: %d bytes", ErrTooLarge, len(short))
+		default:
+			r.Events, r.Spans = r.Events[(len(r.Events)+1)/2:], r.Spans[:len(r.Spans)/2]
+		}
+	}
+}
+
+// clipTexts returns the JSON of the data with texts of at most limit bytes.
+func clipTexts(r RunFile, limit int) ([]byte, error) {
+	r.Left = append(r.Left[:len(r.Left):len(r.Left)], fmt.Sprintf("Texts of more than %d bytes are shortened, and there are the newest %d events: the whole is in the logs (troupe export --logs).", limit, len(r.Events)))
+	raw, err := json.Marshal(r)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var doc any
+	if err := d.Decode(&doc); err != nil {
+		return nil, err
+	}
+	return json.Marshal(clipText(doc, limit))
+}
+
+func clipText(v any, limit int) any {
+	switch v := v.(type) {
+	case string:
+		if len(v) <= limit {
+			return v
+		}
+		end := limit
+		for end > 0 && !utf8.RuneStart(v[end]) {
+			end--
+		}
+		return fmt.Sprintf("%s… %d more bytes are not in this file", v[:end], len(v)-end)
+	case []any:
+		for i := range v {
+			v[i] = clipText(v[i], limit)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = clipText(v[k], limit)
+		}
+	}
+	return v
+}

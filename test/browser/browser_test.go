@@ -1,0 +1,319 @@
+//go:build browser
+
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+const stepTimeout = 20 * time.Second
+
+// stage is a node and a browser that looks at its page.
+type stage struct {
+	t            *testing.T
+	troupe, node string // binaries
+	state, work  string
+	address      string
+	process      *exec.Cmd
+	ctx          context.Context
+	faults       chan string // what the page reported on its console
+}
+
+func build(t *testing.T) (troupe, node string) {
+	t.Helper()
+	dir := t.TempDir()
+	cmd := exec.Command("go", "build", "-o", dir+"/", "./cmd/cli", "./cmd/node")
+	cmd.Dir = "../.."
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return filepath.Join(dir, "cli"), filepath.Join(dir, "node")
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	troupe, node := build(t)
+	s := &stage{t: t, troupe: troupe, node: node, state: filepath.Join(t.TempDir(), "state"), work: t.TempDir(), address: "127.0.0.1:0", faults: make(chan string, 100)}
+	s.startNode()
+	flags := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.DisableGPU, chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.UserDataDir(t.TempDir()))
+	if path, err := exec.LookPath("chromium"); err == nil {
+		flags = append(flags, chromedp.ExecPath(path))
+	}
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), flags...)
+	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {})) // it reports events that it does not know
+	s.ctx = ctx
+	t.Cleanup(func() { cancel(); stop(); s.stopNode() })
+	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context of its first use
+		t.Fatal(err)
+	}
+	chromedp.ListenTarget(ctx, func(e any) {
+		switch e := e.(type) {
+		case *runtime.EventExceptionThrown:
+			s.faults <- e.ExceptionDetails.Error()
+		}
+	})
+	return s
+}
+
+// startNode starts the node, at its earlier address if it had one.
+func (s *stage) startNode() {
+	s.t.Helper()
+	s.process = exec.Command(s.node, "--store-dir", s.state, "--root", s.work, "--http", s.address)
+	out, err := s.process.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var log bytes.Buffer
+	s.process.Stderr = &log
+	if err := s.process.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), "ready") {
+			go func() { // the pipe must not fill up
+				for lines.Scan() {
+				}
+			}()
+			var file struct{ HTTP string }
+			raw, err := os.ReadFile(filepath.Join(s.state, "node.json"))
+			if err != nil || json.Unmarshal(raw, &file) != nil {
+				s.t.Fatalf("node.json: %v %s", err, raw)
+			}
+			s.address = strings.TrimPrefix(file.HTTP, "http://")
+			return
+		}
+	}
+	s.t.Fatalf("the node did not start:\n%s", log.String())
+}
+
+func (s *stage) stopNode() {
+	_ = s.process.Process.Kill()
+	_ = s.process.Wait()
+}
+
+// cli runs a command of troupe.
+func (s *stage) cli(args ...string) string {
+	s.t.Helper()
+	cmd := exec.Command(s.troupe, append(args, "--store-dir", s.state)...)
+	var wrong bytes.Buffer
+	cmd.Stderr = &wrong
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("troupe %v: %v\n%s", args, err, wrong.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func (s *stage) do(what string, actions ...chromedp.Action) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, stepTimeout)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		var body, hash string
+		_ = chromedp.Run(s.ctx, chromedp.Text("body", &body), chromedp.Location(&hash))
+		s.t.Fatalf("%s: %v\n%s\n%s", what, err, hash, body)
+	}
+}
+
+// sees waits until the page shows a text.
+func (s *stage) sees(text string) chromedp.Action {
+	return chromedp.Poll(`document.body.innerText.includes(`+quote(text)+`)`, nil)
+}
+
+func (s *stage) lacks(text string) chromedp.Action {
+	return chromedp.Poll(`!document.body.innerText.includes(`+quote(text)+`)`, nil)
+}
+
+func quote(text string) string {
+	raw, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// script writes a scripted model into the root and returns its name.
+func (s *stage) script(text string) string {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "script.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return "script/" + path
+}
+
+// start starts a run by the command, because only that may name a script.
+func (s *stage) start(model, prompt string, more ...string) string {
+	s.t.Helper()
+	out := s.cli(append([]string{"start", "--dir", s.work, "-m", model, "-o", "json", prompt}, more...)...)
+	var r struct {
+		RunID string `json:"run_id"`
+	}
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.RunID == "" {
+		s.t.Fatalf("start: %v %s", err, out)
+	}
+	return r.RunID
+}
+
+func (s *stage) signIn() {
+	s.t.Helper()
+	s.do("sign in", chromedp.Navigate(s.cli("ui")), s.sees("Runs"), chromedp.WaitVisible("#find"))
+}
+
+const hostile = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script> \u202Egnp.exe \x1b[31mred"
+
+// A person does all of it by the keyboard, while the node is killed and comes back.
+//
+//behaviour:shows E4 I4
+func TestPersonWorksByKeyboard(t *testing.T) {
+	s := newStage(t)
+	model := s.script(`
+agents:
+  assistant:
+    - text: ` + quote(hostile) + `
+      calls: [{name: write_file, args: {path: out.txt, content: "one\ntwo\n"}}]
+    - calls: [{name: ask_human, args: {question: "Which colour?"}}]
+    - text: "the colour is {{last}}"
+      delay: 300s
+`)
+	s.signIn()
+	run := s.start(model, "paint "+hostile, "--max-tokens", "200000")
+	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Enter), chromedp.Poll(`location.hash.startsWith("#/run/")`, nil))
+	s.do("a question of a call", chromedp.KeyEvent("4"), s.sees("out.txt"), s.sees("Once"))
+	s.do("approve once", chromedp.KeyEvent("a"), s.sees("Which colour?"))
+	s.do("answer", chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), s.lacks("Which colour?"))
+	if data, err := os.ReadFile(filepath.Join(s.work, "out.txt")); err != nil || string(data) != "one\ntwo\n" {
+		t.Errorf("the approved write: %q %v", data, err)
+	}
+
+	s.stopNode()
+	s.do("the page says that it is behind", s.sees("behind"))
+	s.startNode()
+	s.do("the page is live again", chromedp.Poll(`document.querySelector(".status.live")`, nil))
+
+	s.do("raise the budget", chromedp.KeyEvent("b"), chromedp.WaitVisible(`dialog input[name=tokens]`), chromedp.SendKeys(`dialog input[name=tokens]`, "300000"+kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("the new limit is shown", chromedp.KeyEvent("5"), s.sees("300k"))
+	s.do("hostile texts are texts", chromedp.KeyEvent("2"), s.sees("<script>window.hacked=1</script>"), s.sees(`\u202e`), s.sees(`\x1b[31mred`))
+	var hacked bool
+	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window || !!document.querySelector("main img, main script")`, &hacked))
+	if hacked {
+		t.Error("a text of a model became markup")
+	}
+	s.do("cancel", chromedp.KeyEvent("x"), chromedp.WaitVisible("dialog input[name=why]"), chromedp.SendKeys("dialog input[name=why]", "seen enough"), chromedp.SetValue("dialog select", "now, calls are aborted"), chromedp.SendKeys("dialog input[name=why]", kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("why it stopped", chromedp.KeyEvent("3"), s.sees("seen enough"), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
+	s.compareEvents(run)
+	s.checkAccessibility(run)
+	s.takePictures(run)
+	s.openFile(run)
+	select {
+	case fault := <-s.faults:
+		t.Errorf("the page threw: %s", fault)
+	default:
+	}
+}
+
+// openFile opens the run as a file from disk, whose policy allows no request.
+func (s *stage) openFile(run string) {
+	s.t.Helper()
+	path := filepath.Join(s.t.TempDir(), "run.html")
+	if err := os.WriteFile(path, []byte(s.cli("export", run, "--html")), 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	s.do("the file opens", chromedp.Navigate("file://"+path), s.sees("assistant"), s.sees("a file"))
+	s.do("its transcript", chromedp.KeyEvent("2"), s.sees("<script>window.hacked=1</script>"))
+	s.do("its end", chromedp.KeyEvent("3"), s.sees("seen enough"))
+	s.do("its budget", chromedp.KeyEvent("5"), s.sees("300k"), chromedp.WaitVisible(".plot canvas"))
+	s.do("its timeline", chromedp.KeyEvent("6"), chromedp.WaitVisible(".plot canvas"))
+	var hacked bool
+	s.do("no script of a model ran", chromedp.Evaluate(`"hacked" in window`, &hacked))
+	if hacked {
+		s.t.Error("a text of a model became a script of the file")
+	}
+}
+
+// compareEvents compares what the page has counted with the events of the command.
+func (s *stage) compareEvents(run string) {
+	s.t.Helper()
+	want := len(strings.Split(s.cli("events", run, "-o", "jsonl"), "\n"))
+	s.do("all events are there", chromedp.KeyEvent("8"), chromedp.Poll(`document.getElementById("events")?.dataset.count == `+quote(jsonNumber(want)), nil))
+}
+
+func jsonNumber(n int) string {
+	raw, err := json.Marshal(n)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// views are the parts of the address of each view.
+func views(run string) map[string]string {
+	all := map[string]string{"runs": "#/runs", "inbox": "#/inbox", "nodes": "#/nodes"}
+	for _, tab := range []string{"tree", "transcript", "stop", "questions", "budget", "timeline", "messages", "events"} {
+		all[tab] = "#/run/" + run + "/" + tab
+	}
+	return all
+}
+
+// checkAccessibility looks at each view with axe-core.
+func (s *stage) checkAccessibility(run string) {
+	s.t.Helper()
+	axe, err := os.ReadFile("node_modules/axe-core/axe.min.js")
+	if err != nil {
+		s.t.Fatalf("make browser installs it: %v", err)
+	}
+	s.do("load axe-core", chromedp.Evaluate(string(axe), nil))
+	for name, hash := range views(run) {
+		var found []string
+		s.do("axe "+name, chromedp.Evaluate("location.hash="+quote(hash), nil), chromedp.Sleep(400*time.Millisecond),
+			chromedp.Evaluate(`axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.filter(v => v.impact === "serious" || v.impact === "critical").map(v => v.id + ": " + v.nodes.slice(0, 3).map(n => n.html + " " + (n.any[0]?.message ?? "")).join(" | ")))`, &found,
+				func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+		for _, f := range found {
+			s.t.Errorf("%s: %s", name, f)
+		}
+	}
+}
+
+// takePictures writes a picture of each view at three sizes, light and dark, and checks that none is wider than
+// its window.
+func (s *stage) takePictures(run string) {
+	s.t.Helper()
+	dir := filepath.Join(os.TempDir(), "troupe-page")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		s.t.Fatal(err)
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		for _, size := range [][2]int64{{400, 800}, {1280, 800}, {3840, 2160}} {
+			s.do("size", emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}), chromedp.EmulateViewport(size[0], size[1]))
+			for name, hash := range views(run) {
+				var shot []byte
+				var wide bool
+				s.do("picture of "+name, chromedp.Evaluate("location.hash="+quote(hash), nil), chromedp.Sleep(250*time.Millisecond),
+					chromedp.Evaluate(`document.documentElement.scrollWidth > innerWidth`, &wide), chromedp.CaptureScreenshot(&shot))
+				if wide {
+					s.t.Errorf("%s is wider than %d", name, size[0])
+				}
+				path := filepath.Join(dir, name+"-"+jsonNumber(int(size[0]))+"-"+scheme+".png")
+				if err := os.WriteFile(path, shot, 0o644); err != nil {
+					s.t.Fatal(err)
+				}
+			}
+		}
+	}
+	s.t.Logf("pictures in %s", dir)
+}
