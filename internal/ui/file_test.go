@@ -15,7 +15,7 @@ func TestFileHoldsHostileAndLongTexts(t *testing.T) {
 		t.Fatal("the page itself ends an element")
 	}
 	r := RunFile{Info: map[string]string{"title": hostile}, Transcripts: map[string]json.RawMessage{}}
-	for i := range 40000 {
+	for i := range 15000 {
 		r.Events = append(r.Events, json.RawMessage(fmt.Sprintf(`{"id":"%d","data":{"text":%q}}`, i, hostile)))
 	}
 	long, err := json.Marshal(map[string]any{"messages": []any{map[string]string{"text": strings.Repeat("é", 1<<20)}}})
