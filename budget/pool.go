@@ -5,15 +5,16 @@ import "github.com/benbjohnson/immutable"
 // Pool is the budget of a run. It is a value: every method returns a new Pool
 // and leaves the old one as it was, sharing structure, in O(log agents).
 //
-// At every moment Spent + Held + Kept of tokens, and of money, stays within
+// At every moment Spent + Held + Kept + Carved of tokens, and of money, stays within
 // Limit, unless a provider billed more than its documented rules allow: that
-// part is in Overrun.
+// part is in Overrun. A limit that is lowered may leave less than what is carved (sharesWithin).
 type Pool struct {
 	Limit   Limit
 	Spent   Amount // settled, unknown included
 	Held    Amount // sum of the open reservations and of the allowances
 	Ahead   Amount // part of Held: sum of the allowances
 	Kept    Amount // sum of the amounts kept for closing turns
+	Carved  Amount // sum of what is left of the agents' shares: each is free for its agent alone
 	Unknown Amount // part of Spent: charged in full because the cost is unknown
 	Overrun Amount // part of Spent: billed beyond the reservation
 
@@ -31,6 +32,8 @@ type Account struct {
 
 	Ahead   Amount // held for further attempts: see Allowance
 	AheadOf int    // the reservation with which Ahead was granted, 0: none
+
+	Share Amount // carved for the agent: see Carve
 }
 
 // InUse is all that the pool holds for the agent.
@@ -104,6 +107,7 @@ func (p Pool) Account(who string) Account {
 }
 
 func (p Pool) withAccount(who string, a Account) Pool {
+	p.Carved = p.Carved.Minus(p.Account(who).carved()).Plus(a.carved()) //mutant:share-not-held
 	if p.accounts == nil {
 		p.accounts = immutable.NewSortedMap[string, *Account](nil)
 	}
@@ -157,8 +161,16 @@ func (p Pool) isPriced(own Limit, r AttemptRequest) bool {
 	return r.Price.Covered() || p.Limit.Nano == 0 && own.Nano == 0
 }
 
-// freeRoom is the amount that is not spent, held or kept.
-func (p Pool) freeRoom() Amount { return p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) } //mutant:held-not-counted
+// freeRoom is the amount that is not spent, held, kept or carved.
+func (p Pool) freeRoom() Amount { return p.roomFor(Account{}) }
+
+// RoomFor is the amount that is free for an agent: what is left of its share is part of it.
+func (p Pool) RoomFor(who string) Amount { return p.roomFor(p.Account(who)) }
+
+func (p Pool) roomFor(a Account) Amount {
+	room := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) //mutant:held-not-counted
+	return room.Minus(p.sharesWithin(room, a.carved()))
+}
 
 func fitsIn(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }
 
@@ -189,7 +201,7 @@ func (p Pool) Reserve(who string, reservation int, r AttemptRequest) (Pool, Gran
 	case Closing:
 		r.Final = true
 	}
-	g, take, keep := decideGrant(r, leastOf(p.freeRoom(), own), best.Verdict != Denied && !p.Held.Zero())
+	g, take, keep := decideGrant(r, leastOf(p.roomFor(a), own), best.Verdict != Denied && !p.Held.Zero())
 	if g.Short == "" {
 		g.Short = best.Short
 	}
@@ -329,7 +341,7 @@ func (p Pool) Return(who string, reservation int) Pool {
 }
 
 // Leave ends an account: an open reservation and an allowance are lost, and the amount kept for the closing turn
-// is free again.
+// and the rest of its share are free again.
 func (p Pool) Leave(who string) Pool {
 	p = p.forfeitAhead(who)
 	a := p.Account(who)
@@ -338,7 +350,8 @@ func (p Pool) Leave(who string) Pool {
 		a = p.Account(who)
 	}
 	p.Kept = p.Kept.Minus(a.Kept)
-	a.Kept = Amount{} //mutant:kept-not-returned
+	a.Kept = Amount{}  //mutant:kept-not-returned
+	a.Share = Amount{} //mutant:share-not-returned
 	return p.withAccount(who, a)
 }
 

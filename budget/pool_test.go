@@ -44,10 +44,11 @@ func drawAsk(t *rapid.T, p budget.Price) budget.AttemptRequest {
 // checkSums: the sums are the sums of the accounts, nothing is negative, and
 // nothing but an overrun is committed beyond the limit.
 func (l *poolLedger) checkSums(t *rapid.T) {
-	var spent, held, kept budget.Amount
+	var spent, held, kept, carved budget.Amount
 	for _, who := range l.who {
 		a := l.pool.Account(who)
 		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
+		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept)))
 		if a.Open != 0 && a.Open <= a.Closed {
 			t.Fatalf("%s has reservation %d open, and closed up to %d", who, a.Open, a.Closed)
 		}
@@ -55,7 +56,10 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 	if spent != l.pool.Spent || held != l.pool.Held || kept != l.pool.Kept {
 		t.Fatalf("accounts %v+%v+%v, pool %v+%v+%v", spent, held, kept, l.pool.Spent, l.pool.Held, l.pool.Kept)
 	}
-	for _, a := range []budget.Amount{spent, held, kept, l.pool.Unknown, l.pool.Overrun} {
+	if carved != l.pool.Carved {
+		t.Fatalf("%v is left of the shares, the pool holds %v", carved, l.pool.Carved)
+	}
+	for _, a := range []budget.Amount{spent, held, kept, carved, l.pool.Unknown, l.pool.Overrun} {
 		if a.Tokens < 0 || a.Nano < 0 || a.Calls < 0 {
 			t.Fatalf("negative amount %v in %+v", a, l.pool)
 		}
@@ -63,10 +67,10 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 	if !l.pool.Within() {
 		t.Fatalf("beyond the limit: %+v", l.pool)
 	}
-	all := l.pool.Spent.Plus(l.pool.Held).Plus(l.pool.Kept)
+	all := l.pool.Spent.Plus(l.pool.Held).Plus(l.pool.Kept).Plus(l.pool.Carved)
 	if l.pool.Overrun.Zero() {
 		if room := l.pool.Limit.Room(all); room.Tokens < 0 || room.Nano < 0 {
-			t.Fatalf("what is kept for closing turns is not there: room %v", room)
+			t.Fatalf("what is kept for closing turns and carved is not there: room %v", room)
 		}
 	}
 }
@@ -74,7 +78,13 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 func (l *poolLedger) reserveAndCheck(t *rapid.T, who string, k budget.AttemptRequest) {
 	l.next[who]++
 	n := l.next[who]
+	before := l.pool.Account(who)
+	covers := k.Price.Bound(k.Input, k.Output).Plus(k.Price.Bound(k.Input+k.Output, k.Closing))
 	pool, g := l.pool.Reserve(who, n, k)
+	if rest := before.Share.Minus(before.Spent); !before.Share.Zero() && before.Limit.Nano > 0 && covers.Tokens <= rest.Tokens && covers.Nano <= rest.Nano &&
+		g.Short != budget.ShortCalls && (g.Verdict == budget.Wait || g.Verdict == budget.Denied) {
+		t.Fatalf("%s is answered %s, and %v of its share are left", who, g.Verdict, rest)
+	}
 	switch g.Verdict {
 	case budget.Granted, budget.Closing:
 		l.pool = pool
@@ -104,12 +114,16 @@ func TestPool(t *testing.T) {
 		l.pool.Limit = budget.Limit{Tokens: rapid.Int64Range(0, 60000).Draw(t, "tokens"), Nano: rapid.Int64Range(0, 900000).Draw(t, "nano"),
 			Calls: rapid.Int64Range(0, 100).Draw(t, "limit of calls")}
 		p := drawPrice(t)
-		own := budget.Limit{Tokens: rapid.Int64Range(0, 20000).Draw(t, "own")}
+		own := budget.Limit{Tokens: rapid.Int64Range(0, 20000).Draw(t, "own"), Nano: rapid.Int64Range(0, 300000).Draw(t, "own nano")}
 		for i := range rapid.IntRange(1, 6).Draw(t, "agents") {
 			who := fmt.Sprintf("a%d", i)
 			pool, ok := l.pool.Admit(who, own, drawAsk(t, p))
 			if ok {
 				l.pool, l.who = pool, append(l.who, who)
+			}
+			if ok && rapid.Bool().Draw(t, "has a share") {
+				l.pool = l.pool.Carve(who)
+				l.checkSums(t)
 			}
 		}
 		if len(l.who) == 0 {
@@ -144,8 +158,8 @@ func TestPool(t *testing.T) {
 			l.pool = l.pool.Leave(who)
 		}
 		l.checkSums(t)
-		if !l.pool.Held.Zero() || !l.pool.Kept.Zero() {
-			t.Fatalf("all have left, %v is held and %v kept", l.pool.Held, l.pool.Kept)
+		if !l.pool.Held.Zero() || !l.pool.Kept.Zero() || !l.pool.Carved.Zero() {
+			t.Fatalf("all have left, %v is held, %v kept and %v carved", l.pool.Held, l.pool.Kept, l.pool.Carved)
 		}
 	})
 }

@@ -112,7 +112,8 @@ type AgentInfo struct {
 	Limit    budget.Limit  `json:"limit"`  // its own; 0: only the run's
 	Used     budget.Amount `json:"used"`
 	Reserved budget.Amount `json:"reserved"`
-	Kept     budget.Amount `json:"kept"` // reserved for its closing turn
+	Kept     budget.Amount `json:"kept"`  // reserved for its closing turn
+	Share    budget.Amount `json:"share"` // carved for it from the run's budget
 }
 
 // BudgetInfo is the budget pool of a run in all its components. A limit of 0 is none.
@@ -121,6 +122,7 @@ type BudgetInfo struct {
 	Used     budget.Amount `json:"used"` // charged_unknown and overrun included
 	Reserved budget.Amount `json:"reserved"`
 	Kept     budget.Amount `json:"kept"`
+	Carved   budget.Amount `json:"carved"` // left of the agents' shares
 	Unknown  budget.Amount `json:"charged_unknown"`
 	Overrun  budget.Amount `json:"overrun"`
 	Frozen   bool          `json:"frozen"`

@@ -162,6 +162,9 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("the budget does not cover another agent")
 	}
 	s.Pool = pool
+	if def.Carved { //mutant:share-not-carved
+		s.Pool = s.Pool.Carve(string(m.ID))
+	}
 	parent.Children++
 	s, fx := joinMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {

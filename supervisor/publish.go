@@ -49,7 +49,7 @@ func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *e
 		return nil
 	}
 	limit, spent := s.Pool.Limit, s.Pool.Spent
-	free := limit.Room(spent.Plus(s.Pool.Held).Plus(s.Pool.Kept).Minus(account.Held).Minus(account.Kept))
+	free := s.Pool.RoomFor(string(id)).Plus(account.Held).Plus(account.Kept)
 	if own := account.Limit.Room(account.Spent); part(own) < part(free) {
 		short.Whose, limit, spent, free = event.OfAgent, account.Limit, account.Spent, own
 	}
@@ -65,7 +65,7 @@ func (s State) takeEvents(wasOver bool) (State, []event.Event) {
 	p := s.Pool
 	for i, e := range events {
 		if d, ok := e.Data.(event.BudgetChanged); ok {
-			d.Limit, d.Used, d.Reserved, d.Ahead, d.Kept = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Ahead.Tokens, p.Kept.Tokens
+			d.Limit, d.Used, d.Reserved, d.Ahead, d.Kept, d.Carved = p.Limit, p.Spent.Tokens, p.Held.Tokens, p.Ahead.Tokens, p.Kept.Tokens, p.Carved.Tokens
 			d.Unknown, d.Overrun, d.Frozen = p.Unknown.Tokens, p.Overrun.Tokens, s.Frozen
 			d.UsedUSD, d.ReservedUSD, d.Estimated = float64(p.Spent.Nano)/1e9, float64(p.Held.Nano)/1e9, s.Run.estimatesPrices()
 			events[i].Data = d

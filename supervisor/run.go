@@ -31,6 +31,8 @@ type Definition struct {
 	Delegates []string    `msgpack:"g" json:"delegates,omitempty"`
 	Model     *spec.Model `msgpack:"m,omitempty" json:"model,omitempty"`
 	Limits    spec.Limits `msgpack:"l,omitempty" json:"limits"`
+	// Carved: the pool holds the agent's own limits of tokens and money for it from its start to its end.
+	Carved bool `msgpack:"cv,omitempty" json:"carved,omitempty"`
 	// OnlyNamed: only definitions that name it delegate to it.
 	OnlyNamed bool `msgpack:"on,omitempty" json:"only_named,omitempty"`
 	// LoopOptions take precedence over those of the run.

@@ -108,6 +108,9 @@ func printState(s supervisor.State) string {
 		fmt.Fprintf(&b, " canceled stopped=%d", s.Stopped)
 	}
 	fmt.Fprintf(&b, " spent=%d held=%d kept=%d", s.Pool.Spent.Tokens, s.Pool.Held.Tokens, s.Pool.Kept.Tokens)
+	if s.Pool.Carved.Tokens > 0 {
+		fmt.Fprintf(&b, " carved=%d", s.Pool.Carved.Tokens)
+	}
 	if s.Pool.Ahead.Tokens > 0 {
 		fmt.Fprintf(&b, " ahead=%d", s.Pool.Ahead.Tokens)
 	}
@@ -248,11 +251,15 @@ func printReport(r event.Result) string {
 // provider's overrun is committed beyond the limit.
 func checkPool(t *testing.T, s supervisor.State) {
 	t.Helper()
-	var spent, held, kept budget.Amount
+	var spent, held, kept, carved budget.Amount
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
 		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
+		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept)))
 	})
+	if carved != s.Pool.Carved {
+		t.Errorf("of the shares %v is left, the pool says %v", carved, s.Pool.Carved)
+	}
 	if spent != s.Pool.Spent || held != s.Pool.Held || kept != s.Pool.Kept {
 		t.Errorf("the accounts hold %v+%v+%v, the pool says %v+%v+%v", spent, held, kept, s.Pool.Spent, s.Pool.Held, s.Pool.Kept)
 	}
@@ -404,7 +411,7 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 	return o
 }
 
-// parseDefinition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) hooks=(NAME@POINT, NAME@POINT@OF) tokens=N calls=N turns=N`.
+// parseDefinition reads `NAME tools=(a, b) deny=(c) offer=(d) delegates=(e) hooks=(NAME@POINT, NAME@POINT@OF) tokens=N calls=N turns=N carved=BOOL`.
 func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervisor.Definition {
 	t.Helper()
 	name, args, err := datadriven.ParseLine(line)
@@ -426,6 +433,7 @@ func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervis
 	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = argValue(t, in, "schema"), readHooks(list("hooks"))
 	def.Limits = spec.Limits{Tokens: int64(argNumber(t, in, "tokens", 0)), Nano: int64(argNumber(t, in, "nano", 0)), Turns: argNumber(t, in, "turns", 0),
 		Calls: argNumber(t, in, "calls", 0)}
+	def.Carved = argValue(t, in, "carved") == "true"
 	if m := argValue(t, in, "model"); m != "" {
 		def.Model = &spec.Model{Name: m, Price: parsePrice(t, in)}
 	}

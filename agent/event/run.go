@@ -36,6 +36,7 @@ type BudgetChanged struct {
 	Reserved    int64        `json:"reserved"`
 	Ahead       int64        `json:"ahead,omitempty"` // part of Reserved: held for attempts that begin without a reservation of their own
 	Kept        int64        `json:"kept"`
+	Carved      int64        `json:"carved,omitempty"` // free only for the agents for which it was carved
 	Unknown     int64        `json:"charged_unknown"`
 	Overrun     int64        `json:"overrun"`
 	UsedUSD     float64      `json:"used_usd"`

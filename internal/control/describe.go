@@ -98,7 +98,7 @@ func describeRun(s supervisor.State) client.Description {
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
 		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,
 		LoopOptions: r.LoopOptions, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
-		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept,
+		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept, Carved: s.Pool.Carved,
 			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},
 	}
 	if s.PolicySetAt > 0 {
@@ -117,7 +117,7 @@ func describeRun(s supervisor.State) client.Description {
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
 		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(r.OfferedTools(m)), Rights: nonNilList(m.Rights),
-			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept})
+			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept, Share: a.Share})
 	})
 	return d
 }

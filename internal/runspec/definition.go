@@ -34,7 +34,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 		return t, err
 	}
 	def.Permissions = &own
-	def.Limits = withShare(def.Limits, m.limits, d.Budget.Share)
+	def.Limits, def.Carved = withShare(def.Limits, m.limits, d.Budget.Share), d.Budget.Share > 0
 	hooks := namedHooks(d)
 	var summaries *spec.Model
 	if d.Model != "" {

@@ -174,7 +174,7 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 	b = appendNumbers(b, s.Now, s.Began, s.Ended)
 	b = appendNumbers(b, s.Live, s.Parked, s.Stopped, s.Waiting(), s.Run.Policy.Version, s.Run.Limits.Depth, s.Run.Limits.Children, s.Run.Limits.Agents, s.Messages, s.CancelTargets)
 	p := &s.Pool
-	b = canonAmount(b, budget.Amount(p.Limit), p.Spent, p.Held, p.Ahead, p.Kept, p.Unknown, p.Overrun)
+	b = canonAmount(b, budget.Amount(p.Limit), p.Spent, p.Held, p.Ahead, p.Kept, p.Carved, p.Unknown, p.Overrun)
 	b = canonUsage(b, s.Usage)
 	b = appendBools(b, s.Cancel != nil)
 	if s.Cancel != nil {
@@ -192,7 +192,7 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 		a := p.Account(string(m.ID))
 		b = appendNumbers(b, a.Open, a.Closed, a.AheadOf)
 		b = appendNumbers(b, m.FirstMessageDue)
-		b = canonAmount(b, a.Held, a.Ahead, a.Kept, a.Spent)
+		b = canonAmount(b, a.Held, a.Ahead, a.Kept, a.Spent, a.Share)
 	})
 	return b
 }

@@ -49,6 +49,9 @@ func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activ
 			p := after.Pool
 			free := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))
 			cov.reach.hit(placeDeniedShort)
+			if !p.Carved.Zero() {
+				cov.reach.hit(placeDeniedCarved)
+			}
 			if free.Tokens == 0 || free.Nano == 0 {
 				cov.reach.hit(placeDeniedAtZero)
 			}

@@ -126,6 +126,12 @@ func (j *budgetJudge) checkRecalls(after *supervisor.State, f activation.Fact) {
 	}
 	p := after.Pool
 	free := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept))
+	if p.Carved.Tokens <= free.Tokens {
+		free.Tokens -= p.Carved.Tokens
+	}
+	if p.Carved.Nano <= free.Nano {
+		free.Nano -= p.Carved.Nano
+	}
 	ample := 2*p.Ahead.Tokens <= free.Tokens && 2*p.Ahead.Nano <= free.Nano && 2*p.Ahead.Calls <= free.Calls
 	if after.Waiting() == 0 && !after.Frozen && p.Overrun.Zero() && !hasTurnRule(after) && ample && !changesLimits(j.population, f) {
 		return

@@ -25,6 +25,7 @@ type budgetJudge struct {
 	queue           []spec.ID                        // agents that wait for budget, in order
 	overCommitted   budget.Amount                    // over a limit that was lowered below what was committed
 	overWithClosing budget.Amount                    // the same, with what is reserved for closing turns
+	limitsSet       bool
 }
 
 func newBudgetJudge(p *population) *budgetJudge {
@@ -73,6 +74,7 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	p := after.Pool
 	used := p.Spent.Plus(p.Held).Minus(p.Overrun)
 	if f.Kind == "limit_set" {
+		j.limitsSet = true
 		j.overCommitted = used.Over(budget.Amount(p.Limit))
 		j.overWithClosing = used.Plus(p.Kept).Over(budget.Amount(p.Limit))
 	}
@@ -88,12 +90,17 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.overWithClosing); more.Tokens > 0 || more.Nano > 0 {
 		j.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
 	}
-	var held, kept, spent, ahead budget.Amount
+	var held, kept, spent, ahead, carved budget.Amount
 	live, parked := 0, 0
 	after.Members(func(m supervisor.Member) {
 		a := p.Account(string(m.ID))
 		held, kept, spent = held.Plus(a.InUse()), kept.Plus(a.Kept), spent.Plus(a.Spent)
 		ahead = ahead.Plus(a.Ahead)
+		rest := a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept))
+		carved = carved.Plus(rest)
+		if m.Done && !rest.Zero() {
+			j.fail("%s has ended, and %+v of its share are held", m.ID, rest)
+		}
 		if m.Done && (!a.InUse().Zero() || !a.Kept.Zero()) {
 			j.fail("%s has ended and holds %+v, keeps %+v", m.ID, a.InUse(), a.Kept)
 		}
@@ -107,6 +114,10 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	if held != p.Held || kept != p.Kept || spent != p.Spent {
 		j.fail("the accounts hold %+v keep %+v spent %+v, the pool %+v %+v %+v", held, kept, spent, p.Held, p.Kept, p.Spent)
 	}
+	if carved != p.Carved {
+		j.fail("%+v are left of the shares, the pool holds %+v", carved, p.Carved)
+	}
+	j.checkShares(p, used)
 	if ahead != p.Ahead {
 		j.fail("the accounts hold %+v for further attempts, the pool %+v", ahead, p.Ahead)
 	}
@@ -115,6 +126,17 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	}
 	if before.Pool.Spent.Tokens > p.Spent.Tokens || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
 		j.fail("the pool goes back: %+v", p)
+	}
+}
+
+// checkShares checks that nobody else takes what is left of a share, until limits are lowered or a provider bills more
+// than was reserved.
+func (j *budgetJudge) checkShares(p budget.Pool, used budget.Amount) {
+	if j.limitsSet || !p.Overrun.Zero() {
+		return
+	}
+	if room := p.Limit.Room(used.Plus(p.Kept).Plus(p.Carved)); room.Tokens < 0 || room.Nano < 0 {
+		j.fail("the limit %+v does not cover what is carved, %+v: room %+v", p.Limit, p.Carved, room)
 	}
 }
 

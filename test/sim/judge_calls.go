@@ -38,7 +38,7 @@ func (j *callJudge) noteEffect(after *agent.State, effect any) {
 		}
 		want := j.hooksOf(after, e.Point, e.Input.Tool)
 		if hooks := withoutQuery(e.Hooks); !slices.Equal(want, hooks) && !slices.Equal(j.withoutRewriter(e, want), hooks) {
-			j.fail("%s runs %d hooks at %s, and %d stand there", j.actor.id, len(e.Hooks), e.Point, len(want))
+			j.fail("%s runs %d hooks at %s, and %d stand there: %v, want %v", j.actor.id, len(e.Hooks), e.Point, len(want), e.Hooks, want)
 		}
 		if after.Cancel != nil && e.Point != spec.HookStopFailure {
 			j.fail("%s runs hooks at %s after the cancel", j.actor.id, e.Point)

@@ -31,18 +31,26 @@ func (j *permissionJudge) lineage() (names []string) {
 		return j.line
 	}
 	for id := j.actor.id; id != ""; {
-		i := slices.IndexFunc(j.population.actors, func(a *actor) bool { return a.id == id && a.shadow.agent != nil })
-		if i < 0 {
+		name, parent := j.nameOf(id)
+		if name == "" {
 			return names
 		}
-		task := j.population.actors[i].shadow.agent.State.Task
-		if task.Name == "" {
-			return names
-		}
-		names, id = append(names, task.Name), task.Parent
+		names, id = append(names, name), parent
 	}
 	j.line = names
 	return names
+}
+
+// nameOf is the name of an agent, and its parent: by its own log or, if that has lost its beginning, by the run's.
+func (j *permissionJudge) nameOf(id spec.ID) (name string, parent spec.ID) {
+	for _, a := range j.population.actors {
+		if a.id == id && a.shadow.agent != nil && a.shadow.agent.State.Task.Name != "" {
+			task := a.shadow.agent.State.Task
+			return task.Name, task.Parent
+		}
+	}
+	m, _ := j.population.super.shadow.super.State.Member(id)
+	return m.Name, m.Parent
 }
 
 // decide is the strictest of what the rules of the agent and of its ancestors say about a tool.

@@ -96,6 +96,7 @@ const (
 	placeReturnedIgnored
 	placeDeniedAtZero
 	placeDeniedShort
+	placeDeniedCarved
 	placeClosingTokens
 	placeClosingMoney
 	placeClosingTurns
@@ -205,7 +206,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"an entry that did not decode", "Started of a superseded activation", "a child given up", "takeover while reserving", "takeover while thinking",
 	"takeover while acting", "takeover while waiting", "takeover while stopping", "cancel before Submitted", "cancel while reserving",
 	"cancel while thinking", "cancel while acting", "cancel while waiting", "cancel while stopping", "unknown outcome parks",
-	"a late result resolves a park", "a person approves", "a zombie's result is ignored", "denied at exactly 0 left", "denied",
+	"a late result resolves a park", "a person approves", "a zombie's result is ignored", "denied at exactly 0 left", "denied", "denied while a share is held for another",
 	"closing turn by tokens", "closing turn by money", "closing turn by turns", "closing turn by calls", "closing turn by time",
 	"closing turn by veto", "the final veto", "a veto", "malformed end", "cut and continued", "cut once too often", "a retry",
 	"hard time limit", "steered", "the queue of reservations", "overrun", "a lost call is charged", "damaged by ReportLog", "damaged by a reservation", "a side effect after a cut", "damaged by hash",

@@ -218,6 +218,11 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 		if d.percent(30) && o.Model.Price.Known {
 			o.Limits.Nano, o.Limits.Tokens = int64(d.between(3000, 40000)), 0
 		}
+		if d.percent(40) { // of the helpers, one has a share
+			share := &o.Definitions[d.between(1, 2)]
+			part := int64(oneOf(d, 2, 3, 5))
+			share.Carved, share.Limits.Tokens, share.Limits.Nano = true, o.Limits.Tokens/part, o.Limits.Nano/part
+		}
 	} else if d.percent(60) {
 		o.Limits.Tokens = 400_000
 	}

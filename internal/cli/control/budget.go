@@ -134,6 +134,9 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 		amountRow("used", amountCells(b.Used, known)), amountRow("reserved", amountCells(b.Reserved, known)), amountRow("kept", amountCells(b.Kept, known)),
 		amountRow("charged_unknown", amountCells(b.Unknown, known)), amountRow("overrun", amountCells(b.Overrun, known)),
 	}
+	if !b.Carved.Zero() {
+		rows = append(rows, amountRow("carved", amountCells(b.Carved, known)))
+	}
 	p.AddTable(slices.Concat(console.Left("RUN"), console.Right("TOKENS", "MONEY", "CALLS")), rows)
 	if b.Frozen {
 		p.AddLine(cs.Console.Style.Yellow("frozen: only closing turns are granted; budget set lifts it"))
