@@ -98,6 +98,9 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 		ahead = ahead.Plus(a.Ahead)
 		rest := a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept))
 		carved = carved.Plus(rest)
+		if m.Parent != "" && !m.Done && a.Share.Zero() && hasShare(after, m.Name) {
+			j.fail("nothing is carved for %s", m.ID)
+		}
 		if m.Done && !rest.Zero() {
 			j.fail("%s has ended, and %+v of its share are held", m.ID, rest)
 		}
@@ -127,6 +130,10 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	if before.Pool.Spent.Tokens > p.Spent.Tokens || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
 		j.fail("the pool goes back: %+v", p)
 	}
+}
+
+func hasShare(s *supervisor.State, name string) bool {
+	return slices.ContainsFunc(s.Run.Definitions, func(d supervisor.Definition) bool { return d.Name == name && d.Carved })
 }
 
 // checkShares checks that nobody else takes what is left of a share, until limits are lowered or a provider bills more
