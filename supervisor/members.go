@@ -157,20 +157,26 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	if len(f.Past) > 0 {
 		first = agent.FirstAttemptRequest(t, f.Past...)
 	}
-	pool, fits := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
+	pool, fits := admitChild(s.Pool, m.ID, t, def, first)
 	if !fits {
 		return refuse("the budget does not cover another agent")
 	}
 	s.Pool = pool
-	if def.Carved { //mutant:share-not-carved
-		s.Pool = s.Pool.Carve(string(m.ID))
-	}
 	parent.Children++
 	s, fx := joinMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {
 		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
 	}
 	return s, fx
+}
+
+// admitChild opens the account of a child and carves its share, if it has one.
+func admitChild(p budget.Pool, id spec.ID, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, fits bool) {
+	next, fits = p.Admit(string(id), ownLimit(t.Limits), first)
+	if fits && def.Carved { //mutant:share-not-carved
+		next = next.Carve(string(id))
+	}
+	return next, fits
 }
 
 // whyEnding says why a member can start nothing and reach nobody any more.

@@ -155,8 +155,9 @@ func TestAgentShareIsAFractionOfTheRunBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := requireDefinition(t, o, "a").Limits.Tokens, requireDefinition(t, o, "b").Limits.Tokens; a != 20_000 || b != 900 {
-		t.Errorf("%d %d", a, b)
+	a, b := requireDefinition(t, o, "a"), requireDefinition(t, o, "b")
+	if a.Limits.Tokens != 20_000 || b.Limits.Tokens != 900 || !a.Carved || !b.Carved {
+		t.Errorf("%+v %+v", a, b)
 	}
 }
 
