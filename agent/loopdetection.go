@@ -108,7 +108,7 @@ func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy 
 		return s.appendMessage(userMessage("You " + loop.description() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
 	case directed:
 		s.LoopDetection.Halted = loop.Tool
-		other, instead := s.otherTools(loop.Tool)
+		other, instead := otherTools(s, loop.Tool)
 		s.Force = other
 		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +
 			" in your next reply will not be run. " + instead)), spec.LoopNudge, nil, false

@@ -98,7 +98,7 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 		ahead = ahead.Plus(a.Ahead)
 		rest := a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept))
 		carved = carved.Plus(rest)
-		if m.Parent != "" && !m.Done && a.Share.Zero() && hasShare(after, m.Name) {
+		if m.Parent != "" && !m.Done && a.Share.Zero() && hasShare(after, m.Name) && !j.population.anyDamaged() {
 			j.fail("nothing is carved for %s", m.ID)
 		}
 		if m.Done && !rest.Zero() {
