@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -15,13 +18,9 @@ import (
 // SetupServer creates the streams and buckets on a server that nodes will share, with the given
 // number of replicas. It needs credentials that permit this; afterwards nodes work without
 // those rights. SetupServer compares streams and buckets that exist already, and does not change
-// them.
-func SetupServer(ctx context.Context, cfg Config, replicas int) (err error) {
+// them. It waits for leaders as long as a node that starts (Config.ServerWait).
+func SetupServer(ctx context.Context, cfg Config, replicas int) error {
 	cfg = cfg.withDefaults()
-	names, err := names.NewNames("")
-	if err != nil {
-		return err
-	}
 	o := cfg.Bus
 	o.InboxPrefix = cmp.Or(o.InboxPrefix, setupInbox)
 	nc, err := bus.Connect(o)
@@ -29,7 +28,19 @@ func SetupServer(ctx context.Context, cfg Config, replicas int) (err error) {
 		return err
 	}
 	defer nc.Close()
-	if err := bus.CheckJetStream(ctx, nc); err != nil {
+	refused := func() bool { return errors.Is(nc.LastError(), nats.ErrPermissionViolation) }
+	return leaderWait{wait: cfg.ServerWait, refused: refused, try: cfg.ServerWait, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
+		cfg.Logger.Warn("the server has no leader for what is to be made; waiting", "for", left.Round(time.Second), "error", err)
+	}}.run(ctx, func(ctx context.Context) error { return makeStores(ctx, nc, cfg, replicas) })
+}
+
+// makeStores makes the streams and buckets that are missing.
+func makeStores(ctx context.Context, nc *nats.Conn, cfg Config, replicas int) error {
+	names, err := names.NewNames("")
+	if err != nil {
+		return err
+	}
+	if err := checkJetStream(ctx, nc); err != nil {
 		return err
 	}
 	post, err := jetstream.Open(ctx, nc, jetstream.Config{Names: names, Replicas: replicas, Logger: cfg.Logger})
@@ -44,6 +55,13 @@ func SetupServer(ctx context.Context, cfg Config, replicas int) (err error) {
 	}
 	_, err = bus.ConnectBuckets(ctx, nc, bus.BucketConfig{Names: names, Replicas: replicas})
 	return errors.Join(err, post.Close())
+}
+
+// checkJetStream checks for JetStream: a server without a leader does not answer, so the question has a limit.
+func checkJetStream(ctx context.Context, nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, leaderTryTimeout)
+	defer cancel()
+	return bus.CheckJetStream(ctx, nc)
 }
 
 // setupInbox is the inbox prefix of the setup role (deploy/nats/troupe.conf).
