@@ -14,6 +14,8 @@ build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go b
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
 LINT := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+# .goreleaser.yaml is valid; pinned to the newest release that Go 1.26 builds
+release-check: ; go run github.com/goreleaser/goreleaser/v2@v2.16.0 check
 lint:     ; $(LINT) run ./...
 check:    ; bash .ci/run
 # what a newcomer waits for, modules at hand
