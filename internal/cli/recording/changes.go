@@ -113,6 +113,9 @@ func readHistory(entries []mailbox.Message) filechange.History {
 // withChanges reads the changes of a run, or of one of its agents.
 func (cs *Commands) withChanges(text, who string, do func(changes) error) error {
 	read := func(f runfile.File, blob func(string) ([]byte, error)) error {
+		if err := refuseRedacted(f); err != nil {
+			return err
+		}
 		h := readHistory(f.Entries)
 		if who != "" && !slices.ContainsFunc(f.Entries, func(m mailbox.Message) bool { return m.To.Agent() == who }) {
 			return exit.UsageError("troupe tree "+f.Header.Run+" shows the agents", "%s has no agent %q", f.Header.Run, who)

@@ -50,6 +50,9 @@ this machine knows are masked in it, and texts that look like one.`,
 				return exit.UsageError(suggestReason(expect), "--expect %q is no stop reason", expect)
 			}
 			f, err := cs.Load(args[0])
+			if err == nil {
+				err = refuseRedacted(f)
+			}
 			if err != nil {
 				return err
 			}

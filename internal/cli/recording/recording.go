@@ -78,6 +78,14 @@ func ReadFile(path string) (runfile.File, error) {
 	return f, errors.Join(err, in.Close())
 }
 
+// refuseRedacted refuses a file without content.
+func refuseRedacted(f runfile.File) error {
+	if !f.Header.Redacted {
+		return nil
+	}
+	return exit.UsageError("name the run itself, or a file without --redact", "the file of %s is redacted: it has no content", f.Header.Run)
+}
+
 // ReadRun reads the logs of a run from a node, with the result that the node knows. A run that is live
 // moves on meanwhile, so that one log may end earlier than another.
 func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, error) {
