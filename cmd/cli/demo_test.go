@@ -92,6 +92,23 @@ func checkLedger(t *testing.T, dir, run string) {
 	}
 }
 
+// A demo that was killed before it had asked for its run cannot be continued.
+func TestDemoThatHasNotBegunIsNotContinued(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	dir := filepath.Join(s.home, "state", "troupe-demo")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "run"), []byte(client.NewID()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, code := s.errorOf("demo", "--continue")
+	if code != exitUsage || !strings.Contains(text, "the newest one ended before its run began") || !strings.Contains(text, "troupe demo starts one") {
+		t.Errorf("exit %d: %s", code, text)
+	}
+}
+
 // A demo that cannot be continued says what to do, and so do wrong flags.
 func TestDemoRefusesWhatItCannotDo(t *testing.T) {
 	t.Parallel()

@@ -90,6 +90,9 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 		return err
 	}
 	d.ledger = filepath.Join(dir, ledgerName(id))
+	if err := os.WriteFile(filepath.Join(dir, demoPriceFile), []byte(demoPrices), 0o600); err != nil {
+		return fmt.Errorf("files of the demo: %w", err)
+	}
 	cs.Sessions.StateDir, cs.Sessions.PricingFile = filepath.Join(dir, demoState), filepath.Join(dir, demoPriceFile)
 	if cs.Sessions.Contributions, err = demoContributions(dir, pace); err != nil {
 		return fmt.Errorf("parts of the demo: %w", err)
@@ -99,7 +102,12 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 		flags.Request.Prompt, flags.Request.Agent, flags.Request.Model = "Ship the nine orders of today.", demoAgent, demoModel
 		flags.Request.MaxBudgetUSD, flags.Request.AllowedTools = demoBudgetUSD, []string{demoTool, "delegate"}
 	}
-	return cs.followRun(flags, &d)
+	err = cs.followRun(flags, &d)
+	var refused *client.Error
+	if resume && errors.As(err, &refused) && refused.Code == client.CodeNotFound {
+		return exit.UsageError("troupe demo starts one", "there is no demo to continue: the newest one ended before its run began")
+	}
+	return err
 }
 
 // headerLines tells the user how to kill the process that runs the agents.
@@ -144,11 +152,7 @@ func demoRun(dir string, resume bool) (string, error) {
 		return "", fmt.Errorf("directory of the demo: %w", err)
 	}
 	id := client.NewID()
-	err := os.WriteFile(filepath.Join(dir, demoPriceFile), []byte(demoPrices), 0o600)
-	if err == nil {
-		err = os.WriteFile(file, []byte(id+"\n"), 0o600)
-	}
-	if err != nil {
+	if err := os.WriteFile(file, []byte(id+"\n"), 0o600); err != nil {
 		return "", fmt.Errorf("files of the demo: %w", err)
 	}
 	return id, nil
