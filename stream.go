@@ -46,6 +46,13 @@ func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
 			yield(Event{}, err)
 			return
 		}
+		defer run.Close()
+		ended := false
+		defer func() { // also if the body of the loop panics
+			if !ended {
+				n.leaveRun(ctx, run.ID())
+			}
+		}()
 		const follow = true
 		err = n.client.Events(ctx, run.ID(), nil, follow, func(e client.Event, _ []byte) error {
 			typed, err := typedEvent(e)
@@ -55,12 +62,9 @@ func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
 			return err
 		})
 		if errors.Is(err, errLoopEnded) {
-			run.Close()
-			if _, err := n.stopRun(ctx, run.ID()); err != nil {
-				n.logger().Warn("cannot cancel the run of a stream that was left", "run", run.ID(), "err", err)
-			}
 			return
 		}
+		ended = true
 		var state string
 		var result *Result
 		if err == nil {
@@ -69,6 +73,13 @@ func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
 		if _, err = n.finishRun(ctx, run, state, result, err); err != nil {
 			yield(Event{}, err)
 		}
+	}
+}
+
+// leaveRun cancels the run of a loop that was left.
+func (n *Node) leaveRun(ctx context.Context, run string) {
+	if _, err := n.stopRun(ctx, run, "the loop over its events was left"); err != nil {
+		n.logger().Warn("cannot cancel the run of a stream that was left", "run", run, "err", err)
 	}
 }
 

@@ -79,14 +79,14 @@ func TestStreamEndsWithTheErrorOfRun(t *testing.T) {
 	}
 }
 
-// A loop that ends early cancels its run, and so does the end of the context.
+// A loop that ends early cancels its run, and so does a loop that panics, and the end of the context.
 func TestStreamThatIsLeftCancelsItsRun(t *testing.T) {
 	wait := tool.Func("wait", "Waits.", model.Read, func(ctx context.Context, _ struct{}) (string, error) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	})
 	n := startScripted(t, "agents: {a: [{calls: [{name: wait}]}, {text: done}]}", troupe.Config{Tools: []tool.Tool{wait}, Agents: namedAgents("a")})
-	left, ended := client.NewID(), client.NewID()
+	left, ended, panicked := client.NewID(), client.NewID(), client.NewID()
 	for e, err := range n.Stream(testContext(t), troupe.Task{Prompt: "wait", RunID: left}) {
 		if err != nil {
 			t.Fatal(err)
@@ -95,6 +95,16 @@ func TestStreamThatIsLeftCancelsItsRun(t *testing.T) {
 			break
 		}
 	}
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the panic of the loop is lost")
+			}
+		}()
+		for range n.Stream(testContext(t), troupe.Task{Prompt: "wait", RunID: panicked}) {
+			panic("the loop fails")
+		}
+	}()
 	ctx, cancel := context.WithCancel(testContext(t))
 	var last error
 	for e, err := range n.Stream(ctx, troupe.Task{Prompt: "wait", RunID: ended}) {
@@ -107,9 +117,9 @@ func TestStreamThatIsLeftCancelsItsRun(t *testing.T) {
 	if !errors.Is(last, context.Canceled) {
 		t.Error(last)
 	}
-	for _, id := range []string{left, ended} {
+	for id, why := range map[string]string{left: "loop", panicked: "loop", ended: "context"} {
 		info, err := n.Client().Wait(testContext(t), id)
-		if err != nil || info.Result == nil || info.Result.Subtype != "error_cancelled" {
+		if err != nil || info.Result == nil || info.Result.Subtype != "error_cancelled" || !strings.Contains(info.Result.Detail, why) {
 			t.Errorf("%+v %v", info.Result, err)
 		}
 	}
@@ -151,6 +161,7 @@ func TestStartRefusesUnknownToolsAndDelegates(t *testing.T) {
 	for words, cfg := range map[string]troupe.Config{
 		`agent chief: there is no tool "gret"; did you mean "greet"?`:      {Agents: agents(func(a *troupe.Agent) { a.Tools = []troupe.ToolRef{{Name: "gret"}} })},
 		`agent chief: there is no tool "raed_file"; did you mean read_fi`:  {Agents: agents(func(a *troupe.Agent) { a.DisallowedTools = []troupe.ToolRef{{Name: "raed_file"}} })},
+		`agent chief: there is no tool "bash"; did you mean "shell"?`:      {Agents: agents(func(a *troupe.Agent) { a.Tools = []troupe.ToolRef{{Name: "bash"}} })},
 		`agent chief: there is no agent "gest" to delegate to; did you me`: {Agents: agents(func(a *troupe.Agent) { a.Delegates = []string{"gest"} })},
 	} {
 		cfg.Tools = []tool.Tool{greetTool()}

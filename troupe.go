@@ -190,7 +190,7 @@ func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state string, r
 	id := run.ID()
 	switch {
 	case err != nil && ctx.Err() != nil:
-		result, stopErr := n.stopRun(ctx, id)
+		result, stopErr := n.stopRun(ctx, id, "the caller's context ended")
 		return result, fmt.Errorf("troupe: run %s: %w", id, errors.Join(context.Cause(ctx), stopErr))
 	case err != nil:
 		return Result{Run: id}, fmt.Errorf("troupe: run %s: %w", id, err)
@@ -207,12 +207,12 @@ func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state string, r
 // cancelPatience is how long Run waits for the end of a run that it cancels.
 const cancelPatience = 5 * time.Second
 
-// stopRun cancels a run whose caller's context ended, and returns its result. A run that has not
+// stopRun cancels a run for which its caller no longer waits, and returns its result. A run that has not
 // ended in time has a result without a reason.
-func (n *Node) stopRun(ctx context.Context, run string) (Result, error) {
+func (n *Node) stopRun(ctx context.Context, run, why string) (Result, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelPatience)
 	defer stop()
-	if _, err := n.client.Cancel(ctx, client.CancelRequest{RunID: run, Now: true, Why: "the caller's context ended", WaitMS: -1}); err != nil {
+	if _, err := n.client.Cancel(ctx, client.CancelRequest{RunID: run, Now: true, Why: why, WaitMS: -1}); err != nil {
 		return Result{Run: run}, err
 	}
 	info, err := n.client.Wait(ctx, run)

@@ -85,7 +85,7 @@ func (o Contributions) checkReferences(set *tool.Set, filed bool) error {
 		}
 		for _, t := range slices.Concat(d.Tools, d.DisallowedTools) {
 			if !agentfile.IsBuiltin(t.Name) && !t.IsRemote() && !strings.Contains(t.Name, "*") && !slices.Contains(own, t.Name) {
-				return fmt.Errorf("%w: agent %s: there is no tool %q%s", ErrContribution, d.Name, t.Name, cmp.Or(didYouMean(t.Name, own), agentfile.SuggestTool(t.Name)))
+				return fmt.Errorf("%w: agent %s: there is no tool %q%s", ErrContribution, d.Name, t.Name, suggestTool(t.Name, own))
 			}
 		}
 		for _, name := range d.Delegates {
@@ -107,6 +107,14 @@ func builtinAgents() []string {
 		names = append(names, a.Name)
 	}
 	return names
+}
+
+// suggestTool suggests one of the known tools, or troupe's name of a tool that other programs call otherwise.
+func suggestTool(name string, known []string) string {
+	if ours := agentfile.ToolName(name); agentfile.IsBuiltin(ours) {
+		return fmt.Sprintf("; did you mean %q?", ours)
+	}
+	return cmp.Or(didYouMean(name, known), agentfile.SuggestTool(name))
 }
 
 // didYouMean suggests the nearest of the known names.
