@@ -1,6 +1,8 @@
 package serve
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -57,7 +59,7 @@ func parseFlags(t *testing.T, where string, args []string) map[string]string {
 		t.Errorf("%s: troupe-node takes no arguments, not %q", where, rest)
 	}
 	set := map[string]string{}
-	for _, name := range []string{"server", "nkey", "service-nkey", "tlsca", "root", "name", "machine", "setup", "replicas", "pools", "store-dir"} {
+	for _, name := range []string{"server", "nkey", "service-nkey", "tlsca", "root", "name", "machine", "setup", "replicas", "pools", "store-dir", "http", "http-open-probes"} {
 		if f := c.Flags().Lookup(name); f == nil {
 			t.Fatalf("troupe-node has no flag --%s", name)
 		} else if f.Changed {
@@ -207,5 +209,67 @@ func TestImages(t *testing.T) {
 	}
 	if commands != 2 {
 		t.Errorf("%d commands, want those of 2 images", commands)
+	}
+}
+
+// manifest is what the test reads of deploy/kubernetes.yaml.
+type manifest struct {
+	Kind string
+	Spec struct {
+		Replicas int
+		Template struct {
+			Spec struct{ Containers []container }
+		}
+	}
+}
+
+type container struct {
+	Args         []string
+	VolumeMounts []struct {
+		MountPath string `yaml:"mountPath"`
+	} `yaml:"volumeMounts"`
+	Readiness probe `yaml:"readinessProbe"`
+	Liveness  probe `yaml:"livenessProbe"`
+}
+
+type probe struct {
+	HTTPGet struct {
+		Path string
+		Port string
+	} `yaml:"httpGet"`
+}
+
+// TestKubernetesManifests: the arguments of the node consist of flags that exist, its directories are on volumes, the
+// probes ask the port of its HTTP server without a token, and one node alone has the state directory.
+func TestKubernetesManifests(t *testing.T) {
+	decoder, nodes := yaml.NewDecoder(strings.NewReader(readText(t, "deploy/kubernetes.yaml"))), 0
+	for {
+		var m manifest
+		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range m.Spec.Template.Spec.Containers {
+			nodes += m.Spec.Replicas
+			set := parseFlags(t, m.Kind, c.Args)
+			for _, flag := range []string{"store-dir", "root"} {
+				isMounted := false
+				for _, v := range c.VolumeMounts {
+					isMounted = isMounted || strings.HasPrefix(set[flag]+"/", v.MountPath+"/")
+				}
+				if !isMounted {
+					t.Errorf("--%s %s is on no volume", flag, set[flag])
+				}
+			}
+			_, port, _ := strings.Cut(set["http"], ":")
+			if c.Readiness.HTTPGet.Path != "/readyz" || c.Liveness.HTTPGet.Path != "/healthz" || c.Readiness.HTTPGet.Port != port ||
+				c.Liveness.HTTPGet.Port != port || set["http-open-probes"] != "true" {
+				t.Errorf("probes %+v and %+v of a node with the flags %v", c.Readiness, c.Liveness, set)
+			}
+		}
+	}
+	if nodes != 1 {
+		t.Errorf("%d nodes with one state directory", nodes)
 	}
 }
