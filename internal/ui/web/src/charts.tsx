@@ -72,7 +72,7 @@ export function Timeline({ run, live, open }: { run: string; live: boolean; open
   return (
     <div class="pad" tabIndex={0} role="region" aria-label="View">
       <Problem text={error} />
-      <div class="bar"><span class="legend">{kinds.map(([k, c]) => <span key={k}><i class={"swatch k" + c} /> {k === "waiting" ? "waits" : k}</span>)}</span>
+      <div class="bar"><span class="legend">{kinds.map(([k, c]) => <span key={k}><i class={"swatch k" + c} /> {({ waiting: "waits", veto: "failed or vetoed" } as Record<string, string>)[k] ?? k}</span>)}</span>
         <span class="buttons"><button onClick={() => zoom(0.5)}>Zoom in <kbd>+</kbd></button><button onClick={() => zoom(2)}>Zoom out <kbd>-</kbd></button><button onClick={() => zoom(Infinity)}>All <kbd>0</kbd></button>
           {pages > 1 && <><button onClick={() => setPage(Math.max(0, page - 1))}>Agents before <kbd>[</kbd></button><button onClick={() => setPage(Math.min(page + 1, pages - 1))}>Next agents <kbd>]</kbd></button> {from + 1}–{from + shown.length} of {agents.length}</>}</span></div>
       <div ref={box} class="plot" role="img" aria-label="What each agent did when, by the time of the logs; the list below has the longest spans" />

@@ -121,12 +121,12 @@ function Budget({ run, model, live }: { run: string; model: RunModel; live: bool
 }
 
 const remedies: [RegExp, string][] = [
-  [/^(token_budget|cost_budget)/, "Raise the limit with b while the run is live, or continue it: troupe run --resume RUN with larger limits in a fork."],
-  [/max_turns|max_tool_calls|timeout/, "Start a fork with a larger limit: troupe run --fork RUN."],
+  [/^(token_budget|cost_budget)/, "While a run is live, b raises its limit. Begin again with the history of this one and a larger limit: troupe run --fork RUN --max-tokens N, or --max-budget-usd X."],
+  [/max_turns|max_tool_calls|timeout/, "Begin again with the history of this run and a larger limit: troupe run --fork RUN with --max-turns, --max-tool-calls or --timeout."],
   [/needs_human|resume_unsafe|evidence/, "Answer the open question: the view Questions."],
   [/vetoed|policy|stop_hook|guardrail/, "The rule below decided. troupe policy show RUN prints all rules."],
   [/model_error|malformed|prompt_too_long|max_output/, "The provider failed. troupe doctor checks models and keys; --fallback names another model."],
-  [/cancel|aborted/, "Somebody canceled the run. troupe run --fork RUN begins again from its history."],
+  [/cancel|aborted/, "Somebody canceled the run. Begin again with its history: troupe run --fork RUN."],
 ];
 
 function Stop({ info, model, run }: { info: RunInfo | null; model: RunModel; run: string }) {
