@@ -48,7 +48,7 @@ func (p Pool) Grant(who string, attempts int) (next Pool, granted Allowance, ok 
 		return p, Allowance{}, false
 	}
 	own := a.Limit.Room(a.Spent.Plus(a.Held).Plus(a.Kept))
-	free, held := p.roomFor(a), p.Ahead
+	free, held := p.freeRoom(), p.Ahead // not the rest of the agent's share: see Tight
 	part := func(want, free, held, own int64) int64 {
 		return max(0, min(want, free/allowanceShare-held, own/allowanceShare))
 	}
