@@ -33,7 +33,9 @@ type Account struct {
 	Ahead   Amount // held for further attempts: see Allowance
 	AheadOf int    // the reservation with which Ahead was granted, 0: none
 
-	Share Amount // carved for the agent: see Carve
+	Share  Amount // carved for the agent and those below it: see Carve
+	Below  Amount // taken by agents below it that use its share
+	Sharer string // the nearest agent above it that has a share, "": none
 }
 
 // InUse is all that the pool holds for the agent.
@@ -107,12 +109,18 @@ func (p Pool) Account(who string) Account {
 }
 
 func (p Pool) withAccount(who string, a Account) Pool {
-	p.Carved = p.Carved.Minus(p.Account(who).carved()).Plus(a.carved()) //mutant:share-not-held
+	before := p.Account(who)
+	p.Carved = p.Carved.Minus(before.carved()).Plus(a.carved()) //mutant:share-not-held
 	if p.accounts == nil {
 		p.accounts = immutable.NewSortedMap[string, *Account](nil)
 	}
 	p.accounts = p.accounts.Set(who, &a)
-	return p
+	if a.Sharer == "" {
+		return p
+	}
+	above := p.Account(a.Sharer)
+	above.Below = above.Below.Plus(a.taken()).Minus(before.taken()) //mutant:share-used-twice
+	return p.withAccount(a.Sharer, above)
 }
 
 // Bounds of what an AttemptRequest may name: far beyond any model, and small enough that
@@ -139,20 +147,28 @@ func (r AttemptRequest) ClosingBound() Amount { return r.closingBound(r.Input) }
 // closingBound is what a closing turn with that prompt can cost.
 func (r AttemptRequest) closingBound(prompt int64) Amount { return r.Price.Bound(prompt, r.Closing) }
 
-// Admit opens an account if the agent's closing turn fits in addition to all
-// others; first is the request of its first turn. Admitting again changes nothing.
+// Admit is AdmitBelow for an agent without a parent.
 func (p Pool) Admit(who string, own Limit, first AttemptRequest) (Pool, bool) {
+	return p.AdmitBelow("", who, own, first)
+}
+
+// AdmitBelow opens an account if the agent's closing turn fits in addition to all
+// others; first is the request of its first turn. Below an agent with a share it fits into that share,
+// too. Admitting again changes nothing.
+func (p Pool) AdmitBelow(parent, who string, own Limit, first AttemptRequest) (Pool, bool) {
 	if p.accounts != nil {
 		if _, ok := p.accounts.Get(who); ok {
 			return p, true
 		}
 	}
 	keep := first.closingBound(first.Input)
-	if !first.isSane() || !p.isPriced(own, first) || !fitsIn(keep, p.freeRoom()) || !fitsIn(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
+	a := Account{Limit: own, Sharer: p.sharerOf(parent)}
+	if !first.isSane() || !p.isPriced(own, first) || !fitsIn(keep, p.roomFor(a)) || !fitsIn(keep, own.Room(Amount{})) { //mutant:blind-child-admitted-without-room
 		return p, false
 	}
+	a.Kept = keep
 	p.Kept = p.Kept.Plus(keep)
-	return p.withAccount(who, Account{Limit: own, Kept: keep}), true
+	return p.withAccount(who, a), true
 }
 
 // isPriced reports whether a limit in money permits the request. The cost of a call
@@ -164,12 +180,12 @@ func (p Pool) isPriced(own Limit, r AttemptRequest) bool {
 // freeRoom is the amount that is not spent, held, kept or carved.
 func (p Pool) freeRoom() Amount { return p.roomFor(Account{}) }
 
-// RoomFor is the amount that is free for an agent: what is left of its share is part of it.
+// RoomFor is the amount that is free for an agent: what is left of its share, and of those above it, is part of it.
 func (p Pool) RoomFor(who string) Amount { return p.roomFor(p.Account(who)) }
 
 func (p Pool) roomFor(a Account) Amount {
 	room := p.Limit.Room(p.Spent.Plus(p.Held).Plus(p.Kept)) //mutant:held-not-counted
-	return room.Minus(p.sharesWithin(room, a.carved()))
+	return room.Minus(p.sharesWithin(room, p.restFor(a)))
 }
 
 func fitsIn(a, room Amount) bool { return a.Tokens <= room.Tokens && a.Nano <= room.Nano }

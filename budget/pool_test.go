@@ -48,13 +48,25 @@ func (l *poolLedger) checkSums(t *rapid.T) {
 	for _, who := range l.who {
 		a := l.pool.Account(who)
 		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
-		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept)))
+		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept).Plus(a.Below)))
 		if a.Open != 0 && a.Open <= a.Closed {
 			t.Fatalf("%s has reservation %d open, and closed up to %d", who, a.Open, a.Closed)
 		}
 	}
 	if spent != l.pool.Spent || held != l.pool.Held || kept != l.pool.Kept {
 		t.Fatalf("accounts %v+%v+%v, pool %v+%v+%v", spent, held, kept, l.pool.Spent, l.pool.Held, l.pool.Kept)
+	}
+	for _, who := range l.who {
+		var below budget.Amount
+		for _, other := range l.who {
+			if a := l.pool.Account(other); a.Sharer == who {
+				used := a.Spent.Plus(a.InUse()).Plus(a.Kept).Plus(a.Below)
+				below = below.Plus(used).Plus(a.Share.Over(used))
+			}
+		}
+		if got := l.pool.Account(who).Below; got != below {
+			t.Fatalf("agents below %s have taken %v, its account says %v", who, below, got)
+		}
 	}
 	if carved != l.pool.Carved {
 		t.Fatalf("%v is left of the shares, the pool holds %v", carved, l.pool.Carved)
@@ -81,7 +93,7 @@ func (l *poolLedger) reserveAndCheck(t *rapid.T, who string, k budget.AttemptReq
 	before := l.pool.Account(who)
 	covers := k.Price.Bound(k.Input, k.Output).Plus(k.Price.Bound(k.Input+k.Output, k.Closing))
 	pool, g := l.pool.Reserve(who, n, k)
-	if rest := before.Share.Minus(before.Spent); !before.Share.Zero() && before.Limit.Nano > 0 && covers.Tokens <= rest.Tokens && covers.Nano <= rest.Nano &&
+	if rest := before.Share.Minus(before.Spent).Minus(before.Below); !before.Share.Zero() && before.Limit.Nano > 0 && covers.Tokens <= rest.Tokens && covers.Nano <= rest.Nano &&
 		g.Short != budget.ShortCalls && (g.Verdict == budget.Wait || g.Verdict == budget.Denied) {
 		t.Fatalf("%s is answered %s, and %v of its share are left", who, g.Verdict, rest)
 	}
@@ -117,7 +129,7 @@ func TestPool(t *testing.T) {
 		own := budget.Limit{Tokens: rapid.Int64Range(0, 20000).Draw(t, "own"), Nano: rapid.Int64Range(0, 300000).Draw(t, "own nano")}
 		for i := range rapid.IntRange(1, 6).Draw(t, "agents") {
 			who := fmt.Sprintf("a%d", i)
-			pool, ok := l.pool.Admit(who, own, drawAsk(t, p))
+			pool, ok := l.pool.AdmitBelow(rapid.SampledFrom(append(l.who, "")).Draw(t, "parent"), who, own, drawAsk(t, p))
 			if ok {
 				l.pool, l.who = pool, append(l.who, who)
 			}

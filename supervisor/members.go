@@ -157,8 +157,11 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	if len(f.Past) > 0 {
 		first = agent.FirstAttemptRequest(t, f.Past...)
 	}
-	pool, fits := admitChild(s.Pool, m.ID, t, def, first)
+	pool, fits := admitChild(s.Pool, m, t, def, first)
 	if !fits {
+		if held := s.Pool.Carved; !held.Zero() {
+			return refuse("the budget does not cover another agent: %d tokens are held as shares of others", held.Tokens)
+		}
 		return refuse("the budget does not cover another agent")
 	}
 	s.Pool = pool
@@ -171,10 +174,10 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 }
 
 // admitChild opens the account of a child and carves its share, if it has one.
-func admitChild(p budget.Pool, id spec.ID, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, fits bool) {
-	next, fits = p.Admit(string(id), ownLimit(t.Limits), first)
+func admitChild(p budget.Pool, m Member, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, fits bool) {
+	next, fits = p.AdmitBelow(string(m.Parent), string(m.ID), ownLimit(t.Limits), first)
 	if fits && def.Carved { //mutant:share-not-carved
-		next = next.Carve(string(id))
+		next = next.Carve(string(m.ID))
 	}
 	return next, fits
 }

@@ -255,7 +255,7 @@ func checkPool(t *testing.T, s supervisor.State) {
 	s.Members(func(m supervisor.Member) {
 		a := s.Pool.Account(string(m.ID))
 		spent, held, kept = spent.Plus(a.Spent), held.Plus(a.InUse()), kept.Plus(a.Kept)
-		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept)))
+		carved = carved.Plus(a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept).Plus(a.Below)))
 	})
 	if carved != s.Pool.Carved {
 		t.Errorf("of the shares %v is left, the pool says %v", carved, s.Pool.Carved)

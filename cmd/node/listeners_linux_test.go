@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/troupe-run/troupe/internal/ui"
 )
 
 // A node with every door that its flags open by default listens nowhere without asking for a credential: the kernel's
@@ -104,11 +106,15 @@ func (l listener) tryAsStranger(t *testing.T) string {
 		}
 		return "NATS"
 	}
-	for _, path := range []string{"/", "/healthz", "/readyz", "/metrics", "/api/v1/runs", "/api/v1/openapi.json", "/v1/chat/completions", "/mcp", "/debug/pprof/"} {
+	for _, path := range []string{"/nowhere", "/healthz", "/readyz", "/metrics", "/api/v1/runs", "/api/v1/openapi.json", "/v1/chat/completions", "/mcp", "/debug/pprof/"} {
 		said := l.say(t, "GET "+path+" HTTP/1.1\r\nHost: "+l.address+"\r\nConnection: close\r\n\r\n")
 		if !strings.HasPrefix(said, "HTTP/1.1 401 ") {
 			t.Errorf("%s answers a stranger on %s: %.200s", l.address, path, said)
 		}
+	}
+	// The page is the same for everybody and knows nothing of the node: it asks for a ticket.
+	if said := l.say(t, "GET / HTTP/1.1\r\nHost: "+l.address+"\r\nConnection: close\r\n\r\n"); !strings.HasSuffix(said, string(ui.Page())) {
+		t.Errorf("%s answers a stranger with other things than the page: %.200s", l.address, said)
 	}
 	return "HTTP"
 }

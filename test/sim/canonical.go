@@ -192,7 +192,7 @@ func canonSuper(b []byte, s *supervisor.State) []byte {
 		a := p.Account(string(m.ID))
 		b = appendNumbers(b, a.Open, a.Closed, a.AheadOf)
 		b = appendNumbers(b, m.FirstMessageDue)
-		b = canonAmount(b, a.Held, a.Ahead, a.Kept, a.Spent, a.Share)
+		b = canonAmount(b, a.Held, a.Ahead, a.Kept, a.Spent, a.Share, a.Below)
 	})
 	return b
 }

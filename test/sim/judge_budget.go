@@ -92,12 +92,16 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	}
 	var held, kept, spent, ahead, carved budget.Amount
 	live, parked := 0, 0
+	below := map[string]budget.Amount{}
 	after.Members(func(m supervisor.Member) {
 		a := p.Account(string(m.ID))
 		held, kept, spent = held.Plus(a.InUse()), kept.Plus(a.Kept), spent.Plus(a.Spent)
 		ahead = ahead.Plus(a.Ahead)
-		rest := a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept))
+		rest := a.Share.Over(a.Spent.Plus(a.InUse()).Plus(a.Kept).Plus(a.Below))
 		carved = carved.Plus(rest)
+		if a.Sharer != "" {
+			below[a.Sharer] = below[a.Sharer].Plus(a.Spent).Plus(a.InUse()).Plus(a.Kept).Plus(a.Below).Plus(rest)
+		}
 		if m.Parent != "" && !m.Done && a.Share.Zero() && hasShare(after, m.Name) && !j.population.anyDamaged() {
 			j.fail("nothing is carved for %s", m.ID)
 		}
@@ -119,6 +123,11 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	}
 	if carved != p.Carved {
 		j.fail("%+v are left of the shares, the pool holds %+v", carved, p.Carved)
+	}
+	for who, taken := range below {
+		if got := p.Account(who).Below; got != taken {
+			j.fail("agents below %s have taken %+v, its account says %+v", who, taken, got)
+		}
 	}
 	j.checkShares(p, used)
 	if ahead != p.Ahead {

@@ -143,6 +143,7 @@ var ofRun = []Mutant{
 	{"closing-money-not-kept", "G3: a closing turn is kept for everyone", []Edit{{"closing-turn-kept", Drop}}},
 	{"kept-not-returned", "G3: what was kept is free after the end", own(Drop)},
 	{"share-not-held", "G5: what is carved for an agent is free for no other", own(Drop)},
+	{"share-used-twice", "G5: what agents below use of a share is used up", own(Drop)},
 	{"share-not-returned", "G5: the rest of a share is free after the end", own(Drop)},
 	{"share-not-carved", "G5: an agent with a share holds it from its start", own(Never)},
 	{"bound-without-tail", "P21: the bound covers what was added since the anchor", own(Never)},
