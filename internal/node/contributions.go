@@ -76,16 +76,15 @@ func (o Contributions) checkReferences(set *tool.Set, filed bool) error {
 	var agents []string
 	for _, d := range o.Agents {
 		agents = append(agents, d.Name)
+		for _, c := range d.Commands { // the agents of a run share them
+			tools = append(tools, c.Name)
+		}
 	}
 	agents = append(agents, builtinAgents()...)
 	for _, d := range o.Agents {
-		own := slices.Clone(tools)
-		for _, c := range d.Commands {
-			own = append(own, c.Name)
-		}
 		for _, t := range slices.Concat(d.Tools, d.DisallowedTools) {
-			if !agentfile.IsBuiltin(t.Name) && !t.IsRemote() && !strings.Contains(t.Name, "*") && !slices.Contains(own, t.Name) {
-				return fmt.Errorf("%w: agent %s: there is no tool %q%s", ErrContribution, d.Name, t.Name, suggestTool(t.Name, own))
+			if !agentfile.IsBuiltin(t.Name) && !t.IsRemote() && !strings.Contains(t.Name, "*") && !slices.Contains(tools, t.Name) {
+				return fmt.Errorf("%w: agent %s: there is no tool %q%s", ErrContribution, d.Name, t.Name, suggestTool(t.Name, tools))
 			}
 		}
 		for _, name := range d.Delegates {

@@ -124,7 +124,10 @@ func withOptions(own *spec.Model, run spec.Model, d agentfile.Definition) *spec.
 // withShare limits an agent to a share of the run's budget.
 func withShare(l spec.Limits, run spec.RunLimits, part float64) spec.Limits {
 	least := func(own *int64, all int64) {
-		if n := int64(part * float64(all)); n > 0 && (*own == 0 || n < *own) {
+		if part == 0 || all == 0 {
+			return
+		}
+		if n := max(1, int64(part*float64(all))); *own == 0 || n < *own { // 0 would be no limit
 			*own = n
 		}
 	}
