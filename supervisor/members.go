@@ -157,14 +157,9 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	if len(f.Past) > 0 {
 		first = agent.FirstAttemptRequest(t, f.Past...)
 	}
-	pool, fits := admitChild(s.Pool, m, t, def, first)
-	if !fits {
-		if held := s.Pool.Carved; !held.Zero() {
-			return refuse("the budget does not cover another agent: %d tokens are held as shares of others", held.Tokens)
-		}
-		return refuse("the budget does not cover another agent")
+	if s.Pool, why = admitChild(s.Pool, m, t, def, first); why != "" {
+		return refuse("%s", why)
 	}
-	s.Pool = pool
 	parent.Children++
 	s, fx := joinMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {
@@ -173,13 +168,19 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	return s, fx
 }
 
-// admitChild opens the account of a child and carves its share, if it has one.
-func admitChild(p budget.Pool, m Member, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, fits bool) {
-	next, fits = p.AdmitBelow(string(m.Parent), string(m.ID), ownLimit(t.Limits), first)
-	if fits && def.Carved { //mutant:share-not-carved
+// admitChild opens the account of a child and carves its share, if it has one. why says why it has none.
+func admitChild(p budget.Pool, m Member, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, why string) {
+	next, fits := p.AdmitBelow(string(m.Parent), string(m.ID), ownLimit(t.Limits), first)
+	switch {
+	case !fits && !p.Carved.Zero():
+		return p, fmt.Sprintf("the budget does not cover another agent: %d tokens are held as shares", p.Carved.Tokens)
+	case !fits:
+		return p, "the budget does not cover another agent"
+	}
+	if def.Carved { //mutant:share-not-carved
 		next = next.Carve(string(m.ID))
 	}
-	return next, fits
+	return next, ""
 }
 
 // whyEnding says why a member can start nothing and reach nobody any more.
