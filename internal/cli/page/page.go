@@ -3,13 +3,14 @@ package page
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ type Commands struct {
 
 // UI makes the command ui.
 func (cs *Commands) UI() *cobra.Command {
-	var url string
+	var named string
 	c := &cobra.Command{
 		Use: "ui", Args: command.NoArguments,
 		Short: "Print an address that opens the page of a node in a browser",
@@ -51,40 +52,60 @@ within five minutes; the page then stays open for twelve hours (docs/ui.md).
 The token is that of TROUPE_HTTP_TOKEN, or of the state directory.`,
 		Example:     "  troupe-node & troupe ui\n  troupe ui --url https://troupe.example.com",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(c *cobra.Command, _ []string) error {
+			if named != "" { // of a node that this machine may know nothing of
+				at, err := checkURL(named)
+				if err != nil {
+					return err
+				}
+				return cs.printAddress(c.Context(), at)
+			}
 			return cs.Sessions.Visit(session.ToJoin, func(ctx context.Context, s *session.Session) error {
-				at, err := cs.nodeAddress(ctx, s, url)
+				at, err := nodeAddress(ctx, s)
 				if err != nil {
 					return err
 				}
-				token, err := cs.token()
-				if err != nil {
-					return err
-				}
-				ticket, err := askTicket(ctx, at, token)
-				if err != nil {
-					return &exit.Failure{Code: exit.NoNode, Err: err, Hint: "the token must be that of the node: TROUPE_HTTP_TOKEN, or the state directory of --store-dir"}
-				}
-				address := at + "/#ticket=" + ticket.Ticket
-				if cs.Console.Output != "table" {
-					return cs.Console.PrintData(map[string]string{"url": address, "expires": ticket.Expires})
-				}
-				return cs.Console.Write([]byte(term.CleanLine(address) + "\n"))
+				return cs.printAddress(ctx, at)
 			})
 		},
 	}
-	c.Flags().StringVar(&url, "url", "", "address of the node, if a proxy has another one (default: that of the node that answers)")
+	c.Flags().StringVar(&named, "url", "", "address of the node, if a proxy has another one (default: that of the node that answers)")
 	return c
 }
 
-// nodeAddress is where the node serves HTTP.
-func (cs *Commands) nodeAddress(ctx context.Context, s *session.Session, given string) (string, error) {
-	if given != "" {
-		if !strings.HasPrefix(given, "http://") && !strings.HasPrefix(given, "https://") {
-			return "", exit.UsageError("for example --url http://127.0.0.1:8420", "--url is the address of a node, not %q", given)
-		}
-		return strings.TrimSuffix(given, "/"), nil
+// printAddress asks the node at an address for a ticket, and prints the address that opens its page.
+func (cs *Commands) printAddress(ctx context.Context, at string) error {
+	token, err := cs.token()
+	if err != nil {
+		return err
 	}
+	ticket, err := askTicket(ctx, at, token)
+	if err != nil {
+		return &exit.Failure{Code: exit.NoNode, Err: err, Hint: "the token must be that of the node: TROUPE_HTTP_TOKEN, or the state directory of --store-dir"}
+	}
+	address := at + "/#ticket=" + ticket.Ticket
+	if cs.Console.Output != "table" {
+		return cs.Console.PrintData(map[string]string{"url": address, "expires": ticket.Expires})
+	}
+	return cs.Console.Write([]byte(term.CleanLine(address) + "\n"))
+}
+
+// checkURL returns the address of a node that the user names. The token goes there, so it must be this machine, or
+// nobody on the way may read it.
+func checkURL(given string) (string, error) {
+	u, err := url.Parse(given)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return "", exit.UsageError("for example --url http://127.0.0.1:8420", "--url is the address of a node, not %q", given)
+	}
+	host, err := netip.ParseAddr(u.Hostname())
+	if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !host.IsLoopback()) {
+		return "", exit.UsageError("use https, or a tunnel to this machine", "--url %s would send the token of the node in the clear", given)
+	}
+	return strings.TrimSuffix(given, "/"), nil
+}
+
+// nodeAddress is where the node serves HTTP.
+func nodeAddress(ctx context.Context, s *session.Session) (string, error) {
 	nodes, err := s.Nodes(ctx)
 	if err != nil {
 		return "", err
@@ -131,7 +152,7 @@ func askTicket(ctx context.Context, at, token string) (t httpapi.Ticket, err err
 	if reply.StatusCode != http.StatusCreated {
 		var p httpapi.Problem
 		_ = json.Unmarshal(raw, &p) // a proxy may answer with something else: then the status says enough
-		return t, fmt.Errorf("%w: %s %s", errTicket, reply.Status, term.CleanLine(cmp.Or(p.Error, "")))
+		return t, fmt.Errorf("%w: %s %s", errTicket, reply.Status, term.CleanLine(p.Error))
 	}
 	if err := json.Unmarshal(raw, &t); err != nil || t.Ticket == "" {
 		return t, fmt.Errorf("%w: its answer is not a ticket", errTicket)
