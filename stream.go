@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"iter"
 	"reflect"
 	"sync"
@@ -14,7 +13,8 @@ import (
 )
 
 // Event is something that happened in a run. Its Data has the Go type that event.RunKinds lists for its Kind, such as
-// event.ToolCall; of a kind that this version does not know, it is a json.RawMessage.
+// event.ToolCall. Of a kind that this version does not know, and of data that another version wrote and this one cannot
+// read, it is a json.RawMessage.
 type Event = event.Published
 
 // errLoopEnded: the caller has left the loop over a stream.
@@ -55,11 +55,10 @@ func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
 		}()
 		const follow = true
 		err = n.client.Events(ctx, run.ID(), nil, follow, func(e client.Event, _ []byte) error {
-			typed, err := typedEvent(e)
-			if err == nil && !yield(typed, nil) {
+			if !yield(typedEvent(e), nil) {
 				return errLoopEnded
 			}
-			return err
+			return nil
 		})
 		if errors.Is(err, errLoopEnded) {
 			return
@@ -92,18 +91,18 @@ var dataTypes = sync.OnceValue(func() map[string]reflect.Type {
 	return types
 })
 
-// typedEvent decodes the data of an event into its Go type.
-func typedEvent(e client.Event) (Event, error) {
+// typedEvent decodes the data of an event into its Go type, or leaves them as they are.
+func typedEvent(e client.Event) Event {
 	typed := e.Published
 	typed.Data = e.Data
 	of := dataTypes()[e.Kind]
-	if of == nil || len(e.Data) == 0 {
-		return typed, nil
+	if of == nil {
+		return typed
 	}
 	value := reflect.New(of)
-	if err := json.Unmarshal(e.Data, value.Interface()); err != nil {
-		return Event{}, fmt.Errorf("troupe: event %s of kind %s: %w", e.ID, e.Kind, err)
+	if err := json.Unmarshal(e.Data, value.Interface()); err != nil { // the caller sees the bytes
+		return typed
 	}
 	typed.Data = value.Elem().Interface()
-	return typed, nil
+	return typed
 }
