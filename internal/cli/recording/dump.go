@@ -54,21 +54,30 @@ content: who told whom which sort of fact, and when. Such a file cannot be repla
 	return c
 }
 
+// dumpReadsMax is how often a run is read that ends meanwhile.
+const dumpReadsMax = 3
+
 // readDump reads a run at a consistent cut, with all blobs.
-func readDump(ctx context.Context, c *client.Client, run string) (runfile.File, error) {
-	first, err := c.Logs(ctx, run)
-	if err != nil {
-		return runfile.File{}, err
+func readDump(ctx context.Context, c *client.Client, run string) (f runfile.File, err error) {
+	for range dumpReadsMax {
+		first, err := c.Logs(ctx, run)
+		if err != nil {
+			return f, err
+		}
+		if f, err = ReadRun(ctx, c, run); err != nil {
+			return f, err
+		}
+		whole := len(f.Entries)
+		f.Entries = runfile.Cut(first, f.Entries)
+		if len(f.Entries) == whole || f.Header.State != control.Finished {
+			return withBlobs(ctx, c, run, f)
+		}
 	}
-	f, err := ReadRun(ctx, c, run)
-	if err != nil {
-		return f, err
-	}
-	whole := len(f.Entries)
-	f.Entries = runfile.Cut(first, f.Entries)
-	if len(f.Entries) < whole && f.Header.State == control.Finished { // it ended between the two reads
-		return readDump(ctx, c, run)
-	}
+	return f, exit.UsageError("troupe export RUN --logs writes the logs as they are", "%s has ended, and its logs have no consistent cut that holds its end", run)
+}
+
+// withBlobs adds the blobs that the logs name.
+func withBlobs(ctx context.Context, c *client.Client, run string, f runfile.File) (runfile.File, error) {
 	missing, err := ReadBlobs(ctx, c, &f)
 	if err == nil && missing > 0 {
 		err = exit.UsageError("troupe export RUN --logs writes the logs without them", "%d blobs that the logs of %s name are not stored: a dump would not be whole", missing, run)
