@@ -50,7 +50,7 @@ The demo needs no key and no network. Its files are in XDG_STATE_HOME/troupe-dem
 
 Exit codes are those of troupe run; 1 also if the ledger does not have each order once.`,
 		Example:     "  troupe demo\n  troupe demo --continue",
-		Args:        cobra.NoArgs,
+		Args:        command.NoArguments,
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(*cobra.Command, []string) error {
 			if pace < 0 {
