@@ -14,7 +14,7 @@ type Pool struct {
 	Held    Amount // sum of the open reservations and of the allowances
 	Ahead   Amount // part of Held: sum of the allowances
 	Kept    Amount // sum of the amounts kept for closing turns
-	Carved  Amount // sum of what is left of the agents' shares: each is free for its agent alone
+	Carved  Amount // sum of what is left of shares: each is free for its agent and those below it alone
 	Unknown Amount // part of Spent: charged in full because the cost is unknown
 	Overrun Amount // part of Spent: billed beyond the reservation
 
@@ -153,8 +153,8 @@ func (p Pool) Admit(who string, own Limit, first AttemptRequest) (Pool, bool) {
 }
 
 // AdmitBelow opens an account if the agent's closing turn fits in addition to all
-// others; first is the request of its first turn. Below an agent with a share it fits into that share,
-// too. Admitting again changes nothing.
+// others; first is the request of its first turn. An agent below one with a share may use
+// that share, too. Admitting again changes nothing.
 func (p Pool) AdmitBelow(parent, who string, own Limit, first AttemptRequest) (Pool, bool) {
 	if p.accounts != nil {
 		if _, ok := p.accounts.Get(who); ok {

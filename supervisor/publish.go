@@ -35,8 +35,7 @@ func (s State) publishShortage(kind event.Kind, id spec.ID, f agent.Reserve, why
 // run's. nil: no limit is short.
 func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *event.BudgetShort {
 	account := s.Pool.Account(string(id))
-	need := f.Request.Price.Bound(f.Request.Input, max(f.Request.OutputMin, 1))
-	need.Calls = 1
+	need := leastNeed(f.Request)
 	part := func(a budget.Amount) int64 { return a.Tokens }
 	short := event.BudgetShort{Of: event.ShortTokens, Whose: event.OfRun}
 	switch why {
@@ -50,11 +49,26 @@ func (s State) describeShortage(id spec.ID, f agent.Reserve, why spec.Reason) *e
 	}
 	limit, spent := s.Pool.Limit, s.Pool.Spent
 	free := s.Pool.RoomFor(string(id)).Plus(account.Held).Plus(account.Kept)
+	unspent := limit.Room(spent.Plus(s.Pool.Held).Plus(s.Pool.Kept)).Plus(account.Held).Plus(account.Kept)
+	short.Carved = part(unspent) - part(free)
 	if own := account.Limit.Room(account.Spent); part(own) < part(free) {
-		short.Whose, limit, spent, free = event.OfAgent, account.Limit, account.Spent, own
+		short.Whose, short.Carved, limit, spent, free = event.OfAgent, 0, account.Limit, account.Spent, own
 	}
 	short.Limit, short.Used, short.Free, short.Need = part(budget.Amount(limit)), part(spent), max(0, part(free)), part(need)
 	return &short
+}
+
+// leastNeed is what an attempt with the least output can cost at most, and the closing turn that must fit after it.
+func leastNeed(r budget.AttemptRequest) budget.Amount {
+	need := r.ClosingBound()
+	if !r.Final {
+		output := max(r.OutputMin, 1)
+		need = r.Price.Bound(r.Input, output)
+		r.Input += output
+		need = need.Plus(r.ClosingBound())
+	}
+	need.Calls = 1
+	return need
 }
 
 // takeEvents takes the events out of the state. Events about the budget get its figures,

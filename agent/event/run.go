@@ -36,7 +36,7 @@ type BudgetChanged struct {
 	Reserved    int64        `json:"reserved"`
 	Ahead       int64        `json:"ahead,omitempty"` // part of Reserved: held for attempts that begin without a reservation of their own
 	Kept        int64        `json:"kept"`
-	Carved      int64        `json:"carved,omitempty"` // free only for the agents for which it was carved
+	Carved      int64        `json:"carved,omitempty"` // left of shares: free only for the agents that have them and those below
 	Unknown     int64        `json:"charged_unknown"`
 	Overrun     int64        `json:"overrun"`
 	UsedUSD     float64      `json:"used_usd"`
@@ -58,8 +58,10 @@ type BudgetShort struct {
 	Whose string `json:"whose"` // run, agent
 	Limit int64  `json:"limit"`
 	Used  int64  `json:"used"`
-	Free  int64  `json:"free"` // what reservations of other agents and of closing turns leave
-	Need  int64  `json:"need"` // the least that the attempt can cost at most
+	Free  int64  `json:"free"` // what reservations of other agents, closing turns and shares leave
+	Need  int64  `json:"need"` // the least that the attempt, and the closing turn after it, can cost at most
+	// Carved is what shares hold for other agents; it is no part of Free.
+	Carved int64 `json:"carved,omitempty"`
 }
 
 // Words of BudgetShort.

@@ -45,7 +45,11 @@ func describeShortage(s event.BudgetShort) string {
 	case event.ShortCalls:
 		unit = " tool calls"
 	}
-	text := fmt.Sprintf("the %s's limit of %s%s: %s used, %s free, the next call needs %s", CleanLine(s.Whose), figure(s.Limit), unit, figure(s.Used), figure(s.Free), figure(s.Need))
+	text := fmt.Sprintf("the %s's limit of %s%s: %s used, %s free", CleanLine(s.Whose), figure(s.Limit), unit, figure(s.Used), figure(s.Free))
+	if s.Carved > 0 {
+		text += ", " + figure(s.Carved) + " held as shares"
+	}
+	text += ", the next call needs " + figure(s.Need)
 	if lacks := s.Need - s.Free; lacks > 0 {
 		text += ", " + figure(lacks) + " too much"
 	}
