@@ -89,4 +89,4 @@ browser:
 	cd test/browser && npm ci --ignore-scripts --no-audit --no-fund && go vet -tags browser . && go test -tags browser -count=1 -timeout 4m .
 
 # The tests of internal/node under the race detector; .ci/run runs a half of them.
-race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node
+race:     ; CGO_ENABLED=1 go test -race -timeout 30m -skip '^TestAttack' ./internal/node ./mailbox/jetstream
