@@ -193,7 +193,7 @@ agents:
 `)
 	s.signIn()
 	run := s.start(model, "paint "+hostile, "--max-tokens", "200000")
-	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Enter), chromedp.Poll(`location.hash.startsWith("#/run/")`, nil))
+	s.do("the run is listed, and opened with Enter", s.sees("paint <img"), chromedp.Focus(".rows"), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible("nav.tabs"))
 	s.do("a question of a call", chromedp.KeyEvent("4"), s.sees("out.txt"), s.sees("Once"))
 	s.do("approve once", chromedp.KeyEvent("a"), s.sees("Which colour?"))
 	s.do("answer", chromedp.KeyEvent("w"), chromedp.WaitVisible("dialog textarea"), chromedp.SendKeys("dialog textarea", "green"), chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), s.lacks("Which colour?"))

@@ -130,11 +130,11 @@ export function Form({ title, fields, confirm, danger, note, submit, close }: { 
   );
 }
 
-/** useKeys handles keys of the whole page while no field has the focus. */
+/** useKeys handles keys of the whole page while no field has the focus, from the moment at which its view is drawn: an effect after the paint would lose the keys of a fast person. */
 export function useKeys(keys: Record<string, () => void>): void {
   const now = useRef(keys);
   now.current = keys;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const press = (e: KeyboardEvent) => {
       const on = e.target as HTMLElement;
       if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(on.tagName) || document.querySelector("dialog[open]")) return;
