@@ -260,7 +260,7 @@ func watchChanges(c *Client, run string) (changed <-chan struct{}, stop func(), 
 
 // isUnstored reports whether the server of the node's logs does not answer now. A run that
 // exists continues when it does.
-func isUnstored(err error) bool { return isRefusedWith(err, CodeJournal) }
+func isUnstored(err error) bool { return isRefusedWith(err, CodeLogs) }
 
 // isBad reports whether the node refused the request as malformed.
 func isBad(err error) bool { return isRefusedWith(err, CodeBad) }

@@ -285,7 +285,7 @@ const (
 	CodeLimit       = "429"
 	CodeInternal    = "500"
 	CodeUnavailable = "503"
-	CodeJournal     = "507" // the node cannot write its logs now: a full disk, a server whose store is off
+	CodeLogs        = "507" // the node cannot write its logs now: a full disk, a server whose store is off
 )
 
 // ErrUnavailable says that no node answered.
@@ -347,18 +347,18 @@ type NodeInfo struct {
 	Profile  string     `json:"profile,omitempty"`
 	Unproven string     `json:"unproven,omitempty"`
 	Proof    *bus.Proof `json:"proof,omitempty"`
-	// Journal is set while the node that answers cannot write its logs, or has little room
+	// LogHealth is set while the node that answers cannot write its logs, or has little room
 	// left for them.
-	Journal *JournalInfo `json:"journal,omitempty"`
+	LogHealth *LogHealth `json:"logs,omitempty"`
 	// HTTP is the address at which the node that answers serves HTTP; "" if it does not.
 	HTTP string `json:"http,omitempty"`
 	// Warning, in the answer to a drain, says what part of that request will not be honored.
 	Warning string `json:"warning,omitempty"`
 }
 
-// JournalInfo says why a node cannot write its logs, or that their disk is Low: in that case
+// LogHealth says why a node cannot write its logs, or that their disk is Low: in that case
 // live runs continue, and new ones are refused.
-type JournalInfo struct {
+type LogHealth struct {
 	Since     string `json:"since,omitempty"`
 	Why       string `json:"why"`
 	Remedy    string `json:"remedy"`

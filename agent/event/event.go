@@ -109,15 +109,15 @@ const (
 
 // Kinds of events about a node; they are in no log.
 const (
-	KindJournalAvailable   Kind = "journal.available"
-	KindJournalLow         Kind = "journal.low"
-	KindJournalUnavailable Kind = "journal.unavailable"
-	KindRunParked          Kind = "run.parked"
-	KindRunQueued          Kind = "run.queued"
-	KindShardReadable      Kind = "shard.readable"
-	KindShardReleased      Kind = "shard.released"
-	KindShardTaken         Kind = "shard.taken"
-	KindShardUnreadable    Kind = "shard.unreadable"
+	KindLogsAvailable   Kind = "logs.available"
+	KindLogsLow         Kind = "logs.low"
+	KindLogsUnavailable Kind = "logs.unavailable"
+	KindRunParked       Kind = "run.parked"
+	KindRunQueued       Kind = "run.queued"
+	KindShardReadable   Kind = "shard.readable"
+	KindShardReleased   Kind = "shard.released"
+	KindShardTaken      Kind = "shard.taken"
+	KindShardUnreadable Kind = "shard.unreadable"
 )
 
 // RunKinds are the kinds of events of a run, each with the zero value of its data:
@@ -191,14 +191,14 @@ func RunKinds() map[Kind]any {
 // NodeKinds are the kinds of events of a node, each with the zero value of its data.
 func NodeKinds() map[Kind]any {
 	return map[Kind]any{
-		KindShardTaken:         ShardMoved{},
-		KindShardReleased:      ShardMoved{},
-		KindShardUnreadable:    ShardUnreadable{},
-		KindShardReadable:      ShardUnreadable{},
-		KindRunParked:          RunParked{},
-		KindRunQueued:          RunQueued{},
-		KindJournalUnavailable: JournalState{},
-		KindJournalAvailable:   JournalState{},
-		KindJournalLow:         JournalState{},
+		KindShardTaken:      ShardMoved{},
+		KindShardReleased:   ShardMoved{},
+		KindShardUnreadable: ShardUnreadable{},
+		KindShardReadable:   ShardUnreadable{},
+		KindRunParked:       RunParked{},
+		KindRunQueued:       RunQueued{},
+		KindLogsUnavailable: LogState{},
+		KindLogsAvailable:   LogState{},
+		KindLogsLow:         LogState{},
 	}
 }

@@ -1,8 +1,8 @@
 package event
 
-// JournalState is the data of journal.unavailable, journal.available and journal.low:
+// LogState is the data of logs.unavailable, logs.available and logs.low:
 // whether a node can write the logs that it acts on.
-type JournalState struct {
+type LogState struct {
 	// WaitedMS is how long the oldest entry has waited to be written.
 	WaitedMS int64 `json:"waited_ms"`
 	// Waiting is how many entries wait, and Why the server's error.

@@ -85,7 +85,7 @@ func TestRunOnAFullDiskEndsWithTheReason(t *testing.T) {
 		signal syscall.Signal
 		exit   int
 	}{
-		"patience": {flags: []string{"--journal-patience", "2s"}, exit: exitNoNode},
+		"patience": {flags: []string{"--log-patience", "2s"}, exit: exitNoNode},
 		"Ctrl-C":   {signal: syscall.SIGINT, exit: exitInterrupted},
 		"SIGTERM":  {signal: syscall.SIGTERM, exit: exitTerminated},
 	} {

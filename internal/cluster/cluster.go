@@ -59,11 +59,11 @@ type Config struct {
 	Publish func(event.Published)
 	// LaneFound receives a conversation with runs that have not ended. Default: no calls.
 	LaneFound func(conversation string)
-	// Proof is the result of the checks of the server, Journal whether the logs can be
+	// Proof is the result of the checks of the server, LogHealth whether the logs can be
 	// written.
-	Proof   *bus.Proof
-	Journal func() *client.JournalInfo
-	Mask    *redact.Masker
+	Proof     *bus.Proof
+	LogHealth func() *client.LogHealth
+	Mask      *redact.Masker
 	// Life ends when the node is closed; Work is the group of goroutines that Close then waits
 	// for.
 	Life   context.Context

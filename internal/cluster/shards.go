@@ -164,7 +164,7 @@ func (o *Owner) ClusterView() *control.Cluster {
 		for _, n := range k.Nodes() {
 			i := describeNode(n)
 			if n.ID == k.ID() {
-				i.Proof, i.Journal = o.cfg.Proof, o.cfg.Journal()
+				i.Proof, i.LogHealth = o.cfg.Proof, o.cfg.LogHealth()
 				i.Live, i.Resting = o.census.readCounts()
 				i.LiveRuns, i.QueuedRuns = o.admission.countRuns()
 			}

@@ -31,7 +31,7 @@ var settingDescriptions = map[string]string{
 	"allow_unpriced":   "models that may be called under max_budget_usd though their price is unknown; only in your own file",
 	"pricing_file":     "prices and windows of models that go before those listed, in the form of models.dev or LiteLLM; relative to this file; only in your own file",
 	"timeout":          "time at work after which an agent sums up, such as 90s or 15m",
-	"journal_patience": "how long troupe run waits for a log that cannot be written, such as 2m",
+	"log_patience":     "how long troupe run waits for a log that cannot be written, such as 2m",
 	"max_live_runs":    "most runs that are live on a node of yours at once; later ones are queued; 0 is the default; only in your own file",
 	"hooks":            "commands that run at hook points of the loop; only in the user's own file",
 	"fallback":         "models that are tried in order when the first fails for good",

@@ -47,9 +47,9 @@ type Config struct {
 	// Name of the node, and of the machine: runs are also opened by requests to the
 	// nodes of one machine.
 	Name, Machine string
-	// Journal describes why the node cannot write its logs: nil while it can, and has room.
+	// LogHealth describes why the node cannot write its logs: nil while it can, and has room.
 	// Default: it can.
-	Journal func() *client.JournalInfo
+	LogHealth func() *client.LogHealth
 	// Queue describes the runs that are queued on this node. Default: none.
 	Queue Queue
 	// RowAdded receives a run whose row the node must write soon with Runs.Record: only the node writes

@@ -82,7 +82,7 @@ func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (sta
 		switch {
 		case err == nil && state != Live && state != Queued && state != Interrupted:
 			return state, result, nil
-		case hasCode(err, client.CodeUnavailable) || hasCode(err, client.CodeJournal):
+		case hasCode(err, client.CodeUnavailable) || hasCode(err, client.CodeLogs):
 			pause = lookAgainAfter // the run continues when its logs can be read again
 		case err != nil:
 			return state, result, err

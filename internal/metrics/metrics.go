@@ -28,7 +28,7 @@ type Gauges struct {
 	RunsActive, RunsQueued      int
 	AgentsActive, AgentsResting int64
 	EventsDropped               int64 // so far
-	JournalWritable, Ready      bool
+	LogsWritable, Ready         bool
 }
 
 // Recorder holds the metrics of one node.
@@ -129,7 +129,7 @@ var gaugeHelp = []struct{ name, help string }{
 	{runsQueued, "Runs that wait until fewer runs are live on this node."},
 	{agentsActive, "Actors in memory on this node: agents and supervisors."},
 	{agentsResting, "Passivated actors in the logs of this node: they wait for a person, another agent or the clock."},
-	{journalWritable, "1 if the node can write its logs, 0 if entries wait."},
+	{logsWritable, "1 if the node can write its logs, 0 if entries wait."},
 	{nodeReady, "1 if the node can take work, as /readyz says."},
 	{budgetLimit, "Token limits of the runs whose supervisor is on this node, added."},
 	{budgetReserved, "Tokens reserved by the runs whose supervisor is on this node, added."},
@@ -161,7 +161,7 @@ func (c *stateCollector) Collect(to chan<- prometheus.Metric) {
 	limit, reserved := c.budgets()
 	for name, v := range map[string]float64{
 		runsActive: float64(g.RunsActive), runsQueued: float64(g.RunsQueued), agentsActive: float64(g.AgentsActive), agentsResting: float64(g.AgentsResting),
-		journalWritable: oneIf(g.JournalWritable), nodeReady: oneIf(g.Ready), budgetLimit: float64(limit), budgetReserved: float64(reserved),
+		logsWritable: oneIf(g.LogsWritable), nodeReady: oneIf(g.Ready), budgetLimit: float64(limit), budgetReserved: float64(reserved),
 	} {
 		to <- prometheus.MustNewConstMetric(gaugeDescs[name], prometheus.GaugeValue, v)
 	}

@@ -36,7 +36,7 @@ const (
 	providerRetryAfter = "troupe_provider_retry_after_seconds"
 	questionsAsked     = "troupe_questions_total"
 	eventsDropped      = "troupe_events_dropped_total"
-	journalWritable    = "troupe_journal_writable"
+	logsWritable       = "troupe_logs_writable"
 	nodeReady          = "troupe_node_ready"
 	buildInfo          = "troupe_build_info"
 )

@@ -155,7 +155,7 @@ func (h *Node) checkReady() error {
 			return fmt.Errorf("%w: the connection to the NATS server is %s", errNotReady, strings.ToLower(nc.Status().String()))
 		}
 	}
-	if i := h.journal.clientInfo(); i != nil && !i.Low {
+	if i := h.logHealth.clientInfo(); i != nil && !i.Low {
 		return fmt.Errorf("%w: the logs cannot be written: %s: %s", errNotReady, i.Why, i.Remedy)
 	} else if i != nil {
 		return fmt.Errorf("%w: the disk has little room, and new runs are refused: %s", errNotReady, i.Remedy)

@@ -511,7 +511,7 @@ func TestMetricsAndLogLinesOfRuns(t *testing.T) {
 		t.Errorf("%d %s", code, header)
 	}
 	for _, line := range []string{
-		"troupe_runs_started_total 2", `troupe_runs_finished_total{stop_reason="completed"} 1`, "troupe_journal_writable 1", "troupe_node_ready 1",
+		"troupe_runs_started_total 2", `troupe_runs_finished_total{stop_reason="completed"} 1`, "troupe_logs_writable 1", "troupe_node_ready 1",
 		`troupe_delegations_total{outcome="ok"} 3`, `gen_ai_client_token_usage_bucket{gen_ai_operation_name="chat",gen_ai_provider_name="troupe.script",gen_ai_request_model="script",gen_ai_token_type="output",le="1"}`,
 		`gen_ai_invoke_agent_inference_calls_bucket{gen_ai_agent_name="assistant",gen_ai_operation_name="invoke_agent",le="0"} 0`,
 		`gen_ai_workflow_duration_seconds_count{error_type="",gen_ai_operation_name="invoke_workflow",gen_ai_workflow_name="assistant"} 1`,

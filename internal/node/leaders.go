@@ -38,7 +38,7 @@ func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 	}
 	if h.embedded != nil && h.embedded.LogStore() == statedir.LogsInFiles {
 		h.post, err = local.Open(ctx, local.Config{Dir: statedir.LogsDir(h.embedded.StateDir()), BytesMax: uint64(logs), Lazy: h.cfg.Lazy,
-			Stalled: h.journal.reportStall, Logger: h.cfg.Logger})
+			Stalled: h.logHealth.reportStall, Logger: h.cfg.Logger})
 		if err != nil {
 			h.post = nil
 			return nil, err
@@ -64,7 +64,7 @@ func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error)
 // openStreams opens the logs in JetStream.
 func (h *Node) openStreams(ctx context.Context, bytesMax int64) error {
 	post, err := jetstream.Open(ctx, h.logConn, jetstream.Config{Names: h.names, Reader: h.readerConn, BytesMax: bytesMax, Others: h.embedded == nil,
-		Stalled: h.journal.reportStall, Logger: h.cfg.Logger})
+		Stalled: h.logHealth.reportStall, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}

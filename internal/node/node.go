@@ -71,7 +71,7 @@ type Node struct {
 	logOwner    *cluster.Owner // decides on which logs this node acts
 	throttles   *throttleSync
 	lanes       laneNews
-	journal     journalHealth         // whether the logs can be written
+	logHealth   logHealth             // whether the logs can be written
 	lastDenied  atomic.Pointer[error] // the last right that the server refused
 	proof       bus.Proof             // the checks of the server's promises
 	// httpToken is the credential of http; httpTokenFresh: no state directory has it yet.
@@ -121,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
 	h.index = newIndexWriter(h)
 	h.watch = newRunWatch(cfg.Logger, h.newMetrics())
-	h.journal.node = h
+	h.logHealth.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	err = h.startComponents(ctx)
@@ -183,7 +183,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.requestLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
-		Build: h.buildRun, RowAdded: rowAdded, Journal: h.journal.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+		Build: h.buildRun, RowAdded: rowAdded, LogHealth: h.logHealth.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -227,7 +227,7 @@ func (h *Node) openConnections() error {
 	if !h.cfg.Bus.NamesServer() {
 		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
 			DontListen: h.cfg.DontListen, NoPort: h.cfg.NoPort, ConfigHome: h.cfg.ConfigHome, OpenWatch: h.cfg.OpenWatch, OpenControl: h.cfg.OpenControl,
-			Lazy: h.cfg.Lazy, LogStore: h.cfg.LogStore, Names: h.names, OnDiskChange: h.journal.reportDisk, Logger: h.cfg.Logger})
+			Lazy: h.cfg.Lazy, LogStore: h.cfg.LogStore, Names: h.names, OnDiskChange: h.logHealth.reportDisk, Logger: h.cfg.Logger})
 		if err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (h *Node) Proof() bus.Proof { return h.proof }
 // describeSelf is what the control service reports about a node that owns all logs.
 func (h *Node) describeSelf() client.NodeInfo {
 	i := client.NodeInfo{Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.UnprovenChecks(), ", "), Proof: &h.proof,
-		Journal: h.journal.clientInfo(), HTTP: h.HTTPURL()}
+		LogHealth: h.logHealth.clientInfo(), HTTP: h.HTTPURL()}
 	h.logOwner.FillCounts(&i)
 	return i
 }

@@ -91,7 +91,7 @@ func (h *Node) newMetrics() *metrics.Recorder {
 func (h *Node) readGauges() metrics.Gauges {
 	var i client.NodeInfo
 	h.logOwner.FillCounts(&i)
-	j := h.journal.clientInfo()
+	j := h.logHealth.clientInfo()
 	return metrics.Gauges{RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsActive: i.Live, AgentsResting: i.Resting, EventsDropped: h.publisher.dropped.Load(),
-		JournalWritable: j == nil || j.Low, Ready: h.checkReady() == nil}
+		LogsWritable: j == nil || j.Low, Ready: h.checkReady() == nil}
 }

@@ -139,7 +139,7 @@ func cutPowerOften(t *testing.T, lazy bool) {
 	}
 }
 
-// cutPower returns what is left of the journal and of the table after a loss of power, and notes
+// cutPower returns what is left of the write-ahead log and of the table after a loss of power, and notes
 // what was acknowledged before it.
 func (l *ledger) cutPower(t *testing.T, s *Store, disk *crashDisk, random *rand.Rand) (*crashDisk, string) {
 	t.Helper()
@@ -157,7 +157,7 @@ func (l *ledger) cutPower(t *testing.T, s *Store, disk *crashDisk, random *rand.
 	return disk.cutPower(random, dir), dir
 }
 
-// abandon ends a store without folding its journal, as a crash does.
+// abandon ends a store without folding its write-ahead log, as a crash does.
 func (s *Store) abandon(t *testing.T) {
 	t.Helper()
 	for _, op := range s.queue.close() {

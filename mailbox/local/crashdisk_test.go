@@ -95,7 +95,7 @@ func (d *crashDisk) read(path string) ([]byte, error) {
 	return append([]byte(nil), f.data...), nil
 }
 
-func (d *crashDisk) allocate(path string, size int64) (journalFile, error) {
+func (d *crashDisk) allocate(path string, size int64) (walFile, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.fail != nil {
@@ -106,7 +106,7 @@ func (d *crashDisk) allocate(path string, size int64) (journalFile, error) {
 	return f, nil
 }
 
-func (d *crashDisk) reopen(path string) (journalFile, error) {
+func (d *crashDisk) reopen(path string) (walFile, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if f := d.files[path]; f != nil {
@@ -170,4 +170,4 @@ func (f *crashFile) Sync() error {
 
 func (f *crashFile) Close() error { return nil }
 
-var errDiskFull = &os.PathError{Op: "write", Path: "journal", Err: syscall.ENOSPC}
+var errDiskFull = &os.PathError{Op: "write", Path: "wal", Err: syscall.ENOSPC}

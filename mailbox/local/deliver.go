@@ -15,7 +15,7 @@ const (
 	// other goroutine would take longer to wake up.
 	atOnceMax = 8
 	// tailMessagesMax is how many messages may wait for a tail. A slower tail holds up the
-	// deliveries, and after deliveriesMax batches the journal.
+	// deliveries, and after deliveriesMax batches the write-ahead log.
 	tailMessagesMax = 64 << 10
 )
 

@@ -7,24 +7,24 @@ import (
 	"path/filepath"
 )
 
-// disk is the file system of the journal.
+// disk is the file system of the write-ahead log.
 type disk interface {
 	makeDir(dir string) error
 	// list returns the names of the files of a directory.
 	list(dir string) ([]string, error)
 	read(path string) ([]byte, error)
 	// allocate creates a file with room for size bytes. It overwrites an existing one.
-	allocate(path string, size int64) (journalFile, error)
+	allocate(path string, size int64) (walFile, error)
 	// reopen opens an existing file for writing.
-	reopen(path string) (journalFile, error)
+	reopen(path string) (walFile, error)
 	rename(from, to string) error
 	remove(path string) error
 	// syncDir makes the names in a directory durable.
 	syncDir(dir string) error
 }
 
-// journalFile is a file of the journal. Sync makes what was written durable.
-type journalFile interface {
+// walFile is a file of the write-ahead log. Sync makes what was written durable.
+type walFile interface {
 	io.WriterAt
 	Sync() error
 	Close() error
@@ -51,7 +51,7 @@ func (osDisk) list(dir string) ([]string, error) {
 
 func (osDisk) read(path string) ([]byte, error) { return os.ReadFile(filepath.Clean(path)) }
 
-func (osDisk) allocate(path string, size int64) (journalFile, error) {
+func (osDisk) allocate(path string, size int64) (walFile, error) {
 	f, err := os.OpenFile(filepath.Clean(path), os.O_CREATE|os.O_TRUNC|os.O_RDWR, fileMode)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (osDisk) allocate(path string, size int64) (journalFile, error) {
 	return dataFile{f}, nil
 }
 
-func (osDisk) reopen(path string) (journalFile, error) {
+func (osDisk) reopen(path string) (walFile, error) {
 	f, err := os.OpenFile(filepath.Clean(path), os.O_RDWR, fileMode)
 	if err != nil {
 		return nil, err

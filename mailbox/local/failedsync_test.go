@@ -13,7 +13,7 @@ func lazyWriter(t *testing.T, disk disk) *batchWriter {
 			t.Error(err)
 		}
 	})
-	s.cfg.Lazy, s.journal.lazy = true, true
+	s.cfg.Lazy, s.wal.lazy = true, true
 	return &batchWriter{Store: s}
 }
 
@@ -49,7 +49,7 @@ func TestFailedSyncLeavesItsEntriesInDoubt(t *testing.T) {
 		w.appendOne(t, "another")
 	}
 
-	if err := w.journal.end(); err != nil {
+	if err := w.wal.end(); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.makeRoom(1); err != nil {

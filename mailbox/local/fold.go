@@ -9,17 +9,17 @@ import (
 // foldPause is the pause before a fold that failed is repeated.
 const foldPause = time.Second
 
-// errFolds says that the journal is full, because its entries cannot be moved to the table.
-var errFolds = errors.New("the journal is full and cannot be moved to the table")
+// errFolds says that the write-ahead log is full, because its entries cannot be moved to the table.
+var errFolds = errors.New("the write-ahead log is full and cannot be moved to the table")
 
-// awaitFolds starts a fold of the fresh entries, unless one is under way, and waits while the journal
+// awaitFolds starts a fold of the fresh entries, unless one is under way, and waits while the write-ahead log
 // has too many segments. The writer calls it at the end of a segment.
 func (w *batchWriter) awaitFolds() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for {
 		var err error
-		if w.released, err = w.journal.release(w.released); err != nil {
+		if w.released, err = w.wal.release(w.released); err != nil {
 			return err
 		}
 		if w.frozen == nil && len(w.active.segments) > 0 {
@@ -66,7 +66,7 @@ func (s *Store) foldFrozen(f *fresh) bool {
 		s.frozen = nil
 		s.released = append(s.released, f.segments...)
 	} else {
-		s.cfg.Logger.Warn("entries of the journal cannot be moved to the table; it is tried again", "error", err)
+		s.cfg.Logger.Warn("entries of the write-ahead log cannot be moved to the table; it is tried again", "error", err)
 	}
 	s.folded.Broadcast()
 	return err == nil
@@ -81,10 +81,10 @@ func (s *Store) isClosing() bool {
 	}
 }
 
-// closeJournal folds the remaining entries, so that the next open has nothing to do. If that fails, the
-// entries stay in the journal for the next open. All goroutines have ended.
-func (s *Store) closeJournal() error {
-	err := s.journal.end()
+// closeWAL folds the remaining entries, so that the next open has nothing to do. If that fails, the
+// entries stay in the write-ahead log for the next open. All goroutines have ended.
+func (s *Store) closeWAL() error {
+	err := s.wal.end()
 	for _, f := range []*fresh{s.frozen, s.active} {
 		if f == nil || err != nil {
 			continue
@@ -94,15 +94,15 @@ func (s *Store) closeJournal() error {
 		}
 	}
 	if err == nil {
-		_, err = s.journal.release(s.released)
+		_, err = s.wal.release(s.released)
 	}
 	if err != nil {
-		s.cfg.Logger.Warn("entries stay in the journal; the next start moves them to the table", "error", err)
+		s.cfg.Logger.Warn("entries stay in the write-ahead log; the next start moves them to the table", "error", err)
 	}
 	return nil
 }
 
-// runSyncs has the journal of a lazy Store synced now and then.
+// runSyncs has the write-ahead log of a lazy Store synced now and then.
 func (s *Store) runSyncs() {
 	tick := time.NewTicker(SyncInterval)
 	defer tick.Stop()

@@ -24,7 +24,7 @@ type freshLog struct {
 }
 
 // fresh is the part of all logs that is not in the table yet, in order of place: from the oldest
-// segment of the journal that holds it up to the place through.
+// segment of the write-ahead log that holds it up to the place through.
 type fresh struct {
 	logs     map[mailbox.Address]*freshLog
 	bytes    int

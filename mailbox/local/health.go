@@ -29,7 +29,7 @@ type health struct {
 	closed bool
 }
 
-// noteFailed reports at once that the journal cannot be written.
+// noteFailed reports at once that the write-ahead log cannot be written.
 func (h *health) noteFailed(to mailbox.Address, waiting int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -91,7 +91,7 @@ func (h *health) lookAgain() {
 	}
 }
 
-// endStall reports that a stall is over, unless the journal cannot be written, or appends were
+// endStall reports that a stall is over, unless the write-ahead log cannot be written, or appends were
 // refused lately. mu is held.
 func (h *health) endStall() {
 	if h.closed || !h.told.Load() || !h.failed.IsZero() || time.Since(h.refused) <= h.after {

@@ -1,13 +1,13 @@
 // Package local is a durable mailbox.Store in files of one machine, for the one process that owns
 // its directory.
 //
-// An append goes to the journal first: one goroutine takes all appends that wait, writes them
+// An append goes to the write-ahead log first: one goroutine takes all appends that wait, writes them
 // with one write and one sync, and only then acknowledges them. So the appends of many actors
 // share each sync, and the sync of a lone actor touches one block of a preallocated file. Entries
-// of the journal stay in memory until a second goroutine folds them, sorted by address, into the
+// of the write-ahead log stay in memory until a second goroutine folds them, sorted by address, into the
 // table, a B+tree file of bbolt that holds one key for each entry. A fold is one transaction; the
-// segments of the journal that it covers are reused after it. The next open folds what a crash
-// left in the journal.
+// segments of the write-ahead log that it covers are reused after it. The next open folds what a crash
+// left in the write-ahead log.
 //
 // Each entry has a checksum that covers its address and place, and names the place of the entry
 // before it in its log. An entry that no longer matches is delivered without data in its place, so
@@ -32,10 +32,10 @@ const (
 	defaultBytesMax = 2 << 30
 	// AddressBytesMax is the most bytes of an address.
 	AddressBytesMax = 512
-	// queueBytesMax is how many bytes of appends may wait for the journal. Further appends are
+	// queueBytesMax is how many bytes of appends may wait for the write-ahead log. Further appends are
 	// refused with mailbox.ErrFull.
 	queueBytesMax = 256 << 20
-	// SyncInterval is how often a lazy Store syncs its journal.
+	// SyncInterval is how often a lazy Store syncs its write-ahead log.
 	SyncInterval = 2 * time.Minute
 )
 
@@ -53,7 +53,7 @@ type Config struct {
 	Lazy bool
 	// Logger receives damage that is found, and folds that fail. Default: discard.
 	Logger *slog.Logger
-	// Stalled is called when the journal cannot be written, or when appends were refused for want
+	// Stalled is called when the write-ahead log cannot be written, or when appends were refused for want
 	// of room for StallAfter (default defaultStallAfter), and once when neither is the case any
 	// more. It must not block. Default: no calls.
 	Stalled    func(mailbox.Stall)
@@ -61,7 +61,7 @@ type Config struct {
 	// Now stamps entries. Default time.Now.
 	Now func() time.Time
 
-	// Tests replace the file system of the journal, and the size of its segments.
+	// Tests replace the file system of the write-ahead log, and the size of its segments.
 	disk         disk
 	segmentBytes int64
 }
@@ -95,7 +95,7 @@ func (c *Config) fillDefaults() error {
 type Store struct {
 	cfg     Config
 	table   *table
-	journal *journal
+	wal *wal
 	queue   appendQueue
 	health  health
 	damage  damageLog
@@ -126,7 +126,7 @@ type Store struct {
 
 var _ mailbox.Store = (*Store)(nil)
 
-// Open opens the logs in a directory, and folds what a crash left in the journal. The caller owns
+// Open opens the logs in a directory, and folds what a crash left in the write-ahead log. The caller owns
 // the directory alone.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := cfg.fillDefaults(); err != nil {
@@ -146,7 +146,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s.queue.some = sync.NewCond(&s.queue.mu)
 	s.damage.logger = cfg.Logger
 	s.health.after, s.health.tell = cfg.StallAfter, cfg.Stalled
-	if err := s.recoverJournal(ctx); err != nil {
+	if err := s.recoverWAL(ctx); err != nil {
 		return nil, errors.Join(explainOpen(path, err), tb.close())
 	}
 	s.running.Go(s.runWriter)
@@ -226,7 +226,7 @@ func (s *Store) Room(context.Context) (used, most uint64, err error) {
 	return uint64(max(s.used.Load(), 0)), s.cfg.BytesMax, nil
 }
 
-// Close implements mailbox.Store. It folds the journal, so that the next Open has nothing to do.
+// Close implements mailbox.Store. It folds the write-ahead log, so that the next Open has nothing to do.
 func (s *Store) Close() error {
 	s.ended.Do(func() {
 		left := s.queue.close()
@@ -239,7 +239,7 @@ func (s *Store) Close() error {
 		}
 		s.running.Wait()
 		s.health.close()
-		s.closeErr = errors.Join(s.closeJournal(), s.table.close())
+		s.closeErr = errors.Join(s.closeWAL(), s.table.close())
 	})
 	return s.closeErr
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// operation is one append or purge that waits for the journal.
+// operation is one append or purge that waits for the write-ahead log.
 type operation struct {
 	ctx    context.Context
 	to     mailbox.Address
@@ -17,7 +17,7 @@ type operation struct {
 	cost   uint64
 	purges bool
 	before uint64 // of a purge; 0: the whole log
-	syncs  bool   // writes nothing: the journal is to be synced
+	syncs  bool   // writes nothing: the write-ahead log is to be synced
 
 	log      *freshLog
 	place    uint64
@@ -26,7 +26,7 @@ type operation struct {
 	stored   bool
 }
 
-// syncOperation is an operation that only has the journal synced.
+// syncOperation is an operation that only has the write-ahead log synced.
 func syncOperation() operation { return operation{ctx: context.Background(), syncs: true} }
 
 // appendQueue holds the operations that wait for the writer.

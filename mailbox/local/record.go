@@ -11,7 +11,7 @@ import (
 
 // The stored form of an entry is a value: a checksum, flags, the stamp, the place of the entry
 // before it in its log, and the data. The table keeps a value under its address and place. The
-// journal wraps it in a record that also names these two.
+// write-ahead log wraps it in a record that also names these two.
 const (
 	sumBytes   = 4
 	valueBytes = sumBytes + 1 + 8 + 8 // of a value before the data
@@ -73,7 +73,7 @@ func entryCost(to mailbox.Address, data int) uint64 {
 	return uint64(len(to) + keyBytes + valueBytes + data)
 }
 
-// Records of the journal. Each begins with recordMagic and a checksum of its head and address,
+// Records of the write-ahead log. Each begins with recordMagic and a checksum of its head and address,
 // which also covers the number of the segment: a reused file still holds the records of its
 // earlier use.
 const (
@@ -89,7 +89,7 @@ const (
 	purges                        // removes the entries before the place in its value
 )
 
-// record is one record of the journal.
+// record is one record of the write-ahead log.
 type record struct {
 	kind  recordKind
 	lazy  bool // it was acknowledged before it was synced

@@ -5,16 +5,16 @@ import (
 	"fmt"
 )
 
-// recoverJournal folds the entries that the last process left in the journal, and empties it.
-func (s *Store) recoverJournal(ctx context.Context) error {
+// recoverWAL folds the entries that the last process left in the write-ahead log, and empties it.
+func (s *Store) recoverWAL(ctx context.Context) error {
 	names, err := s.cfg.disk.list(s.cfg.Dir)
 	if err != nil {
 		return err
 	}
 	segments, spares := numberedFiles(names, segmentPrefix), numberedFiles(names, sparePrefix)
-	s.journal = &journal{disk: s.cfg.disk, dir: s.cfg.Dir, lazy: s.cfg.Lazy, size: s.cfg.segmentBytes, spares: spares}
+	s.wal = &wal{disk: s.cfg.disk, dir: s.cfg.Dir, lazy: s.cfg.Lazy, size: s.cfg.segmentBytes, spares: spares}
 	for _, n := range append(spares, segments...) {
-		s.journal.number = max(s.journal.number, n)
+		s.wal.number = max(s.wal.number, n)
 	}
 	folded, used, err := s.table.meta()
 	if err != nil {
@@ -26,11 +26,11 @@ func (s *Store) recoverJournal(ctx context.Context) error {
 	if len(segments) == 0 {
 		return nil
 	}
-	r := &journalReader{store: s, expected: folded + 1}
+	r := &walReader{store: s, expected: folded + 1}
 	for _, n := range segments {
-		data, err := s.cfg.disk.read(s.journal.path(segmentPrefix, n))
+		data, err := s.cfg.disk.read(s.wal.path(segmentPrefix, n))
 		if err != nil {
-			return fmt.Errorf("segment %d of the journal: %w", n, err)
+			return fmt.Errorf("segment %d of the write-ahead log: %w", n, err)
 		}
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -38,24 +38,24 @@ func (s *Store) recoverJournal(ctx context.Context) error {
 		r.parseSegment(data, n)
 	}
 	r.applyRecords()
-	// What the journal held after the last record that counts is gone for good, and its places are
+	// What the write-ahead log held after the last record that counts is gone for good, and its places are
 	// not used again: the next recovery must not miss them.
 	s.end = max(s.end, r.highest)
 	s.active.through = s.end
 	if err := s.table.fold(s.active); err != nil {
-		return fmt.Errorf("fold the journal: %w", err)
+		return fmt.Errorf("fold the write-ahead log: %w", err)
 	}
 	if _, used, err = s.table.meta(); err != nil {
 		return err
 	}
 	s.used.Store(int64(used))
 	s.active = newFresh()
-	_, err = s.journal.release(segments)
+	_, err = s.wal.release(segments)
 	return err
 }
 
-// journalReader reads the segments of a journal in order.
-type journalReader struct {
+// walReader reads the segments of a write-ahead log in order.
+type walReader struct {
 	store    *Store
 	records  []record
 	synced   uint64 // everything up to this place was on the disk
@@ -64,7 +64,7 @@ type journalReader struct {
 }
 
 // parseSegment finds the records of a segment. It skips what does not parse.
-func (r *journalReader) parseSegment(data []byte, number uint64) {
+func (r *walReader) parseSegment(data []byte, number uint64) {
 	for len(data) > 0 {
 		if rec, size, ok := parseRecord(data, number); ok {
 			r.records = append(r.records, rec)
@@ -82,14 +82,14 @@ func (r *journalReader) parseSegment(data []byte, number uint64) {
 
 // applyRecords applies the records in order. What is missing up to the place synced has rotted.
 // What is missing after it was being written when the process or the machine ended: no append
-// there was acknowledged, unless the journal is lazy.
-func (r *journalReader) applyRecords() {
+// there was acknowledged, unless the write-ahead log is lazy.
+func (r *walReader) applyRecords() {
 	for _, rec := range r.records {
 		if rec.place < r.expected {
 			continue // it is in the table, or the batch was written twice
 		}
 		if rec.place > r.expected && r.expected <= r.synced {
-			r.store.cfg.Logger.Error("entries of the journal have rotted; the logs that they belong to count as damaged",
+			r.store.cfg.Logger.Error("entries of the write-ahead log have rotted; the logs that they belong to count as damaged",
 				"from", r.expected, "through", min(rec.place-1, r.synced))
 		}
 		torn := rec.place > r.synced && (rec.place > max(r.expected, r.synced+1) || !rec.isWhole())
@@ -112,7 +112,7 @@ func (rec record) isWhole() bool {
 	return ok
 }
 
-func (r *journalReader) applyRecord(rec record) {
+func (r *walReader) applyRecord(rec record) {
 	l, whole := r.store.findLog(rec.to), rec.isWhole()
 	switch {
 	case rec.kind == purges && whole:

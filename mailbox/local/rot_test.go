@@ -80,7 +80,7 @@ func flipBits(t *testing.T, dir, text string, offset int) {
 	}
 }
 
-// TestDamagedBytesAffectOneEntryOnly: a bit of an entry turns over, in its data or before it, in the table or in the journal.
+// TestDamagedBytesAffectOneEntryOnly: a bit of an entry turns over, in its data or before it, in the table or in the write-ahead log.
 // The entry is read without data, or as a gap without data, the other entries of its log and all
 // other logs as they were written, and the logs go on.
 func TestDamagedBytesAffectOneEntryOnly(t *testing.T) {

@@ -29,7 +29,7 @@ const (
 	// lockTimeout is how long openTable waits for the lock of the file. The caller owns the
 	// directory, so no other process should hold it.
 	lockTimeout = 5 * time.Second
-	tableForm   = 1
+	tableForm   = 2
 	// tableMapBytes is how much of the file is mapped from the start. bbolt maps a file that has
 	// outgrown its mapping anew in the middle of a fold, and then copies every page that the fold
 	// has read. The mapping takes addresses, no memory.
@@ -55,7 +55,7 @@ var (
 	metaBucket    = []byte("meta")
 
 	formKey   = []byte("form")
-	foldedKey = []byte("folded") // the place up to which the journal is in the table
+	foldedKey = []byte("folded") // the place up to which the write-ahead log is in the table
 	usedKey   = []byte("used")   // bytes of all entries
 )
 

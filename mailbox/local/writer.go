@@ -53,7 +53,7 @@ func batchLength(ops []operation, bytesMax int) int {
 	return len(ops)
 }
 
-// batchWriter is the goroutine that writes the journal.
+// batchWriter is the goroutine that writes the write-ahead log.
 type batchWriter struct {
 	*Store
 	place  uint64 // of the newest record
@@ -91,7 +91,7 @@ func (w *batchWriter) persist(ops []operation, step func() error) bool {
 			return true
 		}
 		if !w.isClosing() {
-			w.cfg.Logger.Debug("the journal of the logs cannot be written yet", "error", err)
+			w.cfg.Logger.Debug("the write-ahead log of the logs cannot be written yet", "error", err)
 			w.health.noteFailed(ops[0].to, w.countWaiting(ops), err)
 		}
 		if !w.awaitRetry(ops) {
@@ -103,7 +103,7 @@ func (w *batchWriter) persist(ops []operation, step func() error) bool {
 // makeRoom begins another segment if the present one has no room for some bytes. Then the entries
 // of the segments before it can be folded.
 func (w *batchWriter) makeRoom(size int) error {
-	if w.journal.hasRoom(size) {
+	if w.wal.hasRoom(size) {
 		return nil
 	}
 	if err := w.awaitFolds(); err != nil {
@@ -114,20 +114,20 @@ func (w *batchWriter) makeRoom(size int) error {
 
 // beginSegment begins another segment.
 func (w *batchWriter) beginSegment() error {
-	if err := w.journal.begin(); err != nil {
+	if err := w.wal.begin(); err != nil {
 		return err
 	}
 	w.noteSynced(w.end) // the segment before it was synced when it ended
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.active.segments = append(w.active.segments, w.journal.number)
+	w.active.segments = append(w.active.segments, w.wal.number)
 	return nil
 }
 
 // dropUnusedSegment removes the segment that could not be written if it holds nothing but this batch:
 // otherwise each attempt on a disk that fails would leave a file.
 func (w *batchWriter) dropUnusedSegment() error {
-	number, dropped, err := w.journal.dropUnused()
+	number, dropped, err := w.wal.dropUnused()
 	if !dropped {
 		return err
 	}
@@ -191,7 +191,7 @@ func (w *batchWriter) writeRecords(ops []operation) error {
 			size += recordBytes(ops[i].to, len(ops[i].value))
 		}
 	}
-	if size > 0 && !w.journal.hasRoom(size) {
+	if size > 0 && !w.wal.hasRoom(size) {
 		if err := w.dropUnusedSegment(); err != nil {
 			return err
 		}
@@ -209,16 +209,16 @@ func (w *batchWriter) writeRecords(ops []operation) error {
 		if op.purges {
 			kind = purges
 		}
-		w.buffer = appendRecord(w.buffer, w.journal.number,
+		w.buffer = appendRecord(w.buffer, w.wal.number,
 			record{kind: kind, lazy: w.cfg.Lazy, to: op.to, place: op.place, synced: w.synced, value: op.value})
 	}
 	if len(w.buffer) > 0 {
-		if err := w.journal.write(w.buffer); err != nil {
+		if err := w.wal.write(w.buffer); err != nil {
 			return err
 		}
 	}
 	if wantsSync(ops) {
-		if err := w.journal.sync(); err != nil {
+		if err := w.wal.sync(); err != nil {
 			return err
 		}
 	}
@@ -231,8 +231,8 @@ func (w *batchWriter) writeRecords(ops []operation) error {
 // noteSynced notes that the segments up to a place were synced. That says nothing of a segment whose sync
 // failed before: its entries are safe once they are in the table.
 func (w *batchWriter) noteSynced(place uint64) {
-	if w.journal.unsynced {
-		w.journal.unsynced, w.doubt = false, w.end
+	if w.wal.unsynced {
+		w.wal.unsynced, w.doubt = false, w.end
 	}
 	if w.doubt > 0 {
 		if folded, _, err := w.table.meta(); err != nil || folded < w.doubt { // of a damaged table the reads say so

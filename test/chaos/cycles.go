@@ -138,7 +138,7 @@ func (c *cyclingNode) executeRuns() {
 		s := c.files
 		s.run = client.NewID()
 		cmd := s.newCommand("--dir", s.workDir(), "--agents", s.agentsDir(), "--agent", "boss", "--run-id", s.run,
-			"-m", "anthropic/double", "--max-tokens", "2000000", "--journal-patience", "2m", "count")
+			"-m", "anthropic/double", "--max-tokens", "2000000", "--log-patience", "2m", "count")
 		ctx, cancel := context.WithTimeout(context.Background(), cycleRunPatience)
 		r := killedRun{}
 		r.outcome, r.problem = awaitResult(ctx, cmd)

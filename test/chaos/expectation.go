@@ -31,12 +31,12 @@ func (w *expectation) noteReport(node, kind string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch kind {
-	case event.KindJournalUnavailable:
+	case event.KindLogsUnavailable:
 		w.cannot[node] = true
 		if w.told[node].IsZero() {
 			w.told[node] = at
 		}
-	case event.KindJournalAvailable:
+	case event.KindLogsAvailable:
 		w.cannot[node] = false
 		w.back[node] = at
 	}

@@ -215,7 +215,7 @@ func (t *fullStore) watchNoRoom(w *expectation) error {
 		refused := &client.Error{}
 		_, err := t.client.Run(context.Background(), t.load.newRequest(client.NewID()))
 		// The node that answers may have been refused an entry before, or not yet.
-		if !errors.As(err, &refused) || refused.Code != client.CodeJournal && refused.Code != client.CodeLimit || refused.Hint == "" {
+		if !errors.As(err, &refused) || refused.Code != client.CodeLogs && refused.Code != client.CodeLimit || refused.Hint == "" {
 			return fmt.Errorf("a run was asked for while the streams were full, and the answer is %v", err)
 		}
 		how = fmt.Sprintf("a new run is refused with %s: %s (%s)", refused.Code, refused.Text, refused.Hint)
@@ -228,7 +228,7 @@ func (t *fullStore) watchNoRoom(w *expectation) error {
 		t.found.add("full: %s", text)
 	}
 	if t.o.full == fullDisk {
-		how = fmt.Sprintf("of %d nodes that have something to write %d said journal.unavailable, the last after %v", len(s.waiting),
+		how = fmt.Sprintf("of %d nodes that have something to write %d said logs.unavailable, the last after %v", len(s.waiting),
 			len(s.waiting)-len(w.listSilent(w.told, s.waiting)), last.Round(time.Millisecond))
 	}
 	fmt.Printf("no room (%s): %s; then %d tools and %d model calls were begun in %v\n", t.o.full, how, s.tools, s.calls, standsFor)

@@ -40,7 +40,7 @@ func TestJudgeOfFullStreams(t *testing.T) {
 	gone := time.Now()
 	two := []string{"n1", "n2"}
 	said := func(w *expectation, node, kind string, after time.Duration) {
-		w.noteReport(node, "journal."+kind, gone.Add(after))
+		w.noteReport(node, "logs."+kind, gone.Add(after))
 	}
 	for name, c := range map[string]struct {
 		told func(w *expectation)

@@ -146,7 +146,7 @@ func repeatRequest(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()
 		var refused *client.Error
-		busy := errors.As(err, &refused) && (refused.Code == client.CodeLimit || refused.Code == client.CodeJournal)
+		busy := errors.As(err, &refused) && (refused.Code == client.CodeLimit || refused.Code == client.CodeLogs)
 		if err == nil || !busy && !client.Lost(err) || ctx.Err() != nil {
 			return err
 		}

@@ -141,8 +141,8 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return console.Took(spec.SoftDefaultMS)
 	case "max_live_runs":
 		return fmt.Sprint(node.MaxLiveRuns)
-	case "journal_patience":
-		return follow.JournalPatience.String()
+	case "log_patience":
+		return follow.LogPatience.String()
 	}
 	return "none"
 }

@@ -127,7 +127,7 @@ func proofChecks(ctx context.Context, s *session.Session) []checkup {
 		if n.Proof == nil {
 			continue
 		}
-		if j := n.Journal; j != nil {
+		if j := n.LogHealth; j != nil {
 			c := checkup{"logs", broken, j.Why, j.Remedy}
 			if j.Low {
 				c.Status = unproven

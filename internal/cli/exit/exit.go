@@ -142,7 +142,7 @@ func codeOfRefusal(code string) int {
 	switch code {
 	case client.CodeBad, client.CodeForbidden, client.CodeNotFound, client.CodeConflict, client.CodeGone:
 		return Usage
-	case client.CodeUnavailable, client.CodeJournal:
+	case client.CodeUnavailable, client.CodeLogs:
 		return NoNode
 	}
 	return Failed

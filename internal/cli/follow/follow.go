@@ -56,7 +56,7 @@ type Follower struct {
 	asked     time.Time     // last look at whether the run is parked
 	person    *terminalUser // nil: no person can be asked
 
-	journal *journalWatch
+	logs *logWatch
 }
 
 // eventItem is one event on its way to the screen.
@@ -68,7 +68,7 @@ type eventItem struct {
 // New makes a follower of a run whose log may be unwritable for patience, with the
 // soft time limit of the run; 0 is the default.
 func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
-	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, journal: newJournalWatch(patience, softMS)}
+	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, logs: newLogWatch(patience, softMS)}
 	tty := term.CanDraw(a.Err, a.Getenv)
 	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
 		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
@@ -81,7 +81,7 @@ func New(a *console.Console, run string, sig *interrupt.Signals, patience time.D
 
 // NewObserver makes a follower that neither stops the run nor asks anybody.
 func NewObserver(a *console.Console, run string) *Follower {
-	f := New(a, run, &interrupt.Signals{}, JournalPatience, 0)
+	f := New(a, run, &interrupt.Signals{}, LogPatience, 0)
 	f.person = nil
 	return f
 }
@@ -99,17 +99,17 @@ func (f *Follower) AllowCancel() { f.sig.RunBegun.Store(true) }
 func (f *Follower) Accept(header []string) {
 	if !f.accepted {
 		f.PrintHeader(header)
-		f.journal.accepted = time.Now()
+		f.logs.accepted = time.Now()
 	}
 	f.accepted, f.lost = true, time.Time{}
 }
 
 // Overdue fails once the run has been unable to write its log for too long.
-func (f *Follower) Overdue() error { return f.journal.overdue(f.run, time.Now()) }
+func (f *Follower) Overdue() error { return f.logs.overdue(f.run, time.Now()) }
 
 // NoteNodeGone tells the user that the follower waits for the next node.
 func (f *Follower) NoteNodeGone() {
-	if f.accepted && f.journal.down == nil {
+	if f.accepted && f.logs.down == nil {
 		f.note("the node is gone; waiting for another one")
 	}
 }
@@ -126,7 +126,7 @@ func (f *Follower) ContinueAfterLoss(s *session.Session) bool {
 	if s.Node != nil && !f.accepted {
 		return time.Since(f.lost) < session.JoinTimeout // its server is restarting
 	}
-	return f.accepted && (f.journal.down != nil || time.Since(f.lost) < takeoverTimeout)
+	return f.accepted && (f.logs.down != nil || time.Since(f.lost) < takeoverTimeout)
 }
 
 // Watch follows the run on one node until its end.
@@ -144,7 +144,7 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 			}
 		})
 	}()
-	news, err := f.journal.listen(ctx, s, f.run)
+	news, err := f.logs.listen(ctx, s, f.run)
 	if err != nil {
 		return Ending{}, err
 	}
@@ -165,11 +165,11 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 			}
 			return f.finalResult(s)
 		case n := <-news:
-			if text := f.journal.process(n, time.Now()); text != "" {
+			if text := f.logs.process(n, time.Now()); text != "" {
 				f.note(text)
 			}
 		case <-tick.C:
-			if err := f.journal.overdue(f.run, time.Now()); err != nil {
+			if err := f.logs.overdue(f.run, time.Now()); err != nil {
 				return Ending{}, err
 			}
 			parked, err := f.checkParked(s)
@@ -183,11 +183,11 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 				}
 			}
 		case <-stop.signal:
-			if f.journal.down != nil {
-				return Ending{}, f.journal.interruptedError(f.run, f.sig.ExitCode())
+			if f.logs.down != nil {
+				return Ending{}, f.logs.interruptedError(f.run, f.sig.ExitCode())
 			}
 			if err := stop.escalate(); err != nil {
-				return Ending{}, f.journal.stopError(f.run, f.sig.ExitCode(), err)
+				return Ending{}, f.logs.stopError(f.run, f.sig.ExitCode(), err)
 			}
 		case <-stop.timer:
 			if err := stop.escalate(); err != nil {
@@ -232,11 +232,11 @@ func (f *Follower) showEvent(it eventItem) {
 	}
 	f.tree.AddEvent(it.event)
 	if it.event.Seq > 0 {
-		if text := f.journal.recordEvent(it.event, time.Now()); text != "" {
+		if text := f.logs.recordEvent(it.event, time.Now()); text != "" {
 			f.note(text)
 		}
 	}
-	if text := f.journal.queueNotice(it.event); text != "" {
+	if text := f.logs.queueNotice(it.event); text != "" {
 		f.note(text)
 	}
 	f.dirty = true

@@ -40,7 +40,7 @@ type Flags struct {
 	timeout         time.Duration
 	patience        time.Duration // with a model that throttles all callers
 	questionTimeout time.Duration
-	JournalPatience time.Duration // with a log that cannot be written
+	LogPatience     time.Duration // with a log that cannot be written
 	temperature     float64
 	Resume          string
 	history         string
@@ -181,7 +181,7 @@ func (r *Flags) checkNotNegative() error {
 	}
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
-		"timeout": q.TimeoutMS, "question-timeout": q.QuestionTimeout, "journal-patience": int64(r.JournalPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
+		"timeout": q.TimeoutMS, "question-timeout": q.QuestionTimeout, "log-patience": int64(r.LogPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return exit.UsageError("leave it out for the default", "--%s must not be negative", name)
 		}

@@ -97,7 +97,7 @@ func (cs *Commands) runDemo(resume bool, pace time.Duration) error {
 	if cs.Sessions.Contributions, err = demoContributions(dir, pace); err != nil {
 		return fmt.Errorf("parts of the demo: %w", err)
 	}
-	flags := &request.Flags{JournalPatience: follow.JournalPatience, Request: client.RunRequest{RunID: id, Resume: resume}}
+	flags := &request.Flags{LogPatience: follow.LogPatience, Request: client.RunRequest{RunID: id, Resume: resume}}
 	if !resume {
 		flags.Request.Prompt, flags.Request.Agent, flags.Request.Model = "Ship the nine orders of today.", demoAgent, demoModel
 		flags.Request.MaxBudgetUSD, flags.Request.AllowedTools = demoBudgetUSD, []string{demoTool, "delegate"}

@@ -66,7 +66,7 @@ interrupted.`,
 	flags.AddFlags(c.Flags())
 	c.Flags().StringVar(&flags.Resume, "resume", "", "continue this unfinished run; --timeout then counts from now")
 	cs.Sessions.Recordings.AddFlags(c.Flags())
-	c.Flags().DurationVar(&flags.JournalPatience, "journal-patience", follow.JournalPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
+	c.Flags().DurationVar(&flags.LogPatience, "log-patience", follow.LogPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
 	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: local or jetstream (default where it keeps them; a new one: local)")
 	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "", "HOST:PORT at which a node in this process serves the HTTP API meanwhile; the token is in the state directory (docs/http.md)")
@@ -92,7 +92,7 @@ func (cs *Commands) followRun(flags *request.Flags, d *demo) error {
 	}
 	sig := interrupt.Catch()
 	defer sig.Stop()
-	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.JournalPatience, flags.Request.TimeoutMS)
+	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.LogPatience, flags.Request.TimeoutMS)
 	flags.Request.Interactive = f.HasPerson() && !flags.Request.Resume
 	var s *session.Session
 	for {

@@ -11,7 +11,7 @@ export interface Message { role: string; text?: string; calls?: { id: string; na
 export interface Transcript { agent: string; name: string; system: string; messages: Message[]; folds: unknown[] }
 export interface Span { agent: string; agent_name: string; kind: string; name: string; turn?: number; start_ms: number; end_ms: number; error?: boolean; open?: boolean }
 export interface Event { id: string; ts: string; agent: string; node?: string; seq: number; kind: string; turn?: number; data?: Record<string, any> }
-export interface NodeInfo { id: string; name: string; host?: string; state: string; version?: string; live: number; busy: number; resting: number; live_runs?: number; queued_runs?: number; pools?: Record<string, number[]>; started?: string; unproven?: string; journal?: { why: string; remedy: string } }
+export interface NodeInfo { id: string; name: string; host?: string; state: string; version?: string; live: number; busy: number; resting: number; live_runs?: number; queued_runs?: number; pools?: Record<string, number[]>; started?: string; unproven?: string; logs?: { why: string; remedy: string } }
 
 export class Refused extends Error {
   constructor(public code: number, text: string, public hint: string) { super(text); }

@@ -111,7 +111,7 @@ export function Cluster() {
       <Problem text={error} />
       <div class="scroll" tabIndex={0} role="region" aria-label="Nodes"><table><thead><tr><th scope="col">Node</th><th scope="col">State</th><th scope="col">Pools</th><th scope="col">Shards</th><th scope="col">Actors</th><th scope="col">Busy</th><th scope="col">Passivated</th><th scope="col">Runs</th><th scope="col">Version</th><th scope="col">Age</th></tr></thead>
         <tbody>{(data ?? []).map((n) => <tr key={n.id}><td>{line(n.name)}<small> {line(n.host)}</small></td><td><Badge state={n.state} /></td><td>{line(Object.keys(n.pools ?? {}).join(", "))}</td><td>{Object.values(n.pools ?? {}).reduce((s, l) => s + l.length, 0)}</td><td>{n.live}</td><td>{n.busy}</td><td>{n.resting}</td><td>{n.live_runs ?? 0}{n.queued_runs ? ` + ${n.queued_runs} queued` : ""}</td><td>{line(n.version, 30)}</td><td>{age(n.started)}</td></tr>)}</tbody></table></div>
-      {(data ?? []).map((n) => n.journal && <Problem key={n.id} text={`${n.name} cannot write its logs: ${n.journal.why}: ${n.journal.remedy}`} />)}
+      {(data ?? []).map((n) => n.logs && <Problem key={n.id} text={`${n.name} cannot write its logs: ${n.logs.why}: ${n.logs.remedy}`} />)}
     </main>
   );
 }

@@ -12,10 +12,10 @@ import (
 // clusterRun replaces the run id in events about nodes.
 const clusterRun = "_cluster"
 
-// WatchJournals calls each when a node reports that it cannot write its logs, and when it can
+// WatchLogHealth calls each when a node reports that it cannot write its logs, and when it can
 // again: then the info is nil. Events may be lost; Nodes returns the state of the node that
 // answers. The watch ends with stop.
-func (c *Client) WatchJournals(each func(node string, info *JournalInfo)) (stop func(), err error) {
+func (c *Client) WatchLogHealth(each func(node string, info *LogHealth)) (stop func(), err error) {
 	subject, err := c.names.RunEvents(clusterRun)
 	if err != nil {
 		return nil, err
@@ -25,19 +25,19 @@ func (c *Client) WatchJournals(each func(node string, info *JournalInfo)) (stop 
 		if !ok {
 			return // not an event of a node
 		}
-		var info JournalInfo
+		var info LogHealth
 		switch e.Kind {
-		case event.KindJournalAvailable:
+		case event.KindLogsAvailable:
 			each(e.Node, nil)
-		case event.KindJournalUnavailable, event.KindJournalLow:
+		case event.KindLogsUnavailable, event.KindLogsLow:
 			if json.Unmarshal(e.Data, &info) == nil {
-				info.Low = e.Kind == event.KindJournalLow
+				info.Low = e.Kind == event.KindLogsLow
 				each(e.Node, &info)
 			}
 		}
 	})
 	if err != nil {
-		return nil, fmt.Errorf("client: watch journals: %w", err)
+		return nil, fmt.Errorf("client: watch the health of logs: %w", err)
 	}
 	return func() { dropSubscription(sub) }, nil
 }

@@ -19,8 +19,8 @@ func TestNodeReportsAServerThatStoresNothing(t *testing.T) {
 	s := newSilenceableServer(t)
 	h := s.startNode(t, "one")
 	c := connectClient(t, h)
-	told := make(chan *client.JournalInfo, 64)
-	stop, err := c.WatchJournals(func(_ string, i *client.JournalInfo) { told <- i })
+	told := make(chan *client.LogHealth, 64)
+	stop, err := c.WatchLogHealth(func(_ string, i *client.LogHealth) { told <- i })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,18 +32,18 @@ func TestNodeReportsAServerThatStoresNothing(t *testing.T) {
 	}
 	first := ask()
 	var refused *client.Error
-	if !errors.As(first, &refused) || refused.Code != client.CodeJournal || refused.Hint == "" {
+	if !errors.As(first, &refused) || refused.Code != client.CodeLogs || refused.Hint == "" {
 		t.Errorf("while nothing is stored a run is answered with %v", first)
 	}
 	if i := <-told; i == nil || i.Why == "" && i.Path != "" {
 		t.Errorf("it is told as %+v", i)
 	}
 	began := time.Now()
-	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeJournal || time.Since(began) > 5*time.Second {
+	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeLogs || time.Since(began) > 5*time.Second {
 		t.Errorf("the second is answered after %v with %v", time.Since(began), err)
 	}
 	nodes, err := c.Nodes(t.Context())
-	if err != nil || len(nodes) != 1 || nodes[0].Journal == nil || nodes[0].Journal.Since == "" {
+	if err != nil || len(nodes) != 1 || nodes[0].LogHealth == nil || nodes[0].LogHealth.Since == "" {
 		t.Errorf("the node says of itself %+v: %v", nodes, err)
 	}
 	if err := s.GlobalAccount().RemoveMapping("troupe.box.>"); !err {
@@ -69,12 +69,12 @@ func TestLowDiskRefusesNewRuns(t *testing.T) {
 		_, err := c.Run(context.WithoutCancel(t.Context()), client.RunRequest{RunID: client.NewID(), Prompt: "go", Model: "builtin/scout"})
 		return err
 	}
-	h.journal.reportDisk(statedir.DiskState{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
+	h.logHealth.reportDisk(statedir.DiskState{Path: "/x", Free: 5, Low: true, Why: "the disk of /x is nearly full", Remedy: "free some space on the disk of /x"})
 	var refused *client.Error
-	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeJournal || !strings.Contains(refused.Text, "nearly full") || strings.Contains(refused.Hint, "prune") {
+	if err := ask(); !errors.As(err, &refused) || refused.Code != client.CodeLogs || !strings.Contains(refused.Text, "nearly full") || strings.Contains(refused.Hint, "prune") {
 		t.Errorf("on a low disk a run is answered with %v", err)
 	}
-	h.journal.reportDisk(statedir.DiskState{Path: "/x", Free: 1 << 40})
+	h.logHealth.reportDisk(statedir.DiskState{Path: "/x", Free: 1 << 40})
 	if err := ask(); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}

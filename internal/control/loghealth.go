@@ -13,9 +13,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// JournalEvent returns the event of a node whose entries no server stores, whose entries a
+// LogHealthEvent returns the event of a node whose entries no server stores, whose entries a
 // server stores again, or whose disk is nearly full.
-func JournalEvent(node, kind string, s event.JournalState, at time.Time) event.Published {
+func LogHealthEvent(node, kind string, s event.LogState, at time.Time) event.Published {
 	id := strings.ToLower(node)
 	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), kind), TS: event.FormatStamp(at.UnixMilli()),
 		Run: ClusterRun, Agent: id, Node: node, Kind: kind, Data: s}
@@ -36,30 +36,30 @@ func RunParkedEvent(at mailbox.Address, node string, r Report, now time.Time) ev
 // checkWritable returns the refusal of a request that needs an entry which cannot be stored
 // now; nil while the logs can be written.
 func (c *lookup) checkWritable() error {
-	i := c.journalInfo()
+	i := c.logHealth()
 	if i == nil || i.Low {
 		return nil
 	}
-	return refuseJournal(i)
+	return refuseUnwritable(i)
 }
 
-func (c *lookup) journalInfo() *client.JournalInfo {
-	if c.cfg.Journal == nil {
+func (c *lookup) logHealth() *client.LogHealth {
+	if c.cfg.LogHealth == nil {
 		return nil
 	}
-	return c.cfg.Journal()
+	return c.cfg.LogHealth()
 }
 
-func refuseJournal(i *client.JournalInfo) error {
-	return &client.Error{Code: client.CodeJournal, Text: i.Why, Hint: i.Remedy}
+func refuseUnwritable(i *client.LogHealth) error {
+	return &client.Error{Code: client.CodeLogs, Text: i.Why, Hint: i.Remedy}
 }
 
 // explainError returns the true reason of an error: if the logs cannot be written, a mere timeout
 // becomes that refusal.
 func (c *Control) explainError(err error) error {
 	var known *client.Error
-	if i := c.runs.journalInfo(); i != nil && !i.Low && !errors.As(err, &known) && (bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
-		return refuseJournal(i)
+	if i := c.runs.logHealth(); i != nil && !i.Low && !errors.As(err, &known) && (bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded)) {
+		return refuseUnwritable(i)
 	}
 	return err
 }

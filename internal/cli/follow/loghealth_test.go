@@ -10,11 +10,11 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 )
 
-func downWatch(t *testing.T, timeout, patience time.Duration) (*journalWatch, time.Time) {
+func downWatch(t *testing.T, timeout, patience time.Duration) (*logWatch, time.Time) {
 	t.Helper()
-	j, now := newJournalWatch(patience, timeout.Milliseconds()), time.Now()
+	j, now := newLogWatch(patience, timeout.Milliseconds()), time.Now()
 	j.accepted = now
-	text := j.process(journalReport{node: "a", info: &client.JournalInfo{Why: "the disk of /x is full", Remedy: "free some"}}, now)
+	text := j.process(logReport{node: "a", info: &client.LogHealth{Why: "the disk of /x is full", Remedy: "free some"}}, now)
 	if !strings.Contains(text, "the disk of /x is full") || !strings.Contains(text, "free some") {
 		t.Errorf("it is told as %q", text)
 	}
@@ -29,7 +29,7 @@ func TestRunThatCannotWriteEndsAtItsTimeLimit(t *testing.T) {
 		t.Errorf("it has its grace: %v", err)
 	}
 	err := j.overdue("r", now.Add(64*time.Second))
-	if f := exit.Explain(err); f.Code != exit.NoNode || !errors.Is(err, errJournal) || !strings.Contains(f.Err.Error(), "the disk of /x is full") {
+	if f := exit.Explain(err); f.Code != exit.NoNode || !errors.Is(err, errUnwritable) || !strings.Contains(f.Err.Error(), "the disk of /x is full") {
 		t.Errorf("it ends with %d: %v", f.Code, f.Err)
 	}
 }
@@ -43,7 +43,7 @@ func TestPatienceWithAJournalIsBounded(t *testing.T) {
 	if err := j.overdue("r", now.Add(10*time.Second)); err == nil {
 		t.Error("it waits for ever")
 	}
-	if text := j.process(journalReport{node: "a", info: nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
+	if text := j.process(logReport{node: "a", info: nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
 		t.Errorf("the end is told as %q", text)
 	}
 	if err := j.overdue("r", now.Add(time.Hour)); err != nil {
@@ -55,7 +55,7 @@ func TestPatienceWithAJournalIsBounded(t *testing.T) {
 // another node cannot write; and what that node says is ended only by its own word.
 func TestAnotherNodesJournalEndsNoRun(t *testing.T) {
 	j, now := downWatch(t, 0, 10*time.Second)
-	j.process(journalReport{node: "b", info: nil}, now.Add(time.Second))
+	j.process(logReport{node: "b", info: nil}, now.Add(time.Second))
 	if j.down == nil {
 		t.Error("another node's word ended it")
 	}
@@ -77,7 +77,7 @@ func TestEventBeforeTheReportOfItsNode(t *testing.T) {
 	if text := j.recordEvent(rootEvent("a"), now.Add(6*time.Second)); !strings.Contains(text, "after 6s: the run continues") {
 		t.Errorf("the end is told as %q", text)
 	}
-	if text := j.process(journalReport{node: "a", info: nil}, now.Add(7*time.Second)); text != "" {
+	if text := j.process(logReport{node: "a", info: nil}, now.Add(7*time.Second)); text != "" {
 		t.Errorf("it is told again: %q", text)
 	}
 }

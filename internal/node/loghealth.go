@@ -11,11 +11,11 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// journalHealth tracks whether this node can write its logs, from the results of its appends and
+// logHealth tracks whether this node can write its logs, from the results of its appends and
 // from what its own server reports about the disk, and reports each change to the operator
 // and to observers. Its only effect is that new runs are refused: actors that wait for
 // their entry continue to wait.
-type journalHealth struct {
+type logHealth struct {
 	node *Node
 
 	mu         sync.Mutex
@@ -26,7 +26,7 @@ type journalHealth struct {
 }
 
 // reportStall processes a report about the appends.
-func (j *journalHealth) reportStall(s mailbox.Stall) {
+func (j *logHealth) reportStall(s mailbox.Stall) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.stall = s
@@ -34,7 +34,7 @@ func (j *journalHealth) reportStall(s mailbox.Stall) {
 }
 
 // reportDisk processes a report of the embedded server about its disk.
-func (j *journalHealth) reportDisk(d statedir.DiskState) {
+func (j *logHealth) reportDisk(d statedir.DiskState) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	was := j.disk
@@ -42,16 +42,16 @@ func (j *journalHealth) reportDisk(d statedir.DiskState) {
 	j.announceChange()
 	if d.Low && !was.Low && d.Failed.IsZero() {
 		j.node.cfg.Logger.Warn("disk low: new runs are refused, live runs go on", "path", d.Path, "free_bytes", d.Free, "why", d.Why, "remedy", d.Remedy)
-		j.publishChange(event.KindJournalLow, time.Now())
+		j.publishChange(event.KindLogsLow, time.Now())
 	}
 	if was.Low && !d.Low && d.Failed.IsZero() {
 		j.node.cfg.Logger.Info("disk has room again: new runs are accepted", "path", d.Path, "free_bytes", d.Free)
-		j.publishChange(event.KindJournalAvailable, time.Now())
+		j.publishChange(event.KindLogsAvailable, time.Now())
 	}
 }
 
 // announceChange reports a change. The caller holds mu.
-func (j *journalHealth) announceChange() {
+func (j *logHealth) announceChange() {
 	now, broken := time.Now(), !j.stall.Since.IsZero() || !j.disk.Failed.IsZero()
 	switch {
 	case broken && j.reportedAt.IsZero():
@@ -62,17 +62,17 @@ func (j *journalHealth) announceChange() {
 		s := j.currentState(now)
 		j.node.cfg.Logger.Error("journal_unavailable: the logs cannot be written; entries wait, and nothing is begun without them",
 			"waited", now.Sub(j.stoppedAt), "waiting", s.Waiting, "first", j.stall.Subject, "why", s.Why, "path", s.Path, "free_bytes", j.disk.Free, "remedy", s.Remedy)
-		j.publishChange(event.KindJournalUnavailable, now)
+		j.publishChange(event.KindLogsUnavailable, now)
 	case !broken && !j.reportedAt.IsZero():
 		j.reportedAt = time.Time{}
 		j.node.cfg.Logger.Info("the logs can be written again", "after", now.Sub(j.stoppedAt))
-		j.publishChange(event.KindJournalAvailable, now)
+		j.publishChange(event.KindLogsAvailable, now)
 	}
 }
 
-// currentState returns the state of the journal. The caller holds mu.
-func (j *journalHealth) currentState(now time.Time) event.JournalState {
-	s := event.JournalState{Waiting: j.stall.Waiting, Why: j.stall.Why}
+// currentState returns the state of the logs. The caller holds mu.
+func (j *logHealth) currentState(now time.Time) event.LogState {
+	s := event.LogState{Waiting: j.stall.Waiting, Why: j.stall.Why}
 	if !j.stoppedAt.IsZero() {
 		s.WaitedMS = now.Sub(j.stoppedAt).Milliseconds()
 	}
@@ -87,22 +87,22 @@ func (j *journalHealth) currentState(now time.Time) event.JournalState {
 }
 
 // publishChange reports a change to observers. The caller holds mu.
-func (j *journalHealth) publishChange(kind string, now time.Time) {
-	j.node.queueEvent(control.JournalEvent(j.node.cfg.Name, kind, j.currentState(now), now))
+func (j *logHealth) publishChange(kind string, now time.Time) {
+	j.node.queueEvent(control.LogHealthEvent(j.node.cfg.Name, kind, j.currentState(now), now))
 }
 
 // unknownReason is the reason for logs whose server gives none.
 const unknownReason = "the server stores no entries and gives no reason"
 
-// clientInfo returns the state of the journal for clients; nil if there is no problem.
-func (j *journalHealth) clientInfo() *client.JournalInfo {
+// clientInfo returns the state of the logs for clients; nil if there is no problem.
+func (j *logHealth) clientInfo() *client.LogHealth {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.reportedAt.IsZero() && !j.disk.Low {
 		return nil
 	}
 	s := j.currentState(time.Now())
-	i := &client.JournalInfo{Why: s.Why, Path: s.Path, FreeBytes: s.FreeBytes, Remedy: s.Remedy, Low: j.reportedAt.IsZero()}
+	i := &client.LogHealth{Why: s.Why, Path: s.Path, FreeBytes: s.FreeBytes, Remedy: s.Remedy, Low: j.reportedAt.IsZero()}
 	if !i.Low {
 		i.Since = j.stoppedAt.UTC().Format(time.RFC3339Nano)
 	}

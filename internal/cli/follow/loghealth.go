@@ -1,0 +1,191 @@
+package follow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+const (
+	// LogPatience is how long a run that is followed may be unable to write its
+	// log until the command gives up: --log-patience.
+	LogPatience = 2 * time.Minute
+	// A run that is quiet for logQuiet has its node asked whether it can write, and
+	// again every logPause.
+	logQuiet = 2 * time.Second
+	logPause = time.Second
+	// logAhead is how many answers may wait to be shown.
+	logAhead = 16
+)
+
+// logWatch tracks whether the node of a run can write its logs. A run whose log
+// cannot be written publishes nothing, and no entry in the log can end it: so the command
+// enforces its time limits.
+type logWatch struct {
+	patience time.Duration
+	hard     time.Duration // of the run's wall clock
+	accepted time.Time     // when the run was accepted
+
+	down  *client.LogHealth // nil: as far as is known, the logs can be written
+	node  string            // that reported it
+	since time.Time         // when the report arrived
+	moved time.Time         // when the last entry of the run arrived
+	low   bool              // a node reported little room
+	begun atomic.Bool       // an agent of the run published an event: the run is not queued
+	place int               // in the queue, as last reported
+}
+
+// logReport is a report of a node.
+type logReport struct {
+	node string
+	info *client.LogHealth // nil: the node can write
+	// place is the run's position in the queue of its node; it is independent of its logs.
+	place int
+}
+
+// newLogWatch watches for a run with a soft time limit; 0 is the default.
+func newLogWatch(patience time.Duration, softMS int64) *logWatch {
+	hard := int64(spec.HardDefaultMS)
+	if softMS > 0 {
+		hard = spec.HardLimitMS(softMS)
+	}
+	return &logWatch{patience: patience, hard: time.Duration(hard) * time.Millisecond}
+}
+
+// listen returns the reports of the nodes until ctx ends.
+func (w *logWatch) listen(ctx context.Context, s *session.Session, run string) (<-chan logReport, error) {
+	news := make(chan logReport, logAhead)
+	give := func(n logReport) {
+		select {
+		case news <- n:
+		default: // the next answer repeats it
+		}
+	}
+	stop, err := s.WatchLogHealth(func(node string, info *client.LogHealth) { give(logReport{node: node, info: info}) })
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		defer stop()
+		for session.Pause(ctx, logPause) == nil {
+			if !w.begun.Load() {
+				if info, err := s.State(ctx, run); err == nil && info.Position > 0 {
+					give(logReport{place: info.Position})
+				}
+			}
+			list, err := s.Nodes(ctx)
+			if err != nil {
+				continue // the follower of the events notices that
+			}
+			for _, n := range list {
+				if n.Proof != nil { // the node that answers describes itself
+					give(logReport{node: n.Name, info: n.LogHealth})
+				}
+			}
+		}
+	}()
+	return news, nil
+}
+
+// process processes a report of a node, and returns the line to show; "" shows nothing.
+func (w *logWatch) process(n logReport, now time.Time) string {
+	switch {
+	case n.place > 0 && w.place != 0:
+		return ""
+	case n.place > 0:
+		w.place = n.place
+		return fmt.Sprintf("the run is queued at place %d: it begins when others have ended (troupe list shows its place)", n.place)
+	case n.info != nil && n.info.Low && w.down == nil:
+		if w.low {
+			return ""
+		}
+		w.low = true
+		return n.info.Why + ": " + n.info.Remedy
+	case n.info != nil && !n.info.Low && w.down == nil:
+		w.down, w.node, w.since = n.info, n.node, now
+		return fmt.Sprintf("%s; the run waits, at most %s: %s", n.info.Why, w.patience, n.info.Remedy)
+	case n.info != nil && !n.info.Low:
+		w.down = n.info
+	case w.down != nil && n.node == w.node:
+		return w.recovered(now)
+	}
+	return ""
+}
+
+// recovered notes that the node can write again, and returns the line to show.
+func (w *logWatch) recovered(now time.Time) string {
+	w.down = nil
+	return fmt.Sprintf("the logs can be written again after %s: the run continues", now.Sub(w.since).Round(100*time.Millisecond))
+}
+
+// recordEvent records that the run published an event that is in its log, and returns the line to
+// show; "" shows nothing. An event of the node that could not write may arrive before its report
+// that it can. If another node cannot write, that does not affect this run.
+func (w *logWatch) recordEvent(e client.Event, now time.Time) string {
+	if e.Agent != mailbox.Super { // its supervisor publishes events before the run is queued
+		w.begun.Store(true)
+	}
+	w.moved = now
+	switch {
+	case w.down == nil || now.Sub(w.since) <= logQuiet:
+		return ""
+	case e.Node == w.node:
+		return w.recovered(now)
+	}
+	w.down = nil
+	return ""
+}
+
+// queueNotice returns the line to show when a node reports that the run is queued; "" shows nothing.
+func (w *logWatch) queueNotice(e client.Event) string {
+	var q event.RunQueued
+	if e.Kind != event.KindRunQueued || json.Unmarshal(e.Data, &q) != nil {
+		return ""
+	}
+	return w.process(logReport{place: q.Position}, time.Now())
+}
+
+// overdue fails once the run has waited for too long.
+func (w *logWatch) overdue(run string, now time.Time) error {
+	if w.down == nil {
+		return nil
+	}
+	waited := now.Sub(w.since)
+	late := !w.accepted.IsZero() && now.Sub(w.accepted) > w.hard
+	if waited < w.patience && !late {
+		return nil
+	}
+	return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("%w: %s; run %s waits for %s", errUnwritable, w.down.Why, run, waited.Round(time.Second)), Hint: w.remedyText(run)}
+}
+
+// errUnwritable means that the log of the run cannot be written.
+var errUnwritable = errors.New("the log of the run cannot be written")
+
+func (w *logWatch) remedyText(run string) string {
+	return w.down.Remedy + ", then `troupe run --resume " + run + "` continues it"
+}
+
+// stopError returns the error of a stop that did not reach the run.
+func (w *logWatch) stopError(run string, code int, err error) error {
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == client.CodeLogs {
+		w.down = &client.LogHealth{Why: refused.Text, Remedy: refused.Hint}
+		return w.interruptedError(run, code)
+	}
+	return err
+}
+
+// interruptedError ends the command while the node cannot record a stop of the run.
+func (w *logWatch) interruptedError(run string, code int) error {
+	return &exit.Failure{Code: code, Err: fmt.Errorf("interrupted, but the cancel did not reach the run: %w: %s", errUnwritable, w.down.Why), Hint: w.remedyText(run)}
+}
