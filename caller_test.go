@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/troupetest"
 )
 
 // callerRecorder is a model that records who asks it, and how.
@@ -37,19 +38,8 @@ agents:
 		t.Fatal(err)
 	}
 	m := &callerRecorder{Client: replies.Client(""), callers: map[model.Caller]string{}}
-	n, err := troupe.Start(testContext(t), troupe.Config{Agents: namedAgents("boss", "helper"), Models: map[string]model.Client{"own/model": m}, Model: "own/model",
-		Env: func(string) string { return "" }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if r, err := n.Run(testContext(t), troupe.Task{Prompt: "work"}); err != nil || r.Text != "helped" {
-		t.Errorf("%q, %v", r.Text, err)
-	}
+	n := troupetest.Start(t, troupe.Config{Agents: namedAgents("boss", "helper"), Models: map[string]model.Client{"own/model": m}, Model: "own/model"}, "")
+	n.Run(troupe.Task{Prompt: "work"}).AssertCompleted("helped")
 	if len(m.callers) != 2 {
 		t.Errorf("%v", m.callers)
 	}

@@ -5,37 +5,26 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe"
-	"github.com/troupe-run/troupe/model"
-	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/supervisor"
+	"github.com/troupe-run/troupe/troupetest"
 )
 
 // A program's task brings its policy, with expressions and built-in rules, and a rule that cannot be read is refused.
 //
 //behaviour:shows G2
 func TestPolicyOfATaskVetoesAStop(t *testing.T) {
-	replies, err := script.Parse([]byte("repeat: true\ndefault: [{text: Done.}, {text: Done. See report.md.}]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := troupe.Start(testContext(t), troupe.Config{Agents: namedAgents("boss"), Models: map[string]model.Client{"own/model": replies.Client("")}, Model: "own/model",
-		Env: func(string) string { return "" }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
+	n := troupetest.Start(t, troupe.Config{Agents: namedAgents("boss")}, "repeat: true\ndefault: [{text: Done.}, {text: Done. See report.md.}]\n")
 	rules := []supervisor.Rule{{Name: "cite", On: supervisor.OnStop, Expression: `!contains(answer, "report.md")`, Why: "Say where the report is."},
 		{Use: &supervisor.BuiltIn{Rule: "budget"}}}
-	result, err := n.Run(testContext(t), troupe.Task{Prompt: "work", Policy: &supervisor.Policy{Rules: rules}})
-	if err != nil || result.Turns != 2 || !strings.Contains(result.Text, "report.md") {
-		t.Errorf("%+v, %v", result, err)
+	tr := n.Run(troupe.Task{Prompt: "work", Policy: &supervisor.Policy{Rules: rules}})
+	tr.AssertCompleted("report.md")
+	tr.AssertOrder(event.KindStopProposed, event.KindStopVetoed, event.KindStopProposed, event.KindStopAllowed)
+	if tr.Result.Turns != 2 {
+		t.Errorf("%d turns", tr.Result.Turns)
 	}
 	rules[0].Expression = "tokns > 3"
-	if _, err := n.Run(testContext(t), troupe.Task{Prompt: "work", Policy: &supervisor.Policy{Rules: rules}}); err == nil || !strings.Contains(err.Error(), "did you mean tokens?") {
+	if err := n.Run(troupe.Task{Prompt: "work", Policy: &supervisor.Policy{Rules: rules}}).Err; err == nil || !strings.Contains(err.Error(), "did you mean tokens?") {
 		t.Errorf("a rule that cannot be read: %v", err)
 	}
 }

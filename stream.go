@@ -2,14 +2,12 @@ package troupe
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
-	"reflect"
-	"sync"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/node"
 )
 
 // Event is something that happened in a run. Its Data has the Go type that event.RunKinds lists for its Kind, such as
@@ -55,7 +53,7 @@ func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
 		}()
 		const follow = true
 		err = n.client.Events(ctx, run.ID(), nil, follow, func(e client.Event, _ []byte) error {
-			if !yield(typedEvent(e), nil) {
+			if !yield(node.TypedEvent(e), nil) {
 				return errLoopEnded
 			}
 			return nil
@@ -80,29 +78,4 @@ func (n *Node) leaveRun(ctx context.Context, run string) {
 	if _, err := n.stopRun(ctx, run, "the loop over its events was left"); err != nil {
 		n.logger().Warn("cannot cancel the run of a stream that was left", "run", run, "err", err)
 	}
-}
-
-// dataTypes are the types of the data of events, by kind.
-var dataTypes = sync.OnceValue(func() map[string]reflect.Type {
-	types := map[string]reflect.Type{}
-	for kind, zero := range event.RunKinds() {
-		types[kind] = reflect.TypeOf(zero)
-	}
-	return types
-})
-
-// typedEvent decodes the data of an event into its Go type, or leaves them as they are.
-func typedEvent(e client.Event) Event {
-	typed := e.Published
-	typed.Data = e.Data
-	of := dataTypes()[e.Kind]
-	if of == nil {
-		return typed
-	}
-	value := reflect.New(of)
-	if err := json.Unmarshal(e.Data, value.Interface()); err != nil { // the caller sees the bytes
-		return typed
-	}
-	typed.Data = value.Elem().Interface()
-	return typed
 }

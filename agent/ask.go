@@ -59,11 +59,11 @@ func parkFor(s State, q Park) (State, Effect) {
 	if q.Call != "" {
 		then = ThenCalls
 	}
-	return suspendForPerson(s, Suspension{Why: AwaitsPerson, Then: then, Question: q})
+	return suspendForPerson(s, suspension{Why: AwaitsPerson, Then: then, Question: q})
 }
 
 // suspendForPerson asks the question of a suspension, and waits for the answer.
-func suspendForPerson(s State, w Suspension) (State, Effect) {
+func suspendForPerson(s State, w suspension) (State, Effect) {
 	if !s.Suspended.asksPerson() {
 		s.Parked = s.Now
 	}

@@ -86,7 +86,7 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 // differences; ok is false if it asks later, before it uses a reservation.
 func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 	var then Continuation
-	var held *Suspension
+	var held *suspension
 	switch s.Phase {
 	case Thinking:
 		s, fx = settleAhead(s, Settle{Reservation: s.Reservation, Lost: !whole, Turn: s.Turn + 1})
@@ -115,10 +115,10 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 }
 
 // askAboutDrift asks a person whether the agent may continue as recorded.
-func askAboutDrift(s State, then Continuation, held *Suspension) (State, []Effect) {
+func askAboutDrift(s State, then Continuation, held *suspension) (State, []Effect) {
 	s.QuestionsAsked++
 	q := Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: spec.ResumeUnsafe, Question: clip.Text(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
-	s, e := suspendForPerson(s, Suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})
+	s, e := suspendForPerson(s, suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})
 	return s, []Effect{e}
 }
 
@@ -179,7 +179,7 @@ func continueAsRecorded(s State) (State, []Effect) {
 
 // continueHeld continues a suspension that a question about a difference had interrupted.
 // The call's own result may have answered its question meanwhile.
-func continueHeld(s State, w Suspension) (State, []Effect) {
+func continueHeld(s State, w suspension) (State, []Effect) {
 	if w.Why == AwaitsRetry {
 		return suspend(s, w), []Effect{Arm{Timer: retryTimer, Due: w.Due}}
 	}

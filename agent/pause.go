@@ -139,7 +139,7 @@ func awaitTurn(s State, why string, afterMS int64) (State, []Effect) {
 	s.events.publish(entryEvents, event.KindGatePaused, event.GatePaused{Model: s.calledModel(), Purpose: string(s.Purpose), Why: why, AfterMS: afterMS,
 		Refused: s.ThrottleWait.Refused, LeftMS: end - s.Now})
 	s.Transition = spec.ModelRetry
-	s = suspend(s, Suspension{Why: AwaitsThrottle, Then: ThenTurn})
+	s = suspend(s, suspension{Why: AwaitsThrottle, Then: ThenTurn})
 	return s, awaitThrottle(s)
 }
 

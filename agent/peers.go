@@ -240,7 +240,7 @@ func waitForOthers(s State) (State, []Effect) {
 	}
 	s.events.publish(peerEvents, event.KindAgentWaiting, event.AgentWaiting{Children: ids})
 	s.Useless, s.Cuts = 0, 0
-	return suspend(s, Suspension{Why: AwaitsOthers, Then: ThenTurn}), nil
+	return suspend(s, suspension{Why: AwaitsOthers, Then: ThenTurn}), nil
 }
 
 // backgroundChildrenText names the background children that end together with the agent.

@@ -216,7 +216,7 @@ func armNewQuestion(before, s State) []Effect {
 }
 
 // armQuestion arms the timer of the open question.
-func (w Suspension) armQuestion() []Effect {
+func (w suspension) armQuestion() []Effect {
 	if !w.asksPerson() || w.Question.Due == 0 {
 		return nil
 	}

@@ -125,7 +125,7 @@ func retryLater(s State, afterMS int64) (State, []Effect) {
 	wait := max(backoffMS[min(s.Retries, len(backoffMS)-1)], min(afterMS, retryAfterMaxMS))
 	s.Retries++
 	s.Transition = spec.ModelRetry
-	s = suspend(s, Suspension{Why: AwaitsRetry, Then: ThenTurn, Due: s.Now + wait})
+	s = suspend(s, suspension{Why: AwaitsRetry, Then: ThenTurn, Due: s.Now + wait})
 	return s, []Effect{Arm{Timer: retryTimer, Due: s.Suspended.Due}}
 }
 

@@ -63,7 +63,7 @@ type State struct {
 	Steers             []string
 	Mail               []Messaged        // of other agents, until the next turn boundary
 	BackgroundChildren []backgroundChild // children in the background
-	Suspended          Suspension        // Waiting: for what, and what follows
+	Suspended          suspension        // Waiting: for what, and what follows
 	Outcome            spec.Outcome
 
 	Purpose Purpose // of the newest reservation

@@ -26,24 +26,24 @@ const (
 	ThenHeld    Continuation = "held"    // the suspension that the question has interrupted
 )
 
-// Suspension is what an agent waits for in phase Waiting, and what it continues with. In any
+// suspension is what an agent waits for in phase Waiting, and what it continues with. In any
 // other phase it is zero.
-type Suspension struct {
+type suspension struct {
 	Why      Awaited
 	Then     Continuation
 	Question Park        // AwaitsPerson, AwaitsDriftAnswer: the open question
 	Due      int64       // AwaitsRetry: the time
-	Held     *Suspension // ThenHeld: a person's question or a retry; shared by copies of State, and never changed
+	Held     *suspension // ThenHeld: a person's question or a retry; shared by copies of State, and never changed
 }
 
 // asksPerson reports whether a question to a person is open.
-func (w Suspension) asksPerson() bool { return w.Why == AwaitsPerson || w.Why == AwaitsDriftAnswer }
+func (w suspension) asksPerson() bool { return w.Why == AwaitsPerson || w.Why == AwaitsDriftAnswer }
 
 // awaitsModel reports whether the wait is part of an attempt to reach the model.
-func (w Suspension) awaitsModel() bool { return w.Why == AwaitsThrottle || w.Why == AwaitsRetry }
+func (w suspension) awaitsModel() bool { return w.Why == AwaitsThrottle || w.Why == AwaitsRetry }
 
 // suspend makes the loop wait.
-func suspend(s State, w Suspension) State {
+func suspend(s State, w suspension) State {
 	s.Phase, s.Suspended = Waiting, w
 	return s
 }
@@ -51,6 +51,6 @@ func suspend(s State, w Suspension) State {
 // endSuspension ends the wait. The loop is then between two phases, as after the last
 // call of a turn: what continues it enters the next one.
 func endSuspension(s State) State {
-	s.Phase, s.Suspended = Acting, Suspension{}
+	s.Phase, s.Suspended = Acting, suspension{}
 	return s
 }

@@ -378,7 +378,7 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	if o.Reason != spec.Completed {
 		o.Journal = s.Journal.fullText()
 	}
-	s.Phase, s.Suspended, s.Outcome = Done, Suspension{}, o
+	s.Phase, s.Suspended, s.Outcome = Done, suspension{}, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
 	return s, append(fx, lastMessage(s))

@@ -160,7 +160,7 @@ type State struct {
 	PolicySetBy string // who replaced the policy last; "": nobody, it is that of the request
 	PolicySetAt int64
 
-	Inquiry Inquiry
+	Inquiry memberInquiry
 	members roster
 	queue   reservationQueue
 	holders allowanceHolders

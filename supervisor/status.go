@@ -31,15 +31,15 @@ func (s State) askMembers(fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
-// Inquiry is when a supervisor asks its members for their status.
-type Inquiry struct {
+// memberInquiry is when a supervisor asks its members for their status.
+type memberInquiry struct {
 	Last int64 // when the members were last asked
 	Due  int64 // when the current activation asks them; 0: it has, or need not
 	News int64 // when one of them last sent anything else
 }
 
 // nextDue is when the members are asked next.
-func (q Inquiry) nextDue() int64 { return max(q.News, q.Last) + max(AskMS, q.Last-q.News) }
+func (q memberInquiry) nextDue() int64 { return max(q.News, q.Last) + max(AskMS, q.Last-q.News) }
 
 // askTimer is the timer by which an activation that follows a Released asks after all.
 const askTimer = "ask"

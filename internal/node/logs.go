@@ -24,3 +24,19 @@ type passiveStore struct{ redact.Store }
 func (passiveStore) Tail(context.Context, func(mailbox.Message)) (stop func(), err error) {
 	return func() {}, nil
 }
+
+// wrapLogsKey is the key of the context value of WithLogs.
+type wrapLogsKey struct{}
+
+// WithLogs returns a context in which Start opens logs that are wrapped: package troupetest kills a node by taking its
+// logs away.
+func WithLogs(ctx context.Context, wrap func(mailbox.Store) mailbox.Store) context.Context {
+	return context.WithValue(ctx, wrapLogsKey{}, wrap)
+}
+
+// wrapLogs wraps the logs as the context of Start asks.
+func (h *Node) wrapLogs(ctx context.Context) {
+	if wrap, ok := ctx.Value(wrapLogsKey{}).(func(mailbox.Store) mailbox.Store); ok {
+		h.post = wrap(h.post)
+	}
+}

@@ -145,6 +145,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.wrapLogs(ctx)
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := h.proveServer(ctx); err != nil {

@@ -112,7 +112,7 @@ var layers = [][]string{
 	{"internal/safefile", "internal/ui"},
 	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
-	{"budget", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
+	{"budget", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
 	{"agent/event", "agent/history", "internal/config", "internal/filechange", "internal/lane", "internal/permission"},
@@ -135,7 +135,7 @@ var layers = [][]string{
 	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/tools"},
 	{"internal/cli"},
 	{".", "cmd", "deploy"},
-	{"internal/test"},
+	{"internal/test", "troupetest"},
 	{"build", "examples", "test"},
 }
 

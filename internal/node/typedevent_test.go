@@ -1,4 +1,4 @@
-package troupe
+package node
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ func TestDataOfAnotherVersionStayBytes(t *testing.T) {
 		{event.KindToolStarted, ``, false},
 		{"tool.imagined", `{"x":1}`, false},
 	} {
-		got := typedEvent(client.Event{Published: event.Published{Kind: c.kind}, Data: json.RawMessage(c.data)})
+		got := TypedEvent(client.Event{Published: event.Published{Kind: c.kind}, Data: json.RawMessage(c.data)})
 		raw, isBytes := got.Data.(json.RawMessage)
 		call, isCall := got.Data.(event.ToolCall)
 		if isBytes == c.typed || isBytes && string(raw) != c.data || isCall != c.typed || isCall && call.Tool != "look" {
