@@ -5,18 +5,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 
-	"github.com/troupe-run/troupe/actors"
-	"github.com/troupe-run/troupe/agent"
-	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/orchestrator"
-	"github.com/troupe-run/troupe/mailbox/memory"
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
-	"github.com/troupe-run/troupe/supervisor"
 )
 
 const replies = `
@@ -27,57 +22,42 @@ agents:
 `
 
 func main() {
-	// The same from a command line: troupe run --agent chain "historian > critic > editor: Review this."
-	for _, p := range []struct{ route, prompt string }{
-		{orchestrator.Chain, "historian > critic > editor: Review this."},
-		{orchestrator.Consolidate, "Review this.\n- historian: who wrote it?\n- critic\n=> editor: one line"},
-		{orchestrator.Chain, "historian > nobody > editor: Review this."},
-	} {
-		if err := follow(p.route, p.prompt); err != nil {
-			log.Fatal(err)
-		}
+	if err := review(context.Background()); err != nil {
+		log.Fatal(err)
 	}
 }
 
-func follow(route, prompt string) error {
+func review(ctx context.Context) (err error) {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
 	}
-	over := make(chan event.Result, 1)
-	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  memory.New(memory.Config{}),
-		Lease: 1, // the first owner of these logs
-		Model: func(name string) (model.Client, string, error) {
-			if name == "builtin/"+route {
-				return orchestrator.New(route), route, nil
-			}
-			return scripted.Client(""), "script", nil
+	node, err := troupe.Start(ctx, troupe.Config{
+		Agents: []troupe.Agent{
+			{Name: "historian", Description: "Knows who wrote it."},
+			{Name: "critic", Description: "Judges it."},
+			{Name: "editor", Description: "Writes the review."},
 		},
-		Over: func(_ string, r event.Result) { over <- r },
+		Models: map[string]model.Client{"script/review": scripted.Client("")},
+		Model:  "script/review",
 	})
 	if err != nil {
 		return err
 	}
-	defer node.Stop()
-	err = node.Open(context.Background(), supervisor.Opened{
-		Run: "review", Goal: prompt, Root: route,
-		Definitions: []supervisor.Definition{
-			{Name: route, System: "Follow the plan of the task.", Model: &spec.Model{Name: "builtin/" + route}},
-			{Name: "historian", System: "You are the historian."},
-			{Name: "critic", System: "You are the critic."},
-			{Name: "editor", System: "You are the editor."},
-		},
-		Tools:  []model.ToolSpec{delegate},
-		Model:  spec.Model{Name: "script/review"},
-		Limits: spec.RunLimits{Tokens: 50_000},
-	})
-	if err != nil {
-		return err
+	defer func() { err = errors.Join(err, node.Close()) }()
+
+	// The same from a command line: troupe run --agent chain "historian > critic > editor: Review this."
+	for _, t := range []troupe.Task{
+		{Agent: "chain", Prompt: "historian > critic > editor: Review this."},
+		{Agent: "consolidate", Prompt: "Review this.\n- historian: who wrote it?\n- critic\n=> editor: one line"},
+		{Agent: "chain", Prompt: "historian > nobody > editor: Review this."},
+	} {
+		r, err := node.Run(ctx, t)
+		if err != nil { // of the last one: its plan names an agent that does not exist
+			fmt.Println(err)
+			continue
+		}
+		fmt.Printf("%s, %d agents, partial %t\n%s\n\n", r.Reason, len(r.Agents), r.Partial, r.Text)
 	}
-	r := <-over
-	fmt.Printf("%s, %d agents, partial %t\n%s\n\n", r.Reason, len(r.Agents), r.Partial, r.Text)
 	return nil
 }
-
-var delegate = agent.DelegateSpec("", false)

@@ -20,8 +20,5 @@ func Example() {
 	// What critic answered:
 	// It holds.
 	//
-	// refused, 2 agents, partial true
-	// [incomplete: step 2, nobody, failed: not delegated: there is no agent "nobody" for you; the agents are: chain, historian, critic, editor; step 3, editor, was not started]
-	//
-	// One person wrote it, in a week.
+	// troupe: node: there is no agent "nobody" (400)
 }

@@ -1,6 +1,6 @@
 // Package main shows how a run survives a crash: its process is killed in the middle,
 // another process resumes the run from its logs, and the tool that has a side
-// effect ran once.
+// effect ran once. Tests of a program do the same within one process: see package troupetest.
 package main
 
 import (
@@ -13,36 +13,25 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/troupe-run/troupe"
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/bus/embedded"
-	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
+	"github.com/troupe-run/troupe/tool"
 )
-
-// clerk has a tool that leaves a trace each time it runs.
-const clerk = `---
-name: clerk
-description: Counts.
-x-troupe:
-  tools: [{name: count, description: Count., command: "echo called >> calls; echo counted", effect: effect}]
----
-agent: clerk`
 
 // replies is the script: the answer after the tool comes after the given delay.
 const replies = `{agents: {clerk: [{calls: [{name: count}]}, {text: "the tool said: {{last}}", delay: %s}]}}`
 
-// dirEnv names the working directory of the process that is going to die.
+// dirEnv names the directory of the process that is going to die.
 const dirEnv = "CRASH_DIR"
 
 func main() {
 	if dir := os.Getenv(dirEnv); dir != "" {
-		live(dir) // until it is killed
+		live(dir, "1h") // until it is killed
 	}
 	dir := must(os.MkdirTemp("", "crash"))
 	defer os.RemoveAll(dir)
-	script := filepath.Join(dir, "script.yaml")
-	check(os.WriteFile(script, fmt.Appendf(nil, replies, "1h"), 0o600))
-	check(os.WriteFile(filepath.Join(dir, "clerk.md"), []byte(clerk), 0o600))
 
 	first := exec.Command(os.Args[0])
 	first.Env = append(os.Environ(), dirEnv+"="+dir)
@@ -54,29 +43,46 @@ func main() {
 	check(first.Process.Kill())
 	fmt.Println("the first process:", first.Wait())
 
-	check(os.WriteFile(script, fmt.Appendf(nil, replies, "0s"), 0o600))
-	result := live(dir)
-	fmt.Printf("the second: %s, %s", result.Reason, result.Text)
-	fmt.Printf("the tool ran %d time(s)\n", strings.Count(string(must(os.ReadFile(filepath.Join(dir, "calls")))), "\n"))
+	result := live(dir, "0s")
+	fmt.Printf("the second: %s, %s\n", result.Reason, result.Text)
+	fmt.Printf("the tool ran %d time(s)\n", strings.Count(string(must(os.ReadFile(ledger(dir)))), "\n"))
 }
 
 // live starts a node and requests the run: a new one, or the one that the logs
 // hold. It returns once the run is over.
-func live(dir string) *event.Result {
+func live(dir, delay string) (result event.Result) {
+	count := tool.Func("count", "Counts.", model.Effect, func(context.Context, struct{}) (string, error) {
+		f, err := os.OpenFile(ledger(dir), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+		if err != nil {
+			return "", err
+		}
+		if _, err := fmt.Fprintln(f, "called"); err != nil {
+			return "", err
+		}
+		return "counted", f.Close()
+	})
 	ctx := context.Background()
-	h := must(node.Start(ctx, node.Config{StateDir: filepath.Join(dir, "state"), Port: embedded.FreePort, Roots: []string{dir}}))
-	defer h.Close()
-	c := must(h.NewClient())
-	task := client.RunRequest{RunID: "crash", Prompt: "Count once", Agent: "clerk", Agents: dir, Dir: dir,
-		Model: "script/" + filepath.Join(dir, "script.yaml")}
-	check(h.ApproveRequest(task)) // its agent file defines a command, and is in a directory that the run may write
-	must(c.Run(ctx, task))
-	check(c.Events(ctx, "crash", nil, true, func(e client.Event, _ []byte) error {
-		_, err := fmt.Fprintln(os.Stderr, e.Kind)
-		return err
+	scripted := must(script.Parse(fmt.Appendf(nil, replies, delay)))
+	node := must(troupe.Start(ctx, troupe.Config{
+		StateDir: filepath.Join(dir, "state"),
+		Tools:    []tool.Tool{count},
+		Agents:   []troupe.Agent{{Name: "clerk", Description: "Counts."}},
+		Models:   map[string]model.Client{"script/crash": scripted.Client("")},
+		Model:    "script/crash",
 	}))
-	return must(c.Get(ctx, "crash")).Result
+	defer func() { check(node.Close()) }()
+	for e, err := range node.Stream(ctx, troupe.Task{RunID: "crash", Prompt: "Count once"}) {
+		check(err)
+		fmt.Fprintln(os.Stderr, e.Kind)
+		if r, ok := e.Data.(event.Result); ok {
+			result = r
+		}
+	}
+	return result
 }
+
+// ledger is the file to which the tool writes a line each time it runs.
+func ledger(dir string) string { return filepath.Join(dir, "calls") }
 
 func must[T any](v T, err error) T {
 	check(err)

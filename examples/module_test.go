@@ -1,0 +1,132 @@
+package examples_test
+
+import (
+	"bytes"
+	"fmt"
+	"go/doc"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// keysInEnvironment are the beginnings of names of variables that would let an example use a model or a state directory
+// of this machine.
+var keysInEnvironment = []string{"ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "OLLAMA_", "TROUPE_", "XDG_", "HOME="}
+
+// The examples use public packages only: copied into a module of its own, which replaces troupe by this tree, each
+// builds, runs without a key, and prints what its test says.
+func TestExamplesBuildFromAnotherModule(t *testing.T) {
+	t.Parallel()
+	tree, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, home := t.TempDir(), t.TempDir()
+	names := copyExamples(t, module)
+	gomod := fmt.Sprintf("module example.org/programs\n\ngo %s\n\nrequire github.com/troupe-run/troupe v0.0.0\n\nreplace github.com/troupe-run/troupe => %s\n", goVersion(t), tree)
+	writeFile(t, filepath.Join(module, "go.mod"), []byte(gomod))
+	writeFile(t, filepath.Join(module, "go.sum"), readFile(t, "../go.sum"))
+	build := exec.Command("go", "build", "-mod=mod", "-ldflags=-s -w", "-o", "bin/", "./...") // without symbols: it links faster
+	build.Dir = module
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	for _, name := range names {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run := exec.CommandContext(t.Context(), filepath.Join(module, "bin", name))
+			run.Dir, run.Env = t.TempDir(), append(keylessEnvironment(), "HOME="+home)
+			var stderr bytes.Buffer
+			run.Stderr = &stderr
+			out, err := run.Output()
+			if want := wantedOutput(t, name); err != nil || strings.TrimSpace(string(out)) != want {
+				t.Errorf("%v\n%s\nit prints\n%s\nand should print\n%s", err, stderr.Bytes(), out, want)
+			}
+		})
+	}
+}
+
+// copyExamples copies the sources of each example, without its tests, and returns their names.
+func copyExamples(t *testing.T, module string) (names []string) {
+	t.Helper()
+	sources, err := filepath.Glob("*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range sources {
+		switch {
+		case strings.HasSuffix(source, "_test.go"):
+			continue
+		case filepath.Base(source) == "main.go":
+			names = append(names, filepath.Dir(source))
+		}
+		writeFile(t, filepath.Join(module, source), readFile(t, source))
+	}
+	if len(names) < 8 {
+		t.Fatalf("%d examples were found: %v", len(names), names)
+	}
+	return names
+}
+
+// goVersion is the version of Go that the tree asks for.
+func goVersion(t *testing.T) string {
+	t.Helper()
+	for line := range strings.Lines(string(readFile(t, "../go.mod"))) {
+		if version, ok := strings.CutPrefix(line, "go "); ok {
+			return strings.TrimSpace(version)
+		}
+	}
+	t.Fatal("go.mod names no version of Go")
+	return ""
+}
+
+// keylessEnvironment is the environment of this process without what would change an example.
+func keylessEnvironment() (env []string) {
+	for _, v := range os.Environ() {
+		kept := true
+		for _, prefix := range keysInEnvironment {
+			kept = kept && !strings.HasPrefix(v, prefix)
+		}
+		if kept {
+			env = append(env, v)
+		}
+	}
+	return env
+}
+
+// wantedOutput is the output that the Example in the test of an example names.
+func wantedOutput(t *testing.T, name string) string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(name, "main_test.go"), nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := doc.Examples(f)
+	if len(examples) != 1 || examples[0].Output == "" {
+		t.Fatalf("the test of %s has %d examples, or one without output", name, len(examples))
+	}
+	return strings.TrimSpace(examples[0].Output)
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func writeFile(t *testing.T, path string, data []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
