@@ -248,7 +248,7 @@ func ExampleNode_Client_events() {
 	}
 	defer func() { _ = node.Close() }()
 
-	run, err := node.Client().Run(ctx, troupe.Task{RunID: client.NewID(), Agent: "butler", Prompt: "What time is it?"})
+	run, err := node.Client().Run(ctx, client.RunRequest{RunID: client.NewID(), Agent: "butler", Prompt: "What time is it?"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -347,7 +347,7 @@ func ExampleNode_Close() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if _, err := first.Client().Run(ctx, task); err != nil {
+	if _, err := first.Client().Run(ctx, client.RunRequest{RunID: task.RunID, Agent: task.Agent, Prompt: task.Prompt}); err != nil {
 		log.Fatal(err)
 	}
 	<-calling

@@ -12,7 +12,9 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/tool"
+	"github.com/troupe-run/troupe/troupetest"
 )
 
 // A stream yields what happens in a run as Go values.
@@ -197,5 +199,28 @@ func TestTaskWithoutAModelIsRefused(t *testing.T) {
 	r, err := n.Run(testContext(t), troupe.Task{Prompt: "Investigate this repository and write report.md", Model: "builtin/scout", Yes: true})
 	if err != nil || r.Text == "" {
 		t.Errorf("%+v %v", r, err)
+	}
+}
+
+// Without a key, the run has the model of the agent that gets the task; an agent that names none is refused.
+func TestAgentsThatNameTheirModelsNeedNoKey(t *testing.T) {
+	env := func(name string) string { return map[string]string{"OLLAMA_HOST": "127.0.0.1:1"}[name] }
+	own := func(replies string) model.Client {
+		s, err := script.Parse([]byte(replies))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Client("")
+	}
+	agents := namedAgents("boss", "helper", "guest")
+	agents[0].Model, agents[1].Model = "own/large", "own/small"
+	n := troupetest.Start(t, troupe.Config{Env: env, Agents: agents, Models: map[string]model.Client{
+		"own/large": own("agents: {boss: [{calls: [{name: delegate, args: {agent: helper, task: go}}]}, {text: 'it says: {{last}}'}]}"),
+		"own/small": own("agents: {helper: [{text: I am small}]}"),
+	}}, "")
+	tr := n.Run(troupe.Task{Prompt: "work"})
+	tr.AssertCompleted("it says: I am small")
+	if err := n.Run(troupe.Task{Prompt: "work", Agent: "guest"}).Err; err == nil || !strings.Contains(err.Error(), "ANTHROPIC_API_KEY") {
+		t.Errorf("an agent without a model: %v", err)
 	}
 }

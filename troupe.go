@@ -34,8 +34,6 @@ type (
 	HookCall = hook.Call
 	// NATSOptions say how to reach a NATS server.
 	NATSOptions = bus.Options
-	// Task is the request for a run; only Prompt is required.
-	Task = client.RunRequest
 	// Result is the outcome of a run.
 	Result = event.Result
 )
@@ -51,8 +49,9 @@ type Config struct {
 	Agents []Agent
 	// Models are clients of the program's own, by PROVIDER/MODEL.
 	Models map[string]model.Client
-	// Model is for tasks that name none. Default: by the keys in the environment, or a local Ollama; where
-	// there is none, tasks are refused. "builtin/scout" is the model that needs no key.
+	// Model is for tasks that name none. Default: by the keys in the environment, or a local Ollama, or that of the
+	// agent in Agents that gets the task; where there is none, tasks are refused. "builtin/scout" is the model that
+	// needs no key.
 	Model string
 	// Dir is the directory in which agents work; tasks may name it or one below it. Default:
 	// none, and no tools of a directory.
@@ -169,17 +168,18 @@ func notOpened(id string, err error) (Result, error) {
 //go:noinline
 func (n *Node) openRun(ctx context.Context, t *Task) (*node.TaskRun, error) {
 	t.RunID = cmp.Or(t.RunID, client.NewID())
-	t.Dir = cmp.Or(t.Dir, n.cfg.Dir)
-	if t.Agent == "" && len(n.cfg.Agents) > 0 {
-		t.Agent = n.cfg.Agents[0].Name
+	r := t.request()
+	r.Dir = cmp.Or(r.Dir, n.cfg.Dir)
+	if r.Agent == "" && len(n.cfg.Agents) > 0 {
+		r.Agent = n.cfg.Agents[0].Name
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err := n.host.ApproveRequest(*t); err != nil { // the program itself names these files
+	if err := n.host.ApproveRequest(*r); err != nil { // the program itself names these files
 		return nil, err
 	}
-	return n.host.OpenTaskRun(ctx, n.client, t)
+	return n.host.OpenTaskRun(ctx, n.client, r)
 }
 
 // finishRun returns the result of a run whose wait has ended.

@@ -215,7 +215,7 @@ func TestNextNodeFinishesUnfinishedRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Client().Run(testContext(t), troupe.Task{Prompt: "step", Agent: "a", RunID: id}); err != nil {
+	if _, err := n.Client().Run(testContext(t), client.RunRequest{Prompt: "step", Agent: "a", RunID: id}); err != nil {
 		t.Fatal(err)
 	}
 	<-begun

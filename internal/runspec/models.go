@@ -3,12 +3,14 @@ package runspec
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
@@ -34,7 +36,11 @@ type modelSelection struct {
 
 // chooseModels finds the models that the request names, and the limits of the run.
 func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m modelSelection, err error) {
-	if m.choice, err = b.cfg.Routes.ChooseModel(ctx, req.Model); err != nil {
+	m.choice, err = b.cfg.Routes.ChooseModel(ctx, req.Model)
+	if own := modelOfAgent(b.cfg.Agents, req.Agent); errors.Is(err, provider.ErrNoModel) && own != "" {
+		m.choice, err = b.cfg.Routes.ChooseModel(ctx, own)
+	}
+	if err != nil {
 		return m, badModel(err, "`-m PROVIDER/MODEL` names one", "%v", err)
 	}
 	m.model = withRoute(spec.Model{Temperature: req.Temperature, Effort: req.Effort}, m.choice, req.AllowUnpriced)
@@ -58,6 +64,16 @@ func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m mode
 		m.options.Context.Model = summaryModel(m.choice)
 	}
 	return m, nil
+}
+
+// modelOfAgent returns the model that an agent of the program names; "" if it names none.
+func modelOfAgent(agents []agentfile.Definition, name string) string {
+	for _, d := range agents {
+		if d.Name == name {
+			return d.Model
+		}
+	}
+	return ""
 }
 
 // findRoutes finds the models that loop options name: the node decides their prices and

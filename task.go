@@ -1,0 +1,108 @@
+package troupe
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Task is what a node is asked to do; only Prompt is required. The zero value of a field is the node's default. The
+// same settings are flags of `troupe run` (docs/commands.md) and fields of client.RunRequest, which is the form of a
+// task on the wire.
+type Task struct {
+	// RunID is the id of the run, a lower-case ULID (client.NewID). A run of that id starts at most once. Default: a
+	// new id.
+	RunID  string
+	Prompt string
+	// Agent is the agent that gets the task. Default: the first of Config.Agents, or the node's default agent.
+	Agent string
+	// AgentsDir is a directory of agent files, and MCPConfig a file of MCP servers.
+	AgentsDir, MCPConfig string
+	// Dir is the directory in which the agents work: Config.Dir, which is the default, or one below it.
+	Dir string
+	// Model is the run's model, as PROVIDER/MODEL. Default: that of the Config, of the environment, or of the agent.
+	Model string
+	// Fallback are models of which each takes over when the one before has failed for good.
+	Fallback    []string
+	Temperature *float64
+	Effort      string
+
+	// MaxTurns is the limit of the agent that gets the task; the other numbers are limits of the run. Of a number, -1 is
+	// "none at all" where docs/limits.md allows it.
+	MaxTurns                                      int
+	MaxTokens, MaxToolCalls                       int64
+	MaxDepth, MaxChildren, MaxMessages, MaxAgents int
+	client.AgentLimits                                  // of each agent
+	ToolRetries                                   int   // of a call after a temporary failure
+	UseTokens                                     int64 // output tokens that are used up before the agent may stop
+	// MaxBudgetUSD is the limit in US dollars. It is counted in billionths of a dollar, and what is below one is cut off.
+	MaxBudgetUSD float64
+	// AllowUnpriced are models that may be called despite a limit in money although their price is unknown, and
+	// AllowUnbounded those that may get Attach although no maximum cost of attachments is published.
+	AllowUnpriced, AllowUnbounded []string
+	// Timeout is the limit of working time. QuestionTimeout is how long a question to a person stays open before it
+	// counts as denied; 0: for ever. Patience is how long an agent waits for a model that throttles all callers;
+	// negative: not at all. All three are counted in milliseconds, and a part of one counts as a whole.
+	Timeout, QuestionTimeout, Patience time.Duration
+
+	// AllowedTools, DisallowedTools and AskTools are rules such as shell(git log:*): calls that run, calls that are
+	// denied, and calls about which a person decides. PermissionMode decides about the other calls.
+	AllowedTools, DisallowedTools, AskTools []string
+	PermissionMode                          spec.PermissionMode
+	// Yes approves writes to the directory and sandboxed shell commands.
+	Yes bool
+
+	// Conversation continues a conversation, or begins the one of that id. Fork starts from the history of another run's
+	// root agent: RUN, or RUN@TURN after a turn. History is a history that client.Client.Recall has sent.
+	Conversation, Fork string
+	History            *client.History
+	// Attach are images and documents of the prompt, which client.Client.Attach has sent.
+	Attach []client.Attachment
+
+	// Constraints and Criteria are sentences that the answer must satisfy, and FailureConditions sentences of which none
+	// may hold. RequireTool are tool results that the answer needs: NAME, or NAME=TEXT.
+	Constraints, Criteria, FailureConditions, RequireTool []string
+	// JSONSchema is the schema of the answer; see also Answer.
+	JSONSchema json.RawMessage
+	// Policy may veto a stop or a turn.
+	Policy *supervisor.Policy
+	// LoopOptions change the defaults of the loop; models in them are given by name, and hooks are not allowed here.
+	LoopOptions *spec.LoopOptions
+	// NoAgentsMD leaves the project's instructions (AGENTS.md) out of the prompts.
+	NoAgentsMD bool
+	// Caller says who asks, and Trace is the W3C traceparent of the caller: both are recorded.
+	Caller, Trace string
+}
+
+// request returns the task in its form on the wire.
+func (t *Task) request() *client.RunRequest {
+	return &client.RunRequest{
+		RunID: t.RunID, Prompt: t.Prompt, Agent: t.Agent, Agents: t.AgentsDir, MCPConfig: t.MCPConfig, Dir: t.Dir,
+		Model: t.Model, Fallback: t.Fallback, Temperature: t.Temperature, Effort: t.Effort,
+		MaxTurns: t.MaxTurns, MaxTokens: t.MaxTokens, MaxBudgetUSD: t.MaxBudgetUSD, MaxToolCalls: t.MaxToolCalls,
+		MaxDepth: t.MaxDepth, MaxChildren: t.MaxChildren, MaxMessages: t.MaxMessages, MaxAgents: t.MaxAgents,
+		AgentLimits: t.AgentLimits, ToolRetries: t.ToolRetries, UseTokens: t.UseTokens,
+		AllowUnpriced: t.AllowUnpriced, AllowUnbounded: t.AllowUnbounded,
+		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), PatienceMS: milliseconds(t.Patience),
+		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
+		PermissionMode: string(t.PermissionMode), Yes: t.Yes,
+		Conversation: t.Conversation, Fork: t.Fork, History: t.History, Attach: t.Attach,
+		Constraints: t.Constraints, Criteria: t.Criteria, FailureConditions: t.FailureConditions, RequireTool: t.RequireTool,
+		JSONSchema: t.JSONSchema, Policy: t.Policy, LoopOptions: t.LoopOptions, NoAgentsMD: t.NoAgentsMD,
+		Caller: t.Caller, Trace: t.Trace,
+	}
+}
+
+// milliseconds rounds away from 0, so that no duration becomes the default.
+func milliseconds(d time.Duration) int64 {
+	switch part := d % time.Millisecond; {
+	case part > 0:
+		return int64(d/time.Millisecond) + 1
+	case part < 0:
+		return int64(d/time.Millisecond) - 1
+	}
+	return int64(d / time.Millisecond)
+}

@@ -1,0 +1,84 @@
+package troupe
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// notInTask are the fields of a request that no Task sets, with the reason.
+var notInTask = map[string]string{
+	"Interactive": "a program answers questions by Client().Answer, not at a terminal",
+	"PaidLimit":   "the command line sets it: its settings may bring a token limit that the user did not choose",
+	"Resume":      "Run with the RunID waits for the run; a new time limit is a request of Client().Run",
+}
+
+// Each field of a Task reaches a field of its own in the request, and each field of a request is in Task or has a
+// reason not to be.
+func TestEveryFieldOfATaskReachesTheRequest(t *testing.T) {
+	reached := map[string]string{}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[Task]()) {
+		if field.Anonymous {
+			continue // its fields are visited
+		}
+		var task Task
+		fillValue(t, field.Name, reflect.ValueOf(&task).Elem().FieldByIndex(field.Index))
+		changed := changedFields(reflect.ValueOf(task.request()).Elem())
+		if len(changed) != 1 {
+			t.Errorf("%s sets %v in the request, want one field", field.Name, changed)
+			continue
+		}
+		if other := reached[changed[0]]; other != "" {
+			t.Errorf("%s and %s set %s", other, field.Name, changed[0])
+		}
+		reached[changed[0]] = field.Name
+	}
+	for _, field := range reflect.VisibleFields(reflect.TypeFor[client.RunRequest]()) {
+		if reason := notInTask[field.Name]; !field.Anonymous && (reached[field.Name] == "") == (reason == "") {
+			t.Errorf("%s of a request: set by %q, and the reason not to be is %q", field.Name, reached[field.Name], reason)
+		}
+	}
+}
+
+// fillValue gives a field a value that is not zero.
+func fillValue(t *testing.T, name string, v reflect.Value) {
+	t.Helper()
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(3)
+	case reflect.Float64:
+		v.SetFloat(0.5)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	default:
+		t.Fatalf("%s is a %s, which this test cannot fill", name, v.Type())
+	}
+}
+
+// changedFields are the names of the fields that are not zero.
+func changedFields(v reflect.Value) (names []string) {
+	for _, field := range reflect.VisibleFields(v.Type()) {
+		if !field.Anonymous && !v.FieldByIndex(field.Index).IsZero() {
+			names = append(names, field.Name)
+		}
+	}
+	return names
+}
+
+// A duration that is not 0 stays so, whatever is below a millisecond.
+func TestDurationsOfATaskAreRoundedAwayFromZero(t *testing.T) {
+	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, -1: -1, -time.Second: -1000, 90 * time.Second: 90_000} {
+		task := Task{Timeout: d, QuestionTimeout: d, Patience: d}
+		if r := task.request(); r.TimeoutMS != want || r.QuestionTimeout != want || r.PatienceMS != want {
+			t.Errorf("%s becomes %d, %d and %d ms, want %d", d, r.TimeoutMS, r.QuestionTimeout, r.PatienceMS, want)
+		}
+	}
+}
