@@ -21,6 +21,7 @@ const (
 // planCoordinator returns the coordinator's next step: look, delegate, write, answer.
 func planCoordinator(t *conversation) plannedReply {
 	inv := &investigation{reportName: reportName(t.asked), wanted: wantsReport.MatchString(t.asked), named: namesReport.MatchString(t.asked)}
+	inv.changes = !inv.wanted && asksForChange.MatchString(t.asked)
 	look := []wantedCall{lookTop, lookTree}
 	canCall := !t.closing && t.callReplies < coordinatorWaves
 	if canCall {
@@ -56,13 +57,15 @@ func planCoordinator(t *conversation) plannedReply {
 			return plannedReply{calls: calls}
 		}
 	}
-	return plannedReply{text: inv.finalMessage(t)}
+	return plannedReply{text: inv.finalMessage(t), refuses: inv.changes}
 }
 
 var (
 	wantsReport = regexp.MustCompile(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
 	// namesReport is a prompt that asks for a file, or for something written.
 	namesReport = regexp.MustCompile(`(?i)\b(report|write|save)\b|\.md\b`)
+	// asksForChange is a prompt that asks for work which an investigation does not do.
+	asksForChange = regexp.MustCompile(`(?i)^\s*(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?(?:add|build|change|commit|convert|create|delete|deploy|fix|format|generate|implement|install|make|merge|move|optimi[sz]e|push|refactor|remove|rename|replace|rewrite|run|test|translate|update|upgrade)\b`)
 	reportFile  = regexp.MustCompile(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
 )
 
@@ -193,6 +196,7 @@ type investigation struct {
 	reportName string
 	wanted     bool // a report file, not only an answer
 	named      bool // the prompt asks for that file: without it the task has failed
+	changes    bool // the prompt asks for work that an investigation does not do
 }
 
 // mergeAnswers joins the children's answers: each claim once, severe ones first, and among equals
@@ -283,6 +287,9 @@ func (inv *investigation) finalMessage(t *conversation) string {
 	var b strings.Builder
 	b.WriteString(inv.profile.describeDirectory() + "\n")
 	if !inv.wanted {
+		if inv.changes {
+			b.WriteString("What you asked for was not done: that needs a model (set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, or run Ollama). ")
+		}
 		b.WriteString("I only investigate directories; this is what an investigation shows.\n")
 		for i, f := range inv.facts {
 			if i == finalFacts {
