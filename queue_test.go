@@ -47,7 +47,7 @@ func TestLiveRunsOfAProgramAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info.State == "queued" && info.Position == 1 {
+		if info.State == client.RunQueued && info.Position == 1 {
 			break
 		}
 	}

@@ -62,7 +62,7 @@ func (n *Node) Stream(ctx context.Context, t Task) iter.Seq2[Event, error] {
 			return
 		}
 		ended = true
-		var state string
+		var state client.RunState
 		var result *Result
 		if err == nil {
 			state, result, err = run.Wait(ctx)

@@ -16,7 +16,6 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/model"
@@ -185,7 +184,7 @@ func (n *Node) openRun(ctx context.Context, t *Task) (*node.TaskRun, error) {
 // finishRun returns the result of a run whose wait has ended.
 //
 //go:noinline
-func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state string, result *Result, err error) (Result, error) {
+func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state client.RunState, result *Result, err error) (Result, error) {
 	run.Close()
 	id := run.ID()
 	switch {
@@ -196,7 +195,7 @@ func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state string, r
 		return Result{Run: id}, fmt.Errorf("troupe: run %s: %w", id, err)
 	case result == nil:
 		return Result{Run: id}, fmt.Errorf("%w: run %s is %s", ErrIncomplete, id, state)
-	case state == control.Parked:
+	case state == client.RunParked:
 		return *result, fmt.Errorf("%w: run %s: %s", ErrParked, id, result.Detail)
 	case result.IsError:
 		return *result, fmt.Errorf("%w: run %s: %s: %s", ErrIncomplete, id, result.Reason, result.Detail)

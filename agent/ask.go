@@ -23,9 +23,9 @@ func AskSpec() model.ToolSpec {
 
 // Answered is a person's decision about an open query.
 type Answered struct {
-	Query    string `msgpack:"q"`
-	Decision string `msgpack:"d"` // approve, deny, skip, text
-	Text     string `msgpack:"t,omitempty"`
+	Query    string        `msgpack:"q"`
+	Decision spec.Decision `msgpack:"d"`
+	Text     string        `msgpack:"t,omitempty"`
 	// Digest is that of the call which the person has read; "": it was not said. An answer with another
 	// digest answers nothing.
 	Digest string `msgpack:"g,omitempty"`
@@ -110,7 +110,7 @@ func fromSupervisor(s State, f Answered) (State, []Effect) {
 	reason := s.Suspended.Question.Reason
 	s, fx := endQuestion(s)
 	s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
-	if f.Decision == "deny" { //mutant:denial-goes-on
+	if f.Decision == spec.Deny { //mutant:denial-goes-on
 		s, more := finishAgent(s, spec.Outcome{Reason: reason, Text: partialResult(s), Partial: true, Detail: denialText(f)})
 		return s, append(fx, more...)
 	}

@@ -216,7 +216,7 @@ func restorePhase(s State) State {
 
 // handleDriftAnswer handles a person's answer about a difference.
 func handleDriftAnswer(s State, f Answered) (State, []Effect) {
-	if f.Decision == "deny" {
+	if f.Decision == spec.Deny {
 		return handleCanceled(s, Canceled{Why: strings.TrimSuffix("a person said no: "+strings.TrimSpace(f.Text), ": "), As: spec.ResumeUnsafe})
 	}
 	s.Drift.Agreed = maps.Clone(s.Drift.Found)

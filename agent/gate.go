@@ -186,14 +186,14 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 	why := c.Person
 	c.Person, c.Shows = "", ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
-	case "approve":
+	case spec.Approve:
 		c.Stage, c.Passed = Pending, true
 		c.AgreedReason = why
 		c.Permit.MayWriteAny, c.Permit.Digest = true, digest
 		return c
-	case "skip":
+	case spec.Skip:
 		return c.end(model.ToolResult{Text: strings.TrimSuffix("skipped by a person: "+text, ": ")})
-	case "text":
+	case spec.TextOnly:
 		return c.end(model.ToolResult{Text: "a person answered instead of the tool: " + cmp.Or(text, "nothing")})
 	default:
 		if f.By == byClock {

@@ -107,7 +107,7 @@ func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
 
 // publishApproval publishes what a person decided about a call.
 func (e *stepEvents) publishApproval(call Call, f Answered, q Park) {
-	d := map[string]spec.HookDecision{"approve": spec.HookAllow, "skip": spec.HookSkip, "text": spec.HookOverride}[f.Decision]
+	d := map[spec.Decision]spec.HookDecision{spec.Approve: spec.HookAllow, spec.Skip: spec.HookSkip, spec.TextOnly: spec.HookOverride}[f.Decision]
 	if d == "" {
 		d = spec.HookDeny
 	}
@@ -126,7 +126,7 @@ func (e *stepEvents) publishAnswer(f Answered, q Park) {
 
 // ruleOf is the rule that an answer adds.
 func (c Call) ruleOf(f Answered, q Park) string {
-	if f.Decision != "approve" || f.Always == "" {
+	if f.Decision != spec.Approve || f.Always == "" {
 		return ""
 	}
 	return q.Rule

@@ -161,7 +161,7 @@ func (c Call) wholeText(t *spec.Task) string {
 
 // grantRule adds the rule of an answer for the rest of the run, and tells the supervisor.
 func grantRule(s State, f Answered, q Park) (State, []Effect) {
-	if f.Decision != "approve" || f.Always != AlwaysRun || q.Rule == "" {
+	if f.Decision != spec.Approve || f.Always != AlwaysRun || q.Rule == "" {
 		return s, nil
 	}
 	r := spec.PermissionRule{Text: q.Rule, From: "answer to " + q.Query}
@@ -189,7 +189,7 @@ const questionTimer = "question"
 // expiredAnswer is the answer that counts if nobody gave one in time.
 func expiredAnswer(s State) Answered {
 	within := time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond
-	return Answered{Query: s.Suspended.Question.Query, Decision: "deny", Text: "nobody answered within " + within.String(), By: byClock}
+	return Answered{Query: s.Suspended.Question.Query, Decision: spec.Deny, Text: "nobody answered within " + within.String(), By: byClock}
 }
 
 // handleQuestionTimer denies what nobody has answered in time.

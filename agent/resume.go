@@ -242,7 +242,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 		return prependEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
 	}
 	switch f.Decision {
-	case "approve":
+	case spec.Approve:
 		var e Effect
 		if s, e = enterCall(s, i); e != nil {
 			return s, append(fx, e)
@@ -251,7 +251,7 @@ func handleAnswered(s State, f Answered) (State, []Effect) {
 			return prependEffects(fx)(advanceCalls(s)) // the permissions deny it
 		}
 		return s, fx
-	case "text":
+	case spec.TextOnly:
 		s = s.withCall(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
 	default:
 		s = s.withCall(i, c.fail("not run again; whether the first attempt took effect is unknown"))
@@ -269,7 +269,7 @@ func personResult(f Answered) model.ToolResult {
 }
 
 // answers gives the meaning of decisions without text where a question was asked.
-var answers = map[string]string{"approve": "yes", "deny": "no", "skip": "nothing, go on without an answer", "text": "nothing"}
+var answers = map[spec.Decision]string{spec.Approve: "yes", spec.Deny: "no", spec.Skip: "nothing, go on without an answer", spec.TextOnly: "nothing"}
 
 // endCanceled appends the results of calls that will not continue to the transcript.
 func endCanceled(s State) State {

@@ -51,7 +51,7 @@ func parsePermissions(t *testing.T, d *datadriven.TestData) []spec.Permissions {
 // answeredFact is a person's answer: `digest=open` is the digest of the open question.
 func answeredFact(t *testing.T, d *datadriven.TestData, s agent.State) agent.Answered {
 	t.Helper()
-	f := agent.Answered{Query: firstArgument(d), Decision: argumentValue(t, d, "decision"), Text: d.Input, Digest: argumentValue(t, d, "digest"), Always: argumentValue(t, d, "always"), By: argumentValue(t, d, "by")}
+	f := agent.Answered{Query: firstArgument(d), Decision: spec.Decision(argumentValue(t, d, "decision")), Text: d.Input, Digest: argumentValue(t, d, "digest"), Always: argumentValue(t, d, "always"), By: argumentValue(t, d, "by")}
 	if f.Digest == "open" {
 		f.Digest = s.Suspended.Question.Digest
 	}

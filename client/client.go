@@ -220,7 +220,7 @@ func (w *RunWatch) pause(ctx context.Context, quiet int) (told bool, err error) 
 // isLive reports whether the run goes on without a person. An interrupted run does as soon as a node
 // takes it up, or ends after the patience of the nodes for its pool.
 func (i RunInfo) isLive() bool {
-	return i.State == "live" || i.State == "queued" || i.State == "interrupted"
+	return i.State == RunLive || i.State == RunQueued || i.State == RunInterrupted
 }
 
 // getEnded returns the state of a run, with its result once it is finished or parked. If an event

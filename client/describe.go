@@ -47,7 +47,7 @@ type PolicyOrigin struct {
 // RunPolicy is what `policy show -o json` prints: the rules in force, and who set them.
 type RunPolicy struct {
 	Run     string            `json:"run_id"`
-	State   string            `json:"state"`
+	State   RunState          `json:"state"`
 	Version int               `json:"version"`
 	Set     *PolicyOrigin     `json:"set,omitempty"` // nil: the policy came with the request
 	Rules   []supervisor.Rule `json:"rules"`
@@ -133,7 +133,7 @@ type BudgetInfo struct {
 // used.
 type RunBudget struct {
 	Run    string         `json:"run_id"`
-	State  string         `json:"state"`
+	State  RunState       `json:"state"`
 	Budget BudgetInfo     `json:"budget"`
 	Limits spec.RunLimits `json:"limits"`
 	Agents []AgentInfo    `json:"agents"`

@@ -109,8 +109,8 @@ type RunAccepted struct {
 
 // RunInfo is one row of a list.
 type RunInfo struct {
-	RunID string `json:"run_id"`
-	State string `json:"state"` // live, queued, parked, finished, interrupted
+	RunID string   `json:"run_id"`
+	State RunState `json:"state"`
 	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
 	Position int           `json:"position,omitempty"`
 	Title    string        `json:"title"`
@@ -129,7 +129,7 @@ type ListRequest struct {
 	// Limit is the most runs that are wanted; 0: as many as fit a reply.
 	Limit int `json:"limit,omitempty"`
 	// State is the only state that is wanted: see RunInfo.
-	State string `json:"state,omitempty"`
+	State RunState `json:"state,omitempty"`
 	// Since is the earliest start, as RFC 3339.
 	Since string `json:"since,omitempty"`
 	// Before is a run id: only older runs are wanted. With the last run of a reply it asks for the
@@ -208,12 +208,12 @@ type SteerRequest struct {
 
 // AnswerRequest decides a query that an agent waits for.
 type AnswerRequest struct {
-	RunID    string `json:"run_id"`
-	Request  string `json:"request_id"`
-	Agent    string `json:"agent,omitempty"` // "": the agent that asked Query
-	Query    string `json:"query"`
-	Decision string `json:"decision"` // approve, deny, skip, text
-	Text     string `json:"text,omitempty"`
+	RunID    string        `json:"run_id"`
+	Request  string        `json:"request_id"`
+	Agent    string        `json:"agent,omitempty"` // "": the agent that asked Query
+	Query    string        `json:"query"`
+	Decision spec.Decision `json:"decision"`
+	Text     string        `json:"text,omitempty"`
 	// Digest is the SHA-256 of the call that the question was about, from the question; an answer to another call is refused.
 	Digest string `json:"digest,omitempty"`
 	// Always is "run": an approval counts for calls like this one, too, until the run ends.

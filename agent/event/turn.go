@@ -39,12 +39,12 @@ type AgentParked struct {
 
 // QueryAnswered is query.answered.
 type QueryAnswered struct {
-	Query    string `json:"query"`
-	Decision string `json:"decision"`
-	By       string `json:"by,omitempty"`     // who answered, or the clock
-	Why      string `json:"why,omitempty"`    // the text of a decision about a call
-	Always   string `json:"always,omitempty"` // run or project: such calls are not asked about again
-	Digest   string `json:"digest,omitempty"`
+	Query    string        `json:"query"`
+	Decision spec.Decision `json:"decision"`
+	By       string        `json:"by,omitempty"`     // who answered, or the clock
+	Why      string        `json:"why,omitempty"`    // the text of a decision about a call
+	Always   string        `json:"always,omitempty"` // run or project: such calls are not asked about again
+	Digest   string        `json:"digest,omitempty"`
 }
 
 // AgentFinished is agent.finished.

@@ -175,7 +175,7 @@ func (b *builder) addQuestion(e client.Event, d event.AgentParked) {
 func (b *builder) addAnswer(e client.Event, d event.QueryAnswered) {
 	id, about := b.queries[callKey{e.Agent, d.Query}]
 	if !about {
-		b.addEntry(e, Entry{Kind: KindAgent, Text: "question " + permission.VisibleLine(d.Query) + " answered: " + showText(d.Decision), By: showText(d.By)})
+		b.addEntry(e, Entry{Kind: KindAgent, Text: "question " + permission.VisibleLine(d.Query) + " answered: " + showText(string(d.Decision)), By: showText(d.By)})
 		return
 	}
 	delete(b.queries, callKey{e.Agent, d.Query})

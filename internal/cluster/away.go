@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -110,7 +110,7 @@ func (o poolWatch) giveUpPool(ctx context.Context, pool string, told map[mailbox
 	}
 	open := map[string]bool{}
 	for _, i := range list {
-		open[i.RunID] = i.State != control.Finished
+		open[i.RunID] = i.State != client.RunFinished
 	}
 	for _, at := range logs {
 		super := mailbox.At(at.Run(), mailbox.Super)

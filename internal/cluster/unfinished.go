@@ -42,7 +42,7 @@ func (o unfinishedFinder) findUnfinished(ctx context.Context, list []client.RunI
 	known := map[string]bool{}
 	for _, i := range list {
 		known[i.RunID] = true
-		if i.State != control.Finished {
+		if i.State != client.RunFinished {
 			open = append(open, i)
 		}
 	}
@@ -55,11 +55,11 @@ func (o unfinishedFinder) findUnfinished(ctx context.Context, list []client.RunI
 		} else if buried {
 			continue // it was deleted
 		}
-		row, err := o.cfg.Runs.Add(ctx, client.RunInfo{RunID: at.Run(), State: control.Live, Node: o.cfg.Name})
+		row, err := o.cfg.Runs.Add(ctx, client.RunInfo{RunID: at.Run(), State: client.RunLive, Node: o.cfg.Name})
 		switch {
 		case err != nil:
 			return nil, found, err
-		case row.State == control.Finished:
+		case row.State == client.RunFinished:
 			continue // it ended after the list was read
 		}
 		open = append(open, row)

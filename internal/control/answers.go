@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/clip"
@@ -18,14 +19,14 @@ import (
 )
 
 // decisions are the decisions of a user about a call.
-var decisions = []string{"approve", "deny", "skip", "text"}
+var decisions = []spec.Decision{spec.Approve, spec.Deny, spec.Skip, spec.TextOnly}
 
 // answerQuery passes a user's decision to the agent that asked. Of several requests that answer one
 // question, the one whose mark is in the row of the run appends its answer; the others are refused. A
 // request that is sent again finds its own mark, and appends the same entry again.
 func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if !slices.Contains(decisions, r.Decision) {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + strings.Join(decisions, ", ")}
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: fmt.Sprintf("decide one of %v", decisions)}
 	}
 	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
 	if err != nil {
@@ -74,7 +75,7 @@ func checkAnswer(r client.AnswerRequest, q supervisor.OpenQuestion, now time.Tim
 			Hint: "--question-timeout sets how long questions stay open"}
 	case r.Always != "" && r.Always != agent.AlwaysRun:
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("always is %q", r.Always), Hint: "write run; `troupe answer --always project` writes the rule for a directory"}
-	case r.Always != "" && (r.Decision != "approve" || q.Rule == ""):
+	case r.Always != "" && (r.Decision != spec.Approve || q.Rule == ""):
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%q in %s can only be approved once: no rule is as narrow as this call", r.Query, r.RunID), Hint: "answer approve, without always"}
 	}
 	return nil

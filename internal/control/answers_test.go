@@ -16,7 +16,7 @@ import (
 func parkedRun(t *testing.T) *opener {
 	t.Helper()
 	c := idleRun(t)
-	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: Live}); err != nil {
+	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
 	body, err := mailbox.Marshal(agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
@@ -34,7 +34,7 @@ func parkedRun(t *testing.T) *opener {
 }
 
 // answersIn returns the answers in the log of the root.
-func answersIn(t *testing.T, c *opener) (decisions []string) {
+func answersIn(t *testing.T, c *opener) (decisions []spec.Decision) {
 	t.Helper()
 	err := c.cfg.Post.Read(t.Context(), mailbox.At("r", "root"), 0, 0, func(m mailbox.Message) error {
 		e, err := mailbox.Decode(m.Data)
@@ -62,11 +62,11 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 	t.Parallel()
 	c := parkedRun(t)
 	other := newOpener(c.cfg) // another node
-	decisions := []string{"approve", "deny"}
+	decisions := []spec.Decision{spec.Approve, spec.Deny}
 	errs := make(chan error, len(decisions))
 	for i, o := range []*opener{c, other} {
 		go func() {
-			_, err := o.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: decisions[i], Query: "q", Decision: decisions[i]})
+			_, err := o.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(decisions[i]), Query: "q", Decision: decisions[i]})
 			if err != nil && !hasCode(err, client.CodeConflict) {
 				err = fmt.Errorf("unexpected: %w", err)
 			}
@@ -85,7 +85,7 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 	if told != 1 || len(logged) != 1 {
 		t.Fatalf("%d were told that their answer counts; the log has %q", told, logged)
 	}
-	if _, err := other.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: logged[0], Query: "q", Decision: logged[0]}); err != nil {
+	if _, err := other.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: string(logged[0]), Query: "q", Decision: logged[0]}); err != nil {
 		t.Errorf("the request that counts, sent again: %v", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 func TestARowForgetsNoAnswer(t *testing.T) {
 	t.Parallel()
 	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
-	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: Live}); err != nil {
+	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
 	var open supervisor.Summary

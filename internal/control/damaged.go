@@ -51,7 +51,7 @@ func (c *lookup) inspectRun(ctx context.Context, row Row, now bool) (cancelTarge
 		v.lost = cmp.Or(l.damage, superGone)
 	case s.Phase == supervisor.Over && s.Reason == spec.LogDamaged:
 		v.lost = s.Detail
-	case s.Phase != supervisor.Over && l.row.State == Finished:
+	case s.Phase != supervisor.Over && l.row.State == client.RunFinished:
 		v.lost = superLeft
 	}
 	return v, nil
@@ -64,7 +64,7 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 	if err != nil {
 		return info, false, err
 	}
-	info = client.RunInfo{RunID: run, State: Live, Node: c.cfg.Name}
+	info = client.RunInfo{RunID: run, State: client.RunLive, Node: c.cfg.Name}
 	for _, e := range ends {
 		switch {
 		case e.reader.Deleted:
@@ -149,7 +149,7 @@ func (c *canceler) cancelAgents(ctx context.Context, v cancelTarget, r client.Ca
 	if err := c.cancelLogs(ctx, r.Request, f, ends); err != nil {
 		return nil, err
 	}
-	if v.row.State != Finished && (f.Of == "" || f.Of == spec.Root) {
+	if v.row.State != client.RunFinished && (f.Of == "" || f.Of == spec.Root) {
 		if err := c.endRow(ctx, v.row.RunInfo, v.lost+"; its agents were canceled without it"); err != nil {
 			return nil, err
 		}
@@ -318,7 +318,7 @@ func (c *canceler) endRow(ctx context.Context, info client.RunInfo, why string) 
 		if i.RunID == "" {
 			*i = info
 		}
-		if i.State != Finished {
+		if i.State != client.RunFinished {
 			now := time.Now()
 			if began, err := time.Parse(time.RFC3339, i.Started); err == nil {
 				result.DurationMS = max(0, now.Sub(began).Milliseconds())

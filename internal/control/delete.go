@@ -185,7 +185,7 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 // before that. A run whose supervisor was given up is never closed: its row says that it
 // has ended, and its log does not. Of a run of a newer release only the row gives the
 // state.
-func (c *remover) awaitClosedLogs(ctx context.Context, run, row string) (map[mailbox.Address]*logStatus, error) {
+func (c *remover) awaitClosedLogs(ctx context.Context, run string, row client.RunState) (map[mailbox.Address]*logStatus, error) {
 	woken := time.Time{}
 	for pause := cancelLookMin; ; pause = min(2*pause, cancelLookMax) {
 		ends, err := c.readLogStatuses(ctx, run)
@@ -194,13 +194,13 @@ func (c *remover) awaitClosedLogs(ctx context.Context, run, row string) (map[mai
 		}
 		super := ends[mailbox.At(run, mailbox.Super)]
 		switch {
-		case super != nil && super.newer && super.closed == 0 && row != Finished:
+		case super != nil && super.newer && super.closed == 0 && row != client.RunFinished:
 			return nil, newerLog(mailbox.At(run, mailbox.Super))
 		case super == nil, super.reader.Deleted, super.super.State.Phase == "" && super.closed == 0:
 			return ends, nil // deleted already, or never opened
 		case super.closed > 0 && len(openAgents(ends)) == 0:
 			return ends, nil
-		case super.closed == 0 && (super.newer || super.super.State.Phase != supervisor.Over) && row == Finished:
+		case super.closed == 0 && (super.newer || super.super.State.Phase != supervisor.Over) && row == client.RunFinished:
 			return ends, nil
 		case super.closed == 0 && super.super.State.Phase != supervisor.Over:
 			return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s has not ended", run), Hint: "cancel it first: `troupe cancel " + run + "`"}

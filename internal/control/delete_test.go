@@ -36,10 +36,10 @@ func TestRunWithAGivenUpSupervisorCanBeDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newOpener(&Config{Post: post})
-	if _, err := c.awaitClosedLogs(t.Context(), "r", Live); !hasCode(err, client.CodeConflict) {
+	if _, err := c.awaitClosedLogs(t.Context(), "r", client.RunLive); !hasCode(err, client.CodeConflict) {
 		t.Errorf("a live run: %v", err)
 	}
-	ends, err := c.awaitClosedLogs(t.Context(), "r", Finished)
+	ends, err := c.awaitClosedLogs(t.Context(), "r", client.RunFinished)
 	if err != nil || ends[at] == nil {
 		t.Fatalf("a run that was given up: %v", err)
 	}
@@ -129,12 +129,12 @@ func TestAttackDeleteOfALiveRunOfANewerReleaseIsRefused(t *testing.T) {
 			}
 			defer node.Stop()
 			c := newOpener(&Config{Post: post, Node: node})
-			for _, row := range []string{Live, Queued, Parked, ""} {
+			for _, row := range []client.RunState{client.RunLive, client.RunQueued, client.RunParked, ""} {
 				if _, err := c.awaitClosedLogs(t.Context(), "r", row); !isNewer(err) {
 					t.Errorf("a run that is %q by its row: %v", row, err)
 				}
 			}
-			if ends, err := c.awaitClosedLogs(t.Context(), "r", Finished); err != nil || ends[super] == nil {
+			if ends, err := c.awaitClosedLogs(t.Context(), "r", client.RunFinished); err != nil || ends[super] == nil {
 				t.Errorf("a run that has ended by its row: %v", err)
 			}
 		})
@@ -164,7 +164,7 @@ func TestDeletePollsWithABackoff(t *testing.T) {
 	c.cfg.Post = countingStore{c.cfg.Post, &looks}
 	ctx, end := context.WithTimeout(t.Context(), patience)
 	defer end()
-	if _, err := c.awaitClosedLogs(ctx, "r", Live); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := c.awaitClosedLogs(ctx, "r", client.RunLive); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
 	if looks > looksMax {

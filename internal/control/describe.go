@@ -29,11 +29,11 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 		return c.briefRun(ctx, row)
 	}
 	if result, ok := c.cfg.Runs.recent.find(row.RunID); ok && !r.Describe {
-		row.State, row.Result = Finished, &result
+		row.State, row.Result = client.RunFinished, &result
 		return row.RunInfo, nil
 	}
 	s, err := ReplaySupervisor(ctx, c.cfg.Post, row.RunID)
-	if isNewer(err) && row.State == Finished {
+	if isNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil // only the row can be shown
 	}
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 // briefRun returns the row of a run with its current state: see look.go for what it reads.
 func (c *viewer) briefRun(ctx context.Context, row Row) (client.RunInfo, error) {
 	l, err := c.viewRun(ctx, row)
-	if isNewer(err) && row.State == Finished {
+	if isNewer(err) && row.State == client.RunFinished {
 		return row.RunInfo, nil
 	}
 	if err != nil {

@@ -21,11 +21,11 @@ func TestARowThatTheGatewayEndsHasEndedNow(t *testing.T) {
 	if err != nil || !ok {
 		t.Fatalf("the run without a row: %t, %v", ok, err)
 	}
-	listed := client.RunInfo{RunID: "listed", State: Live, Started: begun.Format(time.RFC3339)}
+	listed := client.RunInfo{RunID: "listed", State: client.RunLive, Started: begun.Format(time.RFC3339)}
 	if _, err := c.cfg.Runs.Add(t.Context(), listed); err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range []client.RunInfo{listed, lost, {RunID: "unknown", State: Live}} {
+	for _, row := range []client.RunInfo{listed, lost, {RunID: "unknown", State: client.RunLive}} {
 		if err := c.endRow(t.Context(), row, "its log is gone"); err != nil {
 			t.Fatal(err)
 		}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -37,7 +38,7 @@ func (w *writtenRows) take(run string) (row Row, revision uint64, ok bool) {
 
 // keep remembers a row that was written. A row that has ended is hardly written again.
 func (w *writtenRows) keep(run string, row Row, revision uint64) {
-	if row.State == Finished {
+	if row.State == client.RunFinished {
 		return
 	}
 	w.mu.Lock()

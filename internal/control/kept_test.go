@@ -50,7 +50,7 @@ func TestRecentResultsAreBounded(t *testing.T) {
 // TestWrittenRowsAreBounded: a row that was taken or has ended is forgotten.
 func TestWrittenRowsAreBounded(t *testing.T) {
 	var w writtenRows
-	row := Row{RunInfo: client.RunInfo{State: Live}}
+	row := Row{RunInfo: client.RunInfo{State: client.RunLive}}
 	for i := range 3 * writtenRowsMax {
 		w.keep(fmt.Sprint(i%(2*writtenRowsMax)), row, uint64(i))
 	}
@@ -64,7 +64,7 @@ func TestWrittenRowsAreBounded(t *testing.T) {
 	if _, _, ok := w.take("a"); ok {
 		t.Error("it is there twice")
 	}
-	row.State = Finished
+	row.State = client.RunFinished
 	w.keep("b", row, 8)
 	if _, _, ok := w.take("b"); ok {
 		t.Error("a row that has ended is kept")
@@ -76,7 +76,7 @@ func TestWrittenRowsAreBounded(t *testing.T) {
 func TestRowWrittenByAnother(t *testing.T) {
 	ours := OpenRuns(bucketsOf(t, startEmbedded(t)))
 	theirs := &Runs{kv: ours.kv, ListQuiet: ListQuietDefault}
-	if _, err := ours.Add(t.Context(), client.RunInfo{RunID: "r", State: Live, Title: "of us"}); err != nil {
+	if _, err := ours.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive, Title: "of us"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := theirs.Change(t.Context(), "r", func(i *client.RunInfo) { i.Model = "of them" }); err != nil {

@@ -226,7 +226,7 @@ func (c *lookup) standingOf(ctx context.Context, run string) (lane.Standing, err
 	}
 	st := lane.Standing{Phase: lane.Live, Reason: view.summary.Reason, History: view.summary.Joined > 0}
 	switch {
-	case view.state() == Finished:
+	case view.state() == client.RunFinished:
 		st.Phase = lane.Finished
 		if st.Reason == "" && row.Result != nil {
 			st.Reason = row.Result.Reason

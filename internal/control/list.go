@@ -77,7 +77,7 @@ func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
 func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]int) map[string]viewResult {
 	var open []Row
 	for _, row := range rows {
-		if row.State != Finished && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
+		if row.State != client.RunFinished && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
 			open = append(open, row)
 		}
 	}
@@ -91,7 +91,7 @@ func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]i
 // currentInfo is a row as a list shows it. looks are those at the runs whose logs were read.
 func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[string]viewResult) (client.RunInfo, error) {
 	info := withPosition(row.RunInfo, place)
-	if row.State == Finished || info.Position > 0 {
+	if row.State == client.RunFinished || info.Position > 0 {
 		return info, nil
 	}
 	r, ok := looks[row.RunID]
@@ -103,7 +103,7 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 	case r.err != nil:
 		return info, r.err
 	}
-	if info.State = c.shownState(r.view.state(), r.view.summary); info.State != Finished {
+	if info.State = c.shownState(r.view.state(), r.view.summary); info.State != client.RunFinished {
 		return info, nil
 	}
 	if r.view.replayed != nil { // the row does not know its end yet
@@ -116,10 +116,10 @@ func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[
 	return summarizeRow(withState(row, s)), nil
 }
 
-// shownState is the state of a run, which is Interrupted if no node is there to continue it.
-func (c *viewer) shownState(state string, s supervisor.Summary) string {
-	if (state == Live || state == Queued) && !c.hasNode(s) {
-		return Interrupted
+// shownState is the state of a run, which is client.RunInterrupted if no node is there to continue it.
+func (c *viewer) shownState(state client.RunState, s supervisor.Summary) client.RunState {
+	if (state == client.RunLive || state == client.RunQueued) && !c.hasNode(s) {
+		return client.RunInterrupted
 	}
 	return state
 }
@@ -146,12 +146,14 @@ type runFilter struct {
 	since time.Time
 }
 
+// runStates are the states that a list can be limited to.
+var runStates = []client.RunState{client.RunLive, client.RunQueued, client.RunParked, client.RunFinished, client.RunInterrupted}
+
 func newRunFilter(r client.ListRequest) (f runFilter, err error) {
 	f.r = r
-	states := []string{Live, Queued, Parked, Finished, Interrupted}
 	switch {
-	case r.State != "" && !slices.Contains(states, r.State):
-		return f, badListField("state", r.State, "one of "+strings.Join(states, ", "))
+	case r.State != "" && !slices.Contains(runStates, r.State):
+		return f, badListField("state", string(r.State), fmt.Sprintf("one of %v", runStates))
 	case r.Limit < 0:
 		return f, badListField("limit", fmt.Sprint(r.Limit), "0 is as many as fit a reply")
 	case r.Prefix != "" && names.CheckToken(r.Prefix) != nil:

@@ -16,7 +16,7 @@ func listStand(t *testing.T, runs int) *viewer {
 	t.Helper()
 	index := OpenRuns(bucketsOf(t, startEmbedded(t)))
 	for i := range runs {
-		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: Finished, Title: strings.Repeat("x", titleBytes),
+		_, err := index.Add(t.Context(), client.RunInfo{RunID: fmt.Sprintf("r%04d", i), State: client.RunFinished, Title: strings.Repeat("x", titleBytes),
 			Started: time.UnixMilli(int64(i) * 1000).UTC().Format(time.RFC3339)})
 		if err != nil {
 			t.Fatal(err)
@@ -49,8 +49,8 @@ func TestListSelectsRuns(t *testing.T) {
 		{client.ListRequest{Prefix: "r001"}, []string{"r0011", "r0010"}},
 		{client.ListRequest{Prefix: "x"}, nil},
 		{client.ListRequest{Since: "1970-01-01T00:00:10Z"}, []string{"r0011", "r0010"}},
-		{client.ListRequest{State: Parked}, nil},
-		{client.ListRequest{State: Finished, Before: "r0001"}, []string{"r0000"}},
+		{client.ListRequest{State: client.RunParked}, nil},
+		{client.ListRequest{State: client.RunFinished, Before: "r0001"}, []string{"r0000"}},
 	} {
 		if got := listIDs(t, c, tt.r); !slices.Equal(got, tt.want) {
 			t.Errorf("%+v: %q, want %q", tt.r, got, tt.want)
@@ -93,17 +93,17 @@ func TestRunWithoutANodeIsInterrupted(t *testing.T) {
 	}
 	s := supervisor.Summary{Agents: []supervisor.AgentSummary{{ID: "root"}, {ID: "root-1-0", Pool: "gpu"}}}
 	for _, tt := range []struct {
-		state string
+		state client.RunState
 		cfg   Config
-		want  string
+		want  client.RunState
 	}{
-		{Live, Config{}, Live},
-		{Live, Config{NoActors: true}, Interrupted},
-		{Queued, Config{NoActors: true}, Interrupted},
-		{Parked, Config{NoActors: true}, Parked},
-		{Finished, Config{NoActors: true}, Finished},
-		{Live, Config{Cluster: serving("default")}, Interrupted},
-		{Live, Config{Cluster: serving("default", "gpu")}, Live},
+		{client.RunLive, Config{}, client.RunLive},
+		{client.RunLive, Config{NoActors: true}, client.RunInterrupted},
+		{client.RunQueued, Config{NoActors: true}, client.RunInterrupted},
+		{client.RunParked, Config{NoActors: true}, client.RunParked},
+		{client.RunFinished, Config{NoActors: true}, client.RunFinished},
+		{client.RunLive, Config{Cluster: serving("default")}, client.RunInterrupted},
+		{client.RunLive, Config{Cluster: serving("default", "gpu")}, client.RunLive},
 	} {
 		if got := newControl(tt.cfg).views.shownState(tt.state, s); got != tt.want {
 			t.Errorf("%s with %+v is shown as %s, want %s", tt.state, tt.cfg, got, tt.want)

@@ -72,7 +72,7 @@ func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err err
 // AwaitRun waits until a run is over or waits for a person. A run that existed before the waiter was
 // made is looked at immediately. Otherwise AwaitRun looks when it is woken, and again every lookAgainAfter while the
 // logs of the run cannot be read.
-func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state string, result *event.Result, err error) {
+func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (state client.RunState, result *event.Result, err error) {
 	if !existed {
 		err = c.awaitChange(ctx, w, 0)
 	}
@@ -80,7 +80,7 @@ func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (sta
 		var pause time.Duration
 		state, result, err = c.readState(w)
 		switch {
-		case err == nil && state != Live && state != Queued && state != Interrupted:
+		case err == nil && state != client.RunLive && state != client.RunQueued && state != client.RunInterrupted:
 			return state, result, nil
 		case hasCode(err, client.CodeUnavailable) || hasCode(err, client.CodeLogs):
 			pause = lookAgainAfter // the run continues when its logs can be read again
@@ -93,10 +93,10 @@ func (c *Control) AwaitRun(ctx context.Context, w *RunWaiter, existed bool) (sta
 }
 
 // readState returns the state of a run that is waited for, and its masked result.
-func (c *Control) readState(w *RunWaiter) (state string, result *event.Result, err error) {
+func (c *Control) readState(w *RunWaiter) (state client.RunState, result *event.Result, err error) {
 	if result = w.arrivedResult(); result != nil {
 		result, err = c.maskResult(*result)
-		return Finished, result, err
+		return client.RunFinished, result, err
 	}
 	info, err := c.getLocal(w.run)
 	return info.State, info.Result, err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/mailbox"
@@ -40,26 +41,26 @@ type runView struct {
 // state returns the state of the run. If its log is gone or does not exist yet, the row counts.
 // The same holds if the row says that the run has ended and the log does not: its supervisor was
 // given up, so no process could append the end.
-func (l runView) state() string {
+func (l runView) state() client.RunState {
 	s := l.summary
 	switch {
-	case s.Phase == "" || l.row.State == Finished && s.Phase != supervisor.Over:
+	case s.Phase == "" || l.row.State == client.RunFinished && s.Phase != supervisor.Over:
 		return l.row.State
 	case s.Phase == supervisor.Over:
-		return Finished
+		return client.RunFinished
 	case s.Phase == supervisor.Queued:
-		return Queued
+		return client.RunQueued
 	case s.Parked && !l.row.isAllAnswered(s):
-		return Parked
+		return client.RunParked
 	case !s.Active && time.Since(time.UnixMilli(s.BeganMS)) > queuedAfter:
-		return Queued
+		return client.RunQueued
 	}
-	return Live
+	return client.RunLive
 }
 
 // questions returns the open questions that no client has answered.
 func (l runView) questions() []supervisor.OpenQuestion {
-	if l.state() == Finished {
+	if l.state() == client.RunFinished {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(l.summary.Questions), l.row.isAnswered)

@@ -33,14 +33,14 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	read, post := 0, memory.New(memory.Config{})
 	super, root := mailbox.At("r", mailbox.Super), mailbox.At("r", "root")
 	c := newOpener(&Config{Post: entriesStore{post, &read}, Runs: OpenRuns(bucketsOf(t, startEmbedded(t)))})
-	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: Live}); err != nil {
+	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
 	put := func(from mailbox.Address, f agent.Fact) {
 		t.Helper()
 		putEntry(t, post, super, from, f, false)
 	}
-	expect := func(what string, state string, most int) runView {
+	expect := func(what string, state client.RunState, most int) runView {
 		t.Helper()
 		row, _, err := c.cfg.Runs.getRow(t.Context(), "r")
 		if err != nil {
@@ -54,27 +54,27 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 		return l
 	}
 	put("", supervisor.Opened{Run: "r", Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}})
-	expect("without a summary", Live, 1)
+	expect("without a summary", client.RunLive, 1)
 	put(root, agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
-	l := expect("after a question", Parked, 100)
+	l := expect("after a question", client.RunParked, 100)
 	if len(l.questions()) != 1 || l.questions()[0].Query != "q" {
 		t.Errorf("%+v", l.questions())
 	}
-	expect("again", Parked, 1)
+	expect("again", client.RunParked, 1)
 	put("", supervisor.LimitSet{Patch: true})
-	expect("after an entry that changes nothing", Parked, 2)
+	expect("after an entry that changes nothing", client.RunParked, 2)
 	q := l.questions()[0]
 	mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a1", AtMS: time.Now().UnixMilli()}
 	if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.summary); err != nil {
 		t.Fatal(err)
 	}
-	if l := expect("after the answer", Live, 2); len(l.questions()) != 0 {
+	if l := expect("after the answer", client.RunLive, 2); len(l.questions()) != 0 {
 		t.Errorf("%+v", l.questions())
 	}
 	if err := post.Purge(t.Context(), super, 0); err != nil {
 		t.Fatal(err)
 	}
-	if l := expect("without a log", Live, 0); l.summary.Phase != "" {
+	if l := expect("without a log", client.RunLive, 0); l.summary.Phase != "" {
 		t.Errorf("%+v", l.summary)
 	}
 }

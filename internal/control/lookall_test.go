@@ -25,12 +25,12 @@ func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 	super := func(i int) mailbox.Address { return mailbox.At(fmt.Sprintf("r%02d", i), mailbox.Super) }
 	for i := range runs {
 		run := super(i).Run()
-		if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: run, State: Live}); err != nil {
+		if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: run, State: client.RunLive}); err != nil {
 			t.Fatal(err)
 		}
 		putEntry(t, post, super(i), "", supervisor.Opened{Run: run, Goal: "work", Root: "a", Definitions: []supervisor.Definition{{Name: "a"}}}, false)
 	}
-	if got := listIDs(t, c, client.ListRequest{State: Live}); len(got) != runs { // which writes the Summaries
+	if got := listIDs(t, c, client.ListRequest{State: client.RunLive}); len(got) != runs { // which writes the Summaries
 		t.Fatalf("%d runs are live", len(got))
 	}
 	lag := func(f agent.Fact) {
@@ -58,7 +58,7 @@ func TestARequestWaitsOnceForAllRowsThatLag(t *testing.T) {
 		return len(list.([]Question))
 	})
 	lag(agent.Park{Query: "q"}) // a copy, which changes nothing; only a replay tells
-	measure("list", func() int { return len(listIDs(t, c, client.ListRequest{State: Parked})) })
+	measure("list", func() int { return len(listIDs(t, c, client.ListRequest{State: client.RunParked})) })
 }
 
 // Questions that do not fit a reply are cut, and then left out: the request does not fail.

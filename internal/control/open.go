@@ -52,7 +52,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if r.History != nil {
 		c.dropHistoryCopy(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
-	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: Live, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
+	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
 	if err != nil || r.Conversation == "" {
 		return accepted, err
@@ -169,7 +169,7 @@ func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 // work time of each agent from now on.
 func (c *opener) extendTime(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
 	switch {
-	case !r.Resume || r.TimeoutMS == 0 || known.State == Finished:
+	case !r.Resume || r.TimeoutMS == 0 || known.State == client.RunFinished:
 		return nil
 	case r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS:
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d", r.TimeoutMS), Hint: "0 leaves the limit as it is"}
@@ -182,7 +182,7 @@ func (c *opener) extendTime(ctx context.Context, known client.RunInfo, r client.
 // refuseIfLogsLost returns an error if a run that has not ended has no logs: the row of a run is written after its
 // log, so the log was lost. No actor is left to record the loss, so it ends the row.
 func (c *opener) refuseIfLogsLost(ctx context.Context, known client.RunInfo) error {
-	if known.State == Finished {
+	if known.State == client.RunFinished {
 		return nil
 	}
 	logs, err := c.cfg.Post.Addresses(ctx, known.RunID)

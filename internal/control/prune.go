@@ -73,7 +73,7 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 // endOf returns when a run ended, according to the index.
 func endOf(info client.RunInfo) (time.Time, bool) {
 	end, err := time.Parse(time.RFC3339, info.Started)
-	if err != nil || info.State != Finished {
+	if err != nil || info.State != client.RunFinished {
 		return time.Time{}, false
 	}
 	if info.Result != nil {

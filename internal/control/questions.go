@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
 )
 
 // Question is one open query of a run.
@@ -26,7 +27,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 	}
 	unfinished := make([]Row, 0, len(rows))
 	for _, row := range rows {
-		if row.State != Finished {
+		if row.State != client.RunFinished {
 			unfinished = append(unfinished, row)
 		}
 	}

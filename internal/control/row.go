@@ -126,7 +126,7 @@ func (r *Runs) Record(ctx context.Context, run string, report Report, adds bool)
 			FinishRow(&row.RunInfo, *report.Result, time.Now())
 		}
 		s := row.summaryOrEmpty()
-		done.Parked = row.State != Finished && s.Parked && !row.isAllAnswered(s)
+		done.Parked = row.State != client.RunFinished && s.Parked && !row.isAllAnswered(s)
 		return changed
 	})
 	return done, err
@@ -139,7 +139,7 @@ func (r *Runs) repair(ctx context.Context, run string, s RowSummary) error {
 
 // rowOf makes the row of a run from its state.
 func rowOf(s supervisor.State, node string) client.RunInfo {
-	info := client.RunInfo{State: Live, Node: node, Title: shortTitle(s.Run.Goal), Model: s.Run.Model.Name}
+	info := client.RunInfo{State: client.RunLive, Node: node, Title: shortTitle(s.Run.Goal), Model: s.Run.Model.Name}
 	if s.Run.InLane {
 		info.Conversation = s.Run.Conversation
 	}

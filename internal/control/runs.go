@@ -47,15 +47,6 @@ func RecordOwner(ctx context.Context, b *bus.Buckets, owner string) (revision ui
 	return revision, nil
 }
 
-// States of a run. Interrupted is in no row.
-const (
-	Live        = "live"
-	Queued      = "queued" // it is in its log, and waits until fewer runs are live
-	Parked      = "parked" // it waits for the user
-	Finished    = "finished"
-	Interrupted = "interrupted" // it has not ended, and no node is there that could continue it
-)
-
 // Add writes the row of a run that has none, and returns the current row. It does not
 // overwrite a row that another writer has added meanwhile: that row may say that the run
 // has ended.
@@ -154,7 +145,7 @@ func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision ui
 	}
 	r.own.note(run)
 	r.written.keep(run, row, revision)
-	if row.State == Finished {
+	if row.State == client.RunFinished {
 		r.waiters.wake(run, nil)
 	}
 	return true, nil
@@ -163,7 +154,7 @@ func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision ui
 // FinishRow ends a row. If the row has no start time, it takes the one of the result:
 // without one, a row would never be old enough for prune.
 func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
-	i.State, i.Result = Finished, &r
+	i.State, i.Result = client.RunFinished, &r
 	if i.Started == "" {
 		i.Started = now.Add(-time.Duration(r.DurationMS) * time.Millisecond).UTC().Format(time.RFC3339)
 	}
@@ -185,7 +176,7 @@ func (r *Runs) Remove(ctx context.Context, run string) error {
 // summarizeRow returns a row as the index has it: the answer and the agents of a run are in its
 // log, and before its end there is no result.
 func summarizeRow(i client.RunInfo) client.RunInfo {
-	if i.State != Finished {
+	if i.State != client.RunFinished {
 		i.Result = nil
 	}
 	if i.Result != nil {

@@ -47,7 +47,7 @@ func TestARottenRowDoesNotHoldUpTheList(t *testing.T) {
 	}
 	use(func(r *control.Runs) {
 		for _, run := range []string{"first", "second"} {
-			if _, err := r.Add(ctx, client.RunInfo{RunID: run, State: control.Live, Title: "title of " + run}); err != nil {
+			if _, err := r.Add(ctx, client.RunInfo{RunID: run, State: client.RunLive, Title: "title of " + run}); err != nil {
 				t.Fatal(err)
 			}
 		}

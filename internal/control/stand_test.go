@@ -14,9 +14,9 @@ import (
 //
 //behaviour:shows G7
 func TestARunWithoutASupervisorKeepsTheEndThatItsRowTells(t *testing.T) {
-	row := Row{RunInfo: client.RunInfo{RunID: "r", State: Finished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}}
+	row := Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunFinished, Result: &event.Result{Reason: spec.ResumeUnsafe, Detail: "given up"}}}
 	got := withState(row, supervisor.State{Phase: supervisor.Live})
-	if got.State != Finished || got.Result == nil || got.Result.Reason != spec.ResumeUnsafe {
+	if got.State != client.RunFinished || got.Result == nil || got.Result.Reason != spec.ResumeUnsafe {
 		t.Errorf("the run is told as %s %+v", got.State, got.Result)
 	}
 	over := supervisor.State{Phase: supervisor.Over, Outcome: spec.Outcome{Reason: spec.Completed}}

@@ -47,7 +47,7 @@ func TestACancelReachesAgentsWhoseSupervisorHasNoActivation(t *testing.T) {
 		t.Run("of "+tt.of, func(t *testing.T) {
 			t.Parallel()
 			c := idleRun(t)
-			if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: Live}); err != nil {
+			if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 				t.Fatal(err)
 			}
 			reply, err := c.cancelRun(t.Context(), client.CancelRequest{RunID: "r", Request: "c1", Agent: tt.of, Now: true, WaitMS: 4000})
@@ -104,7 +104,7 @@ func TestAnAgentThatASummaryLeavesOutIsFound(t *testing.T) {
 	if err := c.cfg.Post.Purge(t.Context(), child, 0); err != nil {
 		t.Fatal(err)
 	}
-	l, err := c.viewRun(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: Live}})
+	l, err := c.viewRun(t.Context(), Row{RunInfo: client.RunInfo{RunID: "r", State: client.RunLive}})
 	if err != nil || len(l.summary.Agents) != 2 {
 		t.Fatalf("%+v, %v", l.summary, err)
 	}

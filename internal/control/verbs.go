@@ -76,7 +76,7 @@ func hasCode(err error, code string) bool {
 // withState returns the row with the run's current state and result: see runView.state.
 func withState(row Row, s supervisor.State) client.RunInfo {
 	info := row.RunInfo
-	if s.Phase == "" || info.State == Finished && s.Phase != supervisor.Over {
+	if s.Phase == "" || info.State == client.RunFinished && s.Phase != supervisor.Over {
 		return info
 	}
 	result := s.Result()
@@ -90,8 +90,8 @@ const queuedAfter = 2 * time.Second
 
 // withPosition returns the row with the run's place in the queue of this node; 0: it has none.
 func withPosition(info client.RunInfo, place int) client.RunInfo {
-	if place > 0 && info.State != Finished {
-		info.State, info.Position = Queued, place
+	if place > 0 && info.State != client.RunFinished {
+		info.State, info.Position = client.RunQueued, place
 	}
 	return info
 }
@@ -144,7 +144,7 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 			address = at
 		}
 	}
-	switch finished := l.state() == Finished; {
+	switch finished := l.state() == client.RunFinished; {
 	case finished && kind == agent.Canceled{}.Kind():
 		return struct{}{}, nil // it is canceled already
 	case finished:

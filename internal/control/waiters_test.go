@@ -34,7 +34,7 @@ func TestACallerIsWokenByTheResultOfItsRun(t *testing.T) {
 				results <- ""
 				return
 			}
-			results <- state + " " + result.Text
+			results <- string(state) + " " + result.Text
 		}()
 	}
 	c.cfg.Runs.NoteResult("other", event.Result{Text: "not ours"})
@@ -74,7 +74,7 @@ func TestTheWaitOfACallerEndsWithItsContextAndWithTheNode(t *testing.T) {
 func TestARowThatIsNotWrittenYetIsListed(t *testing.T) {
 	r := OpenRuns(bucketsOf(t, startEmbedded(t)))
 	r.OwnAlone()
-	r.noteOpened(client.RunInfo{RunID: "ours", State: Live, Title: "a task"})
+	r.noteOpened(client.RunInfo{RunID: "ours", State: client.RunLive, Title: "a task"})
 	check := func(when string) {
 		t.Helper()
 		list, err := r.List(t.Context())
@@ -153,10 +153,10 @@ func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 	if _, err := r.Record(t.Context(), "ours", Report{Node: "n", Result: &event.Result{Reason: "completed"}}, true); err != nil {
 		t.Fatal(err)
 	}
-	if r.noteOpened(client.RunInfo{RunID: "ours", State: Live, Title: "a task"}) {
+	if r.noteOpened(client.RunInfo{RunID: "ours", State: client.RunLive, Title: "a task"}) {
 		t.Error("the row is there already")
 	}
-	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.State != Finished {
+	if info, ok, err := r.Get(t.Context(), "ours"); err != nil || !ok || info.State != client.RunFinished {
 		t.Errorf("%+v, %v, %v", info, ok, err)
 	}
 }
@@ -165,7 +165,7 @@ func TestTheRowOfAShortRunKeepsItsEnd(t *testing.T) {
 func TestTheRowOfADeletedRunDoesNotComeBack(t *testing.T) {
 	r := OpenRuns(bucketsOf(t, startEmbedded(t)))
 	r.OwnAlone()
-	r.noteOpened(client.RunInfo{RunID: "ours", State: Live})
+	r.noteOpened(client.RunInfo{RunID: "ours", State: client.RunLive})
 	err := r.changeRow(t.Context(), "ours", func(*Row) bool {
 		if err := r.Remove(t.Context(), "ours"); err != nil {
 			t.Error(err)

@@ -194,9 +194,9 @@ type Intervention struct {
 
 // UserReply is a user's answer.
 type UserReply struct {
-	Decision string `yaml:"decision,omitempty"` // default text
-	Text     string `yaml:"text,omitempty"`
-	Always   string `yaml:"always,omitempty"` // run: an approval counts for calls like this one, too
+	Decision spec.Decision `yaml:"decision,omitempty"` // default text
+	Text     string        `yaml:"text,omitempty"`
+	Always   string        `yaml:"always,omitempty"` // run: an approval counts for calls like this one, too
 }
 
 // Limits of a trial.

@@ -248,7 +248,7 @@ func (t *caseRun) performIntervention(ctx context.Context, d Intervention, e eve
 		}
 		f := agent.Answered{Query: q.Query, Decision: d.Answer.Decision, Text: d.Answer.Text, Always: d.Answer.Always}
 		if f.Decision == "" {
-			f.Decision = "text"
+			f.Decision = spec.TextOnly
 		}
 		t.answered[e.Agent+" "+q.Query] = true
 		return t.node.Command(ctx, at, request, f.Kind(), f)

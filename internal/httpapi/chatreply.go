@@ -218,7 +218,7 @@ var errNoResult = &client.Error{Code: client.CodeInternal, Text: "the run has no
 func answerText(i client.RunInfo) string {
 	text := i.Result.Text
 	for _, a := range i.Result.Agents {
-		if a.Query == nil || i.State == "finished" {
+		if a.Query == nil || i.State == client.RunFinished {
 			continue
 		}
 		text = strings.TrimLeft(text+"\n\n", "\n") + "The run waits for a person: " + a.Query.Question + "\n\ntroupe answer " + i.RunID + " " + a.Query.Query + " approve|deny|skip|TEXT"

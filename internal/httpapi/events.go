@@ -109,7 +109,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 	}
 	st := &eventStream{run: run, filter: f, seen: seen, out: newSSEWriter(w)}
 	defer st.out.close()
-	if info.State == "finished" {
+	if info.State == client.RunFinished {
 		st.out.holdHeader = true
 		err = st.copyEvents(r.Context(), s.cfg.Client, false)
 		if err == nil && !st.advanced {
@@ -193,7 +193,7 @@ func (st *eventStream) watch(ctx context.Context, c *client.Client) bool {
 		if st.out.keepAlive() != nil {
 			return false
 		}
-		if info, err := c.State(ctx, st.run); err == nil && info.State == "finished" {
+		if info, err := c.State(ctx, st.run); err == nil && info.State == client.RunFinished {
 			return true
 		}
 	}

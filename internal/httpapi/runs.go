@@ -22,14 +22,14 @@ const (
 )
 
 // states are the states of a run.
-var states = []string{"live", "queued", "parked", "finished", "interrupted"}
+var states = []string{string(client.RunLive), string(client.RunQueued), string(client.RunParked), string(client.RunFinished), string(client.RunInterrupted)}
 
 // listRuns is GET /api/v1/runs: the runs, newest first, as `list -o json` prints them. The header
 // Link names the next page.
 func (s *Server) listRuns(w http.ResponseWriter, r *http.Request) {
 	q := queryReader{values: r.URL.Query()}
 	limit := q.number("limit", listDefault, 1, listMax)
-	request := client.ListRequest{Limit: limit, State: q.oneOf("state", states...), Since: q.time("since"), Before: q.text("cursor")}
+	request := client.ListRequest{Limit: limit, State: client.RunState(q.oneOf("state", states...)), Since: q.time("since"), Before: q.text("cursor")}
 	if !q.accept(w, "limit", "state", "since", "cursor") {
 		return
 	}
@@ -117,7 +117,7 @@ func resultOf(i client.RunInfo) event.Result {
 	if i.Result == nil {
 		return event.Result{Type: "result", Run: i.RunID, Partial: true, Agents: []event.AgentResult{}}
 	}
-	if i.State != "finished" {
+	if i.State != client.RunFinished {
 		i.Result.Partial = true
 	}
 	return *i.Result
@@ -137,7 +137,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, run string) {
 		return
 	}
 	code := http.StatusOK
-	if info.State != "finished" && info.State != "parked" {
+	if info.State != client.RunFinished && info.State != client.RunParked {
 		code = http.StatusAccepted
 	}
 	writeJSON(w, code, resultOf(info))
@@ -146,7 +146,7 @@ func (s *Server) getResult(w http.ResponseWriter, r *http.Request, run string) {
 // awaitResult returns a run once it has ended or is parked, or after a time.
 func (s *Server) awaitResult(ctx context.Context, run string, wait time.Duration) (client.RunInfo, error) {
 	info, err := s.cfg.Client.Get(ctx, run)
-	if err != nil || wait == 0 || info.State == "finished" || info.State == "parked" {
+	if err != nil || wait == 0 || info.State == client.RunFinished || info.State == client.RunParked {
 		return info, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, wait)

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 )
 
@@ -83,7 +84,7 @@ func (v verbs) listRuns(ctx context.Context, _ *mcp.CallToolRequest, in listArgu
 	if limit <= 0 {
 		limit = listDefault
 	}
-	list, err := v.client.ListRuns(ctx, client.ListRequest{Limit: min(limit, listMax), State: in.State})
+	list, err := v.client.ListRuns(ctx, client.ListRequest{Limit: min(limit, listMax), State: client.RunState(in.State)})
 	return nil, runList{list}, explain(err)
 }
 
@@ -159,7 +160,7 @@ type recorded struct {
 }
 
 func (v verbs) answer(ctx context.Context, _ *mcp.CallToolRequest, in answerArguments) (*mcp.CallToolResult, any, error) {
-	err := v.client.Answer(ctx, client.AnswerRequest{RunID: in.RunID, Agent: in.Agent, Query: in.Query, Decision: in.Decision, Text: in.Text})
+	err := v.client.Answer(ctx, client.AnswerRequest{RunID: in.RunID, Agent: in.Agent, Query: in.Query, Decision: spec.Decision(in.Decision), Text: in.Text})
 	return nil, recorded{in.RunID, err == nil}, explain(err)
 }
 
@@ -205,7 +206,7 @@ func agentResult(info client.RunInfo) *mcp.CallToolResult {
 		text += fmt.Sprintf("\n\n[run %s ended as %s; this is partial]", info.RunID, r.Reason)
 	}
 	for _, a := range r.Agents {
-		if a.Query != nil && info.State == "parked" {
+		if a.Query != nil && info.State == client.RunParked {
 			text += fmt.Sprintf("\n\n[run %s waits for a person: %s; a person answers with: troupe answer %s %s]", info.RunID, a.Query.Question, info.RunID, a.Query.Query)
 		}
 	}

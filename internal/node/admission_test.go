@@ -11,7 +11,6 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -76,7 +75,7 @@ func openRuns(t *testing.T, c *client.Client, goals ...string) {
 }
 
 // waitForState waits until a run has a state, and returns its place in the queue.
-func waitForState(t *testing.T, c *client.Client, goal, state string) int {
+func waitForState(t *testing.T, c *client.Client, goal string, state client.RunState) int {
 	t.Helper()
 	for late := time.Now().Add(patience); ; <-time.After(10 * time.Millisecond) {
 		info, err := c.Get(testContext(t), "run-"+goal)
@@ -107,7 +106,7 @@ func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 	w.expectBegun(t, "a", "b")
 	for i, goal := range []string{"c", "d", "e", "f"} {
 		openRuns(t, c, goal)
-		if at := waitForState(t, c, goal, control.Queued); at != i+1 {
+		if at := waitForState(t, c, goal, client.RunQueued); at != i+1 {
 			t.Errorf("run %s is at place %d, and not %d", goal, at, i+1)
 		}
 	}
@@ -117,7 +116,7 @@ func TestRunsBeyondTheLimitAreQueued(t *testing.T) {
 		t.Errorf("beyond the queue a run is answered with %v", err)
 	}
 	list, err := c.List(testContext(t))
-	if err != nil || len(list) != 6 || list[0].State != control.Queued || list[0].Position != 4 || list[5].State != control.Live {
+	if err != nil || len(list) != 6 || list[0].State != client.RunQueued || list[0].Position != 4 || list[5].State != client.RunLive {
 		t.Errorf("the list is %+v: %v", list, err)
 	}
 	if _, err := c.Cancel(testContext(t), client.CancelRequest{RunID: "run-d", Why: "not needed"}); err != nil {
@@ -158,7 +157,7 @@ func TestTheQueueOutlivesItsNode(t *testing.T) {
 	h, c := w.startNode(t, state, 1, 10)
 	openRuns(t, c, "z", "y", "x", "w") // not in the order of their names
 	w.expectBegun(t, "z")
-	waitForState(t, c, "w", control.Queued)
+	waitForState(t, c, "w", client.RunQueued)
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +166,7 @@ func TestTheQueueOutlivesItsNode(t *testing.T) {
 	for i, goal := range []string{"z", "y", "x", "w"} {
 		w.expectBegun(t, goal)
 		if i < 3 {
-			if at := waitForState(t, c, "w", control.Queued); at != 3-i {
+			if at := waitForState(t, c, "w", client.RunQueued); at != 3-i {
 				t.Errorf("with %s live the last is at place %d", goal, at)
 			}
 		}
@@ -186,7 +185,7 @@ func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
 	h, c := w.startNode(t, state, 1, 10)
 	openRuns(t, c, "z", "y", "x", "w")
 	w.expectBegun(t, "z")
-	waitForState(t, c, "w", control.Queued)
+	waitForState(t, c, "w", client.RunQueued)
 	for _, goal := range []string{"y", "w"} {
 		if err := c.Steer(testContext(t), client.SteerRequest{RunID: "run-" + goal, Text: "Hurry."}); err != nil {
 			t.Fatal(err)
@@ -202,7 +201,7 @@ func TestARequestToAQueuedRunDoesNotBeginItAfterARestart(t *testing.T) {
 	_, c = w.startNode(t, state, 1, 10)
 	w.expectBegun(t, "z")
 	for i, goal := range []string{"y", "x", "w"} {
-		if at := waitForState(t, c, goal, control.Queued); at != i+1 {
+		if at := waitForState(t, c, goal, client.RunQueued); at != i+1 {
 			t.Errorf("run %s is at place %d, and not %d", goal, at, i+1)
 		}
 	}
@@ -224,7 +223,7 @@ func TestAParkedRunHoldsNoPlace(t *testing.T) {
 	w := newGatedModel()
 	_, c := w.startNode(t, t.TempDir(), 1, 10)
 	openRuns(t, c, "ask", "b")
-	waitForState(t, c, "ask", control.Parked)
+	waitForState(t, c, "ask", client.RunParked)
 	w.expectBegun(t, "b")
 	q, err := c.Questions(testContext(t))
 	if err != nil || len(q) != 1 {
@@ -237,7 +236,7 @@ func TestAParkedRunHoldsNoPlace(t *testing.T) {
 	w.pass <- "one"
 	w.pass <- "one"
 	for _, goal := range []string{"ask", "b"} {
-		if info, err := c.Wait(testContext(t), "run-"+goal); err != nil || info.State != control.Finished {
+		if info, err := c.Wait(testContext(t), "run-"+goal); err != nil || info.State != client.RunFinished {
 			t.Errorf("run %s: %+v %v", goal, info, err)
 		}
 	}

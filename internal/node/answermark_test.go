@@ -23,7 +23,7 @@ func TestAQuestionIsOpenAgainIfItsAnswerWasNeverAppended(t *testing.T) {
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
 	c, ctx := connectClient(t, h), testContext(t)
 	run := beginRun(t, c, client.RunRequest{Model: writeScript(t, longAsker(0)), Agents: agents, Agent: "asker"})
-	if info, err := c.Wait(ctx, run); err != nil || info.State != control.Parked {
+	if info, err := c.Wait(ctx, run); err != nil || info.State != client.RunParked {
 		t.Fatalf("%+v %v", info, err)
 	}
 	js, err := jetstream.New(connectRole(t, h, bus.RoleNode))
@@ -81,7 +81,7 @@ func TestOfTwoAnswersAtOnceTheAgentReadsTheOneThatSucceeds(t *testing.T) {
 	for range 4 {
 		run := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
 		info, err := c.Wait(ctx, run)
-		if err != nil || info.State != control.Parked {
+		if err != nil || info.State != client.RunParked {
 			t.Fatalf("%+v %v", info, err)
 		}
 		list, err := c.Questions(ctx)

@@ -10,7 +10,6 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // twoCommands asks for the same command twice, and claims between the two that a
@@ -28,7 +27,7 @@ agents:
 func parkedQuestion(t *testing.T, c *client.Client, run string) client.Question {
 	t.Helper()
 	info, err := c.Wait(testContext(t), run)
-	if err != nil || info.State != control.Parked {
+	if err != nil || info.State != client.RunParked {
 		t.Fatalf("run %s: %+v, %v; want it parked", run, info, err)
 	}
 	open, err := c.Questions(testContext(t))

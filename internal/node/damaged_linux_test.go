@@ -15,7 +15,6 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/activation"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -318,7 +317,7 @@ func cancelDamagedRun(t *testing.T, h *Node, c *client.Client, r damagedRun) {
 	}
 	for end := time.Now().Add(answerMax); ; {
 		info, err := c.Get(testContext(t), r.id)
-		ended, late := err == nil && info.State == control.Finished && info.Result != nil, time.Now().After(end)
+		ended, late := err == nil && info.State == client.RunFinished && info.Result != nil, time.Now().After(end)
 		if ended || late {
 			running := programsOf(t, r.gate)
 			if ended && running <= r.kind.outlives {

@@ -296,7 +296,7 @@ func TestPruneDeletesOldRuns(t *testing.T) {
 	for _, id := range ids {
 		waitUntil(t, "the row is finished", func() bool {
 			i, ok, err := h.runs.Get(testContext(t), id)
-			return err == nil && ok && i.State == control.Finished && i.Started != ""
+			return err == nil && ok && i.State == client.RunFinished && i.Started != ""
 		})
 	}
 	for _, step := range []struct {

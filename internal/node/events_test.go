@@ -14,7 +14,6 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // cuttableDialer is a TCP dialer that the test can cut.
@@ -207,7 +206,7 @@ func TestEventsWithoutAnObserverAreNotPublished(t *testing.T) {
 	alone := beginRun(t, c, request)
 	waitUntil(t, "the run is finished", func() bool {
 		row, ok := findRow(t, c, alone)
-		return ok && row.State == control.Finished
+		return ok && row.State == client.RunFinished
 	})
 	if sent := h.eventConn.Stats().OutMsgs; sent != 0 {
 		t.Errorf("%d events were published without an observer", sent)

@@ -39,7 +39,7 @@ func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
 	h := startNode(t, t.TempDir())
 	c, ctx := connectClient(t, h), testContext(t)
 	for _, run := range []string{"ends", "old"} {
-		if _, err := h.runs.Add(ctx, client.RunInfo{RunID: run, State: control.Live, Title: strings.Repeat("x", 80)}); err != nil {
+		if _, err := h.runs.Add(ctx, client.RunInfo{RunID: run, State: client.RunLive, Title: strings.Repeat("x", 80)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,7 +62,7 @@ func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return info.State == control.Finished
+		return info.State == client.RunFinished
 	}
 	<-time.After(indexRetryPause)                     // the first attempt is refused
 	if err := h.runs.Remove(ctx, "old"); err != nil { // as a prune does

@@ -11,7 +11,6 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // A run whose log was lost with its disk cannot be continued: a client that resumes it gets
@@ -39,7 +38,7 @@ func TestRunWithoutALogIsReportedAsDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != 1 || list[0].State != control.Finished {
+	if len(list) != 1 || list[0].State != client.RunFinished {
 		t.Fatalf("listed: %+v", list)
 	}
 	waitFinished(t, c, id, spec.LogDamaged)

@@ -16,7 +16,6 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // findRow is a run as a list has it.
@@ -79,9 +78,9 @@ func TestTwentyRunsAtOnce(t *testing.T) {
 		// The index is written in parallel to the actor that reports the result.
 		waitUntil(t, "the row is finished", func() bool {
 			i, ok, err := h.runs.Get(testContext(t), id)
-			return err == nil && ok && i.State == control.Finished && i.Title != "" && i.Result != nil
+			return err == nil && ok && i.State == client.RunFinished && i.Title != "" && i.Result != nil
 		})
-		if r, ok := findRow(t, c, id); !ok || r.State != control.Finished || r.Title == "" {
+		if r, ok := findRow(t, c, id); !ok || r.State != client.RunFinished || r.Title == "" {
 			t.Errorf("row %d: %+v", i, r)
 		}
 	}
@@ -159,10 +158,10 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 	for _, id := range ids {
 		awaitEvents(t, c, id, event.KindToolStarted, 2)
 		info, err := c.Get(testContext(t), id)
-		if err != nil || info.State != control.Live || len(info.Result.Agents) != 3 {
+		if err != nil || info.State != client.RunLive || len(info.Result.Agents) != 3 {
 			t.Errorf("under way: %+v %v", info, err)
 		}
-		if r, ok := findRow(t, c, id); !ok || r.State != control.Live || r.Result != nil {
+		if r, ok := findRow(t, c, id); !ok || r.State != client.RunLive || r.Result != nil {
 			t.Errorf("row under way: %+v", r)
 		}
 		_, before[id] = pagedEvents(t, c, id)
@@ -178,7 +177,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 	if err != nil || len(open) != len(ids) {
 		t.Fatalf("unfinished: %+v %v", open, err)
 	}
-	if r, ok := findRow(t, c, ids[0]); !ok || r.State != control.Live {
+	if r, ok := findRow(t, c, ids[0]); !ok || r.State != client.RunLive {
 		t.Errorf("before it is resumed: %+v", r)
 	}
 	for i, id := range ids {
@@ -200,7 +199,7 @@ func TestTheNextHostFinishesTheRuns(t *testing.T) {
 				t.Errorf("%s was %s\nand is %s", published, before[id][published], after[published])
 			}
 		}
-		if r, ok := findRow(t, c, id); !ok || r.State != control.Finished {
+		if r, ok := findRow(t, c, id); !ok || r.State != client.RunFinished {
 			t.Errorf("row at the end: %+v", r)
 		}
 	}
@@ -225,10 +224,10 @@ func TestParkedRunIsShownInEveryView(t *testing.T) {
 	c = connectClient(t, second)
 	tp := recordEvents(t, second)
 	info, err := c.Wait(testContext(t), id)
-	if err != nil || info.State != control.Parked || !info.Result.IsError || info.Result.Reason != spec.ResumeUnsafe {
+	if err != nil || info.State != client.RunParked || !info.Result.IsError || info.Result.Reason != spec.ResumeUnsafe {
 		t.Fatalf("%+v %+v %v", info, info.Result, err)
 	}
-	if r, ok := findRow(t, c, id); !ok || r.State != control.Parked || r.Result != nil {
+	if r, ok := findRow(t, c, id); !ok || r.State != client.RunParked || r.Result != nil {
 		t.Errorf("row: %+v", r)
 	}
 	openGate(t, gate)

@@ -165,7 +165,7 @@ func TestChatClientThatGoesAwayEarlyLeavesNoRun(t *testing.T) {
 	var list []client.RunInfo
 	waitUntil(t, "the end of all runs", func() bool {
 		list, err = c.List(testContext(t))
-		return err == nil && !slices.ContainsFunc(list, func(r client.RunInfo) bool { return r.State != "finished" })
+		return err == nil && !slices.ContainsFunc(list, func(r client.RunInfo) bool { return r.State != client.RunFinished })
 	})
 	if len(list) == 0 {
 		t.Error("no request came far enough to begin a run")

@@ -11,7 +11,6 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -77,7 +76,7 @@ func TestAttackRunThatLostTheEndOfAChildCanBeEnded(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, err := c.Wait(testContext(t), run)
-	if err != nil || info.State != control.Finished || info.Result == nil {
+	if err != nil || info.State != client.RunFinished || info.Result == nil {
 		t.Fatalf("after the cancel the run is %+v: %v", info, err)
 	}
 	t.Logf("ended as %s %s", info.Result.Reason, info.Result.Detail)

@@ -14,7 +14,6 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -142,9 +141,9 @@ func finishedAt(t *testing.T, h *Node, id string) {
 	for ; ; <-tick.C {
 		info, _, err := h.runs.Get(limit, id)
 		switch {
-		case err == nil && info.State == control.Finished && info.Result.Reason == spec.Completed:
+		case err == nil && info.State == client.RunFinished && info.Result.Reason == spec.Completed:
 			return
-		case err == nil && info.State == control.Finished, limit.Err() != nil:
+		case err == nil && info.State == client.RunFinished, limit.Err() != nil:
 			t.Fatalf("the run %s: %s %+v, %v; it holds %d shards", id, info.State, info.Result, err, len(h.logOwner.Inspect().Keeper.HeldShards()))
 		}
 	}

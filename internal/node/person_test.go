@@ -76,7 +76,7 @@ func TestAParkedRunIsCanceledWithoutItsModel(t *testing.T) {
 	var ids []string
 	for range 2 {
 		id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-		if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked || info.Result.Reason != spec.NeedsHuman {
+		if info, err := c.Wait(testContext(t), id); err != nil || info.State != client.RunParked || info.Result.Reason != spec.NeedsHuman {
 			t.Fatalf("%+v %v", info, err)
 		}
 		ids = append(ids, id)
@@ -169,7 +169,7 @@ func TestFirstAnswerCountsBeforeItIsRead(t *testing.T) {
 	if open, err := c.Questions(testContext(t)); err != nil || len(open) != 0 {
 		t.Errorf("after the answer: %+v %v", open, err)
 	}
-	if info, err := c.Get(testContext(t), id); err != nil || info.State != control.Interrupted { // nobody asks, and this node runs no agents
+	if info, err := c.Get(testContext(t), id); err != nil || info.State != client.RunInterrupted { // nobody asks, and this node runs no agents
 		t.Errorf("a run whose only question is answered is %q, %v", info.State, err)
 	}
 	var refused *client.Error
@@ -234,7 +234,7 @@ func TestAResumedRunGetsTheTimeThatIsAskedFor(t *testing.T) {
 	c := connectClient(t, h)
 	const first, more = int64(time.Hour / time.Millisecond), int64(3 * time.Hour / time.Millisecond)
 	id := beginRun(t, c, client.RunRequest{Model: writeScript(t, asker), Agents: agents, Agent: "asker", TimeoutMS: first})
-	if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
+	if info, err := c.Wait(testContext(t), id); err != nil || info.State != client.RunParked {
 		t.Fatalf("%+v %v", info, err)
 	}
 	limits := func() spec.Limits {

@@ -18,7 +18,6 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -143,7 +142,7 @@ agents:
 `
 
 // runShellCommand runs one command as agent hand, and answers for a person if one is asked.
-func runShellCommand(t *testing.T, command, answer string, change func(*client.RunRequest), more ...func(*Config)) (text string, asked bool) {
+func runShellCommand(t *testing.T, command string, answer spec.Decision, change func(*client.RunRequest), more ...func(*Config)) (text string, asked bool) {
 	t.Helper()
 	dir, agents := t.TempDir(), writeHandAgents(t)
 	h := startNode(t, t.TempDir(), append(more, func(c *Config) { c.Roots = []string{dir, agents} })...)
@@ -155,7 +154,7 @@ func runShellCommand(t *testing.T, command, answer string, change func(*client.R
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.State != control.Finished {
+	if info.State != client.RunFinished {
 		asked = true
 		open, err := c.Questions(testContext(t))
 		if err != nil || len(open) != 1 {
@@ -186,11 +185,12 @@ func TestACommandWaitsForAPersonUnlessItIsAllowed(t *testing.T) {
 	final := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "shell", Class: model.Irreversible}} }
 	operator := func(c *Config) { c.Tools = []agentfile.ToolRule{{Name: "shell", Allow: []string{"touch made"}}} }
 	for _, c := range []struct {
-		what, command, answer string
-		change                func(*client.RunRequest)
-		more                  []func(*Config)
-		want                  string
-		asked                 bool
+		what, command string
+		answer        spec.Decision
+		change        func(*client.RunRequest)
+		more          []func(*Config)
+		want          string
+		asked         bool
 	}{
 		{"approved", "touch made; echo done", "approve", none, nil, "done made=true", true},
 		{"denied", "touch made", "deny", none, nil, "denied by a person made=false", true},

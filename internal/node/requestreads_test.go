@@ -10,7 +10,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -73,7 +72,7 @@ func TestRequestsReadAsMuchOfALongLogAsOfAShortOne(t *testing.T) {
 	for _, turns := range []int{short, long} {
 		begin := func() string {
 			id := beginRun(t, c, client.RunRequest{Model: writeScript(t, longAsker(turns)), Agents: agents, Agent: "asker", MaxTurns: long + 2})
-			if info, err := c.Wait(ctx, id); err != nil || info.State != control.Parked || info.Result.Detail != "Which one?" {
+			if info, err := c.Wait(ctx, id); err != nil || info.State != client.RunParked || info.Result.Detail != "Which one?" {
 				t.Fatalf("%+v %v", info, err)
 			}
 			return id

@@ -8,7 +8,6 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cluster/shard"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // actorCounts are how many actors of a node are live, and how many are at rest.
@@ -41,7 +40,7 @@ func TestWaitingRunsStayPassivated(t *testing.T) {
 	var ids []string
 	for range runs {
 		id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-		if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
+		if info, err := c.Wait(testContext(t), id); err != nil || info.State != client.RunParked {
 			t.Fatalf("%+v %v", info, err)
 		}
 		ids = append(ids, id)
@@ -100,7 +99,7 @@ func TestTakeoverLeavesPassivatedActors(t *testing.T) {
 		ids = append(ids, beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"}))
 	}
 	for _, id := range ids {
-		if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
+		if info, err := c.Wait(testContext(t), id); err != nil || info.State != client.RunParked {
 			t.Fatalf("%+v %v", info, err)
 		}
 	}
@@ -132,7 +131,7 @@ func TestNextNodeRecordsAFinishedRunInTheIndex(t *testing.T) {
 	first := startNode(t, state, opts)
 	c := connectClient(t, first)
 	id := beginRun(t, c, client.RunRequest{Model: model, Agents: agents, Agent: "asker"})
-	if info, err := c.Wait(testContext(t), id); err != nil || info.State != control.Parked {
+	if info, err := c.Wait(testContext(t), id); err != nil || info.State != client.RunParked {
 		t.Fatalf("%+v %v", info, err)
 	}
 	wakeOne(t, c, id)
@@ -140,9 +139,9 @@ func TestNextNodeRecordsAFinishedRunInTheIndex(t *testing.T) {
 	waitForPassivated(t, first, 0) // all logs are closed
 	waitUntil(t, "the index is told", func() bool {
 		list, err := first.runs.List(testContext(t))
-		return err == nil && len(list) == 1 && list[0].State == control.Finished
+		return err == nil && len(list) == 1 && list[0].State == client.RunFinished
 	})
-	if err := first.runs.Change(testContext(t), id, func(i *client.RunInfo) { i.State, i.Result = control.Live, nil }); err != nil {
+	if err := first.runs.Change(testContext(t), id, func(i *client.RunInfo) { i.State, i.Result = client.RunLive, nil }); err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Close(); err != nil {
@@ -151,6 +150,6 @@ func TestNextNodeRecordsAFinishedRunInTheIndex(t *testing.T) {
 	second := startNode(t, state, opts)
 	waitUntil(t, "the index knows the end", func() bool {
 		list, err := second.runs.List(testContext(t))
-		return err == nil && len(list) == 1 && list[0].State == control.Finished && list[0].Result != nil
+		return err == nil && len(list) == 1 && list[0].State == client.RunFinished && list[0].Result != nil
 	})
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // escalationRun is a run whose root delegates one call to a child with a looser file,
@@ -57,7 +56,7 @@ func TestAttackChildMustAskWhereItsParentMustAsk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if info.State == control.Finished {
+		if info.State == client.RunFinished {
 			t.Fatalf("%s: nobody was asked: %s", lead, info.Result.Text)
 		}
 		if _, err := os.Stat(filepath.Join(dir, "made")); err == nil {

@@ -8,7 +8,6 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -59,7 +58,7 @@ func TestAFollowerOfARunThatEndsDuringAReadMissesNothing(t *testing.T) {
 	w.expectBegun(t, "a")
 	interrupt <- func() {
 		w.pass <- "one"
-		if info, err := c.Wait(t.Context(), "run-a"); err != nil || info.State != control.Finished {
+		if info, err := c.Wait(t.Context(), "run-a"); err != nil || info.State != client.RunFinished {
 			t.Errorf("the run is %s: %v", info.State, err)
 		}
 	}

@@ -263,7 +263,7 @@ func waitFinished(t *testing.T, c *client.Client, run string, want spec.Reason) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if info.State != control.Finished || info.Result == nil || info.Result.Reason != want || info.Result.Budget.Reserved != 0 {
+	if info.State != client.RunFinished || info.Result == nil || info.Result.Reason != want || info.Result.Budget.Reserved != 0 {
 		t.Fatalf("run %s: %+v, result %+v", run, info, info.Result)
 	}
 	return info

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // TestARunThatEndsWhileItsLogIsFoundStaysFinished: the list of runs was read before the
@@ -23,7 +22,7 @@ func TestARunThatEndsWhileItsLogIsFoundStaysFinished(t *testing.T) {
 	if err != nil || len(open) != 0 {
 		t.Errorf("open: %+v, %v", open, err)
 	}
-	if info, _, err := h.runs.Get(testContext(t), id); err != nil || info.State != control.Finished {
+	if info, _, err := h.runs.Get(testContext(t), id); err != nil || info.State != client.RunFinished {
 		t.Errorf("the index says %+v, %v", info, err)
 	}
 }

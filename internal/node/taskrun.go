@@ -55,7 +55,7 @@ func (t *TaskRun) Close() {
 }
 
 // Wait waits until the run is over or parked, and returns its state, and its result if it has one.
-func (t *TaskRun) Wait(ctx context.Context) (state string, result *event.Result, err error) {
+func (t *TaskRun) Wait(ctx context.Context) (state client.RunState, result *event.Result, err error) {
 	if t.local != nil {
 		return t.control.AwaitRun(ctx, t.local, t.existed)
 	}
@@ -63,7 +63,7 @@ func (t *TaskRun) Wait(ctx context.Context) (state string, result *event.Result,
 }
 
 //go:noinline
-func (t *TaskRun) waitByServer(ctx context.Context) (state string, result *event.Result, err error) {
+func (t *TaskRun) waitByServer(ctx context.Context) (state client.RunState, result *event.Result, err error) {
 	wait := t.watch.WaitNew
 	if t.existed {
 		wait = t.watch.Wait

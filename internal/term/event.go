@@ -165,7 +165,7 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s  %s", d.Query, QuestionLine(d.Question)), ok
 	case event.KindQueryAnswered:
 		d, ok := decodeData[event.QueryAnswered](e)
-		return d.Query + "  " + d.Decision, ok
+		return d.Query + "  " + string(d.Decision), ok
 	case event.KindTurnStarted:
 		d, ok := decodeData[event.TurnStarted](e)
 		return fmt.Sprintf("turn %d  %s%s", e.Turn, d.Transition, describeVerdict(d.Policy)), ok

@@ -4,14 +4,13 @@ import (
 	"context"
 
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 )
 
 // waitAnswering waits for the end of a run whose agents may ask the user: an agent whose
 // delegations are all rejected asks sooner or later, and the user tells it to continue.
 func (l *load) waitAnswering(ctx context.Context, id string) (info client.RunInfo, err error) {
 	for {
-		if err := repeatRequest(ctx, func() (err error) { info, err = l.t.client.Wait(ctx, id); return err }); err != nil || info.State == control.Finished {
+		if err := repeatRequest(ctx, func() (err error) { info, err = l.t.client.Wait(ctx, id); return err }); err != nil || info.State == client.RunFinished {
 			return info, err
 		}
 		for _, a := range info.Result.Agents {

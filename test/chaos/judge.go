@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
@@ -234,7 +234,7 @@ func (t *testCluster) checkIndex() {
 		t.found.add("the list of runs: %v", err)
 	}
 	for _, i := range list {
-		if i.State != control.Finished {
+		if i.State != client.RunFinished {
 			t.found.add("run %s has ended, and the list has it %s", i.RunID, i.State)
 		}
 	}

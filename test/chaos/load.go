@@ -15,7 +15,6 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
@@ -120,7 +119,7 @@ func (l *load) runOne(id string) *finishedRun {
 			l.t.found.addOf(id, "run %s did not end: %v; it stands so: %s", id, err, l.lastEntries(id))
 			return r
 		}
-		if info.State == control.Finished {
+		if info.State == client.RunFinished {
 			r.result = info.Result
 			l.noteStopped(r)
 			return r

@@ -14,7 +14,6 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
@@ -220,7 +219,7 @@ func (t *treeCancels) awaitEnd(ctx context.Context, id string) (r *event.Result,
 		if info.Result != nil && info.Result.Cancel != nil && early == "" {
 			early = info.Result.Cancel.Text
 		}
-		if info.State == control.Finished {
+		if info.State == client.RunFinished {
 			return info.Result, early, nil
 		}
 		if err := sleepFor(ctx, poll); err != nil {

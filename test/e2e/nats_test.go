@@ -309,7 +309,7 @@ func (s *testNode) checkService(id string) {
 	}
 	var list []client.RunInfo
 	if err := json.Unmarshal(s.runNATS("req", "--raw", "troupe.cmd.list", "{}"), &list); err != nil || len(list) < 2 ||
-		!slices.ContainsFunc(list, func(i client.RunInfo) bool { return i.RunID == id && i.State == "finished" }) {
+		!slices.ContainsFunc(list, func(i client.RunInfo) bool { return i.RunID == id && i.State == client.RunFinished }) {
 		t.Errorf("list: %+v %v", list, err)
 	}
 	var got client.RunInfo

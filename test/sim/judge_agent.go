@@ -159,11 +159,11 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 	case "allowance_recalled":
 		j.checkRecalled(&before, f, out)
 	}
-	decision := ""
+	var decision spec.Decision
 	if f.Kind == "answered" {
 		decision = decodeFact[agent.Answered](j.population, f).Decision
 	}
-	if decision == "deny" && before.Suspended.Why == agent.AwaitsDriftAnswer && after.Suspended.Why != agent.AwaitsDriftAnswer {
+	if decision == spec.Deny && before.Suspended.Why == agent.AwaitsDriftAnswer && after.Suspended.Why != agent.AwaitsDriftAnswer {
 		j.denied = true
 	}
 	j.judges.drift.noteApproval(a, &before, after, f.Kind, decision)

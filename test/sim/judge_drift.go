@@ -48,7 +48,7 @@ func (j *driftJudge) checkBegin(sh *shell, effect any) {
 func isHalted(st *agent.State) bool { return st.Suspended.Why == agent.AwaitsDriftAnswer }
 
 // noteApproval notes which difference a person approved, and where that happened.
-func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, decision string) {
+func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind string, decision spec.Decision) {
 	if isHalted(after) && after.Phase != agent.Waiting {
 		j.fail("halted in %s by %s, before %s", after.Phase, kind, before.Phase)
 	}
@@ -63,7 +63,7 @@ func (j *driftJudge) noteApproval(a *actor, before, after *agent.State, kind, de
 		j.reach.hit(placeRelieved)
 	case isHalted(before) && returned:
 		j.reach.hit(placeReservationSpared)
-	case isHalted(before) && kind == "answered" && decision != "deny" && !isHalted(after):
+	case isHalted(before) && kind == "answered" && decision != spec.Deny && !isHalted(after):
 		for k, v := range maps.All(before.Drift.Found) {
 			j.agreed[a.id] = append(j.agreed[a.id], k+"="+v)
 		}

@@ -193,7 +193,7 @@ func (d *future) answer(t *testing.T) error {
 		d.step(t, agent.Messaged{From: s.BackgroundChildren[0].Child, Call: s.BackgroundChildren[0].Call, Text: "seen"}, 0)
 		return nil
 	case asksPerson(s):
-		d.step(t, agent.Answered{Query: s.Suspended.Question.Query, Decision: oneOf(d.dice, "approve", "skip", "text", "deny"), Text: "yes"}, 0)
+		d.step(t, agent.Answered{Query: s.Suspended.Question.Query, Decision: oneOf(d.dice, spec.Approve, spec.Skip, spec.TextOnly, spec.Deny), Text: "yes"}, 0)
 		return nil
 	case s.Phase == agent.Reserving:
 		d.step(t, agent.Granted{Reservation: s.Reservation, Output: output, Calls: 2}, 0)

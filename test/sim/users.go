@@ -31,7 +31,7 @@ func asksPerson(st *agent.State) bool { return st.Suspended.Question.Query != ""
 // answerQuery is a person's decision about an open query.
 func (u *users) answerQuery(a *actor) {
 	q := a.shadow.agent.State.Suspended.Question.Query
-	decision := oneOf(u.dice, "approve", "skip", "text", "deny")
+	decision := oneOf(u.dice, spec.Approve, spec.Skip, spec.TextOnly, spec.Deny)
 	answer := agent.Answered{Query: q, Decision: decision, Text: "it is done"}
 	if u.isOn(faultPermissions) {
 		answer.Digest = oneOf(u.dice, "", a.shadow.agent.State.Suspended.Question.Digest, "another call")

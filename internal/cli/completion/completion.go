@@ -170,7 +170,7 @@ func (cs *Commands) completeRunIDs() (list []cobra.Completion) {
 			if i == runsCompleted {
 				break
 			}
-			list = append(list, cobra.CompletionWithDesc(term.CleanLine(r.RunID), term.CleanLine(r.State+": "+r.Title)))
+			list = append(list, cobra.CompletionWithDesc(term.CleanLine(r.RunID), term.CleanLine(string(r.State)+": "+r.Title)))
 		}
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
@@ -33,7 +34,7 @@ func (cs *Commands) Answer() *cobra.Command {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				r := request.ParseAnswer(run, who, args[1], args[2])
 				if len(args) == 4 {
-					if r.Decision != "deny" && r.Decision != "skip" {
+					if r.Decision != spec.Deny && r.Decision != spec.Skip {
 						return exit.UsageError("put the answer into one argument", "only deny and skip take a reason")
 					}
 					r.Text = strings.TrimSpace(args[3])

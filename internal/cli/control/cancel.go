@@ -93,7 +93,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 	if err != nil {
 		return err
 	}
-	if before.State == "finished" {
+	if before.State == client.RunFinished {
 		return cs.printCanceled(cancelReport{Run: r.RunID, Agent: r.Agent, Already: !r.endedRun(before.Result), Stopped: stoppedAgents(r.live, before.Result), Result: before.Result})
 	}
 	if r.Agent != "" && !hasAgent(before.Result, r.Agent) {
@@ -122,7 +122,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 	for {
 		info, err := r.lookForEnd(ctx, s, before)
 		switch {
-		case errors.Is(err, context.DeadlineExceeded), err == nil && info.State != "finished" && time.Since(began) >= r.wait:
+		case errors.Is(err, context.DeadlineExceeded), err == nil && info.State != client.RunFinished && time.Since(began) >= r.wait:
 			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("%s did not stop within %s: %s", r.RunID, r.wait, r.stoppedText(s, awaitedText(before.Result, r.Agent))),
 				Hint: "--now aborts calls in progress; an agent whose node is gone stops when another node takes it over: run cancel again for a new count"}
 		case err != nil:
@@ -130,7 +130,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 		}
 		left := liveAgents(info.Result, r.Agent)
 		before = info
-		if info.State == "finished" || r.Agent != "" && len(left) == 0 {
+		if info.State == client.RunFinished || r.Agent != "" && len(left) == 0 {
 			return cs.printCanceled(cancelReport{Run: r.RunID, Agent: r.Agent, Stopped: stoppedAgents(r.live, info.Result), Orphans: left, Result: info.Result})
 		}
 		if err := session.Pause(ctx, session.AskPause); err != nil && ctx.Err() == nil {
@@ -143,7 +143,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 // before, unless one agent is canceled.
 func (r *cancelRequest) lookForEnd(ctx context.Context, s *session.Session, before client.RunInfo) (client.RunInfo, error) {
 	info, err := s.State(ctx, r.RunID)
-	if err == nil && (info.State == "finished" || r.Agent != "") {
+	if err == nil && (info.State == client.RunFinished || r.Agent != "") {
 		return s.Get(ctx, r.RunID)
 	}
 	info.Result = before.Result
@@ -160,7 +160,7 @@ func (r *cancelRequest) endedRun(result *event.Result) bool {
 // waits until its agents have stopped: the cancel then ends work whose end the supervisor
 // will not receive. A damaged run may have ended with the cancel.
 func (r *cancelRequest) stopOnOwnNode(ctx context.Context, s *session.Session) error {
-	if info, err := s.State(ctx, r.RunID); err == nil && info.State == "finished" {
+	if info, err := s.State(ctx, r.RunID); err == nil && info.State == client.RunFinished {
 		return nil
 	}
 	if _, err := s.Run(ctx, client.RunRequest{RunID: r.RunID, Resume: true}); err != nil {

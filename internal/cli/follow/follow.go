@@ -260,7 +260,7 @@ func (f *Follower) checkParked(s *session.Session) (parked bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if info.State == "parked" {
+		if info.State == client.RunParked {
 			return true, nil
 		}
 	}
@@ -318,7 +318,7 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 		r.Subtype = event.Subtype(r.Reason)
 		return r, true, err
 	}
-	return *info.Result, info.State == "parked", nil
+	return *info.Result, info.State == client.RunParked, nil
 }
 
 // Finish prints the result, waits for the other runs of the node in this process, closes the node, and returns the exit

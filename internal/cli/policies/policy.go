@@ -85,7 +85,7 @@ func (cs *Commands) printPolicy(p client.RunPolicy) error {
 			set += " by " + p.Set.By
 		}
 	}
-	page.AddPairs([2]string{"run", p.Run}, [2]string{"state", p.State}, [2]string{"version", fmt.Sprint(p.Version)}, [2]string{"set", set})
+	page.AddPairs([2]string{"run", p.Run}, [2]string{"state", string(p.State)}, [2]string{"version", fmt.Sprint(p.Version)}, [2]string{"set", set})
 	if len(p.Rules) == 0 {
 		page.AddLine("no rules: no stop and no turn is vetoed")
 	} else {

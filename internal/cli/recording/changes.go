@@ -15,11 +15,11 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/filechange"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/term"
@@ -262,7 +262,7 @@ type undoReport struct {
 
 func (cs *Commands) undo(c changes, flags undoFlags) error {
 	run := c.file.Header.Run
-	if c.file.Header.State != control.Finished {
+	if c.file.Header.State != client.RunFinished {
 		return exit.UsageError("troupe cancel "+run+" ends it", "%s has not ended: its agents may go on writing", run)
 	}
 	root, at, err := openUndoRoot(c.dir, flags.dir, run)

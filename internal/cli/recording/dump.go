@@ -13,7 +13,6 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
-	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/runfile"
 )
 
@@ -69,7 +68,7 @@ func readDump(ctx context.Context, c *client.Client, run string) (f runfile.File
 		}
 		whole := len(f.Entries)
 		f.Entries = runfile.Cut(first, f.Entries)
-		if len(f.Entries) == whole || f.Header.State != control.Finished {
+		if len(f.Entries) == whole || f.Header.State != client.RunFinished {
 			return withBlobs(ctx, c, run, f)
 		}
 	}

@@ -97,7 +97,7 @@ func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, e
 	if f.Entries, err = c.Logs(ctx, run); err != nil {
 		return f, err
 	}
-	if info.State != control.Finished || info.Result == nil {
+	if info.State != client.RunFinished || info.Result == nil {
 		return f, nil
 	}
 	if f.Header.Result, err = json.Marshal(info.Result); err != nil {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
@@ -25,15 +26,15 @@ func UserName() string {
 
 // ParseAnswer parses a decision in whole words; any other text is the answer itself.
 func ParseAnswer(run, agent, query, text string) client.AnswerRequest {
-	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: strings.ToLower(strings.TrimSpace(text)), By: UserName()}
+	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: spec.Decision(strings.ToLower(strings.TrimSpace(text))), By: UserName()}
 	switch r.Decision {
-	case "approve", "deny", "skip":
+	case spec.Approve, spec.Deny, spec.Skip:
 	case "y", "yes":
-		r.Decision = "approve"
+		r.Decision = spec.Approve
 	case "n", "no":
-		r.Decision = "deny"
+		r.Decision = spec.Deny
 	default:
-		r.Decision, r.Text = "text", text
+		r.Decision, r.Text = spec.TextOnly, text
 	}
 	return r
 }
@@ -48,18 +49,18 @@ func ParseDecision(q client.Question, text string) client.AnswerRequest {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	switch strings.ToLower(strings.TrimRight(word, ",:")) {
 	case "n", "no", "deny":
-		r.Decision, r.Text = "deny", strings.TrimSpace(rest)
+		r.Decision, r.Text = spec.Deny, strings.TrimSpace(rest)
 		return r
 	}
-	switch strings.ToLower(strings.TrimSpace(text)) {
+	switch spec.Decision(strings.ToLower(strings.TrimSpace(text))) {
 	case "once":
-		r.Decision, r.Text = "approve", ""
+		r.Decision, r.Text = spec.Approve, ""
 	case "a", "always":
-		r.Decision, r.Text, r.Always = "approve", "", "run"
+		r.Decision, r.Text, r.Always = spec.Approve, "", "run"
 	case "p", "project":
-		r.Decision, r.Text, r.Always = "approve", "", "project"
+		r.Decision, r.Text, r.Always = spec.Approve, "", "project"
 	case "s":
-		r.Decision, r.Text = "skip", ""
+		r.Decision, r.Text = spec.Skip, ""
 	}
 	return r
 }

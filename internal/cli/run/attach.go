@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/follow"
@@ -33,7 +34,7 @@ func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string
 	if err != nil {
 		return err
 	}
-	if info.State != "finished" && s.Node != nil {
+	if info.State != client.RunFinished && s.Node != nil {
 		return s.NotRunningError(run)
 	}
 	f := follow.NewObserver(cs.Console, run)

@@ -58,7 +58,7 @@ func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run str
 	if flags.follow && s.Node != nil {
 		if info, err := s.Get(ctx, run); err != nil {
 			return err
-		} else if info.State != "finished" {
+		} else if info.State != client.RunFinished {
 			return s.NotRunningError(run)
 		}
 		flags.follow = false

@@ -71,7 +71,7 @@ type listFlags struct {
 
 // request returns what to ask a node for.
 func (f listFlags) request(short bool) (client.ListRequest, error) {
-	r := client.ListRequest{Limit: f.limit, State: f.state}
+	r := client.ListRequest{Limit: f.limit, State: client.RunState(f.state)}
 	if short {
 		r.Limit = tableRows
 	}
@@ -109,7 +109,7 @@ func runRow(r client.RunInfo) []string {
 // stateText is the state of a run, with its place in the queue.
 func stateText(r client.RunInfo) string {
 	if r.Position > 0 {
-		return fmt.Sprintf("%s %d", term.CleanLine(r.State), r.Position)
+		return fmt.Sprintf("%s %d", term.CleanLine(string(r.State)), r.Position)
 	}
-	return term.CleanLine(r.State)
+	return term.CleanLine(string(r.State))
 }

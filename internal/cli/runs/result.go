@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/session"
@@ -32,11 +33,11 @@ func (cs *Commands) Result() *cobra.Command {
 
 func (cs *Commands) printResult(ctx context.Context, s *session.Session, run string, wait bool) error {
 	info, err := s.Get(ctx, run)
-	for err == nil && wait && info.State != "finished" {
+	for err == nil && wait && info.State != client.RunFinished {
 		if s.Node != nil {
 			return s.NotRunningError(run)
 		}
-		if info, err = s.Wait(ctx, run); err == nil && info.State == "parked" {
+		if info, err = s.Wait(ctx, run); err == nil && info.State == client.RunParked {
 			err = session.Pause(ctx, session.AskPause) // it continues once a person has answered
 		}
 	}
@@ -46,7 +47,7 @@ func (cs *Commands) printResult(ctx context.Context, s *session.Session, run str
 	if info.Result == nil {
 		return errors.New("the run has no result yet")
 	}
-	if info.State != "finished" && info.State != "parked" {
+	if info.State != client.RunFinished && info.State != client.RunParked {
 		info.Result.Partial = true
 		if cs.Console.Output == "text" {
 			return &exit.Failure{Code: exit.Failed, Err: fmt.Errorf("run %s has not ended", run), Hint: "troupe result --wait waits for it"}

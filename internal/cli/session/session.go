@@ -108,7 +108,7 @@ func (s *Session) hostsOthers(ctx context.Context, own string) bool {
 		if i.RunID == own || !live {
 			continue
 		}
-		if info, err := s.State(ctx, i.RunID); err == nil && (info.State == "live" || info.State == "queued") {
+		if info, err := s.State(ctx, i.RunID); err == nil && (info.State == client.RunLive || info.State == client.RunQueued) {
 			return true
 		}
 	}

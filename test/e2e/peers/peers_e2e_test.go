@@ -170,7 +170,7 @@ func waitForEnd(t *testing.T, c *client.Client, run string, events func() []clie
 	waitUntil(t, "the run is over", func() bool {
 		var err error
 		info, err = c.Get(patientContext(t), run)
-		return err == nil && info.State == "finished"
+		return err == nil && info.State == client.RunFinished
 	})
 	if info.Result.Reason != spec.Completed {
 		t.Errorf("%+v", info.Result)

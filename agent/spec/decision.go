@@ -1,0 +1,12 @@
+package spec
+
+// Decision is what a person decides about a question of an agent.
+type Decision string
+
+// Decisions.
+const (
+	Approve  Decision = "approve" // the call runs; the loop goes on
+	Deny     Decision = "deny"    // the call does not run, and the agent reads why; the loop ends
+	Skip     Decision = "skip"    // the call does not run; the loop goes on without an answer
+	TextOnly Decision = "text"    // the text is the answer, or the result of the call in place of the tool's
+)
