@@ -37,7 +37,7 @@ func (l callList) onlyChildrenRun() bool {
 		switch {
 		case c.Stage == Running && c.isDelegation():
 			children++
-		case c.Stage == Gated && c.Person != "": // its question is asked when the batch has ended
+		case c.Stage == Gated && c.Gate.Person != "": // its question is asked when the batch has ended
 		case c.Stage == Running || c.Stage == Starting || c.Stage == Retrying || c.Stage == Gated:
 			return false
 		}
@@ -52,7 +52,7 @@ func (l callList) forPerson() int {
 	for i, c := range l {
 		switch {
 		case c.Stage == Ended || c.Stage == Pending:
-		case c.Person == "":
+		case c.Gate.Person == "":
 			return -1
 		case first < 0:
 			first = i
@@ -94,7 +94,7 @@ func (l callList) oneBatch(j, i int) bool {
 // gatedBy returns the index of the call at whose gate an answer arrived, or -1.
 func (l callList) gatedBy(f Hooked) int {
 	return slices.IndexFunc(l, func(c Call) bool {
-		return c.Stage == Gated && c.Person == "" && c.Gate == f.Point && c.gateID() == f.ID //mutant:answer-of-another-call's-gate
+		return c.Stage == Gated && c.Gate.Person == "" && c.Gate.Point == f.Point && c.gateID() == f.ID //mutant:answer-of-another-call's-gate
 	})
 }
 

@@ -52,7 +52,7 @@ func cancelCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		switch {
 		case c.Stage == Gated:
-			if c.Person == "" {
+			if c.Gate.Person == "" {
 				fx = append(fx, AbortHooks{c.gateID()})
 			}
 			s = s.withCall(i, c.endGate(s.Cancel.neverBegun()))

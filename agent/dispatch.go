@@ -79,7 +79,7 @@ func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) 
 
 // newToolCall begins the current attempt.
 func (c Call) newToolCall(turn int) CallTool {
-	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args, MayWriteAny: c.Permit.MayWriteAny}
+	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args, MayWriteAny: c.Gate.Permit.MayWriteAny}
 }
 
 // handleStarted handles the Started entry that a shell appends before a side effect: if

@@ -21,13 +21,13 @@ func enterCall(s State, i int) (State, Effect) {
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
 		return s.withCall(i, c.withLostNote()), nil
 	}
-	if len(s.hooks.atCall(spec.HookPreTool, Call{ToolCall: c.ToolCall, Permit: c.Permit})) == 0 { //mutant:gate-not-waited-for
+	if len(s.hooks.atCall(spec.HookPreTool, Call{ToolCall: c.ToolCall, Gate: callGate{Permit: c.Gate.Permit}})) == 0 { //mutant:gate-not-waited-for
 		return beginCall(s.withCall(i, c), i)
 	}
-	if c.Passed { // on another node
-		c.Passed, c.Again, c.Rewriter, c.Rewrites = false, c.Again+1, 0, 0
+	if c.Gate.Passed { // on another node
+		c.Gate.Passed, c.Gate.Again, c.Gate.Rewriter, c.Gate.Rewrites = false, c.Gate.Again+1, 0, 0
 	}
-	c.Stage, c.Gate = Gated, spec.HookPreTool
+	c.Stage, c.Gate.Point = Gated, spec.HookPreTool
 	return s.withCall(i, c), runCallHooks(s, c)
 }
 
@@ -35,7 +35,7 @@ func enterCall(s State, i int) (State, Effect) {
 // hooks, unless the loop is about to end; otherwise it only notifies hooks.
 func finishAttempt(s State, i int, c Call) (State, []Effect) {
 	if c.Result.Error && s.Cancel == nil && len(s.hooks.at(spec.HookToolError, c.Name)) > 0 {
-		c.Stage, c.Gate = Gated, spec.HookToolError
+		c.Stage, c.Gate.Point = Gated, spec.HookToolError
 		return s.withCall(i, c), []Effect{runCallHooks(s, c)}
 	}
 	return keepResult(s, i, c)
@@ -52,12 +52,12 @@ func (c Call) hookData() spec.HookData {
 }
 
 // gateID names one gate of one call; at the gate before a call there is no attempt yet.
-func (c Call) gateID() string { return string(c.Gate) + "." + c.askedAs() }
+func (c Call) gateID() string { return string(c.Gate.Point) + "." + c.askedAs() }
 
 // runCallHooks asks the hooks at the gate of a call. The request follows from the state
 // alone, so that a later activation can repeat it.
 func runCallHooks(s State, c Call) RunHooks {
-	return RunHooks{ID: c.gateID(), Point: c.Gate, Turn: s.Turn, Hooks: s.hooks.atCall(c.Gate, c), Input: c.hookData()}
+	return RunHooks{ID: c.gateID(), Point: c.Gate.Point, Turn: s.Turn, Hooks: s.hooks.atCall(c.Gate.Point, c), Input: c.hookData()}
 }
 
 // rewritesMax is how often hooks may change the arguments of one call before it is denied.
@@ -67,19 +67,19 @@ const rewritesMax = 8
 // about them: a hook that has passed a call, such as that of a parent, judges what runs. again is
 // false if no other hook decides.
 func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect, again bool) {
-	c.Args, c.AgreedReason, c.Rewriter, c.Rewrites = v.args, "", v.rewriter, c.Rewrites+1
+	c.Args, c.Gate.AgreedReason, c.Gate.Rewriter, c.Gate.Rewrites = v.args, "", v.rewriter, c.Gate.Rewrites+1
 	if s, c = applyPermissions(s, c); c.Stage == Ended {
 		next, fx = advanceCalls(s.withCall(i, c.withLostNote()))
 		return next, fx, true
 	}
-	if !slices.ContainsFunc(s.hooks.atCall(c.Gate, c), func(h spec.Hook) bool { return !h.Report }) { //mutant:changed-arguments-not-judged
+	if !slices.ContainsFunc(s.hooks.atCall(c.Gate.Point, c), func(h spec.Hook) bool { return !h.Report }) { //mutant:changed-arguments-not-judged
 		return s, nil, false
 	}
-	if c.Rewrites > rewritesMax {
+	if c.Gate.Rewrites > rewritesMax {
 		next, fx = advanceCalls(s.withCall(i, c.fail("denied: hooks change its arguments again and again").withLostNote()))
 		return next, fx, true
 	}
-	c.Again++
+	c.Gate.Again++
 	return s.withCall(i, c), []Effect{runCallHooks(s, c)}, true
 }
 
@@ -87,30 +87,30 @@ func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect
 // lets it begin.
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
-	v := s.hooks.weigh(c.Gate, c, f.Answers)
+	v := s.hooks.weigh(c.Gate.Point, c, f.Answers)
 	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
 	s = keepRemarks(s, v.remarks)
 	if v.args != c.Args && v.runsWithArgs() {
 		if next, fx, again := rewriteCall(s, i, c, v); again {
 			return next, fx
 		}
-		c.Args, c.AgreedReason = v.args, ""
+		c.Args, c.Gate.AgreedReason = v.args, ""
 		s, c = applyPermissions(s, c)
 	}
 	s = publishCallDecision(s, f, c, v)
-	if c.Gate == spec.HookToolError {
+	if c.Gate.Point == spec.HookToolError {
 		return errorHooked(s, i, v)
 	}
-	c.Node = s.Node
+	c.Gate.Node = s.Node
 	switch v.decision {
 	case spec.HookPrevent:
 		return haltByHook(s.withCall(i, c.fail(c.notRunText()+": the run was ended by "+v.reasonText()).withLostNote()), spec.PolicyBlocked, v.reasonText()) //mutant:prevented-call-runs
 	case spec.HookDeny:
 		c = c.fail("denied by " + v.reasonText()) //mutant:denied-call-runs
 	case spec.HookAsk:
-		c.Permit.Asked = true
-		if c.AgreedReason == v.reasonText() {
-			c.Stage, c.Passed, c.Permit.MayWriteAny, c.Permit.Digest = Pending, true, true, s.tools.digest(c)
+		c.Gate.Permit.Asked = true
+		if c.Gate.AgreedReason == v.reasonText() {
+			c.Stage, c.Gate.Passed, c.Gate.Permit.MayWriteAny, c.Gate.Permit.Digest = Pending, true, true, s.tools.digest(c)
 			break
 		}
 		if !s.mayAsk() {
@@ -125,9 +125,9 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.reasonText()+" instead of the tool")})
 			break
 		}
-		c.Stage, c.Passed = Pending, true
+		c.Stage, c.Gate.Passed = Pending, true
 	case spec.HookPass, spec.HookAllow:
-		c.Stage, c.Passed = Pending, true
+		c.Stage, c.Gate.Passed = Pending, true
 	default: // weigh knows no other
 		c = c.fail("denied: a hook decided " + string(v.decision) + ", which is no decision about a call")
 	}
@@ -158,7 +158,7 @@ func haltByHook(s State, as spec.Reason, why string) (State, []Effect) {
 
 // waitForPerson makes a call wait for a person, who decides about it with the arguments that it has now.
 func (c Call) waitForPerson(v hookVerdict) Call {
-	c.Person, c.Shows = v.reasonText(), v.shows
+	c.Gate.Person, c.Gate.Shows = v.reasonText(), v.shows
 	return c
 }
 
@@ -183,13 +183,13 @@ func askAboutCall(s State) (State, Effect) {
 
 // applyDecision applies a person's decision to a call; digest is that of the call.
 func (c Call) applyDecision(f Answered, digest string) Call {
-	why := c.Person
-	c.Person, c.Shows = "", ""
+	why := c.Gate.Person
+	c.Gate.Person, c.Gate.Shows = "", ""
 	switch text := strings.TrimSpace(f.Text); f.Decision {
 	case spec.Approve:
-		c.Stage, c.Passed = Pending, true
-		c.AgreedReason = why
-		c.Permit.MayWriteAny, c.Permit.Digest = true, digest
+		c.Stage, c.Gate.Passed = Pending, true
+		c.Gate.AgreedReason = why
+		c.Gate.Permit.MayWriteAny, c.Gate.Permit.Digest = true, digest
 		return c
 	case spec.Skip:
 		return c.end(model.ToolResult{Text: strings.TrimSuffix("skipped by a person: "+text, ": ")})
@@ -206,8 +206,8 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 // endGate ends a call whose hooks or person are no longer awaited: a call that failed keeps its result, any other has
 // not begun and gets notBegun as its result.
 func (c Call) endGate(notBegun string) Call {
-	c.Person = ""
-	if c.Gate == spec.HookToolError {
+	c.Gate.Person = ""
+	if c.Gate.Point == spec.HookToolError {
 		return c.end(c.Result)
 	}
 	if c.isLost() {

@@ -85,16 +85,16 @@ func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdic
 
 // publishCallDecision publishes what the answers at the gate of a call decide about it.
 func publishCallDecision(s State, f Hooked, c Call, v hookVerdict) State {
-	if f.Point == spec.HookPreTool && v.decision == spec.HookPass && c.Permit.Query != "" { // the sandbox confines what nobody has to be asked about
+	if f.Point == spec.HookPreTool && v.decision == spec.HookPass && c.Gate.Permit.Query != "" { // the sandbox confines what nobody has to be asked about
 		confined := s.decidePermission(c)
 		confined.Why += ", and the sandbox confines it"
 		s.events.publishVerdict(c, spec.HookAllow, confined, s.tools.digest(c))
 	}
-	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.mayAsk() || v.decision == spec.HookPass && v.args == "" && c.Rewrites == 0 {
+	if f.Point != spec.HookPreTool || v.decision == spec.HookAsk && s.mayAsk() || v.decision == spec.HookPass && v.args == "" && c.Gate.Rewrites == 0 {
 		return s
 	}
-	if runs := v.decision == spec.HookPass || v.decision == spec.HookAllow; runs && v.args == "" && c.Rewriter > 0 { // the others approve its arguments
-		v.args, v.by = c.Args, append(v.by, s.hooks.at(spec.HookPreTool, c.Name)[c.Rewriter-1].Name)
+	if runs := v.decision == spec.HookPass || v.decision == spec.HookAllow; runs && v.args == "" && c.Gate.Rewriter > 0 { // the others approve its arguments
+		v.args, v.by = c.Args, append(v.by, s.hooks.at(spec.HookPreTool, c.Name)[c.Gate.Rewriter-1].Name)
 	}
 	d := event.ToolDecided{Call: c.ID, Tool: c.Name, Decision: v.decision, By: v.by, Why: v.text}
 	kind := decisionKind(v.decision)

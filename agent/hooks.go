@@ -76,8 +76,8 @@ func (r *hookRules) atCall(p spec.HookPoint, c Call) []spec.Hook {
 	if p != spec.HookPreTool {
 		return at
 	}
-	if c.Rewriter > 0 && c.Rewriter <= len(at) {
-		at = slices.Delete(at, c.Rewriter-1, c.Rewriter)
+	if c.Gate.Rewriter > 0 && c.Gate.Rewriter <= len(at) {
+		at = slices.Delete(at, c.Gate.Rewriter-1, c.Gate.Rewriter)
 	}
 	return append(at, c.permissionHook()...)
 }
@@ -187,7 +187,7 @@ func abortHooks(s State) (State, []Effect) {
 		fx = append(fx, AbortHooks{s.Gate.ID})
 	}
 	for _, c := range s.Calls {
-		if c.Stage == Gated && c.Person == "" {
+		if c.Stage == Gated && c.Gate.Person == "" {
 			fx = append(fx, AbortHooks{c.gateID()})
 		}
 	}

@@ -66,10 +66,10 @@ func (s State) decidePermission(c Call) permission.Verdict {
 // applyPermissions applies the permissions to a call: it may run, ends as denied, or asks.
 func applyPermissions(s State, c Call) (State, Call) {
 	v := s.decidePermission(c)
-	c.Permit = permit{}
+	c.Gate.Permit = permit{}
 	switch v.Decision {
 	case permission.Allow:
-		c.Permit.MayWriteAny = v.MayWriteAny
+		c.Gate.Permit.MayWriteAny = v.MayWriteAny
 		if v.Why != "" {
 			s.events.publishVerdict(c, spec.HookAllow, v, s.tools.digest(c))
 		}
@@ -77,7 +77,7 @@ func applyPermissions(s State, c Call) (State, Call) {
 	case permission.Ask, permission.AllowConfined:
 		raw, err := json.Marshal(spec.PermissionQuery{Why: v.Why, Confined: v.Decision == permission.AllowConfined})
 		if err == nil {
-			c.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
+			c.Gate.Permit.Query = string(raw) //mutant:call-to-ask-about-asks-nobody
 			return s, c
 		}
 		v.Why = "the question about it cannot be written: " + err.Error()
@@ -95,10 +95,10 @@ func (e *stepEvents) publishVerdict(c Call, d spec.HookDecision, v permission.Ve
 
 // permissionHook returns the hook that prepares the question about a call.
 func (c Call) permissionHook() []spec.Hook {
-	if c.Permit.Query == "" {
+	if c.Gate.Permit.Query == "" {
 		return nil
 	}
-	return []spec.Hook{{Name: spec.PermissionHook, Point: spec.HookPreTool, Failing: spec.HookDeny, Rules: c.Permit.Query}}
+	return []spec.Hook{{Name: spec.PermissionHook, Point: spec.HookPreTool, Failing: spec.HookDeny, Rules: c.Gate.Permit.Query}}
 }
 
 // mayAsk reports whether a person may be asked about a call.
@@ -110,7 +110,7 @@ func (t *toolRules) digest(c Call) string { return permission.Digest(t.specs[c.N
 // approvalError returns why a call must not begin although its gate is open: a person was asked about it,
 // and has not approved this call with these arguments.
 func (t *toolRules) approvalError(c Call) string {
-	if c.Permit.Asked && c.Permit.Digest != t.digest(c) {
+	if c.Gate.Permit.Asked && c.Gate.Permit.Digest != t.digest(c) {
 		return "not run: what a person approved is another call, or has other arguments"
 	}
 	return ""
@@ -119,7 +119,7 @@ func (t *toolRules) approvalError(c Call) string {
 // alwaysRule is the rule that an answer may add, so that such calls are not asked about again; "" if a rule
 // or a hook wants to be asked each time.
 func (s State) alwaysRule(c Call) string {
-	if c.Permit.Query == "" || s.permissions == nil {
+	if c.Gate.Permit.Query == "" || s.permissions == nil {
 		return ""
 	}
 	r := permission.RuleFor(permission.Call{Tool: c.Name, Args: c.Args, Workspace: s.Task.Workspace})
@@ -136,13 +136,13 @@ func (s State) alwaysRule(c Call) string {
 // describeQuestion is the text of the question about a call: what the call would do, generated from its
 // arguments, and why a person is asked.
 func (c Call) describeQuestion(t *spec.Task) string {
-	shows := c.Shows
+	shows := c.Gate.Shows
 	if shows == "" {
 		shows = permission.Show(c.Name, c.Args)
 	}
-	because, byRules := strings.CutPrefix(c.Person, "hook "+spec.PermissionHook+": ")
+	because, byRules := strings.CutPrefix(c.Gate.Person, "hook "+spec.PermissionHook+": ")
 	if !byRules {
-		because = "asked by " + c.Person
+		because = "asked by " + c.Gate.Person
 	}
 	shows = clip.Middle(strings.TrimRight(shows, "\n"), spec.HookShowsMax)
 	if clip.IsMiddle(shows) {
@@ -153,7 +153,7 @@ func (c Call) describeQuestion(t *spec.Task) string {
 
 // wholeText says how a person reads all of a call that a question shows in part.
 func (c Call) wholeText(t *spec.Task) string {
-	if c.Rewrites > 0 {
+	if c.Gate.Rewrites > 0 {
 		return "(a hook gave these arguments: only `troupe export RUN --logs` has the whole)"
 	}
 	return fmt.Sprintf("(the whole: troupe transcript %s --agent %s --call %s)", t.Run, t.ID, c.ID)

@@ -28,10 +28,10 @@ func (r *factSource) aimHooked(f *agent.Hooked) {
 	tool := ""
 	for _, c := range r.s.Calls {
 		if c.Stage == agent.Gated && r.nextByte() > 100 {
-			f.Point, tool = c.Gate, c.Name
+			f.Point, tool = c.Gate.Point, c.Name
 			f.ID = fmt.Sprintf("%s.%s.%d", f.Point, c.ID, c.Attempt)
-			if c.Again > 0 { // it is asked again, on another node
-				f.ID += fmt.Sprintf(".%d", c.Again)
+			if c.Gate.Again > 0 { // it is asked again, on another node
+				f.ID += fmt.Sprintf(".%d", c.Gate.Again)
 			}
 		}
 	}

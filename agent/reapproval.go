@@ -14,7 +14,7 @@ import (
 
 // isApprovedOn reports whether the hooks before a call have approved it on the node where it is to begin.
 func (c Call) isApprovedOn(node string) bool {
-	return c.Passed && c.Node == node //mutant:word-of-another-node-counts
+	return c.Gate.Passed && c.Gate.Node == node //mutant:word-of-another-node-counts
 }
 
 // isLost reports whether an attempt of the call has begun and its outcome is unknown.
@@ -53,8 +53,8 @@ func (c Call) withLostNote() Call {
 // askedAs names the question about a call. A repeated question has another name:
 // an answer to the first does not answer it.
 func (c Call) askedAs() string {
-	if c.Again > 0 {
-		return fmt.Sprintf("%s.%d.%d", c.ID, c.Attempt, c.Again)
+	if c.Gate.Again > 0 {
+		return fmt.Sprintf("%s.%d.%d", c.ID, c.Attempt, c.Gate.Again)
 	}
 	return fmt.Sprintf("%s.%d", c.ID, c.Attempt)
 }

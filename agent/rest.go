@@ -24,7 +24,7 @@ func (s State) Rests() (due int64, ok bool) {
 func (c Call) runsHere(asked string) bool {
 	switch c.Stage {
 	case Gated:
-		return c.Person == ""
+		return c.Gate.Person == ""
 	case Starting:
 		return true
 	case Running: // remote calls are answered elsewhere, and a person decides about a call that no process completes

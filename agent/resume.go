@@ -144,7 +144,7 @@ func lostCalls(s State) (State, []Effect) {
 	for i, c := range s.Calls {
 		var e Effect
 		switch {
-		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Person != "":
+		case c.Stage == Ended || c.Stage == Pending || c.Stage == Retrying || c.Gate.Person != "":
 			continue // the timer of a retry is among the clocks
 		case c.Stage == Gated: // nothing waits at a gate after a cancel
 			e = runCallHooks(s, c) //mutant:call's-gate-lost-in-a-crash

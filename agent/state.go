@@ -144,19 +144,24 @@ type Call struct {
 	Activation   string // the activation that began it
 	Result       model.ToolResult
 	Tokens       int64          // the shell's count of Result; 0: not counted
+	Gate         callGate       // the hooks and the person who decide about it
+	Born         int64          // Child: the clock when the child was requested
+	Tries        int            // attempts that failed transiently
+	Due          int64          // stamp of the next attempt, while Retrying
+}
+
+// callGate is what hooks and people have decided about a call, before it runs and after it has failed.
+type callGate struct {
+	Point        spec.HookPoint // Gated: pre_tool or tool_error
 	Passed       bool           // the hooks before it have approved it
 	Node         string         // … on the node where they were asked last; see reapproval.go
 	AgreedReason string         // the reason that a person read and agreed to
 	Again        int            // times its hooks were asked anew: on another node, or about other arguments
-	Rewriter     int            // the hook of its gate whose arguments it has, from 1; 0: none
-	Rewrites     int            // times hooks have changed its arguments
-	Gate         spec.HookPoint // Gated: pre_tool or tool_error
-	Permit       permit         // what the permissions say about it
-	Shows        string         // Gated: what a person reads of it; "": its arguments
+	Rewriter     int            // the hook whose arguments the call has, from 1; 0: none
+	Rewrites     int            // times hooks have changed the arguments
+	Permit       permit         // what the permissions say about the call
+	Shows        string         // Gated: what a person reads of the call; "": its arguments
 	Person       string         // Gated: why hooks want a person to decide
-	Born         int64          // Child: the clock when the child was requested
-	Tries        int            // attempts that failed transiently
-	Due          int64          // stamp of the next attempt, while Retrying
 }
 
 func (c Call) isDelegation() bool { return c.Child != "" }

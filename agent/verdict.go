@@ -141,7 +141,7 @@ func rewriterIndex(i int, a spec.HookAnswer, c Call) int {
 	switch {
 	case a.Decision == spec.HookAsk:
 		return 0
-	case c.Rewriter > 0 && i >= c.Rewriter-1:
+	case c.Gate.Rewriter > 0 && i >= c.Gate.Rewriter-1:
 		return i + 2
 	}
 	return i + 1

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"errors"
 
-	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -43,15 +42,15 @@ var ErrNewer = errors.New("a run file of a newer version")
 
 // Header is the first line.
 type Header struct {
-	Troupe    string          `json:"troupe"` // Kind
-	Version   int             `json:"version"`
-	Run       string          `json:"run"`
-	WrittenBy string          `json:"written_by"`         // version of troupe
-	State     client.RunState `json:"state,omitempty"`    // live, queued, parked, finished
-	Redacted  bool            `json:"redacted,omitempty"` // texts were replaced: the hashes in the logs no longer hold
-	Dump      bool            `json:"dump,omitempty"`     // the logs are a consistent cut, and the blobs that they name are here
-	Logs      int             `json:"logs"`
-	Entries   int             `json:"entries"`
+	Troupe    string `json:"troupe"` // Kind
+	Version   int    `json:"version"`
+	Run       string `json:"run"`
+	WrittenBy string `json:"written_by"`         // version of troupe
+	State     string `json:"state,omitempty"`    // live, queued, parked, finished
+	Redacted  bool   `json:"redacted,omitempty"` // texts were replaced: the hashes in the logs no longer hold
+	Dump      bool   `json:"dump,omitempty"`     // the logs are a consistent cut, and the blobs that they name are here
+	Logs      int    `json:"logs"`
+	Entries   int    `json:"entries"`
 	// Result is the end of the run as the writer saw it.
 	Result json.RawMessage `json:"result,omitempty"`
 }

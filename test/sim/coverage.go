@@ -130,7 +130,7 @@ func (cov *coverage) noteLoopOptions(before, after *agent.State, f activation.Fa
 		if i < len(before.Calls) && after.Calls[i].Tries > before.Calls[i].Tries {
 			cov.reach.hit(placeToolRetried)
 		}
-		if i < len(before.Calls) && after.Calls[i].Again > before.Calls[i].Again {
+		if i < len(before.Calls) && after.Calls[i].Gate.Again > before.Calls[i].Gate.Again {
 			cov.reach.hit(placeAskedElsewhere)
 		}
 	}

@@ -262,7 +262,7 @@ type undoReport struct {
 
 func (cs *Commands) undo(c changes, flags undoFlags) error {
 	run := c.file.Header.Run
-	if c.file.Header.State != client.RunFinished {
+	if c.file.Header.State != string(client.RunFinished) {
 		return exit.UsageError("troupe cancel "+run+" ends it", "%s has not ended: its agents may go on writing", run)
 	}
 	root, at, err := openUndoRoot(c.dir, flags.dir, run)

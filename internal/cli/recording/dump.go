@@ -68,7 +68,7 @@ func readDump(ctx context.Context, c *client.Client, run string) (f runfile.File
 		}
 		whole := len(f.Entries)
 		f.Entries = runfile.Cut(first, f.Entries)
-		if len(f.Entries) == whole || f.Header.State != client.RunFinished {
+		if len(f.Entries) == whole || f.Header.State != string(client.RunFinished) {
 			return withBlobs(ctx, c, run, f)
 		}
 	}

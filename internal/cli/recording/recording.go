@@ -93,7 +93,7 @@ func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, e
 	if err != nil {
 		return runfile.File{}, err
 	}
-	f := runfile.File{Header: runfile.Header{Run: run, WrittenBy: control.Version(), State: info.State}}
+	f := runfile.File{Header: runfile.Header{Run: run, WrittenBy: control.Version(), State: string(info.State)}}
 	if f.Entries, err = c.Logs(ctx, run); err != nil {
 		return f, err
 	}

@@ -18,7 +18,7 @@ func own(do Operation) []Edit { return []Edit{{Do: do}} }
 
 // Texts of operations that several edits share, or that are long.
 const (
-	runs       = "c.Stage, c.Passed = Pending, true"
+	runs       = "c.Stage, c.Gate.Passed = Pending, true"
 	oldStart   = "last := a.shells[len(a.shells)-1]\nlast.start, last.state.Reader.Start = \"again\"+string(a.id), \"again\"+string(a.id)"
 	aliveAgain = "if mine && e.Epoch == l.currentEpoch && l.Phase == Replaying {\nl.Phase, out.Activated = Active, true\nreturn nil\n}"
 )
