@@ -27,6 +27,8 @@ func TestExamplesBuildFromAnotherModule(t *testing.T) {
 	}
 	module, home := t.TempDir(), t.TempDir()
 	names := copyExamples(t, module)
+	writeFile(t, filepath.Join(module, documented, "main.go"), readProgram(t))
+	names = append(names, documented)
 	gomod := fmt.Sprintf("module example.org/programs\n\ngo %s\n\nrequire github.com/troupe-run/troupe v0.0.0\n\nreplace github.com/troupe-run/troupe => %s\n", goVersion(t), tree)
 	writeFile(t, filepath.Join(module, "go.mod"), []byte(gomod))
 	writeFile(t, filepath.Join(module, "go.sum"), readFile(t, "../go.sum"))
@@ -48,6 +50,25 @@ func TestExamplesBuildFromAnotherModule(t *testing.T) {
 			}
 		})
 	}
+}
+
+// documented is the program of docs/firsthour.md, and what it prints.
+const (
+	documented     = "clerk"
+	documentedText = "We have 12 bolts. <nil>"
+	documentedMax  = 30 // lines
+)
+
+// readProgram returns the program of docs/firsthour.md.
+func readProgram(t *testing.T) []byte {
+	t.Helper()
+	text := string(readFile(t, "../docs/firsthour.md"))
+	_, rest, found := strings.Cut(text, "\n```go\n")
+	program, rest, closed := strings.Cut(rest, "\n```\n")
+	if lines := strings.Count(program, "\n") + 1; !found || !closed || lines > documentedMax || !strings.Contains(rest, documentedText) {
+		t.Errorf("docs/firsthour.md has no program of at most %d lines with its output: %d lines", documentedMax, lines)
+	}
+	return []byte(program + "\n")
 }
 
 // copyExamples copies the sources of each example, without its tests, and returns their names.
@@ -101,6 +122,9 @@ func keylessEnvironment() (env []string) {
 // wantedOutput is the output that the Example in the test of an example names.
 func wantedOutput(t *testing.T, name string) string {
 	t.Helper()
+	if name == documented {
+		return documentedText
+	}
 	f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(name, "main_test.go"), nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
