@@ -83,6 +83,8 @@ var (
 	// ErrClosed says that the Post was closed, or ctx ended, before an answer: the entry may
 	// or may not be in the log.
 	ErrClosed = errors.New("mailbox: closed before an acknowledgement")
+	// ErrLogChanged says that the newest entry of a log is not the one that an import expected.
+	ErrLogChanged = errors.New("mailbox: the log has another newest entry")
 )
 
 // Message is one stored entry as a reader receives it.
@@ -96,6 +98,8 @@ type Message struct {
 	At    int64
 	Nanos int64
 	Data  []byte
+	// Imported: another store held the entry first, and At and Nanos are its stamp there (Store.Import).
+	Imported bool
 }
 
 // Stamp is when and where a store stored a message; see Message.
@@ -164,6 +168,12 @@ type Store interface {
 	// others arrived meanwhile, it is not the last of that number. If the newest entry is
 	// unknown, Head has no Data.
 	Heads(ctx context.Context, each func(Head) error) error
+
+	// Import appends entries that another store held, in order, with the stamps that they had there. newest is the
+	// place of the newest entry of each log, as the caller read it; of an empty log there is none. Import appends
+	// nothing behind any other entry: it ends with ErrLogChanged. After an error some entries may be in the logs, of
+	// each log the first ones.
+	Import(ctx context.Context, newest map[Address]uint64, entries []Message) error
 
 	// Room reports how many bytes the fullest of the streams holds and how many it may hold;
 	// most 0 means no limit. New runs are refused from RoomPercent on (PROTOCOL P16).

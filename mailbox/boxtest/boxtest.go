@@ -40,6 +40,7 @@ func Run(t *testing.T, open func(t *testing.T) mailbox.Post) {
 	}
 	for name, test := range map[string]func(*testing.T, mailbox.Store){
 		"heads":    testHeads,
+		"import":   testImport,
 		"read run": readRun,
 		"room":     testRoom,
 		"closed":   testClosed,
@@ -181,7 +182,7 @@ func (c *tailCollector) messagesOf(a mailbox.Address) []mailbox.Message {
 func compareMessages(t *testing.T, tail, stored []mailbox.Message) {
 	t.Helper()
 	equal := slices.EqualFunc(tail, stored, func(a, b mailbox.Message) bool {
-		return a.To == b.To && a.Place == b.Place && a.At == b.At && a.Nanos == b.Nanos && bytes.Equal(a.Data, b.Data)
+		return a.To == b.To && a.Place == b.Place && a.At == b.At && a.Nanos == b.Nanos && a.Imported == b.Imported && bytes.Equal(a.Data, b.Data)
 	})
 	if !equal {
 		t.Fatalf("the tail and the log differ:\n%v\n%v", entryTexts(tail), entryTexts(stored))

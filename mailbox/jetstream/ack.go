@@ -19,6 +19,7 @@ const (
 	codeNoMemory    = 10028
 	codeNoStorage   = 10047
 	codeTooLarge    = 10054
+	codeChanged     = 10071 // the newest entry of the log is another one
 	codeStoreFailed = 10077 // "maximum bytes exceeded" and its like
 	codeBusy        = 10167 // too many appends wait; a temporary condition
 
@@ -122,6 +123,8 @@ func (r *storeError) asError() error {
 		return fmt.Errorf("%w: %s", mailbox.ErrTooLarge, text)
 	case codeBusy:
 		return fmt.Errorf("%w: %s", errBusy, text)
+	case codeChanged:
+		return fmt.Errorf("%w: %s", mailbox.ErrLogChanged, text)
 	}
 	if r.Code >= 500 {
 		return fmt.Errorf("%w: %s", errLater, text)

@@ -258,7 +258,7 @@ func (f *follower) handleMessage(name string, m *nats.Msg) {
 		f.post.cfg.Logger.Warn("entry on a subject that is no log", "subject", m.Subject)
 		return
 	}
-	if !f.deliver(storedMessage(at, stamp.stream, stamp.at, m.Data)) {
+	if !f.deliver(storedMessage(at, stamp.stream, stamp.at, m.Header, m.Data)) {
 		f.ended = true
 		close(f.done)
 	}

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/troupe-run/troupe/internal/bus"
@@ -126,7 +128,7 @@ func (s *poolStream) readFew(ctx context.Context, subject string, at mailbox.Add
 		if err != nil {
 			return after, false, fmt.Errorf("jetstream: read %s: %w", at, err)
 		}
-		if err := each(storedMessage(at, m.Sequence, m.Time.UnixNano(), m.Data)); err != nil {
+		if err := each(storedMessage(at, m.Sequence, m.Time.UnixNano(), m.Header, m.Data)); err != nil {
 			return after, false, err
 		}
 		if after = m.Sequence; after == through {
@@ -221,16 +223,21 @@ func (p *Post) readRest(ctx context.Context, part *readRange, each func(mailbox.
 		if !ok {
 			continue // not the subject of a log
 		}
-		if err := each(storedMessage(at, m.Sequence, m.Time.UnixNano(), m.Data)); err != nil {
+		if err := each(storedMessage(at, m.Sequence, m.Time.UnixNano(), m.Header, m.Data)); err != nil {
 			return false, err
 		}
 	}
 	return false, nil
 }
 
-// storedMessage is a message with the server's stamp, which is in Unix nanoseconds.
-func storedMessage(to mailbox.Address, place uint64, stamp int64, data []byte) mailbox.Message {
-	return mailbox.Message{To: to, Place: place, At: stamp / int64(time.Millisecond), Nanos: stamp % int64(time.Millisecond), Data: data}
+// storedMessage is a message with the server's stamp, which is in Unix nanoseconds, or with the stamp of the store that
+// held an imported entry first.
+func storedMessage(to mailbox.Address, place uint64, stamp int64, header nats.Header, data []byte) mailbox.Message {
+	m := mailbox.Message{To: to, Place: place, At: stamp / int64(time.Millisecond), Nanos: stamp % int64(time.Millisecond), Data: data}
+	if given, err := strconv.ParseInt(header.Get(stampHeader), 10, 64); err == nil && given >= 0 {
+		m.At, m.Nanos, m.Imported = given/int64(time.Millisecond), given%int64(time.Millisecond), true
+	}
+	return m
 }
 
 // ReadRun implements mailbox.Store: one consumer per stream that has entries

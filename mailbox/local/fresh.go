@@ -88,7 +88,7 @@ func (e freshEntry) message(to mailbox.Address) mailbox.Message {
 
 // messageOf is an entry as readers receive it. An entry that was lost has no data.
 func messageOf(to mailbox.Address, place uint64, e entry) mailbox.Message {
-	m := mailbox.Message{To: to, Place: place, At: e.at, Data: e.data}
+	m := mailbox.Message{To: to, Place: place, At: e.at, Data: e.data, Imported: e.flags&flagImported != 0}
 	if e.flags&flagLost != 0 {
 		m.Data = nil
 	}

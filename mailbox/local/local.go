@@ -168,28 +168,29 @@ func explainOpen(path string, err error) error {
 
 // Append implements mailbox.Post.
 func (s *Store) Append(ctx context.Context, to mailbox.Address, data []byte, done func(place uint64, err error)) {
-	if err := s.enqueueAppend(ctx, to, data, done); err != nil {
+	if err := s.enqueue(operation{ctx: ctx, to: to, data: data, done: done}); err != nil {
 		done(0, fmt.Errorf("local: append to %s: %w", to, err))
 	}
 }
 
-func (s *Store) enqueueAppend(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) error {
-	if len(data) > mailbox.EntryBytesMax {
-		return fmt.Errorf("%d bytes: %w", len(data), mailbox.ErrTooLarge)
+// enqueue queues the append of an entry. The error says that it was not queued.
+func (s *Store) enqueue(op operation) error {
+	if len(op.data) > mailbox.EntryBytesMax {
+		return fmt.Errorf("%d bytes: %w", len(op.data), mailbox.ErrTooLarge)
 	}
-	if err := checkAddress(to); err != nil {
+	if err := checkAddress(op.to); err != nil {
 		return err
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(ctx))
+	if op.ctx.Err() != nil {
+		return fmt.Errorf("%w: %w", mailbox.ErrClosed, context.Cause(op.ctx))
 	}
-	cost := entryCost(to, len(data))
-	if used := s.used.Load(); uint64(used)+s.queue.waitingBytes()+cost > s.cfg.BytesMax {
+	op.cost = entryCost(op.to, len(op.data))
+	if used := s.used.Load(); uint64(used)+s.queue.waitingBytes()+op.cost > s.cfg.BytesMax {
 		err := fmt.Errorf("%w: the logs hold %d of %d bytes", mailbox.ErrFull, used, s.cfg.BytesMax)
-		s.health.noteRefused(to, err)
+		s.health.noteRefused(op.to, err)
 		return err
 	}
-	return s.queue.push(operation{ctx: ctx, to: to, data: data, done: done, cost: cost})
+	return s.queue.push(op)
 }
 
 // checkAddress refuses addresses that the keys of the table cannot hold.

@@ -18,6 +18,9 @@ type operation struct {
 	purges bool
 	before uint64 // of a purge; 0: the whole log
 	syncs  bool   // writes nothing: the write-ahead log is to be synced
+	// imports is the log that the entry is imported into, and at its stamp; nil: the entry is new.
+	imports *importedLog
+	at      int64
 
 	log      *freshLog
 	place    uint64

@@ -18,6 +18,8 @@ const (
 
 	// flagLost marks an entry whose data was lost.
 	flagLost = 1
+	// flagImported marks an entry whose stamp is that of another store.
+	flagImported = 2
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -71,9 +71,8 @@ func (w *batchWriter) writeBatch(ops []operation) {
 	if !w.persist(ops, func() error { return w.makeRoom(size) }) {
 		return
 	}
-	canceled := w.prepareBatch(ops)
-	for _, i := range canceled { // without mu: done may read the Store
-		ops[i].answer(0, canceledError(&ops[i]))
+	for i, err := range w.prepareBatch(ops) { // without mu: done may read the Store
+		ops[i].answer(0, err)
 	}
 	if !w.persist(ops, func() error { return w.writeRecords(ops) }) {
 		return
@@ -137,10 +136,16 @@ func (w *batchWriter) dropUnusedSegment() error {
 	return nil
 }
 
-// prepareBatch gives each operation its place and value, and returns those whose context has
-// ended: they get none.
-func (w *batchWriter) prepareBatch(ops []operation) (canceled []int) {
+// prepareBatch gives each operation its place and value, and returns those that get none, with the reason: their
+// context has ended, or they are imported into a log that has changed.
+func (w *batchWriter) prepareBatch(ops []operation) (refused map[int]error) {
 	at := w.cfg.Now().UnixMilli()
+	refuse := func(i int, err error) {
+		if refused == nil {
+			refused = map[int]error{}
+		}
+		refused[i] = err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.place = w.end
@@ -149,7 +154,11 @@ func (w *batchWriter) prepareBatch(ops []operation) (canceled []int) {
 		switch {
 		case op.syncs, op.answered:
 		case op.ctx.Err() != nil:
-			canceled = append(canceled, i)
+			op.imports.breakOff()
+			refuse(i, canceledError(op))
+		case !op.imports.follows(w.findLog(op.to)):
+			op.imports.breakOff()
+			refuse(i, mailbox.ErrLogChanged)
 		default:
 			w.place++
 			op.place, op.log = w.place, w.findLog(op.to)
@@ -161,11 +170,16 @@ func (w *batchWriter) prepareBatch(ops []operation) (canceled []int) {
 				op.value = sealPurge(op.to, op.place, op.before)
 				continue
 			}
-			op.value = sealValue(op.to, op.place, entry{at: at, previous: op.log.last, data: op.data})
+			e := entry{at: at, previous: op.log.last, data: op.data}
+			if op.imports != nil {
+				e.at, e.flags = op.at, flagImported
+				op.imports.newest = op.place
+			}
+			op.value = sealValue(op.to, op.place, e)
 			op.log.last = op.place
 		}
 	}
-	return canceled
+	return refused
 }
 
 // findLog returns the fresh part of a log, and begins it if there is none. mu is held.

@@ -5,6 +5,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"maps"
 	"sort"
 	"sync"
 	"time"
@@ -45,11 +46,31 @@ func New(cfg Config) *Post {
 
 // Append implements mailbox.Post.
 func (p *Post) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
-	place, err := p.appendEntry(ctx, to, data)
+	place, err := p.appendEntry(ctx, mailbox.Message{To: to, Data: data}, nil)
 	done(place, err)
 }
 
-func (p *Post) appendEntry(ctx context.Context, to mailbox.Address, data []byte) (uint64, error) {
+// Import implements mailbox.Store.
+func (p *Post) Import(ctx context.Context, newest map[mailbox.Address]uint64, entries []mailbox.Message) error {
+	expected := maps.Clone(newest)
+	if expected == nil {
+		expected = map[mailbox.Address]uint64{}
+	}
+	for _, m := range entries {
+		m.Imported = true
+		place, err := p.appendEntry(ctx, m, expected)
+		if err != nil {
+			return err
+		}
+		expected[m.To] = place
+	}
+	return nil
+}
+
+// appendEntry appends an entry and returns its place. It stamps an entry that is not imported; an imported one must
+// follow the expected newest entry of its log.
+func (p *Post) appendEntry(ctx context.Context, m mailbox.Message, expected map[mailbox.Address]uint64) (uint64, error) {
+	to, data := m.To, m.Data
 	if len(data) > mailbox.EntryBytesMax {
 		return 0, fmt.Errorf("memory: append to %s: %d bytes: %w", to, len(data), mailbox.ErrTooLarge)
 	}
@@ -64,14 +85,28 @@ func (p *Post) appendEntry(ctx context.Context, to mailbox.Address, data []byte)
 	if p.cfg.BytesMax > 0 && p.bytes+uint64(len(data)) > p.cfg.BytesMax {
 		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrFull)
 	}
+	if m.Imported && p.newestPlace(to) != expected[to] {
+		return 0, fmt.Errorf("memory: append to %s: %w", to, mailbox.ErrLogChanged)
+	}
 	p.place++
 	p.bytes += uint64(len(data))
-	m := mailbox.Message{To: to, Place: p.place, At: p.cfg.Now(), Data: data}
+	m.Place = p.place
+	if !m.Imported {
+		m.At = p.cfg.Now()
+	}
 	p.logs[to] = append(p.logs[to], m)
 	for t := range p.tails {
 		t.pushMessage(m)
 	}
 	return p.place, nil
+}
+
+// newestPlace is the place of the newest entry of a log; 0: it is empty. The caller holds mu.
+func (p *Post) newestPlace(at mailbox.Address) uint64 {
+	if log := p.logs[at]; len(log) > 0 {
+		return log[len(log)-1].Place
+	}
+	return 0
 }
 
 // tailReader is one reader: appends add to the queue, and one goroutine empties it. It has a lock
