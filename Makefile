@@ -68,6 +68,7 @@ fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 	go test ./internal/httpapi -run '^$$' -fuzz FuzzRequestDecoder -fuzztime $(DURATION)
 	go test ./client -run '^$$' -fuzz FuzzParsePositions -fuzztime $(DURATION)
 	go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime $(DURATION)
+	go test ./internal/control -run '^$$' -fuzz FuzzRestoredEntry -fuzztime $(DURATION)
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.
 bench-peers: ; cd test/bench && go run . $(BENCH)

@@ -75,6 +75,9 @@ func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *r
 func (r *router) Receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case entryDelivered:
+		if m.m.Imported {
+			return // an import ends with new entries, which wake the actors
+		}
 		if _, isLane := m.m.To.Conversation(); isLane || !r.isAdmitted(m.m) {
 			return // the entry stays in the log until the actor is admitted; a lane has no actor
 		}

@@ -50,10 +50,10 @@ func (o unfinishedFinder) findUnfinished(ctx context.Context, list []client.RunI
 		if at.Agent() != mailbox.Super || known[at.Run()] {
 			continue
 		}
-		if buried, err := control.IsDeleted(ctx, o.cfg.Post, at.Run()); err != nil {
+		if may, err := control.MayContinue(ctx, o.cfg.Post, at.Run()); err != nil {
 			return nil, found, err
-		} else if buried {
-			continue // it was deleted
+		} else if !may {
+			continue
 		}
 		row, err := o.cfg.Runs.Add(ctx, client.RunInfo{RunID: at.Run(), State: client.RunLive, Node: o.cfg.Name})
 		switch {

@@ -40,6 +40,9 @@ type Config struct {
 	Blobs mailbox.Blobs
 	// Build makes the first entry of a run from a request, or refuses with a *client.Error.
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
+	// CheckRestored refuses a run from a file that has a right which a new run would not get here; named are the files
+	// that it may use. Default: no run is restored.
+	CheckRestored func(o supervisor.Opened, named client.RunRequest) error
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
@@ -98,7 +101,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
 		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane),
 		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
-		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob),
+		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun),
 	}
 }
 

@@ -64,6 +64,9 @@ func (c *lookup) findUnlisted(ctx context.Context, run string) (info client.RunI
 	if err != nil {
 		return info, false, err
 	}
+	if super := ends[mailbox.At(run, mailbox.Super)]; super != nil && super.imported {
+		return info, false, nil // its restore is not whole
+	}
 	info = client.RunInfo{RunID: run, State: client.RunLive, Node: c.cfg.Name}
 	for _, e := range ends {
 		switch {

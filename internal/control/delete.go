@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,6 +31,7 @@ type logStatus struct {
 	closed           uint64                 // index of the entry that closed it; 0: it is open
 	last             uint64                 // index of its newest entry
 	newer            bool                   // it has an entry of a newer form
+	imported         bool                   // all its entries are
 	unfinishedStarts int                    // activations in a row, at its end, that did not get through it
 	lastStart        string                 // the newest of them
 	// canceledAt is when the agent was canceled, the first time or the first time with now.
@@ -50,6 +52,7 @@ func newLogStatus(at mailbox.Address) *logStatus {
 }
 
 func (e *logStatus) readEntry(m mailbox.Message) {
+	e.imported = m.Imported && (e.imported || e.last == 0)
 	r := e.reader.Next(m)
 	e.last = m.Place
 	e.newer = e.newer || errors.Is(r.Err, mailbox.ErrForm)
@@ -275,6 +278,9 @@ func (c *lookup) explainMissing(ctx context.Context, run string) error {
 		return err
 	case buried:
 		return deletedError(run)
+	}
+	if half, err := isUnfinishedRestore(ctx, c.cfg.Post, run); half || err != nil {
+		return cmp.Or(err, unfinishedRestoreError(run))
 	}
 	return notFound(run)
 }

@@ -114,7 +114,7 @@ var requests = map[string]any{
 	"questions": &struct{}{}, "transcript": &client.TranscriptRequest{},
 	"export": &client.ExportRequest{}, "recall": &client.RecallRequest{}, "attach": &client.AttachRequest{},
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
-	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{},
+	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{}, "restore": &client.RestoreRequest{},
 	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{},
 	"nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }

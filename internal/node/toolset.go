@@ -65,6 +65,11 @@ func (h *Node) buildRun(r client.RunRequest) (supervisor.Opened, client.RunAccep
 	return h.builder.Build(r)
 }
 
+// checkRestored refuses a run from a file that has more rights than a new one would get here.
+func (h *Node) checkRestored(o supervisor.Opened, named client.RunRequest) error {
+	return runspec.CheckRestored(h.builder, o, named)
+}
+
 // projectRules returns the function that reads the user's rules for a directory; nil for a node that does
 // not act for the user of this machine.
 func (c Config) projectRules() func(dir string) (spec.Permissions, error) {

@@ -1,0 +1,225 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	recorded "github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/verify"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Anybody may have written a run file. So a node restores a run only if
+//   - its first entry gives it no right that a new run would not get here (Config.CheckRestored);
+//   - the logs keep the rules of the logs, and this version decides the same from them: then the file can only
+//     contain what the world has said, and not other tasks, budgets or ends;
+//   - whoever restores it takes the responsibility for approvals that the file says people have given.
+
+const (
+	dumpHint = "`troupe dump RUN` writes a file that can be restored"
+	// stampAheadMax is how far the clock that stamped an entry may be ahead of the clock of this node.
+	stampAheadMax = 10 * time.Minute
+	nanosMax      = int64(time.Millisecond)
+)
+
+// checkedRestore is a run file that may be restored.
+type checkedRestore struct {
+	run      string
+	entries  []mailbox.Message // in the order of their stamps, with those of the answers
+	logs     map[mailbox.Address][]mailbox.Message
+	replayed *recorded.Run
+	answered []AnsweredQuestion
+}
+
+func (c checkedRestore) isOver() bool { return c.replayed.Super.Phase == supervisor.Over }
+
+// state is the state of the run before a node continues it.
+func (c checkedRestore) state() client.RunState {
+	switch {
+	case c.isOver():
+		return client.RunFinished
+	case c.replayed.Super.IsParked():
+		return client.RunParked
+	}
+	return client.RunLive
+}
+
+// checkRestore refuses a file that must not be restored here.
+func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.Time) (checked checkedRestore, err error) {
+	if err := checkRestoredHeader(f, r); err != nil {
+		return checked, err
+	}
+	if err := checkStamps(f.Entries, now); err != nil {
+		return checked, err
+	}
+	opened, err := firstOpened(f)
+	if err != nil {
+		return checked, err
+	}
+	if err := c.cfg.CheckRestored(opened, r.Named); err != nil {
+		return checked, err
+	}
+	if report := verify.Logs(f.Entries); len(report.Findings) > 0 {
+		return checked, badFile("`troupe verify FILE` shows all that is wrong", "the logs do not keep the rules: %s", report.Findings[0])
+	}
+	checked = checkedRestore{run: r.RunID, logs: map[mailbox.Address][]mailbox.Message{}, replayed: recorded.Logs(f.Entries, recorded.Options{})}
+	if err := errors.Join(checked.replayed.Err(), checked.replayed.ReadErr); err != nil {
+		return checked, badFile("`troupe replay FILE --assert` shows the place; restore it with the version that wrote it: "+f.Header.WrittenBy, "this version does not come to the state of the file: %v", err)
+	}
+	if err := checked.checkOriginal(f, r); err != nil {
+		return checked, err
+	}
+	answers, err := checked.addAnswers(r, now)
+	if err != nil {
+		return checked, err
+	}
+	checked.entries = append(sortImported(f.Entries), answers...)
+	for _, m := range checked.entries {
+		checked.logs[m.To] = append(checked.logs[m.To], m)
+	}
+	return checked, nil
+}
+
+func badFile(hint, format string, args ...any) error {
+	return &client.Error{Code: client.CodeBad, Text: truncateText(fmt.Sprintf(format, args...), errorBytesMax), Hint: hint}
+}
+
+func checkRestoredHeader(f runfile.File, r client.RestoreRequest) error {
+	switch h := f.Header; {
+	case h.Redacted:
+		return badFile(dumpHint+", without --redact", "the file of %s is redacted: it has no content, so nothing can continue from it", h.Run)
+	case !h.Dump:
+		return badFile(dumpHint, "the file of %s is no dump: its logs were read one after the other, and together they may be no state of the run", h.Run)
+	case h.Run != r.RunID:
+		return badFile("send the id of the run in the file", "the file has the run %s, the request names %s", h.Run, r.RunID)
+	case len(f.Entries) > RestoreEntriesMax:
+		return badFile("`troupe replay FILE` shows its end", "the file has %d entries, at most %d are restored", len(f.Entries), RestoreEntriesMax)
+	}
+	return nil
+}
+
+// checkStamps refuses stamps of a time to come: no timer would fire before it.
+func checkStamps(entries []mailbox.Message, now time.Time) error {
+	latest := now.Add(stampAheadMax).UnixMilli()
+	for _, m := range entries {
+		if m.At > latest || m.Nanos >= nanosMax {
+			return badFile("set the clock of this machine", "an entry of %s is stamped %s, which is to come", m.To, time.UnixMilli(min(m.At, 1<<52)).UTC().Format(time.RFC3339))
+		}
+	}
+	return nil
+}
+
+// firstOpened returns what the run in the file was opened with.
+func firstOpened(f runfile.File) (o supervisor.Opened, err error) {
+	for _, m := range f.Entries {
+		if m.To != mailbox.At(f.Header.Run, mailbox.Super) {
+			continue
+		}
+		e, err := mailbox.Decode(m.Data)
+		if err == nil && (e.From != "" || len(e.Items) != 1 || e.Items[0].Kind != o.Kind()) {
+			break
+		}
+		if err == nil {
+			err = mailbox.Unmarshal(e.Items[0].Body, &o)
+		}
+		if err == nil && o.Run != f.Header.Run {
+			return o, badFile(dumpHint, "the log of the supervisor opens the run %.80q, the file is that of %s", o.Run, f.Header.Run)
+		}
+		if err != nil {
+			return o, badFile(dumpHint, "the first entry of the supervisor's log cannot be read: %v", err)
+		}
+		return o, nil
+	}
+	return o, badFile(dumpHint, "the log of the supervisor does not begin with a run")
+}
+
+// checkOriginal refuses a run that its original, or another run, may still depend on, and approvals that nobody here
+// has given.
+func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) error {
+	switch {
+	case c.isOver():
+		return nil
+	case c.replayed.Super.Run.InLane:
+		return badFile("ask in a new conversation", "%s is a run of a conversation and has not ended: other runs wait for it, and they are not in the file", c.run)
+	case !r.OriginalStopped:
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s had not ended when it was dumped (%s): if the original works too, both repeat each other's side effects", c.run, f.Header.State),
+			Hint: "make sure that no node will continue the original, then add --original-stopped"}
+	}
+	if n := countApprovals(f.Entries); n > 0 && !r.AcceptApprovals {
+		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the file says that people have given %d approvals; whoever wrote it may have added them", n),
+			Hint: "if you trust where the file comes from, add --accept-approvals"}
+	}
+	return nil
+}
+
+// countApprovals counts the approvals in the logs of agents that requests have given.
+func countApprovals(entries []mailbox.Message) (n int) {
+	for _, m := range entries {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || e.From != "" {
+			continue
+		}
+		for _, item := range e.Items {
+			var f agent.Answered
+			if item.Kind == f.Kind() && mailbox.Unmarshal(item.Body, &f) == nil && f.Decision == spec.Approve {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// addAnswers makes the entries of answers that are given in advance, and notes the questions. An answer has no id of a request: a restore
+// that is repeated makes the same entry.
+func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (entries []mailbox.Message, err error) {
+	if len(r.Answers) == 0 {
+		return nil, nil
+	}
+	summary := c.replayed.Super.Summary(true)
+	view := runView{row: Row{RunInfo: client.RunInfo{RunID: c.run}}, summary: summary}
+	for _, a := range r.Answers {
+		a.RunID, a.Request = c.run, "restore"
+		q, ok := findQuestion(view, a)
+		if !ok || c.isOver() {
+			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no question %.80q is open in the file of %s", a.Query, c.run), Hint: describeOpen(summary)}
+		}
+		if !slices.Contains(decisions, a.Decision) {
+			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", a.Decision), Hint: fmt.Sprintf("decide one of %v", decisions)}
+		}
+		if err := checkAnswer(a, q, now); err != nil {
+			return nil, err
+		}
+		fact := agent.Answered{Query: a.Query, Decision: a.Decision, Text: a.Text, Digest: q.Digest, Always: a.Always, By: answeredBy(a.By)}
+		body, err := mailbox.Marshal(fact)
+		if err != nil {
+			return nil, fmt.Errorf("control: restore: %w", err)
+		}
+		data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: answerID(a), Kind: fact.Kind(), Body: body}}})
+		if err != nil {
+			return nil, fmt.Errorf("control: restore: %w", err)
+		}
+		c.answered = append(c.answered, AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: a.Request, AtMS: now.UnixMilli(), Logged: true})
+		entries = append(entries, mailbox.Message{To: mailbox.At(c.run, string(q.Agent)).In(q.Pool), At: now.UnixMilli(), Data: data})
+	}
+	return entries, nil
+}
+
+// describeOpen names the questions that are open in a file.
+func describeOpen(s supervisor.Summary) string {
+	var open []string
+	for _, q := range s.Questions {
+		open = append(open, fmt.Sprintf("%s of %s", q.Query, q.Agent))
+	}
+	if len(open) == 0 {
+		return "no question is open in it"
+	}
+	return "open are: " + strings.Join(open, ", ")
+}

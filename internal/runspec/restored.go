@@ -1,0 +1,210 @@
+package runspec
+
+import (
+	"cmp"
+	"errors"
+	"reflect"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/policy"
+	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// Sources of the rules that a request brings (see requestPermissions).
+const (
+	fromAllowed    = "--allowed-tools"
+	fromAsk        = "--ask-tools"
+	fromDisallowed = "--disallowed-tools"
+)
+
+// CheckRestored refuses a run from a file that has a right which a new run would not get from this node. It builds a
+// new run like the recorded one: the agent files and MCP servers that it may use are those that named names, since a
+// file must not choose the files that this node reads. Then it compares what gives rights. The rest of the record
+// counts as it is, as after a takeover by another node: an agent asks a person about differences (drift.go).
+func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) error {
+	if o.Permissions == nil {
+		return refuse.Bad("finish it where it is", "the run %s was begun by a release that recorded no permissions: it cannot be restored", o.Run)
+	}
+	if _, err := policy.Compile(o.Policy); err != nil {
+		return refuse.Bad(policyPageHint, "the policy of the run: %v", err)
+	}
+	if named.Dir != "" && o.Workspace == "" {
+		return refuse.Bad("leave --dir out", "the run %s has no directory", o.Run)
+	}
+	fresh, _, err := b.buildWhole(requestLike(o, named))
+	if err != nil {
+		return explainRefused(o, err)
+	}
+	return compareRights(b, o, fresh)
+}
+
+// explainRefused explains why a run like the recorded one cannot be opened here.
+func explainRefused(o supervisor.Opened, err error) error {
+	known := (*client.Error)(nil)
+	if !errors.As(err, &known) {
+		return err
+	}
+	hint := known.Hint
+	if o.Workspace != "" {
+		hint += "; the run works in " + o.Workspace + ": name it with --dir, or restore it on a node that has it as a root"
+	}
+	return &client.Error{Code: known.Code, Text: "a new run like " + o.Run + " would be refused here: " + known.Text, Hint: hint}
+}
+
+// requestLike returns a request for a run with the rights of the recorded one.
+func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest {
+	p := o.Permissions
+	r := client.RunRequest{RunID: o.Run, Prompt: cmp.Or(o.Goal, "-"), Agent: o.Root, Agents: named.Agents, MCPConfig: named.MCPConfig, Dir: o.Workspace,
+		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Yes: p.Yes, AllowUnpriced: o.Unpriced,
+		AskTools: rulesFrom(p.Ask, fromAsk), DisallowedTools: rulesFrom(p.Deny, fromDisallowed),
+		AllowedTools: rulesFrom(slices.Concat(p.Allow, p.Only), fromAllowed),
+		LoopOptions:  &spec.LoopOptions{AskPeople: o.LoopOptions.AskPeople, Journal: o.LoopOptions.Journal}}
+	for _, f := range o.LoopOptions.Fallbacks {
+		r.Fallback = append(r.Fallback, f.Name)
+	}
+	isNamed := func(t model.ToolSpec) bool { return slices.Contains(toolset.NamedOnly, t.Name) }
+	if len(r.AllowedTools) > 0 || slices.ContainsFunc(o.Tools, isNamed) {
+		for _, t := range o.Tools {
+			r.AllowedTools = append(r.AllowedTools, t.Name)
+		}
+	}
+	return r
+}
+
+// rulesFrom returns the texts of the rules of one source.
+func rulesFrom(rules []spec.PermissionRule, source string) (texts []string) {
+	for _, r := range rules {
+		if r.From == source {
+			texts = append(texts, r.Text)
+		}
+	}
+	return texts
+}
+
+const rightsHint = "restore it on a node with the configuration of the first one; --agents and --mcp-config name the files that it may use"
+
+// compareRights refuses what gives the recorded run more than the fresh one has.
+func compareRights(b *Builder, o, fresh supervisor.Opened) error {
+	refused := func(format string, args ...any) error {
+		return refuse.Forbidden(rightsHint, "the run "+o.Run+" cannot be restored here: "+format, args...)
+	}
+	if !sameHooks(o.LoopOptions.Hooks, fresh.LoopOptions.Hooks) {
+		return refused("its hooks are not those of this node")
+	}
+	for _, c := range o.Commands {
+		if !slices.Contains(fresh.Commands, c) {
+			return refused("its tool %.80q runs the command %.200q, which no agent file defines here", c.Name, c.Line)
+		}
+	}
+	for _, s := range o.Servers {
+		if !slices.Contains(fresh.Servers, s) {
+			return refused("its MCP server %.80q is another one here, or is missing", s.Name)
+		}
+	}
+	for _, t := range o.Tools {
+		if i := toolset.IndexTool(fresh.Tools, t.Name); i >= 0 && fresh.Tools[i].Class != t.Class {
+			return refused("its tool %.80q is declared as %s, here it is %s", t.Name, t.Class, fresh.Tools[i].Class)
+		}
+	}
+	for _, path := range o.Writable {
+		if !slices.Contains(fresh.Writable, path) {
+			return refused("its commands may write to %.200q, here they may not", path)
+		}
+	}
+	if o.Pool != fresh.Pool {
+		return refused("its agents live in the node pool %q, here they would live in %q", o.Pool, fresh.Pool)
+	}
+	if what := looserPermissions(*o.Permissions, *fresh.Permissions); what != "" {
+		return refused("its permissions have %s, which a new run would not have", what)
+	}
+	for _, d := range o.Definitions {
+		if err := compareDefinition(b, d, fresh.Definitions, refused); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compareDefinition compares an agent with the one of that name here. An agent that is not here has no hooks and no
+// permissions of its own.
+func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.Definition, refused func(string, ...any) error) error {
+	var f supervisor.Definition
+	if i := definitionIndex(here, d.Name); i >= 0 {
+		f = here[i]
+	}
+	recorded, own := spec.Permissions{}.Merge(d.Permissions), spec.Permissions{}.Merge(f.Permissions)
+	what := looserPermissions(recorded, own)
+	switch {
+	case !sameHooks(d.LoopOptions.Hooks, f.LoopOptions.Hooks):
+		return refused("the hooks of its agent %.80q are not those that the agent has here", d.Name)
+	case what != "":
+		return refused("its agent %.80q has %s, which it does not have here", d.Name, what)
+	case d.Pool != f.Pool && d.Pool != "":
+		return refused("its agent %.80q lives in the node pool %.80q, here it would not", d.Name, d.Pool)
+	}
+	if d.Model != nil && (f.Model == nil || f.Model.Name != d.Model.Name) {
+		if err := b.checkScripts(client.RunRequest{Model: d.Model.Name}); err != nil {
+			return err
+		}
+	}
+	if !reflect.DeepEqual(routesOf(d), routesOf(f)) {
+		return b.checkScripts(client.RunRequest{Fallback: routesOf(d)})
+	}
+	return nil
+}
+
+// routesOf are the models that the loop options of an agent name.
+func routesOf(d supervisor.Definition) (routes []string) {
+	for _, f := range d.LoopOptions.Fallbacks {
+		routes = append(routes, f.Name)
+	}
+	if c := d.LoopOptions.Context.Model; c != nil {
+		routes = append(routes, c.Name)
+	}
+	return routes
+}
+
+func sameHooks(a, b []spec.Hook) bool { return slices.Equal(a, b) }
+
+// looserPermissions describes what permissions allow more than others; "": nothing.
+func looserPermissions(p, than spec.Permissions) string {
+	lists := [][2][]spec.PermissionRule{{than.Ask, p.Ask}, {than.Deny, p.Deny}, {p.Allow, than.Allow}}
+	for i, l := range lists {
+		for _, r := range l[0] {
+			if hasRule(l[1], r) {
+				continue
+			}
+			return [...]string{"no rule that asks about ", "no rule that denies ", "a rule that allows "}[i] + r.Text
+		}
+	}
+	switch {
+	case p.Mode != than.Mode:
+		return "the mode " + string(cmp.Or(p.Mode, "default"))
+	case than.Confined && !p.Confined:
+		return "a mode that also holds outside of the sandbox"
+	case p.Yes && !than.Yes:
+		return "an approval of all writes in the directory"
+	case than.PassesShell && !p.PassesShell:
+		return "a shell of its own"
+	case !sameRules(p.Only, than.Only), !slices.EqualFunc(p.Within, than.Within, sameRules):
+		return "other calls that it is kept to"
+	}
+	return ""
+}
+
+// hasRule reports whether a list has a rule, whoever wrote it.
+func hasRule(list []spec.PermissionRule, r spec.PermissionRule) bool {
+	return slices.ContainsFunc(list, func(o spec.PermissionRule) bool { return o.Text == r.Text && o.Confined == r.Confined })
+}
+
+func sameRules(a, b []spec.PermissionRule) bool {
+	isIn := func(list []spec.PermissionRule) func(spec.PermissionRule) bool {
+		return func(r spec.PermissionRule) bool { return !hasRule(list, r) }
+	}
+	return !slices.ContainsFunc(a, isIn(b)) && !slices.ContainsFunc(b, isIn(a))
+}
