@@ -62,6 +62,11 @@ func TestCommandsOfTheReadmeWorkAsWritten(t *testing.T) {
 		at := slices.IndexFunc(commands, func(c string) bool { return strings.HasPrefix(c, "go test") })
 		commands = slices.Insert(commands, at, c)
 	}
+	for begin := range outputs {
+		if !slices.ContainsFunc(commands, func(c string) bool { return strings.HasPrefix(c, begin) }) {
+			t.Errorf("no command of the README begins with %q, whose output is checked", begin)
+		}
+	}
 	p := newPerson(t, tree)
 	skipped := 0
 	for _, c := range commands {
@@ -73,6 +78,20 @@ func TestCommandsOfTheReadmeWorkAsWritten(t *testing.T) {
 	}
 	if skipped != len(notRun) {
 		t.Errorf("%d commands were left out; the table of those has %d", skipped, len(notRun))
+	}
+}
+
+// A line fails if any part of it does.
+func TestAFailureBeforeAnotherCommandIsSeen(t *testing.T) {
+	p := newPerson(t, t.TempDir())
+	began := p.dir
+	for _, line := range []string{"false && cd /", "false | cat", "cd missing && true", "exit 3"} {
+		if out, err := p.shell(line); err == nil || p.dir != began {
+			t.Errorf("%s: no error, in %s: %s", line, p.dir, out)
+		}
+	}
+	if out, err := p.shell("mkdir a && cd a"); err != nil || p.dir != filepath.Join(began, "a") {
+		t.Errorf("%v, in %s: %s", err, p.dir, out)
 	}
 }
 
@@ -136,13 +155,8 @@ func (p *person) run(command string) {
 		p.serve(line)
 		return
 	}
-	ctx, cancel := context.WithTimeout(p.t.Context(), commandMax)
-	defer cancel()
-	where := filepath.Join(p.home, "where")
-	shell := exec.CommandContext(ctx, "bash", "-c", "set -e\n"+line+"\npwd > "+where)
-	shell.Dir, shell.Env = p.dir, p.environment()
 	began := time.Now()
-	out, err := shell.CombinedOutput()
+	out, err := p.shell(line)
 	p.t.Logf("%5.1f s  %s", time.Since(began).Seconds(), command)
 	if err != nil {
 		p.t.Fatalf("%s: %v\n%s", command, err, out)
@@ -152,11 +166,22 @@ func (p *person) run(command string) {
 			p.t.Errorf("%s does not print %q:\n%s", command, want, out)
 		}
 	}
-	dir, err := os.ReadFile(where)
-	if err != nil {
-		p.t.Fatal(err)
+}
+
+// shell runs a line in a shell and goes to the directory in which the shell was at its end. The status is that of the
+// whole line: set -e would not see a failure before an &&, and without pipefail nothing sees one before a pipe.
+func (p *person) shell(line string) (out []byte, err error) {
+	ctx, cancel := context.WithTimeout(p.t.Context(), commandMax)
+	defer cancel()
+	where := filepath.Join(p.home, "where")
+	shell := exec.CommandContext(ctx, "bash", "-c", "set -o pipefail\n"+line+"\nstatus=$?\npwd > "+where+"\nexit $status")
+	shell.Dir, shell.Env = p.dir, p.environment()
+	if out, err = shell.CombinedOutput(); err != nil {
+		return out, err
 	}
+	dir, err := os.ReadFile(where)
 	p.dir = strings.TrimSpace(string(dir))
+	return out, err
 }
 
 // serve starts a command and waits until it serves.
