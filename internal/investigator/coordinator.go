@@ -21,7 +21,8 @@ const (
 // planCoordinator returns the coordinator's next step: look, delegate, write, answer.
 func planCoordinator(t *conversation) plannedReply {
 	inv := &investigation{reportName: reportName(t.asked), wanted: wantsReport.MatchString(t.asked), named: namesReport.MatchString(t.asked)}
-	inv.changes = !inv.wanted && asksForChange.MatchString(t.asked)
+	inv.changes = asksForWork(t.asked)
+	inv.wanted = inv.wanted && !inv.changes
 	look := []wantedCall{lookTop, lookTree}
 	canCall := !t.closing && t.callReplies < coordinatorWaves
 	if canCall {
@@ -30,7 +31,7 @@ func planCoordinator(t *conversation) plannedReply {
 		}
 	}
 	if !t.sawAnything() {
-		return plannedReply{refuses: inv.wanted, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
+		return plannedReply{refuses: inv.wanted || inv.changes, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
 			". Nothing was reported or written. " + lookAdvice}
 	}
 	inv.profile = profileDirectory(t, inv.reportName)
@@ -60,14 +61,26 @@ func planCoordinator(t *conversation) plannedReply {
 	return plannedReply{text: inv.finalMessage(t), refuses: inv.changes}
 }
 
+// politely is what may stand before the verb of a prompt.
+const politely = `(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?`
+
 var (
 	wantsReport = regexp.MustCompile(`(?i)\b(report|investigat\w*|audit|write|save)\b|\.md\b`)
 	// namesReport is a prompt that asks for a file, or for something written.
 	namesReport = regexp.MustCompile(`(?i)\b(report|write|save)\b|\.md\b`)
 	// asksForChange is a prompt that asks for work which an investigation does not do.
-	asksForChange = regexp.MustCompile(`(?i)^\s*(?:please\s+|(?:can|could)\s+you\s+(?:please\s+)?)?(?:add|build|change|commit|convert|create|delete|deploy|fix|format|generate|implement|install|make|merge|move|optimi[sz]e|push|refactor|remove|rename|replace|rewrite|run|test|translate|update|upgrade)\b`)
+	asksForChange = regexp.MustCompile(`(?i)^\s*` + politely + `(?:add|build|change|commit|convert|create|delete|deploy|fix|format|generate|implement|install|make|merge|move|optimi[sz]e|push|refactor|remove|rename|replace|rewrite|run|test|translate|update|upgrade)\b`)
+	asksForCode   = regexp.MustCompile(`(?i)^\s*` + politely + `write\s+(?:\w+\s+){0,3}?(?:tests?|code|functions?|programs?|scripts?|class(?:es)?)\b`)
+	// makesReport is a prompt whose first verb has a report as its object.
+	makesReport = regexp.MustCompile(`(?i)^\s*` + politely + `(?:(?:build|create|generate|make|run|test|write)\s+(?:\w+\s+){0,3}?(?:reports?|investigation|audit)(?:\W?\s|\W?$)|(?:create|generate|make|write)\s+(?:\w+\s+){0,4}?[\w./-]*\.md\b)`)
 	reportFile  = regexp.MustCompile(`(?i)\b(?:write|save|put|into|as|to|in)\s+(?:(?:it|this|that|a|an|the|your|all|findings|report|results|everything|summary|file|named|called|to|into|in|as)\s+)*["'` + "`" + `]?([\w][\w./-]*\.(?:md|markdown))\b`)
 )
+
+// asksForWork reports whether a prompt asks first for work that an investigation does not do: a report about the
+// directory would not be that work, though the prompt may name one.
+func asksForWork(asked string) bool {
+	return (asksForChange.MatchString(asked) || asksForCode.MatchString(asked)) && !makesReport.MatchString(asked)
+}
 
 // reportName is the file that the prompt names for the report.
 func reportName(asked string) string {
