@@ -18,9 +18,11 @@ func own(do Operation) []Edit { return []Edit{{Do: do}} }
 
 // Texts of operations that several edits share, or that are long.
 const (
-	runs       = "c.Stage, c.Gate.Passed = Pending, true"
-	oldStart   = "last := a.shells[len(a.shells)-1]\nlast.start, last.state.Reader.Start = \"again\"+string(a.id), \"again\"+string(a.id)"
-	aliveAgain = "if mine && e.Epoch == l.currentEpoch && l.Phase == Replaying {\nl.Phase, out.Activated = Active, true\nreturn nil\n}"
+	runs = "c.Stage, c.Gate.Passed = Pending, true"
+	// The digest is that of the arguments which a person has agreed to: without it the call is refused again as it begins.
+	runsAsAgreed = runs + "\nc.Gate.Permit.Digest = s.tools.digest(c)"
+	oldStart     = "last := a.shells[len(a.shells)-1]\nlast.start, last.state.Reader.Start = \"again\"+string(a.id), \"again\"+string(a.id)"
+	aliveAgain   = "if mine && e.Epoch == l.currentEpoch && l.Phase == Replaying {\nl.Phase, out.Activated = Active, true\nreturn nil\n}"
 )
 
 // ofLives lists mutants of the rules of activations, outbox messages and logs.
