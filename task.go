@@ -38,7 +38,8 @@ type Task struct {
 	client.AgentLimits                                  // of each agent
 	ToolRetries                                   int   // of a call after a temporary failure
 	UseTokens                                     int64 // output tokens that are used up before the agent may stop
-	// MaxBudgetUSD is the limit in US dollars. It is counted in billionths of a dollar, and what is below one is cut off.
+	// MaxBudgetUSD is the limit in US dollars. It is counted in billionths of a dollar; parts of one are cut off, and less
+	// than one is refused.
 	MaxBudgetUSD float64
 	// AllowUnpriced are models that may be called despite a limit in money although their price is unknown, and
 	// AllowUnbounded those that may get Attach although no maximum cost of attachments is published.

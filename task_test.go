@@ -1,6 +1,8 @@
 package troupe
 
 import (
+	"errors"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -79,6 +81,32 @@ func TestDurationsOfATaskAreRoundedAwayFromZero(t *testing.T) {
 		task := Task{Timeout: d, QuestionTimeout: d, Patience: d}
 		if r := task.request(); r.TimeoutMS != want || r.QuestionTimeout != want || r.PatienceMS != want {
 			t.Errorf("%s becomes %d, %d and %d ms, want %d", d, r.TimeoutMS, r.QuestionTimeout, r.PatienceMS, want)
+		}
+	}
+}
+
+// A number without a meaning is refused as every other request, with a remedy; a limit that is too small to be counted is
+// not taken for none at all.
+func TestATaskWithANumberWithoutAMeaningIsRefused(t *testing.T) {
+	n, err := Start(t.Context(), Config{Model: "builtin/scout", Env: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	nan := math.NaN()
+	for name, task := range map[string]Task{
+		"budget NaN": {MaxBudgetUSD: nan}, "budget infinite": {MaxBudgetUSD: math.Inf(1)}, "budget too small": {MaxBudgetUSD: 1e-12},
+		"budget negative": {MaxBudgetUSD: -1}, "temperature NaN": {Temperature: &nan}, "schema": {JSONSchema: []byte("{")},
+		"timeout": {Timeout: math.MaxInt64}, "patience": {Patience: math.MinInt64},
+	} {
+		task.Prompt = "Look around"
+		var refused *client.Error
+		if _, err := n.Run(t.Context(), task); !errors.As(err, &refused) || refused.Code != client.CodeBad || refused.Hint == "" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

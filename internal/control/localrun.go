@@ -58,7 +58,8 @@ func (c *Control) OpenRun(ctx context.Context, r *client.RunRequest) (client.Run
 func (c *Control) openLocal(r *client.RunRequest) (a client.RunAccepted, err error) {
 	data, err := json.Marshal(r)
 	if err != nil {
-		return a, fmt.Errorf("control: the request does not encode: %w", err)
+		return a, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("the request does not encode: %v", err),
+			Hint: "max_budget_usd and temperature must be finite numbers, and json_schema must be JSON"}
 	}
 	ctx, cancel := context.WithTimeout(c.ctx, localTimeout)
 	defer cancel()

@@ -139,6 +139,9 @@ func checkLimits(r client.RunRequest) error {
 	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
 		return refuse.Bad("0 is the default", "max_budget_usd is %g", r.MaxBudgetUSD)
 	}
+	if r.MaxBudgetUSD > 0 && r.MaxBudgetUSD*usdNano < 1 { // it would be cut off to 0, which is no limit
+		return refuse.Bad("0 is the default, and 1e-9 the least limit", "max_budget_usd is %g", r.MaxBudgetUSD)
+	}
 	if r.QuestionTimeout < 0 || r.QuestionTimeout > spec.TimeoutMaxMS {
 		return refuse.Bad("0 is for ever", "question_timeout_ms is %d", r.QuestionTimeout)
 	}
