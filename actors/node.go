@@ -175,9 +175,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	rest, release := context.WithCancel(context.WithoutCancel(ctx))
 	n.release = release
 	hands := dispatcher.New(rest)
-	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return newThrottleKeeper(cfg) }, actor.WithDispatcher(hands)))
+	n.keeper = n.system.Root.Spawn(actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newThrottleKeeper(cfg).receive) }, actor.WithDispatcher(hands)))
 	cfg.keeper = n.keeper
-	props := actor.PropsFromProducer(func() actor.Actor { return newRouter(work, cfg, hands) }, actor.WithSupervisor(stopOnPanic),
+	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newRouter(work, cfg, hands).receive) }, actor.WithSupervisor(stopOnPanic),
 		actor.WithDispatcher(hands))
 	n.router = n.system.Root.Spawn(props)
 	stop, err := cfg.Post.Tail(work, func(m mailbox.Message) { n.system.Root.Send(n.router, entryDelivered{m}) })

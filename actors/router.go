@@ -71,8 +71,8 @@ func newRouter(ctx context.Context, cfg Config, hands *dispatcher.WorkerPool) *r
 		gone: map[mailbox.Address]struct{}{}}
 }
 
-// Receive takes one message.
-func (r *router) Receive(c actor.Context) {
+// receive takes one message.
+func (r *router) receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case entryDelivered:
 		if m.m.Imported {
@@ -175,7 +175,7 @@ func (r *router) spawnShell(c actor.Context, at mailbox.Address, p *shellPlace) 
 	r.lookAround(c)
 	epoch := mailbox.Epoch{Lease: lease, Start: p.starts}
 	self := c.Self()
-	props := actor.PropsFromProducer(func() actor.Actor { return newShell(r.ctx, &r.cfg, at, epoch, self) },
+	props := actor.PropsFromProducer(func() actor.Actor { return actor.ReceiveFunc(newShell(r.ctx, &r.cfg, at, epoch, self).receive) },
 		actor.WithDispatcher(r.hands))
 	p.pid = c.Spawn(props)
 	r.pids[p.pid.Id] = at

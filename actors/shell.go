@@ -55,8 +55,8 @@ func newNonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// Receive takes one message.
-func (s *shell) Receive(c actor.Context) {
+// receive takes one message.
+func (s *shell) receive(c actor.Context) {
 	defer s.logPanic()
 	switch m := c.Message().(type) {
 	case *actor.Started:

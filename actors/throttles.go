@@ -87,8 +87,8 @@ func (l withdrawal) asker() string      { return string(l.at) + "!" + l.start }
 
 func (k *throttleKeeper) clockMS() int64 { return time.Since(k.began).Milliseconds() }
 
-// Receive takes one message.
-func (k *throttleKeeper) Receive(c actor.Context) {
+// receive takes one message.
+func (k *throttleKeeper) receive(c actor.Context) {
 	switch m := c.Message().(type) {
 	case throttleRequest:
 		k.submitRequest(c, m)

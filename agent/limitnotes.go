@@ -43,7 +43,7 @@ const (
 	last
 )
 
-func (l noteLevel) String() string { return [...]string{"", "near", "last"}[l] }
+func (l noteLevel) word() string { return [...]string{"", "near", "last"}[l] }
 
 // Turns for which the rest of a budget must last; if it does not, the budget is near its end.
 const (
@@ -184,7 +184,7 @@ func noteLimits(s State) State {
 		}
 		s.LimitNotes.told[kind], highest = at, max(highest, at)
 		lines = append(lines, r.text())
-		s.events.publish(contextEvents, event.KindLimitNear, event.LimitNear{What: limitWords[kind], Level: at.String(), Left: r.left, Limit: r.of})
+		s.events.publish(contextEvents, event.KindLimitNear, event.LimitNear{What: limitWords[kind], Level: at.word(), Left: r.left, Limit: r.of})
 	}
 	if len(lines) == 0 {
 		return s

@@ -136,18 +136,18 @@ const (
 // Call is one tool call of the last reply.
 type Call struct {
 	model.ToolCall
-	Class        model.Class
-	Child        spec.ID // set: a delegate, and the child's id
-	Sends        bool    // a message to another agent
-	Stage        Stage
-	Attempt      int
-	Activation   string // the activation that began it
-	Result       model.ToolResult
-	Tokens       int64          // the shell's count of Result; 0: not counted
-	Gate         callGate       // the hooks and the person who decide about it
-	Born         int64          // Child: the clock when the child was requested
-	Tries        int            // attempts that failed transiently
-	Due          int64          // stamp of the next attempt, while Retrying
+	Class      model.Class
+	Child      spec.ID // set: a delegate, and the child's id
+	Sends      bool    // a message to another agent
+	Stage      Stage
+	Attempt    int
+	Activation string // the activation that began it
+	Result     model.ToolResult
+	Tokens     int64    // the shell's count of Result; 0: not counted
+	Gate       callGate // the hooks and the person who decide about it
+	Born       int64    // Child: the clock when the child was requested
+	Tries      int      // attempts that failed transiently
+	Due        int64    // stamp of the next attempt, while Retrying
 }
 
 // callGate is what hooks and people have decided about a call, before it runs and after it has failed.

@@ -59,11 +59,11 @@ func (r Rule) explain(f PolicyFacts) string {
 func explainList(list []Condition, f PolicyFacts) string {
 	var all []string
 	for _, c := range list {
-		value := []rune(c.Value(f))
+		value := []rune(c.value(f))
 		if len(value) > valueShown {
 			value = append(value[:valueShown], '…')
 		}
-		if !c.Holds(f) {
+		if !c.holds(f) {
 			return fmt.Sprintf("not %s (it is %s)", c, string(value))
 		}
 		all = append(all, fmt.Sprintf("%s (it is %s)", c, string(value)))

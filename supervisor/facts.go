@@ -107,8 +107,8 @@ func operatorsOf(fact string) []string {
 	return nil
 }
 
-// Holds reports whether a condition holds. What it cannot read does not hold.
-func (c Condition) Holds(f PolicyFacts) bool {
+// holds reports whether a condition holds. What it cannot read does not hold.
+func (c Condition) holds(f PolicyFacts) bool {
 	if number := numbers[c.Fact]; number != nil {
 		return c.compares(number(f))
 	}
@@ -161,8 +161,8 @@ func (c Condition) String() string {
 	return fmt.Sprintf("%s %s %q", c.Fact, c.Op, c.Text)
 }
 
-// Value is the fact of a condition as people read it.
-func (c Condition) Value(f PolicyFacts) string {
+// value is the fact of a condition as people read it.
+func (c Condition) value(f PolicyFacts) string {
 	switch {
 	case numbers[c.Fact] != nil:
 		return fmt.Sprintf("%g", numbers[c.Fact](f))

@@ -81,7 +81,7 @@ func (r Rule) holds(f PolicyFacts) bool {
 }
 
 func allHold(list []Condition, f PolicyFacts) bool {
-	return !slices.ContainsFunc(list, func(c Condition) bool { return !c.Holds(f) })
+	return !slices.ContainsFunc(list, func(c Condition) bool { return !c.holds(f) })
 }
 
 // vetoesMax is how often in a row a stop of a member is sent back; the next veto is final.

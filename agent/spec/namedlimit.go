@@ -65,15 +65,6 @@ func listNamedLimits() []NamedLimit {
 	}
 }
 
-// Get returns the limit.
-func (n NamedLimit) Get(l Limits) int64 {
-	if count, tokens := n.field(&l); count != nil {
-		return int64(*count)
-	} else {
-		return *tokens
-	}
-}
-
 // Set sets the limit. The value is one that Allows.
 func (n NamedLimit) Set(l *Limits, v int64) {
 	if count, tokens := n.field(l); count != nil {
