@@ -77,6 +77,9 @@ type Config struct {
 	// Hooks are the hooks in Go, by name. They are called from many goroutines at once.
 	// Default: only command lines can be hooks.
 	Hooks map[string]HookFunc
+	// Traceparent returns the trace context that the tool of a call receives. It must not block. Default:
+	// that with which the run was started.
+	Traceparent func(t spec.Task, tool, call string, attempt int) string
 	// ThrottleOf names the throttle that the calls of a route pass: routes that share the limits of
 	// a provider share its name. It is called for every attempt, so it must be cheap. Default:
 	// the route.
@@ -163,6 +166,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	if cfg.Serves == nil {
 		cfg.Serves = func(string) bool { return false }
+	}
+	if cfg.Traceparent == nil {
+		cfg.Traceparent = func(t spec.Task, _, _ string, _ int) string { return t.Trace }
 	}
 	cfg.hooks = hook.NewRunner(cfg.Hooks)
 	if cfg.Tools == nil {

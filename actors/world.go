@@ -173,7 +173,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		s.resultSender(c)(w)
 		return
 	}
-	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: t.Trace, MayWriteAny: e.MayWriteAny,
+	call := tool.Call{Run: t.Run, Agent: string(t.ID), Turn: e.Turn, ID: e.Call, Attempt: e.Attempt, Trace: s.cfg.Traceparent(t, e.Name, e.Call, e.Attempt), MayWriteAny: e.MayWriteAny,
 		Key: fmt.Sprintf("%s.%s.%s", t.Run, t.ID, e.Call), Args: []byte(e.Args), Progress: s.publishProgress(e)}
 	ctx, deliver, keeper, counts := s.work.beginWork(s.ctx, p.Key), s.resultSender(c), s.resultStoreFor(t), s.state.Agent.State.Counts()
 	mayBegin, unbegun := s.mayBegin(p.Lease), s.notBegun(c, p.Key, e)

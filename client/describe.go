@@ -16,7 +16,8 @@ import (
 type Description struct {
 	Goal        string            `json:"goal"`
 	Caller      string            `json:"caller,omitempty"`
-	Trace       string            `json:"trace,omitempty"`
+	Trace       string            `json:"trace,omitempty"` // W3C traceparent with which it was started
+	TraceID     string            `json:"trace_id"`        // of its spans
 	Workspace   string            `json:"workspace,omitempty"`
 	Constraints []string          `json:"constraints"`
 	Criteria    []string          `json:"criteria"`

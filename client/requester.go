@@ -39,6 +39,9 @@ const (
 // RetryHeader carries the number of milliseconds after which a busy node may be asked again.
 const RetryHeader = "Troupe-Retry-After-Ms"
 
+// TraceHeader is the W3C trace context of the program that starts a run, in headers of NATS and HTTP.
+const TraceHeader = "traceparent"
+
 // AskHeader names a request. A copy of it, with the same name and inbox, is dropped by a node that
 // serves the request or has it in its queue.
 const AskHeader = "Troupe-Ask"

@@ -15,10 +15,11 @@ import (
 const DefaultUSD = 1.0
 
 // userOnlyKeys are the settings that only the user may set: the location of the state, which
-// decides where run requests go and which programs are approved, and what models cost. A
+// decides where run requests go and which programs are approved, what models cost, and where spans go. A
 // working directory may come from anyone, and could otherwise redirect prompts, start
 // programs or spend money.
-var userOnlyKeys = map[string]bool{"store_dir": true, "log_store": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true}
+var userOnlyKeys = map[string]bool{"store_dir": true, "log_store": true, "pricing_file": true, "allow_unpriced": true, "allow_unbounded": true, "max_live_runs": true,
+	"otlp_endpoint": true, "telemetry_content": true}
 
 // loweringModes are the permission modes that allow nothing that the default does not.
 var loweringModes = []string{"plan", "dontask", "dont-ask", "default"}

@@ -228,6 +228,7 @@ func requestSize(r micro.Request) int {
 func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 	ctx, cancel := context.WithTimeout(c.ctx, requestTimeout)
 	defer cancel()
+	ctx = context.WithValue(ctx, traceKey{}, r.Headers().Get(client.TraceHeader))
 	reply, err := c.callRecovered(ctx, verb, serve, c.cfg.Redact(r.Data()))
 	var data []byte
 	if err == nil {
@@ -240,6 +241,9 @@ func (c *Control) serveOne(verb string, serve verbHandler, r micro.Request) {
 		c.sendRefusal(verb, r, err)
 	}
 }
+
+// traceKey is the key of the trace context that the header of a request names.
+type traceKey struct{}
 
 var errBusy = &client.Error{Code: client.CodeLimit, Text: "too many requests of this verb at once", Hint: "ask again in a moment", Retry: retryAfter}
 

@@ -20,6 +20,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := checkRunID(r.RunID); err != nil {
 		return nil, err
 	}
+	if header, ok := ctx.Value(traceKey{}).(string); ok && r.Trace == "" {
+		r.Trace = header
+	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
 		if err != nil {

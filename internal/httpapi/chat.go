@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -157,6 +158,7 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 		refuseChat(w, err)
 		return
 	}
+	q.Troupe.Trace = cmp.Or(q.Troupe.Trace, r.Header.Get(client.TraceHeader))
 	run, err := newChatRun(q)
 	if err != nil {
 		refuseChat(w, &client.Error{Code: client.CodeBad, Text: err.Error()})

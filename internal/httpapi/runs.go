@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -56,6 +57,7 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
 	if request.RunID == "" {
 		request.RunID = client.NewID()
 	}
+	request.Trace = cmp.Or(request.Trace, r.Header.Get(client.TraceHeader))
 	accepted, err := s.cfg.Client.Run(r.Context(), request)
 	if err != nil {
 		refuseError(w, err)

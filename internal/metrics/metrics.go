@@ -28,6 +28,8 @@ type Gauges struct {
 	RunsActive, RunsQueued      int
 	AgentsActive, AgentsResting int64
 	EventsDropped               int64 // so far
+	SpansExported, SpansDropped int64 // so far
+	SpansWaiting                int
 	LogsWritable, Ready         bool
 }
 
@@ -129,16 +131,24 @@ var gaugeHelp = []struct{ name, help string }{
 	{runsQueued, "Runs that wait until fewer runs are live on this node."},
 	{agentsActive, "Actors in memory on this node: agents and supervisors."},
 	{agentsResting, "Passivated actors in the logs of this node: they wait for a person, another agent or the clock."},
+	{spansWaiting, "Spans that wait to be sent."},
 	{logsWritable, "1 if the node can write its logs, 0 if entries wait."},
 	{nodeReady, "1 if the node can take work, as /readyz says."},
 	{budgetLimit, "Token limits of the runs whose supervisor is on this node, added."},
 	{budgetReserved, "Tokens reserved by the runs whose supervisor is on this node, added."},
 }
 
-var (
-	gaugeDescs  = describeGauges()
-	droppedDesc = prometheus.NewDesc(eventsDropped, "Events that were not published because the connection did not accept them; the logs have them.", nil, nil)
-)
+var gaugeDescs = describeGauges()
+
+// counterHelp are the counters that other parts of the node keep.
+var counterHelp = []struct {
+	desc *prometheus.Desc
+	read func(Gauges) int64
+}{
+	{prometheus.NewDesc(eventsDropped, "Events that were not published because the connection did not accept them; the logs have them.", nil, nil), func(g Gauges) int64 { return g.EventsDropped }},
+	{prometheus.NewDesc(spansExported, "Spans that the OTLP receiver accepted.", nil, nil), func(g Gauges) int64 { return g.SpansExported }},
+	{prometheus.NewDesc(spansDropped, "Spans that were not sent: the OTLP receiver was too slow, did not answer or rejected them.", nil, nil), func(g Gauges) int64 { return g.SpansDropped }},
+}
 
 func describeGauges() map[string]*prometheus.Desc {
 	descs := map[string]*prometheus.Desc{}
@@ -152,7 +162,9 @@ func (c *stateCollector) Describe(to chan<- *prometheus.Desc) {
 	for _, g := range gaugeHelp {
 		to <- gaugeDescs[g.name]
 	}
-	to <- droppedDesc
+	for _, counter := range counterHelp {
+		to <- counter.desc
+	}
 	to <- c.build
 }
 
@@ -160,12 +172,15 @@ func (c *stateCollector) Collect(to chan<- prometheus.Metric) {
 	g := c.read()
 	limit, reserved := c.budgets()
 	for name, v := range map[string]float64{
-		runsActive: float64(g.RunsActive), runsQueued: float64(g.RunsQueued), agentsActive: float64(g.AgentsActive), agentsResting: float64(g.AgentsResting),
+		spansWaiting: float64(g.SpansWaiting),
+		runsActive:   float64(g.RunsActive), runsQueued: float64(g.RunsQueued), agentsActive: float64(g.AgentsActive), agentsResting: float64(g.AgentsResting),
 		logsWritable: oneIf(g.LogsWritable), nodeReady: oneIf(g.Ready), budgetLimit: float64(limit), budgetReserved: float64(reserved),
 	} {
 		to <- prometheus.MustNewConstMetric(gaugeDescs[name], prometheus.GaugeValue, v)
 	}
-	to <- prometheus.MustNewConstMetric(droppedDesc, prometheus.CounterValue, float64(g.EventsDropped))
+	for _, counter := range counterHelp {
+		to <- prometheus.MustNewConstMetric(counter.desc, prometheus.CounterValue, float64(counter.read(g)))
+	}
 	to <- prometheus.MustNewConstMetric(c.build, prometheus.GaugeValue, 1)
 }
 

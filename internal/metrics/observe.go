@@ -193,13 +193,22 @@ func splitModel(route string) (provider, model string) {
 	return provider, model
 }
 
+// OwnProviders begins the names of providers that are troupe itself: their models are in this process.
+const OwnProviders = "troupe."
+
+// ConventionNames are the provider and the model of a route, as the semantic conventions name them.
+func ConventionNames(route string) (provider, model string) {
+	provider, model = splitModel(route)
+	return conventionName(provider), model
+}
+
 // conventionName is the name of a provider in the semantic conventions.
 func conventionName(provider string) string {
 	switch provider {
 	case "gemini":
 		return "gcp.gemini"
 	case "builtin", "script":
-		return "troupe." + provider
+		return OwnProviders + provider
 	}
 	return provider
 }

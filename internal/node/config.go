@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
+	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -127,8 +128,10 @@ type Config struct {
 	// next owner.
 	NoActors bool
 	// HTTP is how the node serves HTTP. Default: it does not.
-	HTTP   *HTTPConfig
-	Logger *slog.Logger // default: discard
+	HTTP *HTTPConfig
+	// Telemetry says where spans go. Default: as the variables of OpenTelemetry in the environment say.
+	Telemetry telemetry.Settings
+	Logger    *slog.Logger // default: discard
 }
 
 func (c Config) withDefaults() Config {

@@ -138,6 +138,9 @@ func (t *eventPublisher) close() {
 // does not encode, mask and queue the event.
 func (h *Node) queueEvent(e event.Published) {
 	h.watch.observe(e)
+	if h.spans != nil {
+		h.spans.Observe(e)
+	}
 	if h.embedded != nil {
 		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)
 		if err == nil && !h.embedded.HasInterest(subject) {

@@ -488,6 +488,8 @@ func TestStreamsAreBounded(t *testing.T) {
 
 // Prometheus sees what a run did, and an operator reads in the log when it began, ended, failed and was
 // taken over.
+//
+//behaviour:shows I3
 func TestMetricsAndLogLinesOfRuns(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)

@@ -29,6 +29,7 @@ import (
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/routes"
 	"github.com/troupe-run/troupe/internal/runspec"
+	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/toolset"
 	"github.com/troupe-run/troupe/internal/workspace"
 	"github.com/troupe-run/troupe/mailbox"
@@ -57,8 +58,9 @@ type Node struct {
 	control     *control.Control
 	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
 	runs        *control.Runs
-	index       *indexWriter // of rows of runs
-	watch       *runWatch    // what operators see of the runs
+	index       *indexWriter        // of rows of runs
+	watch       *runWatch           // what operators see of the runs
+	spans       *telemetry.Exporter // nil: they are not exported
 	toolset     *toolset.Builder
 	builder     *runspec.Builder
 	routes      *routes.Resolver
@@ -151,6 +153,9 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if err := h.proveServer(ctx); err != nil {
 		return err
 	}
+	if err := h.startSpans(); err != nil {
+		return err
+	}
 	if h.blobs, err = jetstream.OpenBlobs(ctx, h.logConn, buckets.Blobs, h.names); err != nil {
 		return err
 	}
@@ -176,6 +181,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.logOwner.ObserveActors(&cfg)
+	h.traceActors(&cfg)
 	if h.actorNode, err = actors.Start(h.programs.CountIn(context.Background()), cfg); err != nil {
 		return err
 	}
@@ -304,6 +310,9 @@ func (h *Node) Close() (err error) {
 		h.logOwner.Close()
 	}
 	h.background.Wait()
+	if h.spans != nil {
+		h.spans.Close()
+	}
 	errs = append(errs, h.directories.Close())
 	if h.post != nil {
 		errs = append(errs, h.post.Close())

@@ -9,6 +9,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/metrics"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // runWatch tells an operator what the events of this node mean for its runs: a log line when a run
@@ -92,6 +93,10 @@ func (h *Node) readGauges() metrics.Gauges {
 	var i client.NodeInfo
 	h.logOwner.FillCounts(&i)
 	j := h.logHealth.clientInfo()
-	return metrics.Gauges{RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsActive: i.Live, AgentsResting: i.Resting, EventsDropped: h.publisher.dropped.Load(),
+	var spans telemetry.Stats
+	if h.spans != nil {
+		spans = h.spans.Stats()
+	}
+	return metrics.Gauges{SpansExported: spans.Exported, SpansDropped: spans.Dropped, SpansWaiting: spans.Waiting, RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsActive: i.Live, AgentsResting: i.Resting, EventsDropped: h.publisher.dropped.Load(),
 		LogsWritable: j == nil || j.Low, Ready: h.checkReady() == nil}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // NewMasker returns a masker for the secrets of a node with this configuration, for code that
@@ -23,6 +24,7 @@ func (c Config) newMasker(more ...string) *redact.Masker {
 	for _, name := range provider.AddressVariables() {
 		find.Addresses = append(find.Addresses, c.Env(name))
 	}
+	find.Credentials = append(find.Credentials, telemetry.SecretsOf(c.Env)...)
 	for _, o := range []bus.Options{c.Bus, c.ServiceBus, c.System} {
 		find.Credentials = append(find.Credentials, o.Password, o.Token)
 		if o.Password == "" {

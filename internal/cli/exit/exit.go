@@ -16,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cassette"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // Exit codes.
@@ -102,6 +103,8 @@ func Explain(err error) *Failure {
 		return &Failure{NoNode, err, "close it to others with chmod 700, or use another --store-dir"}
 	case errors.Is(err, statedir.ErrLogStore):
 		return &Failure{Usage, err, "a directory remembers its log store, so --log-store is for a new one; see docs/profiles.md"}
+	case errors.Is(err, telemetry.ErrSettings):
+		return &Failure{Usage, err, "docs/telemetry.md lists the settings and variables"}
 	case errors.Is(err, statedir.ErrNodeFile):
 		return &Failure{NoNode, err, "if no node of yours wrote it, remove it; or use another --store-dir"}
 	case errors.Is(err, statedir.ErrNoServer):

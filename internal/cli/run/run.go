@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -70,6 +71,8 @@ interrupted.`,
 	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
 	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: local or jetstream (default where it keeps them; a new one: local)")
 	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "", "HOST:PORT at which a node in this process serves the HTTP API meanwhile; the token is in the state directory (docs/http.md)")
+	c.Flags().StringVar(&cs.Sessions.Telemetry.Endpoint, "otlp-endpoint", "", "of a node in this process: "+telemetry.EndpointUsage)
+	c.Flags().StringVar(&cs.Sessions.Telemetry.Content, "telemetry-content", "", "of a node in this process: "+telemetry.ContentUsage)
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // explainError gives an error its code and a remedy.
@@ -20,6 +21,8 @@ func explainError(err error) (code int, hint string) {
 		return exit.NoNode, "another node or a troupe run has the state directory; use another --store-dir"
 	case errors.Is(err, statedir.ErrLogStore):
 		return exit.Usage, "a directory remembers its log store, so --log-store is for a new one; see docs/profiles.md"
+	case errors.Is(err, telemetry.ErrSettings):
+		return exit.Usage, "docs/telemetry.md lists the settings and variables"
 	case errors.Is(err, statedir.ErrNewerForm):
 		return exit.NoNode, "install the newer troupe; this one has touched nothing"
 	case errors.Is(err, bus.ErrNoLeader):

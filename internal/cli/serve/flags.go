@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // drainTimeout is how long a node that received a stop signal waits for its models and
@@ -110,6 +111,8 @@ func (n *program) addNodeFlags(f *pflag.FlagSet) {
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")
 	f.StringVarP(&n.output, "output", "o", "text", "form of the ready line and the log: text, json")
+	f.StringVar(&n.cfg.Telemetry.Endpoint, "otlp-endpoint", "", telemetry.EndpointUsage)
+	f.StringVar(&n.cfg.Telemetry.Content, "telemetry-content", "", telemetry.ContentUsage)
 	f.DurationVar(&n.cfg.LeaseTTL, "lease-ttl", 0, "how long a node may be silent on a shared server before others take over, whole seconds (default 20s)")
 	f.DurationVar(&n.cfg.IdleTimeout, "linger", 0, "how long an agent that waits for a person, a child or the clock stays in memory (default 1m)")
 }

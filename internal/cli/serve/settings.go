@@ -39,7 +39,8 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing} {
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing,
+		"otlp_endpoint": &n.cfg.Telemetry.Endpoint, "telemetry_content": &n.cfg.Telemetry.Content} {
 		s, ok := found[key]
 		if ok && !c.Flags().Changed(s.Flag()) {
 			*target = s.Value

@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/telemetry"
 )
 
 // Opener connects commands to a node, or starts one in this process. Its fields are the
@@ -28,13 +29,14 @@ import (
 type Opener struct {
 	Console     *console.Console
 	Conn        ConnFlags
-	StateDir    string        // --store-dir
-	PricingFile string        // --pricing-file
-	Model       string        // from the settings; a flag takes precedence
-	MaxLiveRuns int           // runs of a node in this process
-	LogStore    string        // --log-store
-	HTTP        string        // --http: address of the HTTP server of a node in this process; "": none
-	JoinTimeout time.Duration // with an owner of the state directory that does not answer
+	StateDir    string             // --store-dir
+	PricingFile string             // --pricing-file
+	Model       string             // from the settings; a flag takes precedence
+	MaxLiveRuns int                // runs of a node in this process
+	LogStore    string             // --log-store
+	HTTP        string             // --http: address of the HTTP server of a node in this process; "": none
+	Telemetry   telemetry.Settings // of a node in this process
+	JoinTimeout time.Duration      // with an owner of the state directory that does not answer
 	Recordings  Recordings
 	// Contributions are agents, tools and models in Go of a node in this process.
 	Contributions node.Contributions
@@ -185,7 +187,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
 	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Contributions: o.Contributions, Logger: o.Console.Logger()})
+		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,262 @@
+package telemetry
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/safefile"
+)
+
+// Settings say where spans go. The rest is in the environment, by the variables that OpenTelemetry names:
+// docs/telemetry.md lists those that troupe reads.
+type Settings struct {
+	// Endpoint is the address of an OTLP/HTTP receiver, such as http://localhost:4318. Default: that of
+	// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or OTEL_EXPORTER_OTLP_ENDPOINT; without one, nothing is sent.
+	Endpoint string
+	// Content is ContentFull if spans have the texts of people, models and tools. Default: ContentNone, unless
+	// OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is true.
+	Content string
+}
+
+// Values of Settings.Content.
+const (
+	ContentNone = "none"
+	ContentFull = "full"
+)
+
+// EndpointUsage and ContentUsage describe the flags of Settings.
+const (
+	EndpointUsage = "OTLP/HTTP receiver of spans, such as " + defaultEndpoint + " (default OTEL_EXPORTER_OTLP_ENDPOINT, or none; docs/telemetry.md)"
+	ContentUsage  = "none or full: whether spans have the texts of people, models and tools (default none)"
+)
+
+// ErrSettings says that the settings or the environment name a receiver that troupe cannot use.
+var ErrSettings = errors.New("telemetry: settings")
+
+// Defaults and limits of the environment.
+const (
+	tracesPath      = "/v1/traces"
+	defaultEndpoint = "http://localhost:4318"
+	flushDefault    = time.Second
+	timeoutDefault  = 10 * time.Second
+	queueDefault    = 8192 // spans
+	batchDefault    = 512
+	queueMost       = 1 << 20
+	batchMost       = 1 << 14
+	durationMost    = 10 * time.Minute
+	certBytesMax    = 1 << 20
+	serviceDefault  = "troupe"
+)
+
+// target is where and how spans are sent; without a url they are not.
+type target struct {
+	url        string
+	headers    http.Header
+	tls        *tls.Config
+	gzip       bool
+	content    bool
+	timeout    time.Duration
+	flushEvery time.Duration
+	queueMax   int
+	batchMax   int
+	sampler    sampler
+	service    string
+	attributes []attribute
+}
+
+// environment reads the variables of OpenTelemetry.
+type environment func(string) string
+
+// ofTraces reads a variable OTEL_EXPORTER_OTLP_*, in the form for traces first.
+func (env environment) ofTraces(name string) (key, value string) {
+	for _, prefix := range []string{"OTEL_EXPORTER_OTLP_TRACES_", "OTEL_EXPORTER_OTLP_"} {
+		if v := strings.TrimSpace(env(prefix + name)); v != "" {
+			return prefix + name, v
+		}
+	}
+	return "", ""
+}
+
+func isTrue(value string) bool { return strings.EqualFold(strings.TrimSpace(value), "true") }
+
+// resolveTarget finds out where spans go.
+func resolveTarget(s Settings, getenv func(string) string) (t target, err error) {
+	env := environment(getenv)
+	if s.Content != "" && s.Content != ContentNone && s.Content != ContentFull {
+		return target{}, fmt.Errorf("%w: --telemetry-content (telemetry_content) is %s or %s, not %q", ErrSettings, ContentNone, ContentFull, s.Content)
+	}
+	address, err := env.address(s)
+	if err != nil || address == "" {
+		return target{}, err
+	}
+	t = target{url: address, content: s.Content == ContentFull || s.Content == "" && isTrue(env("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"))}
+	key, protocol := env.ofTraces("PROTOCOL")
+	if protocol != "" && protocol != "http/protobuf" {
+		return target{}, fmt.Errorf("%w: %s is %q: troupe sends http/protobuf only; set OTEL_EXPORTER_OTLP_TRACES_PROTOCOL=http/protobuf, and the port for it (4318)", ErrSettings, key, protocol)
+	}
+	key, compression := env.ofTraces("COMPRESSION")
+	if t.gzip = compression == "gzip"; !t.gzip && compression != "" && compression != "none" {
+		return target{}, fmt.Errorf("%w: %s is gzip or none, not %q", ErrSettings, key, compression)
+	}
+	for _, read := range []func(*target) error{env.readHeaders, env.readTLS, env.readSizes, env.readResource, env.readSampler} {
+		if err := read(&t); err != nil {
+			return target{}, err
+		}
+	}
+	return t, nil
+}
+
+// address returns the URL of the receiver; "" for none.
+func (env environment) address(s Settings) (string, error) {
+	exporter := strings.TrimSpace(env("OTEL_TRACES_EXPORTER"))
+	if isTrue(env("OTEL_SDK_DISABLED")) || s.Endpoint == "" && exporter == "none" {
+		return "", nil
+	}
+	key, given := "--otlp-endpoint (otlp_endpoint)", s.Endpoint
+	if given == "" {
+		key, given = env.ofTraces("ENDPOINT")
+	}
+	if given == "" && exporter == "otlp" {
+		given = defaultEndpoint
+	}
+	if given == "" {
+		return "", nil
+	}
+	if s.Endpoint == "" && exporter != "" && exporter != "otlp" {
+		return "", fmt.Errorf("%w: OTEL_TRACES_EXPORTER is otlp or none, not %q", ErrSettings, exporter)
+	}
+	u, err := url.Parse(given)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+		return "", fmt.Errorf("%w: %s is the URL of an OTLP/HTTP receiver, such as %s, not %q", ErrSettings, key, defaultEndpoint, shownAddress(given))
+	}
+	if whole := strings.HasSuffix(u.Path, tracesPath) || key == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"; !whole {
+		u.Path = strings.TrimSuffix(u.Path, "/") + tracesPath
+	}
+	return u.String(), nil
+}
+
+// shownAddress returns an address without its credentials.
+func shownAddress(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.User == nil {
+		return address
+	}
+	return u.Redacted()
+}
+
+// shownURL returns the address of the receiver for people.
+func (t target) shownURL() string { return shownAddress(t.url) }
+
+// readHeaders reads NAME=VALUE,…; values are URL-encoded. The errors do not show them: they are credentials.
+func (env environment) readHeaders(t *target) error {
+	key, list := env.ofTraces("HEADERS")
+	t.headers = http.Header{}
+	for pair := range strings.SplitSeq(list, ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if name = strings.TrimSpace(name); !ok || err != nil || name == "" || strings.ContainsAny(name+value, "\r\n\x00") || strings.ContainsAny(name, " \t:") {
+			return fmt.Errorf("%w: %s is NAME=VALUE,NAME=VALUE with URL-encoded values", ErrSettings, key)
+		}
+		t.headers.Set(name, value)
+	}
+	return nil
+}
+
+// SecretsOf returns the credentials of the receiver that the environment holds, for masks.
+func SecretsOf(getenv func(string) string) (list []string) {
+	var t target
+	env := environment(getenv)
+	if env.readHeaders(&t) != nil {
+		_, raw := env.ofTraces("HEADERS")
+		return []string{raw}
+	}
+	for _, values := range t.headers {
+		for _, v := range values {
+			_, token, _ := strings.Cut(v, " ") // of "Bearer TOKEN"
+			list = append(list, v, token)
+		}
+	}
+	return list
+}
+
+func (env environment) readTLS(t *target) error {
+	key, file := env.ofTraces("CERTIFICATE")
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if file != "" {
+		raw, err := safefile.Read(file, certBytesMax)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", ErrSettings, key, err)
+		}
+		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(raw) {
+			return fmt.Errorf("%w: %s: %s holds no certificate", ErrSettings, key, file)
+		}
+	}
+	key, cert := env.ofTraces("CLIENT_CERTIFICATE")
+	_, private := env.ofTraces("CLIENT_KEY")
+	if cert != "" || private != "" {
+		pair, err := tls.LoadX509KeyPair(cert, private)
+		if err != nil {
+			return fmt.Errorf("%w: %s with OTEL_EXPORTER_OTLP_CLIENT_KEY: %w", ErrSettings, key, err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	t.tls = c
+	return nil
+}
+
+func (env environment) readSizes(t *target) (err error) {
+	whole := func(key, value string, fallback, most int) int {
+		if value == "" || err != nil {
+			return fallback
+		}
+		n, failed := strconv.Atoi(value)
+		if failed != nil || n < 1 || n > most {
+			err = fmt.Errorf("%w: %s is a whole number from 1 to %d, not %q", ErrSettings, key, most, value)
+		}
+		return n
+	}
+	read := func(key string, fallback, most int) int {
+		return whole(key, strings.TrimSpace(env(key)), fallback, most)
+	}
+	const ms = int(durationMost / time.Millisecond)
+	key, timeout := env.ofTraces("TIMEOUT")
+	t.timeout = time.Duration(whole(key, timeout, int(timeoutDefault/time.Millisecond), ms)) * time.Millisecond
+	t.flushEvery = time.Duration(read("OTEL_BSP_SCHEDULE_DELAY", int(flushDefault/time.Millisecond), ms)) * time.Millisecond
+	t.queueMax = read("OTEL_BSP_MAX_QUEUE_SIZE", queueDefault, queueMost)
+	t.batchMax = read("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", batchDefault, batchMost)
+	return err
+}
+
+// readResource reads what describes the node.
+func (env environment) readResource(t *target) error {
+	t.service = serviceDefault
+	for pair := range strings.SplitSeq(env("OTEL_RESOURCE_ATTRIBUTES"), ",") {
+		if strings.TrimSpace(pair) == "" {
+			continue
+		}
+		name, value, ok := strings.Cut(pair, "=")
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		switch name = strings.TrimSpace(name); {
+		case !ok || err != nil || name == "":
+			return fmt.Errorf("%w: OTEL_RESOURCE_ATTRIBUTES is NAME=VALUE,NAME=VALUE with URL-encoded values, not %q", ErrSettings, pair)
+		case name == "service.name":
+			t.service = value
+		case name != "service.version" && name != "service.instance.id":
+			t.attributes = append(t.attributes, attribute{name, value})
+		}
+	}
+	if name := strings.TrimSpace(env("OTEL_SERVICE_NAME")); name != "" {
+		t.service = name
+	}
+	return nil
+}
