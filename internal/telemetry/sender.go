@@ -32,8 +32,7 @@ type sender struct {
 	runs   *runCache
 	post   func(ctx context.Context, body []byte) (rejected int64, err error)
 
-	closing chan struct{}      // closed when the last batches are to be sent
-	hurry   context.CancelFunc // ends the pauses between attempts
+	closing chan struct{} // closed when the last batches are to be sent
 	done    chan struct{}
 	failing bool  // the operator knows that spans are dropped
 	sentAt  int64 // how many spans had been sent then
