@@ -239,7 +239,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 		return s, nil
 	}
 	s.events.publishAttempt(s.attempt(), event.KindModelFinished, event.ModelFinished{Stop: f.Reply.Stop, Usage: f.Reply.Usage, UsageKnown: f.Reply.UsageKnown,
-		CostUSD: float64(s.currentModel().Price.Cost(f.Reply.Usage).Nano) / 1e9, TookMS: f.TookMS, Served: f.Reply.Served})
+		CostUSD: float64(s.currentModel().Price.Cost(f.Reply.Usage).Nano) / 1e9, TookMS: f.TookMS})
 	s.ModelMS += f.TookMS
 	s.ThrottleWait = throttleWait{N: s.ThrottleWait.N}
 	if s.Purpose == ForSummary { //mutant:summary-is-a-turn

@@ -2,9 +2,7 @@ package agent
 
 import (
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/agent/spec"
-	"github.com/troupe-run/troupe/internal/clip"
 )
 
 // modelAttempt is a model call under a reservation.
@@ -27,7 +25,7 @@ func (e *stepEvents) publishModelStarted(a modelAttempt) {
 // publishAttempt publishes the end of an attempt. Its entry is the first of the turn.
 func (e *stepEvents) publishAttempt(a modelAttempt, kind event.Kind, d event.ModelFinished) {
 	e.entryTurn = &a.turn
-	d.Model, d.Purpose, d.Served = a.model, string(a.purpose), clip.Text(d.Served, history.NameBytesShown)
+	d.Model, d.Purpose = a.model, string(a.purpose)
 	e.publish(entryEvents, kind, d)
 }
 

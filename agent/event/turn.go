@@ -93,8 +93,6 @@ type ModelFinished struct {
 	TookMS     int64            `json:"took_ms"`
 	Error      model.ErrorClass `json:"error,omitempty"`
 	Detail     string           `json:"detail,omitempty"`
-	// Served is the model that answered, as its provider names it.
-	Served string `json:"served,omitempty"`
 }
 
 // Said is message.user, message.assistant and message.tombstoned.

@@ -196,9 +196,6 @@ func (l *logSpans) endChat(d event.ModelFinished, at int64, failure string) {
 	s := l.newSpan(chatSpanID(l.run, l.agent, c.Reservation), agentSpanID(l.run, l.agent), "chat "+name, kind, began, at)
 	s.set(keyOperation, "chat")
 	s.setModel(c.Model)
-	if d.Served != "" {
-		s.set(keyResponseModel, d.Served)
-	}
 	if d.Stop != "" {
 		s.set(keyFinish, []string{string(d.Stop)})
 	}

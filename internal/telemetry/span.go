@@ -24,7 +24,6 @@ const (
 	keyAgentName     = "gen_ai.agent.name"
 	keyAgentID       = "gen_ai.agent.id"
 	keyRequestModel  = "gen_ai.request.model"
-	keyResponseModel = "gen_ai.response.model"
 	keyFinish        = "gen_ai.response.finish_reasons"
 	keyInput         = "gen_ai.usage.input_tokens"
 	keyOutput        = "gen_ai.usage.output_tokens"
