@@ -153,7 +153,7 @@ func newRunFilter(r client.ListRequest) (f runFilter, err error) {
 	f.r = r
 	switch {
 	case r.State != "" && !slices.Contains(runStates, r.State):
-		return f, badListField("state", string(r.State), fmt.Sprintf("one of %v", runStates))
+		return f, badListField("state", string(r.State), "one of "+joinWords(runStates))
 	case r.Limit < 0:
 		return f, badListField("limit", fmt.Sprint(r.Limit), "0 is as many as fit a reply")
 	case r.Prefix != "" && names.CheckToken(r.Prefix) != nil:
@@ -169,6 +169,15 @@ func newRunFilter(r client.ListRequest) (f runFilter, err error) {
 
 func badListField(field, value, hint string) error {
 	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("%s is %.80q", field, value), Hint: hint}
+}
+
+// joinWords lists words as a hint shows them.
+func joinWords[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i, w := range list {
+		words[i] = string(w)
+	}
+	return strings.Join(words, ", ")
 }
 
 func (f runFilter) wantsID(run string) bool {
