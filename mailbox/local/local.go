@@ -93,13 +93,13 @@ func (c *Config) fillDefaults() error {
 
 // Store implements mailbox.Store.
 type Store struct {
-	cfg     Config
-	table   *table
-	wal *wal
-	queue   appendQueue
-	health  health
-	damage  damageLog
-	used    atomic.Int64 // bytes of all entries
+	cfg    Config
+	table  *table
+	wal    *wal
+	queue  appendQueue
+	health health
+	damage damageLog
+	used   atomic.Int64 // bytes of all entries
 
 	// mu guards the fresh entries. The writer alone changes active; frozen never changes.
 	mu     sync.RWMutex

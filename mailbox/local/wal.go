@@ -31,11 +31,11 @@ type wal struct {
 	disk   disk
 	dir    string
 	lazy   bool
-	size   int64       // of a segment
-	number uint64      // of the newest segment or spare: no number is used twice
+	size   int64   // of a segment
+	number uint64  // of the newest segment or spare: no number is used twice
 	file   walFile // nil: no segment is open
-	offset int64       // where the next record goes
-	unused bool        // the segment ended at its first write, which failed: nothing in it was acknowledged
+	offset int64   // where the next record goes
+	unused bool    // the segment ended at its first write, which failed: nothing in it was acknowledged
 	// unsynced says that a sync has failed since the flag was last taken. What of its segment is on the
 	// disk is unknown for good: a repeated sync may succeed without having written it.
 	unsynced bool
