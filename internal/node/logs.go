@@ -34,9 +34,10 @@ func WithLogs(ctx context.Context, wrap func(mailbox.Store) mailbox.Store) conte
 	return context.WithValue(ctx, wrapLogsKey{}, wrap)
 }
 
-// wrapLogs wraps the logs as the context of Start asks.
-func (h *Node) wrapLogs(ctx context.Context) {
+// wrapLogs returns the logs, wrapped as the context of Start asks.
+func wrapLogs(ctx context.Context, logs mailbox.Store) mailbox.Store {
 	if wrap, ok := ctx.Value(wrapLogsKey{}).(func(mailbox.Store) mailbox.Store); ok {
-		h.post = wrap(h.post)
+		return wrap(logs)
 	}
+	return logs
 }

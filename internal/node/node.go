@@ -147,13 +147,13 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	h.wrapLogs(ctx)
+	h.post = wrapLogs(ctx, h.post)
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	if err := h.proveServer(ctx); err != nil {
 		return err
 	}
-	if err := h.startSpans(); err != nil {
+	if err := startSpans(h); err != nil {
 		return err
 	}
 	if h.blobs, err = jetstream.OpenBlobs(ctx, h.logConn, buckets.Blobs, h.names); err != nil {
@@ -181,7 +181,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.logOwner.ObserveActors(&cfg)
-	h.traceActors(&cfg)
+	traceActors(h.spans, &cfg)
 	if h.actorNode, err = actors.Start(h.programs.CountIn(context.Background()), cfg); err != nil {
 		return err
 	}

@@ -9,11 +9,12 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/mailbox/jetstream"
 )
 
 // startSpans begins to export spans, if a receiver is known. A receiver that only the environment names may be meant for
 // other programs: an error in it is logged, and the node works without spans.
-func (h *Node) startSpans() error {
+func startSpans(h *Node) error {
 	if h.cfg.NoActors {
 		return nil
 	}
@@ -22,7 +23,7 @@ func (h *Node) startSpans() error {
 		state = statedir.StateDir(h.cfg.StateDir)
 	}
 	x, err := telemetry.Start(telemetry.Config{Settings: h.cfg.Telemetry, Env: h.cfg.Env, Node: h.cfg.Name, Version: control.Version(),
-		StateDir: state, Logs: h.post, ShardHeads: h.listShardHeads, Mask: h.mask, Logger: h.cfg.Logger})
+		StateDir: state, Logs: h.post, ShardHeads: shardHeads(h.streams), Mask: h.mask, Logger: h.cfg.Logger})
 	if err != nil && h.cfg.Telemetry == (telemetry.Settings{}) {
 		h.cfg.Logger.Warn("spans are not exported: the environment names a receiver that troupe cannot use", "error", err)
 		return nil
@@ -34,20 +35,23 @@ func (h *Node) startSpans() error {
 	return nil
 }
 
-// listShardHeads lists the newest entries of the logs of a shard of the shared server.
-func (h *Node) listShardHeads(ctx context.Context, pool string, shard int, each func(mailbox.Head) error) error {
-	if h.streams == nil {
-		return nil // shards do not move between nodes
+// shardHeads returns the function that lists the newest entries of the logs of a shard of the shared server. Without one
+// it lists nothing: the shards of a node with its own server do not move.
+func shardHeads(streams *jetstream.Post) func(ctx context.Context, pool string, shard int, each func(mailbox.Head) error) error {
+	return func(ctx context.Context, pool string, shard int, each func(mailbox.Head) error) error {
+		if streams == nil {
+			return nil
+		}
+		return streams.HeadsOf(ctx, pool, []int{shard}, each)
 	}
-	return h.streams.HeadsOf(ctx, pool, []int{shard}, each)
 }
 
 // traceActors tells the exporter of spans on which logs the actors act, and the tools in which span they run.
-func (h *Node) traceActors(cfg *actors.Config) {
-	if h.spans == nil {
+func traceActors(spans *telemetry.Exporter, cfg *actors.Config) {
+	if spans == nil {
 		return
 	}
-	cfg.Traceparent = h.spans.Traceparent
+	cfg.Traceparent = spans.Traceparent
 	alive, holds := cfg.Alive, cfg.Holds
 	cfg.Alive = func(at mailbox.Address, change int) {
 		if alive != nil {
@@ -60,6 +64,6 @@ func (h *Node) traceActors(cfg *actors.Config) {
 		if holds != nil {
 			lease, _ = holds(at)
 		}
-		h.spans.ShellStarted(at, lease)
+		spans.ShellStarted(at, lease)
 	}
 }
