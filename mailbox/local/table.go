@@ -29,7 +29,7 @@ const (
 	// lockTimeout is how long openTable waits for the lock of the file. The caller owns the
 	// directory, so no other process should hold it.
 	lockTimeout = 5 * time.Second
-	tableForm   = 2
+	tableForm   = 1
 	// tableMapBytes is how much of the file is mapped from the start. bbolt maps a file that has
 	// outgrown its mapping anew in the middle of a fold, and then copies every page that the fold
 	// has read. The mapping takes addresses, no memory.
@@ -89,7 +89,7 @@ func openTable(path string) (t *table, err error) {
 			case tableForm:
 				return nil
 			default:
-				return fmt.Errorf("table %s has form %d, and this program knows %d: upgrade it", path, form, tableForm)
+				return fmt.Errorf("table %s has form %d, and this program knows %d: a newer version made it; use that one", path, form, tableForm)
 			}
 		})
 	})

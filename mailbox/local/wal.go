@@ -20,7 +20,7 @@ const (
 	// than to extend one.
 	sparesMax = 1
 
-	segmentPrefix = "wal-"
+	segmentPrefix = "journal-" // as in form 1
 	sparePrefix   = "spare-"
 	numberBase    = 16
 	numberDigits  = 16
