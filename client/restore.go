@@ -20,7 +20,7 @@ type RestoreRequest struct {
 	Answers []AnswerRequest `json:"answers,omitempty"`
 	// OriginalStopped says that the original of an unfinished run does not work any more, and never will.
 	OriginalStopped bool `json:"original_stopped,omitempty"`
-	// AcceptApprovals lets approvals count that the file says people have given.
+	// AcceptApprovals lets approvals count that the file says people or hooks have given.
 	AcceptApprovals bool `json:"accept_approvals,omitempty"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
@@ -21,7 +22,7 @@ import (
 //   - its first entry gives it no right that a new run would not get here (Config.CheckRestored);
 //   - the logs keep the rules of the logs, and this version decides the same from them: then the file can only
 //     contain what the world has said, and not other tasks, budgets or ends;
-//   - whoever restores it takes the responsibility for approvals that the file says people have given.
+//   - whoever restores it takes the responsibility for approvals that the file says people or hooks have given.
 
 const (
 	dumpHint = "`troupe dump RUN` writes a file that can be restored"
@@ -67,12 +68,19 @@ func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.
 	if err := c.cfg.CheckRestored(opened, r.Named); err != nil {
 		return checked, err
 	}
+	if err := checkPolicies(f.Entries); err != nil {
+		return checked, err
+	}
 	if report := verify.Logs(f.Entries); len(report.Findings) > 0 {
 		return checked, badFile("`troupe verify FILE` shows all that is wrong", "the logs do not keep the rules: %s", report.Findings[0])
 	}
 	checked = checkedRestore{run: r.RunID, logs: map[mailbox.Address][]mailbox.Message{}, replayed: recorded.Logs(f.Entries, recorded.Options{})}
 	if err := errors.Join(checked.replayed.Err(), checked.replayed.ReadErr); err != nil {
 		return checked, badFile("`troupe replay FILE --assert` shows the place; restore it with the version that wrote it: "+f.Header.WrittenBy, "this version does not come to the state of the file: %v", err)
+	}
+	if n := checked.replayed.Unchecked; n > 0 {
+		return checked, badFile("dump the run again; a run that has lost the end of a log is not restored",
+			"a log of the file has lost its end: other logs know %d messages of entries that it lacks, and the run would do again what they record", n)
 	}
 	if err := checked.checkOriginal(f, r); err != nil {
 		return checked, err
@@ -153,14 +161,34 @@ func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) e
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s had not ended when it was dumped (%s): if the original works too, both repeat each other's side effects", c.run, f.Header.State),
 			Hint: "make sure that no node will continue the original, then add --original-stopped"}
 	}
-	if n := countApprovals(f.Entries); n > 0 && !r.AcceptApprovals {
-		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the file says that people have given %d approvals; whoever wrote it may have added them", n),
+	if n := countApprovals(f.Entries) + countPassedCalls(c.replayed.Agents); n > 0 && !r.AcceptApprovals {
+		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the file says that people or hooks have given %d approvals; whoever wrote it may have added them", n),
 			Hint: "if you trust where the file comes from, add --accept-approvals"}
 	}
 	return nil
 }
 
-// countApprovals counts the approvals in the logs of agents that requests have given.
+// checkPolicies refuses policies that no request could set.
+func checkPolicies(entries []mailbox.Message) error {
+	for _, m := range entries {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || e.From != "" || m.To.Agent() != mailbox.Super {
+			continue
+		}
+		for _, item := range e.Items {
+			var set supervisor.PolicySet
+			if item.Kind != set.Kind() || mailbox.Unmarshal(item.Body, &set) != nil {
+				continue
+			}
+			if _, err := policy.Compile(set.Policy); err != nil {
+				return badFile(policyHint, "a policy that was set while the run worked: %v", err)
+			}
+		}
+	}
+	return nil
+}
+
+// countApprovals counts the approvals that people have given by requests.
 func countApprovals(entries []mailbox.Message) (n int) {
 	for _, m := range entries {
 		e, err := mailbox.Decode(m.Data)
@@ -177,8 +205,21 @@ func countApprovals(entries []mailbox.Message) (n int) {
 	return n
 }
 
-// addAnswers makes the entries of answers that are given in advance, and notes the questions. An answer has no id of a request: a restore
-// that is repeated makes the same entry.
+// countPassedCalls counts the calls without a result that hooks alone have let pass. A node of the name that the file
+// gives does not ask its own hooks about such a call again, and runs it.
+func countPassedCalls(agents map[spec.ID]agent.State) (n int) {
+	for _, s := range agents {
+		for _, c := range s.Calls {
+			if c.Stage != agent.Ended && c.Gate.Passed && !c.Gate.Permit.Asked {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// addAnswers makes the entries of answers that are given in advance, and notes their questions. The id of an answer
+// depends on its question alone, so a restore that is repeated makes the same entries.
 func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (entries []mailbox.Message, err error) {
 	if len(r.Answers) == 0 {
 		return nil, nil

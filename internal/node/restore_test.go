@@ -287,7 +287,7 @@ func forgeries(t *testing.T) []forgery {
 		{"a gap", "", func(f *runfile.File) {
 			f.Entries = append(f.Entries[:len(f.Entries)-3:len(f.Entries)-3], f.Entries[len(f.Entries)-2:]...)
 		}},
-		{"an answer", "people have given 1 approvals", func(f *runfile.File) {
+		{"an answer", "people or hooks have given 1 approvals", func(f *runfile.File) {
 			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, string(spec.Root)), agent.Answered{Query: "1-0.1", Decision: "approve"}))
 		}},
 	}

@@ -33,6 +33,9 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 	if _, err := policy.Compile(o.Policy); err != nil {
 		return refuse.Bad(policyPageHint, "the policy of the run: %v", err)
 	}
+	if err := checkRecordedLimits(o); err != nil {
+		return err
+	}
 	if named.Dir != "" && o.Workspace == "" {
 		return refuse.Bad("leave --dir out", "the run %s has no directory", o.Run)
 	}
@@ -41,6 +44,13 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 		return explainRefused(o, err)
 	}
 	return compareRights(b, o, fresh)
+}
+
+// checkRecordedLimits refuses limits that no request may have.
+func checkRecordedLimits(o supervisor.Opened) error {
+	l := o.Limits
+	return checkLimits(client.RunRequest{MaxTurns: o.RootTurns, MaxTokens: l.Tokens, MaxBudgetUSD: float64(l.Nano) / usdNano, MaxToolCalls: l.Calls,
+		MaxDepth: l.Depth, MaxChildren: l.Children, MaxAgents: l.Agents, MaxMessages: l.Messages})
 }
 
 // explainRefused explains why a run like the recorded one cannot be opened here.
@@ -116,8 +126,19 @@ func compareRights(b *Builder, o, fresh supervisor.Opened) error {
 			return refused("its commands may write to %.200q, here they may not", path)
 		}
 	}
+	if o.Workspace != fresh.Workspace {
+		return refused("its directory %.200q is a link to %.200q, which may lead elsewhere later", o.Workspace, fresh.Workspace)
+	}
+	if err := b.checkScripts(client.RunRequest{Fallback: routesOf(o.LoopOptions)}); err != nil {
+		return err
+	}
 	if o.Pool != fresh.Pool {
 		return refused("its agents live in the node pool %q, here they would live in %q", o.Pool, fresh.Pool)
+	}
+	for _, r := range o.Permissions.Deny { // one that takes a tool away would keep its class from the comparison
+		if r.From == fromDisallowed && !hasRule(fresh.Permissions.Deny, r) {
+			return refused("it has a rule %.80q of %s, and no request brings such a rule", r.Text, fromDisallowed)
+		}
 	}
 	if what := looserPermissions(*o.Permissions, *fresh.Permissions); what != "" {
 		return refused("its permissions have %s, which a new run would not have", what)
@@ -152,18 +173,18 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 			return err
 		}
 	}
-	if !reflect.DeepEqual(routesOf(d), routesOf(f)) {
-		return b.checkScripts(client.RunRequest{Fallback: routesOf(d)})
+	if !reflect.DeepEqual(routesOf(d.LoopOptions), routesOf(f.LoopOptions)) {
+		return b.checkScripts(client.RunRequest{Fallback: routesOf(d.LoopOptions)})
 	}
 	return nil
 }
 
-// routesOf are the models that the loop options of an agent name.
-func routesOf(d supervisor.Definition) (routes []string) {
-	for _, f := range d.LoopOptions.Fallbacks {
+// routesOf returns the models that loop options name.
+func routesOf(o spec.LoopOptions) (routes []string) {
+	for _, f := range o.Fallbacks {
 		routes = append(routes, f.Name)
 	}
-	if c := d.LoopOptions.Context.Model; c != nil {
+	if c := o.Context.Model; c != nil {
 		routes = append(routes, c.Name)
 	}
 	return routes

@@ -51,7 +51,7 @@ as for a new run (docs/dump.md).`,
 	}
 	q := &flags.request
 	c.Flags().BoolVar(&q.OriginalStopped, "original-stopped", false, "no node has the original of the run at work, and none will continue it")
-	c.Flags().BoolVar(&q.AcceptApprovals, "accept-approvals", false, "approvals count that the file says people have given")
+	c.Flags().BoolVar(&q.AcceptApprovals, "accept-approvals", false, "approvals count that the file says people or hooks have given")
 	c.Flags().StringArrayVar(&flags.approved, "approve", nil, "approve this open question: QUERY, or AGENT/QUERY; may be repeated")
 	c.Flags().StringArrayVar(&flags.answers, "answer", nil, "answer an open question: QUERY=ANSWER, or AGENT/QUERY=ANSWER, where ANSWER is approve, deny, skip or a text; may be repeated")
 	c.Flags().StringVar(&q.Named.Agents, "agents", "", "directory of the agent files that the run may use")
