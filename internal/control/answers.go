@@ -28,16 +28,9 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 	if !slices.Contains(decisions, r.Decision) {
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + joinWords(decisions)}
 	}
-	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
+	l, q, ok, err := c.awaitQuestion(ctx, r)
 	if err != nil {
 		return nil, err
-	}
-	q, ok := findQuestion(l, r)
-	if l.summary.QuestionsCut && (!ok || len(l.row.Answered) >= answeredMax) {
-		if l, err = c.viewRunFully(ctx, l.row); err != nil {
-			return nil, err
-		}
-		q, ok = findQuestion(l, r)
 	}
 	if !ok {
 		return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no open query %q in %s", r.Query, r.RunID),
@@ -61,6 +54,43 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		}
 	}
 	return done, err
+}
+
+// An agent publishes its question before the log of the run has it. So an answer to a question that is not there is tried
+// again for questionLag, every questionPause, while the run is live.
+const (
+	questionLag   = time.Second
+	questionPause = 20 * time.Millisecond
+)
+
+// awaitQuestion finds the question that a request answers.
+func (c *commander) awaitQuestion(ctx context.Context, r client.AnswerRequest) (l runView, q supervisor.OpenQuestion, ok bool, err error) {
+	for late := time.Now().Add(questionLag); ; {
+		l, q, ok, err = c.lookForQuestion(ctx, r)
+		if err != nil || ok || l.state() != client.RunLive || !time.Now().Before(late) {
+			return l, q, ok, err
+		}
+		select {
+		case <-time.After(questionPause):
+		case <-ctx.Done():
+			return l, q, false, ctx.Err()
+		}
+	}
+}
+
+// lookForQuestion finds the question that a request answers in the log of the run as it is now.
+func (c *commander) lookForQuestion(ctx context.Context, r client.AnswerRequest) (l runView, q supervisor.OpenQuestion, ok bool, err error) {
+	if l, err = c.lookAtRun(ctx, r.RunID, r.Request); err != nil {
+		return l, q, false, err
+	}
+	q, ok = findQuestion(l, r)
+	if l.summary.QuestionsCut && (!ok || len(l.row.Answered) >= answeredMax) {
+		if l, err = c.viewRunFully(ctx, l.row); err != nil {
+			return l, q, false, err
+		}
+		q, ok = findQuestion(l, r)
+	}
+	return l, q, ok, nil
 }
 
 // checkAnswer refuses an answer that the agent would not take: to another call than the one that is asked

@@ -19,18 +19,26 @@ func parkedRun(t *testing.T) *opener {
 	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
 		t.Fatal(err)
 	}
+	askQuestion(t, c)
+	return c
+}
+
+// askQuestion records in the log of the run that its root asks question q.
+func askQuestion(t *testing.T, c *opener) {
+	t.Helper()
 	body, err := mailbox.Marshal(agent.Park{Query: "q", Question: "Which?", Reason: spec.NeedsHuman})
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, From: mailbox.At("r", "root"), Items: []mailbox.Item{{N: 3, Kind: agent.Park{}.Kind(), Body: body}}})
 	if err != nil {
-		t.Fatal(err)
+		t.Error(err)
+		return
 	}
 	if _, err := mailbox.Put(t.Context(), c.cfg.Post, mailbox.At("r", mailbox.Super), data); err != nil {
-		t.Fatal(err)
+		t.Error(err)
 	}
-	return c
 }
 
 // answersIn returns the answers in the log of the root.
@@ -54,6 +62,24 @@ func answersIn(t *testing.T, c *opener) (decisions []spec.Decision) {
 		t.Fatal(err)
 	}
 	return decisions
+}
+
+// Who answers as soon as the agent's event says that it asks may be faster than the log of the run.
+func TestAnswerThatIsFasterThanTheLogCounts(t *testing.T) {
+	t.Parallel()
+	c := idleRun(t)
+	if _, err := c.cfg.Runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{})
+	time.AfterFunc(questionLag/10, func() { askQuestion(t, c); close(asked) })
+	if _, err := c.answerQuery(t.Context(), client.AnswerRequest{RunID: "r", Request: "once", Query: "q", Decision: spec.Approve}); err != nil {
+		t.Error(err)
+	}
+	<-asked
+	if logged := answersIn(t, c); len(logged) != 1 {
+		t.Errorf("the log has %q", logged)
+	}
 }
 
 // Of two people who answer one question, one is told that the answer counts, and the log has no
