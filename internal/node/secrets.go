@@ -25,6 +25,7 @@ func (c Config) newMasker(more ...string) *redact.Masker {
 		find.Addresses = append(find.Addresses, c.Env(name))
 	}
 	find.Credentials = append(find.Credentials, telemetry.SecretsOf(c.Env)...)
+	find.Addresses = append(find.Addresses, c.Telemetry.Endpoint)
 	for _, o := range []bus.Options{c.Bus, c.ServiceBus, c.System} {
 		find.Credentials = append(find.Credentials, o.Password, o.Token)
 		if o.Password == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -217,4 +218,60 @@ func TestUnknownAndUnsampledRuns(t *testing.T) {
 	}
 	waitFor(t, "the end of the queue", func() bool { s := x.Stats(); return s.Waiting == 0 && s.Dropped == 2 })
 	x.Close()
+}
+
+// A receiver that sends the spans elsewhere, answers without end, has another certificate or breaks the protocol gets
+// no second chance to read the credentials, and the log stays short and without them.
+//
+//behaviour:shows I3
+func TestAttackReceivers(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { t.Errorf("%s was followed: %v", q.URL, q.Header) }))
+	defer other.Close()
+	raw := func(answer string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			c, _, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, _ = io.WriteString(c, answer) // the exporter may have closed the connection
+			_ = c.Close()
+		}
+	}
+	for name, c := range map[string]struct {
+		receive  http.HandlerFunc
+		exported int64
+	}{
+		"redirect":      {receive: http.RedirectHandler(other.URL, http.StatusTemporaryRedirect).ServeHTTP},
+		"long status":   {receive: raw("HTTP/1.1 400 " + strings.Repeat("\x1b[31m", 1<<20) + "\r\n\r\n")},
+		"no HTTP":       {receive: raw(strings.Repeat("x", 1<<20))},
+		"endless":       {receive: raw("HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\n" + strings.Repeat("x", 4*answerBytesMax)), exported: 3},
+		"broken answer": {receive: raw("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n\x0a\xff\xff\xff"), exported: 3},
+		"certificate":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var r *httptest.Server
+			if c.receive != nil {
+				r = httptest.NewServer(c.receive)
+			} else {
+				r = httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("spans were sent") }))
+				r.Config.ErrorLog = log.New(io.Discard, "", 0)
+				r.StartTLS()
+			}
+			defer r.Close()
+			x, logged := startTestExporter(t, strings.Replace(r.URL, "://", "://user:hunter2@", 1), map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20hunter2"})
+			for _, e := range agentEvents("root", 2) {
+				x.Observe(e)
+			}
+			x.Close()
+			if s := x.Stats(); s.Exported != c.exported || s.Exported+s.Dropped != 3 {
+				t.Errorf("%+v", s)
+			}
+			if text := logged.String(); strings.Contains(text, "hunter2") || len(text) > 1000 || (c.exported == 0) == (text == "") {
+				t.Errorf("the log: %.2000s", text)
+			}
+		})
+	}
 }

@@ -74,9 +74,14 @@ func (c *httpClient) post(ctx context.Context, body []byte) (rejected int64, err
 	case r.StatusCode >= 200 && r.StatusCode < 300:
 		return rejectedSpans(answer), nil // an answer that breaks off does not undo the status
 	case mayRetry(r.StatusCode):
-		return 0, &retryableError{fmt.Errorf("telemetry: the receiver answers %s", r.Status), retryAfter(r.Header)}
+		return 0, &retryableError{fmt.Errorf("telemetry: the receiver answers %s", statusText(r.StatusCode)), retryAfter(r.Header)}
 	}
-	return 0, errors.Join(fmt.Errorf("%w: it answers %s", errRejected, r.Status), err)
+	return 0, errors.Join(fmt.Errorf("%w: it answers %s", errRejected, statusText(r.StatusCode)), err)
+}
+
+// statusText describes a status without the text of the receiver, which may have any length.
+func statusText(code int) string {
+	return strings.TrimSpace(fmt.Sprintf("%d %s", code, http.StatusText(code)))
 }
 
 // withoutURL removes the address, which may hold credentials, from the error of a request.

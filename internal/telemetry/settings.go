@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/troupe-run/troupe/internal/safefile"
 )
@@ -134,7 +135,7 @@ func (env environment) address(s Settings) (string, error) {
 	}
 	u, err := url.Parse(given)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
-		return "", fmt.Errorf("%w: %s is the URL of an OTLP/HTTP receiver, such as %s, not %q", ErrSettings, key, defaultEndpoint, shownAddress(given))
+		return "", fmt.Errorf("%w: %s is the URL of an OTLP/HTTP receiver, such as %s, without a query, not %q", ErrSettings, key, defaultEndpoint, WithoutCredentials(given))
 	}
 	if whole := strings.HasSuffix(u.Path, tracesPath) || key == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"; !whole {
 		u.Path = strings.TrimSuffix(u.Path, "/") + tracesPath
@@ -142,17 +143,24 @@ func (env environment) address(s Settings) (string, error) {
 	return u.String(), nil
 }
 
-// shownAddress returns an address without its credentials.
-func shownAddress(address string) string {
-	u, err := url.Parse(address)
-	if err != nil || u.User == nil {
-		return address
+// WithoutCredentials returns the address of a receiver for people: without its user, its password and its query, also
+// if it is no URL.
+func WithoutCredentials(address string) string {
+	scheme, rest, ok := strings.Cut(address, "://")
+	if !ok {
+		scheme, rest = "", address
 	}
-	return u.Redacted()
+	rest, _, _ = strings.Cut(rest, "?")
+	rest, _, _ = strings.Cut(rest, "#")
+	rest = rest[strings.LastIndexByte(rest, '@')+1:]
+	if scheme == "" {
+		return rest
+	}
+	return scheme + "://" + rest
 }
 
 // shownURL returns the address of the receiver for people.
-func (t target) shownURL() string { return shownAddress(t.url) }
+func (t target) shownURL() string { return WithoutCredentials(t.url) }
 
 // readHeaders reads NAME=VALUE,…; values are URL-encoded. The errors do not show them: they are credentials.
 func (env environment) readHeaders(t *target) error {
@@ -164,21 +172,30 @@ func (env environment) readHeaders(t *target) error {
 		}
 		name, value, ok := strings.Cut(pair, "=")
 		value, err := url.PathUnescape(strings.TrimSpace(value))
-		if name = strings.TrimSpace(name); !ok || err != nil || name == "" || strings.ContainsAny(name+value, "\r\n\x00") || strings.ContainsAny(name, " \t:") {
-			return fmt.Errorf("%w: %s is NAME=VALUE,NAME=VALUE with URL-encoded values", ErrSettings, key)
+		if name = strings.TrimSpace(name); !ok || err != nil || name == "" || strings.ContainsFunc(name, isForbiddenInName) || strings.ContainsFunc(value, unicode.IsControl) {
+			return fmt.Errorf("%w: %s is NAME=VALUE,NAME=VALUE with names of HTTP headers and URL-encoded values", ErrSettings, key)
 		}
 		t.headers.Set(name, value)
 	}
 	return nil
 }
 
+// isForbiddenInName reports whether the name of an HTTP header may not have a character.
+func isForbiddenInName(r rune) bool {
+	return r <= ' ' || r > '~' || strings.ContainsRune("()<>@,;:\\\"/[]?={}", r)
+}
+
 // SecretsOf returns the credentials of the receiver that the environment holds, for masks.
 func SecretsOf(getenv func(string) string) (list []string) {
 	var t target
 	env := environment(getenv)
+	_, raw := env.ofTraces("HEADERS")
+	for pair := range strings.SplitSeq(raw, ",") { // as the variable holds them: URL-encoded
+		_, value, _ := strings.Cut(pair, "=")
+		list = append(list, value)
+	}
 	if env.readHeaders(&t) != nil {
-		_, raw := env.ofTraces("HEADERS")
-		return []string{raw}
+		return append(list, raw)
 	}
 	for _, values := range t.headers {
 		for _, v := range values {

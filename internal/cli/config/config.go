@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/term"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -97,6 +98,9 @@ func (cs *Commands) effectiveSettings(c *cobra.Command) ([]setting, error) {
 			list = append(list, setting{key, s.Value, "file", s.From})
 		default:
 			list = append(list, setting{Key: key, Value: cs.defaultText(c.Context(), key), Source: "default"})
+		}
+		if last := &list[len(list)-1]; key == "otlp_endpoint" {
+			last.Value = telemetry.WithoutCredentials(last.Value)
 		}
 	}
 	return list, nil
