@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -23,6 +24,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if header, ok := ctx.Value(traceKey{}).(string); ok && r.Trace == "" {
 		r.Trace = header
 	}
+	r.Trace = telemetry.CleanTraceparent(r.Trace) // whatever a caller sends goes into each log of the run, and to MCP servers
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
 		if err != nil {

@@ -38,6 +38,15 @@ func TraceID(run, traceparent string) string {
 	return hex.EncodeToString(id[:])
 }
 
+// CleanTraceparent returns a traceparent in the form of version 00; "" for one that breaks the rules of W3C.
+func CleanTraceparent(text string) string {
+	c, ok := parseTraceparent(text)
+	if !ok {
+		return ""
+	}
+	return c.traceparent(c.parent)
+}
+
 // Sizes of the fields of a traceparent.
 const (
 	versionSize, traceSize, parentSize, flagsSize = 2, 32, 16, 2
@@ -47,7 +56,7 @@ const (
 
 func parseTraceparent(text string) (c traceContext, ok bool) {
 	text = strings.TrimSpace(text)
-	fields := strings.Split(text, "-")
+	fields := strings.SplitN(text, "-", 5) // a fifth one is of a later version
 	if len(text) < traceparentSize || len(fields) < 4 || strings.ToLower(text) != text {
 		return c, false
 	}
@@ -98,6 +107,23 @@ func delegationSpanID(run, child string) spanID { return newSpanID("delegation",
 
 func mcpSpanID(run, agent, call string, attempt int) spanID {
 	return newSpanID("mcp", run, agent, call, strconv.Itoa(attempt))
+}
+
+// otherTool stands for the name of a tool that a model made up and that no tool can have: it may be any text.
+const otherTool = "_OTHER"
+
+// toolNameMax is the most bytes of a tool's name that model providers accept.
+const toolNameMax = 128
+
+// checkedToolName returns the name of a tool, or otherTool.
+func checkedToolName(name string) string {
+	isForbidden := func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_-.:/", r))
+	}
+	if name == "" || len(name) > toolNameMax || strings.ContainsFunc(name, isForbidden) {
+		return otherTool
+	}
+	return name
 }
 
 // mcpPrefix begins the names of the tools of MCP servers: mcp__SERVER__TOOL.

@@ -171,7 +171,7 @@ func (l *logSpans) endAgent(d event.AgentFinished, at int64) {
 	s.addText(keyInputText, messageJSON("user", l.goal))
 	s.addText(keyOutputText, messageJSON("assistant", l.text(d.Text)))
 	if event.Subtype(d.Reason) != "success" {
-		s.errorType, s.errorText = string(d.Reason), d.Detail
+		s.setError(string(d.Reason), l.text(d.Detail))
 	}
 	l.done = append(l.done, s)
 }
@@ -211,7 +211,7 @@ func (l *logSpans) endChat(d event.ModelFinished, at int64, failure string) {
 	} else if l.transition != "" {
 		s.set(keyTransition, string(l.transition))
 	}
-	s.errorType, s.errorText = failure, d.Detail
+	s.setError(failure, l.text(d.Detail))
 	if l.texts != nil && failure == "" {
 		l.answered = &s
 		return
@@ -237,6 +237,7 @@ func (l *logSpans) releaseAnswered() {
 // readCall reads an event about a tool call.
 func (l *logSpans) readCall(e event.Published, d event.ToolCall, at int64) {
 	c := l.calls[d.Call]
+	d.Tool = checkedToolName(d.Tool)
 	switch e.Kind {
 	case event.KindToolStarted, event.KindDelegationRequested:
 		if c != nil {
@@ -292,7 +293,7 @@ func (l *logSpans) endCall(c *openCall, d event.ToolCall, at int64, failure stri
 	}
 	s.addText(keyArguments, c.Args)
 	s.addText(keyToolResult, l.text(d.Text))
-	s.errorType = failure
+	s.setError(failure, "")
 	l.done = append(l.done, s)
 }
 
@@ -319,7 +320,7 @@ func (l *logSpans) endAttempt(c *openCall, at, tookMS int64, failure string) {
 	s.set(keyOperation, "execute_tool")
 	s.set(keyToolName, tool)
 	s.set(keyMCPServer, server)
-	s.errorType = failure
+	s.setError(failure, "")
 	l.done = append(l.done, s)
 }
 

@@ -83,7 +83,7 @@ func (q *spanQueue) count() int {
 	return len(q.waiting)
 }
 
-// spanBytes is about what a span takes besides its texts.
+// spanBytes is the approximate size of a span without its texts.
 const spanBytes = 512
 
 // size is about how many bytes the span takes.

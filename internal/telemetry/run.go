@@ -17,7 +17,7 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// Limits of what is known of runs.
+// Limits of what the exporter knows of runs.
 const (
 	runsMax        = 4096             // that are known at once
 	runReadMax     = 10 * time.Second // to read the first entry of one
@@ -142,6 +142,9 @@ func (f runFacts) encode(s span, mask func(string) string) *tracepb.Span {
 		p.ParentSpanId = parent[:]
 	}
 	for _, a := range slices.Concat(f.attributes, s.attributes) {
+		if name, ok := a.value.(string); ok && len(name) <= valueBytesMax { // longer texts are masked before they are cut
+			a.value = mask(name)
+		}
 		p.Attributes = append(p.Attributes, encodeAttribute(a))
 	}
 	if s.errorType != "" {

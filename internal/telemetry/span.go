@@ -75,7 +75,7 @@ type span struct {
 	endMS      int64
 	attributes []attribute
 	errorType  string
-	errorText  string
+	errorText  string // only with content: a provider's error may quote the prompt
 }
 
 // attribute has a value of type string, int64, float64, bool or []string.
@@ -99,13 +99,24 @@ func (s *span) addText(key, text string) {
 	}
 }
 
+// setError marks the span as failed, unless kind is "".
+func (s *span) setError(kind, text string) {
+	if kind != "" {
+		s.errorType, s.errorText = kind, text
+	}
+}
+
 // setUsage adds the tokens of a span. Input tokens include cached ones, as the conventions demand.
 func (s *span) setUsage(u model.Usage) {
 	s.set(keyInput, u.Prompt())
 	s.set(keyOutput, u.Output)
-	for key, n := range map[string]int64{keyReasoning: u.Reasoning, keyCacheRead: u.CacheRead, keyCacheCreation: u.CacheCreation} {
-		if n > 0 {
-			s.set(key, n)
+	optional := []struct { // in one order: all nodes encode a span alike
+		key    string
+		tokens int64
+	}{{keyReasoning, u.Reasoning}, {keyCacheRead, u.CacheRead}, {keyCacheCreation, u.CacheCreation}}
+	for _, o := range optional {
+		if o.tokens > 0 {
+			s.set(o.key, o.tokens)
 		}
 	}
 }
@@ -137,11 +148,12 @@ func runSpan(e event.Published, d event.Result, texts func(string) string) span 
 	if d.CostKnown {
 		s.set(keyCost, d.CostUSD)
 	}
-	if texts != nil {
-		s.addText(keyOutputText, messageJSON("assistant", texts(d.Text)))
+	if texts == nil {
+		texts = func(string) string { return "" }
 	}
+	s.addText(keyOutputText, messageJSON("assistant", texts(d.Text)))
 	if d.IsError {
-		s.errorType, s.errorText = cmp.Or(string(d.Reason), d.Subtype), d.Detail
+		s.setError(cmp.Or(string(d.Reason), d.Subtype), texts(d.Detail))
 	}
 	return s
 }

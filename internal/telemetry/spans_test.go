@@ -9,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
 )
 
 func TestTraceOfARun(t *testing.T) {
@@ -29,8 +30,11 @@ func TestTraceOfARun(t *testing.T) {
 	if a, b := TraceID("a", ""), TraceID("b", ""); a == b || a != TraceID("a", "no traceparent") || len(a) != 32 {
 		t.Error(a, b)
 	}
-	if c := traceOf("run", whole); c.traceparent(c.parent) != whole {
-		t.Error(c.traceparent(c.parent))
+	later := "01-" + id + "-" + parent + "-03-" + strings.Repeat("-x", 1<<20)
+	for given, want := range map[string]string{whole: whole, later: whole, whole + "-more": "", "x": "", "": ""} {
+		if got := CleanTraceparent(given); got != want {
+			t.Errorf("%.80q becomes %q", given, got)
+		}
 	}
 }
 
@@ -87,6 +91,11 @@ func TestWhereSpansGo(t *testing.T) {
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_BSP_MAX_QUEUE_SIZE": "0"}, "!"},
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "x"}, "!"},
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "secret"}, "!"},
+		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "ä=secret"}, "!"},
+		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "x=secret%01"}, "!"},
+		{Settings{Endpoint: "http://user:secret%zz@a"}, nil, "!"},
+		{Settings{Endpoint: "user:secret@a:4318"}, nil, "!"},
+		{Settings{Endpoint: "http://a?key=secret"}, nil, "!"},
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": "/none"}, "!"},
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "zip"}, "!"},
 		{Settings{Endpoint: "http://a"}, map[string]string{"OTEL_TRACES_SAMPLER": "some"}, "!"},
@@ -147,6 +156,61 @@ func TestSpansOfCallsThatFail(t *testing.T) {
 	for _, e := range events {
 		if l.isNew(e) {
 			t.Errorf("%s is new again", e.ID)
+		}
+	}
+}
+
+// Without content, a span has no text that a model, a tool or a provider wrote: no error text, and no made-up tool name
+// that could not be the name of a tool.
+//
+//behaviour:shows I3
+func TestSpansWithoutContentHaveNoTexts(t *testing.T) {
+	t.Parallel()
+	var events []event.Published
+	for i, data := range []any{event.AgentStarted{Name: "a", Goal: "zebra"}, event.ModelStarted{Model: "openai/m", Reservation: 1},
+		event.ModelFinished{Error: "bad_request", Detail: "zebra"}, event.ToolCall{Call: "1-0", Tool: "a zebra", Args: "zebra", Text: "zebra", Error: true},
+		event.AgentFinished{Name: "a", Reason: spec.ModelError, Detail: "zebra", Text: "zebra"}} {
+		kind := []event.Kind{event.KindAgentStarted, event.KindModelStarted, event.KindModelFinished, event.KindToolFinished, event.KindAgentFinished}[i]
+		events = append(events, event.Published{ID: fmt.Sprintf("r.root#%d.0", i+1), TS: event.FormatStamp(int64(i)), Run: "r", Seq: uint64(i + 1), Kind: kind, Data: data})
+	}
+	result := event.Result{Reason: spec.ModelError, IsError: true, Detail: "zebra", Text: "zebra"}
+	keep := func(s string) string { return s }
+	for _, texts := range []func(string) string{nil, keep} {
+		l, f := newLogSpans("r", "root", texts), runFacts{trace: traceOf("r", "")}
+		var sent strings.Builder
+		for _, e := range events {
+			for _, s := range l.read(e) {
+				sent.WriteString(f.encode(s, keep).String())
+			}
+		}
+		sent.WriteString(f.encode(runSpan(event.Published{Run: "r"}, result, texts), keep).String())
+		if got := strings.Count(sent.String(), "zebra"); (got > 0) != (texts != nil) || strings.Count(sent.String(), "execute_tool "+otherTool) != 1 {
+			t.Errorf("%d texts:\n%s", got, &sent)
+		}
+	}
+}
+
+// The usage of a span is encoded in one order, so that two nodes send the same bytes; short attributes are masked.
+func TestASpanIsEncodedAlikeEachTime(t *testing.T) {
+	t.Parallel()
+	f := runFacts{trace: traceOf("r", "")}
+	encode := func() string {
+		s := span{run: "r", id: runSpanID("r")}
+		s.setUsage(model.Usage{Reasoning: 1, CacheRead: 2, CacheCreation: 3})
+		s.set(keyToolName, "a-secret")
+		var keys []string
+		for _, a := range f.encode(s, func(text string) string { return strings.ReplaceAll(text, "secret", "***") }).Attributes {
+			keys = append(keys, a.Key+"="+a.Value.GetStringValue())
+		}
+		return strings.Join(keys, " ")
+	}
+	first := encode()
+	if !strings.HasSuffix(first, " "+keyToolName+"=a-***") {
+		t.Error(first)
+	}
+	for range 20 {
+		if again := encode(); again != first {
+			t.Fatalf("%s\n%s", first, again)
 		}
 	}
 }
