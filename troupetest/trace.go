@@ -61,8 +61,8 @@ func (tr *Trace) AssertParked(text string) {
 	tr.t.Errorf("no question contains %q", text)
 }
 
-// AssertCalls asserts how many calls of a tool got their answer, delegations (the tool "delegate") included. A call that is made again after a crash is one
-// call: what a tool did to the world is counted by the tool.
+// AssertCalls asserts how many calls of a tool got their answer, delegations (the tool "delegate") included. A call
+// that is made again after a crash is one call: only the tool itself can count its side effects.
 func (tr *Trace) AssertCalls(tool string, want int) {
 	tr.t.Helper()
 	calls := map[string]bool{}
