@@ -13,8 +13,8 @@ import (
 // same settings are flags of `troupe run` (docs/commands.md) and fields of client.RunRequest, which is the form of a
 // task on the wire.
 type Task struct {
-	// RunID is the id of the run, a lower-case ULID (client.NewID). A run of that id starts at most once. Default: a
-	// new id.
+	// RunID is the id of the run; client.NewID makes one. If a run of that id exists, the task starts nothing, and the
+	// node waits for that run. Default: a new id.
 	RunID  string
 	Prompt string
 	// Agent is the agent that gets the task. Default: the first of Config.Agents, or the node's default agent.
@@ -87,7 +87,7 @@ func (t *Task) request() *client.RunRequest {
 		MaxDepth: t.MaxDepth, MaxChildren: t.MaxChildren, MaxMessages: t.MaxMessages, MaxAgents: t.MaxAgents,
 		AgentLimits: t.AgentLimits, ToolRetries: t.ToolRetries, UseTokens: t.UseTokens,
 		AllowUnpriced: t.AllowUnpriced, AllowUnbounded: t.AllowUnbounded,
-		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), PatienceMS: milliseconds(t.Patience),
+		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), PatienceMS: max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
 		PermissionMode: string(t.PermissionMode), Yes: t.Yes,
 		Conversation: t.Conversation, Fork: t.Fork, History: t.History, Attach: t.Attach,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 )
 
@@ -75,11 +76,11 @@ func changedFields(v reflect.Value) (names []string) {
 	return names
 }
 
-// A duration that is not 0 stays so, whatever is below a millisecond.
+// A duration that is not 0 stays so, whatever is below a millisecond. Any negative patience is off.
 func TestDurationsOfATaskAreRoundedAwayFromZero(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, -1: -1, -time.Second: -1000, 90 * time.Second: 90_000} {
 		task := Task{Timeout: d, QuestionTimeout: d, Patience: d}
-		if r := task.request(); r.TimeoutMS != want || r.QuestionTimeout != want || r.PatienceMS != want {
+		if r := task.request(); r.TimeoutMS != want || r.QuestionTimeout != want || r.PatienceMS != max(want, spec.Off) {
 			t.Errorf("%s becomes %d, %d and %d ms, want %d", d, r.TimeoutMS, r.QuestionTimeout, r.PatienceMS, want)
 		}
 	}
@@ -101,7 +102,7 @@ func TestATaskWithANumberWithoutAMeaningIsRefused(t *testing.T) {
 	for name, task := range map[string]Task{
 		"budget NaN": {MaxBudgetUSD: nan}, "budget infinite": {MaxBudgetUSD: math.Inf(1)}, "budget too small": {MaxBudgetUSD: 1e-12},
 		"budget negative": {MaxBudgetUSD: -1}, "temperature NaN": {Temperature: &nan}, "schema": {JSONSchema: []byte("{")},
-		"timeout": {Timeout: math.MaxInt64}, "patience": {Patience: math.MinInt64},
+		"timeout": {Timeout: math.MaxInt64}, "patience": {Patience: math.MaxInt64},
 	} {
 		task.Prompt = "Look around"
 		var refused *client.Error
