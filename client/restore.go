@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -36,6 +37,9 @@ type Restored struct {
 	More bool `json:"more,omitempty"`
 }
 
+// removeTimeout bounds the removal of an upload.
+const removeTimeout = 10 * time.Second
+
 // Restore sends a run file and restores its run. It does not return before the whole run is restored.
 func Restore(ctx context.Context, c *Client, file []byte, r RestoreRequest) (done Restored, err error) {
 	if len(file) > mailbox.RunBlobBytesMax {
@@ -44,11 +48,23 @@ func Restore(ctx context.Context, c *Client, file []byte, r RestoreRequest) (don
 	r.Upload = NewID()
 	sent, err := c.Attach(ctx, r.Upload, "", "", file)
 	if r.Parts = sent.Parts; err != nil {
-		return done, fmt.Errorf("client: restore: send the file: %w", err)
+		return done, c.removeUpload(ctx, r.Upload, fmt.Errorf("client: restore: send the file: %w", err))
 	}
-	for done.More = true; done.More && err == nil; {
+	for done.More = true; done.More; {
 		done = Restored{}
-		err = c.askNode(ctx, "restore", r, &done)
+		if err := c.askNode(ctx, "restore", r, &done); err != nil {
+			return done, c.removeUpload(ctx, r.Upload, err)
+		}
 	}
-	return done, err
+	return done, nil
+}
+
+// removeUpload removes the parts of a file whose restore ended with an error, also after the end of ctx.
+func (c *Client) removeUpload(ctx context.Context, upload string, why error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	if err := c.Withdraw(ctx, upload); err != nil {
+		return fmt.Errorf("%w; the file stays in the store as %s: %w", why, upload, err)
+	}
+	return why
 }

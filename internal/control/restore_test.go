@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -38,7 +39,7 @@ func FuzzRestoredEntry(f *testing.F) {
 			}
 		}
 	}
-	c := newOpener(&Config{CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil }})
+	c := newOpener(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil }})
 	f.Fuzz(func(t *testing.T, which uint8, at uint16, stamp int64, data []byte) {
 		file := files[int(which)%len(files)]
 		file.Entries = append([]mailbox.Message(nil), file.Entries...)

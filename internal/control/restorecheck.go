@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -68,7 +69,7 @@ func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.
 	if err := c.cfg.CheckRestored(opened, r.Named); err != nil {
 		return checked, err
 	}
-	if err := checkPolicies(f.Entries); err != nil {
+	if err := errors.Join(checkPolicies(f.Entries), c.checkSecrets(f)); err != nil {
 		return checked, err
 	}
 	if report := verify.Logs(f.Entries); len(report.Findings) > 0 {
@@ -164,6 +165,25 @@ func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) e
 	if n := countApprovals(f.Entries) + countPassedCalls(c.replayed.Agents); n > 0 && !r.AcceptApprovals {
 		return &client.Error{Code: client.CodeForbidden, Text: fmt.Sprintf("the file says that people or hooks have given %d approvals; whoever wrote it may have added them", n),
 			Hint: "if you trust where the file comes from, add --accept-approvals"}
+	}
+	return nil
+}
+
+// checkSecrets refuses texts that this node masks wherever it stores anything. Masked entries would have other hashes,
+// and a masked blob another name.
+func (c *opener) checkSecrets(f runfile.File) error {
+	refused := func(where string) error {
+		return badFile("restore it with a node that does not know the secret", "%s holds a secret of this node, which must not be stored", where)
+	}
+	for _, m := range f.Entries {
+		if !bytes.Equal(c.cfg.Redact(m.Data), m.Data) {
+			return refused("an entry of " + string(m.To))
+		}
+	}
+	for ref, data := range f.Blobs {
+		if !bytes.Equal(c.cfg.Redact(data), data) {
+			return refused("the blob " + ref)
+		}
 	}
 	return nil
 }
