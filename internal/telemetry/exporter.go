@@ -1,9 +1,9 @@
 // Package telemetry exports what a node's runs do as OpenTelemetry spans, by OTLP over HTTP.
 //
-// Spans are derived from events, which are a pure function of the logs, and carry the stamps of the logs. Their ids
-// are derived from what they are about: the run, the agent, the reservation of a model call, the call of a tool. So the
-// agents of a run are in one trace whichever nodes they work on, and a node that takes over a log makes the same spans
-// as the node before it. See docs/telemetry.md.
+// The exporter derives spans from events, which are a pure function of the logs, with the time stamps of the logs. It
+// derives the id of a span from the run, the agent, and the reservation of a model call or the id of a tool call. So
+// the agents of a run are in one trace, whichever nodes they work on, and a node that takes over a log makes the same
+// spans as the node before it. See docs/telemetry.md.
 package telemetry
 
 import (
@@ -34,7 +34,7 @@ type Config struct {
 	StateDir string
 	// ShardHeads lists the newest entries of the logs of a shard, as Logs.Heads does of all logs.
 	ShardHeads func(ctx context.Context, pool string, shard int, each func(mailbox.Head) error) error
-	Mask       *redact.Masker // of all that leaves the process
+	Mask       *redact.Masker // masks everything that leaves the process
 	Logger     *slog.Logger   // default: discard
 }
 
@@ -102,8 +102,8 @@ func clipMasked(mask *redact.Masker, s string) string {
 	return strings.Clone(clip.Text(mask.MaskText(clip.Prefix(s, maskedBytesMax)), textBytesMax))
 }
 
-// ShellStarted tells that this node begins to act on a log, under a lease. What another node did with the log under a
-// later lease than the one that was known is read again.
+// ShellStarted tells the exporter that this node begins to act on a log, under a lease. If the lease is another one than
+// before, another node may have written to the log meanwhile: the exporter reads the log again.
 func (x *Exporter) ShellStarted(at mailbox.Address, lease uint64) {
 	if at.Agent() == mailbox.Super {
 		return

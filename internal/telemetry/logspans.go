@@ -142,7 +142,7 @@ func (l *logSpans) newSpan(id, parent spanID, name string, kind tracepb.Span_Spa
 	return s
 }
 
-// endAgent ends the span of the agent, and what is still open in it.
+// endAgent ends the span of the agent, and the spans of its open calls.
 func (l *logSpans) endAgent(d event.AgentFinished, at int64) {
 	if l.ended {
 		return

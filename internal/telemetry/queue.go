@@ -68,7 +68,7 @@ func (q *spanQueue) lose(n int, why error) {
 	q.lastErr = why
 }
 
-// takeError returns why spans were dropped since the last call; nil: none were.
+// takeError returns why spans were dropped since its last call; nil if none were dropped.
 func (q *spanQueue) takeError() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

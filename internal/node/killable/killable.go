@@ -19,7 +19,7 @@ type Count struct {
 	crashes []int // to come
 }
 
-// Plan says at which entries of the next run a node is killed, in ascending order.
+// Plan sets the entries of the next run at which a node is killed, in ascending order.
 func (c *Count) Plan(crashes []int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,7 +93,7 @@ func Wrap(s mailbox.Store, count *Count) *Logs {
 func (l *Logs) Killed() <-chan struct{} { return l.killed }
 
 // Append appends the entries up to the last one of this node. An append that was not made is answered as one that was
-// interrupted, because the shells then stop without a word.
+// interrupted: the shells then stop without an error.
 func (l *Logs) Append(ctx context.Context, to mailbox.Address, data []byte, done func(uint64, error)) {
 	l.mu.Lock()
 	if l.dead {
