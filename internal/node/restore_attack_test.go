@@ -222,6 +222,13 @@ func TestAttackRestoredRights(t *testing.T) {
 		{"a limit whose sums overflow", "max_budget_usd", func(f *runfile.File) {
 			changeOpened(t, f, func(o *supervisor.Opened) { o.Limits.Nano = 1 << 62 })
 		}},
+		{"an agent that may write unasked", "an approval of all writes", func(f *runfile.File) {
+			changeOpened(t, f, func(o *supervisor.Opened) {
+				own := spec.Permissions{}.Merge(o.Definitions[0].Permissions)
+				own.Yes = true
+				o.Definitions[0].Permissions = &own
+			})
+		}},
 		{"a negative limit", "max_depth", func(f *runfile.File) {
 			changeOpened(t, f, func(o *supervisor.Opened) { o.Limits.Depth = -1 })
 		}},
