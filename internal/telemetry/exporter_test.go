@@ -227,7 +227,7 @@ func TestUnknownAndUnsampledRuns(t *testing.T) {
 func TestAttackReceivers(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { t.Errorf("%s was followed: %v", q.URL, q.Header) }))
-	defer other.Close()
+	t.Cleanup(other.Close)
 	raw := func(answer string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
 			c, _, err := http.NewResponseController(w).Hijack()
