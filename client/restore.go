@@ -48,19 +48,19 @@ func Restore(ctx context.Context, c *Client, file []byte, r RestoreRequest) (don
 	r.Upload = NewID()
 	sent, err := c.Attach(ctx, r.Upload, "", "", file)
 	if r.Parts = sent.Parts; err != nil {
-		return done, c.removeUpload(ctx, r.Upload, fmt.Errorf("client: restore: send the file: %w", err))
+		return done, removeUpload(ctx, c, r.Upload, fmt.Errorf("client: restore: send the file: %w", err))
 	}
 	for done.More = true; done.More; {
 		done = Restored{}
 		if err := c.askNode(ctx, "restore", r, &done); err != nil {
-			return done, c.removeUpload(ctx, r.Upload, err)
+			return done, removeUpload(ctx, c, r.Upload, err)
 		}
 	}
 	return done, nil
 }
 
 // removeUpload removes the parts of a file whose restore ended with an error, also after the end of ctx.
-func (c *Client) removeUpload(ctx context.Context, upload string, why error) error {
+func removeUpload(ctx context.Context, c *Client, upload string, why error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	defer cancel()
 	if err := c.Withdraw(ctx, upload); err != nil {
