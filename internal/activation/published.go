@@ -1,7 +1,7 @@
 package activation
 
 import (
-	"fmt"
+	"strconv"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/mailbox"
@@ -9,10 +9,15 @@ import (
 
 // EventsOf makes the events of entry n of a log from the notes of its steps.
 func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []Note) []event.Published {
+	if len(notes) == 0 {
+		return nil
+	}
+	entry := string(at.Bare()) + "#" + strconv.FormatUint(n, 10) + "."
+	common := event.Published{V: 1, TS: event.FormatStamp(stamp), Run: at.Run(), Agent: at.Agent(), Parent: parent, Node: node, Seq: n}
 	events := make([]event.Published, len(notes))
 	for i, note := range notes {
-		events[i] = event.Published{V: 1, ID: fmt.Sprintf("%s#%d.%d", at.Bare(), n, i), TS: event.FormatStamp(stamp), Run: at.Run(), Agent: at.Agent(),
-			Parent: parent, Node: node, Seq: n, Kind: note.Kind, Turn: note.Turn, Data: note.Data}
+		events[i] = common
+		events[i].ID, events[i].Kind, events[i].Turn, events[i].Data = entry+strconv.Itoa(i), note.Kind, note.Turn, note.Data
 	}
 	return events
 }
