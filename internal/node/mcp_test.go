@@ -279,3 +279,26 @@ func TestAgentFileMCPServersNeedAgentsFlag(t *testing.T) {
 func allowedServers(h *Node) mcpclient.Lock {
 	return mcpclient.OpenLock(statedir.StateDir(h.cfg.StateDir))
 }
+
+// A server's secrets are in its environment: who cannot call its tools cannot reach them.
+//
+//behaviour:shows E6
+func TestChildReachesNoServerWithSecretsThatItsParentCannot(t *testing.T) {
+	t.Parallel()
+	config, starts := countingProgram(t)
+	config["env"].(map[string]string)["STAGE_TOKEN"] = "a-secret-of-the-stage"
+	raw, err := json.Marshal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := "---\nname: crier\ndescription: cries\nmcpServers:\n  - stage: " + string(raw) + "\n---\ncry\n"
+	for text, reached := range map[string]bool{leader: true, strings.Replace(leader, "description: leads", "description: leads\ntools: delegate", 1): false} {
+		agents := agentFiles(t, "crier", own, "lead", text)
+		h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+		a := runRequest(t, connectClient(t, h), client.RunRequest{Yes: true, Agents: agents, Agent: "lead", Model: writeScript(t, cries)})
+		i := waitFinished(t, connectClient(t, h), a.RunID, spec.Completed)
+		if called := strings.Contains(i.Result.Text, "HEAR ME"); called != reached || strings.Contains(i.Result.Text, "a-secret") {
+			t.Errorf("reached %v: %q, starts %v", called, i.Result.Text, starts())
+		}
+	}
+}

@@ -214,6 +214,7 @@ func TestALinkSwappedInBetweenLeadsNowhere(t *testing.T) {
 	}
 }
 
+//behaviour:shows E6
 func TestCommandInheritsNoEnvironment(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "canary-key")
 	t.Setenv("LD_PRELOAD_OF_NODE", "canary-other")
