@@ -45,9 +45,10 @@ type Task struct {
 	// AllowUnbounded those that may get Attach although no maximum cost of attachments is published.
 	AllowUnpriced, AllowUnbounded []string
 	// Timeout is the limit of working time. QuestionTimeout is how long a question to a person stays open before it
-	// counts as denied; 0: for ever. Patience is how long an agent waits for a model that throttles all callers;
-	// negative: not at all. All three are counted in milliseconds, and a part of one counts as a whole.
-	Timeout, QuestionTimeout, Patience time.Duration
+	// counts as denied; 0: for ever. ParkTimeout is how long the run may wait for people alone before it ends as
+	// unanswered; 0: 30 days. Patience is how long an agent waits for a model that throttles all callers;
+	// negative: not at all. All four are counted in milliseconds, and a part of one counts as a whole.
+	Timeout, QuestionTimeout, ParkTimeout, Patience time.Duration
 
 	// AllowedTools, DisallowedTools and AskTools are rules such as shell(git log:*): calls that run, calls that are
 	// denied, and calls about which a person decides. PermissionMode decides about the other calls.
@@ -87,7 +88,8 @@ func (t *Task) request() *client.RunRequest {
 		MaxDepth: t.MaxDepth, MaxChildren: t.MaxChildren, MaxMessages: t.MaxMessages, MaxAgents: t.MaxAgents,
 		AgentLimits: t.AgentLimits, ToolRetries: t.ToolRetries, UseTokens: t.UseTokens,
 		AllowUnpriced: t.AllowUnpriced, AllowUnbounded: t.AllowUnbounded,
-		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), PatienceMS: max(milliseconds(t.Patience), spec.Off),
+		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), ParkTimeout: milliseconds(t.ParkTimeout),
+		PatienceMS:   max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
 		PermissionMode: string(t.PermissionMode), Yes: t.Yes,
 		Conversation: t.Conversation, Fork: t.Fork, History: t.History, Attach: t.Attach,

@@ -79,9 +79,9 @@ func changedFields(v reflect.Value) (names []string) {
 // A duration that is not 0 stays so, whatever is below a millisecond. Any negative patience is off.
 func TestDurationsOfATaskAreRoundedAwayFromZero(t *testing.T) {
 	for d, want := range map[time.Duration]int64{0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2, -1: -1, -time.Second: -1000, 90 * time.Second: 90_000} {
-		task := Task{Timeout: d, QuestionTimeout: d, Patience: d}
-		if r := task.request(); r.TimeoutMS != want || r.QuestionTimeout != want || r.PatienceMS != max(want, spec.Off) {
-			t.Errorf("%s becomes %d, %d and %d ms, want %d", d, r.TimeoutMS, r.QuestionTimeout, r.PatienceMS, want)
+		task := Task{Timeout: d, QuestionTimeout: d, ParkTimeout: d, Patience: d}
+		if r := task.request(); r.TimeoutMS != want || r.QuestionTimeout != want || r.ParkTimeout != want || r.PatienceMS != max(want, spec.Off) {
+			t.Errorf("%s becomes %d, %d, %d and %d ms, want %d", d, r.TimeoutMS, r.QuestionTimeout, r.ParkTimeout, r.PatienceMS, want)
 		}
 	}
 }

@@ -97,6 +97,8 @@ func (f Canceled) neverBegun() string {
 		return "never started: a hook ended the run"
 	case spec.Timeout:
 		return "never started: the time limit of the run was reached"
+	case spec.Unanswered:
+		return "never started: nobody answered, so the run was ended"
 	}
 	return "never started: the run was ended"
 }

@@ -28,6 +28,7 @@ type Description struct {
 	RootTurns   int               `json:"root_turns"`
 	Limits      spec.RunLimits    `json:"limits"`
 	AgentLimits spec.Limits       `json:"agent_limits"`
+	ParkMS      int64             `json:"park_timeout_ms,omitempty"` // how long it may wait for people alone; 0: for ever
 	Policy      supervisor.Policy `json:"policy"`
 	PolicySet   *PolicyOrigin     `json:"policy_set,omitempty"` // nil: the policy is that of the request
 	LoopOptions spec.LoopOptions  `json:"loop_options"`

@@ -44,6 +44,7 @@ type RunRequest struct {
 	AskTools        []string `json:"ask_tools,omitempty"`           // rules for calls that a person decides about
 	PermissionMode  string   `json:"permission_mode,omitempty"`     // default, acceptEdits, plan, dontAsk, bypassPermissions
 	QuestionTimeout int64    `json:"question_timeout_ms,omitempty"` // a question that is open longer counts as denied; 0: never
+	ParkTimeout     int64    `json:"park_timeout_ms,omitempty"`     // a run that waits for people alone for longer ends; 0: 30 days
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
 	Conversation string   `json:"conversation,omitempty"`

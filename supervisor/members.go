@@ -319,5 +319,5 @@ func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 			fx = append(fx, Arm{Timer: firstMessageTimer + string(m.ID), Due: m.FirstMessageDue})
 		}
 	})
-	return next.askInTime(!orderly, fx)
+	return next.askInTime(!orderly, armParkClock(s, fx))
 }

@@ -54,8 +54,11 @@ func (s State) Unseen(timer string) (pool string, ok bool) {
 // handleTimer handles a timer. A member that has sent nothing is given up: its parent
 // must not wait forever.
 func handleTimer(s State, f agent.Woke) (State, []Effect) {
-	if f.Timer == askTimer {
+	switch f.Timer {
+	case askTimer:
 		return wokeToAsk(s)
+	case parkTimer:
+		return handleParkTimer(s)
 	}
 	id, ok := strings.CutPrefix(f.Timer, firstMessageTimer)
 	m, known := s.Member(spec.ID(id))

@@ -13,6 +13,9 @@ func (s State) Rests() (due int64, ok bool) {
 	s.Members(func(m Member) { rests = rests && (m.Seen || m.Done) })
 	if rests && s.Live > 0 {
 		due = s.Inquiry.nextDue()
+		if s.ParkDue != 0 {
+			due = min(due, s.ParkDue)
+		}
 	}
 	return due, rests
 }

@@ -119,6 +119,9 @@ type Opened struct {
 	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
 	// InLane: the run waits for LaneStarted, because Conversation may have runs before it.
 	InLane bool `msgpack:"il,omitempty" json:"in_lane,omitempty"`
+	// ParkMS is how long the run may wait for people alone before it ends as unanswered; 0: for ever, as in
+	// runs of earlier releases.
+	ParkMS int64 `msgpack:"pk,omitempty" json:"park_timeout_ms,omitempty"`
 }
 
 // Phase of a run.
@@ -144,9 +147,10 @@ type State struct {
 	Pool          budget.Pool
 	Frozen        bool // no turn is granted but closing ones
 	Usage         model.Usage
-	Live          int // members that have not finished
-	Parked        int // members that wait for a person
-	Messages      int // that agents have sent each other
+	Live          int   // members that have not finished
+	Parked        int   // members that wait for a person
+	ParkDue       int64 // when the run ends, if it waits for people alone until then; 0: it does not, or has no clock
+	Messages      int   // that agents have sent each other
 	Cancel        *agent.Canceled
 	CancelTargets int // members that lived when the cancel came
 	CanceledAt    int64

@@ -390,6 +390,8 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			parsePermit(t, &o, rest)
 		case "lasts": // the soft and the hard limit of each agent
 			o.Agent.SoftMS, o.Agent.HardMS = parseDurations(t, rest)
+		case "parked-at-most":
+			o.ParkMS, _ = parseDurations(t, rest+" "+rest)
 		case "directory":
 			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
 		case "policy-form":

@@ -113,6 +113,7 @@ const (
 	KindLogsLow         Kind = "logs.low"
 	KindLogsUnavailable Kind = "logs.unavailable"
 	KindRunParked       Kind = "run.parked"
+	KindRunReconciled   Kind = "run.reconciled"
 	KindRunQueued       Kind = "run.queued"
 	KindShardReadable   Kind = "shard.readable"
 	KindShardReleased   Kind = "shard.released"
@@ -197,6 +198,7 @@ func NodeKinds() map[Kind]any {
 		KindShardReadable:   ShardUnreadable{},
 		KindRunParked:       RunParked{},
 		KindRunQueued:       RunQueued{},
+		KindRunReconciled:   RunReconciled{},
 		KindLogsUnavailable: LogState{},
 		KindLogsAvailable:   LogState{},
 		KindLogsLow:         LogState{},

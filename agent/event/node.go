@@ -49,3 +49,18 @@ type RunParked struct {
 	// Questions is how many agents wait for an answer.
 	Questions int `json:"questions"`
 }
+
+// RunReconciled is the data of run.reconciled: a node has looked for the unfinished runs of its logs
+// that nobody owned. The event is in no log.
+type RunReconciled struct {
+	// Why is started or interval.
+	Why string `json:"why"`
+	// Resumed runs continue on this node, Queued ones wait for their turn there, and Ended ones had ended
+	// without a result in the index. Nobody owned them.
+	Resumed int `json:"resumed"`
+	Queued  int `json:"queued"`
+	Ended   int `json:"ended"`
+	// Waiting runs are passivated until an answer or a timer; Owned ones are live or queued.
+	Waiting int `json:"waiting"`
+	Owned   int `json:"owned"`
+}

@@ -91,7 +91,7 @@ func Subtype(r spec.Reason) string {
 		return "error_max_tool_calls"
 	case spec.Timeout:
 		return "error_timeout"
-	case spec.NeedsHuman, spec.ResumeUnsafe, spec.EvidenceMissing:
+	case spec.NeedsHuman, spec.Unanswered, spec.ResumeUnsafe, spec.EvidenceMissing:
 		return "error_needs_human"
 	case spec.ModelError, spec.PromptTooLong, spec.Malformed, spec.MaxOutputTokens:
 		return "error_provider"

@@ -69,6 +69,8 @@ func (l Limits) WithDefaults(depth int) Limits {
 }
 
 const (
+	// ParkDefaultMS is how long a run waits for people alone before it ends as unanswered.
+	ParkDefaultMS = 30 * 24 * 3600 * 1000
 	// TimeoutMaxMS is the longest limit of time that a client may ask for.
 	TimeoutMaxMS = 366 * 24 * 3600 * 1000
 	// hardGraceMS is the minimum time between the soft limit and the hard one.

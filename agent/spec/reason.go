@@ -18,6 +18,7 @@ const (
 	Refused            Reason = "refused"
 	PolicyBlocked      Reason = "policy_blocked"
 	NeedsHuman         Reason = "needs_human"
+	Unanswered         Reason = "unanswered"
 	EvidenceMissing    Reason = "evidence_missing"
 	PromptTooLong      Reason = "prompt_too_long"
 	MaxOutputTokens    Reason = "max_output_tokens"
@@ -35,7 +36,7 @@ const (
 // Reasons lists every stop reason, in the order above.
 func Reasons() []Reason {
 	return []Reason{Completed, MaxTurns, MaxToolCalls, TokenBudget, CostBudget, DiminishingReturns, Timeout, Vetoed,
-		StopHookPrevented, Guardrail, Refused, PolicyBlocked, NeedsHuman, EvidenceMissing, PromptTooLong, MaxOutputTokens,
+		StopHookPrevented, Guardrail, Refused, PolicyBlocked, NeedsHuman, Unanswered, EvidenceMissing, PromptTooLong, MaxOutputTokens,
 		Malformed, ModelError, ToolFailure, Failed, ByCancel, AbortedStreaming, AbortedTools, ResumeUnsafe, LogDamaged}
 }
 

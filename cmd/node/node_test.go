@@ -150,6 +150,7 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 		{[]string{"--root", "nowhere"}, 2, "nowhere"},
 		{[]string{"--nats-port", "99999"}, 2, "no port"},
 		{[]string{"--max-live-runs", "-1"}, 2, "--max-live-runs and --max-queued-runs must not be negative"},
+		{[]string{"--reconcile-every", "-1s"}, 2, "--reconcile-every -1s"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"argument"}, 2, "takes no arguments"},
 		{[]string{"--nats-port", port}, 6, "cannot listen"},

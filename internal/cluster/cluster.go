@@ -8,6 +8,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -39,6 +40,8 @@ type Config struct {
 	Pools []string
 	// PoolPatience is how long a pool may be without a node until its agents are given up.
 	PoolPatience time.Duration
+	// ReconcileEvery is how often the node looks for unfinished runs that nobody owns. Default ReconcileEveryDefault.
+	ReconcileEvery time.Duration
 	// LeaseTTL of a shard. Default shard.TTLDefault.
 	LeaseTTL time.Duration
 	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
@@ -85,7 +88,10 @@ type Owner struct {
 }
 
 // New returns an Owner that owns nothing yet: see ConfigureActors and KeepShards.
-func New(cfg Config) *Owner { return &Owner{cfg: cfg} }
+func New(cfg Config) *Owner {
+	cfg.ReconcileEvery = cmp.Or(cfg.ReconcileEvery, ReconcileEveryDefault)
+	return &Owner{cfg: cfg}
+}
 
 // IsShared reports whether the logs are on a server that others share.
 func (o *Owner) IsShared() bool { return o.buckets != nil }

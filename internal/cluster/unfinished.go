@@ -75,26 +75,6 @@ func (o *Owner) UnfinishedOf(ctx context.Context, list []client.RunInfo, logs []
 	return open, err
 }
 
-// TakeUpAll wakes the actors of all runs that have not ended, except passivated ones.
-func (o *Owner) TakeUpAll(ctx context.Context) error { return unfinishedFinder{o}.wakeUnfinished(ctx) }
-
-// wakeUnfinished wakes the actors of all unfinished runs, except for passivated actors: the newest
-// entry of a log shows that its actor has passivated (PROTOCOL P17, P19). It reads the newest
-// entries in one pass, because a pass for each run would cost a request to each stream. A
-// supervisor that has ended reports its end again if the index does not know that the run is over.
-func (o unfinishedFinder) wakeUnfinished(ctx context.Context) error {
-	open, err := o.UnfinishedRuns(ctx)
-	if err != nil {
-		return err
-	}
-	pass := o.newRequeuePass(true)
-	defer pass.settleDoubts(ctx, true)
-	if err := o.cfg.Post.Heads(ctx, o.newWaker(open, pass)); err != nil {
-		return fmt.Errorf("cluster: %w", err)
-	}
-	return nil
-}
-
 // newWaker returns a function that receives the newest entry of one log. It wakes or queues the
 // log's actor if its run is open and the actor has not passivated.
 func (o unfinishedFinder) newWaker(open []client.RunInfo, pass *requeuePass) func(mailbox.Head) error {

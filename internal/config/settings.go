@@ -54,7 +54,7 @@ const (
 var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind, "otlp_endpoint": textKind, "telemetry_content": textKind,
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
-	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind,
+	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "reconcile_every": durationKind,
 	"fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
 	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "permissions": treeKind, "policy": policyKind,

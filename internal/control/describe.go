@@ -97,7 +97,7 @@ func describeRun(s supervisor.State) client.Description {
 		Constraints: nonNilList(r.Constraints), Criteria: nonNilList(r.Criteria), FailIf: nonNilList(r.FailIf), Writable: nonNilList(r.Writable),
 		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(modelBound(r.Model.Name)),
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},
-		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), Policy: r.Policy,
+		Root: r.Root, RootTurns: cmp.Or(r.RootTurns, spec.TurnsRoot), Limits: r.Limits, AgentLimits: r.Agent.WithDefaults(1), ParkMS: r.ParkMS, Policy: r.Policy,
 		LoopOptions: r.LoopOptions, Definitions: []client.DefinitionInfo{}, Tools: []client.ToolInfo{}, Agents: []client.AgentInfo{},
 		Budget: client.BudgetInfo{Limit: s.Pool.Limit, Used: s.Pool.Spent, Reserved: s.Pool.Held, Kept: s.Pool.Kept, Carved: s.Pool.Carved,
 			Unknown: s.Pool.Unknown, Overrun: s.Pool.Overrun, Frozen: s.Frozen, Waiting: s.Waiting()},

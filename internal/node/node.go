@@ -195,11 +195,8 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.lanes.open(h.control)
-	if h.logOwner.IsShared() {
-		return nil // it takes up the runs of the shards that it gains
-	}
-	if h.cfg.ResumeAll {
-		return h.logOwner.TakeUpAll(ctx)
+	if h.cfg.ResumeAll && !h.cfg.NoActors || h.logOwner.IsShared() { // it also takes up the runs of each shard that it gains
+		return h.logOwner.StartReconciling(ctx)
 	}
 	return nil
 }

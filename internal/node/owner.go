@@ -17,9 +17,12 @@ const (
 // PoolPatienceDefault is the default of Config.PoolPatience.
 const PoolPatienceDefault = cluster.PoolPatienceDefault
 
+// ReconcileEveryDefault is the default of Config.ReconcileEvery.
+const ReconcileEveryDefault = cluster.ReconcileEveryDefault
+
 // newOwner makes the part of the node that owns logs.
 func (h *Node) newOwner() *cluster.Owner {
-	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL,
+	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL, ReconcileEvery: h.cfg.ReconcileEvery,
 		MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.NoActors,
 		Names: h.names, Leases: h.leaseConn, Post: h.post, Streams: h.streams, Logs: h.redactedLogs(), Runs: h.runs, Node: func() *actors.Node { return h.actorNode }, Publish: h.queueEvent, LaneFound: func(conversation string) { h.lanes.add(conversation, "") },
 		Proof: &h.proof, LogHealth: h.logHealth.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})

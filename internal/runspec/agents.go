@@ -26,6 +26,7 @@ type agentSet struct {
 	tools       []model.ToolSpec       // commands of agent files, and the tool for skills
 	commands    []spec.Command
 	root        string
+	parkMS      map[string]int64             // how long a run may be parked that begins with an agent, by agent
 	policy      supervisor.Policy            // with the rules of these agents
 	rules       map[string][]supervisor.Rule // of agent files, by agent
 	required    map[string]bool              // agents that end the run if they cannot be used: see registerTeam

@@ -22,6 +22,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
 	}
+	t.parkMS = withParkTimeout(t.parkMS, d)
 	if def.Tools = d.GrantedTools(); len(def.Tools) > 0 {
 		def.Tools = append(def.Tools, readresult.Name) // an agent that may see a result may see all of it
 	}
@@ -167,4 +168,14 @@ func addCommand(t agentSet, path string, cfg tool.CommandConfig) (agentSet, erro
 		return t, refuse.Bad("give one of them another name", "%s: another agent has a different tool %q", path, cfg.Name)
 	}
 	return t, nil
+}
+
+// withParkTimeout adds how long a run may be parked that begins with an agent.
+func withParkTimeout(all map[string]int64, d agentfile.Definition) map[string]int64 {
+	next := maps.Clone(all)
+	if next == nil {
+		next = map[string]int64{}
+	}
+	next[d.Name] = d.ParkTimeout.Milliseconds()
+	return next
 }

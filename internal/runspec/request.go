@@ -145,10 +145,21 @@ func checkLimits(r client.RunRequest) error {
 	if r.QuestionTimeout < 0 || r.QuestionTimeout > spec.TimeoutMaxMS {
 		return refuse.Bad("0 is for ever", "question_timeout_ms is %d", r.QuestionTimeout)
 	}
+	if r.ParkTimeout < 0 || r.ParkTimeout > spec.TimeoutMaxMS {
+		return refuse.Bad("0 is the default", "park_timeout_ms is %d", r.ParkTimeout)
+	}
 	if r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS {
 		return refuse.Bad("0 is the default", "timeout_ms is %d", r.TimeoutMS)
 	}
 	return nil
+}
+
+// parkTimeout is how long a run may be parked: of what the request and the root agent say, the lower one counts.
+func parkTimeout(request, root int64) int64 {
+	if request > 0 && root > 0 {
+		return min(request, root)
+	}
+	return cmp.Or(request, root, spec.ParkDefaultMS)
 }
 
 const loopOptionsHint = "see docs/loop-options.md"

@@ -12,7 +12,9 @@ type runJudge struct {
 	*environment
 	population *population
 	judges     *judges
-	over       int // Publish in the supervisor's log
+	over       int   // Publish in the supervisor's log
+	parked     bool  // the run waits for people alone
+	parkedAt   int64 // since when
 }
 
 func (j *runJudge) checkEnd() {
@@ -84,5 +86,20 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	if before.Phase == supervisor.Over && after.Phase != supervisor.Over {
 		j.fail("the run was over and is %s", after.Phase)
 	}
+	j.checkParkClock(&before, after)
 	j.judges.coverage.noteSupervisorStep(&before, after, f, out)
+}
+
+// checkParkClock checks that a run ends as unanswered only if it has waited for people alone for its whole time.
+func (j *runJudge) checkParkClock(before, after *supervisor.State) {
+	if before.Cancel == nil && after.Cancel != nil && after.Cancel.As == spec.Unanswered && (!j.parked || after.Now-j.parkedAt < after.Run.ParkMS) {
+		j.fail("the run ends as unanswered at %d; parked: %v, since %d, at most %d ms", after.Now, j.parked, j.parkedAt, after.Run.ParkMS)
+	}
+	asks := false
+	after.Members(func(m supervisor.Member) { asks = asks || m.Query != nil && !m.Done })
+	parked := asks && after.Pool.Held.Zero() && after.Waiting() == 0
+	if parked && !j.parked {
+		j.parkedAt = after.Now
+	}
+	j.parked = parked
 }

@@ -17,7 +17,7 @@ type reachCounts [placesMax + transitionsMax + reasonsMax]int
 // How many transitions and stop reasons there are; sim_test.go compares.
 const (
 	transitionsMax = 19
-	reasonsMax     = 25
+	reasonsMax     = 26
 )
 
 // needPerson are the stop reasons that only a person's decision leads to.

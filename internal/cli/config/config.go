@@ -143,6 +143,10 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return "0: an agent stops when it believes that it is done"
 	case "timeout":
 		return console.Took(spec.SoftDefaultMS)
+	case "park_timeout":
+		return console.Took(spec.ParkDefaultMS)
+	case "reconcile_every":
+		return node.ReconcileEveryDefault.String()
 	case "max_live_runs":
 		return fmt.Sprint(node.MaxLiveRuns)
 	case "log_patience":

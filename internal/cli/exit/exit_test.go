@@ -12,7 +12,7 @@ func TestExitCodes(t *testing.T) {
 		spec.Completed: 0, spec.DiminishingReturns: 0,
 		spec.TokenBudget: 3, spec.CostBudget: 3,
 		spec.MaxTurns: 4, spec.MaxToolCalls: 4, spec.Timeout: 4,
-		spec.NeedsHuman: 5, spec.ResumeUnsafe: 5, spec.EvidenceMissing: 5,
+		spec.NeedsHuman: 5, spec.Unanswered: 5, spec.ResumeUnsafe: 5, spec.EvidenceMissing: 5,
 		spec.ModelError: 7, spec.PromptTooLong: 7, spec.Malformed: 7, spec.MaxOutputTokens: 7,
 		spec.Refused: 8, spec.Guardrail: 8, spec.Vetoed: 8, spec.StopHookPrevented: 8, spec.PolicyBlocked: 8,
 		spec.ToolFailure: 1, spec.Failed: 1, spec.LogDamaged: 1,

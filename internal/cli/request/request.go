@@ -40,6 +40,7 @@ type Flags struct {
 	timeout         time.Duration
 	patience        time.Duration // with a model that throttles all callers
 	questionTimeout time.Duration
+	parkTimeout     time.Duration
 	LogPatience     time.Duration // with a log that cannot be written
 	temperature     float64
 	Resume          string
@@ -80,6 +81,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that fit these rules, such as 'Bash(git push:*)', separated by commas")
 	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk, bypassPermissions")
 	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default for ever)")
+	f.DurationVar(&r.parkTimeout, "park-timeout", 0, "how long the run may wait for people alone before it ends as unanswered (default 720h)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add the directory's AGENTS.md to the prompts")
 	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
@@ -164,7 +166,7 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	if _, err := agentfile.ParseMode(q.PermissionMode); err != nil {
 		return exit.UsageError("see docs/permissions.md", "--permission-mode: %v", err)
 	}
-	q.QuestionTimeout = r.questionTimeout.Milliseconds()
+	q.QuestionTimeout, q.ParkTimeout = r.questionTimeout.Milliseconds(), r.parkTimeout.Milliseconds()
 	q.TimeoutMS, q.PaidLimit = r.timeout.Milliseconds(), origins.TokensByDirectory
 	q.Caller, q.Trace = "cli", a.Getenv("TRACEPARENT")
 	return r.checkNotNegative()
@@ -181,7 +183,7 @@ func (r *Flags) checkNotNegative() error {
 	}
 	for name, v := range map[string]int64{"max-turns": int64(q.MaxTurns), "max-tokens": q.MaxTokens, "max-tool-calls": q.MaxToolCalls,
 		"max-depth": int64(q.MaxDepth), "max-children": int64(q.MaxChildren), "max-agents": int64(q.MaxAgents), "max-messages": int64(q.MaxMessages),
-		"timeout": q.TimeoutMS, "question-timeout": q.QuestionTimeout, "log-patience": int64(r.LogPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
+		"timeout": q.TimeoutMS, "question-timeout": q.QuestionTimeout, "park-timeout": q.ParkTimeout, "log-patience": int64(r.LogPatience), "max-live-runs": int64(r.MaxLiveRuns), "use-tokens": q.UseTokens} {
 		if v < 0 {
 			return exit.UsageError("leave it out for the default", "--%s must not be negative", name)
 		}

@@ -89,7 +89,7 @@ func addOpening(p *console.Page, d description) {
 		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
 		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},
 		[2]string{"first agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
-		[2]string{"limits", limitsText(o.Limits, o.AgentLimits)},
+		[2]string{"limits", limitsText(o.Limits, o.AgentLimits, o.ParkMS)},
 		[2]string{"policy", policyText(o.Policy)})
 }
 
@@ -118,7 +118,7 @@ func priceText(p budget.Price) string {
 	return text
 }
 
-func limitsText(l spec.RunLimits, each spec.Limits) string {
+func limitsText(l spec.RunLimits, each spec.Limits, parkMS int64) string {
 	parts := []string{"no token limit"}
 	if l.Tokens > 0 {
 		parts[0] = term.FormatTokens(l.Tokens) + " tokens"
@@ -126,8 +126,12 @@ func limitsText(l spec.RunLimits, each spec.Limits) string {
 	if l.Nano > 0 {
 		parts = append(parts, console.USD(l.Nano))
 	}
-	return strings.Join(append(parts, fmt.Sprintf("%d tool calls", l.Calls), fmt.Sprintf("depth %d", l.Depth), fmt.Sprintf("%d children per agent", l.Children),
-		fmt.Sprintf("%d agents", l.Agents), fmt.Sprintf("%d output tokens per call", each.Output), console.Took(each.SoftMS)+" soft and "+console.Took(each.HardMS)+" hard"), ", ")
+	parts = append(parts, fmt.Sprintf("%d tool calls", l.Calls), fmt.Sprintf("depth %d", l.Depth), fmt.Sprintf("%d children per agent", l.Children),
+		fmt.Sprintf("%d agents", l.Agents), fmt.Sprintf("%d output tokens per call", each.Output), console.Took(each.SoftMS)+" soft and "+console.Took(each.HardMS)+" hard")
+	if parkMS > 0 {
+		parts = append(parts, console.Took(parkMS)+" parked")
+	}
+	return strings.Join(parts, ", ")
 }
 
 func policyText(p supervisor.Policy) string {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -16,7 +17,7 @@ func loopOptionPairs(m spec.LoopOptions) [][2]string {
 		{"watch", watchText(m.Watch)},
 		{"breaker", breakerText(m.Breaker)},
 		{"tool retries", orOff(m.ToolRetries > 0, fmt.Sprintf("up to %d after a temporary failure", m.ToolRetries))},
-		{"questions to people", orOff(m.AskPeople, "allowed")},
+		{"questions to people", orOff(m.AskPeople, questionsText(m))},
 		{"journal", orOff(m.Journal, "kept by the agent")},
 	}
 	var fallbacks []string
@@ -125,4 +126,12 @@ func requireText(r spec.Require) string {
 		parts = append(parts, "an answer that satisfies its schema")
 	}
 	return strings.Join(parts, ", ")
+}
+
+// questionsText says how long a question to a person stays open.
+func questionsText(m spec.LoopOptions) string {
+	if m.QuestionMS == 0 {
+		return "allowed"
+	}
+	return "allowed, open for " + console.Took(m.QuestionMS)
 }

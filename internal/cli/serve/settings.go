@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -183,6 +184,14 @@ func (n *program) applyRunSettings(c *cobra.Command, found map[string]config.Set
 		if n.cfg.MaxLiveRuns, err = strconv.Atoi(s.Value); err != nil {
 			return s.Error(err.Error())
 		}
+	}
+	if s, ok := found["reconcile_every"]; ok && !c.Flags().Changed(s.Flag()) {
+		if n.cfg.ReconcileEvery, err = time.ParseDuration(s.Value); err != nil {
+			return err
+		}
+	}
+	if n.cfg.ReconcileEvery < 0 {
+		return fmt.Errorf("%w: --reconcile-every %s: 0 is the default", errConfiguration, n.cfg.ReconcileEvery)
 	}
 	if n.cfg.MaxLiveRuns < 0 || n.cfg.MaxQueuedRuns < 0 {
 		return fmt.Errorf("%w: --max-live-runs and --max-queued-runs must not be negative: 0 is the default", errConfiguration)

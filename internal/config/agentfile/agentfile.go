@@ -70,7 +70,8 @@ type Definition struct {
 	Budget      Budget
 	Delegates   []string // names of agents it may call; nil: not said, empty: none
 	Timeout     time.Duration
-	Fallback    []string // models, "provider/model", tried in this order
+	ParkTimeout time.Duration // of the runs that begin with it
+	Fallback    []string      // models, "provider/model", tried in this order
 	Temperature *float64
 	Placement   Placement
 	// OutputSchema is a path relative to the file, or JSON text that begins with "{".

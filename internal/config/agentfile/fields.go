@@ -58,6 +58,7 @@ func init() { // the readers refer to the tables
 		"question_timeout": func(d *decoder, k string, n *yaml.Node) {
 			d.def.LoopOptions.QuestionMS = d.readDuration(n, k).Milliseconds()
 		},
+		"park_timeout":  func(d *decoder, k string, n *yaml.Node) { d.def.ParkTimeout = d.readDuration(n, k) },
 		"fallback":      func(d *decoder, k string, n *yaml.Node) { d.def.Fallback = d.readList(n, k) },
 		"temperature":   readTemperature,
 		"placement":     func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", placementFields) },

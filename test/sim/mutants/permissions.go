@@ -13,4 +13,5 @@ var ofPermissions = []Mutant{
 	{"permissions-not-inherited", "E6: the permissions of a parent bind its children", own(Never)},
 	{"answer-to-other-arguments-counts", "E3: an approval is for the arguments that the person has read", own(Without(3, 3))},
 	{"question-expires-early", "E3: a question expires when its time is over", own(Never)},
+	{"park-clock-never-stops", "K18: a run that works again has no clock of a parked run", own(Never)},
 }
