@@ -31,7 +31,7 @@ func TestANodeSweepsAsOftenAsItIsTold(t *testing.T) {
 			}
 			defer nc.Close()
 			sweeps := make(chan []byte, 100)
-			if _, err := nc.Subscribe("troupe.evt._cluster.*."+string(event.KindRunReconciled), func(m *nats.Msg) { sweeps <- m.Data }); err != nil {
+			if _, err := nc.Subscribe("troupe.evt._cluster.*."+event.KindRunReconciled, func(m *nats.Msg) { sweeps <- m.Data }); err != nil {
 				t.Fatal(err)
 			}
 			late := time.After(patience)
