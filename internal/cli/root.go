@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/recording"
 	"github.com/troupe-run/troupe/internal/cli/run"
 	"github.com/troupe-run/troupe/internal/cli/runs"
+	"github.com/troupe-run/troupe/internal/cli/screen"
 	"github.com/troupe-run/troupe/internal/cli/tools"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -61,9 +62,10 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 func (a *app) addCommands(root *cobra.Command) {
 	start := run.Commands{Console: a.console, Sessions: a.sessions, Origins: a.origins}
 	show := runs.Commands{Console: a.console, Sessions: a.sessions}
-	screen := page.Commands{Console: a.console, Sessions: a.sessions}
+	watch := screen.Commands{Console: a.console, Sessions: a.sessions}
+	browser := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result(), start.Demo(), screen.UI())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result(), start.Demo(), watch.Top(), browser.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations", talks.Conversations(), talks.Lanes())

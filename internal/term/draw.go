@@ -24,7 +24,7 @@ type treeRow struct {
 // Lines draws the tree and a summary below it, at most height lines of at most
 // width columns.
 func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
-	rows, left := t.listRows(false), 0
+	rows, left := t.arrange().rows, 0
 	if len(rows) > height-1 { // the summary takes one line
 		rows = t.listRows(true)
 	}
@@ -32,13 +32,7 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 		most := max(1, height-2) // the line that counts the omitted rows takes another
 		left, rows = len(rows)-most, rows[:most]
 	}
-	names := 0
-	for _, r := range rows {
-		if r.m != nil {
-			names = max(names, Width(r.branch)+2+Width(CleanLine(r.m.displayName())))
-		}
-	}
-	names = min(names, nameColumns, max(doingMin, width/2))
+	names := nameRoom(namesWidth(rows), width)
 	var lines []string
 	for _, r := range rows {
 		lines = append(lines, Truncate(r.drawRow(s, names, width, now), width))
@@ -49,6 +43,19 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	lines = append(lines, Truncate(t.Summary(s, now), width))
 	return append(lines, t.writingLines(s, width, height-len(lines))...)
 }
+
+// namesWidth returns the columns of the widest name with its branches and its mark.
+func namesWidth(rows []treeRow) (names int) {
+	for _, r := range rows {
+		if r.m != nil {
+			names = max(names, Width(r.branch)+2+Width(CleanLine(r.m.displayName())))
+		}
+	}
+	return names
+}
+
+// nameRoom returns the columns of the names in a line of width columns.
+func nameRoom(names, width int) int { return min(names, nameColumns, max(doingMin, width/2)) }
 
 // writingShown is how many lines of the text that the first agent is writing stand below the tree.
 const writingShown = 5

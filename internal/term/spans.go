@@ -46,19 +46,20 @@ const (
 	forRetry  = "retry"
 )
 
-// openSpanKey identifies a span that has begun, for the event that ends it.
-type openSpanKey struct {
-	agent, what string
-}
-
 // Timeline is a run over time, built from its events. The zero Timeline is ready.
 type Timeline struct {
+	// SpansMax is how many spans the timeline keeps: the oldest are dropped first, also if they are open; 0: all.
+	SpansMax int
+
 	tree  Tree
 	began time.Time
 	last  time.Time
 	spans []Span
-	open  map[openSpanKey]int // index in spans
+	open  map[string]map[string]int // index in spans, by agent and by what will end the span
 }
+
+// Tree is the tree of the same events.
+func (t *Timeline) Tree() *Tree { return &t.tree }
 
 // AddEvent adds the next event of the run. It ignores events without a time.
 func (t *Timeline) AddEvent(e client.Event) {
@@ -68,7 +69,7 @@ func (t *Timeline) AddEvent(e client.Event) {
 		return
 	}
 	if t.began.IsZero() {
-		t.began, t.open = at, map[openSpanKey]int{}
+		t.began, t.open = at, map[string]map[string]int{}
 	}
 	if at.After(t.last) {
 		t.last = at
@@ -137,39 +138,77 @@ func (t *Timeline) applyEvent(e client.Event, ms int64) {
 // addVeto adds the moment at which a rule has vetoed a stop, or all turns but a closing one.
 func (t *Timeline) addVeto(e client.Event, by *event.PolicyVerdict, ms int64) {
 	if by != nil {
-		t.spans = append(t.spans, Span{Agent: e.Agent, Kind: VetoSpan, Name: by.Rule, Turn: e.Turn, StartMS: ms, EndMS: ms, Policy: by.Version})
+		t.addSpan(Span{Agent: e.Agent, Kind: VetoSpan, Name: by.Rule, Turn: e.Turn, StartMS: ms, EndMS: ms, Policy: by.Version})
 	}
 }
 
 // beginSpan opens a span; a span that is open under the same key ends there.
 func (t *Timeline) beginSpan(e client.Event, key string, kind SpanKind, name string, ms int64) {
 	t.endSpan(e.Agent, key, ms, false)
-	t.open[openSpanKey{e.Agent, key}] = len(t.spans)
-	t.spans = append(t.spans, Span{Agent: e.Agent, Kind: kind, Name: name, Turn: e.Turn, StartMS: ms, Open: true})
-}
-
-func (t *Timeline) endSpan(who, key string, ms int64, failed bool) {
-	i, ok := t.open[openSpanKey{who, key}]
-	if !ok {
-		return
+	if t.open[e.Agent] == nil {
+		t.open[e.Agent] = map[string]int{}
 	}
-	delete(t.open, openSpanKey{who, key})
-	t.spans[i].EndMS, t.spans[i].Open, t.spans[i].Error = max(ms, t.spans[i].StartMS), false, failed
+	t.open[e.Agent][key] = len(t.spans)
+	t.addSpan(Span{Agent: e.Agent, Kind: kind, Name: name, Turn: e.Turn, StartMS: ms, Open: true})
 }
 
-func (t *Timeline) endAgentSpans(who string, ms int64) {
-	for key := range t.open {
-		if key.agent == who {
-			t.endSpan(who, key.what, ms, false)
+func (t *Timeline) addSpan(s Span) {
+	t.spans = append(t.spans, s)
+	if t.SpansMax > 0 && len(t.spans) > t.SpansMax+t.SpansMax/spanSlack {
+		t.dropSpans(len(t.spans) - t.SpansMax)
+	}
+}
+
+// spanSlack: so that spans are not moved with each new one, a timeline may hold this part of SpansMax above it.
+const spanSlack = 4
+
+// dropSpans drops the oldest n spans.
+func (t *Timeline) dropSpans(n int) {
+	t.spans = slices.Clone(t.spans[n:])
+	for agent, keys := range t.open {
+		for key, i := range keys {
+			if i < n {
+				delete(keys, key)
+			} else {
+				keys[key] = i - n
+			}
+		}
+		if len(keys) == 0 {
+			delete(t.open, agent)
 		}
 	}
 }
 
+func (t *Timeline) endSpan(who, key string, ms int64, failed bool) {
+	i, ok := t.open[who][key]
+	if !ok {
+		return
+	}
+	delete(t.open[who], key)
+	t.spans[i].EndMS, t.spans[i].Open, t.spans[i].Error = max(ms, t.spans[i].StartMS), false, failed
+}
+
+func (t *Timeline) endAgentSpans(who string, ms int64) {
+	for key := range t.open[who] {
+		t.endSpan(who, key, ms, false)
+	}
+	delete(t.open, who)
+}
+
 // Spans returns all spans in order of their start; an open span extends to now, or to the
 // end of the run.
-func (t *Timeline) Spans(now time.Time) []Span {
+func (t *Timeline) Spans(now time.Time) []Span { return t.spansWithin(now, nil) }
+
+// spansWithin is Spans for the agents that a map has as keys; nil: for all.
+func (t *Timeline) spansWithin(now time.Time, agents map[string][]Span) []Span {
 	end := t.visibleEnd(now).Sub(t.began).Milliseconds()
 	list := slices.Clone(t.spans)
+	if agents != nil {
+		list = slices.DeleteFunc(list, func(s Span) bool {
+			_, ok := agents[s.Agent]
+			return !ok
+		})
+	}
 	for i := range list {
 		list[i].AgentName = t.tree.AgentName(list[i].Agent)
 		if list[i].Open {

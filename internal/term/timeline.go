@@ -45,37 +45,44 @@ func styleIndex(s Span) int {
 // Lines draws a bar for each agent over the time of the run, an axis above the bars and a
 // legend below: no line is wider than width.
 func (t *Timeline) Lines(s Style, now time.Time, width int) []string {
-	if t.began.IsZero() {
-		return []string{Truncate("nothing has happened yet", width)}
-	}
-	rows := t.tree.listRows(false)
-	names := 0
-	for _, r := range rows {
-		names = max(names, Width(r.branch)+Width(CleanLine(r.m.displayName())))
-	}
-	names = min(names, nameColumns, max(doingMin, width/3))
-	bars := max(barMin, width-names-tookColumns-2)
-	total := max(1, t.visibleEnd(now).Sub(t.began).Milliseconds())
-	spans := map[string][]Span{}
-	used := map[int]bool{}
-	for _, sp := range t.Spans(now) {
-		spans[sp.Agent] = append(spans[sp.Agent], sp)
-	}
-	lines := []string{Truncate(Pad("", names)+" "+s.Dim(drawAxis(bars, total)), width)}
-	for _, r := range rows {
-		list := spans[r.m.id]
-		name := Pad(CleanLine(r.m.displayName()), max(1, names-Width(r.branch)))
-		lines = append(lines, Truncate(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, bars, total, used)+" "+
-			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
-	}
-	lines = append(lines, drawLegend(s, used, width)...)
+	agents := len(t.tree.Agents())
+	axis, bars, legend := t.Window(s, now, width, 0, agents)
+	lines := append(append([]string{axis}, bars...), legend...)
 	for _, sp := range t.spans {
-		if sp.Kind == VetoSpan && len(lines) < vetoLines+len(rows) {
+		if sp.Kind == VetoSpan && len(lines) < vetoLines+agents {
 			lines = append(lines, Truncate(fmt.Sprintf("%s  %s  turn %d  vetoed by %s, policy version %d", FormatDuration(time.Duration(sp.StartMS)*time.Millisecond),
 				CleanLine(sp.Agent), sp.Turn, CleanLine(sp.Name), sp.Policy), width))
 		}
 	}
 	return lines
+}
+
+// Window draws the axis, the bars of at most count agents from the index from on, and the legend of these bars. The
+// agents are those of Tree().Agents.
+func (t *Timeline) Window(s Style, now time.Time, width, from, count int) (axis string, bars, legend []string) {
+	if t.began.IsZero() {
+		return Truncate("nothing has happened yet", width), nil, nil
+	}
+	order := t.tree.arrange()
+	rows := order.rows[min(from, len(order.rows)):min(from+count, len(order.rows))]
+	names := min(max(0, order.names-2), nameColumns, max(doingMin, width/3)) // a bar has no mark before its name
+	columns := max(barMin, width-names-tookColumns-2)
+	total := max(1, t.visibleEnd(now).Sub(t.began).Milliseconds())
+	spans := map[string][]Span{}
+	for _, r := range rows {
+		spans[r.m.id] = nil
+	}
+	used := map[int]bool{}
+	for _, sp := range t.spansWithin(now, spans) {
+		spans[sp.Agent] = append(spans[sp.Agent], sp)
+	}
+	for _, r := range rows {
+		list := spans[r.m.id]
+		name := Pad(CleanLine(r.m.displayName()), max(1, names-Width(r.branch)))
+		bars = append(bars, Truncate(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, columns, total, used)+" "+
+			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
+	}
+	return Truncate(Pad("", names)+" "+s.Dim(drawAxis(columns, total)), width), bars, drawLegend(s, used, width)
 }
 
 // drawBar makes one bar. Each column shows the kind that took most of its time.

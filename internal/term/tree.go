@@ -18,10 +18,66 @@ type Tree struct {
 	Budget event.BudgetChanged
 	Calls  int // tool calls that have ended
 	Result *event.Result
+	// AgentsMax is how many agents the tree keeps: the events of later ones are ignored, and IsFull is set; 0: all.
+	AgentsMax int
+	IsFull    bool
 
-	agents map[string]*member
-	order  []string // of arrival
-	notice string   // about the run as a whole
+	agents   map[string]*member
+	order    []string // of arrival
+	notice   string   // about the run as a whole
+	arranged *arrangement
+}
+
+// arrangement is the order in which the agents are drawn. It is made anew once an agent, a parent or a name has come.
+type arrangement struct {
+	rows  []treeRow
+	ids   []string
+	at    map[string]int // index in rows
+	names int            // columns of the widest name with its branches
+}
+
+func (t *Tree) arrange() *arrangement {
+	if t.arranged != nil {
+		return t.arranged
+	}
+	rows := t.listRows(false)
+	a := &arrangement{rows: rows, ids: make([]string, len(rows)), at: make(map[string]int, len(rows)), names: namesWidth(rows)}
+	for i, r := range rows {
+		a.ids[i], a.at[r.m.id] = r.m.id, i
+	}
+	t.arranged = a
+	return a
+}
+
+// Agents returns the ids of the agents in the order in which Lines draws them: a parent stands before those below it.
+// The caller must not change the list.
+func (t *Tree) Agents() []string { return t.arrange().ids }
+
+// Row draws one agent as Lines does, in at most width columns; "" if there is no such agent. The rows of
+// one width stand in columns.
+func (t *Tree) Row(s Style, id string, width int, now time.Time) string {
+	a := t.arrange()
+	i, ok := a.at[id]
+	if !ok {
+		return ""
+	}
+	return Truncate(a.rows[i].drawRow(s, nameRoom(a.names, width), width, now), width)
+}
+
+// ParentOf returns the id of the agent that has delegated to an agent; "" for the first one.
+func (t *Tree) ParentOf(id string) string {
+	if m := t.agents[id]; m != nil {
+		return m.parent
+	}
+	return ""
+}
+
+// EndOf returns why an agent has stopped, with the detail; "" while it works.
+func (t *Tree) EndOf(id string) (reason spec.Reason, detail string) {
+	if m := t.agents[id]; m != nil {
+		return m.reason, m.detail
+	}
+	return "", ""
 }
 
 // member is one agent of the tree.
@@ -89,15 +145,19 @@ func (t *Tree) AddEvent(e client.Event) {
 	case "":
 		return // it has no place in a tree
 	}
+	if !t.hasRoomFor(e.Agent) {
+		return
+	}
 	m := t.ensureMember(e.Agent)
-	if m.parent == "" {
-		m.parent = e.Parent
+	if m.parent == "" && e.Parent != "" {
+		m.parent, t.arranged = e.Parent, nil
 	}
 	m.turn = max(m.turn, e.Turn)
 	switch e.Kind {
 	case event.KindAgentStarted:
 		if d, ok := decodeData[event.AgentStarted](e); ok {
-			m.name, m.began, m.activity = d.Name, at, "started"
+			t.nameMember(m, d.Name)
+			m.began, m.activity = at, "started"
 		}
 	case event.KindAgentResumed:
 		m.activity = "resumed"
@@ -127,9 +187,10 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 			t.Budget.UsedUSD, t.Budget.ReservedUSD, t.Budget.Estimated = d.CostUSD, d.Budget.ReservedUSD, d.CostEstimated
 		}
 	case event.KindAgentSpawned:
-		if d, ok := decodeData[event.AgentSpawned](e); ok && d.Agent != "" {
+		if d, ok := decodeData[event.AgentSpawned](e); ok && d.Agent != "" && t.hasRoomFor(string(d.Agent)) {
 			m := t.ensureMember(string(d.Agent))
-			m.name, m.parent = d.Name, string(d.Parent)
+			t.nameMember(m, d.Name)
+			m.parent, t.arranged = string(d.Parent), nil
 		}
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		if d, ok := decodeData[event.BudgetChanged](e); ok {
@@ -157,8 +218,24 @@ func (t *Tree) ensureMember(id string) *member {
 		m = &member{id: id, activity: "queued"}
 		t.agents[id] = m
 		t.order = append(t.order, id)
+		t.arranged = nil
 	}
 	return m
+}
+
+// hasRoomFor reports whether an agent is in the tree, or may come into it.
+func (t *Tree) hasRoomFor(id string) bool {
+	if t.AgentsMax > 0 && len(t.order) >= t.AgentsMax && t.agents[id] == nil {
+		t.IsFull = true
+		return false
+	}
+	return true
+}
+
+func (t *Tree) nameMember(m *member, name string) {
+	if m.name != name {
+		m.name, t.arranged = name, nil
+	}
 }
 
 func (t *Tree) countToolCall(e client.Event) {

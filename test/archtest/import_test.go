@@ -70,6 +70,7 @@ var pure = map[string][]string{
 	"supervisor":               {"agent", "agent/event", "agent/spec", "budget", "model"},
 	"internal/activation":      {"agent", "agent/event", "agent/spec", "mailbox", "model", "supervisor"},
 	"internal/verify":          {"mailbox"}, // it judges the others, so it shares nothing with them
+	"internal/top":             {"agent/event", "agent/spec", "budget", "client", "internal/term", "model"},
 	"internal/replay":          {"agent", "agent/event", "agent/spec", "internal/activation", "internal/clip", "mailbox", "supervisor"},
 }
 
@@ -122,7 +123,7 @@ var layers = [][]string{
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/telemetry"},
 	{"client/audit", "client/report", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
-	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/trust"},
+	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/top", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},
 	{"internal/runspec", "internal/cluster"},
@@ -133,7 +134,7 @@ var layers = [][]string{
 	{"internal/cli/request"},
 	{"internal/cli/recording"},
 	{"internal/cli/agents", "internal/cli/control", "internal/cli/conversations", "internal/cli/evals", "internal/cli/follow", "internal/cli/models", "internal/cli/nodes", "internal/cli/page", "internal/cli/policies", "internal/cli/serve"},
-	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/tools"},
+	{"internal/cli/completion", "internal/cli/config", "internal/cli/doctor", "internal/cli/run", "internal/cli/runs", "internal/cli/screen", "internal/cli/tools"},
 	{"internal/cli"},
 	{".", "cmd", "deploy"},
 	{"internal/test", "troupetest"},

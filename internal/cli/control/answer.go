@@ -28,7 +28,7 @@ func (cs *Commands) Answer() *cobra.Command {
 			"  troupe answer 01k9z3 2-0.1 deny \"use the staging server\"\n  troupe answer 01k9z3 2-0.1 \"use the second one\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := cs.refuseAgents(); err != nil {
+			if err := request.RefuseAgents(cs.Console.Getenv); err != nil {
 				return err
 			}
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
@@ -54,16 +54,6 @@ func (cs *Commands) Answer() *cobra.Command {
 	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, as `troupe questions -o json` shows it: the answer counts for no other call")
 	return c
-}
-
-// refuseAgents refuses to answer for an agent: its tools and hooks run with these variables.
-func (cs *Commands) refuseAgents() error {
-	for _, name := range []string{"TROUPE_CALL", "TROUPE_HOOK"} {
-		if cs.Console.Getenv(name) != "" {
-			return exit.UsageError("a person answers, in a terminal of their own", "an agent cannot answer questions: %s is set, so this is a tool or a hook of a run", name)
-		}
-	}
-	return nil
 }
 
 // Questions makes the command questions.

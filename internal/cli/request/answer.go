@@ -24,6 +24,16 @@ func UserName() string {
 	return u.Username
 }
 
+// RefuseAgents refuses to answer for an agent: its tools and hooks run with these variables.
+func RefuseAgents(getenv func(string) string) error {
+	for _, name := range []string{"TROUPE_CALL", "TROUPE_HOOK"} {
+		if getenv(name) != "" {
+			return exit.UsageError("a person answers, in a terminal of their own", "an agent cannot answer questions: %s is set, so this is a tool or a hook of a run", name)
+		}
+	}
+	return nil
+}
+
 // ParseAnswer parses a decision in whole words; any other text is the answer itself.
 func ParseAnswer(run, agent, query, text string) client.AnswerRequest {
 	r := client.AnswerRequest{RunID: run, Agent: agent, Query: query, Decision: spec.Decision(strings.ToLower(strings.TrimSpace(text))), By: UserName()}

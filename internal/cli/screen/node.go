@@ -1,0 +1,254 @@
+package screen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/top"
+)
+
+const (
+	askTimeout  = 10 * time.Second // of one request
+	openTimeout = 3 * time.Second  // of a connection to the node that comes after one that is gone
+	// Events are passed on in batches: those that come within batchDelay, batchMax at most.
+	batchDelay = 30 * time.Millisecond
+	batchMax   = 1024
+)
+
+// nodeLink carries out the effects of a screen on a node. When the node is gone, it connects to the next one.
+type nodeLink struct {
+	ctx  context.Context
+	open func(ctx context.Context) (*session.Session, error)
+	send func(top.Input)
+
+	mu      sync.Mutex
+	session *session.Session // nil: not connected
+
+	followed *followed // only the loop of the screen uses it
+}
+
+// followed is a run whose events are passed on.
+type followed struct {
+	run       string
+	positions client.Positions // of the last event that was passed on
+	ctx       context.Context
+	stop      context.CancelCauseFunc
+}
+
+func newNode(ctx context.Context, open func(ctx context.Context) (*session.Session, error)) *nodeLink {
+	return &nodeLink{ctx: ctx, open: open}
+}
+
+// findRun connects for the first time, and returns the id of the run that the person means; "" is none.
+func (n *nodeLink) findRun(word string) (string, error) {
+	s, err := n.open(n.ctx)
+	if err != nil {
+		return "", err
+	}
+	n.session = s
+	if word == "" {
+		return "", nil
+	}
+	run, err := s.FindRun(s.Context, word)
+	if err != nil {
+		return "", err
+	}
+	_, err = s.State(s.Context, run)
+	return run, err
+}
+
+func (n *nodeLink) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.session == nil {
+		return nil
+	}
+	return n.session.Close()
+}
+
+// connect returns the session, or opens one.
+func (n *nodeLink) connect() (*session.Session, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.session != nil {
+		return n.session, nil
+	}
+	ctx, cancel := context.WithCancel(n.ctx) // the session lives in it
+	late := time.AfterFunc(openTimeout, cancel)
+	s, err := n.open(ctx)
+	if !late.Stop() && err == nil {
+		err = errors.Join(client.ErrUnavailable, s.Close())
+	}
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	n.session = s
+	return s, nil
+}
+
+// drop gives a session up whose node is gone.
+func (n *nodeLink) drop(s *session.Session) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.session == s {
+		n.session = nil
+		_ = s.Close() // the node is gone, and with it what could fail
+	}
+}
+
+// carryOut carries out an effect, and returns what came of it; ok is false if the screen wants it no more.
+func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok bool) {
+	s, err := n.connect()
+	lost := err != nil
+	var data any
+	if err == nil {
+		if _, ok := e.(top.Follow); ok {
+			if err = n.follow(s, run); errors.Is(err, errReplaced) {
+				return answer, false
+			}
+		} else {
+			ctx, cancel := context.WithTimeout(s.Context, askTimeout)
+			data, err = ask(ctx, s, e)
+			cancel()
+		}
+		if lost = isLost(s, err); lost && (s.IsGone(err) || s.Context.Err() != nil) {
+			n.drop(s)
+		}
+	}
+	answer = top.Fetched{Effect: e, Data: data, Lost: lost, At: time.Now()}
+	if err != nil {
+		f := exit.Explain(err)
+		answer.Problem = exit.PlainText(f)
+		if f.Hint != "" && !lost {
+			answer.Problem += ": " + f.Hint
+		}
+	}
+	return answer, true
+}
+
+// isLost reports whether an error says that the node does not answer now, and may do so later.
+func isLost(s *session.Session, err error) bool {
+	if err == nil {
+		return false
+	}
+	var refused *client.Error
+	unstored := errors.As(err, &refused) && refused.Code == client.CodeLogs
+	return s.IsGone(err) || client.Busy(err) || unstored || errors.Is(err, context.DeadlineExceeded) || s.Context.Err() != nil
+}
+
+// ask sends one request.
+func ask(ctx context.Context, s *session.Session, e top.Effect) (any, error) {
+	switch e := e.(type) {
+	case top.FetchRuns:
+		return s.ListRuns(ctx, client.ListRequest{Limit: e.Limit})
+	case top.FetchRun:
+		return s.State(ctx, e.Run)
+	case top.FetchQuestions:
+		return s.Questions(ctx)
+	case top.FetchNodes:
+		return s.Nodes(ctx)
+	case top.FetchTranscript:
+		return s.Transcript(ctx, e.Run, e.Agent)
+	case top.FetchBudget:
+		return s.Describe(ctx, e.Run)
+	}
+	return send(ctx, s, e)
+}
+
+// send sends what the person has decided, and returns what became of it.
+func send(ctx context.Context, s *session.Session, e top.Effect) (string, error) {
+	switch e := e.(type) {
+	case top.SendAnswer:
+		text := fmt.Sprintf("%s: recorded for %s of %s; the first answer counts", e.Request.Decision, e.Request.Agent, e.Request.RunID)
+		if e.Request.Decision == spec.TextOnly {
+			text = fmt.Sprintf("the answer is recorded for %s of %s; the first answer counts", e.Request.Agent, e.Request.RunID)
+		}
+		return text, s.Answer(ctx, e.Request)
+	case top.SendCancel:
+		reply, err := s.Cancel(ctx, e.Request)
+		return fmt.Sprintf("the cancel of %s is recorded: %s", e.Request.RunID, reply.Text), err
+	case top.SendBudget:
+		return fmt.Sprintf("the limits of %s are changed", e.Request.RunID), s.Budget(ctx, e.Request)
+	case top.SendMessage:
+		return "the message is recorded; the agent reads it at its next turn", s.Steer(ctx, e.Request)
+	}
+	return "", fmt.Errorf("%w: %T", errEffect, e)
+}
+
+// errEffect is a mistake in this program: an effect that nothing carries out.
+var errEffect = errors.New("screen: unknown effect")
+
+// errReplaced ends the reading of the events of a run when another one is opened.
+var errReplaced = errors.New("screen: another run is followed")
+
+// beginFollow makes a run the one that is followed. The same run goes on after the last event that was passed on.
+func (n *nodeLink) beginFollow(run string) *followed {
+	f := &followed{run: run, positions: client.Positions{}}
+	if old := n.followed; old != nil {
+		old.stop(errReplaced)
+		if old.run == run {
+			f.positions = old.positions
+		}
+	}
+	f.ctx, f.stop = context.WithCancelCause(n.ctx)
+	n.followed = f
+	return f
+}
+
+// follow passes on the events of a run until it has ended.
+func (n *nodeLink) follow(s *session.Session, f *followed) error {
+	defer context.AfterFunc(s.Context, func() { f.stop(context.Cause(s.Context)) })()
+	defer f.stop(nil)
+	events := make(chan client.Event, batchMax)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.sendBatches(f.run, events)
+	}()
+	err := s.Events(f.ctx, f.run, f.positions.Cursor(), true, func(e client.Event, _ []byte) error {
+		if !f.positions.Advance(e) {
+			return nil
+		}
+		select {
+		case events <- e:
+			return nil
+		case <-f.ctx.Done():
+			return f.ctx.Err()
+		}
+	})
+	close(events)
+	<-done
+	if errors.Is(context.Cause(f.ctx), errReplaced) {
+		return errReplaced
+	}
+	return err
+}
+
+// sendBatches passes events on, several at a time.
+func (n *nodeLink) sendBatches(run string, events <-chan client.Event) {
+	for e := range events {
+		batch := []client.Event{e}
+		late := time.After(batchDelay)
+	fill:
+		for len(batch) < batchMax {
+			select {
+			case next, ok := <-events:
+				if !ok {
+					break fill
+				}
+				batch = append(batch, next)
+			case <-late:
+				break fill
+			}
+		}
+		n.send(top.EventsRead{Run: run, Events: batch})
+	}
+}

@@ -1,0 +1,157 @@
+// Package screen holds the command top: it reads keys, asks the node and draws what the model of internal/top says.
+package screen
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
+	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/cli/request"
+	"github.com/troupe-run/troupe/internal/cli/session"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/top"
+)
+
+const (
+	framesPerSecond = 20 // drawn at most: a line over SSH may be slow
+	tickInterval    = time.Second
+)
+
+// Commands are about the screen.
+type Commands struct {
+	Console  *console.Console
+	Sessions *session.Opener
+}
+
+// Top makes the command top.
+func (cs *Commands) Top() *cobra.Command {
+	return &cobra.Command{
+		Use: "top [RUN]", Args: checkArguments,
+		Short: "Watch runs on a screen of the terminal, answer questions, raise budgets and cancel",
+		Long: `Show the runs of a running node on a screen of the terminal: the tree of a run, its
+agents, transcripts, budget and timeline, and the questions that wait for you. The bottom
+line names the keys of each view, and ? shows all of them (docs/top.md). It works over SSH
+and from 40 columns and 10 lines on.
+
+The screen needs a node that is running: troupe-node, or troupe run in another terminal.
+q leaves the screen; the runs continue.`,
+		Example: "  troupe top\n  troupe top last\n  troupe top 01k9z3 -s nats://127.0.0.1:4222",
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := cs.checkTerminal(); err != nil {
+				return err
+			}
+			run := ""
+			if len(args) == 1 {
+				run = args[0]
+			}
+			return cs.show(run)
+		},
+	}
+}
+
+func checkArguments(c *cobra.Command, args []string) error {
+	if len(args) <= 1 {
+		return nil
+	}
+	return command.Exactly("RUN")(c, args)
+}
+
+// checkTerminal refuses what the screen cannot be drawn on, and those that are no person.
+func (cs *Commands) checkTerminal() error {
+	c := cs.Console
+	if !term.IsTTY(c.In) || !term.CanDraw(c.Out, c.Getenv) {
+		return exit.UsageError("troupe list, troupe events RUN -f and troupe questions work everywhere", "troupe top needs a terminal for its input and its output, and TERM must not be dumb")
+	}
+	return request.RefuseAgents(c.Getenv)
+}
+
+// show draws the screen until the person leaves it.
+func (cs *Commands) show(word string) (err error) {
+	sig := interrupt.Catch()
+	defer sig.Stop()
+	n := newNode(sig.Starting, func(ctx context.Context) (*session.Session, error) { return cs.Sessions.Open(ctx, session.ToJoin) })
+	defer func() { err = errors.Join(err, n.close()) }()
+	run, err := n.findRun(word)
+	if err != nil {
+		return err
+	}
+	screen := &program{model: top.New(top.Config{Style: cs.Console.Style, Run: run, User: request.UserName(), Now: time.Now()}), node: n}
+	p := tea.NewProgram(screen, tea.WithContext(sig.Starting), tea.WithInput(cs.Console.In), tea.WithOutput(cs.Console.Out), tea.WithEnvironment(os.Environ()), tea.WithoutSignalHandler(), tea.WithFPS(framesPerSecond))
+	n.send = func(in top.Input) { p.Send(in) }
+	_, err = p.Run()
+	if sig.Starting.Err() != nil {
+		return exit.WithCode(sig.ExitCode())
+	}
+	if errors.Is(err, tea.ErrProgramPanic) {
+		return fmt.Errorf("screen: %w", err)
+	}
+	return err
+}
+
+// program is the model as the library wants it.
+type program struct {
+	model *top.Model
+	node  *nodeLink
+}
+
+func (p *program) Init() tea.Cmd { return tea.Batch(p.commands(p.model.Start()), tick()) }
+
+// tick is the clock of the screen.
+func tick() tea.Cmd {
+	return tea.Tick(tickInterval, func(at time.Time) tea.Msg { return top.Ticked{At: at} })
+}
+
+func (p *program) Update(m tea.Msg) (tea.Model, tea.Cmd) {
+	switch m := m.(type) {
+	case tea.KeyPressMsg:
+		return p, p.learn(top.Key{Name: m.String(), Text: m.Key().Text, At: time.Now()})
+	case tea.PasteMsg:
+		return p, p.learn(top.Pasted{Text: m.Content})
+	case tea.WindowSizeMsg:
+		return p, p.learn(top.Resized{Width: m.Width, Height: m.Height})
+	case top.Ticked:
+		return p, tea.Batch(p.learn(m), tick())
+	case top.Input:
+		return p, p.learn(m)
+	}
+	return p, nil
+}
+
+func (p *program) learn(in top.Input) tea.Cmd { return p.commands(p.model.Update(in)) }
+
+// commands carries out effects, each in a goroutine of the library.
+func (p *program) commands(effects []top.Effect) tea.Cmd {
+	var list []tea.Cmd
+	for _, e := range effects {
+		if _, ok := e.(top.Quit); ok {
+			return tea.Quit
+		}
+		var run *followed
+		if f, ok := e.(top.Follow); ok {
+			run = p.node.beginFollow(f.Run)
+		}
+		list = append(list, func() tea.Msg {
+			answer, ok := p.node.carryOut(e, run)
+			if !ok {
+				return nil
+			}
+			return answer
+		})
+	}
+	return tea.Batch(list...)
+}
+
+func (p *program) View() tea.View {
+	v := tea.NewView(p.model.View())
+	v.AltScreen, v.WindowTitle = true, "troupe top"
+	return v
+}

@@ -1,0 +1,181 @@
+package top
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// actionRun returns the run that an action of the view is about; "" if there is none that has not ended.
+func actionRun(m *Model) string {
+	if m.view == viewRuns {
+		r, ok := m.findRun(m.lists[viewRuns].selected())
+		if !ok || r.State == client.RunFinished {
+			return ""
+		}
+		return r.RunID
+	}
+	if m.run == nil || m.run.isFinished() {
+		return ""
+	}
+	return m.run.id
+}
+
+// actionAgent returns the agent that an action of the view is about; "" for the first one.
+func actionAgent(m *Model) string {
+	switch m.view {
+	case viewTree, viewTimeline:
+		return m.lists[m.view].selected()
+	case viewAgent, viewTranscript:
+		return m.run.agent
+	}
+	return ""
+}
+
+// askCancel asks whether the run is to be canceled, or only the selected agent and those below it.
+func askCancel(m *Model) []Effect {
+	run, agent := actionRun(m), actionAgent(m)
+	send := func(agent string, now bool) func(m *Model) []Effect {
+		return func(m *Model) []Effect {
+			m.said = "sending the cancel"
+			return []Effect{SendCancel{client.CancelRequest{RunID: run, Agent: agent, Now: now, Why: "canceled by a person", WaitMS: -1}}}
+		}
+	}
+	p := &prompt{label: "cancel run " + run + "?", choices: []choice{{"y", "at its next boundary", send("", false)}, {"!", "now, calls are aborted", send("", true)}}}
+	if agent != "" && m.run.tree().ParentOf(agent) != "" {
+		p.choices = append(p.choices, choice{"a", "only " + term.CleanLine(m.run.tree().AgentName(agent)), send(agent, false)})
+	}
+	m.prompt = p
+	return nil
+}
+
+// askBudget asks for a new limit of the run, and then for a confirmation.
+func askBudget(m *Model) []Effect {
+	run := actionRun(m)
+	m.prompt = &prompt{label: "new limit (200k tokens, $2, 30 calls, or freeze):", done: func(m *Model, text string) []Effect {
+		r, what, err := parseLimit(text)
+		if err != nil {
+			m.said, m.wrong = err.Error(), true
+			return nil
+		}
+		r.RunID, r.By = run, m.user
+		label := fmt.Sprintf("set the limit of run %s to %s (now %s)?", run, what, currentLimit(m, run, r))
+		if r.Freeze {
+			label = fmt.Sprintf("freeze run %s: only closing turns?", run)
+		}
+		m.prompt = &prompt{label: label, choices: []choice{{"y", "yes", func(m *Model) []Effect {
+			m.said = "sending the limit"
+			return []Effect{SendBudget{r}}
+		}}}}
+		return nil
+	}}
+	return nil
+}
+
+// currentLimit returns the limit that a request would replace.
+func currentLimit(m *Model, run string, r client.BudgetRequest) string {
+	tokens, nano := int64(-1), int64(-1)
+	if m.run != nil && m.run.id == run && !m.run.tree().Began.IsZero() {
+		tokens, nano = m.run.tree().Budget.Limit.Tokens, m.run.tree().Budget.Limit.Nano
+	} else if info, ok := m.findRun(run); ok && info.Result != nil {
+		tokens, nano = info.Result.Budget.Limit, int64(info.Result.Budget.LimitUSD*nanoUSD)
+	}
+	switch {
+	case r.Limits.Tokens > 0 && tokens >= 0:
+		return limitText(tokens, term.FormatTokens)
+	case r.Limits.Nano > 0 && nano >= 0:
+		return limitText(nano, moneyText)
+	}
+	return "not shown here"
+}
+
+const (
+	usdMost    = 1e6
+	tokensMost = 1e15
+)
+
+// limitError is a text that is no limit.
+type limitError struct{ text string }
+
+func (e limitError) Error() string {
+	return fmt.Sprintf("%q is no limit: write 200k or 1.5M for tokens, $2 for dollars, 30 calls, or freeze", e.text)
+}
+
+// parseLimit reads a new limit. what names it.
+func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
+	word := strings.ToLower(strings.TrimSpace(text))
+	if word == "freeze" {
+		return client.BudgetRequest{Freeze: true}, "", nil
+	}
+	bad := limitError{term.CleanLine(term.Truncate(text, agentRoom))}
+	if dollars, ok := strings.CutPrefix(word, "$"); ok {
+		v, err := strconv.ParseFloat(strings.TrimSpace(dollars), 64)
+		if err != nil || !(v > 0 && v <= usdMost) {
+			return r, "", bad
+		}
+		nano := int64(math.Round(v * nanoUSD))
+		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Nano: nano}}, moneyText(nano), nil
+	}
+	if calls, ok := strings.CutSuffix(word, "calls"); ok {
+		n, err := strconv.ParseInt(strings.TrimSpace(calls), 10, 64)
+		if err != nil || n <= 0 {
+			return r, "", bad
+		}
+		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Calls: n}}, plural(int(n), "tool call"), nil
+	}
+	n, ok := parseTokens(strings.TrimSpace(strings.TrimSuffix(word, "tokens")))
+	if !ok {
+		return r, "", bad
+	}
+	return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Tokens: n}}, term.FormatTokens(n) + " tokens", nil
+}
+
+// parseTokens reads a number of tokens such as 200000, 200k or 1.5m.
+func parseTokens(word string) (int64, bool) {
+	factor := 1.0
+	switch {
+	case strings.HasSuffix(word, "k"):
+		factor, word = 1e3, strings.TrimSuffix(word, "k")
+	case strings.HasSuffix(word, "m"):
+		factor, word = 1e6, strings.TrimSuffix(word, "m")
+	}
+	v, err := strconv.ParseFloat(word, 64)
+	if v *= factor; err != nil || !(v >= 1 && v <= tokensMost) {
+		return 0, false
+	}
+	return int64(math.Round(v)), true
+}
+
+// askMessage asks for a message to the agent of the view.
+func askMessage(m *Model) []Effect {
+	run, agent := actionRun(m), actionAgent(m)
+	name := "the first agent"
+	if agent != "" {
+		name = m.run.tree().AgentName(agent)
+	}
+	m.prompt = &prompt{label: "message to " + term.CleanLine(name) + ":", done: func(m *Model, text string) []Effect {
+		if text == "" {
+			m.said, m.wrong = "no message was sent: it was empty", true
+			return nil
+		}
+		m.said = "sending the message"
+		return []Effect{SendMessage{client.SteerRequest{RunID: run, Agent: agent, Text: text}}}
+	}}
+	return nil
+}
+
+// askFilter asks for the words that the rows of the view must have, and filters while the person types.
+func askFilter(m *Model) []Effect {
+	before, v := m.filters[m.view], m.view
+	set := func(m *Model, text string) { m.filters[v] = text }
+	m.prompt = &prompt{label: "/", text: before, typed: set, done: func(m *Model, text string) []Effect {
+		set(m, text)
+		return nil
+	}, left: func(m *Model) { set(m, before) }}
+	return nil
+}

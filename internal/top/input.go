@@ -1,0 +1,106 @@
+package top
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+// Input is what a screen learns: Key, Pasted, Resized, Ticked, EventsRead or Fetched.
+type Input interface{ isInput() }
+
+// Key is a key that was pressed. Name is as in "a", "A", "enter", "esc", "up", "pgdown", "ctrl+c"; Text is what it types.
+type Key struct {
+	Name, Text string
+	At         time.Time
+}
+
+// Pasted is text that was pasted.
+type Pasted struct{ Text string }
+
+// Resized is the size of the terminal.
+type Resized struct{ Width, Height int }
+
+// Ticked says what time it is, about once a second.
+type Ticked struct{ At time.Time }
+
+// EventsRead are the next events of the run that is followed.
+type EventsRead struct {
+	Run    string
+	Events []client.Event
+}
+
+// Fetched is what came of an effect.
+type Fetched struct {
+	Effect Effect
+	// Data is a []client.RunInfo for FetchRuns, a client.RunInfo for FetchRun and FetchBudget, a []client.Question, a
+	// []client.NodeInfo, a json.RawMessage for FetchTranscript, or a text about what was sent; nil: nothing more.
+	Data any
+	// Problem says why it failed, and what to do; "": it did not. Lost says that no node answered.
+	Problem string
+	Lost    bool
+	At      time.Time
+}
+
+func (Key) isInput()        {}
+func (Pasted) isInput()     {}
+func (Resized) isInput()    {}
+func (Ticked) isInput()     {}
+func (EventsRead) isInput() {}
+func (Fetched) isInput()    {}
+
+// Effect is what a screen wants done. A Fetched answers each but Quit.
+type Effect interface{ isEffect() }
+
+// What a screen asks a node for.
+type (
+	// FetchRuns asks for the newest runs, Limit at most.
+	FetchRuns struct{ Limit int }
+	// FetchRun asks for the state of one run.
+	FetchRun struct{ Run string }
+	// FetchQuestions asks for the open questions of all runs.
+	FetchQuestions struct{}
+	// FetchNodes asks for the nodes.
+	FetchNodes struct{}
+	// FetchTranscript asks for the messages of one agent.
+	FetchTranscript struct{ Run, Agent string }
+	// FetchBudget asks for a run with its budget.
+	FetchBudget struct{ Run string }
+)
+
+// What a screen has done.
+type (
+	// Follow has the events of a run read, and those of no other, from the last that was read on. Its Fetched comes when the
+	// run has ended, or no node answers.
+	Follow struct{ Run string }
+	// SendAnswer answers a question.
+	SendAnswer struct{ Request client.AnswerRequest }
+	// SendCancel stops a run, or an agent.
+	SendCancel struct{ Request client.CancelRequest }
+	// SendBudget changes limits.
+	SendBudget struct{ Request client.BudgetRequest }
+	// SendMessage sends a message to an agent.
+	SendMessage struct{ Request client.SteerRequest }
+	// Quit ends the program.
+	Quit struct{}
+)
+
+func (FetchRuns) isEffect()       {}
+func (FetchRun) isEffect()        {}
+func (FetchQuestions) isEffect()  {}
+func (FetchNodes) isEffect()      {}
+func (FetchTranscript) isEffect() {}
+func (FetchBudget) isEffect()     {}
+func (Follow) isEffect()          {}
+func (SendAnswer) isEffect()      {}
+func (SendCancel) isEffect()      {}
+func (SendBudget) isEffect()      {}
+func (SendMessage) isEffect()     {}
+func (Quit) isEffect()            {}
+
+// decode reads a reply whose form the node decides: what does not fit stays zero.
+func decode[T any](raw json.RawMessage) (data T, err error) {
+	err = json.Unmarshal(raw, &data)
+	return data, err
+}

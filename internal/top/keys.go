@@ -1,0 +1,216 @@
+package top
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// binding is what keys do in a view.
+type binding struct {
+	keys []string
+	show string // how the bottom line names the keys
+	word string // what the bottom line says of them; "": they are in the help only
+	help string
+	when func(*Model) bool // nil: always
+	do   func(*Model, Key) []Effect
+}
+
+// names returns the keys as the help names them.
+func (b binding) names() []string {
+	names := make([]string, len(b.keys))
+	for i, k := range b.keys {
+		names[i] = k
+		if sign, ok := keySigns[k]; ok {
+			names[i] = sign
+		}
+	}
+	return names
+}
+
+var keySigns = map[string]string{"up": "↑", "down": "↓", "left": "←", "right": "→", "enter": "⏎"}
+
+// act makes a binding of an action that needs no key.
+func act(do func(*Model) []Effect) func(*Model, Key) []Effect {
+	return func(m *Model, _ Key) []Effect { return do(m) }
+}
+
+// bindings returns what the keys of a view do, in the order of the bottom line. The first that fits a key counts.
+func bindings(v view) []binding {
+	list := slices.Concat(moveBindings(v), openBindings(v))
+	switch v {
+	case viewInbox, viewQuestions:
+		list = append(list, questionBindings()...)
+	case viewTranscript:
+		list = append(list, binding{keys: []string{"e"}, show: "e", word: "unfold", help: "show calls and results whole, or folded", do: func(m *Model, _ Key) []Effect {
+			t := &m.run.transcript
+			t.unfold, t.drawn = !t.unfold, false
+			return nil
+		}})
+	}
+	if isFiltered(v) {
+		list = append(list, binding{keys: []string{"/"}, show: "/", word: shortWord(v, "filter"), help: "show only the rows with these words", do: act(askFilter)})
+	}
+	running := func(m *Model) bool { return actionRun(m) != "" }
+	if slices.Contains(runViews, v) || v == viewAgent {
+		list = append(list, binding{keys: []string{"s"}, show: "s", word: shortWord(v, "steer"), help: "send a message to the agent, which it reads at its next turn", when: running, do: act(askMessage)})
+	}
+	if v != viewInbox && v != viewNodes {
+		list = append(list, binding{keys: []string{"c"}, show: "c", word: "cancel", help: "cancel the run, or the selected agent; asks first", when: running, do: act(askCancel)},
+			binding{keys: []string{"b"}, show: "b", word: "budget", help: "change a limit of the run, or freeze it; asks first", when: running, do: act(askBudget)})
+	}
+	return append(list, placeBindings(v)...)
+}
+
+// shortWord leaves a word to the help in views whose bottom line is full.
+func shortWord(v view, word string) string {
+	if v == viewQuestions {
+		return ""
+	}
+	return word
+}
+
+// isFiltered reports whether a view has rows that a filter can select.
+func isFiltered(v view) bool {
+	return !slices.Contains([]view{viewTranscript, viewStop, viewBudget, viewTimeline}, v)
+}
+
+// isList reports whether a row of a view can be selected.
+func isList(v view) bool {
+	return slices.Contains([]view{viewRuns, viewInbox, viewNodes, viewTree, viewQuestions, viewTimeline}, v)
+}
+
+// moveBindings select rows, or scroll text.
+func moveBindings(v view) []binding {
+	move := func(rows func(m *Model) int) func(*Model, Key) []Effect {
+		return func(m *Model, _ Key) []Effect {
+			if isList(m.view) {
+				before := m.lists[m.view].at
+				m.lists[m.view].move(rows(m))
+				if m.lists[m.view].at != before && m.pages[m.view] != nil {
+					m.pages[m.view].top = 0 // of the text of another question
+				}
+			} else {
+				m.pages[m.view].scroll(rows(m), m.bodyHeight())
+			}
+			return nil
+		}
+	}
+	word := "scroll"
+	if isList(v) {
+		word = "move"
+	}
+	const all = 1 << 30
+	list := []binding{
+		{keys: []string{"up", "k", "down", "j"}, show: "↑↓", word: word, help: word + " by a row", do: func(m *Model, k Key) []Effect {
+			return move(func(*Model) int {
+				if k.Name == "up" || k.Name == "k" {
+					return -1
+				}
+				return 1
+			})(m, k)
+		}},
+	}
+	if v == viewInbox || v == viewQuestions {
+		scroll := func(sign int) func(*Model, Key) []Effect {
+			return func(m *Model, _ Key) []Effect {
+				room := m.bodyHeight() - questionListHeight(m) - 1
+				m.pages[m.view].scroll(sign*max(1, room-1), room)
+				return nil
+			}
+		}
+		return append(list, binding{keys: []string{"space", "pgdown"}, help: "scroll the question", do: scroll(1)}, binding{keys: []string{"pgup"}, help: "scroll the question back", do: scroll(-1)})
+	}
+	return append(list,
+		binding{keys: []string{"pgdown", "space", "ctrl+d"}, help: "down by a page", do: move(func(m *Model) int { return max(1, m.bodyHeight()-2) })},
+		binding{keys: []string{"pgup", "ctrl+u"}, help: "up by a page", do: move(func(m *Model) int { return -max(1, m.bodyHeight()-2) })},
+		binding{keys: []string{"home", "g"}, help: "to the first row", do: move(func(*Model) int { return -all })},
+		binding{keys: []string{"end", "G"}, help: "to the last row", do: move(func(*Model) int { return all })})
+}
+
+// openBindings open what is selected.
+func openBindings(v view) []binding {
+	selected := func(m *Model) bool { return m.lists[m.view].selected() != "" }
+	open := binding{keys: []string{"enter", "l", "right"}, show: "⏎", word: "open", when: selected}
+	switch v {
+	case viewRuns:
+		open.help, open.do = "open the run", func(m *Model, _ Key) []Effect { return m.openRun(m.lists[viewRuns].selected()) }
+	case viewInbox:
+		open.word, open.help, open.do = "run", "open the run that asks", func(m *Model, _ Key) []Effect {
+			q, _ := selectedQuestion(m)
+			return m.openRun(q.RunID)
+		}
+	case viewTree, viewTimeline:
+		open.help, open.do = "open the agent", func(m *Model, _ Key) []Effect {
+			agent := m.lists[m.view].selected()
+			m.open(viewAgent)
+			m.run.choose(agent)
+			return nil
+		}
+	case viewAgent:
+		open.word, open.when, open.help, open.do = "transcript", func(m *Model) bool { return m.run.agent != "" }, "read its transcript", func(m *Model, _ Key) []Effect {
+			m.open(viewTranscript)
+			return nil
+		}
+	default:
+		return nil
+	}
+	return []binding{open}
+}
+
+// questionBindings answer the selected question.
+func questionBindings() []binding {
+	call := func(m *Model) bool { q, ok := selectedQuestion(m); return ok && isCall(q) }
+	rule := func(m *Model) bool { q, ok := selectedQuestion(m); return ok && isCall(q) && q.Rule != "" }
+	other := func(m *Model) bool { q, ok := selectedQuestion(m); return ok && !isCall(q) }
+	any := func(m *Model) bool { _, ok := selectedQuestion(m); return ok }
+	return []binding{
+		{keys: []string{"a"}, show: "a", word: "approve", help: "approve the call once", when: call, do: func(m *Model, k Key) []Effect { return approve(m, k, "") }},
+		{keys: []string{"A"}, show: "A", word: "this run", help: "approve calls like this one until the run ends", when: rule, do: func(m *Model, k Key) []Effect { return approve(m, k, "run") }},
+		{keys: []string{"w"}, show: "w", word: "answer", help: "answer the question", when: other, do: askAnswer},
+		{keys: []string{"d"}, show: "d", word: "deny", help: "deny it, with a reason that the agent reads", when: any, do: askDenial},
+	}
+}
+
+// placeBindings go to other views.
+func placeBindings(v view) []binding {
+	var list []binding
+	for _, p := range []struct {
+		key  string
+		view view
+	}{{"r", viewRuns}, {"i", viewInbox}, {"n", viewNodes}} {
+		if v == p.view {
+			continue
+		}
+		b := binding{keys: []string{p.key}, help: "show " + string(p.view), do: func(m *Model, _ Key) []Effect {
+			m.open(p.view)
+			return nil
+		}}
+		if slices.Contains(pageViews, v) {
+			b.show, b.word = p.key, strings.ToLower(string(p.view))
+		}
+		list = append(list, b)
+	}
+	if slices.Contains(runViews, v) || v == viewAgent {
+		for i, other := range runViews {
+			list = append(list, binding{keys: []string{strconv.Itoa(i + 1)}, help: "show " + string(other), do: func(m *Model, _ Key) []Effect {
+				agent := actionAgent(m)
+				m.open(other)
+				if agent != "" && (other == viewTranscript || other == viewAgent) {
+					m.run.choose(agent)
+				}
+				return nil
+			}})
+		}
+	}
+	return append(list,
+		binding{keys: []string{"esc", "h", "left"}, show: "esc", word: "back", help: "back to the view before", when: func(m *Model) bool { return len(m.history) > 0 }, do: func(m *Model, _ Key) []Effect {
+			m.back()
+			return nil
+		}},
+		binding{keys: []string{"?"}, show: "?", word: "help", help: "all keys of the view", do: func(m *Model, _ Key) []Effect {
+			m.help = true
+			return nil
+		}},
+		binding{keys: []string{"q", "ctrl+c"}, show: "q", word: "quit", help: "leave; the runs continue", do: func(*Model, Key) []Effect { return []Effect{Quit{}} }})
+}

@@ -1,0 +1,39 @@
+package top
+
+import "time"
+
+// What a screen keeps at most, however long it is open and however large the run is.
+const (
+	runsMax            = 1000 // rows of the list of runs
+	questionsMax       = 500
+	nodesMax           = 500
+	agentsMax          = 20_000 // of the open run
+	spansMax           = 20_000 // of its timeline
+	eventsMax          = 2000   // of its newest events
+	eventColumnsMax    = 400    // of one of them
+	transcriptBytesMax = 1 << 20
+	transcriptLinesMax = 10_000
+	textBytesMax       = 64 << 10 // of one message or question
+	writingBytesMax    = 4 << 10  // of a reply that arrives
+	inputBytesMax      = 4 << 10  // that are typed
+	historyMax         = 16       // places to which esc goes back
+	budgetAgentsMax    = 200      // rows by agent
+	decisionsMax       = 12       // the last ones, in the view of why a run stopped
+)
+
+// How often the screen asks a node. It asks for nothing that no view shows, except the questions, which the head counts.
+const (
+	listInterval       = 2 * time.Second
+	transcriptInterval = time.Second
+	probeInterval      = time.Second // while no node answers
+)
+
+// answerGuard is how long a question must be selected before a key answers it: the key may be meant for the question
+// that was there before.
+const answerGuard = 700 * time.Millisecond
+
+// The smallest terminal in which the screen is drawn.
+const (
+	widthMin  = 40
+	heightMin = 10
+)

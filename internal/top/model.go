@@ -1,0 +1,341 @@
+// Package top is the terminal screen of troupe as a value: it learns keys, events and replies of a node, and says what
+// to draw and what to ask for. It reads and writes nothing, and time comes in with what it learns.
+package top
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// view is what the body of the screen shows.
+type view string
+
+const (
+	viewRuns       view = "Runs"
+	viewInbox      view = "Inbox"
+	viewNodes      view = "Nodes"
+	viewTree       view = "Tree"
+	viewAgent      view = "Agent"
+	viewTranscript view = "Transcript"
+	viewStop       view = "Why it stopped"
+	viewQuestions  view = "Questions"
+	viewBudget     view = "Budget"
+	viewTimeline   view = "Timeline"
+	viewMessages   view = "Messages"
+	viewEvents     view = "Events"
+)
+
+// pageViews are about no single run; runViews are the views of one run, in the order of their numbers.
+var (
+	pageViews = []view{viewRuns, viewInbox, viewNodes}
+	runViews  = []view{viewTree, viewTranscript, viewStop, viewQuestions, viewBudget, viewTimeline, viewMessages, viewEvents}
+)
+
+// Config says how a screen begins.
+type Config struct {
+	Style term.Style
+	Run   string // to open at once; "": the list of runs
+	User  string // who answers and changes, for the logs
+	Now   time.Time
+}
+
+// Model is the state of a screen. One goroutine uses it.
+type Model struct {
+	style         term.Style
+	user          string
+	width, height int
+	now           time.Time
+
+	view    view
+	history []place // where esc goes back to
+	help    bool
+	prompt  *prompt
+	said    string // what became of the last action
+	wrong   bool   // it failed
+
+	filters map[view]string
+	lists   map[view]*list
+	pages   map[view]*page
+
+	runs      []client.RunInfo
+	read      map[view]bool // the rows of a page have been read
+	questions []client.Question
+	nodes     []client.NodeInfo
+	run       *openRun // nil: none
+
+	polls  polls
+	lost   time.Time // since when no node answers; zero: one does
+	reason string    // why
+}
+
+// place is a view that was left, with the agent that it showed.
+type place struct {
+	view  view
+	agent string
+}
+
+// New makes a screen.
+func New(c Config) *Model {
+	m := &Model{style: c.Style, user: c.User, width: 80, height: 24, now: c.Now, view: viewRuns, filters: map[view]string{}, lists: map[view]*list{},
+		pages: map[view]*page{}, read: map[view]bool{}, polls: newPolls()}
+	for _, v := range slices.Concat(pageViews, runViews, []view{viewAgent}) {
+		m.lists[v], m.pages[v] = &list{}, &page{}
+	}
+	if c.Run != "" {
+		m.history = []place{{view: viewRuns}}
+		m.run, m.view = newOpenRun(c.Run, m.style), viewTree
+	}
+	m.layout()
+	return m
+}
+
+// Start returns what the screen wants done first.
+func (m *Model) Start() []Effect {
+	effects := m.polls.due(m)
+	if m.run != nil {
+		effects = append(effects, Follow{m.run.id})
+	}
+	return effects
+}
+
+// Update learns an input, and returns what the screen wants done.
+func (m *Model) Update(in Input) []Effect {
+	var effects []Effect
+	switch in := in.(type) {
+	case Key:
+		m.now = in.At
+		effects = handleKey(m, in)
+	case Pasted:
+		handlePaste(m, in.Text)
+	case Resized:
+		m.width, m.height = in.Width, in.Height
+		if m.run != nil {
+			m.run.transcript.drawn = false
+		}
+	case Ticked:
+		m.now = in.At
+	case EventsRead:
+		if m.run != nil && m.run.id == in.Run {
+			m.run.addEvents(in.Events)
+		}
+	case Fetched:
+		m.now = in.At
+		effects = handleFetched(m, in)
+	}
+	m.layout()
+	return append(effects, m.polls.due(m)...)
+}
+
+// handleKey handles a key: that of the prompt, of the help, or of the view.
+func handleKey(m *Model, k Key) []Effect {
+	switch {
+	case m.prompt != nil:
+		return handlePromptKey(m, k)
+	case m.help && k.Name != "q" && k.Name != "ctrl+c":
+		m.help = false
+		return nil
+	}
+	m.said, m.wrong = "", false
+	for _, b := range bindings(m.view) {
+		if slices.Contains(b.keys, k.Name) && (b.when == nil || b.when(m)) {
+			return b.do(m, k)
+		}
+	}
+	return nil
+}
+
+// handleFetched takes what a node answered. The first answer after a loss has all that was lost asked for again.
+func handleFetched(m *Model, f Fetched) []Effect {
+	m.polls.answered(f.Effect, f.At)
+	if f.Lost {
+		if m.lost.IsZero() {
+			m.lost = f.At
+		}
+		m.reason = f.Problem
+		if _, ok := f.Effect.(Follow); ok && m.run != nil {
+			m.run.followed = false
+		}
+		if isAction(f.Effect) {
+			m.said, m.wrong = "not sent: "+f.Problem, true
+		}
+		return nil
+	}
+	var effects []Effect
+	if _, follow := f.Effect.(Follow); !follow && !m.lost.IsZero() {
+		m.lost, m.reason = time.Time{}, ""
+		m.polls = newPolls()
+		if m.run != nil && !m.run.followed && !m.run.ended {
+			m.run.followed = true
+			effects = append(effects, Follow{m.run.id})
+		}
+	}
+	if f.Problem != "" {
+		m.said, m.wrong = f.Problem, true
+		return effects
+	}
+	takeData(m, f)
+	return effects
+}
+
+// isAction reports whether a person has asked for an effect.
+func isAction(e Effect) bool {
+	switch e.(type) {
+	case SendAnswer, SendCancel, SendBudget, SendMessage:
+		return true
+	}
+	return false
+}
+
+// takeData takes the data of an answer.
+func takeData(m *Model, f Fetched) {
+	switch e := f.Effect.(type) {
+	case FetchRuns:
+		m.runs, m.read[viewRuns] = keep[client.RunInfo](f.Data, runsMax), true
+	case FetchQuestions:
+		m.questions, m.read[viewInbox] = keep[client.Question](f.Data, questionsMax), true
+	case FetchNodes:
+		m.nodes, m.read[viewNodes] = keep[client.NodeInfo](f.Data, nodesMax), true
+	case Follow:
+		if m.run != nil && m.run.id == e.Run {
+			m.run.ended, m.run.stale = true, true
+		}
+	case SendAnswer, SendCancel, SendBudget, SendMessage:
+		if text, ok := f.Data.(string); ok {
+			m.said = text
+		}
+		m.polls = newPolls() // what it changed is shown at once
+		if m.run != nil {
+			m.run.stale, m.run.budgetStale = true, true
+		}
+	default:
+		if m.run != nil {
+			m.run.takeData(f)
+		}
+	}
+}
+
+// keep returns the data as a list with at most so many rows.
+func keep[T any](data any, most int) []T {
+	rows, _ := data.([]T)
+	return rows[:min(len(rows), most)]
+}
+
+// layout brings the rows and texts of the view into line with what is known, and their windows with the screen.
+func (m *Model) layout() {
+	l, p, height := m.lists[m.view], m.pages[m.view], m.bodyHeight()
+	if m.run != nil && (m.view == viewAgent || m.view == viewTranscript) {
+		m.run.choose(m.run.chosen())
+	}
+	switch m.view {
+	case viewRuns:
+		l.setRows(runRows(m), m.now)
+		height--
+	case viewNodes:
+		l.setRows(nodeRows(m), m.now)
+		height--
+	case viewInbox, viewQuestions:
+		l.setRows(questionRows(m), m.now)
+		p.lines = questionText(m)
+		p.show(height - questionListHeight(m) - 1)
+		height = questionListHeight(m)
+	case viewTree:
+		l.setRows(treeRows(m), m.now)
+		height -= treeFoot
+	case viewTimeline:
+		l.setRows(m.run.tree().Agents(), m.now)
+		height -= timelineFoot
+	default:
+		p.lines = pageText(m)
+		p.show(height)
+	}
+	l.show(height)
+}
+
+// pageText returns the text of a view that is scrolled.
+func pageText(m *Model) []string {
+	switch m.view {
+	case viewAgent:
+		return agentText(m)
+	case viewTranscript:
+		return transcriptText(m)
+	case viewStop:
+		return stopText(m)
+	case viewBudget:
+		return budgetText(m)
+	case viewMessages:
+		return m.run.events.lines(m, isMessage)
+	}
+	return m.run.events.lines(m, func(eventLine) bool { return true })
+}
+
+// matches reports whether a text has all words of the filter of the view.
+func (m *Model) matches(text string) bool {
+	filter := m.filters[m.view]
+	if filter == "" {
+		return true
+	}
+	text = strings.ToLower(text)
+	for word := range strings.FieldsSeq(strings.ToLower(filter)) {
+		if !strings.Contains(text, word) {
+			return false
+		}
+	}
+	return true
+}
+
+// open shows a view; esc goes back to the one before.
+func (m *Model) open(v view) {
+	if v == m.view {
+		return
+	}
+	agent := ""
+	if m.run != nil {
+		agent = m.run.agent
+	}
+	m.history = append(m.history, place{m.view, agent})
+	m.history = m.history[max(0, len(m.history)-historyMax):]
+	m.enter(v)
+}
+
+// enter shows a view.
+func (m *Model) enter(v view) {
+	m.view = v
+	if p := m.pages[v]; v != viewInbox && v != viewQuestions {
+		p.end = v == viewTranscript || v == viewAgent || v == viewEvents || v == viewMessages
+		p.top = 0
+	}
+	m.polls.forget()
+}
+
+// back shows the view before.
+func (m *Model) back() {
+	last := m.history[len(m.history)-1]
+	m.history = m.history[:len(m.history)-1]
+	if m.run != nil && last.agent != m.run.agent {
+		m.run.choose(last.agent)
+	}
+	m.enter(last.view)
+}
+
+// openRun opens a run, which is followed from then on, instead of the one before.
+func (m *Model) openRun(id string) []Effect {
+	if m.run != nil && m.run.id == id {
+		m.open(viewTree)
+		return nil
+	}
+	m.run = newOpenRun(id, m.style)
+	for _, v := range append([]view{viewAgent}, runViews...) {
+		m.lists[v], m.pages[v], m.filters[v] = &list{}, &page{}, ""
+	}
+	// Places of the run before are gone.
+	m.history = slices.DeleteFunc(m.history, func(p place) bool { return !slices.Contains(pageViews, p.view) })
+	if !slices.Contains(pageViews, m.view) {
+		m.view = viewRuns
+	}
+	m.open(viewTree)
+	return []Effect{Follow{id}}
+}

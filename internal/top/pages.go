@@ -1,0 +1,164 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/budget"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+// agentText shows the chosen agent: its row, where it stands, and its events.
+func agentText(m *Model) []string {
+	r, s := m.run, m.style
+	t := r.tree()
+	if r.agent == "" {
+		return []string{s.Dim("no agent has started yet")}
+	}
+	pairs := [][2]string{{"id", term.CleanLine(r.agent)}}
+	if parent := t.ParentOf(r.agent); parent != "" {
+		pairs = append(pairs, [2]string{"parent", term.CleanLine(t.AgentName(parent)) + " (" + term.CleanLine(parent) + ")"})
+	}
+	if reason, detail := t.EndOf(r.agent); reason != "" {
+		pairs = append(pairs, [2]string{"stopped", term.CleanLine(string(reason)) + " " + term.CleanLine(detail)})
+	}
+	for _, q := range m.questions {
+		if q.RunID == r.id && q.Agent == r.agent {
+			pairs = append(pairs, [2]string{"asks", term.QuestionLine(clipBytes(q.Question, eventColumnsMax)) + " (4 shows it)"})
+		}
+	}
+	lines := append([]string{t.Row(s, r.agent, m.width, m.now)}, term.FormatPairs(s, pairs, m.width)...)
+	lines = append(lines, "", s.Bold("Events"))
+	return append(lines, r.events.lines(m, func(e eventLine) bool { return e.agent == r.agent })...)
+}
+
+// stopText shows why the run has stopped, or what it waits for.
+func stopText(m *Model) []string {
+	r, s := m.run, m.style
+	result := r.tree().Result
+	if result == nil && r.known && r.info.State == client.RunFinished {
+		result = r.info.Result
+	}
+	pairs := [][2]string{{"state", term.CleanLine(r.state())}}
+	var answer []string
+	if result == nil {
+		pairs = append(pairs, [2]string{"next", nextStep(m)})
+	} else {
+		pairs = append(pairs, [2]string{"reason", term.CleanLine(string(result.Reason))}, [2]string{"detail", term.CleanLine(clipBytes(result.Detail, textBytesMax))},
+			[2]string{"turns", fmt.Sprint(result.Turns)}, [2]string{"tokens", spendOf(client.RunInfo{Result: result})},
+			[2]string{"cost", term.FormatMoney(result.CostUSD, result.Budget.LimitUSD, 0, result.CostEstimated)})
+		answer = append([]string{"", s.Bold("Result")}, s.Markdown(term.CleanText(clipBytes(result.Text, textBytesMax)), m.width)...)
+	}
+	lines := term.FormatPairs(s, pairs, m.width)
+	decisions := r.events.lines(m, isDecision)
+	lines = append(lines, "", s.Bold("The last decisions"))
+	lines = append(lines, decisions[max(0, len(decisions)-decisionsMax):]...)
+	return append(lines, answer...)
+}
+
+// nextStep says what a run that has not ended waits for.
+func nextStep(m *Model) string {
+	switch asks := m.run.tree().CountAsking(); {
+	case m.run.known && m.run.info.State == client.RunInterrupted:
+		return "no node is there to continue it: troupe run --resume " + term.CleanLine(m.run.id)
+	case asks > 0:
+		return plural(asks, "agent") + " waits for a person: 4 shows the questions"
+	case m.run.known && m.run.info.State == client.RunQueued:
+		return "it waits until fewer runs are live"
+	}
+	return "it works"
+}
+
+// isDecision reports whether an event explains why an agent or a run stops or goes on.
+func isDecision(e eventLine) bool {
+	switch e.kind {
+	case event.KindStopAllowed, event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindLimitSoft, event.KindLimitNear,
+		event.KindLoopDetected, event.KindWarningRaised, event.KindErrorRaised, event.KindToolDenied, event.KindGuardrailTriggered, event.KindGuardrailEscalated, event.KindAgentFinished,
+		event.KindRunFinished, event.KindModelFallback, event.KindPolicyApplied, event.KindBudgetChanged:
+		return true
+	}
+	return false
+}
+
+const (
+	amountColumns = 16
+	agentRoom     = 24
+	nanoUSD       = 1e9
+)
+
+// budgetText shows the pool of the run, and what each agent has used of it.
+func budgetText(m *Model) []string {
+	b, s := m.run.budget, m.style
+	if b.Run == "" {
+		return []string{s.Dim("reading …")}
+	}
+	pool := b.Budget
+	lines := []string{m.run.tree().Summary(s, m.now), "", s.Dim(amountRow("", "TOKENS", "MONEY", "TOOL CALLS"))}
+	rows := []struct {
+		name string
+		of   budget.Amount
+		is   bool
+	}{{"used", pool.Used, true}, {"reserved", pool.Reserved, true}, {"kept", pool.Kept, true}, {"carved", pool.Carved, !pool.Carved.Zero()},
+		{"charged unknown", pool.Unknown, !pool.Unknown.Zero()}, {"overrun", pool.Overrun, !pool.Overrun.Zero()}}
+	lines = append(lines, amountRow("limit", limitText(pool.Limit.Tokens, term.FormatTokens), limitText(pool.Limit.Nano, moneyText), limitText(pool.Limit.Calls, countText)))
+	for _, row := range rows {
+		if row.is {
+			lines = append(lines, amountRow(row.name, term.FormatTokens(row.of.Tokens), moneyText(row.of.Nano), countText(row.of.Calls)))
+		}
+	}
+	if pool.Frozen {
+		lines = append(lines, s.Yellow("frozen: only closing turns are granted; b and a limit lift it"))
+	}
+	if pool.Waiting > 0 {
+		lines = append(lines, s.Yellow(plural(pool.Waiting, "agent")+" waits for others to settle"))
+	}
+	lines = append(lines, "", s.Dim(amountRow("AGENT", "USED", "RESERVED", "LIMIT")))
+	for _, a := range b.Agents {
+		limit := "the run's"
+		if a.Limit.Tokens > 0 {
+			limit = term.FormatTokens(a.Limit.Tokens)
+		}
+		lines = append(lines, amountRow(term.CleanLine(a.Name)+" "+term.CleanLine(string(a.ID)), term.FormatTokens(a.Used.Tokens), term.FormatTokens(a.Reserved.Tokens), limit))
+	}
+	if len(b.Agents) == budgetAgentsMax {
+		lines = append(lines, s.Dim(fmt.Sprintf("the %d agents that used most; troupe budget %s lists all", budgetAgentsMax, term.CleanLine(m.run.id))))
+	}
+	return lines
+}
+
+func amountRow(name string, cells ...string) string {
+	row := term.Pad(name, agentRoom)
+	for _, c := range cells {
+		row += fmt.Sprintf("%*s", amountColumns, c)
+	}
+	return row
+}
+
+func limitText(v int64, format func(int64) string) string {
+	if v == 0 {
+		return "none"
+	}
+	return format(v)
+}
+
+func moneyText(nano int64) string { return term.FormatUSD(float64(nano)/nanoUSD, false) }
+
+func countText(n int64) string { return fmt.Sprint(n) }
+
+// helpText lists the keys of the view.
+func helpText(m *Model) []string {
+	lines := []string{m.style.Bold("Keys of " + string(m.view)), ""}
+	for _, b := range bindings(m.view) {
+		text := term.Pad(strings.Join(slices.Compact(slices.Clone(b.names())), " "), helpColumns) + " " + b.help
+		if b.when != nil && !b.when(m) {
+			text = m.style.Dim(text + " (not now)")
+		}
+		lines = append(lines, text)
+	}
+	return append(lines, "", m.style.Dim("any key closes this"))
+}
+
+const helpColumns = 22

@@ -1,0 +1,78 @@
+package top
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// polls are the questions to the node that the screen repeats: one of a kind is under way at a time.
+type polls struct {
+	pending map[Effect]bool
+	last    map[Effect]time.Time
+}
+
+func newPolls() polls { return polls{map[Effect]bool{}, map[Effect]time.Time{}} }
+
+// answered notes that an effect has been answered.
+func (p *polls) answered(e Effect, at time.Time) {
+	if p.pending[e] {
+		delete(p.pending, e)
+		p.last[e] = at
+	}
+}
+
+// forget has the questions that are not under way asked at once.
+func (p *polls) forget() { clear(p.last) }
+
+// poll is a question, and how often it is repeated.
+type poll struct {
+	effect Effect
+	every  time.Duration
+}
+
+// due returns the questions that are to be asked now.
+func (p *polls) due(m *Model) []Effect {
+	wanted := wantedPolls(m)
+	if !m.lost.IsZero() {
+		wanted = []poll{{FetchQuestions{}, probeInterval}}
+	}
+	maps.DeleteFunc(p.last, func(e Effect, _ time.Time) bool {
+		return !slices.ContainsFunc(wanted, func(w poll) bool { return w.effect == e })
+	})
+	var effects []Effect
+	for _, w := range wanted {
+		last, asked := p.last[w.effect]
+		if p.pending[w.effect] || asked && m.now.Sub(last) < w.every {
+			continue
+		}
+		p.pending[w.effect] = true
+		effects = append(effects, w.effect)
+	}
+	return effects
+}
+
+// wantedPolls are the questions whose answers the view shows.
+func wantedPolls(m *Model) []poll {
+	wanted := []poll{{FetchQuestions{}, listInterval}}
+	switch m.view {
+	case viewRuns:
+		wanted = append(wanted, poll{FetchRuns{runsMax}, listInterval})
+	case viewNodes:
+		wanted = append(wanted, poll{FetchNodes{}, listInterval})
+	}
+	r := m.run
+	if r == nil {
+		return wanted
+	}
+	if r.stale || !r.ended {
+		wanted = append(wanted, poll{FetchRun{r.id}, listInterval})
+	}
+	switch {
+	case m.view == viewTranscript && r.agent != "" && r.transcript.stale:
+		wanted = append(wanted, poll{FetchTranscript{r.id, r.agent}, transcriptInterval})
+	case m.view == viewBudget && r.budgetStale:
+		wanted = append(wanted, poll{FetchBudget{r.id}, listInterval})
+	}
+	return wanted
+}

@@ -1,0 +1,220 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/term"
+)
+
+const (
+	ageColumns   = 4
+	stateColumns = 14
+	spendColumns = 13
+	wideColumns  = 110 // from which on a row has room for more
+)
+
+// runColumns returns how many columns the id of a run has.
+func runColumns(width int) int {
+	if width >= wideColumns {
+		return 26
+	}
+	return 10
+}
+
+func shortRun(id string, width int) string {
+	return term.Truncate(term.CleanLine(id), runColumns(width))
+}
+
+// stateOf returns the state of a run in one word; of a finished one, why it stopped.
+func stateOf(r client.RunInfo) string {
+	switch {
+	case r.State == client.RunFinished && r.Result != nil && r.Result.Reason != "":
+		return string(r.Result.Reason)
+	case r.Position > 0:
+		return fmt.Sprintf("%s %d", r.State, r.Position)
+	}
+	return string(r.State)
+}
+
+// colorState colours the state of a run.
+func colorState(s term.Style, state, text string) string {
+	switch state {
+	case "completed", "live", "finished":
+		return s.Green(text)
+	case "parked", "queued", "interrupted", "reading":
+		return s.Yellow(text)
+	}
+	return s.Red(text)
+}
+
+// runRows returns the ids of the runs that the filter selects.
+func runRows(m *Model) (keys []string) {
+	for _, r := range m.runs {
+		if m.matches(strings.Join([]string{r.RunID, r.Title, r.Model, stateOf(r), string(r.State)}, " ")) {
+			keys = append(keys, r.RunID)
+		}
+	}
+	return keys
+}
+
+func (m *Model) findRun(id string) (client.RunInfo, bool) {
+	i := slices.IndexFunc(m.runs, func(r client.RunInfo) bool { return r.RunID == id })
+	if i < 0 {
+		return client.RunInfo{}, false
+	}
+	return m.runs[i], true
+}
+
+// spendOf returns what a run has used against its limit.
+func spendOf(r client.RunInfo) string {
+	if r.Result == nil {
+		return ""
+	}
+	b := r.Result.Budget
+	text := term.FormatTokens(b.Used)
+	if b.Limit > 0 {
+		text += "/" + term.FormatTokens(b.Limit)
+	}
+	return text
+}
+
+func runHead(width int) string {
+	head := "  " + term.Pad("RUN", runColumns(width)) + " " + term.Pad("STATE", stateColumns) + " " + term.Pad("AGE", ageColumns) + " " + term.Pad("TOKENS", spendColumns) + " "
+	if width >= wideColumns {
+		head += term.Pad("COST", spendColumns) + " " + term.Pad("MODEL", modelColumns) + " "
+	}
+	return head + "TITLE"
+}
+
+const modelColumns = 24
+
+func runRow(m *Model, r client.RunInfo) string {
+	state := stateOf(r)
+	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(term.CleanLine(state), stateColumns)) + " " +
+		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(spendOf(r), spendColumns) + " "
+	if m.width >= wideColumns {
+		cost := ""
+		if d := r.Result; d != nil && d.CostKnown {
+			cost = term.FormatMoney(d.CostUSD, d.Budget.LimitUSD, 0, d.CostEstimated)
+		}
+		row += term.Pad(cost, spendColumns) + " " + term.Pad(term.CleanLine(r.Model), modelColumns) + " "
+	}
+	return row + m.style.Bold(term.CleanLine(clipBytes(r.Title, eventColumnsMax)))
+}
+
+// age returns how long ago a stamp was.
+func (m *Model) age(stamp string) string {
+	at, err := time.Parse(time.RFC3339, stamp)
+	if err != nil {
+		return "-"
+	}
+	return term.FormatAge(m.now.Sub(at))
+}
+
+// nodeRows returns the keys of the nodes.
+func nodeRows(m *Model) (keys []string) {
+	for _, n := range m.nodes {
+		if m.matches(n.Name + " " + n.Host + " " + n.State) {
+			keys = append(keys, n.ID)
+		}
+	}
+	return keys
+}
+
+const (
+	nodeColumns  = 18
+	countColumns = 7
+)
+
+func nodeHead() string {
+	head := "  " + term.Pad("NODE", nodeColumns) + " " + term.Pad("STATE", ageColumns+4) + " "
+	for _, name := range []string{"SHARDS", "ACTORS", "BUSY", "PASSIV.", "RUNS"} {
+		head += fmt.Sprintf("%*s ", countColumns, name)
+	}
+	return head + term.Pad(" AGE", ageColumns+1) + " VERSION"
+}
+
+func nodeRow(m *Model, n client.NodeInfo) string {
+	row := m.style.Bold(term.Pad(term.CleanLine(n.Name), nodeColumns)) + " " + term.Pad(term.CleanLine(n.State), ageColumns+4) + " "
+	for _, v := range []int64{int64(n.Held()), n.Live, n.Busy, n.Resting, int64(n.LiveRuns + n.QueuedRuns)} {
+		row += fmt.Sprintf("%*d ", countColumns, v)
+	}
+	row += " " + term.Pad(m.age(n.Started), ageColumns) + " " + term.CleanLine(n.Version)
+	if h := n.LogHealth; h != nil {
+		row += m.style.Red("  logs: " + term.CleanLine(h.Why) + ": " + term.CleanLine(h.Remedy))
+	}
+	return row
+}
+
+// treeRows returns the ids of the agents that the filter selects, as the tree has them.
+func treeRows(m *Model) []string {
+	t := m.run.tree()
+	ids := t.Agents()
+	if m.filters[viewTree] == "" {
+		return ids
+	}
+	var keys []string
+	for _, id := range ids {
+		if m.matches(id + " " + t.AgentName(id)) {
+			keys = append(keys, id)
+		}
+	}
+	return keys
+}
+
+// treeFoot and timelineFoot are the lines below the rows: the summary of the run, and the axis and the legend.
+const (
+	treeFoot     = 2
+	timelineFoot = 3
+)
+
+func treeBody(m *Model, height int) []string {
+	l, t := m.lists[viewTree], m.run.tree()
+	var lines []string
+	for i := l.top; i < min(l.top+height-treeFoot, len(l.keys)); i++ {
+		lines = append(lines, m.marked(i == l.at, t.Row(m.style, l.keys[i], m.width-2, m.now)))
+	}
+	if len(l.keys) == 0 {
+		lines = append(lines, m.style.Dim(m.emptyText("no agent has started yet")))
+	}
+	for len(lines) < height-treeFoot {
+		lines = append(lines, "")
+	}
+	note := ""
+	if t.IsFull {
+		note = m.style.Yellow(fmt.Sprintf("the first %d agents; the rest is not shown", agentsMax))
+	}
+	return append(lines, note, t.Summary(m.style, m.now))
+}
+
+func timelineBody(m *Model, height int) []string {
+	l := m.lists[viewTimeline]
+	axis, bars, legend := m.run.timeline.Window(m.style, m.now, m.width-2, l.top, height-timelineFoot)
+	lines := []string{"  " + axis}
+	for i, bar := range bars {
+		lines = append(lines, m.marked(l.top+i == l.at, bar))
+	}
+	for len(lines) < height-timelineFoot+1 {
+		lines = append(lines, "")
+	}
+	return append(lines, legend[:min(len(legend), timelineFoot-1)]...)
+}
+
+// emptyText is what stands in place of rows: a filter may hide all.
+func (m *Model) emptyText(text string) string {
+	if m.filters[m.view] != "" {
+		return "nothing matches " + term.CleanLine(m.filters[m.view])
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

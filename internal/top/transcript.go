@@ -1,0 +1,212 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/model"
+)
+
+// transcript is what is known of the messages of the chosen agent.
+type transcript struct {
+	read     bool
+	stale    bool // the agent has a message that is not here
+	messages []model.Message
+	folds    []client.Fold
+	omitted  int    // older messages, for which there is no room
+	writing  string // the end of the reply that arrives
+	unfold   bool   // calls and results are shown whole
+	problem  string
+
+	drawn bool // lines are those of the messages and of the width
+	lines []string
+}
+
+// transcriptDoc is the node's answer.
+type transcriptDoc struct {
+	Messages []model.Message
+	Folds    []client.Fold
+}
+
+// addEvent notes what an event says about the messages of the agent.
+func (t *transcript) addEvent(e client.Event, agent string) {
+	if e.Agent != agent {
+		return
+	}
+	if e.Kind == event.KindMessageDelta {
+		t.writing += client.DataOf[event.Delta](e).Text
+		t.writing = strings.Clone(t.writing[max(0, len(t.writing)-writingBytesMax):])
+		return
+	}
+	if e.Kind == event.KindMessageReasoning || e.Kind == event.KindToolProgress {
+		return
+	}
+	t.stale = true
+	if e.Kind != event.KindMessageAssistant && e.Kind != event.KindModelFinished { // what was written stands until it is read
+		t.writing = ""
+	}
+}
+
+// take takes the messages that a node has sent: the newest, as far as there is room.
+func (t *transcript) take(raw json.RawMessage) {
+	doc, err := decode[transcriptDoc](raw)
+	t.read, t.stale, t.drawn, t.problem = true, false, false, ""
+	if err != nil {
+		t.problem = "the transcript does not decode: " + err.Error()
+		return
+	}
+	t.messages, t.folds, t.omitted = doc.Messages, doc.Folds, 0
+	left := transcriptBytesMax
+	for i, m := range slices.Backward(doc.Messages) {
+		if left -= clipMessage(&doc.Messages[i]); left < 0 {
+			t.messages, t.omitted = slices.Clone(doc.Messages[i+1:]), i+1
+			break
+		}
+		_ = m
+	}
+	t.writing = ""
+}
+
+// clipMessage bounds the texts of a message, and returns their size.
+func clipMessage(m *model.Message) (size int) {
+	clip := func(text *string) {
+		if n := len(*text); n > textBytesMax {
+			*text = clipBytes(*text, textBytesMax) + fmt.Sprintf("\n… %d bytes more: troupe transcript --all", n-textBytesMax)
+		}
+		*text = strings.Clone(*text)
+		size += len(*text)
+	}
+	clip(&m.Text)
+	for i := range m.Calls {
+		clip(&m.Calls[i].Args)
+	}
+	for i := range m.Results {
+		clip(&m.Results[i].Text)
+	}
+	return size
+}
+
+const (
+	foldedArgs    = 200 // bytes of a call that is folded
+	foldedResults = 6   // lines of a result that is folded
+)
+
+// transcriptText returns the text of the view.
+func transcriptText(m *Model) []string {
+	t := &m.run.transcript
+	if !t.drawn {
+		t.lines, t.drawn = t.draw(m.style, m.width), true
+	}
+	lines := slices.Clone(t.lines)
+	head := m.style.Bold(term.CleanLine(m.run.tree().AgentName(m.run.agent))) + " " + m.style.Dim("("+term.CleanLine(m.run.agent)+")")
+	lines = slices.Insert(lines, 0, head)
+	switch {
+	case t.problem != "":
+		lines = append(lines, "", m.style.Red(term.CleanLine(t.problem)))
+	case m.run.agent == "":
+		lines = append(lines, "", m.style.Dim("no agent has started yet"))
+	case !t.read:
+		lines = append(lines, "", m.style.Dim("reading …"))
+	}
+	if text := strings.TrimSpace(term.CleanText(strings.ToValidUTF8(t.writing, ""))); text != "" {
+		lines = append(lines, "", m.style.Cyan("assistant")+m.style.Dim("  writes"))
+		lines = append(lines, term.Wrap(text, m.width)...)
+	}
+	return lines
+}
+
+// draw returns the messages as lines.
+func (t *transcript) draw(s term.Style, width int) (lines []string) {
+	if t.omitted > 0 {
+		lines = append(lines, s.Dim(fmt.Sprintf("%d older messages are not shown: troupe transcript --all", t.omitted)))
+	}
+	folds := map[int]client.Fold{}
+	for _, f := range t.folds {
+		folds[f.Upto-t.omitted] = f
+	}
+	calls := map[string]string{}
+	retracted := 0
+	for i, msg := range t.messages {
+		if f, ok := folds[i]; ok {
+			lines = append(lines, "", s.Yellow(fmt.Sprintf("── compacted at turn %d: a summary of %d bytes replaces the messages above", f.Turn, len(f.Text))))
+		}
+		if msg.Tombstone {
+			retracted++
+			continue
+		}
+		lines = append(lines, t.drawMessage(s, msg, calls, width)...)
+	}
+	if retracted > 0 {
+		lines = append(lines, "", s.Dim(fmt.Sprintf("%d retracted messages are not shown", retracted)))
+	}
+	if left := len(lines) - transcriptLinesMax; left > 0 {
+		lines = append([]string{s.Dim(fmt.Sprintf("%d older lines are not shown: troupe transcript --all", left))}, lines[left:]...)
+	}
+	return lines
+}
+
+func (t *transcript) drawMessage(s term.Style, msg model.Message, calls map[string]string, width int) []string {
+	lines := []string{"", s.Cyan(term.CleanLine(string(msg.Role)))}
+	if text := strings.Trim(term.CleanText(msg.Text), "\n"); text != "" {
+		if msg.Role == model.Assistant {
+			lines = append(lines, s.Markdown(text, width)...)
+		} else {
+			lines = append(lines, term.Wrap(text, width)...)
+		}
+	}
+	for _, c := range msg.Calls {
+		calls[c.ID] = c.Name
+		args := c.Args
+		if !t.unfold && len(args) > foldedArgs {
+			args = clipBytes(args, foldedArgs) + "…"
+		}
+		for i, l := range term.Wrap("→ "+term.CleanLine(c.Name)+" "+term.CleanLine(args), width-2) {
+			if i > 0 {
+				l = "  " + l
+			}
+			lines = append(lines, l)
+		}
+	}
+	for _, r := range msg.Results {
+		lines = append(lines, t.drawResult(s, r, calls[r.Call], width)...)
+	}
+	return lines
+}
+
+func (t *transcript) drawResult(s term.Style, r model.ToolResult, tool string, width int) []string {
+	mark := "←"
+	if r.Error {
+		mark = s.Red("✗")
+	}
+	lines := []string{mark + " " + s.Dim(term.CleanLine(tool))}
+	text := colorDiff(s, term.Wrap(strings.Trim(term.CleanText(r.Text), "\n"), width-2))
+	left := 0
+	if !t.unfold && len(text) > foldedResults {
+		left, text = len(text)-foldedResults, text[:foldedResults]
+	}
+	for _, l := range text {
+		lines = append(lines, "  "+l)
+	}
+	if left > 0 {
+		lines = append(lines, "  "+s.Dim(fmt.Sprintf("… %d more lines: e", left)))
+	}
+	return lines
+}
+
+// colorDiff colours the lines of a text that a difference adds and removes.
+func colorDiff(s term.Style, lines []string) []string {
+	for i, l := range lines {
+		switch {
+		case strings.HasPrefix(l, "+"):
+			lines[i] = s.Green(l)
+		case strings.HasPrefix(l, "-"):
+			lines[i] = s.Red(l)
+		}
+	}
+	return lines
+}
