@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
@@ -84,13 +85,28 @@ func IsImportant(e client.Event) bool {
 // EventDetail is the gist of an event's data in one clean line.
 func EventDetail(e client.Event) string {
 	if text, ok := detail(e); ok {
-		return CleanLine(text)
+		return CleanLine(clipText(text))
 	}
 	if len(e.Data) == 0 || string(e.Data) == "null" {
 		return ""
 	}
-	return CleanLine(string(e.Data))
+	return CleanLine(clipText(string(e.Data)))
 }
+
+// clipText returns the beginning of a text that is drawn in one line: a text of megabytes is neither cleaned nor kept.
+func clipText(text string) string {
+	if len(text) <= lineBytesMax {
+		return text
+	}
+	at := lineBytesMax
+	for at > 0 && !utf8.RuneStart(text[at]) {
+		at--
+	}
+	return strings.Clone(text[:at]) + "…"
+}
+
+// lineBytesMax is more than the widest line of a terminal shows.
+const lineBytesMax = 4 << 10
 
 func detail(e client.Event) (string, bool) {
 	switch e.Kind {
@@ -292,12 +308,13 @@ var mainArgs = []string{"path", "pattern", "command", "url", "task", "question",
 
 // callLabel is a readable name of a call: the tool and its main argument.
 func callLabel(d event.ToolCall) string {
+	d.Tool = clipText(d.Tool)
 	if d.Args == "" {
 		return d.Tool
 	}
 	var args map[string]any
 	if json.Unmarshal([]byte(d.Args), &args) != nil {
-		return d.Tool + " " + Truncate(CleanLine(d.Args), argColumns)
+		return d.Tool + " " + Truncate(CleanLine(clipText(d.Args)), argColumns)
 	}
 	for _, name := range mainArgs {
 		if v, ok := args[name].(string); ok && v != "" {
@@ -306,7 +323,7 @@ func callLabel(d event.ToolCall) string {
 					v = a + ": " + v
 				}
 			}
-			return d.Tool + " " + Truncate(CleanLine(v), argColumns)
+			return d.Tool + " " + Truncate(CleanLine(clipText(v)), argColumns)
 		}
 	}
 	return d.Tool

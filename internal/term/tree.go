@@ -163,7 +163,7 @@ func (t *Tree) AddEvent(e client.Event) {
 		m.activity = "resumed"
 	case event.KindAgentFinished:
 		if d, ok := decodeData[event.AgentFinished](e); ok {
-			m.reason, m.detail, m.ended = d.Reason, d.Detail, at
+			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(d.Detail), at
 			m.turn, m.calls, m.asks = d.Turns, nil, false
 		}
 	default:
@@ -233,6 +233,7 @@ func (t *Tree) hasRoomFor(id string) bool {
 }
 
 func (t *Tree) nameMember(m *member, name string) {
+	name = clipText(name)
 	if m.name != name {
 		m.name, t.arranged = name, nil
 	}
@@ -298,11 +299,11 @@ func (m *member) applyEvent(e client.Event) {
 		m.activity = "has an answer"
 	case event.KindStopVetoed:
 		if d, ok := decodeData[event.Stop](e); ok {
-			m.activity = "sent back: " + d.Why
+			m.activity = "sent back: " + clipText(d.Why)
 		}
 	case event.KindQueryAsked, event.KindAgentParked:
 		if d, ok := decodeData[event.AgentParked](e); ok {
-			m.activity, m.asks = "asks: "+QuestionLine(d.Question), true
+			m.activity, m.asks = "asks: "+QuestionLine(clipText(d.Question)), true
 		}
 	case event.KindQueryAnswered:
 		m.activity, m.asks = "answered", false

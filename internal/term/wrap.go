@@ -27,6 +27,22 @@ func Wrap(text string, width int) []string {
 	return lines
 }
 
+// CutLines breaks clean text into lines of at most width columns and keeps all its spaces, as a difference needs them.
+func CutLines(text string, width int) (lines []string) {
+	width = max(2, width) // no character is wider
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\t", "    "), "\n") {
+		for {
+			head := plainColumns.TruncateString(line, width, "")
+			lines = append(lines, head)
+			if len(head) == len(line) || head == "" {
+				break
+			}
+			line = line[len(head):]
+		}
+	}
+	return lines
+}
+
 // FormatPairs draws names and values in two columns and wraps the values. It omits a value without lines.
 func FormatPairs(s Style, pairs [][2]string, width int) []string {
 	names := 0

@@ -37,6 +37,11 @@ func actionAgent(m *Model) string {
 	return ""
 }
 
+func hasEnded(m *Model, agent string) bool {
+	reason, _ := m.run.tree().EndOf(agent)
+	return reason != ""
+}
+
 // askCancel asks whether the run is to be canceled, or only the selected agent and those below it.
 func askCancel(m *Model) []Effect {
 	run, agent := actionRun(m), actionAgent(m)
@@ -47,8 +52,8 @@ func askCancel(m *Model) []Effect {
 		}
 	}
 	p := &prompt{label: "cancel run " + run + "?", choices: []choice{{"y", "at its next boundary", send("", false)}, {"!", "now, calls are aborted", send("", true)}}}
-	if agent != "" && m.run.tree().ParentOf(agent) != "" {
-		p.choices = append(p.choices, choice{"a", "only " + term.CleanLine(m.run.tree().AgentName(agent)), send(agent, false)})
+	if agent != "" && m.run.tree().ParentOf(agent) != "" && !hasEnded(m, agent) {
+		p.choices = append(p.choices, choice{"a", "only " + cleanLine(m.run.tree().AgentName(agent)), send(agent, false)})
 	}
 	m.prompt = p
 	return nil
@@ -112,7 +117,7 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 	if word == "freeze" {
 		return client.BudgetRequest{Freeze: true}, "", nil
 	}
-	bad := limitError{term.CleanLine(term.Truncate(text, agentRoom))}
+	bad := limitError{cleanLine(term.Truncate(text, agentRoom))}
 	if dollars, ok := strings.CutPrefix(word, "$"); ok {
 		v, err := strconv.ParseFloat(strings.TrimSpace(dollars), 64)
 		if err != nil || !(v > 0 && v <= usdMost) {
@@ -158,7 +163,7 @@ func askMessage(m *Model) []Effect {
 	if agent != "" {
 		name = m.run.tree().AgentName(agent)
 	}
-	m.prompt = &prompt{label: "message to " + term.CleanLine(name) + ":", done: func(m *Model, text string) []Effect {
+	m.prompt = &prompt{label: "message to " + cleanLine(name) + ":", done: func(m *Model, text string) []Effect {
 		if text == "" {
 			m.said, m.wrong = "no message was sent: it was empty", true
 			return nil

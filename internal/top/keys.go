@@ -1,6 +1,7 @@
 package top
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ func bindings(v view) []binding {
 
 // shortWord leaves a word to the help in views whose bottom line is full.
 func shortWord(v view, word string) string {
-	if v == viewQuestions {
+	if v == viewQuestions || v == viewInbox {
 		return ""
 	}
 	return word
@@ -194,9 +195,9 @@ func placeBindings(v view) []binding {
 	if slices.Contains(runViews, v) || v == viewAgent {
 		for i, other := range runViews {
 			list = append(list, binding{keys: []string{strconv.Itoa(i + 1)}, help: "show " + string(other), do: func(m *Model, _ Key) []Effect {
-				agent := actionAgent(m)
+				agent := cmp.Or(actionAgent(m), m.run.agent, m.lists[viewTree].selected())
 				m.open(other)
-				if agent != "" && (other == viewTranscript || other == viewAgent) {
+				if other == viewTranscript {
 					m.run.choose(agent)
 				}
 				return nil

@@ -15,6 +15,7 @@ const (
 	transcriptLinesMax = 10_000
 	textBytesMax       = 64 << 10 // of one message or question
 	writingBytesMax    = 4 << 10  // of a reply that arrives
+	lineBytesMax       = 4 << 10  // of what is drawn in one line
 	inputBytesMax      = 4 << 10  // that are typed
 	historyMax         = 16       // places to which esc goes back
 	budgetAgentsMax    = 200      // rows by agent

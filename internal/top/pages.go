@@ -18,12 +18,12 @@ func agentText(m *Model) []string {
 	if r.agent == "" {
 		return []string{s.Dim("no agent has started yet")}
 	}
-	pairs := [][2]string{{"id", term.CleanLine(r.agent)}}
+	pairs := [][2]string{{"id", cleanLine(r.agent)}}
 	if parent := t.ParentOf(r.agent); parent != "" {
-		pairs = append(pairs, [2]string{"parent", term.CleanLine(t.AgentName(parent)) + " (" + term.CleanLine(parent) + ")"})
+		pairs = append(pairs, [2]string{"parent", cleanLine(t.AgentName(parent)) + " (" + cleanLine(parent) + ")"})
 	}
 	if reason, detail := t.EndOf(r.agent); reason != "" {
-		pairs = append(pairs, [2]string{"stopped", term.CleanLine(string(reason)) + " " + term.CleanLine(detail)})
+		pairs = append(pairs, [2]string{"stopped", cleanLine(string(reason)) + " " + cleanLine(detail)})
 	}
 	for _, q := range m.questions {
 		if q.RunID == r.id && q.Agent == r.agent {
@@ -42,12 +42,12 @@ func stopText(m *Model) []string {
 	if result == nil && r.known && r.info.State == client.RunFinished {
 		result = r.info.Result
 	}
-	pairs := [][2]string{{"state", term.CleanLine(r.state())}}
+	pairs := [][2]string{{"state", cleanLine(r.state())}}
 	var answer []string
 	if result == nil {
 		pairs = append(pairs, [2]string{"next", nextStep(m)})
 	} else {
-		pairs = append(pairs, [2]string{"reason", term.CleanLine(string(result.Reason))}, [2]string{"detail", term.CleanLine(clipBytes(result.Detail, textBytesMax))},
+		pairs = append(pairs, [2]string{"reason", cleanLine(string(result.Reason))}, [2]string{"detail", cleanLine(result.Detail)},
 			[2]string{"turns", fmt.Sprint(result.Turns)}, [2]string{"tokens", spendOf(client.RunInfo{Result: result})},
 			[2]string{"cost", term.FormatMoney(result.CostUSD, result.Budget.LimitUSD, 0, result.CostEstimated)})
 		answer = append([]string{"", s.Bold("Result")}, s.Markdown(term.CleanText(clipBytes(result.Text, textBytesMax)), m.width)...)
@@ -63,7 +63,7 @@ func stopText(m *Model) []string {
 func nextStep(m *Model) string {
 	switch asks := m.run.tree().CountAsking(); {
 	case m.run.known && m.run.info.State == client.RunInterrupted:
-		return "no node is there to continue it: troupe run --resume " + term.CleanLine(m.run.id)
+		return "no node is there to continue it: troupe run --resume " + cleanLine(m.run.id)
 	case asks > 0:
 		return plural(asks, "agent") + " waits for a person: 4 shows the questions"
 	case m.run.known && m.run.info.State == client.RunQueued:
@@ -121,10 +121,10 @@ func budgetText(m *Model) []string {
 		if a.Limit.Tokens > 0 {
 			limit = term.FormatTokens(a.Limit.Tokens)
 		}
-		lines = append(lines, amountRow(term.CleanLine(a.Name)+" "+term.CleanLine(string(a.ID)), term.FormatTokens(a.Used.Tokens), term.FormatTokens(a.Reserved.Tokens), limit))
+		lines = append(lines, amountRow(cleanLine(a.Name)+" "+cleanLine(string(a.ID)), term.FormatTokens(a.Used.Tokens), term.FormatTokens(a.Reserved.Tokens), limit))
 	}
 	if len(b.Agents) == budgetAgentsMax {
-		lines = append(lines, s.Dim(fmt.Sprintf("the %d agents that used most; troupe budget %s lists all", budgetAgentsMax, term.CleanLine(m.run.id))))
+		lines = append(lines, s.Dim(fmt.Sprintf("the %d agents that used most; troupe budget %s lists all", budgetAgentsMax, cleanLine(m.run.id))))
 	}
 	return lines
 }

@@ -90,11 +90,11 @@ func leavePrompt(m *Model) {
 
 // draw returns the prompt in one line: of a long text its end, where the person types.
 func (p *prompt) draw(s term.Style, width int) string {
-	label := s.Yellow(term.CleanLine(p.label))
+	label := s.Yellow(cleanLine(p.label))
 	if p.choices != nil {
 		return term.Truncate(label, width)
 	}
-	text := []rune(term.CleanLine(strings.TrimRight(p.text, " ")) + strings.Repeat(" ", len(p.text)-len(strings.TrimRight(p.text, " "))))
+	text := []rune(cleanLine(strings.TrimRight(p.text, " ")) + strings.Repeat(" ", len(p.text)-len(strings.TrimRight(p.text, " "))))
 	room := max(1, width-term.Width(label)-2)
 	for len(text) > 0 && term.Width(string(text)) > room {
 		text = text[max(1, len(text)/promptStep):]
@@ -104,6 +104,14 @@ func (p *prompt) draw(s term.Style, width int) string {
 
 // promptStep: a text that is too wide loses this part of its beginning at a time.
 const promptStep = 64
+
+// cleanLine makes a text one harmless line; of a long one it is the beginning, which is more than a line shows.
+func cleanLine(text string) string {
+	if len(text) > lineBytesMax {
+		text = clipBytes(text, lineBytesMax) + "…"
+	}
+	return term.CleanLine(text)
+}
 
 // clipBytes returns at most most bytes of a text, of whole characters where it is valid.
 func clipBytes(text string, most int) string {

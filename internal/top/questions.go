@@ -57,7 +57,7 @@ func questionRow(m *Model, q client.Question, width int) string {
 	if q.AskedMS > 0 {
 		asked = term.FormatAge(m.now.Sub(time.UnixMilli(q.AskedMS)))
 	}
-	return m.style.Dim(term.Pad(shortRun(q.RunID, width), runColumns(width))) + " " + m.style.Bold(term.Pad(term.CleanLine(q.Agent), agentColumns)) + " " +
+	return m.style.Dim(term.Pad(shortRun(q.RunID, width), runColumns(width))) + " " + m.style.Bold(term.Pad(cleanLine(q.Agent), agentColumns)) + " " +
 		term.Pad(asked, ageColumns) + " " + m.style.Yellow(term.QuestionLine(clipBytes(q.Question, eventColumnsMax)))
 }
 
@@ -67,19 +67,19 @@ func questionText(m *Model) []string {
 	if !ok {
 		return nil
 	}
-	about := fmt.Sprintf("%s of %s asks (%s)", term.CleanLine(q.Agent), term.CleanLine(q.RunID), term.CleanLine(q.Reason))
+	about := fmt.Sprintf("%s of %s asks (%s)", cleanLine(q.Agent), cleanLine(q.RunID), cleanLine(q.Reason))
 	if q.DueMS > 0 {
 		about += ", expires in " + term.FormatAge(time.UnixMilli(q.DueMS).Sub(m.now))
 	}
 	lines := []string{m.style.Dim(about)}
 	if q.Rule != "" {
-		lines = append(lines, m.style.Dim("A allows in this run: "+term.CleanLine(clipBytes(q.Rule, textBytesMax))))
+		lines = append(lines, m.style.Dim("A allows in this run: "+cleanLine(q.Rule)))
 	}
 	text := strings.Trim(term.CleanText(clipBytes(q.Question, textBytesMax)), "\n")
 	if len(q.Question) > textBytesMax {
 		text += fmt.Sprintf("\n… %d bytes more: troupe questions -o json", len(q.Question)-textBytesMax)
 	}
-	return append(lines, colorDiff(m.style, term.Wrap(text, m.width))...)
+	return append(lines, colorDiff(m.style, term.CutLines(text, m.width))...)
 }
 
 // questionBody draws the list of questions, and below a line the text of the selected one.

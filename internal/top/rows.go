@@ -14,6 +14,7 @@ const (
 	ageColumns   = 4
 	stateColumns = 14
 	spendColumns = 13
+	costColumns  = 18
 	wideColumns  = 110 // from which on a row has room for more
 )
 
@@ -26,7 +27,7 @@ func runColumns(width int) int {
 }
 
 func shortRun(id string, width int) string {
-	return term.Truncate(term.CleanLine(id), runColumns(width))
+	return term.Truncate(cleanLine(id), runColumns(width))
 }
 
 // stateOf returns the state of a run in one word; of a finished one, why it stopped.
@@ -85,7 +86,7 @@ func spendOf(r client.RunInfo) string {
 func runHead(width int) string {
 	head := "  " + term.Pad("RUN", runColumns(width)) + " " + term.Pad("STATE", stateColumns) + " " + term.Pad("AGE", ageColumns) + " " + term.Pad("TOKENS", spendColumns) + " "
 	if width >= wideColumns {
-		head += term.Pad("COST", spendColumns) + " " + term.Pad("MODEL", modelColumns) + " "
+		head += term.Pad("COST", costColumns) + " " + term.Pad("MODEL", modelColumns) + " "
 	}
 	return head + "TITLE"
 }
@@ -94,16 +95,16 @@ const modelColumns = 24
 
 func runRow(m *Model, r client.RunInfo) string {
 	state := stateOf(r)
-	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(term.CleanLine(state), stateColumns)) + " " +
+	row := term.Pad(shortRun(r.RunID, m.width), runColumns(m.width)) + " " + colorState(m.style, state, term.Pad(cleanLine(state), stateColumns)) + " " +
 		term.Pad(m.age(r.Started), ageColumns) + " " + term.Pad(spendOf(r), spendColumns) + " "
 	if m.width >= wideColumns {
 		cost := ""
 		if d := r.Result; d != nil && d.CostKnown {
 			cost = term.FormatMoney(d.CostUSD, d.Budget.LimitUSD, 0, d.CostEstimated)
 		}
-		row += term.Pad(cost, spendColumns) + " " + term.Pad(term.CleanLine(r.Model), modelColumns) + " "
+		row += term.Pad(cost, costColumns) + " " + term.Pad(cleanLine(r.Model), modelColumns) + " "
 	}
-	return row + m.style.Bold(term.CleanLine(clipBytes(r.Title, eventColumnsMax)))
+	return row + m.style.Bold(cleanLine(r.Title))
 }
 
 // age returns how long ago a stamp was.
@@ -127,25 +128,25 @@ func nodeRows(m *Model) (keys []string) {
 
 const (
 	nodeColumns  = 18
-	countColumns = 7
+	countColumns = 6
 )
 
 func nodeHead() string {
 	head := "  " + term.Pad("NODE", nodeColumns) + " " + term.Pad("STATE", ageColumns+4) + " "
-	for _, name := range []string{"SHARDS", "ACTORS", "BUSY", "PASSIV.", "RUNS"} {
+	for _, name := range []string{"SHARDS", "ACTORS", "BUSY", "PASSIV", "RUNS"} {
 		head += fmt.Sprintf("%*s ", countColumns, name)
 	}
 	return head + term.Pad(" AGE", ageColumns+1) + " VERSION"
 }
 
 func nodeRow(m *Model, n client.NodeInfo) string {
-	row := m.style.Bold(term.Pad(term.CleanLine(n.Name), nodeColumns)) + " " + term.Pad(term.CleanLine(n.State), ageColumns+4) + " "
+	row := m.style.Bold(term.Pad(cleanLine(n.Name), nodeColumns)) + " " + term.Pad(cleanLine(n.State), ageColumns+4) + " "
 	for _, v := range []int64{int64(n.Held()), n.Live, n.Busy, n.Resting, int64(n.LiveRuns + n.QueuedRuns)} {
 		row += fmt.Sprintf("%*d ", countColumns, v)
 	}
-	row += " " + term.Pad(m.age(n.Started), ageColumns) + " " + term.CleanLine(n.Version)
+	row += " " + term.Pad(m.age(n.Started), ageColumns) + " " + cleanLine(n.Version)
 	if h := n.LogHealth; h != nil {
-		row += m.style.Red("  logs: " + term.CleanLine(h.Why) + ": " + term.CleanLine(h.Remedy))
+		row += m.style.Red("  logs: " + cleanLine(h.Why) + ": " + cleanLine(h.Remedy))
 	}
 	return row
 }
@@ -207,7 +208,7 @@ func timelineBody(m *Model, height int) []string {
 // emptyText is what stands in place of rows: a filter may hide all.
 func (m *Model) emptyText(text string) string {
 	if m.filters[m.view] != "" {
-		return "nothing matches " + term.CleanLine(m.filters[m.view])
+		return "nothing matches " + cleanLine(m.filters[m.view])
 	}
 	return text
 }

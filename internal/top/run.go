@@ -131,7 +131,7 @@ func (l *eventLog) add(e client.Event, s term.Style) {
 	if who == "super" {
 		who = "run"
 	}
-	line := s.Dim(stamp) + " " + s.Cyan(term.Pad(term.CleanLine(clipBytes(who, textBytesMax)), agentColumns)) + " " + term.Pad(term.CleanLine(clipBytes(e.Kind, textBytesMax)), kindColumns) + " " +
+	line := s.Dim(stamp) + " " + s.Cyan(term.Pad(cleanLine(who), agentColumns)) + " " + term.Pad(cleanLine(e.Kind), kindColumns) + " " +
 		term.Truncate(term.EventDetail(e), eventColumnsMax)
 	l.kept = append(l.kept, eventLine{strings.Clone(e.Agent), strings.Clone(e.Kind), strings.Clone(line)})
 }
@@ -144,7 +144,7 @@ const (
 // lines returns the lines that a function selects, and the filter of the view.
 func (l *eventLog) lines(m *Model, want func(eventLine) bool) (lines []string) {
 	if l.dropped > 0 {
-		lines = append(lines, m.style.Dim("older events are not shown: troupe events "+term.CleanLine(m.run.id)))
+		lines = append(lines, m.style.Dim("older events are not shown: troupe events "+cleanLine(m.run.id)))
 	}
 	for _, e := range l.kept {
 		if want(e) && m.matches(e.text) {

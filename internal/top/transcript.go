@@ -103,11 +103,11 @@ func transcriptText(m *Model) []string {
 		t.lines, t.drawn = t.draw(m.style, m.width), true
 	}
 	lines := slices.Clone(t.lines)
-	head := m.style.Bold(term.CleanLine(m.run.tree().AgentName(m.run.agent))) + " " + m.style.Dim("("+term.CleanLine(m.run.agent)+")")
+	head := m.style.Bold(cleanLine(m.run.tree().AgentName(m.run.agent))) + " " + m.style.Dim("("+cleanLine(m.run.agent)+")")
 	lines = slices.Insert(lines, 0, head)
 	switch {
 	case t.problem != "":
-		lines = append(lines, "", m.style.Red(term.CleanLine(t.problem)))
+		lines = append(lines, "", m.style.Red(cleanLine(t.problem)))
 	case m.run.agent == "":
 		lines = append(lines, "", m.style.Dim("no agent has started yet"))
 	case !t.read:
@@ -151,7 +151,7 @@ func (t *transcript) draw(s term.Style, width int) (lines []string) {
 }
 
 func (t *transcript) drawMessage(s term.Style, msg model.Message, calls map[string]string, width int) []string {
-	lines := []string{"", s.Cyan(term.CleanLine(string(msg.Role)))}
+	lines := []string{"", s.Cyan(cleanLine(string(msg.Role)))}
 	if text := strings.Trim(term.CleanText(msg.Text), "\n"); text != "" {
 		if msg.Role == model.Assistant {
 			lines = append(lines, s.Markdown(text, width)...)
@@ -165,7 +165,7 @@ func (t *transcript) drawMessage(s term.Style, msg model.Message, calls map[stri
 		if !t.unfold && len(args) > foldedArgs {
 			args = clipBytes(args, foldedArgs) + "…"
 		}
-		for i, l := range term.Wrap("→ "+term.CleanLine(c.Name)+" "+term.CleanLine(args), width-2) {
+		for i, l := range term.Wrap("→ "+cleanLine(c.Name)+" "+cleanLine(args), width-2) {
 			if i > 0 {
 				l = "  " + l
 			}
@@ -183,8 +183,8 @@ func (t *transcript) drawResult(s term.Style, r model.ToolResult, tool string, w
 	if r.Error {
 		mark = s.Red("✗")
 	}
-	lines := []string{mark + " " + s.Dim(term.CleanLine(tool))}
-	text := colorDiff(s, term.Wrap(strings.Trim(term.CleanText(r.Text), "\n"), width-2))
+	lines := []string{mark + " " + s.Dim(cleanLine(tool))}
+	text := colorDiff(s, term.CutLines(strings.Trim(term.CleanText(r.Text), "\n"), width-2))
 	left := 0
 	if !t.unfold && len(text) > foldedResults {
 		left, text = len(text)-foldedResults, text[:foldedResults]

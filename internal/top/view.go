@@ -23,7 +23,7 @@ func (m *Model) bodyHeight() int {
 // View draws the screen: as many lines as the terminal has, none of them wider.
 func (m *Model) View() string {
 	if m.width < widthMin || m.height < heightMin {
-		return term.Truncate(fmt.Sprintf("the terminal is too small: %d×%d at least", widthMin, heightMin), max(1, m.width))
+		return term.Truncate(fmt.Sprintf("the terminal is too small: %d×%d at least", widthMin, heightMin), m.width)
 	}
 	lines := []string{m.headLine()}
 	if m.isOfRun() {
@@ -129,7 +129,7 @@ func (m *Model) runLine() string {
 	if title == "" {
 		title = m.run.info.Title
 	}
-	return m.style.Dim(term.CleanLine(m.run.id)) + " " + colorState(m.style, state, term.CleanLine(state)) + " " + m.style.Bold(term.CleanLine(clipBytes(title, eventColumnsMax)))
+	return m.style.Dim(cleanLine(m.run.id)) + " " + colorState(m.style, state, cleanLine(state)) + " " + m.style.Bold(cleanLine(title))
 }
 
 // shortNames are names of views that have no room on a narrow screen.
@@ -154,13 +154,13 @@ func (m *Model) statusLine() string {
 	case m.prompt != nil:
 		return m.prompt.draw(m.style, m.width)
 	case m.said != "" && m.wrong:
-		return m.style.Red(term.CleanLine(m.said))
+		return m.style.Red(cleanLine(m.said))
 	case m.said != "":
-		return m.style.Green(term.CleanLine(m.said))
+		return m.style.Green(cleanLine(m.said))
 	}
 	var parts []string
 	if f := m.filters[m.view]; f != "" {
-		parts = append(parts, "filter: "+term.CleanLine(f))
+		parts = append(parts, "filter: "+cleanLine(f))
 	}
 	if l := m.lists[m.view]; isList(m.view) && len(l.keys) > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d", l.at+1, len(l.keys)))

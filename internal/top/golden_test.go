@@ -1,0 +1,122 @@
+package top
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/test/golden"
+)
+
+// sizes are the terminals of the captures.
+var sizes = [][2]int{{80, 24}, {200, 50}}
+
+// scenes say how to come to each view, and to what covers one.
+var scenes = []struct {
+	name string
+	play func(s *screen)
+}{
+	{"runs", func(*screen) {}},
+	{"runs_filter", func(s *screen) { s.press("/"); s.press("d", "e") }},
+	{"inbox", func(s *screen) { s.press("i") }},
+	{"inbox_deny", func(s *screen) { s.press("i", "d", "n", "o") }},
+	{"inbox_answer", func(s *screen) { s.press("i", "down") }},
+	{"nodes", func(s *screen) { s.press("n") }},
+	{"tree", func(s *screen) { s.openTeam() }},
+	{"tree_cancel", func(s *screen) { s.openTeam().press("down", "c") }},
+	{"tree_help", func(s *screen) { s.openTeam().press("?") }},
+	{"tree_behind", func(s *screen) {
+		s.openTeam()
+		s.learn(Fetched{Effect: FetchQuestions{}, Problem: "no troupe node answers", Lost: true, At: s.clock})
+		s.clock = s.clock.Add(12e9)
+		s.learn(Ticked{s.clock})
+	}},
+	{"tree_ended", func(s *screen) {
+		s.openTeam()
+		s.learn(EventsRead{runID, endEvents()})
+	}},
+	{"agent", func(s *screen) { s.openTeam().press("down", "down", "enter") }},
+	{"transcript", func(s *screen) { s.openTranscript() }},
+	{"transcript_unfolded", func(s *screen) { s.openTranscript(); s.press("e") }},
+	{"transcript_writes", func(s *screen) {
+		s.openTranscript()
+		e := eventOf(11000, "root-1-1", event.KindMessageDelta, event.Delta{Text: "Half of a sen"})
+		e.Seq = 0
+		s.learn(EventsRead{runID, append(endEvents()[:0:0], e)})
+	}},
+	{"why", func(s *screen) {
+		s.openTeam().press("3")
+		s.learn(EventsRead{runID, endEvents()})
+	}},
+	{"why_not_yet", func(s *screen) { s.openTeam().press("3") }},
+	{"questions", func(s *screen) { s.openTeam().press("4") }},
+	{"budget", func(s *screen) { s.openBudget() }},
+	{"budget_confirm", func(s *screen) { s.openBudget(); s.press("b"); s.enterText("200k") }},
+	{"timeline", func(s *screen) { s.openTeam().press("6") }},
+	{"messages", func(s *screen) { s.openTeam().press("7") }},
+	{"events", func(s *screen) { s.openTeam().press("8") }},
+}
+
+func (s *screen) openTranscript() {
+	s.openTeam().press("down", "down", "2")
+	s.fetched(FetchTranscript{runID, "root-1-1"}, json.RawMessage(teamTranscript))
+}
+
+func (s *screen) openBudget() {
+	s.openTeam().press("5")
+	s.fetched(FetchBudget{runID}, teamBudget())
+}
+
+// TestCaptures: each view at 80×24 and at 200×50 is as in testdata.
+func TestCaptures(t *testing.T) {
+	for _, size := range sizes {
+		compared := map[string]bool{}
+		dir := fmt.Sprintf("testdata/%dx%d", size[0], size[1])
+		for _, scene := range scenes {
+			s := newScreen(t, size[0], size[1])
+			scene.play(s)
+			file := scene.name + ".txt"
+			compared[file] = true
+			golden.Compare(t, filepath.Join(dir, file), s.draw()+"\n")
+			if line := s.m.keyLine(); term.Width(line) > size[0] {
+				t.Errorf("%s: the line of the keys is cut at %d columns: %s", scene.name, size[0], line)
+			}
+		}
+		golden.CheckUnused(t, dir, compared)
+	}
+}
+
+// TestColorsChangeNoText: with colours a screen has the same text, and without none has an escape code.
+func TestColorsChangeNoText(t *testing.T) {
+	for _, scene := range scenes {
+		plain, colored := newScreen(t, 80, 24), newScreen(t, 80, 24)
+		colored.m.style.On = true
+		scene.play(plain)
+		scene.play(colored)
+		if text := plain.draw(); strings.ContainsRune(text, 0x1b) {
+			t.Errorf("%s: an escape code without colours: %q", scene.name, text)
+		} else if got := stripColors(colored.draw()); got != text {
+			t.Errorf("%s: with colours:\n%s\nwithout:\n%s", scene.name, got, text)
+		}
+	}
+}
+
+// stripColors removes the codes of colours, and the spaces before the end of a line that they hid.
+func stripColors(text string) string {
+	var lines []string
+	for l := range strings.SplitSeq(text, "\n") {
+		for {
+			from := strings.IndexByte(l, 0x1b)
+			if from < 0 {
+				break
+			}
+			l = l[:from] + l[from+strings.IndexByte(l[from:], 'm')+1:]
+		}
+		lines = append(lines, strings.TrimRight(l, " "))
+	}
+	return strings.Join(lines, "\n")
+}
