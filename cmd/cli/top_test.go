@@ -1,0 +1,255 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/charmbracelet/x/vt"
+	"github.com/creack/pty"
+
+	"github.com/troupe-run/troupe/agent/event"
+)
+
+// terminalScreen is a program on a terminal whose screen can be read.
+type terminalScreen struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	terminal *os.File
+	emulator *vt.Emulator
+	mu       sync.Mutex
+	more     chan struct{} // closed when the program is gone
+}
+
+// openScreen starts a command on a terminal.
+func openScreen(t *testing.T, cmd *exec.Cmd, columns, rows int) *terminalScreen {
+	t.Helper()
+	terminal, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: uint16(rows), Cols: uint16(columns)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &terminalScreen{t: t, cmd: cmd, terminal: terminal, emulator: vt.NewEmulator(columns, rows), more: make(chan struct{}, 1)}
+	go func() { _, _ = io.Copy(terminal, s.emulator) }() // what a terminal answers; it ends with the emulator
+	go func() {
+		defer close(s.more)
+		b := make([]byte, 4096)
+		for {
+			n, err := terminal.Read(b)
+			s.mu.Lock()
+			_, _ = s.emulator.Write(b[:n]) // it keeps all
+			s.mu.Unlock()
+			if err != nil { // the program is gone
+				return
+			}
+			select {
+			case s.more <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = terminal.Close()
+		_ = s.emulator.Close()
+	})
+	return s
+}
+
+func (s *terminalScreen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.emulator.String()
+}
+
+// until waits until the screen has all of some texts.
+func (s *terminalScreen) until(texts ...string) {
+	s.t.Helper()
+	late := time.After(patience)
+	for {
+		missing := ""
+		screen := s.String()
+		for _, text := range texts {
+			if !strings.Contains(screen, text) {
+				missing = text
+			}
+		}
+		if missing == "" {
+			return
+		}
+		select {
+		case _, ok := <-s.more:
+			if !ok && !strings.Contains(s.String(), missing) {
+				s.t.Fatalf("the program ended without %q:\n%s", missing, s)
+			}
+		case <-late:
+			s.t.Fatalf("no %q on the screen:\n%s", missing, s)
+		}
+	}
+}
+
+// press types keys.
+func (s *terminalScreen) press(keys string) {
+	s.t.Helper()
+	if _, err := s.terminal.WriteString(keys); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// leave waits for the end of the program, and returns its exit code.
+func (s *terminalScreen) leave() int {
+	s.t.Helper()
+	for range s.more {
+	}
+	return exitOf(s.t, s.cmd.Wait())
+}
+
+// startOwner starts a node that owns the state directory of a home.
+func startOwner(s testHome) *exec.Cmd {
+	s.t.Helper()
+	cmd := exec.Command("testnode", filepath.Join(s.home, "state/troupe"), s.home)
+	cmd.Dir, cmd.Env, cmd.Stderr = s.home, append(os.Environ(), testEnv(s.home)...), os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err == nil {
+		_, err = out.Read(make([]byte, 1))
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// startWatchedRun starts a run that asks for an approval, and then runs a command until it is canceled.
+func startWatchedRun(t *testing.T) (s testHome, node *exec.Cmd) {
+	s = newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\ntools: Bash, Write\n---\nWork.\n", "work/note.md": "old\n", "work.yaml": `
+default:
+  - calls: [{name: write_file, args: {path: note.md, content: "new\n"}}]
+  - calls: [{name: shell, args: {command: sleep 100}}]
+  - text: "{{last}}"
+`})
+	node = startOwner(s)
+	out, err := s.command("start", "-q", "--run-id", "watched", "-m", "script/work.yaml", "--dir", "work", "--agents", ".", "--agent", "hand", "--max-tokens", "100000", "mend the note").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return s, node
+}
+
+// TestTopByKeyboard: on a small and on a large terminal a person watches a run, approves a change that the screen shows,
+// raises the budget and cancels, all by keys.
+func TestTopByKeyboard(t *testing.T) {
+	t.Parallel()
+	for _, size := range [][2]int{{80, 24}, {200, 50}} {
+		t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+			t.Parallel()
+			s, _ := startWatchedRun(t)
+			screen := openScreen(t, s.command("top"), size[0], size[1])
+			screen.until("[Runs]", "mend the note", "parked", "Inbox 1", "⏎ open")
+			screen.press("\r")
+			screen.until("[1 Tree]", "? hand", "/100k")
+			screen.press("4")
+			screen.until("-old", "+new", "a approve")
+			<-time.After(answerGuard)
+			screen.press("a")
+			screen.until("$ sleep 100")
+			if data, err := os.ReadFile(filepath.Join(s.home, "work/note.md")); string(data) != "new\n" {
+				t.Errorf("the approved change: %q %v", data, err)
+			}
+			<-time.After(answerGuard)
+			screen.press("A")
+			screen.until("Nothing waits for a person.")
+			screen.press("1")
+			screen.until("● hand", "shell sleep 100")
+			screen.press("b200k\r")
+			screen.until("set the limit of run watched to 200k tokens (now 100k)?", "y yes")
+			screen.press("y")
+			screen.until("/200k")
+			screen.press("2")
+			screen.until("[2 Transcript]", "→ shell", "sleep 100")
+			screen.press("c")
+			screen.until("cancel run watched?", "! now")
+			screen.press("!")
+			screen.until("watched aborted_tools")
+			screen.press("3")
+			screen.until("reason", "aborted_tools")
+			screen.press("q")
+			if code := screen.leave(); code != 0 {
+				t.Errorf("exit %d\n%s", code, screen)
+			}
+		})
+	}
+}
+
+// answerGuard is how long the screen must show a question before a key answers it.
+const answerGuard = time.Second
+
+// TestTopAfterARestartOfTheNode: when the node is gone the screen says that it is behind; it goes on where it was when
+// the node is back.
+func TestTopAfterARestartOfTheNode(t *testing.T) {
+	t.Parallel()
+	s, node := startWatchedRun(t)
+	screen := openScreen(t, s.command("top", "watched"), 80, 24)
+	screen.until("[1 Tree]", "? hand", "● live")
+	screen.press("8")
+	screen.until("[8 Events]", event.KindQueryAsked)
+	asked := strings.Count(screen.String(), event.KindQueryAsked)
+	if err := node.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	screen.until("behind", "no node answers")
+	startOwner(s)
+	screen.until("● live")
+	if out, err := s.command("answer", "watched", "1-0.0", "deny", "not now").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	screen.until(event.KindQueryAnswered)
+	if again := strings.Count(screen.String(), event.KindQueryAsked); again > asked {
+		t.Errorf("events are shown twice:\n%s", screen)
+	}
+	screen.press("\x03")
+	if code := screen.leave(); code != 0 {
+		t.Errorf("exit %d\n%s", code, screen)
+	}
+}
+
+// TestTopNeedsATerminal: without a terminal, a node or a run the command says what to do instead.
+func TestTopNeedsATerminal(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	out, err := s.command("top").CombinedOutput()
+	if code := exitOf(t, err); code != exitUsage || !strings.Contains(string(out), "error: troupe top needs a terminal") || !strings.Contains(string(out), "hint: troupe list") {
+		t.Errorf("without a terminal: exit %d\n%s", code, out)
+	}
+	fails := func(what, want string, code int, args ...string) {
+		t.Helper()
+		screen := openScreen(t, s.command(args...), 80, 24)
+		if got := screen.leave(); got != code || !strings.Contains(screen.String(), want) {
+			t.Errorf("%s: exit %d\n%s", what, got, screen)
+		}
+	}
+	fails("without a node", "no troupe node is running", exitNoNode, "top")
+	startOwner(s)
+	fails("without the run", "there is no run", exitUsage, "top", "nosuch")
+	fails("with two runs", "top takes RUN, not 2 arguments", exitUsage, "top", "a", "b")
+	for variable, want := range map[string]string{"TERM=dumb": "needs a terminal", "TROUPE_CALL=1-0": "an agent cannot answer questions"} {
+		cmd := s.command("top")
+		cmd.Env = append(cmd.Env, variable)
+		screen := openScreen(t, cmd, 80, 24)
+		if code := screen.leave(); code != exitUsage || !strings.Contains(screen.String(), want) {
+			t.Errorf("with %s: exit %d\n%s", variable, code, screen)
+		}
+	}
+}
