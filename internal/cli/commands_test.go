@@ -28,6 +28,7 @@ func leafCommands(c *cobra.Command) (list []*cobra.Command) {
 var singleFormat = []string{
 	"troupe man", // it writes files
 	"troupe fmt", // a filter: it writes what it reads
+	"troupe top", // a screen
 	"troupe up",  // it says what it does until it is stopped
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 	"unicode"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -97,8 +96,12 @@ func TestAttackSizes(t *testing.T) {
 // TestAttackLargeTexts: texts of megabytes are cut, and said to be.
 func TestAttackLargeTexts(t *testing.T) {
 	large := strings.Repeat("\x1bx", 5<<20/2)
-	began := time.Now()
-	s := hostileScreen(t, large, 80, 24)
+	s := newScreen(t, 80, 24)
+	s.fetched(FetchRuns{runsMax}, []client.RunInfo{{RunID: runID, Title: large, State: client.RunLive}})
+	s.fetched(FetchQuestions{}, []client.Question{{RunID: runID, Agent: "root", Query: "x", Question: large, Digest: "d", Rule: large}})
+	s.press("enter")
+	s.learn(EventsRead{runID, []client.Event{eventOf(0, "root", event.KindAgentStarted, map[string]any{"name": large}), eventOf(1, "root", event.KindQueryAsked, map[string]any{"query": "x", "question": large})}})
+	s.draw()
 	s.press("2")
 	doc, err := json.Marshal(map[string]any{"messages": []map[string]any{{"role": "user", "text": large}, {"role": "user", "text": large}}})
 	if err != nil {
@@ -110,9 +113,6 @@ func TestAttackLargeTexts(t *testing.T) {
 	s.press("i", "G")
 	s.draw()
 	s.learn(Pasted{large})
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("it took %s", took)
-	}
 	size := 0
 	for _, m := range s.m.run.transcript.messages {
 		size += len(m.Text)
