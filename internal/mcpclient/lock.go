@@ -243,7 +243,7 @@ func (l Lock) changeLock(edit func(*lockFile) bool) error {
 	if err := os.MkdirAll(filepath.Dir(l.path), 0o700); err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}
-	free, err := lockExclusive(l.path + ".held")
+	free, err := safefile.LockExclusive(l.path + ".held")
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrLock, err)
 	}

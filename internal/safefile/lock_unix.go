@@ -1,6 +1,6 @@
 //go:build unix
 
-package mcpclient
+package safefile
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockExclusive waits until no other process holds the file.
-func lockExclusive(path string) (free func(), err error) {
+// LockExclusive waits until no other holder has the lock of a file, and returns the function that releases it.
+func LockExclusive(path string) (free func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
