@@ -84,6 +84,49 @@ agents:
 	}
 }
 
+// promptClient keeps the newest system prompt that it is sent.
+type promptClient struct {
+	model.Client
+	system string
+}
+
+func (c *promptClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	c.system = req.System
+	return c.Client.Complete(ctx, req, emit)
+}
+
+// An agent of a program keeps notes from one node to the next on the same state directory: the prompt of the later run
+// lists them, and only if the agent asks is their text sent.
+//
+//behaviour:shows K8
+func TestAgentOfAProgramKeepsNotes(t *testing.T) {
+	agents := namedAgents("clerk")
+	agents[0].Memory = "user"
+	state := t.TempDir()
+	for _, c := range []struct{ call, says, prompt string }{
+		{`{name: memory_write, args: {name: hours, description: Opening hours, content: Closed on Monday.}}`, "saved hours", "There are no notes yet."},
+		{`{name: memory_read, args: {name: hours}}`, "Closed on Monday.", "- hours: Opening hours"},
+	} {
+		s, err := script.Parse([]byte(`agents: {clerk: [{calls: [` + c.call + `]}, {text: "{{last}}"}]}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := &promptClient{Client: s.Client("")}
+		n, err := troupe.Start(testContext(t), troupe.Config{Agents: agents, StateDir: state, Models: map[string]model.Client{"script/test": seen}, Model: "script/test",
+			Env: func(string) string { return "" }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := n.Run(testContext(t), troupe.Task{Prompt: "go"})
+		if err := errors.Join(err, n.Close()); err != nil || !strings.Contains(r.Text, c.says) {
+			t.Errorf("%s: %q %v", c.call, r.Text, err)
+		}
+		if !strings.Contains(seen.system, c.prompt) || strings.Contains(seen.system, "Monday") {
+			t.Errorf("%s: the prompt is %q", c.call, seen.system)
+		}
+	}
+}
+
 type testVerdict struct {
 	Good  bool     `json:"good"`
 	Lines []string `json:"lines"`

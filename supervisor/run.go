@@ -45,6 +45,8 @@ type Definition struct {
 	Hash   string `msgpack:"h,omitempty" json:"hash,omitempty"`
 	// Pool is the node pool in which such an agent lives; "" is the pool of the run's agents.
 	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
+	// Memory says whose notes the agent keeps beyond the run: agentmemory.User or Project; "": it has no memory.
+	Memory string `msgpack:"me,omitempty" json:"memory,omitempty"`
 }
 
 // Defaults of Limits.

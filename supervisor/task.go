@@ -27,14 +27,14 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		Run: o.Run, ID: m.ID, Parent: m.Parent, Depth: m.Depth, Name: def.Name, Goal: goal,
 		System: def.System, Model: o.Model, Caller: o.Caller, Constraints: o.Constraints,
 		Criteria: o.Criteria, FailIf: o.FailIf, Trace: o.Trace, Workspace: o.Workspace, Writable: o.Writable,
-		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
+		Limits: tighterLimits(def.Limits, o.Agent), LoopOptions: o.mergeLoopOptions(m.Depth, def), Memory: def.Memory, Source: def.Source, Hashes: o.configVersions(def), Media: o.mediaAt(m.Depth),
 	}
 	t.PolicyFacts = o.PolicyForm >= PolicyFormVersioned
 	if def.Model != nil {
 		t.Model = *def.Model
 	}
-	if m.Pool != o.Place(Definition{}) { // its pool does not have the directory
-		t.Workspace = ""
+	if m.Pool != o.Place(Definition{}) { // its pool does not have the directory, nor the notes
+		t.Workspace, t.Memory = "", ""
 	}
 	if m.Depth == 0 && o.Past != nil && o.Past.Conversation != "" {
 		t.Past = o.Past

@@ -52,6 +52,7 @@ type Task struct {
 	FailIf      []string          `msgpack:"fi,omitempty"` // conditions under which the run has failed
 	Trace       string            `msgpack:"w,omitempty"`  // W3C traceparent
 	Workspace   string            `msgpack:"d,omitempty"`
+	Memory      string            `msgpack:"me,omitempty"` // whose notes it keeps beyond the run: agentmemory.User or Project
 	Source      string            `msgpack:"b,omitempty"`  // the file that defines its prompt; "": built in
 	Hashes      map[string]string `msgpack:"x,omitempty"`  // versions at the start of the run, for F4 (agent/drift.go)
 	Writable    []string          `msgpack:"u,omitempty"`  // paths that may be written without approval

@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/doctor"
 	"github.com/troupe-run/troupe/internal/cli/evals"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/memory"
 	"github.com/troupe-run/troupe/internal/cli/models"
 	"github.com/troupe-run/troupe/internal/cli/nodes"
 	"github.com/troupe-run/troupe/internal/cli/page"
@@ -80,7 +81,8 @@ func (a *app) addCommands(root *cobra.Command) {
 	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}
 	routes := models.Commands{Console: a.console, Sessions: a.sessions}
 	toolset := tools.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Agents, models and tools", agentFiles.Agents(), routes.Models(), toolset.Tools(), toolset.MCP())
+	notes := memory.Commands{Console: a.console, Sessions: a.sessions}
+	addGroup(root, "Agents, models and tools", agentFiles.Agents(), routes.Models(), toolset.Tools(), toolset.MCP(), notes.Memory())
 
 	fleet := nodes.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Nodes", fleet.Nodes(), fleet.Up())

@@ -229,6 +229,9 @@ func TestAttackRestoredRights(t *testing.T) {
 				o.Definitions[0].Permissions = &own
 			})
 		}},
+		{"notes of the user", "keeps the notes of the user", func(f *runfile.File) {
+			changeOpened(t, f, func(o *supervisor.Opened) { o.Definitions[0].Memory = "user" })
+		}},
 		{"a negative limit", "max_depth", func(f *runfile.File) {
 			changeOpened(t, f, func(o *supervisor.Opened) { o.Limits.Depth = -1 })
 		}},

@@ -16,6 +16,7 @@ import (
 const (
 	RolePriority        = 10  // who the agent is
 	SkillsPriority      = 40  // skills that the agent can load
+	MemoryPriority      = 45  // notes of earlier runs
 	RulesPriority       = 50  // rules that the agent must follow
 	DynamicPriority     = 100 // the breakpoint
 	EnvironmentPriority = 110 // where and when it works

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -58,6 +59,9 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 		def.LoopOptions.Context.Model = summaries
 	}
 	if t, def, err = b.addSkills(t, def, req, d); err != nil {
+		return t, err
+	}
+	if t, def, err = b.addMemory(t, def, req, d); err != nil {
 		return t, err
 	}
 	for _, c := range d.Commands {
@@ -151,7 +155,7 @@ func namedHooks(d agentfile.Definition) []spec.Hook {
 
 // addCommand adds a command tool. Two agents may share one if both define it the same.
 func addCommand(t agentSet, path string, cfg tool.CommandConfig) (agentSet, error) {
-	if slices.Contains(toolset.LoopTools, cfg.Name) {
+	if slices.Contains(toolset.LoopTools, cfg.Name) || slices.Contains(agentmemory.ToolNames(), cfg.Name) {
 		return t, refuse.Bad("give it another name in "+path, "the tool %s is built in and cannot be a command", cfg.Name)
 	}
 	made, err := tool.Command(cfg)

@@ -53,6 +53,11 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 	if err != nil {
 		return p, err
 	}
+	memory, err := b.cfg.Tools.MemorySpecs()
+	if err != nil {
+		return p, err
+	}
+	specs = append(specs, memory...)
 	reasons := map[string]string{names.DefaultPool: "every run"} // by pool, the reason why it is needed
 	if p.pool != "" {
 		reasons[p.pool] = "a run with a directory of this machine"

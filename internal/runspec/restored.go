@@ -165,6 +165,8 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 		return refused("the hooks of its agent %.80q are not those that the agent has here", d.Name)
 	case what != "":
 		return refused("its agent %.80q has %s, which it does not have here", d.Name, what)
+	case d.Memory != f.Memory && d.Memory != "":
+		return refused("its agent %.80q keeps the notes of the %.20s, here it does not", d.Name, d.Memory)
 	case d.Pool != f.Pool && d.Pool != "":
 		return refused("its agent %.80q lives in the node pool %.80q, here it would not", d.Name, d.Pool)
 	}

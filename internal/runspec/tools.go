@@ -60,6 +60,9 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 		return t, err
 	}
 	t.tools, t.definitions = append(t.tools, restricted.tools...), restricted.definitions
+	if t, err = b.grantMemory(t); err != nil {
+		return t, err
+	}
 	unknown, err := checkToolNames(t.tools, slices.Concat(allowed, disallowed))
 	if err != nil {
 		return t, err
@@ -73,7 +76,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 		return t, err
 	}
 	t.tools, t.warnings = classified, append(t.warnings, warnings...)
-	t.definitions = expandRights(t.definitions, t.tools)
+	t.definitions = offerMemory(expandRights(t.definitions, t.tools), t.tools)
 	if err := checkToolsLeft(req, t.definitions[root], t.tools); err != nil {
 		return t, err
 	}

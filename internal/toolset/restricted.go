@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 	"github.com/troupe-run/troupe/internal/toolset/skill"
@@ -28,10 +29,11 @@ func (b *Builder) OperatorRule(name string) agentfile.ToolRule {
 	return b.cfg.Rules[i]
 }
 
-// NamedOnly are all tools that a run has only if they are named.
-var NamedOnly = append(slices.Clone(RestrictedTools), skill.Name)
+// NamedOnly are all tools that a run has only if they are named, or if an agent of it has memory.
+var NamedOnly = slices.Concat(RestrictedTools, []string{skill.Name}, agentmemory.ToolNames())
 
-// MakeTool makes one tool of NamedOnly as this node has it, for the agent of a file.
+// MakeTool makes one tool of NamedOnly as this node has it, for the agent of a file. Those of a memory have no notes:
+// see memoryTools.
 func (b *Builder) MakeTool(name, dir, source string) (tool.Tool, error) {
 	rule := b.OperatorRule(name)
 	switch name {
@@ -43,6 +45,8 @@ func (b *Builder) MakeTool(name, dir, source string) (tool.Tool, error) {
 		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, WriteGit: rule.Git, Hide: hidden, Timeout: rule.Timeout})
 	case skill.Name:
 		return skill.Tool(b.SkillPlaces(dir, source))
+	case agentmemory.ReadTool, agentmemory.WriteTool, agentmemory.DeleteTool:
+		return agentmemory.NewTool(name, agentmemory.Store{}, b.mask.MaskText)
 	}
 	return web.Get(web.Config{Allow: rule.Allow, Private: rule.Private, Timeout: rule.Timeout})
 }
@@ -56,7 +60,8 @@ func IndexTool(list []model.ToolSpec, name string) int {
 func (b *Builder) restrictedTools(t spec.Task) ([]tool.Tool, error) {
 	var list []tool.Tool
 	for _, name := range NamedOnly {
-		if IndexTool(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" {
+		if IndexTool(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" ||
+			slices.Contains(agentmemory.ToolNames(), name) {
 			continue
 		}
 		made, err := b.MakeTool(name, t.Workspace, t.Source)

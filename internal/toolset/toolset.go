@@ -92,7 +92,15 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools = append(tools, own...)
+	mask, err := b.maskerOf(t.Workspace)
+	if err != nil {
+		return nil, err
+	}
+	memory, err := b.memoryTools(t, mask)
+	if err != nil {
+		return nil, err
+	}
+	tools = slices.Concat(tools, own, memory)
 	tools = append(tools, b.RemoteTools(t)...)
 	reader, err := b.reader()
 	if err != nil {
@@ -102,16 +110,20 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)
 	}
-	if t.Workspace == "" {
-		return set.Masked(b.mask), nil
+	return set.Masked(mask), nil
+}
+
+// maskerOf hides the secrets of this node and those of a directory: values in its .env files are masked like troupe's
+// own secrets, whichever tool prints them.
+func (b *Builder) maskerOf(dir string) (*redact.Masker, error) {
+	if dir == "" {
+		return b.mask, nil
 	}
-	// Values in the directory's .env files are masked like troupe's own secrets, whichever
-	// tool prints them.
-	secrets, err := builtin.Secrets(t.Workspace)
+	secrets, err := builtin.Secrets(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a directory that was removed has none
 		return nil, err
 	}
-	return set.Masked(b.cfg.Mask(secrets...)), nil
+	return b.cfg.Mask(secrets...), nil
 }
 
 // ReaderSpec describes the tool that reads clipped results; results exist only if the run

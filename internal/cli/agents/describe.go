@@ -45,6 +45,7 @@ type agentDoc struct {
 	TimeoutMS      int64            `json:"timeout_ms,omitempty"`
 	Fallback       []string         `json:"fallback,omitempty"`
 	Skills         []string         `json:"skills,omitempty"`
+	Memory         string           `json:"memory,omitempty"`
 	MCPServers     []string         `json:"mcp_servers,omitempty"`
 	OutputSchema   string           `json:"output_schema,omitempty"`
 	Pool           string           `json:"pool,omitempty"`
@@ -57,7 +58,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 	if d := i.def; d != nil {
 		doc.PermissionMode, doc.Effort, doc.Temperature = string(d.PermissionMode), d.Effort, d.Temperature
 		doc.Tokens, doc.USD, doc.Share = d.Budget.Tokens, d.Budget.USD, d.Budget.Share
-		doc.TimeoutMS, doc.Fallback, doc.Skills = d.Timeout.Milliseconds(), d.Fallback, d.Skills
+		doc.TimeoutMS, doc.Fallback, doc.Skills, doc.Memory = d.Timeout.Milliseconds(), d.Fallback, d.Skills, d.Memory
 		doc.OutputSchema, doc.Pool, doc.Export = d.OutputSchema, d.Placement.Pool, d.Export
 		for _, s := range d.MCPServers {
 			doc.MCPServers = append(doc.MCPServers, s.Name)
@@ -77,7 +78,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 		[2]string{"commands", strings.Join(i.Commands, " ")}, [2]string{"delegates to", console.WordsOr(i.Delegates, "any")},
 		[2]string{"turns", turns}, [2]string{"budget", budgetText(doc)}, [2]string{"timeout", orEmpty(console.Took(doc.TimeoutMS))},
 		[2]string{"fallback", strings.Join(doc.Fallback, ", ")}, [2]string{"permissions", doc.PermissionMode}, [2]string{"effort", doc.Effort},
-		[2]string{"skills", strings.Join(doc.Skills, ", ")}, [2]string{"mcp", strings.Join(doc.MCPServers, ", ")},
+		[2]string{"skills", strings.Join(doc.Skills, ", ")}, [2]string{"memory", doc.Memory}, [2]string{"mcp", strings.Join(doc.MCPServers, ", ")},
 		[2]string{"answer", schemaText(doc.OutputSchema)}, [2]string{"pool", doc.Pool},
 		[2]string{"prompt", fmt.Sprintf("%d bytes: troupe agents prompt %s", i.PromptBytes, i.Name)})
 	if len(doc.Notes) > 0 {

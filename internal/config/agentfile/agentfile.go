@@ -58,9 +58,11 @@ type Definition struct {
 	// Permissions are the rules below x-troupe; see OwnPermissions.
 	Permissions spec.Permissions
 	// Untrusted: anyone may have written the file, so its permissions only take trust away; see WithoutTrust.
-	Untrusted  bool
-	MaxTurns   int
-	Skills     []string
+	Untrusted bool
+	MaxTurns  int
+	Skills    []string
+	// Memory is agentmemory.User or agentmemory.Project: which notes the agent keeps beyond a run; "": none.
+	Memory     string
 	MCPServers []MCPServer
 	Effort     string
 	Disabled   bool // Load leaves it out
@@ -92,7 +94,7 @@ type Definition struct {
 	Hooks []spec.Hook
 
 	// Other holds known keys that troupe keeps and does not act on:
-	// memory, color and the like.
+	// background, color and the like.
 	Other map[string]any
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -19,7 +20,7 @@ var topFields map[string]fieldReader
 
 // keptKeys are keys of other tools that have no meaning here: of Claude Code, of OpenCode,
 // of Copilot, and those that catalogues of agents use themselves.
-var keptKeys = []string{"memory", "background", "isolation", "color", "initialPrompt", "mode", "hidden", "top_p", "options", "variant",
+var keptKeys = []string{"background", "isolation", "color", "initialPrompt", "mode", "hidden", "top_p", "options", "variant",
 	"target", "argument-hint", "handoffs", "infer", "user-invocable", "disable-model-invocation", "license", "metadata", "version", "author",
 	"id", "type", "category", "tags", "emoji", "vibe"}
 
@@ -39,6 +40,7 @@ func init() { // the readers refer to the tables
 		"maxSteps":       readTurns,
 		"steps":          readTurns,
 		"skills":         func(d *decoder, k string, n *yaml.Node) { d.def.Skills = d.readList(n, k) },
+		"memory":         readMemory,
 		"mcpServers":     readServers,
 		"effort":         func(d *decoder, k string, n *yaml.Node) { d.def.Effort = strings.ToLower(d.readText(n, k)) },
 		"temperature":    readTemperature,
@@ -108,6 +110,19 @@ func readMode(d *decoder, key string, n *yaml.Node) {
 		d.rejectValue(n, key, modeWords)
 	}
 	d.def.PermissionMode = mode
+}
+
+// readMemory takes the scopes of Claude Code. Its scope local is a project's whose notes are not in the repository, as
+// all notes here. A value of another tool is a note, so that its files load.
+func readMemory(d *decoder, _ string, n *yaml.Node) {
+	switch scope := n.Value; {
+	case n.Kind == yaml.ScalarNode && (scope == agentmemory.User || scope == agentmemory.Project):
+		d.def.Memory = scope
+	case n.Kind == yaml.ScalarNode && scope == "local":
+		d.def.Memory = agentmemory.Project
+	default:
+		d.addNote(n.Line+1, "memory is not user, project or local: the agent has no memory")
+	}
 }
 
 func readTurns(d *decoder, key string, n *yaml.Node) {

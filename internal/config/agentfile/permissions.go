@@ -9,6 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/permission"
 )
 
@@ -169,6 +170,9 @@ func (d Definition) WithoutTrust() (less Definition, off []string) {
 	}
 	if !lowersTrust(d.PermissionMode) {
 		d.PermissionMode, off = "", append(off, "permission mode")
+	}
+	if d.Memory == agentmemory.User { // a repository's agent must not read what the user's agents note elsewhere
+		d.Memory, off = agentmemory.Project, append(off, "notes of the user (memory: user)")
 	}
 	d.Untrusted, d.Tools = true, slices.Clone(d.Tools)
 	for i, ref := range d.Tools {
