@@ -77,3 +77,14 @@ func TestNoCommandIsCalledLikeAToolOfTheMemory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A client that can only send requests must not bring an agent file that a run may have written, and with it the notes
+// that the user's agent of that name keeps.
+func TestAttackFileOfARootHasNoNotesOfTheUser(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	agents := agentFiles(t, "tester", "---\nname: tester\ndescription: d\nmemory: user\n---\np\n")
+	_, ask := startClientNode(t, func(c *Config) { c.Roots = []string{agents} })
+	_, err := ask(client.RunRequest{Agents: agents, Agent: "tester"})
+	refusedWith(t, err, client.CodeForbidden, "brings notes of the user (memory: user), and the user of this node has not approved it")
+}
