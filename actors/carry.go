@@ -38,6 +38,8 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 		for _, e := range activation.EventsOf(s.addr, a.Parent, s.cfg.Name, a.N, a.Stamp, a.Notes) {
 			s.cfg.Events(e)
 		}
+	case activation.PublishRestart:
+		s.cfg.Events(a.Event(s.addr, s.cfg.Name))
 	case activation.PublishState:
 		if s.cfg.Changed != nil {
 			s.cfg.Changed(s.addr.Run(), a.Place, a.State)

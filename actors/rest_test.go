@@ -158,7 +158,7 @@ func TestAnswerWakesAPassivatedAgent(t *testing.T) {
 	}
 	s.awaitRest(0)
 	for _, e := range s.events {
-		if e.Kind == event.KindAgentResumed {
+		if e.Kind == event.KindAgentResumed || e.Kind == event.KindAgentRestarted {
 			t.Errorf("to wake up is no crash: %+v", e)
 		}
 	}

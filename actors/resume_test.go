@@ -2,6 +2,8 @@ package actors_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -90,6 +92,41 @@ func TestPanickingShellIsRestartedFromItsLog(t *testing.T) {
 	}
 	if r := s.awaitResult(); r.Reason != spec.Completed {
 		t.Fatalf("result: %+v\n%s", r, s.eventKinds())
+	}
+}
+
+// A node that takes over an agent in the middle of its work says so, once; a shell that begins says nothing.
+//
+//behaviour:shows I1
+func TestARestartIsPublishedOnce(t *testing.T) {
+	post, gate := memory.New(memory.Config{}), make(chan struct{})
+	first := playRun(t, post, 1, waits, slowEcho(gate), delegate)
+	openRun(t, first, openedRun("r1", slowEcho(gate), delegate))
+	first.awaitEvent(event.KindToolStarted)
+	first.node.Stop()
+	close(gate)
+	second := playRun(t, post, 2, waits, slowEcho(gate), delegate)
+	if err := second.node.Resume(t.Context(), "r1"); err != nil {
+		t.Fatal(err)
+	}
+	q := second.awaitEvent(event.KindQueryAsked).Data.(event.AgentParked)
+	sendCommand(t, second, "r1.root", "a1", agent.Answered{Query: q.Query, Decision: "approve"})
+	second.awaitResult()
+	var resumed, restarted []event.Published
+	for _, e := range second.events {
+		switch e.Kind {
+		case event.KindAgentResumed:
+			resumed = append(resumed, e)
+		case event.KindAgentRestarted:
+			restarted = append(restarted, e)
+		}
+	}
+	if len(resumed) != 1 || len(restarted) != 1 || strings.Contains(first.eventKinds(), event.KindAgentRestarted) {
+		t.Fatalf("resumed %+v, restarted %+v; before: %s", resumed, restarted, first.eventKinds())
+	}
+	r, at := resumed[0], restarted[0]
+	if want := fmt.Sprintf("r1.root#restarted.%d", r.Seq); at.ID != want || at.Seq != 0 || at.TS != r.TS || at.Data != r.Data || at.Node != r.Node || at.Agent != "root" {
+		t.Errorf("%+v does not fit %+v", at, r)
 	}
 }
 

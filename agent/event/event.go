@@ -19,6 +19,7 @@ const (
 	KindAgentFinished          Kind = "agent.finished"
 	KindAgentParked            Kind = "agent.parked"
 	KindAgentResumed           Kind = "agent.resumed"
+	KindAgentRestarted         Kind = "agent.restarted"
 	KindAgentSpawned           Kind = "agent.spawned"
 	KindAgentStarted           Kind = "agent.started"
 	KindAgentWaiting           Kind = "agent.waiting"
@@ -128,6 +129,7 @@ func RunKinds() map[Kind]any {
 		KindAgentFinished:          AgentFinished{},
 		KindAgentParked:            AgentParked{},
 		KindAgentResumed:           AgentResumed{},
+		KindAgentRestarted:         AgentResumed{},
 		KindAgentSpawned:           AgentSpawned{},
 		KindAgentStarted:           AgentStarted{},
 		KindAgentWaiting:           AgentWaiting{},

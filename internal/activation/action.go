@@ -89,6 +89,15 @@ type (
 		Parent string
 		Notes  []Note
 	}
+	// PublishRestart publishes that this activation continues an agent whose previous activation did not
+	// end in order; N is the entry of its claim. No log holds the event.
+	PublishRestart struct {
+		N      uint64
+		Stamp  int64 // stamp of the claim
+		Parent string
+		Turn   int
+		Data   event.AgentResumed
+	}
 	// PublishState publishes the state of a run whose supervisor has read the entry at Place.
 	PublishState struct {
 		State supervisor.State

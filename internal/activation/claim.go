@@ -31,6 +31,15 @@ func (l *LogReader) driftChanged() bool {
 	return ok && !l.driftClaimRequested && a.State.Phase != "" && a.State.Phase != agent.Done && !maps.Equal(l.Found, a.State.Drift.Found)
 }
 
+// openPhase returns the phase of an agent that has an activation, if neither of them has ended.
+func (l *LogReader) openPhase() agent.Phase {
+	a, ok := l.machine.(*Agent)
+	if !ok || l.currentNonce == "" || a.State.Phase == agent.Done || a.State.Released {
+		return ""
+	}
+	return a.State.Phase
+}
+
 // readAckFloor raises the ack floor to the one that an own entry claims, and checks the hash that
 // the entry carries.
 func (l *LogReader) readAckFloor(e mailbox.Entry, counts bool, out *Read) {
@@ -64,6 +73,9 @@ func (l *LogReader) readClaim(e mailbox.Entry, out *Read) []OutboxMessage {
 		}
 		l.Dropped++
 		return nil
+	}
+	if e.Start != l.currentNonce { // not the second claim of one activation
+		l.interrupted = l.openPhase()
 	}
 	l.currentEpoch, l.currentNonce = e.Epoch, e.Start
 	switch {

@@ -21,3 +21,9 @@ func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, no
 	}
 	return events
 }
+
+// Event makes the event of a restart. Its id follows from the claim, so a repeated event has the same one.
+func (p PublishRestart) Event(at mailbox.Address, node string) event.Published {
+	return event.Published{V: 1, ID: string(at.Bare()) + "#restarted." + strconv.FormatUint(p.N, 10), TS: event.FormatStamp(p.Stamp),
+		Run: at.Run(), Agent: at.Agent(), Parent: p.Parent, Node: node, Kind: event.KindAgentRestarted, Turn: p.Turn, Data: p.Data}
+}

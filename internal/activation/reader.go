@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -113,6 +114,7 @@ type LogReader struct {
 	machine              Machine
 	currentEpoch         mailbox.Epoch // the highest claimed so far
 	currentNonce         string        // the activation that claimed it
+	interrupted          agent.Phase   // in which the activation before that one ended, if not in order
 	watermarks           map[mailbox.Address]watermark
 	requests             map[string]struct{}
 	floor                uint64 // the highest claimed

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -47,6 +48,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 		publishHeld(s)
 	}
 	publishNotes(s, r, m.At)
+	publishRestart(s, r, m.At)
 	publishState(s)
 	if r.Activated && s.Super != nil && s.Super.Ended() {
 		publishResult(s)
@@ -162,6 +164,13 @@ func publishHeld(s *stepCall) {
 		}
 	}
 	s.notes = nil
+}
+
+// publishRestart publishes that a crash, a kill or a lost lease ended the previous activation of an agent.
+func publishRestart(s *stepCall, r Read, stamp int64) {
+	if phase := s.Reader.interrupted; r.Activated && phase != "" {
+		s.addActions(PublishRestart{r.N, stamp, s.parentAgent(), s.Agent.State.Turn, event.AgentResumed{Phase: string(phase), Activation: s.Reader.Start}})
+	}
 }
 
 // parentAgent is the agent that delegated to this one.

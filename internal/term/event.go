@@ -60,7 +60,7 @@ func (s Style) colorKind(kind, text string) string {
 	case event.KindErrorRaised, event.KindBudgetOverrun, event.KindBudgetDenied, event.KindToolDenied:
 		return s.Red(text)
 	case event.KindStopVetoed, event.KindBudgetExhausted, event.KindQueryAsked, event.KindAgentParked, event.KindLimitSoft, event.KindWarningRaised, event.KindModelRetry, event.KindModelFallback, event.KindGatePaused, event.KindToolRetry,
-		event.KindLoopDetected, event.KindRecoveryFired, event.KindAgentResumed, event.KindCheckpointResumeUnsafe, event.KindMessageTombstoned:
+		event.KindLoopDetected, event.KindRecoveryFired, event.KindAgentResumed, event.KindAgentRestarted, event.KindCheckpointResumeUnsafe, event.KindMessageTombstoned:
 		return s.Yellow(text)
 	case event.KindMessageDelta, event.KindMessageReasoning, event.KindToolProgress, event.KindBudgetReserved, event.KindBudgetSettled:
 		return s.Dim(text)
@@ -74,7 +74,7 @@ func IsImportant(e client.Event) bool {
 	case event.KindToolStarted:
 		d, ok := decodeData[event.ToolCall](e)
 		return ok && d.Class != model.Read && d.Class != ""
-	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentFinished, event.KindDelegationRequested, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
+	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
 		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished:
 		return true
@@ -169,7 +169,7 @@ func describeAgent(e client.Event) (string, bool) {
 	case event.KindAgentWaiting:
 		d, ok := decodeData[event.AgentWaiting](e)
 		return fmt.Sprintf("for %s", formatCount(len(d.Children), "agent")), ok
-	case event.KindAgentResumed:
+	case event.KindAgentResumed, event.KindAgentRestarted:
 		d, ok := decodeData[event.AgentResumed](e)
 		return d.Phase, ok
 	case event.KindAgentFinished:
