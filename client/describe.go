@@ -35,7 +35,9 @@ type Description struct {
 	Definitions []DefinitionInfo  `json:"definitions"`
 	Tools       []ToolInfo        `json:"tools"`
 	Agents      []AgentInfo       `json:"agents"`
-	Budget      BudgetInfo        `json:"budget"`
+	// AgentsLeftOut is how many agents the list leaves out because it would be larger than a message may be.
+	AgentsLeftOut int        `json:"agents_left_out,omitempty"`
+	Budget        BudgetInfo `json:"budget"`
 	// Journal is the run journal of the root agent, as JSON; nil if it kept none.
 	Journal json.RawMessage `json:"journal,omitempty"`
 }
@@ -139,6 +141,8 @@ type RunBudget struct {
 	Budget BudgetInfo     `json:"budget"`
 	Limits spec.RunLimits `json:"limits"`
 	Agents []AgentInfo    `json:"agents"`
+	// AgentsLeftOut is that of the description.
+	AgentsLeftOut int `json:"agents_left_out,omitempty"`
 }
 
 // ErrNoDescription says that a run has no log that can describe it, or none yet.
@@ -150,5 +154,5 @@ func (i RunInfo) Budget() (RunBudget, error) {
 	if d == nil {
 		return RunBudget{}, fmt.Errorf("%w: %s", ErrNoDescription, i.RunID)
 	}
-	return RunBudget{Run: i.RunID, State: i.State, Budget: d.Budget, Limits: d.Limits, Agents: d.Agents}, nil
+	return RunBudget{Run: i.RunID, State: i.State, Budget: d.Budget, Limits: d.Limits, Agents: d.Agents, AgentsLeftOut: d.AgentsLeftOut}, nil
 }

@@ -28,6 +28,8 @@ type Result struct {
 	Usage         model.Usage   `json:"usage"`
 	Budget        BudgetResult  `json:"budget"`
 	Agents        []AgentResult `json:"agents"`
+	// AgentsLeftOut is how many agents a result leaves out because the list would be larger than a message may be.
+	AgentsLeftOut int           `json:"agents_left_out,omitempty"`
 	Cancel        *CancelResult `json:"cancel,omitempty"`
 }
 

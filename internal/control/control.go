@@ -107,7 +107,8 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 
 func newControl(cfg Config) *Control {
 	runs := newOpener(&cfg)
-	c := &Control{cfg: &cfg, runs: runs, views: &viewer{runs.lookup}, local: make(chan struct{}, localAtOnce)}
+	c := &Control{cfg: &cfg, runs: runs, views: &viewer{lookup: runs.lookup}, local: make(chan struct{}, localAtOnce)}
+	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, outlived: map[string]*replayFlight{}}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
 	return c
 }
@@ -312,7 +313,11 @@ func (c *Control) sendReply(r micro.Request, header nats.Header, data []byte) er
 	if !bus.CanAnswer(r.Reply()) {
 		return fmt.Errorf("%w: %q", errReply, r.Reply())
 	}
-	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: c.cfg.Redact(data)})
+	data = c.cfg.Redact(data)
+	if most := c.cfg.Conn.MaxPayload(); int64(len(data)) > most {
+		return &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("the reply has %d bytes, and a message at most %d", len(data), most), Hint: "`troupe events` reads a run in pages"}
+	}
+	return c.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Header: header, Data: data})
 }
 
 // errReply: a request wants its reply at a subject that is not a client's inbox.

@@ -120,6 +120,7 @@ func describeRun(s supervisor.State) client.Description {
 		d.Agents = append(d.Agents, client.AgentInfo{ID: m.ID, Name: m.Name, Depth: m.Depth, Tools: nonNilList(r.OfferedTools(m)), Rights: nonNilList(m.Rights),
 			Limit: a.Limit, Used: a.Spent, Reserved: a.InUse(), Kept: a.Kept, Share: a.Share})
 	})
+	d.Agents, d.AgentsLeftOut = fitList(d.Agents, func(a client.AgentInfo) int { return a.Depth })
 	return d
 }
 

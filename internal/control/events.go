@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
@@ -30,20 +31,44 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
+	key, err := keyOf(r.RunID, r.From)
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.pages.read(ctx, key, func(ctx context.Context) (*eventReplay, error) { return c.replayWhole(ctx, r) })
+	if err != nil {
+		return nil, err
+	}
+	page, rest := t.cutPage()
+	next := ""
+	if rest != nil {
+		if next, err = keyOf(r.RunID, after(r.From, page.Cursor)); err != nil {
+			return nil, err
+		}
+	}
+	c.pages.keep(key, next, rest, time.Now())
+	if page.More {
+		return page, nil
+	}
+	now, err := c.cfg.Post.Entries(ctx, r.RunID)
+	if err != nil {
+		return nil, fmt.Errorf("control: count %s: %w", r.RunID, err)
+	}
+	page.Cursor[client.CursorEntries] = t.entries
+	page.More = t.old && now != t.entries // the events were read for an earlier page
+	return page, nil
+}
+
+// replayWhole reads the logs of a run for the events after a cursor. If the end of the run is among them, none before
+// it is missing.
+func (c *viewer) replayWhole(ctx context.Context, r client.EventsRequest) (*eventReplay, error) {
 	t, err := c.replayEvents(ctx, r)
 	if err == nil && t.foundEnd && t.read != t.entries {
 		// Logs grew while they were read one after the other: the end of the run was found, and events
 		// before it may be missing of logs that were read earlier. Now all logs hold them.
 		t, err = c.replayEvents(ctx, r)
 	}
-	if err != nil {
-		return nil, err
-	}
-	page := t.cutPage()
-	if !page.More {
-		page.Cursor[client.CursorEntries] = t.entries
-	}
-	return page, nil
+	return t, err
 }
 
 // replayEvents reads the logs of a run for the events after a cursor, unless they have not grown.
@@ -71,6 +96,8 @@ type eventReplay struct {
 	entries  uint64 // before the first was read
 	read     uint64
 	foundEnd bool // an event in list is the end of the run
+	old      bool // they were read for an earlier request
+	cut      bool // there are more events than are in list
 }
 
 // replayedLog is a log that is replayed for its events.
@@ -112,24 +139,39 @@ func (t *eventReplay) replayEntry(m mailbox.Message) error {
 	return nil
 }
 
-// cutPage cuts the list of events to the size of a reply, at the end of an entry.
-func (t *eventReplay) cutPage() client.EventsPage {
+// sortEvents sorts the events, and keeps the first keptEventsMax bytes of them. What was needed to read them is freed.
+func (t *eventReplay) sortEvents() {
 	slices.SortStableFunc(t.list, func(a, b pastEvent) int {
 		return cmp.Or(cmp.Compare(a.stamp, b.stamp), cmp.Compare(a.at, b.at))
 	})
-	page := client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}}
+	t.replayed = nil
 	size := 0
 	for i, p := range t.list {
-		size += len(p.raw)
-		whole := i == 0 || t.list[i-1].at != p.at || t.list[i-1].n != p.n
-		if size > pageBytes && whole && i > 0 {
+		if size += len(p.raw); size > keptEventsMax && t.beginsEntry(i) {
+			t.list, t.cut = slices.Clone(t.list[:i]), true
+			return
+		}
+	}
+}
+
+// beginsEntry reports whether event i is the first of its entry.
+func (t *eventReplay) beginsEntry(i int) bool {
+	return i == 0 || t.list[i-1].at != t.list[i].at || t.list[i-1].n != t.list[i].n
+}
+
+// cutPage cuts the list of events to the size of a reply, at the end of an entry; rest are the events after it.
+func (t *eventReplay) cutPage() (page client.EventsPage, rest *eventReplay) {
+	page = client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}, More: t.cut}
+	size := 0
+	for i, p := range t.list {
+		if size += len(p.raw); size > pageBytes && i > 0 && t.beginsEntry(i) {
 			page.More = true
-			break
+			return page, &eventReplay{list: t.list[i:], old: true, cut: t.cut, entries: t.entries}
 		}
 		page.Events = append(page.Events, p.raw)
 		page.Cursor[p.at] = p.n
 	}
-	return page
+	return page, nil
 }
 
 // EncodeEvent returns the document of an event, cut to fit a message.
@@ -143,6 +185,9 @@ func EncodeEvent(e event.Published, bare bool) ([]byte, error) {
 			p.Message = ""
 			e.Data = p
 		}
+	}
+	if d, ok := e.Data.(event.Result); ok {
+		e.Data = fitAgents(d)
 	}
 	raw, err := json.Marshal(e)
 	if err != nil {

@@ -77,7 +77,7 @@ func (r *Runs) NoteState(run string, s supervisor.State) {
 	if s.Phase != supervisor.Over {
 		return
 	}
-	result := s.Result()
+	result := fitAgents(s.Result())
 	r.recent.put(run, result)
 	r.NoteResult(run, result)
 }

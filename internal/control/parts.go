@@ -43,7 +43,10 @@ type opener struct {
 // goes on before others are opened, so that short runs end one after the other and are not all in memory.
 const opensPerProcessor = 2
 
-type viewer struct{ *lookup }
+type viewer struct {
+	*lookup
+	pages *eventPages
+}
 
 // newOpener makes the parts that change runs.
 func newOpener(cfg *Config) *opener {

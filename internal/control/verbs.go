@@ -79,7 +79,7 @@ func withState(row Row, s supervisor.State) client.RunInfo {
 	if s.Phase == "" || info.State == client.RunFinished && s.Phase != supervisor.Over {
 		return info
 	}
-	result := s.Result()
+	result := fitAgents(s.Result())
 	info.Result, info.State = &result, runView{row: row, summary: s.Summary(true)}.state()
 	return info
 }

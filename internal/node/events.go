@@ -60,7 +60,8 @@ func (t *eventPublisher) add(e event.Published) {
 	if t.busy {
 		pause = busyPause
 	}
-	if e.Kind == event.KindRunFinished || e.Kind == event.KindRunParked {
+	ends := e.Kind == event.KindRunFinished || e.Kind == event.KindRunParked
+	if ends {
 		pause = 0
 	}
 	switch {
@@ -73,7 +74,8 @@ func (t *eventPublisher) add(e event.Published) {
 	if i, ok := t.newest[log]; ok && mergeStreamed(&t.waiting[i], e) {
 		return
 	}
-	if len(t.waiting) >= waitingMax {
+	// Clients wait for the end of a run: of such an event a node has one for each of its runs.
+	if len(t.waiting) >= waitingMax && (!ends || len(t.waiting) >= 2*waitingMax) {
 		t.lost++
 		t.dropped.Add(1)
 		return

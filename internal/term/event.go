@@ -151,7 +151,7 @@ func describeRun(e client.Event) (string, bool) {
 	}
 	d, ok := decodeData[event.Result](e)
 	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, formatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
-		formatCount(len(d.Agents), "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond))
+		formatCount(len(d.Agents)+d.AgentsLeftOut, "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond))
 	if money := FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" {
 		text += "  " + money
 	}

@@ -154,6 +154,9 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), own, term.FormatTokens(m.Used.Tokens), term.FormatTokens(m.Reserved.Tokens),
 			term.FormatTokens(m.Kept.Tokens), moneyText(m.Used.Nano, known), fmt.Sprint(m.Used.Calls)})
 	}
+	if d.AgentsLeftOut > 0 {
+		rows = append(rows, []string{"…", "and " + console.CountOf(d.AgentsLeftOut, "agent")})
+	}
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("LIMIT", "USED", "RESERVED", "KEPT", "MONEY", "CALLS")), rows)
 	return cs.Console.PrintLines(p.Lines)
 }

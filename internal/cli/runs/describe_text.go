@@ -215,7 +215,12 @@ func addReport(p *console.Page, d description) {
 		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.FormatTokens(m.Tokens),
 			console.CostText(m.CostUSD, known), console.Took(m.ModelMS), console.Took(m.ToolMS), term.CleanLine(end)})
 	}
-	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents), "agent"), fmt.Sprint(r.Turns), fmt.Sprint(calls), term.FormatTokens(r.Budget.Used),
+	allCalls := fmt.Sprint(calls)
+	if r.AgentsLeftOut > 0 {
+		allCalls += " and more"
+		rows = append(rows, []string{"…", "and " + console.CountOf(r.AgentsLeftOut, "agent") + ": `troupe tree " + r.Run + "`"})
+	}
+	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents)+r.AgentsLeftOut, "agent"), fmt.Sprint(r.Turns), allCalls, term.FormatTokens(r.Budget.Used),
 		console.CostText(r.CostUSD, known), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
 	p.AddLine(fmt.Sprintf("%s in total; tokens: %s in, %s out, %s cache reads, %s cache writes", console.Took(r.DurationMS), term.FormatTokens(r.Usage.Input),

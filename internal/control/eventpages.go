@@ -1,0 +1,173 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+const (
+	// keptEventsMax is how many bytes of events a node keeps between the pages of one replay, keptReplaysMax of how
+	// many replays. Of a longer list the first are kept; the page after them begins with another replay.
+	keptEventsMax  = 32 << 20
+	keptReplaysMax = 3
+	// keptEventsAge is how long events are kept that nobody asks for.
+	keptEventsAge = time.Minute
+	// replayTimeout bounds a replay, replaysMax how many go on at once after their requests have timed out.
+	replayTimeout = 2 * time.Minute
+	replaysMax    = 4
+	// replayRetry is the pause after which a client asks again for events that are still being read.
+	replayRetry = time.Second
+	// replyReserve is what a request keeps of its time for the reply.
+	replyReserve = 2 * time.Second
+)
+
+var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the run are still being read", Hint: "ask again in a moment: the node goes on reading", Retry: replayRetry}
+
+// eventPages keeps the events of runs that do not fit one reply, so that the next page needs no replay of all logs of
+// the run, and lets the replay of a run that takes longer than a request go on until the client asks again.
+type eventPages struct {
+	start func(work func()) bool // runs work in a goroutine; false once the node closes
+	ctx   func() context.Context // of all replays
+
+	mu       sync.Mutex
+	kept     []keptEvents             // the oldest first
+	outlived map[string]*replayFlight // whose requests have timed out
+}
+
+// keptEvents are the events after a cursor.
+type keptEvents struct {
+	key   string // of the run and the cursor
+	rest  *eventReplay
+	since time.Time
+}
+
+// replayFlight is a replay at work.
+type replayFlight struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed once the rest is set
+	replay *eventReplay
+	err    error
+}
+
+// keyOf names the events of a run after a cursor.
+func keyOf(run string, from client.Cursor) (string, error) {
+	logs := maps.Clone(from)
+	delete(logs, client.CursorEntries)
+	raw, err := json.Marshal(logs) // sorted by key
+	if err != nil {
+		return "", fmt.Errorf("control: cursor: %w", err)
+	}
+	return run + " " + string(raw), nil
+}
+
+// after returns the cursor after a page.
+func after(from, page client.Cursor) client.Cursor {
+	next := maps.Clone(from)
+	if next == nil {
+		next = client.Cursor{}
+	}
+	maps.Copy(next, page)
+	return next
+}
+
+// read returns the events of a key: those that were kept, those of a replay that an earlier request began, or those of
+// a replay of its own.
+func (p *eventPages) read(ctx context.Context, key string, replay func(context.Context) (*eventReplay, error)) (*eventReplay, error) {
+	if t := p.find(key, time.Now()); t != nil {
+		return t, nil
+	}
+	p.mu.Lock()
+	flight := p.outlived[key]
+	p.mu.Unlock()
+	if flight == nil {
+		var err error
+		if flight, err = p.begin(replay); err != nil {
+			return nil, err
+		}
+	}
+	wait := ctx
+	if until, ok := ctx.Deadline(); ok {
+		var stop context.CancelFunc
+		wait, stop = context.WithDeadline(ctx, until.Add(-replyReserve))
+		defer stop()
+	}
+	select {
+	case <-flight.done:
+		p.forget(key, flight)
+		return flight.replay, flight.err
+	case <-wait.Done():
+		return nil, p.outlive(key, flight)
+	}
+}
+
+func (p *eventPages) begin(replay func(context.Context) (*eventReplay, error)) (*replayFlight, error) {
+	ctx, cancel := context.WithTimeout(p.ctx(), replayTimeout)
+	f := &replayFlight{cancel: cancel, done: make(chan struct{})}
+	if !p.start(func() {
+		defer close(f.done)
+		defer cancel()
+		if f.replay, f.err = replay(ctx); f.err == nil {
+			f.replay.sortEvents()
+		}
+	}) {
+		cancel()
+		return nil, errClosing
+	}
+	return f, nil
+}
+
+// outlive lets a replay go on without its request, unless too many do.
+func (p *eventPages) outlive(key string, f *replayFlight) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.outlived[key] == nil {
+		if len(p.outlived) >= replaysMax {
+			f.cancel()
+			return errBusy
+		}
+		p.outlived[key] = f
+		time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // nobody asked again
+	}
+	return errReplaying
+}
+
+func (p *eventPages) forget(key string, f *replayFlight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.outlived[key] == f {
+		delete(p.outlived, key)
+	}
+}
+
+// find returns the kept events of a key, and forgets those that nobody has asked for.
+func (p *eventPages) find(key string, now time.Time) *eventReplay {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = slices.DeleteFunc(p.kept, func(k keptEvents) bool { return now.Sub(k.since) > keptEventsAge })
+	if i := slices.IndexFunc(p.kept, func(k keptEvents) bool { return k.key == key }); i >= 0 {
+		return p.kept[i].rest
+	}
+	return nil
+}
+
+// keep keeps the rest of the events of a key for the page after a cursor; with none it only forgets the key.
+func (p *eventPages) keep(key, next string, rest *eventReplay, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.kept = slices.DeleteFunc(p.kept, func(k keptEvents) bool { return k.key == key || k.key == next })
+	if rest == nil {
+		return
+	}
+	p.kept = append(p.kept, keptEvents{next, rest, now})
+	if extra := len(p.kept) - keptReplaysMax; extra > 0 {
+		p.kept = slices.Delete(p.kept, 0, extra)
+	}
+	time.AfterFunc(keptEventsAge+time.Second, func() { p.find("", time.Now()) })
+}

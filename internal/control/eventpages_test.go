@@ -1,0 +1,117 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/troupe-run/troupe/client"
+)
+
+func newPages(ctx context.Context) *eventPages {
+	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, outlived: map[string]*replayFlight{}}
+}
+
+// longRun are the events of n entries of 100 KiB each, of two logs in turn.
+func longRun(n int) *eventReplay {
+	t := &eventReplay{entries: uint64(n)}
+	for i := range n {
+		t.list = append(t.list, pastEvent{at: fmt.Sprintf("r.%d", i%2), stamp: int64(i), n: uint64(i/2 + 1), raw: json.RawMessage(`"` + strings.Repeat("x", 100<<10) + `"`)})
+	}
+	return t
+}
+
+// readAll reads all pages as a client does, and counts the replays.
+func readAll(t *testing.T, p *eventPages, whole *eventReplay) (events, replays int) {
+	t.Helper()
+	from := client.Cursor{}
+	for more := true; more; {
+		key, err := keyOf("r", from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest, err := p.read(t.Context(), key, func(context.Context) (*eventReplay, error) {
+			replays++
+			left := &eventReplay{entries: whole.entries}
+			for _, e := range whole.list {
+				if e.n > from[e.at] {
+					left.list = append(left.list, e)
+				}
+			}
+			return left, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, kept := rest.cutPage()
+		from = after(from, page.Cursor)
+		next, err := keyOf("r", from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.keep(key, next, kept, time.Now())
+		events, more = events+len(page.Events), page.More
+	}
+	return events, replays
+}
+
+func TestPagesOfALongRunNeedOneReplayForEachKeptPart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPages(t.Context())
+		if events, replays := readAll(t, p, longRun(20)); events != 20 || replays != 1 {
+			t.Errorf("%d events by %d replays", events, replays)
+		}
+		n := 2*keptEventsMax/(100<<10) + 10
+		if events, replays := readAll(t, p, longRun(n)); events != n || replays != 3 {
+			t.Errorf("%d of %d events by %d replays", events, n, replays)
+		}
+		<-time.After(keptEventsAge + 2*time.Second)
+		if synctest.Wait(); len(p.kept) != 0 {
+			t.Errorf("%d lists are kept after all were read", len(p.kept))
+		}
+	})
+}
+
+func TestReplayThatTakesLongerThanARequestGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, replays := newPages(t.Context()), 0
+		slow := func(ctx context.Context) (*eventReplay, error) {
+			replays++
+			select {
+			case <-time.After(2 * requestTimeout):
+				return longRun(3), nil
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		ask := func(key string) (*eventReplay, error) {
+			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+			defer cancel()
+			return p.read(ctx, key, slow)
+		}
+		for range 2 {
+			if _, err := ask("r"); !client.Busy(err) {
+				t.Errorf("a client is told %v, and would not ask again", err)
+			}
+		}
+		if got, err := ask("r"); err != nil || len(got.list) != 3 || replays != 1 {
+			t.Errorf("%v, %v after %d replays", got, err, replays)
+		}
+
+		// No more than replaysMax outlive their requests, and none is kept for a client that never comes back.
+		for k := range replaysMax + 1 {
+			if _, err := ask(fmt.Sprint(k)); !client.Busy(err) || errors.Is(err, errBusy) != (k == replaysMax) {
+				t.Errorf("request %d: %v", k, err)
+			}
+		}
+		<-time.After(replayTimeout + keptEventsAge + time.Second)
+		if synctest.Wait(); len(p.outlived) != 0 {
+			t.Errorf("%d replays are kept", len(p.outlived))
+		}
+	})
+}
