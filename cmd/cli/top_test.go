@@ -150,6 +150,8 @@ default:
 
 // TestTopByKeyboard: on a small and on a large terminal a person watches a run, approves a change that the screen shows,
 // raises the budget and cancels, all by keys.
+//
+//behaviour:shows I4
 func TestTopByKeyboard(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{80, 24}, {200, 50}} {

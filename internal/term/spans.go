@@ -202,12 +202,11 @@ func (t *Timeline) Spans(now time.Time) []Span { return t.spansWithin(now, nil) 
 // spansWithin is Spans for the agents that a map has as keys; nil: for all.
 func (t *Timeline) spansWithin(now time.Time, agents map[string][]Span) []Span {
 	end := t.visibleEnd(now).Sub(t.began).Milliseconds()
-	list := slices.Clone(t.spans)
-	if agents != nil {
-		list = slices.DeleteFunc(list, func(s Span) bool {
-			_, ok := agents[s.Agent]
-			return !ok
-		})
+	var list []Span
+	for _, s := range t.spans {
+		if _, ok := agents[s.Agent]; ok || agents == nil {
+			list = append(list, s)
+		}
 	}
 	for i := range list {
 		list[i].AgentName = t.tree.AgentName(list[i].Agent)

@@ -3,6 +3,7 @@ package top
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -72,6 +73,8 @@ func (s *screen) openBudget() {
 }
 
 // TestCaptures: each view at 80×24 and at 200×50 is as in testdata.
+//
+//behaviour:shows I4
 func TestCaptures(t *testing.T) {
 	for _, size := range sizes {
 		compared := map[string]bool{}
@@ -119,4 +122,22 @@ func stripColors(text string) string {
 		lines = append(lines, strings.TrimRight(l, " "))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// TestDocumentShowsTheTree: the capture in docs/top.md is that of the tree, without its empty lines.
+func TestDocumentShowsTheTree(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/top.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScreen(t, 80, 24)
+	s.openTeam()
+	_, rest, _ := strings.Cut(string(doc), "```\n")
+	shown, _, _ := strings.Cut(rest, "```")
+	squeeze := func(text string) string {
+		return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' }), "\n")
+	}
+	if want := squeeze(s.draw()); squeeze(shown) != want {
+		t.Errorf("docs/top.md shows\n%s\nthe screen is\n%s", shown, want)
+	}
 }
