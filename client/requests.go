@@ -113,12 +113,14 @@ type RunInfo struct {
 	RunID string   `json:"run_id"`
 	State RunState `json:"state"`
 	// Position is the place of a queued run in the queue of its node, from 1; 0: unknown.
-	Position int           `json:"position,omitempty"`
-	Title    string        `json:"title"`
-	Model    string        `json:"model"`
-	Started  string        `json:"started"`
-	Node     string        `json:"node,omitempty"`
-	Result   *event.Result `json:"result,omitempty"`
+	Position int    `json:"position,omitempty"`
+	Title    string `json:"title"`
+	Model    string `json:"model"`
+	Started  string `json:"started"`
+	// Ended is when the run ended; "": it has not, or its row does not say when.
+	Ended  string        `json:"ended,omitempty"`
+	Node   string        `json:"node,omitempty"`
+	Result *event.Result `json:"result,omitempty"`
 	// Conversation is the conversation in whose lane the run is; "": none.
 	Conversation string `json:"conversation_id,omitempty"`
 	// Description is set if the request asked for it.

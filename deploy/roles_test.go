@@ -136,7 +136,7 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		{"publish", "$JS.API.STREAM.CREATE.X", "setup"},
 		{"publish", "$JS.API.STREAM.UPDATE.TROUPE_BOX_DEFAULT_0", "setup"},
 		{"publish", "$JS.API.STREAM.DELETE.TROUPE_BOX_DEFAULT_0", "setup"},
-		{"publish", "$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$JS.API.STREAM.PURGE.TROUPE_BOX_DEFAULT_0", "setup node"},
 		{"publish", "$JS.API.STREAM.SNAPSHOT.TROUPE_BOX_DEFAULT_0", "setup"},
 		{"publish", "$JS.API.STREAM.RESTORE.TROUPE_BOX_DEFAULT_0", "setup"},
 		{"publish", "$JS.API.STREAM.MSG.DELETE.TROUPE_BOX_DEFAULT_0", "setup"},
@@ -169,7 +169,7 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 }
 
 // TestACompleteSite: setup makes what is needed, a node without any right to
-// make or purge streams runs on it, a client starts a run and an observer sees it.
+// make or change streams runs on it, a client starts a run and deletes it, and an observer sees it.
 func TestACompleteSite(t *testing.T) {
 	s := startSite(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -225,5 +225,8 @@ func TestACompleteSite(t *testing.T) {
 	}
 	if _, err := ended.NextMsgWithContext(ctx); err != nil {
 		t.Errorf("the observer saw no end: %v", err)
+	}
+	if d, err := c.Delete(ctx, id); err != nil || d.Agents != 1 {
+		t.Errorf("a node deletes a run with %+v, %v", d, err)
 	}
 }

@@ -116,6 +116,7 @@ const (
 	KindRunParked       Kind = "run.parked"
 	KindRunReconciled   Kind = "run.reconciled"
 	KindRunQueued       Kind = "run.queued"
+	KindRunRemoved      Kind = "run.removed"
 	KindShardReadable   Kind = "shard.readable"
 	KindShardReleased   Kind = "shard.released"
 	KindShardTaken      Kind = "shard.taken"
@@ -201,6 +202,7 @@ func NodeKinds() map[Kind]any {
 		KindRunParked:       RunParked{},
 		KindRunQueued:       RunQueued{},
 		KindRunReconciled:   RunReconciled{},
+		KindRunRemoved:      RunRemoved{},
 		KindLogsUnavailable: LogState{},
 		KindLogsAvailable:   LogState{},
 		KindLogsLow:         LogState{},

@@ -64,3 +64,13 @@ type RunReconciled struct {
 	Waiting int `json:"waiting"`
 	Owned   int `json:"owned"`
 }
+
+// RunRemoved is the data of run.removed: retention removed a run that had ended. The event is in no log.
+type RunRemoved struct {
+	// Why is age, size (of all that is stored), logs, index or blobs (which were nearly full), or unfinished (an
+	// earlier removal was cut short).
+	Why string `json:"why"`
+	// Ended is when the run had ended, Bytes how much its logs and blobs held.
+	Ended string `json:"ended,omitempty"`
+	Bytes uint64 `json:"bytes"`
+}

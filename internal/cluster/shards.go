@@ -159,7 +159,7 @@ func (o *Owner) ClusterView() *control.Cluster {
 	if k == nil {
 		return nil
 	}
-	return &control.Cluster{Ask: k.RequestLeave, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
+	return &control.Cluster{Ask: k.RequestLeave, HoldJob: k.HoldJob, TTL: cmp.Or(o.cfg.LeaseTTL, shard.TTLDefault), Nodes: func() []client.NodeInfo {
 		list := []client.NodeInfo{}
 		for _, n := range k.Nodes() {
 			i := describeNode(n)

@@ -20,6 +20,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/troupe-run/troupe/actors"
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -62,20 +63,35 @@ type Config struct {
 	NoActors bool
 	// OmitTexts omits the texts of people, models and tools from events.
 	OmitTexts bool
+	// RetainAge is how long a run stays after its end, and RetainBytes how much logs and blobs may hold together until the
+	// oldest runs go. Default: retainAgeDefault and retainBytesDefault; a negative one is no limit.
+	RetainAge   time.Duration
+	RetainBytes int64
+	// LogsStored measures logs that are in several parts, and reports whether a log is in the fullest one. Default: Post.Room
+	// is of all logs. BlobRoom measures the blobs of a run, or with run "" all. Default: blobs are not counted.
+	LogsStored func(context.Context) (bytes uint64, inFullest func(mailbox.Address) bool, err error)
+	BlobRoom   func(ctx context.Context, run string) (used, most uint64, err error)
+	// Publish publishes an event to observers. It must not block. Default: none is published.
+	Publish func(event.Published)
+	// Now is the clock by which runs are old. Default: time.Now.
+	Now func() time.Time
 	// Redact redacts secrets in requests and replies. Default: nothing is redacted.
 	Redact func([]byte) []byte
 	Logger *slog.Logger // default: discard
 
 	// laneKnown visits a lane in the background.
 	laneKnown func(conversation string)
+	// roomWanted is called when a new run finds no room.
+	roomWanted func()
 }
 
 // Control is the running service.
 type Control struct {
-	cfg   *Config
-	runs  *opener
-	views *viewer
-	svc   micro.Service
+	cfg       *Config
+	runs      *opener
+	views     *viewer
+	svc       micro.Service
+	retention *retention
 	// visits are the lanes that are advanced in the background.
 	visits laneVisits
 
@@ -110,6 +126,8 @@ func newControl(cfg Config) *Control {
 	c := &Control{cfg: &cfg, runs: runs, views: &viewer{lookup: runs.lookup}, local: make(chan struct{}, localAtOnce)}
 	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, outlived: map[string]*replayFlight{}}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
+	c.retention = newRetention(runs.remover)
+	cfg.roomWanted = c.retention.wakeUp
 	return c
 }
 
@@ -120,6 +138,12 @@ func Serve(cfg Config) (*Control, error) {
 	}
 	if cfg.Redact == nil {
 		cfg.Redact = func(data []byte) []byte { return data }
+	}
+	if cfg.Publish == nil {
+		cfg.Publish = func(event.Published) {}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
 	}
 	c := newControl(cfg)
 	c.ctx, c.endRequests = context.WithCancel(context.Background())
@@ -150,6 +174,9 @@ func Serve(cfg Config) (*Control, error) {
 	// The server must know the endpoints before the node reports that it is up.
 	if err := cfg.Conn.Flush(); err != nil {
 		return nil, errors.Join(fmt.Errorf("control: %w", err), c.Close())
+	}
+	if !cfg.NoActors {
+		c.startRequest(func() { c.retention.run(c.ctx) })
 	}
 	return c, nil
 }

@@ -32,6 +32,7 @@ type logStatus struct {
 	last             uint64                 // index of its newest entry
 	newer            bool                   // it has an entry of a newer form
 	imported         bool                   // all its entries are
+	bytes            uint64                 // of its entries
 	unfinishedStarts int                    // activations in a row, at its end, that did not get through it
 	lastStart        string                 // the newest of them
 	// canceledAt is when the agent was canceled, the first time or the first time with now.
@@ -55,6 +56,7 @@ func (e *logStatus) readEntry(m mailbox.Message) {
 	e.imported = m.Imported && (e.imported || e.last == 0)
 	r := e.reader.Next(m)
 	e.last = m.Place
+	e.bytes += uint64(len(m.Data))
 	e.newer = e.newer || errors.Is(r.Err, mailbox.ErrForm)
 	if e.closed == 0 && e.reader.Phase == activation.Closed {
 		e.closed = m.Place
@@ -120,52 +122,66 @@ func openAgents(ends map[mailbox.Address]*logStatus) []string {
 
 // deleteRun removes a run that has ended: its logs, its blobs and its row. Of each log the
 // closing entry stays as a tombstone, so that a late outbox message does not create the
-// actor again (PROTOCOL P14). If the process dies during a delete, the next delete request
-// finishes it.
+// actor again (PROTOCOL P14). From the first removal on its row says so, and no client sees the run
+// any more. If the process dies during a delete, retention or the next delete request finishes it.
 func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, error) {
 	if r.Conversation != "" && r.RunID == "" {
 		return c.deleteConversation(ctx, r.Conversation)
 	}
-	if err := names.CheckToken(r.RunID); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
-	}
-	if mailbox.IsReserved(r.RunID) {
-		return nil, notFound(r.RunID)
-	}
-	done, err := c.locks.lockRun(ctx, r.RunID)
+	reply, _, err := c.removeRun(ctx, r.RunID, r.Unopened)
 	if err != nil {
 		return nil, err
+	}
+	return reply, nil
+}
+
+// removeRun is deleteRun for one run. It also returns how many bytes the entries had.
+func (c *remover) removeRun(ctx context.Context, run string, unopened bool) (reply client.Deleted, size uint64, err error) {
+	reply.RunID = run
+	if err := names.CheckToken(run); err != nil {
+		return reply, 0, &client.Error{Code: client.CodeBad, Text: "run_id: " + err.Error(), Hint: "`troupe list` shows the runs"}
+	}
+	if mailbox.IsReserved(run) {
+		return reply, 0, notFound(run)
+	}
+	done, err := c.locks.lockRun(ctx, run)
+	if err != nil {
+		return reply, 0, err
 	}
 	defer done()
-	row, listed, err := c.cfg.Runs.Get(ctx, r.RunID)
+	row, listed, err := c.cfg.Runs.getRow(ctx, run)
 	if err != nil {
-		return nil, err
+		return reply, 0, err
 	}
-	ends, err := c.awaitClosedLogs(ctx, r.RunID, row.State)
+	ends, err := c.awaitClosedLogs(ctx, run, row.State)
 	if err != nil {
-		return nil, err
+		return reply, 0, err
 	}
-	super := mailbox.At(r.RunID, mailbox.Super)
-	if r.Unopened && (listed || ends[super] != nil && !ends[super].reader.Deleted) {
-		return nil, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists", r.RunID), Hint: "omit unopened to delete the run"}
+	super := mailbox.At(run, mailbox.Super)
+	if unopened && (listed || ends[super] != nil && !ends[super].reader.Deleted) {
+		return reply, 0, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s exists", run), Hint: "omit unopened to delete the run"}
 	}
 	if !listed && ends[super] != nil && ends[super].reader.Deleted {
-		return client.Deleted{RunID: r.RunID, Already: true}, nil
+		reply.Already = true
+		return reply, 0, nil
 	}
 	if !listed && len(ends) == 0 { // a run that was refused may still have attachments
-		if err := c.cfg.Blobs.Drop(ctx, r.RunID); err != nil {
-			return nil, err
+		if err := c.cfg.Blobs.Drop(ctx, run); err != nil || unopened {
+			return reply, 0, err
 		}
-		if r.Unopened {
-			return client.Deleted{RunID: r.RunID}, nil
-		}
-		return nil, notFound(r.RunID)
+		return reply, 0, notFound(run)
 	}
-	if ends, err = c.stopAgents(ctx, r.RunID, ends); err != nil {
-		return nil, err
+	if ends, err = c.stopAgents(ctx, run, ends); err != nil {
+		return reply, 0, err
 	}
-	reply := client.Deleted{RunID: r.RunID}
+	if listed && !row.Removing {
+		err = c.cfg.Runs.markRemoving(ctx, run)
+	}
+	if err != nil {
+		return reply, 0, err
+	}
 	for _, at := range slices.Sorted(maps.Keys(ends)) {
+		size += ends[at].bytes
 		if at != super {
 			reply.Agents++
 			err = errors.Join(err, c.purgeToTombstone(ctx, at, ends[at]))
@@ -175,12 +191,12 @@ func (c *remover) deleteRun(ctx context.Context, r client.DeleteRequest) (any, e
 		err = c.purgeToTombstone(ctx, super, ends[super])
 	}
 	if err == nil {
-		err = c.cfg.Blobs.Drop(ctx, r.RunID)
+		err = c.cfg.Blobs.Drop(ctx, run)
 	}
 	if err == nil {
-		err = c.cfg.Runs.Remove(ctx, r.RunID)
+		err = c.cfg.Runs.Remove(ctx, run)
 	}
-	return reply, err
+	return reply, size, err
 }
 
 // awaitClosedLogs reads the logs of a run once they are all closed. It wakes the actors of a run that

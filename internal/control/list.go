@@ -66,7 +66,7 @@ func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
 		if len(selected) == most {
 			break
 		}
-		if row, ok := raw.decode(); ok && f.wantsStart(row.Started) {
+		if row, ok := raw.decode(); ok && !row.Removing && f.wantsStart(row.Started) {
 			selected = append(selected, row)
 		}
 	}

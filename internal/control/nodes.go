@@ -18,6 +18,8 @@ type Cluster struct {
 	TTL time.Duration
 	// Ask asks the nodes of a name to leave, or to stay.
 	Ask func(ctx context.Context, name string, leave bool) error
+	// HoldJob reports whether this node does a job that one node of the cluster does at a time. Default: it does none.
+	HoldJob func(ctx context.Context, name string) (bool, error)
 }
 
 // NodesRequest has no fields.

@@ -70,10 +70,12 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 	if isNew, err := c.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
 		return accepted, false, err
 	}
-	if known, ok, err := c.cfg.Runs.Get(ctx, r.RunID); err != nil {
+	if known, ok, err := c.cfg.Runs.getRow(ctx, r.RunID); err != nil {
 		return accepted, false, err
+	} else if known.Removing {
+		return accepted, true, deletedError(r.RunID)
 	} else if ok {
-		accepted, err = c.reopenRun(ctx, known, r)
+		accepted, err = c.reopenRun(ctx, known.RunInfo, r)
 		return accepted, true, err
 	}
 	if err := c.explainMissing(ctx, r.RunID); r.Resume || !isNotFound(err) {

@@ -31,7 +31,7 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms is %d", r.OlderThanMS), Hint: "0 is every run that has ended"}
 	}
 	now := time.Now()
-	list, err := c.cfg.Runs.List(ctx)
+	list, err := c.cfg.Runs.listRows(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 		listed[info.RunID] = true
 	}
 	for _, info := range slices.Backward(list) { // the oldest first
-		if end, ok := endOf(info); !ok || now.Sub(end).Milliseconds() < r.OlderThanMS || info.RunID <= r.After {
+		if end, ok := endOf(info.RunInfo); !info.Removing && (!ok || now.Sub(end).Milliseconds() < r.OlderThanMS) || info.RunID <= r.After {
 			continue
 		}
 		if len(reply.Runs)+len(reply.Kept) == pruneAtOnce || bounded && time.Until(deadline) < pruneSpare {
@@ -72,8 +72,14 @@ func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, er
 
 // endOf returns when a run ended, according to the index.
 func endOf(info client.RunInfo) (time.Time, bool) {
+	if info.State != client.RunFinished {
+		return time.Time{}, false
+	}
+	if end, err := time.Parse(time.RFC3339, info.Ended); err == nil {
+		return end, true
+	}
 	end, err := time.Parse(time.RFC3339, info.Started)
-	if err != nil || info.State != client.RunFinished {
+	if err != nil {
 		return time.Time{}, false
 	}
 	if info.Result != nil {

@@ -57,6 +57,9 @@ func (c *opener) checkRoom(ctx context.Context) error {
 		return refuseUnwritable(i)
 	}
 	if full := c.room.findFull(ctx, c.cfg.Post, c.cfg.Runs); full != "" {
+		if c.cfg.roomWanted != nil {
+			c.cfg.roomWanted()
+		}
 		return &client.Error{Code: client.CodeLimit, Text: full + " too full for another run", Hint: roomHint}
 	}
 	return nil

@@ -21,6 +21,9 @@ type Row struct {
 	// Answered lists the open questions of Summary that clients have answered: the supervisor may
 	// not know that yet.
 	Answered []AnsweredQuestion `json:"answered,omitempty"`
+	// Removing says that the removal of the run has begun: to clients it does not exist any more. If the process that removes
+	// it dies, retention or the next request removes the rest.
+	Removing bool `json:"removing,omitempty"`
 }
 
 // RowSummary is the Summary of a run up to an entry of its supervisor's log.

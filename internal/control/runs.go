@@ -155,9 +155,28 @@ func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision ui
 // without one, a row would never be old enough for prune.
 func FinishRow(i *client.RunInfo, r event.Result, now time.Time) {
 	i.State, i.Result = client.RunFinished, &r
+	if i.Ended == "" {
+		i.Ended = now.UTC().Format(time.RFC3339)
+	}
 	if i.Started == "" {
 		i.Started = now.Add(-time.Duration(r.DurationMS) * time.Millisecond).UTC().Format(time.RFC3339)
 	}
+}
+
+// markRemoving records that the removal of a run has begun. Without room in the index the removal goes on unmarked: it
+// makes room.
+func (r *Runs) markRemoving(ctx context.Context, run string) error {
+	err := r.changeRow(ctx, run, func(row *Row) bool {
+		if row.RunID == "" || row.Removing {
+			return false
+		}
+		row.Removing = true
+		return true
+	})
+	if bus.IsFull(err) {
+		return nil
+	}
+	return err
 }
 
 // Remove removes a row. Its delete marker expires.

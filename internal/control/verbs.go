@@ -37,6 +37,9 @@ func (c *lookup) findRun(ctx context.Context, run string) (Row, error) {
 		return Row{}, notFound(run)
 	}
 	i, ok, err := c.cfg.Runs.getRow(ctx, run)
+	if i.Removing {
+		return Row{}, deletedError(run)
+	}
 	if err != nil || ok {
 		return i, err
 	}

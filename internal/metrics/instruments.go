@@ -10,6 +10,7 @@ type instruments struct {
 	delegationDepth                            prometheus.Histogram
 	runsStarted, runsTakenOver                 prometheus.Counter
 	runsFinished, turns, delegations           *prometheus.CounterVec
+	runsRemoved                                *prometheus.CounterVec
 	budgetUsed, questions                      prometheus.Counter
 	budgetDenied, cost, toolCalls, toolRetries *prometheus.CounterVec
 	loops, compactions, providerRequests       *prometheus.CounterVec
@@ -29,6 +30,7 @@ func newInstruments() instruments {
 		runsStarted:       prometheus.NewCounter(prometheus.CounterOpts{Name: runsStarted, Help: "Runs that began."}),
 		runsTakenOver:     prometheus.NewCounter(prometheus.CounterOpts{Name: runsTakenOver, Help: "Runs that this node continued after another process had worked on them."}),
 		runsFinished:      newCounter(runsFinished, "Runs that ended.", ownStopReason),
+		runsRemoved:       newCounter(runsRemoved, "Runs that this node removed by retention.", ownReason),
 		turns:             newCounter(turnsTotal, "Turns that ended, by why the loop went on; the last turn of an agent has none.", ownAgent, ownTransition),
 		delegations:       newCounter(delegations, "Answers of children.", ownOutcome),
 		budgetUsed:        prometheus.NewCounter(prometheus.CounterOpts{Name: budgetUsed, Help: "Tokens that runs used while their supervisor was on this node."}),
@@ -54,6 +56,6 @@ func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 
 func (i instruments) all() []prometheus.Collector {
 	return []prometheus.Collector{i.tokenUsage, i.operationDuration, i.agentDuration, i.agentCalls, i.agentToolCalls, i.toolDuration, i.runDuration, i.delegationDepth,
-		i.runsStarted, i.runsTakenOver, i.runsFinished, i.turns, i.delegations, i.budgetUsed, i.questions, i.budgetDenied, i.cost, i.toolCalls, i.toolRetries,
+		i.runsStarted, i.runsTakenOver, i.runsFinished, i.runsRemoved, i.turns, i.delegations, i.budgetUsed, i.questions, i.budgetDenied, i.cost, i.toolCalls, i.toolRetries,
 		i.loops, i.compactions, i.providerRequests, i.retryAfter}
 }

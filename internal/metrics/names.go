@@ -16,6 +16,7 @@ const (
 	runsStarted        = "troupe_runs_started_total"
 	runsFinished       = "troupe_runs_finished_total"
 	runsTakenOver      = "troupe_runs_taken_over_total"
+	runsRemoved        = "troupe_runs_removed_total"
 	runsActive         = "troupe_runs_active"
 	runsQueued         = "troupe_runs_queued"
 	agentsActive       = "troupe_agents_active"

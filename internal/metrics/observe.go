@@ -15,6 +15,8 @@ func (r *Recorder) Observe(e event.Published) {
 		r.trackRun(e.Run, liveRun{model: d.Model})
 	case event.Result:
 		r.observeResult(e.Run, d)
+	case event.RunRemoved:
+		r.runsRemoved.WithLabelValues(d.Why).Inc()
 	case event.AgentSpawned:
 		r.delegationDepth.Observe(float64(d.Depth))
 	case event.AgentStarted:

@@ -83,6 +83,10 @@ type Config struct {
 	ServerWait time.Duration
 	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
 	MaxLiveRuns, MaxQueuedRuns int
+	// RetainAge is how long a run stays after its end; RetainBytes is how much logs and blobs may hold together until the
+	// oldest runs go (docs/retention.md). Default: 30 days and 2 GiB; a negative one is no limit.
+	RetainAge   time.Duration
+	RetainBytes int64
 	// IdleTimeout is how long an idle actor stays in memory. Default actors.LingerDefault.
 	IdleTimeout time.Duration
 	// Model is the route to use when a request names none ("provider/model").
@@ -127,6 +131,8 @@ type Config struct {
 	brought *trust.BroughtDirs
 	// watchRequests wraps the logs that requests read: tests count the reads. Default: as they are.
 	watchRequests func(mailbox.Store) mailbox.Store
+	// now is the clock of retention: tests move it. Default: time.Now.
+	now func() time.Time
 	// NoActors: the node runs no actors. It reads logs for clients, and appends commands for the
 	// next owner.
 	NoActors bool

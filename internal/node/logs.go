@@ -18,6 +18,14 @@ func (h *Node) requestLogs() mailbox.Store {
 	return h.redactedLogs()
 }
 
+// logsStored returns the function that measures the logs in all streams; nil: they are in files, which Room measures.
+func (h *Node) logsStored() func(context.Context) (uint64, func(mailbox.Address) bool, error) {
+	if h.streams == nil {
+		return nil
+	}
+	return h.streams.Stored
+}
+
 // passiveStore is a log store whose entries wake no actor.
 type passiveStore struct{ redact.Store }
 

@@ -238,6 +238,23 @@ func (b *Blobs) runBlobsOf(run string) *runBlobs {
 	return s
 }
 
+// Room returns how many bytes the blobs of a run take, or with run "" those of all runs, and how many they may take; most
+// 0 means no limit.
+func (b *Blobs) Room(ctx context.Context, run string) (used, most uint64, err error) {
+	if run != "" {
+		n, err := b.usedBytes(ctx, run)
+		if err != nil {
+			return 0, 0, fmt.Errorf("jetstream: room of the blobs of %s: %w", run, err)
+		}
+		return uint64(n), mailbox.RunBlobBytesMax, nil
+	}
+	info, err := b.stream.Info(ctx)
+	if err != nil {
+		return 0, 0, fmt.Errorf("jetstream: room of the blobs: %w", err)
+	}
+	return info.State.Bytes, uint64(max(info.Config.MaxBytes, 0)), nil
+}
+
 // usedBytes sums the sizes of a run's blobs in the store.
 func (b *Blobs) usedBytes(ctx context.Context, run string) (sum int64, err error) {
 	refs, err := b.listBlobs(ctx, run)

@@ -300,6 +300,37 @@ func (p *Post) appendTo(ctx context.Context, pl *streamPool, to mailbox.Address,
 	p.out.queueAppend(ctx, &s.acks, subject, data, done)
 }
 
+// Stored returns how many bytes the streams of all pools hold together. inFullest reports whether a log is in the fullest
+// stream: only the removal of such a log changes what Room returns.
+func (p *Post) Stored(ctx context.Context) (sum uint64, inFullest func(mailbox.Address) bool, err error) {
+	pools, err := p.allPools(ctx)
+	if err != nil {
+		return 0, nil, err
+	}
+	var fullest *poolStream
+	share := -1.0
+	for _, pl := range pools {
+		for _, s := range pl.streams {
+			info, err := s.Info(ctx)
+			if err != nil {
+				return 0, nil, fmt.Errorf("jetstream: stored bytes: %w", err)
+			}
+			sum += info.State.Bytes
+			if of := float64(info.State.Bytes) / float64(max(info.Config.MaxBytes, 1)); info.Config.MaxBytes > 0 && of > share {
+				fullest, share = s, of
+			}
+		}
+	}
+	return sum, func(at mailbox.Address) bool {
+		pl := p.knownPool(at.Pool())
+		if pl == nil || fullest == nil {
+			return false
+		}
+		_, s, err := pl.homeOf(at)
+		return err == nil && s == fullest
+	}, nil
+}
+
 // Room implements mailbox.Store: it returns the figures of the fullest stream.
 func (p *Post) Room(ctx context.Context) (used, most uint64, err error) {
 	for _, pl := range p.openedPools() {

@@ -45,7 +45,7 @@ func (l *leaseStore) takeLease(ctx context.Context, slot int) bool {
 		epoch, err = l.cfg.Buckets.Shards.Create(ctx, s.String(), l.encodeLease(session))
 	}
 	if errors.Is(err, jetstream.ErrKeyExists) {
-		epoch, err = l.takeOver(ctx, s, session)
+		epoch, err = l.takeOver(ctx, s.String(), session)
 	}
 	if errors.Is(err, errHeld) {
 		return false
@@ -66,10 +66,10 @@ func (l *leaseStore) takeLease(ctx context.Context, slot int) bool {
 
 // takeOver replaces a lease whose holder is gone. It reads everything from the leader,
 // because the view may be behind.
-func (l *leaseStore) takeOver(ctx context.Context, s Shard, session string) (epoch uint64, err error) {
-	e, err := l.cfg.Buckets.Shards.Get(ctx, s.String())
+func (l *leaseStore) takeOver(ctx context.Context, key, session string) (epoch uint64, err error) {
+	e, err := l.cfg.Buckets.Shards.Get(ctx, key)
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return l.cfg.Buckets.Shards.Create(ctx, s.String(), l.encodeLease(session))
+		return l.cfg.Buckets.Shards.Create(ctx, key, l.encodeLease(session))
 	}
 	if err != nil {
 		return 0, err
@@ -87,7 +87,7 @@ func (l *leaseStore) takeOver(ctx context.Context, s Shard, session string) (epo
 			return 0, errHeld
 		}
 	}
-	return l.cfg.Buckets.Shards.Update(ctx, s.String(), l.encodeLease(session), e.Revision())
+	return l.cfg.Buckets.Shards.Update(ctx, key, l.encodeLease(session), e.Revision())
 }
 
 // isValid asks the leader whether the holder of a lease is alive in the same session. A

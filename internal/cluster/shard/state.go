@@ -16,11 +16,12 @@ type keeperState struct {
 	leaveRequested bool // to leave, by a key that Keeper.Ask wrote
 	session        leaseSession
 	holdings       holdings
+	jobs           map[string]heldLease // by name; see Keeper.HoldJob
 	view           clusterView
 }
 
 func newState(self Node) *keeperState {
-	return &keeperState{self: self, session: leaseSession{clock: readClock}, holdings: newHoldings(), view: newView()}
+	return &keeperState{self: self, session: leaseSession{clock: readClock}, holdings: newHoldings(), jobs: map[string]heldLease{}, view: newView()}
 }
 
 // isLeaving reports whether this node drains.
