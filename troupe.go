@@ -74,6 +74,10 @@ type Config struct {
 	// MaxLiveRuns is how many runs may be live at once, MaxQueuedRuns how many more may wait
 	// in order; further runs are refused. Default: 2,000 and 10,000.
 	MaxLiveRuns, MaxQueuedRuns int
+	// RetainAge is how long a run stays in StateDir after its end; RetainBytes is how much logs and blobs may hold until the
+	// oldest runs go. Default: 30 days and 2 GiB; a negative one is no limit.
+	RetainAge   time.Duration
+	RetainBytes int64
 	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules are
 	// in troupe's names of tools, such as shell(git log:*).
 	Permissions spec.Permissions
@@ -129,7 +133,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
 		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
-		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
+		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
 	}

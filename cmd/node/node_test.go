@@ -151,6 +151,8 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 		{[]string{"--nats-port", "99999"}, 2, "no port"},
 		{[]string{"--max-live-runs", "-1"}, 2, "--max-live-runs and --max-queued-runs must not be negative"},
 		{[]string{"--reconcile-every", "-1s"}, 2, "--reconcile-every -1s"},
+		{[]string{"--retain-age", "0"}, 2, `retain_age: "0" is no age such as 36h, 30d or 8w, and not off`},
+		{[]string{"--retain-size", "2 GiB"}, 2, `retain_size: "2 GiB" is no size such as 500MiB or 2GiB, and not off`},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"argument"}, 2, "takes no arguments"},
 		{[]string{"--nats-port", port}, 6, "cannot listen"},
@@ -171,7 +173,8 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 
 // The directory that a node is started in may be a repository that was cloned.
 func TestTheDirectoryOfANodeDoesNotSayWhereItsStateIs(t *testing.T) {
-	for line, says := range map[string]string{"store_dir: s": "troupe.yaml:1: store_dir: only the user can set this", "pricing_file: p.json": "troupe.yaml:1: pricing_file: only the user"} {
+	for line, says := range map[string]string{"store_dir: s": "troupe.yaml:1: store_dir: only the user can set this", "pricing_file: p.json": "troupe.yaml:1: pricing_file: only the user",
+		"retain_age: 1s": "troupe.yaml:1: retain_age: only the user can set this"} {
 		cmd := command(t)
 		if err := os.WriteFile(filepath.Join(cmd.Dir, "troupe.yaml"), []byte(line+"\n"), 0o600); err != nil {
 			t.Fatal(err)

@@ -35,6 +35,8 @@ var settingDescriptions = map[string]string{
 	"timeout":           "time at work after which an agent sums up, such as 90s or 15m",
 	"log_patience":      "how long troupe run waits for a log that cannot be written, such as 2m",
 	"max_live_runs":     "most runs that are live on a node of yours at once; later ones are queued; 0 is the default; only in your own file",
+	"retain_age":        "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever. 30d by default; only in your own file",
+	"retain_size":       "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit. 2GiB by default; only in your own file",
 	"hooks":             "commands that run at hook points of the loop; only in the user's own file",
 	"fallback":          "models that are tried in order when the first fails for good",
 	"fail_if":           "sentences: if one of them holds, the run has failed",
@@ -103,6 +105,10 @@ func (k valueKind) jsonSchema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(0.0)}
 	case limitKind:
 		return &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(float64(spec.Off))}
+	case ageKind:
+		return &jsonschema.Schema{Type: "string", Pattern: `^([1-9][0-9]*[dw]|off)$|` + durationForm}
+	case sizeKind:
+		return anyOf(wholeKind.jsonSchema(), &jsonschema.Schema{Type: "string", Pattern: `^([0-9]+(\.[0-9]*)?([KMGT]i?B|B)?|off)$`})
 	case numberKind:
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
 	case durationKind:

@@ -45,6 +45,8 @@ const (
 	durationKind
 	listKind
 	linesKind  // texts, one a line of the value
+	ageKind    // how long a run stays: see ParseRetention
+	sizeKind   // how much is stored
 	limitKind  // a whole number; -1 is "none at all", where the limit allows it
 	policyKind // a path, or a tree that other packages read
 	treeKind   // other packages read it: it has no flag, and no variable
@@ -54,7 +56,7 @@ const (
 var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind, "otlp_endpoint": textKind, "telemetry_content": textKind,
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
-	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "reconcile_every": durationKind,
+	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
 	"fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
 	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "permissions": treeKind, "policy": policyKind,
@@ -315,6 +317,14 @@ func (s Setting) checkValue() error {
 	case numberKind:
 		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {
 			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
+		}
+	case ageKind:
+		if _, err := parseRetainAge(s.Value); err != nil {
+			return s.Error(err.Error())
+		}
+	case sizeKind:
+		if _, err := parseRetainSize(s.Value); err != nil {
+			return s.Error(err.Error())
 		}
 	case durationKind:
 		if d, err := time.ParseDuration(s.Value); err != nil || d < 0 {

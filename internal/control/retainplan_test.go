@@ -23,6 +23,8 @@ func retainRow(run string, hours int, now time.Time) Row {
 
 // TestRetentionDecides is the table of what retention removes, in which order and why. Each removal makes the stores
 // smaller by 10 bytes, one entry and one row.
+//
+//behaviour:shows K17
 func TestRetentionDecides(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	const day = 24

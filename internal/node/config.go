@@ -84,7 +84,7 @@ type Config struct {
 	// At most MaxLiveRuns runs are live here, and MaxQueuedRuns wait. Default: the constants.
 	MaxLiveRuns, MaxQueuedRuns int
 	// RetainAge is how long a run stays after its end; RetainBytes is how much logs and blobs may hold together until the
-	// oldest runs go (docs/retention.md). Default: 30 days and 2 GiB; a negative one is no limit.
+	// oldest runs go (docs/operating.md). Default: 30 days and 2 GiB; a negative one is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
 	// IdleTimeout is how long an idle actor stays in memory. Default actors.LingerDefault.

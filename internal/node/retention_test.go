@@ -112,6 +112,7 @@ func TestRetentionRemovesRunsByAge(t *testing.T) {
 			wordy, wordyAgents := writeWordyAgent(t)
 			quick := writeScript(t, "default: [{text: done}, {text: at last, delay: 10m}]")
 			var later atomic.Int64
+			later.Store(int64(-time.Hour)) // until the removals are watched
 			dir := t.TempDir()
 			h := startNode(t, dir, func(c *Config) {
 				c.LogStore, c.Roots, c.RetainAge = store, []string{wordyAgents}, 4*time.Hour
@@ -133,13 +134,13 @@ func TestRetentionRemovesRunsByAge(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			later.Store(int64(5 * time.Hour))
 			h = startNode(t, dir, func(c *Config) {
 				c.Roots, c.RetainAge, c.ResumeAll = []string{wordyAgents}, 4*time.Second, true
 				c.now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
 			})
 			c = connectClient(t, h)
 			removed := recordRemovals(t, connectRole(t, h, bus.RoleObserver))
+			later.Store(int64(5 * time.Hour))
 			removed.await(t, "age", old, idle)
 			checkRemoved(t, h, c, old)
 			checkRemoved(t, h, c, idle)

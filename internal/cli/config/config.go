@@ -149,6 +149,10 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return node.ReconcileEveryDefault.String()
 	case "max_live_runs":
 		return fmt.Sprint(node.MaxLiveRuns)
+	case "retain_age":
+		return "30d"
+	case "retain_size":
+		return "2GiB"
 	case "log_patience":
 		return follow.LogPatience.String()
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/interrupt"
+	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/term"
 )
@@ -43,6 +44,8 @@ type upFlags struct {
 	http  string // address of the first node
 	// queued is how many runs each node queues.
 	queued int
+	// retainAge and retainSize are the limits of retention.
+	retainAge, retainSize string
 }
 
 // Up makes the command up.
@@ -73,6 +76,8 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.StringVar(&u.http, "http", "", "HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
 	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", node.MaxLiveRuns))
 	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", node.MaxQueuedRuns))
+	f.StringVar(&u.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever (default 30d)")
+	f.StringVar(&u.retainSize, "retain-size", "", "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit (default 2GiB)")
 	return c
 }
 
@@ -80,6 +85,9 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 type access struct{ watch, control bool }
 
 func (cs *Commands) startNodes(u upFlags) error {
+	if _, _, err := config.ParseRetention(u.retainAge, u.retainSize); err != nil {
+		return exit.UsageError("troupe up --retain-age 30d --retain-size 2GiB", "%s", exit.PlainText(err))
+	}
 	if u.nodes < 1 || u.nodes > upNodesMax {
 		return exit.UsageError(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
 	}
@@ -139,6 +147,12 @@ func (u upFlags) nodeArguments(name string) []string {
 	}
 	if u.queued != 0 {
 		args = append(args, "--max-queued-runs", fmt.Sprint(u.queued))
+	}
+	if u.retainAge != "" {
+		args = append(args, "--retain-age", u.retainAge)
+	}
+	if u.retainSize != "" {
+		args = append(args, "--retain-size", u.retainSize)
 	}
 	for _, r := range u.root {
 		args = append(args, "--root", r)

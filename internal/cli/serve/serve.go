@@ -42,6 +42,8 @@ type program struct {
 	cfg        node.Config
 	durability string
 	pricing    string
+	retainAge  string
+	retainSize string
 	output     string
 	verbose    bool
 	drain      time.Duration

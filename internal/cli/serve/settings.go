@@ -40,7 +40,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing,
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing, "retain_age": &n.retainAge, "retain_size": &n.retainSize,
 		"otlp_endpoint": &n.cfg.Telemetry.Endpoint, "telemetry_content": &n.cfg.Telemetry.Content} {
 		s, ok := found[key]
 		if ok && !c.Flags().Changed(s.Flag()) {
@@ -196,5 +196,6 @@ func (n *program) applyRunSettings(c *cobra.Command, found map[string]config.Set
 	if n.cfg.MaxLiveRuns < 0 || n.cfg.MaxQueuedRuns < 0 {
 		return fmt.Errorf("%w: --max-live-runs and --max-queued-runs must not be negative: 0 is the default", errConfiguration)
 	}
-	return nil
+	n.cfg.RetainAge, n.cfg.RetainBytes, err = config.ParseRetention(n.retainAge, n.retainSize)
+	return err
 }

@@ -182,12 +182,16 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil {
 		return nil, err
 	}
+	age, size, err := o.retention()
+	if err != nil && why == ToRun { // others remove nothing
+		return nil, err
+	}
 	var web *node.HTTPConfig
 	if o.HTTP != "" && why == ToRun {
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
 	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
+		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: age, RetainBytes: size, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +203,19 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 		return nil, errors.Join(err, h.Close())
 	}
 	return s, nil
+}
+
+// retention returns the user's own limits of retention: a node in this process removes runs by the same limits, whichever
+// command starts it.
+func (o *Opener) retention() (age time.Duration, size int64, err error) {
+	found, err := config.Load(config.SettingSources{Getenv: o.Console.Getenv})
+	if err == nil {
+		age, size, err = config.ParseRetention(found["retain_age"].Value, found["retain_size"].Value)
+	}
+	if err != nil {
+		return 0, 0, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/operating.md"}
+	}
+	return age, size, nil
 }
 
 // loadHooks are the user's own.
