@@ -209,3 +209,25 @@ func TestBlobsAreThereAfterARestart(t *testing.T) {
 		t.Errorf("%q %v", part, err)
 	}
 }
+
+// TestRoomOfBlobs: the blobs of one run, and those of all runs with the limit of the store.
+func TestRoomOfBlobs(t *testing.T) {
+	b, _ := openBlobs(t, 8<<20)
+	for _, run := range []string{"a", "b"} {
+		if _, err := b.Put(t.Context(), run, bytes.Repeat([]byte(run), 1<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used, _, err := b.Room(t.Context(), "a"); used != 1<<20 || err != nil {
+		t.Errorf("a has %d bytes, %v", used, err)
+	}
+	if used, most, err := b.Room(t.Context(), ""); used < 2<<20 || most != 8<<20 || err != nil {
+		t.Errorf("all have %d bytes of %d, %v", used, most, err)
+	}
+	if err := b.Drop(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	if used, _, err := b.Room(t.Context(), "a"); used != 0 || err != nil {
+		t.Errorf("a still has %d bytes, %v", used, err)
+	}
+}
