@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/answertext"
 )
 
 // ChatCompletion is the answer of /v1/chat/completions, and each chunk of a stream: then its choices have
@@ -65,14 +65,14 @@ type chatReply struct {
 	mu     sync.Mutex
 	open   bool   // the header was sent
 	early  string // text that came before it
-	turn   string // what was sent of the text of the current turn
-	gap    bool   // an empty line belongs before the next text
+	text   answertext.Stream
 	closed bool
 }
 
 func newChatReply(w http.ResponseWriter, q ChatRequest, run string) *chatReply {
 	c := &chatReply{w: w, stopped: make(chan struct{}),
 		head: ChatCompletion{ID: "chatcmpl-" + run, Object: "chat.completion", Created: time.Now().Unix(), Model: q.Model, Choices: []ChatChoice{}}}
+	c.text.Send = c.sendText
 	if q.Stream {
 		c.out = newSSEWriter(w)
 		c.head.Object += ".chunk"
@@ -107,51 +107,18 @@ func (c *chatReply) begin() {
 
 // hear handles an event of the run: a stream sends the text of the root agent as it comes.
 func (c *chatReply) hear(e client.Event) {
-	if c.out == nil || e.Agent != string(spec.Root) {
+	if c.out == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch e.Kind {
-	case event.KindMessageDelta:
-		var d event.Delta
-		if json.Unmarshal(e.Data, &d) == nil {
-			c.sendText(d.Text)
-		}
-	case event.KindMessageAssistant:
-		var d event.Said
-		if json.Unmarshal(e.Data, &d) == nil {
-			c.completeTurn(d.Text)
-		}
-	case event.KindTurnStarted:
-		if c.turn != "" {
-			c.turn, c.gap = "", true
-		}
+	if !c.closed {
+		c.text.Handle(e)
 	}
-}
-
-// completeTurn sends what is missing of the text of a turn. Pieces may have been lost: then the whole text
-// follows.
-func (c *chatReply) completeTurn(text string) {
-	rest, ok := strings.CutPrefix(text, c.turn)
-	switch {
-	case text == "" || c.turn == text:
-		return
-	case !ok:
-		rest, c.gap, c.turn = text, true, ""
-	}
-	c.sendText(rest)
 }
 
 // sendText sends a piece of text. The caller holds mu.
 func (c *chatReply) sendText(text string) {
-	if text == "" || c.closed {
-		return
-	}
-	c.turn += text
-	if c.gap {
-		text, c.gap = "\n\n"+text, false
-	}
 	if !c.open {
 		c.early += text
 		return
@@ -200,9 +167,7 @@ func (c *chatReply) end(info client.RunInfo, err error) {
 		c.sendDocument(p)
 		return
 	}
-	c.closed = false
-	c.completeTurn(answerText(info))
-	c.closed = true
+	c.text.Complete(answerText(info))
 	c.head.Troupe = runOf(info)
 	c.sendDelta(ChatReply{}, wordOf(finishReason(*info.Result)))
 	if c.usage {
