@@ -9,7 +9,9 @@ import (
 	_ "image/gif" // image.DecodeConfig knows the formats that are imported
 	_ "image/jpeg"
 	_ "image/png"
+	"mime"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -158,4 +160,16 @@ func checkType(f client.Attachment, data []byte) error {
 		return refuse.Bad("attach PNG, JPEG, GIF, WebP, PDF or text in UTF-8", "%q is %s, not %s", f.Name, found, cmp.Or(f.Type, "of any type"))
 	}
 	return nil
+}
+
+// MediaType returns the media type of a file by its bytes; for text, by its name.
+func MediaType(name string, data []byte) string {
+	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))
+	if strings.HasPrefix(found, "text/") || found == "application/octet-stream" && utf8.Valid(data) {
+		found = "text/plain"
+		if named, _, _ := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(name))); strings.HasPrefix(named, "text/") {
+			found = named
+		}
+	}
+	return found
 }

@@ -3,14 +3,11 @@ package request
 import (
 	"errors"
 	"fmt"
-	"mime"
-	"net/http"
 	"path/filepath"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/node"
+	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
@@ -52,21 +49,9 @@ func readAttachment(file string) (a attachment, err error) {
 	if err != nil || len(a.data) == 0 {
 		return bad("make it smaller, or put it into the directory", "it must have 1 to %d bytes", model.MediaBytesMax)
 	}
-	a.name, a.mime = filepath.Base(file), mediaType(file, a.data)
+	a.name, a.mime = filepath.Base(file), runspec.MediaType(file, a.data)
 	if model.KindOf(a.mime) == "" {
 		return bad("attach PNG, JPEG, GIF, WebP, PDF or text", "it is %s", a.mime)
 	}
 	return a, nil
-}
-
-// mediaType returns the media type of a file by its bytes; for text, by its name.
-func mediaType(file string, data []byte) string {
-	found, _, _ := mime.ParseMediaType(http.DetectContentType(data))
-	if strings.HasPrefix(found, "text/") || found == "application/octet-stream" && utf8.Valid(data) {
-		found = "text/plain"
-		if named, _, _ := mime.ParseMediaType(mime.TypeByExtension(filepath.Ext(file))); strings.HasPrefix(named, "text/") {
-			found = named
-		}
-	}
-	return found
 }
