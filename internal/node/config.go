@@ -138,6 +138,8 @@ type Config struct {
 	NoActors bool
 	// HTTP is how the node serves HTTP. Default: it does not.
 	HTTP *HTTPConfig
+	// AgentsOnBus is how the node exports its agents by the Synadia Agent Protocol. Default: it does not.
+	AgentsOnBus *AgentsOnBus
 	// Telemetry says where spans go. Default: as the variables of OpenTelemetry in the environment say.
 	Telemetry telemetry.Settings
 	Logger    *slog.Logger // default: discard

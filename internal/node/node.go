@@ -17,6 +17,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -57,6 +58,7 @@ type Node struct {
 	programs    process.ProgramCounter // that tools and hooks of the node run
 	control     *control.Control
 	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
+	agentHost   *agentprotocol.Host            // nil: no agent is exported
 	runs        *control.Runs
 	index       *indexWriter        // of rows of runs
 	watch       *runWatch           // what operators see of the runs
@@ -129,6 +131,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	err = h.startComponents(ctx)
 	if err == nil {
 		err = h.serveHTTP()
+	}
+	if err == nil {
+		err = exportAgents(h)
 	}
 	if err != nil {
 		return nil, errors.Join(h.explainDenied(err), h.Close())
@@ -289,6 +294,9 @@ func (h *Node) Close() (err error) {
 	defer func() { err = errors.Join(err, h.recordings.Close()) }() // after the last model call
 	if s := h.http.Load(); s != nil {
 		errs = append(errs, s.Close())
+	}
+	if h.agentHost != nil {
+		errs = append(errs, h.agentHost.Close())
 	}
 	if h.control != nil {
 		errs = append(errs, h.control.Close())

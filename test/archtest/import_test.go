@@ -34,8 +34,8 @@ func TestNATS(t *testing.T) {
 			switch {
 			case server && !f.isBelow("internal/bus/embedded", "internal/bus/bustest") && !f.test:
 				t.Errorf("%s imports %s: only internal/bus/embedded embeds the server", f.lineOf(spec), p)
-			case client && !f.test && !lease && !f.isBelow("internal/bus", "mailbox/jetstream", "client", "internal/control", "internal/node", "test/chaos"):
-				t.Errorf("%s imports %s: only internal/bus, mailbox/jetstream, client, internal/control, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.lineOf(spec), p)
+			case client && !f.test && !lease && !f.isBelow("internal/bus", "mailbox/jetstream", "client", "internal/control", "internal/agentprotocol", "internal/node", "test/chaos"):
+				t.Errorf("%s imports %s: only internal/bus, mailbox/jetstream, client, internal/control, internal/agentprotocol, internal/cluster, the wiring in internal/node and what harms the servers talk to NATS", f.lineOf(spec), p)
 			}
 		}
 	}
@@ -123,11 +123,12 @@ var layers = [][]string{
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/telemetry"},
-	{"client/audit", "client/report", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
+	{"client/audit", "client/report", "internal/answertext", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
 	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/top", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},
 	{"internal/runspec", "internal/cluster"},
+	{"internal/agentprotocol"},
 	{"internal/node"},
 	{"internal/cli/exit", "internal/cli/reference"},
 	{"internal/cli/command", "internal/cli/console", "internal/cli/interrupt"},

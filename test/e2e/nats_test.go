@@ -69,7 +69,7 @@ func startTestNode(t *testing.T) *testNode {
 	home := t.TempDir()
 	s.env = []string{"HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_STATE_HOME=" + home, "PATH=" + os.Getenv("PATH"), "NO_COLOR=1"}
 
-	node := s.newCommand("troupe-node", "--store-dir", s.store, "--root", s.repo, "--nats-port", "-1", "-o", "json")
+	node := s.newCommand("troupe-node", "--store-dir", s.store, "--root", s.repo, "--nats-port", "-1", "--agents-on-bus", "--agents-owner", "ops", "-o", "json")
 	out, err := node.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -292,6 +292,32 @@ func TestTheStockNatsCLI(t *testing.T) {
 		}
 	}
 	s.checkService(id)
+	s.checkAgents()
+}
+
+// checkAgents finds and prompts an exported agent by the stock CLI: it stops at the terminator of a stream.
+func (s *testNode) checkAgents() {
+	t := s.t
+	t.Helper()
+	const subject = "agents.prompt.troupe.ops.coordinator"
+	if out := s.runNATS("micro", "ls"); bytes.Count(out, []byte("agents")) < 2 {
+		t.Errorf("micro ls: %s", out)
+	}
+	if out := s.runNATS("micro", "info", "agents"); !bytes.Contains(out, []byte("protocol_version: 0.3")) || !bytes.Contains(out, []byte("Queue Group: agents")) {
+		t.Errorf("micro info: %s", out)
+	}
+	prompt := func(payload string) string {
+		return string(s.runNATS("req", "--wait-for-empty", "--reply-timeout", "1m", "--timeout", "5m", subject, payload))
+	}
+	if out := prompt("hello"); !strings.HasPrefix(strings.TrimSpace(out), `{"type":"status","data":"ack"}`) || !strings.Contains(out, `{"type":"response","data":"`) {
+		t.Errorf("a prompt: %s", out)
+	}
+	if out := prompt(`{"prompt":1}`); !strings.Contains(out, `"error":"bad_request"`) {
+		t.Errorf("a malformed prompt: %s", out)
+	}
+	if out := s.runNATS("req", "--raw", "agents.status.troupe.ops.coordinator", ""); !bytes.Contains(out, []byte(`"interval_s":30`)) {
+		t.Errorf("the status: %s", out)
+	}
 }
 
 // checkService asks the control service by the stock CLI.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
@@ -42,6 +43,8 @@ type upFlags struct {
 	open  access
 	live  int
 	http  string // address of the first node
+	// agents: the nodes export their agents.
+	agents bool
 	// queued is how many runs each node queues.
 	queued int
 	// retainAge and retainSize are the limits of retention.
@@ -74,6 +77,7 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.BoolVar(&u.open.watch, "open-watch", false, embedded.OpenWatchUsage)
 	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)
 	f.StringVar(&u.http, "http", "", "HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
+	f.BoolVar(&u.agents, "agents-on-bus", false, agentprotocol.Usage)
 	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", node.MaxLiveRuns))
 	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", node.MaxQueuedRuns))
 	f.StringVar(&u.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever (default 30d)")
@@ -153,6 +157,9 @@ func (u upFlags) nodeArguments(name string) []string {
 	}
 	if u.retainSize != "" {
 		args = append(args, "--retain-size", u.retainSize)
+	}
+	if u.agents {
+		args = append(args, "--agents-on-bus")
 	}
 	for _, r := range u.root {
 		args = append(args, "--root", r)

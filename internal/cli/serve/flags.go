@@ -54,6 +54,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 	n.addNodeFlags(f)
 	n.addRunFlags(f)
 	n.http.addFlags(f)
+	n.agents.addFlags(f)
 	return c
 }
 

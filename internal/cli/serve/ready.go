@@ -36,6 +36,9 @@ func (n *program) printReady(h *node.Node) error {
 			}
 		}
 	}
+	if line := agentsLine(h.AgentSubjects()); line != "" {
+		writeLine(line)
+	}
 	line := "ready " + url
 	if where != "" {
 		line += " store " + where

@@ -50,6 +50,7 @@ type program struct {
 	setup      bool
 	replicas   int
 	http       httpFlags
+	agents     agentFlags
 }
 
 // serveUntilSignal runs the node until a signal.

@@ -98,11 +98,17 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err := n.checkServer(); err != nil {
 		return err
 	}
+	n.cfg.Logger = n.logger()
+	return n.applyServices()
+}
+
+// applyServices decides how the node serves HTTP, and how it exports agents.
+func (n *program) applyServices() (err error) {
 	if n.cfg.HTTP, err = n.http.config(n.cfg.Bus.NamesServer()); err != nil {
 		return err
 	}
-	n.cfg.Logger = n.logger()
-	return nil
+	n.cfg.AgentsOnBus, err = n.agents.config()
+	return err
 }
 
 func (n *program) logger() *slog.Logger {

@@ -116,9 +116,6 @@ func (d *decoder) noteUnenforcedParts() {
 	default:
 		d.addNote(d.lines["effort"], "effort %.40q is not low, medium or high; the run's effort is used", d.def.Effort)
 	}
-	if d.def.Export {
-		d.addNote(d.lines[ownKey], "%s.export is read and has no effect yet", ownKey)
-	}
 }
 
 // rejectPattern reports a pattern in disallowedTools that cannot be read. Of a tool that takes patterns it is an error: its

@@ -1,0 +1,85 @@
+package agentprotocol
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/troupe-run/troupe/internal/bus"
+)
+
+// The states of an exported agent in heartbeats.
+const (
+	stateIdle    = "idle"    // it answers no prompt
+	stateBusy    = "busy"    // it answers one or more
+	stateWaiting = "waiting" // all of them wait for a person
+)
+
+// heartbeat is the payload of heartbeats and of replies to status requests. The first six fields are of the protocol.
+type heartbeat struct {
+	Agent      string  `json:"agent"`
+	Owner      string  `json:"owner"`
+	Session    string  `json:"session"`
+	InstanceID string  `json:"instance_id"`
+	Time       string  `json:"ts"`
+	IntervalS  float64 `json:"interval_s"`
+
+	Node    string `json:"node"`
+	State   string `json:"state"`
+	Prompts int    `json:"prompts"` // that it answers now
+	// RunID is the newest run of these, the tokens are its.
+	RunID       string `json:"run_id,omitempty"`
+	TokensUsed  int64  `json:"tokens_used,omitempty"`
+	TokensLimit int64  `json:"tokens_limit,omitempty"`
+}
+
+// beat makes the heartbeat of this moment.
+func (e *exported) beat() heartbeat {
+	c := e.host.cfg
+	b := heartbeat{Agent: c.Names.Prefix(), Owner: c.Owner, Session: e.Name, InstanceID: e.service.Info().ID, Time: time.Now().UTC().Format(time.RFC3339),
+		IntervalS: c.Heartbeat.Seconds(), Node: c.Node, State: stateIdle}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b.Prompts = len(e.live)
+	for i, p := range e.live {
+		run, waiting, tokens, limit := p.state()
+		switch {
+		case !waiting:
+			b.State = stateBusy
+		case i == 0:
+			b.State = stateWaiting
+		}
+		b.RunID, b.TokensUsed, b.TokensLimit = run, tokens, limit
+	}
+	return b
+}
+
+// sendHeartbeats sends the heartbeats of all agents until the end.
+func (h *Host) sendHeartbeats() {
+	tick := time.NewTicker(h.cfg.Heartbeat)
+	defer tick.Stop()
+	for {
+		for _, e := range h.agents {
+			if err := h.cfg.Conn.Publish(e.heartbeat, encode(e.beat())); err != nil {
+				h.cfg.Logger.Debug("a heartbeat was not sent", "agent", e.Name, "error", err)
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+// sendStatus answers a status request with a heartbeat. What the request contains is ignored.
+func (e *exported) sendStatus(r micro.Request) {
+	if !bus.CanAnswer(r.Reply()) {
+		return
+	}
+	if err := e.host.cfg.Conn.PublishMsg(&nats.Msg{Subject: r.Reply(), Data: encode(e.beat())}); err != nil {
+		e.host.cfg.Logger.Debug("a status was not sent", "agent", e.Name, "error", fmt.Errorf("status: %w", err))
+	}
+}

@@ -1,0 +1,252 @@
+// Package agentprotocol exports the agents of a node by the Synadia Agent Protocol for NATS 0.3 (docs/agentprotocol.md):
+// each agent is a micro service that programs of others discover and prompt. A prompt becomes a run, by the same requests
+// that every client of a node sends.
+package agentprotocol
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus"
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
+
+const (
+	// serviceName, queueGroup and protocolVersion are words of the protocol.
+	serviceName     = "agents"
+	queueGroup      = "agents"
+	protocolVersion = "0.3"
+	// HeartbeatDefault is how often an agent says that it is there.
+	HeartbeatDefault = 30 * time.Second
+	// PatienceDefault is how long a run may wait for an answer of the caller.
+	PatienceDefault = 10 * time.Minute
+	// keepAliveInterval is how often a stream shows that it is alive: callers give up after 60 s of silence.
+	keepAliveInterval = 20 * time.Second
+	// payloadBytesMax is the most bytes of a prompt with its attachments, unless the server passes on less.
+	payloadBytesMax = 4 << 20
+	// PromptsAtOnce is how many prompts a node answers at once. It refuses further ones.
+	PromptsAtOnce = 64
+	// AgentsMax is how many agents a node exports.
+	AgentsMax = 64
+)
+
+// Usage is the text of the flag that exports agents.
+const Usage = "export agents by the Synadia Agent Protocol for NATS (docs/agentprotocol.md): whoever may start runs may prompt them"
+
+// Config of a Host. Conn, Client, Names, Agents and Owner are required.
+type Config struct {
+	// Conn answers prompts. It must not be allowed to write logs: a prompt names the subject of its own answer.
+	Conn *nats.Conn
+	// Client starts and follows the runs.
+	Client *client.Client
+	Names  names.Names
+	Agents []Agent
+	// Owner is the operator whose agents these are: a token of their subjects.
+	Owner string
+	// Node and Machine are the names of the node and of its machine, Version is that of the program.
+	Node, Machine, Version string
+	// Heartbeat is how often an agent says that it is there. Default: HeartbeatDefault.
+	Heartbeat time.Duration
+	// Patience is how long a run may wait for an answer of the caller. Default: PatienceDefault.
+	Patience time.Duration
+	// Redact redacts secrets in what callers get. Default: nothing is redacted.
+	Redact func([]byte) []byte
+	Logger *slog.Logger // default: discard
+}
+
+// Agent is an agent that is exported.
+type Agent struct{ Name, Description string }
+
+// Host exports agents.
+type Host struct {
+	cfg        Config
+	payloadMax int
+	agents     []*exported
+	slots      chan struct{} // prompts
+	ctx        context.Context
+	end        context.CancelFunc
+
+	mu       sync.Mutex // orders begin and Close
+	inFlight sync.WaitGroup
+}
+
+// prompt is a request to an agent.
+type prompt struct {
+	reply, trace string
+	data         []byte
+}
+
+// Serve exports agents until Close.
+func Serve(cfg Config) (*Host, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Redact == nil {
+		cfg.Redact = func(data []byte) []byte { return data }
+	}
+	if cfg.Heartbeat <= 0 {
+		cfg.Heartbeat = HeartbeatDefault
+	}
+	if cfg.Patience <= 0 {
+		cfg.Patience = PatienceDefault
+	}
+	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), slots: make(chan struct{}, PromptsAtOnce)}
+	h.ctx, h.end = context.WithCancel(context.Background())
+	for _, a := range cfg.Agents {
+		if len(h.agents) == AgentsMax {
+			cfg.Logger.Warn("agent not exported: the node exports as many as it may", "agent", a.Name, "limit", AgentsMax)
+			continue
+		}
+		if err := names.CheckToken(a.Name); err != nil {
+			cfg.Logger.Warn("agent not exported: its name cannot be a part of a subject", "agent", a.Name, "error", err)
+			continue
+		}
+		e, err := h.export(a)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("agentprotocol: %s: %w", a.Name, err), h.Close())
+		}
+		h.agents = append(h.agents, e)
+	}
+	// The server must know the endpoints before the first heartbeat.
+	if err := cfg.Conn.Flush(); err != nil {
+		return nil, errors.Join(fmt.Errorf("agentprotocol: %w", err), h.Close())
+	}
+	h.inFlight.Go(h.sendHeartbeats)
+	return h, nil
+}
+
+// Subjects lists the subjects at which the agents take prompts.
+func (h *Host) Subjects() (list []string) {
+	for _, a := range h.agents {
+		list = append(list, a.prompt)
+	}
+	return list
+}
+
+// Close ends the export. Prompts in progress get an error; their runs go on.
+func (h *Host) Close() error {
+	var errs []error
+	for _, a := range h.agents {
+		errs = append(errs, a.service.Stop()) // which drains: prompts may still come
+	}
+	h.end()
+	// A prompt that holds the lock may begin, and a later one sees the end: none begins during the wait.
+	h.mu.Lock()
+	h.mu.Unlock() //nolint:staticcheck // empty on purpose, see above
+	h.inFlight.Wait()
+	if err := h.cfg.Conn.FlushTimeout(flushTimeout); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		errs = append(errs, fmt.Errorf("agentprotocol: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// flushTimeout bounds the wait for the last messages of streams.
+const flushTimeout = 5 * time.Second
+
+// exported is one exported agent.
+type exported struct {
+	Agent
+	host              *Host
+	service           micro.Service
+	prompt, heartbeat string // subjects
+
+	mu   sync.Mutex
+	live []*promptRun // the newest last
+}
+
+// export registers the service of an agent.
+func (h *Host) export(a Agent) (e *exported, err error) {
+	e = &exported{Agent: a, host: h}
+	var status string
+	for verb, subject := range map[string]*string{names.AgentPrompt: &e.prompt, names.AgentStatus: &status, names.AgentHeartbeat: &e.heartbeat} {
+		if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, a.Name); err != nil {
+			return nil, err
+		}
+	}
+	e.service, err = micro.AddService(h.cfg.Conn, micro.Config{Name: serviceName, Version: h.cfg.Version, Description: strings.Join(strings.Fields(a.Description), " "),
+		Metadata: map[string]string{"agent": h.cfg.Names.Prefix(), "owner": h.cfg.Owner, "session": a.Name, "protocol_version": protocolVersion, "node": h.cfg.Node}})
+	if err != nil {
+		return nil, err
+	}
+	err = errors.Join(
+		e.service.AddEndpoint(names.AgentPrompt, micro.HandlerFunc(e.takePrompt), micro.WithEndpointSubject(e.prompt), micro.WithEndpointQueueGroup(queueGroup),
+			micro.WithEndpointMetadata(map[string]string{"max_payload": formatBytes(h.payloadMax), "attachments_ok": "true"})),
+		e.service.AddEndpoint(names.AgentStatus, micro.HandlerFunc(e.sendStatus), micro.WithEndpointSubject(status), micro.WithEndpointQueueGroup(queueGroup)))
+	if err != nil {
+		return nil, errors.Join(err, e.service.Stop())
+	}
+	return e, nil
+}
+
+// formatBytes writes a size in the largest unit that divides it.
+func formatBytes(n int) string {
+	for _, unit := range []struct {
+		name  string
+		bytes int
+	}{{"MB", 1 << 20}, {"KB", 1 << 10}} {
+		if n >= unit.bytes && n%unit.bytes == 0 {
+			return strconv.Itoa(n/unit.bytes) + unit.name
+		}
+	}
+	return strconv.Itoa(n) + "B"
+}
+
+// takePrompt serves a prompt in a goroutine of its own. One without an inbox of a client is not served: an answer
+// elsewhere could be an entry of a log.
+func (e *exported) takePrompt(r micro.Request) {
+	h := e.host
+	if !bus.CanAnswer(r.Reply()) {
+		h.cfg.Logger.Debug("a prompt is not served: its reply subject is not the inbox of a client", "agent", e.Name, "reply", fmt.Sprintf("%.200q", r.Reply()))
+		return
+	}
+	refuse := func(p problem) {
+		out := &replyStream{conn: h.cfg.Conn, subject: r.Reply(), redact: h.cfg.Redact, logger: h.cfg.Logger}
+		out.fail(p)
+		out.end()
+	}
+	select {
+	case h.slots <- struct{}{}:
+	default:
+		refuse(busyProblem)
+		return
+	}
+	m := prompt{r.Reply(), r.Headers().Get(client.TraceHeader), r.Data()}
+	if !h.begin(func() { defer func() { <-h.slots }(); h.servePrompt(e, m) }) {
+		<-h.slots
+		refuse(closingProblem)
+	}
+}
+
+// begin runs work in a goroutine; it returns false once Close has been called.
+func (h *Host) begin(work func()) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.ctx.Err() != nil {
+		return false
+	}
+	h.inFlight.Go(work)
+	return true
+}
+
+func (e *exported) enter(p *promptRun) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.live = append(e.live, p)
+}
+
+func (e *exported) leave(p *promptRun) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.live = slices.DeleteFunc(e.live, func(l *promptRun) bool { return l == p })
+}

@@ -1,0 +1,84 @@
+package node
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/troupe-run/troupe/internal/agentprotocol"
+	"github.com/troupe-run/troupe/internal/assistant"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/control"
+)
+
+// AgentsOnBus is how a node exports its agents by the Synadia Agent Protocol (docs/agentprotocol.md).
+type AgentsOnBus struct {
+	// Owner is a token of the agents' subjects; the nodes of one cluster have the same. Default: AgentsOwner.
+	Owner string
+	// Heartbeat is how often an agent says that it is there. Default: agentprotocol.HeartbeatDefault.
+	Heartbeat time.Duration
+	// Patience is how long a run may wait for an answer of its caller. Default: agentprotocol.PatienceDefault.
+	Patience time.Duration
+}
+
+// ErrAgentsOwner says that the owner of exported agents cannot be a part of a subject.
+var ErrAgentsOwner = errors.New("node: owner of the exported agents")
+
+// ownerUnknown is the owner if the user of the process has no name.
+const ownerUnknown = "troupe"
+
+// AgentsOwner is the name of the user of this process, as a token of a subject.
+func AgentsOwner() string {
+	u, err := user.Current()
+	if err != nil {
+		return ownerUnknown
+	}
+	name := strings.Map(func(r rune) rune {
+		if names.CheckToken(string(r)) != nil {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(u.Username))
+	return cmp.Or(strings.Trim(name[:min(len(name), names.TokenBytesMax)], "-"), ownerUnknown)
+}
+
+// exportAgents begins to export the agents, if the node is to.
+func exportAgents(h *Node) error {
+	c := h.cfg.AgentsOnBus
+	if c == nil {
+		return nil
+	}
+	owner := cmp.Or(c.Owner, AgentsOwner())
+	if err := names.CheckToken(owner); err != nil {
+		return fmt.Errorf("%w: %w", ErrAgentsOwner, err)
+	}
+	requests, err := h.newClient()
+	if err != nil {
+		return err
+	}
+	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
+		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Heartbeat: c.Heartbeat, Patience: c.Patience, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+	return err
+}
+
+// listExportedAgents lists the agents that MCP clients get, too, and the general one.
+func listExportedAgents(h *Node) []agentprotocol.Agent {
+	list := []agentprotocol.Agent{{Name: assistant.Name, Description: assistant.Description}}
+	for _, a := range h.listToolAgents() {
+		if a.Name != assistant.Name {
+			list = append(list, agentprotocol.Agent{Name: a.Name, Description: a.Description})
+		}
+	}
+	return list
+}
+
+// AgentSubjects lists the subjects at which exported agents take prompts.
+func (h *Node) AgentSubjects() []string {
+	if h.agentHost == nil {
+		return nil
+	}
+	return h.agentHost.Subjects()
+}
