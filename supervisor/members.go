@@ -136,6 +136,9 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	m := Member{ID: f.Child, Parent: from, Pool: s.Run.Place(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
 	m.Rights, m.Deny = s.Run.grantTools(parent.Rights, parent.Deny, def)
 	t := s.Run.newTask(m, def, f.Goal)
+	if keepsUserNotes(t, parent) {
+		return refuse("%s keeps notes of the user, and nobody has approved the file of %s or of an agent above it; name their directory with --agents", name, parent.Name)
+	}
 	if f.Schema != "" && t.LoopOptions.Require.Schema != "" {
 		return refuse("%s answers by a schema of its own; delegate without one", name)
 	}

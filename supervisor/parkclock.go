@@ -18,7 +18,7 @@ const parkTimer = "park"
 
 // updateParkClock starts the clock when the run parks, and stops it when the run works again or ends.
 func updateParkClock(s State, fx []Effect) (State, []Effect) {
-	runs := s.Run.ParkMS > 0 && s.Phase == Live && s.Cancel == nil && s.IsParked()
+	runs := s.Run.ParkMS > 0 && s.Phase == Live && s.Cancel == nil && s.IsParked() && waitForPeople(s)
 	switch {
 	case runs && s.ParkDue == 0:
 		s.ParkDue = s.Now + s.Run.ParkMS
@@ -30,12 +30,33 @@ func updateParkClock(s State, fx []Effect) (State, []Effect) {
 	return s, fx
 }
 
+// waitForPeople reports whether each live member asks a person, or has a live child. A member that does neither may be
+// at work without a reservation: a tool runs.
+func waitForPeople(s State) bool {
+	busy, parents := 0, map[spec.ID]bool{}
+	s.Members(func(m Member) {
+		if !m.Done {
+			parents[m.Parent] = true
+		}
+	})
+	s.Members(func(m Member) {
+		if !m.Done && m.Query == nil && !parents[m.ID] {
+			busy++
+		}
+	})
+	return busy == 0
+}
+
+// parkGraceMS is how long a new activation waits for what its members have heard before it ends a run whose clock is
+// over: an answer may be in the log of a member that has not told yet.
+const parkGraceMS = 10_000
+
 // armParkClock arms the timer for a new activation.
 func armParkClock(s State, fx []Effect) []Effect {
 	if s.ParkDue == 0 {
 		return fx
 	}
-	return append(fx, Arm{Timer: parkTimer, Due: s.ParkDue})
+	return append(fx, Arm{Timer: parkTimer, Due: max(s.ParkDue, s.Now+parkGraceMS)})
 }
 
 // handleParkTimer ends a run that nobody has answered in time.

@@ -24,6 +24,8 @@ type Permissions struct {
 	// PassesShell: the agent only passes the shell on to its children, so no command is its own, and only
 	// the rules that deny or ask bind them.
 	PassesShell bool `msgpack:"p,omitempty" json:"passes_shell,omitempty"`
+	// NoUserNotes: anyone may have written the agent's file, so its children do not reach notes of the user.
+	NoUserNotes bool `msgpack:"n,omitempty" json:"no_user_notes,omitempty"`
 }
 
 // PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
@@ -137,7 +139,7 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 	case own.Mode != "":
 		p.Mode = own.Mode.Stricter(p.Mode)
 	}
-	p.Yes, p.PassesShell = p.Yes || own.Yes, p.PassesShell || own.PassesShell
+	p.Yes, p.PassesShell, p.NoUserNotes = p.Yes || own.Yes, p.PassesShell || own.PassesShell, p.NoUserNotes || own.NoUserNotes
 	return p
 }
 
@@ -146,6 +148,6 @@ func (p Permissions) Equal(o Permissions) bool {
 	same := func(a, b []PermissionRule) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
 	}
-	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell &&
+	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell && p.NoUserNotes == o.NoUserNotes &&
 		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

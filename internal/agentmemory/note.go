@@ -94,7 +94,13 @@ func (n Note) check() error {
 // that change the writing direction, tags), separators of lines, and those for private use. The joiners that emoji and
 // scripts need are none.
 func isHidden(r rune) bool {
-	return r != '\u200c' && r != '\u200d' && unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp)
+	switch r {
+	case '\u200c', '\u200d', '\ufe0f': // joiners, and the selector of emoji
+		return false
+	case '\u2800': // a pattern of no dots
+		return true
+	}
+	return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
 // size is what a note takes of StoreBytesMax.

@@ -124,7 +124,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 func newControl(cfg Config) *Control {
 	runs := newOpener(&cfg)
 	c := &Control{cfg: &cfg, runs: runs, views: &viewer{lookup: runs.lookup}, local: make(chan struct{}, localAtOnce)}
-	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, outlived: map[string]*replayFlight{}}
+	c.views.pages = &eventPages{start: c.startRequest, ctx: func() context.Context { return c.ctx }, panicked: c.logPanic, outlived: map[string]*replayFlight{}}
 	cfg.laneKnown = func(conversation string) { c.LaneKnown(conversation, "") }
 	c.retention = newRetention(runs.remover)
 	cfg.roomWanted = c.retention.wakeUp
@@ -290,11 +290,15 @@ func (c *Control) startRequest(work func()) bool {
 
 var errPanic = errors.New("control: internal error; the node's log has the details")
 
+func (c *Control) logPanic(verb string, what any) {
+	c.cfg.Logger.Error("a request met a bug", "verb", verb, "panic", what, "stack", string(debug.Stack()))
+}
+
 // callRecovered turns a panic into an error: a request must not end the node.
 func (c *Control) callRecovered(ctx context.Context, verb string, serve verbHandler, data []byte) (reply any, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.cfg.Logger.Error("a request met a bug", "verb", verb, "panic", p, "stack", string(debug.Stack()))
+			c.logPanic(verb, p)
 			err = errPanic
 		}
 	}()

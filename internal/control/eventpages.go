@@ -35,6 +35,8 @@ var errReplaying = &client.Error{Code: client.CodeLimit, Text: "the logs of the 
 type eventPages struct {
 	start func(work func()) bool // runs work in a goroutine; false once the node closes
 	ctx   func() context.Context // of all replays
+	// panicked logs what a replay has panicked with, and the stack.
+	panicked func(verb string, what any)
 
 	mu       sync.Mutex
 	kept     []keptEvents             // the oldest first
@@ -86,7 +88,8 @@ func (p *eventPages) read(ctx context.Context, key string, replay func(context.C
 	p.mu.Lock()
 	flight := p.outlived[key]
 	p.mu.Unlock()
-	if flight == nil {
+	joined := flight != nil
+	if !joined {
 		var err error
 		if flight, err = p.begin(replay); err != nil {
 			return nil, err
@@ -101,6 +104,11 @@ func (p *eventPages) read(ctx context.Context, key string, replay func(context.C
 	select {
 	case <-flight.done:
 		p.forget(key, flight)
+		if joined && flight.err == nil {
+			rest := *flight.replay // which two requests may have
+			rest.old = true
+			return &rest, nil
+		}
 		return flight.replay, flight.err
 	case <-wait.Done():
 		return nil, p.outlive(key, flight)
@@ -113,9 +121,7 @@ func (p *eventPages) begin(replay func(context.Context) (*eventReplay, error)) (
 	if !p.start(func() {
 		defer close(f.done)
 		defer cancel()
-		if f.replay, f.err = replay(ctx); f.err == nil {
-			f.replay.sortEvents()
-		}
+		f.replay, f.err = p.replayGuarded(ctx, replay)
 	}) {
 		cancel()
 		return nil, errClosing
@@ -123,15 +129,32 @@ func (p *eventPages) begin(replay func(context.Context) (*eventReplay, error)) (
 	return f, nil
 }
 
+// replayGuarded replays, and turns a panic into an error: an entry that the reader cannot take must not end the node.
+func (p *eventPages) replayGuarded(ctx context.Context, replay func(context.Context) (*eventReplay, error)) (t *eventReplay, err error) {
+	defer func() {
+		if what := recover(); what != nil {
+			p.panicked("events", what)
+			t, err = nil, errPanic
+		}
+	}()
+	if t, err = replay(ctx); err != nil {
+		return nil, err
+	}
+	t.sortEvents()
+	return t, nil
+}
+
 // outlive lets a replay go on without its request, unless too many do.
 func (p *eventPages) outlive(key string, f *replayFlight) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.outlived[key] == nil {
-		if len(p.outlived) >= replaysMax {
-			f.cancel()
-			return errBusy
-		}
+	switch known := p.outlived[key]; {
+	case known != nil && known != f:
+		f.cancel() // another request reads the same
+	case known == nil && len(p.outlived) >= replaysMax:
+		f.cancel()
+		return errBusy
+	case known == nil:
 		p.outlived[key] = f
 		time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // nobody asked again
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 func newPages(ctx context.Context) *eventPages {
-	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, outlived: map[string]*replayFlight{}}
+	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, panicked: func(string, any) {}, outlived: map[string]*replayFlight{}}
 }
 
 // longRun are the events of n entries of 100 KiB each, of two logs in turn.
@@ -114,4 +114,13 @@ func TestReplayThatTakesLongerThanARequestGoesOn(t *testing.T) {
 			t.Errorf("%d replays are kept", len(p.outlived))
 		}
 	})
+}
+
+func TestReplayThatPanicsDoesNotEndTheNode(t *testing.T) {
+	logged := ""
+	p := newPages(t.Context())
+	p.panicked = func(verb string, what any) { logged = fmt.Sprint(verb, ": ", what) }
+	if _, err := p.read(t.Context(), "r", func(context.Context) (*eventReplay, error) { panic("a reader's bug") }); !errors.Is(err, errPanic) || logged != "events: a reader's bug" {
+		t.Errorf("%v, logged %q", err, logged)
+	}
 }

@@ -61,6 +61,7 @@ func fitList[T any](list []T, rank func(T) int) (kept []T, left int) {
 	if fits == len(list) {
 		return list, 0
 	}
+	kept = []T{}
 	for _, i := range slices.Sorted(slices.Values(order[:fits])) {
 		kept = append(kept, list[i])
 	}

@@ -123,6 +123,9 @@ func budgetText(m *Model) []string {
 		}
 		lines = append(lines, amountRow(cleanLine(a.Name)+" "+cleanLine(string(a.ID)), term.FormatTokens(a.Used.Tokens), term.FormatTokens(a.Reserved.Tokens), limit))
 	}
+	if b.AgentsLeftOut > 0 {
+		lines = append(lines, s.Dim(fmt.Sprintf("of the agents nearest to the root; %d more are not listed", b.AgentsLeftOut)))
+	}
 	if len(b.Agents) == budgetAgentsMax {
 		lines = append(lines, s.Dim(fmt.Sprintf("the %d agents that used most; troupe budget %s lists all", budgetAgentsMax, cleanLine(m.run.id))))
 	}

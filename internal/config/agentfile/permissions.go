@@ -133,7 +133,7 @@ func GrantsPart(r ToolRef) bool {
 // the patterns in its lists of tools.
 func (d Definition) OwnPermissions() spec.Permissions {
 	p := d.Permissions
-	p.Mode = d.PermissionMode
+	p.Mode, p.NoUserNotes = d.PermissionMode, d.Untrusted
 	p.Allow, p.Only, p.Deny = slices.Clone(p.Allow), slices.Clone(p.Only), slices.Clone(p.Deny)
 	for _, ref := range d.Tools {
 		var into *[]spec.PermissionRule

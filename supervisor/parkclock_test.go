@@ -1,0 +1,38 @@
+package supervisor
+
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+)
+
+// An answer may be in the log of a member that has not told yet: a new activation waits for it.
+func TestNewActivationWaitsBeforeItEndsAParkedRun(t *testing.T) {
+	for due, want := range map[int64]int64{5: 100 + parkGraceMS, 100 + 2*parkGraceMS: 100 + 2*parkGraceMS} {
+		fx := armParkClock(State{Now: 100, ParkDue: due}, nil)
+		if arm := fx[0].(Arm); len(fx) != 1 || arm.Due != want {
+			t.Errorf("a clock that is over at %d fires at %d, want %d", due, arm.Due, want)
+		}
+	}
+	if fx := armParkClock(State{Now: 100}, nil); fx != nil {
+		t.Errorf("a run that is not parked has a clock: %v", fx)
+	}
+}
+
+// A member without a question and without a child at work may run a tool, for which no reservation is open.
+func TestRunWithAMemberAtWorkDoesNotWaitForPeople(t *testing.T) {
+	asks := &agent.Park{Query: "1-0.0"}
+	s := State{}.put(Member{ID: spec.Root}).put(Member{ID: "root-1-0", Parent: spec.Root, Query: asks})
+	if !waitForPeople(s) {
+		t.Error("the child asks, and the root waits for it")
+	}
+	s = s.put(Member{ID: "root-1-1", Parent: spec.Root})
+	if waitForPeople(s) {
+		t.Error("the second child works")
+	}
+	s = s.put(Member{ID: "root-1-1", Parent: spec.Root, Done: true})
+	if !waitForPeople(s) {
+		t.Error("the second child has ended")
+	}
+}
