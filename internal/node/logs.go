@@ -19,7 +19,7 @@ func (h *Node) requestLogs() mailbox.Store {
 }
 
 // logsStored returns the function that measures the logs in all streams; nil: they are in files, which Room measures.
-func (h *Node) logsStored() func(context.Context) (uint64, func(mailbox.Address) bool, error) {
+func logsStored(h *Node) func(context.Context) (uint64, func(mailbox.Address) bool, error) {
 	if h.streams == nil {
 		return nil
 	}

@@ -185,7 +185,7 @@ func TestRetentionRemovesTheOldestRunsBySize(t *testing.T) {
 			}
 			stored, _, err := h.blobs.Room(testContext(t), "")
 			logs, _, failed := h.post.Room(testContext(t))
-			if measure := h.logsStored(); measure != nil {
+			if measure := logsStored(h); measure != nil {
 				logs, _, failed = measure(testContext(t))
 			}
 			if err := errors.Join(err, failed, h.Close()); err != nil {

@@ -61,7 +61,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if t, def, err = b.addSkills(t, def, req, d); err != nil {
 		return t, err
 	}
-	if t, def, err = b.addMemory(t, def, req, d); err != nil {
+	if t, def, err = addMemory(&b.cfg, t, def, req, d); err != nil {
 		return t, err
 	}
 	for _, c := range d.Commands {

@@ -15,15 +15,15 @@ import (
 
 // addMemory gives an agent the memory that its file asks for: its tools, and the list of its notes in its prompt. The
 // list is part of the recorded prompt, so that a replay needs no notes.
-func (b *Builder) addMemory(t agentSet, def supervisor.Definition, req acceptedRequest, d agentfile.Definition) (agentSet, supervisor.Definition, error) {
+func addMemory(cfg *Config, t agentSet, def supervisor.Definition, req acceptedRequest, d agentfile.Definition) (agentSet, supervisor.Definition, error) {
 	if d.Memory == "" {
 		return t, def, nil
 	}
-	if why := b.whyNoMemory(d.Memory, req.workspace); why != "" {
+	if why := whyNoMemory(cfg, d.Memory, req.workspace); why != "" {
 		t.addWarning("%s: no memory: %s", cmp.Or(d.Path, d.Name), why)
 		return t, def, nil
 	}
-	store, err := b.cfg.Tools.OpenMemory(d.Memory, d.Name, req.workspace)
+	store, err := cfg.Tools.OpenMemory(d.Memory, d.Name, req.workspace)
 	if err != nil {
 		return t, def, fmt.Errorf("runspec: %w", err)
 	}
@@ -50,8 +50,8 @@ func (b *Builder) addMemory(t agentSet, def supervisor.Definition, req acceptedR
 }
 
 // whyNoMemory says why an agent cannot have a memory in this run; "": it can.
-func (b *Builder) whyNoMemory(scope, workspace string) string {
-	taken := func(name string) bool { return slices.Contains(b.cfg.OwnTools, name) }
+func whyNoMemory(cfg *Config, scope, workspace string) string {
+	taken := func(name string) bool { return slices.Contains(cfg.OwnTools, name) }
 	switch {
 	case slices.ContainsFunc(agentmemory.ToolNames(), taken):
 		return "a function of the program has the name of one of its tools"
@@ -59,18 +59,18 @@ func (b *Builder) whyNoMemory(scope, workspace string) string {
 		return fmt.Sprintf("%.40q is neither %s nor %s", scope, agentmemory.User, agentmemory.Project)
 	case workspace == "" && scope == agentmemory.Project:
 		return "the run has no directory; give it one with --dir"
-	case workspace == "" && b.cfg.Pools != nil:
+	case workspace == "" && cfg.Pools != nil:
 		return "its notes are on this machine, and a run without a directory may continue on another; give it a directory with --dir"
 	}
 	return ""
 }
 
 // grantMemory adds the tools of a memory to the run, if an agent of it has one.
-func (b *Builder) grantMemory(t toolGrants) (toolGrants, error) {
+func grantMemory(cfg *Config, t toolGrants) (toolGrants, error) {
 	if !slices.ContainsFunc(t.definitions, hasMemory) {
 		return t, nil
 	}
-	specs, err := b.cfg.Tools.MemorySpecs()
+	specs, err := cfg.Tools.MemorySpecs()
 	if err != nil {
 		return t, fmt.Errorf("runspec: %w", err)
 	}

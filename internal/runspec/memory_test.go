@@ -18,7 +18,7 @@ func TestRunsWithoutMemory(t *testing.T) {
 		{alone, "project", "", "the run has no directory"}, {shared, "user", "", "may continue on another"},
 		{alone, "planet", "/work", "neither user nor project"}, {taken, "user", "/work", "a function of the program"},
 	} {
-		if why := c.b.whyNoMemory(c.scope, c.workspace); !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
+		if why := whyNoMemory(&c.b.cfg, c.scope, c.workspace); !strings.Contains(why, c.why) || (why == "") != (c.why == "") {
 			t.Errorf("%s in %q: %q, not %q", c.scope, c.workspace, why, c.why)
 		}
 	}

@@ -60,7 +60,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 		return t, err
 	}
 	t.tools, t.definitions = append(t.tools, restricted.tools...), restricted.definitions
-	if t, err = b.grantMemory(t); err != nil {
+	if t, err = grantMemory(&b.cfg, t); err != nil {
 		return t, err
 	}
 	unknown, err := checkToolNames(t.tools, slices.Concat(allowed, disallowed))
