@@ -163,6 +163,8 @@ func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted
 	switch {
 	case err == nil:
 		return a, nil
+	case e.Run.RunID != "": // the caller named it: it may be a run at work, or another's attachments
+		return a, err
 	case client.IsRefused(err):
 		return a, errors.Join(err, p.withdraw(e))
 	}
