@@ -280,7 +280,11 @@ func (p *promptRun) await(watch *client.RunWatch, existed bool) (info client.Run
 		if !waited {
 			patience.Reset(p.host.cfg.Patience)
 		}
-		p.putQuestions(info)
+		if p.hasNewQuestion(info) {
+			if _, err := p.putQuestions(); err != nil { // they are put when the state is read again
+				p.host.cfg.Logger.Debug("open questions were not read", "run", p.id, "error", err)
+			}
+		}
 		select {
 		case <-p.woken:
 			waited = false

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -89,18 +90,26 @@ func (q question) decide(text string) (d spec.Decision, reason string, err error
 	return "", "", errNoDecision
 }
 
-// putQuestions asks the caller the open questions of a run that were not put yet.
-func (p *promptRun) putQuestions(info client.RunInfo) (found bool) {
-	if info.Result == nil {
-		return false
-	}
-	for _, a := range info.Result.Agents {
-		if a.Query != nil {
+// putQuestions asks the caller the open questions of the run that were not put yet. They come from the request questions:
+// a result does not say which call a question is about.
+func (p *promptRun) putQuestions() (found bool, err error) {
+	list, err := p.host.cfg.Client.Questions(p.ctx)
+	for _, q := range list {
+		if q.RunID == p.id {
 			found = true
-			p.putQuestion(question{string(a.ID), *a.Query})
+			p.putQuestion(question{q.Agent, event.OpenQuery{Query: q.Query, Question: q.Question, Reason: spec.Reason(q.Reason), Call: q.Call, Digest: q.Digest, Rule: q.Rule, DueMS: q.DueMS}})
 		}
 	}
-	return found
+	return found, err
+}
+
+// hasNewQuestion reports whether the run has a question that was not put yet.
+func (p *promptRun) hasNewQuestion(info client.RunInfo) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return info.Result != nil && slices.ContainsFunc(info.Result.Agents, func(a event.AgentResult) bool {
+		return a.Query != nil && p.asked[question{string(a.ID), *a.Query}.key()] == nil
+	})
 }
 
 // putQuestion asks the caller a question, unless that was done.
@@ -132,8 +141,7 @@ func (p *promptRun) withdrawQuestion(agent string, a event.QueryAnswered) {
 // lookForQuestions looks for the questions of which an event has no text.
 func (p *promptRun) lookForQuestions() {
 	for range questionLooks {
-		info, err := p.host.cfg.Client.Get(p.ctx, p.id)
-		if err == nil && p.putQuestions(info) {
+		if found, err := p.putQuestions(); err == nil && found {
 			return
 		}
 		select {

@@ -198,9 +198,19 @@ func promptIn(t *testing.T, dir string) string {
 // A caller approves a call only by a word that means that, and denies it with a reason.
 func TestCallerDecidesAboutACall(t *testing.T) {
 	t.Parallel()
-	noLeaks(t)
+	for name, omit := range map[string]bool{"events with texts": false, "events without texts": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			noLeaks(t)
+			decideAboutACall(t, omit)
+		})
+	}
+}
+
+func decideAboutACall(t *testing.T, omitTexts bool) {
+	t.Helper()
 	dir := t.TempDir()
-	_, c := startAgentsOnBus(t, writing, func(c *Config) { c.Roots = []string{dir} })
+	_, c := startAgentsOnBus(t, writing, func(c *Config) { c.Roots, c.OmitTexts = []string{dir}, omitTexts })
 	file := filepath.Join(dir, "a.txt")
 
 	r := c.prompt(promptIn(t, dir), "Sure, go ahead", "no, not now")
@@ -208,7 +218,7 @@ func TestCallerDecidesAboutACall(t *testing.T) {
 		t.Errorf("denied: %v %+v", err, r)
 	}
 	if len(r.queries) != 2 || !strings.Contains(r.queries[0].Prompt, "a.txt") || !strings.Contains(r.queries[1].Prompt, "neither yes, no nor skip") {
-		t.Errorf("the queries are %+v", r.queries)
+		t.Fatalf("the queries are %+v", r.queries)
 	}
 	if r.queries[0].ReplySubject == r.queries[1].ReplySubject || r.queries[0].ID == r.queries[1].ID {
 		t.Errorf("the queries share a subject or an id: %+v", r.queries)
