@@ -71,6 +71,8 @@ type Config struct {
 	// is of all logs. BlobRoom measures the blobs of a run, or with run "" all. Default: blobs are not counted.
 	LogsStored func(context.Context) (bytes uint64, inFullest func(mailbox.Address) bool, err error)
 	BlobRoom   func(ctx context.Context, run string) (used, most uint64, err error)
+	// BlobStrays calls each for every run that has blobs and that known does not know. It is set with BlobRoom.
+	BlobStrays func(ctx context.Context, known func(run string) bool, each func(run string, bytes uint64, newest time.Time)) error
 	// Publish publishes an event to observers. It must not block. Default: none is published.
 	Publish func(event.Published)
 	// Now is the clock by which runs are old. Default: time.Now.

@@ -56,6 +56,7 @@ type endedRun struct {
 	Row
 	ended time.Time // zero: unknown
 	done  bool      // it was removed, or it stays in this pass
+	last  bool      // it goes for want of room only after all others
 	// noLogs says that none of its logs is in the fullest part of the logs, noBlobs that it has no blobs.
 	noLogs, noBlobs bool
 }
@@ -100,11 +101,18 @@ func (l retentionLimits) next(runs []endedRun, use storageUse, now time.Time) (i
 		if !rule.broken {
 			continue
 		}
-		if i := isOpen(func(r endedRun) bool { return now.Sub(r.ended) >= retainLeast && rule.helps(r) }); i >= 0 {
-			return i, rule.why
+		for _, last := range []bool{false, true} {
+			if i := isOpen(func(r endedRun) bool { return r.last == last && now.Sub(r.ended) >= retainLeast && rule.helps(r) }); i >= 0 {
+				return i, rule.why
+			}
 		}
 	}
 	return -1, ""
+}
+
+// isShortOf reports whether runs may have to go for want of room.
+func (l retentionLimits) isShortOf(use storageUse) bool {
+	return l.bytes > 0 && (use.bytes > l.bytes || use.blobs.isCrowded())
 }
 
 // isForRoom reports whether a run goes because of what the stores hold.

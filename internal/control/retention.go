@@ -16,15 +16,18 @@ import (
 const (
 	// retentionJob names the lease of the node that removes runs; see Cluster.HoldJob.
 	retentionJob = "retention"
-	// retentionEvery is the time between two passes. An age below 20 minutes makes it shorter, down to retentionLeast.
+	// retentionEvery is the time between two passes. An age below 20 minutes makes it shorter, down to passPauseMin.
 	retentionEvery = 5 * time.Minute
-	retentionLeast = time.Second
+	passPauseMin   = time.Second
 	// retentionDelay is the time from the start of a node to its first pass.
 	retentionDelay = 3 * time.Second
-	// removalTimeout bounds the removal of one run.
-	removalTimeout = time.Minute
+	// removalTimeout bounds the removal of one run; removalFailuresMax runs that cannot be removed in time end a pass.
+	removalTimeout     = time.Minute
+	removalFailuresMax = 3
 	// sweepEvery is the time between two sweeps of tombstones.
 	sweepEvery = time.Hour
+	// strayAge is how old attachments are that go for want of room if their run was never opened.
+	strayAge = 24 * time.Hour
 )
 
 // retention removes runs that ended long ago, and the oldest ones where room is short. It decides by
@@ -54,7 +57,7 @@ func (r *retention) wakeUp() {
 func (r *retention) run(ctx context.Context) {
 	every := retentionEvery
 	if r.limits.age > 0 {
-		every = min(every, max(r.limits.age/4, retentionLeast))
+		every = min(every, max(r.limits.age/4, passPauseMin))
 	}
 	timer := time.NewTimer(min(retentionDelay, every))
 	defer timer.Stop()
@@ -92,32 +95,17 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	use, inFullest, err := r.measure(ctx)
-	if err != nil {
+	p := &retentionPass{retention: r, runs: listEnded(rows), listed: map[string]bool{}, now: now}
+	for _, row := range rows {
+		p.listed[row.RunID] = true
+	}
+	if err := p.measure(ctx); err != nil {
 		return err
 	}
-	p := &retentionPass{retention: r, runs: listEnded(rows), use: use, inFullest: inFullest, now: now}
 	if err := p.removeAll(ctx); err != nil {
 		return err
 	}
 	return r.sweepTombstones(ctx, rows, now)
-}
-
-// measure returns what the stores hold.
-func (r *retention) measure(ctx context.Context) (use storageUse, inFullest func(mailbox.Address) bool, err error) {
-	use.logs.used, use.logs.most, err = r.cfg.Post.Room(ctx)
-	if err == nil {
-		use.index.used, use.index.most, err = r.cfg.Runs.Room(ctx)
-	}
-	use.bytes, inFullest = use.logs.used, func(mailbox.Address) bool { return true }
-	if err == nil && r.cfg.LogsStored != nil {
-		use.bytes, inFullest, err = r.cfg.LogsStored(ctx)
-	}
-	if err == nil && r.cfg.BlobRoom != nil {
-		use.blobs.used, use.blobs.most, err = r.cfg.BlobRoom(ctx, "")
-	}
-	use.bytes += use.blobs.used
-	return use, inFullest, err
 }
 
 // sweepTombstones removes the tombstones of runs that were deleted long ago, some in each pass.
@@ -140,9 +128,56 @@ func (r *retention) sweepTombstones(ctx context.Context, rows []Row, now time.Ti
 type retentionPass struct {
 	*retention
 	runs      []endedRun
+	listed    map[string]bool // all runs of the index
 	use       storageUse
 	inFullest func(mailbox.Address) bool
 	now       time.Time
+	failures  int // runs that could not be removed in time
+}
+
+// measure finds what the stores hold.
+func (p *retentionPass) measure(ctx context.Context) (err error) {
+	use := storageUse{}
+	use.logs.used, use.logs.most, err = p.cfg.Post.Room(ctx)
+	if err == nil {
+		use.index.used, use.index.most, err = p.cfg.Runs.Room(ctx)
+	}
+	use.bytes, p.inFullest = use.logs.used, func(mailbox.Address) bool { return true }
+	if err == nil && p.cfg.LogsStored != nil {
+		use.bytes, p.inFullest, err = p.cfg.LogsStored(ctx)
+	}
+	if err == nil && p.cfg.BlobRoom != nil {
+		use.blobs.used, use.blobs.most, err = p.cfg.BlobRoom(ctx, "")
+	}
+	use.bytes += use.blobs.used
+	if err == nil && p.cfg.BlobStrays != nil && p.limits.isShortOf(use) {
+		use, err = p.withoutStrays(ctx, use)
+	}
+	p.use = use
+	return err
+}
+
+// withoutStrays leaves attachments of runs that were never opened out of what the stores hold, so that nobody can have runs
+// removed by attachments alone. Old ones it removes.
+func (p *retentionPass) withoutStrays(ctx context.Context, use storageUse) (storageUse, error) {
+	var old []string
+	err := p.cfg.BlobStrays(ctx, func(run string) bool { return p.listed[run] }, func(run string, bytes uint64, newest time.Time) {
+		use.bytes -= min(use.bytes, bytes)
+		use.blobs.used -= min(use.blobs.used, bytes)
+		if p.now.Sub(newest) >= strayAge {
+			old = append(old, run)
+		}
+	})
+	if err != nil {
+		return use, fmt.Errorf("control: retention: %w", err)
+	}
+	for _, run := range old {
+		if _, _, err := p.removeRun(ctx, run, true); err != nil && !hasCode(err, client.CodeConflict) { // it was opened meanwhile
+			return use, err
+		}
+		p.logger().Info("attachments removed of a run that was never opened", "run", run)
+	}
+	return use, nil
 }
 
 // removeAll removes one run after the other until none must go. Before a run goes for want of room, the room is
@@ -154,8 +189,7 @@ func (p *retentionPass) removeAll(ctx context.Context) error {
 			return nil
 		}
 		if isForRoom(why) && !measured {
-			var err error
-			if p.use, p.inFullest, err = p.measure(ctx); err != nil {
+			if err := p.measure(ctx); err != nil {
 				return err
 			}
 			measured = true
@@ -173,18 +207,32 @@ func (p *retentionPass) removeAll(ctx context.Context) error {
 }
 
 // removeOne removes a run, unless it must stay or its removal would not help. It returns an error if the pass must
-// end.
+// end: one run that cannot be removed must not keep all others.
 func (p *retentionPass) removeOne(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	within, cancel := context.WithTimeout(ctx, removalTimeout)
 	defer cancel()
+	removed, err = p.removeWithin(within, run, why)
+	if err == nil {
+		return removed, nil
+	}
+	run.done, p.failures = true, p.failures+1
+	if ctx.Err() != nil || p.failures >= removalFailuresMax {
+		return removed, err
+	}
+	p.logger().Warn("retention could not remove a run in time; it goes on with the others", "run", run.RunID, "error", err)
+	return removed, nil
+}
+
+func (p *retentionPass) removeWithin(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
 	if helps, err := p.helps(ctx, run, why); err != nil || !helps {
 		return false, err
 	}
-	run.done = true
-	talk, reason, err := p.conversationOfEnded(ctx, run.Row, why)
+	talk, reason, err := p.conversationOfEnded(ctx, run, why)
 	if err == nil && reason == "" {
+		run.done = true
 		return true, p.removeRunAndTell(ctx, run, talk, why)
 	}
+	run.done = err != nil || !run.last // one that goes last is looked at again
 	return false, p.keep(ctx, run.RunID, reason, err)
 }
 
@@ -224,12 +272,13 @@ func (p *retentionPass) helps(ctx context.Context, run *endedRun, why string) (b
 
 // conversationOfEnded returns the conversation of a run that has ended, "" if it has none, and why the run must stay; "": it
 // need not. A conversation that works or waits keeps all its runs, because the next run begins with the history of an
-// earlier one. One that is younger than the age limit keeps the run with its newest history.
-func (p *retentionPass) conversationOfEnded(ctx context.Context, row Row, why string) (conversation, reason string, err error) {
-	if row.Removing {
-		return row.Conversation, "", nil
+// earlier one. One that is younger than the age limit keeps the run with its newest history: for want of room such a run
+// goes after all others.
+func (p *retentionPass) conversationOfEnded(ctx context.Context, run *endedRun, why string) (conversation, reason string, err error) {
+	if run.Removing {
+		return run.Conversation, "", nil
 	}
-	conversation, err = p.conversationOf(ctx, row)
+	conversation, err = p.conversationOf(ctx, run.Row)
 	if err != nil || conversation == "" {
 		return "", "", err
 	}
@@ -238,13 +287,15 @@ func (p *retentionPass) conversationOfEnded(ctx context.Context, row Row, why st
 		return "", "", err
 	}
 	if _, busy := s.ActiveRun(); busy || len(s.Queue()) > 0 {
+		run.last = false
 		return conversation, "its conversation " + conversation + " has a run that has not ended", nil
 	}
-	if why != removedByAge || p.now.Sub(time.UnixMilli(lastChange(s))) >= p.limits.age {
+	if run.last || p.limits.age > 0 && p.now.Sub(time.UnixMilli(lastChange(s))) >= p.limits.age {
 		return conversation, "", nil
 	}
 	newest, err := p.newestWithHistory(ctx, s)
-	if newest == row.RunID {
+	if newest == run.RunID {
+		run.last = isForRoom(why)
 		reason = "its conversation " + conversation + " continues with its history"
 	}
 	return conversation, reason, err

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -317,5 +318,49 @@ func TestRemovalThatWasCutShort(t *testing.T) {
 			return !ok && err == nil
 		})
 		checkRemoved(t, h, c, run)
+	}
+}
+
+// Attachments of runs that nobody opens are no reason to remove runs: whoever may attach could otherwise have all of them
+// removed. They go themselves once they are old.
+//
+//behaviour:shows K17
+func TestAttackAttachmentsRemoveNoRuns(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	dir := t.TempDir()
+	h := startNode(t, dir)
+	c := connectClient(t, h)
+	run := beginRun(t, c, client.RunRequest{Model: writeScript(t, "default: [{text: done}]")})
+	waitFinished(t, c, run, spec.Completed)
+	logs, _, err := h.post.Room(testContext(t))
+	for range 3 {
+		_, failed := c.Attach(testContext(t), client.NewID(), "a.txt", "text/plain", bytes.Repeat([]byte("x"), 1<<20))
+		err = errors.Join(err, failed)
+	}
+	if err := errors.Join(err, h.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h = startNode(t, dir, func(c *Config) {
+		c.RetainAge, c.RetainBytes = -1, int64(logs)+1<<20
+		c.now = func() time.Time { return time.Now().Add(25 * time.Hour) }
+	})
+	ctx := testContext(t)
+	for used := uint64(1 << 20); used >= 1<<20; { // names of removed blobs stay
+		if used, _, err = h.blobs.Room(testContext(t), ""); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("the attachments stay")
+		}
+	}
+	if err := h.Close(); err != nil { // which waits for the end of the pass
+		t.Fatal(err)
+	}
+	c = connectClient(t, startNode(t, dir))
+	if list, err := c.List(testContext(t)); err != nil || len(list) != 1 {
+		t.Errorf("left: %+v %v", list, err)
 	}
 }

@@ -257,9 +257,15 @@ func (b *Blobs) Room(ctx context.Context, run string) (used, most uint64, err er
 
 // usedBytes sums the sizes of a run's blobs in the store.
 func (b *Blobs) usedBytes(ctx context.Context, run string) (sum int64, err error) {
+	sum, _, err = b.measureRun(ctx, run)
+	return sum, err
+}
+
+// measureRun sums the sizes of a run's blobs in the store, and finds when the newest was stored.
+func (b *Blobs) measureRun(ctx context.Context, run string) (sum int64, newest time.Time, err error) {
 	refs, err := b.listBlobs(ctx, run)
 	if err != nil {
-		return 0, err
+		return 0, newest, err
 	}
 	for _, ref := range refs {
 		info, err := b.store.GetInfo(ctx, blobName(run, ref))
@@ -267,11 +273,41 @@ func (b *Blobs) usedBytes(ctx context.Context, run string) (sum int64, err error
 			continue // chunks of a Put that did not finish
 		}
 		if err != nil {
-			return 0, err
+			return 0, newest, err
 		}
 		sum += int64(info.Size)
+		if info.ModTime.After(newest) {
+			newest = info.ModTime
+		}
 	}
-	return sum, nil
+	return sum, newest, nil
+}
+
+// Strays calls each for every run that has blobs and that known does not know: with the bytes of its blobs, and when the
+// newest was stored. It reads all names of the store.
+func (b *Blobs) Strays(ctx context.Context, known func(run string) bool, each func(run string, bytes uint64, newest time.Time)) error {
+	within, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	info, err := b.stream.Info(within, jetstream.WithSubjectFilter(b.names.BlobChunks(">")))
+	if err != nil {
+		return fmt.Errorf("jetstream: list blobs: %w", err)
+	}
+	runs := map[string]bool{}
+	for subject := range info.State.Subjects {
+		run, _, _ := strings.Cut(strings.TrimPrefix(subject, b.names.BlobChunks("")), ".")
+		runs[run] = true
+	}
+	for run := range runs {
+		if known(run) {
+			continue
+		}
+		used, newest, err := b.measureRun(ctx, run)
+		if err != nil {
+			return fmt.Errorf("jetstream: room of the blobs of %s: %w", run, err)
+		}
+		each(run, uint64(used), newest)
+	}
+	return nil
 }
 
 // listBlobs names the blobs of a run that have chunks.
