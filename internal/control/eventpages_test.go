@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -79,9 +80,9 @@ func TestPagesOfALongRunNeedOneReplayForEachKeptPart(t *testing.T) {
 
 func TestReplayThatTakesLongerThanARequestGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, replays := newPages(t.Context()), 0
+		p, replays := newPages(t.Context()), atomic.Int32{}
 		slow := func(ctx context.Context) (*eventReplay, error) {
-			replays++
+			replays.Add(1)
 			select {
 			case <-time.After(2 * requestTimeout):
 				return longRun(3), nil
@@ -99,8 +100,8 @@ func TestReplayThatTakesLongerThanARequestGoesOn(t *testing.T) {
 				t.Errorf("a client is told %v, and would not ask again", err)
 			}
 		}
-		if got, err := ask("r"); err != nil || len(got.list) != 3 || replays != 1 {
-			t.Errorf("%v, %v after %d replays", got, err, replays)
+		if got, err := ask("r"); err != nil || len(got.list) != 3 || replays.Load() != 1 {
+			t.Errorf("%v, %v after %d replays", got, err, replays.Load())
 		}
 
 		// No more than replaysMax outlive their requests, and none is kept for a client that never comes back.

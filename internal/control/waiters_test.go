@@ -27,8 +27,8 @@ func TestACallerIsWokenByTheResultOfItsRun(t *testing.T) {
 	for range 2 {
 		w := c.cfg.Runs.NewWaiter("ours")
 		go func() {
-			defer w.Close()
 			state, result, err := c.AwaitRun(t.Context(), w, false)
+			w.Close()
 			if err != nil || result == nil {
 				t.Errorf("%s, %v, %v", state, result, err)
 				results <- ""
