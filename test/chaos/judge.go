@@ -204,6 +204,8 @@ entries that activations wrote after they were superseded, by kind: %v; all were
 		return t.found.checkControl(t.o.expectedProblems())
 	case t.o.control && doubles == 0:
 		return errBlind
+	case t.o.control: // it shows that the judge sees; what else it saw is for the runs without a lie
+		return nil
 	case len(t.found.list) > 0:
 		return errBroken
 	}

@@ -121,6 +121,8 @@ const (
 	toolTime    = 10 * time.Millisecond
 	clusterTime = 100 * time.Millisecond
 	controlTime = 150 * time.Millisecond
+	// In a cluster a kill hits one of many runs at random, and not at a chosen entry.
+	clusterControlTime = 600 * time.Millisecond
 )
 
 func newTestDir(o options, p *provider, dir string) (testDir, error) {
@@ -155,6 +157,9 @@ func (s testDir) writeAgents() error {
 	}
 	if s.o.control {
 		effect, work = "idempotent", controlTime
+		if s.o.nodes > 0 {
+			work = clusterControlTime
+		}
 	}
 	for name, delegates := range map[string]string{"boss": "[helper]", "helper": "[]"} {
 		file := fmt.Sprintf(`---
