@@ -107,6 +107,9 @@ func planReply(t *conversation) plannedReply {
 	if t.role == coordinatorName || t.offered[toolDelegate] {
 		return planCoordinator(t)
 	}
+	if !t.canLook() && !t.sawAnything() {
+		return plannedReply{refuses: wantsReport.MatchString(t.asked) || asksForWork(t.asked), text: "I was offered no tool that looks at a directory, so I could see nothing here and can report nothing about it. " + lookAdvice}
+	}
 	return planChild(t, surveyor)
 }
 

@@ -177,6 +177,11 @@ func (t *conversation) resultOf(w wantedCall) (string, bool) {
 	return ex.text, ok && ex.answered && !ex.failed
 }
 
+// canLook reports whether a tool that looks at a directory is offered.
+func (t *conversation) canLook() bool {
+	return t.offered[toolList] || t.offered[toolGlob] || t.offered[toolGrep] || t.offered[toolRead]
+}
+
 func (t *conversation) sawAnything() bool {
 	for _, ex := range t.exchanges {
 		if ex.answered && !ex.failed && strings.TrimSpace(ex.text) != "" {

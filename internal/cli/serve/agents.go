@@ -38,10 +38,16 @@ func (a *agentFlags) config() (*node.AgentsOnBus, error) {
 	return &node.AgentsOnBus{Owner: a.owner}, nil
 }
 
-// agentsLine says at which subjects the agents take prompts; "" if none is exported.
-func agentsLine(subjects []string) string {
+// agentsLine says at which subjects the agents take prompts, and a command that works as it is pasted; "" if none is
+// exported. nodeFile has the credential for the embedded server at url; "": the server is another one.
+func agentsLine(subjects []string, url, nodeFile string) string {
 	if len(subjects) == 0 {
 		return ""
 	}
-	return "agents at " + strings.Join(subjects, " ") + "; try: nats req --wait-for-empty " + subjects[0] + " 'Say hello'"
+	credential, inbox := "", ""
+	if nodeFile != "" {
+		credential = "NATS_URL=" + url + ` NATS_USER=client NATS_PASSWORD="$(jq -r .password ` + shellWord(nodeFile) + `)" `
+		inbox = " --inbox-prefix _INBOX_client"
+	}
+	return "agents at " + strings.Join(subjects, " ") + "; try: " + credential + "nats" + inbox + " req --wait-for-empty --reply-timeout 60s " + subjects[0] + " 'Say hello'"
 }

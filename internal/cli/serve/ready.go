@@ -36,7 +36,11 @@ func (n *program) printReady(h *node.Node) error {
 			}
 		}
 	}
-	if line := agentsLine(h.AgentSubjects()); line != "" {
+	nodeFile := ""
+	if where != "" {
+		nodeFile = statedir.NodeFilePath(where)
+	}
+	if line := agentsLine(h.AgentSubjects(), url, nodeFile); line != "" {
 		writeLine(line)
 	}
 	line := "ready " + url
