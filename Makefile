@@ -9,7 +9,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage page browser
+.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage page browser
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -24,11 +24,12 @@ sim:      ; go test ./test/sim -run TestSeeds -count=1 -timeout 0 -sim.seeds=$(S
 # The logs of 10,000 simulated runs by the rules of internal/verify, of which `go test` takes a part.
 verify:   ; go test ./test/sim -run TestSimulatedRunsKeepTheRules -count=1 -timeout 0 -v -verify.seeds=10000
 # What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
-exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4
-exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini ./model/openai -wiretest.cuts=-1
+exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5
+exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini -wiretest.cuts=-1
 exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./internal/toolset/builtin -run '^TestAttack' -builtin.all
 exhaustive-3: ; go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
 exhaustive-4: ; $(MAKE) damage && go test -count=1 ./mailbox/local -local.all
+exhaustive-5: ; go test -count=1 -timeout 20m ./model/openai -wiretest.cuts=-1
 mutants:  ; go run ./test/sim/mutants
 chaos:    ; go run ./test/chaos -kills $(KILLS)
 	go run ./test/chaos -nodes $(NODES) -ttl $(TTL) -runs $(RUNS) -kills 4 -points 4 -drains 1 -cancels 10 -for $(DURATION)
