@@ -90,7 +90,7 @@ func (s *shell) learnFact(c actor.Context, fact any) {
 	e := activation.Input{Now: time.Now().UnixMilli(), Fact: fact}
 	switch fact.(type) {
 	case activation.LogRead, activation.EntryArrived, activation.EntryRead, activation.ProveLease, activation.Passivate:
-		e.Lease, e.Held = s.cfg.Holds(s.addr)
+		e.Lease, e.LeaseHeld = s.cfg.Holds(s.addr)
 	}
 	state, actions := activation.Step(s.state, e)
 	s.state = state

@@ -171,8 +171,8 @@ func questionError(args string) string {
 // asksPerson reports whether the call will put a question to a person.
 func (c Call) asksPerson() bool { return c.Name == askTool && c.Stage != Ended }
 
-// inVain reports whether the call asks although no person can be asked.
-func (c Call) inVain() bool { return c.Name == askTool && c.Result.Text == nobodyToAsk }
+// asksNobody reports whether the call asks although no person can be asked.
+func (c Call) asksNobody() bool { return c.Name == askTool && c.Result.Text == nobodyToAsk }
 
 // answeredByPerson reports whether a person answered a call of the batch.
 func answeredByPerson(calls []Call) bool {

@@ -40,10 +40,10 @@ const (
 	notRunAsking  = "not run: a person is asked first"
 )
 
-// holdCalls answers the calls that will not run because of the rest of their reply: the
+// answerCallsNotRun answers the calls that will not run because of the rest of their reply: the
 // reply exceeds the limit of forbidden proposals, it does not ask a person
 // although it must, or it asks although no person can be asked.
-func holdCalls(s State, calls []Call) []Call {
+func answerCallsNotRun(s State, calls []Call) []Call {
 	from, text := len(calls), ""
 	limit := s.Task.LoopOptions.Breaker.Forbidden
 	_, forbidden := countUseless(s, calls)
@@ -53,7 +53,7 @@ func holdCalls(s State, calls []Call) []Call {
 	case s.LoopDetection.Forced && !slices.ContainsFunc(calls, Call.asksPerson): //mutant:acts-instead-of-asking
 		from, text = 0, notRunAsking
 	default:
-		if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
+		if i := slices.IndexFunc(calls, Call.asksNobody); i >= 0 {
 			from, text = i, notRunAsking
 		}
 	}
@@ -75,7 +75,7 @@ func applyBreaker(s State, calls []Call) (next State, fx []Effect, busy bool) {
 			Detail: fmt.Sprintf("it may not use %s, and proposed such tools in %d replies in a row", calls[i].Name, s.LoopDetection.Forbidden)})
 		return next, fx, true
 	}
-	if i := slices.IndexFunc(calls, Call.inVain); i >= 0 {
+	if i := slices.IndexFunc(calls, Call.asksNobody); i >= 0 {
 		next, fx = finishAgent(s, spec.Outcome{Reason: spec.NeedsHuman, Text: partialResult(s), Partial: true, Detail: questionText(calls[i].Args)})
 		return next, fx, true
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 )
 
-// beginClosingTurn begins the one closing turn that a run has left when a limit cuts it short.
-func beginClosingTurn(s State, ending spec.Reason, why spec.Transition) (State, []Effect) {
-	s.ClosingReason = ending
-	return runHooksBeforeModel(s, why)
+// beginClosingTurn begins the one closing turn that an agent has left when a limit ends it.
+func beginClosingTurn(s State, reason spec.Reason, transition spec.Transition) (State, []Effect) {
+	s.ClosingReason = reason
+	return runHooksBeforeModel(s, transition)
 }
 
 const (
@@ -28,7 +28,7 @@ func closingText(why spec.Reason) string {
 	return fmt.Sprintf(closingPrompt, "the limit on "+word+" is reached")
 }
 
-// endClosingTurn ends a run after its closing turn. Calls that the model made nevertheless
+// endClosingTurn ends the agent after its closing turn. Calls that the model made nevertheless
 // are answered, so that the history stays well formed.
 func endClosingTurn(s State, text string, calls []Call) (State, []Effect) {
 	text = clip.Text(text, answerBytesMax)

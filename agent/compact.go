@@ -37,7 +37,7 @@ const summaryTries = 2
 
 // beginCompaction begins a compaction if the prompt has grown too large for the window;
 // busy is false if the loop continues at once.
-func beginCompaction(s State, why spec.Transition) (next State, fx []Effect, busy bool) {
+func beginCompaction(s State, transition spec.Transition) (next State, fx []Effect, busy bool) {
 	limit := s.contextLimits().threshold()
 	if limit == 0 || s.Estimate() <= limit || lastTurnFits(s) {
 		return s, nil, false
@@ -63,7 +63,7 @@ func beginCompaction(s State, why spec.Transition) (next State, fx []Effect, bus
 		return recordRung(s, rung, true), nil, false
 	}
 	s = recordRung(s, rung, counts)
-	s.PendingCompaction = pendingCompaction{Upto: upto, Why: why, As: as}
+	s.PendingCompaction = pendingCompaction{Upto: upto, Why: transition, As: as}
 	if hasUncheckedMessages(s, upto) {
 		s, fx = compactWithoutModel(s)
 	} else {

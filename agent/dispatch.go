@@ -14,7 +14,6 @@ func dispatchCalls(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
 	s.ToolCalls += callList(calls).runnable()
 	s.Useless, s.LoopDetection.Forbidden = countUseless(s, calls)
-	s.CallsOut = s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 	return advanceCalls(s)
 }
 
@@ -152,9 +151,9 @@ func endBatch(s State) (State, []Effect) {
 	if busy {
 		return s, fx
 	}
-	s, why, fx, busy := watchCalls(s, calls, spec.NextTurn)
+	s, transition, fx, busy := watchCalls(s, calls, spec.NextTurn)
 	if busy {
 		return s, fx
 	}
-	return prependEffects(fx)(endTurn(s, why))
+	return prependEffects(fx)(endTurn(s, transition))
 }

@@ -8,10 +8,15 @@ func (s State) reachedLimit() (spec.Reason, spec.Transition) {
 	switch {
 	case s.Soft:
 		return spec.Timeout, spec.SoftLimit
-	case s.CallsOut:
+	case s.usedUpCalls():
 		return spec.MaxToolCalls, spec.ClosingTurn
 	case s.Turn >= s.Task.Limits.Turns: //mutant:turn-limit
 		return spec.MaxTurns, spec.ClosingTurn
 	}
 	return "", ""
+}
+
+// usedUpCalls reports whether the agent's own limit of tool calls is used up: the next turn is the closing one.
+func (s State) usedUpCalls() bool {
+	return s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 }

@@ -71,31 +71,31 @@ const seenMax = 64
 // watchCalls examines a batch that has ended: a detected loop leads to a nudge, then
 // a directive, then a question. busy is true if the loop waits for a person now,
 // or has ended.
-func watchCalls(s State, calls []Call, why spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
+func watchCalls(s State, calls []Call, transition spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
 	if answeredByPerson(calls) {
 		s.LoopDetection = s.LoopDetection.cleared()
-		return s, why, nil, false
+		return s, transition, nil, false
 	}
 	if s.LoopDetection.Forced {
 		next, fx = askInsteadOfModel(s, "")
-		return next, why, fx, true
+		return next, transition, fx, true
 	}
 	w := s.Task.LoopOptions.Watch
 	if w.Of <= 0 {
-		return s, why, nil, false
+		return s, transition, nil, false
 	}
 	kept := s.LoopDetection.remember(w, s.Turn, calls, s.tools)
 	loop, found := s.LoopDetection.findLoop(w, s.Turn)
 	if !found {
 		s.LoopDetection = s.LoopDetection.steppedDown(w, kept)
-		return s, why, nil, false
+		return s, transition, nil, false
 	}
 	s.LoopDetection.Loops++
 	s.LoopDetection.Loop, s.LoopDetection.Calm = loop, 0
 	s.LoopDetection.Level = min(s.LoopDetection.Level+1, forced)
 	s.events.publish(loopEvents, event.KindLoopDetected, event.LoopDetected{Tier: string(loop.Tier), Tool: loop.Tool, Times: loop.Times})
 	if ending, _ := s.reachedLimit(); ending != "" {
-		return s, why, nil, false // a limit ends it now
+		return s, transition, nil, false // a limit ends it now
 	}
 	return escalateLoop(s)
 }

@@ -190,15 +190,15 @@ func wakeIdle(s State) (State, []Effect) {
 }
 
 // deliverMail appends the messages of other agents to the transcript.
-func deliverMail(s State, why spec.Transition) (State, spec.Transition) {
+func deliverMail(s State, transition spec.Transition) (State, spec.Transition) {
 	for _, m := range s.Mail {
 		s = s.appendMessage(model.Message{Role: model.User, Text: m.quotedText()})
-		if why == spec.NextTurn || why == "" {
-			why = spec.Steering
+		if transition == spec.NextTurn || transition == "" {
+			transition = spec.Steering
 		}
 	}
 	s.Mail = nil
-	return s, why
+	return s, transition
 }
 
 // quotedText is the message as the model reads it. A head names its author, and each

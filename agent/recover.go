@@ -106,7 +106,7 @@ func keepPartialReply(s State, r model.Reply) (State, []Call) {
 	if r.Message.Text == "" && len(r.Message.Calls) == 0 {
 		return s, nil
 	}
-	return takeReply(s, r)
+	return appendReply(s, r)
 }
 
 // ensureTombstone makes sure that the newest message is a tombstone of the assistant.

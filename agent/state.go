@@ -48,7 +48,6 @@ type State struct {
 
 	Calls     callList // of the last reply
 	ToolCalls int      // tool calls run in all
-	CallsOut  bool     // the agent's own limit of calls is used up: the next turn is the closing one
 
 	Proposal     int            // number of the newest proposed stop
 	Vetoes       int            // in a row

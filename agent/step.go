@@ -3,31 +3,28 @@ package agent
 import "github.com/troupe-run/troupe/agent/event"
 
 // Step is the agent loop: it takes one input and returns the next state, the effects,
-// and the events for observers. An input that has no meaning in the current phase changes only the
-// clock and, if the supervisor sent it, the count of received messages. Step panics on a Fact that
-// it does not know: that is a bug of this program, never of a log (unknown kinds do not decode).
-func Step(s State, e Input) (State, Output) {
-	before, last := s, s.Now
-	s.Now = max(s.Now, e.At)
-	if e.FromSupervisor {
+// and the events for observers. A fact that the current phase does not await begins nothing: it changes
+// at most the clock, the count of received messages, and what later turns read (steers, mail, notes about limits).
+// Step panics on a Fact that it does not know: that is a bug of this program, never of a log (unknown kinds do not decode).
+func Step(s State, in Input) (State, Output) {
+	before, lastStamp := s, s.Now
+	s.Now = max(s.Now, in.At)
+	if in.FromSupervisor {
 		s.Received++
 	}
-	if _, claims := e.Fact.(Resumed); claims {
-		s = skipAbsence(s, last)
+	if _, isClaim := in.Fact.(Resumed); isClaim {
+		s = skipAbsence(s, lastStamp)
 	} else {
-		s = skipSleep(s, e.Fact, last)
+		s = skipSleep(s, in.Fact, lastStamp)
 	}
-	s, fx := stepFact(s, e)
+	s, fx := stepFact(s, in)
 	fx = append(fx, armNewQuestion(before, s)...)
 	s, events := takeEvents(before, s)
 	if s.Allowance.Next != nil {
-		before = s
 		var more []Effect
-		s, more = grantAhead(s)
-		fx = append(fx, more...)
 		var later []event.Event
-		s, later = takeEvents(before, s)
-		events = append(events, later...)
+		s, more, later = beginAttemptAhead(s)
+		fx, events = append(fx, more...), append(events, later...)
 	}
 	s, fx = returnIdleAllowance(s, fx)
 	s, fx = updateClock(s, fx)
@@ -35,9 +32,18 @@ func Step(s State, e Input) (State, Output) {
 	return s, Output{Effects: fx, Events: events}
 }
 
-// stepFact handles one event, whatever the clocks say.
-func stepFact(s State, e Input) (State, []Effect) {
-	switch f := e.Fact.(type) {
+// beginAttemptAhead begins the attempt under the allowance that the step has prepared after it ended a turn. The new turn
+// publishes its own events, after those of the old one.
+func beginAttemptAhead(s State) (State, []Effect, []event.Event) {
+	before := s
+	s, fx := grantAhead(s)
+	s, events := takeEvents(before, s)
+	return s, fx, events
+}
+
+// stepFact passes one fact to its handler. Step has already set the clocks.
+func stepFact(s State, in Input) (State, []Effect) {
+	switch f := in.Fact.(type) {
 	case Submitted:
 		return handleSubmitted(s, f)
 	case Recalled:
@@ -81,7 +87,7 @@ func stepFact(s State, e Input) (State, []Effect) {
 	case LogVerified:
 		return handleLogVerified(s, f)
 	case StatusAsked:
-		return handleStatusAsked(s, f, e.Damaged)
+		return handleStatusAsked(s, f, in.Damaged)
 	case TimeLimitSet:
 		return handleTimeLimitSet(s, f)
 	case Resumed:
@@ -92,7 +98,7 @@ func stepFact(s State, e Input) (State, []Effect) {
 	case Checkpoint, Closed:
 		return s, nil
 	default:
-		panic("agent: unknown fact " + e.Fact.Kind())
+		panic("agent: unknown fact " + in.Fact.Kind())
 	}
 }
 
@@ -101,5 +107,5 @@ const (
 	softTimer     = "soft"
 	hardTimer     = "hard"
 	retryTimer    = "retry"
-	throttleTimer = "gate"
+	throttleTimer = "gate" // the recorded name
 )

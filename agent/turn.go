@@ -14,7 +14,7 @@ import (
 )
 
 // handleSubmitted opens the loop. It appends the prompt to the transcript before the first hook, summary
-// or model call, so that an end of the run, however early, leaves a record of the task.
+// or model call, so that an agent that ends early leaves a record of its task, too.
 func handleSubmitted(s State, f Submitted) (State, []Effect) {
 	if s.Phase != "" { //mutant:task-once
 		return s, nil
@@ -66,8 +66,8 @@ func endTurn(s State, transition spec.Transition) (State, []Effect) {
 	return beginTurn(s, transition)
 }
 
-// beginTurn is the boundary after any compaction: it appends the messages that
-// arrived meanwhile, then applies the limits.
+// beginTurn begins the next turn once no compaction is in progress: it appends the messages that
+// arrived meanwhile and applies the limits.
 func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	s, transition = deliverMail(s, transition)
 	for _, text := range s.Remarks {
@@ -81,8 +81,8 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 		s.Force, s.LoopDetection = "", s.LoopDetection.cleared()
 	}
 	s.Remarks, s.Steers = nil, nil
-	if ending, as := s.reachedLimit(); ending != "" {
-		return beginClosingTurn(s, ending, as)
+	if reason, transition := s.reachedLimit(); reason != "" {
+		return beginClosingTurn(s, reason, transition)
 	}
 	return runHooksBeforeModel(noteLimits(s), transition)
 }
@@ -116,12 +116,12 @@ func newReserve(s State, request budget.AttemptRequest) Reserve {
 	return e
 }
 
-// attemptRequest is the request for the next attempt: the most that it may cost.
+// attemptRequest returns the upper bounds of the next attempt, which a reservation must cover.
 func (s State) attemptRequest() budget.AttemptRequest {
 	l := s.Task.Limits
 	calls := int64(l.ReplyCalls)
 	if len(s.Task.Tools) == 0 {
-		calls = 0 // other agents need them
+		calls = 0 // without tools the reply makes no calls, so it reserves none
 	}
 	if l.Calls > 0 {
 		calls = min(calls, int64(max(0, l.Calls-s.ToolCalls)))
@@ -247,7 +247,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	}
 	s = calibrate(s, f.Reply)
 	f.Reply.Message.Tokens = f.Tokens
-	s, calls := takeReply(s, f.Reply)
+	s, calls := appendReply(s, f.Reply)
 	runnable := callList(calls).runnable()
 	if s.Cancel != nil || s.ClosingReason != "" {
 		runnable = 0
@@ -293,9 +293,9 @@ func actOnReply(s State, stop model.Stop) (State, []Effect) {
 	return proposeCompletion(s)
 }
 
-// takeReply appends a reply to the transcript. It numbers the calls by turn and index (the provider's own ids never
+// appendReply appends a reply to the transcript. It numbers the calls by turn and index (the provider's own ids never
 // reach a log), validates each, and answers those that may not run.
-func takeReply(s State, r model.Reply) (State, []Call) {
+func appendReply(s State, r model.Reply) (State, []Call) {
 	m := r.Message
 	m.Role, m.Results = model.Assistant, nil // a model has no results to report //mutant:results-of-a-model
 	m.Media = nil                            // and no media
@@ -313,10 +313,10 @@ func takeReply(s State, r model.Reply) (State, []Call) {
 	m.Tombstone = len(calls) == 0 && strings.TrimSpace(m.Text) == ""
 	s = s.appendMessage(m)
 	s.Calls, s.events.replied = nil, true
-	return s, holdCalls(s, limitCalls(s, calls))
+	return s, answerCallsNotRun(s, limitCalls(s, calls))
 }
 
-// settleReservation closes the reservation, with the usage that the provider reported or in full, and books that usage.
+// settleReservation settles the open reservation: with the reported usage, or in full if the provider reported none.
 func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 	e := Settle{Reservation: s.Reservation, Usage: r.Usage, Turn: s.Turn + 1, Lost: !r.UsageKnown} //mutant:blind-unknown-usage-is-free
 	if r.UsageKnown {
@@ -346,7 +346,7 @@ func refuseCalls(s State, calls []Call, text string) State {
 	return s.appendMessage(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
-// finishAgent ends the agent, and nothing else does: it aborts what is under way, closes what is open, and sends Finish.
+// finishAgent is the only function that ends an agent. It aborts work in progress, settles the open reservation, and sends Finish.
 func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil

@@ -24,7 +24,7 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 	if s.Cancel != nil { //mutant:grants-during-cancel
 		return s, fx // its Canceled is on the way and answers it
 	}
-	if newest := s.Pool.Account(string(from)).Newest(); f.Reservation <= newest { // an agent never requests a reservation twice
+	if newest := s.Pool.Account(string(from)).Newest(); f.Reservation <= newest { // its log has lost its tail: an agent requests each reservation once
 		next, more := giveUpTruncated(s, from, f.Reservation, newest)
 		return next, append(fx, more...)
 	}
@@ -43,7 +43,7 @@ func handleReserve(s State, from spec.ID, f agent.Reserve) (State, []Effect) {
 // reserveAttempt asks the pool and informs the agent; it is the only caller of Pool.Reserve. The
 // policy may veto the turn: then, or if the budget is frozen or a provider has billed beyond its
 // own rules, reserveAttempt asks only for a closing turn.
-func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool) {
+func (s State) reserveAttempt(m Member, f agent.Reserve) (next State, fx []Effect, waits bool) {
 	reservation, request := f.Reservation, f.Request
 	why, detail := spec.Reason(""), ""
 	var by *agent.VerdictOrigin
@@ -72,7 +72,7 @@ func (s State) reserveAttempt(m Member, f agent.Reserve) (State, []Effect, bool)
 		s = s.publishShortage(event.KindBudgetDenied, m.ID, f, why)
 		return s, []Effect{Tell{To: m.ID, Fact: agent.Denied{Reservation: reservation, Why: why, Detail: detail, By: by}}}, false
 	case budget.Granted:
-		why, detail, by = "", "", nil
+		why = ""
 	}
 	before := s
 	s.Pool = pool
@@ -174,7 +174,7 @@ func applyLimits(s State, f LimitSet) (State, []Effect) {
 			more = s.members.tellLive(agent.TimeLimitSet{SoftMS: f.SoftMS, HardMS: f.HardMS})
 		}
 	}
-	if f.Patch && !f.Freeze && f.Limits == (spec.RunLimits{}) && f.SoftMS > 0 { // only more time
+	if f.namesOnlyTime() {
 		return s, more
 	}
 	s.Frozen = f.Freeze

@@ -42,6 +42,11 @@ type LimitSet struct {
 // setsTime reports whether the command names time limits, and they agree with each other.
 func (f LimitSet) setsTime() bool { return f.SoftMS > 0 && f.HardMS >= f.SoftMS }
 
+// namesOnlyTime reports whether the freeze and the other limits stay as they are.
+func (f LimitSet) namesOnlyTime() bool {
+	return f.SoftMS > 0 && f.Patch && !f.Freeze && f.Limits == (spec.RunLimits{})
+}
+
 // GivenUp says that no shell of an agent gets through its log: the agent will not
 // report again.
 type GivenUp struct {
@@ -102,7 +107,7 @@ type Tell struct {
 // Publish says that the run is over; its result is State.Result.
 type Publish struct{}
 
-// Arm sets a timer, Due in Unix milliseconds; Disarm drops it.
+// Arm sets a timer, Due in Unix milliseconds.
 type Arm struct {
 	Timer string
 	Due   int64
@@ -191,7 +196,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Resumed:
 		return handleResumed(s, f)
 	case agent.Released:
-		return release(s), nil
+		return noteRelease(s), nil
 	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
@@ -199,8 +204,8 @@ func stepInput(s State, e Input) (State, []Effect) {
 	}
 }
 
-// release lets the members of a run go: nothing more is asked of them.
-func release(s State) State {
+// noteRelease notes that the activation ended in order.
+func noteRelease(s State) State {
 	s.Released = true
 	return s
 }

@@ -51,7 +51,7 @@ type RunParked struct {
 }
 
 // RunReconciled is the data of run.reconciled: a node has looked for the unfinished runs of its logs
-// that nobody owned. The event is in no log.
+// that no node owned. The event is in no log.
 type RunReconciled struct {
 	// Why is started or interval.
 	Why string `json:"why"`

@@ -15,7 +15,7 @@ func Message(m model.Message) int64 {
 	var n, read, all int64
 	for _, text := range texts {
 		all += int64(len(text))
-		if sample := text[:min(len(text), SampleBytesMax-int(read))]; sample != "" {
+		if sample := text[:min(len(text), sampleBytesMax-int(read))]; sample != "" {
 			n, read = n+Count(sample), read+int64(len(sample))
 		}
 	}

@@ -28,8 +28,8 @@ const (
 	// runBytesMax is the longest run without a break that the encoder gets in one
 	// piece: its time grows with the square of the run.
 	runBytesMax = 256
-	// SampleBytesMax is how much of a text Estimate reads: about 30 ms of one core.
-	SampleBytesMax = 32 << 10
+	// sampleBytesMax is how much of a text Estimate reads: about 30 ms of one core.
+	sampleBytesMax = 32 << 10
 )
 
 // encoder is shared by all callers, which only read it.
@@ -66,11 +66,11 @@ func Count(text string) int64 {
 // Estimate is Count for texts of any size: of a long text it counts the beginning
 // and the end, and assumes that the middle is like them.
 func Estimate(text string) int64 {
-	if len(text) <= SampleBytesMax {
+	if len(text) <= sampleBytesMax {
 		return Count(text)
 	}
-	head := clip.Prefix(text, SampleBytesMax/2)
-	tail := text[len(text)-SampleBytesMax/2:]
+	head := clip.Prefix(text, sampleBytesMax/2)
+	tail := text[len(text)-sampleBytesMax/2:]
 	for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
 		tail = tail[1:]
 	}

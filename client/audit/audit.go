@@ -13,8 +13,8 @@ import (
 
 // Limits of the texts in an audit; the digest is of the whole call.
 const (
-	ArgumentBytesMax = 2000
-	TextBytesMax     = 300
+	argumentBytesMax = 2000
+	textBytesMax     = 300
 )
 
 // Audit is what `troupe audit -o json` prints.

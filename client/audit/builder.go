@@ -68,10 +68,10 @@ func (b *builder) add(e client.Event) {
 	}
 }
 
-func showText(text string) string { return permission.VisibleLine(clip.Text(text, TextBytesMax)) }
+func showText(text string) string { return permission.VisibleLine(clip.Text(text, textBytesMax)) }
 
 func showArguments(args string) string {
-	return permission.VisibleLine(clip.Ends(args, ArgumentBytesMax))
+	return permission.VisibleLine(clip.Ends(args, argumentBytesMax))
 }
 
 func (b *builder) call(e client.Event, id, tool string) *callRecord {

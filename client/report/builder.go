@@ -89,7 +89,7 @@ func (b *builder) step(e client.Event) *Step {
 func (b *builder) addAttempt(e client.Event, d event.ModelFinished) {
 	s := b.step(e)
 	s.Attempts = append(s.Attempts, Attempt{Model: d.Model, Purpose: d.Purpose, Finish: d.Stop, LatencyMS: d.TookMS, Usage: d.Usage, UsageKnown: d.UsageKnown,
-		CostUSD: d.CostUSD, Error: d.Error, Detail: clip.Text(d.Detail, ErrorBytesMax)})
+		CostUSD: d.CostUSD, Error: d.Error, Detail: clip.Text(d.Detail, errorBytesMax)})
 	s.ModelMS += d.TookMS
 	s.CostUSD += d.CostUSD
 	s.Usage = s.Usage.Add(d.Usage)
@@ -119,7 +119,7 @@ func (b *builder) addCall(e client.Event, d event.ToolCall) {
 		c.Child = string(d.Child)
 	}
 	if d.Args != "" { // a hook may have rewritten those that were proposed
-		c.Arguments, c.ArgumentBytes = clip.Text(d.Args, ArgumentBytesMax), len(d.Args)
+		c.Arguments, c.ArgumentBytes = clip.Text(d.Args, argumentBytesMax), len(d.Args)
 	}
 	switch e.Kind {
 	case event.KindToolStarted, event.KindDelegationRequested:
@@ -138,7 +138,7 @@ func (c *Call) endCall(e client.Event, d event.ToolCall) {
 	}
 	c.Error = ""
 	if d.Error {
-		if c.Error = clip.Text(d.Text, ErrorBytesMax); c.Error == "" {
+		if c.Error = clip.Text(d.Text, errorBytesMax); c.Error == "" {
 			c.Error = "failed"
 		}
 	}

@@ -14,8 +14,8 @@ import (
 
 // Limits of the texts in a report.
 const (
-	ArgumentBytesMax = 300
-	ErrorBytesMax    = 300
+	argumentBytesMax = 300
+	errorBytesMax    = 300
 )
 
 // Report is what `troupe report -o json` prints. Its sums are those of its steps.

@@ -12,7 +12,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus"
 )
 
-// The flag and the setting say how often a node looks for runs that nobody owns, and its events show it.
+// The flag and the setting say how often a node looks for runs that no node owns, and its events show it.
 //
 //behaviour:shows K10
 func TestANodeSweepsAsOftenAsItIsTold(t *testing.T) {

@@ -54,20 +54,20 @@ func appendAgain(s *stepCall, o OwnResult) {
 	requestOwnAppend(s, o)
 }
 
-// sendReady sends outbox messages, with one entry in flight to each receiver.
-func sendReady(s *stepCall, held bool) {
+// sendWaiting sends messages of the outbox, with one entry in flight to each receiver.
+func sendWaiting(s *stepCall, includeHeld bool) {
 	if s.Reader.Phase != Active {
 		return
 	}
 	for {
-		to, messages, ok := s.Reader.Outbox.Take(held)
+		to, messages, ok := s.Reader.Outbox.Take(includeHeld)
 		if !ok {
 			break
 		}
 		sendEntry(s, to, messages)
 	}
-	if s.Reader.Outbox.Held() && !s.holding {
-		s.holding = true
+	if s.Reader.Outbox.HasHeld() && !s.delayTimerRuns {
+		s.delayTimerRuns = true
 		s.addActions(Later{SettlementDelay, HoldExpired{}})
 	}
 }

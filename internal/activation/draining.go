@@ -119,5 +119,5 @@ func beginPassivation(s *stepCall, early bool) {
 // isFree reports whether this activation has nothing under way and is about to begin nothing.
 func isFree(s *stepCall) bool {
 	return s.stage == Following && !s.toDrain && !s.closing && s.Reader.Phase == Active && len(s.unread) == 0 && len(s.postponed) == 0 &&
-		s.proof == "" && len(s.work) == 0 && s.held
+		s.proof == "" && len(s.work) == 0 && s.leaseHeld
 }

@@ -6,11 +6,11 @@ import "github.com/troupe-run/troupe/mailbox"
 // then.
 type Input struct {
 	Now int64 // Unix milliseconds, by the clock of the node
-	// Lease is the lease under which the node holds the log, if it is Held. Facts that deliver
+	// Lease is the lease under which the node holds the log, if LeaseHeld. Facts that deliver
 	// entries, ProveLease and Passivate need both.
-	Lease uint64
-	Held  bool
-	Fact  any // one of the types of this file
+	Lease     uint64
+	LeaseHeld bool
+	Fact      any // one of the types of this file
 }
 
 // Facts about the claim and the log.

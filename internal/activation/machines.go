@@ -83,7 +83,7 @@ type Supervisor struct {
 	Watch bool
 }
 
-// Ended reports whether the run is over.
+// Ended reports whether the run is over and waits for no member: all have ended, or the run was halted.
 func (s *Supervisor) Ended() bool {
 	return s.State.Phase == supervisor.Over && (s.State.Live <= 0 || s.State.Halted)
 }

@@ -89,8 +89,8 @@ func (o *Outbox) Forget(n uint64) {
 }
 
 // Take marks the messages that wait for one receiver as in flight and returns them, if any
-// may be sent. With held, it also sends messages that could wait to share an entry.
-func (o *Outbox) Take(held bool) (to mailbox.Address, messages []OutboxMessage, ok bool) {
+// may be sent. With includeHeld, it also returns messages that could wait to share an entry.
+func (o *Outbox) Take(includeHeld bool) (to mailbox.Address, messages []OutboxMessage, ok bool) {
 	for i := 0; i < len(o.ready); i++ {
 		if o.flying >= ReceiversAtOnce {
 			break
@@ -105,7 +105,7 @@ func (o *Outbox) Take(held bool) (to mailbox.Address, messages []OutboxMessage, 
 			i--
 			continue
 		}
-		if !held && !slices.ContainsFunc(l.queue, func(t OutboxMessage) bool { return !t.Hold }) {
+		if !includeHeld && !slices.ContainsFunc(l.queue, func(t OutboxMessage) bool { return !t.Hold }) {
 			continue
 		}
 		o.unlistReady(i)
@@ -138,8 +138,8 @@ func bundleSize(queue []OutboxMessage) int {
 	return len(queue)
 }
 
-// Held reports whether the only messages that wait are held back to share an entry.
-func (o *Outbox) Held() bool { return len(o.ready) > 0 && o.flying < ReceiversAtOnce }
+// HasHeld reports, after Take(false) has returned no message, whether messages wait that only Take(true) returns.
+func (o *Outbox) HasHeld() bool { return len(o.ready) > 0 && o.flying < ReceiversAtOnce }
 
 // Acked marks the messages in flight to a receiver as acknowledged.
 func (o *Outbox) Acked(to mailbox.Address) {

@@ -45,7 +45,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 	s.answers = s.answers.addAnswers(r)
 	if r.Activated {
 		requestOwnAppend(s, s.OwnResult("checkpoint", "0", agent.Checkpoint{}))
-		publishHeld(s)
+		publishReplayedNotes(s)
 	}
 	publishNotes(s, r, m.At)
 	publishRestart(s, r, m.At)
@@ -54,7 +54,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 		publishResult(s)
 	}
 	switch {
-	case r.Reclaim && !s.held:
+	case r.Reclaim && !s.leaseHeld:
 		supersedeStep(s)
 		return
 	case r.Reclaim:
@@ -79,7 +79,7 @@ func sendOrClose(s *stepCall) {
 	if s.stage == Claiming {
 		return
 	}
-	sendReady(s, false)
+	sendWaiting(s, false)
 	switch {
 	case s.Reader.Phase == Closed:
 		if s.Super != nil && !s.resultPublished && !s.Reader.Deleted {
@@ -148,16 +148,16 @@ func publishNotes(s *stepCall, r Read, stamp int64) {
 	switch {
 	case len(r.Notes) == 0:
 	case s.Reader.Phase == Replaying:
-		s.notes = append(s.notes[:len(s.notes):len(s.notes)], heldNotes{r.N, stamp, r.Notes})
+		s.notes = append(s.notes[:len(s.notes):len(s.notes)], replayedNotes{r.N, stamp, r.Notes})
 	default:
 		s.addActions(PublishNotes{r.N, stamp, s.parentAgent(), r.Notes})
 	}
 }
 
-// publishHeld publishes the notes of entries that were replayed above the ack floor: the
+// publishReplayedNotes publishes the notes of entries that were replayed above the ack floor: the
 // previous activation may or may not have published them. The ids are the same, so observers
 // can drop duplicates.
-func publishHeld(s *stepCall) {
+func publishReplayedNotes(s *stepCall) {
 	for _, h := range s.notes {
 		if h.n > s.Reader.Floor() {
 			s.addActions(PublishNotes{h.n, h.stamp, s.parentAgent(), h.notes})

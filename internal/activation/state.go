@@ -37,8 +37,8 @@ type State struct {
 	through         uint64            // the tail detached it during the replay; its log extends at least to this place
 	arrived         int               // entries that arrived through the tail and were not reported to the router
 	last            uint64            // place of the last entry read
-	notes           []heldNotes       // of entries read while replaying
-	holding         bool              // messages are held back, and the timer that ends that runs
+	notes           []replayedNotes   // of entries read while replaying
+	delayTimerRuns  bool              // messages are held back, and the timer that ends that runs
 	closing         bool              // Closed is being appended
 	marked          uint64            // how much was read when the last Checkpoint was appended
 	resultPublished bool              // the result of the run was published
@@ -59,8 +59,8 @@ type State struct {
 	awaited map[string]bool // timers of members that were given more time
 }
 
-// heldNotes are the notes of one entry that was read while replaying.
-type heldNotes struct {
+// replayedNotes are the notes of one entry that was read while replaying.
+type replayedNotes struct {
 	n     uint64
 	stamp int64
 	notes []Note
@@ -87,14 +87,13 @@ func New(at mailbox.Address, start string, epoch mailbox.Epoch, node string, wat
 func (s State) Stage() Stage { return s.stage }
 
 // mayBegin reports whether the activation would begin an effect now, under this lease.
-func (s State) mayBegin(lease uint64, held bool) bool { return held && lease == s.provenLease }
+func (s State) mayBegin(lease uint64, leaseHeld bool) bool {
+	return leaseHeld && lease == s.provenLease
+}
 
 // WouldRead reports whether the activation would read an entry at once and has not read it
 // before.
 func (s State) WouldRead(m mailbox.Message) bool { return s.stage == Following && m.Place > s.last }
-
-// IsIdle reports whether the activation has no work under way.
-func (s State) IsIdle() bool { return len(s.work) == 0 }
 
 // HasUnread reports whether the activation appended own entries that it has not read back.
 func (s State) HasUnread() bool { return len(s.unread) > 0 }

@@ -21,8 +21,8 @@ const ArrivedEvery = 16
 type stepCall struct {
 	State
 	now       int64
-	held      bool
-	nodeLease uint64 // the lease, if held
+	leaseHeld bool
+	nodeLease uint64 // the lease, if it is held
 	actions   []Action
 }
 
@@ -30,7 +30,7 @@ type stepCall struct {
 // deterministic and has no effects of its own: the caller carries the actions out, in order.
 // A State is stepped once: see State.
 func Step(state State, in Input) (State, []Action) {
-	s := &stepCall{State: state, now: in.Now, held: in.Held, nodeLease: in.Lease}
+	s := &stepCall{State: state, now: in.Now, leaseHeld: in.LeaseHeld, nodeLease: in.Lease}
 	if s.stage == Draining || s.stage == Passivating {
 		s.stepEnding(in.Fact)
 	} else {
@@ -73,8 +73,8 @@ func (s *stepCall) stepReading(fact any) {
 			sendEntry(s, f.To, f.Messages)
 		}
 	case HoldExpired:
-		s.holding = false
-		sendReady(s, true)
+		s.delayTimerRuns = false
+		sendWaiting(s, true)
 	case AnswerSent:
 		handleAnswerSent(s, f)
 	case AnswerAgain:

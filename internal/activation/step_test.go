@@ -35,7 +35,7 @@ func driveAgent(t *testing.T) *drivenAgent {
 // learnFact steps a fact and says what follows, without timers and what is for the operator.
 func (d *drivenAgent) learnFact(fact any) string {
 	d.t.Helper()
-	d.state, d.last = activation.Step(d.state, activation.Input{Now: 1000, Lease: d.lease, Held: d.lease > 0, Fact: fact})
+	d.state, d.last = activation.Step(d.state, activation.Input{Now: 1000, Lease: d.lease, LeaseHeld: d.lease > 0, Fact: fact})
 	var list []string
 	for _, a := range d.last {
 		switch a := a.(type) {

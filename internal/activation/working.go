@@ -21,7 +21,7 @@ func beginEffects(s *stepCall, effects []any) {
 	if len(effects) == 0 || s.toDrain { // the next activation begins what this one never begins
 		return
 	}
-	if len(s.postponed) > 0 || !s.mayBegin(s.nodeLease, s.held) { //mutant:begins-without-its-lease
+	if len(s.postponed) > 0 || !s.mayBegin(s.nodeLease, s.leaseHeld) { //mutant:begins-without-its-lease
 		postponeEffects(s, effects...)
 		return
 	}
@@ -113,7 +113,7 @@ func postponeEffects(s *stepCall, effects ...any) {
 func proveLease(s *stepCall) {
 	switch {
 	case len(s.postponed) == 0 || s.Reader.Phase != Active:
-	case !s.held:
+	case !s.leaseHeld:
 		s.deliverLater(ProveLease{})
 	default:
 		s.proofLease = s.nodeLease //mutant:regained-lease-not-proven

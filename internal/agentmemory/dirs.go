@@ -23,8 +23,8 @@ var ErrLink = errors.New("agentmemory: a link is not followed")
 // open opens the directory of a store.
 func (s Store) open() (*os.Root, error) { return openBelow(s.stateDir, s.parts(), false) }
 
-// create opens the directory of a store, and makes it if it is missing. The caller holds the lock.
-func (s Store) create() (*os.Root, error) {
+// openOrCreate opens the directory of a store, and makes it if it is missing. The caller holds the lock.
+func (s Store) openOrCreate() (*os.Root, error) {
 	if s.Scope == Project {
 		if err := s.recordPath(); err != nil {
 			return nil, err

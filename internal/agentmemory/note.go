@@ -2,8 +2,8 @@
 // agent that has memory owns one store: of the user, for all its runs, or of a project, for its runs in one
 // directory. Agents reach a store by the tools of Tools; people list, read and delete the notes on the command line.
 //
-// The state directory holds the notes, and not the directory of the run: a repository must not bring notes that its
-// reader's agents believe, and a commit must not publish what they have noted.
+// The state directory holds the notes, and not the directory of the run: a repository must not supply notes that
+// agents trust, and a commit must not publish them.
 package agentmemory
 
 import (
@@ -33,11 +33,11 @@ const fileBytesMax = 2*(ContentBytesMax+DescriptionBytesMax) + 1<<10
 
 // Errors of notes and stores.
 var (
-	ErrNote    = errors.New("not a valid note")
-	ErrNone    = errors.New("there is no such note")
-	ErrFull    = errors.New("the memory is full")
-	ErrChanged = errors.New("the note has changed")
-	ErrStore   = errors.New("agentmemory: bad store")
+	ErrNote         = errors.New("not a valid note")
+	ErrNoteNotFound = errors.New("there is no such note")
+	ErrFull         = errors.New("the memory is full")
+	ErrChanged      = errors.New("the note has changed")
+	ErrStore        = errors.New("agentmemory: bad store")
 )
 
 // Note is one thing that an agent remembers.
@@ -49,7 +49,7 @@ type Note struct {
 	Written     time.Time `json:"written"`
 }
 
-var nameForm = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+var noteNamePattern = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // nameBytesMax bounds the name of a note.
 const nameBytesMax = 64
@@ -57,7 +57,7 @@ const nameBytesMax = 64
 // CheckName refuses what is no name of a note. A name is a part of a path, so nothing but letters, digits and single
 // hyphens is one.
 func CheckName(name string) error {
-	if !nameForm.MatchString(name) || len(name) > nameBytesMax {
+	if !noteNamePattern.MatchString(name) || len(name) > nameBytesMax {
 		return fmt.Errorf("%w: name is %.80q; write up to %d lower-case letters, digits and single hyphens, such as build-steps", ErrNote, name, nameBytesMax)
 	}
 	return nil

@@ -29,7 +29,7 @@ type Store struct {
 	stateDir          string
 }
 
-var agentForm = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
+var agentNamePattern = regexp.MustCompile(`^[a-z0-9_-]{1,64}$`)
 
 // OpenStore names a store in a state directory. It creates nothing: the first write does.
 func OpenStore(stateDir, scope, agent, dir string) (Store, error) {
@@ -37,14 +37,14 @@ func OpenStore(stateDir, scope, agent, dir string) (Store, error) {
 	switch {
 	case stateDir == "":
 		return s, fmt.Errorf("%w: it has no state directory", ErrStore)
-	case !agentForm.MatchString(agent):
-		return s, fmt.Errorf("%w: %.80q is not the name of an agent", ErrStore, agent)
+	case !agentNamePattern.MatchString(agent):
+		return s, fmt.Errorf("%w: %.80q is not a valid agent name (want [a-z0-9_-], 1 to 64 bytes)", ErrStore, agent)
 	case scope == User:
 		s.Dir = ""
 	case scope != Project:
 		return s, fmt.Errorf("%w: %.80q is neither %s nor %s", ErrStore, scope, User, Project)
 	case !filepath.IsAbs(dir) || filepath.Clean(dir) != dir:
-		return s, fmt.Errorf("%w: the directory %.200q of the project is no clean, absolute path", ErrStore, dir)
+		return s, fmt.Errorf("%w: the project directory %.200q is not a clean absolute path", ErrStore, dir)
 	}
 	return s, nil
 }
@@ -102,7 +102,7 @@ func (s Store) Read(name string) (Note, error) {
 	}
 	root, err := s.open()
 	if errors.Is(err, fs.ErrNotExist) {
-		return Note{}, fmt.Errorf("%w: %s", ErrNone, name)
+		return Note{}, fmt.Errorf("%w: %s", ErrNoteNotFound, name)
 	}
 	if err != nil {
 		return Note{}, err
@@ -114,8 +114,8 @@ func (s Store) Read(name string) (Note, error) {
 // Usage is how much of a store is in use.
 type Usage struct{ Notes, Bytes int }
 
-// Write saves a note. It replaces a note of that name, or with a version only that version of it. A note that is
-// already there as it would be written stays as it is.
+// Write saves a note. It replaces a note of that name, or with a version only that version of it. If the stored note
+// has the same text, Write changes nothing.
 func (s Store) Write(n Note, version string) (u Usage, err error) {
 	if err := n.check(); err != nil {
 		return u, err
@@ -125,7 +125,7 @@ func (s Store) Write(n Note, version string) (u Usage, err error) {
 		return u, err
 	}
 	defer free()
-	root, err := s.create()
+	root, err := s.openOrCreate()
 	if err != nil {
 		return u, err
 	}
@@ -196,18 +196,17 @@ func (s Store) Delete(name string) (found bool, err error) {
 	return true, errors.Join(syncRoot(root), s.removeEmpty())
 }
 
-// lock keeps other writers of this machine out; create makes the directory of the lock.
-func (s Store) lock(create bool) (free func(), err error) {
-	dir := filepath.Join(s.stateDir, memoryDir)
-	if create {
-		if err := os.MkdirAll(dir, dirMode); err != nil {
-			return nil, fmt.Errorf("agentmemory: %w", err)
-		}
+// lock serializes the writers of this machine; with create it makes the directory of the lock file.
+func (s Store) lock(create bool) (unlock func(), err error) {
+	root, err := openBelow(s.stateDir, []string{memoryDir}, create)
+	if err != nil {
+		return nil, err
 	}
-	if free, err = safefile.LockExclusive(filepath.Join(dir, lockFile)); err != nil {
+	_ = root.Close()
+	if unlock, err = safefile.LockExclusive(filepath.Join(s.stateDir, memoryDir, lockFile)); err != nil {
 		return nil, fmt.Errorf("agentmemory: %w", err)
 	}
-	return free, nil
+	return unlock, nil
 }
 
 // readNotes returns the notes of an open store.
@@ -222,7 +221,7 @@ func readNotes(root *os.Root) (notes []Note, broken []BrokenNote, err error) {
 			continue
 		}
 		switch n, err := readNote(root, name); {
-		case errors.Is(err, ErrNone): // deleted meanwhile
+		case errors.Is(err, ErrNoteNotFound): // deleted meanwhile
 		case err != nil:
 			broken = append(broken, BrokenNote{name, err})
 		default:
@@ -238,7 +237,7 @@ func readNote(root *os.Root, name string) (Note, error) {
 	file := name + noteSuffix
 	info, err := root.Lstat(file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Note{}, fmt.Errorf("%w: %s", ErrNone, name)
+		return Note{}, fmt.Errorf("%w: %s", ErrNoteNotFound, name)
 	}
 	if err == nil && !info.Mode().IsRegular() {
 		err = safefile.ErrSpecial
@@ -248,7 +247,7 @@ func readNote(root *os.Root, name string) (Note, error) {
 	}
 	data, err := safefile.ReadIn(root, file, fileBytesMax)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Note{}, fmt.Errorf("%w: %s", ErrNone, name)
+		return Note{}, fmt.Errorf("%w: %s", ErrNoteNotFound, name)
 	}
 	if err != nil {
 		return Note{}, fmt.Errorf("agentmemory: %w", err)
@@ -274,7 +273,7 @@ func replaceIn(root *os.Root, name string, data []byte) error {
 	return syncRoot(root)
 }
 
-// removeTemps removes what writers have left that were killed. The caller holds the lock.
+// removeTemps removes the temporary files of writers that were killed. The caller holds the lock.
 func removeTemps(root *os.Root) {
 	entries, _ := fs.ReadDir(root.FS(), ".") // what cannot be listed stays
 	for _, e := range entries {

@@ -94,7 +94,7 @@ func (s Store) listText() (string, error) {
 // noteText shows a note to a model, with what a write of it needs to know.
 func (s Store) noteText(name string) (string, error) {
 	n, err := s.Read(name)
-	if errors.Is(err, ErrNone) {
+	if errors.Is(err, ErrNoteNotFound) {
 		return "", s.noSuchNote(name)
 	}
 	if err != nil {
@@ -116,7 +116,7 @@ func (s Store) noSuchNote(name string) error {
 	for i, n := range notes {
 		names[i] = n.Name
 	}
-	return fmt.Errorf("%w: %s; the notes are: %s", ErrNone, name, strings.Join(names, ", "))
+	return fmt.Errorf("%w: %s; the notes are: %s", ErrNoteNotFound, name, strings.Join(names, ", "))
 }
 
 // writeNote saves what a model wrote.

@@ -36,7 +36,7 @@ type heartbeat struct {
 }
 
 // beat makes the heartbeat of this moment.
-func (e *exported) beat() heartbeat {
+func (e *exportedAgent) beat() heartbeat {
 	c := e.host.cfg
 	b := heartbeat{Agent: c.Names.Prefix(), Owner: c.Owner, Session: e.Name, InstanceID: e.service.Info().ID, Time: time.Now().UTC().Format(time.RFC3339),
 		IntervalS: c.Heartbeat.Seconds(), Node: c.Node, State: stateIdle}
@@ -62,7 +62,7 @@ func (h *Host) sendHeartbeats() {
 	defer tick.Stop()
 	for {
 		for _, e := range h.agents {
-			if err := h.cfg.Conn.Publish(e.heartbeat, encode(e.beat())); err != nil {
+			if err := h.cfg.Conn.Publish(e.heartbeatSubject, encode(e.beat())); err != nil {
 				h.cfg.Logger.Debug("a heartbeat was not sent", "agent", e.Name, "error", err)
 			}
 		}
@@ -75,7 +75,7 @@ func (h *Host) sendHeartbeats() {
 }
 
 // sendStatus answers a status request with a heartbeat. What the request contains is ignored.
-func (e *exported) sendStatus(r micro.Request) {
+func (e *exportedAgent) sendStatus(r micro.Request) {
 	if !bus.CanAnswer(r.Reply()) {
 		return
 	}

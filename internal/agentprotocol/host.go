@@ -27,10 +27,10 @@ const (
 	serviceName     = "agents"
 	queueGroup      = "agents"
 	protocolVersion = "0.3"
-	// HeartbeatDefault is how often an agent says that it is there.
+	// HeartbeatDefault is the interval between heartbeats of an agent.
 	HeartbeatDefault = 30 * time.Second
-	// PatienceDefault is how long a run may wait for an answer of the caller.
-	PatienceDefault = 10 * time.Minute
+	// AnswerTimeoutDefault is how long a run may wait for an answer of the caller.
+	AnswerTimeoutDefault = 10 * time.Minute
 	// keepAliveInterval is how often a stream shows that it is alive: callers give up after 60 s of silence.
 	keepAliveInterval = 20 * time.Second
 	// payloadBytesMax is the most bytes of a prompt with its attachments, unless the server passes on less.
@@ -42,7 +42,7 @@ const (
 )
 
 // Usage is the text of the flag that exports agents.
-const Usage = "export agents by the Synadia Agent Protocol for NATS (docs/agentprotocol.md): whoever may start runs may prompt them"
+const Usage = "export agents by the Synadia Agent Protocol for NATS (docs/agentprotocol.md): every client that may start runs may prompt them"
 
 // Config of a Host. Conn, Client, Names, Agents and Owner are required.
 type Config struct {
@@ -56,10 +56,10 @@ type Config struct {
 	Owner string
 	// Node and Machine are the names of the node and of its machine, Version is that of the program.
 	Node, Machine, Version string
-	// Heartbeat is how often an agent says that it is there. Default: HeartbeatDefault.
+	// Heartbeat is the interval between heartbeats of an agent. Default: HeartbeatDefault.
 	Heartbeat time.Duration
-	// Patience is how long a run may wait for an answer of the caller. Default: PatienceDefault.
-	Patience time.Duration
+	// AnswerTimeout is how long a run may wait for an answer of the caller. Default: AnswerTimeoutDefault.
+	AnswerTimeout time.Duration
 	// Redact redacts secrets in what callers get. Default: nothing is redacted.
 	Redact func([]byte) []byte
 	Logger *slog.Logger // default: discard
@@ -70,19 +70,20 @@ type Agent struct{ Name, Description string }
 
 // Host exports agents.
 type Host struct {
-	cfg        Config
-	payloadMax int
-	agents     []*exported
-	slots      chan struct{} // prompts
-	ctx        context.Context
-	end        context.CancelFunc
+	cfg         Config
+	payloadMax  int
+	agents      []*exportedAgent
+	promptSlots chan struct{}
+	ctx         context.Context
+	end         context.CancelFunc
 
 	mu       sync.Mutex // orders begin and Close
+	closed   bool
 	inFlight sync.WaitGroup
 }
 
-// prompt is a request to an agent.
-type prompt struct {
+// promptRequest is a request to an agent.
+type promptRequest struct {
 	reply, trace string
 	data         []byte
 }
@@ -98,10 +99,10 @@ func Serve(cfg Config) (*Host, error) {
 	if cfg.Heartbeat <= 0 {
 		cfg.Heartbeat = HeartbeatDefault
 	}
-	if cfg.Patience <= 0 {
-		cfg.Patience = PatienceDefault
+	if cfg.AnswerTimeout <= 0 {
+		cfg.AnswerTimeout = AnswerTimeoutDefault
 	}
-	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), slots: make(chan struct{}, PromptsAtOnce)}
+	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), promptSlots: make(chan struct{}, PromptsAtOnce)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for _, a := range cfg.Agents {
 		if len(h.agents) == AgentsMax {
@@ -129,7 +130,7 @@ func Serve(cfg Config) (*Host, error) {
 // Subjects lists the subjects at which the agents take prompts.
 func (h *Host) Subjects() (list []string) {
 	for _, a := range h.agents {
-		list = append(list, a.prompt)
+		list = append(list, a.promptSubject)
 	}
 	return list
 }
@@ -141,9 +142,9 @@ func (h *Host) Close() error {
 		errs = append(errs, a.service.Stop()) // which drains: prompts may still come
 	}
 	h.end()
-	// A prompt that holds the lock may begin, and a later one sees the end: none begins during the wait.
 	h.mu.Lock()
-	h.mu.Unlock() //nolint:staticcheck // empty on purpose, see above
+	h.closed = true // no prompt begins from here on
+	h.mu.Unlock()
 	h.inFlight.Wait()
 	if err := h.cfg.Conn.FlushTimeout(flushTimeout); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
 		errs = append(errs, fmt.Errorf("agentprotocol: %w", err))
@@ -154,22 +155,23 @@ func (h *Host) Close() error {
 // flushTimeout bounds the wait for the last messages of streams.
 const flushTimeout = 5 * time.Second
 
-// exported is one exported agent.
-type exported struct {
+// exportedAgent is one agent at work for callers.
+type exportedAgent struct {
 	Agent
-	host              *Host
-	service           micro.Service
-	prompt, heartbeat string // subjects
+	host             *Host
+	service          micro.Service
+	promptSubject    string
+	heartbeatSubject string
 
 	mu   sync.Mutex
 	live []*promptRun // the newest last
 }
 
 // export registers the service of an agent.
-func (h *Host) export(a Agent) (e *exported, err error) {
-	e = &exported{Agent: a, host: h}
+func (h *Host) export(a Agent) (e *exportedAgent, err error) {
+	e = &exportedAgent{Agent: a, host: h}
 	var status string
-	for verb, subject := range map[string]*string{names.AgentPrompt: &e.prompt, names.AgentStatus: &status, names.AgentHeartbeat: &e.heartbeat} {
+	for verb, subject := range map[string]*string{names.AgentPrompt: &e.promptSubject, names.AgentStatus: &status, names.AgentHeartbeat: &e.heartbeatSubject} {
 		if *subject, err = h.cfg.Names.AgentSubject(verb, h.cfg.Owner, a.Name); err != nil {
 			return nil, err
 		}
@@ -180,7 +182,7 @@ func (h *Host) export(a Agent) (e *exported, err error) {
 		return nil, err
 	}
 	err = errors.Join(
-		e.service.AddEndpoint(names.AgentPrompt, micro.HandlerFunc(e.takePrompt), micro.WithEndpointSubject(e.prompt), micro.WithEndpointQueueGroup(queueGroup),
+		e.service.AddEndpoint(names.AgentPrompt, micro.HandlerFunc(e.handlePrompt), micro.WithEndpointSubject(e.promptSubject), micro.WithEndpointQueueGroup(queueGroup),
 			micro.WithEndpointMetadata(map[string]string{"max_payload": formatBytes(h.payloadMax), "attachments_ok": "true"})),
 		e.service.AddEndpoint(names.AgentStatus, micro.HandlerFunc(e.sendStatus), micro.WithEndpointSubject(status), micro.WithEndpointQueueGroup(queueGroup)))
 	if err != nil {
@@ -202,9 +204,9 @@ func formatBytes(n int) string {
 	return strconv.Itoa(n) + "B"
 }
 
-// takePrompt serves a prompt in a goroutine of its own. One without an inbox of a client is not served: an answer
-// elsewhere could be an entry of a log.
-func (e *exported) takePrompt(r micro.Request) {
+// handlePrompt serves a prompt in a goroutine of its own. A prompt whose reply subject is not the inbox of a client is
+// ignored: an answer elsewhere could be an entry of a log.
+func (e *exportedAgent) handlePrompt(r micro.Request) {
 	h := e.host
 	if !bus.CanAnswer(r.Reply()) {
 		h.cfg.Logger.Debug("a prompt is not served: its reply subject is not the inbox of a client", "agent", e.Name, "reply", fmt.Sprintf("%.200q", r.Reply()))
@@ -216,14 +218,14 @@ func (e *exported) takePrompt(r micro.Request) {
 		out.end()
 	}
 	select {
-	case h.slots <- struct{}{}:
+	case h.promptSlots <- struct{}{}:
 	default:
 		refuse(busyProblem)
 		return
 	}
-	m := prompt{r.Reply(), r.Headers().Get(client.TraceHeader), r.Data()}
-	if !h.begin(func() { defer func() { <-h.slots }(); h.servePrompt(e, m) }) {
-		<-h.slots
+	m := promptRequest{r.Reply(), r.Headers().Get(client.TraceHeader), r.Data()}
+	if !h.begin(func() { defer func() { <-h.promptSlots }(); h.servePrompt(e, m) }) {
+		<-h.promptSlots
 		refuse(closingProblem)
 	}
 }
@@ -232,20 +234,20 @@ func (e *exported) takePrompt(r micro.Request) {
 func (h *Host) begin(work func()) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.ctx.Err() != nil {
+	if h.closed {
 		return false
 	}
 	h.inFlight.Go(work)
 	return true
 }
 
-func (e *exported) enter(p *promptRun) {
+func (e *exportedAgent) addRun(p *promptRun) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.live = append(e.live, p)
 }
 
-func (e *exported) leave(p *promptRun) {
+func (e *exportedAgent) removeRun(p *promptRun) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.live = slices.DeleteFunc(e.live, func(l *promptRun) bool { return l == p })

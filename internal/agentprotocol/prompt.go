@@ -48,7 +48,7 @@ type promptRun struct {
 }
 
 // servePrompt answers one prompt: it starts a run of the agent, and passes on its answer.
-func (h *Host) servePrompt(a *exported, m prompt) {
+func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 	ctx, cancel := context.WithCancel(h.ctx)
 	defer cancel()
 	out := &replyStream{conn: h.cfg.Conn, subject: m.reply, redact: h.cfg.Redact, logger: h.cfg.Logger}
@@ -71,8 +71,8 @@ func (h *Host) servePrompt(a *exported, m prompt) {
 	out.send(chunkStatus, statusAck)
 	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, woken: make(chan struct{}, 1), asked: map[string]context.CancelFunc{}}
 	p.text.Send = p.sendText
-	a.enter(p)
-	defer a.leave(p)
+	a.addRun(p)
+	defer a.removeRun(p)
 	defer p.close(cancel)
 	p.startWork(p.keepAlive)
 	if failed := p.answerPrompt(e, a.Name, m.trace); failed != nil {
@@ -273,12 +273,12 @@ func (p *promptRun) await(watch *client.RunWatch, existed bool) (info client.Run
 	} else {
 		info, err = watch.WaitNew(p.ctx)
 	}
-	patience := time.NewTimer(p.host.cfg.Patience)
+	patience := time.NewTimer(p.host.cfg.AnswerTimeout)
 	defer patience.Stop()
 	for waited := false; err == nil && info.State == client.RunParked; info, err = watch.Wait(p.ctx) {
 		p.setWaiting(true)
 		if !waited {
-			patience.Reset(p.host.cfg.Patience)
+			patience.Reset(p.host.cfg.AnswerTimeout)
 		}
 		if p.hasNewQuestion(info) {
 			if _, err := p.putQuestions(); err != nil { // they are put when the state is read again
@@ -306,10 +306,10 @@ func (p *promptRun) finish(info client.RunInfo) *problem {
 	defer p.mu.Unlock()
 	p.ended = true
 	switch {
-	case info.Result == nil:
-		return &problem{code: client.CodeInternal, Error: "internal", Message: "the run has no result"}
 	case info.State == client.RunParked:
 		return &problem{code: client.CodeConflict, Error: "needs_human", Message: "nobody answered; the run waits for a person", Hint: "troupe questions; troupe answer " + p.id + " QUERY approve|deny|skip|TEXT"}
+	case info.Result == nil:
+		return &problem{code: client.CodeInternal, Error: "internal", Message: "the run has no result"}
 	}
 	p.text.Complete(info.Result.Text)
 	if failed, ok := outcomeOf(*info.Result); ok {

@@ -158,17 +158,8 @@ func writeFile(dir, name string, v any) error {
 	if err := enc.Encode(v); err != nil {
 		return fmt.Errorf("%w: %s: %w", ErrCassette, name, err)
 	}
-	f, err := os.CreateTemp(dir, ".part-*") // 0600
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrCassette, err)
-	}
-	_, err = f.Write(b.Bytes())
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %s: %w", ErrCassette, name, errors.Join(err, os.Remove(f.Name())))
+	if err := safefile.Replace(filepath.Join(dir, name), b.Bytes()); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrCassette, name, err)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ type Config struct {
 	Pools []string
 	// PoolPatience is how long a pool may be without a node until its agents are given up.
 	PoolPatience time.Duration
-	// ReconcileEvery is how often the node looks for unfinished runs that nobody owns. Default ReconcileEveryDefault.
+	// ReconcileEvery is how often the node looks for unfinished runs that no node owns. Default ReconcileEveryDefault.
 	ReconcileEvery time.Duration
 	// LeaseTTL of a shard. Default shard.TTLDefault.
 	LeaseTTL time.Duration
@@ -85,6 +85,7 @@ type Owner struct {
 	buckets   *bus.Buckets // nil: the node is alone
 	admission runAdmission
 	census    actorCounter
+	woken     wokenLogs // by sweeps, which take turns
 }
 
 // New returns an Owner that owns nothing yet: see ConfigureActors and KeepShards.

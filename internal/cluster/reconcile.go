@@ -61,7 +61,7 @@ func (o *Owner) keepReconciling() {
 }
 
 func (o *Owner) logFailedSweep(err error) {
-	o.cfg.Logger.Warn("cannot look for runs that nobody owns; retrying", "error", err, "after", o.cfg.ReconcileEvery)
+	o.cfg.Logger.Warn("cannot look for runs that no node owns; retrying", "error", err, "after", o.cfg.ReconcileEvery)
 }
 
 // reconcile makes one sweep, and publishes its counts.
@@ -70,6 +70,7 @@ func (o *Owner) reconcile(ctx context.Context, why string) error {
 	if err := s.run(ctx); err != nil {
 		return err
 	}
+	o.woken.forgetOthers()
 	counts := s.count()
 	node := o.cfg.Name
 	if k := o.keeper.Load(); k != nil {
@@ -77,7 +78,7 @@ func (o *Owner) reconcile(ctx context.Context, why string) error {
 	}
 	o.cfg.Publish(control.RunReconciledEvent(node, o.cfg.Name, counts, time.Now()))
 	if counts.Resumed+counts.Queued+counts.Ended > 0 {
-		o.cfg.Logger.Info("runs that nobody owned", "why", why, "resumed", counts.Resumed, "queued", counts.Queued, "ended", counts.Ended)
+		o.cfg.Logger.Info("runs that no node owned", "why", why, "resumed", counts.Resumed, "queued", counts.Queued, "ended", counts.Ended)
 	}
 	return nil
 }
@@ -159,7 +160,7 @@ func (s *runSweep) eachPool(do func(pool string, shards []int) error) error {
 }
 
 // inspectHeads returns a function that receives the newest entry of each log, and wakes the actors of runs that
-// nobody owns.
+// no node owns.
 func (s *runSweep) inspectHeads(open []client.RunInfo, pass *requeuePass) func(mailbox.Head) error {
 	isOpen := map[string]bool{}
 	for _, i := range open {
@@ -183,9 +184,13 @@ func (s *runSweep) inspectHeads(open []client.RunInfo, pass *requeuePass) func(m
 		case st.Ended:
 			fate = fateEnded
 		}
+		atWork := fate == fateWaits || fate == fateOwned // its actor works, or is passivated as the node knows
+		if s.why == sweepInterval && !atWork && !s.t.woken.isDue(d) {
+			fate, atWork = fateWaits, true
+		}
 		s.runs[run] = max(s.runs[run], fate)
-		if s.why == sweepInterval && (fate == fateWaits || fate == fateOwned) {
-			return nil // its actor works, or is passivated as the node knows
+		if s.why == sweepInterval && atWork {
+			return nil
 		}
 		return wake(d)
 	}

@@ -58,7 +58,7 @@ var settingDescriptions = map[string]string{
 	"permissions":       "rules that allow, ask or deny calls; the file of a directory can only ask and deny",
 	"permission_mode":   "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk or bypassPermissions. The file of a directory can only take trust away",
 	"question_timeout":  "how long a question to a person stays open before it counts as denied, such as 1h; 0 is for ever",
-	"reconcile_every":   "how often a node of yours looks for unfinished runs that nobody owns, such as 5m; 0 is the default; only in your own file",
+	"reconcile_every":   "how often a node of yours looks for unfinished runs that no node owns, such as 5m; 0 is the default; only in your own file",
 	"park_timeout":      "how long a run may wait for people alone before it ends as unanswered, such as 48h; 0 is the default",
 }
 

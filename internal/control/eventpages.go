@@ -40,7 +40,7 @@ type eventPages struct {
 
 	mu       sync.Mutex
 	kept     []keptEvents             // the oldest first
-	outlived map[string]*replayFlight // whose requests have timed out
+	detached map[string]*replayFlight // those whose requests have timed out
 }
 
 // keptEvents are the events after a cursor.
@@ -50,16 +50,16 @@ type keptEvents struct {
 	since time.Time
 }
 
-// replayFlight is a replay at work.
+// replayFlight is a replay in progress, or one whose events no request has taken yet.
 type replayFlight struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed once the rest is set
+	done   chan struct{} // closed once replay and err are set
 	replay *eventReplay
 	err    error
 }
 
-// keyOf names the events of a run after a cursor.
-func keyOf(run string, from client.Cursor) (string, error) {
+// replayKey names the events of a run after a cursor.
+func replayKey(run string, from client.Cursor) (string, error) {
 	logs := maps.Clone(from)
 	delete(logs, client.CursorEntries)
 	raw, err := json.Marshal(logs) // sorted by key
@@ -69,8 +69,8 @@ func keyOf(run string, from client.Cursor) (string, error) {
 	return run + " " + string(raw), nil
 }
 
-// after returns the cursor after a page.
-func after(from, page client.Cursor) client.Cursor {
+// advanceCursor returns the cursor after a page.
+func advanceCursor(from, page client.Cursor) client.Cursor {
 	next := maps.Clone(from)
 	if next == nil {
 		next = client.Cursor{}
@@ -86,7 +86,7 @@ func (p *eventPages) read(ctx context.Context, key string, replay func(context.C
 		return t, nil
 	}
 	p.mu.Lock()
-	flight := p.outlived[key]
+	flight := p.detached[key]
 	p.mu.Unlock()
 	joined := flight != nil
 	if !joined {
@@ -105,13 +105,13 @@ func (p *eventPages) read(ctx context.Context, key string, replay func(context.C
 	case <-flight.done:
 		p.forget(key, flight)
 		if joined && flight.err == nil {
-			rest := *flight.replay // which two requests may have
-			rest.old = true
+			rest := *flight.replay // joined requests share it: it is copied before it is marked
+			rest.fromEarlier = true
 			return &rest, nil
 		}
 		return flight.replay, flight.err
 	case <-wait.Done():
-		return nil, p.outlive(key, flight)
+		return nil, p.detach(key, flight)
 	}
 }
 
@@ -144,36 +144,53 @@ func (p *eventPages) replayGuarded(ctx context.Context, replay func(context.Cont
 	return t, nil
 }
 
-// outlive lets a replay go on without its request, unless too many do.
-func (p *eventPages) outlive(key string, f *replayFlight) error {
+// detach lets a replay go on without its request, unless too many do.
+func (p *eventPages) detach(key string, f *replayFlight) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch known := p.outlived[key]; {
+	switch known := p.detached[key]; {
 	case known != nil && known != f:
 		f.cancel() // another request reads the same
-	case known == nil && len(p.outlived) >= replaysMax:
+	case known == nil && !p.makeDetachedRoom():
 		f.cancel()
 		return errBusy
 	case known == nil:
-		p.outlived[key] = f
+		p.detached[key] = f
 		time.AfterFunc(replayTimeout+keptEventsAge, func() { p.forget(key, f) }) // nobody asked again
 	}
 	return errReplaying
 }
 
+// makeDetachedRoom reports whether another replay may go on without its request. A finished one whose events no request
+// has taken gives way. The caller holds the lock.
+func (p *eventPages) makeDetachedRoom() bool {
+	if len(p.detached) < replaysMax {
+		return true
+	}
+	for key, f := range p.detached {
+		select {
+		case <-f.done:
+			delete(p.detached, key)
+			return true
+		default:
+		}
+	}
+	return false
+}
+
 func (p *eventPages) forget(key string, f *replayFlight) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.outlived[key] == f {
-		delete(p.outlived, key)
+	if p.detached[key] == f {
+		delete(p.detached, key)
 	}
 }
 
-// find returns the kept events of a key, and forgets those that nobody has asked for.
+// find returns the kept events of a key.
 func (p *eventPages) find(key string, now time.Time) *eventReplay {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kept = slices.DeleteFunc(p.kept, func(k keptEvents) bool { return now.Sub(k.since) > keptEventsAge })
+	p.dropExpired(now)
 	if i := slices.IndexFunc(p.kept, func(k keptEvents) bool { return k.key == key }); i >= 0 {
 		return p.kept[i].rest
 	}
@@ -192,5 +209,14 @@ func (p *eventPages) keep(key, next string, rest *eventReplay, now time.Time) {
 	if extra := len(p.kept) - keptReplaysMax; extra > 0 {
 		p.kept = slices.Delete(p.kept, 0, extra)
 	}
-	time.AfterFunc(keptEventsAge+time.Second, func() { p.find("", time.Now()) })
+	time.AfterFunc(keptEventsAge+time.Second, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.dropExpired(time.Now())
+	})
+}
+
+// dropExpired forgets the events that no client has asked for. The caller holds the lock.
+func (p *eventPages) dropExpired(now time.Time) {
+	p.kept = slices.DeleteFunc(p.kept, func(k keptEvents) bool { return now.Sub(k.since) > keptEventsAge })
 }

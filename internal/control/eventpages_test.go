@@ -15,7 +15,7 @@ import (
 )
 
 func newPages(ctx context.Context) *eventPages {
-	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, panicked: func(string, any) {}, outlived: map[string]*replayFlight{}}
+	return &eventPages{start: func(work func()) bool { go work(); return true }, ctx: func() context.Context { return ctx }, panicked: func(string, any) {}, detached: map[string]*replayFlight{}}
 }
 
 // longRun are the events of n entries of 100 KiB each, of two logs in turn.
@@ -32,7 +32,7 @@ func readAll(t *testing.T, p *eventPages, whole *eventReplay) (events, replays i
 	t.Helper()
 	from := client.Cursor{}
 	for more := true; more; {
-		key, err := keyOf("r", from)
+		key, err := replayKey("r", from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -50,8 +50,8 @@ func readAll(t *testing.T, p *eventPages, whole *eventReplay) (events, replays i
 			t.Fatal(err)
 		}
 		page, kept := rest.cutPage()
-		from = after(from, page.Cursor)
-		next, err := keyOf("r", from)
+		from = advanceCursor(from, page.Cursor)
+		next, err := replayKey("r", from)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,15 +104,27 @@ func TestReplayThatTakesLongerThanARequestGoesOn(t *testing.T) {
 			t.Errorf("%v, %v after %d replays", got, err, replays.Load())
 		}
 
-		// No more than replaysMax outlive their requests, and none is kept for a client that never comes back.
+		// No more than replaysMax go on without their requests. A finished one gives way, and none is kept for a client that
+		// never comes back.
+		hanging := func(ctx context.Context) (*eventReplay, error) { <-ctx.Done(); return nil, ctx.Err() }
+		askHanging := func(key string) error {
+			ctx, cancel := context.WithTimeout(t.Context(), requestTimeout)
+			defer cancel()
+			_, err := p.read(ctx, key, hanging)
+			return err
+		}
 		for k := range replaysMax + 1 {
-			if _, err := ask(fmt.Sprint(k)); !client.Busy(err) || errors.Is(err, errBusy) != (k == replaysMax) {
+			if err := askHanging(fmt.Sprint(k)); !client.Busy(err) || errors.Is(err, errBusy) != (k == replaysMax) {
 				t.Errorf("request %d: %v", k, err)
 			}
 		}
+		<-time.After(replayTimeout)
+		if err := askHanging("another"); !errors.Is(err, errReplaying) {
+			t.Errorf("all others have finished: %v", err)
+		}
 		<-time.After(replayTimeout + keptEventsAge + time.Second)
-		if synctest.Wait(); len(p.outlived) != 0 {
-			t.Errorf("%d replays are kept", len(p.outlived))
+		if synctest.Wait(); len(p.detached) != 0 {
+			t.Errorf("%d replays are kept", len(p.detached))
 		}
 	})
 }

@@ -31,7 +31,7 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 	if _, err := c.findRun(ctx, r.RunID); err != nil {
 		return nil, err
 	}
-	key, err := keyOf(r.RunID, r.From)
+	key, err := replayKey(r.RunID, r.From)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 	page, rest := t.cutPage()
 	next := ""
 	if rest != nil {
-		if next, err = keyOf(r.RunID, after(r.From, page.Cursor)); err != nil {
+		if next, err = replayKey(r.RunID, advanceCursor(r.From, page.Cursor)); err != nil {
 			return nil, err
 		}
 	}
@@ -55,7 +55,7 @@ func (c *viewer) listEvents(ctx context.Context, r client.EventsRequest) (any, e
 		return nil, fmt.Errorf("control: count %s: %w", r.RunID, err)
 	}
 	page.Cursor[client.CursorEntries] = t.entries
-	page.More = t.old && now != t.entries // the events were read for an earlier page
+	page.More = t.fromEarlier && now != t.entries // the events were read for an earlier page
 	return page, nil
 }
 
@@ -88,16 +88,17 @@ func (c *viewer) replayEvents(ctx context.Context, r client.EventsRequest) (*eve
 	return t, nil
 }
 
+// eventReplay is the replay of the logs of a run for its events after a cursor.
 type eventReplay struct {
-	cfg      *Config
-	from     client.Cursor
-	replayed map[mailbox.Address]*replayedLog
-	list     []pastEvent
-	entries  uint64 // before the first was read
-	read     uint64
-	foundEnd bool // an event in list is the end of the run
-	old      bool // they were read for an earlier request
-	cut      bool // there are more events than are in list
+	cfg         *Config
+	from        client.Cursor
+	replayed    map[mailbox.Address]*replayedLog
+	list        []pastEvent
+	entries     uint64 // of all logs, when the replay began
+	read        uint64
+	foundEnd    bool // an event in list is the end of the run
+	fromEarlier bool // the replay was for an earlier request
+	truncated   bool // there are more events than are in list
 }
 
 // replayedLog is a log that is replayed for its events.
@@ -148,7 +149,7 @@ func (t *eventReplay) sortEvents() {
 	size := 0
 	for i, p := range t.list {
 		if size += len(p.raw); size > keptEventsMax && t.beginsEntry(i) {
-			t.list, t.cut = slices.Clone(t.list[:i]), true
+			t.list, t.truncated = slices.Clone(t.list[:i]), true
 			return
 		}
 	}
@@ -161,12 +162,12 @@ func (t *eventReplay) beginsEntry(i int) bool {
 
 // cutPage cuts the list of events to the size of a reply, at the end of an entry; rest are the events after it.
 func (t *eventReplay) cutPage() (page client.EventsPage, rest *eventReplay) {
-	page = client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}, More: t.cut}
+	page = client.EventsPage{Events: []json.RawMessage{}, Cursor: client.Cursor{}, More: t.truncated}
 	size := 0
 	for i, p := range t.list {
 		if size += len(p.raw); size > pageBytes && i > 0 && t.beginsEntry(i) {
 			page.More = true
-			return page, &eventReplay{list: t.list[i:], old: true, cut: t.cut, entries: t.entries}
+			return page, &eventReplay{list: t.list[i:], fromEarlier: true, truncated: t.truncated, entries: t.entries}
 		}
 		page.Events = append(page.Events, p.raw)
 		page.Cursor[p.at] = p.n

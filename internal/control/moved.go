@@ -34,7 +34,7 @@ func ShardUnreadableEvent(node, name string, is bool, u event.ShardUnreadable, a
 		Run: ClusterRun, Agent: id, Node: name, Kind: kind, Data: u}
 }
 
-// RunReconciledEvent returns the event of a sweep for runs that nobody owned.
+// RunReconciledEvent returns the event of a sweep for runs that no node owned.
 func RunReconciledEvent(node, name string, r event.RunReconciled, at time.Time) event.Published {
 	id := strings.ToLower(node)
 	return event.Published{V: 1, ID: fmt.Sprintf("%s.%s#%d.%s", ClusterRun, id, at.UnixMilli(), event.KindRunReconciled), TS: event.FormatStamp(at.UnixMilli()),

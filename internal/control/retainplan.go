@@ -61,9 +61,9 @@ type endedRun struct {
 	noLogs, noBlobs bool
 }
 
-// listEnded returns the runs that may go, those that ended first first. A run that works, waits or is parked is not
+// listRemovable returns the runs that may go, also those whose removal has begun, in the order of their ends. A run that works, waits or is parked is not
 // among them, nor one whose end is unknown.
-func listEnded(rows []Row) []endedRun {
+func listRemovable(rows []Row) []endedRun {
 	var list []endedRun
 	for _, row := range rows {
 		if end, ok := endOf(row.RunInfo); ok || row.Removing {
@@ -74,7 +74,7 @@ func listEnded(rows []Row) []endedRun {
 	return list
 }
 
-// next returns the run that must go next and why; -1: none must. runs is as listEnded returns it.
+// next returns the run that must go next and why; -1: none must. runs is as listRemovable returns it.
 func (l retentionLimits) next(runs []endedRun, use storageUse, now time.Time) (i int, why string) {
 	isOpen := func(of func(endedRun) bool) int {
 		return slices.IndexFunc(runs, func(r endedRun) bool { return !r.done && of(r) })
@@ -110,8 +110,8 @@ func (l retentionLimits) next(runs []endedRun, use storageUse, now time.Time) (i
 	return -1, ""
 }
 
-// isShortOf reports whether runs may have to go for want of room.
-func (l retentionLimits) isShortOf(use storageUse) bool {
+// countsBlobs reports whether runs may have to go because of what blobs hold.
+func (l retentionLimits) countsBlobs(use storageUse) bool {
 	return l.bytes > 0 && (use.bytes > l.bytes || use.blobs.isCrowded())
 }
 

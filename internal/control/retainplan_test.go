@@ -69,7 +69,7 @@ func TestRetentionDecides(t *testing.T) {
 			for _, r := range c.runs {
 				rows = append(rows, retainRow(r.id, r.hours, now))
 			}
-			list := listEnded(rows)
+			list := listRemovable(rows)
 			for i := range list {
 				if c.change != nil {
 					c.change(&list[i])

@@ -26,7 +26,7 @@ const (
 	removalFailuresMax = 3
 	// sweepEvery is the time between two sweeps of tombstones.
 	sweepEvery = time.Hour
-	// strayAge is how old attachments are that go for want of room if their run was never opened.
+	// strayAge is the age at which attachments of a run that was never opened may be removed for want of room.
 	strayAge = 24 * time.Hour
 )
 
@@ -38,7 +38,7 @@ type retention struct {
 	wake   chan struct{} // has room for one signal
 
 	sweptAt    time.Time // of tombstones
-	sweepAfter string    // an address; "": the next sweep begins anew
+	sweepAfter string    // the address after which the sweep of tombstones continues; "": at the beginning
 }
 
 func newRetention(r *remover) *retention {
@@ -69,7 +69,7 @@ func (r *retention) run(ctx context.Context) {
 			return
 		}
 		if err := r.runPass(ctx, r.cfg.Now()); err != nil && ctx.Err() == nil {
-			r.logger().Warn("retention did not come to its end; it is tried again", "in", every, "error", err)
+			r.logger().Warn("retention pass failed; retrying", "in", every, "error", err)
 		}
 		timer.Reset(every)
 	}
@@ -95,7 +95,7 @@ func (r *retention) runPass(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	p := &retentionPass{retention: r, runs: listEnded(rows), listed: map[string]bool{}, now: now}
+	p := &retentionPass{retention: r, runs: listRemovable(rows), listed: map[string]bool{}, now: now}
 	for _, row := range rows {
 		p.listed[row.RunID] = true
 	}
@@ -127,41 +127,49 @@ func (r *retention) sweepTombstones(ctx context.Context, rows []Row, now time.Ti
 // retentionPass is one pass over the runs that have ended.
 type retentionPass struct {
 	*retention
-	runs      []endedRun
-	listed    map[string]bool // all runs of the index
-	use       storageUse
-	inFullest func(mailbox.Address) bool
-	now       time.Time
-	failures  int // runs that could not be removed in time
+	runs             []endedRun
+	listed           map[string]bool // all runs of the index
+	use              storageUse
+	isInFullestStore func(mailbox.Address) bool
+	now              time.Time
+	failures         int // removals that failed in this pass
 }
 
 // measure finds what the stores hold.
 func (p *retentionPass) measure(ctx context.Context) (err error) {
 	use := storageUse{}
-	use.logs.used, use.logs.most, err = p.cfg.Post.Room(ctx)
-	if err == nil {
-		use.index.used, use.index.most, err = p.cfg.Runs.Room(ctx)
+	if use.logs.used, use.logs.most, err = p.cfg.Post.Room(ctx); err != nil {
+		return err
 	}
-	use.bytes, p.inFullest = use.logs.used, func(mailbox.Address) bool { return true }
-	if err == nil && p.cfg.LogsStored != nil {
-		use.bytes, p.inFullest, err = p.cfg.LogsStored(ctx)
+	if use.index.used, use.index.most, err = p.cfg.Runs.Room(ctx); err != nil {
+		return err
 	}
-	if err == nil && p.cfg.BlobRoom != nil {
-		use.blobs.used, use.blobs.most, err = p.cfg.BlobRoom(ctx, "")
+	use.bytes, p.isInFullestStore = use.logs.used, func(mailbox.Address) bool { return true }
+	if p.cfg.LogsStored != nil {
+		if use.bytes, p.isInFullestStore, err = p.cfg.LogsStored(ctx); err != nil {
+			return err
+		}
+	}
+	if p.cfg.BlobRoom != nil {
+		if use.blobs.used, use.blobs.most, err = p.cfg.BlobRoom(ctx, ""); err != nil {
+			return err
+		}
 	}
 	use.bytes += use.blobs.used
-	if err == nil && p.cfg.BlobStrays != nil && p.limits.isShortOf(use) {
-		use, err = p.withoutStrays(ctx, use)
+	var strays []string
+	if p.cfg.BlobStrays != nil && p.limits.countsBlobs(use) {
+		if use, strays, err = p.excludeStrays(ctx, use); err != nil {
+			return err
+		}
 	}
 	p.use = use
-	return err
+	return p.removeStrays(ctx, strays)
 }
 
-// withoutStrays leaves attachments of runs that were never opened out of what the stores hold, so that nobody can have runs
-// removed by attachments alone. Old ones it removes.
-func (p *retentionPass) withoutStrays(ctx context.Context, use storageUse) (storageUse, error) {
-	var old []string
-	err := p.cfg.BlobStrays(ctx, func(run string) bool { return p.listed[run] }, func(run string, bytes uint64, newest time.Time) {
+// excludeStrays subtracts the attachments of runs that were never opened, so that uploads alone cannot force the removal of
+// other runs. old are the runs whose attachments may be removed.
+func (p *retentionPass) excludeStrays(ctx context.Context, use storageUse) (rest storageUse, old []string, err error) {
+	err = p.cfg.BlobStrays(ctx, func(run string) bool { return p.listed[run] }, func(run string, bytes uint64, newest time.Time) {
 		use.bytes -= min(use.bytes, bytes)
 		use.blobs.used -= min(use.blobs.used, bytes)
 		if p.now.Sub(newest) >= strayAge {
@@ -169,15 +177,27 @@ func (p *retentionPass) withoutStrays(ctx context.Context, use storageUse) (stor
 		}
 	})
 	if err != nil {
-		return use, fmt.Errorf("control: retention: %w", err)
+		return use, nil, fmt.Errorf("control: retention: %w", err)
 	}
-	for _, run := range old {
-		if _, _, err := p.removeRun(ctx, run, true); err != nil && !hasCode(err, client.CodeConflict) { // it was opened meanwhile
-			return use, err
+	return use, old, nil
+}
+
+// removeStrays removes the attachments of runs that were never opened. It returns an error if the pass must end.
+func (p *retentionPass) removeStrays(ctx context.Context, runs []string) error {
+	for _, run := range runs {
+		within, cancel := context.WithTimeout(ctx, removalTimeout)
+		_, _, err := p.removeRun(within, run, true)
+		cancel()
+		switch {
+		case err == nil:
+			p.logger().Info("removed attachments of a run that was never opened", "run", run)
+		case ctx.Err() != nil || bus.IsUnavailable(err):
+			return fmt.Errorf("control: retention: %s: %w", run, err)
+		case !hasCode(err, client.CodeConflict): // a conflict: the run was opened meanwhile
+			p.logger().Warn("cannot remove attachments of a run that was never opened", "run", run, "error", err)
 		}
-		p.logger().Info("attachments removed of a run that was never opened", "run", run)
 	}
-	return use, nil
+	return nil
 }
 
 // removeAll removes one run after the other until none must go. Before a run goes for want of room, the room is
@@ -198,11 +218,11 @@ func (p *retentionPass) removeAll(ctx context.Context) error {
 		if holds, err := p.holdsJob(ctx); err != nil || !holds {
 			return err
 		}
-		helps, err := p.removeOne(ctx, &p.runs[i], why)
+		removed, err := p.removeOne(ctx, &p.runs[i], why)
 		if err != nil {
 			return err
 		}
-		measured = measured && !helps
+		measured = measured && !removed
 	}
 }
 
@@ -219,38 +239,38 @@ func (p *retentionPass) removeOne(ctx context.Context, run *endedRun, why string
 	if ctx.Err() != nil || p.failures >= removalFailuresMax {
 		return removed, err
 	}
-	p.logger().Warn("retention could not remove a run in time; it goes on with the others", "run", run.RunID, "error", err)
+	p.logger().Warn("cannot remove a run; continuing with the others", "run", run.RunID, "error", err)
 	return removed, nil
 }
 
 func (p *retentionPass) removeWithin(ctx context.Context, run *endedRun, why string) (removed bool, err error) {
-	if helps, err := p.helps(ctx, run, why); err != nil || !helps {
+	if makesRoom, err := p.checkMakesRoom(ctx, run, why); err != nil || !makesRoom {
 		return false, err
 	}
-	talk, reason, err := p.conversationOfEnded(ctx, run, why)
+	talk, reason, err := p.mayRemove(ctx, run, why)
 	if err == nil && reason == "" {
 		run.done = true
-		return true, p.removeRunAndTell(ctx, run, talk, why)
+		return p.removeAndPublish(ctx, run, talk, why)
 	}
 	run.done = err != nil || !run.last // one that goes last is looked at again
-	return false, p.keep(ctx, run.RunID, reason, err)
+	if err != nil {
+		return false, p.logUnlessFatal(ctx, err, "cannot remove a run", "run", run.RunID)
+	}
+	p.logger().Debug("retention keeps a run", "run", run.RunID, "why", reason)
+	return false, nil
 }
 
-// keep records that a run stays in this pass, and returns an error that is not about this run alone.
-func (p *retentionPass) keep(ctx context.Context, run, reason string, err error) error {
+// logUnlessFatal logs an error that is about one run or conversation. It returns the others, with which the pass ends.
+func (p *retentionPass) logUnlessFatal(ctx context.Context, err error, text, kind, id string) error {
 	if ctx.Err() != nil || bus.IsUnavailable(err) || errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("control: retention: %s: %w", run, err)
+		return fmt.Errorf("control: retention: %s: %w", id, err)
 	}
-	if err != nil {
-		p.logger().Warn("retention keeps a run that it cannot remove", "run", run, "error", err)
-		return nil
-	}
-	p.logger().Debug("retention keeps a run", "run", run, "why", reason)
+	p.logger().Warn(text, kind, id, "error", err)
 	return nil
 }
 
-// helps reports whether the removal of a run makes room where it is short, and records in the run if not.
-func (p *retentionPass) helps(ctx context.Context, run *endedRun, why string) (bool, error) {
+// checkMakesRoom reports whether the removal of a run makes room where it is short, and records in the run if not.
+func (p *retentionPass) checkMakesRoom(ctx context.Context, run *endedRun, why string) (bool, error) {
 	switch why {
 	case removedForLogs:
 		logs, err := p.cfg.Post.Addresses(ctx, run.RunID)
@@ -259,7 +279,7 @@ func (p *retentionPass) helps(ctx context.Context, run *endedRun, why string) (b
 		}
 		run.noLogs = true
 		for _, at := range logs {
-			run.noLogs = run.noLogs && !p.inFullest(at)
+			run.noLogs = run.noLogs && !p.isInFullestStore(at)
 		}
 		return !run.noLogs, nil
 	case removedForBlobs:
@@ -270,11 +290,11 @@ func (p *retentionPass) helps(ctx context.Context, run *endedRun, why string) (b
 	return true, nil
 }
 
-// conversationOfEnded returns the conversation of a run that has ended, "" if it has none, and why the run must stay; "": it
-// need not. A conversation that works or waits keeps all its runs, because the next run begins with the history of an
+// mayRemove returns the conversation of a run that has ended ("": it has none), and a reason if the run must stay.
+// A conversation that works or waits keeps all its runs, because the next run begins with the history of an
 // earlier one. One that is younger than the age limit keeps the run with its newest history: for want of room such a run
-// goes after all others.
-func (p *retentionPass) conversationOfEnded(ctx context.Context, run *endedRun, why string) (conversation, reason string, err error) {
+// goes after all others, which mayRemove records in the run.
+func (p *retentionPass) mayRemove(ctx context.Context, run *endedRun, why string) (conversation, reason string, err error) {
 	if run.Removing {
 		return run.Conversation, "", nil
 	}
@@ -312,45 +332,54 @@ func (p *retentionPass) newestWithHistory(ctx context.Context, s *lane.State) (s
 	return "", nil
 }
 
-// removeRunAndTell removes a run and publishes that. With the last run of a conversation its lane goes.
-func (p *retentionPass) removeRunAndTell(ctx context.Context, run *endedRun, conversation, why string) error {
+// removeAndPublish removes a run and publishes that. With the last run of a conversation its lane goes.
+func (p *retentionPass) removeAndPublish(ctx context.Context, run *endedRun, conversation, why string) (removed bool, err error) {
+	const failed = "cannot remove a run"
 	var blobs uint64
 	if p.cfg.BlobRoom != nil {
-		var err error
 		if blobs, _, err = p.cfg.BlobRoom(ctx, run.RunID); err != nil {
-			return p.keep(ctx, run.RunID, "", err)
+			return false, p.logUnlessFatal(ctx, err, failed, "run", run.RunID)
 		}
 	}
 	reply, size, err := p.removeRun(ctx, run.RunID, false)
 	if err != nil {
-		return p.keep(ctx, run.RunID, "", err)
+		return false, p.logUnlessFatal(ctx, err, failed, "run", run.RunID)
 	}
 	if reply.Already {
-		return nil // by a request meanwhile
+		return true, nil // by a request meanwhile
 	}
 	p.cfg.Publish(runRemovedEvent(run, p.cfg.Name, event.RunRemoved{Why: why, Ended: run.Ended, Bytes: size + blobs}, p.now))
 	p.logger().Info("run removed", "run", run.RunID, "why", why, "ended", run.Ended, "bytes", size+blobs)
-	if conversation == "" {
-		return nil
+	if conversation != "" {
+		p.removeEmptyLane(ctx, conversation)
 	}
-	return p.removeEmptyLane(ctx, conversation)
+	return true, nil
 }
 
-// removeEmptyLane removes the lane of a conversation none of whose runs is left.
-func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string) error {
+// removeEmptyLane removes the lane of a conversation none of whose runs is left. One that it cannot remove stays, and a
+// later message continues it without history.
+func (p *retentionPass) removeEmptyLane(ctx context.Context, conversation string) {
+	empty, err := p.isLaneEmpty(ctx, conversation)
+	if err == nil && empty {
+		_, err = p.deleteConversation(ctx, conversation)
+	}
+	if err != nil && !isNotFound(err) && !hasCode(err, client.CodeConflict) {
+		p.logger().Warn("cannot remove an empty lane", "conversation", conversation, "error", err)
+	}
+}
+
+// isLaneEmpty reports whether none of the runs of a conversation is left.
+func (p *retentionPass) isLaneEmpty(ctx context.Context, conversation string) (bool, error) {
 	s, err := p.readLane(ctx, conversation)
 	if err != nil {
-		return p.keep(ctx, conversation, "", err)
+		return false, err
 	}
 	for _, of := range s.Runs {
 		if _, err := p.findRun(ctx, of.ID); !isAbsent(err) {
-			return err
+			return false, err
 		}
 	}
-	if _, err = p.deleteConversation(ctx, conversation); err != nil && !isNotFound(err) && !hasCode(err, client.CodeConflict) {
-		return p.keep(ctx, conversation, "", err)
-	}
-	return nil
+	return true, nil
 }
 
 // runRemovedEvent returns the event of a run that retention removed.

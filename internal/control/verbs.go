@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
@@ -160,8 +161,31 @@ func (c *commander) appendToViewed(ctx context.Context, l runView, request strin
 }
 
 func (c *commander) steerAgent(ctx context.Context, r client.SteerRequest) (any, error) {
+	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
+	if err != nil {
+		return nil, err
+	}
+	id := cmp.Or(spec.ID(r.Agent), spec.Root)
+	if err := c.checkAtWork(ctx, l, id); err != nil {
+		return nil, err
+	}
 	f := agent.Steered{Text: r.Text}
-	return c.appendCommand(ctx, r.RunID, r.Request, cmp.Or(spec.ID(r.Agent), spec.Root), "", f.Kind(), f)
+	return c.appendToViewed(ctx, l, r.Request, id, "", f.Kind(), f)
+}
+
+// checkAtWork returns an error if an agent of a run that goes on has ended: it would not read what is sent to it.
+func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) error {
+	if l.summary.Phase == "" || l.state() == client.RunFinished || slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
+		return nil
+	}
+	full, err := c.replayView(ctx, l.row) // a summary names no agent that has ended
+	if err != nil || full.replayed == nil {
+		return err
+	}
+	if m, ok := full.replayed.Member(id); ok && m.Done {
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("agent %s of %s has ended", id, l.row.RunID), Hint: "`troupe tree` shows the agents that work"}
+	}
+	return nil
 }
 
 const (

@@ -18,10 +18,10 @@ import (
 type AgentsOnBus struct {
 	// Owner is a token of the agents' subjects; the nodes of one cluster have the same. Default: AgentsOwner.
 	Owner string
-	// Heartbeat is how often an agent says that it is there. Default: agentprotocol.HeartbeatDefault.
+	// Heartbeat is the interval between heartbeats of an agent. Default: agentprotocol.HeartbeatDefault.
 	Heartbeat time.Duration
-	// Patience is how long a run may wait for an answer of its caller. Default: agentprotocol.PatienceDefault.
-	Patience time.Duration
+	// AnswerTimeout is how long a run may wait for an answer of its caller. Default: agentprotocol.AnswerTimeoutDefault.
+	AnswerTimeout time.Duration
 }
 
 // ErrAgentsOwner says that the owner of exported agents cannot be a part of a subject.
@@ -60,7 +60,7 @@ func exportAgents(h *Node) error {
 		return err
 	}
 	h.agentHost, err = agentprotocol.Serve(agentprotocol.Config{Conn: h.serviceConn, Client: requests, Names: h.names, Agents: listExportedAgents(h), Owner: owner,
-		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Heartbeat: c.Heartbeat, Patience: c.Patience, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
+		Node: h.cfg.Name, Machine: h.cfg.Machine, Version: control.Version(), Heartbeat: c.Heartbeat, AnswerTimeout: c.AnswerTimeout, Redact: h.mask.MaskBytes, Logger: h.cfg.Logger})
 	return err
 }
 

@@ -276,7 +276,7 @@ func questionsOf(t *testing.T, h *Node) []client.Question {
 func TestUnansweredQuestionEndsTheStreamAndNotTheRun(t *testing.T) {
 	t.Parallel()
 	noLeaks(t)
-	h, c := startAgentsOnBus(t, asking, func(c *Config) { c.AgentsOnBus.Patience = 50 * time.Millisecond })
+	h, c := startAgentsOnBus(t, asking, func(c *Config) { c.AgentsOnBus.AnswerTimeout = 50 * time.Millisecond })
 	sub := c.request(promptSubject, "Buy one")
 	var r busReply
 	for {

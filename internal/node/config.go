@@ -72,7 +72,7 @@ type Config struct {
 	// PoolPatience is how long a pool may be without a node before its agents are given up.
 	// Default PoolPatienceDefault.
 	PoolPatience time.Duration
-	// ReconcileEvery is how often the node looks for unfinished runs that nobody owns, if it continues all runs.
+	// ReconcileEvery is how often the node looks for unfinished runs that no node owns, if it continues all runs.
 	// Default ReconcileEveryDefault.
 	ReconcileEvery time.Duration
 	// LeaseTTL is how long a node on a shared server may be silent before other nodes take

@@ -88,3 +88,34 @@ func TestAttackFileOfARootHasNoNotesOfTheUser(t *testing.T) {
 	_, err := ask(client.RunRequest{Agents: agents, Agent: "tester"})
 	refusedWith(t, err, client.CodeForbidden, "brings notes of the user (memory: user), and the user of this node has not approved it")
 }
+
+// A secret that the user wrote into an .env file after a note was made is not in the list of notes that the model reads.
+func TestAttackSecretInTheDescriptionOfANote(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	const secret = "sk-live-0123456789abcdef"
+	dir, agents, state := t.TempDir(), t.TempDir(), t.TempDir()
+	for _, scope := range []string{agentmemory.User, agentmemory.Project} {
+		writeText(t, "---\nname: "+scope+"\ndescription: d\nmemory: "+scope+"\n---\nWork.\n", agents, scope+".md")
+	}
+	h := startNode(t, state, func(c *Config) { c.Roots, c.Trust = []string{dir}, []string{agents} })
+	for _, scope := range []string{agentmemory.User, agentmemory.Project} {
+		store, err := agentmemory.OpenStore(state, scope, scope, dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Write(agentmemory.Note{Name: "access", Description: "The key is " + secret, Content: "x"}, ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeText(t, "API_KEY="+secret+"\n", dir, ".env")
+	o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Agents, r.Agent = dir, agents, agentmemory.User }))
+	if err != nil {
+		t.Fatal(err, a.Notes)
+	}
+	for _, scope := range []string{agentmemory.User, agentmemory.Project} {
+		if system := findDefinition(t, o, scope).System; strings.Contains(system, secret) || !strings.Contains(system, "- access: The key is") {
+			t.Errorf("%s: %s", scope, system)
+		}
+	}
+}

@@ -70,7 +70,8 @@ type Node struct {
 	mask        *redact.Masker // of all that leaves the process
 	directories *workspace.Directories
 	hub         *mcpclient.Hub // nil: no server is started
-	localConns  []*nats.Conn   // of clients in this process
+	localConns  []*nats.Conn   // of clients in this process; guarded by localMu
+	localMu     sync.Mutex
 	background  sync.WaitGroup // writes of index rows, and runs that are being taken up
 	logOwner    *cluster.Owner // decides on which logs this node acts
 	throttles   *throttleSync
@@ -269,7 +270,7 @@ func (h *Node) URL() string {
 	return h.embedded.URL()
 }
 
-// NewClient is a client inside the process.
+// NewClient returns a client inside the process, for concurrent use like the function itself. Close ends its connection.
 func (h *Node) NewClient() (*client.Client, error) { return h.newClient() }
 
 func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
@@ -284,6 +285,8 @@ func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.localMu.Lock()
+	defer h.localMu.Unlock()
 	h.localConns = append(h.localConns, nc)
 	return client.New(nc, h.names), nil
 }
@@ -326,7 +329,10 @@ func (h *Node) Close() (err error) {
 	if h.eventConn != nil {
 		h.publisher.close()
 	}
-	for _, nc := range append(h.localConns, h.serviceConn, h.leaseConn, h.readerConn, h.logConn, h.eventConn) {
+	h.localMu.Lock()
+	conns := slices.Concat(h.localConns, []*nats.Conn{h.serviceConn, h.leaseConn, h.readerConn, h.logConn, h.eventConn})
+	h.localMu.Unlock()
+	for _, nc := range conns {
 		if nc != nil {
 			nc.Close()
 		}

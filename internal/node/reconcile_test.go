@@ -56,7 +56,7 @@ func awaitSweep(t *testing.T, sweeps <-chan event.RunReconciled, want event.RunR
 	}
 }
 
-// A sweep finds the runs that nobody owns: one that another process left behind, one whose actors the node
+// A sweep finds the runs that no node owns: one that another process left behind, one whose actors the node
 // lost, and one that waits for a person, which needs nobody. Events count them.
 //
 //behaviour:shows K10
@@ -98,7 +98,7 @@ func TestSweepsResumeRunsThatNobodyOwns(t *testing.T) {
 	awaitEvents(t, c, id, event.KindAgentResumed, 3)
 	awaitSweep(t, sweeps, event.RunReconciled{Why: "interval", Waiting: 1, Owned: 1})
 
-	// A hand-off keeps the actors from starting again until a sweep has found that nobody owns the run.
+	// A hand-off keeps the actors from starting again until a sweep has found that no node owns the run.
 	drained := make(chan struct{})
 	var lifted atomic.Bool
 	second.actorNode.HandOver("all", func(at mailbox.Address, _ uint64) bool { return at.Run() == id && !lifted.Load() }, func() { close(drained) })

@@ -37,8 +37,12 @@ func addMemory(cfg *Config, t agentSet, def supervisor.Definition, req acceptedR
 		wrong[i] = fmt.Sprintf("the note %s of %s is left out: %v", n.Name, d.Name, n.Err)
 	}
 	t.warnings = append(t.warnings, toolset.LimitNotes(wrong, toolset.NotesPerTopic, "notes are left out")...)
+	list, err := cfg.Tools.MemoryPrompt(store, notes, req.workspace)
+	if err != nil {
+		return t, def, fmt.Errorf("runspec: %w", err)
+	}
 	p, err := prompt.Compose([]prompt.Layer{{Name: "role", Content: def.System, Priority: prompt.RolePriority},
-		{Name: "memory", Content: store.Prompt(notes), Priority: prompt.MemoryPriority}})
+		{Name: "memory", Content: list, Priority: prompt.MemoryPriority}})
 	if err != nil {
 		return t, def, fmt.Errorf("runspec: agent %s: %w", d.Name, err)
 	}

@@ -22,9 +22,9 @@ const (
 	InFlightMax = 4096
 	// inFlightBytesMax is the same limit in bytes.
 	inFlightBytesMax = 16 << 20
-	// RetryPause is how long an append waits after the answer that no server can store it now
+	// retryPause is how long an append waits after the answer that no server can store it now
 	// (no leader, stream not yet there).
-	RetryPause = 250 * time.Millisecond
+	retryPause = 250 * time.Millisecond
 	// retryAfterMax limits the time between two copies of one append, as a multiple of
 	// RetryAfter: each copy waits twice as long as the one before. A server that is only slow
 	// stores every copy it gets, and is slower for it.
@@ -352,7 +352,7 @@ func (a *appender) handleAck(m *nats.Msg) {
 		if l, ok := a.inFlight[token]; ok {
 			l.said = err.Error()
 			if !errors.Is(err, errBusy) { // sending more copies sooner would not help a busy server
-				a.scheduleCopy(l, RetryPause)
+				a.scheduleCopy(l, retryPause)
 			}
 		}
 		a.mu.Unlock()

@@ -28,9 +28,9 @@ import (
 const (
 	DefaultShards     = 64
 	DefaultStreams    = 8
-	DefaultBytesMax   = bus.DefaultLogBytesMax
-	DefaultRetryAfter = 5 * time.Second
-	DefaultHeartbeat  = 2 * time.Second
+	defaultBytesMax   = bus.DefaultLogBytesMax
+	defaultRetryAfter = 5 * time.Second
+	defaultHeartbeat  = 2 * time.Second
 )
 
 // apiTimeout ends one request to the JetStream API.
@@ -70,7 +70,7 @@ type Config struct {
 	// same bytes are sent again. Default 5 s.
 	RetryAfter time.Duration
 	// Stalled is called once when an append has waited for StallAfter (default
-	// DefaultStallAfter), or when appends were refused for want of room for that long, and
+	// 5 s), or when appends were refused for want of room for that long, and
 	// once when neither is the case any more. It must not block. Default: no calls.
 	Stalled    func(mailbox.Stall)
 	StallAfter time.Duration
@@ -86,10 +86,10 @@ func (c *Config) fillDefaults(nc *nats.Conn) error {
 		c.APIPrefix += "."
 	}
 	if c.BytesMax == 0 {
-		c.BytesMax = DefaultBytesMax
+		c.BytesMax = defaultBytesMax
 	}
 	if c.Heartbeat == 0 {
-		c.Heartbeat = DefaultHeartbeat
+		c.Heartbeat = defaultHeartbeat
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -104,10 +104,10 @@ func (c *Config) fillDefaults(nc *nats.Conn) error {
 		c.Replicas = 1
 	}
 	if c.RetryAfter == 0 {
-		c.RetryAfter = DefaultRetryAfter
+		c.RetryAfter = defaultRetryAfter
 	}
 	if c.StallAfter == 0 {
-		c.StallAfter = DefaultStallAfter
+		c.StallAfter = defaultStallAfter
 	}
 	if c.Shards == 0 && c.Streams == 0 {
 		c.Shards, c.Streams = DefaultShards, DefaultStreams

@@ -6,9 +6,9 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// DefaultStallAfter is how long an append may wait for an acknowledgement before Stalled is
+// defaultStallAfter is how long an append may wait for an acknowledgement before Stalled is
 // called.
-const DefaultStallAfter = 5 * time.Second
+const defaultStallAfter = 5 * time.Second
 
 // stallReports tracks whether a stall was reported, and for what.
 type stallReports struct {

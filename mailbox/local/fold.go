@@ -104,7 +104,7 @@ func (s *Store) closeWAL() error {
 
 // runSyncs has the write-ahead log of a lazy Store synced now and then.
 func (s *Store) runSyncs() {
-	tick := time.NewTicker(SyncInterval)
+	tick := time.NewTicker(syncInterval)
 	defer tick.Stop()
 	for {
 		select {

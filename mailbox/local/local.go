@@ -35,8 +35,8 @@ const (
 	// queueBytesMax is how many bytes of appends may wait for the write-ahead log. Further appends are
 	// refused with mailbox.ErrFull.
 	queueBytesMax = 256 << 20
-	// SyncInterval is how often a lazy Store syncs its write-ahead log.
-	SyncInterval = 2 * time.Minute
+	// syncInterval is how often a lazy Store syncs its write-ahead log.
+	syncInterval = 2 * time.Minute
 )
 
 // ErrAddress says that a log cannot have this address.
@@ -46,10 +46,10 @@ var ErrAddress = errors.New("local: invalid address")
 type Config struct {
 	// Dir holds the files. It is created if missing. Required.
 	Dir string
-	// BytesMax is the most bytes of all entries together. Default defaultBytesMax.
+	// BytesMax is the most bytes of all entries together. Default 2 GiB.
 	BytesMax uint64
 	// Lazy acknowledges appends before they are synced: they survive the end of the process, but
-	// a loss of power takes those since the last SyncInterval.
+	// a loss of power takes those of the last two minutes.
 	Lazy bool
 	// Logger receives damage that is found, and folds that fail. Default: discard.
 	Logger *slog.Logger

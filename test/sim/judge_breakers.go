@@ -55,7 +55,8 @@ func isOffered(st *agent.State, tool string) bool {
 
 // isAtLimit reports whether the agent has used up one of its own limits, so that its closing turn follows.
 func isAtLimit(before, after *agent.State) bool {
-	return before.Soft || before.CallsOut || after.Turn >= before.Task.Limits.Turns
+	l := before.Task.Limits
+	return before.Soft || l.Calls > 0 && before.ToolCalls >= l.Calls || after.Turn >= l.Turns
 }
 
 // checkFailing checks that a tool that fails repeatedly on one target escalates,

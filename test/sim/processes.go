@@ -133,7 +133,7 @@ func (ps *processes) stepFact(sh *shell, fact any) {
 	}
 	sh.postponing = sh.state.IsPostponing()
 	var actions []activation.Action
-	sh.state, actions = activation.Step(sh.state, activation.Input{Now: ps.now, Lease: sh.lease, Held: !sh.lost, Fact: fact})
+	sh.state, actions = activation.Step(sh.state, activation.Input{Now: ps.now, Lease: sh.lease, LeaseHeld: !sh.lost, Fact: fact})
 	if sh.logReader().N > read {
 		ps.traceLine("read %s %s #%d", sh.actor.id, sh.start, sh.logReader().N)
 		sh.actor.shadow.compareShell(sh)

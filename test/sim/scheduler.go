@@ -34,6 +34,13 @@ func (sc *scheduler) mayPassivate(sh *shell) bool {
 	if !ok || due != 0 && due <= sc.now {
 		return false
 	}
+	if w := sh.actor.shadow.agent; w != nil && !asksPerson(&w.State) {
+		for _, c := range w.State.Calls {
+			if c.Stage == agent.Retrying && (due == 0 || due > c.Due) {
+				sc.fail("%s may rest until %d, and the next attempt of %s is due at %d", sh.start, due, c.ID, c.Due)
+			}
+		}
+	}
 	for _, r := range sc.executor.jobs {
 		if r.shell == sh && !r.aborted && !sh.state.HasUnread() {
 			sc.fail("%s may rest, and %s is under way", sh.start, cmp.Or(r.call, "its model"))

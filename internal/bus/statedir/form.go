@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/safefile"
 )
 
 // StateForm is the newest form of a state directory that this program knows: one whose logs may be
@@ -51,17 +53,5 @@ func WriteForm(dir string) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.CreateTemp(dir, formFileName+".*")
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, firstForm)
-	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return safefile.Replace(path, fmt.Appendln(nil, firstForm))
 }

@@ -278,9 +278,10 @@ func (cs *Commands) deleteNotes(list []entry) error {
 			deleted = append(deleted, entry{Scope: e.Scope, Agent: e.Agent, Dir: e.Dir, Name: e.Name, Bytes: e.Bytes})
 		}
 	}
-	if len(errs) > 0 {
-		return errors.Join(errs...)
-	}
+	return errors.Join(append([]error{cs.printDeleted(deleted)}, errs...)...)
+}
+
+func (cs *Commands) printDeleted(deleted []entry) error {
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(deleted)
 	}

@@ -108,7 +108,7 @@ func (n *program) addNodeFlags(f *pflag.FlagSet) {
 	f.StringVar(&n.cfg.Name, "name", "", "name of the node (default the host's)")
 	f.StringSliceVar(&n.cfg.Pools, "pools", nil, "pools whose agents this node runs, on a server that nodes share (default \"default\"); with --root also that of its machine")
 	f.StringVar(&n.cfg.Machine, "machine", "", "name of the machine, the same for all its nodes (default the host's)")
-	f.DurationVar(&n.cfg.ReconcileEvery, "reconcile-every", 0, "how often the node looks for unfinished runs that nobody owns (default 5m)")
+	f.DurationVar(&n.cfg.ReconcileEvery, "reconcile-every", 0, "how often the node looks for unfinished runs that no node owns (default 5m)")
 	f.DurationVar(&n.cfg.PoolPatience, "pool-patience", 0, "how long a pool may be without a node until its agents are given up (default 10m)")
 	f.StringVarP(&n.cfg.Model, "model", "m", "", "model for runs that name none, PROVIDER/MODEL")
 	f.BoolVarP(&n.verbose, "verbose", "v", false, "log everything")

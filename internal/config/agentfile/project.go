@@ -93,22 +93,8 @@ func AllowInProject(configDir, dir, rule string) (file string, err error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return file, fmt.Errorf("agentfile: rules for %s: %w", dir, err)
 	}
-	return file, replaceFile(file, text.String())
-}
-
-// replaceFile writes a file so that a crash leaves the old or the new one.
-func replaceFile(file, text string) error {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".rules-*")
-	if err != nil {
-		return fmt.Errorf("agentfile: %w", err)
+	if err := safefile.Replace(file, []byte(text.String())); err != nil {
+		return file, fmt.Errorf("agentfile: rules for %s: %w", dir, err)
 	}
-	_, err = temp.WriteString(text)
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Rename(temp.Name(), file)
-	}
-	if err != nil {
-		return fmt.Errorf("agentfile: %w", errors.Join(err, os.Remove(temp.Name())))
-	}
-	return nil
+	return file, nil
 }
