@@ -78,6 +78,9 @@ type Config struct {
 	// oldest runs go. Default: 30 days and 2 GiB; a negative one is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
+	// RequestsPerMinute and TokensPerMinute are the most that models may get in a minute, of all nodes of a Bus together, by
+	// PROVIDER for each of its models or by PROVIDER/MODEL (docs/gates.md). Default: what the provider allows.
+	RequestsPerMinute, TokensPerMinute map[string]int64
 	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules are
 	// in troupe's names of tools, such as shell(git log:*).
 	Permissions spec.Permissions
@@ -133,7 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
 		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
-		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
+		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, RequestRates: cfg.RequestsPerMinute, TokenRates: cfg.TokensPerMinute, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
 	}

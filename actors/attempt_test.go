@@ -48,7 +48,7 @@ func TestAttemptIsCheckedAgainAfterAThrottleWait(t *testing.T) {
 					results <- m
 				}
 			})}
-		s.cfg = &Config{Holds: func(mailbox.Address) (uint64, bool) { return 1, held.Load() }, ThrottleOf: func(route string) string { return route },
+		s.cfg = &Config{Holds: func(mailbox.Address) (uint64, bool) { return 1, held.Load() }, ThrottleOf: func(route string) string { return route }, Rates: func(string) throttle.Rates { return throttle.Rates{} },
 			Model: func(string) (model.Client, string, error) { return client, "m", nil },
 			keeper: spawn(func(c actor.Context) {
 				if m, ok := c.Message().(throttleRequest); ok {

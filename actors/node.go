@@ -86,9 +86,9 @@ type Config struct {
 	ThrottleOf func(route string) string
 	// ThrottleLimits are the limits of all throttles. Default: those of package throttle.
 	ThrottleLimits throttle.Limits
-	// Rates are the requests and tokens a minute that a throttle allows on all nodes together;
-	// 0 is unknown. Default: unknown.
-	Rates func(name string) (requests, tokens int64)
+	// Rates are the requests and tokens a minute that the settings allow a route, on all nodes
+	// together. It is called for every attempt. Default: there are none.
+	Rates func(route string) throttle.Rates
 	// TellNotice receives a provider's notice at a throttle, to publish it to the other nodes: see
 	// HearNotice. It must not block. Default: there are no other nodes.
 	TellNotice func(name string, n throttle.Notice)

@@ -30,6 +30,7 @@ type throttleKeeper struct {
 type modelThrottle struct {
 	state    throttle.Throttle
 	requests map[string]throttleRequest // by asker
+	rates    throttle.Rates             // of the settings
 	timer    *time.Timer
 	due      int64
 }
@@ -43,6 +44,7 @@ type (
 		start  string // the activation that asks
 		call   string
 		tokens int64
+		rates  throttle.Rates // of the settings
 		// begin makes the call, and returns when it has ended; it runs on a goroutine of its
 		// own. refuse says that the call will not be made. Without a reservation both are nil,
 		// and admit says that it is the agent's turn.
@@ -59,6 +61,7 @@ type (
 		as      throttle.CallOutcome
 		afterMS int64
 		used    int64
+		report  throttle.RateReport
 	}
 	callEnded struct {
 		door, call string
@@ -95,7 +98,7 @@ func (k *throttleKeeper) receive(c actor.Context) {
 	case withdrawal:
 		k.withdrawRequest(c, m.asker())
 	case callEnded:
-		k.stepThrottle(c, m.door, throttle.CallAnswered{At: k.clockMS(), Call: m.call, Outcome: m.as, AfterMS: m.afterMS, Used: m.used})
+		k.stepThrottle(c, m.door, throttle.CallAnswered{At: k.clockMS(), Call: m.call, Outcome: m.as, AfterMS: m.afterMS, Used: m.used, Report: m.report})
 	case callStreaming:
 		k.stepThrottle(c, m.door, throttle.ReplyBegan{At: k.clockMS(), Call: m.call})
 	case peerNotice:
@@ -145,9 +148,13 @@ func (k *throttleKeeper) submitRequest(c actor.Context, m throttleRequest) {
 	if at, ok := k.throttleOf[who]; ok && (at != m.door || k.throttles[at].requests[who].refuse != nil) {
 		k.withdrawRequest(c, who)
 	}
-	d := k.openThrottle(c, m.door)
+	d := k.openThrottle(m.door)
 	d.requests[who] = m
 	k.throttleOf[who] = m.door
+	if d.rates != m.rates {
+		d.rates = m.rates
+		k.stepThrottle(c, m.door, throttle.RatesSet{At: k.clockMS(), Rates: m.rates})
+	}
 	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Tokens: m.tokens, Reserved: m.begin != nil})
 }
 
@@ -165,18 +172,13 @@ func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {
 }
 
 // openThrottle returns a throttle, and creates it if necessary.
-func (k *throttleKeeper) openThrottle(c actor.Context, name string) *modelThrottle {
+func (k *throttleKeeper) openThrottle(name string) *modelThrottle {
 	d := k.throttles[name]
 	if d == nil {
 		k.seed += 2 // throttles need different seeds
 		d = &modelThrottle{state: throttle.New(k.cfg.ThrottleLimits, k.seed), requests: map[string]throttleRequest{}}
+		d.state, _ = d.state.Step(throttle.NodeCountSet{At: k.clockMS(), Nodes: k.nodes}) // nobody waits: it has no effects
 		k.throttles[name] = d
-		k.stepThrottle(c, name, throttle.NodeCountSet{At: k.clockMS(), Nodes: k.nodes})
-		if requests, tokens := k.cfg.Rates(name); requests > 0 || tokens > 0 {
-			k.throttles[name] = d
-			k.stepThrottle(c, name, throttle.RatesSet{At: k.clockMS(), Requests: requests, Tokens: tokens})
-		}
-		k.throttles[name] = d // stepThrottle has removed the throttle if it knows nothing yet
 	}
 	return d
 }
@@ -199,7 +201,7 @@ func (k *throttleKeeper) stepThrottle(c actor.Context, name string, e throttle.E
 		if _, told := e.(throttle.NoticeReceived); !told || len(k.throttles) >= heardDoorsMax {
 			return // the throttle has nothing to remember, or this node may never use it
 		}
-		d = k.openThrottle(c, name)
+		d = k.openThrottle(name)
 	}
 	next, effects := d.state.Step(e)
 	d.state = next
@@ -260,9 +262,13 @@ func (d *modelThrottle) stopTimer() {
 // judgeAttempt derives from an attempt how the provider answered. If the provider refuses only this
 // one request, that counts as an answer.
 func judgeAttempt(reply model.Reply, err error) callVerdict {
-	v := callVerdict{as: throttle.OK}
-	if reply.UsageKnown {
-		v.used = reply.Usage.Total()
+	l := reply.Limits
+	v := callVerdict{as: throttle.OK, report: throttle.RateReport{Rates: throttle.Rates{Requests: l.Requests, Tokens: l.Tokens}, RequestsLeft: l.RequestsLeft, TokensLeft: l.TokensLeft}}
+	if v.used = reply.Usage.Total(); l.CacheReadsFree {
+		v.used -= reply.Usage.CacheRead
+	}
+	if !reply.UsageKnown {
+		v.used = 0
 	}
 	if err == nil {
 		return v
@@ -302,13 +308,13 @@ func (n *Node) Throttles(show func(map[string]throttle.Status)) {
 }
 
 // orDefaults supplies the throttle functions that a single node needs and the Config lacks.
-func orDefaults(cfg Config) (door func(string) string, rates func(string) (int64, int64), told func(string, throttle.Notice)) {
+func orDefaults(cfg Config) (door func(string) string, rates func(string) throttle.Rates, told func(string, throttle.Notice)) {
 	door, rates, told = cfg.ThrottleOf, cfg.Rates, cfg.TellNotice
 	if door == nil {
 		door = func(route string) string { return route }
 	}
 	if rates == nil {
-		rates = func(string) (int64, int64) { return 0, 0 }
+		rates = func(string) throttle.Rates { return throttle.Rates{} }
 	}
 	if told == nil {
 		told = func(string, throttle.Notice) {}

@@ -28,7 +28,7 @@ func TestThrottlesReportedByOtherNodesAreBounded(t *testing.T) {
 	}
 	t.Cleanup(node.Stop)
 	for i := range 5000 {
-		node.HearNotice(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Requests: 10})
+		node.HearNotice(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Rates: throttle.Rates{Requests: 10}})
 	}
 	shown := make(chan map[string]throttle.Status, 1)
 	node.Throttles(func(all map[string]throttle.Status) { shown <- all })
@@ -143,7 +143,7 @@ func TestACanceledRunLeavesTheQueueOfTheGate(t *testing.T) {
 func TestNewThrottleAppliesRatesFromFirstRequest(t *testing.T) {
 	client := &crowdedModel{free: make(chan struct{})}
 	s := stageOf(t, actors.Config{Name: "test", Post: memory.New(memory.Config{}), Lease: 1,
-		ThrottleLimits: throttle.Limits{QueueMax: 3_600_000}, Rates: func(string) (requests, tokens int64) { return 1, 0 },
+		ThrottleLimits: throttle.Limits{QueueMax: 3_600_000}, Rates: func(string) throttle.Rates { return throttle.Rates{Requests: 1} },
 		Model: func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tool.NewSet() }})
 	for i, run := range []string{"r1", "r2"} {

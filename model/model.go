@@ -180,6 +180,17 @@ type Reply struct {
 	UsageKnown bool `msgpack:"k"`
 	// Served is the model that answered, as the provider named it.
 	Served string `msgpack:"v,omitempty"`
+	// Limits are what the provider reported, also with an error. Logs do not record them.
+	Limits RateLimits `msgpack:"-" json:"-"`
+}
+
+// RateLimits are what a provider reports about a key: the requests and tokens that it accepts in a
+// minute, and how many of them are left. A limit of 0 was not reported.
+type RateLimits struct {
+	Requests, RequestsLeft int64
+	Tokens, TokensLeft     int64
+	// CacheReadsFree: tokens that are read from the provider's cache do not count.
+	CacheReadsFree bool
 }
 
 // DeltaKind is the kind of content of a Delta.

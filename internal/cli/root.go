@@ -153,6 +153,7 @@ func (a *app) applySettings(c *cobra.Command, can []string) error {
 	if err != nil {
 		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong"}
 	}
+	a.sessions.RequestRates, a.sessions.TokenRates = found["requests_per_minute"].Value, found["tokens_per_minute"].Value
 	for _, s := range found {
 		f := c.Flags().Lookup(s.Flag())
 		switch {

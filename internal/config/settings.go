@@ -49,6 +49,7 @@ const (
 	sizeKind   // how much is stored
 	limitKind  // a whole number; -1 is "none at all", where the limit allows it
 	policyKind // a path, or a tree that other packages read
+	rateKind   // rates by provider and model: see throttle.ParseRateTable
 	treeKind   // other packages read it: it has no flag, and no variable
 )
 
@@ -57,6 +58,7 @@ var settingKinds = map[string]valueKind{
 	"model": textKind, "store_dir": pathKind, "log_store": textKind, "color": textKind, "output": textKind, "otlp_endpoint": textKind, "telemetry_content": textKind,
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
+	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
 	"fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
 	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "permissions": treeKind, "policy": policyKind,
@@ -173,7 +175,9 @@ func (p SettingSources) addFiles(all map[string]Setting) error {
 		if settingKinds[s.Key] == policyKind {
 			continue // it adds to the user's: the node reads it
 		}
-		s.Raised = s.exceedsLimit(own, known, 0)
+		if s.Raised = s.exceedsLimit(own, known, 0); settingKinds[s.Key] == rateKind {
+			s = s.loweredRates(own)
+		}
 		if settingKinds[s.Key] == pathKind {
 			s.Below = p.Dir
 		}
@@ -270,7 +274,13 @@ func readSetting(file string, key, value *yaml.Node) (Setting, error) {
 			return Setting{}, fmt.Errorf("%w %s: %s: expected a list of texts, each in one line", ErrSetting, where, key.Value)
 		}
 		value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
-	case form == listKind && value.Kind == yaml.SequenceNode:
+	case form == rateKind && value.Kind == yaml.MappingNode:
+		items, ok := joinRates(value)
+		if !ok {
+			return Setting{}, fmt.Errorf("%w %s: %s: expected PROVIDER: NUMBER or PROVIDER/MODEL: NUMBER", ErrSetting, where, key.Value)
+		}
+		value = &yaml.Node{Kind: yaml.ScalarNode, Value: items}
+	case (form == listKind || form == rateKind) && value.Kind == yaml.SequenceNode:
 		items, ok := joinTexts(value, ",")
 		if !ok {
 			return Setting{}, fmt.Errorf("%w %s: %s: expected a list of texts", ErrSetting, where, key.Value)
@@ -317,6 +327,10 @@ func (s Setting) checkValue() error {
 	case numberKind:
 		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {
 			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
+		}
+	case rateKind:
+		if _, err := parseRates(s.Value); err != nil {
+			return s.Error(err.Error())
 		}
 	case ageKind:
 		if _, err := parseRetainAge(s.Value); err != nil {

@@ -65,7 +65,9 @@ type Attempt struct {
 
 	phase, content, total watchdog // of the next line, the next piece of the reply, its end
 
-	size    int // of the reply, as given to RecordGrowth
+	size    int         // of the reply, as given to RecordGrowth
+	header  http.Header // of the answer
+	refusal []byte      // the body of an answer that is not a stream
 	trace   SendTrace
 	sawDone bool // the stream held the line that ends it by convention
 }
@@ -94,6 +96,12 @@ func (a *Attempt) Close() {
 // SawDoneLine reports whether the stream held "data: [DONE]".
 func (a *Attempt) SawDoneLine() bool { return a.sawDone }
 
+// Header returns the headers of the answer; none if there was no answer.
+func (a *Attempt) Header() http.Header { return a.header }
+
+// Refusal returns the body of an answer that is not a stream, at most MaxErrorBody bytes of it.
+func (a *Attempt) Refusal() []byte { return a.refusal }
+
 // RecordGrowth records how much of the reply has arrived, in any unit. An adapter calls it after
 // each event: an event by which the reply did not grow is a keep-alive, and keep-alives
 // alone do not extend the attempt.
@@ -117,6 +125,7 @@ func (a *Attempt) send(to Endpoint, body []byte) (*streamBody, error) {
 	if err != nil {
 		return nil, a.ModelError(err)
 	}
+	a.header = res.Header
 	a.content.expect("content of the reply", a.timeouts.Content)
 	a.phase.expect("first byte of the response", a.timeouts.FirstByte)
 	if err := a.responseError(res); err != nil {
@@ -138,6 +147,7 @@ func (a *Attempt) responseError(res *http.Response) error {
 			Message: "the base URL redirects; redirects are not followed, because they would carry the key along"}
 	}
 	text, err := io.ReadAll(io.LimitReader(res.Body, MaxErrorBody))
+	a.refusal = text
 	var known *model.Error
 	if err != nil && (a.ctx.Err() != nil || errors.As(err, &known)) {
 		return a.ModelError(err)

@@ -57,7 +57,7 @@ func parseEnvelope(body []byte) (kind, message string) {
 		Error   json.RawMessage `json:"error"`
 		Message any             `json:"message"`
 	}
-	if json.Unmarshal(firstError(body), &outer) != nil {
+	if json.Unmarshal(FirstError(body), &outer) != nil {
 		return "", ""
 	}
 	var inner struct {
@@ -87,9 +87,9 @@ func parseEnvelope(body []byte) (kind, message string) {
 	return "", message
 }
 
-// firstError returns the first error of a body that is a list: Google answers in this form
+// FirstError returns the first error of a body that is a list: Google answers in this form
 // if a list was requested.
-func firstError(body []byte) []byte {
+func FirstError(body []byte) []byte {
 	var list []json.RawMessage
 	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
 		return list[0]
@@ -109,7 +109,7 @@ func errorDetails(body []byte) []errorDetail {
 			Details []errorDetail `json:"details"`
 		} `json:"error"`
 	}
-	if json.Unmarshal(firstError(body), &outer) != nil {
+	if json.Unmarshal(FirstError(body), &outer) != nil {
 		return nil
 	}
 	return outer.Error.Details

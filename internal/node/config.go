@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
 	"github.com/troupe-run/troupe/internal/telemetry"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -87,6 +88,9 @@ type Config struct {
 	// oldest runs go (docs/operating.md). Default: 30 days and 2 GiB; a negative one is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
+	// RequestRates and TokenRates are the requests and tokens a minute that models may get, of all nodes together
+	// (docs/gates.md). Default: as many as the provider allows.
+	RequestRates, TokenRates throttle.RateTable
 	// IdleTimeout is how long an idle actor stays in memory. Default actors.LingerDefault.
 	IdleTimeout time.Duration
 	// Model is the route to use when a request names none ("provider/model").

@@ -108,7 +108,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.trustPolicy().CheckPlaces(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
+	if err := errors.Join(toolset.CheckRules(cfg.Tools), cfg.RequestRates.Check(), cfg.TokenRates.Check(), cfg.trustPolicy().CheckPlaces(), cluster.CheckRunLimits(cfg.MaxLiveRuns, cfg.MaxQueuedRuns)); err != nil {
 		return nil, err
 	}
 	token, fresh, err := cfg.httpToken()
@@ -178,7 +178,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}
 	}
-	cfg.ThrottleOf = h.routes.ThrottleName
+	cfg.ThrottleOf, cfg.Rates = h.routes.ThrottleName, h.routes.RatesOf
 	if h.throttles, err = h.newThrottleSync(buckets); err != nil {
 		return err
 	}

@@ -20,7 +20,8 @@ import (
 
 // throttleSync shares the rate limits of providers between nodes. Each node has its own keys
 // (<throttle>.<node>), so no node overwrites the notice of another, and each key expires with
-// the pause that it announces. A pause is a duration from the broker's stamp of its entry,
+// the pause and the settings that it announces. What providers report about their rates is the
+// same for all nodes and outlives them: it has one key for each throttle (<throttle>.rates). A pause is a duration from the broker's stamp of its entry,
 // so no two clocks are compared. If the bucket cannot be reached, each node runs into the
 // limits by itself: at most as many more refusals as there are nodes.
 type throttleSync struct {
@@ -35,6 +36,14 @@ type throttleSync struct {
 	mu      sync.Mutex
 	pending map[string]pendingNotice // to be published, by throttle
 	wakeup  chan struct{}
+
+	kept map[string]keptRates // what the bucket has of rates, by throttle
+}
+
+// keptRates are rates in the bucket, which expire.
+type keptRates struct {
+	throttle.Rates
+	since time.Time
 }
 
 // pendingNotice is a notice, and the end of the pause that it announces.
@@ -45,10 +54,18 @@ type pendingNotice struct {
 
 // Intervals of the sharing.
 const (
-	noticeTimeout  = 2 * time.Second  // one attempt to write a notice
-	noticeInterval = time.Second      // until the next attempt, and between two counts of live nodes
-	noticeRewatch  = time.Minute      // after which the bucket is read again, in case its watch has stalled
-	rateMemory     = 10 * time.Minute // of rates
+	noticeTimeout  = 2 * time.Second // one attempt to write a notice
+	noticeInterval = time.Second     // until the next attempt, and between two counts of live nodes
+	noticeRewatch  = time.Minute     // after which the bucket is read again, in case its watch has stalled
+)
+
+// Reports about rates in the bucket.
+const (
+	ratesOwner = "rates" // in the place of a node in their keys
+	ratesTTL   = 24 * time.Hour
+	// ratesKept is how many throttles have one: clients can name models without end, and the bucket is for notices
+	// about pauses, too.
+	ratesKept = 256
 )
 
 // newThrottleSync prepares the sharing. The actors call told.
@@ -59,7 +76,7 @@ func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.CountSharers, pending: map[string]pendingNotice{},
+	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
 		localNode: func() *actors.Node { return h.actorNode }, wakeup: make(chan struct{}, 1),
 		warn: func(what string, err error) { h.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
@@ -71,6 +88,9 @@ func (g *throttleSync) queueNotice(name string, n throttle.Notice) {
 		return // other nodes could not have this name
 	}
 	g.mu.Lock()
+	if g.pending[name].notice.Why == throttle.OK && n.Why == "" {
+		n.Why = throttle.OK // the end of an overload has not been sent yet
+	}
 	g.pending[name] = pendingNotice{n, time.Now().Add(time.Duration(n.PauseMS) * time.Millisecond)}
 	g.mu.Unlock()
 	select {
@@ -132,23 +152,9 @@ func (g *throttleSync) writePending(ctx context.Context) {
 	g.pending = map[string]pendingNotice{}
 	g.mu.Unlock()
 	for name, s := range said {
-		n, ttl := s.notice, bus.TTLMin
-		if left := time.Until(s.pauseEnds); n.PauseMS > 0 && left > 0 {
-			n.PauseMS, ttl = left.Milliseconds(), left+bus.TTLMin
-		} else if n.PauseMS > 0 {
-			n.PauseMS = 0 // the pause is over; only the rates are left
-			if n.Why = throttle.OK; n.Requests == 0 && n.Tokens == 0 {
-				continue
-			}
-		}
-		if n.Requests > 0 || n.Tokens > 0 {
-			ttl = max(ttl, rateMemory)
-		}
-		data, err := json.Marshal(n)
+		err := g.keepRates(ctx, name, s.notice.Rates)
 		if err == nil {
-			soon, cancel := context.WithTimeout(ctx, noticeTimeout)
-			err = bus.PutWithTTL(soon, g.js, g.name, name+"."+g.id, data, ttl)
-			cancel()
+			err = g.writeNotice(ctx, name, s)
 		}
 		if err != nil && ctx.Err() == nil {
 			g.warn("the state of a throttle was not sent to the other nodes; retrying", err)
@@ -161,14 +167,61 @@ func (g *throttleSync) writePending(ctx context.Context) {
 	}
 }
 
+// writeNotice writes what this node announces about a throttle, for as long as it applies.
+func (g *throttleSync) writeNotice(ctx context.Context, name string, s pendingNotice) error {
+	n, ttl := s.notice, bus.TTLMin
+	n.Rates = throttle.Rates{} // they have their own key
+	if g.countNodes() < 2 {
+		n.Settings = throttle.Rates{} // nobody needs them; later nodes get the next ones
+	}
+	if left := time.Until(s.pauseEnds); n.PauseMS > 0 && left > 0 {
+		n.PauseMS, ttl = left.Milliseconds(), left+bus.TTLMin
+	} else if n.PauseMS > 0 {
+		n.PauseMS, n.Why = 0, "" // the pause is over; only the settings are left
+	}
+	if n.Settings != (throttle.Rates{}) {
+		ttl = max(ttl, time.Duration(throttle.DefaultLimits().SettingsTTL)*time.Millisecond)
+	}
+	if n == (throttle.Notice{}) {
+		return nil
+	}
+	return g.put(ctx, name+"."+g.id, n, ttl)
+}
+
+// keepRates writes what a provider reports about its rates, unless the bucket has it.
+func (g *throttleSync) keepRates(ctx context.Context, name string, r throttle.Rates) error {
+	known, ok := g.kept[name]
+	if r == (throttle.Rates{}) || ok && known.Rates == r && time.Since(known.since) < ratesTTL/2 || !ok && len(g.kept) >= ratesKept {
+		return nil
+	}
+	if err := g.put(ctx, name+"."+ratesOwner, throttle.Notice{Rates: r}, ratesTTL); err != nil {
+		return err
+	}
+	g.kept[name] = keptRates{r, time.Now()}
+	return nil
+}
+
+func (g *throttleSync) put(ctx context.Context, key string, n throttle.Notice, ttl time.Duration) error {
+	data, err := json.Marshal(n)
+	if err != nil {
+		return fmt.Errorf("node: %w", err)
+	}
+	soon, cancel := context.WithTimeout(ctx, noticeTimeout)
+	defer cancel()
+	return bus.PutWithTTL(soon, g.js, g.name, key, data, ttl)
+}
+
 // applyNotice passes on each notice of another node once. It shortens the pause of an older
 // notice by the age of that notice.
 func (g *throttleSync) applyNotice(ctx context.Context, e jetstream.KeyValueEntry, seen map[string]uint64, old bool) {
+	name, who, ok := strings.Cut(e.Key(), ".")
 	if e.Operation() != jetstream.KeyValuePut {
 		delete(seen, e.Key()) // the notice has expired
+		if who == ratesOwner {
+			delete(g.kept, name)
+		}
 		return
 	}
-	name, who, ok := strings.Cut(e.Key(), ".")
 	if !ok || who == g.id || seen[e.Key()] >= e.Revision() {
 		return
 	}
@@ -177,6 +230,12 @@ func (g *throttleSync) applyNotice(ctx context.Context, e jetstream.KeyValueEntr
 	if err := json.Unmarshal(e.Value(), &n); err != nil {
 		g.warn("a throttle message of another node does not decode", err)
 		return
+	}
+	if who == ratesOwner {
+		if g.kept[name].Rates == n.Rates {
+			return // this node has written it
+		}
+		g.kept[name] = keptRates{n.Rates, e.Created()}
 	}
 	if old && n.PauseMS > 0 {
 		n.PauseMS = max(0, n.PauseMS-g.entryAge(ctx, e.Created()).Milliseconds())

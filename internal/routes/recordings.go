@@ -2,6 +2,7 @@ package routes
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/internal/refuse"
+	"github.com/troupe-run/troupe/model"
 )
 
 // Recordings record a node's exchanges with its models, or replay them. The zero value does
@@ -70,6 +72,16 @@ func (t Recordings) modelEnv(real func(string) string) func(string) string {
 		}
 		return real(name)
 	}
+}
+
+// replayedClient reports no rates: those of the recording bind nobody any more.
+type replayedClient struct{ model.Client }
+
+// Complete implements model.Client.
+func (c replayedClient) Complete(ctx context.Context, req model.Request, emit func(model.Delta)) (model.Reply, error) {
+	reply, err := c.Client.Complete(ctx, req, emit)
+	reply.Limits = model.RateLimits{}
+	return reply, err
 }
 
 // DefaultRoute returns the route of a run that names none.

@@ -15,6 +15,7 @@ import (
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/provider/catalog"
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/model"
 	scriptfile "github.com/troupe-run/troupe/model/script"
@@ -41,6 +42,8 @@ type Config struct {
 	Own map[string]model.Client
 	// Prices are the operator's prices and limits of models.
 	Prices catalog.FactTable
+	// RequestRates and TokenRates are what models may get in a minute.
+	RequestRates, TokenRates throttle.RateTable
 	// Env reads the environment.
 	Env func(string) string
 	// Trust decides which scripts may be played.
@@ -169,12 +172,27 @@ func (m *Resolver) ThrottleName(route string) string {
 	return c.ThrottleKey
 }
 
+// RatesOf returns the rates that the settings allow a route. What is replayed has none: no provider is called.
+func (m *Resolver) RatesOf(route string) throttle.Rates {
+	if m.cfg.Recordings.play != nil || len(m.cfg.RequestRates)+len(m.cfg.TokenRates) == 0 {
+		return throttle.Rates{}
+	}
+	c, err := m.ChoiceOf(route)
+	if err != nil {
+		return throttle.Rates{} // nothing is sent
+	}
+	return throttle.Rates{Requests: m.cfg.RequestRates.Of(c.Provider, c.Model), Tokens: m.cfg.TokenRates.Of(c.Provider, c.Model)}
+}
+
 // ResolveClient returns the client of a route for an attempt: the same route always gets the same
 // client, and never that of another model.
 func (m *Resolver) ResolveClient(route string) (model.Client, string, error) {
 	c, err := m.ChoiceOf(route)
 	if err != nil {
 		return nil, "", &model.Error{Class: model.Misconfigured, Unbilled: true, Message: err.Error()}
+	}
+	if m.cfg.Recordings.play != nil {
+		c.Client = replayedClient{c.Client}
 	}
 	return redact.Client{Client: c.Client, Mask: m.cfg.Mask}, c.Model, nil
 }

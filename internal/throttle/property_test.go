@@ -207,7 +207,7 @@ func TestThrottleInvariantsWithRandomCallers(t *testing.T) {
 			c.agents[fmt.Sprint("a", i)] = &crowdCaller{run: fmt.Sprint("run", min(i, 1)+i/12)}
 		}
 		if rapid.Bool().Draw(t, "ruled") {
-			c.applyEvent(throttle.RatesSet{Requests: int64(rapid.IntRange(20, 600).Draw(t, "requests")), Tokens: int64(rapid.IntRange(2000, 60_000).Draw(t, "tokens"))})
+			c.applyEvent(throttle.RatesSet{Rates: throttle.Rates{Requests: int64(rapid.IntRange(20, 600).Draw(t, "requests")), Tokens: int64(rapid.IntRange(2000, 60_000).Draw(t, "tokens"))}})
 		}
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
 			c.takeRandomAction(t)

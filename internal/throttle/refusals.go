@@ -7,6 +7,7 @@ func (g Throttle) applyAnswer(e CallAnswered) (Throttle, []Effect) {
 	if known && e.Used > 0 {
 		g.tokens = g.tokens.refund(float64(f.tokens - e.Used))
 	}
+	g = g.applyReport(e.Report)
 	onTrial := g.trialCall == e.Call && e.Call != ""
 	if onTrial {
 		g.trialCall = ""
@@ -91,16 +92,13 @@ func (g Throttle) pauseAdmission(ms int64, why CallOutcome, tell bool) (Throttle
 const announceAgainMS = 200
 
 func (g Throttle) makeNotice(why CallOutcome) Notice {
-	return Notice{PauseMS: max(0, g.announcedUntil-g.now), Why: why, Requests: g.requests.perMinute, Tokens: g.tokens.perMinute}
+	return Notice{PauseMS: max(0, g.announcedUntil-g.now), Why: why, Rates: g.rates.reported.Rates, Settings: g.rates.set}
 }
 
 // applyNotice applies a notice of another node. All nodes contribute to the load: this node cuts
 // its own window too, once for each pause.
 func (g Throttle) applyNotice(n Notice) Throttle {
-	if n.Requests > 0 || n.Tokens > 0 {
-		g.requests.perMinute, g.tokens.perMinute, g.peerRatesUntil = max(0, n.Requests), max(0, n.Tokens), g.now+g.limits.ForgetAfter
-		g = g.divideRates()
-	}
+	g = g.applyPeerRates(n)
 	switch {
 	case n.PauseMS > 0 && (n.Why == Limited || n.Why == Overloaded):
 		if g.now >= g.closedUntil {
@@ -119,24 +117,6 @@ func (g Throttle) applyNotice(n Notice) Throttle {
 		}
 	}
 	return g
-}
-
-// setRates sets what the key allows in a minute.
-func (g Throttle) setRates(e RatesSet) (Throttle, []Effect) {
-	if e.Requests < 0 || e.Tokens < 0 {
-		return g, nil
-	}
-	g.ownRates, g.peerRatesUntil = e, 0
-	if e.Requests == g.requests.perMinute && e.Tokens == g.tokens.perMinute {
-		return g, nil
-	}
-	g.requests.perMinute, g.tokens.perMinute = e.Requests, e.Tokens
-	g = g.divideRates()
-	why := OK
-	if g.announcedUntil > g.now {
-		why = g.closedReason()
-	}
-	return g, []Effect{PublishNotice{g.makeNotice(why)}}
 }
 
 // narrowWindow halves the window of requests in flight (the load that was refused is what was in
@@ -171,7 +151,7 @@ func (g Throttle) canAdmit(tokens int64) bool {
 	case int64(g.inFlight.Len()+g.tickets.Len()+1)*windowUnit > g.window:
 		return false
 	}
-	return g.requests.canSpend(1) && g.tokens.canSpend(float64(tokens))
+	return g.refillTime(tokens) == 0
 }
 
 // backoff doubles a pause from least to most.

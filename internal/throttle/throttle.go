@@ -11,6 +11,8 @@
 package throttle
 
 import (
+	"slices"
+
 	"github.com/benbjohnson/immutable"
 )
 
@@ -36,15 +38,19 @@ type Limits struct {
 	InitialWindow int
 	// BurstPeriod is the period whose requests and tokens may be spent at once.
 	BurstPeriod int64
-	// ForgetAfter is how long after a refusal the window returns to its initial width, and how
-	// long rates from another node apply.
+	// ForgetAfter is how long after a refusal the window returns to its initial width.
 	ForgetAfter int64
+	// ReportTTL is how long rates apply that the provider reported, unless it reports others.
+	ReportTTL int64
+	// SettingsTTL is how long the settings of another node apply that does not publish them
+	// again. Nodes publish theirs twice in that time.
+	SettingsTTL int64
 }
 
 // DefaultLimits are the limits that apply unless others are set.
 func DefaultLimits() Limits {
 	return Limits{PauseMax: 5 * 60_000, BackoffMin: 500, BackoffMax: 60_000, JitterMax: 1000, QueueMax: 1000, TicketTTL: 10_000,
-		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, InitialWindow: 4096, BurstPeriod: 10_000, ForgetAfter: 10 * 60_000}
+		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, InitialWindow: 4096, BurstPeriod: 3000, ForgetAfter: 10 * 60_000, ReportTTL: 24 * 3_600_000, SettingsTTL: 2 * 60_000}
 }
 
 func (l Limits) withDefaults() Limits {
@@ -53,7 +59,8 @@ func (l Limits) withDefaults() Limits {
 		to *int64
 		or int64
 	}{{&l.PauseMax, d.PauseMax}, {&l.BackoffMin, d.BackoffMin}, {&l.BackoffMax, d.BackoffMax}, {&l.JitterMax, d.JitterMax}, {&l.QueueMax, d.QueueMax},
-		{&l.TicketTTL, d.TicketTTL}, {&l.BreakerMin, d.BreakerMin}, {&l.BreakerMax, d.BreakerMax}, {&l.BurstPeriod, d.BurstPeriod}, {&l.ForgetAfter, d.ForgetAfter}} {
+		{&l.TicketTTL, d.TicketTTL}, {&l.BreakerMin, d.BreakerMin}, {&l.BreakerMax, d.BreakerMax}, {&l.BurstPeriod, d.BurstPeriod}, {&l.ForgetAfter, d.ForgetAfter},
+		{&l.ReportTTL, d.ReportTTL}, {&l.SettingsTTL, d.SettingsTTL}} {
 		if *p.to <= 0 {
 			*p.to = p.or
 		}
@@ -65,122 +72,6 @@ func (l Limits) withDefaults() Limits {
 		l.InitialWindow = d.InitialWindow
 	}
 	return l
-}
-
-// CallOutcome is how a request was answered.
-type CallOutcome string
-
-// Verdicts. Limited and Overloaded come from the provider itself and bind every node; Failed
-// is what only this node has seen. Neutral says nothing about the provider: the call was
-// canceled, or never made.
-const (
-	OK         CallOutcome = "ok"
-	Limited    CallOutcome = "rate_limit"
-	Overloaded CallOutcome = "overload"
-	Failed     CallOutcome = "network"
-	Neutral    CallOutcome = "neutral"
-)
-
-// Events.
-type (
-	// CallRequested says that a caller wants to make a call. Who names the caller, which asks for one
-	// call at a time; Call names the request. If Reserved is set, the caller has a reservation, and
-	// waits for Limits.QueueMax at most; otherwise the caller waits for its turn and then asks
-	// again with Reserved set.
-	CallRequested struct {
-		At        int64
-		Who, Call string
-		Run       string
-		Tokens    int64 // an estimate; corrected by the actual count
-		Reserved  bool
-	}
-	// CallerLeft says that a caller has withdrawn: a request of it that has not begun never will.
-	CallerLeft struct {
-		At  int64
-		Who string
-	}
-	// ReplyBegan says that the provider has begun to answer a request.
-	ReplyBegan struct {
-		At   int64
-		Call string
-	}
-	// CallAnswered ends a request. AfterMS is the pause that the provider asked for, Used the
-	// tokens that it counted; either is 0 if the provider does not report it.
-	CallAnswered struct {
-		At      int64
-		Call    string
-		Outcome CallOutcome
-		AfterMS int64
-		Used    int64
-	}
-	// NoticeReceived is a notice that the provider gave another node.
-	NoticeReceived struct {
-		At int64
-		Notice
-	}
-	// RatesSet sets how many requests and tokens a minute the key allows; 0 is unknown.
-	RatesSet struct {
-		At               int64
-		Requests, Tokens int64
-	}
-	// NodeCountSet sets how many nodes share the limits of the key.
-	NodeCountSet struct {
-		At    int64
-		Nodes int
-	}
-	// TimePassed says that time has passed.
-	TimePassed struct{ At int64 }
-)
-
-// Event is one of the events above.
-//
-//sumtype:decl
-type Event interface{ eventTime() int64 }
-
-func (e CallRequested) eventTime() int64  { return e.At }
-func (e CallerLeft) eventTime() int64     { return e.At }
-func (e ReplyBegan) eventTime() int64     { return e.At }
-func (e CallAnswered) eventTime() int64   { return e.At }
-func (e NoticeReceived) eventTime() int64 { return e.At }
-func (e RatesSet) eventTime() int64       { return e.At }
-func (e NodeCountSet) eventTime() int64   { return e.At }
-func (e TimePassed) eventTime() int64     { return e.At }
-
-// Effects.
-type (
-	// AdmitCaller lets a request begin if the caller asked with Reserved set; a caller that waited
-	// without a reservation may now obtain one.
-	AdmitCaller struct {
-		Who, Call string
-		Reserved  bool
-	}
-	// RejectCaller rejects a caller that asked with Reserved set: the throttle does not open in
-	// time. The caller may try again after AfterMS.
-	RejectCaller struct {
-		Who, Call string
-		AfterMS   int64
-		Why       CallOutcome
-	}
-	// PublishNotice is a notice to send to the other nodes.
-	PublishNotice struct{ Notice }
-)
-
-// Effect is one of the effects above.
-//
-//sumtype:decl
-type Effect interface{ effect() }
-
-func (AdmitCaller) effect()   {}
-func (RejectCaller) effect()  {}
-func (PublishNotice) effect() {}
-
-// Notice is what the provider itself told a node. It applies for PauseMS from the moment it
-// was sent; a pause of 0 ends a closure caused by overload.
-type Notice struct {
-	PauseMS  int64       `json:"pause_ms,omitempty"`
-	Why      CallOutcome `json:"why,omitempty"`
-	Requests int64       `json:"requests_per_minute,omitempty"`
-	Tokens   int64       `json:"tokens_per_minute,omitempty"`
 }
 
 // BreakerState is the state of the breaker.
@@ -216,14 +107,14 @@ type Throttle struct {
 	windowCutAt    int64 // when it was last cut
 	inFlight       *immutable.Map[string, inFlightCall]
 
-	nodes          int
-	ownRates       RatesSet // the rates that were set here
-	peerRatesUntil int64    // until when the rates of another node apply instead; 0: they do not
-	requests       rateBucket
-	tokens         rateBucket
+	nodes    int
+	rates    knownRates
+	requests rateBucket
+	tokens   rateBucket
 
-	queue   fairQueue
-	tickets *immutable.SortedMap[string, ticket] // by caller
+	queue        fairQueue
+	tickets      *immutable.SortedMap[string, ticket] // by caller
+	ticketTokens int64                                // of all tickets
 }
 
 // inFlightCall is a request in flight.
@@ -251,7 +142,7 @@ const windowUnit = 1000
 // Step applies one event.
 func (g Throttle) Step(e Event) (Throttle, []Effect) {
 	g.now = max(g.now, e.eventTime())
-	g = g.refillBuckets().restoreOwnRates()
+	g = g.refillBuckets().expireRates()
 	var fx []Effect
 	switch e := e.(type) {
 	case CallRequested:
@@ -268,14 +159,15 @@ func (g Throttle) Step(e Event) (Throttle, []Effect) {
 	case NoticeReceived:
 		g = g.applyNotice(e.Notice)
 	case RatesSet:
-		g, fx = g.setRates(e)
+		g = g.setRates(e.Rates)
 	case NodeCountSet:
 		g.nodes = max(1, e.Nodes)
 		g = g.divideRates()
 	case TimePassed:
 	}
+	g, rates := g.publishRates()
 	g, more := g.admitWaiting()
-	return g, append(fx, more...)
+	return g, slices.Concat(fx, rates, more)
 }
 
 // admitOrQueue admits a request whose caller has a ticket, and queues any other.
@@ -303,11 +195,11 @@ func (g Throttle) startCall(who, call string, tokens int64) (Throttle, []Effect)
 	return g, []Effect{AdmitCaller{Who: who, Call: call, Reserved: true}}
 }
 
-// revokeTicket revokes a ticket and returns the rate that was spent on it.
+// revokeTicket revokes a ticket, and frees the rate that was kept for it.
 func (g Throttle) revokeTicket(who string) Throttle {
 	if t, ok := g.tickets.Get(who); ok {
 		g.tickets = g.tickets.Delete(who)
-		g.requests, g.tokens = g.requests.refund(1), g.tokens.refund(float64(t.tokens))
+		g.ticketTokens -= t.tokens
 		if g.trialCall == ticketTrial(who) {
 			g.trialCall = ""
 		}
@@ -343,7 +235,7 @@ func (g Throttle) admitWaiting() (Throttle, []Effect) {
 		if g.breaker == BreakerHalfOpen {
 			g.trialCall = ticketTrial(w.who)
 		}
-		g = g.spendRates(w.tokens)
+		g.ticketTokens += w.tokens
 		g.tickets = g.tickets.Set(w.who, ticket{until: g.now + g.limits.TicketTTL, tokens: w.tokens})
 		fx = append(fx, AdmitCaller{Who: w.who, Call: w.call})
 	}
@@ -354,7 +246,11 @@ func (g Throttle) admitWaiting() (Throttle, []Effect) {
 			return g, fx
 		}
 		g.queue = g.queue.withoutCaller(w.who)
-		fx = append(fx, RejectCaller{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.closedReason()})
+		reject := RejectCaller{Who: w.who, Call: w.call, AfterMS: max(wait, 1), Why: g.closedReason()}
+		if refill := g.refillTime(w.tokens); wait == 0 && refill > 0 {
+			reject.AfterMS, reject.Why = refill, OverRate
+		}
+		fx = append(fx, reject)
 	}
 }
 

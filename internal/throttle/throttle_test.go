@@ -315,7 +315,7 @@ func TestReportOfAnotherNodeHolds(t *testing.T) {
 // pause of the longest kind.
 func TestANoticeIsBounded(t *testing.T) {
 	p := newDriver(t, throttle.Limits{})
-	for _, n := range []throttle.Notice{{PauseMS: 1 << 62, Why: throttle.Limited}, {PauseMS: -5, Why: throttle.Limited}, {PauseMS: 1 << 62, Why: "x"}, {Requests: -1, Tokens: -9}} {
+	for _, n := range []throttle.Notice{{PauseMS: 1 << 62, Why: throttle.Limited}, {PauseMS: -5, Why: throttle.Limited}, {PauseMS: 1 << 62, Why: "x"}, {Rates: throttle.Rates{Requests: -1, Tokens: -9}, Settings: throttle.Rates{Requests: -1, Tokens: 1 << 60}}} {
 		p.applyEvent(throttle.NoticeReceived{At: 0, Notice: n})
 	}
 	l := throttle.DefaultLimits()
@@ -324,82 +324,10 @@ func TestANoticeIsBounded(t *testing.T) {
 	}
 }
 
-// Rates that another node named count for a time: who named them may be gone, and
-// nobody takes them back. A gate that has nothing else to remember is idle then, and
-// one that is told of its own goes by those.
-//
-//behaviour:shows G6
-func TestRatesOfOthersAreForgotten(t *testing.T) {
-	l := throttle.DefaultLimits()
-	for _, n := range []throttle.Notice{{Requests: 1, Tokens: -9}, {Requests: -1, Tokens: 1}, {Requests: 1, Tokens: 1}} {
-		p := newDriver(t, throttle.Limits{})
-		p.applyEvent(throttle.NoticeReceived{At: 0, Notice: n})
-		if p.g.IsIdle(0) {
-			t.Errorf("%+v: forgotten at once", n)
-		}
-		if at, ok := p.g.NextTick(); !ok || at != l.ForgetAfter {
-			t.Errorf("%+v: looked at again at %d, %v", n, at, ok)
-		}
-		p.applyEvent(throttle.TimePassed{At: l.ForgetAfter})
-		if !p.g.IsIdle(l.ForgetAfter) {
-			t.Errorf("%+v: it counts for ever", n)
-		}
-	}
-	p := newDriver(t, throttle.Limits{})
-	p.applyEvent(throttle.RatesSet{At: 0, Requests: 60_000})
-	p.applyEvent(throttle.NoticeReceived{At: 0, Notice: throttle.Notice{Requests: 1}})
-	for i := range 50 {
-		p.requestTurn(0, fmt.Sprint(i), "r")
-	}
-	if n := len(admittedCallers(p.applyEvent(throttle.TimePassed{At: 10}))); n != 0 {
-		t.Errorf("%d more pass by the rate that was heard", n)
-	}
-	p.applyEvent(throttle.TimePassed{At: l.ForgetAfter})
-	if n := len(admittedCallers(p.applyEvent(throttle.TimePassed{At: l.ForgetAfter + 100}))); n < 40 {
-		t.Errorf("%d pass by the gate's own rate", n)
-	}
-	if p.g.IsIdle(l.ForgetAfter) {
-		t.Error("it has a rate of its own")
-	}
-}
-
-// Rates are kept, by each node for its share.
-func TestRatesAreShared(t *testing.T) {
-	for _, nodes := range []int{1, 3} {
-		p := newDriver(t, throttle.Limits{})
-		p.applyEvent(throttle.NodeCountSet{At: 0, Nodes: nodes})
-		p.applyEvent(throttle.RatesSet{At: 0, Requests: 600})
-		for i := range 1000 {
-			p.requestTurn(0, fmt.Sprint(i), "r")
-		}
-		n, at := 0, int64(0)
-		take := func(fx []throttle.Effect) {
-			for _, who := range admittedCallers(fx) {
-				n++
-				p.requestReserved(at, who, "r")
-				p.answerCall(at, who, throttle.OK, 0)
-			}
-		}
-		take(p.applyEvent(throttle.TimePassed{At: 0}))
-		for at < 60_000 {
-			next, ok := p.g.NextTick()
-			if !ok {
-				break
-			}
-			at = next
-			take(p.applyEvent(throttle.TimePassed{At: at}))
-		}
-		burst := 600 / 6 / nodes
-		if want := 600/nodes + burst; n > want+1 || n < want-3 {
-			t.Errorf("%d nodes: %d requests in a minute, want about %d", nodes, n, want)
-		}
-	}
-}
-
 // A request for more tokens than a minute allows is made, and owed.
 func TestARequestLargerThanTheRateIsMade(t *testing.T) {
 	p := newDriver(t, throttle.Limits{})
-	p.applyEvent(throttle.RatesSet{At: 0, Tokens: 6000})
+	p.applyEvent(throttle.RatesSet{At: 0, Rates: throttle.Rates{Tokens: 6000}})
 	fx := p.applyEvent(throttle.CallRequested{At: 0, Who: "big", Call: "big", Run: "r", Tokens: 50_000, Reserved: true})
 	assertSame(t, "the large one", admittedCallers(fx), []string{"big"})
 	p.requestTurn(1, "next", "r")

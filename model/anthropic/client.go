@@ -109,5 +109,7 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		a.RecordGrowth(r.keptSize())
 		return r.over, nil
 	})
-	return r.partialReply(), a.Outcome(r.stopped, err)
+	reply := r.partialReply()
+	reply.Limits = readRateLimits(a.Header())
+	return reply, a.Outcome(r.stopped, err)
 }

@@ -103,7 +103,9 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 		a.RecordGrowth(r.keptSize())
 		return false, nil
 	})
-	return r.partialReply(), a.Outcome(r.stopped, err)
+	reply := r.partialReply()
+	reply.Limits = readRateLimits(a.Refusal())
+	return reply, a.Outcome(r.stopped, err)
 }
 
 // endpoint is where the requests to a model go.

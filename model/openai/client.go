@@ -155,7 +155,9 @@ func (c *Client) Complete(ctx context.Context, req model.Request, emit func(mode
 	if r.began && err == nil && a.SawDoneLine() {
 		r.endStream()
 	}
-	return r.partialReply(), a.Outcome(r.stopped, err)
+	reply := r.partialReply()
+	reply.Limits = readRateLimits(a.Header())
+	return reply, a.Outcome(r.stopped, err)
 }
 
 // isDone reports whether an event is the one after the last.

@@ -37,7 +37,9 @@ func (c *Client) completeResponse(ctx context.Context, req model.Request, emit f
 	if err == nil && !r.stopped && a.SawDoneLine() && len(r.items) > 0 {
 		r.endReply("")
 	}
-	return r.partialReply(), a.Outcome(r.stopped, err)
+	reply := r.partialReply()
+	reply.Limits = readRateLimits(a.Header())
+	return reply, a.Outcome(r.stopped, err)
 }
 
 // renderResponses renders a request to the Responses API. Nothing of it is kept by OpenAI:

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"slices"
+
 	"github.com/troupe-run/troupe/internal/throttle"
 )
 
@@ -10,10 +12,21 @@ type throttleJudge struct {
 	throttles *throttles
 	closed    map[string]int64                        // by the provider's own words: nothing is sent before
 	passed    map[throttleQueue]map[throttleQueue]int // times others were admitted while a request of a lane waits
+	sent      map[string][]int64                      // when, in the last minute, by model
 }
 
 func (j *throttleJudge) resetState() {
 	j.closed, j.passed = map[string]int64{}, map[throttleQueue]map[throttleQueue]int{}
+	j.sent = map[string][]int64{}
+}
+
+// checkRate checks that a node sends no more requests in a minute than the setting allows, whatever the provider
+// reports. A new process knows nothing of those before it.
+func (j *throttleJudge) checkRate(name string) {
+	j.sent[name] = append(slices.DeleteFunc(j.sent[name], func(at int64) bool { return at <= j.now-60_000 }), j.now)
+	if n := int64(len(j.sent[name])); j.perMinute > 0 && n > j.perMinute {
+		j.fail("%d requests to %s in a minute that has room for %d", n, name, j.perMinute)
+	}
 }
 
 // throttleQueue is a family that waits for a model.

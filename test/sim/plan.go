@@ -84,7 +84,8 @@ type seedPlan struct {
 	flood               bool
 	changesMisbehaviour bool // another misbehaviour for each reply
 	hooksNeverPass      bool
-	window              int // requests at once before anything was refused
+	window              int   // requests at once before anything was refused
+	perMinute           int64 // requests that a setting allows to each model; 0: there is no such setting
 }
 
 // modelHabits is how the model of a run behaves, in percent.
@@ -99,6 +100,9 @@ const (
 	rateMin        = 8
 	rateMax        = 70
 	differingEvery = 5
+	ratesEvery     = 3
+	perMinuteMin   = 4
+	perMinuteMore  = 40
 	runName        = "01SIM"
 	output         = 120 // output tokens a call
 	closingOutput  = 60
@@ -136,6 +140,9 @@ func newPlan(d dice, force *faultSet) seedPlan {
 	p.window = 64
 	if p.isOn(faultRefusals) {
 		p.window = oneOf(d, 1, 1, 2, 64)
+	}
+	if p.isOn(faultRefusals) && p.rate%ratesEvery == 0 { // derived, as faultDiffering is
+		p.perMinute = int64(perMinuteMin + (p.faultSteps+7*p.rate)%perMinuteMore)
 	}
 	p.opened = drawRun(d, &p)
 	return p

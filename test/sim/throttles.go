@@ -45,7 +45,7 @@ type throttleRequest struct {
 
 // gateLimits are small, so that a run of a few seconds comes to know them.
 var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 2000, JitterMax: 100, QueueMax: 60, TicketTTL: 500,
-	Failures: 3, BreakerMin: 200, BreakerMax: 2000, ForgetAfter: 5000}
+	Failures: 3, BreakerMin: 200, BreakerMax: 2000, ForgetAfter: 5000, BurstPeriod: 20_000}
 
 func requesterName(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
 
@@ -123,6 +123,7 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 		l := gateLimits
 		l.InitialWindow = th.window
 		g = throttle.New(l, uint64(th.seed))
+		g, _ = g.Step(throttle.RatesSet{At: th.now, Rates: throttle.Rates{Requests: th.perMinute}}) // nobody waits
 	}
 	g, effects := g.Step(e)
 	th.all[name] = g
@@ -133,6 +134,9 @@ func (th *throttles) stepLimiter(name string, e throttle.Event) {
 		case throttle.RejectCaller:
 			a := th.findRequest(fx.Who)
 			th.traceLine("the gate of %s sends %s away for %d ms", name, a.shell.start, fx.AfterMS)
+			if fx.Why == throttle.OverRate {
+				th.reach.hit(placeHeldByRate)
+			}
 			th.dropRequest(a)
 			th.postBarred(a, fx.AfterMS)
 		}
@@ -162,6 +166,7 @@ func (th *throttles) admitRequest(name string, fx throttle.AdmitCaller) {
 	}
 	th.judge.checkFairShare(a, fx)
 	if a.call != nil {
+		th.judge.checkRate(name)
 		th.sendAdmitted(a)
 		return
 	}
@@ -192,7 +197,16 @@ func (th *throttles) reportAnswer(r *job, as throttle.CallOutcome, afterMS int64
 	if as == throttle.Limited || as == throttle.Overloaded && afterMS > 0 {
 		th.judge.closed[name] = max(th.judge.closed[name], th.now+min(max(afterMS, 0), gateLimits.PauseMax))
 	}
-	th.stepLimiter(name, throttle.CallAnswered{At: th.now, Call: callName(r.shell, r.reservation), Outcome: as, AfterMS: afterMS})
+	th.stepLimiter(name, throttle.CallAnswered{At: th.now, Call: callName(r.shell, r.reservation), Outcome: as, AfterMS: afterMS, Report: th.reportOf(as)})
+}
+
+// reportOf returns what a provider reports about its rates: with a setting, twice as much as the setting allows.
+func (th *throttles) reportOf(as throttle.CallOutcome) (r throttle.RateReport) {
+	if th.perMinute > 0 && as != throttle.Neutral {
+		r.Requests = 2 * th.perMinute
+		r.RequestsLeft = r.Requests
+	}
+	return r
 }
 
 // verdictOf translates an answer into a verdict about the provider.

@@ -47,6 +47,8 @@ type upFlags struct {
 	agents bool
 	// queued is how many runs each node queues.
 	queued int
+	// requests and tokens are rates by provider and model.
+	requests, tokens string
 	// retainAge and retainSize are the limits of retention.
 	retainAge, retainSize string
 }
@@ -80,6 +82,8 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.BoolVar(&u.agents, "agents-on-bus", false, agentprotocol.Usage)
 	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", node.MaxLiveRuns))
 	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", node.MaxQueuedRuns))
+	f.StringVar(&u.requests, "requests-per-minute", "", config.RequestRatesUsage)
+	f.StringVar(&u.tokens, "tokens-per-minute", "", config.TokenRatesUsage)
 	f.StringVar(&u.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever (default 30d)")
 	f.StringVar(&u.retainSize, "retain-size", "", "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit (default 2GiB)")
 	return c
@@ -91,6 +95,9 @@ type access struct{ watch, control bool }
 func (cs *Commands) startNodes(u upFlags) error {
 	if _, _, err := config.ParseRetention(u.retainAge, u.retainSize); err != nil {
 		return exit.UsageError("troupe up --retain-age 30d --retain-size 2GiB", "%s", exit.PlainText(err))
+	}
+	if _, _, err := config.ParseRates(u.requests, u.tokens); err != nil {
+		return exit.UsageError("troupe up --requests-per-minute openai=500", "%s", exit.PlainText(err))
 	}
 	if u.nodes < 1 || u.nodes > upNodesMax {
 		return exit.UsageError(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
@@ -151,6 +158,12 @@ func (u upFlags) nodeArguments(name string) []string {
 	}
 	if u.queued != 0 {
 		args = append(args, "--max-queued-runs", fmt.Sprint(u.queued))
+	}
+	if u.requests != "" {
+		args = append(args, "--requests-per-minute", u.requests)
+	}
+	if u.tokens != "" {
+		args = append(args, "--tokens-per-minute", u.tokens)
 	}
 	if u.retainAge != "" {
 		args = append(args, "--retain-age", u.retainAge)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
+	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/telemetry"
 )
@@ -145,5 +146,7 @@ func (n *program) addRunFlags(f *pflag.FlagSet) {
 	f.IntVar(&n.cfg.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live on this node at once; later ones are queued in their logs (default %d)", node.MaxLiveRuns))
 	f.StringVar(&n.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever (default 30d)")
 	f.StringVar(&n.retainSize, "retain-size", "", "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit (default 2GiB)")
+	f.StringVar(&n.rates.requests, "requests-per-minute", "", config.RequestRatesUsage)
+	f.StringVar(&n.rates.tokens, "tokens-per-minute", "", config.TokenRatesUsage)
 	f.IntVar(&n.cfg.MaxQueuedRuns, "max-queued-runs", 0, fmt.Sprintf("most runs that wait for that; beyond them a run is refused (default %d)", node.MaxQueuedRuns))
 }

@@ -43,6 +43,7 @@ type program struct {
 	durability string
 	pricing    string
 	retainAge  string
+	rates      struct{ requests, tokens string } // a minute, by provider and model
 	retainSize string
 	output     string
 	verbose    bool

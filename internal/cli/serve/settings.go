@@ -40,7 +40,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing, "retain_age": &n.retainAge, "retain_size": &n.retainSize,
+	for key, target := range map[string]*string{"model": &n.cfg.Model, "store_dir": &n.cfg.StateDir, "log_store": &n.cfg.LogStore, "pricing_file": &n.pricing, "requests_per_minute": &n.rates.requests, "tokens_per_minute": &n.rates.tokens, "retain_age": &n.retainAge, "retain_size": &n.retainSize,
 		"otlp_endpoint": &n.cfg.Telemetry.Endpoint, "telemetry_content": &n.cfg.Telemetry.Content} {
 		s, ok := found[key]
 		if ok && !c.Flags().Changed(s.Flag()) {
@@ -201,6 +201,9 @@ func (n *program) applyRunSettings(c *cobra.Command, found map[string]config.Set
 	}
 	if n.cfg.MaxLiveRuns < 0 || n.cfg.MaxQueuedRuns < 0 {
 		return fmt.Errorf("%w: --max-live-runs and --max-queued-runs must not be negative: 0 is the default", errConfiguration)
+	}
+	if n.cfg.RequestRates, n.cfg.TokenRates, err = config.ParseRates(n.rates.requests, n.rates.tokens); err != nil {
+		return err
 	}
 	n.cfg.RetainAge, n.cfg.RetainBytes, err = config.ParseRetention(n.retainAge, n.retainSize)
 	return err

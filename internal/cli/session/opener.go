@@ -29,15 +29,17 @@ import (
 type Opener struct {
 	Console     *console.Console
 	Conn        ConnFlags
-	StateDir    string             // --store-dir
-	PricingFile string             // --pricing-file
-	Model       string             // from the settings; a flag takes precedence
-	MaxLiveRuns int                // runs of a node in this process
-	LogStore    string             // --log-store
-	HTTP        string             // --http: address of the HTTP server of a node in this process; "": none
-	Telemetry   telemetry.Settings // of a node in this process
-	JoinTimeout time.Duration      // with an owner of the state directory that does not answer
-	Recordings  Recordings
+	StateDir    string // --store-dir
+	PricingFile string // --pricing-file
+	Model       string // from the settings; a flag takes precedence
+	MaxLiveRuns int    // runs of a node in this process
+	LogStore    string // --log-store
+	// RequestRates and TokenRates are rates of a node in this process, from the settings: see config.ParseRates.
+	RequestRates, TokenRates string
+	HTTP                     string             // --http: address of the HTTP server of a node in this process; "": none
+	Telemetry                telemetry.Settings // of a node in this process
+	JoinTimeout              time.Duration      // with an owner of the state directory that does not answer
+	Recordings               Recordings
 	// Contributions are agents, tools and models in Go of a node in this process.
 	Contributions node.Contributions
 }
@@ -186,12 +188,16 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if err != nil && why == ToRun { // others remove nothing
 		return nil, err
 	}
+	requests, tokens, err := config.ParseRates(o.RequestRates, o.TokenRates)
+	if err != nil {
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/gates.md"}
+	}
 	var web *node.HTTPConfig
 	if o.HTTP != "" && why == ToRun {
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
 	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
-		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: age, RetainBytes: size, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
+		Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: age, RetainBytes: size, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
 	}
