@@ -58,9 +58,11 @@ type Task struct {
 	Yes bool
 
 	// Conversation continues a conversation, or begins the one of that id. Fork starts from the history of another run's
-	// root agent: RUN, or RUN@TURN after a turn. History is a history that client.Client.Recall has sent.
-	Conversation, Fork string
-	History            *client.History
+	// root agent: RUN, or RUN@TURN after a turn; RUN@AGENT:POINT begins with the whole tree of that run (docs/fork.md),
+	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point. History is a
+	// history that client.Client.Recall has sent.
+	Conversation, Fork, Instead string
+	History                     *client.History
 	// Attach are images and documents of the prompt, which client.Client.Attach has sent.
 	Attach []client.Attachment
 
@@ -92,7 +94,7 @@ func (t *Task) request() *client.RunRequest {
 		PatienceMS:   max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
 		PermissionMode: string(t.PermissionMode), Yes: t.Yes,
-		Conversation: t.Conversation, Fork: t.Fork, History: t.History, Attach: t.Attach,
+		Conversation: t.Conversation, Fork: t.Fork, Instead: t.Instead, History: t.History, Attach: t.Attach,
 		Constraints: t.Constraints, Criteria: t.Criteria, FailureConditions: t.FailureConditions, RequireTool: t.RequireTool,
 		JSONSchema: t.JSONSchema, Policy: t.Policy, LoopOptions: t.LoopOptions, NoAgentsMD: t.NoAgentsMD,
 		Caller: t.Caller, Trace: t.Trace,

@@ -89,7 +89,7 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 	var held *suspension
 	switch s.Phase {
 	case Thinking:
-		s, fx = settleAhead(s, Settle{Reservation: s.Reservation, Lost: !whole, Turn: s.Turn + 1})
+		s, fx = settleAhead(s, Settle{Reservation: s.Reservation, Lost: !whole && !s.Fork.Originals, Turn: s.Turn + 1})
 		s.Open = false
 		then = ThenAttempt
 	case Acting:

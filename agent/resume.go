@@ -46,7 +46,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 	if f.Looked && f.Activation == again {
 		whole = s.Whole // this activation has begun nothing since its first Resumed
 	}
-	s.Whole, s.Released, s.Rested = whole, false, false
+	s.Whole, s.Released, s.Rested, s.Fork = whole, false, false, s.Fork.resume(f.Looked && f.Activation == again)
 	s.Allowance.Attempts = 0 // a log that lost its tail counts less than was spent
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil
@@ -77,10 +77,11 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, runGateHooks(s)) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
-		if whole && s.Cancel == nil { // its reservation was granted and not used
+		unsent := whole || s.Fork.Originals // the original's request is the original's to pay for
+		if unsent && s.Cancel == nil {      // its reservation was granted and not used
 			return s, append(fx, newModelCall(s))
 		}
-		return prependEffects(fx)(lostModelCall(s, whole)) //mutant:lost-reply-waited-for
+		return prependEffects(fx)(lostModelCall(s, unsent)) //mutant:lost-reply-waited-for
 	case Acting:
 		if whole {
 			s = resetUnbegun(s)
@@ -138,7 +139,8 @@ const callAttemptsMax = 10
 
 // lostCalls sorts the calls that were in progress: children answer by themselves,
 // reads and idempotent calls run again with the same key, and a person decides
-// about a side effect of unknown outcome.
+// about a side effect of unknown outcome. A fork has other keys than its original, so a person also decides about an
+// idempotent call that the original began.
 func lostCalls(s State) (State, []Effect) {
 	var fx []Effect
 	for i, c := range s.Calls {
@@ -165,6 +167,8 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Attempt >= callAttemptsMax:
 			s = s.withCall(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
+		case c.Class == model.Idempotent && s.Fork.Originals:
+			s, e = unknownOutcome(s, c)
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
 			s, e = enterCall(s, i)
 		default:

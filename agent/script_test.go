@@ -398,6 +398,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return agent.LogVerified{Activation: cmp.Or(argumentValue(t, d, "activation"), p.activation)}
 	case "resumed":
 		return parseResumed(t, d)
+	case "forked":
+		return agent.Forked{Of: firstArgument(d), Note: d.Input}
 	case "released":
 		return agent.Released{Rests: d.HasArg("rests"), Due: restDue(t, d)}
 	case "checkpoint":

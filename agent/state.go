@@ -88,6 +88,7 @@ type State struct {
 	Drift           configDrift // how the current node differs from the record
 	LogVerification logVerification
 	Whole           bool // the current activation began with nothing in progress
+	Fork            fork
 
 	Released bool  // the current activation has ended in order: nothing of it is in progress
 	Rested   bool  // … because there was nothing to do

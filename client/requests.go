@@ -83,8 +83,11 @@ type RunRequest struct {
 	// NoAgentsMD leaves the project's instructions (AGENTS.md) out of the prompts.
 	NoAgentsMD bool `json:"no_agents_md,omitempty"`
 	// Fork starts from the history of another run's root agent: RUN in its current state, or
-	// RUN@TURN after a turn.
+	// RUN@TURN after a turn. RUN@AGENT:POINT begins with the whole tree of that run, as it was when the agent had
+	// completed a turn (3), got the result of a call (3-0) or the answer to a question (3-0.1): docs/fork.md.
 	Fork string `json:"fork,omitempty"`
+	// Instead takes the place of that result or answer.
+	Instead string `json:"instead,omitempty"`
 	// History is the history that the run begins with, sent by RecallRequest.
 	History *History `json:"history,omitempty"`
 	// Resume continues the run RunID, which must exist. Of the other fields only TimeoutMS counts: the new time limit.

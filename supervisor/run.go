@@ -124,6 +124,8 @@ type Opened struct {
 	// ParkMS is how long the run may wait for people alone before it ends as unanswered; 0: for ever, as in
 	// runs of earlier releases.
 	ParkMS int64 `msgpack:"pk,omitempty" json:"park_timeout_ms,omitempty"`
+	// Fork is the point of another run that this run began at, as RUN@AGENT:POINT; "": it began with its task.
+	Fork string `msgpack:"fo,omitempty" json:"fork,omitempty"`
 }
 
 // Phase of a run.

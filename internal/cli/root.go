@@ -75,7 +75,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		show.Export(), show.Delete(), show.Prune(), show.Format())
 
 	recorded := recording.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Replay and verify runs", recorded.Replay(), recorded.Verify(), recorded.Fixture(), recorded.Dump(), recorded.Restore())
+	addGroup(root, "Replay and verify runs", recorded.Replay(), recorded.Verify(), recorded.Compare(), recorded.Fixture(), recorded.Dump(), recorded.Restore())
 	addGroup(root, "Files that runs change", recorded.Diff(), recorded.Undo())
 
 	agentFiles := agents.Commands{Console: a.console, Sessions: a.sessions}

@@ -25,6 +25,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		r.Trace = header
 	}
 	r.Trace = telemetry.CleanTraceparent(r.Trace) // whatever a caller sends goes into each log of the run, and to MCP servers
+	if point, ok := parseForkPoint(r.Fork); ok && !r.Resume {
+		return c.forkTree(ctx, r, point)
+	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
 		if err != nil {

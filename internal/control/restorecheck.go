@@ -62,26 +62,9 @@ func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.
 	if err := checkStamps(f.Entries, now); err != nil {
 		return checked, err
 	}
-	opened, err := firstOpened(f)
+	checked, err = c.judgeLogs(f, r.Named)
 	if err != nil {
 		return checked, err
-	}
-	if err := c.cfg.CheckRestored(opened, r.Named); err != nil {
-		return checked, err
-	}
-	if err := errors.Join(checkPolicies(f.Entries), c.checkSecrets(f)); err != nil {
-		return checked, err
-	}
-	if report := verify.Logs(f.Entries); len(report.Findings) > 0 {
-		return checked, badFile("`troupe verify FILE` shows all that is wrong", "the logs do not keep the rules: %s", report.Findings[0])
-	}
-	checked = checkedRestore{run: r.RunID, logs: map[mailbox.Address][]mailbox.Message{}, replayed: recorded.Logs(f.Entries, recorded.Options{})}
-	if err := errors.Join(checked.replayed.Err(), checked.replayed.ReadErr); err != nil {
-		return checked, badFile("`troupe replay FILE --assert` shows the place; restore it with the version that wrote it: "+f.Header.WrittenBy, "this version does not come to the state of the file: %v", err)
-	}
-	if n := checked.replayed.Unchecked; n > 0 {
-		return checked, badFile("dump the run again; a run that has lost the end of a log is not restored",
-			"a log of the file has lost its end: other logs know %d messages of entries that it lacks, and the run would do again what they record", n)
 	}
 	if err := checked.checkOriginal(f, r); err != nil {
 		return checked, err
@@ -90,9 +73,41 @@ func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.
 	if err != nil {
 		return checked, err
 	}
-	checked.entries = append(sortImported(f.Entries), answers...)
-	for _, m := range checked.entries {
-		checked.logs[m.To] = append(checked.logs[m.To], m)
+	checked.addEntries(append(sortImported(f.Entries), answers...))
+	return checked, nil
+}
+
+// addEntries notes the entries that are imported, in their order.
+func (c *checkedRestore) addEntries(entries []mailbox.Message) {
+	c.entries = entries
+	for _, m := range entries {
+		c.logs[m.To] = append(c.logs[m.To], m)
+	}
+}
+
+// judgeLogs refuses logs that do not keep the rules, that this version does not understand in the same way, or that give
+// a run more rights than a new one would get.
+func (c *opener) judgeLogs(f runfile.File, named client.RunRequest) (checked checkedRestore, err error) {
+	opened, err := firstOpened(f)
+	if err != nil {
+		return checked, err
+	}
+	if err := c.cfg.CheckRestored(opened, named); err != nil {
+		return checked, err
+	}
+	if err := errors.Join(checkPolicies(f.Entries), c.checkSecrets(f)); err != nil {
+		return checked, err
+	}
+	if report := verify.Logs(f.Entries); len(report.Findings) > 0 {
+		return checked, badFile("`troupe verify FILE` shows all that is wrong", "the logs do not keep the rules: %s", report.Findings[0])
+	}
+	checked = checkedRestore{run: f.Header.Run, logs: map[mailbox.Address][]mailbox.Message{}, replayed: recorded.Logs(f.Entries, recorded.Options{})}
+	if err := errors.Join(checked.replayed.Err(), checked.replayed.ReadErr); err != nil {
+		return checked, badFile("`troupe replay FILE --assert` shows the place; restore it with the version that wrote it: "+f.Header.WrittenBy, "this version does not come to the state of the file: %v", err)
+	}
+	if n := checked.replayed.Unchecked; n > 0 {
+		return checked, badFile("dump the run again; a run that has lost the end of a log is not restored",
+			"a log of the file has lost its end: other logs know %d messages of entries that it lacks, and the run would do again what they record", n)
 	}
 	return checked, nil
 }

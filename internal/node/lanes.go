@@ -39,7 +39,7 @@ func (l *laneNews) open(c *control.Control) {
 // recordState passes on that a run waits in a lane, or that it has ended.
 func (l *laneNews) recordState(run string, s supervisor.State) {
 	switch {
-	case !s.Run.InLane:
+	case !s.Run.InLane, s.Run.Conversation == "": // a fork of a run of a conversation is in none
 	case s.Phase == supervisor.Queued:
 		l.add(s.Run.Conversation, run)
 	case s.Phase == supervisor.Over:

@@ -15,29 +15,40 @@ import (
 // that covers a message which its receiver does not have. Whatever an entry of the first read calls
 // acknowledged was stored before the second read began, so the second read shows every such message.
 func Cut(first, again []mailbox.Message) []mailbox.Message {
-	c := cut{logs: map[mailbox.Address]*cutLog{}}
-	for _, m := range again {
-		at := m.To.Bare()
-		if c.logs[at] == nil {
-			c.logs[at] = &cutLog{}
-			c.order = append(c.order, at)
-		}
-		c.logs[at].entries = append(c.logs[at].entries, decodeForCut(m))
-	}
+	c := newCut(again)
 	for _, m := range first {
 		if l := c.logs[m.To.Bare()]; l != nil {
 			l.through = max(l.through, m.Place)
 		}
 	}
 	for _, l := range c.logs {
-		l.kept = len(l.entries)
 		if i := slices.IndexFunc(l.entries, func(e cutEntry) bool { return e.message.Place > l.through }); i >= 0 {
 			l.kept = i
 		}
 	}
 	for c.shrink() {
 	}
-	var kept []mailbox.Message
+	return c.keptEntries()
+}
+
+// newCut returns the cut that has all entries.
+func newCut(entries []mailbox.Message) cut {
+	c := cut{logs: map[mailbox.Address]*cutLog{}}
+	for _, m := range entries {
+		at := m.To.Bare()
+		if c.logs[at] == nil {
+			c.logs[at] = &cutLog{}
+			c.order = append(c.order, at)
+		}
+		l := c.logs[at]
+		l.entries = append(l.entries, decodeForCut(m))
+		l.kept = len(l.entries)
+	}
+	return c
+}
+
+// keptEntries returns the entries of the cut, log by log.
+func (c *cut) keptEntries() (kept []mailbox.Message) {
 	for _, at := range c.order {
 		for _, e := range c.logs[at].entries[:c.logs[at].kept] {
 			kept = append(kept, e.message)

@@ -40,7 +40,7 @@ func (b *Builder) cacheKey(r client.RunRequest) string {
 	if b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" { // node pools come and go, and each run has a recording of its own
 		return ""
 	}
-	if namesFiles(r) || r.Fork != "" || r.History != nil {
+	if namesFiles(r) || r.Fork != "" || r.Instead != "" || r.History != nil {
 		return ""
 	}
 	r.RunID, r.Prompt, r.Conversation, r.Caller, r.Trace = "", "", "", "", ""

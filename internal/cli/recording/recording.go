@@ -111,7 +111,7 @@ func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, e
 func ReadBlobs(ctx context.Context, c *client.Client, f *runfile.File) (missing int, err error) {
 	f.Blobs = map[string][]byte{}
 	room := int64(runfile.FileBytesMax / 2) // as base64 they grow by a third
-	for _, ref := range namedBlobs(f.Entries) {
+	for _, ref := range runfile.NamedBlobs(f.Entries) {
 		data, err := c.Blob(ctx, f.Header.Run, ref)
 		var refused *client.Error
 		switch {
@@ -127,32 +127,6 @@ func ReadBlobs(ctx context.Context, c *client.Client, f *runfile.File) (missing 
 		f.Blobs[ref] = data
 	}
 	return missing, nil
-}
-
-// namedBlobs are the blobs that the facts of agents name, each once.
-func namedBlobs(entries []mailbox.Message) (refs []string) {
-	seen := map[string]bool{"": true}
-	add := func(ref string) {
-		if !seen[ref] && mailbox.CheckBlobRef(ref) == nil {
-			seen[ref] = true
-			refs = append(refs, ref)
-		}
-	}
-	forEachFact(entries, func(_ mailbox.Message, fact agent.Fact, _ bool) {
-		switch f := fact.(type) {
-		case agent.Submitted:
-			for _, m := range f.Task.Media {
-				add(m.Ref)
-			}
-		case agent.Returned:
-			add(f.Ref)
-			for _, c := range f.Files {
-				add(c.Before.Ref)
-				add(c.After.Ref)
-			}
-		}
-	})
-	return refs
 }
 
 // forEachFact decodes the facts of all agents; own says that the agent wrote the entry itself. What cannot be decoded is left out.

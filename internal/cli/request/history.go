@@ -85,6 +85,9 @@ func (r *Flags) completeHistory() (err error) {
 		r.imported, err = readHistory(r.history)
 		return err
 	}
+	if r.forksTree() {
+		return nil // the node says which points there are
+	}
 	run, _, err := control.ParseFork(r.Request.Fork)
 	if err != nil || names.CheckToken(run) != nil {
 		return exit.UsageError("name a run, or RUN@TURN; troupe list shows the runs", "--fork %q", r.Request.Fork)

@@ -48,7 +48,8 @@ type Flags struct {
 	policyFile      string
 	imported        *history.Transcript // of the file history
 	Detach          bool
-	MaxLiveRuns     int // runs of a node in this process
+	Copy            string // directory that was copied for a fork; it goes if the node refuses the run
+	MaxLiveRuns     int    // runs of a node in this process
 	attachPaths     []string
 	attachments     []attachment // the files attach
 }
@@ -87,7 +88,8 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
 	r.addGoalFlags(f)
 	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
-	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn")
+	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn; RUN@AGENT:POINT forks the whole tree (docs/fork.md)")
+	f.StringVar(&q.Instead, "instead", "", "with --fork RUN@AGENT:POINT: the text that takes the place of the result of the call, or of the answer to the question, that POINT names")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; repeating the command with it returns the same run")
 }
@@ -96,6 +98,12 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command, args []string) error {
 	if err := r.completeHistory(); err != nil {
 		return err
+	}
+	switch {
+	case r.forksTree():
+		return r.completeTreeFork(a, origins, c, args)
+	case r.Request.Instead != "":
+		return exit.UsageError("name the point with --fork RUN@AGENT:CALL", "--instead is for a fork of a tree")
 	}
 	if r.Resume != "" {
 		if len(args) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"time"
 
@@ -55,6 +56,12 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	accepted, err := s.Run(s.Context, r)
 	if sent := flags.imported != nil || len(r.Attach) > 0; sent && isRefusal(err) {
 		err = withdraw(s, r.RunID, err)
+	}
+	if flags.Copy != "" && isRefusal(err) {
+		err = errors.Join(err, os.RemoveAll(flags.Copy))
+	}
+	if err == nil {
+		flags.Copy = "" // the run uses it
 	}
 	return accepted, err
 }

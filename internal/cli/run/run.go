@@ -45,6 +45,7 @@ interrupted.`,
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
   troupe run --resume 01k9z3 --timeout 2h
   troupe run --fork 01k9z3@4 "Try it the other way"
+  troupe run --fork 01k9z3@root-1-0:4 "Look at the tests first"; troupe compare 01k9z3 last
   troupe run --dir . --record tape/ "Say what this is"; troupe run --dir . --replay tape/ "Say what this is"`,
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(c *cobra.Command, args []string) error {
@@ -56,6 +57,9 @@ interrupted.`,
 			}
 			cs.Sessions.MaxLiveRuns = flags.MaxLiveRuns
 			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.NamesServer(), flags.Detach); err != nil {
+				return err
+			}
+			if err := cs.prepareFork(&flags); err != nil {
 				return err
 			}
 			if flags.Detach {

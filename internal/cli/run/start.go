@@ -22,6 +22,9 @@ func (cs *Commands) Start() *cobra.Command {
 			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
 				return err
 			}
+			if err := cs.prepareFork(&flags); err != nil {
+				return err
+			}
 			return cs.startRun(c.Context(), &flags)
 		},
 	}

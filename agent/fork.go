@@ -1,0 +1,37 @@
+package agent
+
+// Forked says that a fork has copied this log from that of another run: what seems to be under way was begun by the
+// original. It comes once, behind the copied entries and before the fork's first activation.
+type Forked struct {
+	Of string `msgpack:"o"` // the run, agent and point that was forked
+	// Note is for the model, at the next turn boundary.
+	Note string `msgpack:"t,omitempty"`
+}
+
+// Kind is the fact's word in logs.
+func (Forked) Kind() string { return "forked" }
+
+// fork is what an agent knows of the work that its original had under way at the cut.
+type fork struct {
+	Copied    bool // the log was copied, and no activation of the fork has begun
+	Originals bool // the current activation began with work of the original under way
+}
+
+func handleForked(s State, f Forked) State {
+	if s.Phase == "" || s.Phase == Done {
+		return s
+	}
+	s.Fork.Copied = true
+	if f.Note != "" {
+		s.Remarks = append(s.Remarks[:len(s.Remarks):len(s.Remarks)], f.Note)
+	}
+	return s
+}
+
+// resume begins an activation; again: it is the current one, which claims once more.
+func (f fork) resume(again bool) fork {
+	if again {
+		return f
+	}
+	return fork{Originals: f.Copied}
+}

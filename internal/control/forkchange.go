@@ -1,0 +1,191 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/policy"
+	recorded "github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// forkChanges is what is changed at the point of a fork.
+type forkChanges struct {
+	request  client.RunRequest
+	point    forkPoint
+	original *recorded.Run
+	policy   *supervisor.Policy
+	atMS     int64
+}
+
+func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at int64) (forkChanges, error) {
+	what := forkChanges{request: r, point: p, original: original, atMS: at}
+	if r.Policy != nil {
+		compiled, err := policy.Compile(*r.Policy)
+		if err != nil {
+			return what, &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: policyHint}
+		}
+		what.policy = &compiled
+	}
+	if r.MaxBudgetUSD > 0 && !original.Super.Summary(true).Priced {
+		return what, &client.Error{Code: client.CodeBad, Text: "the price of " + original.Super.Run.Model.Name + " is unknown, so a limit in money cannot be kept", Hint: "limit the tokens"}
+	}
+	return what, nil
+}
+
+// change puts the prompt before the last entry of the agent, which is the point, and changes what that entry says.
+func (w forkChanges) change(cut []mailbox.Message) ([]mailbox.Message, error) {
+	at := mailbox.At(w.point.run, w.point.agent)
+	last := -1
+	for i, m := range cut {
+		if m.To.Bare() == at {
+			last = i
+		}
+	}
+	entry, err := w.changeEntry(cut[last])
+	if err != nil {
+		return nil, err
+	}
+	changed := slices.Clone(cut[:last])
+	insert := func(key string, fact interface{ Kind() string }) {
+		m, failed := w.command(cut[last].To, key, fact)
+		m.At, m.Nanos = cut[last].At, cut[last].Nanos
+		changed, err = append(changed, m), errors.Join(err, failed)
+	}
+	if s := w.original.Agents[spec.ID(w.point.agent)]; w.isMarkedAtPoint(s) {
+		insert("mark", w.mark(s))
+	}
+	if w.request.Prompt != "" {
+		insert("prompt", agent.Steered{Text: w.request.Prompt})
+	}
+	return append(append(changed, entry...), cut[last+1:]...), err
+}
+
+// isMarkedAtPoint reports whether the agent of the point reads its mark before the last entry, so that the next request
+// to its model holds the note: not if that entry is its task.
+func (w forkChanges) isMarkedAtPoint(s agent.State) bool {
+	return w.point.point != "0" && s.Phase != agent.Done
+}
+
+// command makes the entry of a request that the fork makes. Its id names the fork, because a fork of a fork has it, too.
+func (w forkChanges) command(to mailbox.Address, key string, fact interface{ Kind() string }) (mailbox.Message, error) {
+	body, err := mailbox.Marshal(fact)
+	if err != nil {
+		return mailbox.Message{}, err
+	}
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "fork-" + key + "-" + w.request.RunID, Kind: fact.Kind(), Body: body}}})
+	return mailbox.Message{To: to, At: w.atMS, Data: data}, err
+}
+
+var errNothingToChange = errors.New("there is nothing to change")
+
+// changeEntry returns the entries that take the place of the entry at the point: with Instead it says something else.
+func (w forkChanges) changeEntry(m mailbox.Message) ([]mailbox.Message, error) {
+	if w.request.Instead == "" {
+		return []mailbox.Message{m}, nil
+	}
+	e, err := mailbox.Decode(m.Data)
+	if err != nil {
+		return nil, err
+	}
+	items, found := slices.Clone(e.Items), false
+	for i, item := range items {
+		body, changed, err := w.changeFact(item)
+		if err != nil {
+			return nil, err
+		}
+		if changed {
+			items[i].Body, found = body, true
+		}
+	}
+	if !found {
+		return w.answerOpen(m)
+	}
+	e.Items = items
+	m.Data, err = mailbox.Encode(e)
+	return []mailbox.Message{m}, err
+}
+
+// changeFact changes the result of the call, or the answer to the question, that the point names.
+func (w forkChanges) changeFact(item mailbox.Item) (body []byte, changed bool, err error) {
+	switch item.Kind {
+	case agent.Returned{}.Kind():
+		body, err = changeBody(item.Body, func(f *agent.Returned) {
+			if changed = f.Call == w.point.point; changed {
+				*f = agent.Returned{Call: f.Call, Attempt: f.Attempt, Text: w.request.Instead, TookMS: f.TookMS, WorkedMS: f.WorkedMS}
+			}
+		})
+	case agent.Answered{}.Kind():
+		body, err = changeBody(item.Body, func(f *agent.Answered) {
+			if changed = f.Query == w.point.point; changed {
+				f.Decision, f.Text = parseInstead(w.request.Instead)
+				f.By, f.Always = byFork, ""
+			}
+		})
+	}
+	return body, changed, err
+}
+
+const byFork = "fork"
+
+// answerOpen answers the question that is open at the point.
+func (w forkChanges) answerOpen(m mailbox.Message) ([]mailbox.Message, error) {
+	s := w.original.Agents[spec.ID(w.point.agent)]
+	q := s.Suspended.Question
+	if s.Phase != agent.Waiting || q.Query != w.point.point {
+		return nil, fmt.Errorf("%w: it is no result of a call and no question; at a turn, the prompt of the fork says something else", errNothingToChange)
+	}
+	decision, text := parseInstead(w.request.Instead)
+	answer, err := w.command(m.To, "answer", agent.Answered{Query: q.Query, Decision: decision, Text: text, Digest: q.Digest, By: byFork})
+	answer.At, answer.Nanos = m.At, m.Nanos
+	return []mailbox.Message{m, answer}, err
+}
+
+// parseInstead reads an answer: a decision, or a text.
+func parseInstead(text string) (spec.Decision, string) {
+	if d := spec.Decision(text); d != spec.TextOnly && slices.Contains(decisions, d) {
+		return d, ""
+	}
+	return spec.TextOnly, text
+}
+
+// mark tells an agent that what it has under way is its original's.
+func (w forkChanges) mark(s agent.State) agent.Forked {
+	f := agent.Forked{Of: w.point.String()}
+	if s.Task.Workspace != "" {
+		f.Note = fmt.Sprintf("This run is a copy of an earlier one. Your tools now work in the directory %s, a copy of %s, and nowhere else.", w.request.Dir, s.Task.Workspace)
+	}
+	return f
+}
+
+// marks makes the entries that end the copied logs.
+func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err error) {
+	add := func(to mailbox.Address, key string, fact interface{ Kind() string }) {
+		m, failed := w.command(to, key, fact)
+		entries, err = append(entries, m), errors.Join(err, failed)
+	}
+	super := mailbox.At(logs.to, mailbox.Super)
+	if w.policy != nil {
+		add(super, "policy", supervisor.PolicySet{Policy: *w.policy, By: byFork})
+	}
+	r := w.request
+	if limits := (spec.RunLimits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls}); limits != (spec.RunLimits{}) {
+		add(super, "limits", supervisor.LimitSet{Limits: limits, Patch: true, By: byFork})
+	}
+	w.original.Super.Members(func(m supervisor.Member) {
+		s, known := w.original.Agents[m.ID]
+		marked := string(m.ID) == w.point.agent && w.isMarkedAtPoint(s)
+		if known && s.Phase != "" && s.Phase != agent.Done && !marked {
+			add(mailbox.At(logs.to, string(m.ID)).In(m.Pool), "mark", w.mark(s))
+		}
+	})
+	return entries, err
+}
+
+// usdNano is how many billionths of a dollar, in which money is counted, a dollar has.
+const usdNano = 1e9

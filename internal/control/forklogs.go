@@ -1,0 +1,219 @@
+package control
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// The logs of a fork are those of its original with another run id. The id is in addresses, in the ids of entries, in
+// the first entry of the run and in each task. Hashes of the logs are computed again. Stamps move by one distance, so
+// that the point of the fork is now: time limits, timers and the expiry of questions go on from there. Everything
+// else stays as it was, and the same checks as of a restored run show that this version comes to the same decisions.
+
+// errForkedLog says that a log cannot be copied, because it is not whole.
+var errForkedLog = errors.New("control: a log of the run is damaged")
+
+// forkedLogs copies logs.
+type forkedLogs struct {
+	from, to string // the runs
+	point    string // RUN@AGENT:POINT, for the record
+	dir      string // that takes the place of the original's
+	shift    int64  // of stamps, in milliseconds
+
+	tasks map[messageID]taskBody // that the supervisor of the fork sends
+}
+
+// messageID names a message of the supervisor.
+type messageID struct {
+	n uint64
+	i int
+}
+
+type taskBody []byte
+
+// address returns the address that takes the place of another.
+func (f *forkedLogs) address(a mailbox.Address) mailbox.Address {
+	if a.Run() != f.from {
+		return a
+	}
+	return mailbox.Address(f.to + strings.TrimPrefix(string(a), f.from))
+}
+
+// copyLogs copies the logs of a cut. The entries of each log are in order, one log after the other.
+func (f *forkedLogs) copyLogs(cut []mailbox.Message) (copied []mailbox.Message, err error) {
+	logs, order := map[mailbox.Address][]mailbox.Message{}, []mailbox.Address(nil)
+	for _, m := range cut {
+		if logs[m.To] == nil {
+			order = append(order, m.To)
+		}
+		logs[m.To] = append(logs[m.To], m)
+	}
+	super, err := f.copyLog(logs[mailbox.At(f.from, mailbox.Super)])
+	if err != nil {
+		return nil, err
+	}
+	f.tasks = sentTasks(super)
+	for _, at := range order {
+		log := super
+		if at.Agent() != mailbox.Super {
+			if log, err = f.copyLog(logs[at]); err != nil {
+				return nil, err
+			}
+		}
+		copied = append(copied, log...)
+	}
+	return copied, nil
+}
+
+// hashChain is the chain of hashes over a log (PROTOCOL P12).
+type hashChain struct {
+	chain  [sha256.Size]byte
+	hashes [][]byte // of the first 1, 2, … entries
+}
+
+func (c *hashChain) add(data []byte) {
+	c.chain = sha256.Sum256(append(c.chain[:], data...))
+	c.hashes = append(c.hashes, bytes.Clone(c.chain[:16]))
+}
+
+func (f *forkedLogs) copyLog(log []mailbox.Message) ([]mailbox.Message, error) {
+	var before, after hashChain
+	copied := make([]mailbox.Message, len(log))
+	for i, m := range log {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil {
+			return nil, fmt.Errorf("%w: entry %d of %s: %w", errForkedLog, i+1, m.To, err)
+		}
+		if len(e.Hash) > 0 {
+			if e.Floor == 0 || e.Floor > uint64(i) || !bytes.Equal(e.Hash, before.hashes[e.Floor-1]) {
+				return nil, fmt.Errorf("%w: entry %d of %s does not have the hash of the entries before it", errForkedLog, i+1, m.To)
+			}
+			e.Hash = after.hashes[e.Floor-1]
+		}
+		before.add(m.Data)
+		if m.Data, err = f.copyEntry(m.To, e); err != nil {
+			return nil, fmt.Errorf("control: fork: entry %d of %s: %w", i+1, m.To, err)
+		}
+		after.add(m.Data)
+		m.To, m.At, m.Imported = f.address(m.To), m.At+f.shift, false
+		copied[i] = m
+	}
+	return copied, nil
+}
+
+func (f *forkedLogs) copyEntry(at mailbox.Address, e mailbox.Entry) ([]byte, error) {
+	items := make([]mailbox.Item, len(e.Items))
+	for i, item := range e.Items {
+		if rest, own := strings.CutPrefix(item.ID, string(at)+"!"); own {
+			item.ID = string(f.address(at)) + "!" + rest
+		}
+		body, err := f.copyBody(item, e.From)
+		if err != nil {
+			return nil, err
+		}
+		item.Body = body
+		items[i] = item
+	}
+	e.From, e.Items = f.address(e.From), items
+	return mailbox.Encode(e)
+}
+
+// copyBody returns the body of a fact in the fork.
+func (f *forkedLogs) copyBody(item mailbox.Item, from mailbox.Address) ([]byte, error) {
+	switch item.Kind {
+	case supervisor.Opened{}.Kind():
+		return changeBody(item.Body, f.changeOpened)
+	case agent.Submitted{}.Kind():
+		if task, ok := f.tasks[messageID{item.N, item.I}]; ok && from.Agent() == mailbox.Super {
+			return task, nil
+		}
+	case agent.Park{}.Kind():
+		return changeBody(item.Body, func(p *agent.Park) { p.Due = f.later(p.Due) })
+	case agent.Released{}.Kind():
+		return changeBody(item.Body, func(r *agent.Released) { r.Due = f.later(r.Due) })
+	}
+	return item.Body, nil
+}
+
+func (f *forkedLogs) later(due int64) int64 {
+	if due == 0 {
+		return 0
+	}
+	return due + f.shift
+}
+
+func changeBody[T any](body []byte, change func(*T)) ([]byte, error) {
+	var v T
+	if err := mailbox.Unmarshal(body, &v); err != nil {
+		return nil, err
+	}
+	change(&v)
+	return mailbox.Marshal(v)
+}
+
+// changeOpened makes the first entry of the fork.
+func (f *forkedLogs) changeOpened(o *supervisor.Opened) {
+	o.Run, o.Fork, o.Conversation = f.to, f.point, ""
+	if o.Workspace == "" {
+		return
+	}
+	was := o.Workspace
+	o.Workspace = f.dir
+	inFork := func(path string) string {
+		if rest, err := filepath.Rel(was, path); filepath.IsAbs(path) && err == nil && filepath.IsLocal(rest) {
+			return filepath.Join(f.dir, rest)
+		}
+		return path
+	}
+	for i := range o.Servers {
+		o.Servers[i].Source = inFork(o.Servers[i].Source)
+	}
+	for i := range o.Definitions {
+		o.Definitions[i].Source = inFork(o.Definitions[i].Source)
+	}
+}
+
+// taskWatch is a supervisor whose tasks are collected.
+type taskWatch struct {
+	activation.Supervisor
+	n     uint64
+	sent  int
+	tasks map[messageID]taskBody
+}
+
+// Step steps one fact.
+func (w *taskWatch) Step(f activation.Fact) activation.Stepped {
+	out := w.Supervisor.Step(f)
+	if f.N != w.n {
+		w.n, w.sent = f.N, 0
+	}
+	for _, m := range out.Messages {
+		if m.Kind == (agent.Submitted{}).Kind() {
+			w.tasks[messageID{f.N, w.sent}] = m.Body
+		}
+		w.sent++
+	}
+	return out
+}
+
+// sentTasks returns the tasks that a supervisor sends by its log.
+func sentTasks(log []mailbox.Message) map[messageID]taskBody {
+	if len(log) == 0 {
+		return nil
+	}
+	w := &taskWatch{Supervisor: activation.Supervisor{Addr: log[0].To}, tasks: map[messageID]taskBody{}}
+	reader := activation.NewLogReader(log[0].To, "", mailbox.Epoch{}, w)
+	for _, m := range log {
+		reader.Next(m)
+	}
+	return w.tasks
+}

@@ -1,0 +1,279 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/troupe-run/troupe/client"
+	recorded "github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/internal/verify"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// A fork of a tree is a new run that begins as another one was at a point: RUN@AGENT:POINT (docs/fork.md). It is
+// imported like a restored run, and passes the same checks, so it has no right that a new run would not get.
+
+// forkPoint is RUN@AGENT:POINT.
+type forkPoint struct{ run, agent, point string }
+
+func (p forkPoint) String() string { return p.run + "@" + p.agent + ":" + p.point }
+
+// parseForkPoint parses the point of a fork of a tree; ok is false for RUN and RUN@TURN, which fork a history.
+func parseForkPoint(text string) (p forkPoint, ok bool) {
+	run, rest, _ := strings.Cut(text, "@")
+	who, point, ok := strings.Cut(rest, ":")
+	return forkPoint{run, who, point}, ok
+}
+
+// forkTree opens a run that begins as another one was at a point.
+func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint) (any, error) {
+	if c.cfg.CheckRestored == nil || c.cfg.Blobs == nil {
+		return nil, &client.Error{Code: client.CodeBad, Text: "this node forks no trees", Hint: "ask a node that builds runs"}
+	}
+	for _, lock := range []string{restoreLock, r.RunID} {
+		done, err := c.locks.lockRun(ctx, lock)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	known, listed, err := c.cfg.Runs.getRow(ctx, r.RunID)
+	switch {
+	case err != nil:
+		return nil, err
+	case known.Removing:
+		return nil, deletedError(r.RunID)
+	case listed:
+		return c.reopenRun(ctx, known.RunInfo, client.RunRequest{RunID: r.RunID})
+	}
+	if err := cmp.Or(checkForkRequest(r, p), c.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
+		return nil, err
+	}
+	f, checked, err := c.forkFile(ctx, r, p)
+	if err != nil {
+		return nil, err
+	}
+	held, err := c.readImported(ctx, checked)
+	if err != nil {
+		return nil, err
+	}
+	for more := !held.committed; more; {
+		if more, err = c.importRun(ctx, f, checked, held); err == nil && more {
+			held, err = c.readImported(ctx, checked)
+		}
+		if err = cmp.Or(err, ctx.Err()); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.listRestored(ctx, checked); err != nil {
+		return nil, err
+	}
+	if err := c.wakeRestored(ctx, checked); err != nil {
+		return nil, err
+	}
+	run := checked.replayed.Super.Run
+	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: "of the forked run", Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9,
+		Notes: []string{fmt.Sprintf("a fork of %s: %d agents, %d tokens used until then", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}}, nil
+}
+
+// forkFields are the fields of a request that a fork of a tree may have. Everything else is of the original.
+var forkFields = []string{"RunID", "Fork", "Prompt", "Instead", "Dir", "Agents", "MCPConfig", "Model", "Policy", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls",
+	"Caller", "Trace", "Interactive"}
+
+// checkForkRequest refuses what a fork cannot have.
+func checkForkRequest(r client.RunRequest, p forkPoint) error {
+	if p.run == r.RunID {
+		return &client.Error{Code: client.CodeBad, Text: "a run cannot be a fork of itself", Hint: "choose another run_id"}
+	}
+	v := reflect.ValueOf(r)
+	for i := range v.NumField() {
+		if field := v.Type().Field(i); !slices.Contains(forkFields, field.Name) && !v.Field(i).IsZero() {
+			name, _, _ := strings.Cut(cmp.Or(field.Tag.Get("json"), field.Name), ",")
+			return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a fork of a tree takes %s from its original", name), Hint: "leave " + name + " out"}
+		}
+	}
+	switch {
+	case min(r.MaxTokens, r.MaxToolCalls) < 0 || r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > 1e9:
+		return &client.Error{Code: client.CodeBad, Text: "a limit is negative or too large", Hint: "0 leaves a limit as it was"}
+	case len(r.Prompt) > forkTextMax || len(r.Instead) > forkTextMax:
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a text has more than %d bytes", forkTextMax), Hint: "send a shorter one"}
+	}
+	return nil
+}
+
+// forkTextMax is the most bytes of the prompt of a fork, and of the text that takes the place of a result.
+const forkTextMax = 64 << 10
+
+// forkFile makes the logs of a fork and checks them.
+func (c *opener) forkFile(ctx context.Context, r client.RunRequest, p forkPoint) (f runfile.File, checked checkedRestore, err error) {
+	entries, err := c.readTree(ctx, p)
+	if err != nil {
+		return f, checked, err
+	}
+	f = runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true, WrittenBy: Version()}, Blobs: map[string][]byte{}}
+	if f.Entries, err = makeFork(entries, r, p, c.cfg.Now()); err != nil {
+		return f, checked, err
+	}
+	if err := c.copyBlobs(ctx, p.run, &f); err != nil {
+		return f, checked, err
+	}
+	checked, err = c.judgeLogs(f, client.RunRequest{Dir: r.Dir, Agents: r.Agents, MCPConfig: r.MCPConfig, Model: r.Model})
+	if err == nil {
+		checked.addEntries(sortImported(f.Entries))
+	}
+	return f, checked, err
+}
+
+// makeFork makes the entries of a fork from those of its original.
+func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now time.Time) ([]mailbox.Message, error) {
+	cut, original, err := cutTree(entries, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkForkDir(r.Dir, original.Super.Run.Workspace); err != nil {
+		return nil, err
+	}
+	at := forkTime(r.RunID, now).UnixMilli()
+	logs := &forkedLogs{from: p.run, to: r.RunID, point: p.String(), dir: r.Dir, shift: at - newestStamp(cut)}
+	what, err := newForkChanges(r, p, original, at)
+	if err == nil {
+		cut, err = what.change(cut)
+	}
+	var copied, marks []mailbox.Message
+	if err == nil {
+		copied, err = logs.copyLogs(cut)
+	}
+	if err == nil {
+		marks, err = what.marks(logs)
+	}
+	if err != nil {
+		return nil, forkError(p, err)
+	}
+	return append(copied, marks...), nil
+}
+
+// readTree reads the logs of a run at a consistent cut.
+func (c *opener) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, error) {
+	if _, err := c.findRun(ctx, p.run); err != nil {
+		return nil, err
+	}
+	var reads [2][]mailbox.Message
+	for i := range reads {
+		err := c.cfg.Post.ReadRun(ctx, p.run, func(m mailbox.Message) error {
+			if len(reads[i]) >= RestoreEntriesMax {
+				return badFile("ask for its history: RUN@TURN", "%s has more than %d entries", p.run, RestoreEntriesMax)
+			}
+			m.Data = slices.Clone(m.Data)
+			reads[i] = append(reads[i], m)
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("control: fork: read %s: %w", p.run, err)
+		}
+	}
+	return runfile.Cut(reads[0], reads[1]), nil
+}
+
+// cutTree cuts the logs of a run at a point, and replays them.
+func cutTree(entries []mailbox.Message, p forkPoint) ([]mailbox.Message, *recorded.Run, error) {
+	cut, err := runfile.CutFork(entries, p.agent, p.point)
+	if err != nil {
+		return nil, nil, forkError(p, err)
+	}
+	if report := verify.Logs(cut); len(report.Findings) > 0 || report.Damaged {
+		text := "they record that one of them is damaged"
+		if len(report.Findings) > 0 {
+			text = report.Findings[0].String()
+		}
+		return nil, nil, badFile("`troupe verify "+p.run+"` shows all that is wrong", "the logs of %s are not whole: %s", p.run, text)
+	}
+	original := recorded.Logs(cut, recorded.Options{})
+	if err := cmp.Or(original.Err(), original.ReadErr); err != nil {
+		return nil, nil, badFile("`troupe replay "+p.run+" --assert` shows the place", "this version does not come to the state of %s: %v", p.run, err)
+	}
+	return cut, original, nil
+}
+
+// forkError refuses a point that does not exist, or logs that cannot be copied.
+func forkError(p forkPoint, err error) error {
+	if known := (*client.Error)(nil); errors.As(err, &known) {
+		return err
+	}
+	return badFile("name RUN@AGENT:TURN, or RUN@AGENT:CALL for a call or a question; `troupe tree "+p.run+"` and `troupe transcript "+p.run+"` show them", "%s: %v", p, err)
+}
+
+// checkForkDir refuses a directory that the fork would share with its original.
+func checkForkDir(dir, original string) error {
+	switch {
+	case original == "" && dir != "":
+		return badFile("leave dir out", "the forked run has no directory")
+	case original == "":
+		return nil
+	case dir == "":
+		return badFile("name a copy of it with dir; `troupe run --fork` makes one", "the forked run works in %s, and a fork shares no directory with it", original)
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return badFile("name a directory that exists", "dir: %v", err)
+	}
+	if shared := isWithin(real, original) || isWithin(original, real); shared {
+		return badFile("name a copy outside of it", "dir is %s, and the forked run works in %s: both would write there", dir, original)
+	}
+	return nil
+}
+
+func isWithin(path, dir string) bool {
+	rest, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rest)
+}
+
+// forkClockMax is how far the time in the id of a fork may be from the clock of the node.
+const forkClockMax = 10 * time.Minute
+
+// forkTime is the moment of a fork. The id of the run has it, so that a repeated request makes the same logs.
+func forkTime(run string, now time.Time) time.Time {
+	id, err := ulid.ParseStrict(strings.ToUpper(run))
+	if err != nil {
+		return now
+	}
+	at := ulid.Time(id.Time())
+	if at.Before(now.Add(-forkClockMax)) || at.After(now) {
+		return now
+	}
+	return at
+}
+
+func newestStamp(entries []mailbox.Message) (at int64) {
+	for _, m := range entries {
+		at = max(at, m.At)
+	}
+	return at
+}
+
+// copyBlobs reads the blobs that the logs of a fork name.
+func (c *opener) copyBlobs(ctx context.Context, run string, f *runfile.File) error {
+	for _, ref := range runfile.NamedBlobs(f.Entries) {
+		var whole []byte
+		for size := int64(1); int64(len(whole)) < size; {
+			part, all, err := c.cfg.Blobs.Get(ctx, run, ref, int64(len(whole)), logPageBytes)
+			if err != nil {
+				return fmt.Errorf("control: fork: blob of %s: %w", run, err)
+			}
+			if whole, size = append(whole, part...), all; len(part) == 0 {
+				break
+			}
+		}
+		f.Blobs[ref] = whole
+	}
+	return nil
+}
