@@ -111,8 +111,8 @@ func checkExactBudget(t *testing.T, run string, r event.Result) {
 	}
 }
 
-// TestTreeOf20AgentsIsForkedAt50Points: a tree of 20 agents is forked at random points. Both trees are whole, the fork has
-// used exactly what the original used, and no write is shared.
+// TestTreeOf20AgentsIsForkedAt50Points: a tree of 20 agents is forked at random points. Both trees are whole, each budget is
+// exactly what its agents used, and no write is shared.
 //
 //behaviour:shows D6
 func TestTreeOf20AgentsIsForkedAt50Points(t *testing.T) {
