@@ -184,24 +184,34 @@ func (c *opener) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, 
 	return runfile.Cut(reads[0], reads[1]), nil
 }
 
-// cutTree cuts the logs of a run at a point, and replays them.
+// cutTree cuts the logs of a run at a point, and replays them. Damage behind the point counts, too: a changed entry may
+// be in the cut while the entry that shows it is not.
 func cutTree(entries []mailbox.Message, p forkPoint) ([]mailbox.Message, *recorded.Run, error) {
 	cut, err := runfile.CutFork(entries, p.agent, p.point)
 	if err != nil {
 		return nil, nil, forkError(p, err)
 	}
-	if report := verify.Logs(cut); len(report.Findings) > 0 || report.Damaged {
+	if _, err := replayWhole(entries, p.run); err != nil {
+		return nil, nil, err
+	}
+	original, err := replayWhole(cut, p.run)
+	return cut, original, err
+}
+
+// replayWhole replays logs, and refuses those that are not whole.
+func replayWhole(entries []mailbox.Message, run string) (*recorded.Run, error) {
+	if report := verify.Logs(entries); len(report.Findings) > 0 || report.Damaged {
 		text := "they record that one of them is damaged"
 		if len(report.Findings) > 0 {
 			text = report.Findings[0].String()
 		}
-		return nil, nil, badFile("`troupe verify "+p.run+"` shows all that is wrong", "the logs of %s are not whole: %s", p.run, text)
+		return nil, badFile("`troupe verify "+run+"` shows all that is wrong", "the logs of %s are not whole: %s", run, text)
 	}
-	original := recorded.Logs(cut, recorded.Options{})
-	if err := cmp.Or(original.Err(), original.ReadErr); err != nil {
-		return nil, nil, badFile("`troupe replay "+p.run+" --assert` shows the place", "this version does not come to the state of %s: %v", p.run, err)
+	r := recorded.Logs(entries, recorded.Options{})
+	if err := cmp.Or(r.Err(), r.ReadErr); err != nil {
+		return nil, badFile("`troupe replay "+run+" --assert` shows the place", "this version does not come to the state of %s: %v", run, err)
 	}
-	return cut, original, nil
+	return r, nil
 }
 
 // forkError refuses a point that does not exist, or logs that cannot be copied.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/approval"
 	"github.com/troupe-run/troupe/internal/cli/command"
@@ -18,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/mailbox"
 )
 
 // Compare makes the command compare.
@@ -76,6 +78,11 @@ type comparedStep struct {
 	after time.Duration // since the start of the run
 }
 
+// compare orders steps within a turn by their kind and call: tools that run side by side end in any order.
+func (s comparedStep) compare(o comparedStep) int {
+	return cmp.Or(cmp.Compare(s.turn, o.turn), cmp.Compare(s.order, o.order), cmp.Compare(s.call, o.call))
+}
+
 // difference is the first difference of two runs.
 type difference struct {
 	Agent string `json:"agent"`
@@ -109,10 +116,10 @@ func readCompared(f runfile.File) (c comparedRun, err error) {
 	if r.Ended {
 		c.Reason = string(r.Result.Reason)
 	}
-	began := time.UnixMilli(r.Super.Began)
+	began, notes := time.UnixMilli(r.Super.Began), forkNotes(f)
 	for _, e := range r.Events {
 		order := slices.Index(comparedKinds, e.Kind)
-		if order < 0 {
+		if said, isText := e.Data.(event.Said); order < 0 || isText && e.Kind == event.KindMessageUser && slices.Contains(notes, said.Text) {
 			continue
 		}
 		step, err := newStep(e, began)
@@ -123,11 +130,19 @@ func readCompared(f runfile.File) (c comparedRun, err error) {
 		c.steps[e.Agent] = append(c.steps[e.Agent], step)
 	}
 	for _, list := range c.steps {
-		slices.SortStableFunc(list, func(a, b comparedStep) int {
-			return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.order, b.order), cmp.Compare(a.call, b.call))
-		})
+		slices.SortStableFunc(list, comparedStep.compare)
 	}
 	return c, nil
+}
+
+// forkNotes are what a fork tells its agents of itself.
+func forkNotes(f runfile.File) (notes []string) {
+	forEachFact(f.Entries, func(_ mailbox.Message, fact agent.Fact, _ bool) {
+		if mark, ok := fact.(agent.Forked); ok {
+			notes = append(notes, mark.Note)
+		}
+	})
+	return notes
 }
 
 // unstable are the keys of events that differ between two runs that do the same.
@@ -191,12 +206,12 @@ func firstStep(a, b []comparedStep) (d difference, at time.Duration, differs boo
 			return difference{Turn: b[i].turn, Kind: b[i].kind, Call: b[i].call, B: b[i].text}, b[i].after, true
 		case i >= len(b):
 			return difference{Turn: a[i].turn, Kind: a[i].kind, Call: a[i].call, A: a[i].text}, a[i].after, true
-		case a[i].kind != b[i].kind || a[i].text != b[i].text || a[i].turn != b[i].turn:
-			d = difference{Turn: min(a[i].turn, b[i].turn), Kind: a[i].kind, Call: a[i].call, A: a[i].text, B: b[i].text}
-			if a[i].kind != b[i].kind {
-				d.A, d.B = a[i].kind+" "+d.A, b[i].kind+" "+d.B
-			}
-			return d, min(a[i].after, b[i].after), true
+		case a[i].compare(b[i]) < 0:
+			return difference{Turn: a[i].turn, Kind: a[i].kind, Call: a[i].call, A: a[i].text}, a[i].after, true
+		case a[i].compare(b[i]) > 0:
+			return difference{Turn: b[i].turn, Kind: b[i].kind, Call: b[i].call, B: b[i].text}, b[i].after, true
+		case a[i].text != b[i].text:
+			return difference{Turn: a[i].turn, Kind: a[i].kind, Call: a[i].call, A: a[i].text, B: b[i].text}, min(a[i].after, b[i].after), true
 		}
 	}
 	return d, 0, false
