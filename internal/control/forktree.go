@@ -111,6 +111,9 @@ func checkForkRequest(r client.RunRequest, p forkPoint) error {
 	return nil
 }
 
+// forkEntriesMax is the most entries of a run that is forked: one request reads and replays them three times.
+const forkEntriesMax = 20_000
+
 // forkTextMax is the most bytes of the prompt of a fork, and of the text that takes the place of a result.
 const forkTextMax = 64 << 10
 
@@ -170,8 +173,8 @@ func (c *opener) readTree(ctx context.Context, p forkPoint) ([]mailbox.Message, 
 	var reads [2][]mailbox.Message
 	for i := range reads {
 		err := c.cfg.Post.ReadRun(ctx, p.run, func(m mailbox.Message) error {
-			if len(reads[i]) >= RestoreEntriesMax {
-				return badFile("ask for its history: RUN@TURN", "%s has more than %d entries", p.run, RestoreEntriesMax)
+			if len(reads[i]) >= forkEntriesMax {
+				return badFile("fork the history of its root: RUN@TURN", "%s has more than %d entries", p.run, forkEntriesMax)
 			}
 			m.Data = slices.Clone(m.Data)
 			reads[i] = append(reads[i], m)
