@@ -8,11 +8,11 @@ import (
 )
 
 // readRateLimits reads what an answer says about the rate limits. Anthropic documents them for a
-// minute, and tokens that were read from its cache as free.
-func readRateLimits(h http.Header) model.RateLimits {
-	l := model.RateLimits{CacheReadsFree: true}
+// minute, and tokens that were read from its cache as free of its limit on tokens.
+func readRateLimits(h http.Header) (l model.RateLimits) {
 	l.Requests, l.RequestsLeft = minuteLimit(h, "Requests")
 	l.Tokens, l.TokensLeft = minuteLimit(h, "Tokens")
+	l.CacheReadsFree = l.Tokens > 0
 	return l
 }
 
