@@ -274,7 +274,8 @@ func isNothingFound(text string) bool {
 	case "", "none", "nothing", "[]", "{}", "null", "0":
 		return true
 	}
-	for _, start := range []string{"no ", "none ", "nothing ", "0 results", "0 matches", "found 0", "not found"} {
+	text = strings.TrimPrefix(text, "[") // grep and glob of troupe: "[0 matches in 0 files; 2 files searched]", "[0 files, 0 bytes]"
+	for _, start := range []string{"no ", "none ", "nothing ", "0 results", "0 matches", "0 files", "found 0", "not found"} {
 		if strings.HasPrefix(text, start) {
 			return true
 		}

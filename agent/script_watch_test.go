@@ -123,6 +123,8 @@ func TestOrdinaryWorkIsNotALoop(t *testing.T) {
 		"eight different searches without a match":       inTurns(8, "no matches"),
 		"eight different searches that bring empty text": inTurns(8, ""),
 		"eight different searches in JSON":               inTurns(8, "[]"),
+		"eight different searches by troupe's grep":      inTurns(8, "[0 matches in 0 files; 2 files searched]"),
+		"eight different searches by troupe's glob":      inTurns(8, "[0 files, 0 bytes]"),
 		"edits that each answer ok":                      {{callOf("edit_file", 1, "ok")}, {callOf("edit_file", 2, "ok")}, {callOf("edit_file", 3, "ok")}, {callOf("edit_file", 4, "ok")}},
 		"editing and testing by turns": {{callOf("edit_file", 1, "ok")}, {callOf("shell", 0, "3 fail")}, {callOf("edit_file", 2, "ok")}, {callOf("shell", 0, "2 fail")},
 			{callOf("edit_file", 3, "ok")}, {callOf("shell", 0, "1 fails")}, {callOf("edit_file", 4, "ok")}, {callOf("shell", 0, "passed")}},

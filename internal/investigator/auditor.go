@@ -203,7 +203,7 @@ func sameLine(hits []fileLine) (most int) {
 }
 
 // explained matches a line whose own comment says why it is as it is: a reader would only lose time.
-var explained = regexp.MustCompile(`(?i)(?://|#|/\*|--|;).*\b(?:never fails?|(?:can ?not|can't) fail|nowhere to report|harmless|best[- ]effort|on purpose|deliberate(?:ly)?|intentional(?:ly)?|is only read|false positive|nolint|noqa|nosec)\b`)
+var explained = regexp.MustCompile(`(?i)(?://|#|/\*|--|;).*\b(?:never fails?|(?:can ?not|can't) fail|nowhere to report|harmless|safe|ignored?|already (?:gone|closed|removed)|best[- ]effort|on purpose|deliberate(?:ly)?|intentional(?:ly)?|is only read|false positive|nolint|noqa|nosec)\b`)
 
 // matchesLine reports whether a rule applies to a line with its pattern.
 func (r auditRule) matchesLine(h fileLine) bool {

@@ -12,6 +12,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/follow"
 	"github.com/troupe-run/troupe/internal/cli/interrupt"
@@ -176,8 +177,12 @@ func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flag
 	return f.Watch(s)
 }
 
+// reportedMax is how many unfinished runs are looked at for the hint about them.
+const reportedMax = 20
+
 // reportUnfinished prints how many runs are unfinished, if the node is in this process: such a node
-// does not resume them by itself.
+// does not resume them by itself. A run whose end the index does not know yet is finished, and one that waits for a
+// person is not continued by a resume.
 func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	if s.Node == nil || cs.Console.Quiet {
 		return
@@ -186,20 +191,34 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	if err != nil {
 		return // a hint only
 	}
-	n, newest := 0, ""
-	for _, i := range open {
-		if i.RunID != own {
-			n++
-			if newest == "" {
-				newest = i.RunID
+	unfinished, parked, newest := 0, 0, ""
+	for i, r := range open {
+		if r.RunID == own {
+			continue
+		}
+		if i < reportedMax {
+			if now, err := s.State(s.Context, r.RunID); err == nil {
+				r = now
 			}
 		}
+		switch {
+		case r.State == client.RunFinished:
+		case r.State == client.RunParked:
+			parked++
+		default:
+			unfinished++
+			newest = cmp.Or(newest, r.RunID)
+		}
 	}
+	say := func(text string) { cs.Console.Say(cs.Console.ErrStyle.Yellow(text)) }
 	switch {
-	case n == 1:
-		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("1 unfinished run: %s continues it", s.Command("run --resume "+term.CleanLine(newest)))))
-	case n > 1:
-		cs.Console.Say(cs.Console.ErrStyle.Yellow(fmt.Sprintf("%d unfinished runs: %s continues the newest", n, s.Command("run --resume "+term.CleanLine(newest)))))
+	case unfinished == 1:
+		say("1 unfinished run: " + s.Command("run --resume "+term.CleanLine(newest)) + " continues it")
+	case unfinished > 1:
+		say(fmt.Sprintf("%d unfinished runs: %s continues the newest", unfinished, s.Command("run --resume "+term.CleanLine(newest))))
+	}
+	if parked > 0 {
+		say(console.CountOf(parked, "run") + " with questions for a person: " + s.Command("questions"))
 	}
 }
 
