@@ -110,3 +110,25 @@ func TestADirectoryOfManyAgentsFitsARun(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A CLAUDE.md brings the files that it imports, and the header names what of Claude Code's project is not read.
+func TestFilesOfAClaudeCodeProject(t *testing.T) {
+	t.Parallel()
+	repo := t.TempDir()
+	writeFileAt(t, repo+"/CLAUDE.md", "Read @docs/style.md first.\n")
+	writeFileAt(t, repo+"/docs/style.md", "Use tabs.\n")
+	writeFileAt(t, repo+"/.claude/settings.json", `{"permissions":{"deny":["Read(./secret.txt)"]}}`)
+	o, a, err := newBuildOnlyNode(repo, withEnv("ANTHROPIC_API_KEY", "k")).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Model = repo, "" }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !hasInstructions(o) {
+		t.Error(o.LoopOptions.Dynamic)
+	}
+	notes := strings.Join(a.Notes, "\n")
+	for _, want := range []string{"it imports docs/style.md", ".claude/settings.json is not read: its permissions, hooks and env do not hold here"} {
+		if !strings.Contains(notes, want) {
+			t.Errorf("no %q in %s", want, notes)
+		}
+	}
+}

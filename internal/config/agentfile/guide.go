@@ -19,13 +19,17 @@ const GuideBytesMax = 32 << 10
 var ErrGuide = errors.New("agentfile: the project's instructions cannot be read")
 
 // guideNames are the files that hold a project's instructions, in order of precedence.
-var guideNames = []string{"AGENTS.md", "CLAUDE.md"}
+var guideNames = []string{"AGENTS.md", claudeGuide}
+
+const claudeGuide = "CLAUDE.md"
 
 // Guide is a project's instructions for the agents that work in it.
 type Guide struct {
 	Path string // of the file
 	Text string
-	Size int64 // of the file; more than Text if it was cut
+	Size int64 // of the file and its imports; more than Text if it was cut
+	// Imports are the files that a CLAUDE.md imports (@docs/style.md), below the top of the tree. Text has their texts.
+	Imports []string
 }
 
 // FindGuide finds the AGENTS.md that is nearest to a directory, or else the nearest
@@ -48,6 +52,9 @@ func FindGuide(dir, within string) (g Guide, ok bool, err error) {
 			g, err := readGuide(root, rel)
 			if err == nil {
 				g.Path = filepath.Join(at, name)
+				if name == claudeGuide {
+					g.addImports(root, rel)
+				}
 				return g, true, nil
 			}
 			if !errors.Is(err, fs.ErrNotExist) {
