@@ -153,11 +153,25 @@ func (a *Attempt) responseError(res *http.Response) error {
 		return a.ModelError(err)
 	}
 	if !ok || hasError(text) {
-		return ClassifyError(res.StatusCode, res.Header, text, a.secrets...)
+		e := ClassifyError(res.StatusCode, res.Header, text, a.secrets...)
+		if e.Class == model.Misconfigured && !hasError(text) { // no provider's error: a server without this path
+			e.Message = a.describeWrongPath(res)
+		}
+		return e
 	}
 	sent, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";") // as it was sent: in kind, a secret may have lost its capitals
 	return &model.Error{Class: model.Misconfigured, Status: res.StatusCode,
 		Message: fmt.Sprintf("the base URL answered %q instead of an event stream", clip.Marked(ScrubText(sent, a.secrets...), 60, "…"))}
+}
+
+// describeWrongPath says which address the base URL made, and what is usually wrong with it.
+func (a *Attempt) describeWrongPath(res *http.Response) string {
+	u := res.Request.URL
+	text := fmt.Sprintf("%s://%s%s answered %q: check the path of the base URL", u.Scheme, u.Host, u.EscapedPath(), http.StatusText(res.StatusCode))
+	if !strings.Contains(u.Path, "/v1") {
+		text += ", which usually ends in /v1"
+	}
+	return ScrubText(text, a.secrets...)
 }
 
 // ModelError turns an error of the exchange into a *model.Error: the caller's cancel takes

@@ -292,6 +292,9 @@ func notAStream(t *testing.T, d Dialect) {
 	if e := answer(307, "text/html", ""); e.Class != model.Misconfigured || !strings.Contains(e.Message, "redirect") {
 		t.Errorf("%+v", e)
 	}
+	if e := answer(404, "text/html", "<html>nginx</html>"); e.Class != model.Misconfigured || !e.Unbilled || !strings.Contains(e.Message, `answered "Not Found": check the path of the base URL`) || !strings.Contains(e.Message, "http://127.0.0.1:") {
+		t.Errorf("%+v", e)
+	}
 	if e := answer(200, "text/event-stream", ""); e.Class != model.Network {
 		t.Errorf("%+v", e)
 	}
