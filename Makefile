@@ -27,7 +27,7 @@ verify:   ; go test ./test/sim -run TestSimulatedRunsKeepTheRules -count=1 -time
 exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5
 exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini -wiretest.cuts=-1
 exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./internal/toolset/builtin -run '^TestAttack' -builtin.all
-exhaustive-3: ; go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
+exhaustive-3: ; go test -count=1 ./internal/node -run RandomPoints -node.forks=50 && go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
 exhaustive-4: ; $(MAKE) damage && go test -count=1 ./mailbox/local -local.all
 exhaustive-5: ; go test -count=1 -timeout 20m ./model/openai -wiretest.cuts=-1
 mutants:  ; go run ./test/sim/mutants

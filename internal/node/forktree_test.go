@@ -2,6 +2,7 @@ package node
 
 import (
 	"crypto/sha256"
+	"flag"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -111,13 +112,15 @@ func checkExactBudget(t *testing.T, run string, r event.Result) {
 	}
 }
 
-// TestTreeOf20AgentsIsForkedAt50Points: a tree of 20 agents is forked at random points. Both trees are whole, each budget is
-// exactly what its agents used, and no write is shared.
+var forksFlag = flag.Int("node.forks", 5, "points at which TestTreeOf20AgentsIsForkedAtRandomPoints forks its tree")
+
+// TestTreeOf20AgentsIsForkedAtRandomPoints: both trees are whole, each budget is exactly what its agents used, and no write
+// is shared. `make exhaustive` forks at 50 points.
 //
 //behaviour:shows D6
-func TestTreeOf20AgentsIsForkedAt50Points(t *testing.T) {
+func TestTreeOf20AgentsIsForkedAtRandomPoints(t *testing.T) {
 	t.Parallel()
-	const workers, turns, points = 19, 4, 50
+	const workers, turns = 19, 4
 	place, agents := t.TempDir(), writersAgents(t)
 	dir := filepath.Join(place, "work")
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -132,7 +135,7 @@ func TestTreeOf20AgentsIsForkedAt50Points(t *testing.T) {
 	checkWhole(t, c, run)
 	before := hashTree(t, dir)
 	random := rand.New(rand.NewPCG(20, 50))
-	for i := range points {
+	for i := range *forksFlag {
 		who, turn := "root", random.IntN(3)
 		if w := random.IntN(workers + 1); w < workers {
 			who, turn = fmt.Sprintf("root-1-%d", w), random.IntN(turns+2)
