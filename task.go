@@ -54,6 +54,8 @@ type Task struct {
 	// denied, and calls about which a person decides. PermissionMode decides about the other calls.
 	AllowedTools, DisallowedTools, AskTools []string
 	PermissionMode                          spec.PermissionMode
+	// Guardrails are ready guardrails for every agent of the run, beside those of the Config.
+	Guardrails []spec.ReadyGuardrail
 	// Yes approves writes to the directory and sandboxed shell commands.
 	Yes bool
 
@@ -85,7 +87,7 @@ type Task struct {
 func (t *Task) request() *client.RunRequest {
 	return &client.RunRequest{
 		RunID: t.RunID, Prompt: t.Prompt, Agent: t.Agent, Agents: t.AgentsDir, MCPConfig: t.MCPConfig, Dir: t.Dir,
-		Model: t.Model, Fallback: t.Fallback, Temperature: t.Temperature, Effort: t.Effort,
+		Model: t.Model, Fallback: t.Fallback, Guardrails: t.Guardrails, Temperature: t.Temperature, Effort: t.Effort,
 		MaxTurns: t.MaxTurns, MaxTokens: t.MaxTokens, MaxBudgetUSD: t.MaxBudgetUSD, MaxToolCalls: t.MaxToolCalls,
 		MaxDepth: t.MaxDepth, MaxChildren: t.MaxChildren, MaxMessages: t.MaxMessages, MaxAgents: t.MaxAgents,
 		AgentLimits: t.AgentLimits, ToolRetries: t.ToolRetries, UseTokens: t.UseTokens,

@@ -86,8 +86,10 @@ type Config struct {
 	Permissions spec.Permissions
 	// Hooks run at points of every agent's loop; those without a command are functions of
 	// HookFuncs, by name.
-	Hooks     []spec.Hook
-	HookFuncs map[string]HookFunc
+	Hooks []spec.Hook
+	// Guardrails are ready guardrails for every agent of every run: see docs/guardrails.md.
+	Guardrails []spec.ReadyGuardrail
+	HookFuncs  map[string]HookFunc
 	// Env reads the environment, which holds the keys. Default os.Getenv.
 	Env func(string) string
 	// Logger receives warnings and errors. Default: discard.
@@ -135,7 +137,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.temp, state = temp, temp
 	}
 	c := node.Config{Bus: cfg.Bus, Pools: cfg.Pools, StateDir: state, LogStore: cfg.LogStore, DontListen: !cfg.Listen, Port: cmp.Or(cfg.Port, embedded.FreePort), Lazy: n.temp != "", Model: cfg.Model, NoScout: true,
-		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, GoHooks: cfg.HookFuncs,
+		Contributions: node.Contributions{Tools: cfg.Tools, Agents: cfg.Agents, Models: cfg.Models}, Permissions: cfg.Permissions, Hooks: cfg.Hooks, Guardrails: cfg.Guardrails, GoHooks: cfg.HookFuncs,
 		MaxLiveRuns: cfg.MaxLiveRuns, MaxQueuedRuns: cfg.MaxQueuedRuns, RetainAge: cfg.RetainAge, RetainBytes: cfg.RetainBytes, RequestRates: cfg.RequestsPerMinute, TokenRates: cfg.TokensPerMinute, ResumeAll: n.temp == "", Env: cfg.Env, Logger: cfg.Logger}
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}

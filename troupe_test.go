@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -169,6 +170,32 @@ func TestARunThatDoesNotCompleteIsAnErrorWithAResult(t *testing.T) {
 	}
 }
 
+// Guardrails of a node and of a task add up, and apply to children, too.
+//
+//behaviour:shows K6
+func TestGuardrailsOfAProgram(t *testing.T) {
+	ticket := spec.ReadyGuardrail{Name: "patterns", Label: "ticket", Pattern: `SEC-\d+`, At: []spec.HookPoint{spec.HookToolResult}}
+	n := startScripted(t, `
+agents:
+  host:
+    - calls: [{name: delegate, args: {agent: guest, task: go}}]
+    - text: "{{last}}"
+  guest: [{calls: [{name: greet, args: {name: SEC-12}}]}, {text: "{{last}}"}]
+`, troupe.Config{Tools: []tool.Tool{greetTool()}, Agents: namedAgents("host", "guest"), Guardrails: []spec.ReadyGuardrail{ticket}})
+	r, err := n.Run(testContext(t), troupe.Task{Prompt: "greet"})
+	if err != nil || !strings.Contains(r.Text, `the result has the pattern "ticket"`) || strings.Contains(r.Text, "SEC-12") {
+		t.Errorf("%q %v", r.Text, err)
+	}
+	ends := spec.ReadyGuardrail{Name: "patterns", Pattern: "withheld", Action: "end"}
+	r, err = n.Run(testContext(t), troupe.Task{Prompt: "greet", Guardrails: []spec.ReadyGuardrail{ends}})
+	if !errors.Is(err, troupe.ErrIncomplete) || r.Reason != spec.Guardrail || !strings.Contains(r.Text, "stopped by a guardrail") {
+		t.Errorf("%+v %v", r, err)
+	}
+	if _, err := n.Run(testContext(t), troupe.Task{Prompt: "greet", Guardrails: []spec.ReadyGuardrail{{Name: "injektion"}}}); err == nil || !strings.Contains(err.Error(), "did you mean injection?") {
+		t.Error(err)
+	}
+}
+
 // A run that asks a person is left waiting; the same RunID waits on for it.
 func TestParkedRunContinuesAfterItsAnswer(t *testing.T) {
 	n := startScripted(t, `agents: {a: [{calls: [{name: ask_human, args: {question: "Red?"}}]}, {text: "{{last}}"}]}`, troupe.Config{Agents: namedAgents("a")})
@@ -320,6 +347,7 @@ func TestInvalidContributionsAreRefused(t *testing.T) {
 		"no schema":         {Agents: []troupe.Agent{{Name: "a", Description: "d", OutputSchema: "x.json"}}},
 		"an agent twice":    {Agents: namedAgents("a", "a")},
 		"no route":          {Models: map[string]model.Client{"mine": nil}},
+		"no such guardrail": {Guardrails: []spec.ReadyGuardrail{{Name: "injektion"}}},
 	} {
 		if n, err := troupe.Start(testContext(t), cfg); !errors.Is(err, troupe.ErrConfig) {
 			t.Errorf("%s: %v", name, err)

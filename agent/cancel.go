@@ -95,6 +95,8 @@ func (f Canceled) neverBegun() string {
 		return "never started: the run was canceled"
 	case spec.PolicyBlocked, spec.ToolFailure:
 		return "never started: a hook ended the run"
+	case spec.Guardrail:
+		return "never started: a guardrail ended the run"
 	case spec.Timeout:
 		return "never started: the time limit of the run was reached"
 	case spec.Unanswered:
@@ -128,7 +130,10 @@ func abortedOutcome(s State, why spec.Reason) spec.Outcome {
 		}
 	}
 	text := ""
-	if s.Phase != "" {
+	switch {
+	case why == spec.Guardrail:
+		text = guardrailResult(detail)
+	case s.Phase != "":
 		text = partialResult(s)
 	}
 	return spec.Outcome{Reason: why, Text: text, Partial: true, Detail: detail}

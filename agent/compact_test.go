@@ -18,7 +18,7 @@ func TestTheLastTurnIsNotCompactedIfItFits(t *testing.T) {
 	r := readText(t, task)
 	r.callTool("list", "one, two")
 	r.callTool("read", strings.Repeat("one ", 4500)) // above 70 %, below the window
-	if !r.request.NoTools || r.told != "" || r.s.Fold.Upto > 0 || r.s.Ladder != (agent.Ladder{}) {
+	if !r.request.NoTools || r.told != "" || r.s.Fold.Upto > 0 || r.s.Ladder != (agent.State{}).Ladder {
 		t.Errorf("closing %v, %d messages folded, %+v", r.request.NoTools, r.s.Fold.Upto, r.s.Ladder)
 	}
 }
@@ -173,7 +173,7 @@ func TestPromptChangedByHooksIsNoTokenMeasurement(t *testing.T) {
 	for range 3 {
 		r.callTool("read", strings.Repeat("some words of a page ", 100))
 	}
-	if r.s.Sense != (agent.Sense{}) || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 3000 {
+	if r.s.Sense != (agent.State{}).Sense || r.s.Anchor != (agent.Anchor{}) || r.s.Estimate() > 3000 {
 		t.Errorf("%+v, %+v, an estimate of %d", r.s.Sense, r.s.Anchor, r.s.Estimate())
 	}
 }

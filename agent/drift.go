@@ -227,10 +227,14 @@ func handleDriftAnswer(s State, f Answered) (State, []Effect) {
 }
 
 // whileHalted records a result that arrives while a person is asked; the result
-// begins nothing.
+// begins nothing. Its guardrails are asked when the loop continues.
 func whileHalted(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]
 	s.ToolMS += f.TookMS
 	c.Tokens = f.Tokens
-	return s.withCall(i, c.end(model.ToolResult{Text: f.Text, Error: f.Error})), nil
+	c = c.end(model.ToolResult{Text: f.Text, Error: f.Error})
+	if len(s.hooks.at(spec.HookToolResult, c.Name)) > 0 {
+		c = c.awaitJudgment(f)
+	}
+	return s.withCall(i, c), nil
 }

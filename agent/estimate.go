@@ -5,9 +5,9 @@ import (
 	"github.com/troupe-run/troupe/model"
 )
 
-// Sense holds the loop's measurements of how a model counts tokens. It belongs to
+// tokenSense holds the loop's measurements of how a model counts tokens. It belongs to
 // one route: another model counts differently.
-type Sense struct {
+type tokenSense struct {
 	Route int
 	Ratio budget.Ratio
 	// Ceiling is the estimate of a prompt that the provider rejected as too long: the
@@ -16,9 +16,9 @@ type Sense struct {
 }
 
 // tokenMeasures returns the measurements of the model in use.
-func (s State) tokenMeasures() Sense {
+func (s State) tokenMeasures() tokenSense {
 	if s.Sense.Route != s.Route {
-		return Sense{Route: s.Route}
+		return tokenSense{Route: s.Route}
 	}
 	return s.Sense
 }

@@ -32,13 +32,64 @@ func enterCall(s State, i int) (State, Effect) {
 }
 
 // finishAttempt handles the result of a call that ran. After a failure it asks the tool_error
-// hooks, unless the loop is about to end; otherwise it only notifies hooks.
+// hooks, unless the loop is about to end; then the guardrails judge the result.
 func finishAttempt(s State, i int, c Call) (State, []Effect) {
 	if c.Result.Error && s.Cancel == nil && len(s.hooks.at(spec.HookToolError, c.Name)) > 0 {
-		c.Stage, c.Gate.Point = Gated, spec.HookToolError
+		c.Stage, c.Gate.Point, c.Gate.Returned = Gated, spec.HookToolError, s.events.returned
 		return s.withCall(i, c), []Effect{runCallHooks(s, c)}
 	}
-	return keepResult(s, i, c)
+	return judgeResult(s, i, c)
+}
+
+// judgeResult asks the guardrails about the result of a call before the model reads it. A loop that is about to end
+// asks nobody: a result that no guardrail has passed is in no transcript, from which another run could begin.
+func judgeResult(s State, i int, c Call) (State, []Effect) {
+	at := s.hooks.at(spec.HookToolResult, c.Name)
+	if len(at) == 0 { //mutant:result-not-judged
+		return keepResult(s, i, c)
+	}
+	if s.Cancel != nil {
+		if slices.ContainsFunc(at, func(h spec.Hook) bool { return !h.Report }) { //mutant:unjudged-result-is-kept
+			c = c.withholdResult(notJudged)
+		}
+		return keepResult(s, i, c)
+	}
+	c = c.awaitJudgment(s.events.returned)
+	return s.withCall(i, c), []Effect{runCallHooks(s, c)}
+}
+
+// awaitJudgment makes a call wait for the guardrails of its result. The whole return is kept for observers.
+func (c Call) awaitJudgment(f Returned) Call {
+	c.Stage, c.Gate.Point, c.Gate.Returned = Gated, spec.HookToolResult, f
+	return c
+}
+
+const notJudged = "the run ended before the guardrails had judged it"
+
+// withholdResult ends a call with the reason why its result is not shown.
+func (c Call) withholdResult(why string) Call {
+	c.Tokens = 0 // the count belongs to the other result
+	return c.fail("its result was withheld: " + why)
+}
+
+// resultHooked handles the guardrails' verdict on a result: the model reads it, or another one, or the loop ends.
+func resultHooked(s State, i int, v hookVerdict) (State, []Effect) {
+	c := s.Calls[i]
+	s.events.returned, c.Gate.Returned = c.Gate.Returned, Returned{}
+	switch v.decision {
+	case spec.HookTrip:
+		c = c.withholdResult("a guardrail ended the run") //mutant:tripped-result-is-read
+		return haltByHook(s.withCall(i, c), spec.Guardrail, v.reasonText())
+	case spec.HookDeny:
+		c = c.withholdResult(v.reasonText()) //mutant:denied-result-is-read
+	case spec.HookOverride:
+		c.Tokens = 0 // the count belongs to the other result
+		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "replaced by "+v.reasonText())})
+	default:
+		c = c.end(c.Result)
+	}
+	s, fx := keepResult(s, i, c)
+	return prependEffects(fx)(advanceCalls(s))
 }
 
 // keepResult puts the result of a call into the state and notifies the post_tool hooks.
@@ -48,7 +99,11 @@ func keepResult(s State, i int, c Call) (State, []Effect) {
 
 // hookData returns the data of a call that hooks receive.
 func (c Call) hookData() spec.HookData {
-	return spec.HookData{Call: c.ID, Tool: c.Name, Args: c.Args, Result: c.Result.Text, Error: c.Result.Error}
+	d := spec.HookData{Call: c.ID, Tool: c.Name, Args: c.Args, Result: c.Result.Text, Error: c.Result.Error}
+	if c.Stage == Gated && c.Gate.Point == spec.HookToolResult {
+		d.Size = c.Gate.Returned.Size
+	}
+	return d
 }
 
 // gateID names one gate of one call; at the gate before a call there is no attempt yet.
@@ -88,7 +143,11 @@ func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect
 func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	c := s.Calls[i]
 	v := s.hooks.weigh(c.Gate.Point, c, f.Answers)
-	s.events.publishAnswers(f, s.Turn, c, s.hooks.judge(f.Point, c, f.Answers))
+	list := s.hooks.judge(f.Point, c, f.Answers)
+	s.events.publishAnswers(f, s.Turn, c, list)
+	if f.Point == spec.HookToolResult {
+		s.events.publishTriggers(f, s.Turn, c, list)
+	}
 	s = keepRemarks(s, v.remarks)
 	if v.args != c.Args && v.runsWithArgs() {
 		if next, fx, again := rewriteCall(s, i, c, v); again {
@@ -98,8 +157,11 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 		s, c = applyPermissions(s, c)
 	}
 	s = publishCallDecision(s, f, c, v)
-	if c.Gate.Point == spec.HookToolError {
+	switch c.Gate.Point {
+	case spec.HookToolError:
 		return errorHooked(s, i, v)
+	case spec.HookToolResult:
+		return resultHooked(s, i, v)
 	}
 	c.Gate.Node = s.Node
 	switch v.decision {
@@ -138,15 +200,16 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 // result stands, the hooks' result replaces it, or the loop ends.
 func errorHooked(s State, i int, v hookVerdict) (State, []Effect) {
 	c := s.Calls[i]
+	s.events.returned, c.Gate.Returned = c.Gate.Returned, Returned{}
 	c = c.end(c.Result)
 	if v.decision == spec.HookPrevent {
 		return haltByHook(s.withCall(i, c), spec.ToolFailure, v.reasonText())
 	}
 	if v.decision == spec.HookOverride {
-		c.Tokens = 0 // the count belongs to the other result
+		c.Tokens, s.events.returned.Size = 0, 0 // they belong to the other result
 		c = c.end(model.ToolResult{Text: cmp.Or(v.text, "answered by "+v.reasonText()+" instead of the tool, which failed")})
 	}
-	s, fx := keepResult(s, i, c)
+	s, fx := judgeResult(s, i, c)
 	return prependEffects(fx)(advanceCalls(s))
 }
 
@@ -207,8 +270,11 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 // not begun and gets notBegun as its result.
 func (c Call) endGate(notBegun string) Call {
 	c.Gate.Person = ""
-	if c.Gate.Point == spec.HookToolError {
+	switch c.Gate.Point {
+	case spec.HookToolError:
 		return c.end(c.Result)
+	case spec.HookToolResult:
+		return c.withholdResult(notJudged)
 	}
 	if c.isLost() {
 		return c.fail("killed while running: its outcome is unknown")

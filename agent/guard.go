@@ -111,5 +111,8 @@ func guardText(times int, what string, v hookVerdict) string {
 // endByGuardrail ends the loop because of a guardrail. The guardrail's reason is the
 // result: a text that it did not pass must not leave by another path.
 func endByGuardrail(s State, v hookVerdict) (State, []Effect) {
-	return finishAgent(s, spec.Outcome{Reason: spec.Guardrail, Text: "stopped by a guardrail (" + v.reasonText() + ")", Partial: true, Detail: v.reasonText()})
+	return finishAgent(s, spec.Outcome{Reason: spec.Guardrail, Text: guardrailResult(v.reasonText()), Partial: true, Detail: v.reasonText()})
 }
+
+// guardrailResult is the result of an agent that a guardrail has ended.
+func guardrailResult(why string) string { return "stopped by a guardrail (" + why + ")" }

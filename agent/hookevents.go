@@ -16,9 +16,19 @@ const byPerson = "a person"
 // publishAnswers publishes what the hooks of a point answered.
 func (e *stepEvents) publishAnswers(f Hooked, turn int, call Call, list []judgedAnswer) {
 	for _, j := range list {
-		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Text: j.answer.Text,
+		e.publishIn(hookEvents, turn, event.KindHookFired, event.HookFired{ID: f.ID, Hook: j.hook.Name, Point: f.Point, Decision: j.answer.Decision, Severity: j.answer.Severity, Text: j.answer.Text,
 			Call: call.ID, Tool: call.Name, Failed: clip.Text(j.failed, errorShown), Report: j.hook.Report, TookMS: j.answer.TookMS})
 		e.publishHookFailure(turn, j.hook.Name, j.failed)
+	}
+}
+
+// publishTriggers publishes what guardrails found: each that did not pass a prompt, a reply or a result.
+func (e *stepEvents) publishTriggers(f Hooked, turn int, call Call, list []judgedAnswer) {
+	for _, j := range list {
+		if d := j.answer.Decision; d == spec.HookDeny || d == spec.HookTrip {
+			e.publishIn(hookEvents, turn, event.KindGuardrailTriggered, event.GuardrailFired{Guardrails: []string{j.hook.Name}, Point: f.Point,
+				Decision: d, Severity: j.answer.Severity, Call: call.ID, Tool: call.Name, Why: j.answer.Text, Report: j.hook.Report})
+		}
 	}
 }
 
@@ -49,14 +59,9 @@ func publishGate(s State, f Hooked, v hookVerdict) State {
 	s.events.publishAnswers(f, turn, Call{}, list)
 	switch f.Point {
 	case spec.HookInput, spec.HookOutput:
-		for _, j := range list {
-			if d := j.answer.Decision; d == spec.HookDeny || d == spec.HookTrip {
-				s.events.publishIn(hookEvents, turn, event.KindGuardrailTriggered, event.GuardrailFired{Guardrails: []string{j.hook.Name}, Point: f.Point,
-					Decision: d, Why: j.answer.Text, Report: j.hook.Report})
-			}
-		}
+		s.events.publishTriggers(f, turn, Call{}, list)
 		if v.decision == spec.HookDeny || v.decision == spec.HookTrip {
-			s.events.publishIn(hookEvents, turn, event.KindGuardrailEscalated, event.GuardrailFired{Guardrails: v.by, Point: f.Point, Decision: v.decision, Why: v.text})
+			s.events.publishIn(hookEvents, turn, event.KindGuardrailEscalated, event.GuardrailFired{Guardrails: v.by, Point: f.Point, Decision: v.decision, Severity: v.severity, Why: v.text})
 		}
 	case spec.HookContext:
 		if v.messages != nil && v.decision != spec.HookTrip {

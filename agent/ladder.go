@@ -21,7 +21,7 @@ const (
 	rungAsk                // R3: a question to a person
 )
 
-// Ladder records how far the loop has climbed.
+// recoveryLadder records how far the loop has climbed.
 //
 // A loop has at most RecoveriesMax recoveries in its lifetime. These count as
 // recoveries: every rung that follows another within Context.Within turns, the
@@ -29,7 +29,7 @@ const (
 // Housekeeping does not count: a compaction that no rung precedes, or none within
 // that many turns. So there are at most Turns/Within of those, and when the
 // recoveries are used up the loop continues to its limits.
-type Ladder struct {
+type recoveryLadder struct {
 	Rung     recoveryRung // the last one
 	Turn     int          // when
 	Used     int          // recoveries so far
@@ -100,7 +100,7 @@ func (c contextLimits) summaryBytes() int { return int(c.Summary) * summaryPerTo
 
 // nextRung returns the next rung, and whether it counts as a recovery. If no person
 // can be asked, a prune replaces the question.
-func (l Ladder) nextRung(turn, within int, ask bool) (next recoveryRung, counts bool) {
+func (l recoveryLadder) nextRung(turn, within int, ask bool) (next recoveryRung, counts bool) {
 	switch {
 	case l.Rung == rungNone || turn-l.Turn > within:
 		return rungFold, false
@@ -125,7 +125,7 @@ func recordRung(s State, r recoveryRung, counts bool) State {
 }
 
 // exhausted reports whether no recovery is left.
-func (l Ladder) exhausted() bool { return l.Used >= spec.RecoveriesMax } //mutant:recoveries-without-end
+func (l recoveryLadder) exhausted() bool { return l.Used >= spec.RecoveriesMax } //mutant:recoveries-without-end
 
 // losingContext is the question to a person on the last rung.
 const losingContext = "I've made progress but I'm losing context faster than I can recover. Keep going, change direction, or stop?"

@@ -38,7 +38,7 @@ func parseHooks(t *testing.T, d *datadriven.TestData) []spec.Hook {
 }
 
 // hookedFact is what hooks answered to ID, line by line: `NAME DECISION TEXT`,
-// `NAME failed WHY`, `NAME args JSON`, `NAME messages JSON`; `pass` decides nothing.
+// `NAME failed WHY`, `NAME args JSON`, `NAME messages JSON`; `pass` decides nothing. DECISION:SEVERITY adds a severity.
 func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 	t.Helper()
 	f := agent.Hooked{ID: firstArgument(d)}
@@ -60,7 +60,8 @@ func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 				t.Fatalf("%s: %v", d.Pos, err)
 			}
 		default:
-			a.Decision = spec.HookDecision(word)
+			decision, severity, _ := strings.Cut(word, ":")
+			a.Decision, a.Severity = spec.HookDecision(decision), spec.Severity(severity)
 		}
 		if name != "" {
 			f.Answers = append(f.Answers, a)
@@ -80,6 +81,9 @@ func runHooks(e agent.RunHooks) string {
 		about = fmt.Sprintf(" %s %s", in.Tool, in.Args)
 		if in.Result != "" {
 			about += fmt.Sprintf(" error=%t %q", in.Error, in.Result)
+		}
+		if in.Size != 0 {
+			about += fmt.Sprintf(" size=%d", in.Size)
 		}
 	} else if in.Text != "" {
 		about = fmt.Sprintf(" %q", in.Text)

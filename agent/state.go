@@ -71,10 +71,10 @@ type State struct {
 	ModelMS int64
 	ToolMS  int64
 
-	Sense             Sense // measurements of how the model in use counts tokens
-	Fold              Fold  // the summary that replaces the beginning of History in prompts
+	Sense             tokenSense // measurements of how the model in use counts tokens
+	Fold              Fold       // the summary that replaces the beginning of History in prompts
 	PendingCompaction pendingCompaction
-	Ladder            Ladder // how often the loop has recovered from losing context
+	Ladder            recoveryLadder // how often the loop has recovered from losing context
 	Journal           Journal
 	LoopDetection     loopDetection         // the repetition that the loop detects in itself
 	Gate              hookGate              // the hooks that the loop waits for, outside of calls
@@ -126,7 +126,7 @@ type Stage string
 // Stages of a call.
 const (
 	Pending  Stage = "pending"  // nothing was done
-	Gated    Stage = "gated"    // hooks before it, or after its failure, are asked
+	Gated    Stage = "gated"    // hooks before it, or after its failure or result, are asked
 	Retrying Stage = "retrying" // a transient failure waits for its next attempt
 	Starting Stage = "starting" // Begin was issued, Started was not read back yet
 	Running  Stage = "running"  // it may have begun
@@ -152,7 +152,8 @@ type Call struct {
 
 // callGate is what hooks and people have decided about a call, before it runs and after it has failed.
 type callGate struct {
-	Point        spec.HookPoint // Gated: pre_tool or tool_error
+	Point        spec.HookPoint // Gated: pre_tool, tool_error or tool_result
+	Returned     Returned       // Gated after it has run: what it returned, for observers
 	Passed       bool           // the hooks before it have approved it
 	Node         string         // … on the node where they were asked last; see reapproval.go
 	AgreedReason string         // the reason that a person read and agreed to

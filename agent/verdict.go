@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,10 +15,11 @@ import (
 // hookVerdict is the combined answer of the hooks of a point.
 type hookVerdict struct {
 	decision spec.HookDecision
-	text     string   // of those whose decision it is, in order
-	by       []string // their names
-	args     string   // pre_tool: what the call runs with instead
-	rewriter int      // which hook of the point gave them, from 1; 0: it is asked again
+	severity spec.Severity // the worst of those whose decision it is
+	text     string        // of those whose decision it is, in order
+	by       []string      // their names
+	args     string        // pre_tool: what the call runs with instead
+	rewriter int           // which hook of the point gave them, from 1; 0: it is asked again
 	messages []model.Message
 	shows    string // what a person reads of the call that is asked about
 	// remarks are the answers of hooks that passed, if all of them did.
@@ -42,6 +44,9 @@ func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) [
 			j.answer = answers[i]
 			j.failed = r.answerError(p, c, j.answer) //mutant:nonsense-of-hooks-counts
 		}
+		if p != spec.HookPreTool { //mutant:arguments-after-the-call
+			j.answer.Args = "" // the call has run with the arguments that it had
+		}
 		j.answer.Text = clip.Text(strings.TrimSpace(j.answer.Text), spec.HookTextMax)
 		list[i] = j
 	}
@@ -56,9 +61,27 @@ func (r *hookRules) judge(p spec.HookPoint, c Call, answers []spec.HookAnswer) [
 				j.answer.Decision = j.hook.Failing
 			}
 		}
+		j.answer.Severity = severityOf(p, j)
 		list[i] = j
 	}
 	return list
+}
+
+// severityOf returns the severity of an answer: the one that it names, the one of its hook, or the default of its
+// decision. Only an answer of a guardrail that does not pass has one. A wrong word leaves the decision as it is.
+func severityOf(p spec.HookPoint, j judgedAnswer) spec.Severity {
+	stated := j.hook.Severity
+	if j.answer.Severity.Rank() > 0 {
+		stated = j.answer.Severity
+	}
+	switch d := j.answer.Decision; {
+	case p == spec.HookPreTool || d != spec.HookDeny && d != spec.HookTrip:
+		return ""
+	case d == spec.HookTrip:
+		return cmp.Or(stated, "high")
+	default:
+		return cmp.Or(stated, "medium")
+	}
 }
 
 // answerError returns the error in an answer, or "" if the answer is valid.
@@ -107,6 +130,9 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) h
 			continue
 		}
 		if v.decision != spec.HookPass && j.answer.Decision == v.decision || v.decision == spec.HookPass && j.answer.Args != "" {
+			if j.answer.Severity.Rank() > v.severity.Rank() {
+				v.severity = j.answer.Severity
+			}
 			if !slices.Contains(v.by, j.hook.Name) { // a parent's approval rules apply in addition to the child's own
 				v.by = append(v.by, j.hook.Name)
 			}

@@ -61,14 +61,15 @@ type RunRequest struct {
 	Fallback []string `json:"fallback,omitempty"`
 	// PaidLimit says that MaxTokens is not the user's own choice: a paid model still gets the default limit in money.
 	PaidLimit bool `json:"paid_limit,omitempty"`
-	// AllowUnpriced lists models with an unknown price that may be called despite a money
-	// limit: PROVIDER/MODEL.
+	// AllowUnpriced lists models with an unknown price that may be called despite a money limit: PROVIDER/MODEL.
 	AllowUnpriced []string `json:"allow_unpriced,omitempty"`
 	// Attach lists the images and documents of the prompt.
 	Attach []Attachment `json:"attach,omitempty"`
 	// AllowUnbounded lists models that may receive attachments although no maximum cost of
 	// those is published: PROVIDER/MODEL.
 	AllowUnbounded []string `json:"allow_unbounded,omitempty"`
+	// Guardrails are ready guardrails for every agent of the run; they add to those of the node and of the directory.
+	Guardrails []spec.ReadyGuardrail `json:"guardrails,omitempty"`
 	// RequireTool lists tool results that the answer needs: NAME, or NAME=TEXT.
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer

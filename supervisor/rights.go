@@ -49,7 +49,7 @@ const hooksBytesMax = 32 << 10
 // bindingPoints are the points at which the hooks of a parent bind its
 // descendants, too: around model calls and tool calls. A hook on context, stop or
 // stop_failure concerns one agent's own prompt or own end.
-var bindingPoints = []spec.HookPoint{spec.HookInput, spec.HookOutput, spec.HookSampled, spec.HookPreTool, spec.HookToolError, spec.HookPostTool}
+var bindingPoints = []spec.HookPoint{spec.HookInput, spec.HookOutput, spec.HookSampled, spec.HookPreTool, spec.HookToolError, spec.HookToolResult, spec.HookPostTool}
 
 // bindingHooks are the hooks of a task that bind the children of its agent. A hook
 // whose author wrote "of: root" binds the root alone.

@@ -11,6 +11,7 @@ type HookFired struct {
 	Hook     string            `json:"hook"`
 	Point    spec.HookPoint    `json:"point"`
 	Decision spec.HookDecision `json:"decision,omitempty"`
+	Severity spec.Severity     `json:"severity,omitempty"`
 	Text     string            `json:"text,omitempty"`
 	Call     string            `json:"call,omitempty"`
 	Tool     string            `json:"tool,omitempty"`
@@ -25,10 +26,14 @@ type GuardrailFired struct {
 	Guardrails []string          `json:"guardrails"`
 	Point      spec.HookPoint    `json:"point"`
 	Decision   spec.HookDecision `json:"decision"`
-	Why        string            `json:"why,omitempty"`
-	Times      int               `json:"times,omitempty"`  // in a row
-	Level      string            `json:"level,omitempty"`  // escalated: note, directive, end
-	Report     bool              `json:"report,omitempty"` // it has no effect
+	// Severity is the worst of those whose decision counts.
+	Severity spec.Severity `json:"severity,omitempty"`
+	Call     string        `json:"call,omitempty"` // tool_result: whose result
+	Tool     string        `json:"tool,omitempty"`
+	Why      string        `json:"why,omitempty"`
+	Times    int           `json:"times,omitempty"`  // in a row
+	Level    string        `json:"level,omitempty"`  // escalated: note, directive, end
+	Report   bool          `json:"report,omitempty"` // it has no effect
 }
 
 // ContextTransformed is context.transformed.

@@ -21,13 +21,14 @@ const (
 	HookSampled     HookPoint = "post_sampling" // notified of a reply, before its tools
 	HookPreTool     HookPoint = "pre_tool"      // gate before a call
 	HookToolError   HookPoint = "tool_error"    // gate after a call that failed
+	HookToolResult  HookPoint = "tool_result"   // gate after a call that ran, before the model reads its result: guardrail
 	HookPostTool    HookPoint = "post_tool"     // notified of a result
 	HookStop        HookPoint = "stop"          // gate before a stop is proposed
 	HookStopFailure HookPoint = "stop_failure"  // notified that the model's provider failed
 )
 
 // gates are the points at which the loop waits.
-var gates = []HookPoint{HookContext, HookInput, HookOutput, HookPreTool, HookToolError, HookStop}
+var gates = []HookPoint{HookContext, HookInput, HookOutput, HookPreTool, HookToolError, HookToolResult, HookStop}
 
 // Gate reports whether the loop waits at a point.
 func (p HookPoint) Gate() bool { return slices.Contains(gates, p) }
@@ -37,8 +38,8 @@ func (p HookPoint) Gate() bool { return slices.Contains(gates, p) }
 type Hook struct {
 	Name  string    `msgpack:"n" json:"name"`
 	Point HookPoint `msgpack:"p" json:"point"`
-	// Tools is a regular expression on tool names, for pre_tool, tool_error and
-	// post_tool; "" matches all.
+	// Tools is a regular expression on tool names, for pre_tool, tool_error, tool_result
+	// and post_tool; "" matches all.
 	Tools string `msgpack:"t,omitempty" json:"tools,omitempty"`
 	// Command is a command line; "" is the Go function of that name.
 	Command   string `msgpack:"c,omitempty" json:"command,omitempty"`
@@ -52,6 +53,8 @@ type Hook struct {
 	Of string `msgpack:"w,omitempty" json:"of,omitempty"`
 	// Rules configure a Go function, in a form of its own.
 	Rules string `msgpack:"u,omitempty" json:"rules,omitempty"`
+	// Severity is the severity of the hook's decisions that name none; "": high for trip, medium for deny.
+	Severity Severity `msgpack:"v,omitempty" json:"severity,omitempty"`
 }
 
 // Whose hook a hook is.
@@ -73,24 +76,25 @@ type HookDecision string
 const (
 	HookPass     HookDecision = ""         // nothing against it
 	HookAllow    HookDecision = "allow"    // pre_tool: without asking further
-	HookDeny     HookDecision = "deny"     // pre_tool: the call gets Text as an error result; input, output: not passed, escalates
+	HookDeny     HookDecision = "deny"     // pre_tool, tool_result: the call gets Text as an error result; input, output: not passed, escalates
 	HookAsk      HookDecision = "ask"      // pre_tool: a person decides
 	HookSkip     HookDecision = "skip"     // pre_tool: not run, Text is a normal result
-	HookOverride HookDecision = "override" // pre_tool, tool_error: Text is the result; with Args the call runs with these
+	HookOverride HookDecision = "override" // pre_tool, tool_error, tool_result: Text is the result; with Args the call runs with these
 	HookBlock    HookDecision = "block"    // stop: go round again with Text
 	HookPrevent  HookDecision = "prevent"  // stop: end here; tool_error: end as tool_failure; pre_tool: end as policy_blocked
-	HookTrip     HookDecision = "trip"     // input, output: end as guardrail
+	HookTrip     HookDecision = "trip"     // input, output, tool_result: end as guardrail
 )
 
 // strictness lists the decisions that a point accepts in addition to passing, the
 // strictest first. Of several answers the strictest counts.
 var strictness = map[HookPoint][]HookDecision{
-	HookContext:   {HookTrip},
-	HookInput:     {HookTrip, HookDeny},
-	HookOutput:    {HookTrip, HookDeny},
-	HookPreTool:   {HookPrevent, HookDeny, HookAsk, HookSkip, HookOverride, HookAllow},
-	HookToolError: {HookPrevent, HookOverride},
-	HookStop:      {HookPrevent, HookBlock},
+	HookContext:    {HookTrip},
+	HookInput:      {HookTrip, HookDeny},
+	HookOutput:     {HookTrip, HookDeny},
+	HookPreTool:    {HookPrevent, HookDeny, HookAsk, HookSkip, HookOverride, HookAllow},
+	HookToolError:  {HookPrevent, HookOverride},
+	HookToolResult: {HookTrip, HookDeny, HookOverride},
+	HookStop:       {HookPrevent, HookBlock},
 }
 
 // Decisions are what hooks can decide at a point, the strictest first.
@@ -106,6 +110,8 @@ type HookAnswer struct {
 	Hook     string       `msgpack:"h"`
 	Decision HookDecision `msgpack:"d,omitempty"`
 	Text     string       `msgpack:"t,omitempty"` // for the model, at most HookTextMax bytes
+	// Severity is how bad a guardrail's finding is; "": the severity of its Hook.
+	Severity Severity `msgpack:"v,omitempty"`
 	// Shows is what a person reads who decides about the call, as the node sees it: a change of a file as
 	// the difference. It replaces the arguments in the question. Only PermissionHook gives it.
 	Shows    string          `msgpack:"w,omitempty"`
@@ -133,6 +139,7 @@ type HookData struct {
 	Tool     string
 	Args     string
 	Result   string
+	Size     int64 // tool_result: bytes of the whole result, if Result is only a part of it
 	Error    bool
 	Blocks   int // stop: how often in a row hooks have sent it back
 }
@@ -144,7 +151,7 @@ func (h Hook) Validate() error {
 	switch {
 	case h.Name == "":
 		return fmt.Errorf("a hook has no name")
-	case isReservedName(h.Name):
+	case isReservedName(h.Name), strings.HasPrefix(h.Name, guardrailPrefix) && h.Rules == "":
 		return fmt.Errorf("hook %s: troupe itself has this name, and events would not tell who decided; choose another", h.Name)
 	case !slices.Contains(points, h.Point):
 		return fmt.Errorf("hook %s: there is no point %q; the points are %v", h.Name, h.Point, points)
@@ -154,6 +161,8 @@ func (h Hook) Validate() error {
 		return fmt.Errorf("hook %s: its timeout is %d ms", h.Name, h.TimeoutMS)
 	case !slices.Contains([]string{"", OfRoot, OfChild}, h.Of):
 		return fmt.Errorf("hook %s: it is of %q; write root or child, or leave it out", h.Name, h.Of)
+	case h.Severity.Rank() < 0:
+		return fmt.Errorf("hook %s: there is no severity %.40q; write low, medium, high or critical", h.Name, string(h.Severity))
 	}
 	if _, err := ToolPattern(h.Tools); err != nil {
 		return fmt.Errorf("hook %s: tools: %w", h.Name, err)

@@ -21,28 +21,28 @@ type Limits struct {
 
 // Defaults of Limits (CONTRACT: each is also a flag or a setting).
 const (
-	TurnsRoot      = 20
-	TurnsChild     = 80
-	ReplyCallsMax  = 64
-	ParallelMax    = 4
-	ChildrenMax    = 8
-	MalformedMax   = 3
-	CutsMax        = 3
-	RetriesMax     = 3
-	VetoesMax      = 8
-	OutputDefault  = 4096 // of a model whose own limit is unknown
-	outputShare    = 8    // by default, one call may write at most this part of a budget: others need some, too
-	ClosingDefault = 768
-	OutputUseful   = 64 // a smaller grant leads to a closing turn
-	SoftDefaultMS  = 15 * 60 * 1000
-	HardDefaultMS  = 20 * 60 * 1000
+	TurnsRoot        = 20
+	turnsChild       = 80
+	ReplyCallsMax    = 64
+	parallelDefault  = 4
+	ChildrenMax      = 8
+	malformedDefault = 3
+	cutsDefault      = 3
+	RetriesMax       = 3
+	VetoesMax        = 8
+	OutputDefault    = 4096 // of a model whose own limit is unknown
+	outputShare      = 8    // by default, one call may write at most this part of a budget: others need some, too
+	closingDefault   = 768
+	OutputUseful     = 64 // a smaller grant leads to a closing turn
+	SoftDefaultMS    = 15 * 60 * 1000
+	HardDefaultMS    = 20 * 60 * 1000
 )
 
 // WithDefaults sets the limits that are zero.
 func (l Limits) WithDefaults(depth int) Limits {
 	turns := TurnsRoot
 	if depth > 0 {
-		turns = TurnsChild
+		turns = turnsChild
 	}
 	fill := func(v *int, d int) {
 		if *v == 0 {
@@ -56,13 +56,13 @@ func (l Limits) WithDefaults(depth int) Limits {
 	}
 	fill(&l.Turns, turns)
 	fill(&l.ReplyCalls, ReplyCallsMax)
-	fill(&l.Parallel, ParallelMax)
+	fill(&l.Parallel, parallelDefault)
 	fill(&l.Children, ChildrenMax)
-	fill(&l.Malformed, MalformedMax)
-	fill(&l.Cuts, CutsMax)
+	fill(&l.Malformed, malformedDefault)
+	fill(&l.Cuts, cutsDefault)
 	fill(&l.Retries, RetriesMax)
 	fill64(&l.Output, OutputDefault)
-	fill64(&l.Closing, ClosingDefault)
+	fill64(&l.Closing, closingDefault)
 	fill64(&l.SoftMS, SoftDefaultMS)
 	fill64(&l.HardMS, HardDefaultMS)
 	return l

@@ -32,6 +32,8 @@ const (
 	KindLimits = "limits" // the limits of the run were changed, or it was frozen
 	KindRun    = "run"    // the run began or ended
 	KindAgent  = "agent"  // a question that is not about a call was answered
+	// KindGuardrail: a guardrail did not pass a prompt, a reply or a result.
+	KindGuardrail = "guardrail"
 )
 
 // Entry is one call, or one change of what the run may do.
@@ -43,7 +45,9 @@ type Entry struct {
 	Turn  int    `json:"turn,omitempty"`
 	Call  *Call  `json:"call,omitempty"`
 	Text  string `json:"text,omitempty"` // of entries that are no call
-	By    string `json:"by,omitempty"`   // who made the change, if it is known
+	// Severity is that of a guardrail's finding.
+	Severity spec.Severity `json:"severity,omitempty"`
+	By       string        `json:"by,omitempty"` // who made the change, if it is known
 }
 
 // Outcomes of calls.

@@ -221,6 +221,8 @@ func (b *builder) addChange(e client.Event) {
 		d := client.DataOf[event.Result](e)
 		b.audit.Ended = true
 		b.addEntry(e, Entry{Kind: KindRun, Text: "ended: " + showText(string(d.Reason))})
+	case event.KindGuardrailTriggered:
+		b.addFinding(e, client.DataOf[event.GuardrailFired](e))
 	case event.KindPolicyApplied:
 		d := client.DataOf[event.PolicyApplied](e)
 		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, rules: %d", d.Version, d.Rules), By: showText(d.By)})
@@ -232,6 +234,18 @@ func (b *builder) addChange(e client.Event) {
 		}
 		b.addEntry(e, Entry{Kind: KindLimits, Text: text, By: showText(d.By)})
 	}
+}
+
+// addFinding records what a guardrail found.
+func (b *builder) addFinding(e client.Event, d event.GuardrailFired) {
+	text := fmt.Sprintf("%s %s at %s", d.Severity, d.Decision, d.Point)
+	if d.Report {
+		text += " (only reported)"
+	}
+	if d.Call != "" {
+		text += " " + d.Call + " " + d.Tool
+	}
+	b.addEntry(e, Entry{Kind: KindGuardrail, Text: permission.VisibleLine(text) + ": " + showText(d.Why), By: showText(strings.Join(d.Guardrails, ", ")), Severity: d.Severity})
 }
 
 func limitText(l spec.RunLimits) string {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -55,6 +56,10 @@ func (b *builder) add(e client.Event) {
 	case event.KindToolProposed, event.KindToolValidated, event.KindToolStarted, event.KindToolFinished,
 		event.KindDelegationRequested, event.KindDelegationBackground, event.KindDelegationFinished:
 		b.addCall(e, client.DataOf[event.ToolCall](e))
+	case event.KindGuardrailTriggered:
+		d := client.DataOf[event.GuardrailFired](e)
+		b.report.Guardrails = append(b.report.Guardrails, Guardrail{Agent: e.Agent, Turn: e.Turn, Name: strings.Join(d.Guardrails, ", "), Point: d.Point, Decision: d.Decision,
+			Severity: d.Severity, Call: d.Call, Why: clip.Text(d.Why, errorBytesMax), Report: d.Report})
 	case event.KindToolRetry:
 		d := client.DataOf[event.ToolRetry](e)
 		b.call(e, d.Call, d.Tool).LatencyMS += d.TookMS

@@ -29,6 +29,21 @@ type Report struct {
 	Totals
 	Agents []Agent `json:"agents"`
 	Steps  []*Step `json:"steps"` // in the order in which they began
+	// Guardrails are what guardrails found, in the order of time.
+	Guardrails []Guardrail `json:"guardrails,omitempty"`
+}
+
+// Guardrail is a prompt, a reply or a result that a guardrail did not pass.
+type Guardrail struct {
+	Agent    string            `json:"agent"`
+	Turn     int               `json:"turn"`
+	Name     string            `json:"guardrail"`
+	Point    spec.HookPoint    `json:"point"`
+	Decision spec.HookDecision `json:"decision"`
+	Severity spec.Severity     `json:"severity"`
+	Call     string            `json:"call,omitempty"` // of a result
+	Why      string            `json:"why,omitempty"`
+	Report   bool              `json:"report,omitempty"` // it had no effect
 }
 
 // Totals are sums over steps.

@@ -40,6 +40,7 @@ var settingDescriptions = map[string]string{
 	"retain_size":         "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit. 2GiB by default; only in your own file",
 	"requests_per_minute": "most requests a minute to each model of a provider, or to one model: openai=500,openai/gpt-6-sol=60; of all nodes together. The file of a directory can only lower it",
 	"tokens_per_minute":   "most tokens a minute of prompts and replies, in the form of requests_per_minute. The file of a directory can only lower it",
+	"guardrails":          "ready guardrails of all agents: secrets, injection, size, patterns; those of all files and of the flag add up",
 	"hooks":               "commands that run at hook points of the loop; only in the user's own file",
 	"fallback":            "models that are tried in order when the first fails for good",
 	"fail_if":             "sentences: if one of them holds, the run has failed",
@@ -180,6 +181,12 @@ func treeSchema(key string) *jsonschema.Schema {
 			"tries": wholeKind.jsonSchema()})
 	case "permissions":
 		return objectSchema(map[string]*jsonschema.Schema{"allow": listKind.jsonSchema(), "ask": listKind.jsonSchema(), "deny": listKind.jsonSchema()})
+	case "guardrails":
+		word := func(words ...any) *jsonschema.Schema { return &jsonschema.Schema{Enum: words} }
+		return anyOf(textKind.jsonSchema(), listOf(anyOf(textKind.jsonSchema(), objectSchema(map[string]*jsonschema.Schema{
+			"guardrail": word("secrets", "injection", "size", "patterns"), "action": word("warn", "block", "end"),
+			"severity": word("low", "medium", "high", "critical"), "at": listOf(word("input", "output", "tool_result")), "tools": textKind.jsonSchema(),
+			"label": textKind.jsonSchema(), "pattern": textKind.jsonSchema(), "bytes": wholeKind.jsonSchema()}))))
 	case "tools":
 		return &jsonschema.Schema{Type: "object", AdditionalProperties: objectSchema(map[string]*jsonschema.Schema{
 			"class": {Enum: []any{"read", "idempotent", "effect", "irreversible"}}, "poll": {Type: "boolean"},

@@ -23,6 +23,7 @@ var (
 
 // sanitizeAnswer makes an answer fit for a log: bounded, valid text, with secrets redacted.
 func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, error) {
+	a.Severity = spec.Severity(clipText(r.mask.MaskText(strings.ToValidUTF8(string(a.Severity), "\uFFFD")), wordShown))
 	a.Text = clipText(r.mask.MaskText(strings.ToValidUTF8(a.Text, "\uFFFD")), spec.HookTextMax)
 	a.Shows = clip.Middle(r.mask.MaskText(strings.ToValidUTF8(a.Shows, "\uFFFD")), spec.HookShowsMax)
 	if a.Failed != "" {

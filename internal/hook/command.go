@@ -56,7 +56,7 @@ type commandInput struct {
 var hookEventNames = map[spec.HookPoint]string{
 	spec.HookContext: "TransformContext", spec.HookInput: "InputGuardrail", spec.HookOutput: "OutputGuardrail",
 	spec.HookSampled: "PostSampling", spec.HookPreTool: "PreToolUse", spec.HookPostTool: "PostToolUse",
-	spec.HookToolError: "PostToolUseFailure", spec.HookStop: "Stop", spec.HookStopFailure: "StopFailure",
+	spec.HookToolError: "PostToolUseFailure", spec.HookToolResult: "ToolResultGuardrail", spec.HookStop: "Stop", spec.HookStopFailure: "StopFailure",
 }
 
 func hookEventName(c Call) string {
@@ -77,7 +77,7 @@ func encodeInput(c Call) ([]byte, error) {
 		}
 	}
 	switch c.Hook.Point {
-	case spec.HookPostTool, spec.HookToolError:
+	case spec.HookPostTool, spec.HookToolError, spec.HookToolResult:
 		in.Response = &c.Data.Result
 	case spec.HookStop:
 		active := c.Data.Blocks > 0
@@ -160,7 +160,7 @@ func lastBytes(s string, n int) string {
 // blockDecision is the meaning of "block" at a point; "" where hooks are only notified.
 func blockDecision(p spec.HookPoint) spec.HookDecision {
 	switch p {
-	case spec.HookPreTool, spec.HookInput, spec.HookOutput:
+	case spec.HookPreTool, spec.HookInput, spec.HookOutput, spec.HookToolResult:
 		return spec.HookDeny
 	case spec.HookStop:
 		return spec.HookBlock
@@ -173,7 +173,7 @@ func haltDecision(p spec.HookPoint) spec.HookDecision {
 	switch p {
 	case spec.HookPreTool, spec.HookToolError, spec.HookStop:
 		return spec.HookPrevent
-	case spec.HookContext, spec.HookInput, spec.HookOutput:
+	case spec.HookContext, spec.HookInput, spec.HookOutput, spec.HookToolResult:
 		return spec.HookTrip
 	}
 	return spec.HookPass

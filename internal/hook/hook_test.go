@@ -69,6 +69,10 @@ func TestCommands(t *testing.T) {
 		"a secret is no argument":             {spec.HookPreTool, `echo '{"args":{"q":"sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789"}}'`, spec.HookAnswer{Failed: "what looks like a secret"}},
 		"messages":                            {spec.HookContext, `echo '{"messages":[{"role":"user","text":"short"}]}'`, spec.HookAnswer{Messages: []model.Message{{Role: model.User, Text: "short"}}, Sent: 1}},
 		"messages nobody would take":          {spec.HookContext, `echo '{"messages":[]}'`, spec.HookAnswer{Failed: "does not begin with a user's message"}},
+		"a severity":                          {spec.HookOutput, `echo '{"decision":"deny","reason":"no","severity":"critical"}'`, spec.HookAnswer{Decision: spec.HookDeny, Text: "no", Severity: "critical"}},
+		"exit 2 withholds a result":           {spec.HookToolResult, `echo no >&2; exit 2`, spec.HookAnswer{Decision: spec.HookDeny, Text: "no"}},
+		"do not continue with a result":       {spec.HookToolResult, `echo '{"continue":false,"stopReason":"a key"}'`, spec.HookAnswer{Decision: spec.HookTrip, Text: "a key"}},
+		"a long severity is cut":              {spec.HookOutput, `printf '{"decision":"deny","severity":"%0999d"}' 7`, spec.HookAnswer{Decision: spec.HookDeny, Severity: spec.Severity(strings.Repeat("0", 60) + " …")}},
 		"messages in the wrong place":         {spec.HookStop, `echo '{"messages":[{"role":"user","text":"short"}]}'`, spec.HookAnswer{Failed: "mean nothing at stop"}},
 	} {
 		t.Run(name, func(t *testing.T) {

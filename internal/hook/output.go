@@ -16,6 +16,7 @@ type commandOutput struct {
 	Continue   *bool  `json:"continue"`
 	StopReason string `json:"stopReason"`
 	Decision   string `json:"decision"`
+	Severity   string `json:"severity"` // of a guardrail's decision
 	Reason     string `json:"reason"`
 	Specific   struct {
 		Permission string          `json:"permissionDecision"`
@@ -37,7 +38,7 @@ func (o commandOutput) toAnswer(p spec.HookPoint) (spec.HookAnswer, error) {
 	if err != nil {
 		return a, err
 	}
-	a.Decision = decision
+	a.Decision, a.Severity = decision, spec.Severity(o.Severity)
 	args := o.Args
 	if len(args) == 0 {
 		args = o.Specific.Input

@@ -1,10 +1,12 @@
 package node
 
 import (
+	"context"
 	"maps"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/approval"
+	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/hook"
 )
 
@@ -16,5 +18,8 @@ func (h *Node) goHooks() map[string]hook.Func {
 	}
 	all[spec.ApprovalHook] = approval.DecideApproval
 	all[spec.PermissionHook] = approval.PrepareQuestion
+	for _, name := range guardrail.HookNames() {
+		all[name] = func(_ context.Context, c hook.Call) (spec.HookAnswer, error) { return guardrail.Check(c.Hook, c.Data) }
+	}
 	return all
 }

@@ -116,8 +116,10 @@ type Config struct {
 	Permissions spec.Permissions
 	// Hooks are the operator's own, for every agent of every run. Those without a command are
 	// functions of GoHooks.
-	Hooks   []spec.Hook
-	GoHooks map[string]hook.Func
+	Hooks []spec.Hook
+	// Guardrails are ready guardrails for every agent of every run.
+	Guardrails []spec.ReadyGuardrail
+	GoHooks    map[string]hook.Func
 	// Contributions holds what the program that embeds the node contributes.
 	Contributions Contributions
 	// OmitTexts omits the texts of people, models and tools from events.

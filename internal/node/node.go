@@ -24,6 +24,7 @@ import (
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/cluster"
 	"github.com/troupe-run/troupe/internal/control"
+	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/httpapi"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/process"
@@ -99,6 +100,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	cfg.Contributions = own
+	guardrails, err := guardrail.Hooks(cfg.Guardrails)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrContribution, err)
+	}
+	cfg.Hooks = slices.Concat(cfg.Hooks, guardrails)
 	for _, h := range cfg.Hooks {
 		if err := h.Validate(); err != nil {
 			return nil, fmt.Errorf("node: %w", err)

@@ -75,6 +75,9 @@ var openedCases = []openedCase{
 		r.Dir, r.RequireTool, r.UseTokens = in.dir, []string{"read_file", "grep=A"}, 9_000
 		r.JSONSchema = json.RawMessage(`{"type":"object","properties":{"pieces":{"type":"integer"}},"required":["pieces"]}`)
 	}},
+	{"guardrails", "plain", func(_ *testing.T, in openedInputs, r *client.RunRequest) {
+		r.Dir, r.Guardrails = in.dir, []spec.ReadyGuardrail{{Name: "injection", Action: "end", Severity: "critical"}, {Name: "size", Bytes: 9_000}}
+	}},
 	{"loop-options", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.Fallback = []string{"ollama/small"}
 		r.LoopOptions = &spec.LoopOptions{ToolRetries: spec.Off, AskPeople: true, Journal: true, PatienceMS: 60_000,

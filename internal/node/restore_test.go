@@ -258,6 +258,9 @@ func forgeries(t *testing.T) []forgery {
 		{"a hook of an agent", "the hooks of its agent", opened(func(o *supervisor.Opened) {
 			o.Definitions[0].LoopOptions.Hooks = []spec.Hook{{Name: "h", Point: spec.HookContext, Command: "touch /tmp/x"}}
 		})},
+		{"a hook with the name of a guardrail", "hooks are not those", opened(func(o *supervisor.Opened) {
+			o.LoopOptions.Hooks = []spec.Hook{{Name: "guardrail:size", Point: spec.HookPreTool, Rules: "?", Failing: spec.HookAllow}}
+		})},
 		{"a command", "no agent file defines", opened(func(o *supervisor.Opened) { o.Commands = []spec.Command{{Name: "x", Line: "touch /tmp/x"}} })},
 		{"a server", "MCP server", opened(func(o *supervisor.Opened) { o.Servers = []spec.Server{{Name: "x", Source: "/tmp/x", Own: true}} })},
 		{"a rule", "a rule that allows", opened(func(o *supervisor.Opened) { o.Permissions.Allow = []spec.PermissionRule{{Text: "shell(rm:*)"}} })},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -20,6 +21,15 @@ type runHooks struct {
 // not count: a run in a repository must not execute the repository's commands.
 func (b *Builder) addHooks(req acceptedRequest, options spec.LoopOptions, defs []supervisor.Definition) (h runHooks, err error) {
 	h.hooks = slices.Concat(options.Hooks, b.cfg.Hooks)
+	guardrails, err := requestGuardrails(req)
+	if err != nil {
+		return h, err
+	}
+	for _, g := range guardrails { // those of the node may be the same
+		if !slices.Contains(h.hooks, g) {
+			h.hooks = append(h.hooks, g)
+		}
+	}
 	for _, d := range defs {
 		if n := len(h.hooks) + len(d.LoopOptions.Hooks); n > spec.HooksMax {
 			return h, refuse.Bad("give the agent fewer hooks", "agent %s has %d hooks with those of this node, at most %d are asked", d.Name, n, spec.HooksMax)
@@ -34,4 +44,22 @@ func (b *Builder) addHooks(req acceptedRequest, options spec.LoopOptions, defs [
 		h.warnings = append(h.warnings, fmt.Sprintf("%s: its hooks are off; hooks count in %s and in agent files of --agents", s.File, config.UserFile()))
 	}
 	return h, nil
+}
+
+// requestGuardrails returns the hooks of the ready guardrails of a request and of the directory's settings. They only
+// take rights away, so a repository may have them.
+func requestGuardrails(req acceptedRequest) ([]spec.Hook, error) {
+	hooks, err := guardrail.Hooks(req.Guardrails)
+	if err != nil {
+		return nil, refuse.Bad("see docs/guardrails.md", "guardrails: %v", err)
+	}
+	s := req.settings
+	if s == nil || s.SharedErr != nil || s.File == config.UserFile() { // runPermissions reports the error
+		return hooks, nil
+	}
+	local, err := guardrail.Hooks(s.Shared.Guardrails)
+	if err != nil {
+		return nil, refuse.Bad("see docs/guardrails.md", "%s: guardrails: %v", config.FileName, err)
+	}
+	return append(hooks, local...), nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -192,7 +193,14 @@ func routesOf(o spec.LoopOptions) (routes []string) {
 	return routes
 }
 
-func sameHooks(a, b []spec.Hook) bool { return slices.Equal(a, b) }
+// sameHooks reports whether recorded hooks are those that a new run would have. The recorded ones may have more ready
+// guardrails: a request can bring these, and they only take rights away.
+func sameHooks(recorded, fresh []spec.Hook) bool {
+	recorded = slices.DeleteFunc(slices.Clone(recorded), func(h spec.Hook) bool {
+		return guardrail.Makes(h) && !slices.Contains(fresh, h)
+	})
+	return slices.Equal(recorded, fresh)
+}
 
 // looserPermissions describes what permissions allow more than others; "": nothing.
 func looserPermissions(p, than spec.Permissions) string {

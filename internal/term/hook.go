@@ -19,7 +19,7 @@ func describeHook(e client.Event) (string, bool) {
 		return joinNonEmpty(d.Call, d.Tool, string(d.Decision), prefixNonEmpty("by ", strings.Join(d.By, ", ")), d.Why, d.Args), ok
 	case event.KindGuardrailTriggered, event.KindGuardrailEscalated:
 		d, ok := decodeData[event.GuardrailFired](e)
-		return joinNonEmpty(string(d.Point), strings.Join(d.Guardrails, ", "), string(d.Decision), d.Level, d.Why), ok
+		return joinNonEmpty(string(d.Point), strings.Join(d.Guardrails, ", "), string(d.Decision), string(d.Severity), d.Level, d.Call, d.Tool, d.Why), ok
 	case event.KindContextTransformed:
 		d, ok := decodeData[event.ContextTransformed](e)
 		return fmt.Sprintf("%s  %s instead of %d", strings.Join(d.Hooks, ", "), formatCount(d.SentMessages, "message"), d.Messages), ok

@@ -117,7 +117,7 @@ var layers = [][]string{
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
 	{"agent/event", "agent/history", "internal/config", "internal/filechange", "internal/lane", "internal/permission"},
-	{"agent", "tool", "internal/assistant", "internal/bus", "internal/metrics", "internal/verify", "model/anthropic", "internal/cassette", "model/gemini", "model/openai",
+	{"agent", "tool", "internal/assistant", "internal/guardrail", "internal/bus", "internal/metrics", "internal/verify", "model/anthropic", "internal/cassette", "model/gemini", "model/openai",
 		"internal/investigator", "internal/provider/catalog"},
 	{"internal/agentmemory"},
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},

@@ -36,6 +36,10 @@ func (fh *fakeHooks) drawAnswer(e *agent.RunHooks, h spec.Hook) spec.HookAnswer 
 	switch e.Point {
 	case spec.HookPreTool:
 		a.Args = oneOf(fh.dice, "", `{"x":7}`, `{"x":`, "7", `{}`)
+	case spec.HookToolError, spec.HookToolResult:
+		if a.TookMS%2 == 1 {
+			a.Args = `{"x":8}` // without effect: the call has run
+		}
 	case spec.HookContext:
 		a.Decision = oneOf(fh.dice, a.Decision, spec.HookPass, spec.HookPass)
 		a.Messages = fh.reshapePrompt(e.Input.Messages)

@@ -154,6 +154,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 		}
 	case "returned":
 		j.judges.tree.checkChildAnswer(a, before, after, f)
+		j.calls.checkResult(&before, after, decodeFact[agent.Returned](j.population, f))
 	case "woke":
 		j.clock.checkTimer(&before, after)
 	case "allowance_recalled":

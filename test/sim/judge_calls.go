@@ -65,7 +65,7 @@ func (j *callJudge) checkBegin(after *agent.State, id string) {
 	}
 	c := after.Calls[i]
 	for gate, g := range j.open {
-		if g.Input.Call == id || g.Point != spec.HookPreTool && g.Point != spec.HookToolError {
+		if g.Input.Call == id || g.Point != spec.HookPreTool && g.Point != spec.HookToolError && g.Point != spec.HookToolResult {
 			j.fail("%s begins %s (%s) while %s is open", a.id, id, c.Name, gate)
 		}
 	}
@@ -101,6 +101,17 @@ func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spe
 		if d == spec.HookPrevent && after.Phase != agent.Done {
 			j.fail("%s goes on, and a stop hook said that it ends", a.id)
 		}
+	case spec.HookToolError, spec.HookToolResult:
+		i := slices.IndexFunc(after.Calls, func(c agent.Call) bool { return c.ID == gate.Input.Call })
+		if i >= 0 && after.Calls[i].Args != gate.Input.Args {
+			j.fail("%s has %s with the arguments %s, and it ran with %s", a.id, gate.Input.Call, after.Calls[i].Args, gate.Input.Args)
+		}
+		if (d == spec.HookTrip || d == spec.HookDeny) && i >= 0 && gate.Input.Result != "" && strings.Contains(after.Calls[i].Result.Text, gate.Input.Result) {
+			j.fail("%s keeps the result of %s, and a guardrail did not pass it", a.id, gate.Input.Call)
+		}
+		if d == spec.HookTrip && after.Phase != agent.Done && after.Cancel == nil {
+			j.fail("%s goes on after a tripwire at %s", a.id, gate.Point)
+		}
 	case spec.HookContext, spec.HookInput, spec.HookOutput:
 		if d == spec.HookTrip && after.Phase != agent.Done {
 			j.fail("%s goes on after a tripwire at %s", a.id, gate.Point)
@@ -108,6 +119,27 @@ func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spe
 		if d == spec.HookDeny && gate.Point == spec.HookOutput && (after.Phase == agent.Acting || after.Phase == agent.Stopping) {
 			j.fail("%s acts on a reply that a guardrail did not pass", a.id)
 		}
+	}
+}
+
+// checkResult checks that no result is read before its guardrails have judged it.
+func (j *callJudge) checkResult(before, after *agent.State, e agent.Returned) {
+	i := slices.IndexFunc(before.Calls, func(c agent.Call) bool { return c.ID == e.Call && c.Stage == agent.Running })
+	if i < 0 || e.Text == "" {
+		return
+	}
+	c := before.Calls[i]
+	judges := slices.ContainsFunc(j.hooksOf(after, spec.HookToolResult, c.Name), func(h spec.Hook) bool { return !h.Report })
+	shown := slices.ContainsFunc(after.Calls, func(c agent.Call) bool {
+		return c.ID == e.Call && c.Stage == agent.Ended && strings.Contains(c.Result.Text, e.Text)
+	})
+	if n := len(after.History); n > len(before.History) {
+		for _, r := range after.History[n-1].Results {
+			shown = shown || r.Call == e.Call && strings.Contains(r.Text, e.Text)
+		}
+	}
+	if judges && shown {
+		j.fail("%s keeps the result of %s (%s), which its guardrails have not judged", j.actor.id, e.Call, c.Name)
 	}
 }
 

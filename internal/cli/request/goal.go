@@ -16,19 +16,24 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
 
 // goalFlags are the flags of run and start about the goal: requirements of the answer,
 // the budget to use up, and the fallback models.
-type goalFlags struct{ schema string }
+type goalFlags struct {
+	schema     string
+	guardrails []string
+}
 
 func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 	q := &r.Request
 	f.StringSliceVar(&q.Fallback, "fallback", nil, fmt.Sprintf("models to use, in order, when the previous one has failed, at most %d", spec.FallbacksMax))
 	f.StringArrayVar(&q.RequireTool, "require-tool", nil, "tool whose result the answer requires: NAME, or NAME=TEXT if the result must contain TEXT; may be repeated")
 	f.StringArrayVar(&q.FailureConditions, "fail-if", nil, fmt.Sprintf("condition under which the run has failed, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
+	f.StringSliceVar(&r.goal.guardrails, "guardrails", nil, "ready guardrails of all agents, NAME, NAME:ACTION or NAME:ACTION:SEVERITY: secrets, injection, size; warn, block or end; low, medium, high or critical")
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
 	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens that the first agent must use before it may stop")
 }
@@ -52,10 +57,14 @@ func (r *Flags) completeGoal(origins *Origins) error {
 		}
 		q.JSONSchema = text
 	}
-	m, err := readLoopOptions(q.Dir)
+	m, guardrails, err := readShared(q.Dir)
 	if err != nil {
 		return &exit.Failure{Code: exit.Usage, Err: err, Hint: "see docs/loop-options.md"}
 	}
+	if q.Guardrails, err = r.parseGuardrails(); err != nil {
+		return err
+	}
+	q.Guardrails = append(q.Guardrails, guardrails...)
 	if !reflect.ValueOf(m).IsZero() {
 		q.LoopOptions = &m
 	}
@@ -75,15 +84,27 @@ func splitConditions(list []string) []string {
 	return out
 }
 
-// readLoopOptions returns the loop options of the settings: the file of the directory
-// takes precedence over the user's.
-func readLoopOptions(dir string) (spec.LoopOptions, error) {
+// parseGuardrails reads the guardrails of the flag.
+func (r *Flags) parseGuardrails() ([]spec.ReadyGuardrail, error) {
+	var list []spec.ReadyGuardrail
+	for _, text := range r.goal.guardrails {
+		list = append(list, guardrail.Parse(text))
+	}
+	if _, err := guardrail.Hooks(list); err != nil {
+		return nil, exit.UsageError("such as --guardrails secrets,injection:end; patterns stand in a file of settings or of an agent: see docs/guardrails.md", "--guardrails: %v", err)
+	}
+	return list, nil
+}
+
+// readShared returns the loop options of the settings, where the file of the directory takes precedence over the
+// user's, and the guardrails of both.
+func readShared(dir string) (spec.LoopOptions, []spec.ReadyGuardrail, error) {
 	user, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {
-		return user.LoopOptions, err
+		return user.LoopOptions, nil, err
 	}
 	local, err := agentfile.LoadDirShared(cmp.Or(dir, "."), config.FileName)
-	return local.LoopOptions.Merge(user.LoopOptions), err
+	return local.LoopOptions.Merge(user.LoopOptions), slices.Concat(local.Guardrails, user.Guardrails), err
 }
 
 // readSchema reads a file, below a directory if a file of that directory names it.

@@ -57,6 +57,9 @@ func (cs *Commands) drawReport(r report.Report) []string {
 		end = string(r.Reason)
 	}
 	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals))
+	for _, g := range r.Guardrails {
+		p.AddLine(cs.describeFinding(g, names[g.Agent]))
+	}
 	p.AddLine("")
 	p.AddTable(append(console.Left("AGENT"), console.Right("STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS", "SKIP", "FAIL")...), rows)
 	if r.Unknown > 0 {
@@ -86,6 +89,17 @@ func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
 	for _, c := range s.Calls {
 		p.AddLine(indent + cs.describeReportedCall(c))
 	}
+}
+
+// describeFinding draws what a guardrail found.
+func (cs *Commands) describeFinding(g report.Guardrail, name string) string {
+	text := fmt.Sprintf("%s turn %d: %s %s %s at %s %s", cs.Console.Style.Bold(term.CleanLine(name)), g.Turn, term.CleanLine(g.Name),
+		cs.Console.Style.Red(term.CleanLine(string(g.Severity))), term.CleanLine(string(g.Decision)), term.CleanLine(string(g.Point)), term.CleanLine(g.Call))
+	text = strings.TrimSpace(text)
+	if g.Report {
+		text += " (only reported)"
+	}
+	return text + ": " + term.CleanLine(g.Why)
 }
 
 func (cs *Commands) describeReportedCall(c *report.Call) string {

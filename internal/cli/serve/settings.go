@@ -64,7 +64,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
-	n.cfg.Hooks, n.cfg.Tools, n.cfg.Permissions = hooks, own.Tools, own.Permissions
+	n.cfg.Hooks, n.cfg.Guardrails, n.cfg.Tools, n.cfg.Permissions = hooks, own.Guardrails, own.Tools, own.Permissions
 	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcpclient.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err

@@ -69,6 +69,7 @@ func init() { // the readers refer to the tables
 		"policy":        func(d *decoder, k string, n *yaml.Node) { d.def.Policy = d.readPolicyText(n, k) },
 		"tools":         readCommands,
 		"hooks":         readOwnHooks,
+		"guardrails":    readOwnGuardrails,
 		"limits":        readLimits,
 		"permissions":   func(d *decoder, k string, n *yaml.Node) { d.readPermissions(k, n, &d.def.Permissions) },
 	}

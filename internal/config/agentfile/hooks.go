@@ -176,14 +176,15 @@ func readOwnHooks(d *decoder, key string, n *yaml.Node) {
 		var h spec.Hook
 		before := len(d.problems)
 		d.readFields(c, key+".", map[string]fieldReader{
-			"name":    func(d *decoder, k string, n *yaml.Node) { h.Name = d.readText(n, k) },
-			"point":   func(d *decoder, k string, n *yaml.Node) { h.Point = spec.HookPoint(d.readText(n, k)) },
-			"tools":   func(d *decoder, k string, n *yaml.Node) { h.Tools = ourTools(d.readText(n, k)) },
-			"command": func(d *decoder, k string, n *yaml.Node) { h.Command = d.readText(n, k) },
-			"timeout": func(d *decoder, k string, n *yaml.Node) { h.TimeoutMS = int64(d.readDuration(n, k) / time.Millisecond) },
-			"failing": func(d *decoder, k string, n *yaml.Node) { h.Failing = spec.HookDecision(d.readText(n, k)) },
-			"report":  func(d *decoder, k string, n *yaml.Node) { h.Report = d.readBool(n, k) },
-			"of":      func(d *decoder, k string, n *yaml.Node) { h.Of = d.readText(n, k) },
+			"name":     func(d *decoder, k string, n *yaml.Node) { h.Name = d.readText(n, k) },
+			"point":    func(d *decoder, k string, n *yaml.Node) { h.Point = spec.HookPoint(d.readText(n, k)) },
+			"tools":    func(d *decoder, k string, n *yaml.Node) { h.Tools = ourTools(d.readText(n, k)) },
+			"command":  func(d *decoder, k string, n *yaml.Node) { h.Command = d.readText(n, k) },
+			"timeout":  func(d *decoder, k string, n *yaml.Node) { h.TimeoutMS = int64(d.readDuration(n, k) / time.Millisecond) },
+			"severity": func(d *decoder, k string, n *yaml.Node) { h.Severity = spec.Severity(d.readText(n, k)) },
+			"failing":  func(d *decoder, k string, n *yaml.Node) { h.Failing = spec.HookDecision(d.readText(n, k)) },
+			"report":   func(d *decoder, k string, n *yaml.Node) { h.Report = d.readBool(n, k) },
+			"of":       func(d *decoder, k string, n *yaml.Node) { h.Of = d.readText(n, k) },
 		})
 		if len(d.problems) > before {
 			continue

@@ -24,6 +24,8 @@ type SharedSettings struct {
 	Tools       []ToolRule // sorted by name
 	// Permissions are the rules and the mode of the file.
 	Permissions spec.Permissions
+	// Guardrails are the ready guardrails that the file switches on.
+	Guardrails []spec.ReadyGuardrail
 	// Policy is the stop-veto policy as JSON text, and PolicyFile the file that has it; package policy reads both.
 	Policy     string
 	PolicyFile string
@@ -125,6 +127,8 @@ func ParseShared(path string, data []byte) (SharedSettings, error) {
 		switch key.Value {
 		case "tools":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.readToolRules(k, n) }
+		case "guardrails":
+			read = func(d *decoder, k string, n *yaml.Node) { out.Guardrails = d.readGuardrails(k, n) }
 		case "policy":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Policy, out.PolicyFile = d.readPolicy(n, k) }
 		case "permissions":

@@ -32,6 +32,11 @@ var ofManners = []Mutant{
 	{"tripwire-before-the-model-ignored", "E1: a tripwire ends the loop", own(Drop)},
 	{"reply-not-passed-acts", "E1: a reply that a guardrail did not pass does not act",
 		own(ReplaceTerm(1, 1, `v.decision != spec.HookTrip`))},
+	{"arguments-after-the-call", "E1: a hook after a call does not change its arguments", own(Never)},
+	{"result-not-judged", "E1: guardrails judge a result before the model reads it", own(Always)},
+	{"unjudged-result-is-kept", "E1: also if the run ends meanwhile", own(Never)},
+	{"tripped-result-is-read", "E1: what trips a guardrail is not kept", own(Replace(`c = c.end(c.Result)`))},
+	{"denied-result-is-read", "E1: what a guardrail denies is not read", own(Replace(`c = c.end(c.Result)`))},
 	{"reply-not-passed-is-shown", "E1: what a guardrail did not pass is in no result", own(Drop)},
 
 	{"forbidden-tool-runs", "A14: a forbidden tool never runs",
