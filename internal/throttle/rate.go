@@ -26,8 +26,27 @@ func (b rateBucket) canSpend(n, kept float64) bool {
 	return b.perMinute <= 0 || b.level-kept >= min(n, b.capacity)-epsilon //mutant:rate-is-kept
 }
 
+// refund gives back what was not used of an estimate; n below 0 is what was used beyond it.
 func (b rateBucket) refund(n float64) rateBucket {
 	b.level = min(b.capacity, b.level+n)
+	return b.boundDebt()
+}
+
+// spend takes n.
+func (b rateBucket) spend(n float64) rateBucket {
+	if b.perMinute > 0 {
+		b.level -= n
+	}
+	return b.boundDebt()
+}
+
+// debtMSMax bounds the debt of a bucket, by the time that refills it.
+const debtMSMax = 10 * minuteMS
+
+// boundDebt bounds the debt. Without a bound, a provider that once reports a rate of one token a
+// minute, or a huge usage, would stop a model for days: no answer could correct it.
+func (b rateBucket) boundDebt() rateBucket {
+	b.level = max(b.level, -b.refillPerMS*debtMSMax)
 	return b
 }
 
@@ -85,12 +104,7 @@ func (g Throttle) divideRates() Throttle {
 }
 
 func (g Throttle) spendRates(tokens int64) Throttle {
-	if g.requests.perMinute > 0 {
-		g.requests.level--
-	}
-	if g.tokens.perMinute > 0 {
-		g.tokens.level -= float64(tokens)
-	}
+	g.requests, g.tokens = g.requests.spend(1), g.tokens.spend(float64(tokens))
 	return g
 }
 

@@ -52,9 +52,10 @@ func (r Rates) over(other Rates) Rates {
 // knownRates are the rates that a throttle knows. The strictest counts, so neither a provider nor
 // another node can raise what a setting limits.
 type knownRates struct {
-	set      Rates        // by the settings of this node
-	peers    expiringRate // the lowest settings of other nodes
-	reported expiringRate // by the provider, to this node or to another
+	set          Rates        // by the settings of this node
+	peerRequests expiringRate // the lowest setting of other nodes, without tokens
+	peerTokens   expiringRate // the same, without requests
+	reported     expiringRate // by the provider, to this node or to another
 
 	publishSet    int64 // when the settings are published next
 	told          Rates // the report that was last published or heard
@@ -74,7 +75,7 @@ const reportInterval = 10_000
 
 // applyRates lets the strictest of the known rates count.
 func (g Throttle) applyRates() Throttle {
-	r := g.rates.set.stricter(g.rates.peers.Rates).stricter(g.rates.reported.Rates) //mutant:setting-limits-the-report
+	r := g.rates.set.stricter(g.rates.peerRequests.Rates).stricter(g.rates.peerTokens.Rates).stricter(g.rates.reported.Rates) //mutant:setting-limits-the-report
 	if r.Requests == g.requests.perMinute && r.Tokens == g.tokens.perMinute {
 		return g
 	}
@@ -84,7 +85,7 @@ func (g Throttle) applyRates() Throttle {
 
 // expireRates drops rates that have applied long enough.
 func (g Throttle) expireRates() Throttle {
-	for _, r := range []*expiringRate{&g.rates.peers, &g.rates.reported} {
+	for _, r := range []*expiringRate{&g.rates.peerRequests, &g.rates.peerTokens, &g.rates.reported} {
 		if r.until > 0 && g.now >= r.until {
 			*r = expiringRate{}
 		}
@@ -125,14 +126,19 @@ func (g Throttle) applyPeerRates(n Notice) Throttle {
 		g.rates.reported = expiringRate{r.over(g.rates.reported.Rates), g.now + g.limits.ReportTTL}
 		g.rates.told, g.rates.toldAt, g.rates.changedReport = g.rates.reported.Rates, g.now, false
 	}
-	if r := n.Settings.valid(); r != (Rates{}) {
-		lower := r.stricter(g.rates.peers.Rates)
-		if lower == r || g.rates.peers.until == 0 { // else it ends with the lower one, unless that is published again
-			g.rates.peers.until = g.now + g.limits.SettingsTTL
-		}
-		g.rates.peers.Rates = lower
-	}
+	r, until := n.Settings.valid(), g.now+g.limits.SettingsTTL
+	g.rates.peerRequests = g.rates.peerRequests.lowerTo(Rates{Requests: r.Requests}, until)
+	g.rates.peerTokens = g.rates.peerTokens.lowerTo(Rates{Tokens: r.Tokens}, until)
 	return g.applyRates()
+}
+
+// lowerTo returns the lower of two rates of one kind. A higher one changes nothing: the lower one ends at its own time,
+// unless it is published again.
+func (e expiringRate) lowerTo(r Rates, until int64) expiringRate {
+	if r == (Rates{}) || r.stricter(e.Rates) != r {
+		return e
+	}
+	return expiringRate{r, until}
 }
 
 // publishRates publishes what the other nodes need to know of rates, if it is time.
@@ -157,7 +163,7 @@ func (g Throttle) publishRates() (Throttle, []Effect) {
 
 // nextRateTick is when the rates change with time alone; 0: they do not.
 func (g Throttle) nextRateTick() (at int64) {
-	for _, t := range []int64{g.rates.peers.until, g.rates.reported.until} {
+	for _, t := range []int64{g.rates.peerRequests.until, g.rates.peerTokens.until, g.rates.reported.until} {
 		if t > 0 && (at == 0 || t < at) {
 			at = t
 		}

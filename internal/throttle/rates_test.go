@@ -282,3 +282,51 @@ func TestNeverMoreInAMinuteThanTheRate(t *testing.T) {
 		j.check(share)
 	})
 }
+
+// A provider, or a gateway before it, that once reports a rate of one token or a huge usage stops a model for some minutes,
+// not for days: the next call brings the rates of then.
+func TestAttackReportsStopAModelForMinutesOnly(t *testing.T) {
+	for name, attack := range map[string]func(p *testDriver){
+		"a rate of one token": func(p *testDriver) {
+			p.reportRates(0, throttle.RateReport{Rates: throttle.Rates{Tokens: 1}, TokensLeft: 1})
+			p.applyEvent(throttle.CallRequested{At: 1, Who: "large", Call: "large", Run: "r", Tokens: 8000, Reserved: true})
+		},
+		"a huge usage": func(p *testDriver) {
+			p.applyEvent(throttle.RatesSet{Rates: throttle.Rates{Tokens: 400_000}})
+			p.applyEvent(throttle.CallRequested{At: 1, Who: "large", Call: "large", Run: "r", Tokens: 8000, Reserved: true})
+			p.applyEvent(throttle.CallAnswered{At: 2, Call: "large", Outcome: throttle.OK, Used: 4 << 32})
+		},
+	} {
+		p := newDriver(t, throttle.Limits{})
+		attack(p)
+		p.requestTurn(3, "next", "r")
+		admitted := admittedCallers(p.advanceTo(15 * 60_000))
+		if len(admitted) == 0 {
+			t.Errorf("%s: the next call waits for more than 15 minutes", name)
+		}
+	}
+}
+
+// Each kind of setting of other nodes counts for as long as it is published.
+func TestSettingsOfTwoNodesDoNotEndEachOther(t *testing.T) {
+	p := newDriver(t, throttle.Limits{})
+	for at := int64(0); at <= 600_000; at += 60_000 {
+		p.applyEvent(throttle.NoticeReceived{At: at, Notice: throttle.Notice{Settings: throttle.Rates{Requests: 10}}})
+		p.applyEvent(throttle.NoticeReceived{At: at + 30_000, Notice: throttle.Notice{Settings: throttle.Rates{Tokens: 100}}})
+		if s := p.g.Status(at + 59_000); s.Rates != (throttle.Rates{Requests: 10, Tokens: 100}) {
+			t.Fatalf("at %d: %+v", at+59_000, s.Rates)
+		}
+	}
+}
+
+// A node that has heard that an overload is over does not announce it again with its rates.
+func TestOverloadThatIsOverIsNotAnnouncedAgain(t *testing.T) {
+	p := newDriver(t, throttle.Limits{})
+	p.applyEvent(throttle.NoticeReceived{At: 0, Notice: throttle.Notice{PauseMS: 60_000, Why: throttle.Overloaded}})
+	p.applyEvent(throttle.NoticeReceived{At: 10, Notice: throttle.Notice{Why: throttle.OK}})
+	for _, e := range p.reportRates(20, throttle.RateReport{Rates: requestsOf(50), RequestsLeft: 50}) {
+		if n, ok := e.(throttle.PublishNotice); ok && (n.Notice.PauseMS > 0 || n.Notice.Why == throttle.Overloaded) {
+			t.Errorf("%+v", n.Notice)
+		}
+	}
+}

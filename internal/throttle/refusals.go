@@ -112,6 +112,7 @@ func (g Throttle) applyNotice(n Notice) Throttle {
 		}
 	case n.PauseMS <= 0 && n.Why == OK && g.breaker != BreakerClosed && g.openedByProvider:
 		g.breaker, g.trialCall, g.failureStreak, g.breakerOpenings, g.openedByProvider = BreakerClosed, "", 0, 0, false
+		g.announcedUntil = g.now      // a later notice of rates must not close the others again
 		if g.closedBy == Overloaded { // a rate limit is not lifted
 			g.closedUntil = min(g.closedUntil, g.now)
 		}

@@ -61,5 +61,5 @@ func (g Throttle) IsIdle(now int64) bool {
 	g.now = max(g.now, now)
 	g = g.refillBuckets()
 	return g.inFlight.Len() == 0 && g.queue.len() == 0 && g.tickets.Len() == 0 && g.closedFor() == 0 && g.breaker == BreakerClosed &&
-		g.window >= int64(g.limits.InitialWindow)*windowUnit && g.rates.peers.until == 0 && g.rates.reported.until == 0 && g.requests.isFull() && g.tokens.isFull()
+		g.window >= int64(g.limits.InitialWindow)*windowUnit && g.rates.peerRequests.until == 0 && g.rates.peerTokens.until == 0 && g.rates.reported.until == 0 && g.requests.isFull() && g.tokens.isFull()
 }

@@ -8,7 +8,7 @@ var ofGates = []Mutant{
 	{"rate-is-not-kept", "G6: no more requests in a minute than the rate", []Edit{{"rate-is-kept", Always}}},
 	{"burst-beyond-the-rate", "G6: a burst is part of the rate", []Edit{{"burst-is-part-of-the-rate", Replace(`b.refillPerMS = share / minuteMS`)}}},
 	{"report-raises-the-setting", "G6: a provider's report raises no setting",
-		[]Edit{{"setting-limits-the-report", Replace(`r := g.rates.reported.over(g.rates.set.stricter(g.rates.peers.Rates))`)}}},
+		[]Edit{{"setting-limits-the-report", Replace(`r := g.rates.reported.over(g.rates.set.stricter(g.rates.peerRequests.Rates).stricter(g.rates.peerTokens.Rates))`)}}},
 	{"forgets-fair-share", "G6: runs take turns", []Edit{{"turn-advances", Drop}, {"run-takes-turn", Drop}}},
 	{"reservation-waits-at-the-throttle", "G6: a caller with a reservation does not wait long", own(Within(3, 3, Without(2, 2)))},
 	{"throttle-wait-holds-its-reservation", "G6: an agent that waits at the throttle has returned its reservation",
