@@ -28,10 +28,11 @@ func handleForked(s State, f Forked) State {
 	return s
 }
 
-// resume begins an activation; again: it is the current one, which claims once more.
-func (f fork) resume(again bool) fork {
+// resume begins an activation. again: it is the current one, which claims once more. undecided: the agent waits for an
+// answer about its node, and until then the work of the original stays as it was found.
+func (f fork) resume(again, undecided bool) fork {
 	if again {
 		return f
 	}
-	return fork{Originals: f.Copied}
+	return fork{Originals: f.Copied || f.Originals && undecided}
 }

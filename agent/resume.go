@@ -46,7 +46,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 	if f.Looked && f.Activation == again {
 		whole = s.Whole // this activation has begun nothing since its first Resumed
 	}
-	s.Whole, s.Released, s.Rested, s.Fork = whole, false, false, s.Fork.resume(f.Looked && f.Activation == again)
+	s.Whole, s.Released, s.Rested, s.Fork = whole, false, false, s.Fork.resume(f.Looked && f.Activation == again, s.Suspended.Why == AwaitsDriftAnswer)
 	s.Allowance.Attempts = 0 // a log that lost its tail counts less than was spent
 	if f.Damaged == "" && s.Phase == "" {
 		return s, nil

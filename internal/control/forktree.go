@@ -130,7 +130,7 @@ func (c *opener) forkFile(ctx context.Context, r client.RunRequest, p forkPoint)
 	if err := c.copyBlobs(ctx, p.run, &f); err != nil {
 		return f, checked, err
 	}
-	checked, err = c.judgeLogs(f, client.RunRequest{Dir: r.Dir, Agents: r.Agents, MCPConfig: r.MCPConfig, Model: r.Model})
+	checked, err = c.judgeLogs(f, r)
 	if err == nil {
 		checked.addEntries(sortImported(f.Entries))
 	}
@@ -144,6 +144,9 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 		return nil, err
 	}
 	if err := checkForkDir(r.Dir, original.Super.Run.Workspace); err != nil {
+		return nil, err
+	}
+	if err := checkRulesHold(original.Super.Run, r.Dir); err != nil {
 		return nil, err
 	}
 	at := forkTime(r.RunID, now).UnixMilli()

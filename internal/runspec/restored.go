@@ -34,12 +34,15 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 	if _, err := policy.Compile(o.Policy); err != nil {
 		return refuse.Bad(policyPageHint, "the policy of the run: %v", err)
 	}
-	if err := checkRecordedLimits(o); err != nil {
+	if err := errors.Join(checkRecordedLimits(o), checkLimits(named)); err != nil { // a fork names limits of its own
 		return err
 	}
 	if named.Dir != "" && o.Workspace == "" {
 		return refuse.Bad("leave --dir out", "the run %s has no directory", o.Run)
 	}
+	cfg := b.cfg
+	cfg.Trust = cfg.Trust.ForRequest(named) // the request that names the files is another than the one like the recorded run
+	b = New(cfg)
 	fresh, _, err := b.buildWhole(requestLike(o, named))
 	if err != nil {
 		return explainRefused(o, err)

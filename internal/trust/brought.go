@@ -68,6 +68,9 @@ func (p Policy) BringPlaces(r client.RunRequest) error {
 
 // isBrought reports whether the user's own command has just recorded a path of this request.
 func (p Policy) isBrought(real string, r client.RunRequest) bool {
+	if p.asked != nil {
+		r = *p.asked
+	}
 	digest, err := requestDigest(r)
 	return err == nil && openBrought(p.StateDir).isApprovedSince(real, digest, time.Now().Add(-broughtFor))
 }

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/troupe-run/troupe/client"
+
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/safefile"
 	scriptfile "github.com/troupe-run/troupe/model/script"
@@ -31,6 +33,15 @@ type Policy struct {
 	// RequestsFromUser: requests come from the user in this same process, so the user has chosen what
 	// they name.
 	RequestsFromUser bool
+
+	asked *client.RunRequest // see ForRequest
+}
+
+// ForRequest returns the policy for a run that is built for a request like another one: what the user's command has brought
+// for asked may be named.
+func (p Policy) ForRequest(asked client.RunRequest) Policy {
+	p.asked = &asked
+	return p
 }
 
 // ContainingPlace returns the resolved path of the first place that contains real, or "".

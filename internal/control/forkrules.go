@@ -1,0 +1,48 @@
+package control
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// machinePath begins the pattern of a rule that names a path of the machine, and not one below the run's directory.
+const machinePath = "(//"
+
+// checkRulesHold refuses a fork for which a rule that denies or asks would no longer hold: it names a path in the directory of
+// the original, and the files of the fork are in a copy.
+func checkRulesHold(o supervisor.Opened, dir string) error {
+	all := []*spec.Permissions{o.Permissions}
+	for _, d := range o.Definitions {
+		all = append(all, d.Permissions)
+	}
+	for _, p := range all {
+		if p == nil || o.Workspace == "" {
+			continue
+		}
+		for _, rule := range slices.Concat(p.Deny, p.Ask) {
+			if place, ok := placeOfRule(rule.Text); ok && (isWithin(place, o.Workspace) || isWithin(o.Workspace, place) && !isWithin(dir, place)) {
+				return badFile("name a path below the directory in the rule of the original, such as Read(./secrets/**), or fork the history of its root: RUN@TURN",
+					"the rule %.200s names a path in the directory of the original, and would not hold in the copy %s", rule.Text, dir)
+			}
+		}
+	}
+	return nil
+}
+
+// placeOfRule returns the path of the machine that a rule names, up to its first wildcard.
+func placeOfRule(text string) (place string, ok bool) {
+	_, pattern, ok := strings.Cut(text, machinePath)
+	if !ok {
+		return "", false
+	}
+	pattern = strings.TrimSuffix(pattern, ")")
+	if i := strings.IndexAny(pattern, "*?[{"); i >= 0 {
+		pattern = pattern[:i]
+		pattern = pattern[:strings.LastIndexByte(pattern, '/')+1]
+	}
+	return filepath.Clean("/" + pattern), true
+}
