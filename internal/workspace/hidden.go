@@ -11,10 +11,10 @@ import (
 	"github.com/troupe-run/troupe/internal/trust"
 )
 
-// trustedDirs returns the directories whose files decide what this node executes: its state (approvals, approved MCP
+// TrustedDirs returns the directories whose files decide what this node executes: its state (approvals, approved MCP
 // servers, the password of the node), and the user's settings and agents. No tool of a run sees them, even in the
 // directory of the run.
-func trustedDirs(state string) []string {
+func TrustedDirs(state string) []string {
 	return append([]string{statedir.StateDir(state), filepath.Dir(config.UserFile())}, agentfile.UserDirs()...)
 }
 

@@ -24,7 +24,7 @@ const heldMax = 64
 // is dropped may still be in use: only the garbage collector closes it.
 type Directories struct {
 	recording string   // a directory that tools never see
-	trusted   []string // nor are these, see trustedDirs
+	trusted   []string // nor are these, see TrustedDirs
 
 	mu    sync.Mutex // never held during a file operation: a mount may hang
 	known []*heldDirectory
@@ -33,7 +33,7 @@ type Directories struct {
 // New returns Directories for a node with a state directory. No tool sees the directory
 // of the node's recording, if there is one.
 func New(stateDir, recording string) *Directories {
-	return &Directories{recording: recording, trusted: trustedDirs(stateDir)}
+	return &Directories{recording: recording, trusted: TrustedDirs(stateDir)}
 }
 
 // ErrMoved is the error of tools whose directory was replaced by another one.

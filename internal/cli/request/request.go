@@ -48,7 +48,7 @@ type Flags struct {
 	policyFile      string
 	imported        *history.Transcript // of the file history
 	Detach          bool
-	Copy            string // directory that was copied for a fork; it goes if the node refuses the run
+	Copy            string // directory that was copied for a fork, until a node may have accepted the run
 	MaxLiveRuns     int    // runs of a node in this process
 	attachPaths     []string
 	attachments     []attachment // the files attach

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -53,15 +52,15 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 			return client.RunAccepted{}, err
 		}
 	}
+	if err := s.Context.Err(); err != nil { // interrupted: the request is not sent
+		return client.RunAccepted{}, err
+	}
 	accepted, err := s.Run(s.Context, r)
 	if sent := flags.imported != nil || len(r.Attach) > 0; sent && isRefusal(err) {
 		err = withdraw(s, r.RunID, err)
 	}
-	if flags.Copy != "" && isRefusal(err) {
-		err = errors.Join(err, os.RemoveAll(flags.Copy))
-	}
-	if err == nil {
-		flags.Copy = "" // the run uses it
+	if !isRefusal(err) && !accepted.Existed {
+		flags.Copy = "" // the run uses it, or may use it: there was no answer
 	}
 	return accepted, err
 }

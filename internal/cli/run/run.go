@@ -60,13 +60,12 @@ interrupted.`,
 			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.NamesServer(), flags.Detach); err != nil {
 				return err
 			}
-			if err := cs.prepareFork(&flags); err != nil {
-				return err
-			}
-			if flags.Detach {
-				return cs.startRun(c.Context(), &flags)
-			}
-			return cs.followRun(&flags, nil)
+			return cs.withFork(&flags, func() error {
+				if flags.Detach {
+					return cs.startRun(c.Context(), &flags)
+				}
+				return cs.followRun(&flags, nil)
+			})
 		},
 	}
 	flags.AddFlags(c.Flags())
@@ -165,7 +164,7 @@ func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flag
 		cs.reportUnfinished(s, flags.Request.RunID)
 	}
 	f.AllowCancel()
-	accepted, err := flags.Send(s, cs.Sessions.StateDir)
+	accepted, err := cs.sendRequest(s, flags)
 	if err != nil {
 		return follow.Ending{}, err
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/troupe-run/troupe/internal/cli/command"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
@@ -22,10 +23,7 @@ func (cs *Commands) Start() *cobra.Command {
 			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
 				return err
 			}
-			if err := cs.prepareFork(&flags); err != nil {
-				return err
-			}
-			return cs.startRun(c.Context(), &flags)
+			return cs.withFork(&flags, func() error { return cs.startRun(c.Context(), &flags) })
 		},
 	}
 	flags.AddFlags(c.Flags())
@@ -34,13 +32,18 @@ func (cs *Commands) Start() *cobra.Command {
 
 // startRun starts the run on a node that outlives this process, and returns.
 func (cs *Commands) startRun(ctx context.Context, flags *request.Flags) (err error) {
+	if flags.Copy != "" { // a signal that ends the process would leave it
+		sig := interrupt.Catch()
+		defer sig.Stop()
+		ctx = sig.Starting
+	}
 	s, err := cs.Sessions.Open(ctx, session.ToJoin)
 	if err != nil {
 		return err
 	}
 	defer s.Client.Close()
 	cs.applyModelSetting(&flags.Request, s)
-	accepted, err := flags.Send(s, cs.Sessions.StateDir)
+	accepted, err := cs.sendRequest(s, flags)
 	if err != nil {
 		return err
 	}
