@@ -172,7 +172,7 @@ func TestTopByKeyboard(t *testing.T) {
 			}
 			<-time.After(answerGuard)
 			screen.press("A")
-			screen.until("Nothing waits for a person.")
+			screen.until("No open questions.")
 			screen.press("1")
 			screen.until("● hand", "shell sleep 100")
 			screen.press("b200k\r")

@@ -11,8 +11,8 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// actionRun returns the run that an action of the view is about; "" if there is none that has not ended.
-func actionRun(m *Model) string {
+// targetRun returns the run that an action of the view is for; "" if there is none that has not ended.
+func targetRun(m *Model) string {
 	if m.view == viewRuns {
 		r, ok := m.findRun(m.lists[viewRuns].selected())
 		if !ok || r.State == client.RunFinished {
@@ -26,8 +26,8 @@ func actionRun(m *Model) string {
 	return m.run.id
 }
 
-// actionAgent returns the agent that an action of the view is about; "" for the first one.
-func actionAgent(m *Model) string {
+// targetAgent returns the agent that an action of the view is for; "" for the first one.
+func targetAgent(m *Model) string {
 	switch m.view {
 	case viewTree, viewTimeline:
 		return m.lists[m.view].selected()
@@ -44,14 +44,14 @@ func hasEnded(m *Model, agent string) bool {
 
 // askCancel asks whether the run is to be canceled, or only the selected agent and those below it.
 func askCancel(m *Model) []Effect {
-	run, agent := actionRun(m), actionAgent(m)
+	run, agent := targetRun(m), targetAgent(m)
 	send := func(agent string, now bool) func(m *Model) []Effect {
 		return func(m *Model) []Effect {
-			m.said = "sending the cancel"
+			m.notice = "sending the cancel"
 			return []Effect{SendCancel{client.CancelRequest{RunID: run, Agent: agent, Now: now, Why: "canceled by a person", WaitMS: -1}}}
 		}
 	}
-	p := &prompt{label: "cancel run " + run + "?", choices: []choice{{"y", "at its next boundary", send("", false)}, {"!", "now, calls are aborted", send("", true)}}}
+	p := &prompt{label: "cancel run " + run + "?", choices: []choice{{"y", "yes, after running calls end", send("", false)}, {"!", "now, abort running calls", send("", true)}}}
 	if agent != "" && m.run.tree().ParentOf(agent) != "" && !hasEnded(m, agent) {
 		p.choices = append(p.choices, choice{"a", "only " + cleanLine(m.run.tree().AgentName(agent)), send(agent, false)})
 	}
@@ -61,20 +61,20 @@ func askCancel(m *Model) []Effect {
 
 // askBudget asks for a new limit of the run, and then for a confirmation.
 func askBudget(m *Model) []Effect {
-	run := actionRun(m)
+	run := targetRun(m)
 	m.prompt = &prompt{label: "new limit (200k tokens, $2, 30 calls, or freeze):", done: func(m *Model, text string) []Effect {
 		r, what, err := parseLimit(text)
 		if err != nil {
-			m.said, m.wrong = err.Error(), true
+			m.notice, m.noticeIsError = err.Error(), true
 			return nil
 		}
 		r.RunID, r.By = run, m.user
-		label := fmt.Sprintf("set the limit of run %s to %s (now %s)?", run, what, currentLimit(m, run, r))
+		label := fmt.Sprintf("set the limit of run %s to %s%s?", run, what, currentLimit(m, run, r))
 		if r.Freeze {
-			label = fmt.Sprintf("freeze run %s: only closing turns?", run)
+			label = fmt.Sprintf("freeze run %s? Agents get only their closing turns", run)
 		}
 		m.prompt = &prompt{label: label, choices: []choice{{"y", "yes", func(m *Model) []Effect {
-			m.said = "sending the limit"
+			m.notice = "sending the limit"
 			return []Effect{SendBudget{r}}
 		}}}}
 		return nil
@@ -82,7 +82,7 @@ func askBudget(m *Model) []Effect {
 	return nil
 }
 
-// currentLimit returns the limit that a request would replace.
+// currentLimit returns the limit that a request would replace, as " (now 200k)"; "" if the screen does not know it.
 func currentLimit(m *Model, run string, r client.BudgetRequest) string {
 	tokens, nano := int64(-1), int64(-1)
 	if m.run != nil && m.run.id == run && !m.run.tree().Began.IsZero() {
@@ -92,11 +92,11 @@ func currentLimit(m *Model, run string, r client.BudgetRequest) string {
 	}
 	switch {
 	case r.Limits.Tokens > 0 && tokens >= 0:
-		return limitText(tokens, term.FormatTokens)
+		return " (now " + limitText(tokens, term.FormatTokens) + ")"
 	case r.Limits.Nano > 0 && nano >= 0:
-		return limitText(nano, moneyText)
+		return " (now " + limitText(nano, moneyText) + ")"
 	}
-	return "not shown here"
+	return ""
 }
 
 const (
@@ -108,7 +108,7 @@ const (
 type limitError struct{ text string }
 
 func (e limitError) Error() string {
-	return fmt.Sprintf("%q is no limit: write 200k or 1.5M for tokens, $2 for dollars, 30 calls, or freeze", e.text)
+	return fmt.Sprintf("%q is not a limit (use 200k for tokens, $2 for dollars, 30 calls, or freeze)", e.text)
 }
 
 // parseLimit reads a new limit. what names it.
@@ -158,17 +158,17 @@ func parseTokens(word string) (int64, bool) {
 
 // askMessage asks for a message to the agent of the view.
 func askMessage(m *Model) []Effect {
-	run, agent := actionRun(m), actionAgent(m)
+	run, agent := targetRun(m), targetAgent(m)
 	name := "the first agent"
 	if agent != "" {
 		name = m.run.tree().AgentName(agent)
 	}
 	m.prompt = &prompt{label: "message to " + cleanLine(name) + ":", done: func(m *Model, text string) []Effect {
 		if text == "" {
-			m.said, m.wrong = "no message was sent: it was empty", true
+			m.notice, m.noticeIsError = "no message was sent: it was empty", true
 			return nil
 		}
-		m.said = "sending the message"
+		m.notice = "sending the message"
 		return []Effect{SendMessage{client.SteerRequest{RunID: run, Agent: agent, Text: text}}}
 	}}
 	return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 )
 
-// Input is what a screen learns: Key, Pasted, Resized, Ticked, EventsRead or Fetched.
+// Input is an input of Model.Update: Key, Pasted, Resized, Ticked, EventsRead or Fetched.
 type Input interface{ isInput() }
 
 // Key is a key that was pressed. Name is as in "a", "A", "enter", "esc", "up", "pgdown", "ctrl+c"; Text is what it types.
@@ -31,13 +31,13 @@ type EventsRead struct {
 	Events []client.Event
 }
 
-// Fetched is what came of an effect.
+// Fetched is the answer to an effect.
 type Fetched struct {
 	Effect Effect
 	// Data is a []client.RunInfo for FetchRuns, a client.RunInfo for FetchRun and FetchBudget, a []client.Question, a
 	// []client.NodeInfo, a json.RawMessage for FetchTranscript, or a text about what was sent; nil: nothing more.
 	Data any
-	// Problem says why it failed, and what to do; "": it did not. Lost says that no node answered.
+	// Problem is why the effect failed and what to do; "" if it succeeded. Lost says that no node answered.
 	Problem string
 	Lost    bool
 	At      time.Time
@@ -50,10 +50,10 @@ func (Ticked) isInput()     {}
 func (EventsRead) isInput() {}
 func (Fetched) isInput()    {}
 
-// Effect is what a screen wants done. A Fetched answers each but Quit.
+// Effect is a request of the screen that its caller carries out. A Fetched answers each but Quit.
 type Effect interface{ isEffect() }
 
-// What a screen asks a node for.
+// Effects that read from a node.
 type (
 	// FetchRuns asks for the newest runs, Limit at most.
 	FetchRuns struct{ Limit int }
@@ -69,10 +69,10 @@ type (
 	FetchBudget struct{ Run string }
 )
 
-// What a screen has done.
+// Effects that follow a run, change something, or end the program.
 type (
-	// Follow has the events of a run read, and those of no other, from the last that was read on. Its Fetched comes when the
-	// run has ended, or no node answers.
+	// Follow streams the events of this run, from the last one seen, and stops following any other run. Its Fetched comes
+	// when the run has ended, or no node answers.
 	Follow struct{ Run string }
 	// SendAnswer answers a question.
 	SendAnswer struct{ Request client.AnswerRequest }

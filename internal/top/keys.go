@@ -36,7 +36,7 @@ func act(do func(*Model) []Effect) func(*Model, Key) []Effect {
 	return func(m *Model, _ Key) []Effect { return do(m) }
 }
 
-// bindings returns what the keys of a view do, in the order of the bottom line. The first that fits a key counts.
+// bindings returns what the keys of a view do, in the order of the bottom line. The first binding with the key wins.
 func bindings(v view) []binding {
 	list := slices.Concat(moveBindings(v), openBindings(v))
 	switch v {
@@ -52,7 +52,7 @@ func bindings(v view) []binding {
 	if isFiltered(v) {
 		list = append(list, binding{keys: []string{"/"}, show: "/", word: shortWord(v, "filter"), help: "show only the rows with these words", do: act(askFilter)})
 	}
-	running := func(m *Model) bool { return actionRun(m) != "" }
+	running := func(m *Model) bool { return targetRun(m) != "" }
 	if slices.Contains(runViews, v) || v == viewAgent {
 		list = append(list, binding{keys: []string{"s"}, show: "s", word: shortWord(v, "steer"), help: "send a message to the agent, which it reads at its next turn", when: running, do: act(askMessage)})
 	}
@@ -145,7 +145,7 @@ func openBindings(v view) []binding {
 		open.help, open.do = "open the agent", func(m *Model, _ Key) []Effect {
 			agent := m.lists[m.view].selected()
 			m.open(viewAgent)
-			m.run.choose(agent)
+			m.run.highlight(agent)
 			return nil
 		}
 	case viewAgent:
@@ -195,10 +195,10 @@ func placeBindings(v view) []binding {
 	if slices.Contains(runViews, v) || v == viewAgent {
 		for i, other := range runViews {
 			list = append(list, binding{keys: []string{strconv.Itoa(i + 1)}, help: "show " + string(other), do: func(m *Model, _ Key) []Effect {
-				agent := cmp.Or(actionAgent(m), m.run.agent, m.lists[viewTree].selected())
+				agent := cmp.Or(targetAgent(m), m.run.agent, m.lists[viewTree].selected())
 				m.open(other)
 				if other == viewTranscript {
-					m.run.choose(agent)
+					m.run.highlight(agent)
 				}
 				return nil
 			}})

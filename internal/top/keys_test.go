@@ -18,7 +18,7 @@ import (
 // trace is what of a screen a key can change.
 func (s *screen) trace() string {
 	m := s.m
-	return fmt.Sprint(m.View(), m.view, m.help, m.prompt != nil, m.said, m.lists[m.view].at, m.pages[m.view].top, m.filters[m.view], len(taken[Effect](s)))
+	return fmt.Sprint(m.View(), m.view, m.help, m.prompt != nil, m.notice, m.lists[m.view].at, m.pages[m.view].top, m.filters[m.view], len(taken[Effect](s)))
 }
 
 // TestBottomLineNamesWhatWorks: in each scene each key that the bottom line names changes something, and each key of the
@@ -160,6 +160,36 @@ func TestCancelAndBudgetAreConfirmed(t *testing.T) {
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v", name, got)
 		}
+	}
+}
+
+// TestConfirmationNamesKnownLimits: a limit that the screen does not know is left out.
+func TestConfirmationNamesKnownLimits(t *testing.T) {
+	for text, want := range map[string]string{"200k": "to 200k tokens (now 100k)?", "$2": "to $2.00 (now none)?", "30 calls": "to 30 tool calls?"} {
+		s := newScreen(t, 80, 24).openTeam()
+		if s.press("b").enterText(text); !strings.HasSuffix(s.m.prompt.label, want) {
+			t.Errorf("%s: %s", text, s.m.prompt.label)
+		}
+	}
+}
+
+// TestNumbersAgreeWithVerbs: one waits, two wait.
+func TestNumbersAgreeWithVerbs(t *testing.T) {
+	for n, want := range map[int]string{1: "1 reservation waits until others settle", 2: "2 reservations wait until others settle"} {
+		s := newScreen(t, 80, 24).openTeam().press("5")
+		b := teamBudget()
+		b.Description.Budget.Waiting = n
+		if s.fetched(FetchBudget{runID}, b); !strings.Contains(s.draw(), want) {
+			t.Errorf("%d waiting: %s", n, s.draw())
+		}
+	}
+	s := newScreen(t, 80, 24).openTeam().press("3")
+	if !strings.Contains(s.draw(), "1 agent waits for a person") {
+		t.Error(s.draw())
+	}
+	s.learn(EventsRead{runID, []client.Event{eventOf(6000, "root", event.KindQueryAsked, map[string]any{"query": "1-1.0", "question": "Which one?"})}})
+	if !strings.Contains(s.draw(), "2 agents wait for a person") {
+		t.Error(s.draw())
 	}
 }
 

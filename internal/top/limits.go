@@ -22,7 +22,8 @@ const (
 	decisionsMax       = 12       // the last ones, in the view of why a run stopped
 )
 
-// How often the screen asks a node. It asks for nothing that no view shows, except the questions, which the head counts.
+// How often the screen polls a node. It polls what the view shows, and always the questions (counted in the head) and
+// the open run.
 const (
 	listInterval       = 2 * time.Second
 	transcriptInterval = time.Second

@@ -1,5 +1,5 @@
-// Package top is the terminal screen of troupe as a value: it learns keys, events and replies of a node, and says what
-// to draw and what to ask for. It reads and writes nothing, and time comes in with what it learns.
+// Package top is the terminal screen as a pure model: Update takes keys, events and replies and returns effects. It
+// does no I/O and reads no clock.
 package top
 
 import (
@@ -51,11 +51,12 @@ type Model struct {
 	now           time.Time
 
 	view    view
-	history []place // where esc goes back to
+	history []visited // where esc goes back to
 	help    bool
 	prompt  *prompt
-	said    string // what became of the last action
-	wrong   bool   // it failed
+	notice  string // about the last action
+	// noticeIsError says that the action failed.
+	noticeIsError bool
 
 	filters map[view]string
 	lists   map[view]*list
@@ -72,8 +73,8 @@ type Model struct {
 	reason string    // why
 }
 
-// place is a view that was left, with the agent that it showed.
-type place struct {
+// visited is a view that was left, with the agent that it showed.
+type visited struct {
 	view  view
 	agent string
 }
@@ -86,14 +87,14 @@ func New(c Config) *Model {
 		m.lists[v], m.pages[v] = &list{}, &page{}
 	}
 	if c.Run != "" {
-		m.history = []place{{view: viewRuns}}
+		m.history = []visited{{view: viewRuns}}
 		m.run, m.view = newOpenRun(c.Run, m.style), viewTree
 	}
 	m.layout()
 	return m
 }
 
-// Start returns what the screen wants done first.
+// Start returns the first effects to carry out.
 func (m *Model) Start() []Effect {
 	effects := m.polls.due(m)
 	if m.run != nil {
@@ -102,7 +103,7 @@ func (m *Model) Start() []Effect {
 	return effects
 }
 
-// Update learns an input, and returns what the screen wants done.
+// Update applies an input and returns the effects to carry out.
 func (m *Model) Update(in Input) []Effect {
 	var effects []Effect
 	switch in := in.(type) {
@@ -139,7 +140,7 @@ func handleKey(m *Model, k Key) []Effect {
 		m.help = false
 		return nil
 	}
-	m.said, m.wrong = "", false
+	m.notice, m.noticeIsError = "", false
 	for _, b := range bindings(m.view) {
 		if slices.Contains(b.keys, k.Name) && (b.when == nil || b.when(m)) {
 			return b.do(m, k)
@@ -148,7 +149,7 @@ func handleKey(m *Model, k Key) []Effect {
 	return nil
 }
 
-// handleFetched takes what a node answered. The first answer after a loss has all that was lost asked for again.
+// handleFetched applies the answer to an effect. The first answer after a loss restarts all polls and the event stream.
 func handleFetched(m *Model, f Fetched) []Effect {
 	m.polls.answered(f.Effect, f.At)
 	if f.Lost {
@@ -160,7 +161,7 @@ func handleFetched(m *Model, f Fetched) []Effect {
 			m.run.followed = false
 		}
 		if isAction(f.Effect) {
-			m.said, m.wrong = "not sent: "+f.Problem, true
+			m.notice, m.noticeIsError = "not sent: "+f.Problem, true
 		}
 		return nil
 	}
@@ -174,10 +175,10 @@ func handleFetched(m *Model, f Fetched) []Effect {
 		}
 	}
 	if f.Problem != "" {
-		m.said, m.wrong = f.Problem, true
+		m.notice, m.noticeIsError = f.Problem, true
 		return effects
 	}
-	takeData(m, f)
+	applyFetched(m, f)
 	return effects
 }
 
@@ -190,8 +191,8 @@ func isAction(e Effect) bool {
 	return false
 }
 
-// takeData takes the data of an answer.
-func takeData(m *Model, f Fetched) {
+// applyFetched applies the data of an answer.
+func applyFetched(m *Model, f Fetched) {
 	switch e := f.Effect.(type) {
 	case FetchRuns:
 		m.runs, m.read[viewRuns] = keep[client.RunInfo](f.Data, runsMax), true
@@ -205,7 +206,7 @@ func takeData(m *Model, f Fetched) {
 		}
 	case SendAnswer, SendCancel, SendBudget, SendMessage:
 		if text, ok := f.Data.(string); ok {
-			m.said = text
+			m.notice = text
 		}
 		m.polls = newPolls() // what it changed is shown at once
 		if m.run != nil {
@@ -213,7 +214,7 @@ func takeData(m *Model, f Fetched) {
 		}
 	default:
 		if m.run != nil {
-			m.run.takeData(f)
+			m.run.applyFetched(f)
 		}
 	}
 }
@@ -228,7 +229,7 @@ func keep[T any](data any, most int) []T {
 func (m *Model) layout() {
 	l, p, height := m.lists[m.view], m.pages[m.view], m.bodyHeight()
 	if m.run != nil && (m.view == viewAgent || m.view == viewTranscript) {
-		m.run.choose(m.run.chosen())
+		m.run.highlight(m.run.selectedAgent())
 	}
 	switch m.view {
 	case viewRuns:
@@ -296,7 +297,7 @@ func (m *Model) open(v view) {
 	if m.run != nil {
 		agent = m.run.agent
 	}
-	m.history = append(m.history, place{m.view, agent})
+	m.history = append(m.history, visited{m.view, agent})
 	m.history = m.history[max(0, len(m.history)-historyMax):]
 	m.enter(v)
 }
@@ -308,7 +309,7 @@ func (m *Model) enter(v view) {
 		p.end = v == viewTranscript || v == viewAgent || v == viewEvents || v == viewMessages
 		p.top = 0
 	}
-	m.polls.forget()
+	m.polls.askNow()
 }
 
 // back shows the view before.
@@ -316,12 +317,12 @@ func (m *Model) back() {
 	last := m.history[len(m.history)-1]
 	m.history = m.history[:len(m.history)-1]
 	if m.run != nil && last.agent != m.run.agent {
-		m.run.choose(last.agent)
+		m.run.highlight(last.agent)
 	}
 	m.enter(last.view)
 }
 
-// openRun opens a run, which is followed from then on, instead of the one before.
+// openRun opens a run and follows its events, instead of those of the previous run.
 func (m *Model) openRun(id string) []Effect {
 	if m.run != nil && m.run.id == id {
 		m.open(viewTree)
@@ -331,8 +332,8 @@ func (m *Model) openRun(id string) []Effect {
 	for _, v := range append([]view{viewAgent}, runViews...) {
 		m.lists[v], m.pages[v], m.filters[v] = &list{}, &page{}, ""
 	}
-	// Places of the run before are gone.
-	m.history = slices.DeleteFunc(m.history, func(p place) bool { return !slices.Contains(pageViews, p.view) })
+	// Drop history entries of the previous run.
+	m.history = slices.DeleteFunc(m.history, func(v visited) bool { return !slices.Contains(pageViews, v.view) })
 	if !slices.Contains(pageViews, m.view) {
 		m.view = viewRuns
 	}

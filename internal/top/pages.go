@@ -11,7 +11,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// agentText shows the chosen agent: its row, where it stands, and its events.
+// agentText shows the selected agent: its row, its state, and its events.
 func agentText(m *Model) []string {
 	r, s := m.run, m.style
 	t := r.tree()
@@ -65,11 +65,11 @@ func nextStep(m *Model) string {
 	case m.run.known && m.run.info.State == client.RunInterrupted:
 		return "no node is there to continue it: troupe run --resume " + cleanLine(m.run.id)
 	case asks > 0:
-		return plural(asks, "agent") + " waits for a person: 4 shows the questions"
+		return plural(asks, "agent") + verb(asks, " waits", " wait") + " for a person: 4 shows the questions"
 	case m.run.known && m.run.info.State == client.RunQueued:
 		return "it waits until fewer runs are live"
 	}
-	return "it works"
+	return "working"
 }
 
 // isDecision reports whether an event explains why an agent or a run stops or goes on.
@@ -101,8 +101,8 @@ func budgetText(m *Model) []string {
 		name string
 		of   budget.Amount
 		is   bool
-	}{{"used", pool.Used, true}, {"reserved", pool.Reserved, true}, {"kept", pool.Kept, true}, {"carved", pool.Carved, !pool.Carved.Zero()},
-		{"charged unknown", pool.Unknown, !pool.Unknown.Zero()}, {"overrun", pool.Overrun, !pool.Overrun.Zero()}}
+	}{{"used", pool.Used, true}, {"reserved", pool.Reserved, true}, {"for closing turns", pool.Kept, true}, {"reserved shares", pool.Carved, !pool.Carved.Zero()},
+		{"in full (cost unknown)", pool.Unknown, !pool.Unknown.Zero()}, {"overrun", pool.Overrun, !pool.Overrun.Zero()}}
 	lines = append(lines, amountRow("limit", limitText(pool.Limit.Tokens, term.FormatTokens), limitText(pool.Limit.Nano, moneyText), limitText(pool.Limit.Calls, countText)))
 	for _, row := range rows {
 		if row.is {
@@ -110,10 +110,10 @@ func budgetText(m *Model) []string {
 		}
 	}
 	if pool.Frozen {
-		lines = append(lines, s.Yellow("frozen: only closing turns are granted; b and a limit lift it"))
+		lines = append(lines, s.Yellow("frozen: only closing turns are granted; set a limit with b to lift the freeze"))
 	}
 	if pool.Waiting > 0 {
-		lines = append(lines, s.Yellow(plural(pool.Waiting, "agent")+" waits for others to settle"))
+		lines = append(lines, s.Yellow(plural(pool.Waiting, "reservation")+verb(pool.Waiting, " waits", " wait")+" until others settle"))
 	}
 	lines = append(lines, "", s.Dim(amountRow("AGENT", "USED", "RESERVED", "LIMIT")))
 	for _, a := range b.Agents {
@@ -161,7 +161,7 @@ func helpText(m *Model) []string {
 		}
 		lines = append(lines, text)
 	}
-	return append(lines, "", m.style.Dim("any key closes this"))
+	return append(lines, "", m.style.Dim("any key closes this help; q quits"))
 }
 
 const helpColumns = 22

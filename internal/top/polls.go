@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// polls are the questions to the node that the screen repeats: one of a kind is under way at a time.
+// polls are the requests that the screen repeats; at most one of each kind is in flight.
 type polls struct {
 	pending map[Effect]bool
 	last    map[Effect]time.Time
@@ -14,7 +14,7 @@ type polls struct {
 
 func newPolls() polls { return polls{map[Effect]bool{}, map[Effect]time.Time{}} }
 
-// answered notes that an effect has been answered.
+// answered records that an effect was answered.
 func (p *polls) answered(e Effect, at time.Time) {
 	if p.pending[e] {
 		delete(p.pending, e)
@@ -22,16 +22,16 @@ func (p *polls) answered(e Effect, at time.Time) {
 	}
 }
 
-// forget has the questions that are not under way asked at once.
-func (p *polls) forget() { clear(p.last) }
+// askNow makes every idle poll due now.
+func (p *polls) askNow() { clear(p.last) }
 
-// poll is a question, and how often it is repeated.
+// poll is a request, and how often it is repeated.
 type poll struct {
 	effect Effect
 	every  time.Duration
 }
 
-// due returns the questions that are to be asked now.
+// due returns the requests to send now.
 func (p *polls) due(m *Model) []Effect {
 	wanted := wantedPolls(m)
 	if !m.lost.IsZero() {
@@ -52,7 +52,7 @@ func (p *polls) due(m *Model) []Effect {
 	return effects
 }
 
-// wantedPolls are the questions whose answers the view shows.
+// wantedPolls returns the requests whose answers the view shows.
 func wantedPolls(m *Model) []poll {
 	wanted := []poll{{FetchQuestions{}, listInterval}}
 	switch m.view {

@@ -89,7 +89,7 @@ func questionBody(m *Model, height int) []string {
 		if !m.read[viewInbox] {
 			return []string{m.style.Dim("reading …")}
 		}
-		return []string{m.style.Dim("Nothing waits for a person.")}
+		return []string{m.style.Dim("No open questions.")}
 	}
 	var lines []string
 	rows := questionListHeight(m)
@@ -112,7 +112,7 @@ func questionBody(m *Model, height int) []string {
 // another one, which the person may have meant.
 func guardAnswer(m *Model, k Key) bool {
 	if set := m.lists[m.view].set; !set.IsZero() && k.At.Sub(set) < answerGuard {
-		m.said, m.wrong = "this question has just come: read it, then press "+k.Name+" again", true
+		m.notice, m.noticeIsError = "this question has just come: read it, then press "+k.Name+" again", true
 		return false
 	}
 	return true
@@ -120,7 +120,7 @@ func guardAnswer(m *Model, k Key) bool {
 
 // answer sends a decision about a question.
 func (m *Model) answer(q client.Question, d spec.Decision, text, always string) []Effect {
-	m.said = "sending the answer"
+	m.notice = "sending the answer"
 	return []Effect{SendAnswer{client.AnswerRequest{RunID: q.RunID, Agent: q.Agent, Query: q.Query, Digest: q.Digest, Decision: d, Text: text, Always: always, By: m.user}}}
 }
 
@@ -150,7 +150,7 @@ func askAnswer(m *Model, k Key) []Effect {
 	}
 	m.prompt = &prompt{label: "answer:", done: func(m *Model, text string) []Effect {
 		if text == "" {
-			m.said, m.wrong = "no answer was sent: it was empty", true
+			m.notice, m.noticeIsError = "no answer was sent: it was empty", true
 			return nil
 		}
 		return m.answer(q, spec.TextOnly, text, "")

@@ -213,6 +213,14 @@ func (m *Model) emptyText(text string) string {
 	return text
 }
 
+// verb returns the form of a verb for a number of subjects.
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
 func plural(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -22,7 +22,7 @@ type openRun struct {
 	ended    bool // all its events have been read
 	timeline term.Timeline
 	events   eventLog
-	agent    string // that is shown; "": none is chosen
+	agent    string // the agent on screen; "": the first
 
 	transcript  transcript
 	budget      client.RunBudget
@@ -37,15 +37,15 @@ func newOpenRun(id string, s term.Style) *openRun {
 
 func (r *openRun) tree() *term.Tree { return r.timeline.Tree() }
 
-// choose chooses the agent that is shown.
-func (r *openRun) choose(agent string) {
+// highlight selects the agent on screen.
+func (r *openRun) highlight(agent string) {
 	if agent != r.agent {
 		r.agent, r.transcript = agent, transcript{stale: true}
 	}
 }
 
-// chosen returns the agent that is shown; the first one, if none was chosen.
-func (r *openRun) chosen() string {
+// selectedAgent returns the agent on screen; the first one, if none was selected.
+func (r *openRun) selectedAgent() string {
 	if r.agent == "" {
 		if ids := r.tree().Agents(); len(ids) > 0 {
 			return ids[0]
@@ -68,8 +68,8 @@ func (r *openRun) addEvents(events []client.Event) {
 	}
 }
 
-// takeData takes what a node answered about the run.
-func (r *openRun) takeData(f Fetched) {
+// applyFetched applies an answer about the run.
+func (r *openRun) applyFetched(f Fetched) {
 	switch e := f.Effect.(type) {
 	case FetchRun:
 		if info, ok := f.Data.(client.RunInfo); ok && e.Run == r.id {

@@ -153,10 +153,10 @@ func (m *Model) statusLine() string {
 	switch {
 	case m.prompt != nil:
 		return m.prompt.draw(m.style, m.width)
-	case m.said != "" && m.wrong:
-		return m.style.Red(cleanLine(m.said))
-	case m.said != "":
-		return m.style.Green(cleanLine(m.said))
+	case m.notice != "" && m.noticeIsError:
+		return m.style.Red(cleanLine(m.notice))
+	case m.notice != "":
+		return m.style.Green(cleanLine(m.notice))
 	}
 	var parts []string
 	if f := m.filters[m.view]; f != "" {

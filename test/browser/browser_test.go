@@ -214,7 +214,7 @@ agents:
 	if hacked {
 		t.Error("a text of a model became markup")
 	}
-	s.do("cancel", chromedp.KeyEvent("x"), chromedp.WaitVisible("dialog input[name=why]"), chromedp.SendKeys("dialog input[name=why]", "seen enough"), chromedp.SetValue("dialog select", "now, calls are aborted"), chromedp.SendKeys("dialog input[name=why]", kb.Enter), chromedp.WaitNotPresent("dialog"))
+	s.do("cancel", chromedp.KeyEvent("x"), chromedp.WaitVisible("dialog input[name=why]"), chromedp.SendKeys("dialog input[name=why]", "seen enough"), chromedp.SetValue("dialog select", "now, abort running calls"), chromedp.SendKeys("dialog input[name=why]", kb.Enter), chromedp.WaitNotPresent("dialog"))
 	s.do("why it stopped", chromedp.KeyEvent("3"), s.sees("seen enough"), chromedp.Poll(`document.querySelector(".status.ended")`, nil))
 	s.compareEvents(run)
 	s.checkAccessibility(run)

@@ -15,14 +15,14 @@ import (
 )
 
 const (
-	askTimeout  = 10 * time.Second // of one request
-	openTimeout = 3 * time.Second  // of a connection to the node that comes after one that is gone
-	// Events are passed on in batches: those that come within batchDelay, batchMax at most.
+	askTimeout  = 10 * time.Second // for one request
+	openTimeout = 3 * time.Second  // to connect to the next node after the previous one was lost
+	// Events are forwarded in batches: those that arrive within batchDelay, batchMax at most.
 	batchDelay = 30 * time.Millisecond
 	batchMax   = 1024
 )
 
-// nodeLink carries out the effects of a screen on a node. When the node is gone, it connects to the next one.
+// nodeLink executes the screen's effects on a node. If the node is lost, it connects to the next one.
 type nodeLink struct {
 	ctx  context.Context
 	open func(ctx context.Context) (*session.Session, error)
@@ -34,10 +34,10 @@ type nodeLink struct {
 	followed *followed // only the loop of the screen uses it
 }
 
-// followed is a run whose events are passed on.
+// followed is the run whose events are forwarded to the screen.
 type followed struct {
 	run       string
-	positions client.Positions // of the last event that was passed on
+	positions client.Positions // of the last forwarded event
 	ctx       context.Context
 	stop      context.CancelCauseFunc
 }
@@ -46,7 +46,7 @@ func newNode(ctx context.Context, open func(ctx context.Context) (*session.Sessi
 	return &nodeLink{ctx: ctx, open: open}
 }
 
-// findRun connects for the first time, and returns the id of the run that the person means; "" is none.
+// findRun opens the first session and resolves RUN to a run id; "" if no run was given.
 func (n *nodeLink) findRun(word string) (string, error) {
 	s, err := n.open(n.ctx)
 	if err != nil {
@@ -94,17 +94,17 @@ func (n *nodeLink) connect() (*session.Session, error) {
 	return s, nil
 }
 
-// drop gives a session up whose node is gone.
+// drop closes a session whose node is gone.
 func (n *nodeLink) drop(s *session.Session) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.session == s {
 		n.session = nil
-		_ = s.Close() // the node is gone, and with it what could fail
+		_ = s.Close() // the node is gone: closing cannot lose anything
 	}
 }
 
-// carryOut carries out an effect, and returns what came of it; ok is false if the screen wants it no more.
+// carryOut executes an effect and returns its answer. ok is false if another run has replaced a Follow.
 func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok bool) {
 	s, err := n.connect()
 	lost := err != nil
@@ -134,17 +134,17 @@ func (n *nodeLink) carryOut(e top.Effect, run *followed) (answer top.Fetched, ok
 	return answer, true
 }
 
-// isLost reports whether an error says that the node does not answer now, and may do so later.
+// isLost reports whether an error is temporary: the node does not answer now but may later.
 func isLost(s *session.Session, err error) bool {
 	if err == nil {
 		return false
 	}
 	var refused *client.Error
-	unstored := errors.As(err, &refused) && refused.Code == client.CodeLogs
-	return s.IsGone(err) || client.Busy(err) || unstored || errors.Is(err, context.DeadlineExceeded) || s.Context.Err() != nil
+	logsUnavailable := errors.As(err, &refused) && refused.Code == client.CodeLogs
+	return s.IsGone(err) || client.Busy(err) || logsUnavailable || errors.Is(err, context.DeadlineExceeded) || s.Context.Err() != nil
 }
 
-// ask sends one request.
+// ask sends one request and returns its reply.
 func ask(ctx context.Context, s *session.Session, e top.Effect) (any, error) {
 	switch e := e.(type) {
 	case top.FetchRuns:
@@ -163,7 +163,7 @@ func ask(ctx context.Context, s *session.Session, e top.Effect) (any, error) {
 	return send(ctx, s, e)
 }
 
-// send sends what the person has decided, and returns what became of it.
+// send sends a person's action and returns a message about it.
 func send(ctx context.Context, s *session.Session, e top.Effect) (string, error) {
 	switch e := e.(type) {
 	case top.SendAnswer:
@@ -183,13 +183,13 @@ func send(ctx context.Context, s *session.Session, e top.Effect) (string, error)
 	return "", fmt.Errorf("%w: %T", errEffect, e)
 }
 
-// errEffect is a mistake in this program: an effect that nothing carries out.
+// errEffect is a bug: no code handles this effect.
 var errEffect = errors.New("screen: unknown effect")
 
-// errReplaced ends the reading of the events of a run when another one is opened.
+// errReplaced stops the event stream of a run when another run is opened.
 var errReplaced = errors.New("screen: another run is followed")
 
-// beginFollow makes a run the one that is followed. The same run goes on after the last event that was passed on.
+// beginFollow replaces the followed run. If it is the same run, its events continue after the last forwarded one.
 func (n *nodeLink) beginFollow(run string) *followed {
 	f := &followed{run: run, positions: client.Positions{}}
 	if old := n.followed; old != nil {
@@ -203,7 +203,7 @@ func (n *nodeLink) beginFollow(run string) *followed {
 	return f
 }
 
-// follow passes on the events of a run until it has ended.
+// follow forwards the events of a run until it has ended.
 func (n *nodeLink) follow(s *session.Session, f *followed) error {
 	defer context.AfterFunc(s.Context, func() { f.stop(context.Cause(s.Context)) })()
 	defer f.stop(nil)
@@ -232,7 +232,7 @@ func (n *nodeLink) follow(s *session.Session, f *followed) error {
 	return err
 }
 
-// sendBatches passes events on, several at a time.
+// sendBatches forwards events in batches.
 func (n *nodeLink) sendBatches(run string, events <-chan client.Event) {
 	for e := range events {
 		batch := []client.Event{e}

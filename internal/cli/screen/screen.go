@@ -1,4 +1,4 @@
-// Package screen holds the command top: it reads keys, asks the node and draws what the model of internal/top says.
+// Package screen implements troupe top: it connects the model in internal/top to a terminal and a node.
 package screen
 
 import (
@@ -22,11 +22,11 @@ import (
 )
 
 const (
-	framesPerSecond = 20 // drawn at most: a line over SSH may be slow
+	framesPerSecond = 20 // at most: an SSH connection may be slow
 	tickInterval    = time.Second
 )
 
-// Commands are about the screen.
+// Commands holds what the command top needs.
 type Commands struct {
 	Console  *console.Console
 	Sessions *session.Opener
@@ -36,11 +36,11 @@ type Commands struct {
 func (cs *Commands) Top() *cobra.Command {
 	return &cobra.Command{
 		Use: "top [RUN]", Args: checkArguments,
-		Short: "Watch runs on a screen of the terminal, answer questions, raise budgets and cancel",
-		Long: `Show the runs of a running node on a screen of the terminal: the tree of a run, its
+		Short: "Watch runs in a full-screen terminal view; answer questions, change limits, cancel",
+		Long: `Show the runs of a running node in a full-screen terminal view: the tree of a run, its
 agents, transcripts, budget and timeline, and the questions that wait for you. The bottom
 line names the keys of each view, and ? shows all of them (docs/top.md). It works over SSH
-and from 40 columns and 10 lines on.
+and needs at least 40 columns and 10 lines.
 
 The screen needs a node that is running: troupe-node, or troupe run in another terminal.
 q leaves the screen; the runs continue.`,
@@ -65,11 +65,11 @@ func checkArguments(c *cobra.Command, args []string) error {
 	return command.Exactly("RUN")(c, args)
 }
 
-// checkTerminal refuses what the screen cannot be drawn on, and those that are no person.
+// checkTerminal rejects terminals that cannot show the screen, and tools or hooks of a run.
 func (cs *Commands) checkTerminal() error {
 	c := cs.Console
 	if !term.IsTTY(c.In) || !term.CanDraw(c.Out, c.Getenv) {
-		return exit.UsageError("troupe list, troupe events RUN -f and troupe questions work everywhere", "troupe top needs a terminal for its input and its output, and TERM must not be dumb")
+		return exit.UsageError("troupe list, troupe events RUN -f and troupe questions work everywhere", "troupe top needs an interactive terminal for input and output (TERM is not dumb)")
 	}
 	return request.RefuseAgents(c.Getenv)
 }
@@ -97,7 +97,7 @@ func (cs *Commands) show(word string) (err error) {
 	return err
 }
 
-// program is the model as the library wants it.
+// program adapts top.Model to bubbletea.
 type program struct {
 	model *top.Model
 	node  *nodeLink
@@ -105,7 +105,7 @@ type program struct {
 
 func (p *program) Init() tea.Cmd { return tea.Batch(p.commands(p.model.Start()), tick()) }
 
-// tick is the clock of the screen.
+// tick sends the time to the model once per interval.
 func tick() tea.Cmd {
 	return tea.Tick(tickInterval, func(at time.Time) tea.Msg { return top.Ticked{At: at} })
 }
@@ -113,22 +113,22 @@ func tick() tea.Cmd {
 func (p *program) Update(m tea.Msg) (tea.Model, tea.Cmd) {
 	switch m := m.(type) {
 	case tea.KeyPressMsg:
-		return p, p.learn(top.Key{Name: m.String(), Text: m.Key().Text, At: time.Now()})
+		return p, p.update(top.Key{Name: m.String(), Text: m.Key().Text, At: time.Now()})
 	case tea.PasteMsg:
-		return p, p.learn(top.Pasted{Text: m.Content})
+		return p, p.update(top.Pasted{Text: m.Content})
 	case tea.WindowSizeMsg:
-		return p, p.learn(top.Resized{Width: m.Width, Height: m.Height})
+		return p, p.update(top.Resized{Width: m.Width, Height: m.Height})
 	case top.Ticked:
-		return p, tea.Batch(p.learn(m), tick())
+		return p, tea.Batch(p.update(m), tick())
 	case top.Input:
-		return p, p.learn(m)
+		return p, p.update(m)
 	}
 	return p, nil
 }
 
-func (p *program) learn(in top.Input) tea.Cmd { return p.commands(p.model.Update(in)) }
+func (p *program) update(in top.Input) tea.Cmd { return p.commands(p.model.Update(in)) }
 
-// commands carries out effects, each in a goroutine of the library.
+// commands executes effects, each in a goroutine of bubbletea.
 func (p *program) commands(effects []top.Effect) tea.Cmd {
 	var list []tea.Cmd
 	for _, e := range effects {

@@ -78,7 +78,7 @@ export function Inbox({ run }: { run?: string }) {
     <main>
       {!run && <h1>Inbox</h1>}
       <Problem text={error} /><p role="status" class="quiet">{line(said)}</p>
-      {data && !list.length && <p class="empty">Nothing waits for a person.</p>}
+      {data && !list.length && <p class="empty">No open questions.</p>}
       <ol class="cards">
         {list.map((x, i) => (
           <li key={x.run_id + x.query} class={i === at ? "card current" : "card"} onFocusIn={() => setAt(i)}>

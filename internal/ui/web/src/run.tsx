@@ -77,7 +77,7 @@ export function Run({ run, tab, agent }: { run: string; tab: string; agent: stri
       {tab === "timeline" && <Timeline run={run} live={live} open={(a) => open("transcript", a)} />}
       {tab === "messages" && <Messages model={model} run={run} />}
       {tab === "events" && <Events model={model} />}
-      {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["at the next boundary", "now, calls are aborted"] }]}
+      {form === "cancel" && <Form title="Cancel the run" danger confirm="Cancel the run" close={() => setForm("")} fields={[{ name: "why", label: "Reason" }, { name: "now", label: "When", options: ["after running calls end", "now, abort running calls"] }]}
         submit={async (v) => { await post(`/runs/${run}/cancel`, { why: v.why, now: v.now.startsWith("now"), wait_ms: -1 }); }} />}
       {form === "steer" && <Form title={"Message to " + (agent || "root")} confirm="Send" close={() => setForm("")} fields={[{ name: "text", label: "The agent reads it at its next turn", type: "area", required: true }]}
         submit={async (v) => { await post(`/runs/${run}/steer`, { agent: agent || undefined, text: v.text }); }} />}
