@@ -11,8 +11,8 @@ import (
 const (
 	// DiskCheckInterval is how often the free space of the state directory is checked.
 	DiskCheckInterval = time.Second
-	// DiskLowBytes is the number of free bytes below which a disk is low, or a tenth of what was
-	// free at the start: new runs are refused, so that live runs can end.
+	// DiskLowBytes is the number of free bytes below which a disk is low, unless a tenth of what was free at the
+	// start is less: then that counts. New runs are refused, so that live runs can end.
 	DiskLowBytes = 256 << 20
 	// diskProbePause is the pause after a failed probe.
 	diskProbePause = 250 * time.Millisecond
