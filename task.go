@@ -37,7 +37,7 @@ type Task struct {
 	MaxDepth, MaxChildren, MaxMessages, MaxAgents int
 	client.AgentLimits                                  // of each agent
 	ToolRetries                                   int   // of a call after a temporary failure
-	UseTokens                                     int64 // output tokens that are used up before the agent may stop
+	UseTokens                                     int64 // minimum output tokens before the agent may stop
 	// MaxBudgetUSD is the limit in US dollars. It is counted in billionths of a dollar; parts of one are cut off, and less
 	// than one is refused.
 	MaxBudgetUSD float64
@@ -45,18 +45,19 @@ type Task struct {
 	// AllowUnbounded those that may get Attach although no maximum cost of attachments is published.
 	AllowUnpriced, AllowUnbounded []string
 	// Timeout is the limit of working time. QuestionTimeout is how long a question to a person stays open before it
-	// counts as denied; 0: for ever. ParkTimeout is how long the run may wait for people alone before it ends as
-	// unanswered; 0: 30 days. Patience is how long an agent waits for a model that throttles all callers;
-	// negative: not at all. All four are counted in milliseconds, and a part of one counts as a whole.
+	// counts as denied; 0: as long as the run may be parked. ParkTimeout is how long the run may wait for people alone
+	// before it ends as unanswered; 0: 30 days. Patience is how long an agent waits for a model that throttles all
+	// callers; negative: not at all. All four are counted in milliseconds, and a part of one counts as a whole.
 	Timeout, QuestionTimeout, ParkTimeout, Patience time.Duration
 
-	// AllowedTools, DisallowedTools and AskTools are rules such as shell(git log:*): calls that run, calls that are
-	// denied, and calls about which a person decides. PermissionMode decides about the other calls.
+	// AllowedTools grants tools by name ("grep") and allows calls by pattern ("shell(git log:*)"); the name of a tool of
+	// an MCP server does both. DisallowedTools denies, AskTools asks a person. PermissionMode decides calls that no rule
+	// matches.
 	AllowedTools, DisallowedTools, AskTools []string
 	PermissionMode                          spec.PermissionMode
 	// Guardrails are ready guardrails for every agent of the run, beside those of the Config.
 	Guardrails []spec.ReadyGuardrail
-	// Yes approves writes to the directory and sandboxed shell commands.
+	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
 	Yes bool
 
 	// Conversation continues a conversation, or begins the one of that id. Fork starts from the history of another run's

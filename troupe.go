@@ -22,16 +22,16 @@ import (
 	"github.com/troupe-run/troupe/tool"
 )
 
-// The nouns of this entry point, which other packages define.
+// Aliases of types in other packages.
 type (
-	// Agent is a definition, as an agent file holds one.
+	// Agent defines one agent, like an agent file.
 	Agent = agentfile.Definition
 	// ToolRef names a tool that an Agent may use or not.
 	ToolRef = agentfile.ToolRef
 	// HookFunc is a hook in Go, HookCall its argument.
 	HookFunc = hook.Func
 	HookCall = hook.Call
-	// NATSOptions say how to reach a NATS server.
+	// NATSOptions configures the connection to a NATS server.
 	NATSOptions = bus.Options
 	// Result is the outcome of a run.
 	Result = event.Result
@@ -40,30 +40,28 @@ type (
 // Config of a Node. The zero value is a node without a directory, which keeps its logs only
 // until Close. Start refuses agents that name unknown tools or delegates.
 type Config struct {
-	// Tools are the program's own, for every agent whose definition does not exclude them. See
-	// tool.Func.
+	// Tools are the program's tools. Every agent may use them unless its definition excludes them. See tool.Func.
 	Tools []tool.Tool
-	// Agents take precedence over the built-in ones; the first gets the tasks that name none.
+	// Agents take precedence over built-in agents of the same name. The first one gets tasks that name no agent.
 	// Default: the built-in assistant, or with a builtin/ model the coordinator.
 	Agents []Agent
 	// Models are clients of the program's own, by PROVIDER/MODEL.
 	Models map[string]model.Client
-	// Model is for tasks that name none. Default: by the keys in the environment, or a local Ollama, or that of the
-	// agent in Agents that gets the task; where there is none, tasks are refused. "builtin/scout" is the model that
+	// Model is for tasks that name none. Default: by the keys in the environment, or a local Ollama, or the model of
+	// the agent that gets the task; where there is none, tasks are refused. "builtin/scout" is the model that
 	// needs no key.
 	Model string
-	// Dir is the directory in which agents work; tasks may name it or one below it. Default:
-	// none, and no tools of a directory.
+	// Dir is the directory in which agents work. A task may name it or a directory below it. Default: none; then agents
+	// have no file tools.
 	Dir string
-	// StateDir holds the logs. A node continues the unfinished runs that it finds there, and
-	// owns the directory alone. Default: a temporary directory, which Close removes.
+	// StateDir stores the logs. Start continues unfinished runs there. Only one process may use it. Default: a temporary
+	// directory, which Close removes.
 	StateDir string
-	// LogStore is where a new StateDir keeps its logs: "local", files whose appends share their
-	// syncs, or "jetstream", the streams of the NATS server in the process. Start refuses a StateDir
-	// that keeps them elsewhere. Default: where it keeps them; a new one in local.
+	// LogStore is the log store of a new StateDir: "local" (files) or "jetstream" (streams of the NATS server in this
+	// process). Default: local; an existing StateDir keeps its own, and Start refuses another.
 	LogStore string
 	// Bus is a NATS server that nodes share, instead of StateDir and a server in the process.
-	// In this case serve your own pool (Pools): all nodes of a pool must have the same tools.
+	// In this case, set Pools, too: all nodes of a pool must have the same tools.
 	Bus   NATSOptions
 	Pools []string
 	// Listen opens the server in the process to others: to commands of the same user by a
@@ -74,15 +72,15 @@ type Config struct {
 	// MaxLiveRuns is how many runs may be live at once, MaxQueuedRuns how many more may wait
 	// in order; further runs are refused. Default: 2,000 and 10,000.
 	MaxLiveRuns, MaxQueuedRuns int
-	// RetainAge is how long a run stays in StateDir after its end; RetainBytes is how much logs and blobs may hold until the
-	// oldest runs go. Default: 30 days and 2 GiB; a negative one is no limit.
+	// RetainAge is how long a run stays in StateDir after its end. RetainBytes is the size of logs and blobs (bytes) above
+	// which the oldest finished runs are removed. Default: 30 days and 2 GiB; a negative value is no limit.
 	RetainAge   time.Duration
 	RetainBytes int64
 	// RequestsPerMinute and TokensPerMinute are the most that models may get in a minute, of all nodes of a Bus together, by
 	// PROVIDER for each of its models or by PROVIDER/MODEL (docs/gates.md). Default: what the provider allows.
 	RequestsPerMinute, TokensPerMinute map[string]int64
-	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules are
-	// in troupe's names of tools, such as shell(git log:*).
+	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules use
+	// troupe's tool names, such as shell(git log:*).
 	Permissions spec.Permissions
 	// Hooks run at points of every agent's loop; those without a command are functions of
 	// HookFuncs, by name.
@@ -98,7 +96,7 @@ type Config struct {
 
 // Errors of Start and Run.
 var (
-	// ErrConfig: a contribution of the program cannot be used.
+	// ErrConfig: a tool, agent, model or hook of the Config is invalid.
 	ErrConfig = node.ErrContribution
 	// ErrIncomplete: the run ended without completing its task. The Result has the reason and
 	// the partial answer.
@@ -106,7 +104,7 @@ var (
 	// ErrParked: the run waits for a person. Client().Questions shows the question,
 	// Client().Answer decides it, and Run with the same RunID waits on.
 	ErrParked = errors.New("troupe: the run waits for a person")
-	// ErrAnswer: the answer does not decode into the requested type.
+	// ErrAnswer: the answer is not valid JSON for the requested type.
 	ErrAnswer = errors.New("troupe: the answer does not decode")
 )
 
@@ -153,8 +151,8 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 // Run gives the node a task and waits for its result. The error is nil only if the run
-// completed its task. If ctx ends first, Run cancels the run, waits up to cancelPatience for its
-// end, and returns the result known by then: at least the run's id. If the task's RunID already exists, Run starts nothing new and waits for that
+// completed its task. If ctx ends first, Run cancels the run, waits up to 5 seconds for its end, and returns the result
+// known by then: at least the run's id. If the task's RunID already exists, Run starts nothing new and waits for that
 // run.
 func (n *Node) Run(ctx context.Context, t Task) (Result, error) {
 	// The waiting goroutine holds the stack of this function only: what needs more is done elsewhere.

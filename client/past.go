@@ -25,7 +25,7 @@ type ExportRequest struct {
 	Offset int64  `json:"offset,omitempty"`
 }
 
-// ExportPage is a part of the JSON document of an agent.Past. The next page begins at Offset;
+// ExportPage is a part of the JSON form of a history.Transcript. The next page begins at Offset;
 // the document is complete when Offset is Size.
 type ExportPage struct {
 	Data   string `json:"data"`
@@ -49,7 +49,7 @@ type History struct {
 	Parts int    `json:"parts"`
 }
 
-// Export reads an agent's history as a JSON document of agent.Past.
+// Export reads an agent's history as the JSON form of a history.Transcript.
 func (c *Client) Export(ctx context.Context, run, who string, turn *int) (json.RawMessage, error) {
 	var doc strings.Builder
 	r := ExportRequest{RunID: run, Agent: who, Turn: turn}

@@ -15,8 +15,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// RunRequest starts a run. The fields are the long flags of `run` with
-// underscores. Zero means the node's default.
+// RunRequest starts a run. Most fields have the name of a flag of "troupe run". Files that flags name (policy, JSON
+// schema, history, attachments) are sent as contents. The zero value of a field is the node's default.
 type RunRequest struct {
 	// RunID is chosen by the client (a lower-case ULID), so that a repeated request is
 	// harmless.
@@ -41,18 +41,20 @@ type RunRequest struct {
 	Effort          string   `json:"effort,omitempty"`
 	AllowedTools    []string `json:"allowed_tools,omitempty"`
 	DisallowedTools []string `json:"disallowed_tools,omitempty"`
-	AskTools        []string `json:"ask_tools,omitempty"`           // rules for calls that a person decides about
-	PermissionMode  string   `json:"permission_mode,omitempty"`     // default, acceptEdits, plan, dontAsk, bypassPermissions
-	QuestionTimeout int64    `json:"question_timeout_ms,omitempty"` // a question that is open longer counts as denied; 0: never
-	ParkTimeout     int64    `json:"park_timeout_ms,omitempty"`     // a run that waits for people alone for longer ends; 0: 30 days
+	AskTools        []string `json:"ask_tools,omitempty"`       // rules for calls that a person decides about
+	PermissionMode  string   `json:"permission_mode,omitempty"` // default, acceptEdits, plan, dontAsk, bypassPermissions
+	// QuestionTimeout is how long a question may be open before it counts as denied; 0: as long as the run may be parked.
+	QuestionTimeout int64 `json:"question_timeout_ms,omitempty"`
+	ParkTimeout     int64 `json:"park_timeout_ms,omitempty"` // a run that waits for people alone for longer ends; 0: 30 days
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
-	Conversation string   `json:"conversation,omitempty"`
-	Yes          bool     `json:"yes,omitempty"`         // approves directory writes and sandboxed shell commands
-	Interactive  bool     `json:"interactive,omitempty"` // a person at a terminal answers at once
-	Caller       string   `json:"caller,omitempty"`
-	Constraints  []string `json:"constraints,omitempty"`
-	Criteria     []string `json:"criteria,omitempty"`
+	Conversation string `json:"conversation,omitempty"`
+	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
+	Yes         bool     `json:"yes,omitempty"`
+	Interactive bool     `json:"interactive,omitempty"` // a person at a terminal answers at once
+	Caller      string   `json:"caller,omitempty"`
+	Constraints []string `json:"constraints,omitempty"`
+	Criteria    []string `json:"criteria,omitempty"`
 	// FailureConditions are sentences: if one of them holds, the run has failed.
 	FailureConditions []string           `json:"failure_conditions,omitempty"`
 	Trace             string             `json:"trace,omitempty"`
@@ -73,7 +75,7 @@ type RunRequest struct {
 	// RequireTool lists tool results that the answer needs: NAME, or NAME=TEXT.
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
-	UseTokens   int64           `json:"use_tokens,omitempty"`  // output tokens to use up before it may stop
+	UseTokens   int64           `json:"use_tokens,omitempty"`  // minimum output tokens before the run may stop
 	// ToolRetries is how often a call is retried after a temporary failure; -1: never, 0: the default.
 	ToolRetries int `json:"tool_retries,omitempty"`
 	// PatienceMS is how long an agent waits for a model that throttles all callers; -1: not at all.
@@ -135,7 +137,7 @@ type RunInfo struct {
 type ListRequest struct {
 	// Limit is the most runs that are wanted; 0: as many as fit a reply.
 	Limit int `json:"limit,omitempty"`
-	// State is the only state that is wanted: see RunInfo.
+	// State selects runs in this state only; see RunState. "": all.
 	State RunState `json:"state,omitempty"`
 	// Since is the earliest start, as RFC 3339.
 	Since string `json:"since,omitempty"`
@@ -178,7 +180,7 @@ func (r CancelRequest) Wait() time.Duration {
 }
 
 // CancelReply is the acknowledgement of a cancel. The log of the run holds the request in any
-// case. An agent that counts as stopped begins nothing any more.
+// case. An agent that counts as stopped starts no further call.
 type CancelReply struct {
 	Agents  int `json:"agents"`   // agents that the cancel is for
 	Stopped int `json:"stopped"`  // agents that reported their end
@@ -192,13 +194,13 @@ type CancelReply struct {
 
 // PendingOn is how many agents have not stopped yet on one node.
 type PendingOn struct {
-	// Node is "" for agents that no node has activated yet: they have begun nothing.
+	// Node is "" for agents that no node has activated yet: no node has run them.
 	Node   string `json:"node"`
 	Agents int    `json:"agents"`
 	// Unreachable says that the node missed a renewal of its lease. It may be frozen,
 	// disconnected or dead.
 	Unreachable bool `json:"unreachable"`
-	// HeardMS is the number of milliseconds since the node's last sign of life.
+	// HeardMS is the number of milliseconds since the node's last heartbeat.
 	HeardMS int64 `json:"heard_ms"`
 	// LeaseMS is the number of milliseconds until its lease ends, unless the node renews it:
 	// after that, no work begins there. 0: the lease has ended.
@@ -225,7 +227,8 @@ type AnswerRequest struct {
 	Digest string `json:"digest,omitempty"`
 	// Always is "run": an approval counts for calls like this one, too, until the run ends.
 	Always string `json:"always,omitempty"`
-	By     string `json:"by,omitempty"` // who answers
+	// By is the name of the user, for the audit log.
+	By string `json:"by,omitempty"`
 }
 
 // PolicyRequest replaces a live run's policy.
@@ -233,7 +236,8 @@ type PolicyRequest struct {
 	RunID   string            `json:"run_id"`
 	Request string            `json:"request_id"`
 	Policy  supervisor.Policy `json:"policy"`
-	By      string            `json:"by,omitempty"` // who sets it
+	// By is the name of the user, for the audit log.
+	By string `json:"by,omitempty"`
 }
 
 // BudgetRequest replaces a live run's limits: all of them, or with Patch those that are not
@@ -244,7 +248,8 @@ type BudgetRequest struct {
 	Limits  spec.RunLimits `json:"limits"`
 	Patch   bool           `json:"patch,omitempty"`
 	Freeze  bool           `json:"freeze,omitempty"`
-	By      string         `json:"by,omitempty"` // who changes them
+	// By is the name of the user, for the audit log.
+	By string `json:"by,omitempty"`
 }
 
 // GetRequest asks for one run, with its Description if Describe is set.
@@ -259,8 +264,8 @@ type GetRequest struct {
 // Cursor maps each log of a run to the index of the last entry whose events were seen. To users it is opaque.
 type Cursor map[string]uint64
 
-// CursorEntries is the key of a cursor under which stands how many entries the logs of the run had when all their
-// events were read. As long as they have no more, a node does not read them again.
+// CursorEntries is the cursor key for the number of log entries read so far. A node skips re-reading logs that have
+// not grown.
 const CursorEntries = "*"
 
 // EventsRequest asks for the events after a cursor.
@@ -284,14 +289,14 @@ type Event struct {
 
 // Codes of errors, in Nats-Service-Error-Code.
 const (
-	CodeBad         = "400"
-	CodeForbidden   = "403"
-	CodeNotFound    = "404"
-	CodeConflict    = "409"
+	CodeBad         = "400" // the request is invalid: Text says what, Hint what to change
+	CodeForbidden   = "403" // this node does not allow it, such as a path outside its roots
+	CodeNotFound    = "404" // there is no such run, agent, question or node
+	CodeConflict    = "409" // the current state does not allow it, such as a second answer to a question
 	CodeGone        = "410" // the run was deleted
-	CodeLimit       = "429"
-	CodeInternal    = "500"
-	CodeUnavailable = "503"
+	CodeLimit       = "429" // a limit is reached, such as that of queued runs
+	CodeInternal    = "500" // a bug: the node's log has the details
+	CodeUnavailable = "503" // the node cannot do it now; repeat the request later
 	CodeLogs        = "507" // the node cannot write its logs now: a full disk, a server whose store is off
 )
 
@@ -328,8 +333,7 @@ type NodeInfo struct {
 	State string `json:"state"`
 	// Heard is the time of its last heartbeat, by the clock of the server.
 	Heard string `json:"heard,omitempty"`
-	// HeardMS is how many milliseconds ago the node that answers received that heartbeat, by
-	// its own clock.
+	// HeardMS is the age of that heartbeat in milliseconds, by the answering node's clock.
 	HeardMS int64 `json:"heard_ms,omitempty"`
 	// Live is how many actors it runs, Busy how many calls they have under way, and Resting
 	// how many actors are passivated in logs that it holds, waiting for a person, another
@@ -359,7 +363,7 @@ type NodeInfo struct {
 	LogHealth *LogHealth `json:"logs,omitempty"`
 	// HTTP is the address at which the node that answers serves HTTP; "" if it does not.
 	HTTP string `json:"http,omitempty"`
-	// Warning, in the answer to a drain, says what part of that request will not be honored.
+	// Warning, in the answer to a drain, says what part of that request was not applied.
 	Warning string `json:"warning,omitempty"`
 }
 

@@ -30,7 +30,7 @@ type Summary struct {
 	// Reason and Detail say how the run ended.
 	Reason spec.Reason `json:"reason,omitempty"`
 	Detail string      `json:"detail,omitempty"`
-	// Canceled and CanceledNow say that the supervisor has read a cancel of the run; Told is how
+	// Canceled and CanceledNow say that the supervisor has read a cancel of the run; CancelTargets is how
 	// many agents were live then.
 	Canceled      bool `json:"canceled,omitempty"`
 	CanceledNow   bool `json:"canceled_now,omitempty"`

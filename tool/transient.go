@@ -7,12 +7,11 @@ import (
 )
 
 // errTransient marks what Transient has wrapped.
-var errTransient = errors.New("tool: a failure that may pass")
+var errTransient = errors.New("tool: temporary failure")
 
-// Transient marks the error of a Tool as one that may pass: a server that is
-// busy (HTTP 429) or ailing (5xx), a lock that is taken. The loop runs a call of
-// a read or idempotent tool again then. Timeouts and refused connections are
-// known without it.
+// Transient marks the error of a Tool as temporary: a busy (HTTP 429) or failing (5xx)
+// server, a lock that is held. The loop then retries the call if the tool is read or
+// idempotent. Timeouts and refused connections are temporary without it.
 func Transient(err error) error {
 	if err == nil {
 		return nil
