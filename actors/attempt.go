@@ -115,7 +115,7 @@ func (s *shell) leaveThrottle(c actor.Context) { c.Send(s.cfg.keeper, withdrawal
 
 // errPanic says that a model client crashed: one attempt of one agent failed. The cost of
 // that attempt is unknown.
-var errPanic = errors.New("actors: the client of the model crashed")
+var errPanic = errors.New("actors: the model client panicked")
 
 func completeCall(ctx context.Context, client model.Client, req model.Request, emit func(model.Delta)) (reply model.Reply, err error) {
 	defer func() {

@@ -187,6 +187,6 @@ func (s *shell) failShell(c actor.Context, a activation.Fail) {
 		c.Stop(c.Self())
 		return
 	}
-	s.log.Error("a log is out of reach", "actor", s.addr, "at", a.Doing, "error", a.Err)
+	s.log.Error("cannot read or write log; restarting the actor", "actor", s.addr, "at", a.Doing, "error", a.Err)
 	panic(a.Err)
 }

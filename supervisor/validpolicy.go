@@ -70,7 +70,7 @@ func (r Rule) validate(cost *int) error {
 		return fmt.Errorf("it has %d conditions, at most %d are allowed: use several rules", len(conditions), ConditionsMax)
 	}
 	if (r.Expression != "" || r.Use != nil) && len(conditions) == 0 {
-		return errors.New("its conditions were not made from what it says")
+		return errors.New("the rule's expression was not compiled (a bug, or a hand-written log)")
 	}
 	for _, c := range conditions {
 		if err := c.validate(r.On, cost); err != nil {

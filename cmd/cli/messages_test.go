@@ -98,7 +98,7 @@ var wrongFiles = []wrongInput{
 	usage("run $OK --json-schema $NESTED hi", `"strng" is no type of JSON Schema`, "did you mean string?"),
 	usage("run $OK --pricing-file $BROKEN hi", "models.dev", "--pricing-file names the file"),
 	usage("run $OK --pricing-file nowhere.json hi", "nowhere.json", "no such file"),
-	usage("run $OK --mcp-config $BROKEN hi", "--mcp-config", "line 1", "mend the file"),
+	usage("run $OK --mcp-config $BROKEN hi", "--mcp-config", "line 1", "fix the file"),
 	usage("run $OK --mcp-config nowhere.json hi", "nowhere.json", "no such file"),
 	usage("run $OK --history $BROKEN hi", "--history", "line 1", "troupe export has written"),
 	usage("run $OK --history nowhere.json hi", "nowhere.json", "no such file"),

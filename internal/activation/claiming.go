@@ -62,7 +62,7 @@ func replayLog(s *stepCall, f LogRead) {
 		return
 	case f.Err != nil:
 		// The log has no leader, or its blocks do not decode: no activation could read it now.
-		s.addActions(Warn{"a log is out of reach; it is read again", []any{"actor", s.Reader.Addr, "error", f.Err}})
+		s.addActions(Warn{"cannot read log; retrying", []any{"actor", s.Reader.Addr, "error", f.Err}})
 		s.deliverLater(f.Claim)
 		return
 	case s.isHopeless(f.Log):

@@ -1,6 +1,7 @@
 package activation
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -140,8 +141,8 @@ func bodyDecoder(body []byte) func(any) error {
 }
 
 var (
-	errUnknown  = fmt.Errorf("activation: unknown kind")
-	errStranger = fmt.Errorf("activation: not this sender's to say")
+	errUnknown  = errors.New("activation: unknown kind")
+	errStranger = errors.New("activation: this sender may not send this kind")
 )
 
 func orUnknown(err error) error {

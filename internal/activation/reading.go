@@ -122,7 +122,7 @@ func handleTailRead(s *stepCall, f TailRead) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrClosed):
 	case f.Err != nil || f.Entries == 0:
-		s.addActions(Warn{"a log is out of reach; it is read again", []any{"actor", s.Reader.Addr, "error", f.Err}})
+		s.addActions(Warn{"cannot read log; retrying", []any{"actor", s.Reader.Addr, "error", f.Err}})
 		s.deliverLater(Detached{f.Through})
 	default:
 		catchUp(s, f.Through)
@@ -196,7 +196,7 @@ func closeLog(s *stepCall) {
 		_, _, err = encodeOwn(s, s.OwnResult(last.Kind(), "", last))
 	}
 	if err != nil {
-		s.addActions(Warn{"a log is closed without its last word", []any{"actor", s.Reader.Addr, "error", err}})
+		s.addActions(Warn{"log closed without the agent's result, which fits no entry", []any{"actor", s.Reader.Addr, "error", err}})
 		last = agent.Closed{N: s.Reader.N}
 	}
 	requestOwnAppend(s, s.OwnResult(last.Kind(), "", last))

@@ -167,7 +167,7 @@ func extendFirstMessageWait(s *stepCall, f TimerFired) bool {
 	}
 	s.awaited = awaited
 	if f.Served {
-		s.addActions(Warn{"an agent gives no sign of life; a node of its pool lives, so it is waited for",
+		s.addActions(Warn{"the agent has not reported; waiting, because its pool has a live node",
 			[]any{"actor", s.Reader.Addr, "timer", f.Timer, "pool", pool}})
 	}
 	s.addActions(ArmTimer{f.Timer, s.now + supervisor.FirstMessageMS})

@@ -36,7 +36,7 @@ func (o poolWatch) run() {
 		case <-tick.C:
 		}
 		if err := o.checkPools(away, told); err != nil && o.cfg.Life.Err() == nil {
-			o.cfg.Logger.Warn("it is not known which pools have a node; it is looked again", "error", err)
+			o.cfg.Logger.Warn("cannot list live nodes; retrying", "error", err)
 		}
 	}
 }

@@ -138,8 +138,8 @@ func (o *Owner) CheckOwnership() error {
 }
 
 var (
-	errLeaving     = errors.New("cluster: the node hands its logs over to others")
-	errUnknownNode = errors.New("cluster: the other nodes do not know this node: its sign of life is overdue")
+	errLeaving     = errors.New("cluster: the node is draining")
+	errUnknownNode = errors.New("cluster: no heartbeat of this node seen by other nodes")
 )
 
 // StopQueue closes the queue: no more runs begin.

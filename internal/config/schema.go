@@ -13,14 +13,14 @@ import (
 	"github.com/troupe-run/troupe/internal/throttle"
 )
 
-// settingDescriptions describes the purpose of each setting.
-var settingDescriptions = map[string]string{
+// settingMeanings says what each setting does.
+var settingMeanings = map[string]string{
 	"model":               "model of a run that names none, PROVIDER/MODEL",
-	"store_dir":           "state directory; relative to this file; only in your own file",
-	"log_store":           "where a new state directory keeps its logs: local (the default) or jetstream; only in your own file",
+	"store_dir":           "state directory",
+	"log_store":           "log store for a new state directory: local (the default) or jetstream",
 	"color":               "auto, always or never",
-	"otlp_endpoint":       "OTLP/HTTP receiver of the spans of your nodes, such as http://localhost:4318; only in your own file",
-	"telemetry_content":   "none (the default) or full: whether spans have the texts of people, models and tools; only in your own file",
+	"otlp_endpoint":       "OTLP/HTTP receiver of the spans of your nodes, such as http://localhost:4318",
+	"telemetry_content":   "none (the default) or full: whether spans have the texts of people, models and tools",
 	"output":              "output of commands that can write it: table, json, jsonl, yaml, text, stream-json",
 	"max_turns":           "most turns of the first agent; 0 is the default",
 	"max_tokens":          "most tokens of the whole tree; 0 is the default",
@@ -29,41 +29,71 @@ var settingDescriptions = map[string]string{
 	"max_children":        "most live children of one agent; 0 is the default",
 	"max_messages":        "most messages between the agents of a run; 0 is the default",
 	"max_agents":          "most agents of the whole tree; 0 is the default",
-	"max_budget_usd":      "most US dollars of the whole tree; 0 is the default. The file of a directory can only lower it",
-	"allow_unbounded":     "models that may receive attachments although their maximum cost is not published; only in the user's own file",
-	"allow_unpriced":      "models that may be called under max_budget_usd though their price is unknown; only in your own file",
-	"pricing_file":        "prices and windows of models that go before those listed, in the form of models.dev or LiteLLM; relative to this file; only in your own file",
-	"timeout":             "time at work after which an agent sums up, such as 90s or 15m",
+	"max_budget_usd":      "most US dollars of the whole tree; 0 is the default",
+	"allow_unbounded":     "models that may receive attachments although their maximum cost is not published",
+	"allow_unpriced":      "models that may be called under max_budget_usd although their price is unknown",
+	"pricing_file":        "prices and context windows of models, in the form of models.dev or LiteLLM; takes precedence over the built-in list",
+	"timeout":             "working time after which an agent must summarize and end, such as 90s or 15m",
 	"log_patience":        "how long troupe run waits for a log that cannot be written, such as 2m",
-	"max_live_runs":       "most runs that are live on a node of yours at once; later ones are queued; 0 is the default; only in your own file",
-	"retain_age":          "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever. 30d by default; only in your own file",
-	"retain_size":         "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit. 2GiB by default; only in your own file",
-	"requests_per_minute": "most requests a minute to each model of a provider, or to one model: openai=500,openai/gpt-6-sol=60; of all nodes together. The file of a directory can only lower it",
-	"tokens_per_minute":   "most tokens a minute of prompts and replies, in the form of requests_per_minute. The file of a directory can only lower it",
-	"guardrails":          "ready guardrails of all agents: secrets, injection, size, patterns; those of all files and of the flag add up",
-	"hooks":               "commands that run at hook points of the loop; only in the user's own file",
+	"max_live_runs":       "maximum live runs on a node of yours; later ones are queued; 0 is the default",
+	"retain_age":          "how long a run stays after its end, such as 36h, 30d or 8w; off: keep forever. 30d by default",
+	"retain_size":         "total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited. 2GiB by default",
+	"guardrails":          "ready guardrails of all agents: secrets, injection, size, patterns",
+	"hooks":               "commands that run at hook points of the loop",
 	"fallback":            "models that are tried in order when the first fails for good",
 	"fail_if":             "sentences: if one of them holds, the run has failed",
-	"json_schema":         "file with the JSON Schema that an answer must meet; relative to this file",
-	"use_tokens":          "output tokens that a run must use",
-	"require":             "evidence that a claimed completion must have",
-	"criteria":            "sentences that say what the answer must have",
-	"continue":            "how a run continues until it has used its tokens",
-	"watch":               "when the loop finds that it goes in circles",
-	"breaker":             "how many failures or forbidden proposals in a row escalate",
-	"context":             "how the prompt is kept within the window of the model",
-	"polling":             "tools that are made to be called again and again",
+	"json_schema":         "file with the JSON Schema that an answer must meet",
+	"use_tokens":          "minimum output tokens of a run",
+	"require":             "what an answer needs: results of tools, and a JSON Schema",
+	"criteria":            "another name of require",
+	"continue":            "minimum output tokens before an answer is accepted",
+	"watch":               "loop detection: how many repeats count as a loop (docs/loop-options.md)",
+	"breaker":             "how many failures of a tool on one target, or forbidden calls, in a row make the loop ask a person",
+	"context":             "how the prompt is kept within the context window of the model",
+	"polling":             "tools that may be repeated without counting as a loop",
 	"max_agent_tokens":    "most tokens of one agent; 0 is the default",
 	"patience":            "how long an agent waits for a model that throttles all callers, such as 10m",
 	"limit_notes":         "when the model is told that a limit is near, in percent of the limit",
 	"tool_retries":        "how often a call is retried after a temporary failure",
-	"tools":               "effect classes of tools",
-	"policy":              "stop-veto policy: a file, or in troupe.yaml its rules; the file of a directory can only add rules to the user's",
-	"permissions":         "rules that allow, ask or deny calls; the file of a directory can only ask and deny",
-	"permission_mode":     "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk or bypassPermissions. The file of a directory can only take trust away",
-	"question_timeout":    "how long a question to a person stays open before it counts as denied, such as 1h; 0 is for ever",
-	"reconcile_every":     "how often a node of yours looks for unfinished runs that no node owns, such as 5m; 0 is the default; only in your own file",
+	"tools":               "per tool: effect class, polling, and for shell the allowed and denied commands and the sandbox (docs/sandbox.md)",
+	"policy":              "file with the stop-veto policy",
+	"permissions":         "rules that allow, ask or deny calls",
+	"permission_mode":     "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk or bypassPermissions",
+	"question_timeout":    "how long a question to a person stays open before it counts as denied, such as 1h; 0: as long as the run may be parked",
+	"reconcile_every":     "how often a node of yours looks for unfinished runs that no node owns, such as 5m; 0 is the default",
 	"park_timeout":        "how long a run may wait for people alone before it ends as unanswered, such as 48h; 0 is the default",
+	"requests_per_minute": "most requests a minute to each model of a provider, or to one model: openai=500,openai/gpt-6-sol=60; of all nodes together",
+	"tokens_per_minute":   "most tokens a minute of prompts and replies, in the form of requests_per_minute",
+}
+
+// settingNotes says what holds for a setting in files, and not for its variable.
+var settingNotes = map[string]string{
+	"store_dir":         "Relative to the settings file. Only in your own file.",
+	"log_store":         "Only in your own file.",
+	"otlp_endpoint":     "Only in your own file.",
+	"telemetry_content": "Only in your own file.",
+	"max_budget_usd":    "The file of a directory can only lower it.",
+	"allow_unbounded":   "Only in your own file.",
+	"allow_unpriced":    "Only in your own file.",
+	"pricing_file":      "Relative to the settings file. Only in your own file.",
+	"max_live_runs":     "Only in your own file.",
+	"retain_age":        "Only in your own file.",
+	"retain_size":       "Only in your own file.",
+	"guardrails":        "Those of all files and of the flag add up.",
+	"hooks":             "Only in your own file.",
+	"json_schema":       "Relative to the settings file.",
+	"policy":            "A settings file may also have the rules themselves. The file of a directory can only add rules to yours.",
+	"permissions":       "The file of a directory can only ask and deny.",
+	"permission_mode":   "The file of a directory can only restrict it.",
+	"reconcile_every":   "Only in your own file.",
+}
+
+// describeSetting returns the description of a setting in a file.
+func describeSetting(key string) string {
+	if note := settingNotes[key]; note != "" {
+		return settingMeanings[key] + ". " + note
+	}
+	return settingMeanings[key]
 }
 
 // SettingKeys are the names of the settings that are values, in order.
@@ -81,7 +111,7 @@ func SettingKeys() []string {
 // SettingsSchema is the JSON Schema of a troupe.yaml, made from the settings.
 func SettingsSchema() *jsonschema.Schema {
 	s := &jsonschema.Schema{Schema: "https://json-schema.org/draft/2020-12/schema", Title: FileName, Type: "object",
-		Description: "Settings of troupe. A flag goes before an environment variable TROUPE_*, that before " + FileName + " of the directory, that before the user's.",
+		Description: "Settings of troupe. Precedence: flag, environment variable TROUPE_*, the directory's " + FileName + ", your " + FileName + ", default.",
 		// No other keys are allowed.
 		AdditionalProperties: &jsonschema.Schema{Not: &jsonschema.Schema{}},
 		Properties:           map[string]*jsonschema.Schema{}, PropertyOrder: slices.Sorted(maps.Keys(settingKinds))}
@@ -93,7 +123,7 @@ func SettingsSchema() *jsonschema.Schema {
 		if form == policyKind {
 			p = anyOf(textKind.jsonSchema(), &jsonschema.Schema{Types: []string{"object", "array"}})
 		}
-		p.Description = settingDescriptions[key]
+		p.Description = describeSetting(key)
 		s.Properties[key] = p
 	}
 	return s
@@ -220,7 +250,7 @@ func ValidateFile(file string) (problems []error) {
 	return problems
 }
 
-// SchemaJSON is Schema as a document.
+// SchemaJSON returns SettingsSchema as indented JSON.
 func SchemaJSON() ([]byte, error) {
 	raw, err := json.MarshalIndent(SettingsSchema(), "", "  ")
 	if err != nil {

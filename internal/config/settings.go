@@ -67,7 +67,7 @@ var settingKinds = map[string]valueKind{
 func init() { // the limits of each agent
 	for _, n := range spec.NamedLimits() {
 		if n.Request != "" {
-			settingKinds[n.Request], settingDescriptions[n.Request] = limitKind, n.Text
+			settingKinds[n.Request], settingMeanings[n.Request] = limitKind, n.Text
 		}
 	}
 }

@@ -25,7 +25,7 @@ var ownVariables = []Variable{
 	{"TROUPE_HOOK", "set for commands of hooks: the hook"},
 	{"TROUPE_POINT", "set for commands of hooks: the point at which the hook runs"},
 	{"TROUPE_HTTP_TOKEN", "troupe-node: token of --http"},
-	{"TROUPE_TRAPS", "test builds only: directory of failpoints"},
+	{"TROUPE_FAILPOINTS", "test builds only: directory of failpoints"},
 }
 
 // prefixes of variables whose endings are those of a connection.
@@ -35,7 +35,7 @@ var variableFamilies = []string{"TROUPE_SERVICE_", "TROUPE_SYSTEM_", "TROUPE_HOO
 func Variables() []Variable {
 	var list []Variable
 	for _, key := range SettingKeys() {
-		list = append(list, Variable{envPrefix + strings.ToUpper(key), settingDescriptions[key]})
+		list = append(list, Variable{envPrefix + strings.ToUpper(key), settingMeanings[key]})
 	}
 	return append(list, ownVariables...)
 }

@@ -31,6 +31,9 @@ func TestVariablesAreDocumented(t *testing.T) {
 		if v.Meaning == "" {
 			t.Errorf("%s has no description", v.Name)
 		}
+		if strings.Contains(v.Meaning, "this file") || strings.Contains(v.Meaning, "own file") || strings.Contains(v.Meaning, FileName) {
+			t.Errorf("%s: the description is about a settings file: %s", v.Name, v.Meaning)
+		}
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.ReplaceAll(v.Name, ", ", "` `"), strings.ReplaceAll(v.Meaning, "|", "\\|"))
 	}
 	raw, err := os.ReadFile(file)

@@ -26,7 +26,7 @@ var decisions = []spec.Decision{spec.Approve, spec.Deny, spec.Skip, spec.TextOnl
 // request that is sent again finds its own mark, and appends the same entry again.
 func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (any, error) {
 	if !slices.Contains(decisions, r.Decision) {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", r.Decision), Hint: "decide " + joinWords(decisions)}
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", r.Decision), Hint: "use " + joinWords(decisions)}
 	}
 	l, q, ok, err := c.awaitQuestion(ctx, r)
 	if err != nil {

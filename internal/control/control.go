@@ -293,7 +293,7 @@ func (c *Control) startRequest(work func()) bool {
 var errPanic = errors.New("control: internal error; the node's log has the details")
 
 func (c *Control) logPanic(verb string, what any) {
-	c.cfg.Logger.Error("a request met a bug", "verb", verb, "panic", what, "stack", string(debug.Stack()))
+	c.cfg.Logger.Error("request handler panicked", "verb", verb, "panic", what, "stack", string(debug.Stack()))
 }
 
 // callRecovered turns a panic into an error: a request must not end the node.

@@ -69,7 +69,7 @@ func (v *laneVisits) retry(visit *laneVisit, joins []string) {
 	visit.joins, visit.more = append(visit.joins, joins...), true
 }
 
-// LaneKnown visits the lane of a conversation in the background, and retries while the logs are out of reach. run is a
+// LaneKnown visits the lane of a conversation in the background, and retries while the logs cannot be read. run is a
 // run that waits in the lane and may not have joined it; "": none.
 func (c *Control) LaneKnown(conversation, run string) {
 	if c.cfg.NoActors {

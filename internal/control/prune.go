@@ -28,7 +28,7 @@ const tombstoneAge = 30 * 24 * time.Hour
 // set, the client asks again.
 func (c *remover) pruneRuns(ctx context.Context, r client.PruneRequest) (any, error) {
 	if r.OlderThanMS < 0 {
-		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms is %d", r.OlderThanMS), Hint: "0 is every run that has ended"}
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("older_than_ms must not be negative: it is %d", r.OlderThanMS), Hint: "0 selects every finished run"}
 	}
 	now := time.Now()
 	list, err := c.cfg.Runs.listRows(ctx)

@@ -45,7 +45,7 @@ func (c *opener) restoreRun(ctx context.Context, r client.RestoreRequest) (any, 
 		return nil, err
 	}
 	if c.cfg.CheckRestored == nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "this node restores no runs", Hint: "ask a node that builds runs"}
+		return nil, &client.Error{Code: client.CodeBad, Text: "this node cannot restore runs", Hint: "send the request to a troupe-node"}
 	}
 	for _, lock := range []string{restoreLock, r.RunID} {
 		done, err := c.locks.lockRun(ctx, lock)
@@ -182,7 +182,7 @@ func (c *opener) readImported(ctx context.Context, checked checkedRestore) (held
 		return held, nil
 	}
 	if err := c.explainMissing(ctx, checked.run); isGone(err) {
-		return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s was deleted here, and its logs keep their ends for 30 days", checked.run), Hint: "restore it into another state directory or on another server"}
+		return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("run %s was deleted here less than 30 days ago", checked.run), Hint: "restore it into another state directory or on another server"}
 	}
 	return held, &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("there is a run %s here, and it is not a restore of this file", checked.run),
 		Hint: "restore it into another state directory or on another server, or delete the unfinished restore: `troupe delete " + checked.run + "`"}

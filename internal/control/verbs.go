@@ -205,9 +205,23 @@ func (c *commander) setPolicy(ctx context.Context, r client.PolicyRequest) (any,
 	return c.appendCommand(ctx, r.RunID, r.Request, "", "", f.Kind(), f)
 }
 
+// negativeLimit returns the first negative limit, and its name in a request; n is 0 if there is none.
+func negativeLimit(l spec.RunLimits) (name string, n int64) {
+	for _, limit := range [...]struct {
+		name string
+		n    int64
+	}{{"tokens", l.Tokens}, {"nano_usd", l.Nano}, {"tool_calls", l.Calls}, {"depth", int64(l.Depth)}, {"children", int64(l.Children)},
+		{"agents", int64(l.Agents)}, {"messages", int64(l.Messages)}} {
+		if limit.n < 0 {
+			return limit.name, limit.n
+		}
+	}
+	return "", 0
+}
+
 func (c *commander) setBudget(ctx context.Context, r client.BudgetRequest) (any, error) {
-	if l := r.Limits; min(l.Tokens, l.Nano, l.Calls, int64(l.Depth), int64(l.Children), int64(l.Agents), int64(l.Messages)) < 0 {
-		return nil, &client.Error{Code: client.CodeBad, Text: "a limit is negative", Hint: "0 is the default of a limit"}
+	if name, n := negativeLimit(r.Limits); n < 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("limits must not be negative: %s is %d", name, n), Hint: "use 0 for the default"}
 	}
 	if r.Patch && r.Limits == (spec.RunLimits{}) {
 		return nil, &client.Error{Code: client.CodeBad, Text: "no limit is named", Hint: "with patch, name the limits that change"}

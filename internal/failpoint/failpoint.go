@@ -5,13 +5,13 @@
 //
 //	go build -tags chaos ./cmd/node
 //
-// A failpoint is a file in the directory that the variable TROUPE_TRAPS names. Its
+// A failpoint is a file in the directory that the variable TROUPE_FAILPOINTS names. Its
 // name is the place, or the place and the subject of At ("own-sent.started"); its
 // content is the fault for the process that reaches the place.
 package failpoint
 
 // DirVariable is the variable that names the directory of a process's failpoints.
-const DirVariable = "TROUPE_TRAPS"
+const DirVariable = "TROUPE_FAILPOINTS"
 
 // Faults.
 const (

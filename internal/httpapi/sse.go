@@ -92,7 +92,7 @@ func (s *sseWriter) noteCursor(cursor string) {
 	s.cursor = cursor
 }
 
-// keepAlive sends a sign of life: the newest cursor without an event, or a comment.
+// keepAlive sends a keep-alive: the newest cursor without an event, or a comment.
 func (s *sseWriter) keepAlive() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ type AgentsOnBus struct {
 }
 
 // ErrAgentsOwner says that the owner of exported agents cannot be a part of a subject.
-var ErrAgentsOwner = errors.New("node: owner of the exported agents")
+var ErrAgentsOwner = errors.New("node: invalid owner for exported agents")
 
 // ownerUnknown is the owner if the user of the process has no name.
 const ownerUnknown = "troupe"

@@ -98,7 +98,7 @@ func TestAnMCPServerOfTheDirectoryCannotTakeTheNameOfTheOperators(t *testing.T) 
 	serverFile(t, filepath.Join(dir, mcpclient.FileName), map[string]any{"stage": config})
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Servers, c.Roots = file, []string{dir} })
 	o, notes := buildOpened(t, h, client.RunRequest{Dir: dir})
-	if len(o.Servers) != 1 || o.Servers[0].Source != file || len(starts()) > 0 || !hasNote(notes, "the MCP server stage is off: the one of the same name in "+file+" goes before it") {
+	if len(o.Servers) != 1 || o.Servers[0].Source != file || len(starts()) > 0 || !hasNote(notes, "the MCP server stage is off: the one of the same name in "+file+" takes precedence") {
 		t.Errorf("%+v %q", o.Servers, notes)
 	}
 }

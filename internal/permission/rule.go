@@ -56,7 +56,7 @@ func Parse(text string) (Rule, error) {
 		}
 		r.tool, r.pattern = strings.TrimSpace(before), strings.TrimSpace(pattern)
 		if r.pattern == "" {
-			return r, fmt.Errorf("%w: %.80q: there is nothing in the parentheses; the name alone is the whole tool", ErrRule, text)
+			return r, fmt.Errorf("%w: %.80q: the parentheses are empty; use the name alone for the whole tool", ErrRule, text)
 		}
 		if r.pattern == "*" {
 			r.pattern = ""
@@ -115,11 +115,11 @@ func (r Rule) checkPattern() error {
 		return checkPath(r.pattern)
 	case r.tool == delegateTool || r.tool == skillTool:
 		if strings.ContainsAny(r.pattern, "*()") {
-			return errors.New("the pattern is one name")
+			return fmt.Errorf("%q takes exactly one name", r.tool)
 		}
 		return nil
 	}
-	return errors.New("no pattern of this tool is known; the name alone is the whole tool")
+	return errors.New("this tool takes no pattern; use its name alone")
 }
 
 // TakesPattern reports whether rules may be about a part of a tool, by a pattern.
@@ -129,16 +129,16 @@ func TakesPattern(tool string) bool {
 
 func checkPath(pattern string) error {
 	if !doublestar.ValidatePattern(pattern) {
-		return errors.New("the pattern of paths is broken; write a path in which * fits a part of a name and ** any directories")
+		return errors.New("the path pattern is invalid; * matches part of a name, ** any directories")
 	}
 	if strings.HasPrefix(pattern, "~") {
-		return errors.New("~ is not your home directory here; write //home/NAME/… for a path outside of the directory of the run")
+		return errors.New("~ is not your home directory here; use //home/NAME/… for a path outside the run's directory")
 	}
 	if slices.Contains(strings.Split(pattern, "/"), "..") {
-		return errors.New("a path with .. in it is refused; write where it leads")
+		return errors.New("the path must not contain ..; use the path that it leads to")
 	}
 	if clean := path.Clean("/" + pattern); strings.HasPrefix(pattern, "..") || clean == "/" {
-		return errors.New("a pattern of paths lies in the directory of the run; ** is all of it")
+		return errors.New("the pattern must name a path below the run's directory; use ** for all of it")
 	}
 	return nil
 }

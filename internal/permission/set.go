@@ -269,7 +269,7 @@ func parseAll(texts []string) (list []Rule) {
 	return list
 }
 
-// decideByDefault decides about a call that no rule fits.
+// decideByDefault decides about a call that no rule matches.
 func (p agentRules) decideByDefault(c Call, t Tool, writable []string) Verdict {
 	if t.Command {
 		return Verdict{Decision: Allow}

@@ -81,7 +81,7 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 		case !t.hasAgent(d.Name):
 			f.definitions = append(f.definitions, d)
 		case slices.Contains(req.agents, d.Name):
-			f.warnings = append(f.warnings, fmt.Sprintf("%s: not used, the built-in agent %s goes before it; name its directory with --agents", d.Path, d.Name))
+			f.warnings = append(f.warnings, fmt.Sprintf("%s: not used, the built-in agent %s takes precedence; name its directory with --agents", d.Path, d.Name))
 		}
 	}
 	hidden := hiddenByDirectory(notes, req.workspace)
@@ -92,9 +92,9 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 			f.warnings = append(f.warnings, text)
 		case isFound || given(name) || t.hasAgent(name):
 		case isHidden:
-			return f, refuse.Bad("mend or remove the file of the directory, or name the other with --agents", "there is no agent %q that can be used: %s", name, text)
+			return f, refuse.Bad("fix or remove the file of the directory, or name the other with --agents", "there is no agent %q that can be used: %s", name, text)
 		case broken != nil:
-			return f, refuse.Bad("mend the file, or name another agent", "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
+			return f, refuse.Bad("fix the file, or name another agent", "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {
@@ -114,7 +114,7 @@ func hiddenByDirectory(notes []agentfile.Note, workspace string) map[string]stri
 	hidden := map[string]string{}
 	for _, n := range notes {
 		if n.Hidden != "" && workspace != "" && trust.IsBelow(workspace, n.By) && !trust.IsBelow(workspace, n.Path) {
-			hidden[n.Hidden] = fmt.Sprintf("%s: not used, the agent %s of the directory goes before it: %s", n.Path, n.Hidden, n.By)
+			hidden[n.Hidden] = fmt.Sprintf("%s: not used, the agent %s of the directory takes precedence: %s", n.Path, n.Hidden, n.By)
 		}
 	}
 	return hidden

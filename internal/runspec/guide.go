@@ -21,7 +21,7 @@ func (b *Builder) guideOf(req acceptedRequest, choice provider.Choice) (guide []
 	}
 	g, ok, err := agentfile.FindGuide(req.workspace, b.searchBoundary(req.workspace))
 	if err != nil {
-		return nil, nil, refuse.Bad("mend the file, or leave it out with --no-agents-md", "%v", err)
+		return nil, nil, refuse.Bad("fix the file, or leave it out with --no-agents-md", "%v", err)
 	}
 	if !ok || g.Text == "" {
 		return nil, nil, nil

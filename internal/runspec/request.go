@@ -120,7 +120,9 @@ const (
 	usdMax   = 1e6
 )
 
-// checkLimits refuses limits without a meaning.
+const zeroHint = "use 0 for the default"
+
+// checkLimits refuses limits that are out of range.
 func checkLimits(r client.RunRequest) error {
 	for _, limit := range [...]struct {
 		name string
@@ -128,28 +130,28 @@ func checkLimits(r client.RunRequest) error {
 	}{{"max_turns", int64(r.MaxTurns)}, {"max_tokens", r.MaxTokens}, {"max_tool_calls", r.MaxToolCalls}, {"max_agent_tokens", r.MaxAgentTokens},
 		{"max_depth", int64(r.MaxDepth)}, {"max_children", int64(r.MaxChildren)}, {"max_agents", int64(r.MaxAgents)}, {"max_messages", int64(r.MaxMessages)}} {
 		if limit.n < 0 || limit.n > limitMax {
-			return refuse.Bad("0 is the default", "%s is %d", limit.name, limit.n)
+			return refuse.Bad(zeroHint, "%s is %d: it may be 0 to %d", limit.name, limit.n, int64(limitMax))
 		}
 	}
 	for _, n := range spec.NamedLimits() {
 		if v := r.Field(n.Request); v != nil && !n.Allows(*v) {
-			return refuse.Bad("0 is the default", "%s is %d: it may be %d to %d", n.Request, *v, n.Least, n.Most)
+			return refuse.Bad(zeroHint, "%s is %d: it may be %d to %d", n.Request, *v, n.Least, n.Most)
 		}
 	}
 	if r.MaxBudgetUSD < 0 || r.MaxBudgetUSD > usdMax {
-		return refuse.Bad("0 is the default", "max_budget_usd is %g", r.MaxBudgetUSD)
+		return refuse.Bad(zeroHint, "max_budget_usd is %g: it may be 0 to %g", r.MaxBudgetUSD, float64(usdMax))
 	}
 	if r.MaxBudgetUSD > 0 && r.MaxBudgetUSD*usdNano < 1 { // it would be cut off to 0, which is no limit
-		return refuse.Bad("0 is the default, and 1e-9 the least limit", "max_budget_usd is %g", r.MaxBudgetUSD)
+		return refuse.Bad(zeroHint, "max_budget_usd is %g: the smallest limit is 1e-9", r.MaxBudgetUSD)
 	}
 	if r.QuestionTimeout < 0 || r.QuestionTimeout > spec.TimeoutMaxMS {
-		return refuse.Bad("0 is for ever", "question_timeout_ms is %d", r.QuestionTimeout)
+		return refuse.Bad("0 means as long as the run may be parked", "question_timeout_ms is %d: it may be 0 to %d", r.QuestionTimeout, int64(spec.TimeoutMaxMS))
 	}
 	if r.ParkTimeout < 0 || r.ParkTimeout > spec.TimeoutMaxMS {
-		return refuse.Bad("0 is the default", "park_timeout_ms is %d", r.ParkTimeout)
+		return refuse.Bad("use 0 for 30 days", "park_timeout_ms is %d: it may be 0 to %d", r.ParkTimeout, int64(spec.TimeoutMaxMS))
 	}
 	if r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS {
-		return refuse.Bad("0 is the default", "timeout_ms is %d", r.TimeoutMS)
+		return refuse.Bad(zeroHint, "timeout_ms is %d: it may be 0 to %d", r.TimeoutMS, int64(spec.TimeoutMaxMS))
 	}
 	return nil
 }

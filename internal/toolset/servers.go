@@ -33,7 +33,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 				if all[i].Hash() == s.Hash() {
 					continue
 				}
-				f.Off = "the one of the same name in " + all[i].Source + " goes before it"
+				f.Off = "the one of the same name in " + all[i].Source + " takes precedence"
 			}
 			all = append(all, f)
 		}
@@ -51,7 +51,7 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 			return nil, nil, refuse.Bad("name an existing file", "mcp_config: there is no %s", named)
 		}
 		if wrong != nil {
-			return nil, nil, refuse.Bad("mend the file", "mcp_config: %v", wrong)
+			return nil, nil, refuse.Bad("fix the file", "mcp_config: %v", wrong)
 		}
 		take(named, f, nil, b.cfg.Trust.TrustsNamed(named, f.Digest, dir))
 	}

@@ -85,7 +85,7 @@ func readLogStore(dir string) (string, error) {
 }
 
 // writeLogStore remembers the store of a new directory. Logs outside of JetStream need the newer
-// form of the directory, and first: an older program would look for the logs in vain.
+// form of the directory, and first: an older program would not find the logs.
 func writeLogStore(dir, name string) error {
 	if name != LogsInJetStream {
 		if err := safefile.Replace(filepath.Join(dir, formFileName), fmt.Appendln(nil, StateForm)); err != nil {

@@ -64,7 +64,7 @@ func checkPrivateFile(info fs.FileInfo) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&^0o600 != 0 {
-		return fmt.Errorf("has the mode %#o: others may have a hand in it", mode)
+		return fmt.Errorf("has the mode %#o and is accessible to other users", mode)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 // Agents makes the command agents.
 func (cs *Commands) Agents() *cobra.Command {
 	c := command.Group("agents", "List and check the available agents",
-		"Agents are built in, or Markdown files: see docs and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")
+		"Agents are built in, or Markdown files: see docs/agentfiles.md and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")
 	c.AddCommand(cs.listCommand(), cs.describeCommand(), cs.validateCommand(), cs.promptCommand())
 	return c
 }

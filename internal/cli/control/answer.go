@@ -52,7 +52,7 @@ func (cs *Commands) Answer() *cobra.Command {
 	}
 	c.Flags().StringVar(&who, "agent", "", "agent that asks (default: the one that asked QUERY)")
 	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
-	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, as `troupe questions -o json` shows it: the answer counts for no other call")
+	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	return c
 }
 

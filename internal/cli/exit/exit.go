@@ -74,7 +74,7 @@ func (f *Failure) Error() string {
 
 func (f *Failure) Unwrap() error { return f.Err }
 
-// UsageError is a failure that the user can mend: hint says how.
+// UsageError is a failure that the user can fix: hint says how.
 func UsageError(hint, format string, args ...any) error {
 	return &Failure{Code: Usage, Err: fmt.Errorf(format, args...), Hint: hint}
 }

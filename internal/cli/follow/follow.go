@@ -104,7 +104,7 @@ func (f *Follower) Accept(header []string) {
 	f.accepted, f.lost = true, time.Time{}
 }
 
-// Overdue fails once the run has been unable to write its log for too long.
+// Overdue returns an error once the run has been unable to write its log for too long.
 func (f *Follower) Overdue() error { return f.logs.overdue(f.run, time.Now()) }
 
 // NoteNodeGone tells the user that the follower waits for the next node.
@@ -300,7 +300,7 @@ func (f *Follower) note(text string) {
 	}
 }
 
-// Settle lets the tree stand as it is.
+// Settle leaves the tree on the screen as it is.
 func (f *Follower) Settle() {
 	f.dirty = true
 	f.redraw()

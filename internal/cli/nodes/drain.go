@@ -23,15 +23,15 @@ func (cs *Commands) drainCommand() *cobra.Command {
 		Use: "drain NODE", Args: command.Exactly("NODE"),
 		Short: "Make a node hand off its shards and take no new ones",
 		Long: `Ask all nodes of a name to give their shards to the others and to take no more,
-also after a restart, until "troupe nodes resume". A node gives a shard once
-nothing is under way in it, so nothing is lost or done twice.`,
+also after a restart, until "troupe nodes resume". A node releases a shard once its
+calls have ended, so nothing is lost or done twice.`,
 		Example:     "  troupe nodes drain rack7\n  troupe nodes drain rack7 --wait 5m && systemctl stop troupe-node",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.Visit(session.ToJoin, func(ctx context.Context, s *session.Session) error { return cs.drainNode(ctx, s, args[0], wait) })
 		},
 	}
-	c.Flags().DurationVar(&wait, "wait", 0, "wait so long for the node to hold nothing any more")
+	c.Flags().DurationVar(&wait, "wait", 0, "how long to wait until the node holds no shard; 0: do not wait")
 	return c
 }
 

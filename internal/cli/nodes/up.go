@@ -30,7 +30,7 @@ const (
 	upLineMax   = 64 << 10
 )
 
-const trustUsage = "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated"
+const trustUsage = "directory outside the roots from which requests may use agent files, MCP server files and scripts, including their commands; may be repeated"
 
 // upFlags is the flags of the command.
 type upFlags struct {
@@ -80,12 +80,12 @@ The nodes run the program troupe-node, found next to this one, in PATH, or by
 	f.BoolVar(&u.open.control, "open-control", false, embedded.OpenControlUsage)
 	f.StringVar(&u.http, "http", "", "HOST:PORT at which the first node serves the HTTP API; the others take the ports that follow (docs/http.md)")
 	f.BoolVar(&u.agents, "agents-on-bus", false, agentprotocol.Usage)
-	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("most runs that are live on one node at once; later ones are queued (default %d)", node.MaxLiveRuns))
-	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("most runs that one node queues; it refuses further ones (default %d)", node.MaxQueuedRuns))
+	f.IntVar(&u.live, "max-live-runs", 0, fmt.Sprintf("maximum live runs on each node; later ones are queued (default %d)", node.MaxLiveRuns))
+	f.IntVar(&u.queued, "max-queued-runs", 0, fmt.Sprintf("maximum queued runs on each node; further ones are refused (default %d)", node.MaxQueuedRuns))
+	f.StringVar(&u.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: keep forever (default 30d)")
+	f.StringVar(&u.retainSize, "retain-size", "", "total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited (default 2GiB)")
 	f.StringVar(&u.requests, "requests-per-minute", "", config.RequestRatesUsage)
 	f.StringVar(&u.tokens, "tokens-per-minute", "", config.TokenRatesUsage)
-	f.StringVar(&u.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever (default 30d)")
-	f.StringVar(&u.retainSize, "retain-size", "", "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit (default 2GiB)")
 	return c
 }
 
@@ -100,7 +100,7 @@ func (cs *Commands) startNodes(u upFlags) error {
 		return exit.UsageError("troupe up --requests-per-minute openai=500", "%s", exit.PlainText(err))
 	}
 	if u.nodes < 1 || u.nodes > upNodesMax {
-		return exit.UsageError(fmt.Sprintf("1 to %d", upNodesMax), "--nodes %d", u.nodes)
+		return exit.UsageError(fmt.Sprintf("use 1 to %d", upNodesMax), "--nodes %d is invalid", u.nodes)
 	}
 	var web []string
 	if u.http != "" {

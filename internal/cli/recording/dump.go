@@ -25,12 +25,13 @@ func (cs *Commands) Dump() *cobra.Command {
 		Short: "Write a run at a consistent cut as one file",
 		Long: `Write a whole run as one file: every log of the tree, with histories, journals, budgets,
 pending calls, open questions and policy, and the blobs that the logs name. The run may
-be at work, waiting or over. A run at work is written at a consistent cut: a state that
-the whole tree could have been in. replay, verify, fixture, diff and undo read the file
+be running, waiting or finished. A running run is written at a consistent cut: a state
+that the whole tree could have been in. replay, verify, fixture, diff and undo read the file
 without a node (docs/dump.md).
 
 The file holds what the logs hold: prompts, results and answers. With --redact it has no
-content: who told whom which sort of fact, and when. Such a file cannot be replayed.`,
+content: only which agent sent which kind of message, and when. Such a file cannot be
+replayed.`,
 		Example: `  troupe dump last -O run.jsonl; troupe verify ./run.jsonl
   troupe dump 01k9z3 | gzip > run.jsonl.gz
   troupe dump 01k9z3 --redact -O report.jsonl`,

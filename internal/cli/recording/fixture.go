@@ -29,7 +29,7 @@ func (cs *Commands) Fixture() *cobra.Command {
 		Short: "Write an eval case from a run",
 		Long: `Write an eval case from a run: a scripted model with the replies that each agent got,
 mocked tools with the recorded results, the answers of hooks and people, and how the run
-ended. Run it with "troupe eval", mend the cause, and keep it as a test.
+ended. Run it with "troupe eval", fix the cause, and keep it as a test.
 
 The case of a failed run expects the end "completed", and so it fails as the run failed.
 --expect names another end, and --expect recorded the end that the run had, whatever it

@@ -37,8 +37,8 @@ A node that runs continues the run at once; without one, "troupe run --resume RU
 --approve and --answer decide about questions that are open in the file, before the run
 continues.
 
-A run that had not ended when it was dumped may work in one place only: two would use
-the same idempotency keys. So --original-stopped must say that the original is over.
+A run that had not ended when it was dumped may run in one place only: two would use
+the same idempotency keys. So --original-stopped must confirm that the original stopped.
 
 The file is not trusted: it must keep the rules of the logs, and the run may do nothing
 that a new run could not do here. --dir, --agents and --mcp-config name what it may use,
@@ -50,8 +50,8 @@ as for a new run (docs/dump.md).`,
 		RunE:        func(_ *cobra.Command, args []string) error { return cs.restore(args[0], flags) },
 	}
 	q := &flags.request
-	c.Flags().BoolVar(&q.OriginalStopped, "original-stopped", false, "no node has the original of the run at work, and none will continue it")
-	c.Flags().BoolVar(&q.AcceptApprovals, "accept-approvals", false, "approvals count that the file says people or hooks have given")
+	c.Flags().BoolVar(&q.OriginalStopped, "original-stopped", false, "confirm that no node runs the original, and none will")
+	c.Flags().BoolVar(&q.AcceptApprovals, "accept-approvals", false, "accept approvals recorded in the file")
 	c.Flags().StringArrayVar(&flags.approved, "approve", nil, "approve this open question: QUERY, or AGENT/QUERY; may be repeated")
 	c.Flags().StringArrayVar(&flags.answers, "answer", nil, "answer an open question: QUERY=ANSWER, or AGENT/QUERY=ANSWER, where ANSWER is approve, deny, skip or a text; may be repeated")
 	c.Flags().StringVar(&q.Named.Agents, "agents", "", "directory of the agent files that the run may use")

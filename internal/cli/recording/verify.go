@@ -16,7 +16,7 @@ import (
 func (cs *Commands) Verify() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify RUN|FILE", Args: exactlyOne,
-		Short: "Check the logs of a run against the rules, and certify its stop",
+		Short: "Check a run's logs against the rules, and show why it stopped",
 		Long: `Check the logs of a run by the logs alone, with code that shares nothing with the loop:
 the hashes chain, one activation acts at a time, a side effect begins once and has one
 result, tokens are reserved before they are settled and settled once, within the limit,

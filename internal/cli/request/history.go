@@ -90,7 +90,7 @@ func (r *Flags) completeHistory() (err error) {
 	}
 	run, _, err := control.ParseFork(r.Request.Fork)
 	if err != nil || names.CheckToken(run) != nil {
-		return exit.UsageError("name a run, or RUN@TURN; troupe list shows the runs", "--fork %q", r.Request.Fork)
+		return exit.UsageError("name a run, or RUN@TURN; troupe list shows the runs", "--fork %q is invalid", r.Request.Fork)
 	}
 	return nil
 }

@@ -77,14 +77,14 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&r.timeout, "timeout", 0, "working time after which an agent must summarize and end (default 15m); with --resume it counts from now")
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
-	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "allow only these tools, separated by commas; 'Write(docs/**)' allows such calls without asking")
-	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, separated by commas; 'Bash(rm:*)' and 'Read(./secrets/**)' deny only such calls")
-	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that fit these rules, such as 'Bash(git push:*)', separated by commas")
-	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule fits: default, acceptEdits, plan, dontAsk, bypassPermissions")
-	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default for ever)")
+	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "grant only these tools, comma-separated; 'Write(docs/**)' also allows such calls without asking")
+	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, comma-separated; 'Bash(rm:*)' and 'Read(./secrets/**)' deny only such calls")
+	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that match these rules, comma-separated, such as 'Bash(git push:*)'")
+	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk, bypassPermissions")
+	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default: as long as the run may be parked, see --park-timeout)")
 	f.DurationVar(&r.parkTimeout, "park-timeout", 0, "how long the run may wait for people alone before it ends as unanswered (default 720h)")
 	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add the directory's AGENTS.md to the prompts")
-	f.BoolVar(&q.Yes, "yes", false, "let agents write in the directory and run commands in the sandbox without asking")
+	f.BoolVar(&q.Yes, "yes", false, "do not ask before writes in the directory, MCP tools, and commands that the sandbox confines")
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
 	r.addGoalFlags(f)
 	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
@@ -168,7 +168,7 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 		q.Temperature = &r.temperature
 	}
 	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
-		return exit.UsageError("use low, medium or high", "--effort %q", q.Effort)
+		return exit.UsageError("use low, medium or high", "--effort %q is invalid", q.Effort)
 	}
 	q.PatienceMS = r.patience.Milliseconds()
 	if _, err := agentfile.ParseMode(q.PermissionMode); err != nil {

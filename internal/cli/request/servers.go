@@ -19,7 +19,7 @@ func (r *Flags) completeServerFile() error {
 		return fmt.Errorf("file %s: %w", r.Request.MCPConfig, err)
 	}
 	if _, err := mcpclient.Read(abs); err != nil {
-		return exit.UsageError("mend the file", "--mcp-config: %v", err)
+		return exit.UsageError("fix the file", "--mcp-config: %v", err)
 	}
 	if _, err := os.Stat(abs); err != nil {
 		return exit.UsageError("name an existing file", "--mcp-config: %v", err)

@@ -6,8 +6,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// httpLine says where the HTTP API is that --http asked for, or that another process has the node;
-// "" without --http.
+// httpLine returns the address of the HTTP API, or a note that another process owns the node; "" without --http.
 func (cs *Commands) httpLine(s *session.Session) string {
 	st := cs.Console.ErrStyle
 	switch {

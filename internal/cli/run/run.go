@@ -47,14 +47,14 @@ interrupted.`,
   troupe run --resume 01k9z3 --timeout 2h
   troupe run --fork 01k9z3@4 "Try it the other way"
   troupe run --fork 01k9z3@root-1-0:4 "Look at the tests first"; troupe compare 01k9z3 last
-  troupe run --dir . --record tape/ "Say what this is"; troupe run --dir . --replay tape/ "Say what this is"`,
+  troupe run --dir . --record rec/ "Say what this is"; troupe run --dir . --replay rec/ "Say what this is"`,
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {
 				return err
 			}
 			if err := statedir.CheckLogStore(cs.Sessions.LogStore); err != nil {
-				return exit.UsageError("leave --log-store out for the store that the state directory has", "--log-store: %s", exit.PlainText(err))
+				return exit.UsageError("leave --log-store out: the state directory keeps its log store", "--log-store: %s", exit.PlainText(err))
 			}
 			cs.Sessions.MaxLiveRuns = flags.MaxLiveRuns
 			if err := cs.Sessions.Recordings.Check(flags.Request.Dir, cs.Sessions.Conn.NamesServer(), flags.Detach); err != nil {
@@ -72,28 +72,29 @@ interrupted.`,
 	c.Flags().StringVar(&flags.Resume, "resume", "", "continue this unfinished run; --timeout then counts from now")
 	cs.Sessions.Recordings.AddFlags(c.Flags())
 	c.Flags().DurationVar(&flags.LogPatience, "log-patience", follow.LogPatience, "how long this command waits while the run cannot write its log (full disk); the run can be resumed")
-	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live at once on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
-	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "where a new state directory of a node in this process keeps its logs: local or jetstream (default where it keeps them; a new one: local)")
-	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "", "HOST:PORT at which a node in this process serves the HTTP API meanwhile; the token is in the state directory (docs/http.md)")
+	c.Flags().IntVar(&flags.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("maximum live runs on a node in this process; later ones are queued (default %d)", node.MaxLiveRuns))
+	c.Flags().StringVar(&cs.Sessions.LogStore, "log-store", "", "log store for a new state directory: local or jetstream (default local; an existing directory keeps its own)")
+	c.Flags().StringVar(&cs.Sessions.HTTP, "http", "", "HOST:PORT of the HTTP API, while this process runs the node; the token is in the state directory (docs/http.md)")
 	c.Flags().StringVar(&cs.Sessions.Telemetry.Endpoint, "otlp-endpoint", "", "of a node in this process: "+telemetry.EndpointUsage)
 	c.Flags().StringVar(&cs.Sessions.Telemetry.Content, "telemetry-content", "", "of a node in this process: "+telemetry.ContentUsage)
 	c.Flags().BoolVar(&flags.Detach, "detach", false, "print the run's id and return; the same as start")
 	return c
 }
 
-// applyModelSetting adds the model of the settings to the request, because a node in another process
-// does not know them.
+// applyModelSetting sets the configured model on the request if a node in another process handles it: that node does
+// not read this user's settings.
 func (cs *Commands) applyModelSetting(q *client.RunRequest, s *session.Session) {
 	if q.Model == "" && s.Node == nil {
 		q.Model = cs.Sessions.Model
 	}
 }
 
+// takeoverPause is the pause before a request is repeated on a shared server.
 const takeoverPause = 500 * time.Millisecond
 
-// followRun starts the run and follows it until it has a result. If the node goes away meanwhile,
-// followRun sends the same request to the next node, or this process becomes the node. d is nil outside of the demo.
-func (cs *Commands) followRun(flags *request.Flags, d *demo) error {
+// followRun starts the run and follows it until it has a result. If the node is lost, followRun sends the same request
+// to the next node, or this process becomes the node. demo is nil unless the command is troupe demo.
+func (cs *Commands) followRun(flags *request.Flags, demo *demo) error {
 	if err := cs.findResumed(flags); err != nil {
 		return err
 	}
@@ -114,14 +115,14 @@ func (cs *Commands) followRun(flags *request.Flags, d *demo) error {
 				return errors.Join(err, s.Close())
 			}
 		}
-		end, err := cs.requestAndWatch(s, f, flags, d)
+		ending, err := cs.requestAndWatch(s, f, flags, demo)
 		if sig.Ending.Load() {
-			select {} // the process is ending, and err is a consequence of that
+			select {} // the process is exiting; err is only a symptom
 		}
 		if err == nil {
-			err := f.Finish(s, end, &cs.Sessions.Recordings)
-			if d != nil {
-				err = errors.Join(err, d.report(cs.Console, end.Result))
+			err := f.Finish(s, ending, &cs.Sessions.Recordings)
+			if demo != nil {
+				err = errors.Join(err, demo.report(cs.Console, ending.Result))
 			}
 			return err
 		}
@@ -146,7 +147,7 @@ func (cs *Commands) followRun(flags *request.Flags, d *demo) error {
 	}
 }
 
-// findResumed finds the run that --resume means.
+// findResumed resolves the run that --resume names to a full id.
 func (cs *Commands) findResumed(flags *request.Flags) error {
 	if !flags.Request.Resume || client.IsRunID(flags.Request.RunID) {
 		return nil
@@ -158,7 +159,7 @@ func (cs *Commands) findResumed(flags *request.Flags) error {
 }
 
 // requestAndWatch sends the request and follows the run.
-func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flags *request.Flags, d *demo) (follow.Ending, error) {
+func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flags *request.Flags, demo *demo) (follow.Ending, error) {
 	cs.applyModelSetting(&flags.Request, s)
 	if !f.IsAccepted() {
 		cs.reportUnfinished(s, flags.Request.RunID)
@@ -169,8 +170,8 @@ func (cs *Commands) requestAndWatch(s *session.Session, f *follow.Follower, flag
 		return follow.Ending{}, err
 	}
 	header := cs.headerLines(s, accepted)
-	if d != nil {
-		header = append(header, d.headerLines(s)...)
+	if demo != nil {
+		header = append(header, demo.headerLines(s)...)
 	}
 	f.Accept(header)
 	return f.Watch(s)
@@ -221,8 +222,7 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	}
 }
 
-// headerLines returns the lines shown before a run: the model and why, where to watch, and
-// what the run may spend.
+// headerLines returns the lines printed above a run: model, address, budget and notes.
 func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []string {
 	st := cs.Console.ErrStyle
 	nats := st.Dim("nats   ") + term.CleanLine(s.Address)

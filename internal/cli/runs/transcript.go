@@ -50,7 +50,7 @@ With -o json messages are not clipped unless they exceed what a node can return.
 		},
 	}
 	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if it is unique (default root)")
-	c.Flags().StringVar(&flags.call, "call", "", "show only this call, as a question about it does, and all of it")
+	c.Flags().StringVar(&flags.call, "call", "", "show this call in full, in the form of an approval question")
 	c.Flags().BoolVar(&flags.all, "all", false, "include messages removed from the prompt, and clip nothing")
 	return c
 }

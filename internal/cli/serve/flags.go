@@ -62,9 +62,9 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
 // addPlaceFlags adds the flags that name directories and files of this machine.
 func (n *program) addPlaceFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may use, with everything below it; may be repeated")
-	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside of the roots whose agent files, MCP server files and scripts requests may use with the commands in them; may be repeated")
+	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside the roots from which requests may use agent files, MCP server files and scripts, including their commands; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
-	f.StringVar(&n.cfg.LogStore, "log-store", "", "where a new state directory keeps its logs: local, files that share their syncs, or jetstream, the streams of the embedded server (default where it keeps them; a new one: local)")
+	f.StringVar(&n.cfg.LogStore, "log-store", "", "log store for a new state directory: local (files) or jetstream (streams of the embedded server) (default local; an existing directory keeps its own)")
 	f.StringVar(&n.pricing, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
 }
 
@@ -72,9 +72,9 @@ func (n *program) addPlaceFlags(f *pflag.FlagSet) {
 func (n *program) addServerFlags(f *pflag.FlagSet) {
 	f.IntVar(&n.cfg.Port, "nats-port", 0, "port of the embedded server (default 4222 or else a free one)")
 	f.StringVar(&n.durability, "durability", "sync", "sync survives the loss of power, lazy only the death of the process; of the server of -s: whether it must sync each write")
-	f.StringVar((*string)(&n.cfg.Profile), "profile", "", "do not start unless the server is seen to be this: "+profileNames())
+	f.StringVar((*string)(&n.cfg.Profile), "profile", "", "refuse to start unless the server has this durability profile: "+profileNames())
 	f.StringSliceVar(&n.cfg.Monitor, "monitor", nil, "monitoring addresses of the servers of -s (http://HOST:8222), which say whether they sync")
-	f.BoolVar(&n.setup, "setup", false, "make the streams and buckets on the server of -s, and end; nodes then need no right to")
+	f.BoolVar(&n.setup, "setup", false, "create streams and buckets on the server of -s, then exit; nodes then need no create permission")
 	f.IntVar(&n.replicas, "replicas", 1, "with --setup: copies of each, 3 in a cluster")
 	f.DurationVar(&n.cfg.ServerWait, "server-wait", 0, "how long to wait at the start until the servers of -s have leaders (default 2m)")
 }
@@ -143,10 +143,10 @@ func (n *program) addAccessFlags(f *pflag.FlagSet) {
 
 // addRunFlags adds the flags that bound the runs of the node.
 func (n *program) addRunFlags(f *pflag.FlagSet) {
-	f.IntVar(&n.cfg.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("most runs that are live on this node at once; later ones are queued in their logs (default %d)", node.MaxLiveRuns))
-	f.StringVar(&n.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: for ever (default 30d)")
-	f.StringVar(&n.retainSize, "retain-size", "", "how much logs and blobs may hold until the oldest runs go, such as 500MiB; off: there is no such limit (default 2GiB)")
+	f.IntVar(&n.cfg.MaxLiveRuns, "max-live-runs", 0, fmt.Sprintf("maximum live runs on this node; later ones are queued (default %d)", node.MaxLiveRuns))
+	f.StringVar(&n.retainAge, "retain-age", "", "how long a run stays after its end, such as 36h, 30d or 8w; off: keep forever (default 30d)")
+	f.StringVar(&n.retainSize, "retain-size", "", "total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited (default 2GiB)")
+	f.IntVar(&n.cfg.MaxQueuedRuns, "max-queued-runs", 0, fmt.Sprintf("maximum queued runs; further ones are refused (default %d)", node.MaxQueuedRuns))
 	f.StringVar(&n.rates.requests, "requests-per-minute", "", config.RequestRatesUsage)
 	f.StringVar(&n.rates.tokens, "tokens-per-minute", "", config.TokenRatesUsage)
-	f.IntVar(&n.cfg.MaxQueuedRuns, "max-queued-runs", 0, fmt.Sprintf("most runs that wait for that; beyond them a run is refused (default %d)", node.MaxQueuedRuns))
 }

@@ -36,8 +36,8 @@ type httpFlags struct {
 func (h *httpFlags) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&h.address, "http", "", "HOST:PORT of the HTTP API, or off (default "+httpapi.DefaultAddress+" or else a free port; off on the server of -s)")
 	f.StringVar(&h.tokenFile, "http-token-file", "", "file with the token that every HTTP request must present (or "+tokenVariable+"; default: "+statedir.HTTPTokenName+" in the state directory)")
-	f.StringSliceVar(&h.hosts, "http-host", nil, "name by which the HTTP API may be asked besides its address and localhost; may be repeated")
-	f.BoolVar(&h.openProbes, "http-open-probes", false, "let anyone ask /healthz and /readyz: they answer one word without the token")
+	f.StringSliceVar(&h.hosts, "http-host", nil, "additional host name for the HTTP API; may be repeated")
+	f.BoolVar(&h.openProbes, "http-open-probes", false, "serve /healthz and /readyz without a token")
 	f.BoolVar(&h.mcpAnswers, "mcp-answers", false, "let clients of /mcp answer questions: the models that use them can then approve calls")
 }
 

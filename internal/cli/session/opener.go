@@ -228,7 +228,7 @@ func (o *Opener) retention() (age time.Duration, size int64, err error) {
 func (o *Opener) loadHooks() ([]spec.Hook, error) {
 	hooks, notes, err := agentfile.LoadHooks(config.UserFile())
 	if err != nil {
-		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "mend its hooks, or take them out; see docs/hooks.md"}
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "fix its hooks, or remove them; see docs/hooks.md"}
 	}
 	for _, n := range notes {
 		o.Console.Logger().Warn("a setting is not as it seems", "note", n.String())

@@ -143,7 +143,7 @@ func TestAValueOfTheWrongTypeIsAnErrorWithLineAndRemedy(t *testing.T) {
 		"disallowedTools: ['Edit(**/[)']":                         `disallowedTools: not a permission rule: "edit_file(**/[)"`,
 		"disallowedTools: ['Write(~/x)']":                         `disallowedTools: not a permission rule: "write_file(~/x)"`,
 		"disallowedTools: ['Bash(git * push)']":                   `a * may stand only at its end`,
-		"disallowedTools: ['Grep(../x)']":                         `a path with .. in it is refused`,
+		"disallowedTools: ['Grep(../x)']":                         `the path must not contain ..`,
 		"description: d":                                          `key "description" is used twice`,
 	} {
 		_, _, err := Parse("a.md", []byte("---\nname: a\ndescription: d\n"+line+"\n---\np"))

@@ -107,9 +107,9 @@ const rulesMax = 256
 func checkDirPermissions(file string, p spec.Permissions) error {
 	switch {
 	case len(p.Allow) > 0:
-		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.allow: a directory cannot allow calls, only ask or deny: take it out here, and write it in your own file", ErrField)}
+		return &Problem{Path: file, Err: fmt.Errorf("%w: permissions.allow: troupe.yaml of a directory cannot allow calls; move this to your own troupe.yaml", ErrField)}
 	case !lowersTrust(p.Mode):
-		return &Problem{Path: file, Err: fmt.Errorf("%w: %s: a directory cannot set %s, only plan, dontAsk or default: take it out here, and write it in your own file", ErrField, modeKey, p.Mode)}
+		return &Problem{Path: file, Err: fmt.Errorf("%w: %s: troupe.yaml of a directory cannot set %s, only plan, dontAsk or default; move this to your own troupe.yaml", ErrField, modeKey, p.Mode)}
 	}
 	return nil
 }

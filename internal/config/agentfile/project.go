@@ -68,7 +68,7 @@ func AllowInProject(configDir, dir, rule string) (file string, err error) {
 	if _, err := ParseRule(rule, file, true); err != nil {
 		return file, err
 	}
-	if _, err := LoadProject(configDir, dir); err != nil { // a broken file is the user's to mend
+	if _, err := LoadProject(configDir, dir); err != nil { // the user must fix a broken file
 		return file, err
 	}
 	p := projectRules{Dir: dir}
