@@ -232,7 +232,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, nil)
 	out, err := s.command("top").CombinedOutput()
-	if code := exitOf(t, err); code != exitUsage || !strings.Contains(string(out), "error: troupe top needs a terminal") || !strings.Contains(string(out), "hint: troupe list") {
+	if code := exitOf(t, err); code != exitUsage || !strings.Contains(string(out), "error: troupe top needs an interactive terminal") || !strings.Contains(string(out), "hint: troupe list") {
 		t.Errorf("without a terminal: exit %d\n%s", code, out)
 	}
 	fails := func(what, want string, code int, args ...string) {
@@ -246,7 +246,7 @@ func TestTopNeedsATerminal(t *testing.T) {
 	startOwner(s)
 	fails("without the run", "there is no run", exitUsage, "top", "nosuch")
 	fails("with two runs", "top takes RUN, not 2 arguments", exitUsage, "top", "a", "b")
-	for variable, want := range map[string]string{"TERM=dumb": "needs a terminal", "TROUPE_CALL=1-0": "an agent cannot answer questions"} {
+	for variable, want := range map[string]string{"TERM=dumb": "needs an interactive terminal", "TROUPE_CALL=1-0": "an agent cannot answer questions"} {
 		cmd := s.command("top")
 		cmd.Env = append(cmd.Env, variable)
 		screen := openScreen(t, cmd, 80, 24)

@@ -268,7 +268,7 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 			return nil, &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("no question %.80q is open in the file of %s", a.Query, c.run), Hint: describeOpen(summary)}
 		}
 		if !slices.Contains(decisions, a.Decision) {
-			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision is %q", a.Decision), Hint: fmt.Sprintf("decide one of %v", decisions)}
+			return nil, &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("decision %q is invalid", a.Decision), Hint: "use " + joinWords(decisions)}
 		}
 		if err := checkAnswer(a, q, now); err != nil {
 			return nil, err

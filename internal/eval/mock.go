@@ -185,5 +185,5 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// transientError is a failure that may pass.
+// transientError is a temporary failure.
 func transientError(reason string) error { return tool.Transient(errors.New(reason)) }

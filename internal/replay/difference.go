@@ -58,7 +58,7 @@ func (r *replayer) compareMessages() {
 // compareRecorded compares a message in the log of its receiver with the decision of its sender.
 func (r *replayer) compareRecorded(to *replayedLog, m recordedMessage, damaged, over bool) {
 	if !to.counted[countedItem{m.at, m.kind}] {
-		return // read before, or not this sender's to say: it decided nothing
+		return // read before, or the sender may not send it: it decided nothing
 	}
 	from := r.logs[m.from]
 	if from == nil || m.id.n > from.reader.N {
