@@ -227,8 +227,7 @@ type AnswerRequest struct {
 	Digest string `json:"digest,omitempty"`
 	// Always is "run": an approval counts for calls like this one, too, until the run ends.
 	Always string `json:"always,omitempty"`
-	// By is the name of the user, for the audit log.
-	By string `json:"by,omitempty"`
+	By     string `json:"by,omitempty"` // the name of the user, for the audit log
 }
 
 // PolicyRequest replaces a live run's policy.
@@ -236,8 +235,7 @@ type PolicyRequest struct {
 	RunID   string            `json:"run_id"`
 	Request string            `json:"request_id"`
 	Policy  supervisor.Policy `json:"policy"`
-	// By is the name of the user, for the audit log.
-	By string `json:"by,omitempty"`
+	By      string            `json:"by,omitempty"` // the name of the user, for the audit log
 }
 
 // BudgetRequest replaces a live run's limits: all of them, or with Patch those that are not
@@ -248,8 +246,7 @@ type BudgetRequest struct {
 	Limits  spec.RunLimits `json:"limits"`
 	Patch   bool           `json:"patch,omitempty"`
 	Freeze  bool           `json:"freeze,omitempty"`
-	// By is the name of the user, for the audit log.
-	By string `json:"by,omitempty"`
+	By      string         `json:"by,omitempty"` // the name of the user, for the audit log
 }
 
 // GetRequest asks for one run, with its Description if Describe is set.
