@@ -261,8 +261,7 @@ type GetRequest struct {
 // Cursor maps each log of a run to the index of the last entry whose events were seen. To users it is opaque.
 type Cursor map[string]uint64
 
-// CursorEntries is the cursor key for the number of log entries read so far. A node skips re-reading logs that have
-// not grown.
+// CursorEntries is the cursor key for the number of entries read so far. A node skips logs that have not grown.
 const CursorEntries = "*"
 
 // EventsRequest asks for the events after a cursor.
