@@ -71,7 +71,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 		return v
 	}
 	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
-		tokens: s.state.Agent.State.Estimate() + int64(e.Request.MaxOutput), begin: begin, // the throttle corrects it when the answer is known
+		tokens: s.state.Agent.State.Estimate() + e.Request.MaxOutput, begin: begin, // the throttle corrects it when the answer is known
 		refuse: func(afterMS int64, why throttle.CallOutcome) { barred(afterMS, string(why)) }})
 }
 
