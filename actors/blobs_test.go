@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/blobs"
+
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
@@ -91,7 +93,7 @@ var refIn = regexp.MustCompile(`ref ([0-9a-f]{64})\]$`)
 //
 //behaviour:shows C7
 func TestClippedResultIsStoredWhole(t *testing.T) {
-	post, blobs := memory.New(memory.Config{}), memory.NewBlobs()
+	post, blobs := memory.New(memory.Config{}), blobs.New()
 	r, warned := playBlobs(t, post, blobs, turnModel{
 		func(string) model.Message { return callMessage("dump", `{}`) },
 		func(last string) model.Message {
@@ -148,7 +150,7 @@ func TestResultThatCouldNotBeStoredSaysSo(t *testing.T) {
 		errors.New("no leader at all"): "[not kept whole: the store did not take it]",
 	} {
 		post := memory.New(memory.Config{})
-		r, warned := playBlobs(t, post, stubbornBlobs{memory.NewBlobs(), err}, turnModel{
+		r, warned := playBlobs(t, post, stubbornBlobs{blobs.New(), err}, turnModel{
 			func(string) model.Message { return callMessage("dump", `{}`) },
 			func(last string) model.Message { return textMessage(last[:20] + last[len(last)-80:]) },
 		})

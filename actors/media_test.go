@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/blobs"
+
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
@@ -54,7 +56,7 @@ func playMedia(t *testing.T, post mailbox.Post, blobs mailbox.Blobs, m model.Med
 //
 //behaviour:shows D6
 func TestMediaAreShownAndInNoLog(t *testing.T) {
-	post, blobs := memory.New(memory.Config{}), memory.NewBlobs()
+	post, blobs := memory.New(memory.Config{}), blobs.New()
 	picture := bytes.Repeat([]byte("the bytes of a picture "), 20_000)
 	ref, err := blobs.Put(context.Background(), "r1", picture)
 	if err != nil {
@@ -80,7 +82,7 @@ func TestMediaAreShownAndInNoLog(t *testing.T) {
 
 // What is not there, or is something else, is not sent.
 func TestMediaThatAreNotThereAreNotSent(t *testing.T) {
-	blobs := memory.NewBlobs()
+	blobs := blobs.New()
 	ref, err := blobs.Put(context.Background(), "r1", []byte("something else"))
 	if err != nil {
 		t.Fatal(err)

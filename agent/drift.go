@@ -85,7 +85,7 @@ func compareNode(s State, f Resumed, whole bool) (next State, fx []Effect, ok bo
 // askBeforeResuming asks a person before the agent continues on a node with blocking
 // differences; ok is false if it asks later, before it uses a reservation.
 func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
-	var then Continuation
+	var then continuation
 	var held *suspension
 	switch s.Phase {
 	case Thinking:
@@ -115,7 +115,7 @@ func askBeforeResuming(s State, whole bool) (next State, fx []Effect, ok bool) {
 }
 
 // askAboutDrift asks a person whether the agent may continue as recorded.
-func askAboutDrift(s State, then Continuation, held *suspension) (State, []Effect) {
+func askAboutDrift(s State, then continuation, held *suspension) (State, []Effect) {
 	s.QuestionsAsked++
 	q := Park{Query: fmt.Sprintf("turn-%d.%d", s.Turn, s.QuestionsAsked), Reason: spec.ResumeUnsafe, Question: clip.Text(s.Drift.question(&s.Task, s.Node), detailBytesMax)}
 	s, e := suspendForPerson(s, suspension{Why: AwaitsDriftAnswer, Then: then, Question: q, Held: held})

@@ -10,3 +10,9 @@ const (
 	AttemptsMax       = attemptsMax
 	RemarksMax        = remarksMax
 )
+
+// What a suspended agent awaits, and what it continues with.
+type (
+	Awaited      = awaited
+	Continuation = continuation
+)

@@ -173,9 +173,9 @@ func delegationOf(s State, c Call) (e Delegate, why string) {
 		return e, ""
 	}
 	e.Past = historyForChild(s)
-	if w := history.SizeOf(e.Past...); !w.Fits() {
+	if bytes, ok := history.FitsEntry(e.Past...); !ok {
 		why = fmt.Sprintf("the history is %d messages of %d bytes, at most %d bytes can be handed on; it was not delegated. "+
-			"Delegate without fork, and put what matters into the task", len(e.Past), w.Bytes, history.PartBytesMax)
+			"Delegate without fork, and put what matters into the task", len(e.Past), bytes, history.PartBytesMax)
 	}
 	return e, why
 }

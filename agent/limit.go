@@ -8,7 +8,7 @@ func (s State) reachedLimit() (spec.Reason, spec.Transition) {
 	switch {
 	case s.Soft:
 		return spec.Timeout, spec.SoftLimit
-	case s.usedUpCalls():
+	case usedUpCalls(s):
 		return spec.MaxToolCalls, spec.ClosingTurn
 	case s.Turn >= s.Task.Limits.Turns: //mutant:turn-limit
 		return spec.MaxTurns, spec.ClosingTurn
@@ -17,6 +17,6 @@ func (s State) reachedLimit() (spec.Reason, spec.Transition) {
 }
 
 // usedUpCalls reports whether the agent's own limit of tool calls is used up: the next turn is the closing one.
-func (s State) usedUpCalls() bool {
+func usedUpCalls(s State) bool {
 	return s.Task.Limits.Calls > 0 && s.ToolCalls >= s.Task.Limits.Calls
 }

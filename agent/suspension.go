@@ -1,36 +1,36 @@
 package agent
 
-// Awaited is what a suspended agent waits for.
-type Awaited string
+// awaited is what a suspended agent waits for.
+type awaited string
 
-// What suspends an agent. The zero Awaited: it is not suspended.
+// What suspends an agent. The zero awaited: it is not suspended.
 const (
-	AwaitsPerson      Awaited = "person"   // a person's answer
-	AwaitsDriftAnswer Awaited = "drift"    // a person's answer about a node that differs; see drift.go
-	AwaitsOthers      Awaited = "others"   // an answer of a background child, a message, or a user's message
-	AwaitsThrottle    Awaited = "throttle" // its turn at the throttle of the model; see pause.go
-	AwaitsRetry       Awaited = "retry"    // the time of the next attempt
+	AwaitsPerson      awaited = "person"   // a person's answer
+	AwaitsDriftAnswer awaited = "drift"    // a person's answer about a node that differs; see drift.go
+	AwaitsOthers      awaited = "others"   // an answer of a background child, a message, or a user's message
+	AwaitsThrottle    awaited = "throttle" // its turn at the throttle of the model; see pause.go
+	AwaitsRetry       awaited = "retry"    // the time of the next attempt
 )
 
-// Continuation is what a suspended agent continues with.
-type Continuation string
+// continuation is what a suspended agent continues with.
+type continuation string
 
 // Continuations. Those from ThenGrant on follow only a question about a node that differs; such a
 // question may continue with ThenCalls, too.
 const (
-	ThenTurn    Continuation = "turn"    // a request for the turn, closing turn or summary that Transition and Purpose describe
-	ThenCalls   Continuation = "calls"   // the calls of the last reply
-	ThenGrant   Continuation = "grant"   // the reservation that is already requested
-	ThenAttempt Continuation = "attempt" // a new reservation: the last one was lost or returned
-	ThenHooks   Continuation = "hooks"   // the hooks of the open gate, which are asked again
-	ThenHeld    Continuation = "held"    // the suspension that the question has interrupted
+	ThenTurn    continuation = "turn"    // a request for the turn, closing turn or summary that Transition and Purpose describe
+	ThenCalls   continuation = "calls"   // the calls of the last reply
+	ThenGrant   continuation = "grant"   // the reservation that is already requested
+	ThenAttempt continuation = "attempt" // a new reservation: the last one was lost or returned
+	ThenHooks   continuation = "hooks"   // the hooks of the open gate, which are asked again
+	ThenHeld    continuation = "held"    // the suspension that the question has interrupted
 )
 
 // suspension is what an agent waits for in phase Waiting, and what it continues with. In any
 // other phase it is zero.
 type suspension struct {
-	Why      Awaited
-	Then     Continuation
+	Why      awaited
+	Then     continuation
 	Question Park        // AwaitsPerson, AwaitsDriftAnswer: the open question
 	Due      int64       // AwaitsRetry: the time
 	Held     *suspension // ThenHeld: a person's question or a retry; shared by copies of State, and never changed

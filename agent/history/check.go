@@ -28,7 +28,7 @@ func (p Transcript) Check() error {
 	case len(p.Messages) > MessagesMax:
 		return &Error{"messages", fmt.Sprintf("there are %d, at most %d can be recalled", len(p.Messages), MessagesMax), "leave the oldest out"}
 	}
-	if w := SizeOf(p.Messages...); w.Bytes > BytesMax {
+	if w := sizeOf(p.Messages...); w.Bytes > BytesMax {
 		return &Error{"messages", fmt.Sprintf("they are %d bytes, at most %d can be recalled", w.Bytes, BytesMax), "leave the oldest out"}
 	}
 	var c checker

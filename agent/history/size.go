@@ -2,9 +2,9 @@ package history
 
 import "github.com/troupe-run/troupe/model"
 
-// Size is the space that messages take in an entry: their bytes, and their nested
+// size is the space that messages take in an entry: their bytes, and their nested
 // values, whose number the codec limits in proportion to the bytes.
-type Size struct{ Bytes, nested int }
+type size struct{ Bytes, nested int }
 
 const (
 	valueBytes    = 24  // bytes of a value within a value
@@ -13,9 +13,9 @@ const (
 	nestedPerByte = 2
 )
 
-// SizeOf measures messages.
-func SizeOf(messages ...model.Message) Size {
-	var w Size
+// sizeOf measures messages.
+func sizeOf(messages ...model.Message) size {
+	var w size
 	add := func(sizes ...int) {
 		w.nested++
 		w.Bytes += valueBytes
@@ -44,10 +44,10 @@ func SizeOf(messages ...model.Message) Size {
 	return w
 }
 
-func (w Size) plus(v Size) Size { return Size{w.Bytes + v.Bytes, w.nested + v.nested} }
+func (w size) plus(v size) size { return size{w.Bytes + v.Bytes, w.nested + v.nested} }
 
-// Fits reports whether an entry can hold the messages.
-func (w Size) Fits() bool {
+// fits reports whether an entry can hold the messages.
+func (w size) fits() bool {
 	return w.Bytes <= PartBytesMax && w.nested*nestedCost <= nestedBase+nestedPerByte*w.Bytes
 }
 
@@ -80,4 +80,10 @@ func BytesOf(m model.Message) int {
 		n += len(o.Data)
 	}
 	return n
+}
+
+// FitsEntry reports whether an entry can hold the messages; bytes is the space that they take.
+func FitsEntry(messages ...model.Message) (bytes int, ok bool) {
+	w := sizeOf(messages...)
+	return w.Bytes, w.fits()
 }

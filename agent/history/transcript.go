@@ -63,20 +63,20 @@ type Part struct {
 // Split divides a transcript into parts.
 func (p Transcript) Split() ([]Part, error) {
 	var list []Part
-	piece, sum, upto := Part{}, Size{}, 0
+	piece, sum, upto := Part{}, size{}, 0
 	fold := p.Fold
 	for i, m := range p.Messages {
 		if p.Fold != nil && i == p.Fold.Upto {
 			fold = &Summary{Upto: upto, Text: p.Fold.Text, Deep: p.Fold.Deep}
 		}
 		for _, part := range pieces(m) {
-			w := SizeOf(part)
-			if !(Size{nested: w.nested, Bytes: min(w.Bytes, PartBytesMax)}).Fits() || w.Bytes > entryBytes {
+			w := sizeOf(part)
+			if !(size{nested: w.nested, Bytes: min(w.Bytes, PartBytesMax)}).fits() || w.Bytes > entryBytes {
 				return nil, &Error{fmt.Sprintf("message %d", i), "it is too large for an entry of a log", "shorten it"}
 			}
-			if both := sum.plus(w); len(piece.Messages) > 0 && !both.Fits() {
+			if both := sum.plus(w); len(piece.Messages) > 0 && !both.fits() {
 				list = append(list, piece)
-				piece, sum = Part{}, Size{}
+				piece, sum = Part{}, size{}
 			}
 			piece.Messages, sum, upto = append(piece.Messages, part), sum.plus(w), upto+1
 		}

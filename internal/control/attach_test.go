@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/blobs"
+
 	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/client"
@@ -67,7 +69,7 @@ func (f fullStore) Room(context.Context) (used, most uint64, err error) { return
 // are refused as the run would be, and none of them is kept (PROTOCOL P16).
 func TestAttachmentIsRefusedWithoutRoomForTheRun(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
-	blobs, data := memory.NewBlobs(), []byte("hello")
+	blobs, data := blobs.New(), []byte("hello")
 	for percent, code := range map[uint64]string{mailbox.RoomPercent: "", mailbox.RoomPercent + 1: client.CodeLimit} {
 		c := newOpener(&Config{Post: fullStore{memory.New(memory.Config{}), percent}, Runs: OpenRuns(buckets), Blobs: blobs})
 		run := client.NewID()
@@ -102,7 +104,7 @@ func (b *failingStore) Read(ctx context.Context, at mailbox.Address, after, upTo
 // unless the run is known to be deleted.
 func TestAnErrorOfTheLogsTakesNoAttachmentBack(t *testing.T) {
 	buckets := bucketsOf(t, startEmbedded(t))
-	blobs, run, first := memory.NewBlobs(), client.NewID(), []byte("first")
+	blobs, run, first := blobs.New(), client.NewID(), []byte("first")
 	logs := &failingStore{Store: memory.New(memory.Config{}), after: 100}
 	c := newOpener(&Config{Post: logs, Runs: OpenRuns(buckets), Blobs: blobs})
 	if _, err := c.attachPart(t.Context(), client.AttachRequest{RunID: run, Data: first}); err != nil {

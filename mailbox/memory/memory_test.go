@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/troupe-run/troupe/internal/test/blobs"
+
 	"github.com/troupe-run/troupe/internal/test/leaks"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/boxtest"
@@ -78,5 +80,5 @@ func BenchmarkAppendTailed(b *testing.B) {
 }
 
 func TestBlobs(t *testing.T) {
-	boxtest.Blobs(t, func(*testing.T) mailbox.Blobs { return memory.NewBlobs() })
+	boxtest.Blobs(t, func(*testing.T) mailbox.Blobs { return blobs.New() })
 }

@@ -10,9 +10,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/internal/test/blobs"
+
 	"github.com/troupe-run/troupe/internal/toolset/readresult"
 	"github.com/troupe-run/troupe/mailbox"
-	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/tool"
 )
 
@@ -39,7 +40,7 @@ var more = regexp.MustCompile(`\n\[more: offset (\d+)\]$`)
 //
 //behaviour:shows C7
 func TestAKeptResultIsReadBackInParts(t *testing.T) {
-	blobs := memory.NewBlobs()
+	blobs := blobs.New()
 	text := strings.Repeat("plain ünïcödé 日本語 🎭\n", 3000)
 	ref, err := blobs.Put(t.Context(), "run", []byte(text))
 	if err != nil {
@@ -83,7 +84,7 @@ func TestAKeptResultIsReadBackInParts(t *testing.T) {
 
 // What a model makes up is answered with an error that says what is wrong.
 func TestUnknownReferenceIsAnError(t *testing.T) {
-	blobs := memory.NewBlobs()
+	blobs := blobs.New()
 	ref, err := blobs.Put(t.Context(), "other", []byte("of another run"))
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,5 @@
-package memory
+// Package blobs is a blob store in memory, for tests.
+package blobs
 
 import (
 	"bytes"
@@ -9,27 +10,27 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// Blobs implements mailbox.Blobs.
-type Blobs struct {
+// Store implements mailbox.Blobs.
+type Store struct {
 	mu   sync.Mutex
 	runs map[string]map[string][]byte
 	used map[string]int64
 }
 
-var _ mailbox.Blobs = (*Blobs)(nil)
+var _ mailbox.Blobs = (*Store)(nil)
 
-// NewBlobs makes an empty blob store.
-func NewBlobs() *Blobs {
-	return &Blobs{runs: map[string]map[string][]byte{}, used: map[string]int64{}}
+// New makes an empty blob store.
+func New() *Store {
+	return &Store{runs: map[string]map[string][]byte{}, used: map[string]int64{}}
 }
 
 // Put implements mailbox.Blobs.
-func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error) {
+func (b *Store) Put(ctx context.Context, run string, data []byte) (string, error) {
 	if len(data) > mailbox.BlobBytesMax {
-		return "", fmt.Errorf("memory: blob of %d bytes: %w", len(data), mailbox.ErrTooLarge)
+		return "", fmt.Errorf("blobs: blob of %d bytes: %w", len(data), mailbox.ErrTooLarge)
 	}
 	if ctx.Err() != nil {
-		return "", fmt.Errorf("memory: blob: %w", context.Cause(ctx))
+		return "", fmt.Errorf("blobs: blob: %w", context.Cause(ctx))
 	}
 	ref := mailbox.BlobRef(data)
 	b.mu.Lock()
@@ -38,7 +39,7 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 		return ref, nil
 	}
 	if b.used[run]+int64(len(data)) > mailbox.RunBlobBytesMax {
-		return "", fmt.Errorf("memory: blob of %s: %w", run, mailbox.ErrBlobRoom)
+		return "", fmt.Errorf("blobs: blob of %s: %w", run, mailbox.ErrBlobRoom)
 	}
 	if b.runs[run] == nil {
 		b.runs[run] = map[string][]byte{}
@@ -50,21 +51,21 @@ func (b *Blobs) Put(ctx context.Context, run string, data []byte) (string, error
 
 // Get implements mailbox.Blobs. It does not retry: a blob that is missing now will not appear
 // later.
-func (b *Blobs) Get(_ context.Context, run, ref string, offset, n int64) ([]byte, int64, error) {
+func (b *Store) Get(_ context.Context, run, ref string, offset, n int64) ([]byte, int64, error) {
 	if err := mailbox.CheckBlobRef(ref); err != nil {
-		return nil, 0, fmt.Errorf("memory: blob: %w", err)
+		return nil, 0, fmt.Errorf("blobs: blob: %w", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	whole, ok := b.runs[run][ref]
 	if !ok {
-		return nil, 0, fmt.Errorf("memory: blob %s: %w", ref, mailbox.ErrNoBlob)
+		return nil, 0, fmt.Errorf("blobs: blob %s: %w", ref, mailbox.ErrNoBlob)
 	}
 	return bytes.Clone(mailbox.BlobPart(whole, offset, n)), int64(len(whole)), nil
 }
 
 // Drop implements mailbox.Blobs.
-func (b *Blobs) Drop(_ context.Context, run string) error {
+func (b *Store) Drop(_ context.Context, run string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.runs, run)
