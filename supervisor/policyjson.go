@@ -66,7 +66,7 @@ func (r *Rule) UnmarshalJSON(data []byte) error {
 	parameters := d.Percent != 0 || d.After != "" || d.Times != 0 || len(d.Tools) > 0
 	switch {
 	case d.Use != "" && (hasCondition || len(d.Any) > 0):
-		return fmt.Errorf("%w: rule %.80q: use cannot be combined with when or any", ErrPolicy, d.Name)
+		return fmt.Errorf("%w: rule %.80q: use cannot be combined with when or any: leave out when and any", ErrPolicy, d.Name)
 	case d.Use == "" && parameters:
 		return fmt.Errorf("%w: rule %.80q: percent, after, times and tools belong to a built-in rule: name it with use", ErrPolicy, d.Name)
 	case d.Use != "":

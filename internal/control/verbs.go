@@ -178,11 +178,11 @@ func (c *commander) checkAtWork(ctx context.Context, l runView, id spec.ID) erro
 	if l.summary.Phase == "" || l.state() == client.RunFinished || slices.ContainsFunc(l.summary.Agents, func(a supervisor.AgentSummary) bool { return a.ID == id && !a.Done }) {
 		return nil
 	}
-	full, err := c.replayView(ctx, l.row) // a summary names no agent that has ended
-	if err != nil || full.replayed == nil {
+	full, err := replaySupervisorLog(ctx, c.cfg.Post, l.row.RunID) // a summary names no agent that has ended
+	if err != nil {
 		return err
 	}
-	if m, ok := full.replayed.Member(id); ok && m.Done {
+	if m, ok := full.state.Member(id); ok && m.Done {
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("agent %s of %s has ended", id, l.row.RunID), Hint: "`troupe tree` shows the agents that work"}
 	}
 	return nil

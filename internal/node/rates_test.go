@@ -154,6 +154,7 @@ func TestReportedRateHoldsForTheCluster(t *testing.T) {
 		waitUntil(t, "a new node knows the rate", func() bool { return throttleStatus(t, h).Requests == 60 })
 	}
 	waitForSpread(t, three, four)
+	<-time.After(2 * time.Second) // the throttles hear of a new number of nodes after a second
 	p.mu.Lock()
 	p.times = nil
 	p.mu.Unlock()

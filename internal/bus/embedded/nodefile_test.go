@@ -37,7 +37,7 @@ func TestANodeFileThatIsNotOursIsNotFollowed(t *testing.T) {
 		return // no modes, and links need a right
 	}
 	for says, put := range map[string]func(path string) error{
-		"others may": func(path string) error {
+		"accessible to other users": func(path string) error {
 			return errors.Join(os.WriteFile(path, []byte(said(e.URL())), 0o600), os.Chmod(path, 0o644))
 		},
 		"no regular file": func(path string) error {
