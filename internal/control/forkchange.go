@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -152,6 +153,15 @@ func parseInstead(text string) (spec.Decision, string) {
 		return d, ""
 	}
 	return spec.TextOnly, text
+}
+
+// checkInstead refuses a word that is almost a decision: as a text it would be the result of the call that is asked about.
+func checkInstead(text string) error {
+	word := spec.Decision(strings.ToLower(strings.TrimSpace(text)))
+	if word == spec.TextOnly || !slices.Contains(decisions, word) || text == string(word) {
+		return nil
+	}
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("instead %.40q is almost the decision %s", text, word), Hint: "write " + string(word) + ", or a longer text"}
 }
 
 // mark tells an agent that what it has under way is its original's.

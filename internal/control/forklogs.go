@@ -27,6 +27,7 @@ type forkedLogs struct {
 	from, to string // the runs
 	point    string // RUN@AGENT:POINT, for the record
 	dir      string // that takes the place of the original's
+	caller   string // who forks
 	shift    int64  // of stamps, in milliseconds
 
 	tasks map[messageID]taskBody // that the supervisor of the fork sends
@@ -162,7 +163,7 @@ func changeBody[T any](body []byte, change func(*T)) ([]byte, error) {
 
 // changeOpened makes the first entry of the fork.
 func (f *forkedLogs) changeOpened(o *supervisor.Opened) {
-	o.Run, o.Fork, o.Conversation = f.to, f.point, ""
+	o.Run, o.Fork, o.Conversation, o.Caller = f.to, f.point, "", f.caller
 	if o.Workspace == "" {
 		return
 	}

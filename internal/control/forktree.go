@@ -54,6 +54,9 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 	case known.Removing:
 		return nil, deletedError(r.RunID)
 	case listed:
+		if err := c.checkSameFork(ctx, r.RunID, p); err != nil {
+			return nil, err
+		}
 		return c.reopenRun(ctx, known.RunInfo, client.RunRequest{RunID: r.RunID})
 	}
 	if err := cmp.Or(checkForkRequest(r, p), c.checkRoom(ctx), c.cfg.Queue.checkFull()); err != nil {
@@ -82,8 +85,28 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 		return nil, err
 	}
 	run := checked.replayed.Super.Run
-	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: "of the forked run", Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9,
-		Notes: []string{fmt.Sprintf("a fork of %s: %d agents, %d tokens used until then", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}}, nil
+	notes := []string{fmt.Sprintf("a fork of %s: %d agents, %d tokens used until then", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}
+	if r.Model != "" && r.Model != run.Model.Name {
+		notes = append(notes, fmt.Sprintf("the model is that of the original, and not %.200s", r.Model))
+	}
+	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: "of the forked run", Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9, Notes: notes}, nil
+}
+
+// checkSameFork refuses a request for a fork whose id another run has: its client would take that run for the fork.
+func (c *opener) checkSameFork(ctx context.Context, run string, p forkPoint) error {
+	var first runfile.File
+	first.Header.Run = run
+	err := c.cfg.Post.Read(ctx, mailbox.At(run, mailbox.Super), 0, 0, func(m mailbox.Message) error {
+		first.Entries = append(first.Entries, m)
+		return errEnough
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		return fmt.Errorf("control: fork: read %s: %w", run, err)
+	}
+	if o, err := firstOpened(first); err == nil && o.Fork != p.String() {
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the run %s exists, and is no fork of %s", run, p), Hint: "choose another run_id"}
+	}
+	return nil // without a first entry, the reopening says what is wrong
 }
 
 // forkFields are the fields of a request that a fork of a tree may have. Everything else is of the original.
@@ -108,7 +131,7 @@ func checkForkRequest(r client.RunRequest, p forkPoint) error {
 	case len(r.Prompt) > forkTextMax || len(r.Instead) > forkTextMax:
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a text has more than %d bytes", forkTextMax), Hint: "send a shorter one"}
 	}
-	return nil
+	return checkInstead(r.Instead)
 }
 
 // forkEntriesMax is the most entries of a run that is forked: one request reads and replays them three times.
@@ -150,7 +173,7 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 		return nil, err
 	}
 	at := forkTime(r.RunID, now).UnixMilli()
-	logs := &forkedLogs{from: p.run, to: r.RunID, point: p.String(), dir: r.Dir, shift: at - newestStamp(cut)}
+	logs := &forkedLogs{from: p.run, to: r.RunID, point: p.String(), dir: r.Dir, caller: r.Caller, shift: at - newestStamp(cut)}
 	what, err := newForkChanges(r, p, original, at)
 	if err == nil {
 		cut, err = what.change(cut)

@@ -28,6 +28,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if point, ok := parseForkPoint(r.Fork); ok && !r.Resume {
 		return c.forkTree(ctx, r, point)
 	}
+	if r.Instead != "" {
+		return nil, &client.Error{Code: client.CodeBad, Text: "instead is for a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
+	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
 		if err != nil {

@@ -128,6 +128,10 @@ func TestHostileForksAreRefused(t *testing.T) {
 		"there is no agent":                 {Fork: run + "@root-7-7:1", Dir: other},
 		"no complete turn 99":               {Fork: run + "@root:99", Dir: other},
 		"is no turn, no call":               {Fork: run + "@root:-3", Dir: other},
+		`"01" is no turn`:                   {Fork: run + "@root:01", Dir: other},
+		`"-0" is no turn`:                   {Fork: run + "@root:-0", Dir: other},
+		"instead is for a fork of a tree":   {Fork: run + "@1", Dir: other, Instead: "x"},
+		"is almost the decision deny":       {Fork: run + "@root:1", Dir: other, Instead: "DENY"},
 		"no result of a call":               {Fork: run + "@root:9-9", Dir: other},
 		"shares no directory":               {Fork: run + "@root:1"},
 		"both would write there":            {Fork: run + "@root:1", Dir: dir},
@@ -154,6 +158,18 @@ func TestHostileForksAreRefused(t *testing.T) {
 		if list, err := c.List(testContext(t)); err != nil || len(list) != 1 {
 			t.Fatalf("%s: %+v %v", want, list, err)
 		}
+	}
+	// The id of a fork is that of one fork: a client that names another point is not told of the first.
+	fork := client.RunRequest{RunID: client.NewID(), Fork: run + "@root:1", Dir: other, Agents: agents, Model: script, Caller: "ours"}
+	if _, err := c.Run(testContext(t), fork); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := c.Describe(testContext(t), fork.RunID); err != nil || info.Description.Caller != "ours" {
+		t.Errorf("%+v, %v", info.Description, err)
+	}
+	fork.Fork = run + "@root:0"
+	if _, err := c.Run(testContext(t), fork); codeOf(err) != client.CodeConflict || !strings.Contains(err.Error(), "is no fork of "+fork.Fork) {
+		t.Error(err)
 	}
 	if _, err := c.Run(testContext(t), client.RunRequest{RunID: id, Fork: run + "@root:1", Dir: other, Model: script}); err == nil || !strings.Contains(err.Error(), "boss") {
 		t.Errorf("without its agent files: %v", err)

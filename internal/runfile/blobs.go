@@ -14,18 +14,7 @@ func NamedBlobs(entries []mailbox.Message) (refs []string) {
 			refs = append(refs, ref)
 		}
 	}
-	for _, m := range entries {
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || m.To.Agent() == mailbox.Super {
-			continue
-		}
-		for _, item := range e.Items {
-			fact, ok, err := agent.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-			if ok && err == nil {
-				addBlobs(fact, add)
-			}
-		}
-	}
+	EachFact(entries, func(_ mailbox.Message, fact agent.Fact, _ bool) { addBlobs(fact, add) })
 	return refs
 }
 

@@ -132,7 +132,7 @@ type pointFinder struct {
 }
 
 func newPointFinder(point string) (pointFinder, error) {
-	if turn, err := strconv.Atoi(point); err == nil && turn >= 0 {
+	if turn, err := strconv.Atoi(point); err == nil && strconv.Itoa(turn) == point && turn >= 0 { // not 01 or +1
 		return pointFinder{point, turn}, nil
 	}
 	if !strings.ContainsAny(point, "-.") || strings.HasPrefix(point, "-") {

@@ -95,7 +95,7 @@ type changes struct {
 // readHistory reads from the logs of a run what its tools changed in files.
 func readHistory(entries []mailbox.Message) filechange.History {
 	var h filechange.History
-	forEachFact(entries, func(m mailbox.Message, fact agent.Fact, own bool) {
+	runfile.EachFact(entries, func(m mailbox.Message, fact agent.Fact, own bool) {
 		switch f := fact.(type) {
 		case agent.Submitted:
 			if f.Task.ID == spec.Root && h.Dir == "" {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -137,7 +138,7 @@ func readCompared(f runfile.File) (c comparedRun, err error) {
 
 // forkNotes are what a fork tells its agents of itself.
 func forkNotes(f runfile.File) (notes []string) {
-	forEachFact(f.Entries, func(_ mailbox.Message, fact agent.Fact, _ bool) {
+	runfile.EachFact(f.Entries, func(_ mailbox.Message, fact agent.Fact, _ bool) {
 		if mark, ok := fact.(agent.Forked); ok {
 			notes = append(notes, mark.Note)
 		}
@@ -165,7 +166,18 @@ func newStep(e event.Published, began time.Time) (comparedStep, error) {
 	call, _ := fields["call"].(string)
 	text, err := json.Marshal(fields) // keys in order
 	at, failed := time.Parse(time.RFC3339, e.TS)
-	return comparedStep{turn: e.Turn, call: call, kind: e.Kind, text: string(text), after: at.Sub(began)}, cmp.Or(err, failed)
+	query, _ := fields["query"].(string)
+	return comparedStep{turn: turnOfQuery(query, e.Turn), call: cmp.Or(call, query), kind: e.Kind, text: string(text), after: at.Sub(began)}, cmp.Or(err, failed)
+}
+
+// turnOfQuery returns the turn in which a question was asked: its answer may be read in a later one.
+func turnOfQuery(query string, turn int) int {
+	text, _, _ := strings.Cut(strings.TrimPrefix(query, "turn-"), "-")
+	text, _, _ = strings.Cut(text, ".")
+	if asked, err := strconv.Atoi(text); err == nil {
+		return asked
+	}
+	return turn
 }
 
 // compareRuns finds the first difference of two runs: of those of all agents, the one that came first.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -127,22 +126,6 @@ func ReadBlobs(ctx context.Context, c *client.Client, f *runfile.File) (missing 
 		f.Blobs[ref] = data
 	}
 	return missing, nil
-}
-
-// forEachFact decodes the facts of all agents; own says that the agent wrote the entry itself. What cannot be decoded is left out.
-func forEachFact(entries []mailbox.Message, do func(m mailbox.Message, fact agent.Fact, own bool)) {
-	for _, m := range entries {
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || m.To.Agent() == mailbox.Super {
-			continue
-		}
-		for _, item := range e.Items {
-			fact, ok, err := agent.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-			if ok && err == nil {
-				do(m, fact, e.From == "" || e.From == m.To)
-			}
-		}
-	}
 }
 
 // Encode returns the bytes of a run file.

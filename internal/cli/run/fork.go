@@ -218,7 +218,7 @@ func (cs *Commands) takeBack(ctx context.Context, s *session.Session, dir string
 
 // workspaceOf returns the directory of a run; "": it has none.
 func workspaceOf(entries []mailbox.Message) (dir string) {
-	forEachOfAgents(entries, func(_ mailbox.Message, fact agent.Fact) {
+	runfile.EachFact(entries, func(_ mailbox.Message, fact agent.Fact, _ bool) {
 		if f, ok := fact.(agent.Submitted); ok && f.Task.ID == spec.Root && dir == "" {
 			dir = f.Task.Workspace
 		}
@@ -233,7 +233,7 @@ func changesAfter(entries, cut []mailbox.Message) (h filechange.History) {
 		through[m.To] = max(through[m.To], m.Place)
 	}
 	later := slices.DeleteFunc(slices.Clone(entries), func(m mailbox.Message) bool { return m.Place <= through[m.To] })
-	forEachOfAgents(later, func(m mailbox.Message, fact agent.Fact) {
+	runfile.EachFact(later, func(m mailbox.Message, fact agent.Fact, _ bool) {
 		if f, ok := fact.(agent.Returned); ok {
 			h.Add(m.To.Agent(), f.Call, m.Stamp(), f.Files, f.FilesLost)
 		}
@@ -243,7 +243,7 @@ func changesAfter(entries, cut []mailbox.Message) (h filechange.History) {
 
 // begunCalls returns the calls that had begun and have no result.
 func begunCalls(entries []mailbox.Message) (calls []string) {
-	forEachOfAgents(entries, func(m mailbox.Message, fact agent.Fact) {
+	runfile.EachFact(entries, func(m mailbox.Message, fact agent.Fact, _ bool) {
 		name := func(call string) string { return fmt.Sprintf("call %s of %s", call, m.To.Agent()) }
 		switch f := fact.(type) {
 		case agent.Started:
@@ -255,20 +255,4 @@ func begunCalls(entries []mailbox.Message) (calls []string) {
 		}
 	})
 	return calls
-}
-
-// forEachOfAgents decodes the facts in the logs of agents.
-func forEachOfAgents(entries []mailbox.Message, do func(mailbox.Message, agent.Fact)) {
-	for _, m := range entries {
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || m.To.Agent() == mailbox.Super {
-			continue
-		}
-		for _, item := range e.Items {
-			fact, ok, err := agent.Decode(item.Kind, func(into any) error { return mailbox.Unmarshal(item.Body, into) })
-			if ok && err == nil {
-				do(m, fact)
-			}
-		}
-	}
 }
