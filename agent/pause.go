@@ -148,7 +148,7 @@ func (s State) impatientAt() int64 { return s.ThrottleWait.Since + s.patienceMS(
 // awaitThrottle returns the effects that wait. They follow from the state alone, so
 // that a later activation can continue the wait.
 func awaitThrottle(s State) []Effect {
-	return []Effect{AwaitThrottle{Pause: s.ThrottleWait.N, Model: s.calledModel(), Tokens: s.Grant.Output + s.Anchor.Tokens},
+	return []Effect{AwaitThrottle{Pause: s.ThrottleWait.N, Model: s.calledModel(), Tokens: s.Grant.Output + s.Estimate()},
 		Arm{Timer: throttleTimer, Due: s.impatientAt()}}
 }
 

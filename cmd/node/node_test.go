@@ -153,7 +153,7 @@ func TestNodeRefusesInvalidFlags(t *testing.T) {
 		{[]string{"--reconcile-every", "-1s"}, 2, "--reconcile-every -1s"},
 		{[]string{"--retain-age", "0"}, 2, `retain_age: "0" is no age such as 36h, 30d or 8w, and not off`},
 		{[]string{"--retain-size", "2 GiB"}, 2, `retain_size: "2 GiB" is no size such as 500MiB or 2GiB, and not off`},
-		{[]string{"--requests-per-minute", "openai=0"}, 2, "requests_per_minute: no rates a minute: openai=0: it may be 1 to"},
+		{[]string{"--requests-per-minute", "openai=0"}, 2, "requests_per_minute: invalid rates per minute: openai=0: it may be 1 to"},
 		{[]string{"--nonsense"}, 2, "unknown flag"},
 		{[]string{"argument"}, 2, "takes no arguments"},
 		{[]string{"--nats-port", port}, 6, "cannot listen"},

@@ -14,7 +14,7 @@ func TestRatesInSettings(t *testing.T) {
 		"requests_per_minute: [openai=500, anthropic/a/b=60]\n":     "openai=500,anthropic/a/b=60",
 		"requests_per_minute:\n  openai: 500\n  gemini/x: 60\n":     "openai=500,gemini/x=60",
 		"requests_per_minute: openai=500\n":                         "openai=500",
-		"requests_per_minute: 500\n":                                `error: :1: requests_per_minute: no rates a minute: "500" is not PROVIDER=NUMBER`,
+		"requests_per_minute: 500\n":                                `error: :1: requests_per_minute: invalid rates per minute: "500" is not PROVIDER=NUMBER`,
 		"requests_per_minute: {opnai: 500}\n":                       "error: did you mean openai?",
 		"requests_per_minute: {openai: 0}\n":                        "error: openai=0: it may be 1 to 1000000000; leave it out for no limit",
 		"requests_per_minute: {openai: {m: 3}}\n":                   "error: expected PROVIDER: NUMBER or PROVIDER/MODEL: NUMBER",
@@ -32,7 +32,7 @@ func TestRatesInSettings(t *testing.T) {
 		}
 	}
 	_, err := Load(SettingSources{User: filepath.Join(t.TempDir(), "none"), Getenv: func(name string) string { return map[string]string{"TROUPE_TOKENS_PER_MINUTE": "openai"}[name] }})
-	if err == nil || !strings.Contains(err.Error(), "TROUPE_TOKENS_PER_MINUTE: tokens_per_minute: no rates a minute") {
+	if err == nil || !strings.Contains(err.Error(), "TROUPE_TOKENS_PER_MINUTE: tokens_per_minute: invalid rates per minute") {
 		t.Error(err)
 	}
 }

@@ -36,7 +36,7 @@ const (
 const (
 	GuardrailsMax   = 16
 	patternBytesMax = 1 << 10
-	patternStepsMax = 2 << 10 // of a compiled pattern: the time for a text is their product
+	patternStepsMax = 512 // of a compiled pattern: the time for a text is their product, some seconds for 256 KiB at worst
 	labelBytesMax   = 64
 	sizeBytesMax    = 1 << 30
 )

@@ -3,7 +3,7 @@ package throttle
 // CallOutcome is how a request was answered.
 type CallOutcome string
 
-// Verdicts. Limited and Overloaded come from the provider itself and bind every node; Failed
+// Outcomes. Limited and Overloaded come from the provider itself and bind every node; Failed
 // is what only this node has seen. Neutral says nothing about the provider: the call was
 // canceled, or never made. OverRate is no answer: the throttle itself holds a request back, because
 // the requests or tokens of the minute are used up.

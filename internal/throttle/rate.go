@@ -89,7 +89,7 @@ func (b rateBucket) divideAmong(nodes int, burstMS int64) rateBucket {
 		b.level = b.capacity
 	}
 	b.level = min(b.level, b.capacity)
-	return b
+	return b.boundDebt() // a lower rate takes longer to pay
 }
 
 func (g Throttle) refillBuckets() Throttle {

@@ -291,6 +291,11 @@ func TestAttackReportsStopAModelForMinutesOnly(t *testing.T) {
 			p.reportRates(0, throttle.RateReport{Rates: throttle.Rates{Tokens: 1}, TokensLeft: 1})
 			p.applyEvent(throttle.CallRequested{At: 1, Who: "large", Call: "large", Run: "r", Tokens: 8000, Reserved: true})
 		},
+		"a huge usage, and then a low rate": func(p *testDriver) {
+			p.applyEvent(throttle.RatesSet{At: 0, Rates: throttle.Rates{Tokens: 400_000}})
+			p.applyEvent(throttle.CallRequested{At: 1, Who: "large", Call: "large", Run: "r", Tokens: 8000, Reserved: true})
+			p.applyEvent(throttle.CallAnswered{At: 2, Call: "large", Outcome: throttle.OK, Used: 4 << 32, Report: throttle.RateReport{Rates: throttle.Rates{Tokens: 1}, TokensLeft: 1}})
+		},
 		"a huge usage": func(p *testDriver) {
 			p.applyEvent(throttle.RatesSet{Rates: throttle.Rates{Tokens: 400_000}})
 			p.applyEvent(throttle.CallRequested{At: 1, Who: "large", Call: "large", Run: "r", Tokens: 8000, Reserved: true})

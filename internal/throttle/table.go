@@ -13,8 +13,8 @@ import (
 // models, or by PROVIDER/MODEL, which takes precedence.
 type RateTable map[string]int64
 
-// ErrRates: the rates cannot be read, or cannot be meant.
-var ErrRates = errors.New("no rates a minute")
+// ErrRates says that rates cannot be read, or have no meaning.
+var ErrRates = errors.New("invalid rates per minute")
 
 // RateMax is the highest rate that may be set.
 const RateMax = 1_000_000_000
