@@ -12,12 +12,12 @@ import (
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/abandon"
 	"github.com/troupe-run/troupe/internal/answertext"
 )
 
 const (
-	// withdrawTimeout bounds the removal of the attachments of a run that was refused, and the cancel of one that may
-	// have been accepted.
+	// withdrawTimeout bounds the removal of the attachments of a run that was refused.
 	withdrawTimeout = 30 * time.Second
 	// lookAgainAfter is how soon the state of a run that waits for a person is read again without an event.
 	lookAgainAfter = 10 * time.Second
@@ -173,10 +173,7 @@ func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted
 
 // abandon cancels a run that a node may have accepted: the caller is told that it failed, and may send the prompt again.
 func (p *promptRun) abandon() error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), withdrawTimeout)
-	defer cancel()
-	_, err := p.host.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: p.id, Why: "the prompt was answered with an error", WaitMS: -1})
-	return err
+	return abandon.Run(p.ctx, p.host.cfg.Client, p.id, "the prompt was answered with an error")
 }
 
 // withdraw removes the attachments of a run that was not started.

@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/history"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/abandon"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -193,21 +195,20 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Troupe-Run", id)
-	done := context.AfterFunc(r.Context(), func() { s.abandon(id) })
+	cancel := sync.OnceFunc(func() { s.abandon(id) })
+	done := context.AfterFunc(r.Context(), cancel)
 	reply.begin()
 	info, err := watch.WaitNew(r.Context())
 	stop()
 	if done(); r.Context().Err() != nil { // the wait may have ended before the cancel began
-		s.abandon(id)
+		cancel()
 	}
 	reply.end(info, err)
 }
 
 // abandon cancels the run of a client that has gone away.
 func (s *Server) abandon(run string) {
-	ctx, cancel := context.WithTimeout(context.Background(), replyTimeout)
-	defer cancel()
-	_, err := s.cfg.Client.Cancel(ctx, client.CancelRequest{RunID: run, Why: "the HTTP client has gone away", WaitMS: -1})
+	err := abandon.Run(context.Background(), s.cfg.Client, run, "the HTTP client has gone away")
 	if err != nil {
 		s.cfg.Logger.Debug("a run of an HTTP client that has gone away was not canceled", "run", run, "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/abandon"
 )
 
 const (
@@ -25,8 +26,6 @@ const (
 	waitMax = 5 * time.Minute
 	// progressInterval is how often an agent's tool says how far its run is.
 	progressInterval = 2 * time.Second
-	// cancelTimeout bounds the cancel of the run of a caller that has gone away.
-	cancelTimeout = 30 * time.Second
 	// agentToolPrefix begins the names of the tools that are agents.
 	agentToolPrefix = "agent_"
 )
@@ -254,9 +253,7 @@ func (v verbs) reportProgress(ctx context.Context, call *mcp.CallToolRequest, ru
 
 // abandon cancels the run of a caller that has gone away.
 func (v verbs) abandon(run string) {
-	ctx, cancel := context.WithTimeout(context.Background(), cancelTimeout)
-	defer cancel()
-	_, _ = v.client.Cancel(ctx, client.CancelRequest{RunID: run, Why: "the MCP client has gone away", WaitMS: -1}) // nobody is left to be told
+	_ = abandon.Run(context.Background(), v.client, run, "the MCP client has gone away") // nobody is left to be told
 }
 
 // explain returns the text that a model reads of an error: what failed, and what to do.

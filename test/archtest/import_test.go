@@ -123,7 +123,7 @@ var layers = [][]string{
 	{"supervisor", "mailbox/jetstream", "mailbox/local", "internal/bus/embedded", "internal/cluster/shard", "internal/toolset/builtin", "internal/toolset/readresult", "internal/toolset/shell", "internal/toolset/skill", "internal/toolset/web", "internal/config/agentfile", "internal/hook", "internal/provider"},
 	{"internal/activation", "internal/mcpclient", "internal/policy"},
 	{"actors", "client", "internal/replay", "internal/runfile", "internal/telemetry"},
-	{"client/audit", "client/report", "internal/answertext", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
+	{"client/audit", "client/report", "internal/answertext", "internal/abandon", "internal/approval", "internal/control", "internal/eval", "internal/refuse", "internal/term"},
 	{"internal/fixture", "internal/httpapi", "internal/mcpserver", "internal/top", "internal/trust"},
 	{"internal/routes", "internal/workspace"},
 	{"internal/toolset"},
