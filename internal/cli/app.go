@@ -24,6 +24,9 @@ func Run(args []string, join time.Duration) int {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}, join)
 	a.console.Secrets = sync.OnceValue(a.sessions.Secrets)
 	root := a.newRoot()
+	if isCompletion(args) { // it reads the flags of every command
+		a.completion().Register(root)
+	}
 	root.SetArgs(args)
 	err := root.Execute()
 	if err == nil {

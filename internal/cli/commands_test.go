@@ -35,6 +35,7 @@ var singleFormat = []string{
 func TestEveryCommandHasExamplesAndJSON(t *testing.T) {
 	a := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0)
 	root := a.newRoot()
+	a.completion().Register(root)
 	all := leafCommands(root)
 	if len(all) < 30 {
 		t.Errorf("only %d commands", len(all))

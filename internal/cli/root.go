@@ -90,12 +90,19 @@ func (a *app) addCommands(root *cobra.Command) {
 	cases := evals.Commands{Console: a.console}
 	checks := doctor.Commands{Console: a.console, Sessions: a.sessions}
 	settings := config.Commands{Console: a.console, Sessions: a.sessions}
-	words := completion.Commands{Console: a.console, Sessions: a.sessions}
 	const last = "Configure and verify"
-	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), words.Completion(), a.manCommand(), checks.Version())
+	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), a.completion().Completion(), a.manCommand(), checks.Version())
 	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
 	root.SetHelpCommandGroupID(last)
-	words.Register(root)
+}
+
+func (a *app) completion() *completion.Commands {
+	return &completion.Commands{Console: a.console, Sessions: a.sessions}
+}
+
+// isCompletion reports whether a shell asks for the words that may follow.
+func isCompletion(args []string) bool {
+	return len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd)
 }
 
 // addGroup adds commands under a title of the help.

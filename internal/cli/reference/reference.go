@@ -10,6 +10,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
+// useLine returns the usage line of a command. The flags of its parents are part of it once they have been merged.
+func useLine(c *cobra.Command) string {
+	c.InheritedFlags()
+	return c.UseLine()
+}
+
 // Markdown returns a page about all commands below a root, with the flags that all of them have once.
 func Markdown(root *cobra.Command) string {
 	var b strings.Builder
@@ -22,7 +28,7 @@ func Markdown(root *cobra.Command) string {
 			fmt.Fprintf(&b, "```\n%s\n```\n\n", strings.TrimSpace(c.Long))
 			continue
 		}
-		fmt.Fprintf(&b, "```\n%s\n```\n\n", c.UseLine())
+		fmt.Fprintf(&b, "```\n%s\n```\n\n", useLine(c))
 		if c.Long != "" {
 			fmt.Fprintf(&b, "%s\n\n", strings.TrimSpace(c.Long))
 		}
@@ -100,7 +106,7 @@ func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(
 func manPage(c *cobra.Command, below []*cobra.Command) string {
 	var b strings.Builder
 	name := manName(c)
-	fmt.Fprintf(&b, ".TH %s 1\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n", quoteRoff(strings.ToUpper(name)), escapeRoff(name), escapeRoff(c.Short), escapeRoff(c.UseLine()))
+	fmt.Fprintf(&b, ".TH %s 1\n.SH NAME\n%s \\- %s\n.SH SYNOPSIS\n.B %s\n", quoteRoff(strings.ToUpper(name)), escapeRoff(name), escapeRoff(c.Short), escapeRoff(useLine(c)))
 	if c.Long != "" {
 		fmt.Fprintf(&b, ".SH DESCRIPTION\n.nf\n%s\n.fi\n", escapeRoff(strings.TrimSpace(c.Long)))
 	}
