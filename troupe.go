@@ -111,7 +111,7 @@ var (
 // Node is a node inside the program. It is safe for concurrent use.
 type Node struct {
 	cfg    Config
-	host   *node.Node
+	host   localNode
 	client *client.Client
 	temp   string // directory to remove
 }
@@ -140,10 +140,11 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if n.cfg.Dir != "" {
 		c.Roots = []string{n.cfg.Dir}
 	}
-	var err error
-	if n.host, err = node.Start(ctx, c); err != nil {
+	host, err := node.Start(ctx, c)
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.removeTemp())
 	}
+	n.host = inProcess{host}
 	if n.client, err = n.host.NewClient(); err != nil {
 		return nil, errors.Join(fmt.Errorf("troupe: %w", err), n.Close())
 	}
@@ -172,7 +173,7 @@ func notOpened(id string, err error) (Result, error) {
 // openRun fills in the defaults of a task and opens its run.
 //
 //go:noinline
-func (n *Node) openRun(ctx context.Context, t *Task) (*node.TaskRun, error) {
+func (n *Node) openRun(ctx context.Context, t *Task) (taskRun, error) {
 	t.RunID = cmp.Or(t.RunID, client.NewID())
 	r := t.request()
 	r.Dir = cmp.Or(r.Dir, n.cfg.Dir)
@@ -185,13 +186,13 @@ func (n *Node) openRun(ctx context.Context, t *Task) (*node.TaskRun, error) {
 	if err := n.host.ApproveRequest(*r); err != nil { // the program itself names these files
 		return nil, err
 	}
-	return n.host.OpenTaskRun(ctx, n.client, r)
+	return n.host.openRun(ctx, n.client, r)
 }
 
 // finishRun returns the result of a run whose wait has ended.
 //
 //go:noinline
-func (n *Node) finishRun(ctx context.Context, run *node.TaskRun, state client.RunState, result *Result, err error) (Result, error) {
+func (n *Node) finishRun(ctx context.Context, run taskRun, state client.RunState, result *Result, err error) (Result, error) {
 	run.Close()
 	id := run.ID()
 	switch {

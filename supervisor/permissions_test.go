@@ -38,16 +38,17 @@ func TestRightsOnlyShrinkDownwards(t *testing.T) {
 		var parent []spec.Permissions
 		for depth := range 4 {
 			list := o.permissionsOf(Definition{Permissions: randomPermissions(r)}, parent)
+			own, inherited := permission.Compile(list, "/w", nil), permission.Compile(parent, "/w", nil)
 			for _, c := range calls {
 				tool := permission.Tool{Class: classes[c.Tool]}
 				if tool.Class == "" {
 					tool.Class = model.Effect
 				}
-				child := permission.Compile(list, "/w", nil).Decide(c, tool, nil)
+				child := own.Decide(c, tool, nil)
 				if depth == 0 {
 					continue
 				}
-				if above := permission.Compile(parent, "/w", nil).Decide(c, tool, nil); child.Decision < above.Decision {
+				if above := inherited.Decide(c, tool, nil); child.Decision < above.Decision {
 					t.Fatalf("seed %d, depth %d: %+v is %+v for the child, and %+v for its parent", seed, depth, c, child, above)
 				}
 			}
