@@ -117,7 +117,7 @@ func TestFilesOfAClaudeCodeProject(t *testing.T) {
 	repo := t.TempDir()
 	writeFileAt(t, repo+"/CLAUDE.md", "Read @docs/style.md first.\n")
 	writeFileAt(t, repo+"/docs/style.md", "Use tabs.\n")
-	writeFileAt(t, repo+"/.claude/settings.json", `{"permissions":{"deny":["Read(./secret.txt)"]}}`)
+	writeFileAt(t, repo+"/.claude/settings.json", `{"permissions":{"deny":["Read(./secret.txt)"]},"env":{"A":"b"}}`)
 	o, a, err := newBuildOnlyNode(repo, withEnv("ANTHROPIC_API_KEY", "k")).buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Model = repo, "" }))
 	if err != nil {
 		t.Fatal(err)
@@ -125,8 +125,11 @@ func TestFilesOfAClaudeCodeProject(t *testing.T) {
 	if !hasInstructions(o) {
 		t.Error(o.LoopOptions.Dynamic)
 	}
+	if p := o.Permissions; len(p.Deny) != 1 || p.Deny[0].Text != "read_file(./secret.txt)" {
+		t.Errorf("%+v", p)
+	}
 	notes := strings.Join(a.Notes, "\n")
-	for _, want := range []string{"it imports docs/style.md", ".claude/settings.json is not read: its permissions, hooks and env do not hold here"} {
+	for _, want := range []string{"it imports docs/style.md", ".claude/settings.json: without effect here: env"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no %q in %s", want, notes)
 		}

@@ -50,7 +50,7 @@ func (h *Node) assembleBuilders() {
 	}
 	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
-		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
+		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), ClaudeHome: h.cfg.claudeHome(), Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
@@ -79,4 +79,13 @@ func (c Config) projectRules() func(dir string) (spec.Permissions, error) {
 	return func(dir string) (spec.Permissions, error) {
 		return agentfile.LoadProject(filepath.Dir(config.UserFile()), dir)
 	}
+}
+
+// claudeHome returns the directory of the user's own files of Claude Code; "" for a node that does not act for the user
+// of this machine.
+func (c Config) claudeHome() string {
+	if !c.UserDirs {
+		return ""
+	}
+	return agentfile.ClaudeHome()
 }

@@ -55,10 +55,11 @@ func requestPermissions(r client.RunRequest) (p spec.Permissions, err error) {
 }
 
 // runPermissions returns the permissions of all agents of a run: the operator's, the user's for the
-// directory, those of the request, and what the file of the directory asks or denies. That file may come
-// from anyone, so it can only take trust away.
+// directory, those of the request, and what the files of the directory ask or deny. Those files may come
+// from anyone, so they can only take trust away.
 func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) {
 	p := b.cfg.Permissions
+	p.Mode = cmp.Or(p.Mode, claudeMode(req.claude))
 	rule := b.cfg.Tools.OperatorRule(shell.Name)
 	allowed, err := shellRules(rule.Allow, "tools.shell.allow", true)
 	if err != nil {
@@ -95,6 +96,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 			p.Mode = local.Mode.Stricter(p.Mode)
 		}
 	}
+	p = withClaudeRules(p, req.claude)
 	if p, err = withRealPaths(p, req.workspace); err != nil {
 		return p, err
 	}

@@ -27,7 +27,7 @@ func (b *Builder) composePrompts(req acceptedRequest, choice provider.Choice, de
 		return c, err
 	}
 	if choice.Provider != provider.Builtin { // the built-in model runs no commands and changes no files
-		warnings = append(warnings, noteClaudeSettings(req.workspace)...)
+		warnings = append(warnings, noteClaudeSettings(req.claude)...)
 	}
 	now := b.cfg.Recordings.PromptTime()
 	note, err := b.cfg.Recordings.BeginRun(req.workspace, choice, now, b.cfg.Env)

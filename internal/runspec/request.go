@@ -39,6 +39,7 @@ type acceptedRequest struct {
 	// permissions are those that the request brings.
 	permissions spec.Permissions
 	settings    *agentfile.DirectorySettings // of the workspace; nil without one
+	claude      []agentfile.ClaudeSettings   // the user's own first
 }
 
 // acceptRequest checks the request on its own.
@@ -61,6 +62,9 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 		return req, err
 	}
 	req.settings = settingsOf(req.workspace)
+	if req.claude, err = b.claudeSettings(req.workspace); err != nil {
+		return req, err
+	}
 	req.policy, err = requestPolicy(b.cfg.Trust, r, req.workspace, req.settings)
 	return req, err
 }

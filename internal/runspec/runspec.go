@@ -68,6 +68,8 @@ type Config struct {
 	Permissions spec.Permissions
 	// ProjectRules returns the rules of the user of this node for a directory; nil: there are none.
 	ProjectRules func(dir string) (spec.Permissions, error)
+	// ClaudeHome is the directory of the user's own files of Claude Code (~/.claude); "": the node acts for no user.
+	ClaudeHome string
 	// Env reads the environment.
 	Env func(string) string
 	// SearchParentDirs lets agents read a project's instructions above the directory of the run.

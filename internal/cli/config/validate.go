@@ -33,7 +33,7 @@ func (cs *Commands) validateCommand() *cobra.Command {
 		Use:   "validate [FILE]",
 		Short: "Check a settings file and print every error with its line",
 		Long: `Check a file of settings: the one that is named, or else troupe.yaml of this
-directory and the user's. The exit code is 2 if something is wrong.`,
+directory and the user's, with the settings.json of Claude Code beside them. The exit code is 2 if something is wrong.`,
 		Example: "  troupe config validate\n  troupe config validate ./troupe.yaml -o json | jq .problems",
 		// A broken file must not keep this command from saying so.
 		Annotations: map[string]string{command.Formats: command.DataFormats, command.WithoutSettings: "yes"},
@@ -44,25 +44,31 @@ directory and the user's. The exit code is 2 if something is wrong.`,
 			return command.Exactly("FILE")(c, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
+			all := len(args) == 0
+			if all {
 				for _, file := range []string{config.FileName, config.UserFile()} {
 					if _, err := os.Stat(file); err == nil {
 						args = append(args, file)
 					}
 				}
 			}
-			return cs.validateFiles(args)
+			return cs.validateFiles(args, all)
 		},
 	}
 }
 
-func (cs *Commands) validateFiles(files []string) error {
+// validateFiles checks files, and withClaude the settings of Claude Code too.
+func (cs *Commands) validateFiles(files []string, withClaude bool) error {
 	c := validation{Files: files, Problems: []console.Remark{}, Notes: []console.Remark{}}
 	if files == nil {
 		c.Files = []string{}
 	}
 	for _, file := range files {
 		problems, notes := fileProblems(file)
+		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
+	}
+	if withClaude {
+		problems, notes := claudeProblems()
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
 	}
 	c.Valid = len(c.Problems) == 0
@@ -96,6 +102,21 @@ func fileProblems(file string) (problems, notes []console.Remark) {
 		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
 	}
 	return problems, agents.RemarksOf(hookNotes, "")
+}
+
+// claudeProblems returns all problems of the settings of Claude Code, the user's and those of this directory, and what of
+// them does not hold.
+func claudeProblems() (problems, notes []console.Remark) {
+	list, err := agentfile.ReadClaudeSettings(agentfile.ClaudeHome(), ".", func(string, string) bool { return true })
+	for _, p := range agentfile.SplitProblems(err) {
+		problems = append(problems, console.Remark{Path: p.Path, Line: p.Line, Text: p.Text()})
+	}
+	for _, s := range list {
+		for _, text := range s.Without {
+			notes = append(notes, console.Remark{Path: s.Name, Text: "without effect here: " + text})
+		}
+	}
+	return problems, notes
 }
 
 // isYAML reports whether the file exists and is YAML; it does not check the keys.

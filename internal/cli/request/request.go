@@ -158,6 +158,9 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	if err := r.completePolicy(c); err != nil {
 		return err
 	}
+	if err := r.checkClaudeSettings(); err != nil {
+		return err
+	}
 	if r.attachments, err = readAttachments(r.attachPaths); err != nil {
 		return err
 	}

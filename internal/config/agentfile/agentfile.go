@@ -26,7 +26,7 @@ import (
 // Limits of one file.
 const (
 	FileBytesMax        = 1 << 20
-	FrontMatterBytesMax = 128 << 10
+	frontMatterBytesMax = 128 << 10
 	depthMax            = 32 // of nested YAML
 	problemsMax         = 20 // reported for one file
 )
@@ -35,8 +35,8 @@ const (
 var (
 	ErrTooLarge    = errors.New("agentfile: too large")
 	ErrFrontMatter = errors.New("agentfile: bad front matter")
-	// ErrNoFrontMatter is the error for a Markdown file that is not an agent definition.
-	ErrNoFrontMatter = errors.New("agentfile: no front matter")
+	// errNoFrontMatter is the error for a Markdown file that is not an agent definition.
+	errNoFrontMatter = errors.New("agentfile: no front matter")
 	ErrField         = errors.New("agentfile: bad field")
 )
 
@@ -174,7 +174,7 @@ func cutFrontMatter(data []byte) (front, body []byte, err error) {
 func splitFrontMatter(data []byte) (front, body []byte, err error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	if !fence.Match(first) {
-		return nil, nil, fmt.Errorf("%w: the first line must be ---", ErrNoFrontMatter)
+		return nil, nil, fmt.Errorf("%w: the first line must be ---", errNoFrontMatter)
 	}
 	for at := 0; at < len(rest); {
 		line := rest[at:]
@@ -185,8 +185,8 @@ func splitFrontMatter(data []byte) (front, body []byte, err error) {
 			end = len(line)
 		}
 		if fence.Match(line) {
-			if at > FrontMatterBytesMax {
-				return nil, nil, fmt.Errorf("%w: the front matter is %d bytes, at most %d are read", ErrTooLarge, at, FrontMatterBytesMax)
+			if at > frontMatterBytesMax {
+				return nil, nil, fmt.Errorf("%w: the front matter is %d bytes, at most %d are read", ErrTooLarge, at, frontMatterBytesMax)
 			}
 			return rest[:at], rest[min(at+end+1, len(rest)):], nil
 		}

@@ -218,9 +218,9 @@ func TestHostileInputIsRefused(t *testing.T) {
 		"alias bomb":   {"---\n" + bomb + "---\np", ErrFrontMatter},
 		"deep nesting": {"---\na: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n---\np", ErrFrontMatter},
 		"large file":   {"---\nname: a\n---\n" + strings.Repeat("x", FileBytesMax), ErrTooLarge},
-		"large front":  {"---\nname: " + strings.Repeat("x", FrontMatterBytesMax) + "\n---\n", ErrTooLarge},
+		"large front":  {"---\nname: " + strings.Repeat("x", frontMatterBytesMax) + "\n---\n", ErrTooLarge},
 		"not closed":   {"---\nname: a\n", ErrFrontMatter},
-		"none":         {"# hello\n", ErrNoFrontMatter},
+		"none":         {"# hello\n", errNoFrontMatter},
 		"a list":       {"---\n- a\n---\n", ErrFrontMatter},
 		"no YAML":      {"---\na: [\n---\n", ErrFrontMatter},
 	} {

@@ -15,8 +15,8 @@ import (
 // GuideBytesMax is the most that is read of a Guide; the rest is left out.
 const GuideBytesMax = 32 << 10
 
-// ErrGuide: instructions are there, and cannot be read.
-var ErrGuide = errors.New("agentfile: the project's instructions cannot be read")
+// errGuide: instructions are there, and cannot be read.
+var errGuide = errors.New("agentfile: the project's instructions cannot be read")
 
 // guideNames are the files that hold a project's instructions, in order of precedence.
 var guideNames = []string{"AGENTS.md", claudeGuide}
@@ -40,14 +40,14 @@ func FindGuide(dir, within string) (g Guide, ok bool, err error) {
 	top := repositoryTop(dir, within)
 	root, err := os.OpenRoot(top)
 	if err != nil {
-		return g, false, fmt.Errorf("%w: %w", ErrGuide, err)
+		return g, false, fmt.Errorf("%w: %w", errGuide, err)
 	}
 	defer func() { _ = root.Close() }()
 	for _, name := range guideNames {
 		for at := dir; ; at = filepath.Dir(at) {
 			rel, err := filepath.Rel(top, filepath.Join(at, name))
 			if err != nil {
-				return g, false, fmt.Errorf("%w: %w", ErrGuide, err)
+				return g, false, fmt.Errorf("%w: %w", errGuide, err)
 			}
 			g, err := readGuide(root, rel)
 			if err == nil {
@@ -58,7 +58,7 @@ func FindGuide(dir, within string) (g Guide, ok bool, err error) {
 				return g, true, nil
 			}
 			if !errors.Is(err, fs.ErrNotExist) {
-				return g, false, fmt.Errorf("%w: %s: %w", ErrGuide, filepath.Join(at, name), err)
+				return g, false, fmt.Errorf("%w: %s: %w", errGuide, filepath.Join(at, name), err)
 			}
 			if at == top || at == filepath.Dir(at) {
 				break

@@ -47,7 +47,7 @@ func TestInstructionsOfAStrangerLeadNowhere(t *testing.T) {
 		if err := errors.Join(os.Mkdir(dir, 0o755), make(dir+"/AGENTS.md")); err != nil {
 			t.Fatal(err)
 		}
-		if g, ok, err := FindGuide(dir, dir); ok || !errors.Is(err, ErrGuide) || !strings.Contains(err.Error(), "AGENTS.md") || strings.Contains(g.Text, "key") {
+		if g, ok, err := FindGuide(dir, dir); ok || !errors.Is(err, errGuide) || !strings.Contains(err.Error(), "AGENTS.md") || strings.Contains(g.Text, "key") {
 			t.Errorf("%s: %+v %v", name, g, err)
 		}
 	}

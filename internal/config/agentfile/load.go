@@ -153,7 +153,7 @@ func (l *definitionLoader) loadFile(path string) {
 	}
 	def, notes, err := Parse(path, data)
 	def.Digest = ContentDigest(data)
-	if errors.Is(err, ErrNoFrontMatter) {
+	if errors.Is(err, errNoFrontMatter) {
 		l.notes = append(l.notes, Note{Path: path, Text: "skipped: no front matter, so it is no agent definition"})
 		return
 	}

@@ -23,14 +23,14 @@ var permissionModes = map[string]spec.PermissionMode{
 	"dont-ask": spec.ModeDontAsk, "bypasspermissions": spec.ModeBypass, "bypass": spec.ModeBypass, "plan": spec.ModePlan,
 }
 
-// ErrMode is the error of an unknown permission mode.
-var ErrMode = errors.New("there is no such permission mode")
+// errMode is the error of an unknown permission mode.
+var errMode = errors.New("there is no such permission mode")
 
 // ParseMode reads a permission mode in any spelling that other tools write.
 func ParseMode(text string) (spec.PermissionMode, error) {
 	mode, ok := permissionModes[strings.ToLower(strings.TrimSpace(text))]
 	if !ok {
-		return "", fmt.Errorf("%w: %.40q; write %s", ErrMode, text, modeWords)
+		return "", fmt.Errorf("%w: %.40q; write %s", errMode, text, modeWords)
 	}
 	return mode, nil
 }
