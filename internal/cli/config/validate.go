@@ -33,7 +33,8 @@ func (cs *Commands) validateCommand() *cobra.Command {
 		Use:   "validate [FILE]",
 		Short: "Check a settings file and print every error with its line",
 		Long: `Check a file of settings: the one that is named, or else troupe.yaml of this
-directory and the user's, with the settings.json of Claude Code beside them. The exit code is 2 if something is wrong.`,
+directory and the user's, and the settings.json files of Claude Code. The exit
+code is 2 if something is wrong.`,
 		Example: "  troupe config validate\n  troupe config validate ./troupe.yaml -o json | jq .problems",
 		// A broken file must not keep this command from saying so.
 		Annotations: map[string]string{command.Formats: command.DataFormats, command.WithoutSettings: "yes"},
