@@ -136,3 +136,57 @@ func TestAUsersOwnAgentsSkillsAndSettingsNeedNoFlag(t *testing.T) {
 		}
 	}
 }
+
+// The user's own CLAUDE.md is in the prompts of all agents, before that of the project, with what it imports.
+func TestAUsersOwnInstructionsComeBeforeTheProjects(t *testing.T) {
+	t.Parallel()
+	m := &toldModel{told: map[string]toldRequest{}}
+	server := httptest.NewServer(m)
+	defer server.Close()
+	s := newTestHome(t, map[string]string{
+		"config/troupe/troupe.yaml":    "model: anthropic/m\nallow_unpriced: [anthropic/m]\nmax_tokens: 9000000\n",
+		"config/troupe/agents/lead.md": "---\nname: lead\ndescription: Leads.\nx-troupe: {delegates: []}\n---\nYou lead.\n",
+		".claude/CLAUDE.md":            "Always whistle. See @style.md, @~/.claude/more/deep.md, @../secret.md and @~/secret.md.\n",
+		".claude/style.md":             "Write in rhymes.\n",
+		".claude/more/deep.md":         "Dive deep.\n",
+		"secret.md":                    "hidden words",
+		"work/CLAUDE.md":               "Use tabs here.\n",
+	})
+	run := func(args ...string) (system, stderr string) {
+		t.Helper()
+		m.mu.Lock()
+		m.told = map[string]toldRequest{}
+		m.mu.Unlock()
+		cmd := s.command(append([]string{"run"}, args...)...)
+		cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+server.URL, "ANTHROPIC_API_KEY=key")
+		var text strings.Builder
+		cmd.Stderr = &text
+		if _, err := cmd.Output(); err != nil {
+			t.Fatalf("%v\n%s", err, text.String())
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.told["lead"].system, text.String()
+	}
+	system, stderr := run("--dir", "work", "--agent", "lead", "Go.")
+	at := -1
+	for _, want := range []string{"Always whistle.", "Write in rhymes.", "Dive deep.", "Use tabs here."} {
+		i := strings.Index(system, want)
+		if i <= at {
+			t.Errorf("%q is not in its place in %s", want, system)
+		}
+		at = i
+	}
+	if strings.Contains(system, "hidden words") {
+		t.Error(system)
+	}
+	if !strings.Contains(stderr, "~/.claude/CLAUDE.md is part of the prompts") || !strings.Contains(stderr, "it imports style.md, more/deep.md") {
+		t.Error(stderr)
+	}
+	if system, _ = run("--dir", "work", "--agent", "lead", "--no-agents-md", "Go."); strings.Contains(system, "whistle") || strings.Contains(system, "tabs") {
+		t.Error(system)
+	}
+	if system, stderr = run("--dir", ".", "--agent", "lead", "Go."); strings.Contains(system, "whistle") || !strings.Contains(stderr, "~/.claude/CLAUDE.md is left out: runs in this directory can change it") {
+		t.Error(system, stderr)
+	}
+}

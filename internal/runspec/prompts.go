@@ -22,7 +22,7 @@ type composedPrompts struct {
 // composePrompts composes the prompts of a run, and labels a recording with the names in
 // them.
 func (b *Builder) composePrompts(req acceptedRequest, choice provider.Choice, defs []supervisor.Definition) (c composedPrompts, err error) {
-	guide, warnings, err := b.guideOf(req, choice)
+	guides, warnings, err := b.guidesOf(req, choice)
 	if err != nil {
 		return c, err
 	}
@@ -37,7 +37,7 @@ func (b *Builder) composePrompts(req acceptedRequest, choice provider.Choice, de
 	if note != "" {
 		warnings = append(warnings, note)
 	}
-	c, err = composeLayers(req, defs, choice, now, guide...)
+	c, err = composeLayers(req, defs, choice, now, guides...)
 	c.warnings = warnings
 	return c, err
 }

@@ -83,7 +83,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&q.PermissionMode, "permission-mode", "", "what happens to calls that no rule matches: default, acceptEdits, plan, dontAsk, bypassPermissions")
 	f.DurationVar(&r.questionTimeout, "question-timeout", 0, "how long a question to a person stays open before it counts as denied (default: as long as the run may be parked, see --park-timeout)")
 	f.DurationVar(&r.parkTimeout, "park-timeout", 0, "how long the run may wait for people alone before it ends as unanswered (default 720h)")
-	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add the directory's AGENTS.md to the prompts")
+	f.BoolVar(&q.NoAgentsMD, "no-agents-md", false, "do not add AGENTS.md or CLAUDE.md to the prompts, the project's or your own")
 	f.BoolVar(&q.Yes, "yes", false, "do not ask before writes in the directory, MCP tools, and commands that the sandbox confines")
 	f.StringVar(&q.Conversation, conversationFlag, "", "conversation to continue or begin: the run gets its history, and waits for its earlier runs; the id of a run continues that one, last the newest of the directory")
 	r.addGoalFlags(f)

@@ -27,14 +27,14 @@ func TestGuardrailsOfFiles(t *testing.T) {
 	if h := def.Hooks[4]; h.Failing != spec.HookTrip || h.Severity != "critical" {
 		t.Errorf("a guardrail that ends: %+v", h)
 	}
-	shared, err := ParseShared("troupe.yaml", []byte("max_turns: 3\nguardrails: "+list+"\n"))
+	shared, err := parseShared("troupe.yaml", []byte("max_turns: 3\nguardrails: "+list+"\n"))
 	if err != nil || len(shared.Guardrails) != 4 || shared.Guardrails[3].Pattern != `SEC-\d+` {
 		t.Errorf("%v, %+v", err, shared.Guardrails)
 	}
-	if shared, err = ParseShared("troupe.yaml", []byte("guardrails: secrets")); err != nil || len(shared.Guardrails) != 1 {
+	if shared, err = parseShared("troupe.yaml", []byte("guardrails: secrets")); err != nil || len(shared.Guardrails) != 1 {
 		t.Errorf("one word: %v, %+v", err, shared.Guardrails)
 	}
-	_, err = ParseShared("troupe.yaml", []byte("max_turns: 3\nguardrails:\n  - {guardrail: secrets, action: stop}\n"))
+	_, err = parseShared("troupe.yaml", []byte("max_turns: 3\nguardrails:\n  - {guardrail: secrets, action: stop}\n"))
 	if !errors.Is(err, ErrField) || !strings.Contains(err.Error(), `troupe.yaml:3: `) || !strings.Contains(err.Error(), "write warn, block, end") {
 		t.Error(err)
 	}

@@ -12,8 +12,12 @@ import (
 	"github.com/troupe-run/troupe/internal/safefile"
 )
 
-// GuideBytesMax is the most that is read of a Guide; the rest is left out.
-const GuideBytesMax = 32 << 10
+// Bounds of what is read of a Guide; the rest is left out. UserGuideBytesMax is the part of GuideBytesMax that the user's own
+// may take: both are in the first entry of a run.
+const (
+	GuideBytesMax     = 32 << 10
+	UserGuideBytesMax = GuideBytesMax / 2
+)
 
 // errGuide: instructions are there, and cannot be read.
 var errGuide = errors.New("agentfile: the project's instructions cannot be read")
@@ -30,6 +34,8 @@ type Guide struct {
 	Size int64 // of the file and its imports; more than Text if it was cut
 	// Imports are the files that a CLAUDE.md imports (@docs/style.md), below the top of the tree. Text has their texts.
 	Imports []string
+	// Own: it is the user's own, for all projects.
+	Own bool
 }
 
 // FindGuide finds the AGENTS.md that is nearest to a directory, or else the nearest
@@ -91,7 +97,41 @@ func readGuide(root *os.Root, path string) (g Guide, err error) {
 	if err != nil {
 		return g, err
 	}
+	return Guide{Text: guideText(data), Size: max(info.Size(), int64(len(data)))}, nil
+}
+
+func guideText(data []byte) string {
 	text := strings.ToValidUTF8(strings.TrimPrefix(string(data), "\uFEFF"), "")
-	text = strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\x00", "")
-	return Guide{Text: strings.TrimSpace(text), Size: max(info.Size(), int64(len(data)))}, nil
+	return strings.TrimSpace(strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\x00", ""))
+}
+
+// ReadUserGuide reads the user's own CLAUDE.md in ClaudeHome, with the files that it imports there. isProtected reports
+// whether no run can have changed the file. ok is false if there is none.
+func ReadUserGuide(claudeHome string, isProtected func(path, digest string) bool) (g Guide, ok bool, err error) {
+	g.Path = filepath.Join(claudeHome, claudeGuide)
+	data, err := safefile.Read(g.Path, FileBytesMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return g, false, nil
+	case err != nil:
+		return g, false, fmt.Errorf("agentfile: %w", err)
+	case !isProtected(g.Path, ContentDigest(data)):
+		return g, true, nil
+	}
+	g.Text, g.Size, g.Own = guideText(data), int64(len(data)), true
+	root, err := os.OpenRoot(claudeHome)
+	if err != nil {
+		return g, false, fmt.Errorf("agentfile: %w", err)
+	}
+	defer func() { _ = root.Close() }()
+	g.addImports(root, claudeGuide)
+	return g.CutTo(UserGuideBytesMax), true, nil
+}
+
+// CutTo returns the guide with at most that many bytes of text.
+func (g Guide) CutTo(most int) Guide {
+	if len(g.Text) > most {
+		g.Text = strings.ToValidUTF8(g.Text[:most], "")
+	}
+	return g
 }

@@ -15,7 +15,7 @@ const (
 )
 
 // importForm matches an import of Claude Code: a path after an @ that begins a word.
-var importForm = regexp.MustCompile(`(?:^|[\s(])@([\w./-]*\w)`)
+var importForm = regexp.MustCompile(`(?:^|[\s(])@((?:~/)?[\w./-]*\w)`)
 
 // codeForm matches code, in which nothing is imported.
 var codeForm = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`")
@@ -28,6 +28,9 @@ func (g *Guide) addImports(root *os.Root, file string) {
 	add = func(text, from string, depth int) {
 		for _, m := range importForm.FindAllStringSubmatch(codeForm.ReplaceAllString(text, " "), -1) {
 			name := path.Join(path.Dir(from), m[1])
+			if below, ok := strings.CutPrefix(m[1], "~/.claude/"); ok && g.Own {
+				name = path.Clean(below)
+			}
 			if seen[name] || len(seen) > importsMax || path.IsAbs(m[1]) || !filepath.IsLocal(filepath.FromSlash(name)) {
 				continue
 			}
@@ -45,7 +48,5 @@ func (g *Guide) addImports(root *os.Root, file string) {
 		}
 	}
 	add(g.Text, filepath.ToSlash(file), 1)
-	if len(g.Text) > GuideBytesMax {
-		g.Text = strings.ToValidUTF8(g.Text[:GuideBytesMax], "")
-	}
+	*g = g.CutTo(GuideBytesMax)
 }

@@ -99,7 +99,7 @@ func parseSharedFile(file string, data []byte, err error) (SharedSettings, error
 	if err != nil {
 		return none, fmt.Errorf("agentfile: %w", err)
 	}
-	out, err := ParseShared(file, data)
+	out, err := parseShared(file, data)
 	if err != nil {
 		return none, err
 	}
@@ -107,8 +107,8 @@ func parseSharedFile(file string, data []byte, err error) (SharedSettings, error
 	return out, err
 }
 
-// ParseShared reads the text of a file of settings; path is for messages.
-func ParseShared(path string, data []byte) (SharedSettings, error) {
+// parseShared reads the text of a file of settings; path is for messages.
+func parseShared(path string, data []byte) (SharedSettings, error) {
 	var out SharedSettings
 	if len(data) > FileBytesMax {
 		return out, fmt.Errorf("%w: %s is %d bytes, at most %d are read", ErrTooLarge, path, len(data), FileBytesMax)

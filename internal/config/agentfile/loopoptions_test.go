@@ -141,5 +141,5 @@ func TestAFileOfSettingsSaysItForAllAgents(t *testing.T) {
 // FuzzParseShared: whatever the file holds, reading it ends with a word.
 func FuzzParseShared(f *testing.F) {
 	f.Add([]byte("tools: {a: {class: read}}\nwatch: off\ncontinue: 3\n"))
-	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = ParseShared("troupe.yaml", data) })
+	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = parseShared("troupe.yaml", data) })
 }
