@@ -60,6 +60,9 @@ type Task struct {
 	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
 	Yes bool
 
+	// Priority orders the run among others that wait for a throttled model: high, normal or low. Default: normal.
+	Priority string
+
 	// Conversation continues a conversation, or begins the one of that id. Fork starts from the history of another run's
 	// root agent: RUN, or RUN@TURN after a turn; RUN@AGENT:POINT begins with the whole tree of that run (docs/fork.md),
 	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point. History is a
@@ -96,7 +99,7 @@ func (t *Task) request() *client.RunRequest {
 		TimeoutMS: milliseconds(t.Timeout), QuestionTimeout: milliseconds(t.QuestionTimeout), ParkTimeout: milliseconds(t.ParkTimeout),
 		PatienceMS:   max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
-		PermissionMode: string(t.PermissionMode), Yes: t.Yes,
+		PermissionMode: string(t.PermissionMode), Priority: t.Priority, Yes: t.Yes,
 		Conversation: t.Conversation, Fork: t.Fork, Instead: t.Instead, History: t.History, Attach: t.Attach,
 		Constraints: t.Constraints, Criteria: t.Criteria, FailureConditions: t.FailureConditions, RequireTool: t.RequireTool,
 		JSONSchema: t.JSONSchema, Policy: t.Policy, LoopOptions: t.LoopOptions, NoAgentsMD: t.NoAgentsMD,

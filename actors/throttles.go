@@ -45,6 +45,7 @@ type (
 		call   string
 		tokens int64
 		rates  throttle.Rates // of the settings
+		prio   throttle.Priority
 		// begin makes the call, and returns when it has ended; it runs on a goroutine of its
 		// own. refuse says that the call will not be made. Without a reservation both are nil,
 		// and admit says that it is the agent's turn.
@@ -155,7 +156,7 @@ func (k *throttleKeeper) submitRequest(c actor.Context, m throttleRequest) {
 		d.rates = m.rates
 		k.stepThrottle(c, m.door, throttle.RatesSet{At: k.clockMS(), Rates: m.rates})
 	}
-	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Tokens: m.tokens, Reserved: m.begin != nil})
+	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Priority: m.prio, Tokens: m.tokens, Reserved: m.begin != nil})
 }
 
 func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {

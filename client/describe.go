@@ -16,6 +16,7 @@ import (
 type Description struct {
 	Goal        string            `json:"goal"`
 	Caller      string            `json:"caller,omitempty"`
+	Priority    string            `json:"priority"`
 	Trace       string            `json:"trace,omitempty"` // W3C traceparent with which it was started
 	TraceID     string            `json:"trace_id"`        // of its spans
 	Workspace   string            `json:"workspace,omitempty"`

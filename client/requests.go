@@ -49,6 +49,8 @@ type RunRequest struct {
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
 	Conversation string `json:"conversation,omitempty"`
+	// Priority of the run among others that wait for a throttled model: high, normal or low. Default: normal.
+	Priority string `json:"priority,omitempty"`
 	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
 	Yes         bool     `json:"yes,omitempty"`
 	Interactive bool     `json:"interactive,omitempty"` // a person at a terminal answers at once

@@ -98,6 +98,7 @@ type Opened struct {
 	Policy       Policy           `msgpack:"p,omitempty" json:"policy"`
 	PolicyForm   int              `msgpack:"pf,omitempty" json:"policy_form,omitempty"` // 0, or PolicyFormVersioned
 	Caller       string           `msgpack:"c,omitempty" json:"caller,omitempty"`
+	Priority     string           `msgpack:"pr,omitempty" json:"priority,omitempty"` // "": normal
 	Constraints  []string         `msgpack:"n,omitempty" json:"constraints,omitempty"`
 	Criteria     []string         `msgpack:"q,omitempty" json:"criteria,omitempty"`
 	FailIf       []string         `msgpack:"fi,omitempty" json:"failure_conditions,omitempty"`

@@ -47,6 +47,7 @@ type Task struct {
 	Tools       []model.ToolSpec  `msgpack:"t,omitempty"` // offered to the model
 	Limits      Limits            `msgpack:"l"`
 	Caller      string            `msgpack:"c,omitempty"`
+	Priority    string            `msgpack:"pr,omitempty"` // of the run, at throttled models; "": normal
 	Constraints []string          `msgpack:"k,omitempty"`
 	Criteria    []string          `msgpack:"q,omitempty"`
 	FailIf      []string          `msgpack:"fi,omitempty"` // conditions under which the run has failed

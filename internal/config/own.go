@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/troupe-run/troupe/internal/throttle"
 )
 
 // DefaultUSD is the limit in money of a run with a paid key that names none.
@@ -60,6 +62,8 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.whereToSet(userFile)))
 	case s.Key == "permission_mode" && !slices.Contains(loweringModes, strings.ToLower(s.Value)):
 		return s.Error("a directory can only take trust away: plan, dontAsk or default; " + s.whereToSet(userFile))
+	case s.Key == "priority" && s.Value == string(throttle.PriorityHigh) && user.Value != s.Value:
+		return s.Error("a directory cannot put its runs before others: normal or low; " + s.whereToSet(userFile))
 	case settingKinds[s.Key] == rateKind:
 		return s.refuseHigherRates(userFile, user)
 	case s.Key == "max_budget_usd" && s.exceedsLimit(user, known, DefaultUSD):

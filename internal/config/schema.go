@@ -40,6 +40,7 @@ var settingMeanings = map[string]string{
 	"retain_size":         "total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited. 2GiB by default",
 	"guardrails":          "ready guardrails of all agents: secrets, injection, size, patterns",
 	"hooks":               "commands that run at hook points of the loop",
+	"priority":            "priority among runs that wait for a throttled model: high, normal (the default) or low. The file of a directory cannot set high",
 	"fallback":            "models that are tried in order when the first fails for good",
 	"fail_if":             "sentences: if one of them holds, the run has failed",
 	"json_schema":         "file with the JSON Schema that an answer must meet",
@@ -149,6 +150,8 @@ func (k valueKind) jsonSchema() *jsonschema.Schema {
 		return &jsonschema.Schema{Type: "number", Minimum: jsonschema.Ptr(0.0)}
 	case durationKind:
 		return &jsonschema.Schema{Type: "string", Pattern: durationForm}
+	case priorityKind:
+		return &jsonschema.Schema{Enum: []any{throttle.PriorityHigh, throttle.PriorityNormal, throttle.PriorityLow}}
 	case rateKind:
 		return anyOf(&jsonschema.Schema{Type: "object", AdditionalProperties: &jsonschema.Schema{Type: "integer", Minimum: jsonschema.Ptr(1.0), Maximum: jsonschema.Ptr(float64(throttle.RateMax))}},
 			listOf(&jsonschema.Schema{Type: "string"}), &jsonschema.Schema{Type: "string"})

@@ -21,6 +21,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/throttle"
 )
 
 const (
@@ -44,13 +45,14 @@ const (
 	numberKind
 	durationKind
 	listKind
-	linesKind  // texts, one a line of the value
-	ageKind    // how long a run stays: see ParseRetention
-	sizeKind   // how much is stored
-	limitKind  // a whole number; -1 is "none at all", where the limit allows it
-	policyKind // a path, or a tree that other packages read
-	rateKind   // rates by provider and model: see throttle.ParseRateTable
-	treeKind   // other packages read it: it has no flag, and no variable
+	linesKind    // texts, one a line of the value
+	ageKind      // how long a run stays: see ParseRetention
+	sizeKind     // how much is stored
+	limitKind    // a whole number; -1 is "none at all", where the limit allows it
+	policyKind   // a path, or a tree that other packages read
+	priorityKind // a word of throttle.ParsePriority
+	rateKind     // rates by provider and model: see throttle.ParseRateTable
+	treeKind     // other packages read it: it has no flag, and no variable
 )
 
 // settingKinds are the settings, named as the long flags with underscores.
@@ -59,7 +61,7 @@ var settingKinds = map[string]valueKind{
 	"max_turns": wholeKind, "max_tokens": wholeKind, "max_tool_calls": wholeKind, "max_depth": wholeKind, "max_children": wholeKind, "max_messages": wholeKind,
 	"max_agents": wholeKind, "max_budget_usd": numberKind, "allow_unpriced": listKind, "allow_unbounded": listKind, "pricing_file": pathKind, "timeout": durationKind, "question_timeout": durationKind, "park_timeout": durationKind, "permission_mode": textKind, "log_patience": durationKind, "max_live_runs": wholeKind, "retain_age": ageKind, "retain_size": sizeKind, "reconcile_every": durationKind,
 	"requests_per_minute": rateKind, "tokens_per_minute": rateKind,
-	"fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
+	"priority": priorityKind, "fallback": listKind, "fail_if": linesKind, "json_schema": pathKind, "use_tokens": wholeKind,
 	"require": treeKind, "criteria": treeKind, "continue": treeKind, "watch": treeKind, "breaker": treeKind,
 	"context": treeKind, "polling": treeKind, "tool_retries": treeKind, "patience": treeKind, "limit_notes": treeKind, "max_agent_tokens": wholeKind, "tools": treeKind, "hooks": treeKind, "guardrails": treeKind, "permissions": treeKind, "policy": policyKind,
 }
@@ -327,6 +329,10 @@ func (s Setting) checkValue() error {
 	case numberKind:
 		if v, err := strconv.ParseFloat(s.Value, 64); err != nil || !(v >= 0) || math.IsInf(v, 1) {
 			return s.Error(fmt.Sprintf("%q is not an amount", s.Value))
+		}
+	case priorityKind:
+		if _, err := throttle.ParsePriority(s.Value); err != nil {
+			return s.Error(fmt.Sprintf("%q is not high, normal or low", s.Value))
 		}
 	case rateKind:
 		if _, err := parseRates(s.Value); err != nil {

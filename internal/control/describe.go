@@ -17,6 +17,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/provider"
 	"github.com/troupe-run/troupe/internal/telemetry"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -93,7 +94,7 @@ func encodeJournal(s agent.State) (json.RawMessage, error) {
 func describeRun(s supervisor.State) client.Description {
 	r := s.Run
 	d := client.Description{
-		Goal: r.Goal, Caller: r.Caller, Trace: r.Trace, TraceID: telemetry.TraceID(r.Run, r.Trace), Workspace: r.Workspace,
+		Goal: r.Goal, Caller: r.Caller, Priority: cmp.Or(r.Priority, string(throttle.PriorityNormal)), Trace: r.Trace, TraceID: telemetry.TraceID(r.Run, r.Trace), Workspace: r.Workspace,
 		Constraints: nonNilList(r.Constraints), Criteria: nonNilList(r.Criteria), FailIf: nonNilList(r.FailIf), Writable: nonNilList(r.Writable),
 		Model: client.ModelInfo{Name: r.Model.Name, Why: r.Why, Window: r.Model.Window, Price: r.Model.Price, Bound: string(modelBound(r.Model.Name)),
 			Temperature: r.Model.Temperature, Effort: r.Model.Effort},

@@ -24,6 +24,7 @@ type pacedProvider struct {
 	header map[string]string // of each answer
 	refuse bool              // the next request
 	times  []time.Time       // of requests
+	bodies []string
 }
 
 func newPacedProvider(t *testing.T) *pacedProvider {
@@ -34,10 +35,12 @@ func newPacedProvider(t *testing.T) *pacedProvider {
 }
 
 func (p *pacedProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, err := io.ReadAll(r.Body); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
 		return
 	}
 	p.mu.Lock()
+	p.bodies = append(p.bodies, string(body))
 	p.times = append(p.times, time.Now())
 	for name, value := range p.header {
 		w.Header().Set(name, value)

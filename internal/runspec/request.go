@@ -12,11 +12,13 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/orchestrator"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/routes"
 	"github.com/troupe-run/troupe/internal/safefile"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/internal/trust"
 	scriptfile "github.com/troupe-run/troupe/model/script"
 	"github.com/troupe-run/troupe/supervisor"
@@ -97,8 +99,13 @@ func checkRequest(r client.RunRequest) error {
 	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
 		return refuse.Bad("name those that the run may call", "%d models are allowed by name, at most %d are read", n, NamedModelsMax)
 	}
+	if _, err := throttle.ParsePriority(r.Priority); err != nil {
+		return refuse.Bad("write high, normal or low, or leave it out for normal", "priority is %q", clip.Marked(r.Priority, wordShown, "…"))
+	}
 	return checkFailureConditions(r.FailureConditions)
 }
+
+const wordShown = 40 // bytes of a word in an error
 
 // checkFailureConditions refuses conditions that a prompt could not state one by one.
 func checkFailureConditions(list []string) error {

@@ -73,7 +73,7 @@ func explainRefused(o supervisor.Opened, err error) error {
 // requestLike returns a request for a run with the rights of the recorded one.
 func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest {
 	p := o.Permissions
-	r := client.RunRequest{RunID: o.Run, Prompt: cmp.Or(o.Goal, "-"), Agent: o.Root, Agents: named.Agents, MCPConfig: named.MCPConfig, Dir: o.Workspace,
+	r := client.RunRequest{RunID: o.Run, Prompt: cmp.Or(o.Goal, "-"), Agent: o.Root, Priority: o.Priority, Agents: named.Agents, MCPConfig: named.MCPConfig, Dir: o.Workspace,
 		Model: o.Model.Name, MaxTokens: o.Limits.Tokens, PermissionMode: string(p.Mode), Yes: p.Yes, AllowUnpriced: o.Unpriced,
 		AskTools: rulesFrom(p.Ask, fromAsk), DisallowedTools: rulesFrom(p.Deny, fromDisallowed),
 		AllowedTools: rulesFrom(slices.Concat(p.Allow, p.Only), fromAllowed),

@@ -26,7 +26,8 @@ type (
 		At        int64
 		Who, Call string
 		Run       string
-		Tokens    int64 // an estimate; corrected by the actual count
+		Priority  Priority // of the run
+		Tokens    int64    // an estimate; corrected by the actual count
 		Reserved  bool
 	}
 	// CallerLeft says that a caller has withdrawn: a request of it that has not begun never will.

@@ -2,26 +2,29 @@ package throttle
 
 import "github.com/benbjohnson/immutable"
 
-// fairQueue holds the waiting requests: one lane for each run, in the order of asking, and the
-// lanes are served in turn. So a run with one agent waits for one call of each other run, not
-// for all of them.
+// fairQueue holds the waiting requests: one lane for each run, in the order of asking. The lanes of one
+// priority are served in turn, so a run with one agent waits for one call of each other run, not
+// for all of them. Which priority has a turn, rankInTurn decides.
 type fairQueue struct {
 	arrival  uint64
 	turn     uint64
-	lanes    *immutable.SortedMap[string, runLane] // by run
-	ring     *immutable.SortedMap[uint64, string]
-	places   *immutable.Map[string, queuePosition] // by caller
+	lanes    *immutable.SortedMap[string, runLane]                 // by run
+	rings    [len(priorities)]*immutable.SortedMap[uint64, string] // by rank
+	passed   [len(priorities)]int                                  // turns of others since the rank had one, while it waited
+	places   *immutable.Map[string, queuePosition]                 // by caller
 	reserved *immutable.SortedMap[uint64, string]
 }
 
 // runLane holds the waiting requests of one run.
 type runLane struct {
-	turn  uint64 // its place in the ring
+	turn  uint64 // its place in the ring of its rank
+	rank  int
 	waits *immutable.SortedMap[uint64, waitingRequest]
 }
 
 type waitingRequest struct {
 	who, call, run string
+	rank           int // of its run
 	tokens         int64
 	reserved       bool
 	since          int64
@@ -33,8 +36,11 @@ type queuePosition struct {
 }
 
 func newQueue() fairQueue {
-	return fairQueue{lanes: immutable.NewSortedMap[string, runLane](nil), ring: immutable.NewSortedMap[uint64, string](nil),
-		places: immutable.NewMap[string, queuePosition](nil), reserved: immutable.NewSortedMap[uint64, string](nil)}
+	q := fairQueue{lanes: immutable.NewSortedMap[string, runLane](nil), places: immutable.NewMap[string, queuePosition](nil), reserved: immutable.NewSortedMap[uint64, string](nil)}
+	for rank := range q.rings {
+		q.rings[rank] = immutable.NewSortedMap[uint64, string](nil)
+	}
+	return q
 }
 
 // withRequest returns the queue with a request appended to the lane of its run.
@@ -42,8 +48,8 @@ func (q fairQueue) withRequest(w waitingRequest) fairQueue {
 	l, ok := q.lanes.Get(w.run)
 	if !ok {
 		q.turn++
-		l = runLane{turn: q.turn, waits: immutable.NewSortedMap[uint64, waitingRequest](nil)}
-		q.ring = q.ring.Set(l.turn, w.run)
+		l = runLane{turn: q.turn, rank: w.rank, waits: immutable.NewSortedMap[uint64, waitingRequest](nil)}
+		q.rings[l.rank] = q.rings[l.rank].Set(l.turn, w.run)
 	}
 	q.arrival++
 	l.waits = l.waits.Set(q.arrival, w)
@@ -66,7 +72,7 @@ func (q fairQueue) withoutCaller(who string) fairQueue {
 	l, _ := q.lanes.Get(p.run)
 	l.waits = l.waits.Delete(p.n)
 	if l.waits.Len() == 0 {
-		q.lanes, q.ring = q.lanes.Delete(p.run), q.ring.Delete(l.turn)
+		q.lanes, q.rings[l.rank] = q.lanes.Delete(p.run), q.rings[l.rank].Delete(l.turn)
 		return q
 	}
 	q.lanes = q.lanes.Set(p.run, l)
@@ -75,11 +81,12 @@ func (q fairQueue) withoutCaller(who string) fairQueue {
 
 // nextRequest returns the request whose turn it is.
 func (q fairQueue) nextRequest() (waitingRequest, bool) {
-	it := q.ring.Iterator()
-	_, run, ok := it.Next()
+	rank, ok := q.rankInTurn()
 	if !ok {
 		return waitingRequest{}, false
 	}
+	it := q.rings[rank].Iterator()
+	_, run, _ := it.Next()
 	l, _ := q.lanes.Get(run)
 	waits := l.waits.Iterator()
 	_, w, _ := waits.Next()
@@ -89,15 +96,16 @@ func (q fairQueue) nextRequest() (waitingRequest, bool) {
 // withoutServed returns the queue without the request that had its turn; its run becomes the last in
 // the ring.
 func (q fairQueue) withoutServed(w waitingRequest) fairQueue {
-	q = q.withoutCaller(w.who)
+	before, _ := q.lanes.Get(w.run)
+	q = q.countTurn(before.rank).withoutCaller(w.who) //mutant:turns-are-counted
 	l, ok := q.lanes.Get(w.run)
 	if !ok {
 		return q
 	}
-	q.ring = q.ring.Delete(l.turn)
+	q.rings[l.rank] = q.rings[l.rank].Delete(l.turn)
 	q.turn++        //mutant:turn-advances
 	l.turn = q.turn //mutant:run-takes-turn
-	q.ring = q.ring.Set(l.turn, w.run)
+	q.rings[l.rank] = q.rings[l.rank].Set(l.turn, w.run)
 	q.lanes = q.lanes.Set(w.run, l)
 	return q
 }

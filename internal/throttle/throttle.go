@@ -181,7 +181,7 @@ func (g Throttle) admitOrQueue(e CallRequested) (Throttle, []Effect) {
 	if _, again := g.inFlight.Get(e.Call); again {
 		return g, nil
 	}
-	g.queue = g.queue.withRequest(waitingRequest{who: e.Who, call: e.Call, run: e.Run, tokens: max(0, e.Tokens), reserved: e.Reserved, since: g.now})
+	g.queue = g.queue.withRequest(waitingRequest{who: e.Who, call: e.Call, run: e.Run, rank: e.Priority.rank(), tokens: max(0, e.Tokens), reserved: e.Reserved, since: g.now})
 	return g, nil
 }
 

@@ -121,7 +121,8 @@
 // by any agent, before the time that its provider has named, as long as the node
 // lives; a throttled agent holds no reservation, is admitted in turn with others, and gives
 // up when its patience ends, not before; a reservation that is released was never used. In one seed of six settings allow so
-// many requests a minute, the provider reports twice as many, and no minute has more than the settings allow.
+// many requests a minute, the provider reports twice as many, and no minute has more than the settings allow. In two seeds of three with refusals the families of
+// agents have priorities, and none waits for more turns of others than the rule says.
 //
 // LoopOptions (loop_options.go) are drawn like faults: hooks exist in every seed, and
 // crash, hang, answer nonsense, twice and too late (hooks.go); the others are on

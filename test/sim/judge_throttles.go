@@ -12,11 +12,13 @@ type throttleJudge struct {
 	throttles *throttles
 	closed    map[string]int64                        // by the provider's own words: nothing is sent before
 	passed    map[throttleQueue]map[throttleQueue]int // times others were admitted while a request of a lane waits
+	turns     map[rankOf]int                          // turns of other priorities while a priority waits
 	sent      map[string][]int64                      // when, in the last minute, by model
 }
 
 func (j *throttleJudge) resetState() {
 	j.closed, j.passed = map[string]int64{}, map[throttleQueue]map[throttleQueue]int{}
+	j.turns = map[rankOf]int{}
 	j.sent = map[string][]int64{}
 }
 
@@ -32,17 +34,45 @@ func (j *throttleJudge) checkRate(name string) {
 // throttleQueue is a family that waits for a model.
 type throttleQueue struct{ model, family string }
 
-// checkFairShare checks that a throttle admits another family at most once while one family waits.
+// rankOf is a priority at the throttle of a model.
+type rankOf struct {
+	model    string
+	priority throttle.Priority
+}
+
+// turnsOfOthers are the most turns of other priorities while one waits.
+var turnsOfOthers = map[throttle.Priority]int{throttle.PriorityHigh: 2, throttle.PriorityNormal: 5, throttle.PriorityLow: 9}
+
+// checkPriorities checks that no priority waits for more turns of others than the rule says.
+func (j *throttleJudge) checkPriorities(mine throttleQueue) {
+	own, seen := j.throttles.priorityOf(mine.family), map[throttle.Priority]bool{}
+	for _, other := range j.throttles.asks {
+		p := j.throttles.priorityOf(familyOf(other.shell.actor.id))
+		if other.model != mine.model || p == own || seen[p] {
+			continue
+		}
+		seen[p] = true
+		rank := rankOf{mine.model, p}
+		if j.turns[rank]++; j.turns[rank] > turnsOfOthers[p] {
+			j.fail("%d turns of others at the gate of %s while %s priority waits", j.turns[rank], mine.model, p)
+		}
+		j.reach.hit(placeLowerPriorityWaits)
+	}
+}
+
+// checkFairShare checks that a throttle admits another family of the same priority at most once while one family waits.
 func (j *throttleJudge) checkFairShare(a *throttleRequest, fx throttle.AdmitCaller) {
 	mine := throttleQueue{a.model, familyOf(a.shell.actor.id)}
 	delete(j.passed, mine)
+	delete(j.turns, rankOf{a.model, j.throttles.priorityOf(mine.family)})
 	if fx.Reserved && a.since == j.now {
 		return // a has returned with a reservation after its turn, or no family waits
 	}
+	j.checkPriorities(mine)
 	seen := map[throttleQueue]bool{mine: true}
 	for _, other := range j.throttles.asks {
 		l := throttleQueue{other.model, familyOf(other.shell.actor.id)}
-		if l.model != a.model || seen[l] {
+		if l.model != a.model || seen[l] || j.throttles.priorityOf(l.family) != j.throttles.priorityOf(mine.family) {
 			continue
 		}
 		seen[l] = true

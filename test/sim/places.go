@@ -159,6 +159,7 @@ const (
 	placeAdmittedAtGate
 	placeSharedGate
 	placeHeldByRate
+	placeLowerPriorityWaits
 	placePausedTakeover
 	placePausedCancel
 	placePausedClosing
@@ -221,7 +222,7 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"the journal is shown", "a child begins with its parent's history",
 	"refused: the budget is frozen", "a node that differs halts an agent",
 	"a reservation is returned unused", "a node that does not differ lets an agent go on", "handed over with a reservation that was not used", "handed over while acting",
-	"a provider refuses everybody", "a reservation comes back from a throttle", "an agent's turn at a gate", "families share a gate", "held back by a rate",
+	"a provider refuses everybody", "a reservation comes back from a throttle", "an agent's turn at a gate", "families share a gate", "held back by a rate", "a priority waits while another has its turn",
 	"takeover at the gate of a model", "cancel at the gate of a model", "a closing turn at the gate of a model", "a summary at the gate of a model",
 	"the end of patience",
 	"rests in the queue for money", "rests while children work", "rests until a retry, or a person", "rests until a person answers", "a supervisor rests",

@@ -84,6 +84,7 @@ type seedPlan struct {
 	flood               bool
 	changesMisbehaviour bool // another misbehaviour for each reply
 	hooksNeverPass      bool
+	mixedPriorities     bool  // the families of agents have different ones, as runs may
 	window              int   // requests at once before anything was refused
 	perMinute           int64 // requests that a setting allows to each model; 0: there is no such setting
 }
@@ -144,6 +145,7 @@ func newPlan(d dice, force *faultSet) seedPlan {
 	if p.isOn(faultRefusals) && p.rate%ratesEvery == 0 { // derived, as faultDiffering is
 		p.perMinute = int64(perMinuteMin + (p.faultSteps+7*p.rate)%perMinuteMore)
 	}
+	p.mixedPriorities = p.isOn(faultRefusals) && p.rate%ratesEvery < 2
 	p.opened = drawRun(d, &p)
 	return p
 }

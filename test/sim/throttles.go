@@ -56,6 +56,21 @@ func familyOf(id spec.ID) string {
 	return strings.Join(parts[:min(len(parts), 3)], "-")
 }
 
+// simPriorities are the priorities of families.
+var simPriorities = []throttle.Priority{throttle.PriorityHigh, throttle.PriorityNormal, throttle.PriorityLow}
+
+// priorityOf returns the priority of a family, in the seeds in which families have different ones.
+func (th *throttles) priorityOf(family string) throttle.Priority {
+	if !th.mixedPriorities {
+		return throttle.PriorityNormal
+	}
+	sum := 0
+	for i := range len(family) {
+		sum += int(family[i])
+	}
+	return simPriorities[sum%len(simPriorities)]
+}
+
 // requestAdmission asks a throttle for admission; a request with a call holds a reservation already.
 func (th *throttles) requestAdmission(a *throttleRequest) {
 	th.withdrawRequest(a.shell)
@@ -70,7 +85,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 	if a.call != nil {
 		call = callName(a.shell, a.call.Reservation)
 	}
-	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Reserved: a.call != nil})
+	th.stepLimiter(a.model, throttle.CallRequested{At: th.now, Who: requesterName(a.shell), Call: call, Run: familyOf(a.shell.actor.id), Priority: th.priorityOf(familyOf(a.shell.actor.id)), Reserved: a.call != nil})
 	if a.call != nil && slices.Contains(th.asks, a) && !th.faultsEnded && th.isOn(faultCancel) && th.percent(3*raceOdds) && th.injector.cancels < cancelsMax {
 		th.injector.cancels++ // while it waits with its reservation
 		th.store.appendCommand(a.shell.actor, "canceled", agent.Canceled{Why: "enough", Now: th.percent(30)})

@@ -21,6 +21,7 @@ import (
 	"github.com/troupe-run/troupe/internal/node"
 	"github.com/troupe-run/troupe/internal/telemetry"
 	"github.com/troupe-run/troupe/internal/term"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -119,6 +120,8 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 		return statedir.StateDir("")
 	case "log_store":
 		return "where the state directory keeps its logs; " + statedir.DefaultLogStore + " for a new one"
+	case "priority":
+		return string(throttle.PriorityNormal)
 	case "color":
 		return "auto"
 	case "output":

@@ -19,6 +19,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -77,6 +78,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.DurationVar(&r.timeout, "timeout", 0, "working time after which an agent must summarize and end (default 15m); with --resume it counts from now")
 	f.Float64Var(&r.temperature, "temperature", 0, "temperature of the model (default the provider's)")
 	f.StringVar(&q.Effort, "effort", "", "reasoning effort: low, medium, high")
+	f.StringVar(&q.Priority, "priority", "", "priority among runs that wait for a throttled model: high, normal, low (default normal)")
 	f.StringSliceVar(&q.AllowedTools, "allowed-tools", nil, "grant only these tools, comma-separated; 'Write(docs/**)' also allows such calls without asking")
 	f.StringSliceVar(&q.DisallowedTools, "disallowed-tools", nil, "deny these tools, comma-separated; 'Bash(rm:*)' and 'Read(./secrets/**)' deny only such calls")
 	f.StringSliceVar(&q.AskTools, "ask-tools", nil, "ask before calls that match these rules, comma-separated, such as 'Bash(git push:*)'")
@@ -172,6 +174,9 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 	}
 	if q.Effort != "" && q.Effort != "low" && q.Effort != "medium" && q.Effort != "high" {
 		return exit.UsageError("use low, medium or high", "--effort %q is invalid", q.Effort)
+	}
+	if _, err := throttle.ParsePriority(q.Priority); err != nil {
+		return exit.UsageError("use high, normal or low", "--priority %q", q.Priority)
 	}
 	q.PatienceMS = r.patience.Milliseconds()
 	if _, err := agentfile.ParseMode(q.PermissionMode); err != nil {

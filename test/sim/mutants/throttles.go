@@ -9,6 +9,8 @@ var ofGates = []Mutant{
 	{"burst-beyond-the-rate", "G6: a burst is part of the rate", []Edit{{"burst-is-part-of-the-rate", Replace(`b.refillPerMS = share / minuteMS`)}}},
 	{"report-raises-the-setting", "G6: a provider's report raises no setting",
 		[]Edit{{"setting-limits-the-report", Replace(`r := g.rates.reported.over(g.rates.set.stricter(g.rates.peerRequests.Rates).stricter(g.rates.peerTokens.Rates))`)}}},
+	{"low-priority-starves", "G6: a priority waits for so many turns of others", []Edit{{"low-priority-has-turns", Never}}},
+	{"turns-are-not-counted", "G6: each turn of others counts", []Edit{{"turns-are-counted", Replace("_ = before\nq = q.withoutCaller(w.who)")}}},
 	{"forgets-fair-share", "G6: runs take turns", []Edit{{"turn-advances", Drop}, {"run-takes-turn", Drop}}},
 	{"reservation-waits-at-the-throttle", "G6: a caller with a reservation does not wait long", own(Within(3, 3, Without(2, 2)))},
 	{"throttle-wait-holds-its-reservation", "G6: an agent that waits at the throttle has returned its reservation",
