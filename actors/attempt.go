@@ -70,7 +70,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 		deliver(w)
 		return v
 	}
-	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), prio: throttle.Priority(s.state.Agent.State.Task.Priority), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
+	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), priority: throttle.Priority(s.state.Agent.State.Task.Priority), at: at, start: s.start, call: string(at) + "!" + s.start + "." + k,
 		tokens: s.state.Agent.State.Estimate() + e.Request.MaxOutput, begin: begin, // the throttle corrects it when the answer is known
 		refuse: func(afterMS int64, why throttle.CallOutcome) { barred(afterMS, string(why)) }})
 }
@@ -107,7 +107,7 @@ func emitFirst(streams func(), emit func(model.Delta)) func(model.Delta) {
 // awaitThrottle queues at the throttle for the agent's turn, without a reservation.
 func (s *shell) awaitThrottle(c actor.Context, e agent.AwaitThrottle) {
 	w, deliver := s.state.OwnResult("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.resultSender(c)
-	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), prio: throttle.Priority(s.state.Agent.State.Task.Priority), at: s.addr, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
+	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), priority: throttle.Priority(s.state.Agent.State.Task.Priority), at: s.addr, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
 }
 
 // leaveThrottle withdraws all requests of this activation from the throttles.

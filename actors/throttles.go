@@ -39,13 +39,13 @@ type modelThrottle struct {
 type (
 	// throttleRequest is a model call that waits to begin, or an agent that waits for its turn.
 	throttleRequest struct {
-		door   string
-		at     mailbox.Address
-		start  string // the activation that asks
-		call   string
-		tokens int64
-		rates  throttle.Rates // of the settings
-		prio   throttle.Priority
+		door     string
+		at       mailbox.Address
+		start    string // the activation that asks
+		call     string
+		tokens   int64
+		rates    throttle.Rates // of the settings
+		priority throttle.Priority
 		// begin makes the call, and returns when it has ended; it runs on a goroutine of its
 		// own. refuse says that the call will not be made. Without a reservation both are nil,
 		// and admit says that it is the agent's turn.
@@ -156,7 +156,7 @@ func (k *throttleKeeper) submitRequest(c actor.Context, m throttleRequest) {
 		d.rates = m.rates
 		k.stepThrottle(c, m.door, throttle.RatesSet{At: k.clockMS(), Rates: m.rates})
 	}
-	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Priority: m.prio, Tokens: m.tokens, Reserved: m.begin != nil})
+	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Priority: m.priority, Tokens: m.tokens, Reserved: m.begin != nil})
 }
 
 func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {

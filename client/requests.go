@@ -48,15 +48,13 @@ type RunRequest struct {
 	ParkTimeout     int64 `json:"park_timeout_ms,omitempty"` // a run that waits for people alone for longer ends; 0: 30 days
 	// Conversation continues a conversation, or begins the one of that id: the run gets the history of the run before
 	// it, and waits until that one has ended. The id of a run continues the conversation of that run.
-	Conversation string `json:"conversation,omitempty"`
-	// Priority of the run among others that wait for a throttled model: high, normal or low. Default: normal.
-	Priority string `json:"priority,omitempty"`
-	// Yes allows writes in the directory, tools of MCP servers, and shell commands that the sandbox confines.
-	Yes         bool     `json:"yes,omitempty"`
-	Interactive bool     `json:"interactive,omitempty"` // a person at a terminal answers at once
-	Caller      string   `json:"caller,omitempty"`
-	Constraints []string `json:"constraints,omitempty"`
-	Criteria    []string `json:"criteria,omitempty"`
+	Conversation string   `json:"conversation,omitempty"`
+	Priority     string   `json:"priority,omitempty"`    // among runs that wait for a throttled model: high, normal or low; "": normal
+	Yes          bool     `json:"yes,omitempty"`         // allows writes in the directory, tools of MCP servers, and confined shell commands
+	Interactive  bool     `json:"interactive,omitempty"` // a person at a terminal answers at once
+	Caller       string   `json:"caller,omitempty"`
+	Constraints  []string `json:"constraints,omitempty"`
+	Criteria     []string `json:"criteria,omitempty"`
 	// FailureConditions are sentences: if one of them holds, the run has failed.
 	FailureConditions []string           `json:"failure_conditions,omitempty"`
 	Trace             string             `json:"trace,omitempty"`

@@ -202,6 +202,9 @@ func printTask(t spec.Task) string {
 	if t.Workspace != "" {
 		out += " in=" + t.Workspace
 	}
+	if t.Priority != "" {
+		out += " priority=" + t.Priority
+	}
 	if t.Caller != "" {
 		out += fmt.Sprintf(" caller=%s constraints=%q criteria=%q trace=%s", t.Caller, t.Constraints, t.Criteria, t.Trace)
 	}
@@ -398,10 +401,12 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.PolicyForm = supervisor.PolicyFormVersioned
 		case "conversation":
 			o.Conversation, o.InLane = rest, true
+		case "priority":
+			o.Priority = rest
 		case "caller":
 			o.Caller, o.Constraints, o.Criteria, o.Trace = rest, []string{"read only"}, []string{"names a winner"}, "00-trace-01"
 		default:
-			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory, conversation and caller, not %q", d.Pos, word)
+			t.Fatalf("%s: a run has lines goal, tools, agent, rule, lasts, directory, conversation, priority and caller, not %q", d.Pos, word)
 		}
 	}
 	if len(o.Definitions) == 0 {

@@ -62,8 +62,12 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.whereToSet(userFile)))
 	case s.Key == "permission_mode" && !slices.Contains(loweringModes, strings.ToLower(s.Value)):
 		return s.Error("a directory can only take trust away: plan, dontAsk or default; " + s.whereToSet(userFile))
-	case s.Key == "priority" && s.Value == string(throttle.PriorityHigh) && user.Value != s.Value:
-		return s.Error("a directory cannot put its runs before others: normal or low; " + s.whereToSet(userFile))
+	case s.Key == "priority" && s.raisesPriority(user):
+		most := "the default, normal"
+		if known {
+			most = "yours, " + user.Value + " of " + user.From
+		}
+		return s.Error(fmt.Sprintf("the directory of the run may not raise its priority: %s is above %s; for more, %s", s.Value, most, s.whereToSet(userFile)))
 	case settingKinds[s.Key] == rateKind:
 		return s.refuseHigherRates(userFile, user)
 	case s.Key == "max_budget_usd" && s.exceedsLimit(user, known, DefaultUSD):
@@ -74,6 +78,12 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 		return s.Error(fmt.Sprintf("the directory of the run may not raise the money limit: %s is above %s; for more, %s", s.Value, most, s.whereToSet(userFile)))
 	}
 	return nil
+}
+
+// raisesPriority reports whether a priority is above the user's own; without one, the user has the default.
+func (s Setting) raisesPriority(user Setting) bool {
+	p, err := throttle.ParsePriority(s.Value)
+	return err == nil && p.IsAbove(throttle.Priority(user.Value)) // checkValue reports the error
 }
 
 // whereToSet tells the user where to set it instead.

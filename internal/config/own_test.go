@@ -95,6 +95,40 @@ func TestADirectoryCanOnlyLowerTheLimitInMoney(t *testing.T) {
 	}
 }
 
+// The directory's priority counts where it is not above the user's: a project puts no run of its own before others.
+//
+//behaviour:shows G6
+func TestADirectoryCanOnlyLowerThePriority(t *testing.T) {
+	for _, c := range []struct{ theirs, mine, counts string }{
+		{"low", "", "low"}, {"normal", "", "normal"}, {"high", "", ""},
+		{"low", "low", "low"}, {"normal", "low", ""}, {"high", "low", ""},
+		{"low", "normal", "low"}, {"normal", "normal", "normal"}, {"high", "normal", ""},
+		{"low", "high", "low"}, {"normal", "high", "normal"}, {"high", "high", "high"},
+	} {
+		mine := ""
+		if c.mine != "" {
+			mine = "priority: " + c.mine + "\n"
+		}
+		got, err := loadSettings(t, "priority: "+c.theirs+"\n", mine, nil)
+		if c.counts == "" && (!errors.Is(err, ErrSetting) || !strings.Contains(err.Error(), FileName+":1: priority: the directory of the run may not raise its priority: "+c.theirs+" is above ")) ||
+			c.counts != "" && (err != nil || got["priority"].Value != c.counts) {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+	for _, c := range []struct{ theirs, env, counts string }{{"high", "low", "low"}, {"low", "high", "high"}} {
+		got, err := loadSettings(t, "priority: "+c.theirs+"\n", "", map[string]string{"TROUPE_PRIORITY": c.env})
+		if err != nil || got["priority"].Value != c.counts {
+			t.Errorf("%+v: %v %v", c, got, err)
+		}
+	}
+	if _, err := loadSettings(t, "priority: high\n", "", nil, "priority"); err != nil {
+		t.Errorf("a flag goes before the directory: %v", err)
+	}
+	if _, err := loadSettings(t, "priority: urgent\n", "priority: low\n", nil); err == nil || !strings.Contains(err.Error(), `"urgent" is not high, normal or low`) {
+		t.Errorf("%v", err)
+	}
+}
+
 // A limit on tokens is the user's word as far as the user's own file says it.
 func TestDirectoryCannotRaiseTheUsersTokenLimit(t *testing.T) {
 	for _, c := range []struct {

@@ -40,7 +40,7 @@ var settingMeanings = map[string]string{
 	"retain_size":         "total size of logs and blobs before the oldest runs are removed, such as 500MiB; off: unlimited. 2GiB by default",
 	"guardrails":          "ready guardrails of all agents: secrets, injection, size, patterns",
 	"hooks":               "commands that run at hook points of the loop",
-	"priority":            "priority among runs that wait for a throttled model: high, normal (the default) or low. The file of a directory cannot set high",
+	"priority":            "priority among runs that wait for a throttled model: high, normal (the default) or low",
 	"fallback":            "models that are tried in order when the first fails for good",
 	"fail_if":             "sentences: if one of them holds, the run has failed",
 	"json_schema":         "file with the JSON Schema that an answer must meet",
@@ -87,6 +87,7 @@ var settingNotes = map[string]string{
 	"permissions":         "The file of a directory can only ask and deny.",
 	"permission_mode":     "The file of a directory can only restrict it.",
 	"reconcile_every":     "Only in your own file.",
+	"priority":            "The file of a directory can only lower it.",
 	"requests_per_minute": "The file of a directory can only lower it.",
 	"tokens_per_minute":   "The file of a directory can only lower it.",
 }

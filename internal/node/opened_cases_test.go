@@ -154,10 +154,12 @@ var openedCases = []openedCase{
 		}
 		r.Model, r.History = "script/"+filepath.Join(in.dir, "script.yaml"), &past
 	}},
+	{"priority", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.Priority = "low" }},
 	{"refused-prompt", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.Prompt = " " }},
 	{"refused-agent", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.Agent = "nobody" }},
 	{"refused-directory", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.Dir = "/" }},
 	{"refused-limit", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.MaxTurns = -1 }},
+	{"refused-priority", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.Priority = "urgent" }},
 	{"refused-model", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) { r.Model = "openai/gpt" }},
 	{"refused-policy", "plain", func(_ *testing.T, _ openedInputs, r *client.RunRequest) {
 		r.Policy = &supervisor.Policy{Rules: []supervisor.Rule{{Name: "x", On: "lunch", Why: "y"}}}

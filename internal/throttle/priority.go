@@ -23,10 +23,6 @@ var ErrPriority = errors.New("throttle: no priority")
 // priorities are all, the highest first: a priority is known by its rank.
 var priorities = [...]Priority{PriorityHigh, PriorityNormal, PriorityLow}
 
-// turnsPassed are the turns that a rank leaves to the others while runs of it wait; then the next turn is its own.
-// The highest rank passes no turn but to one whose turns are up.
-var turnsPassed = [len(priorities)]int{0, 4, 9}
-
 // ParsePriority returns the priority of a word; "" is PriorityNormal.
 func ParsePriority(word string) (Priority, error) {
 	if word == "" {
@@ -50,11 +46,14 @@ func (p Priority) rank() int {
 	return slices.Index(priorities[:], PriorityNormal)
 }
 
+// IsAbove reports whether a priority is higher than another one.
+func (p Priority) IsAbove(other Priority) bool { return p.rank() < other.rank() }
+
 // rankInTurn returns the rank whose run has the next turn: the lowest one that has left its turns to others for long
 // enough, or else the highest one that waits. ok is false if no run waits.
 func (q fairQueue) rankInTurn() (rank int, ok bool) {
 	for rank := len(priorities) - 1; rank > 0; rank-- {
-		if q.rings[rank].Len() > 0 && q.passed[rank] >= turnsPassed[rank] { //mutant:low-priority-has-turns
+		if q.rings[rank].Len() > 0 && q.passed[rank] >= q.leaves[rank] { //mutant:low-priority-has-turns
 			return rank, true
 		}
 	}
@@ -66,7 +65,8 @@ func (q fairQueue) rankInTurn() (rank int, ok bool) {
 	return 0, false
 }
 
-// countTurn counts a turn of a rank: the other ranks that wait have passed it.
+// countTurn counts a turn of a rank: the other ranks that wait have passed it. A rank keeps its count when its last
+// request leaves without a turn, so callers that give up and come back do not start anew.
 func (q fairQueue) countTurn(rank int) fairQueue {
 	for other := range priorities {
 		switch {

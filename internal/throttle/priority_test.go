@@ -37,6 +37,63 @@ func TestTurnsOfPriorities(t *testing.T) {
 	assertSame(t, "the order", order, "hhhhnhhhhlnhhhhnhhhlnhhhhnhhhlnhhhhnhhhl")
 }
 
+// turnQueue is a throttle with one call at a time, at which runs of all priorities wait.
+type turnQueue struct {
+	*testDriver
+	flying string
+	asked  int
+}
+
+func newTurnQueue(t *testing.T) *turnQueue {
+	q := &turnQueue{testDriver: newDriver(t, throttle.Limits{InitialWindow: 1}), flying: "first"}
+	q.requestReserved(0, "first", "first")
+	return q
+}
+
+// wait has runs wait, each for one call, and returns the last caller.
+func (q *turnQueue) wait(prio throttle.Priority, n int) (who string) {
+	for range n {
+		q.asked++
+		who = fmt.Sprint(prio, q.asked)
+		q.applyEvent(throttle.CallRequested{Who: who, Call: who, Run: who, Priority: prio, Reserved: true})
+	}
+	return who
+}
+
+// turns ends calls, and returns the first letters of the priorities that have the next turns.
+func (q *turnQueue) turns(n int) (order string) {
+	for range n {
+		for _, who := range admittedCallers(q.answerCall(0, q.flying, throttle.OK, 0)) {
+			q.flying = who
+			order += who[:1]
+		}
+	}
+	return order
+}
+
+// A run of low priority that is alone has all turns, and they do not count against it later.
+func TestLoneLowRunHasAllTurns(t *testing.T) {
+	q := newTurnQueue(t)
+	q.wait(throttle.PriorityLow, 30)
+	assertSame(t, "the order of a lone priority", q.turns(29), strings.Repeat("l", 29))
+	q.wait(throttle.PriorityHigh, 12)
+	assertSame(t, "the order with another one", q.turns(13), "hhhhhhhhhlhhh")
+}
+
+// A caller that gives up and comes back does not start anew: the turns that its priority has left to others are kept.
+// Turns while none of its priority waits do not count.
+func TestTurnsLeftToOthersAreKept(t *testing.T) {
+	q := newTurnQueue(t)
+	low := q.wait(throttle.PriorityLow, 1)
+	q.wait(throttle.PriorityHigh, 20)
+	order := q.turns(5)
+	q.applyEvent(throttle.CallerLeft{Who: low})
+	order += q.turns(5)
+	q.wait(throttle.PriorityLow, 1)
+	order += q.turns(6)
+	assertSame(t, "the order", order, "hhhhh"+"hhhhh"+"hhhhlh")
+}
+
 // A run without a priority, or with a word that is none, is one of normal priority; a word that a user writes is checked.
 func TestUnknownPriorityIsNormal(t *testing.T) {
 	p := newDriver(t, throttle.Limits{InitialWindow: 1})
@@ -64,6 +121,7 @@ type turnJudge struct {
 	rt      *rapid.T
 	waiting map[string]bool                              // callers
 	passed  map[throttle.Priority]int                    // turns of others while a priority waits
+	most    map[throttle.Priority]int                    // how many of them there may be
 	served  map[string]map[string]int                    // by run, the turns of each other run of its priority while it waits
 	of      func(who string) (throttle.Priority, string) // priority and run of a caller
 }
@@ -86,7 +144,6 @@ func (j *turnJudge) apply(e throttle.Event) (admitted []string) {
 
 // countTurn checks that no priority and no run waits for more turns of others than the rule says.
 func (j *turnJudge) countTurn(who string) {
-	most := map[throttle.Priority]int{throttle.PriorityHigh: 2, throttle.PriorityNormal: 5, throttle.PriorityLow: 9}
 	prio, run := j.of(who)
 	j.passed[prio] = 0
 	delete(j.served, run)
@@ -100,7 +157,7 @@ func (j *turnJudge) countTurn(who string) {
 		if p == prio {
 			continue
 		}
-		if j.passed[p]++; j.passed[p] > most[p] {
+		if j.passed[p]++; j.passed[p] > j.most[p] {
 			j.rt.Fatalf("%d turns of others while runs of priority %s wait", j.passed[p], p)
 		}
 	}
@@ -117,13 +174,17 @@ func (j *turnJudge) countTurn(who string) {
 	}
 }
 
-// Whoever comes and goes: a run of low priority waits for nine turns of others and one of each run like it, one of
-// normal priority for five, and one of high priority for two.
+// Whoever comes and goes: a priority that waits has a turn after as many turns of others as the limits say (low priority
+// nine, normal five, because one may be of low priority, and high two), and its runs have one turn each before one has two.
 //
 //behaviour:shows G6
 func TestPrioritiesStarveNoRun(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		j := &turnJudge{testDriver: newDriver(t, throttle.Limits{InitialWindow: rapid.IntRange(1, 2).Draw(rt, "window"), TicketTTL: 1 << 40}), rt: rt,
+		l := throttle.Limits{InitialWindow: rapid.IntRange(1, 2).Draw(rt, "window"), TicketTTL: 1 << 40, NormalTurns: 4, LowTurns: 9}
+		if rapid.Bool().Draw(rt, "few turns") {
+			l.NormalTurns, l.LowTurns = 2, 3
+		}
+		j := &turnJudge{testDriver: newDriver(t, l), rt: rt, most: map[throttle.Priority]int{throttle.PriorityHigh: 2, throttle.PriorityNormal: l.NormalTurns + 1, throttle.PriorityLow: l.LowTurns},
 			waiting: map[string]bool{}, passed: map[throttle.Priority]int{}, served: map[string]map[string]int{}}
 		callers := make([]string, 24) // two of each run, four runs of each priority
 		for i := range callers {
@@ -151,6 +212,9 @@ func TestPrioritiesStarveNoRun(t *testing.T) {
 				}
 				admitted = j.apply(throttle.CallerLeft{Who: who})
 			case !busy[who]:
+				if !slices.ContainsFunc(slices.Collect(maps.Keys(j.waiting)), func(other string) bool { p, _ := j.of(other); return p == prio }) {
+					delete(j.passed, prio) // the priority begins to wait
+				}
 				busy[who], j.waiting[who] = true, true
 				admitted = j.apply(throttle.CallRequested{Who: who, Run: run, Priority: prio})
 			}

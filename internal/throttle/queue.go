@@ -10,7 +10,8 @@ type fairQueue struct {
 	turn     uint64
 	lanes    *immutable.SortedMap[string, runLane]                 // by run
 	rings    [len(priorities)]*immutable.SortedMap[uint64, string] // by rank
-	passed   [len(priorities)]int                                  // turns of others since the rank had one, while it waited
+	leaves   [len(priorities)]int                                  // turns that a rank leaves to others while it waits
+	passed   [len(priorities)]int                                  // those that it has left since it had one
 	places   *immutable.Map[string, queuePosition]                 // by caller
 	reserved *immutable.SortedMap[uint64, string]
 }
@@ -35,8 +36,9 @@ type queuePosition struct {
 	n   uint64
 }
 
-func newQueue() fairQueue {
-	q := fairQueue{lanes: immutable.NewSortedMap[string, runLane](nil), places: immutable.NewMap[string, queuePosition](nil), reserved: immutable.NewSortedMap[uint64, string](nil)}
+func newQueue(l Limits) fairQueue {
+	q := fairQueue{leaves: [...]int{0, l.NormalTurns, l.LowTurns},
+		lanes: immutable.NewSortedMap[string, runLane](nil), places: immutable.NewMap[string, queuePosition](nil), reserved: immutable.NewSortedMap[uint64, string](nil)}
 	for rank := range q.rings {
 		q.rings[rank] = immutable.NewSortedMap[uint64, string](nil)
 	}

@@ -45,12 +45,15 @@ type Limits struct {
 	// SettingsTTL is how long the settings of another node apply that does not publish them
 	// again. Nodes publish theirs twice in that time.
 	SettingsTTL int64
+	// NormalTurns and LowTurns are the turns that runs of normal and of low priority leave to others while they wait;
+	// then the next turn is theirs. With fewer than 2 and 3 the two leave none to high priority.
+	NormalTurns, LowTurns int
 }
 
 // DefaultLimits are the limits that apply unless others are set.
 func DefaultLimits() Limits {
 	return Limits{PauseMax: 5 * 60_000, BackoffMin: 500, BackoffMax: 60_000, JitterMax: 1000, QueueMax: 1000, TicketTTL: 10_000,
-		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, InitialWindow: 4096, BurstPeriod: 3000, ForgetAfter: 10 * 60_000, ReportTTL: 24 * 3_600_000, SettingsTTL: 2 * 60_000}
+		Failures: 5, BreakerMin: 2000, BreakerMax: 60_000, InitialWindow: 4096, BurstPeriod: 3000, ForgetAfter: 10 * 60_000, ReportTTL: 24 * 3_600_000, SettingsTTL: 2 * 60_000, NormalTurns: 4, LowTurns: 9}
 }
 
 func (l Limits) withDefaults() Limits {
@@ -65,11 +68,13 @@ func (l Limits) withDefaults() Limits {
 			*p.to = p.or
 		}
 	}
-	if l.Failures <= 0 {
-		l.Failures = d.Failures
-	}
-	if l.InitialWindow <= 0 {
-		l.InitialWindow = d.InitialWindow
+	for _, p := range [...]struct {
+		to *int
+		or int
+	}{{&l.Failures, d.Failures}, {&l.InitialWindow, d.InitialWindow}, {&l.NormalTurns, d.NormalTurns}, {&l.LowTurns, d.LowTurns}} {
+		if *p.to <= 0 {
+			*p.to = p.or
+		}
 	}
 	return l
 }
@@ -133,7 +138,7 @@ type ticket struct {
 func New(l Limits, seed uint64) Throttle {
 	l = l.withDefaults()
 	return Throttle{limits: l, seed: seed, nodes: 1, window: int64(l.InitialWindow) * windowUnit, slowGrowthFrom: int64(l.InitialWindow) * windowUnit, windowCutAt: -1,
-		inFlight: immutable.NewMap[string, inFlightCall](nil), tickets: immutable.NewSortedMap[string, ticket](nil), queue: newQueue()}
+		inFlight: immutable.NewMap[string, inFlightCall](nil), tickets: immutable.NewSortedMap[string, ticket](nil), queue: newQueue(l)}
 }
 
 // windowUnit is the unit of windows.

@@ -40,8 +40,18 @@ type rankOf struct {
 	priority throttle.Priority
 }
 
-// turnsOfOthers are the most turns of other priorities while one waits.
-var turnsOfOthers = map[throttle.Priority]int{throttle.PriorityHigh: 2, throttle.PriorityNormal: 5, throttle.PriorityLow: 9}
+// turnsOfOthers are the most turns of other priorities while one waits, under gateLimits.
+var turnsOfOthers = map[throttle.Priority]int{throttle.PriorityHigh: 2, throttle.PriorityNormal: 3, throttle.PriorityLow: 3}
+
+// beginWait begins to count the turns of others if no agent of this priority waits yet.
+func (j *throttleJudge) beginWait(a *throttleRequest) {
+	rank := rankOf{a.model, j.throttles.priorityOf(familyOf(a.shell.actor.id))}
+	if !slices.ContainsFunc(j.throttles.asks, func(o *throttleRequest) bool {
+		return o.model == a.model && j.throttles.priorityOf(familyOf(o.shell.actor.id)) == rank.priority
+	}) {
+		delete(j.turns, rank)
+	}
+}
 
 // checkPriorities checks that no priority waits for more turns of others than the rule says.
 func (j *throttleJudge) checkPriorities(mine throttleQueue) {

@@ -45,7 +45,7 @@ type throttleRequest struct {
 
 // gateLimits are small, so that a run of a few seconds comes to know them.
 var gateLimits = throttle.Limits{PauseMax: 20_000, BackoffMin: 200, BackoffMax: 2000, JitterMax: 100, QueueMax: 60, TicketTTL: 500,
-	Failures: 3, BreakerMin: 200, BreakerMax: 2000, ForgetAfter: 5000, BurstPeriod: 20_000}
+	Failures: 3, BreakerMin: 200, BreakerMax: 2000, ForgetAfter: 5000, BurstPeriod: 20_000, NormalTurns: 2, LowTurns: 3}
 
 func requesterName(sh *shell) string { return string(sh.actor.addr) + "!" + sh.start }
 
@@ -80,6 +80,7 @@ func (th *throttles) requestAdmission(a *throttleRequest) {
 	}) {
 		delete(th.judge.passed, l)
 	}
+	th.judge.beginWait(a)
 	th.asks = append(th.asks, a)
 	call := ""
 	if a.call != nil {

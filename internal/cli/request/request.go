@@ -176,7 +176,7 @@ func (r *Flags) completeFlags(a *console.Console, origins *Origins, c *cobra.Com
 		return exit.UsageError("use low, medium or high", "--effort %q is invalid", q.Effort)
 	}
 	if _, err := throttle.ParsePriority(q.Priority); err != nil {
-		return exit.UsageError("use high, normal or low", "--priority %q", q.Priority)
+		return exit.UsageError("use high, normal or low", "--priority %q is invalid", q.Priority)
 	}
 	q.PatienceMS = r.patience.Milliseconds()
 	if _, err := agentfile.ParseMode(q.PermissionMode); err != nil {
