@@ -85,7 +85,7 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 		return nil, err
 	}
 	run := checked.replayed.Super.Run
-	notes := []string{fmt.Sprintf("a fork of %s: %d agents, %d tokens used until then", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}
+	notes := []string{fmt.Sprintf("a fork of %s; agents: %d, tokens settled until then: %d", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}
 	if r.Model != "" && r.Model != run.Model.Name {
 		notes = append(notes, fmt.Sprintf("the model is that of the original, and not %.200s", r.Model))
 	}

@@ -38,7 +38,7 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 		lines = append(lines, Truncate(r.drawRow(s, names, width, now), width))
 	}
 	if left > 0 {
-		lines = append(lines, s.Dim("… "+formatCount(left, "more line")))
+		lines = append(lines, s.Dim("… "+FormatCount(left, "more line")))
 	}
 	lines = append(lines, Truncate(t.Summary(s, now), width))
 	return append(lines, t.writingLines(s, width, height-len(lines))...)
@@ -224,7 +224,7 @@ func (t *Tree) Summary(s Style, now time.Time) string {
 	if money := FormatMoney(t.Budget.UsedUSD, float64(t.Budget.Limit.Nano)/1e9, t.Budget.ReservedUSD, t.Budget.Estimated); money != "" {
 		b.WriteString("   " + money)
 	}
-	fmt.Fprintf(&b, "   %s   %s", formatCount(len(t.agents), "agent"), formatCount(t.Calls, "tool call"))
+	fmt.Fprintf(&b, "   %s   %s", FormatCount(len(t.agents), "agent"), FormatCount(t.Calls, "tool call"))
 	if !t.Began.IsZero() {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))
 	}
@@ -243,7 +243,8 @@ func budgetBar(s Style, used, reserved, limit int64) string {
 		s.Dim(strings.Repeat("░", barColumns-full-held)) + "]"
 }
 
-func formatCount(n int, what string) string {
+// FormatCount formats a number of things whose plural ends in s: 1 agent, 2 agents.
+func FormatCount(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
 	}

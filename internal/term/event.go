@@ -147,11 +147,11 @@ func describeRun(e client.Event) (string, bool) {
 		return fmt.Sprintf("%s %s", d.Agent, d.Name), ok
 	case event.KindPolicyApplied:
 		d, ok := decodeData[event.PolicyApplied](e)
-		return fmt.Sprintf("version %d, %s", d.Version, formatCount(d.Rules, "rule")), ok
+		return fmt.Sprintf("version %d, %s", d.Version, FormatCount(d.Rules, "rule")), ok
 	}
 	d, ok := decodeData[event.Result](e)
-	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, formatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
-		formatCount(len(d.Agents)+d.AgentsLeftOut, "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond))
+	text := fmt.Sprintf("%s  %s  %s tokens  %s  %s", d.Reason, FormatCount(d.Turns, "turn"), formatTokens(d.Budget.Used),
+		FormatCount(len(d.Agents)+d.AgentsLeftOut, "agent"), FormatDuration(time.Duration(d.DurationMS)*time.Millisecond))
 	if money := FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" {
 		text += "  " + money
 	}
@@ -168,13 +168,13 @@ func describeAgent(e client.Event) (string, bool) {
 		return fmt.Sprintf("from %s  %s", d.From, d.Text), ok
 	case event.KindAgentWaiting:
 		d, ok := decodeData[event.AgentWaiting](e)
-		return fmt.Sprintf("for %s", formatCount(len(d.Children), "agent")), ok
+		return fmt.Sprintf("for %s", FormatCount(len(d.Children), "agent")), ok
 	case event.KindAgentResumed, event.KindAgentRestarted:
 		d, ok := decodeData[event.AgentResumed](e)
 		return d.Phase, ok
 	case event.KindAgentFinished:
 		d, ok := decodeData[event.AgentFinished](e)
-		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s tokens  %s", d.Reason, formatCount(d.Turns, "turn"), formatCount(d.Calls, "tool call"),
+		return strings.TrimSpace(fmt.Sprintf("%s  %s  %s  %s tokens  %s", d.Reason, FormatCount(d.Turns, "turn"), FormatCount(d.Calls, "tool call"),
 			formatTokens(d.Usage.Total()), d.Detail)), ok
 	case event.KindQueryAsked, event.KindAgentParked:
 		d, ok := decodeData[event.AgentParked](e)
@@ -230,7 +230,7 @@ func describeContext(e client.Event) (string, bool) {
 	case event.KindContextCompacted:
 		d, ok := decodeData[event.Compaction](e)
 		return fmt.Sprintf("%s  %s → %s tokens, %d → %s, summarized by %s", d.How, formatTokens(d.BeforeTokens), formatTokens(d.AfterTokens),
-			d.BeforeMessages, formatCount(d.AfterMessages, "message"), d.By), ok
+			d.BeforeMessages, FormatCount(d.AfterMessages, "message"), d.By), ok
 	case event.KindRecoveryFired:
 		d, ok := decodeData[event.Recovery](e)
 		return fmt.Sprintf("%s  %d of %d  %s tokens", d.Stage, d.Used, d.Most, formatTokens(d.Tokens)), ok
@@ -256,7 +256,7 @@ func describeWarning(e client.Event) (string, bool) {
 		text += ": " + d.Why
 	}
 	if d.Live > 0 {
-		text += fmt.Sprintf(" (%s live)", formatCount(d.Live, "agent"))
+		text += fmt.Sprintf(" (%s live)", FormatCount(d.Live, "agent"))
 	}
 	return text, true
 }
@@ -281,7 +281,7 @@ func describeMessage(d event.Said) string {
 		text = fmt.Sprintf("%d bytes", d.Bytes)
 	}
 	if d.Calls > 0 {
-		text += "  → " + formatCount(d.Calls, "call")
+		text += "  → " + FormatCount(d.Calls, "call")
 	}
 	if d.Interrupted {
 		text += "  (interrupted)"

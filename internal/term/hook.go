@@ -22,7 +22,7 @@ func describeHook(e client.Event) (string, bool) {
 		return joinNonEmpty(string(d.Point), strings.Join(d.Guardrails, ", "), string(d.Decision), string(d.Severity), d.Level, d.Call, d.Tool, d.Why), ok
 	case event.KindContextTransformed:
 		d, ok := decodeData[event.ContextTransformed](e)
-		return fmt.Sprintf("%s  %s instead of %d", strings.Join(d.Hooks, ", "), formatCount(d.SentMessages, "message"), d.Messages), ok
+		return fmt.Sprintf("%s  %s instead of %d", strings.Join(d.Hooks, ", "), FormatCount(d.SentMessages, "message"), d.Messages), ok
 	}
 	return "", false
 }

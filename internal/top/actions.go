@@ -131,7 +131,7 @@ func parseLimit(text string) (r client.BudgetRequest, what string, err error) {
 		if err != nil || n <= 0 {
 			return r, "", bad
 		}
-		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Calls: n}}, plural(int(n), "tool call"), nil
+		return client.BudgetRequest{Patch: true, Limits: spec.RunLimits{Calls: n}}, term.FormatCount(int(n), "tool call"), nil
 	}
 	n, ok := parseTokens(strings.TrimSpace(strings.TrimSuffix(word, "tokens")))
 	if !ok {

@@ -65,7 +65,7 @@ func nextStep(m *Model) string {
 	case m.run.known && m.run.info.State == client.RunInterrupted:
 		return "no node is there to continue it: troupe run --resume " + cleanLine(m.run.id)
 	case asks > 0:
-		return plural(asks, "agent") + verb(asks, " waits", " wait") + " for a person: 4 shows the questions"
+		return term.FormatCount(asks, "agent") + verb(asks, " waits", " wait") + " for a person: 4 shows the questions"
 	case m.run.known && m.run.info.State == client.RunQueued:
 		return "it waits until fewer runs are live"
 	}
@@ -113,7 +113,7 @@ func budgetText(m *Model) []string {
 		lines = append(lines, s.Yellow("frozen: only closing turns are granted; set a limit with b to lift the freeze"))
 	}
 	if pool.Waiting > 0 {
-		lines = append(lines, s.Yellow(plural(pool.Waiting, "reservation")+verb(pool.Waiting, " waits", " wait")+" until others settle"))
+		lines = append(lines, s.Yellow(term.FormatCount(pool.Waiting, "reservation")+verb(pool.Waiting, " waits", " wait")+" until others settle"))
 	}
 	lines = append(lines, "", s.Dim(amountRow("AGENT", "USED", "RESERVED", "LIMIT")))
 	for _, a := range b.Agents {

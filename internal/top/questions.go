@@ -103,7 +103,7 @@ func questionBody(m *Model, height int) []string {
 	below := len(p.lines) - p.top - room
 	rule := strings.Repeat("─", m.width)
 	if below > 0 {
-		rule = term.Truncate("── "+plural(below, "line")+" below: space "+rule, m.width)
+		rule = term.Truncate("── "+term.FormatCount(below, "line")+" below: space "+rule, m.width)
 	}
 	return append(append(lines, m.style.Dim(rule)), p.visible(room)...)
 }

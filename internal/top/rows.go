@@ -220,10 +220,3 @@ func verb(n int, one, many string) string {
 	}
 	return many
 }
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

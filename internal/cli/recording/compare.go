@@ -238,7 +238,7 @@ func (cs *Commands) printComparison(c comparison) error {
 	}
 	var lines []string
 	for _, side := range []comparedRun{c.A, c.B} {
-		line := fmt.Sprintf("%s: %s, %d agents, %d turns, %d tokens, %s", side.Run, cmp.Or(side.Reason, "not ended"), side.Agents, side.Turns, side.Tokens, term.FormatUSD(side.CostUSD, false))
+		line := fmt.Sprintf("%s: %s, %s, %s, %d tokens, %s", side.Run, cmp.Or(side.Reason, "not ended"), term.FormatCount(side.Agents, "agent"), term.FormatCount(side.Turns, "turn"), side.Tokens, term.FormatUSD(side.CostUSD, false))
 		if side.Fork != "" {
 			line += ", a fork of " + side.Fork
 		}

@@ -43,7 +43,7 @@ command asks for confirmation unless --yes is given; elsewhere --yes is required
 				if d.Already {
 					return cs.Console.Print("run " + term.CleanLine(run) + " was deleted before")
 				}
-				return cs.Console.Print(fmt.Sprintf("run %s is deleted, %d agents", term.CleanLine(run), d.Agents))
+				return cs.Console.Print(fmt.Sprintf("run %s is deleted, %s", term.CleanLine(run), term.FormatCount(d.Agents, "agent")))
 			})
 		},
 	}
