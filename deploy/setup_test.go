@@ -2,6 +2,7 @@ package deploy_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -62,6 +63,21 @@ func TestSetupWaitsForALeader(t *testing.T) {
 	}
 	startMember(t, "s2", &url.URL{Scheme: "nats", Host: first.ClusterAddr().String()})
 	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// A node with roots on a machine whose pool was not set up says at once which pool is missing and how to make it.
+func TestNodeOfAMachineThatWasNotSetUpNamesItsPool(t *testing.T) {
+	s := startSite(t)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := node.SetupServer(ctx, node.Config{Bus: s.connectOptions("setup")}, 1); err != nil {
+		t.Fatal(err)
+	}
+	_, err := node.Start(ctx, node.Config{Name: "n1", Machine: "rack7", Roots: []string{t.TempDir()}, Bus: s.connectOptions("node"), ServiceBus: bus.Options{NKey: s.seeds["service"]},
+		Env: func(string) string { return "" }})
+	if !errors.Is(err, node.ErrDenied) || !strings.Contains(err.Error(), "troupe-node --setup --pools default,host-rack7: ") || errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -79,6 +80,7 @@ type Node struct {
 	lanes       laneNews
 	logHealth   logHealth             // whether the logs can be written
 	lastDenied  atomic.Pointer[error] // the last right that the server refused
+	cancelStart context.CancelFunc    // of a start that cannot succeed
 	proof       bus.Proof             // the checks of the server's promises
 	// httpToken is the credential of http; httpTokenFresh: no state directory has it yet.
 	httpToken      string
@@ -135,7 +137,10 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	h.logHealth.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
 	h.hub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
-	err = h.startComponents(ctx)
+	starting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	h.cancelStart = cancel
+	err = h.startComponents(starting)
 	if err == nil {
 		err = h.serveHTTP()
 	}
@@ -229,6 +234,9 @@ func (h *Node) openConnections() error {
 		h.cfg.Logger.Debug("the connection says", "error", err)
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			h.lastDenied.Store(&err)
+			if strings.Contains(err.Error(), streamCreation) { // the request is never answered
+				h.cancelStart()
+			}
 		}
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,14 +69,21 @@ func checkJetStream(ctx context.Context, nc *nats.Conn) error {
 const setupInbox = "_INBOX_setup"
 
 // ErrDenied: the server does not grant these credentials the rights that a node needs.
-var ErrDenied = errors.New("node: the server does not allow what a node needs; make the streams with `troupe-node --setup` and credentials that may, and compare the roles with deploy/nats/troupe.conf")
+var ErrDenied = errors.New("node: the server does not allow what a node needs; compare the roles with deploy/nats/troupe.conf")
+
+// streamCreation is in the subject of the request that creates a stream or a bucket.
+const streamCreation = "$JS.API.STREAM.CREATE."
 
 // explainDenied adds the missing right to the error of a request without a reply, if the
 // connection knows it: a server reports a missing right separately from the request, which
-// then times out.
+// then times out. A node that may not create streams needs those of all its pools.
 func (h *Node) explainDenied(err error) error {
-	if refused := h.lastDenied.Load(); refused != nil {
-		return fmt.Errorf("%w: %w: %w", ErrDenied, *refused, err)
+	refused := h.lastDenied.Load()
+	switch {
+	case refused == nil:
+		return err
+	case strings.Contains((*refused).Error(), streamCreation):
+		return fmt.Errorf("%w; first make what is missing, with credentials that may: troupe-node --setup --pools %s: %w: %w", ErrDenied, strings.Join(h.cfg.Pools, ","), *refused, err)
 	}
-	return err
+	return fmt.Errorf("%w: %w: %w", ErrDenied, *refused, err)
 }
