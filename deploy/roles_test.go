@@ -29,7 +29,7 @@ type testSite struct {
 	seeds map[string]string // path, by role
 }
 
-var roles = []string{"setup", "node", "service", "client", "observer"}
+var roles = []string{"setup", "node", "service", "client", "observer", "system"}
 
 func startSite(t *testing.T) *testSite {
 	t.Helper()
@@ -59,7 +59,7 @@ func startSite(t *testing.T) *testSite {
 		t.Fatal(err)
 	}
 	opts.Host, opts.Port, opts.NoSigs, opts.NoLog = "127.0.0.1", server.RANDOM_PORT, true, true
-	opts.JetStream, opts.StoreDir, opts.SyncInterval = true, t.TempDir(), time.Hour
+	opts.JetStream, opts.StoreDir, opts.SyncAlways = true, t.TempDir(), true
 	srv, err := server.NewServer(opts)
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +140,12 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		{"publish", "$JS.API.STREAM.SNAPSHOT.TROUPE_BOX_DEFAULT_0", "setup"},
 		{"publish", "$JS.API.STREAM.RESTORE.TROUPE_BOX_DEFAULT_0", "setup"},
 		{"publish", "$JS.API.STREAM.MSG.DELETE.TROUPE_BOX_DEFAULT_0", "setup"},
+		{"publish", "$SYS.REQ.SERVER.PING.VARZ", "system"},
 		{"publish", "$SYS.REQ.SERVER.PING", ""},
+		{"publish", "$SYS.REQ.SERVER.X.RELOAD", ""},
+		{"publish", "$SYS.REQ.ACCOUNT.PING.CONNZ", ""},
+		{"subscribe", "$SYS.>", ""},
+		{"subscribe", "_INBOX_system.x", "system"},
 		{"publish", "$SRV.PING", "client"},
 		{"subscribe", "$SRV.PING", "service"},
 		{"publish", "agents.prompt.troupe.o.n", "client"},
@@ -171,14 +176,14 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 	}
 }
 
-// TestACompleteSite: setup makes what is needed, a node without any right to
+// TestACompleteSite: setup makes what is needed, a node with a proof of the server's durability and without any right to
 // make or change streams runs on it, a client starts a run and deletes it, and an observer sees it.
 func TestACompleteSite(t *testing.T) {
 	s := startSite(t)
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	trusted := t.TempDir()
-	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.connectOptions("node"), ServiceBus: bus.Options{NKey: s.seeds["service"]}, ResumeAll: true,
+	cfg := node.Config{Name: "n1", Trust: []string{trusted}, Bus: s.connectOptions("node"), ServiceBus: bus.Options{NKey: s.seeds["service"]}, System: bus.Options{NKey: s.seeds["system"]}, Profile: bus.ServerSync, ResumeAll: true,
 		Env: func(string) string { return "" }}
 	soon, enough := context.WithTimeout(ctx, 2*time.Second)
 	defer enough()

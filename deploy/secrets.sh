@@ -14,11 +14,11 @@ printf 'subjectAltName=DNS:s1,DNS:s2,DNS:s3,DNS:localhost,IP:127.0.0.1\nextended
 openssl x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 3650 -extfile server.ext -out server.crt 2>/dev/null
 rm server.csr server.ext
 
-for role in setup node service client observer; do
+for role in setup node service client observer system; do
 	go run github.com/nats-io/nkeys/nk@v0.4.16 -gen user >"$role.nk"
 	name=$(echo "$role" | tr '[:lower:]' '[:upper:]')
 	echo "TROUPE_${name}_NKEY=$(go run github.com/nats-io/nkeys/nk@v0.4.16 -inkey "$role.nk" -pubout)" >>keys.env
 done
 # Containers run under other accounts and must read these; the directory is closed to the accounts of this machine.
-chmod 644 ca.crt server.crt server.key setup.nk node.nk service.nk
+chmod 644 ca.crt server.crt server.key setup.nk node.nk service.nk system.nk
 echo "deploy/secrets is made: keep it out of any repository"

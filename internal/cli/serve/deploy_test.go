@@ -59,7 +59,7 @@ func parseFlags(t *testing.T, where string, args []string) map[string]string {
 		t.Errorf("%s: troupe-node takes no arguments, not %q", where, rest)
 	}
 	set := map[string]string{}
-	for _, name := range []string{"server", "nkey", "service-nkey", "tlsca", "root", "name", "machine", "setup", "replicas", "pools", "store-dir", "http", "http-open-probes"} {
+	for _, name := range []string{"server", "nkey", "service-nkey", "system-nkey", "tlsca", "root", "name", "machine", "setup", "replicas", "pools", "store-dir", "http", "http-open-probes"} {
 		if f := c.Flags().Lookup(name); f == nil {
 			t.Fatalf("troupe-node has no flag --%s", name)
 		} else if f.Changed {
@@ -102,7 +102,7 @@ func TestComposeFile(t *testing.T) {
 			continue
 		}
 		set := parseFlags(t, name, s.Command)
-		for _, flag := range []string{"nkey", "service-nkey", "tlsca"} {
+		for _, flag := range []string{"nkey", "service-nkey", "system-nkey", "tlsca"} {
 			secret, isSecret := strings.CutPrefix(set[flag], "/run/secrets/")
 			if set[flag] != "" && (!isSecret || !slices.Contains(s.Secrets, secret) || file.Secrets[secret].File == "") {
 				t.Errorf("%s: --%s %s is not mounted", name, flag, set[flag])

@@ -36,7 +36,7 @@ Exit codes: 0 stopped, 1 failed, 2 usage or configuration, 6 no NATS or JetStrea
   troupe-node --store-dir /var/lib/troupe --root /srv/repos --model anthropic/claude-sonnet-5-5
   troupe-node --root ~/src --http 0.0.0.0:8420 --http-host troupe.example.org --http-token-file token
   troupe-node -s nats://n1,nats://n2,nats://n3 --nkey setup.nk --setup --replicas 3 --pools default,host-rack7
-  troupe-node -s nats://n1,nats://n2,nats://n3 --nkey node.nk --service-nkey service.nk --machine rack7 --root /srv/repos`,
+  troupe-node -s nats://n1,nats://n2,nats://n3 --nkey node.nk --service-nkey service.nk --system-nkey system.nk --machine rack7 --root /srv/repos`,
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
