@@ -1,6 +1,8 @@
 package node
 
 import (
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -11,7 +13,7 @@ import (
 )
 
 // A run of high priority does not wait for those of low priority that came before it, and those are served, too. The
-// priority is in the record of the run, so it is known to the node that takes the run over, and children have it.
+// priority is in the record of the run, so it is known to the node that takes the run over.
 //
 //behaviour:shows G6
 func TestRunOfHighPriorityGoesFirst(t *testing.T) {
@@ -42,6 +44,26 @@ func TestRunOfHighPriorityGoesFirst(t *testing.T) {
 		t.Errorf("the run of high priority was number %d of %d", at+1, len(p.bodies))
 	}
 	if d, err := c.Describe(t.Context(), ids[6]); err != nil || d.Description.Priority != "high" {
+		t.Errorf("%+v, %v", d.Description, err)
+	}
+}
+
+// A request over HTTP has a priority, as one over NATS; another word is refused.
+func TestPriorityOverHTTP(t *testing.T) {
+	t.Parallel()
+	h, w := startWeb(t)
+	c := connectClient(t, h)
+	id := client.NewID()
+	body := func(priority string) string {
+		return fmt.Sprintf(`{"run_id":%q,"prompt":"all of it","model":%q,"priority":%q}`, id, writeScript(t, family), priority)
+	}
+	code, _, refused := w.send(w.request("POST", "/api/v1/runs", body("urgent")))
+	if code != http.StatusBadRequest || !strings.Contains(string(refused), `priority is \"urgent\"`) || !strings.Contains(string(refused), "write high, normal or low") {
+		t.Errorf("%d %s", code, refused)
+	}
+	w.post("/api/v1/runs", body("low"), http.StatusCreated, nil)
+	waitFinished(t, c, id, spec.Completed)
+	if d, err := c.Describe(t.Context(), id); err != nil || d.Description.Priority != "low" {
 		t.Errorf("%+v, %v", d.Description, err)
 	}
 }
