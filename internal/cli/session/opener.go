@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -226,7 +227,11 @@ func (o *Opener) retention() (age time.Duration, size int64, err error) {
 
 // loadHooks are the user's own.
 func (o *Opener) loadHooks() ([]spec.Hook, error) {
-	hooks, notes, err := agentfile.LoadHooks(config.UserFile())
+	files := []string{config.UserFile()}
+	if home := agentfile.ClaudeHome(); home != "" {
+		files = append(files, filepath.Join(home, "settings.json"))
+	}
+	hooks, notes, err := agentfile.LoadHooks(files...)
 	if err != nil {
 		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "fix its hooks, or remove them; see docs/hooks.md"}
 	}

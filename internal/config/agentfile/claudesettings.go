@@ -19,7 +19,10 @@ import (
 // claudeProjectFiles are the settings of Claude Code in a project.
 var claudeProjectFiles = []string{".claude/settings.json", ".claude/settings.local.json"}
 
-const claudeUserFile = "settings.json"
+const (
+	claudeUserFile = "settings.json"
+	claudeUserName = "~/.claude/" + claudeUserFile
+)
 
 // ClaudeHome returns the directory of the user's own files of Claude Code; "" if the user has no home directory.
 func ClaudeHome() string {
@@ -65,7 +68,7 @@ func ReadClaudeSettings(userDir, dir string, isProtected func(path, digest strin
 	if userDir != "" {
 		own = filepath.Join(userDir, claudeUserFile)
 		data, err := safefile.Read(own, FileBytesMax)
-		s := ClaudeSettings{Name: "~/.claude/" + claudeUserFile, Own: err == nil && isProtected(own, ContentDigest(data))}
+		s := ClaudeSettings{Name: claudeUserName, Own: err == nil && isProtected(own, ContentDigest(data))}
 		if err := add(s, own, data, err); err != nil {
 			return nil, err
 		}
@@ -126,6 +129,9 @@ func (r *claudeReader) readFile(data []byte) error {
 	}
 	known := map[string]fieldReader{
 		"permissions": r.readPermissions,
+	}
+	if r.out.Name == claudeUserName { // LoadHooks returns the hooks of the user, and nobody those of a directory
+		known["hooks"], known["disableAllHooks"] = r.checkHooks, func(*decoder, string, *yaml.Node) {}
 	}
 	r.d.readFields(root, "", known)
 	r.noteLosses()

@@ -115,7 +115,53 @@ func TestReadClaudeSettings(t *testing.T) {
 	}
 }
 
+// Hooks of the user's own file are for all agents; what troupe would carry out otherwise is left out, with a note.
+func TestHooksOfClaudeCode(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	load := func(text string) ([]spec.Hook, []Note, error) {
+		writeFile(t, dir+"/settings.json", text)
+		writeFile(t, dir+"/troupe.yaml", "hooks: {Stop: [{hooks: [{command: make}]}]}\n")
+		return LoadHooks(dir+"/troupe.yaml", dir+"/settings.json")
+	}
+	hooks, notes, err := load(`{"hooks": {
+		"PreToolUse": [{"matcher": "Bash|Edit", "hooks": [{"type": "command", "command": "./check", "timeout": 5}, {"type": "command", "command": "./if", "if": "Bash(rm *)"}]}],
+		"PostToolUse": [{"matcher": "*", "hooks": [{"type": "command", "command": "./log"}]}],
+		"Stop": [{"hooks": [{"type": "command", "command": "./stop", "async": true}, {"type": "prompt", "prompt": "Done?"}]}],
+		"SessionStart": [{"hooks": [{"type": "command", "command": "./start"}]}]}}`)
+	if err != nil || len(hooks) != 4 {
+		t.Fatalf("%+v %v", hooks, err)
+	}
+	if h := hooks[1]; h.Name != "claude.PreToolUse.1" || h.Point != spec.HookPreTool || h.Tools != "shell|edit_file" || h.Command != "./check" || h.TimeoutMS != 5000 {
+		t.Errorf("%+v", h)
+	}
+	if h := hooks[3]; h.Of != spec.OfRoot || h.Point != spec.HookStop {
+		t.Errorf("%+v", h)
+	}
+	var text []string
+	for _, n := range notes {
+		text = append(text, strings.TrimPrefix(n.String(), dir+"/settings.json:"))
+	}
+	for _, want := range []string{`2: a hook with the key "if" has no effect here`, `a hook of type "prompt" has no effect here`, "5: hooks.SessionStart is kept and has no effect here"} {
+		if !strings.Contains(strings.Join(text, "\n"), want) {
+			t.Errorf("no %q in %q", want, text)
+		}
+	}
+	if hooks, _, err = load(`{"disableAllHooks": true, "hooks": {"Stop": [{"hooks": [{"command": "x"}]}]}}`); err != nil || len(hooks) != 1 {
+		t.Errorf("%+v %v", hooks, err)
+	}
+	if _, _, err = load("{\"hooks\": {\n\"Stop\": \"x\"}}"); err == nil || !strings.Contains(err.Error(), "settings.json:2: agentfile: bad field: hooks.Stop") {
+		t.Error(err)
+	}
+	if _, _, err = load(`{"hooks": [`); err == nil {
+		t.Error("broken JSON")
+	}
+}
+
 func FuzzClaudeSettings(f *testing.F) {
 	f.Add(`{"permissions": {"allow": ["Bash(a)"], "deny": [null, {}], "defaultMode": "plan"}, "x": [[1, "é\ud83d"]]}`)
-	f.Fuzz(func(_ *testing.T, text string) { _, _ = parseClaude(len(text)%2 == 0, text) })
+	f.Fuzz(func(_ *testing.T, text string) {
+		_, _ = parseClaude(len(text)%2 == 0, text)
+		_, _, _ = parseClaudeHooks("s.json", []byte(text), nil)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"time"
@@ -23,11 +24,22 @@ var hookPoints = map[string]spec.HookPoint{
 var eventsWithoutHook = []string{"Notification", "PermissionRequest", "PreCompact", "PostCompact", "SessionEnd", "SessionStart", "Setup",
 	"SubagentStart", "TaskCompleted", "TeammateIdle", "UserPromptSubmit"}
 
-// LoadHooks reads the key `hooks` of a settings file (troupe.yaml): in the form of other agent
-// tools, or as a list in troupe's own form. A missing file has none.
-func LoadHooks(file string) ([]spec.Hook, []Note, error) {
-	data, err := readFile(file)
-	return parseHooks(file, data, err)
+// LoadHooks reads the key `hooks` of settings files: of a troupe.yaml in the form of other agent tools, or as a list in
+// troupe's own form; of a settings.json in the form of Claude Code. A missing file has none.
+func LoadHooks(files ...string) (hooks []spec.Hook, notes []Note, err error) {
+	for _, file := range files {
+		data, err := readFile(file)
+		parse := parseHooks
+		if filepath.Ext(file) == ".json" {
+			parse = parseClaudeHooks
+		}
+		more, about, err := parse(file, data, err)
+		if err != nil {
+			return nil, nil, err
+		}
+		hooks, notes = append(hooks, more...), append(notes, about...)
+	}
+	return hooks, notes, nil
 }
 
 func parseHooks(file string, data []byte, err error) ([]spec.Hook, []Note, error) {
