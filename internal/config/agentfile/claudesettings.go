@@ -104,6 +104,9 @@ const (
 	claudeAllowBytesMax = 8 << 10
 )
 
+// claudeItemsMax bounds the rules of one list and the keys of one object: each is compared with all words that troupe knows.
+const claudeItemsMax = 1000
+
 // claudeOtherModes are modes of Claude Code that troupe does not have.
 var claudeOtherModes = []string{"auto", "delegate", "manual"}
 
@@ -113,7 +116,7 @@ type claudeReader struct {
 	d    *decoder
 	out  ClaudeSettings
 
-	strangers  []string // rules that allow, in a file that may not
+	strangers  int      // rules that allow, in a file that may not
 	unreadable []string // rules that allow
 	surplus    int      // rules that allow, after the first claudeAllowMax
 	tools      []string // that troupe does not have
@@ -159,14 +162,16 @@ func (r *claudeReader) readPermissions(d *decoder, key string, n *yaml.Node) {
 
 // readAllow reads rules that allow. Only those of the user's own file count.
 func (r *claudeReader) readAllow(key string, n *yaml.Node) {
+	if !r.out.Own {
+		r.strangers = len(n.Content)
+		return
+	}
 	size := 0
 	for _, item := range r.listItems(key, n) {
 		text, known := r.translate(item.Value)
 		rule, err := ParseRule(text, r.placeOf(item), true)
 		size += len(rule.Text)
 		switch {
-		case !r.out.Own:
-			r.strangers = append(r.strangers, item.Value)
 		case !known:
 			r.addTool(item.Value)
 		case err != nil:
@@ -206,6 +211,10 @@ func (r *claudeReader) readGuards(key string, n *yaml.Node, into *[]spec.Permiss
 func (r *claudeReader) listItems(key string, n *yaml.Node) (items []*yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
 		r.d.rejectValue(n, key, `a list of rules, such as ["Read(./secrets/**)"]`)
+		return nil
+	}
+	if len(n.Content) > claudeItemsMax {
+		r.d.addProblem(n.Content[claudeItemsMax].Line+1, "%s: more than %d rules; remove those that others cover", key, claudeItemsMax)
 		return nil
 	}
 	for _, item := range n.Content {
@@ -265,7 +274,7 @@ func (r *claudeReader) addTool(rule string) {
 // noteLosses names the rules that do not hold.
 func (r *claudeReader) noteLosses() {
 	add := func(format string, args ...any) { r.out.Without = append(r.out.Without, fmt.Sprintf(format, args...)) }
-	if len(r.strangers) > 0 {
+	if r.strangers > 0 {
 		add("permissions.allow (this file may come from anyone: allow calls in ~/.claude/settings.json or your own troupe.yaml)")
 	}
 	if len(r.unreadable) > 0 {
@@ -287,6 +296,10 @@ var claudeDisplayKeys = strings.Fields(`$schema attribution autoUpdatesChannel c
 // otherKeys returns the keys of a mapping that have no reader. One that looks like a key with a reader is an error: rules that
 // deny would be lost.
 func (r *claudeReader) otherKeys(n *yaml.Node, known map[string]fieldReader) (names []string) {
+	if len(n.Content) > 2*claudeItemsMax {
+		r.d.addProblem(n.Line+1, "more than %d keys", claudeItemsMax)
+		return nil
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := n.Content[i]
 		if known[key.Value] != nil || slices.Contains(claudeDisplayKeys, key.Value) {

@@ -58,6 +58,10 @@ func TestRulesOfClaudeCode(t *testing.T) {
 // A rule that is lost could let a call run that its author wanted to prevent.
 func TestABrokenFileOfClaudeCodeIsAnError(t *testing.T) {
 	t.Parallel()
+	var keys strings.Builder
+	for i := range claudeItemsMax {
+		fmt.Fprintf(&keys, `"key%d": 1,`, i)
+	}
 	for text, want := range map[string]string{
 		"":                                      "s.json:1: agentfile: bad field: it is not JSON",
 		"[]":                                    "s.json:1: agentfile: bad field: it must be an object",
@@ -73,6 +77,8 @@ func TestABrokenFileOfClaudeCodeIsAnError(t *testing.T) {
 		`{"permissions": []}`:                                                                  "permissions is a list",
 		strings.Repeat("[", 40) + strings.Repeat("]", 40):                                      "nested more than 32 levels deep",
 		`{"permissions": {"deny": [` + strings.Repeat(`"Bash(a)",`, rulesMax) + `"Bash(b)"]}}`: "more than 256 rules",
+		`{"permissions": {"allow": [` + strings.Repeat(`"a",`, claudeItemsMax) + `"b"]}}`:      "more than 1000 rules",
+		"{" + keys.String() + `"b": 1}`:                                                        "more than 1000 keys",
 	} {
 		if _, err := parseClaude(true, text); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.80s: %v", text, err)
