@@ -53,7 +53,7 @@ func (b *Builder) registerFile(t agentSet, req acceptedRequest, m modelSelection
 			t.warnings = append(t.warnings, text)
 		}
 	}
-	if err := b.checkCredentials(d); err != nil && !slices.Contains(req.agents, d.Name) {
+	if err := checkCredentials(b, d); err != nil && !slices.Contains(req.agents, d.Name) {
 		t.addWarning("%s: left out: %v", d.Path, err)
 		return t, nil
 	}
@@ -160,7 +160,7 @@ func fileNotes(notes []agentfile.Note, files []agentfile.Definition, requested [
 
 // checkCredentials returns an error if no setting says how to reach a model that a file
 // names by its provider. An agent that is not requested can be left out then.
-func (b *Builder) checkCredentials(d agentfile.Definition) error {
+func checkCredentials(b *Builder, d agentfile.Definition) error {
 	for _, route := range append([]string{d.Model}, d.Fallback...) {
 		if route == "" {
 			continue
