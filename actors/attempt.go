@@ -23,7 +23,7 @@ func (s *shell) callModel(c actor.Context, e agent.CallModel, p activation.Perfo
 	a := &modelAttempt{call: e, key: k, result: s.state.OwnResult("replied", k, nil), deliver: s.resultSender(c), find: s.cfg.Model, blobs: s.cfg.Blobs, run: s.state.Agent.State.Task.Run,
 		caller: s.callerOf(e), emit: s.streamDeltas(e), counts: s.state.Agent.State.Counts(), mayBegin: s.mayBegin(p.Lease)}
 	a.ctx = s.work.beginWork(s.ctx, k)
-	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), priority: throttle.Priority(s.state.Agent.State.Task.Priority), at: s.addr, start: s.start, call: string(s.addr) + "!" + s.start + "." + k,
+	c.Send(s.cfg.keeper, throttleRequest{name: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), priority: throttle.Priority(s.state.Agent.State.Task.Priority), at: s.addr, start: s.start, call: string(s.addr) + "!" + s.start + "." + k,
 		tokens: s.state.Agent.State.Estimate() + e.Request.MaxOutput, begin: a.begin, // the throttle corrects it when the answer is known
 		refuse: func(afterMS int64, why throttle.CallOutcome) { a.bar(afterMS, string(why)) }})
 }
@@ -149,7 +149,7 @@ func emitFirst(streams func(), emit func(model.Delta)) func(model.Delta) {
 // awaitThrottle queues at the throttle for the agent's turn, without a reservation.
 func (s *shell) awaitThrottle(c actor.Context, e agent.AwaitThrottle) {
 	w, deliver := s.state.OwnResult("admitted", fmt.Sprint(e.Pause), agent.Admitted{Pause: e.Pause}), s.resultSender(c)
-	c.Send(s.cfg.keeper, throttleRequest{door: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), priority: throttle.Priority(s.state.Agent.State.Task.Priority), at: s.addr, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
+	c.Send(s.cfg.keeper, throttleRequest{name: s.cfg.ThrottleOf(e.Model), rates: s.cfg.Rates(e.Model), priority: throttle.Priority(s.state.Agent.State.Task.Priority), at: s.addr, start: s.start, tokens: e.Tokens, admit: func() { deliver(w) }})
 }
 
 // leaveThrottle withdraws all requests of this activation from the throttles.

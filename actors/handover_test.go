@@ -56,7 +56,7 @@ func pauseMoment(ctx context.Context) {
 //
 //behaviour:shows F2
 func TestHandOffLosesNothing(t *testing.T) {
-	for _, linger := range []time.Duration{actors.LingerDefault, soon} { // with soon, whoever waits has gone by then
+	for _, linger := range []time.Duration{actors.IdleTimeoutDefault, soon} { // with soon, whoever waits has gone by then
 		t.Run(linger.String(), inBubble(func(t *testing.T) { handOvers(t, linger) }))
 	}
 }
@@ -87,7 +87,7 @@ agents:
 	owners := 0
 	for lease := uint64(1); len(results) < runs; lease++ {
 		owners++
-		s := stageOf(t, actors.Config{Name: fmt.Sprintf("owner-%d", lease), Post: post, Lease: lease, Linger: linger,
+		s := stageOf(t, actors.Config{Name: fmt.Sprintf("owner-%d", lease), Post: post, Lease: lease, IdleTimeout: linger,
 			Model: func(string) (model.Client, string, error) { return y, "m", nil },
 			Tools: func(spec.Task) (*tool.Set, error) { return set, nil }})
 		for i := range runs {

@@ -47,9 +47,9 @@ type Config struct {
 	// Busy receives +1 when work for an actor begins and -1 when it ends: model calls, tools
 	// and hooks. It must not block. Default: no calls.
 	Busy func(at mailbox.Address, change int)
-	// Linger is the idle timeout: how long an actor that waits keeps its shell after its
-	// newest entry. Default LingerDefault.
-	Linger time.Duration
+	// IdleTimeout is how long an actor that waits keeps its shell after its
+	// newest entry. Default IdleTimeoutDefault.
+	IdleTimeout time.Duration
 	// Resting receives +1 when an actor has passivated, and -1 when it is reactivated or this
 	// node has handed it off. It must not block. Default: no calls.
 	Resting func(at mailbox.Address, change int)
@@ -89,9 +89,9 @@ type Config struct {
 	// Rates are the requests and tokens a minute that the settings allow a route, on all nodes
 	// together. It is called for every attempt. Default: there are none.
 	Rates func(route string) throttle.Rates
-	// TellNotice receives a provider's notice at a throttle, to publish it to the other nodes: see
-	// HearNotice. It must not block. Default: there are no other nodes.
-	TellNotice func(name string, n throttle.Notice)
+	// PublishNotice receives a provider's notice at a throttle, to publish it to the other nodes: see
+	// ApplyNotice. It must not block. Default: there are no other nodes.
+	PublishNotice func(name string, n throttle.Notice)
 	// Admit decides whether an actor without a shell gets one for an entry, or for a wake,
 	// which has no Data. If it refuses, the entries stay in the log until an admitted entry or
 	// Wake. It must not block. Default: every actor is admitted.
@@ -154,9 +154,9 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Busy == nil {
 		cfg.Busy = func(mailbox.Address, int) {}
 	}
-	cfg.ThrottleOf, cfg.Rates, cfg.TellNotice = orDefaults(cfg)
-	if cfg.Linger <= 0 {
-		cfg.Linger = LingerDefault
+	cfg.ThrottleOf, cfg.Rates, cfg.PublishNotice = orDefaults(cfg)
+	if cfg.IdleTimeout <= 0 {
+		cfg.IdleTimeout = IdleTimeoutDefault
 	}
 	if cfg.Resting == nil {
 		cfg.Resting = func(mailbox.Address, int) {}

@@ -17,20 +17,20 @@ import (
 // the shell ends and the actor is passivated. The next entry, or the time, starts a shell as
 // after a crash: it claims, replays the log, and finds that nothing was lost.
 
-// LingerDefault is the default idle timeout of a shell after its newest entry.
-const LingerDefault = time.Minute
+// IdleTimeoutDefault is the default idle timeout of a shell after its newest entry.
+const IdleTimeoutDefault = time.Minute
 
 // Pace of the router's sweeps.
 const (
-	sweepsALinger = 4                     // how often it looks for idle shells
-	sweepPauseMin = time.Millisecond      // between two sweeps
-	restsAtOnce   = 256                   // shells that one sweep asks: each that passivates appends an entry
-	sweepAgain    = 20 * time.Millisecond // after a sweep that did not ask all idle shells
-	shrinkMin     = 256                   // a map is shrunk only if it held at least this many shells
-	shrinkBelow   = 4                     // and only if fewer than one in shrinkBelow of them is left
-	tidyPause     = 15 * time.Second      // between two checks of the passivated actors
-	wakesAtOnce   = 256                   // due actors that are woken at once: each reads its log and appends a claim
-	wakeAgain     = 20 * time.Millisecond // before the rest are woken
+	sweepsPerTimeout = 4                     // how often it looks for idle shells
+	sweepPauseMin    = time.Millisecond      // between two sweeps
+	restsAtOnce      = 256                   // shells that one sweep asks: each that passivates appends an entry
+	sweepAgain       = 20 * time.Millisecond // after a sweep that did not ask all idle shells
+	shrinkMin        = 256                   // a map is shrunk only if it held at least this many shells
+	shrinkBelow      = 4                     // and only if fewer than one in shrinkBelow of them is left
+	tidyPause        = 15 * time.Second      // between two checks of the passivated actors
+	wakesAtOnce      = 256                   // due actors that are woken at once: each reads its log and appends a claim
+	wakeAgain        = 20 * time.Millisecond // before the rest are woken
 )
 
 type (
@@ -67,7 +67,7 @@ func (n *Node) NotePassivated(at mailbox.Address, due int64) {
 // lookAround starts the sweeps, which continue while there are shells.
 func (r *router) lookAround(c actor.Context) {
 	if r.sweeper == nil {
-		r.sweeper = r.sendAfter(c, max(r.cfg.Linger/sweepsALinger, sweepPauseMin), sweepTick{})
+		r.sweeper = r.sendAfter(c, max(r.cfg.IdleTimeout/sweepsPerTimeout, sweepPauseMin), sweepTick{})
 	}
 }
 
@@ -89,7 +89,7 @@ func (r *router) stopTimers() {
 func (r *router) sweepIdle(c actor.Context) {
 	now, asked := time.Now(), 0
 	for _, p := range r.shells {
-		if p.pid == nil || p.superseded || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < r.cfg.Linger {
+		if p.pid == nil || p.superseded || p.detached || len(p.elders) > 0 || now.Sub(p.touched) < r.cfg.IdleTimeout {
 			continue
 		}
 		if asked++; asked > restsAtOnce {

@@ -39,7 +39,7 @@ type modelThrottle struct {
 type (
 	// throttleRequest is a model call that waits to begin, or an agent that waits for its turn.
 	throttleRequest struct {
-		door     string
+		name     string
 		at       mailbox.Address
 		start    string // the activation that asks
 		call     string
@@ -65,13 +65,13 @@ type (
 		report  throttle.RateReport
 	}
 	callEnded struct {
-		door, call string
+		name, call string
 		callVerdict
 	}
-	callStreaming struct{ door, call string }
-	throttleDue   struct{ door string }
+	callStreaming struct{ name, call string }
+	throttleDue   struct{ name string }
 	peerNotice    struct {
-		door   string
+		name   string
 		notice throttle.Notice
 	}
 	nodesChanged  struct{ nodes int }
@@ -99,15 +99,15 @@ func (k *throttleKeeper) receive(c actor.Context) {
 	case withdrawal:
 		k.withdrawRequest(c, m.asker())
 	case callEnded:
-		k.stepThrottle(c, m.door, throttle.CallAnswered{At: k.clockMS(), Call: m.call, Outcome: m.as, AfterMS: m.afterMS, Used: m.used, Report: m.report})
+		k.stepThrottle(c, m.name, throttle.CallAnswered{At: k.clockMS(), Call: m.call, Outcome: m.as, AfterMS: m.afterMS, Used: m.used, Report: m.report})
 	case callStreaming:
-		k.stepThrottle(c, m.door, throttle.ReplyBegan{At: k.clockMS(), Call: m.call})
+		k.stepThrottle(c, m.name, throttle.ReplyBegan{At: k.clockMS(), Call: m.call})
 	case peerNotice:
-		k.stepThrottle(c, m.door, throttle.NoticeReceived{At: k.clockMS(), Notice: m.notice})
+		k.stepThrottle(c, m.name, throttle.NoticeReceived{At: k.clockMS(), Notice: m.notice})
 	case throttleDue:
-		if d := k.throttles[m.door]; d != nil {
+		if d := k.throttles[m.name]; d != nil {
 			d.timer = nil
-			k.stepThrottle(c, m.door, throttle.TimePassed{At: k.clockMS()})
+			k.stepThrottle(c, m.name, throttle.TimePassed{At: k.clockMS()})
 		}
 	case nodesChanged:
 		k.nodes = m.nodes
@@ -146,17 +146,17 @@ func (k *throttleKeeper) refuseAll() {
 // submitRequest puts a request to the throttle. An asker has one request at a time.
 func (k *throttleKeeper) submitRequest(c actor.Context, m throttleRequest) {
 	who := m.asker()
-	if at, ok := k.throttleOf[who]; ok && (at != m.door || k.throttles[at].requests[who].refuse != nil) {
+	if at, ok := k.throttleOf[who]; ok && (at != m.name || k.throttles[at].requests[who].refuse != nil) {
 		k.withdrawRequest(c, who)
 	}
-	d := k.openThrottle(m.door)
+	d := k.openThrottle(m.name)
 	d.requests[who] = m
-	k.throttleOf[who] = m.door
+	k.throttleOf[who] = m.name
 	if d.rates != m.rates {
 		d.rates = m.rates
-		k.stepThrottle(c, m.door, throttle.RatesSet{At: k.clockMS(), Rates: m.rates})
+		k.stepThrottle(c, m.name, throttle.RatesSet{At: k.clockMS(), Rates: m.rates})
 	}
-	k.stepThrottle(c, m.door, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Priority: m.priority, Tokens: m.tokens, Reserved: m.begin != nil})
+	k.stepThrottle(c, m.name, throttle.CallRequested{At: k.clockMS(), Who: who, Call: m.call, Run: m.at.Run(), Priority: m.priority, Tokens: m.tokens, Reserved: m.begin != nil})
 }
 
 func (k *throttleKeeper) withdrawRequest(c actor.Context, who string) {
@@ -215,7 +215,7 @@ func (k *throttleKeeper) stepThrottle(c actor.Context, name string, e throttle.E
 			delete(k.throttleOf, fx.Who)
 			d.takeRequest(fx.Who).refuse(fx.AfterMS, fx.Why)
 		case throttle.PublishNotice:
-			k.cfg.TellNotice(name, fx.Notice)
+			k.cfg.PublishNotice(name, fx.Notice)
 		}
 	}
 	if d.state.IsIdle(k.clockMS()) && len(d.requests) == 0 {
@@ -293,9 +293,9 @@ func judgeAttempt(reply model.Reply, err error) callVerdict {
 	return v
 }
 
-// HearNotice takes a notice of a provider that another node received.
-func (n *Node) HearNotice(door string, notice throttle.Notice) {
-	n.system.Root.Send(n.keeper, peerNotice{door, notice})
+// ApplyNotice takes a notice of a provider that another node received.
+func (n *Node) ApplyNotice(name string, notice throttle.Notice) {
+	n.system.Root.Send(n.keeper, peerNotice{name, notice})
 }
 
 // ShareLimits sets how many nodes share the limits of the keys.
@@ -309,16 +309,16 @@ func (n *Node) Throttles(show func(map[string]throttle.Status)) {
 }
 
 // orDefaults supplies the throttle functions that a single node needs and the Config lacks.
-func orDefaults(cfg Config) (door func(string) string, rates func(string) throttle.Rates, told func(string, throttle.Notice)) {
-	door, rates, told = cfg.ThrottleOf, cfg.Rates, cfg.TellNotice
-	if door == nil {
-		door = func(route string) string { return route }
+func orDefaults(cfg Config) (throttleOf func(string) string, rates func(string) throttle.Rates, publish func(string, throttle.Notice)) {
+	throttleOf, rates, publish = cfg.ThrottleOf, cfg.Rates, cfg.PublishNotice
+	if throttleOf == nil {
+		throttleOf = func(route string) string { return route }
 	}
 	if rates == nil {
 		rates = func(string) throttle.Rates { return throttle.Rates{} }
 	}
-	if told == nil {
-		told = func(string, throttle.Notice) {}
+	if publish == nil {
+		publish = func(string, throttle.Notice) {}
 	}
-	return door, rates, told
+	return throttleOf, rates, publish
 }

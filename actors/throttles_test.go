@@ -28,7 +28,7 @@ func TestThrottlesReportedByOtherNodesAreBounded(t *testing.T) {
 	}
 	t.Cleanup(node.Stop)
 	for i := range 5000 {
-		node.HearNotice(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Rates: throttle.Rates{Requests: 10}})
+		node.ApplyNotice(fmt.Sprint("key-", i), throttle.Notice{PauseMS: 60_000, Why: throttle.Limited, Rates: throttle.Rates{Requests: 10}})
 	}
 	shown := make(chan map[string]throttle.Status, 1)
 	node.Throttles(func(all map[string]throttle.Status) { shown <- all })

@@ -91,7 +91,7 @@ type Config struct {
 	// RequestRates and TokenRates are the requests and tokens a minute that models may get, of all nodes together
 	// (docs/gates.md). Default: as many as the provider allows.
 	RequestRates, TokenRates throttle.RateTable
-	// IdleTimeout is how long an idle actor stays in memory. Default actors.LingerDefault.
+	// IdleTimeout is how long an idle actor stays in memory. Default actors.IdleTimeoutDefault.
 	IdleTimeout time.Duration
 	// Model is the route to use when a request names none ("provider/model").
 	Model string

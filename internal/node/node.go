@@ -185,7 +185,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
 	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(),
-		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Changed: h.index.recordState, Over: h.index.recordResult, Linger: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
+		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Changed: h.index.recordState, Over: h.index.recordResult, IdleTimeout: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
 	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}
 	}
@@ -193,7 +193,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	if h.throttles, err = h.newThrottleSync(buckets); err != nil {
 		return err
 	}
-	cfg.TellNotice = h.throttles.queueNotice
+	cfg.PublishNotice = h.throttles.queueNotice
 	if err := h.logOwner.ConfigureActors(ctx, buckets, &cfg); err != nil {
 		return err
 	}

@@ -240,7 +240,7 @@ func (g *throttleSync) applyNotice(ctx context.Context, e jetstream.KeyValueEntr
 	if old && n.PauseMS > 0 {
 		n.PauseMS = max(0, n.PauseMS-g.entryAge(ctx, e.Created()).Milliseconds())
 	}
-	g.localNode().HearNotice(name, n)
+	g.localNode().ApplyNotice(name, n)
 }
 
 // entryAge returns how long ago the broker stamped an entry, by the broker's own clock. An entry

@@ -121,7 +121,7 @@ func parkMany(ctx context.Context, r runner, agents int) (heap int64, err error)
 		return 0, err
 	}
 	select {
-	case <-time.After(actors.LingerDefault):
+	case <-time.After(actors.IdleTimeoutDefault):
 		return readSettledHeap(ctx)
 	case <-ctx.Done():
 		return 0, ctx.Err()
