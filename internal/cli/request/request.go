@@ -115,6 +115,7 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 		if !c.Flags().Changed("timeout") { // the setting is for new runs
 			r.timeout = 0
 		}
+		noteIgnored(a, c)
 	} else if err := r.readPrompt(a, args); err != nil {
 		return err
 	}
