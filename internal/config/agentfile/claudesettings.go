@@ -49,7 +49,7 @@ type ClaudeSettings struct {
 // prevent. What allows and cannot be read is left out.
 func ReadClaudeSettings(userDir, dir string, isProtected func(path, digest string) bool) (list []ClaudeSettings, err error) {
 	home, err := os.UserHomeDir()
-	if err != nil {
+	if err != nil || !filepath.IsAbs(home) {
 		home = "" // a rule with ~ is an error
 	}
 	add := func(s ClaudeSettings, path string, data []byte, err error) error {
@@ -188,13 +188,17 @@ func (r *claudeReader) readAllow(key string, n *yaml.Node) {
 func (r *claudeReader) readGuards(key string, n *yaml.Node, into *[]spec.PermissionRule) {
 	for _, item := range r.listItems(key, n) {
 		text, known := r.translate(item.Value)
-		if !known {
+		rule, err := ParseRule(text, r.placeOf(item), false)
+		name, _, _ := strings.Cut(rule.Text, "(")
+		if !known && (err != nil || IsForeign(name)) { // any other name may be that of a command or of a tool in Go
 			r.addTool(item.Value)
 			continue
 		}
-		rule, err := ParseRule(text, r.placeOf(item), false)
-		name, _, _ := strings.Cut(rule.Text, "(")
 		switch similar := SuggestTool(name); {
+		case strings.Contains(name, "*") && name != "*" && !strings.HasPrefix(name, "mcp__"):
+			r.d.addProblem(item.Line+1, "%s: %.60q: names of tools differ here, so a * may follow only mcp__; name each tool", key, item.Value)
+		case name == "delegate" && strings.Contains(rule.Text, ","):
+			r.d.addProblem(item.Line+1, "%s: %.60q: write a rule for each agent", key, item.Value)
 		case similar != "" && !(ToolRef{Name: name}).isKnown():
 			r.d.addProblem(item.Line+1, "%s: no tool is called %.60q%s", key, name, similar)
 		case err != nil:
@@ -231,6 +235,9 @@ func (r *claudeReader) placeOf(n *yaml.Node) string {
 	return fmt.Sprintf("%s:%d", r.d.path, n.Line+1)
 }
 
+// literal escapes the letters that mean something else than themselves in a pattern.
+var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
+
 // translate returns a rule of Claude Code in a form that ParseRule reads; known is false if troupe has no such tool.
 func (r *claudeReader) translate(text string) (rule string, known bool) {
 	text = strings.TrimSpace(text)
@@ -241,8 +248,11 @@ func (r *claudeReader) translate(text string) (rule string, known bool) {
 	}
 	isPath := slices.Contains(permission.WriteTools, ref.Name) || slices.Contains(permission.ReadTools, ref.Name)
 	if rest, ok := strings.CutPrefix(ref.Args, "~/"); ok && isPath && r.home != "" {
-		ref.Args = "/" + strings.TrimSuffix(r.home, "/") + "/" + rest // two slashes begin a path of the machine
+		ref.Args = "/" + literal.Replace(strings.TrimSuffix(r.home, "/")) + "/" + rest // two slashes begin a path of the machine
 		return ref.String(), true
+	}
+	if strings.ContainsAny(ref.Args, "*,") {
+		return text, true // no name of one agent: a part of it would be another rule
 	}
 	if name := agentName(ref.Args); ref.Name == "delegate" && name != "" {
 		return ToolRef{Name: ref.Name, Args: name}.String(), true

@@ -40,6 +40,7 @@ func TestRulesOfClaudeCode(t *testing.T) {
 		{false, `{"permissions": {"allow": ["Bash"], "deny": ["Read(~/.ssh/**)", "mcp__db"]}}`, "deny mcp__db|deny read_file(//home/u/.ssh/**)|", "permissions.allow (this file may come from anyone"},
 		{true, `{"permissions": {"deny": ["Edit(/docs/**)", "WebFetch(domain:a.com)", "Agent(My Helper)", "Bash"], "ask": ["WebSearch", "PowerShell(x)"]}}`,
 			"deny delegate(my-helper)|deny edit_file(/docs/**)|deny http_get(domain:a.com)|deny shell|", "rules for WebSearch, PowerShell (troupe has no such tools)"},
+		{false, `{"permissions": {"deny": ["deploy", "mcp__*", "*", "Task(*)"]}}`, "deny *|deny delegate(*)|deny deploy|deny mcp__*|", ""}, // deploy may be a command of an agent file
 		{true, `{"permissions": {"allow": ["Bash(git * main)", "Bash(ls)"]}}`, "allow shell(ls)|", `1 rules that allow and cannot be read, such as "Bash(git * main)"`},
 		{true, `{"permissions": {"defaultMode": "acceptEdits"}}`, "acceptEdits", ""},
 		{false, `{"permissions": {"defaultMode": "acceptEdits"}}`, "", "permissions.defaultMode acceptEdits"},
@@ -69,6 +70,10 @@ func TestABrokenFileOfClaudeCodeIsAnError(t *testing.T) {
 		"{\n\"permissions\": {\n\"deny\": [,]}": "s.json:3: agentfile: bad field: it is not JSON",
 		"{\"permissions\": {\"deny\": [\n\"Read(../x)\",\n\"Bash(git * main)\"]}}":             "s.json:2: agentfile: bad field: permissions.deny: not a permission rule",
 		`{"permissions": {"deny": ["Raed(./x)"]}}`:                                             "did you mean read?",
+		`{"permissions": {"deny": ["Read*"]}}`:                                                 "names of tools differ here",
+		`{"permissions": {"ask": ["*Edit"]}}`:                                                  "names of tools differ here",
+		`{"permissions": {"deny": ["Task(foo-*)"]}}`:                                           "takes exactly one name",
+		`{"permissions": {"deny": ["Agent(a, b)"]}}`:                                           "write a rule for each agent",
 		`{"permissions": {"deny": "Bash"}}`:                                                    "write a list of rules",
 		`{"permissions": {"ask": [1]}}`:                                                        "permissions.ask is the number 1",
 		`{"permissions": {"denny": ["Bash"]}}`:                                                 `unknown key "denny"; did you mean deny?`,
@@ -118,6 +123,18 @@ func TestReadClaudeSettings(t *testing.T) {
 	}
 	if list, err := ReadClaudeSettings("", filepath.Join(home, "q"), nil); err == nil {
 		t.Errorf("a link out of the directory: %+v", list)
+	}
+}
+
+func TestTheHomeOfARuleIsNoPattern(t *testing.T) {
+	for home, want := range map[string]string{"/h/a[b]{c}": `read_file(//h/a\[b\]\{c\}/.ssh/**)`, "rel": ""} {
+		t.Setenv("HOME", home)
+		dir := t.TempDir()
+		writeFile(t, dir+"/.claude/settings.json", `{"permissions": {"deny": ["Read(~/.ssh/**)"]}}`)
+		list, err := ReadClaudeSettings("", dir, nil)
+		if (err != nil) != (want == "") || want != "" && ruleTexts(list[0].Permissions) != "deny "+want+"|" {
+			t.Errorf("%s: %+v %v", home, list, err)
+		}
 	}
 }
 
