@@ -22,6 +22,29 @@ func TrustedDirs(state string) []string {
 	return dirs
 }
 
+// trustedFiles returns the files in those directories that are often links into a directory that the user works in.
+func trustedFiles() []string {
+	files := []string{config.UserFile()}
+	if home := agentfile.ClaudeHome(); home != "" {
+		files = append(files, filepath.Join(home, "settings.json"), filepath.Join(home, "CLAUDE.md"))
+	}
+	return files
+}
+
+// checkLinkedFiles refuses a run whose directory has the file that a trusted one links to: the run could change it.
+func checkLinkedFiles(dir, work string) error {
+	for _, file := range trustedFiles() {
+		real, err := filepath.EvalSymlinks(file)
+		if err != nil {
+			continue // there is none, or what reads it reports why not
+		}
+		if home := trust.ResolvePath(filepath.Dir(file)); real != filepath.Join(home, filepath.Base(file)) && trust.IsBelow(work, real) {
+			return refuse.Bad("name another directory, or keep a copy of the file instead of a link", "dir: %s has the file that %s links to, which decides what this node executes", dir, file)
+		}
+	}
+	return nil
+}
+
 // HiddenDirs returns the trusted directories below the directory of a run. It refuses a run that would work in one of
 // them, or that could replace a link on the way to one.
 func (p *Directories) HiddenDirs(dir string) (below []string, err error) {
@@ -29,6 +52,9 @@ func (p *Directories) HiddenDirs(dir string) (below []string, err error) {
 		return nil, nil
 	}
 	work := filepath.Clean(dir) // without links: the code that opens it follows none
+	if err := checkLinkedFiles(dir, work); err != nil {
+		return nil, err
+	}
 	for _, name := range p.trusted {
 		abs, err := filepath.Abs(name)
 		if err != nil {

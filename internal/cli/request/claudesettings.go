@@ -1,11 +1,24 @@
 package request
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
+
+// NoteClaudeSettings says that the user's own files of Claude Code may not count, because another process hosts the run.
+func NoteClaudeSettings(a *console.Console) {
+	home := agentfile.ClaudeHome()
+	for _, name := range []string{"settings.json", "CLAUDE.md"} {
+		if _, err := os.Stat(filepath.Join(home, name)); home != "" && err == nil && !a.Quiet {
+			a.Say("note: another process hosts this run; ~/.claude/" + name + " has no effect if that is troupe up or troupe-node")
+		}
+	}
+}
 
 // checkClaudeSettings reports what is wrong with the settings of Claude Code, of the user and of the directory: a node names
 // only the place.

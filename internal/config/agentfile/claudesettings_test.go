@@ -83,6 +83,7 @@ func TestABrokenFileOfClaudeCodeIsAnError(t *testing.T) {
 		strings.Repeat("[", 40) + strings.Repeat("]", 40):                                      "nested more than 32 levels deep",
 		`{"permissions": {"deny": [` + strings.Repeat(`"Bash(a)",`, rulesMax) + `"Bash(b)"]}}`: "more than 256 rules",
 		`{"permissions": {"allow": [` + strings.Repeat(`"a",`, claudeItemsMax) + `"b"]}}`:      "more than 1000 rules",
+		`{"x": [` + strings.Repeat("1,", jsonNodesMax) + `1]}`:                                 "more than 20000 values",
 		"{" + keys.String() + `"b": 1}`:                                                        "more than 1000 keys",
 	} {
 		if _, err := parseClaude(true, text); !errors.Is(err, ErrField) || !strings.Contains(err.Error(), want) {

@@ -227,6 +227,22 @@ func (d *decoder) addHook(n *yaml.Node, key string, h spec.Hook) {
 
 var toolWord = regexp.MustCompile(`[A-Za-z_][A-Za-z0-9_]*`)
 
+// patternNames are the names of Claude Code's tools as a pattern such as Re.* may mean them.
+var patternNames = []string{"Agent", "AskUserQuestion", "Bash", "Edit", "Glob", "Grep", "LS", "MultiEdit", "Read", "SendMessage", "Skill", "Task", "WebFetch", "Write"}
+
 // ourTools replaces tool names in a matcher by troupe's names: Bash|Write is
-// shell|write_file.
-func ourTools(matcher string) string { return toolWord.ReplaceAllStringFunc(matcher, ToolName) }
+// shell|write_file. A pattern that matches other names also matches troupe's: Re.* is Re.*|read_file.
+func ourTools(matcher string) string {
+	ours := toolWord.ReplaceAllStringFunc(matcher, ToolName)
+	theirs, err := spec.ToolPattern(matcher)
+	known, err2 := spec.ToolPattern(ours)
+	if err != nil || err2 != nil || theirs == nil || known == nil {
+		return ours // who reads the hook reports a pattern that does not compile
+	}
+	for _, name := range patternNames {
+		if tool := ToolName(name); theirs.MatchString(name) && !known.MatchString(tool) {
+			ours += "|" + tool
+		}
+	}
+	return ours
+}

@@ -37,6 +37,17 @@ x-troupe:
 Mend it.
 `
 
+// A pattern about tools of Claude Code is one about troupe's tools.
+func TestPatternOfAForeignMatcher(t *testing.T) {
+	t.Parallel()
+	for matcher, want := range map[string]string{"": "", "*": "*", "Bash|Write": "shell|write_file", "Re.*": "Re.*|read_file", "[R]ead": "[R]ead|read_file", ".*": ".*", "mcp__.*": "mcp__.*",
+		"Read.*": "read_file.*", "(Multi)?Edit": "(Multi)?edit_file", "B[a-z]+|Web.+": "B[a-z]+|http_get.+|shell|http_get", "e.*": "e.*", "(": "("} {
+		if got := ourTools(matcher); got != want {
+			t.Errorf("%q: %q, want %q", matcher, got, want)
+		}
+	}
+}
+
 // TestHooksOfAnAgentFile: in the form of other agent tools, and in ours.
 func TestHooksOfAnAgentFile(t *testing.T) {
 	def, notes, err := Parse("mender.md", []byte(hooksOfOthers))

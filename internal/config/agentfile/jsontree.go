@@ -42,7 +42,14 @@ type jsonTree struct {
 	text      []byte
 	tokens    *json.Decoder
 	at, lines int // the end of the last token, and the line breaks before it
+	nodes     int // that were read
 }
+
+// jsonNodesMax is how many values a file may have: each takes a hundred times the memory of its shortest text, and a
+// directory that anyone brings may have such a file.
+const jsonNodesMax = 20_000
+
+var errManyNodes = fmt.Errorf("more than %d values", jsonNodesMax)
 
 var errDeepJSON = fmt.Errorf("nested more than %d levels deep", depthMax)
 
@@ -50,6 +57,9 @@ func (t *jsonTree) readNode(depth int) (*yaml.Node, error) {
 	token, err := t.next()
 	if err != nil {
 		return nil, err
+	}
+	if t.nodes++; t.nodes > jsonNodesMax {
+		return nil, errManyNodes
 	}
 	n := &yaml.Node{Kind: yaml.ScalarNode, Line: t.lines}
 	switch v := token.(type) {
