@@ -37,7 +37,7 @@ func parseClaudeHooks(file string, data []byte, err error) ([]spec.Hook, []Note,
 		case key == "disableAllHooks" && value.Value == "true":
 			return nil, nil, nil
 		case key == "hooks" && value.Tag != "!!null":
-			d.readClaudeHooks(key, value)
+			readClaudeHooks(d, key, value)
 		}
 	}
 	for i, h := range d.def.Hooks {
@@ -46,15 +46,15 @@ func parseClaudeHooks(file string, data []byte, err error) ([]spec.Hook, []Note,
 	return d.def.Hooks, d.notes, errors.Join(d.problems...)
 }
 
-func (d *decoder) readClaudeHooks(key string, n *yaml.Node) {
-	d.dropForeignHooks(n)
+func readClaudeHooks(d *decoder, key string, n *yaml.Node) {
+	dropForeignHooks(d, n)
 	readHooks(d, key, n)
 }
 
 // checkHooks names the hooks that have no effect.
 func (r *claudeReader) checkHooks(_ *decoder, key string, n *yaml.Node) {
 	d := &decoder{path: r.d.path, def: &Definition{}, shared: true}
-	d.readClaudeHooks(key, n)
+	readClaudeHooks(d, key, n)
 	r.d.problems = append(r.d.problems, d.problems...)
 	for _, note := range d.notes {
 		text, _, _ := strings.Cut(note.Text, " has no effect here")
@@ -63,19 +63,19 @@ func (r *claudeReader) checkHooks(_ *decoder, key string, n *yaml.Node) {
 }
 
 // dropForeignHooks removes the hooks that say more than troupe acts on, with a note.
-func (d *decoder) dropForeignHooks(hooks *yaml.Node) {
+func dropForeignHooks(d *decoder, hooks *yaml.Node) {
 	for _, groups := range hooks.Content {
 		for _, group := range groups.Content {
 			for i := 0; i+1 < len(group.Content); i += 2 {
 				if list := group.Content[i+1]; group.Content[i].Value == "hooks" {
-					list.Content = slices.DeleteFunc(list.Content, d.isForeignHook)
+					list.Content = slices.DeleteFunc(list.Content, func(hook *yaml.Node) bool { return isForeignHook(d, hook) })
 				}
 			}
 		}
 	}
 }
 
-func (d *decoder) isForeignHook(hook *yaml.Node) bool {
+func isForeignHook(d *decoder, hook *yaml.Node) bool {
 	for i := 0; hook.Kind == yaml.MappingNode && i+1 < len(hook.Content); i += 2 {
 		if key := hook.Content[i].Value; !slices.Contains(claudeHookKeys, key) {
 			d.addNote(hook.Line+1, "a hook with the key %.40q has no effect here", printable(key))
