@@ -22,7 +22,7 @@ import (
 
 // makeKeys makes a pair for each role of deploy/nats/troupe.conf.
 func (s *servers) makeKeys() error {
-	for _, role := range []bus.Role{roleSetup, bus.RoleNode, bus.RoleService, bus.RoleClient, bus.RoleObserver} {
+	for _, role := range []bus.Role{roleSetup, bus.RoleNode, bus.RoleService, bus.RoleClient, bus.RoleObserver, roleSystem} {
 		pair, err := nkeys.CreateUser()
 		if err != nil {
 			return err

@@ -67,8 +67,11 @@ const (
 	loopback       = "127.0.0.1"
 )
 
-// roleSetup may make streams; it is no role of the embedded server.
-const roleSetup = bus.Role("setup")
+// Roles that are none of the embedded server: roleSetup may make streams, roleSystem asks servers how they sync.
+const (
+	roleSetup  = bus.Role("setup")
+	roleSystem = bus.Role("system")
+)
 
 // newServers writes the configuration of n servers in dir.
 func newServers(o options, dir string, n int) (s *servers, err error) {
