@@ -43,10 +43,10 @@ type Config struct {
 // Agent is an agent that is a tool.
 type Agent struct{ Name, Description string }
 
-// NewServer makes a server for one session, with the agents of this moment.
-func NewServer(cfg Config) *mcp.Server {
+// newServer makes a server for one request, whose context ends when the client closes it, with the agents of this moment.
+func newServer(request context.Context, cfg Config) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "troupe", Title: "troupe", Version: cfg.Version}, nil)
-	v := verbs{cfg.Client}
+	v := verbs{cfg.Client, func(do func()) func() bool { return context.AfterFunc(request, do) }}
 	mcp.AddTool(s, &mcp.Tool{Name: "list_runs", Description: "List the runs, newest first.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.listRuns)
 	mcp.AddTool(s, &mcp.Tool{Name: "run", Description: "Start a run of an agent. Returns its id, and its result if wait_seconds is given and it ends in that time."}, v.run)
 	mcp.AddTool(s, &mcp.Tool{Name: "get", Description: "Get the state of a run and its result.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}}, v.get)
@@ -62,12 +62,17 @@ func NewServer(cfg Config) *mcp.Server {
 
 // NewHandler serves the protocol over HTTP, each request for itself, so any node may answer it.
 func NewHandler(cfg Config) http.Handler {
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return NewServer(cfg) },
+	return mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server { return newServer(r.Context(), cfg) },
 		&mcp.StreamableHTTPOptions{Stateless: true, DisableLocalhostProtection: true}) // the HTTP API has checked Host and Origin
 }
 
-// verbs are the control verbs as tools.
-type verbs struct{ client *client.Client }
+// verbs are the control verbs as tools, for one request.
+type verbs struct {
+	client *client.Client
+	// onLeave calls a function when the client closes the request, unless stop is called before. The context of a tool goes
+	// on then: the protocol lets a client come back for an answer, which this server does not keep.
+	onLeave func(do func()) (stop func() bool)
+}
 
 type listArguments struct {
 	Limit int    `json:"limit,omitempty" jsonschema:"most runs; 20 by default, at most 200"`
@@ -171,6 +176,9 @@ type taskArguments struct {
 // agentTool is the tool that is an agent: it says how far its run is, and cancels it if the caller goes away.
 func (v verbs) agentTool(name string) mcp.ToolHandlerFor[taskArguments, any] {
 	return func(ctx context.Context, call *mcp.CallToolRequest, in taskArguments) (*mcp.CallToolResult, any, error) {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer v.onLeave(cancel)()
 		asked := client.RunRequest{RunID: client.NewID(), Prompt: in.Task, Agent: name, Dir: in.Dir}
 		accepted, err := v.client.Run(context.WithoutCancel(ctx), asked) // a run that was accepted must be known
 		if err != nil && !client.IsRefused(err) {

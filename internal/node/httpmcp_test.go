@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -8,7 +9,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/model"
 )
 
 // withToken adds the token to each request.
@@ -133,5 +136,37 @@ func TestAttackNoModelApprovesThroughMCP(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// The run of an agent's tool ends when the MCP client goes away, also while its model does not answer.
+func TestMCPClientThatGoesAwayCancelsItsRun(t *testing.T) {
+	t.Parallel()
+	noLeaks(t)
+	m := newGatedModel()
+	h, w := startWeb(t, func(c *Config) {
+		c.Contributions.Models, c.Model = map[string]model.Client{"own/wait": m}, "own/wait"
+	})
+	s, err := connectMCP(t, w, w.token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, leave := context.WithCancel(testContext(t))
+	defer leave()
+	go func() {
+		<-m.begun // the model works
+		leave()
+	}()
+	if r, err := s.CallTool(ctx, &mcp.CallToolParams{Name: "agent_coordinator", Arguments: map[string]any{"task": "wait"}}); err == nil {
+		t.Fatalf("a call that was given up has a result: %s", textOf(r))
+	}
+	c := connectClient(t, h)
+	list, err := c.List(testContext(t))
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d runs, %v", len(list), err)
+	}
+	if info, err := c.Wait(testContext(t), list[0].RunID); err != nil || event.Subtype(info.Result.Reason) != "error_cancelled" {
+		t.Errorf("%v %+v", err, info.Result)
 	}
 }
