@@ -294,8 +294,8 @@ const (
 	finalFacts  = 8
 )
 
-// finalMessage returns the last message: the findings, the path of the report, and the parts that were
-// not examined.
+// finalMessage returns the last message: the path of the report, the findings, and the parts that were
+// not examined. Its end may be cut off where few tokens are left.
 func (inv *investigation) finalMessage(t *conversation) string {
 	var b strings.Builder
 	b.WriteString(inv.profile.describeDirectory() + "\n")
@@ -314,18 +314,18 @@ func (inv *investigation) finalMessage(t *conversation) string {
 		}
 	}
 	b.WriteString(inv.summaryLine() + ".\n")
+	lost := false
+	if inv.wanted {
+		var text string
+		text, lost = inv.describeWrites(t)
+		b.WriteString(text + "\n")
+	}
 	for i, f := range inv.findings {
 		if i == finalTop {
 			fmt.Fprintf(&b, "… and %d more.\n", len(inv.findings)-i)
 			break
 		}
 		fmt.Fprintf(&b, "%d. [%s] %s (%s)\n", i+1, f.Severity, f.Title, f.Evidence[0].formatPosition())
-	}
-	lost := false
-	if inv.wanted {
-		var text string
-		text, lost = inv.describeWrites(t)
-		b.WriteString(text + "\n")
 	}
 	if n := len(inv.limits); n > 0 {
 		b.WriteString("Not seen: " + strings.Join(inv.limits[:min(n, finalLimits)], "; "))

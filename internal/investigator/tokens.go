@@ -2,6 +2,7 @@ package investigator
 
 import (
 	"hash/maphash"
+	"strings"
 	"sync"
 
 	"github.com/troupe-run/troupe/budget"
@@ -80,10 +81,15 @@ func (c *tokenCounter) count(text string) int64 {
 	return n
 }
 
-// cutText shortens text to at most limit tokens.
+// cutText shortens text to at most limit tokens: to whole lines and a mark, if the first line fits.
 func (c *tokenCounter) cutText(text string, limit int64) string {
 	if c.count(text) <= limit {
 		return text
+	}
+	const mark = "\n…"
+	short := tokens.Cut(text, max(limit-tokens.Count(mark), 0))
+	if end := strings.LastIndexByte(short, '\n'); end > 0 {
+		return short[:end] + mark
 	}
 	return tokens.Cut(text, limit)
 }
