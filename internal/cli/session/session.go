@@ -26,7 +26,7 @@ func (s *Session) NotRunningError(run string) error {
 }
 
 // localNode is a node in this process: *node.Node. Commands see the interface, because the type would have the compiler
-// generate the parts of a whole NATS server for each package that imports this one (2 s instead of 0.3).
+// generate the parts of a whole NATS server for each package that imports this one (2.8 s of CPU instead of 0.8).
 type localNode interface {
 	// UnfinishedRuns lists the runs of the index that have not ended.
 	UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error)
