@@ -10,9 +10,9 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/console"
 )
 
-// resumeFlags are the flags of a request that count for a run that is resumed: its limit of time, and what the node needs
-// to know.
-var resumeFlags = []string{"timeout", "dir", "model", "run-id", "log-patience"}
+// resumeFlags are the flags of a request that count for a run that is resumed: its limit of time, its directory for the
+// node, and those that name files whose present content the user approves by that.
+var resumeFlags = []string{"timeout", "dir", "agents", "mcp-config", "model", "fallback", "run-id"}
 
 // noteIgnored names the flags that are without effect for a run that is resumed: its first entry has what they say.
 func noteIgnored(a *console.Console, c *cobra.Command) {
