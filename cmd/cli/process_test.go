@@ -524,8 +524,8 @@ default:
 	}
 }
 
-// A call that needs an approval is put to the person at the terminal as what it would do, and one letter decides: once,
-// no with a reason, and always in this run, after which such calls are not asked about.
+// A call that needs an approval is put to the person at the terminal as what it would do, and one key decides: once, no,
+// and always in this run, after which such calls are not asked about. A reason is a line after its key.
 //
 //behaviour:shows E3
 func TestAnApprovalOnATerminal(t *testing.T) {
@@ -543,15 +543,22 @@ default:
 	}
 	defer terminal.Close()
 	screen := watchOutput(terminal)
-	for i, q := range [][2]string{{"$ touch one \\u202e", "y"}, {"$ touch two", "n, not that one"}, {"+new", "a"}} {
+	for i, q := range [][2]string{{"$ touch one \\u202e", "y"}, {"$ touch two", "r"}, {"+new", "a"}} {
 		screen.until(t, q[0])
-		screen.untilTimes(t, "as text:", i+1)
-		if _, err := terminal.WriteString(q[1] + "\n"); err != nil {
+		screen.untilTimes(t, "t type the result", i+1)
+		<-time.After(answerGuard)
+		if _, err := terminal.WriteString(q[1]); err != nil {
 			t.Fatal(err)
+		}
+		if q[1] == "r" {
+			screen.until(t, "no, because:")
+			if _, err := terminal.WriteString("not that one\n"); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	text := screen.end()
-	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "-old") {
+	if code := exitOf(t, cmd.Wait()); code != 0 || !strings.Contains(text, "-old") || !strings.Contains(text, "y (once)") || !strings.Contains(text, "a (always in this run)") {
 		t.Errorf("exit %d\n%s", code, text)
 	}
 	for name, want := range map[string]string{"two": "", "note.md": "newer\n"} {
@@ -561,7 +568,8 @@ default:
 	}
 }
 
-// Lines that were typed before a question was on the screen do not answer it, however many they are.
+// What was typed before a question was on the screen does not answer it, nor does a key that comes with others, as in a
+// paste, or right after the question.
 func TestWhatIsTypedBeforeAQuestionIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, map[string]string{"hand.md": "---\nname: hand\ndescription: Works.\ntools: Bash\n---\nWork.\n", "work/note.md": "", "work.yaml": `
@@ -577,17 +585,24 @@ default:
 	}
 	defer terminal.Close()
 	screen := watchOutput(terminal)
-	for i, q := range [][2]string{{"$ touch one", "n\ny\ny\n"}, {"$ touch two", "n\n"}} {
-		if q[1] != "n\n" {
-			if _, err := terminal.WriteString("y\ny\n"); err != nil {
-				t.Fatal(err)
-			}
-		}
-		screen.until(t, q[0])
-		screen.untilTimes(t, "as text:", i+1)
-		if _, err := terminal.WriteString(q[1]); err != nil {
+	press := func(keys string) {
+		t.Helper()
+		if _, err := terminal.WriteString(keys); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for i, question := range []string{"$ touch one", "$ touch two"} {
+		press("yyy\ny\n")
+		screen.until(t, question)
+		screen.untilTimes(t, "t type the result", i+1)
+		press("y")
+		screen.untilTimes(t, "too early", 2*i+1)
+		<-time.After(answerGuard)
+		press("yes please\n")
+		screen.untilTimes(t, "too early", 2*i+2)
+		<-time.After(answerGuard)
+		press("n\n")
+		screen.untilTimes(t, "n (no)", i+1)
 	}
 	text := screen.end()
 	if code := exitOf(t, cmd.Wait()); code != 0 {

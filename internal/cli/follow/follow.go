@@ -74,7 +74,9 @@ func New(a *console.Console, run string, sig *interrupt.Signals, patience time.D
 		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
 	}
 	if tty && term.IsTTY(a.In) && !a.Quiet {
-		f.person = &terminalUser{console: a, answers: make(chan typedAnswer, 1)}
+		f.person = newTerminalUser(a)
+		restore := f.person.restoreTerminal
+		sig.Terminal.Store(&restore)
 	}
 	return f
 }
@@ -150,6 +152,7 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 	}
 	stop := newStopper(f, s)
 	defer stop.close()
+	defer f.person.withdraw()
 	tick := time.NewTicker(RedrawInterval)
 	defer tick.Stop()
 	for {
@@ -169,10 +172,7 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 				f.note(text)
 			}
 		case <-tick.C:
-			if err := f.logs.overdue(f.run, time.Now()); err != nil {
-				return Ending{}, err
-			}
-			parked, err := f.checkParked(s)
+			parked, err := f.checkOften(s)
 			if err != nil {
 				return Ending{}, err
 			}
@@ -193,8 +193,8 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 			if err := stop.escalate(); err != nil {
 				return f.abandonedResult(s, err)
 			}
-		case d := <-f.person.pendingAnswers():
-			if err := f.person.sendAnswer(s, d); err != nil {
+		case in := <-f.person.input():
+			if err := f.person.takeInput(s, in); err != nil {
 				return Ending{}, err
 			}
 		}
@@ -240,12 +240,24 @@ func (f *Follower) showEvent(it eventItem) {
 		f.note(text)
 	}
 	f.dirty = true
+	f.person.noteEvent(it.event)
 	switch {
 	case f.console.Output == "stream-json":
-		f.console.PrintJSONLine(it.raw)
+		f.person.printAbove(func() { f.console.PrintJSONLine(it.raw) })
 	case f.live == nil && !f.console.Quiet && term.IsImportant(it.event):
-		f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.AgentName(it.event.Agent)))
+		f.person.printAbove(func() { f.console.Say(term.PlainLine(f.console.ErrStyle, it.event, f.tree.AgentName(it.event.Agent))) })
 	}
+}
+
+// checkOften does what is due every RedrawInterval. It reports whether the run is parked and no person can be asked here.
+func (f *Follower) checkOften(s *session.Session) (parked bool, err error) {
+	if err := f.logs.overdue(f.run, time.Now()); err != nil {
+		return false, err
+	}
+	if err := f.person.takeKey(s); err != nil {
+		return false, err
+	}
+	return f.checkParked(s)
 }
 
 // checkParked asks the person on behalf of agents that wait for an answer, and draws the tree if nobody has to be
@@ -293,11 +305,13 @@ func (f *Follower) PrintHeader(lines []string) {
 // note prints a note between events.
 func (f *Follower) note(text string) {
 	text = f.console.ErrStyle.Yellow(text)
-	if f.live == nil {
-		f.console.Say(text)
-	} else if err := f.live.WriteAbove(text); err != nil {
-		f.live = nil
-	}
+	f.person.printAbove(func() {
+		if f.live == nil {
+			f.console.Say(text)
+		} else if err := f.live.WriteAbove(text); err != nil {
+			f.live = nil
+		}
+	})
 }
 
 // Settle leaves the tree on the screen as it is.

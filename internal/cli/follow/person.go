@@ -1,10 +1,15 @@
 package follow
 
 import (
-	"bufio"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/request"
@@ -15,27 +20,54 @@ import (
 // terminalUser is the user at the terminal, to whom the command can put questions.
 type terminalUser struct {
 	console *console.Console
-	in      *bufio.Reader
-	answers chan typedAnswer
-	open    *client.Question
+	open    *openQuestion   // on the screen; nil: none
 	settled map[string]bool // queries that were answered here
 	away    bool            // the input has ended
+	mode    atomic.Pointer[terminalMode]
 }
 
-// typedAnswer is a person's answer.
-type typedAnswer struct {
+// openQuestion is a question on the screen.
+type openQuestion struct {
 	question client.Question
-	text     string
-	err      error
+	keys     *keyPrompt // nil: the answer is a line
+	lineFor  byte       // the key that a line completes; 0: none
+	reader   keyReader
+	typed    chan typedInput
+	done     chan struct{} // closed when the question leaves the screen
+}
+
+// typedInput is what was typed at once: one or more keys, or a line.
+type typedInput struct {
+	text    string
+	err     error
+	resumed bool // nothing was typed: the process was stopped and continues
+}
+
+// keyReader reads a terminal; Cancel ends a Read that waits.
+type keyReader interface {
+	io.ReadCloser
+	Cancel() bool
+}
+
+func newTerminalUser(c *console.Console) *terminalUser {
+	return &terminalUser{console: c, settled: map[string]bool{}}
 }
 
 func (p *terminalUser) isAsking() bool { return p != nil && p.open != nil }
 
-func (p *terminalUser) pendingAnswers() <-chan typedAnswer {
-	if p == nil {
+// input returns what is typed at the question on the screen.
+func (p *terminalUser) input() <-chan typedInput {
+	if !p.isAsking() {
 		return nil
 	}
-	return p.answers
+	return p.open.typed
+}
+
+// restoreTerminal puts the terminal back as it was. Any goroutine may call it.
+func (p *terminalUser) restoreTerminal() {
+	if m := p.mode.Load(); m != nil {
+		m.restore()
+	}
 }
 
 // askNext puts the first open question of the run, unless one is on the screen.
@@ -50,53 +82,214 @@ func (p *terminalUser) askNext(s *session.Session, f *Follower) error {
 	for _, q := range list {
 		if q.RunID == f.run && !p.settled[q.Agent+" "+q.Query] {
 			f.Settle()
-			p.putQuestion(q, f.tree.AgentName(q.Agent))
-			return nil
+			return p.putQuestion(q, f.tree.AgentName(q.Agent))
 		}
 	}
 	return nil
 }
 
-func (p *terminalUser) putQuestion(q client.Question, name string) {
-	if p.in == nil {
-		p.in, p.settled = bufio.NewReader(p.console.In), map[string]bool{}
+// putQuestion shows a question and begins to read its answer. What was typed before does not answer it.
+func (p *terminalUser) putQuestion(q client.Question, name string) error {
+	reader, err := newKeyReader(p.console.In)
+	if err != nil {
+		return fmt.Errorf("read the terminal: %w", err)
 	}
-	p.open = &q
+	o := &openQuestion{question: q, reader: reader, typed: make(chan typedInput), done: make(chan struct{})}
+	mode := newTerminalMode(p.console.In, func() { o.give(typedInput{resumed: true}) })
+	p.mode.Store(mode)
+	p.open = o
 	p.console.Say(p.console.ErrStyle.Yellow("? "+term.CleanLine(name)+" asks: ") + term.CleanText(q.Question))
-	// What was typed before the question could be read does not answer it.
-	dropTyped(p.console.In)
-	_, _ = p.in.Discard(p.in.Buffered())
-	// The prompt is on the line of the answer.
-	_, _ = fmt.Fprint(p.console.Err, p.console.ErrStyle.Dim(answerWords(q)))
-	go func() {
-		text, err := p.in.ReadString('\n')
-		p.answers <- typedAnswer{q, strings.TrimSpace(text), err}
-	}()
-}
-
-// answerWords says how a question can be answered.
-func answerWords(q client.Question) string {
-	switch {
-	case q.Digest == "":
-		return "  approve, deny, skip, or text: "
-	case q.Rule == "":
-		return "  y once, n [REASON] no, s skip, or the result as text: "
+	if q.Rule != "" {
+		p.console.Say(p.console.ErrStyle.Dim("  always: " + term.CleanLine(q.Rule)))
 	}
-	return "  always: " + term.CleanLine(q.Rule) + "\n  y once, a always in this run, p always in this directory, n [REASON] no, s skip, or the result as text: "
+	if q.Digest == "" || mode.readKeys() != nil {
+		mode.dropTyped()
+	} else {
+		o.keys = newKeyPrompt(q, time.Now())
+		for _, line := range o.keys.choices() {
+			p.console.Say(p.console.ErrStyle.Dim("  " + line))
+		}
+	}
+	p.drawPrompt()
+	go o.read()
+	return nil
 }
 
-// sendAnswer forwards an answer. An empty line repeats the question; the end of the input
-// means that no person is present.
-func (p *terminalUser) sendAnswer(s *session.Session, d typedAnswer) error {
+// read passes on what is typed until the question leaves the screen.
+func (o *openQuestion) read() {
+	defer o.reader.Close()
+	b := make([]byte, 4<<10)
+	for {
+		n, err := o.reader.Read(b)
+		if !o.give(typedInput{text: string(b[:n]), err: err}) || err != nil && !errors.Is(err, io.EOF) {
+			return
+		}
+	}
+}
+
+// give passes input on, and reports whether the question is on the screen.
+func (o *openQuestion) give(in typedInput) bool {
+	select {
+	case o.typed <- in:
+		return true
+	case <-o.done:
+		return false
+	}
+}
+
+// drawPrompt draws the line in which the answer is typed.
+func (p *terminalUser) drawPrompt() {
+	text := "  one key: "
+	switch o := p.open; {
+	case o.lineFor != 0:
+		text = "  " + chosen(o.lineFor) + ": "
+	case o.keys != nil && o.keys.early:
+		text = "  too early, or not a single key; press it again: "
+	case o.keys == nil && o.question.Digest == "":
+		text = "  approve, deny, skip, or text: "
+	case o.keys == nil && o.question.Rule == "":
+		text = "  y once, n [REASON] no, s skip, or the result as text: "
+	case o.keys == nil:
+		text = "  y once, a always in this run, p always in this directory, n [REASON] no, s skip, or the result as text: "
+	}
+	p.write("\r\x1b[K" + p.console.ErrStyle.Dim(text))
+}
+
+// write writes to the terminal. A terminal that is gone ends the input, too.
+func (p *terminalUser) write(text string) { _, _ = io.WriteString(p.console.Err, text) }
+
+// printAbove prints while a question may be on the screen, whose prompt stands below what is printed.
+func (p *terminalUser) printAbove(printLines func()) {
+	if !p.isAsking() {
+		printLines()
+		return
+	}
+	if o := p.open; o.keys != nil && o.lineFor == 0 {
+		p.write("\r\x1b[K")
+	} else {
+		p.write("\n") // what was typed of the line stays, and counts
+	}
+	printLines()
+	p.drawPrompt()
+}
+
+// withdraw takes the question off the screen, and puts the terminal back as it was.
+func (p *terminalUser) withdraw() {
+	if !p.isAsking() {
+		return
+	}
+	p.restoreTerminal()
+	close(p.open.done)
+	p.open.reader.Cancel()
 	p.open = nil
+}
+
+// noteEvent withdraws the question if an event says that it was answered elsewhere, or that nobody waits for its answer.
+func (p *terminalUser) noteEvent(e client.Event) {
+	if !p.isAsking() {
+		return
+	}
+	q := p.open.question
+	switch e.Kind {
+	case event.KindRunFinished:
+	case event.KindAgentFinished:
+		if e.Agent != q.Agent {
+			return
+		}
+	case event.KindQueryAnswered:
+		var answered event.QueryAnswered
+		if e.Agent != q.Agent || json.Unmarshal(e.Data, &answered) != nil || answered.Query != q.Query {
+			return
+		}
+	default:
+		return
+	}
+	p.withdraw()
+	p.write("\r\x1b[K")
+	p.console.Say(p.console.ErrStyle.Yellow("  this question is closed: it was answered elsewhere, expired, or its agent has ended"))
+}
+
+// takeInput takes what was typed at the question on the screen.
+func (p *terminalUser) takeInput(s *session.Session, in typedInput) error {
+	o := p.open
 	switch {
-	case d.err != nil && d.text == "":
-		p.away = true
-		p.console.Say("")
+	case in.resumed:
+		if o.keys != nil && o.lineFor == 0 {
+			o.keys = newKeyPrompt(o.question, time.Now())
+		}
+		p.drawPrompt()
 		return nil
-	case d.text == "":
+	case o.keys == nil || o.lineFor != 0:
+		return p.takeLine(s, in)
+	case in.err != nil: // the terminal is gone
+		p.leaveUnanswered()
 		return nil
 	}
-	p.settled[d.question.Agent+" "+d.question.Query] = true
-	return request.SendAnswer(s.Context, s, request.ParseDecision(d.question, d.text), p.console.Say)
+	o.keys.press(in.text, time.Now())
+	if o.keys.early {
+		p.drawPrompt()
+	}
+	return nil
+}
+
+// takeLine takes a line. An empty one repeats the question; the end of the input means that no person is present.
+func (p *terminalUser) takeLine(s *session.Session, in typedInput) error {
+	o, text := p.open, strings.TrimSpace(in.text)
+	switch {
+	case text == "" && in.err != nil && o.lineFor == 0:
+		p.leaveUnanswered()
+		return nil
+	case text == "":
+		p.withdraw() // it is put again
+		return nil
+	case o.lineFor != 0:
+		return p.send(s, o.keys.decide(o.lineFor, text))
+	}
+	return p.send(s, request.ParseDecision(o.question, text))
+}
+
+// takeKey takes the key that was pressed, once no other one follows.
+func (p *terminalUser) takeKey(s *session.Session) error {
+	if !p.isAsking() || p.open.keys == nil {
+		return nil
+	}
+	o := p.open
+	key := o.keys.settled(time.Now())
+	switch key {
+	case 0:
+		return nil
+	case keyEnd:
+		p.leaveUnanswered()
+		return nil
+	case keyReason, keyResult:
+		o.lineFor = key
+		p.restoreTerminal()
+		p.drawPrompt()
+		return nil
+	}
+	o.keys.early = false
+	p.drawPrompt()
+	p.console.Say(string(key) + " (" + chosen(key) + ")")
+	return p.send(s, o.keys.decide(key, ""))
+}
+
+// leaveUnanswered withdraws the question and all later ones: no person is present.
+func (p *terminalUser) leaveUnanswered() {
+	p.withdraw()
+	p.away = true
+	p.console.Say("")
+}
+
+// send takes the question off the screen and sends the answer. A question that was answered meanwhile is no failure of
+// the run.
+func (p *terminalUser) send(s *session.Session, r client.AnswerRequest) error {
+	p.withdraw()
+	p.settled[r.Agent+" "+r.Query] = true
+	err := request.SendAnswer(s.Context, s, r, p.console.Say)
+	var refused *client.Error
+	if errors.As(err, &refused) && (refused.Code == client.CodeConflict || refused.Code == client.CodeNotFound) {
+		p.console.Say(p.console.ErrStyle.Yellow("the answer does not count: " + term.CleanLine(refused.Text)))
+		return nil
+	}
+	return err
 }

@@ -22,6 +22,7 @@ type Signals struct {
 	RunBegun    atomic.Bool            // there is a run that can be canceled instead
 	Ending      atomic.Bool            // the process is about to end
 	LastAct     atomic.Pointer[func()] // what the second one still runs
+	Terminal    atomic.Pointer[func()] // puts the terminal back; the second one runs it first
 	cancelStart context.CancelFunc
 	received    chan os.Signal
 }
@@ -56,6 +57,9 @@ const killWait = 2 * time.Second
 // exitNow ends the process, and with it the tools that it started.
 func (s *Signals) exitNow() {
 	s.Ending.Store(true)
+	if f := s.Terminal.Load(); f != nil {
+		(*f)()
+	}
 	if f := s.LastAct.Load(); f != nil {
 		done := make(chan struct{})
 		go func() {

@@ -1,0 +1,158 @@
+//go:build linux || darwin
+
+package follow
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/muesli/cancelreader"
+	"golang.org/x/sys/unix"
+)
+
+// terminalMode makes a terminal return each key at once and show none. The terminal keeps its signals (Ctrl-C, Ctrl-Z)
+// and its line breaks, so other output stays readable.
+type terminalMode struct {
+	file    *os.File
+	resumed func() // called when the process continues after a stop, with the keys on again
+
+	mu      sync.Mutex
+	before  *unix.Termios // the mode to go back to; nil: the terminal is in it
+	signals chan os.Signal
+}
+
+func newTerminalMode(f *os.File, resumed func()) *terminalMode {
+	return &terminalMode{file: f, resumed: resumed}
+}
+
+// dropTyped drops what was typed and is not read yet.
+func (m *terminalMode) dropTyped() {
+	if now, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode); err == nil {
+		_ = unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, now) // a terminal that is gone has nothing
+	}
+}
+
+// readKeys makes the terminal return single keys, and drops what was typed before. Until restore, it also handles the
+// signals that would leave the terminal in this mode.
+func (m *terminalMode) readKeys() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := m.enter(); err != nil {
+		return err
+	}
+	modesOn.Add(1)
+	stopsLater.Do(func() { go stopWithoutKeys() })
+	m.signals = make(chan os.Signal, 4)
+	signal.Notify(m.signals, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGHUP, syscall.SIGQUIT)
+	go m.handleSignals(m.signals)
+	return nil
+}
+
+// enter switches the mode. The caller holds mu.
+func (m *terminalMode) enter() error {
+	before, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode)
+	if err != nil {
+		return fmt.Errorf("mode of the terminal: %w", err)
+	}
+	keys := *before
+	keys.Lflag &^= unix.ICANON | unix.ECHO
+	keys.Cc[unix.VMIN], keys.Cc[unix.VTIME] = 1, 0
+	if err := unix.IoctlSetTermios(int(m.file.Fd()), setAndDrop, &keys); err != nil {
+		return fmt.Errorf("mode of the terminal: %w", err)
+	}
+	m.before = before
+	return nil
+}
+
+// leave puts the terminal back. The caller holds mu.
+func (m *terminalMode) leave() {
+	if m.before != nil {
+		_ = unix.IoctlSetTermios(int(m.file.Fd()), setMode, m.before) // a terminal that is gone needs none
+		m.before = nil
+	}
+}
+
+// restore puts the terminal back as readKeys found it. Any goroutine may call it, also twice.
+func (m *terminalMode) restore() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.leave()
+	if m.signals != nil {
+		signal.Stop(m.signals)
+		close(m.signals)
+		m.signals = nil
+		modesOn.Add(-1)
+	}
+}
+
+var (
+	modesOn    atomic.Int32 // terminals that return keys
+	stopsLater sync.Once
+)
+
+// stopWithoutKeys lets Ctrl-Z stop the process also when no terminal returns keys any more: once SIGTSTP was caught, Go
+// does not put back its default.
+func stopWithoutKeys() {
+	stops := make(chan os.Signal, 1)
+	signal.Notify(stops, syscall.SIGTSTP)
+	for s := range stops {
+		if modesOn.Load() == 0 {
+			deliver(s)
+		}
+	}
+}
+
+// stopTime is how long a signal may take to stop or end the process. A process that ignores it goes on.
+const stopTime = time.Second
+
+// deliver does to the process what a signal does by default.
+func deliver(s os.Signal) {
+	if s == syscall.SIGTSTP {
+		if session, err := unix.Getsid(0); err != nil || session == unix.Getpgrp() {
+			return // no shell of this session would continue the process
+		}
+		s = syscall.SIGSTOP // see stopWithoutKeys
+	} else {
+		signal.Reset(s)
+	}
+	_ = syscall.Kill(os.Getpid(), s.(syscall.Signal)) // a process may always signal itself
+}
+
+// handleSignals puts the terminal back before a signal stops or ends the process, and takes the keys again when the
+// process continues.
+func (m *terminalMode) handleSignals(signals chan os.Signal) {
+	for s := range signals {
+		if s != syscall.SIGCONT {
+			m.mu.Lock()
+			m.leave()
+			m.mu.Unlock()
+			deliver(s)
+			select {
+			case _, ok := <-signals:
+				if !ok {
+					return
+				}
+			case <-time.After(stopTime):
+			}
+		}
+		m.mu.Lock()
+		if m.signals != signals {
+			m.mu.Unlock()
+			return
+		}
+		signal.Notify(signals, syscall.SIGHUP, syscall.SIGQUIT)
+		m.leave()
+		err := m.enter()
+		m.mu.Unlock()
+		if err == nil {
+			m.resumed()
+		}
+	}
+}
+
+func newKeyReader(f *os.File) (keyReader, error) { return cancelreader.NewReader(f) }
