@@ -77,6 +77,8 @@ type Config struct {
 	// Hooks are the hooks in Go, by name. They are called from many goroutines at once.
 	// Default: only command lines can be hooks.
 	Hooks map[string]HookFunc
+	// HookEnv returns further variables (NAME=value) for hooks that are commands, of a run in a directory. Default: none.
+	HookEnv func(workspace string) []string
 	// Traceparent returns the trace context that the tool of a call receives. It must not block. Default:
 	// that with which the run was started.
 	Traceparent func(t spec.Task, tool, call string, attempt int) string
@@ -170,7 +172,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	if cfg.Traceparent == nil {
 		cfg.Traceparent = func(t spec.Task, _, _ string, _ int) string { return t.Trace }
 	}
-	cfg.hooks = hook.NewRunner(cfg.Hooks)
+	cfg.hooks = hook.NewRunner(cfg.Hooks, cfg.HookEnv)
 	if cfg.Tools == nil {
 		cfg.Tools = func(spec.Task) (*tool.Set, error) { return tool.NewSet() }
 	}

@@ -108,10 +108,10 @@ type RunAccepted struct {
 	Conversation string `json:"conversation_id,omitempty"`
 	Ahead        int    `json:"ahead,omitempty"`
 	// LimitUSD is the limit in dollars; 0: none. Estimated: a list price stands for the price of a gateway.
-	LimitUSD  float64 `json:"max_budget_usd,omitempty"`
-	Estimated bool    `json:"estimated,omitempty"`
-	// Existed: the run existed before, and the request changed nothing but to resume it.
-	Existed bool `json:"existed,omitempty"`
+	LimitUSD     float64 `json:"max_budget_usd,omitempty"`
+	Estimated    bool    `json:"estimated,omitempty"`
+	UserSettings bool    `json:"user_settings,omitempty"` // the node has applied the user's own files in ~/.claude
+	Existed      bool    `json:"existed,omitempty"`       // the run existed before, and the request changed nothing but to resume it
 }
 
 // RunInfo is one row of a list.

@@ -26,6 +26,9 @@ type Permissions struct {
 	PassesShell bool `msgpack:"p,omitempty" json:"passes_shell,omitempty"`
 	// NoUserNotes: anyone may have written the agent's file, so its children do not reach notes of the user.
 	NoUserNotes bool `msgpack:"n,omitempty" json:"no_user_notes,omitempty"`
+	// UserEnv: a command of the user started the run, so its commands get the variables of the user's own settings, as the
+	// node where they run has them.
+	UserEnv bool `msgpack:"u,omitempty" json:"user_env,omitempty"`
 }
 
 // PermissionRule is one rule, such as shell(git log:*), in troupe's names of tools.
@@ -139,7 +142,7 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 	case own.Mode != "":
 		p.Mode = own.Mode.Stricter(p.Mode)
 	}
-	p.Yes, p.PassesShell, p.NoUserNotes = p.Yes || own.Yes, p.PassesShell || own.PassesShell, p.NoUserNotes || own.NoUserNotes
+	p.Yes, p.PassesShell, p.NoUserNotes, p.UserEnv = p.Yes || own.Yes, p.PassesShell || own.PassesShell, p.NoUserNotes || own.NoUserNotes, p.UserEnv || own.UserEnv
 	return p
 }
 
@@ -148,6 +151,6 @@ func (p Permissions) Equal(o Permissions) bool {
 	same := func(a, b []PermissionRule) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
 	}
-	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell && p.NoUserNotes == o.NoUserNotes &&
+	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv &&
 		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

@@ -29,16 +29,24 @@ func upNode() {
 	defer stop()
 	f := flag.NewFlagSet("upnode", flag.ExitOnError)
 	name, root, durability := f.String("name", "", ""), f.String("root", "", ""), f.String("durability", "sync", "")
-	address := f.String("http", "", "")
+	address, state, claude := f.String("http", "", ""), f.String("store-dir", "", ""), f.Bool("claude-files", false, "")
 	_ = f.Parse(os.Args[1:]) // it exits
 	var web *node.HTTPConfig
 	if *address != "" {
 		web = &node.HTTPConfig{Address: *address, Token: os.Getenv("TROUPE_HTTP_TOKEN")}
 	}
-	h, err := node.Start(ctx, node.Config{HTTP: web, Name: *name, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
+	cfg := node.Config{HTTP: web, Name: *name, StateDir: *state, Roots: []string{*root}, ResumeAll: true, LeaseTTL: 3 * shard.TTLMin,
 		Lazy:       *durability == "lazy",
 		Bus:        bus.Options{}.FromEnv(os.Getenv),
-		ServiceBus: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}})
+		ServiceBus: bus.Options{User: os.Getenv("TROUPE_SERVICE_USER"), Password: os.Getenv("TROUPE_SERVICE_PASSWORD")}}
+	var err error
+	if *claude {
+		cfg, _, err = cfg.WithClaudeFiles()
+	}
+	var h *node.Node
+	if err == nil {
+		h, err = node.Start(ctx, cfg)
+	}
 	if err == nil {
 		fmt.Println("ready", h.HTTPURL(), "over HTTP")
 		<-ctx.Done()

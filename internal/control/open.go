@@ -47,13 +47,14 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if err := c.cfg.Queue.checkFull(); err != nil {
 		return nil, err
 	}
+	asked := r.Conversation
 	if r.Conversation != "" {
 		var err error
 		if r.Conversation, err = c.checkConversation(ctx, r); err != nil {
 			return nil, err
 		}
 	}
-	opened, accepted, err := c.buildOpened(ctx, r)
+	opened, accepted, err := c.buildOpened(ctx, r, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -90,13 +91,16 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 	return accepted, false, nil
 }
 
-// buildOpened builds the first entry of a run, with the history that the request gives it.
-func (c *opener) buildOpened(ctx context.Context, r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
-	opened, accepted, err := c.cfg.Build(r)
+// buildOpened builds the first entry of a run, with the history that the request gives it. asked is the conversation that the
+// client has named: by its whole request, the user's own command is known.
+func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked string) (supervisor.Opened, client.RunAccepted, error) {
+	sent := r
+	sent.Conversation = asked
+	opened, accepted, err := c.cfg.Build(sent)
 	if err != nil {
 		return opened, accepted, err
 	}
-	opened.InLane = r.Conversation != ""
+	opened.Conversation, opened.InLane = r.Conversation, r.Conversation != ""
 	if r.Fork == "" && r.History == nil {
 		return opened, accepted, nil
 	}

@@ -88,8 +88,8 @@ func encodeInput(c Call) ([]byte, error) {
 
 var inheritedEnv = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 
-// runCommand is the Func of hooks that are commands.
-func runCommand(ctx context.Context, c Call) (spec.HookAnswer, error) {
+// runCommand is the Func of hooks that are commands, with further variables.
+func runCommand(ctx context.Context, c Call, more []string) (spec.HookAnswer, error) {
 	var none spec.HookAnswer
 	data, err := encodeInput(c)
 	if err != nil {
@@ -101,7 +101,7 @@ func runCommand(ctx context.Context, c Call) (spec.HookAnswer, error) {
 			env = append(env, name+"="+v)
 		}
 	}
-	env = append(env, "CLAUDE_PROJECT_DIR="+c.Workspace, "TROUPE_RUN="+c.Run, "TROUPE_AGENT="+c.Agent, "TROUPE_HOOK="+c.Hook.Name,
+	env = append(append(env, more...), "CLAUDE_PROJECT_DIR="+c.Workspace, "TROUPE_RUN="+c.Run, "TROUPE_AGENT="+c.Agent, "TROUPE_HOOK="+c.Hook.Name,
 		"TROUPE_POINT="+string(c.Hook.Point))
 	most := StdoutBytesMax
 	if c.Hook.Point == spec.HookContext {

@@ -49,13 +49,18 @@ type Func func(ctx context.Context, c Call) (spec.HookAnswer, error)
 // Runner runs hooks. It is safe for concurrent use.
 type Runner struct {
 	funcs              map[string]Func
+	env                func(workspace string) []string
 	mask               *redact.Masker
 	blocking, notified chan struct{}
 }
 
-// NewRunner makes a Runner that knows these Go functions by the names of their hooks.
-func NewRunner(funcs map[string]Func) *Runner {
-	return &Runner{funcs: funcs, mask: redact.New(redact.Config{}), blocking: make(chan struct{}, BlockingMax), notified: make(chan struct{}, NotifiedMax)}
+// NewRunner makes a Runner that knows these Go functions by the names of their hooks. env returns further variables
+// (NAME=value) of commands for a directory; nil: there are none.
+func NewRunner(funcs map[string]Func, env func(workspace string) []string) *Runner {
+	if env == nil {
+		env = func(string) []string { return nil }
+	}
+	return &Runner{funcs: funcs, env: env, mask: redact.New(redact.Config{}), blocking: make(chan struct{}, BlockingMax), notified: make(chan struct{}, NotifiedMax)}
 }
 
 // errUnknown: a hook without a command names a Go function that this node does not have.
@@ -141,7 +146,9 @@ func (r *Runner) callWithTimeout(ctx context.Context, c Call) (spec.HookAnswer, 
 	defer cancel()
 	f := r.funcs[c.Hook.Name]
 	if c.Hook.Command != "" {
-		f = runCommand
+		f = func(ctx context.Context, c Call) (spec.HookAnswer, error) {
+			return runCommand(ctx, c, r.env(c.Workspace))
+		}
 	}
 	if f == nil {
 		return spec.HookAnswer{}, errUnknown

@@ -19,7 +19,7 @@ import (
 // runHooks runs hooks of one point.
 func runHooks(t *testing.T, funcs map[string]hook.Func, about hook.Call, e agent.RunHooks) []spec.HookAnswer {
 	t.Helper()
-	answers := hook.NewRunner(funcs).Run(t.Context(), about, e)
+	answers := hook.NewRunner(funcs, nil).Run(t.Context(), about, e)
 	if len(answers) != len(e.Hooks) {
 		t.Fatalf("%d answers of %d hooks", len(answers), len(e.Hooks))
 	}
@@ -263,7 +263,7 @@ func TestCancelEndsRunningHooks(t *testing.T) {
 	}}
 	done := make(chan []spec.HookAnswer)
 	go func() {
-		done <- hook.NewRunner(funcs).Run(ctx, hook.Call{}, agent.RunHooks{Point: spec.HookStop, Hooks: []spec.Hook{{Name: "waits", Point: spec.HookStop}}})
+		done <- hook.NewRunner(funcs, nil).Run(ctx, hook.Call{}, agent.RunHooks{Point: spec.HookStop, Hooks: []spec.Hook{{Name: "waits", Point: spec.HookStop}}})
 	}()
 	<-began
 	cancel()

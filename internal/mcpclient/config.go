@@ -40,6 +40,8 @@ type Server struct {
 	// Own: the operator wrote the file. Only then may a name in it lead to a private
 	// address. No file sets it for itself.
 	Own bool `json:"-"`
+	// UserEnv are variables (NAME=value) of the user's own settings; those of Env count more.
+	UserEnv []string `json:"-"`
 	// Files are the files that the command names, as they were when the definition was judged
 	// (see NamedFiles), unless the definition is the operator's own. nil: it was not judged.
 	Files map[string]string `json:"-"`

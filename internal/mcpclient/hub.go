@@ -79,7 +79,7 @@ func (h *Hub) acquireServer(def Server, dir string) (*serverProcess, error) {
 }
 
 func (h *Hub) findServer(def Server, dir string) (*serverProcess, error) {
-	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t\x00%v", def.Source, def.Hash(), dir, def.Own, def.Files)
+	key := fmt.Sprintf("%s\x00%s\x00%s\x00%t\x00%t\x00%v", def.Source, def.Hash(), dir, def.Own, len(def.UserEnv) > 0, def.Files)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {

@@ -53,10 +53,10 @@ func TestAProgramsToolsAreFoundAndCalled(t *testing.T) {
 func TestAProgramGetsTheDirectoryOfTheRunAndAnEnvironmentOfItsOwn(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "canary-of-the-node")
 	def, _ := programServer(t, "plain")
-	def.Env["GIVEN"] = "${WORD:-nothing}"
+	def.Env["GIVEN"], def.UserEnv = "${WORD:-nothing}", []string{"GIVEN=of the user", "LANG=of_the_user"}
 	dir := t.TempDir()
 	r := callTool(t, toolSet(t, openHub(t), def, dir), "mcp__stage__env", `{}`)
-	if r.Error || strings.Contains(r.Text, "canary-of-the-node") || !strings.Contains(r.Text, "\nGIVEN=nothing\n") || !strings.HasSuffix(r.Text, "\nin "+dir) {
+	if r.Error || strings.Contains(r.Text, "canary-of-the-node") || !strings.Contains(r.Text, "\nGIVEN=nothing\n") || !strings.Contains(r.Text, "LANG=of_the_user\n") || !strings.HasSuffix(r.Text, "\nin "+dir) {
 		t.Errorf("%+v", r)
 	}
 }

@@ -68,6 +68,7 @@ func openLink(s Server, dir string, trusted bool) (serverLink, error) {
 			env = append(env, name+"="+v)
 		}
 	}
+	env = append(env, s.UserEnv...)
 	for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 		env = append(env, name+"="+s.Env[name])
 	}

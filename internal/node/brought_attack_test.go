@@ -122,11 +122,13 @@ func TestRecordsOfBroughtDirectoriesAreRemoved(t *testing.T) {
 			t.Fatal(err)
 		}
 		entries, err := os.ReadDir(records)
-		if err != nil || len(entries) != 1 {
+		if err != nil || len(entries) != 2 { // of the directory, and of the request
 			t.Fatalf("%d records: %v", len(entries), err)
 		}
-		if err := os.Chtimes(filepath.Join(records, entries[0].Name()), old, old); err != nil {
-			t.Fatal(err)
+		for _, e := range entries {
+			if err := os.Chtimes(filepath.Join(records, e.Name()), old, old); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

@@ -130,6 +130,10 @@ type Config struct {
 	// requestsFromUser: requests come from the user in this same process, so the user has chosen
 	// what they name.
 	requestsFromUser bool
+	// ClaudeHome is the directory of the user's own files of Claude Code, and CommandEnv are the variables (NAME=value) of its
+	// settings for commands: see WithClaudeFiles. Default: the node reads none.
+	ClaudeHome string
+	CommandEnv []string
 	// UserDirs: another command of the user of the state directory may bring its directory, also outside
 	// of Roots. Requests of other clients may not.
 	UserDirs bool

@@ -184,7 +184,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	}
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(),
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(), HookEnv: h.cfg.envOfCommands,
 		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Changed: h.index.recordState, Over: h.index.recordResult, IdleTimeout: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
 	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}

@@ -2,6 +2,7 @@ package node
 
 import (
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/bus"
@@ -17,7 +18,7 @@ func NewMasker(c Config) *redact.Masker { return c.withDefaults().newMasker() }
 // newMasker masks the keys and addresses of providers, the credentials of servers, and the
 // values of variables with names that suggest secrets. more are further known secrets.
 func (c Config) newMasker(more ...string) *redact.Masker {
-	find := redact.Config{Values: more, Environ: c.Environ}
+	find := redact.Config{Values: more, Environ: slices.Concat(c.Environ, c.CommandEnv)}
 	for _, name := range provider.KeyVariables() {
 		find.Credentials = append(find.Credentials, c.Env(name))
 	}

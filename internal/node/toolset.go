@@ -22,7 +22,7 @@ type MCPServer = toolset.RunServer
 // newToolset makes the builder of agents' tools.
 func (c Config) newToolset(dirs *workspace.Directories, hub *mcpclient.Hub, blobs mailbox.Blobs) *toolset.Builder {
 	return toolset.New(toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
-		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker})
+		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker, CommandEnv: c.envOfCommands})
 }
 
 // OptInTools returns the tools that a run on a node with this configuration has only if they
@@ -50,7 +50,7 @@ func (h *Node) assembleBuilders() {
 	}
 	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
-		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), ClaudeHome: h.cfg.claudeHome(), Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
+		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), ClaudeHome: h.cfg.ClaudeHome, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
@@ -79,13 +79,4 @@ func (c Config) projectRules() func(dir string) (spec.Permissions, error) {
 	return func(dir string) (spec.Permissions, error) {
 		return agentfile.LoadProject(filepath.Dir(config.UserFile()), dir)
 	}
-}
-
-// claudeHome returns the directory of the user's own files of Claude Code; "" for a node that does not act for the user
-// of this machine.
-func (c Config) claudeHome() string {
-	if !c.UserDirs {
-		return ""
-	}
-	return agentfile.ClaudeHome()
 }

@@ -2,6 +2,7 @@ package runspec
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -43,12 +44,13 @@ func (b *Builder) cacheKey(r client.RunRequest) string {
 	if namesFiles(r) || r.Fork != "" || r.Instead != "" || r.History != nil {
 		return ""
 	}
+	isOwn := b.cfg.ClaudeHome != "" && b.cfg.Trust.IsOwnRequest(r)
 	r.RunID, r.Prompt, r.Conversation, r.Caller, r.Trace = "", "", "", "", ""
 	key, err := json.Marshal(r)
 	if err != nil {
 		return ""
 	}
-	return string(key)
+	return fmt.Sprint(isOwn, " ", string(key))
 }
 
 // namesFiles reports whether a request names files or directories, whose content its build reads.

@@ -10,10 +10,12 @@ import (
 	"github.com/troupe-run/troupe/internal/refuse"
 )
 
-// claudeSettings reads the settings of Claude Code: the user's own, if this node acts for the user, then those of the
-// directory.
-func (b *Builder) claudeSettings(workspace string) ([]agentfile.ClaudeSettings, error) {
-	list, err := agentfile.ReadClaudeSettings(b.cfg.ClaudeHome, workspace, func(path, digest string) bool { return b.cfg.Trust.TrustsFile(path, digest, workspace) })
+// claudeSettings reads the settings of Claude Code: the user's own, if this node reads them, then those of the
+// directory. The user's own only take trust away in a run that no command of the user starts.
+func (b *Builder) claudeSettings(workspace string, isOwn bool) ([]agentfile.ClaudeSettings, error) {
+	list, err := agentfile.ReadClaudeSettings(b.cfg.ClaudeHome, workspace, func(path, digest string) bool {
+		return isOwn && b.cfg.Trust.TrustsFile(path, digest, workspace)
+	})
 	if err != nil {
 		return nil, refuse.Bad("`troupe config validate` in the directory shows all errors; docs/permissions.md#settings-of-claude-code says which rules count", "settings of Claude Code: %s", b.cfg.Trust.DescribeErrors(err))
 	}

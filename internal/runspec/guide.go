@@ -20,7 +20,7 @@ func (b *Builder) guidesOf(req acceptedRequest, choice provider.Choice) (guides 
 		return nil, nil, nil
 	}
 	left := agentfile.GuideBytesMax
-	if b.cfg.ClaudeHome != "" {
+	if req.isOwn {
 		g, ok, err := agentfile.ReadUserGuide(b.cfg.ClaudeHome, func(path, digest string) bool { return b.cfg.Trust.TrustsFile(path, digest, req.workspace) })
 		switch {
 		case err != nil:

@@ -97,6 +97,7 @@ func (b *Builder) runPermissions(req acceptedRequest) (spec.Permissions, error) 
 		}
 	}
 	p = withClaudeRules(p, req.claude)
+	p.UserEnv = req.isOwn && len(req.claude) > 0 && req.claude[0].Own && req.claude[0].HasEnv
 	if p, err = withRealPaths(p, req.workspace); err != nil {
 		return p, err
 	}

@@ -42,6 +42,7 @@ type acceptedRequest struct {
 	permissions spec.Permissions
 	settings    *agentfile.DirectorySettings // of the workspace; nil without one
 	claude      []agentfile.ClaudeSettings   // the user's own first
+	isOwn       bool                         // a command of the user of this node sent it
 }
 
 // acceptRequest checks the request on its own.
@@ -64,7 +65,8 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 		return req, err
 	}
 	req.settings = settingsOf(req.workspace)
-	if req.claude, err = b.claudeSettings(req.workspace); err != nil {
+	req.isOwn = b.cfg.ClaudeHome != "" && b.cfg.Trust.IsOwnRequest(r)
+	if req.claude, err = b.claudeSettings(req.workspace, req.isOwn); err != nil {
 		return req, err
 	}
 	req.policy, err = requestPolicy(b.cfg.Trust, r, req.workspace, req.settings)

@@ -223,6 +223,8 @@ func looserPermissions(p, than spec.Permissions) string {
 		return "a mode that also holds outside of the sandbox"
 	case p.Yes && !than.Yes:
 		return "an approval of all writes in the directory"
+	case p.UserEnv && !than.UserEnv:
+		return "the variables of the user's settings in its commands"
 	case than.PassesShell && !p.PassesShell:
 		return "a shell of its own"
 	case !sameRules(p.Only, than.Only), !slices.EqualFunc(p.Within, than.Within, sameRules):

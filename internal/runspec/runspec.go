@@ -68,7 +68,7 @@ type Config struct {
 	Permissions spec.Permissions
 	// ProjectRules returns the rules of the user of this node for a directory; nil: there are none.
 	ProjectRules func(dir string) (spec.Permissions, error)
-	// ClaudeHome is the directory of the user's own files of Claude Code (~/.claude); "": the node acts for no user.
+	// ClaudeHome is the directory of the user's own files of Claude Code (~/.claude); "": the node reads none.
 	ClaudeHome string
 	// Env reads the environment.
 	Env func(string) string
@@ -175,6 +175,7 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 	warnings := slices.Concat(models.warnings, team.warnings, tools.warnings, media.warnings,
 		warnMissingDirectory(req, tools, team.root), placed.warnings, hooks.warnings, prompts.warnings)
 	a.Notes = toolset.LimitNotes(warnings, toolset.NotesMax, "notes")
+	a.UserSettings = req.isOwn
 	a.Model, a.Why, a.Limit = models.choice.Name(), models.choice.Why, models.limits.Tokens
 	a.LimitUSD, a.Estimated = float64(models.limits.Nano)/usdNano, models.model.Price.Estimated
 	return o, a, nil

@@ -130,6 +130,7 @@ func (b *Builder) CurrentServer(s spec.Server, workspace string) (mcpclient.Serv
 	}
 	def.Own, def.Flags = s.Own && isOperatorFile(s.Source, workspace) && b.cfg.Trust.TrustsNamed(s.Source, digest, workspace), b.findFlags(s.Source, workspace)
 	if def.Own {
+		def.UserEnv = b.userEnv(workspace)
 		return def, nil
 	}
 	if wrong := b.pinFiles(&def); wrong != "" {

@@ -38,11 +38,7 @@ func (b *Builder) MakeTool(name, dir, source string) (tool.Tool, error) {
 	rule := b.OperatorRule(name)
 	switch name {
 	case shell.Name:
-		hidden, err := b.cfg.Directories.HiddenDirs(dir)
-		if err != nil {
-			return nil, err
-		}
-		return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, WriteGit: rule.Git, Hide: hidden, Timeout: rule.Timeout})
+		return b.makeShell(dir, nil)
 	case skill.Name:
 		return skill.Tool(b.SkillPlaces(dir, source))
 	case agentmemory.ReadTool, agentmemory.WriteTool, agentmemory.DeleteTool:
@@ -51,13 +47,23 @@ func (b *Builder) MakeTool(name, dir, source string) (tool.Tool, error) {
 	return web.Get(web.Config{Allow: rule.Allow, Private: rule.Private, Timeout: rule.Timeout})
 }
 
+// makeShell makes the shell with further variables for its commands.
+func (b *Builder) makeShell(dir string, env []string) (tool.Tool, error) {
+	rule := b.OperatorRule(shell.Name)
+	hidden, err := b.cfg.Directories.HiddenDirs(dir)
+	if err != nil {
+		return nil, err
+	}
+	return shell.Tool(shell.Config{Dir: dir, Read: rule.Read, WriteGit: rule.Git, Hide: hidden, Env: env, Timeout: rule.Timeout})
+}
+
 // IndexTool finds a tool by its name.
 func IndexTool(list []model.ToolSpec, name string) int {
 	return slices.IndexFunc(list, func(s model.ToolSpec) bool { return s.Name == name })
 }
 
-// restrictedTools returns the restricted tools of a task that are not its own commands.
-func (b *Builder) restrictedTools(t spec.Task) ([]tool.Tool, error) {
+// restrictedTools returns the restricted tools of a task that are not its own commands. Its shell has further variables.
+func (b *Builder) restrictedTools(t spec.Task, env []string) ([]tool.Tool, error) {
 	var list []tool.Tool
 	for _, name := range NamedOnly {
 		if IndexTool(t.Tools, name) < 0 || IsCommand(t.Commands, name) || name == shell.Name && t.Workspace == "" ||
@@ -65,6 +71,9 @@ func (b *Builder) restrictedTools(t spec.Task) ([]tool.Tool, error) {
 			continue
 		}
 		made, err := b.MakeTool(name, t.Workspace, t.Source)
+		if name == shell.Name && err == nil && len(env) > 0 {
+			made, err = b.makeShell(t.Workspace, env)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", name, err)
 		}

@@ -27,6 +27,9 @@ func (b *Builder) FindServers(dir, place, named string, crew []agentfile.Definit
 	add := func(servers []mcpclient.Server, trusted bool) {
 		for _, s := range servers {
 			s.Own, s.Flags = trusted && isOperatorFile(s.Source, dir), b.findFlags(s.Source, dir)
+			if s.Own {
+				s.UserEnv = b.userEnv(dir)
+			}
 			f := RunServer{Server: s, Trusted: trusted}
 			f.Off = b.pinFiles(&f.Server)
 			if i := slices.IndexFunc(all, func(o RunServer) bool { return o.Name == s.Name }); i >= 0 {

@@ -48,6 +48,9 @@ type Config struct {
 	Hub *mcpclient.Hub
 	// Blobs holds results that were clipped.
 	Blobs mailbox.Blobs
+	// CommandEnv returns the variables (NAME=value) of the user's own settings for commands of a run in a directory.
+	// Default: there are none.
+	CommandEnv func(workspace string) []string
 	// Mask hides the secrets of the node in results, and more.
 	Mask func(more ...string) *redact.Masker
 }
@@ -78,17 +81,18 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 		return nil, err
 	}
 	tools = slices.Clone(tools)
+	env := b.envOf(t)
 	for _, c := range t.Commands {
 		i := slices.IndexFunc(t.Tools, func(s model.ToolSpec) bool { return s.Name == c.Name })
 		toolSpec := t.Tools[i]
 		cmd, err := tool.Command(tool.CommandConfig{Name: toolSpec.Name, Description: toolSpec.Description, Command: c.Line,
-			Class: toolSpec.Class, Schema: toolSpec.Schema, Dir: t.Workspace, Exact: true})
+			Class: toolSpec.Class, Schema: toolSpec.Schema, Dir: t.Workspace, Exact: true, Env: env})
 		if err != nil {
 			return nil, fmt.Errorf("tool %s: %w", c.Name, err)
 		}
 		tools = append(tools, cmd)
 	}
-	own, err := b.restrictedTools(t)
+	own, err := b.restrictedTools(t, env)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +115,22 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 		return nil, fmt.Errorf("toolset: %w", err)
 	}
 	return set.Masked(mask), nil
+}
+
+// envOf returns the variables of the user's own settings, if a command of the user has started the run.
+func (b *Builder) envOf(t spec.Task) []string {
+	if !slices.ContainsFunc(t.Permissions, func(p spec.Permissions) bool { return p.UserEnv }) {
+		return nil
+	}
+	return b.userEnv(t.Workspace)
+}
+
+// userEnv returns the variables of the user's own settings.
+func (b *Builder) userEnv(workspace string) []string {
+	if b.cfg.CommandEnv == nil {
+		return nil
+	}
+	return b.cfg.CommandEnv(workspace)
 }
 
 // maskerOf hides the secrets of this node and those of a directory: values in its .env files are masked like troupe's

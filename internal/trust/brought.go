@@ -31,9 +31,10 @@ func openBrought(stateDir string) approvalStore {
 	return approvalStore{filepath.Join(statedir.StateDir(stateDir), broughtDir), approvalsMax}
 }
 
-// requestDigest identifies a request by all of its fields: each of them may decide what its run does in the
-// directory. It is taken of the request as a node decodes it.
+// requestDigest identifies a request by its fields: each of them may decide what its run does in the
+// directory, except the trace context, which the connection may add. It is taken of the request as a node decodes it.
 func requestDigest(r client.RunRequest) (string, error) {
+	r.Trace = ""
 	sent, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("trust: request: %w", err)
@@ -49,7 +50,7 @@ func requestDigest(r client.RunRequest) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// BringPlaces records that the user's own command names the directories and files of a request. It removes
+// BringPlaces records that the user's own command sends a request, and names its directories and files. It removes
 // the records that have expired.
 func (p Policy) BringPlaces(r client.RunRequest) error {
 	digest, err := requestDigest(r)
@@ -58,12 +59,22 @@ func (p Policy) BringPlaces(r client.RunRequest) error {
 	}
 	brought := openBrought(p.StateDir)
 	errs := []error{brought.removeBefore(time.Now().Add(-broughtFor))}
+	errs = append(errs, brought.recordApproval(ownCommand, digest))
 	for _, path := range []string{r.Dir, r.Agents, r.MCPConfig} {
 		if real, err := filepath.EvalSymlinks(path); err == nil && filepath.IsAbs(path) {
 			errs = append(errs, brought.recordApproval(real, digest))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// ownCommand stands for the request itself in a record; it is no absolute path.
+const ownCommand = "sent by the user"
+
+// IsOwnRequest reports whether a command of the user of this node has just sent this request: it could write the state
+// directory, which a client over NATS or HTTP cannot.
+func (p Policy) IsOwnRequest(r client.RunRequest) bool {
+	return p.RequestsFromUser || p.isBrought(ownCommand, r)
 }
 
 // isBrought reports whether the user's own command has just recorded a path of this request.

@@ -146,6 +146,12 @@ func resolutionSteps(path string) (stops []string, err error) {
 	return append(stops, at), nil
 }
 
+// MayChange reports whether a run in a directory may write a file, or choose which file its path leads to.
+func (p Policy) MayChange(path, workspace string) bool {
+	_, may := p.mayChange(path, workspace)
+	return may
+}
+
 // TrustsFile reports whether a file may define commands to execute: the operator keeps it where no run can
 // change it, or has approved this content. The content was read before, perhaps through a link that has
 // changed since, so the file at the end of the path must have this content now.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
@@ -113,6 +114,10 @@ func (cs *Commands) startNodes(u upFlags) error {
 	if err != nil {
 		return err
 	}
+	state, err := filepath.Abs(statedir.StateDir(cs.Sessions.StateDir)) // what the user's commands record there counts on all nodes
+	if err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	env, flags, done, err := cs.startServer(u)
@@ -133,7 +138,7 @@ func (cs *Commands) startNodes(u upFlags) error {
 	lines := &lineWriter{to: cs.Console.Err}
 	for i := range u.nodes {
 		name := fmt.Sprintf("node-%d", i+1)
-		args := u.nodeArguments(name)
+		args := append(u.nodeArguments(name), "--store-dir", state)
 		if web != nil {
 			args = append(args, "--http", web[i])
 		}
@@ -152,7 +157,7 @@ func (cs *Commands) startNodes(u upFlags) error {
 
 // nodeArguments are the flags of one node.
 func (u upFlags) nodeArguments(name string) []string {
-	args := []string{"--name", name}
+	args := []string{"--name", name, "--claude-files"}
 	if u.live != 0 {
 		args = append(args, "--max-live-runs", fmt.Sprint(u.live))
 	}

@@ -146,7 +146,7 @@ func (cs *Commands) sendRestore(s *session.Session, data []byte, r client.Restor
 	if err := node.ApproveRequest(cfg, r.Named); err != nil {
 		return client.Restored{}, err
 	}
-	if s.OwnerPID > 0 {
+	if s.OwnerPID > 0 || s.Node != nil {
 		if err := node.BringPlaces(cfg, r.Named); err != nil {
 			return client.Restored{}, err
 		}

@@ -10,12 +10,13 @@ import (
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 )
 
-// NoteClaudeSettings says that the user's own files of Claude Code may not count, because another process hosts the run.
+// NoteClaudeSettings says that the user's own files of Claude Code do not count in a run: its node reads none, or cannot know
+// who has sent the request.
 func NoteClaudeSettings(a *console.Console) {
 	home := agentfile.ClaudeHome()
 	for _, name := range []string{"settings.json", "CLAUDE.md"} {
 		if _, err := os.Stat(filepath.Join(home, name)); home != "" && err == nil && !a.Quiet {
-			a.Say("note: another process hosts this run; ~/.claude/" + name + " has no effect if that is troupe up or troupe-node")
+			a.Say("note: the node of this run does not apply your ~/.claude/" + name + " (troupe run and troupe up do, and troupe-node --claude-files)")
 		}
 	}
 }

@@ -133,10 +133,10 @@ func (cs *Commands) copyForFork(ctx, copying context.Context, s *session.Session
 // sendRequest sends the request of a run. A run that exists already has a directory: the copy for it goes.
 func (cs *Commands) sendRequest(s *session.Session, flags *request.Flags) (client.RunAccepted, error) {
 	dir := flags.Copy
-	if s.Node == nil && flags.Resume == "" {
+	accepted, err := flags.Send(s, cs.Sessions.StateDir)
+	if err == nil && !accepted.UserSettings && !accepted.Existed {
 		request.NoteClaudeSettings(cs.Console)
 	}
-	accepted, err := flags.Send(s, cs.Sessions.StateDir)
 	switch {
 	case dir == "":
 	case err != nil && flags.Copy == "":

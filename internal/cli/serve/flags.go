@@ -64,6 +64,7 @@ func (n *program) addPlaceFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&n.cfg.Roots, "root", nil, "directory that clients may use, with everything below it; may be repeated")
 	f.StringSliceVar(&n.cfg.Trust, "trust", nil, "directory outside the roots from which requests may use agent files, MCP server files and scripts, including their commands; may be repeated")
 	f.StringVar(&n.cfg.StateDir, "store-dir", "", "state directory (default XDG_STATE_HOME/troupe)")
+	f.BoolVar(&n.claudeFiles, "claude-files", false, "apply ~/.claude of the user who runs this node: rules that deny or ask and hooks to all runs; rules that allow, env and CLAUDE.md to runs that troupe run of this user starts with the same --store-dir")
 	f.StringVar(&n.cfg.LogStore, "log-store", "", "log store for a new state directory: local (files) or jetstream (streams of the embedded server) (default local; an existing directory keeps its own)")
 	f.StringVar(&n.pricing, "pricing-file", "", "model prices as models.dev (api.json) or LiteLLM JSON; takes precedence over the built-in list")
 }

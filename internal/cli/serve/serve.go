@@ -52,6 +52,8 @@ type program struct {
 	replicas   int
 	http       httpFlags
 	agents     agentFlags
+	// claudeFiles: apply the files of Claude Code of the user who runs the node.
+	claudeFiles bool
 }
 
 // serveUntilSignal runs the node until a signal.

@@ -53,7 +53,11 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if n.cfg.Prices, err = catalog.LoadFile(n.pricing); err != nil {
 		return fmt.Errorf("%w: --pricing-file: %w", errConfiguration, err)
 	}
-	hooks, notes, err := agentfile.LoadHooks(config.UserFile())
+	var notes, more []agentfile.Note
+	if n.cfg.Hooks, notes, err = agentfile.LoadHooks(config.UserFile()); err == nil && n.claudeFiles {
+		n.cfg, more, err = n.cfg.WithClaudeFiles()
+		notes = append(notes, more...)
+	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
@@ -64,7 +68,7 @@ func (n *program) applySettings(c *cobra.Command) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errConfiguration, err)
 	}
-	n.cfg.Hooks, n.cfg.Guardrails, n.cfg.Tools, n.cfg.Permissions = hooks, own.Guardrails, own.Tools, own.Permissions
+	n.cfg.Guardrails, n.cfg.Tools, n.cfg.Permissions = own.Guardrails, own.Tools, own.Permissions
 	n.cfg.Servers = filepath.Join(filepath.Dir(config.UserFile()), mcpclient.UserFileName)
 	if err := n.checkDurability(); err != nil {
 		return err

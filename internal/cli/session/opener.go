@@ -7,10 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"time"
 
-	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
@@ -173,7 +171,7 @@ func (o *Opener) joinOwner(ctx context.Context) (*Session, error) {
 
 // startNode starts a node in this process.
 func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*Session, error) {
-	hooks, err := o.loadHooks()
+	cfg, err := o.userFiles()
 	if err != nil && why == ToRun { // without its hooks, a run could do what they would prevent
 		return nil, err
 	}
@@ -197,7 +195,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	if o.HTTP != "" && why == ToRun {
 		web = &node.HTTPConfig{Address: o.HTTP, Token: o.Console.Getenv("TROUPE_HTTP_TOKEN")}
 	}
-	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: hooks,
+	h, err := node.Start(ctx, node.Config{HTTP: web, StateDir: o.StateDir, LogStore: o.LogStore, NoPort: why == ToInspect, ConfigHome: embedded.ConfigHome(o.Console.Getenv), Roots: roots, SearchParentDirs: true, UserDirs: true, Env: o.Console.Getenv, Environ: os.Environ(), Model: o.Model, Prices: prices, Hooks: cfg.Hooks, ClaudeHome: cfg.ClaudeHome, CommandEnv: cfg.CommandEnv,
 		Guardrails: own.Guardrails, Tools: own.Tools, Permissions: own.Permissions, Servers: UserServerFile(), Record: o.Recordings.record, Replay: o.Recordings.replay, NoActors: why == ToInspect, MaxLiveRuns: o.MaxLiveRuns, RetainAge: age, RetainBytes: size, RequestRates: requests, TokenRates: tokens, Telemetry: o.Telemetry, Contributions: o.Contributions, Logger: o.Console.Logger()})
 	if err != nil {
 		return nil, err
@@ -225,18 +223,17 @@ func (o *Opener) retention() (age time.Duration, size int64, err error) {
 	return age, size, nil
 }
 
-// loadHooks are the user's own.
-func (o *Opener) loadHooks() ([]spec.Hook, error) {
-	files := []string{config.UserFile()}
-	if home := agentfile.ClaudeHome(); home != "" {
-		files = append(files, filepath.Join(home, "settings.json"))
+// userFiles reads the user's own hooks and files of Claude Code.
+func (o *Opener) userFiles() (cfg node.Config, err error) {
+	var notes, more []agentfile.Note
+	if cfg.Hooks, notes, err = agentfile.LoadHooks(config.UserFile()); err == nil {
+		cfg, more, err = cfg.WithClaudeFiles()
 	}
-	hooks, notes, err := agentfile.LoadHooks(files...)
 	if err != nil {
-		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "fix its hooks, or remove them; see docs/hooks.md"}
+		return cfg, &exit.Failure{Code: exit.Usage, Err: err, Hint: "fix the file; see docs/hooks.md"}
 	}
-	for _, n := range notes {
+	for _, n := range append(notes, more...) {
 		o.Console.Logger().Warn("a setting is not as it seems", "note", n.String())
 	}
-	return hooks, nil
+	return cfg, nil
 }

@@ -39,6 +39,8 @@ type ClaudeSettings struct {
 	// Own: it is the user's own, and no run can change it. Any other only takes trust away, because anyone may have written it.
 	Own         bool
 	Permissions spec.Permissions
+	// HasEnv: it has variables for commands (LoadClaudeEnv).
+	HasEnv bool
 	// Without are the parts that have no effect, for a note.
 	Without []string
 }
@@ -59,7 +61,7 @@ func ReadClaudeSettings(userDir, dir string, isProtected func(path, digest strin
 		if err != nil {
 			return fmt.Errorf("agentfile: %s: %w", s.Name, err)
 		}
-		r := claudeReader{out: s, home: filepath.ToSlash(home), d: &decoder{path: path, def: &Definition{}}}
+		r := claudeReader{out: s, isUser: s.Name == claudeUserName, home: filepath.ToSlash(home), d: &decoder{path: path, def: &Definition{}}}
 		err = r.readFile(data)
 		list = append(list, r.out)
 		return err
@@ -112,9 +114,10 @@ var claudeOtherModes = []string{"auto", "delegate", "manual"}
 
 // claudeReader reads one file.
 type claudeReader struct {
-	home string // the directory that ~ stands for; "": a path with ~ is an error
-	d    *decoder
-	out  ClaudeSettings
+	isUser bool   // the file is in ClaudeHome
+	home   string // the directory that ~ stands for; "": a path with ~ is an error
+	d      *decoder
+	out    ClaudeSettings
 
 	strangers  int      // rules that allow, in a file that may not
 	unreadable []string // rules that allow
@@ -131,9 +134,9 @@ func (r *claudeReader) readFile(data []byte) error {
 		return &Problem{r.d.path, root.Line + 1, fmt.Errorf("%w: it must be an object, such as {\"permissions\": {}}", ErrField)}
 	}
 	known := map[string]fieldReader{
-		"permissions": r.readPermissions,
+		"permissions": r.readPermissions, "env": r.checkEnv,
 	}
-	if r.out.Name == claudeUserName { // LoadHooks returns the hooks of the user, and nobody those of a directory
+	if r.isUser { // LoadHooks returns the hooks of the user, and nobody those of a directory
 		known["hooks"], known["disableAllHooks"] = r.checkHooks, func(*decoder, string, *yaml.Node) {}
 	}
 	r.d.readFields(root, "", known)
@@ -284,7 +287,10 @@ func (r *claudeReader) addTool(rule string) {
 // noteLosses names the rules that do not hold.
 func (r *claudeReader) noteLosses() {
 	add := func(format string, args ...any) { r.out.Without = append(r.out.Without, fmt.Sprintf(format, args...)) }
-	if r.strangers > 0 {
+	switch {
+	case r.strangers > 0 && r.isUser:
+		add("permissions.allow (" + ownRunsOnly + ")")
+	case r.strangers > 0:
 		add("permissions.allow (this file may come from anyone: allow calls in ~/.claude/settings.json or your own troupe.yaml)")
 	}
 	if len(r.unreadable) > 0 {

@@ -31,6 +31,8 @@ type Config struct {
 	WriteGit bool
 	// Hide are directories below Dir that are not there for them.
 	Hide []string
+	// Env are further variables, NAME=value, of its commands.
+	Env []string
 	// Timeout of a call. Default tool.TimeoutDefault.
 	Timeout time.Duration
 }
@@ -68,7 +70,7 @@ func Tool(cfg Config) (tool.Tool, error) {
 			defer func() { _ = at.Close() }()
 			compare := filechange.Watch(ctx, at, skip)
 			out, err := sandbox.Run(ctx, sandbox.Spec{Command: in.Command, Dir: at.Name(), At: at, Read: cfg.Read, WriteGit: cfg.WriteGit, Hide: cfg.Hide, Output: tool.WholeBytesMax,
-				Env: []string{"TROUPE_RUN=" + c.Run, "TROUPE_AGENT=" + c.Agent, "TROUPE_CALL=" + c.ID, "TROUPE_KEY=" + c.Key}})
+				Env: append(cfg.Env[:len(cfg.Env):len(cfg.Env)], "TROUPE_RUN="+c.Run, "TROUPE_AGENT="+c.Agent, "TROUPE_CALL="+c.ID, "TROUPE_KEY="+c.Key)})
 			c.ReportChanges(compare())
 			text := strings.ToValidUTF8(string(out.Stdout), "\uFFFD")
 			if err != nil {
