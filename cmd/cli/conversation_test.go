@@ -135,6 +135,33 @@ func TestAPipedChat(t *testing.T) {
 	}
 }
 
+// A chat prints the model and the notes above its first message, and above each later one only the run.
+func TestAChatRepeatsNoHeader(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"talk.yaml": talk})
+	cmd := s.command("chat", "-m", "script/talk.yaml", "--conversation", "c")
+	cmd.Stdin = strings.NewReader("hello\nand now\nand then\n")
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	if out, err := cmd.Output(); err != nil || string(out) != "one: hello\ntwo: and now\nthree: and then\n" {
+		t.Fatalf("%v %q\n%s", err, out, stderr.String())
+	}
+	for prefix, want := range map[string]int{"conversation c": 1, "model  ": 1, "run    ": 3, "nats   ": 0, "note   it continues": 0} {
+		n := 0
+		for line := range strings.Lines(stderr.String()) {
+			if strings.HasPrefix(line, prefix) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d lines begin with %q, want %d:\n%s", n, prefix, want, stderr.String())
+		}
+	}
+	if said, code := s.errorOf("run", "-m", "script/talk.yaml", "--conversation", "c", "at last"); code != 0 || !strings.Contains(said, "note   it continues the conversation c after ") {
+		t.Errorf("%d %s", code, said)
+	}
+}
+
 // startChat begins a chat whose messages a test writes; end closes the pipe and waits for the chat to end.
 func (s testHome) startChat(args ...string) (stdin io.Writer, answers *watchedOutput, end func() (out string, code int)) {
 	s.t.Helper()

@@ -124,7 +124,7 @@ func (a *app) addGlobalFlags(f *pflag.FlagSet) {
 	f.BoolVar(&a.console.JSON, "json", false, "the same as -o json")
 	f.StringVar(&a.console.Color, "color", "auto", "colour: auto, always, never")
 	f.BoolVarP(&a.console.Quiet, "quiet", "q", false, "no progress on stderr")
-	f.BoolVarP(&a.console.Verbose, "verbose", "v", false, "log what the node does on stderr")
+	f.BoolVarP(&a.console.Verbose, "verbose", "v", false, "log what the node does on stderr, and print the address of its server above a run")
 }
 
 // prepareCommand reads the settings and decides on output and colour.

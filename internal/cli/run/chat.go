@@ -63,6 +63,7 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 	if err := cs.beginConversation(flags); err != nil {
 		return err
 	}
+	cs.conversation = flags.Request.Conversation
 	typed := term.IsTTY(cs.Console.In)
 	if !cs.Console.Quiet {
 		cs.Console.Say("conversation " + term.CleanLine(flags.Request.Conversation))

@@ -12,4 +12,7 @@ type Commands struct {
 	Console  *console.Console
 	Sessions *session.Opener
 	Origins  *request.Origins
+
+	printed      map[string]bool // lines above runs
+	conversation string          // of a chat; "": no chat
 }

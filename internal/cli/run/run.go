@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -210,7 +211,11 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 			newest = cmp.Or(newest, r.RunID)
 		}
 	}
-	say := func(text string) { cs.Console.Say(cs.Console.ErrStyle.Yellow(text)) }
+	say := func(text string) {
+		for _, line := range cs.notPrinted(cs.Console.ErrStyle.Yellow(text)) {
+			cs.Console.Say(line)
+		}
+	}
 	switch {
 	case unfinished == 1:
 		say("1 unfinished run: " + s.Command("run --resume "+term.CleanLine(newest)) + " continues it")
@@ -222,23 +227,16 @@ func (cs *Commands) reportUnfinished(s *session.Session, own string) {
 	}
 }
 
-// headerLines returns the lines printed above a run: model, address, budget and notes.
+// headerLines returns the lines printed above a run: model, id, budget and notes; with -v the address of the node, too.
+// What an earlier message of a chat has printed is not repeated.
 func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []string {
 	st := cs.Console.ErrStyle
-	nats := st.Dim("nats   ") + term.CleanLine(s.Address)
-	if s.OwnerPID > 0 {
-		nats += fmt.Sprintf(" (node of process %d)", s.OwnerPID)
-	}
-	watch := cmp.Or(s.WatchCommand, "nats -s "+s.Address)
-	if cs.Sessions.Conn.Context != "" && cs.Sessions.Conn.Servers == "" {
-		watch = "nats --context " + cs.Sessions.Conn.Context
-	}
-	lines := []string{
-		st.Dim("model  ") + st.Bold(term.CleanLine(r.Model)) + " (" + term.CleanLine(r.Why) + ")",
-		nats + st.Dim("   watch: ") + term.CleanLine(watch) + " sub '" + s.Names().AllEvents() + "'",
+	lines := cs.notPrinted(st.Dim("model  ") + st.Bold(term.CleanLine(r.Model)) + " (" + term.CleanLine(r.Why) + ")")
+	if cs.Console.Verbose {
+		lines = append(lines, cs.notPrinted(cs.natsLine(s))...)
 	}
 	if line := cs.httpLine(s); line != "" {
-		lines = append(lines, line)
+		lines = append(lines, cs.notPrinted(line)...)
 	}
 	budget := st.Dim("run    ") + term.CleanLine(r.RunID)
 	if r.Limit > 0 {
@@ -252,7 +250,35 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 	}
 	lines = append(lines, budget)
 	for _, n := range r.Notes {
-		lines = append(lines, st.Dim("note   ")+term.CleanLine(n))
+		if cs.conversation == "" || cs.Console.Verbose || !strings.HasPrefix(n, "it continues the conversation "+cs.conversation+" ") {
+			lines = append(lines, cs.notPrinted(st.Dim("note   ")+term.CleanLine(n))...)
+		}
 	}
 	return lines
+}
+
+// natsLine says at which server the events of the run can be watched.
+func (cs *Commands) natsLine(s *session.Session) string {
+	st := cs.Console.ErrStyle
+	nats := st.Dim("nats   ") + term.CleanLine(s.Address)
+	if s.OwnerPID > 0 {
+		nats += fmt.Sprintf(" (node of process %d)", s.OwnerPID)
+	}
+	watch := cmp.Or(s.WatchCommand, "nats -s "+s.Address)
+	if cs.Sessions.Conn.Context != "" && cs.Sessions.Conn.Servers == "" {
+		watch = "nats --context " + cs.Sessions.Conn.Context
+	}
+	return nats + st.Dim("   watch: ") + term.CleanLine(watch) + " sub '" + s.Names().AllEvents() + "'"
+}
+
+// notPrinted returns a line, unless this process has printed it above an earlier run.
+func (cs *Commands) notPrinted(line string) []string {
+	if cs.printed[line] {
+		return nil
+	}
+	if cs.printed == nil {
+		cs.printed = map[string]bool{}
+	}
+	cs.printed[line] = true
+	return []string{line}
 }
