@@ -126,7 +126,7 @@ func (s *shell) callerOf(e agent.CallModel) model.Caller {
 	return model.Caller{ID: string(t.ID), Name: t.Name, Node: s.cfg.Name}
 }
 
-// isEnding reports whether the process is ending or the shell is superseded. The work that it
+// isEnding reports whether the node is stopping or the shell is superseded. The work that it
 // began is lost, and the next activation records that.
 func isEnding(ctx context.Context) bool {
 	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted)

@@ -27,13 +27,13 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 	case activation.SendMessages:
 		s.sendMessages(c, a)
 	case activation.SendAnswer:
-		tell := s.factSender(c)
-		s.cfg.Post.Append(s.ctx, a.Message.To, a.Data, func(_ uint64, err error) { tell(activation.AnswerSent{Message: a.Message, Err: err}) })
+		deliver := s.factSender(c)
+		s.cfg.Post.Append(s.ctx, a.Message.To, a.Data, func(_ uint64, err error) { deliver(activation.AnswerSent{Message: a.Message, Err: err}) })
 	case activation.OwnReadBack:
 		failpoint.At(failpoint.OwnRead, a.ID)
 	case activation.Later:
-		tell := s.factSender(c)
-		time.AfterFunc(a.Pause, func() { tell(a.Fact) })
+		deliver := s.factSender(c)
+		time.AfterFunc(a.Pause, func() { deliver(a.Fact) })
 	case activation.PublishNotes:
 		for _, e := range activation.EventsOf(s.addr, a.Parent, s.cfg.Name, a.N, a.Stamp, a.Notes) {
 			s.cfg.Events(e)
@@ -54,13 +54,13 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 		s.failShell(c, a)
 	default:
 		if !s.carryOutWork(c, action) {
-			s.reportState(c, action)
+			s.notifyRouter(c, action)
 		}
 	}
 }
 
-// reportState sends the router the message that each Report action stands for.
-func (s *shell) reportState(c actor.Context, action activation.Action) {
+// notifyRouter sends the router the message that each Report action stands for.
+func (s *shell) notifyRouter(c actor.Context, action activation.Action) {
 	switch a := action.(type) {
 	case activation.ReportSuperseded:
 		c.Send(s.router, shellSuperseded{s.addr, c.Self()})
@@ -96,7 +96,7 @@ func (s *shell) resultSender(c actor.Context) func(activation.OwnResult) {
 	return func(o activation.OwnResult) { root.Send(router, o) }
 }
 
-// storeError returns mailbox.ErrClosed for any error once the process ends.
+// storeError returns mailbox.ErrClosed for any error once the node is stopping.
 func storeError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", mailbox.ErrClosed, err)
@@ -107,28 +107,28 @@ func storeError(ctx context.Context, err error) error {
 // appendClaim appends the claim. Its callback delivers the fact also if the append succeeded, because
 // the activation must know the claim's place to read the log up to it.
 func (s *shell) appendClaim(c actor.Context, a activation.AppendClaim) {
-	tell := s.factSender(c)
+	deliver := s.factSender(c)
 	failpoint.At(failpoint.ClaimBefore, string(s.addr))
 	s.cfg.Post.Append(s.ctx, s.addr, a.Data, func(place uint64, err error) {
 		failpoint.At(failpoint.ClaimAcked, string(s.addr))
-		tell(activation.ClaimAppended{Place: place, Err: err})
+		deliver(activation.ClaimAppended{Place: place, Err: err})
 	})
 }
 
-// readLog reads the log up to the claim, outside the actor's goroutine.
+// readLog reads the log up to the claim and compares this node with the task's Hashes, in a goroutine.
 func (s *shell) readLog(c actor.Context, a activation.ReadLog) {
-	tell, at, post, ctx, differs := s.factSender(c), s.addr, s.cfg.Post, s.ctx, s.cfg.Differs
+	deliver, at, post, ctx, differs := s.factSender(c), s.addr, s.cfg.Post, s.ctx, s.cfg.Differs
 	go func() {
 		var log []mailbox.Message
 		err := post.Read(ctx, at, 0, a.Claim.Place, func(m mailbox.Message) error {
 			log = append(log, m)
 			return nil
 		})
-		var found map[string]string
+		var differences map[string]string
 		if t, ok := activation.TaskOf(at, log); ok && err == nil && differs != nil && len(t.Hashes) > 0 {
-			found = differs(t)
+			differences = differs(t)
 		}
-		tell(activation.LogRead{Claim: a.Claim, Log: log, Differences: found, Err: storeError(ctx, err)})
+		deliver(activation.LogRead{Claim: a.Claim, Log: log, Differences: differences, Err: storeError(ctx, err)})
 	}()
 }
 
@@ -156,32 +156,34 @@ func (s *shell) readTail(c actor.Context, a activation.ReadTail) {
 	}()
 }
 
-// appendOwn appends an own entry. Only a failure is a fact: success shows when the entry is read back.
+// appendOwn appends an entry to the actor's own log. It reports only a failure: on success the activation reads the
+// entry back.
 func (s *shell) appendOwn(c actor.Context, a activation.AppendOwn) {
-	tell := s.factSender(c)
+	deliver := s.factSender(c)
 	failpoint.At(failpoint.OwnBefore, a.ID)
 	s.cfg.Post.Append(s.ctx, s.addr, a.Data, func(_ uint64, err error) {
 		failpoint.At(failpoint.OwnAcked, a.ID)
 		if err != nil {
-			tell(activation.OwnFailed{Own: a.Own, Err: err})
+			deliver(activation.OwnFailed{Own: a.Own, Err: err})
 		}
 	})
 	failpoint.At(failpoint.OwnSent, a.ID)
 }
 
+// sendMessages appends an entry with outbox messages to the log of their receiver, and reports the result.
 func (s *shell) sendMessages(c actor.Context, a activation.SendMessages) {
-	tell, kind := s.factSender(c), a.Messages[0].Kind
+	deliver, kind := s.factSender(c), a.Messages[0].Kind
 	failpoint.At(failpoint.OutboxBefore, kind)
 	s.cfg.Post.Append(s.ctx, a.To, a.Data, func(_ uint64, err error) {
 		failpoint.At(failpoint.OutboxAcked, kind)
-		tell(activation.MessagesSent{To: a.To, Messages: a.Messages, Err: err})
+		deliver(activation.MessagesSent{To: a.To, Messages: a.Messages, Err: err})
 	})
 	failpoint.At(failpoint.OutboxSent, kind)
 }
 
 // failShell stops the shell, which cannot continue without its log. If the store has closed or the
-// process ends, that is all; otherwise it panics, and the router starts another shell after a pause,
-// or gives the actor up after CrashesMax crashes in a row.
+// node is stopping, that is all. Otherwise it panics: the router starts another shell after a pause, at most
+// CrashesMax times in a row, and then gives the actor up.
 func (s *shell) failShell(c actor.Context, a activation.Fail) {
 	if s.ctx.Err() != nil || errors.Is(a.Err, mailbox.ErrClosed) {
 		c.Stop(c.Self())

@@ -55,17 +55,17 @@ func (r *router) restartCrashed(c actor.Context, pid *actor.PID) {
 		return
 	}
 	p.pid = nil
-	pause, parked := p.countCrash(time.Now())
-	if parked {
+	pause, hopeless := p.countCrash(time.Now())
+	if hopeless {
 		r.giveUpActor(c, actorHopeless{at, fmt.Sprintf("its shell crashed %d times in a row", p.crashes)})
 		return
 	}
-	r.cfg.Logger.Error("a shell crashed; it is started again", "actor", at, "crashes", p.crashes, "after", pause)
+	r.cfg.Logger.Error("shell crashed; restarting", "actor", at, "crashes", p.crashes, "after", pause)
 	self, root := c.Self(), c.ActorSystem().Root
 	time.AfterFunc(pause, func() { root.Send(self, restartShell{at}) })
 }
 
-// giveUpActor parks an actor whose shells keep failing, and tells its supervisor by a command,
+// giveUpActor stops an actor whose shells keep failing, and notifies its supervisor by a command,
 // because the actor itself can send nothing any more. If the actor is the supervisor, no
 // actor is left that could decide: the run ends in its current state.
 func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
@@ -80,7 +80,7 @@ func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
 	}
 	r.postLate(c, p.results)
 	p.results = nil
-	r.cfg.Logger.Error("an actor is given up", "actor", m.at, "why", m.why)
+	r.cfg.Logger.Error("actor given up", "actor", m.at, "why", m.why)
 	if m.at.Agent() == mailbox.Super {
 		r.publishHalt(m)
 		return
@@ -88,7 +88,7 @@ func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
 	f := supervisor.GivenUp{Agent: spec.ID(m.at.Agent()), Why: m.why}
 	data, err := encodeCommand(fmt.Sprintf("given_up.%s.%d-%d", m.at.Agent(), p.lease, p.starts), f.Kind(), f)
 	if err != nil {
-		r.cfg.Logger.Error("a supervisor was not notified", "actor", m.at, "error", err)
+		r.cfg.Logger.Error("cannot notify supervisor of a given-up actor", "actor", m.at, "error", err)
 		return
 	}
 	self, root := c.Self(), c.ActorSystem().Root
@@ -97,7 +97,7 @@ func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
 		case errors.Is(err, mailbox.ErrFull):
 			time.AfterFunc(activation.RetryPause, func() { root.Send(self, m) })
 		case err != nil && !errors.Is(err, mailbox.ErrClosed):
-			r.cfg.Logger.Error("a supervisor was not notified", "actor", m.at, "error", err)
+			r.cfg.Logger.Error("cannot notify supervisor of a given-up actor", "actor", m.at, "error", err)
 		}
 	})
 }

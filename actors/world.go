@@ -193,7 +193,7 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 		if killed {
 			f.Killed, f.Error, f.Text = true, true, "killed while running: "+f.Text
 		} else if ctx.Err() != nil && !errors.Is(context.Cause(ctx), errAborted) {
-			return // the process is ending: the call is lost, and the next activation records that
+			return // the node is stopping: the call is lost, and the next activation records that
 		}
 		if counts {
 			f.Tokens = tokens.Estimate(f.Text)

@@ -98,8 +98,8 @@ func (l callList) gatedBy(f Hooked) int {
 	})
 }
 
-// runnable counts the calls that will run.
-func (l callList) runnable() int {
+// countRunnable counts the calls that will run.
+func (l callList) countRunnable() int {
 	n := 0
 	for _, c := range l {
 		if c.Stage != Ended {

@@ -105,13 +105,13 @@ func (f Canceled) neverBegun() string {
 	return "never started: the run was ended"
 }
 
-// finishBeforeCalls ends a canceled run whose last reply asked for calls.
+// finishBeforeCalls ends a canceled agent whose last reply asked for calls.
 func finishBeforeCalls(s State, calls []Call) (State, []Effect) {
 	s = refuseCalls(withholdReply(s), calls, s.Cancel.neverBegun())
 	return finishAgent(s, abortedOutcome(s, spec.AbortedStreaming))
 }
 
-// finishCanceled ends a canceled run at a boundary. Before the first tools of this
+// finishCanceled ends a canceled agent at a boundary. Before the first tools of this
 // turn have run, the cancel aborted streaming, after that tools, whatever messages
 // the agent has received since.
 func finishCanceled(s State) (State, []Effect) {

@@ -12,7 +12,7 @@ import (
 // dispatchCalls runs the calls of a reply that may run, in batches.
 func dispatchCalls(s State, calls []Call) (State, []Effect) {
 	s.Phase, s.Calls, s.Cuts = Acting, calls, 0
-	s.ToolCalls += callList(calls).runnable()
+	s.ToolCalls += callList(calls).countRunnable()
 	s.Useless, s.LoopDetection.Forbidden = countUseless(s, calls)
 	return advanceCalls(s)
 }
@@ -76,12 +76,12 @@ func beginCall(s State, i int) (State, Effect) {
 // decodeArgs reads arguments that have been validated; fields that do not fit stay zero.
 func decodeArgs(args string, into any) { _ = json.Unmarshal([]byte(args), into) }
 
-// newToolCall begins the current attempt.
+// newToolCall returns the effect that begins the current attempt.
 func (c Call) newToolCall(turn int) CallTool {
 	return CallTool{Call: c.ID, Attempt: c.Attempt, Turn: turn, Name: c.Name, Args: c.Args, MayWriteAny: c.Gate.Permit.MayWriteAny}
 }
 
-// handleStarted handles the Started entry that a shell appends before a side effect: if
+// handleStarted handles the Started entry that a shell appends before any call that is not a read: if
 // the loop reads it under the current epoch, the call begins, once.
 func handleStarted(s State, f Started) (State, []Effect) {
 	i := s.Calls.find(f.Call)

@@ -58,12 +58,12 @@ type Granted struct {
 	Left *RunLeft `msgpack:"rl,omitempty"`
 }
 
-// Denied answers a Reserve with no: not even a closing turn fits, or policy forbids one.
+// Denied rejects a Reserve: not even a closing turn fits the budget.
 type Denied struct {
 	Reservation int         `msgpack:"l"`
 	Why         spec.Reason `msgpack:"w"`
 	Detail      string      `msgpack:"d,omitempty"`
-	// By is the rule of the policy that denies it.
+	// By names the policy rule that had vetoed the ordinary turn, if any.
 	By *VerdictOrigin `msgpack:"by,omitempty"`
 }
 
@@ -284,12 +284,12 @@ type Finish struct {
 	Ordinal int `msgpack:"r,omitempty"`
 }
 
-// ReportLog tells the supervisor how long the agent's log is (PROTOCOL P13), and which
-// activation reports it: the outbox message of an earlier activation may be sent again.
+// ReportLog announces a new activation. Its index in the agent's log shows the supervisor how long that log is (P13).
+// Activation names the activation, because the outbox message of an earlier one may be sent again.
 type ReportLog struct {
 	Activation string `msgpack:"s,omitempty"`
 	Node       string `msgpack:"n,omitempty"`
-	// Damaged: the log's own hashes show that it is not whole.
+	// Damaged: why this log or the supervisor's is known to be incomplete (hashes, message counts, or a shorter log).
 	Damaged string `msgpack:"d,omitempty"`
 	// Ended is how the agent ended, if it has: its Finish may have arrived before the
 	// supervisor knew of the agent.

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -204,76 +203,6 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
 	})
 }
-
-// endQuestion continues after the wait for a person, which does not count as the agent's time.
-func endQuestion(s State) (State, []Effect) {
-	fx := []Effect{Unpark{Query: s.Suspended.Question.Query}}
-	s.Began += s.Now - s.Parked //mutant:people's-time-counts
-	s.Parked = 0
-	s = endSuspension(s)
-	return s, append(fx, s.allTimers()...)
-}
-
-// handleAnswered handles a person's decision about the open query.
-func handleAnswered(s State, f Answered) (State, []Effect) {
-	w := s.Suspended
-	if !w.asksPerson() || f.Query != w.Question.Query || f.Digest != "" && f.Digest != w.Question.Digest { //mutant:answer-to-other-arguments-counts
-		return s, nil
-	}
-	if w.Question.Due > 0 && s.Now >= w.Question.Due {
-		f = expiredAnswer(s)
-	}
-	s.events.publishAnswer(f, w.Question)
-	switch {
-	case w.Why == AwaitsDriftAnswer:
-		return handleDriftAnswer(s, f)
-	case w.Then == ThenTurn:
-		return fromSupervisor(s, f)
-	}
-	i := s.Calls.find(w.Question.Call)
-	c := s.Calls[i]
-	s, fx := endQuestion(s)
-	s.Transition = spec.ApprovalResolved
-	if c.Stage == Gated {
-		s.events.publishApproval(c, f, w.Question)
-		s, more := grantRule(s, f, w.Question)
-		return prependEffects(append(fx, more...))(advanceCalls(s.withCall(i, c.applyDecision(f, w.Question.Digest).withLostNote())))
-	}
-	if c.Name == askTool && f.By == byClock {
-		return prependEffects(fx)(advanceCalls(s.withCall(i, c.fail("a person was asked, and "+f.Text))))
-	}
-	if c.Name == askTool {
-		return prependEffects(fx)(advanceCalls(s.withCall(i, c.end(personResult(f)))))
-	}
-	switch f.Decision {
-	case spec.Approve:
-		var e Effect
-		if s, e = enterCall(s, i); e != nil {
-			return s, append(fx, e)
-		}
-		if s.Calls[i].Stage == Ended {
-			return prependEffects(fx)(advanceCalls(s)) // the permissions deny it
-		}
-		return s, fx
-	case spec.TextOnly:
-		s = s.withCall(i, c.end(model.ToolResult{Text: "reported by a person: " + f.Text}))
-	default:
-		s = s.withCall(i, c.fail("not run again; whether the first attempt took effect is unknown"))
-	}
-	return prependEffects(fx)(advanceCalls(s))
-}
-
-// personResult is the result of asking a person.
-func personResult(f Answered) model.ToolResult {
-	text := strings.TrimSpace(f.Text)
-	if text == "" {
-		text = answers[f.Decision]
-	}
-	return model.ToolResult{Text: "a person answered: " + text}
-}
-
-// answers gives the meaning of decisions without text where a question was asked.
-var answers = map[spec.Decision]string{spec.Approve: "yes", spec.Deny: "no", spec.Skip: "nothing, go on without an answer", spec.TextOnly: "nothing"}
 
 // endCanceled appends the results of calls that will not continue to the transcript.
 func endCanceled(s State) State {

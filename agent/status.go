@@ -64,8 +64,8 @@ type Closed struct {
 	FromI  int     `msgpack:"i,omitempty"`
 }
 
-// lastMessage is the message with which the agent ends.
-func lastMessage(s State) Finish {
+// newFinish returns the message with which the agent ends.
+func newFinish(s State) Finish {
 	return Finish{Outcome: s.Outcome, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
 		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.Worked}
 }

@@ -55,7 +55,7 @@ func endTurn(s State, transition spec.Transition) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if s.ClosingReason != "" {
-		// The closing turn is not possible: the model failed, and its fallback may have no known price.
+		// The closing turn was denied because the fallback in use has no known price (skipUnpriced).
 		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true})
 	}
 	s, transition = deliverMail(s, transition)
@@ -105,8 +105,8 @@ func requestReservation(s State, transition spec.Transition) (State, []Effect) {
 	return s, []Effect{e}
 }
 
-// newReserve returns the effect that requests the budget for the current reservation. The agent's first request names its
-// node, because the supervisor has received nothing from the agent yet.
+// newReserve returns the effect that requests the budget for the current reservation. The first request names the
+// agent's node: without hooks it is the agent's first message.
 func newReserve(s State, request budget.AttemptRequest) Reserve {
 	e := Reserve{Reservation: s.Reservation, Request: request, Turn: s.Turn + 1}
 	if s.Reservation == 1 {
@@ -136,8 +136,8 @@ func (s State) attemptRequest() budget.AttemptRequest {
 	return request
 }
 
-// FirstAttemptRequest is the request of a task's first turn, after the history with which it
-// begins: the supervisor admits a child by it.
+// FirstAttemptRequest returns the request of a task's first turn, including imported history. The supervisor admits an
+// agent (root or child) by it.
 func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptRequest {
 	t.Limits = t.Limits.WithDefaults(t.Depth)
 	s := adoptHistory(State{Task: t, ImportedHistory: importedHistory{Messages: past}})
@@ -151,7 +151,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	s = takeAllowance(s, f)
 	s.LimitNotes = s.LimitNotes.withRun(f.Left, s.Spent, s.ToolCalls)
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
-		return returnReservation(s)
+		return returnReservation(s) // a drift question is open: the attempt must not begin
 	}
 	if s.Phase != Reserving || f.Reservation != s.Reservation { //mutant:stale-grant
 		return s, nil
@@ -160,7 +160,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 		return finishCanceled(s)
 	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
-		return returnReservation(s)
+		return returnReservation(s) // this node differs: ask before using the reservation
 	}
 	if s.Purpose == ForSummary {
 		return handleSummaryGranted(s, f)
@@ -178,8 +178,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	return s, []Effect{newModelCall(s)}
 }
 
-// newModelCall begins the granted attempt. The call follows from the state alone, so
-// that a later activation can begin it.
+// newModelCall returns the effect that begins the granted attempt, from the state alone: a later activation can begin it.
 func newModelCall(s State) CallModel {
 	if s.Purpose == ForSummary {
 		return callSummary(s)
@@ -203,12 +202,11 @@ func (s State) replySchema() string {
 	return s.Task.LoopOptions.Require.Schema
 }
 
-// handleDenied ends the loop without another call, and the loop itself reports the findings so far,
-// except in two cases: without a reservation for a summary, the compaction continues without a model,
-// and a fallback whose price is not known is skipped for the next model.
+// handleDenied ends the loop with a partial result, without another call. Exceptions: a denied summary continues
+// without a model, and an unpriced fallback is skipped.
 func handleDenied(s State, f Denied) (State, []Effect) {
 	if s.Suspended.Then == ThenGrant && f.Reservation == s.Reservation {
-		s, fx := endQuestion(s)
+		s, fx := endQuestion(s) // a drift question held this request: close it first
 		s.Phase = Reserving
 		return prependEffects(fx)(handleDenied(s, f))
 	}
@@ -232,8 +230,8 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 }
 
 // handleReplied records a reply, settles its reservation, and then acts on it. Calls in the reply
-// are dispatched whatever the provider's stop reason says; the reason decides only about a reply
-// without calls.
+// are dispatched whatever the provider's stop reason says, except in a closing turn; the reason decides only about a
+// reply without calls.
 func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.Phase != Thinking || f.Reservation != s.Reservation { //mutant:reply-of-its-reservation
 		return s, nil
@@ -248,7 +246,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	s = calibrate(s, f.Reply)
 	f.Reply.Message.Tokens = f.Tokens
 	s, calls := appendReply(s, f.Reply)
-	runnable := callList(calls).runnable()
+	runnable := callList(calls).countRunnable()
 	if s.Cancel != nil || s.ClosingReason != "" {
 		runnable = 0
 	}
@@ -272,7 +270,8 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	return prependEffects(append(fx, notifications...))(checkOutput(s, calls, f.Reply.Stop))
 }
 
-// actOnReply executes a reply: its calls, which wait in s.Calls, or its end.
+// actOnReply acts on a reply that guardrails have passed: it dispatches the calls in s.Calls, or handles a reply
+// without calls.
 func actOnReply(s State, stop model.Stop) (State, []Effect) {
 	calls, text := s.Calls, s.newest().Text
 	s.Calls = nil
@@ -346,7 +345,8 @@ func refuseCalls(s State, calls []Call, text string) State {
 	return s.appendMessage(model.Message{Role: model.ToolRole, Results: results}) //mutant:refused-calls-unanswered
 }
 
-// finishAgent is the only function that ends an agent. It aborts work in progress, settles the open reservation, and sends Finish.
+// finishAgent is the only function that ends an agent. It aborts running hooks and the model call, settles the
+// reservation, withdraws an open question and sends Finish. Callers have ended all tool calls before.
 func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	if s.Phase == Done {
 		return s, nil
@@ -381,7 +381,7 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	s.Phase, s.Suspended, s.Outcome = Done, suspension{}, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
-	return s, append(fx, lastMessage(s))
+	return s, append(fx, newFinish(s))
 }
 
 // prependEffects puts effects in front of those that follow. It is curried so that the results of
@@ -390,7 +390,7 @@ func prependEffects(first []Effect) func(State, []Effect) (State, []Effect) {
 	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
 }
 
-// handleSteered keeps a user's message for the next turn boundary.
+// handleSteered keeps a user's message for the next turn boundary, and wakes an agent that waits only for others.
 func handleSteered(s State, f Steered) (State, []Effect) {
 	if s.Phase == Done || strings.TrimSpace(f.Text) == "" {
 		return s, nil

@@ -27,10 +27,10 @@ func handleOpened(s State, f Opened) (State, []Effect) {
 	return beginRun(s)
 }
 
-// beginRun joins the root of a run that was opened.
+// beginRun makes the run live, creates its budget pool and admits the root agent.
 func beginRun(s State) (State, []Effect) {
 	f := s.Run
-	s.Phase, s.Inquiry.News = Live, s.Now
+	s.Phase, s.Inquiry.LastMessage = Live, s.Now
 	s.Pool = budget.Pool{Limit: budget.Limit{Tokens: f.Limits.Tokens, Nano: f.Limits.Nano, Calls: f.Limits.Calls}}
 	if f.Run != "" {
 		s = s.publishEvent(event.KindRunStarted, event.RunStarted{Goal: f.Goal, Root: f.Root, Model: f.Model.Name, Limits: f.Limits, Caller: f.Caller,
@@ -52,7 +52,7 @@ func beginRun(s State) (State, []Effect) {
 		return s.endEmptyRun(tooLittle(s.Pool.Limit, t, first))
 	}
 	s.Pool = pool
-	return joinMember(s, m, t, nil)
+	return startMember(s, m, t, nil)
 }
 
 // tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root.
@@ -82,9 +82,8 @@ func (s State) endEmptyRun(o spec.Outcome) (State, []Effect) {
 	return s, []Effect{Publish{}}
 }
 
-// joinMember adds a member and sends it its task, after the history with which it
-// begins, if there is one.
-func joinMember(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
+// startMember adds a member and sends it its imported history and its task.
+func startMember(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
 	s.Live++
 	m.FirstMessageDue = s.Now + FirstMessageMS
 	s = s.put(m).publishEvent(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.Pool})
@@ -98,8 +97,8 @@ func joinMember(s State, m Member, t spec.Task, past []model.Message) (State, []
 	)
 }
 
-// delegateTask joins a child, or tells the parent why not. The child's id comes from
-// the call, so a repeated delegation finds the same child.
+// delegateTask starts a child, or sends the parent the reason why not. It ignores a repeated Delegate (the child id
+// follows from the call) and one whose child id is not below the sender.
 func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	parent, ok := s.Member(from)
 	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
@@ -154,7 +153,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	}
 	m.permissions, m.binding = t.Permissions, bindingHooks(t) //mutant:hooks-not-passed-on
 	first := agent.FirstAttemptRequest(t)
-	if first.Input > taskBytesMax { // Submitted would not fit an entry
+	if first.Input > taskBytesMax { // Input counts each byte as a token, so it bounds the size of the entry
 		return refuse("its instructions, tools and goal are more than %d bytes", taskBytesMax)
 	}
 	if len(f.Past) > 0 {
@@ -164,15 +163,16 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("%s", why)
 	}
 	parent.Children++
-	s, fx := joinMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
+	s, fx := startMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {
 		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
 	}
 	return s, fx
 }
 
-// admitChild opens the account of a child and carves its share, if it has one. why says why it has none.
-func admitChild(p budget.Pool, m Member, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, why string) {
+// admitChild opens a child's account and, if its definition has one, carves its share. refusal says why not; "" if the
+// child is admitted.
+func admitChild(p budget.Pool, m Member, t spec.Task, def Definition, first budget.AttemptRequest) (next budget.Pool, refusal string) {
 	next, fits := p.AdmitBelow(string(m.Parent), string(m.ID), ownLimit(t.Limits), first)
 	switch {
 	case !fits && !p.Carved.Zero():
@@ -220,7 +220,7 @@ func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 func endMember(s State, m Member) (State, []Effect) {
 	var fx []Effect
 	s, fx = s.markFirstMessage(m, fx)
-	m.Seen = true
+	m.Seen = true // markFirstMessage changed s, not this copy
 	if m.Query != nil {
 		m.Query = nil
 		s.Parked--
@@ -304,8 +304,8 @@ func handleReportLog(s State, from spec.ID, f agent.ReportLog) (State, []Effect)
 	return s, fx
 }
 
-// handleResumed begins an activation of the supervisor's shell: it arms the timers again, asks the
-// members for their status if the log may have lost its tail, and halts the run if the log is damaged.
+// handleResumed begins an activation. A damaged log halts the run. Otherwise each member without a first message gets
+// a new period, and members are asked for their status: at once after a crash, later after an orderly release.
 func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 	orderly := s.Released || s.Activation == ""
 	s.Activation = f.Activation
@@ -322,5 +322,5 @@ func handleResumed(s State, f agent.Resumed) (State, []Effect) {
 			fx = append(fx, Arm{Timer: firstMessageTimer + string(m.ID), Due: m.FirstMessageDue})
 		}
 	})
-	return next.askInTime(!orderly, armParkClock(s, fx))
+	return next.scheduleInquiry(!orderly, armParkClock(s, fx))
 }

@@ -187,10 +187,10 @@ type Member struct {
 	Depth           int
 	Rights          []string
 	Deny            []string
-	Children        int // live ones
-	Seen            bool
+	Children        int   // live ones
+	Seen            bool  // has sent its first message
 	FirstMessageDue int64 // until when its first message must come
-	Stopping        bool  // canceled alone, without the run
+	Stopping        bool  // told to stop, by itself or with an agent above it, while the run continues
 	Done            bool
 	Silent          bool // given up after the cancel: it has not reported its end itself
 	Turns           int

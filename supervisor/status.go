@@ -33,25 +33,27 @@ func (s State) askMembers(fx []Effect) (State, []Effect) {
 
 // memberInquiry is when a supervisor asks its members for their status.
 type memberInquiry struct {
-	Last int64 // when the members were last asked
-	Due  int64 // when the current activation asks them; 0: it has, or need not
-	News int64 // when one of them last sent anything else
+	Last        int64 // when the members were last asked
+	Due         int64 // when the current activation asks them; 0: it has, or need not
+	LastMessage int64 // when one of them last sent anything else
 }
 
 // nextDue is when the members are asked next.
-func (q memberInquiry) nextDue() int64 { return max(q.News, q.Last) + max(AskMS, q.Last-q.News) }
+func (q memberInquiry) nextDue() int64 {
+	return max(q.LastMessage, q.Last) + max(AskMS, q.Last-q.LastMessage)
+}
 
 // askTimer is the timer by which an activation that follows a Released asks after all.
 const askTimer = "ask"
 
-// askInTime asks the members at once if an activation follows a crash or has received
+// scheduleInquiry asks the members at once if an activation follows a crash or has received
 // nothing for long, and otherwise once it is time. Each activation asks once.
-func (s State) askInTime(now bool, fx []Effect) (State, []Effect) {
+func (s State) scheduleInquiry(afterCrash bool, fx []Effect) (State, []Effect) {
 	s.Inquiry.Due = 0
 	switch {
 	case s.Phase == Over:
 		return s, fx
-	case now || s.Now >= s.Inquiry.nextDue(): //mutant:members-asked
+	case afterCrash || s.Now >= s.Inquiry.nextDue(): //mutant:members-asked
 		return s.askMembers(fx)
 	}
 	s.Inquiry.Due = s.Inquiry.nextDue()
@@ -102,7 +104,7 @@ func (s State) countReceived(e Input) State {
 	switch e.Fact.(type) {
 	case agent.Status, agent.ReportLog: // a question wakes passivated members: their return is no news
 	default:
-		s.Inquiry.News = s.Now
+		s.Inquiry.LastMessage = s.Now
 	}
 	m.Heard++
 	return s.put(m)

@@ -54,7 +54,7 @@ func handleAnswerSent(s *stepCall, f AnswerSent) {
 	s.answers.flying = false
 	switch {
 	case f.Err == nil, errors.Is(f.Err, mailbox.ErrClosed):
-		sendOrClose(s)
+		advanceOutput(s)
 	case errors.Is(f.Err, mailbox.ErrFull):
 		s.addActions(Warn{"the log has no room for the answer of a closed log; retrying", []any{"from", s.Reader.Addr, "to", f.Message.To}})
 		s.answers.messages = append(slices.Clone(s.answers.messages), f.Message)

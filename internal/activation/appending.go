@@ -87,7 +87,7 @@ func handleMessagesSent(s *stepCall, f MessagesSent) {
 	switch {
 	case f.Err == nil:
 		s.Reader.Outbox.Acked(f.To)
-		sendOrClose(s)
+		advanceOutput(s)
 	case errors.Is(f.Err, mailbox.ErrClosed), s.Reader.Phase != Active: // the next activation sends them
 	case errors.Is(f.Err, mailbox.ErrFull):
 		s.addActions(Warn{"the receiver's log has no room for a message; retrying", []any{"from", s.Reader.Addr, "to", f.To}})

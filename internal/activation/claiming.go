@@ -75,7 +75,7 @@ func replayLog(s *stepCall, f LogRead) {
 	}
 	countArrived(s, len(s.ahead))
 	s.ahead = nil
-	sendOrClose(s)
+	advanceOutput(s)
 	if s.toDrain {
 		beginDraining(s)
 	}

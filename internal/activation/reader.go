@@ -372,8 +372,8 @@ func (l *LogReader) MayClose() bool {
 func (l *LogReader) Floor() uint64 { return l.floor }
 
 // UnfinishedStarts counts the activations at the end of a log that began, but never wrote a
-// Checkpoint or ended in order; from StartsMax on, the node parks the actor without stepping
-// its log.
+// Checkpoint or ended in order. If there are more than StartsMax, the node gives the actor up without stepping its
+// log.
 func UnfinishedStarts(log []mailbox.Message) int {
 	n, last := 0, ""
 	for _, m := range log {

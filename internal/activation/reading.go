@@ -17,7 +17,7 @@ func handleEntryArrived(s *stepCall, m mailbox.Message) {
 		return
 	}
 	readEntry(s, m)
-	sendOrClose(s)
+	advanceOutput(s)
 	countArrived(s, 1)
 }
 
@@ -66,9 +66,9 @@ func readEntry(s *stepCall, m mailbox.Message) {
 	}
 }
 
-// sendOrClose sends the messages that may be sent, closes the log when the machine is done,
-// and ends the activation.
-func sendOrClose(s *stepCall) {
+// advanceOutput does what is possible now: it reports a superseded activation that has no work left, sends outbox
+// messages, answers for a closed log, closes a finished log, or appends a due checkpoint.
+func advanceOutput(s *stepCall) {
 	if s.Reader.Phase == Superseded {
 		supersedeStep(s)
 		if len(s.work) == 0 {

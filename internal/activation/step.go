@@ -57,7 +57,7 @@ func (s *stepCall) stepReading(fact any) {
 		handleEntryArrived(s, f.Message)
 	case EntryRead:
 		readEntry(s, f.Message)
-		sendOrClose(s)
+		advanceOutput(s)
 	case TailRead:
 		handleTailRead(s, f)
 	case Detached:
@@ -78,7 +78,7 @@ func (s *stepCall) stepReading(fact any) {
 	case AnswerSent:
 		handleAnswerSent(s, f)
 	case AnswerAgain:
-		sendOrClose(s)
+		advanceOutput(s)
 	case Drain:
 		beginDraining(s)
 	case Passivate:
@@ -94,15 +94,15 @@ func (s *stepCall) stepWork(fact any) {
 	case WorkDone:
 		handleWorkEnd(s, f.Own.Start, f.Own.Key)
 		requestOwnAppend(s, f.Own)
-		sendOrClose(s)
+		advanceOutput(s)
 	case WorkPosted:
 		handleWorkEnd(s, f.Start, f.Key)
-		sendOrClose(s)
+		advanceOutput(s)
 	case WorkNotBegun:
 		if handleWorkEnd(s, f.Start, f.Key) {
 			postponeEffects(s, f.Effect)
 		}
-		sendOrClose(s)
+		advanceOutput(s)
 	case ProveLease:
 		proveLease(s)
 	case TimerFired:

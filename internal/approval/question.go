@@ -1,3 +1,6 @@
+// Package approval prepares questions to people about calls, on the node where a call would run: it
+// shows what the call would change there, and which protections the system lacks. The permissions of the
+// task have decided that a person is asked.
 package approval
 
 import (
@@ -5,12 +8,18 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/permission"
+	"github.com/troupe-run/troupe/internal/sandbox"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
+
+// QuestionBytesMax is the maximum size of a command in a question: the user cannot approve
+// text that is not shown.
+const QuestionBytesMax = 1400
 
 // PrepareQuestion asks a person about a call, for the permissions of its task: it is the function of
 // spec.PermissionHook.
@@ -43,4 +52,32 @@ func PrepareWithProtections(ctx context.Context, c hook.Call, missing func(conte
 		a.Shows = showChange(c.Workspace, c.Data.Tool, c.Data.Args)
 	}
 	return a, nil
+}
+
+var probeCache struct {
+	sync.Mutex
+	missing *string
+}
+
+// MissingProtections returns the protections that this system lacks for confining a command to its
+// directory; "" if it lacks none. It probes the sandbox once per process.
+func MissingProtections(ctx context.Context) string {
+	probeCache.Lock()
+	defer probeCache.Unlock()
+	if probeCache.missing != nil {
+		return *probeCache.missing
+	}
+	report, err := sandbox.Probe(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	var missing sandbox.Report
+	for _, f := range report.Missing() {
+		if f.What == sandbox.Files || f.What == sandbox.Git || f.What == sandbox.Network {
+			missing = append(missing, f)
+		}
+	}
+	text := missing.String()
+	probeCache.missing = &text
+	return text
 }

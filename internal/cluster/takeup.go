@@ -17,7 +17,7 @@ type shardResumer struct {
 	ctx    context.Context
 	try    func(ctx context.Context, slot int) error
 	holds  func(slot int) bool
-	report func(slot int, err error) // a nil err: the shard can be read again
+	report func(slot int, err error) // a nil err: this node can read the shard again, or no longer holds it
 	first  time.Duration             // timeout of the first attempt: see growingTimeout
 	pause  time.Duration             // before the second attempt
 
@@ -122,8 +122,8 @@ func (o unfinishedFinder) newTakeUps() *shardResumer {
 		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
 }
 
-// takeUpShard wakes the actors of the unfinished runs whose logs are in one shard, except
-// passivated ones: see newWaker.
+// takeUpShard wakes or queues the actors of unfinished runs in one shard and records passivated ones (newWaker). If it
+// finds runs that the index lacked, it has all shards taken up again.
 func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	s := o.keeper.Load().ShardAt(slot)
 	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)
@@ -149,8 +149,8 @@ func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	return nil
 }
 
-// reportReadability logs and publishes that a shard cannot be read, or, with a nil err, that it can be
-// read again. It publishes only a change.
+// reportReadability logs and publishes that a shard cannot be read, or, with a nil err, that this node can read it
+// again or no longer holds it. It publishes only a change.
 func (o *Owner) reportReadability(slot int, err error) {
 	k := o.keeper.Load()
 	if k == nil {
@@ -168,7 +168,7 @@ func (o *Owner) reportReadability(slot int, err error) {
 	if err != nil {
 		why = string(o.cfg.Mask.MaskBytes([]byte(err.Error())))
 	} else {
-		o.cfg.Logger.Info("a shard can be read again", "pool", s.Pool, "shard", s.N)
+		o.cfg.Logger.Info("shard readable again, or no longer held", "pool", s.Pool, "shard", s.N)
 	}
 	o.cfg.Publish(control.ShardUnreadableEvent(k.ID(), o.cfg.Name, err != nil, event.ShardUnreadable{Pool: s.Pool, Shard: s.N, Why: why}, time.Now()))
 }

@@ -52,7 +52,7 @@ const (
 	policyKind   // a path, or a tree that other packages read
 	priorityKind // a word of throttle.ParsePriority
 	rateKind     // rates by provider and model: see throttle.ParseRateTable
-	treeKind     // other packages read it: it has no flag, and no variable
+	treeKind     // other packages read it, and it has no variable; guardrails, patience and tool_retries have flags
 )
 
 // settingKinds are the settings, named as the long flags with underscores.

@@ -267,12 +267,12 @@ func (c *remover) purgeToTombstone(ctx context.Context, at mailbox.Address, e *l
 // IsDeleted reports whether a run was deleted: its supervisor's log then holds only the
 // tombstone.
 func IsDeleted(ctx context.Context, post mailbox.Store, run string) (buried bool, err error) {
-	_, buried, err = readTombstone(ctx, post, mailbox.At(run, mailbox.Super))
+	_, buried, err = readFirstEntry(ctx, post, mailbox.At(run, mailbox.Super))
 	return buried, err
 }
 
-// readTombstone reads the first entry of a log.
-func readTombstone(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
+// readFirstEntry reads the first entry of a log.
+func readFirstEntry(ctx context.Context, post mailbox.Store, at mailbox.Address) (stamp int64, buried bool, err error) {
 	err = post.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		stamp, buried = m.At, activation.IsTombstone([]mailbox.Message{m})
 		return errEnough

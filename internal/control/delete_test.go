@@ -77,7 +77,7 @@ func TestDeleteRemovesWhatCameAfterTheEndOfALog(t *testing.T) {
 		if n, err := post.Entries(t.Context(), "r"); err != nil || n != 1 {
 			t.Errorf("%s: %d entries are left, %v", what, n, err)
 		}
-		if _, gone, err := readTombstone(t.Context(), post, at); err != nil || !gone {
+		if _, gone, err := readFirstEntry(t.Context(), post, at); err != nil || !gone {
 			t.Errorf("%s: it begins with its tombstone: %t, %v", what, gone, err)
 		}
 		putEntry(t, post, at, mailbox.At("r", mailbox.Super), agent.Canceled{}, false)

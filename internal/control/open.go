@@ -29,7 +29,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return c.forkTree(ctx, r, point)
 	}
 	if r.Instead != "" {
-		return nil, &client.Error{Code: client.CodeBad, Text: "instead is for a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
+		return nil, &client.Error{Code: client.CodeBad, Text: "`instead` is only valid with a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
 	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
@@ -62,7 +62,7 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 		return nil, err
 	}
 	if r.History != nil {
-		c.dropHistoryCopy(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
+		c.purgeUploadedHistory(ctx, mailbox.At(r.RunID, string(spec.Root)).In(opened.RootPlace()))
 	}
 	err = c.addRow(ctx, client.RunInfo{RunID: r.RunID, State: client.RunLive, Title: shortTitle(r.Prompt), Model: accepted.Model, Node: c.cfg.Name,
 		Started: time.Now().UTC().Format(time.RFC3339), Conversation: r.Conversation})
@@ -72,8 +72,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	return c.enterLane(ctx, r.Conversation, accepted)
 }
 
-// continueExisting continues the run that a request names if it exists. A request to resume fails if it does not.
-func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, exists bool, err error) {
+// continueExisting handles a request whose run exists, was deleted, or must exist (resume). handled is false if a new
+// run is to be opened.
+func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (accepted client.RunAccepted, handled bool, err error) {
 	if isNew, err := c.isNewRun(ctx, r.RunID); err != nil || isNew && !r.Resume {
 		return accepted, false, err
 	}
@@ -91,8 +92,8 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 	return accepted, false, nil
 }
 
-// buildOpened builds the first entry of a run, with the history that the request gives it. asked is the conversation that the
-// client has named: by its whole request, the user's own command is known.
+// buildOpened builds the first entry of a run. It first appends a requested history to the root's log. asked is the
+// conversation that the client named: Build recognizes a command of the user by its whole request.
 func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked string) (supervisor.Opened, client.RunAccepted, error) {
 	sent := r
 	sent.Conversation = asked
@@ -113,18 +114,18 @@ func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked str
 	return opened, accepted, err
 }
 
-// dropHistoryCopy removes the log from which the imported history was copied to the root in its node pool. The run is
-// open by then, so a failure costs only room.
-func (c *opener) dropHistoryCopy(ctx context.Context, root mailbox.Address) {
+// purgeUploadedHistory removes the log to which the client uploaded the history: prepareHistory has copied it to the
+// root's log in its node pool. A failure only wastes space.
+func (c *opener) purgeUploadedHistory(ctx context.Context, root mailbox.Address) {
 	if root == root.Bare() {
 		return
 	}
 	if err := c.purgeToTombstone(ctx, root.Bare(), nil); err != nil {
-		c.logger().Warn("the copy of an imported history was not removed", "log", root.Bare(), "error", err)
+		c.logger().Warn("cannot remove uploaded history", "log", root.Bare(), "error", err)
 	}
 }
 
-// checkRunID refuses an id that no new run may have.
+// checkRunID rejects an id that no run can have.
 func checkRunID(run string) error {
 	err := names.CheckToken(run)
 	if err == nil && mailbox.IsReserved(run) {
@@ -136,14 +137,14 @@ func checkRunID(run string) error {
 	return nil
 }
 
-var errReservedID = errors.New("control: it begins like the log of a conversation")
+var errReservedID = errors.New("this id is reserved for conversation logs")
 
 // reopenRun continues a run that exists already.
 func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.RunRequest) (client.RunAccepted, error) {
 	if err := c.refuseIfLogsLost(ctx, known); err != nil {
 		return client.RunAccepted{}, err
 	}
-	if err := c.extendTime(ctx, known, r); err != nil {
+	if err := c.setTimeLimit(ctx, known, r); err != nil {
 		return client.RunAccepted{}, err
 	}
 	accepted := client.RunAccepted{RunID: r.RunID, Model: known.Model, Why: "the run exists already", Existed: true}
@@ -153,20 +154,20 @@ func (c *opener) reopenRun(ctx context.Context, known client.RunInfo, r client.R
 	return c.enterLane(ctx, known.Conversation, accepted)
 }
 
-// isNewRun reports whether a run certainly has neither a row nor a log. If this node owns the index, that
-// takes no read of the index.
+// isNewRun reports whether a run certainly has no row and no supervisor log. It is false whenever this node does not
+// own the index.
 func (c *lookup) isNewRun(ctx context.Context, run string) (bool, error) {
 	if !c.cfg.Runs.own.hasNoRow(run) {
 		return false, nil
 	}
-	stamp, _, err := readTombstone(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
+	stamp, _, err := readFirstEntry(ctx, c.cfg.Post, mailbox.At(run, mailbox.Super))
 	return stamp == 0 && err == nil, err
 }
 
 // addRow adds the row of a run that was opened. A short run may have ended already, and its row may say so: that
 // state stays.
 func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
-	// A lane reads the rows of its conversation, and after a crash it begins with them.
+	// A run of a conversation is written at once: its lane reads rows from the index.
 	if c.cfg.RowAdded != nil && info.Conversation == "" && c.cfg.Runs.noteOpened(info) {
 		c.cfg.RowAdded(info.RunID)
 		return nil
@@ -182,14 +183,14 @@ func (c *opener) addRow(ctx context.Context, info client.RunInfo) error {
 	return err
 }
 
-// extendTime sets the time limit of a resume request on a run that has not ended. The limit counts the
+// setTimeLimit sets the time limit of a resume request on a run that has not ended. The limit counts the
 // work time of each agent from now on.
-func (c *opener) extendTime(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
+func (c *opener) setTimeLimit(ctx context.Context, known client.RunInfo, r client.RunRequest) error {
 	switch {
 	case !r.Resume || r.TimeoutMS == 0 || known.State == client.RunFinished:
 		return nil
 	case r.TimeoutMS < 0 || r.TimeoutMS > spec.TimeoutMaxMS:
-		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d", r.TimeoutMS), Hint: "0 leaves the limit as it is"}
+		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("timeout_ms is %d, must be between 0 and %d", r.TimeoutMS, int64(spec.TimeoutMaxMS)), Hint: "0 leaves the limit as it is"}
 	}
 	f := supervisor.LimitSet{Patch: true, SoftMS: r.TimeoutMS, HardMS: spec.HardLimitMS(r.TimeoutMS)}
 	_, err := c.appendCommand(ctx, r.RunID, client.NewID(), "", "", f.Kind(), f)

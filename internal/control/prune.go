@@ -105,7 +105,7 @@ func (c *remover) removeTombstones(ctx context.Context, listed map[string]bool, 
 		if last != "" && (ctx.Err() != nil || time.Now().After(until)) {
 			return n, last, nil
 		}
-		stamp, buried, err := readTombstone(ctx, c.cfg.Post, at)
+		stamp, buried, err := readFirstEntry(ctx, c.cfg.Post, at)
 		if err != nil {
 			return n, "", err
 		}

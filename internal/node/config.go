@@ -21,7 +21,7 @@ import (
 // Config of a Node. The zero value is an embedded server in the user's state
 // directory, without any directory that clients may name.
 type Config struct {
-	// Bus is an external NATS; if it is not Given, the node starts an embedded server.
+	// Bus selects an external NATS server. If it names none, the node starts an embedded server.
 	Bus bus.Options
 	// ServiceBus holds the credentials of the connection that answers requests, on the same
 	// server: they should not allow writing logs, leases and events. Default: Bus.

@@ -177,7 +177,7 @@ func allowServer(t *testing.T, h *Node, dir string) {
 	if err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	now, err := h.hub.List(testContext(t), all[0].Server, dir)
+	now, err := h.mcpHub.List(testContext(t), all[0].Server, dir)
 	if err == nil {
 		err = allowedServers(h).Allow(all[0].Server, now)
 	}

@@ -71,10 +71,10 @@ type Node struct {
 	recordings  routes.Recordings
 	mask        *redact.Masker // of all that leaves the process
 	directories *workspace.Directories
-	hub         *mcpclient.Hub // nil: no server is started
+	mcpHub      *mcpclient.Hub // connections to MCP servers
 	localConns  []*nats.Conn   // of clients in this process; guarded by localMu
 	localMu     sync.Mutex
-	background  sync.WaitGroup // writes of index rows, and runs that are being taken up
+	background  sync.WaitGroup // goroutines that Close waits for
 	logOwner    *cluster.Owner // decides on which logs this node acts
 	throttles   *throttleSync
 	lanes       laneNews
@@ -136,7 +136,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	h.watch = newRunWatch(cfg.Logger, h.newMetrics())
 	h.logHealth.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
-	h.hub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
+	h.mcpHub = mcpclient.New(mcpclient.Config{Getenv: cfg.Env, Logger: cfg.Logger})
 	starting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	h.cancelStart = cancel
@@ -327,7 +327,7 @@ func (h *Node) Close() (err error) {
 	if h.logOwner != nil {
 		h.logOwner.StopQueue()
 	}
-	h.hub.Close()
+	h.mcpHub.Close()
 	h.endLifetime()
 	if h.logOwner != nil {
 		h.logOwner.Close()

@@ -43,7 +43,7 @@ func TestAttackServerWithAChangedScriptIsNotStarted(t *testing.T) {
 				t.Fatalf("allowed, and off: %s %v", all[0].Off, err)
 			}
 			writeText(t, "#!/bin/sh\ntouch "+mark+"\n", dir, "server.sh")
-			if _, err := h.hub.List(testContext(t), all[0].Server, dir); !errors.Is(err, mcpclient.ErrChanged) { // it changed after it was judged
+			if _, err := h.mcpHub.List(testContext(t), all[0].Server, dir); !errors.Is(err, mcpclient.ErrChanged) { // it changed after it was judged
 				t.Errorf("%v", err)
 			}
 			a, err := ask(client.RunRequest{Dir: dir})

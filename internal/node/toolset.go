@@ -48,7 +48,7 @@ func (h *Node) assembleBuilders() {
 	if h.blobs != nil {
 		blobs = h.blobs
 	}
-	h.toolset = h.cfg.newToolset(h.directories, h.hub, blobs)
+	h.toolset = h.cfg.newToolset(h.directories, h.mcpHub, blobs)
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
 		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), ClaudeHome: h.cfg.ClaudeHome, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Contributions.Tools {

@@ -27,7 +27,8 @@ const (
 	showTool     = "git_show"
 )
 
-// Families of tools: a rule about one of a family is about all of it, because each does what the others do.
+// Families of tools. A rule about one write tool is about both. A rule about read_file is about all read tools.
+// ParseGuard turns a pattern for any read tool into one for read_file.
 var (
 	// WriteTools write files of the directory.
 	WriteTools = []string{"write_file", "edit_file"}

@@ -27,10 +27,10 @@ const (
 // Verdict is a decision, and what it comes from.
 type Verdict struct {
 	Decision Decision
-	Why      string              // for people and models; "" of a call that is allowed: nothing speaks against it
+	Why      string              // for people and models; "" if the call is allowed by the tool's default
 	By       string              // who decided: ByRule and so on
 	Rule     spec.PermissionRule // that decided; zero: none did
-	// MayWriteAny: a person, or a rule of a person, lets the call write any file of the directory, also one that
+	// MayWriteAny: a rule, a mode or --yes allows the call to write any file of the directory, also one that
 	// troupe did not make.
 	MayWriteAny bool
 }

@@ -9,7 +9,7 @@
 //
 // New is the one constructor: a Config also names the places that contain the values
 // (credentials, addresses, an environment). Store, Blobs, Handler and Client are the
-// exits of a process, each with a Masker in front.
+// outlets of a process, each with a Masker in front.
 package redact
 
 import (
@@ -100,7 +100,7 @@ func (m *Masker) MaskValues(s string) string {
 }
 
 // MayContainValue reports whether a text may contain one of the exact values, in one pass: if not,
-// Values changes nothing.
+// MaskValues changes nothing.
 func (m *Masker) MayContainValue(text []byte) bool {
 	return len(m.values) > 0 && m.words.MatchTags(text)&tagValue != 0
 }

@@ -10,12 +10,11 @@ import (
 )
 
 // definitionBytesMax bounds the total size of a run's definitions: they are in its first
-// entry, with everything else that it begins with. grantedBytesMax bounds it once tools are granted: the tools of
-// MCP servers have their names then.
-const (
-	definitionBytesMax = 112 << 10
-	grantedBytesMax    = 160 << 10
-)
+// entry, with everything else that it begins with.
+const definitionBytesMax = 112 << 10
+
+// grantedBytesMax bounds the same size once tools are granted: the definitions then also name the tools of MCP servers.
+const grantedBytesMax = 160 << 10
 
 // definitionsMax bounds the number of a run's definitions, built-in ones included: each also has its
 // rights, hooks and limits in the first entry.
@@ -53,7 +52,7 @@ func definitionSize(d supervisor.Definition) int {
 
 // fitDefinitions removes agents of a directory that holds more than a run has room for: first those that can
 // never be called, then those furthest from the requested agents, and among equals the last.
-// Requested agents stay; if they alone are too large, fit refuses the run. The warning is "" if all fit.
+// Requested agents stay; if they alone are too large, fitDefinitions refuses the run. The warning is "" if all fit.
 func fitDefinitions(all []supervisor.Definition, most int, root string, requested []string) (kept []supervisor.Definition, warning string, err error) {
 	wanted := append(slices.Clone(requested), root)
 	size, needed := 0, 0

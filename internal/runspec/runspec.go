@@ -4,32 +4,36 @@
 // Build is a pipeline of values. Each stage is given the values of those before it, and
 // returns what it adds and its warnings; it changes nothing else. The stages, in order:
 //
-//  1. acceptRequest checks the request alone: limits, the directory, loop options, scripts that it
+//  1. acceptRequest checks the request: limits, the directory, loop options, scripts that it
 //     names. It is first because it needs nothing and reads no file whose name it has not
-//     checked. It also lists the requested agents, once.
+//     checked. It also reads settings that belong to its directory (troupe.yaml, Claude Code,
+//     policy) and lists the requested agents, once.
 //  2. chooseModels finds the run's model and its fallbacks. Agents inherit the model, and a
 //     limit in money depends on what the chain costs, so this comes before any agent.
 //  3. resolveAgents lists the definitions: built-in agents, the plan, agents of the program,
 //     agent files. Their order decides precedence. The stage needs the model,
 //     because a file may name another one, and a share of the limits. Then it leaves out
 //     what does not fit the first entry, before tools are granted to it.
-//  4. resolveTools lists the tools and grants them. Within it the order is: MCP servers (agent
-//     files may define some), the tools of the directory and of the loop, restricted tools
-//     that a definition or the request names, what the request takes away, the class of each
-//     tool, then rights by name. Classes come after all tools are known, and the hook that
-//     asks a person comes after the classes, because irreversible tools need it.
+//  4. resolveTools lists the tools and grants them. Within it the order is: MCP servers (it
+//     starts them and asks for their tools; agent files may define some), the tools of the
+//     directory and of the loop, restricted tools, the tools that the request takes away, the
+//     class of each tool, then rights by name. It then drops agents whose grants do not fit the
+//     first entry.
 //  5. attachMedia checks attachments against the models that the root may call: the root's
 //     definition decides which, and it has its model and options by now.
 //  6. placeAgents chooses the node pools. An agent that lives elsewhere loses the tools of the
 //     directory, so tools are known before it.
-//  7. addHooks adds the operator's hooks behind those of definitions, which stages 3 and 4 made.
+//  7. addHooks lists the run's hooks: those of the loop options, the operator's, and the
+//     guardrails of the request and of the directory. Hooks of definitions come from stage 3.
 //  8. runPermissions lists the permission rules: the operator's, the user's for the directory, the
 //     directory's own, the request's. It needs the request alone; agent files have theirs by stage 3.
 //  9. recordVersions records the hashes of tools, hooks, policy, routes and prompts. It comes
 //     before the prompts are composed: a prompt names the day, which must not count as a difference.
-//  10. composePrompts composes the system prompts. It starts the recording of the run's
-//     exchanges, the only effect except the blobs of attachments, so it is last: a request
-//     that is refused records nothing.
+//  10. composePrompts composes the system prompts, and starts the recording of the run's
+//     exchanges.
+//
+// Stages with effects: 4 starts MCP servers, 5 stores attachments, 10 starts the recording. 10 is
+// last, so a refused request leaves no recording.
 package runspec
 
 import (

@@ -105,7 +105,7 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 	case r.forksTree():
 		return r.completeTreeFork(a, origins, c, args)
 	case r.Request.Instead != "":
-		return exit.UsageError("name the point with --fork RUN@AGENT:CALL", "--instead is for a fork of a tree")
+		return exit.UsageError("name the point with --fork RUN@AGENT:CALL", "--instead is only valid with a fork of a tree")
 	}
 	if r.Resume != "" {
 		if len(args) > 0 {

@@ -1,6 +1,3 @@
-// Package approval prepares questions to people about calls, on the node where a call would run: it
-// shows what the call would change there, and which protections the system lacks. The permissions of the
-// task have decided that a person is asked.
 package approval
 
 import (
@@ -10,21 +7,17 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/troupe-run/troupe/agent/spec"
-
 	"github.com/troupe-run/troupe/internal/hook"
 	"github.com/troupe-run/troupe/internal/permission/rule"
-	"github.com/troupe-run/troupe/internal/sandbox"
 	"github.com/troupe-run/troupe/internal/toolset/shell"
 )
 
-// QuestionBytesMax is the maximum size of a command in a question: the user cannot approve
-// text that is not shown.
-const QuestionBytesMax = 1400
+// This file is the approval hook of runs that a release before permissions began: their logs name it, so it stays.
+// Newer runs have permissions, and PrepareQuestion.
 
-// Rules are the rules of a task about calls that need no approval.
+// Rules are the rules of such a task about calls that need no approval.
 type Rules struct {
 	Allow []string `json:"allow,omitempty"` // rules of shell: the operator's, and of trusted files
 	// Request are rules of shell that the request brought: like Yes, they count only where the
@@ -49,7 +42,7 @@ func (l Rules) NewHook(tools ...string) spec.Hook {
 	return spec.Hook{Name: spec.ApprovalHook, Point: spec.HookPreTool, Tools: strings.Join(tools, "|"), Failing: spec.HookDeny, Rules: string(rules)}
 }
 
-// DecideApproval decides whether a call needs approval: it is the function of the hook.
+// DecideApproval decides whether a call needs approval: it is the function of spec.ApprovalHook.
 func DecideApproval(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
 	return DecideWithProtections(ctx, c, MissingProtections)
 }
@@ -57,7 +50,7 @@ func DecideApproval(ctx context.Context, c hook.Call) (spec.HookAnswer, error) {
 // DecideWithProtections is DecideApproval with a function that reports which sandbox protections this
 // system lacks. It runs on the node that would execute the call, and the question to the user names what
 // the system does not enforce. If another node lacks other protections, the user is asked again.
-func DecideWithProtections(ctx context.Context, c hook.Call, confined func(context.Context) string) (spec.HookAnswer, error) {
+func DecideWithProtections(ctx context.Context, c hook.Call, missing func(context.Context) string) (spec.HookAnswer, error) {
 	var l Rules
 	if err := json.Unmarshal([]byte(c.Hook.Rules), &l); err != nil {
 		return spec.HookAnswer{}, fmt.Errorf("its rules cannot be read: %w", err)
@@ -67,8 +60,8 @@ func DecideWithProtections(ctx context.Context, c hook.Call, confined func(conte
 			return spec.HookAnswer{Decision: spec.HookDeny, Text: fmt.Sprintf("a person must agree to it, and it is too long to be shown: %d bytes, at most %d", len(c.Data.Args), QuestionBytesMax)}, nil
 		}
 		if c.Data.Tool == shell.Name {
-			if missing := confined(ctx); missing != "" {
-				why += "; this system does not enforce: " + missing
+			if protections := missing(ctx); protections != "" {
+				why += "; this system does not enforce: " + protections
 			}
 		}
 		return spec.HookAnswer{Decision: spec.HookAsk, Text: why}, nil
@@ -96,7 +89,7 @@ func DecideWithProtections(ctx context.Context, c hook.Call, confined func(conte
 	if rule.Allowed(l.Allow, args.Command) {
 		return spec.HookAnswer{}, nil
 	}
-	return approveWhereConfined(l, args.Command, func() bool { return confined(ctx) == "" }, ask)
+	return approveWhereConfined(l, args.Command, func() bool { return missing(ctx) == "" }, ask)
 }
 
 // approveWhereConfined applies the rules that count only where the sandbox confines a
@@ -112,32 +105,4 @@ func approveWhereConfined(l Rules, command string, isConfined func() bool, ask f
 		return ask("--yes does not count for commands here")
 	}
 	return ask("rules of the request do not count for commands here")
-}
-
-var probeCache struct {
-	sync.Mutex
-	missing *string
-}
-
-// MissingProtections returns the protections that this system lacks for confining a command to its
-// directory; "" if it lacks none. It probes the sandbox once per process.
-func MissingProtections(ctx context.Context) string {
-	probeCache.Lock()
-	defer probeCache.Unlock()
-	if probeCache.missing != nil {
-		return *probeCache.missing
-	}
-	report, err := sandbox.Probe(ctx)
-	if err != nil {
-		return err.Error()
-	}
-	var missing sandbox.Report
-	for _, f := range report.Missing() {
-		if f.What == sandbox.Files || f.What == sandbox.Git || f.What == sandbox.Network {
-			missing = append(missing, f)
-		}
-	}
-	text := missing.String()
-	probeCache.missing = &text
-	return text
 }
