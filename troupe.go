@@ -77,7 +77,7 @@ type Config struct {
 	RetainAge   time.Duration
 	RetainBytes int64
 	// RequestsPerMinute and TokensPerMinute are the most that models may get in a minute, of all nodes of a Bus together, by
-	// PROVIDER for each of its models or by PROVIDER/MODEL (docs/gates.md). Default: what the provider allows.
+	// PROVIDER for each of its models or by PROVIDER/MODEL (docs/throttling.md). Default: what the provider allows.
 	RequestsPerMinute, TokensPerMinute map[string]int64
 	// Permissions are rules for every agent of every run, and the mode of tasks that name none. Rules use
 	// troupe's tool names, such as shell(git log:*).

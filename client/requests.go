@@ -75,7 +75,7 @@ type RunRequest struct {
 	// RequireTool lists tool results that the answer needs: NAME, or NAME=TEXT.
 	RequireTool []string        `json:"require_tool,omitempty"`
 	JSONSchema  json.RawMessage `json:"json_schema,omitempty"` // of the answer
-	UseTokens   int64           `json:"use_tokens,omitempty"`  // minimum output tokens before the run may stop
+	UseTokens   int64           `json:"use_tokens,omitempty"`  // that the root agent is told to use up
 	// ToolRetries is how often a call is retried after a temporary failure; -1: never, 0: the default.
 	ToolRetries int `json:"tool_retries,omitempty"`
 	// PatienceMS is how long an agent waits for a model that throttles all callers; -1: not at all.

@@ -122,11 +122,11 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	case !known || !slices.Contains(s.Run.delegateNames(own), name):
 		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.Run.delegateNames(own), ", "))
 	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
-		return refuse("agents may be nested %d deep at most", l.Depth)
+		return refuse("agents may be nested at most %d deep", l.Depth)
 	case parent.Children >= l.Children: //mutant:live-children-unlimited
-		return refuse("an agent may have %d live children", l.Children)
+		return refuse("an agent may have at most %d live children", l.Children)
 	case s.Count() >= l.Agents: //mutant:agents-unlimited
-		return refuse("a run may have %d agents", l.Agents)
+		return refuse("a run may have at most %d agents", l.Agents)
 	case s.Frozen:
 		return refuse("the budget is frozen, so the run is ending")
 	case !s.Pool.Overrun.Zero():

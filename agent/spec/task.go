@@ -14,7 +14,7 @@ import (
 // ID names an agent within its run: "root", or "<parent>-<turn>-<index>".
 type ID string
 
-// Root is the first agent of a run.
+// Root is the root agent of a run: the one that gets the task.
 const Root ID = "root"
 
 // Above are the ancestors of an agent, its parent first, as its id names them.

@@ -186,7 +186,7 @@ func TestAUsersOwnInstructionsComeBeforeTheProjects(t *testing.T) {
 	if system, _ = run("--dir", "work", "--agent", "lead", "--no-agents-md", "Go."); strings.Contains(system, "whistle") || strings.Contains(system, "tabs") {
 		t.Error(system)
 	}
-	if system, stderr = run("--dir", ".", "--agent", "lead", "Go."); strings.Contains(system, "whistle") || !strings.Contains(stderr, "~/.claude/CLAUDE.md is left out: runs in this directory can change it") {
+	if system, stderr = run("--dir", ".", "--agent", "lead", "Go."); strings.Contains(system, "whistle") || !strings.Contains(stderr, "~/.claude/CLAUDE.md: ignored: runs in this directory can change it") {
 		t.Error(system, stderr)
 	}
 }

@@ -1,4 +1,4 @@
-// Package answertext puts the text of the first agent of a run together from the events of the run, so that it can be
+// Package answertext puts the text of the root agent of a run together from the events of the run, so that it can be
 // passed on while the agent writes.
 package answertext
 

@@ -160,7 +160,7 @@ func (o streamReader) followStream(l *streamShards) {
 			}
 		}
 		if err != nil && o.cfg.Life.Err() == nil {
-			o.cfg.Logger.Warn("shards were not attached; it is tried again", "pool", o.pools[l.pool].Name,
+			o.cfg.Logger.Warn("cannot read shards of a stream; retrying", "pool", o.pools[l.pool].Name,
 				"shards", l.shardNumbers(l.slots), "error", err)
 		}
 		again = nil

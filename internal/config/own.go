@@ -57,9 +57,9 @@ func (s Setting) refuseUserOnly(dir, userFile string, user Setting, known bool) 
 	case userOnlyKeys[s.Key]:
 		return s.Error("only the user can set this, not the directory of the run: remove it here; " + s.whereToSet(userFile))
 	case (s.Key == "model" || s.Key == "fallback") && s.namesScript():
-		return s.Error("a directory cannot name a script as a model: take it out here; " + s.whereToSet(userFile))
+		return s.Error("a directory cannot name a script as a model: remove it here; " + s.whereToSet(userFile))
 	case (settingKinds[s.Key] == pathKind || settingKinds[s.Key] == policyKind) && s.leadsOutside(dir):
-		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or take it out here; %s", dir, s.whereToSet(userFile)))
+		return s.Error(fmt.Sprintf("a directory can only name files below it, by a relative path and without links that lead out: move the file into %s, or remove it here; %s", dir, s.whereToSet(userFile)))
 	case s.Key == "permission_mode" && !slices.Contains(loweringModes, strings.ToLower(s.Value)):
 		return s.Error("a directory can only take trust away: plan, dontAsk or default; " + s.whereToSet(userFile))
 	case s.Key == "priority" && s.raisesPriority(user):

@@ -182,7 +182,7 @@ func TestAFileBehindABuiltInAgentIsNamed(t *testing.T) {
 	writeText(t, "---\nname: auditor\ndescription: mine\n---\nmine\n", dir, ".claude", "agents", "auditor.md")
 	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir} })
 	file := filepath.Join(dir, ".claude", "agents", "auditor.md")
-	if _, notes := buildOpened(t, h, client.RunRequest{Dir: dir, Agent: "auditor"}); !hasNote(notes, file+": not used, the built-in agent auditor takes precedence; name its directory with --agents") {
+	if _, notes := buildOpened(t, h, client.RunRequest{Dir: dir, Agent: "auditor"}); !hasNote(notes, file+": ignored: the built-in agent auditor takes precedence; name its directory with --agents") {
 		t.Errorf("%q", notes)
 	}
 	o, notes := buildOpened(t, h, client.RunRequest{Dir: dir, Agent: "auditor", Agents: filepath.Dir(file)})

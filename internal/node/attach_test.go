@@ -70,8 +70,8 @@ func TestAttachmentComesWithThePrompt(t *testing.T) {
 		"no such blob":                               {lost},
 		"9 attachments; a prompt can have at most 8": slices.Repeat(sent[:1], 9),
 		"has 0 bytes, 1 to 3932160":                  {{Name: "x", Type: model.PNG}},
-		"the name \"a\\nb\" of an attachment":        {{Name: "a\nb", Type: model.PNG, Size: 1}},
-		"builtin/scout cannot be sent image/png":     sent[:1],
+		"attachment name \"a\\nb\" is too long, or":  {{Name: "a\nb", Type: model.PNG, Size: 1}},
+		"builtin/scout does not accept image/png":    sent[:1],
 	} {
 		r := client.RunRequest{RunID: run, Prompt: "What is this?", Model: play, Attach: list}
 		if strings.Contains(says, "scout") {
@@ -140,7 +140,7 @@ func TestUnboundedMediaMustBeAllowedByName(t *testing.T) {
 	if _, got, err = ask(client.RunRequest{Attach: []client.Attachment{photo}}); err != nil || len(got) != 1 || got[0].Likely != 1456 {
 		t.Errorf("a JPEG: %+v, %v", got, err)
 	}
-	if _, _, err = ask(client.RunRequest{Attach: []client.Attachment{image}, Fallback: []string{"builtin/scout"}}); err == nil || !strings.Contains(err.Error(), "builtin/scout cannot be sent") {
+	if _, _, err = ask(client.RunRequest{Attach: []client.Attachment{image}, Fallback: []string{"builtin/scout"}}); err == nil || !strings.Contains(err.Error(), "builtin/scout does not accept") {
 		t.Errorf("%v", err)
 	}
 }

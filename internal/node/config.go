@@ -89,7 +89,7 @@ type Config struct {
 	RetainAge   time.Duration
 	RetainBytes int64
 	// RequestRates and TokenRates are the requests and tokens a minute that models may get, of all nodes together
-	// (docs/gates.md). Default: as many as the provider allows.
+	// (docs/throttling.md). Default: as many as the provider allows.
 	RequestRates, TokenRates throttle.RateTable
 	// IdleTimeout is how long an idle actor stays in memory. Default actors.IdleTimeoutDefault.
 	IdleTimeout time.Duration

@@ -61,7 +61,7 @@ func TestADirectoryThatIsLookedAtBringsNoCommandHooks(t *testing.T) {
 		}
 	}
 	notes := strings.Join(a.Notes, "\n")
-	for _, part := range []string{"clerk.md: its hooks are off", "troupe.yaml: its hooks are off"} {
+	for _, part := range []string{"clerk.md: ignored: its hooks", "troupe.yaml: ignored: its hooks"} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the notes lack %q:\n%s", part, notes)
 		}

@@ -270,7 +270,7 @@ func TestAgentFileMCPServersNeedAgentsFlag(t *testing.T) {
 	}
 	before := len(starts())
 	found := runRequest(t, c, client.RunRequest{Dir: dir, Agent: "crier", Model: writeScript(t, cries)})
-	if i := waitFinished(t, c, found.RunID, spec.Completed); strings.Contains(i.Result.Text, "HEAR ME") || !hasNote(found.Notes, "its MCP servers are off; name the directory with --agents to allow them") || len(starts()) != before {
+	if i := waitFinished(t, c, found.RunID, spec.Completed); strings.Contains(i.Result.Text, "HEAR ME") || !hasNote(found.Notes, "ignored: its MCP servers; name the directory with --agents to allow them") || len(starts()) != before {
 		t.Errorf("%q %q", i.Result.Text, found.Notes)
 	}
 }

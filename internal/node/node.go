@@ -226,12 +226,12 @@ func (h *Node) openConnections() error {
 		return err
 	}
 	if h.cfg.Bus.NamesServer() && h.cfg.LogStore == statedir.LogsInFiles {
-		return fmt.Errorf("%w: the nodes of a server share its streams: leave --log-store (log_store) out, or the server", statedir.ErrLogStore)
+		return fmt.Errorf("%w: --log-store local needs a node of its own; with a server (-s), leave --log-store (log_store) out", statedir.ErrLogStore)
 	}
 	// Without a handler the library writes to stderr an error that an observer can cause: a
 	// reply to a subject to which this node may not publish.
 	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		h.cfg.Logger.Debug("the connection says", "error", err)
+		h.cfg.Logger.Debug("NATS connection error", "error", err)
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			h.lastDenied.Store(&err)
 			if strings.Contains(err.Error(), streamCreation) { // the request is never answered

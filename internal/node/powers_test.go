@@ -127,7 +127,7 @@ func TestWorkingDirectoryCannotGrantTools(t *testing.T) {
 		}
 	}
 	notes := strings.Join(a.Notes, "\n")
-	for _, want := range []string{"its rules for shell are off", "what it allows shell is off; only the user's own troupe.yaml can allow it"} {
+	for _, want := range []string{"ignored: its rules for shell", "ignored: what it allows shell; only the user's own troupe.yaml can allow it"} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("no note %q in\n%s", want, notes)
 		}

@@ -92,13 +92,13 @@ func TestAttackAgentOfNoPoolEndsNoRunOfOtherAgents(t *testing.T) {
 		writeText(t, agentText(name, front, "x"), dir, ".claude", "agents", name+".md")
 	}
 	h := joinAs(t, e, "a", func(c *Config) { c.Roots = []string{dir} })
-	for agent, want := range map[string]string{"good": "", "far": "far is placed in pool nowhere, which does not exist"} {
+	for agent, want := range map[string]string{"good": "", "far": "pool nowhere does not exist (needed by far)"} {
 		o, a, err := h.buildRun(newRequest(func(r *client.RunRequest) { r.Dir, r.Agent = dir, agent }))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", agent, err)
 		}
 		left := slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == "far" || d.Name == "odd" })
-		if want == "" && (left || !hasNote(a.Notes, "left out: far is placed in pool nowhere") || !hasNote(a.Notes, "left out: odd is placed in")) {
+		if want == "" && (left || !hasNote(a.Notes, "left out: pool nowhere does not exist (needed by far)") || !hasNote(a.Notes, "left out: agent odd asks for pool")) {
 			t.Errorf("%s: %q", agent, a.Notes)
 		}
 	}

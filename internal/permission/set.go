@@ -161,7 +161,7 @@ func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.Permi
 // whyInDoubt says why a call is asked about of which no rule tells whether it denies it.
 func whyInDoubt(c Call) string {
 	if c.Tool == shellTool {
-		return "it is decided only when it runs whether a rule denies a command of it"
+		return "troupe cannot tell from the text whether a deny rule matches this command"
 	}
 	return "it may show what a rule denies"
 }
@@ -171,7 +171,7 @@ func (p agentRules) whyCommandsAsk() string {
 	sources := slices.Concat(p.Deny, p.Ask)
 	for i, r := range slices.Concat(p.deny, p.ask) {
 		if r.guardsFiles() {
-			return "a command could reach files that the rule " + name(sources[i]) + " is about"
+			return "a shell command could reach files that rule " + name(sources[i]) + " protects"
 		}
 	}
 	return ""
@@ -197,12 +197,12 @@ func (p agentRules) brokenLimit(c Call) (only []string) {
 func (p agentRules) decideUndenied(c Call, t Tool, doubt string, writable []string, added []spec.PermissionRule) Verdict {
 	for i, r := range p.ask {
 		if r.catches(c) != fitsNot || r.mayFind(c) {
-			return Verdict{Decision: Ask, By: ByRule, Rule: p.Ask[i], Why: "the rule " + name(p.Ask[i]) + " asks for it"}
+			return Verdict{Decision: Ask, By: ByRule, Rule: p.Ask[i], Why: "rule " + name(p.Ask[i]) + " requires approval"}
 		}
 	}
 	switch {
 	case t.Class == model.Irreversible: //mutant:irreversible-call-asks-nobody
-		return Verdict{Decision: Ask, By: ByDefault, Why: "what it does cannot be undone"}
+		return Verdict{Decision: Ask, By: ByDefault, Why: "the tool is marked irreversible"}
 	case doubt != "":
 		return Verdict{Decision: Ask, By: ByRule, Why: doubt}
 	case p.PassesShell && c.Tool == shellTool:
@@ -242,7 +242,7 @@ func (p agentRules) decideByAllow(c Call, added []spec.PermissionRule) (Verdict,
 	case allowsCommand(plain, c):
 		return Verdict{Decision: Allow, By: ByRule, Rule: ruleForCommand(plain, sources, c), Why: "rules allow each of its commands"}, true
 	case allowsCommand(slices.Concat(plain, p.allow), c):
-		return Verdict{Decision: AllowConfined, By: ByRule, Rule: ruleForCommand(p.allow, p.Allow, c), Why: "rules of the request do not count for commands here"}, true
+		return Verdict{Decision: AllowConfined, By: ByRule, Rule: ruleForCommand(p.allow, p.Allow, c), Why: "--allowed-tools allows commands only inside a full sandbox"}, true
 	}
 	return Verdict{}, false
 }
@@ -278,11 +278,11 @@ func (p agentRules) decideByDefault(c Call, t Tool, writable []string) Verdict {
 	case c.Tool == shellTool:
 		switch {
 		case p.Mode == spec.ModeBypass:
-			return Verdict{Decision: AllowConfined, By: ByMode, Why: "permission mode bypassPermissions of a request does not count for commands here"}
+			return Verdict{Decision: AllowConfined, By: ByMode, Why: "permission mode bypassPermissions of a request allows commands only inside a full sandbox"}
 		case p.Yes:
-			return Verdict{Decision: AllowConfined, By: ByYes, Why: "--yes does not count for commands here"}
+			return Verdict{Decision: AllowConfined, By: ByYes, Why: "--yes allows commands only inside a full sandbox"}
 		case p.Mode == spec.ModeAcceptEdits && allowsCommand(parseAll(fileCommands), c):
-			return Verdict{Decision: AllowConfined, By: ByMode, Why: "permission mode acceptEdits does not count for commands here"}
+			return Verdict{Decision: AllowConfined, By: ByMode, Why: "permission mode acceptEdits allows commands only inside a full sandbox"}
 		}
 		return Verdict{Decision: Ask, By: ByDefault, Why: p.notAllowedText(c)}
 	case slices.Contains(WriteTools, c.Tool):
@@ -314,7 +314,7 @@ func (p agentRules) notAllowedText(c Call) string {
 		}
 	}
 	if word := rule.Uncovered(patterns, factsOf(c).Command); word != "" {
-		return fmt.Sprintf("a rule allows commands that begin so, but not with %.80q, which may write a file or run a program", word)
+		return fmt.Sprintf("a rule allows this command, but not with the argument %.80q, which may write a file or run a program", word)
 	}
 	return "no rule allows this command"
 }

@@ -141,12 +141,12 @@ func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error
 		return nil, nil
 	}
 	if _, ok := orchestrator.ParsePlan(req.Agent, req.Prompt); !ok {
-		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.ExamplePlan(req.Agent)+`"`, "the prompt of %s is no plan: it names no agents", req.Agent)
+		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.ExamplePlan(req.Agent)+`"`, "the prompt of %s must name the agents of the plan", req.Agent)
 	}
 	a := orchestrator.BuiltinAgents()[i]
 	choice, err := b.cfg.Routes.ChooseNamed(provider.Builtin + "/" + a.Name)
 	if err != nil {
-		return nil, refuse.Bad("", "agent %s: %v", a.Name, err)
+		return nil, refuse.Bad("name another agent with --agent", "agent %s: %v", a.Name, err)
 	}
 	return []supervisor.Definition{{Name: a.Name, Description: a.Description, System: a.System,
 		Offer: []string{"delegate"}, OnlyNamed: true, Limits: spec.Limits{Turns: orchestrator.TurnsMax},

@@ -81,7 +81,7 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 		case !t.hasAgent(d.Name):
 			f.definitions = append(f.definitions, d)
 		case slices.Contains(req.agents, d.Name):
-			f.warnings = append(f.warnings, fmt.Sprintf("%s: not used, the built-in agent %s takes precedence; name its directory with --agents", d.Path, d.Name))
+			f.warnings = append(f.warnings, fmt.Sprintf("%s: ignored: the built-in agent %s takes precedence; name its directory with --agents", d.Path, d.Name))
 		}
 	}
 	hidden := hiddenByDirectory(notes, req.workspace)
@@ -114,7 +114,7 @@ func hiddenByDirectory(notes []agentfile.Note, workspace string) map[string]stri
 	hidden := map[string]string{}
 	for _, n := range notes {
 		if n.Hidden != "" && workspace != "" && trust.IsBelow(workspace, n.By) && !trust.IsBelow(workspace, n.Path) {
-			hidden[n.Hidden] = fmt.Sprintf("%s: not used, the agent %s of the directory takes precedence: %s", n.Path, n.Hidden, n.By)
+			hidden[n.Hidden] = fmt.Sprintf("%s: ignored: the agent %s of the directory takes precedence: %s", n.Path, n.Hidden, n.By)
 		}
 	}
 	return hidden

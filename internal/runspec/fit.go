@@ -87,7 +87,7 @@ func fitDefinitions(all []supervisor.Definition, most int, root string, requeste
 			out = append(out, d.Name)
 		}
 	}
-	return kept, fmt.Sprintf("%d of %d agents are left out, among them %s: a run has room for %d agents with prompts, lists and rules of %d bytes, and all have %d bytes; delegates in a file say which it needs",
+	return kept, fmt.Sprintf("%d of %d agents are left out, among them %s: a run has room for %d agents with prompts, lists and rules of %d bytes, and all have %d bytes; list the agents that it needs under x-troupe.delegates",
 		len(out), len(all), strings.Join(out[:min(len(out), 3)], ", "), definitionsMax, most, size), nil
 }
 

@@ -26,7 +26,7 @@ func (b *Builder) guidesOf(req acceptedRequest, choice provider.Choice) (guides 
 		case err != nil:
 			return nil, nil, refuse.Bad("fix the file, or leave it out with --no-agents-md", "%s cannot be read: %v", userGuideName, safefile.WithoutName(err))
 		case ok && !g.Own:
-			warnings = append(warnings, userGuideName+" is left out: runs in this directory can change it")
+			warnings = append(warnings, userGuideName+": ignored: runs in this directory can change it")
 		case g.Text != "":
 			text := redact.New(redact.Config{}).MaskText(g.Text)
 			left -= len(g.Text)

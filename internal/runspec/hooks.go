@@ -32,7 +32,7 @@ func (b *Builder) addHooks(req acceptedRequest, options spec.LoopOptions, defs [
 	}
 	for _, d := range defs {
 		if n := len(h.hooks) + len(d.LoopOptions.Hooks); n > spec.HooksMax {
-			return h, refuse.Bad("give the agent fewer hooks", "agent %s has %d hooks with those of this node, at most %d are asked", d.Name, n, spec.HooksMax)
+			return h, refuse.Bad("give the agent fewer hooks", "%d hooks apply to agent %s (its own and this node's), at most %d are allowed", n, d.Name, spec.HooksMax)
 		}
 	}
 	s := req.settings
@@ -41,7 +41,7 @@ func (b *Builder) addHooks(req acceptedRequest, options spec.LoopOptions, defs [
 	}
 	// The file has no effect, so its errors are not reported here.
 	if s.HooksErr == nil && len(s.Hooks) > 0 {
-		h.warnings = append(h.warnings, fmt.Sprintf("%s: its hooks are off; hooks count in %s and in agent files of --agents", s.File, config.UserFile()))
+		h.warnings = append(h.warnings, fmt.Sprintf("%s: ignored: its hooks; only those of %s and of agent files of --agents apply", s.File, config.UserFile()))
 	}
 	return h, nil
 }

@@ -2,7 +2,6 @@ package runspec
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"image"
@@ -51,7 +50,7 @@ func (b *Builder) attachMedia(ctx context.Context, req acceptedRequest, m modelS
 		return a, refuse.Bad(attachHint, "%d attachments; a prompt can have at most %d", len(req.Attach), model.MediaMax)
 	}
 	if b.cfg.Blobs == nil {
-		return a, refuse.Bad("start the run", "attachments are not shown before a run is started")
+		return a, refuse.Bad("start the run", "a preview does not show attachments")
 	}
 	routes, err := b.rootRoutes(ctx, m, root)
 	if err != nil {
@@ -109,7 +108,7 @@ func priceMedia(m model.Media, c provider.Choice, data []byte, allowed []string)
 	most, bound, ok := c.AcceptsMedia(m)
 	switch {
 	case !ok:
-		return m, nil, refuse.Bad("choose a model that does with -m, or leave it out", "%s cannot be sent %s, which %q is", c.Name(), m.Type, m.Name)
+		return m, nil, refuse.Bad("leave the attachment out, or choose a model that accepts it with -m", "model %s does not accept %s (attachment %q)", c.Name(), m.Type, m.Name)
 	case bound == provider.None && !slices.Contains(allowed, c.Name()):
 		return m, nil, refuse.Bad("allow it with --allow-unbounded "+c.Name()+", or attach its text", "the maximum cost of %q (%s) with %s is not published, so no limit can cover it",
 			m.Name, m.Type, c.Name())
@@ -129,7 +128,7 @@ func joinParts(ctx context.Context, blobs mailbox.Blobs, run string, f client.At
 		return nil, refuse.Bad(attachHint, "%q has %d bytes, 1 to %d are accepted", f.Name, f.Size, model.MediaBytesMax)
 	}
 	if f.Name != strings.ToValidUTF8(f.Name, "") || len(f.Name) > model.MediaNameMax || strings.ContainsFunc(f.Name, func(r rune) bool { return r < ' ' }) {
-		return nil, refuse.Bad("give it a shorter name, of one line", "the name %.80q of an attachment", f.Name)
+		return nil, refuse.Bad("give it a shorter name, of one line", "attachment name %.80q is too long, or is not one line of UTF-8", f.Name)
 	}
 	var data []byte
 	for _, ref := range f.Parts {
@@ -156,8 +155,12 @@ func checkType(f client.Attachment, data []byte) error {
 			found = "no text in UTF-8"
 		}
 	}
-	if found != f.Type || model.KindOf(f.Type) == "" {
-		return refuse.Bad("attach PNG, JPEG, GIF, WebP, PDF or text in UTF-8", "%q is %s, not %s", f.Name, found, cmp.Or(f.Type, "of any type"))
+	const hint = "attach PNG, JPEG, GIF, WebP, PDF or text in UTF-8"
+	switch {
+	case f.Type != "" && found != f.Type:
+		return refuse.Bad(hint, "attachment %q is %s, not %s as declared", f.Name, found, f.Type)
+	case f.Type == "" || model.KindOf(f.Type) == "":
+		return refuse.Bad(hint, "attachment %q is %s, which is not accepted", f.Name, found)
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 	if b.cfg.Pools == nil {
 		for i, d := range p.definitions {
 			if d.Pool != "" && d.Pool != names.DefaultPool {
-				p.warnings = append(p.warnings, fmt.Sprintf("%s asks for pool %s: this node has the logs alone, so it runs here", d.Name, d.Pool))
+				p.warnings = append(p.warnings, fmt.Sprintf("agent %s asks for pool %s; a node with its own server ignores pools", d.Name, d.Pool))
 			}
 			p.definitions[i].Pool = ""
 		}
@@ -98,7 +98,7 @@ func (b *Builder) withoutMissingPools(ctx context.Context, defs []supervisor.Def
 		case wrong == nil:
 			kept = append(kept, d)
 		case errors.As(wrong, &refused) && refused.Code == client.CodeBad:
-			warnings = append(warnings, d.Source+": left out: "+refused.Text)
+			warnings = append(warnings, cmp.Or(d.Source, d.Name)+": left out: "+refused.Text)
 		default:
 			return nil, nil, wrong
 		}
@@ -119,11 +119,11 @@ func offerWithout(d supervisor.Definition, all, but []model.ToolSpec) []string {
 // checkPool refuses a pool that does not exist: no node would ever serve it.
 func (b *Builder) checkPool(ctx context.Context, pool, who string) error {
 	if err := names.CheckToken(pool); err != nil {
-		return refuse.Bad("change x-troupe.placement.pool", "%s is placed in %q: %v", who, pool, err)
+		return refuse.Bad("change x-troupe.placement.pool", "agent %s asks for pool %q: %v", who, pool, err)
 	}
 	made, err := b.cfg.Pools.Exists(ctx, pool)
 	if err == nil && !made {
-		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "%s is placed in pool %s, which does not exist", who, pool)
+		return refuse.Bad("start a node with `troupe-node --pools "+pool+"`, or change x-troupe.placement.pool", "pool %s does not exist (needed by %s)", pool, who)
 	}
 	return err
 }

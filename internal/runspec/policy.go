@@ -54,7 +54,7 @@ func addRules(p supervisor.Policy, rules []supervisor.Rule, source, prefix, beca
 		return p, nil
 	}
 	if cost := supervisor.PatternCost(rules); cost > broughtPatternsMax {
-		return p, refuse.Bad(policyPageHint, "the patterns of the rules of %s have %d characters, with repetitions multiplied out: at most %d are allowed in files of a directory", source, cost, broughtPatternsMax)
+		return p, refuse.Bad(policyPageHint, "the patterns of %s are too complex: %d characters when repetitions are expanded, at most %d", source, cost, broughtPatternsMax)
 	}
 	p.Rules = slices.Clone(p.Rules)
 	for _, r := range rules {

@@ -99,7 +99,7 @@ func checkRequest(r client.RunRequest) error {
 		return err
 	}
 	if n := max(len(r.AllowUnpriced), len(r.AllowUnbounded)); n > NamedModelsMax {
-		return refuse.Bad("name those that the run may call", "%d models are allowed by name, at most %d are read", n, NamedModelsMax)
+		return refuse.Bad("name only models that the run may call", "allow_unpriced or allow_unbounded names %d models, at most %d are allowed", n, NamedModelsMax)
 	}
 	if _, err := throttle.ParsePriority(r.Priority); err != nil {
 		return refuse.Bad("write high, normal or low, or leave it out for normal", "priority is %q", clip.Marked(r.Priority, wordShown, "…"))
@@ -187,7 +187,7 @@ func loopOptions(r client.RunRequest) (spec.LoopOptions, error) {
 		m = *r.LoopOptions
 	}
 	if len(m.Hooks) > 0 || m.Dynamic != "" {
-		return m, refuse.Bad("write them into an agent file", "hooks and prompts do not come with a request")
+		return m, refuse.Bad("write them into an agent file", "a request cannot bring hooks or prompts")
 	}
 	if r.Fallback != nil {
 		m.Fallbacks = nil

@@ -41,7 +41,7 @@ func (b *Builder) addSkills(t agentSet, def supervisor.Definition, req acceptedR
 	var hidden []string
 	for _, s := range found {
 		if s.Hides != "" {
-			hidden = append(hidden, fmt.Sprintf("%s: the skill %s is that in %s; the one in %s is not used", d.Path, s.Name, s.Dir, s.Hides))
+			hidden = append(hidden, fmt.Sprintf("%s: the skill %s is that in %s; ignored: the one in %s", d.Path, s.Name, s.Dir, s.Hides))
 		}
 	}
 	t.warnings = append(t.warnings, toolset.LimitNotes(hidden, toolset.NotesPerTopic, "skills have the name of another")...)

@@ -128,7 +128,7 @@ func withAllowedTools(d supervisor.Definition, allowed []string) supervisor.Defi
 	return d
 }
 
-// checkToolsLeft refuses a run whose lists of tools leave its first agent none: the lists then name nothing that the
+// checkToolsLeft refuses a run whose lists of tools leave its root agent none: the lists then name nothing that the
 // agent and the run have in common, and an answer without any tool would pass for work.
 func checkToolsLeft(req acceptedRequest, root supervisor.Definition, tools []model.ToolSpec) error {
 	named := slices.DeleteFunc(slices.Clone(root.Tools), func(name string) bool { return name == readresult.Name })

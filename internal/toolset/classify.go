@@ -62,7 +62,7 @@ func (b *Builder) ClassifyTools(tools []model.ToolSpec, settings *agentfile.Dire
 			note("%s: %s stays %s; only the user's own %s can trust it more", file, r.Name, s.Class, config.FileName)
 		}
 		if r.Allow != nil || r.Private != nil || r.Read != nil || r.Git || r.Timeout != 0 {
-			note("%s: what it allows %s is off; only the user's own %s can allow it", file, r.Name, config.FileName)
+			note("%s: ignored: what it allows %s; only the user's own %s can allow it", file, r.Name, config.FileName)
 		}
 		s.Class = s.Class.Stricter(r.Class)
 		s.Poll = s.Poll || r.Poll

@@ -159,7 +159,7 @@ func parseTokens(word string) (int64, bool) {
 // askMessage asks for a message to the agent of the view.
 func askMessage(m *Model) []Effect {
 	run, agent := targetRun(m), targetAgent(m)
-	name := "the first agent"
+	name := "the root agent"
 	if agent != "" {
 		name = m.run.tree().AgentName(agent)
 	}

@@ -66,7 +66,7 @@ func (s *Store) foldFrozen(f *fresh) bool {
 		s.frozen = nil
 		s.released = append(s.released, f.segments...)
 	} else {
-		s.cfg.Logger.Warn("entries of the write-ahead log cannot be moved to the table; it is tried again", "error", err)
+		s.cfg.Logger.Warn("cannot move write-ahead log entries to the table; retrying", "error", err)
 	}
 	s.folded.Broadcast()
 	return err == nil

@@ -43,7 +43,7 @@ type promptDoc struct {
 }
 
 // PreviewRun returns the entry that would open a run of an agent here, and the notes of the
-// node; "" is the first agent.
+// node; "" is the root agent.
 func PreviewRun(sessions *session.Opener, g Sources, servers, name string) (supervisor.Opened, []string, error) {
 	own, err := agentfile.LoadShared(config.UserFile())
 	if err != nil {

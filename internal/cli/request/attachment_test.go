@@ -80,7 +80,7 @@ func TestAttachmentsOfARefusedRunAreRemoved(t *testing.T) {
 		return &Flags{Request: client.RunRequest{RunID: run, Prompt: "?", Model: route}, attachments: []attachment{{name: "a.png", mime: model.PNG, data: data}}}
 	}
 	run := client.NewID()
-	if _, err := flags(run, "builtin/scout").Send(s, state); err == nil || !strings.Contains(err.Error(), "cannot be sent image/png") {
+	if _, err := flags(run, "builtin/scout").Send(s, state); err == nil || !strings.Contains(err.Error(), "does not accept image/png") {
 		t.Fatal(err)
 	}
 	sent := client.Attachment{Name: "a.png", Type: model.PNG, Size: int64(len(data)), Parts: []string{mailbox.BlobRef(data)}}

@@ -88,7 +88,7 @@ func addOpening(p *console.Page, d description) {
 		[2]string{"constraints", strings.Join(o.Constraints, "\n")}, [2]string{"criteria", strings.Join(o.Criteria, "\n")}, [2]string{"fails if", strings.Join(o.FailIf, "\n")},
 		[2]string{"directory", o.Workspace}, [2]string{"may write", strings.Join(o.Writable, ", ")},
 		[2]string{"model", m}, [2]string{"price", priceText(o.Model.Price)}, [2]string{"billing", o.Model.Bound}, [2]string{"window", windowText(o.Model.Window)},
-		[2]string{"first agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
+		[2]string{"root agent", fmt.Sprintf("%s, at most %d turns", o.Root, o.RootTurns)},
 		[2]string{"limits", limitsText(o.Limits, o.AgentLimits, o.ParkMS)},
 		[2]string{"policy", policyText(o.Policy)})
 }

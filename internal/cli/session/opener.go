@@ -189,7 +189,7 @@ func (o *Opener) startNode(ctx context.Context, why Purpose, roots []string) (*S
 	}
 	requests, tokens, err := config.ParseRates(o.RequestRates, o.TokenRates)
 	if err != nil {
-		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/gates.md"}
+		return nil, &exit.Failure{Code: exit.Usage, Err: err, Hint: "troupe config validate shows all that is wrong; see docs/throttling.md"}
 	}
 	var web *node.HTTPConfig
 	if o.HTTP != "" && why == ToRun {

@@ -51,7 +51,7 @@ func (l *leaseStore) takeLease(ctx context.Context, slot int) bool {
 		return false
 	}
 	if err != nil {
-		l.cfg.Logger.Warn("a lease was not taken; it is tried again", "shard", s, "error", err)
+		l.cfg.Logger.Warn("cannot acquire shard lease; retrying", "shard", s, "error", err)
 		return false
 	}
 	l.state.Lock()
