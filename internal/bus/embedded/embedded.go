@@ -201,7 +201,7 @@ func (e *Server) openListeners() error {
 		return err
 	}
 	portMax, socketMax := e.connectionLimits()
-	e.socket = newProxyListener(l, socketMax, 0)
+	e.socket = newProxyListener(l, socketMax, 0, nil)
 	if e.cfg.NoPort {
 		return nil
 	}
@@ -216,7 +216,7 @@ func (e *Server) openListeners() error {
 	if err != nil {
 		return fmt.Errorf("embedded: cannot listen: %w", err)
 	}
-	e.port = newProxyListener(tcp, portMax, PortPendingMax)
+	e.port = newProxyListener(tcp, portMax, PortPendingMax, e.newFanOut())
 	return nil
 }
 
@@ -370,6 +370,9 @@ func (e *Server) Close() error {
 			if f != nil {
 				f.closeRelays()
 			}
+		}
+		if e.port != nil {
+			e.port.fanOut.close()
 		}
 		e.closed = errors.Join(append(errs, e.lock.Release())...)
 	})

@@ -20,7 +20,9 @@ const (
 	PortPendingMax = 64 << 20
 	PortPendingSum = 256 << 20
 
-	relayChunk = 32 << 10
+	// StalledMax is how long a connection of the port may take for writeMax bytes before it is closed.
+	StalledMax = 10 * time.Second
+	writeMax   = 64 << 10
 	// relayGrace is how long the server's final bytes to a connection may take.
 	relayGrace = 2 * time.Second
 	// acceptPause is the pause after a failed accept: usually the cause is too many open
@@ -33,11 +35,13 @@ const errBusy = "-ERR 'maximum connections exceeded'\r\n"
 
 // proxyListener is a listener of the embedded server. The server itself does not listen: a front
 // relays each connection to a connection inside the process. So observers have limits of their
-// own, and a client of the port that reads too slowly stalls no publisher.
+// own, and a client of the port that reads too slowly stalls no publisher. Connections of the port
+// receive events from the front's fan-out instead of the server.
 type proxyListener struct {
 	listener   net.Listener
 	maxConns   int // connections
 	maxPending int // bytes that may wait for one connection; 0: the server's limit alone
+	fanOut     *eventFanOut
 	ended      sync.WaitGroup
 
 	mu      sync.Mutex
@@ -46,8 +50,8 @@ type proxyListener struct {
 	waiting int // bytes that wait for all connections
 }
 
-func newProxyListener(l net.Listener, most, pending int) *proxyListener {
-	return &proxyListener{listener: l, maxConns: most, maxPending: pending, relays: map[*connRelay]struct{}{}}
+func newProxyListener(l net.Listener, most, pending int, fanOut *eventFanOut) *proxyListener {
+	return &proxyListener{listener: l, maxConns: most, maxPending: pending, fanOut: fanOut, relays: map[*connRelay]struct{}{}}
 }
 
 // acceptConns accepts connections, and relays each to a connection that inside makes.
@@ -82,7 +86,7 @@ func (f *proxyListener) relayConn(conn net.Conn, inside func() (net.Conn, error)
 		_ = conn.Close()
 		return
 	}
-	r := &connRelay{proxy: f, out: conn, in: in, more: make(chan struct{}, 1)}
+	r := &connRelay{proxy: f, out: conn, in: in, more: make(chan struct{}, 1), closed: make(chan struct{})}
 	f.mu.Lock()
 	closed := f.closed
 	if !closed {
@@ -142,84 +146,4 @@ func (f *proxyListener) countPending(r *connRelay, n int) bool {
 		largest.close()
 	}
 	return true
-}
-
-// connRelay carries the bytes of one connection between outside and the server.
-type connRelay struct {
-	proxy   *proxyListener
-	out, in net.Conn
-	waiting int // of front
-
-	more   chan struct{} // signals that buffer has data, or that the relay is over
-	mu     sync.Mutex
-	buffer []byte // from the server, in order
-	over   bool   // the server sends no more
-}
-
-// close ends a relay from either side.
-func (r *connRelay) close() {
-	_ = r.out.Close() // undelivered bytes are discarded
-	_ = r.in.Close()  // a pipe in memory: it cannot fail
-}
-
-func (r *connRelay) run() {
-	defer r.proxy.removeRelay(r)
-	var sides sync.WaitGroup
-	sides.Go(func() {
-		_, _ = io.Copy(r.in, r.out) // either side may end at any time
-		_ = r.in.Close()            // as above
-	})
-	if r.proxy.maxPending > 0 {
-		sides.Go(r.drainBuffer)
-		r.fillBuffer()
-	} else {
-		_, _ = io.Copy(r.out, r.in) // either side may end at any time
-		r.close()
-	}
-	sides.Wait()
-}
-
-// fillBuffer buffers what the server sends at once, up to the limit.
-func (r *connRelay) fillBuffer() {
-	chunk := make([]byte, relayChunk)
-	for {
-		n, err := r.in.Read(chunk)
-		if n > 0 && !r.proxy.countPending(r, n) {
-			r.close()
-			err = net.ErrClosed
-		}
-		r.mu.Lock()
-		r.buffer = append(r.buffer, chunk[:n]...)
-		r.over = err != nil
-		r.mu.Unlock()
-		select {
-		case r.more <- struct{}{}:
-		default:
-		}
-		if err != nil {
-			_ = r.out.SetWriteDeadline(time.Now().Add(relayGrace)) // fails only on a closed connection
-			return
-		}
-	}
-}
-
-// drainBuffer forwards what read has buffered. It ends with the server's side, and then closes the
-// connection.
-func (r *connRelay) drainBuffer() {
-	defer r.close()
-	var free []byte
-	for range r.more {
-		r.mu.Lock()
-		full, over := r.buffer, r.over
-		r.buffer = free[:0]
-		r.mu.Unlock()
-		_, err := r.out.Write(full)
-		r.proxy.countPending(r, -len(full))
-		if over || err != nil {
-			return
-		}
-		if free = full; cap(free) > PayloadMax { // the buffer of a burst is not kept
-			free = nil
-		}
-	}
 }
