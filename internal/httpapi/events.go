@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,8 +17,8 @@ const (
 	// most.
 	eventsDefault = 1000
 	eventsMax     = 10000
-	// lookInterval is how often a silent stream says that it lives, and checks whether the run has
-	// ended: the event of its end may be lost.
+	// lookInterval is how often a silent stream says that it lives, and how often the feed of a run checks whether
+	// the run has ended: the event of its end may be lost.
 	lookInterval = 15 * time.Second
 	// reconnectMS is after how many milliseconds a browser should come back.
 	reconnectMS = 1000
@@ -111,7 +112,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 	defer st.out.close()
 	if info.State == client.RunFinished {
 		st.out.holdHeader = true
-		err = st.copyEvents(r.Context(), s.cfg.Client, false)
+		err = st.copyPast(r.Context(), s.cfg.Client)
 		if err == nil && !st.advanced {
 			w.WriteHeader(http.StatusNoContent)
 			return
@@ -121,7 +122,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 			return
 		}
 	} else {
-		err = st.follow(r.Context(), s.cfg.Client)
+		err = st.follow(r.Context(), &s.feeds)
 	}
 	if err == nil {
 		st.sendEnd()
@@ -137,64 +138,119 @@ type eventStream struct {
 	advanced bool // an event was new, whether the filter includes it or not
 }
 
-// copyEvents sends the events after those that were seen.
-func (st *eventStream) copyEvents(ctx context.Context, c *client.Client, follow bool) error {
-	return c.Events(ctx, st.run, st.seen.Cursor(), follow, func(e client.Event, raw []byte) error {
-		if !st.seen.Advance(e) {
-			return nil
-		}
-		st.advanced = true
-		switch {
-		case !st.filter.includes(e):
-			if e.Seq > 0 {
-				st.out.noteCursor(st.seen.Text(st.run))
-			}
-			return nil
-		case e.Seq == 0: // a piece of a reply is in no log, so it moves no cursor
-			return st.out.writeEvent("", "", raw)
-		}
-		return st.out.writeEvent(st.seen.Text(st.run), "", raw)
+// copyPast sends the events of the logs after those that were seen.
+func (st *eventStream) copyPast(ctx context.Context, c *client.Client) error {
+	return c.Events(ctx, st.run, st.seen.Cursor(), false, func(e client.Event, raw []byte) error {
+		return st.send(feedEvent{event: e, raw: raw}, false)
 	})
 }
 
-// follow sends events until the run has ended. The run may end without an event that arrives here: the
-// row of the run says so as well.
-func (st *eventStream) follow(ctx context.Context, c *client.Client) error {
+// send sends an event unless it was seen. equal: the event has the cursor after it; otherwise the stream makes it.
+func (st *eventStream) send(e feedEvent, equal bool) error {
+	if !st.seen.Advance(e.event) {
+		return nil
+	}
+	st.advanced = true
+	if e.event.Seq == 0 { // a piece of a reply is in no log, so it moves no cursor
+		if !st.filter.includes(e.event) {
+			return nil
+		}
+		return st.out.writeEvent("", "", e.raw)
+	}
+	cursor := e.cursor
+	if !equal {
+		cursor = st.seen.Text(st.run)
+	}
+	if !st.filter.includes(e.event) {
+		st.out.noteCursor(cursor)
+		return nil
+	}
+	return st.out.writeEvent(cursor, "", e.raw)
+}
+
+// follow sends events until the run has ended.
+func (st *eventStream) follow(ctx context.Context, f *feeds) error {
 	if err := st.out.begin(); err != nil {
 		return err
 	}
-	following, stop := context.WithCancel(ctx)
-	defer stop()
-	ended, over := make(chan struct{}), false
+	ctx, stop := context.WithCancel(ctx)
+	alive := make(chan struct{})
 	go func() {
-		defer close(ended)
-		over = st.watch(following, c)
-		stop()
+		defer close(alive)
+		st.keepAlive(ctx)
+		stop() // the reader is gone
 	}()
-	err := st.copyEvents(following, c, true)
-	stop()
-	<-ended
-	if err == nil || over && ctx.Err() == nil {
-		return st.copyEvents(ctx, c, false) // what agents reported after the end of the run
+	defer func() {
+		stop()
+		<-alive
+	}()
+	feed := f.join(st.run, st.seen)
+	defer func() { f.leave(feed) }()
+	place, complete := feed.place(st.seen)
+	if !complete {
+		if err := st.copyPast(ctx, f.client); err != nil {
+			return err
+		}
+		if !includesAll(st.seen, feed.start) { // a stream with a cursor that is no place in the run began it
+			f.leave(feed)
+			feed = f.beginAlone(st.run, st.seen)
+			place, _ = feed.place(st.seen)
+		}
 	}
-	return err
+	for {
+		err := st.copyLive(ctx, f, place)
+		if errors.Is(err, errFeedEnded) {
+			return nil
+		}
+		if !errors.Is(err, errBehind) {
+			return err
+		}
+		place, _ = feed.place(st.seen)
+		if err := st.copyPast(ctx, f.client); err != nil {
+			return err
+		}
+	}
 }
 
-// watch keeps a silent stream alive, and returns true once the run has ended.
-func (st *eventStream) watch(ctx context.Context, c *client.Client) bool {
+// copyLive sends the events of a feed from a place, in parts: those that came since the last one.
+func (st *eventStream) copyLive(ctx context.Context, f *feeds, p *feedReader) error {
+	for {
+		number := p.next
+		events, err := p.take(ctx, st.seen)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if number++; e.event.Seq == 0 && number <= p.skip {
+				continue
+			}
+			if err := st.send(e, p.equal); err != nil {
+				return err
+			}
+		}
+		if err := st.out.flushAll(); err != nil {
+			return err
+		}
+		select {
+		case <-time.After(f.pause(p.feed)):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// keepAlive keeps a silent stream alive, until ctx ends or the reader is gone.
+func (st *eventStream) keepAlive(ctx context.Context) {
 	tick := time.NewTicker(lookInterval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return false
+			return
 		}
 		if st.out.keepAlive() != nil {
-			return false
-		}
-		if info, err := c.State(ctx, st.run); err == nil && info.State == client.RunFinished {
-			return true
+			return
 		}
 	}
 }

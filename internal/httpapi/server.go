@@ -34,7 +34,7 @@ const (
 	// operating system.
 	ConnectionsMax = 1024
 	// StreamsMax is how many streams of events are served at once.
-	StreamsMax = 128
+	StreamsMax = 640
 	// headerTimeout is how long a connection may take to send the headers of a request, bodyTimeout the
 	// whole request, idleTimeout how long it may be silent between two.
 	headerTimeout = 5 * time.Second
@@ -80,6 +80,7 @@ type Server struct {
 	cfg      Config
 	access   access
 	streams  chan struct{} // a slot for each stream of events
+	feeds    feeds
 	server   *http.Server
 	listener net.Listener
 	closing  context.CancelFunc
@@ -136,6 +137,7 @@ func Serve(l net.Listener, cfg Config) (*Server, error) {
 	}
 	base, closing := context.WithCancel(context.Background())
 	s := &Server{cfg: cfg, access: newAccess(cfg), streams: make(chan struct{}, StreamsMax), listener: l, closing: closing}
+	s.feeds = feeds{client: cfg.Client, ctx: base, runs: map[string]*runFeed{}}
 	s.server = &http.Server{
 		Handler:           s.handler(),
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, // ReadTimeout would end streams: see limitRequest
@@ -183,6 +185,7 @@ func (s *Server) Close() error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = s.server.Close()
 	}
+	s.feeds.ended.Wait()
 	if err != nil {
 		return fmt.Errorf("httpapi: close: %w", err)
 	}

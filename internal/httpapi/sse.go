@@ -14,6 +14,8 @@ const (
 	slowReaderMax = 10 * time.Second
 	// flushPause is how long an event waits for others, which are sent together with it.
 	flushPause = 10 * time.Millisecond
+	// bufferMax is about how many bytes of events are written together.
+	bufferMax = 64 << 10
 )
 
 // sseWriter writes server-sent events. It may be used by several goroutines.
@@ -27,7 +29,8 @@ type sseWriter struct {
 	closed     bool
 	cursor     string // the newest that the reader does not have
 	flush      *time.Timer
-	err        error // of an earlier write: the reader is gone
+	buffer     bytes.Buffer // events that were not written yet
+	err        error        // of an earlier write: the reader is gone
 }
 
 func newSSEWriter(w http.ResponseWriter) *sseWriter {
@@ -67,7 +70,7 @@ func (s *sseWriter) writeEvent(cursor, kind string, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writeHeader()
-	var b bytes.Buffer
+	b := &s.buffer
 	if cursor != "" {
 		b.WriteString("id: " + cursor + "\n")
 		s.cursor = ""
@@ -78,11 +81,30 @@ func (s *sseWriter) writeEvent(cursor, kind string, data []byte) error {
 	b.WriteString("data: ")
 	b.Write(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")))
 	b.WriteString("\n\n")
-	s.write(b.Bytes())
+	if b.Len() > bufferMax {
+		s.writeBuffer()
+	}
 	if s.flush == nil && s.err == nil {
 		s.flush = time.AfterFunc(flushPause, s.flushLater)
 	}
 	return s.err
+}
+
+// flushAll sends all events.
+func (s *sseWriter) flushAll() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flushNow()
+	return s.err
+}
+
+// writeBuffer writes the events that wait. The caller holds mu.
+func (s *sseWriter) writeBuffer() {
+	if s.buffer.Len() == 0 {
+		return
+	}
+	s.write(s.buffer.Bytes())
+	s.buffer.Reset()
 }
 
 // noteCursor remembers the cursor after an event that was left out.
@@ -101,7 +123,7 @@ func (s *sseWriter) keepAlive() error {
 		line, s.cursor = "id: "+s.cursor+"\n\n", ""
 	}
 	s.writeHeader()
-	s.write([]byte(line))
+	s.buffer.WriteString(line)
 	s.flushNow()
 	return s.err
 }
@@ -120,6 +142,11 @@ func (s *sseWriter) write(p []byte) {
 
 // flushNow sends what was written. The caller holds mu.
 func (s *sseWriter) flushNow() {
+	if s.flush != nil {
+		s.flush.Stop()
+		s.flush = nil
+	}
+	s.writeBuffer()
 	if s.err != nil || s.closed {
 		return
 	}
@@ -131,7 +158,6 @@ func (s *sseWriter) flushNow() {
 func (s *sseWriter) flushLater() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flush = nil
 	s.flushNow()
 }
 
@@ -142,5 +168,6 @@ func (s *sseWriter) close() {
 	if s.flush != nil {
 		s.flush.Stop()
 	}
+	s.writeBuffer()
 	s.closed = true
 }
