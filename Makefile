@@ -53,8 +53,8 @@ absences: ; go run ./test/chaos -absences 8 && go run ./test/chaos -absences 2 -
 rots:     ; go run ./test/chaos -rots 500
 bombs:    ; go run ./test/chaos -nodes $(NODES) -bombs 2 -runs 20 -at-once 4 -ttl 5s -slack 2s && \
 	go run ./test/chaos -nodes $(NODES) -bombs 1 -runs 6 -at-once 3 -ttl 5s -slack 2s -control
-watchers: ; go run ./test/chaos -nodes $(NODES) -watchers 500 -runs 60 -at-once 6 -ttl 5s && \
-	go run ./test/chaos -nodes $(NODES) -watchers 40 -runs 12 -at-once 6 -ttl 5s -control
+watchers: ; go run ./test/chaos -nodes $(NODES) -watchers 500 -runs 120 -at-once 6 -ttl 5s && \
+	go run ./test/chaos -nodes $(NODES) -watchers 40 -runs 30 -at-once 6 -ttl 5s -control
 purses:   ; go run ./test/chaos -nodes $(NODES) -purses 1 -ttl 5s -gap 1s
 # slow needs strace.
 slow:     ; go run ./test/chaos -nodes $(NODES) -slow 20ms -runs 6 -at-once 3 -ttl 20s $(CHAOS) && \

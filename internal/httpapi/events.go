@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
@@ -103,14 +104,18 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 		refuse(w, http.StatusServiceUnavailable, "the server has as many streams of events as it serves at once", "try again in a moment, or read pages of events")
 		return
 	}
-	info, err := s.cfg.Client.State(r.Context(), run)
+	feed := s.feeds.join(run, seen)
+	left := sync.OnceFunc(func() { s.feeds.leave(feed) })
+	defer left()
+	finished, err := feed.awaitCheck(r.Context())
 	if err != nil {
 		refuseError(w, err)
 		return
 	}
 	st := &eventStream{run: run, filter: f, seen: seen, out: newSSEWriter(w)}
 	defer st.out.close()
-	if info.State == client.RunFinished {
+	if finished {
+		left()
 		st.out.holdHeader = true
 		err = st.copyPast(r.Context(), s.cfg.Client)
 		if err == nil && !st.advanced {
@@ -122,7 +127,7 @@ func (s *Server) streamEvents(w http.ResponseWriter, r *http.Request, run string
 			return
 		}
 	} else {
-		err = st.follow(r.Context(), &s.feeds)
+		err = st.follow(r.Context(), &s.feeds, feed)
 	}
 	if err == nil {
 		st.sendEnd()
@@ -168,8 +173,8 @@ func (st *eventStream) send(e feedEvent, equal bool) error {
 	return st.out.writeEvent(cursor, "", e.raw)
 }
 
-// follow sends events until the run has ended.
-func (st *eventStream) follow(ctx context.Context, f *feeds) error {
+// follow sends the events of a feed until the run has ended.
+func (st *eventStream) follow(ctx context.Context, f *feeds, feed *runFeed) error {
 	if err := st.out.begin(); err != nil {
 		return err
 	}
@@ -184,16 +189,14 @@ func (st *eventStream) follow(ctx context.Context, f *feeds) error {
 		stop()
 		<-alive
 	}()
-	feed := f.join(st.run, st.seen)
-	defer func() { f.leave(feed) }()
 	place, complete := feed.place(st.seen)
 	if !complete {
 		if err := st.copyPast(ctx, f.client); err != nil {
 			return err
 		}
 		if !includesAll(st.seen, feed.start) { // a stream with a cursor that is no place in the run began it
-			f.leave(feed)
 			feed = f.beginAlone(st.run, st.seen)
+			defer f.leave(feed)
 			place, _ = feed.place(st.seen)
 		}
 	}
@@ -232,7 +235,7 @@ func (st *eventStream) copyLive(ctx context.Context, f *feeds, p *feedReader) er
 			return err
 		}
 		select {
-		case <-time.After(f.pause(p.feed)):
+		case <-time.After(f.pause()):
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -17,7 +17,7 @@ const (
 	// reads the logs instead.
 	feedBytesMax = 1 << 20
 	// pausePerReader and flushPauseMax set how long a stream waits after it has sent events, for more of them:
-	// pausePerReader for each reader of the run, at least flushPause.
+	// pausePerReader for each stream of the server, at least flushPause.
 	pausePerReader = time.Millisecond
 	flushPauseMax  = 500 * time.Millisecond
 )
@@ -35,8 +35,9 @@ type feeds struct {
 	ctx    context.Context // of all feeds
 	ended  sync.WaitGroup
 
-	mu   sync.Mutex
-	runs map[string]*runFeed
+	mu      sync.Mutex
+	runs    map[string]*runFeed
+	readers int
 }
 
 // runFeed follows one run for all streams of its events: the node has one subscription, and decodes an event once.
@@ -47,6 +48,10 @@ type runFeed struct {
 	cancel context.CancelFunc
 
 	readers int // guarded by feeds
+
+	checked  chan struct{} // closed when finished and checkErr are set
+	finished bool          // the run had ended when the feed began: there is nothing to follow
+	checkErr error
 
 	mu      sync.Mutex
 	seen    client.Positions // after the newest event
@@ -69,6 +74,7 @@ type feedEvent struct {
 func (f *feeds) join(run string, seen client.Positions) *runFeed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.readers++
 	if feed := f.runs[run]; feed != nil {
 		feed.readers++
 		return feed
@@ -81,9 +87,12 @@ func (f *feeds) join(run string, seen client.Positions) *runFeed {
 // begin begins a feed with one reader. The caller holds the lock.
 func (f *feeds) begin(run string, seen client.Positions) *runFeed {
 	ctx, cancel := context.WithCancel(f.ctx)
-	feed := &runFeed{feeds: f, run: run, start: maps.Clone(seen), seen: maps.Clone(seen), cancel: cancel, readers: 1, changed: make(chan struct{})}
+	feed := &runFeed{feeds: f, run: run, start: maps.Clone(seen), seen: maps.Clone(seen), cancel: cancel, readers: 1, changed: make(chan struct{}), checked: make(chan struct{})}
 	f.ended.Go(func() {
-		err := feed.follow(ctx)
+		err := feed.check(ctx)
+		if err == nil {
+			err = feed.follow(ctx)
+		}
 		f.mu.Lock()
 		if f.runs[run] == feed {
 			delete(f.runs, run) // the next stream begins another
@@ -98,6 +107,7 @@ func (f *feeds) begin(run string, seen client.Positions) *runFeed {
 func (f *feeds) beginAlone(run string, seen client.Positions) *runFeed {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.readers++
 	return f.begin(run, seen)
 }
 
@@ -105,6 +115,7 @@ func (f *feeds) beginAlone(run string, seen client.Positions) *runFeed {
 func (f *feeds) leave(feed *runFeed) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.readers--
 	if feed.readers--; feed.readers > 0 {
 		return
 	}
@@ -114,11 +125,32 @@ func (f *feeds) leave(feed *runFeed) {
 	feed.cancel()
 }
 
-// pause is how long a reader of the feed waits for more events.
-func (f *feeds) pause(feed *runFeed) time.Duration {
+// pause is how long a reader waits for more events.
+func (f *feeds) pause() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return min(max(flushPause, time.Duration(feed.readers)*pausePerReader), flushPauseMax)
+	return min(max(flushPause, time.Duration(f.readers)*pausePerReader), flushPauseMax)
+}
+
+// check finds out whether there is a run to follow, for all streams that wait for that.
+func (r *runFeed) check(ctx context.Context) error {
+	defer close(r.checked)
+	info, err := r.feeds.client.State(ctx, r.run)
+	r.finished, r.checkErr = info.State == client.RunFinished, err
+	if r.finished {
+		return errFeedEnded
+	}
+	return err
+}
+
+// awaitCheck waits until it is known whether there is a run to follow.
+func (r *runFeed) awaitCheck(ctx context.Context) (finished bool, err error) {
+	select {
+	case <-r.checked:
+		return r.finished, r.checkErr
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // follow adds the events of the run until it has ended. The run may end without an event that arrives here: the row of

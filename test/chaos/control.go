@@ -24,7 +24,7 @@ func (o *options) expectedProblems() []string {
 		sh := stormShapes[1%len(stormShapes)]
 		return []string{fmt.Sprintf("spawn storm 1: %d agents of %d, %d children of %d", sh.agents+1, sh.agents, sh.children+1, sh.children)}
 	case o.watchers > 0: // models are slow while watchers are connected, and none reads
-		return []string{fmt.Sprintf("before %d watchers of whom 0 read", o.watchers/2), "the watchers read 0 bytes"}
+		return []string{fmt.Sprintf("before %d stopped watchers", o.watchers), "the readers watchers read 0 bytes", "the pages watchers read 0 bytes"}
 	}
 	return nil
 }

@@ -16,31 +16,32 @@ import (
 
 const watcherDial = 10 * time.Second
 
-// observerConns are connections of observers to all events: some read all, as many read
-// nothing, and one reads a byte a second. They speak the protocol themselves: a
+// observerConns are connections of observers to all events. They speak the protocol themselves: a
 // client library would read in the background.
 type observerConns struct {
+	read atomic.Int64
+	cut  atomic.Int64 // by the server
+	over chan struct{}
+	wait sync.WaitGroup
+
+	mu    sync.Mutex
 	conns []net.Conn
-	read  atomic.Int64
-	cut   atomic.Int64 // by the server, of those that read
-	over  chan struct{}
-	wait  sync.WaitGroup
 }
 
 // runObservers is the process of watchers: it connects them, prints ready and, when its input ends,
 // what they saw.
 func runObservers(o options) error {
-	var server, subject string
-	var n, readers int
-	if _, err := fmt.Sscanf(o.look, "%s %s %d %d", &server, &subject, &n, &readers); err != nil {
+	var server, subject, kind, pages string
+	var n int
+	if _, err := fmt.Sscanf(o.look, "%s %s %d %s %s", &server, &subject, &n, &kind, &pages); err != nil {
 		return err
 	}
-	w, err := connectObservers(server, subject, n, readers)
-	if err != nil {
-		return err
+	w := &observerConns{over: make(chan struct{})}
+	err := w.connect(server, subject, n, kind, pages)
+	if err == nil {
+		fmt.Println("ready")
+		_, err = io.Copy(io.Discard, os.Stdin)
 	}
-	fmt.Println("ready")
-	_, err = io.Copy(io.Discard, os.Stdin)
 	w.close()
 	if err != nil {
 		return err
@@ -48,28 +49,36 @@ func runObservers(o options) error {
 	return json.NewEncoder(os.Stdout).Encode(observerCounts{w.read.Load(), w.cut.Load()})
 }
 
-// connectObservers connects n watchers: some read everything, one is slow, and the rest read nothing.
-func connectObservers(server string, subject string, n, readers int) (*observerConns, error) {
+// connect connects n watchers of a kind.
+func (w *observerConns) connect(server, subject string, n int, kind, pages string) error {
 	u, err := url.Parse(server)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	w := &observerConns{over: make(chan struct{})}
+	if kind == crowdPages {
+		return w.openPages(u, n, pages)
+	}
 	for i := range n {
 		c, r, err := connectObserver(u, subject)
 		if err != nil {
-			w.close()
-			return nil, fmt.Errorf("watcher %d: %w", i+1, err)
+			return fmt.Errorf("watcher %d: %w", i+1, err)
 		}
-		w.conns = append(w.conns, c)
-		switch {
-		case i == 0:
-			w.wait.Go(func() { w.readSlowly(c) })
-		case i <= readers:
+		w.keep(c)
+		switch kind {
+		case crowdSlow:
+			w.wait.Go(func() { w.readSlowly(c, u, subject) })
+		case crowdReaders:
 			w.wait.Go(func() { w.readAll(r) })
 		}
 	}
-	return w, nil
+	return nil
+}
+
+// keep keeps a connection until the end.
+func (w *observerConns) keep(c net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.conns = append(w.conns, c)
 }
 
 // connectObserver connects to a server as the user that its URL names, and subscribes.
@@ -111,8 +120,8 @@ func (w *observerConns) readAll(r io.Reader) {
 	}
 }
 
-// readSlowly reads a byte a second.
-func (w *observerConns) readSlowly(c net.Conn) {
+// readSlowly reads a byte a second, and connects again at once when the server has ended the connection.
+func (w *observerConns) readSlowly(c net.Conn, server *url.URL, subject string) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -121,10 +130,16 @@ func (w *observerConns) readSlowly(c net.Conn) {
 			return
 		case <-tick.C:
 		}
-		if _, err := c.Read(make([]byte, 1)); err != nil {
-			w.countBroken()
-			return
+		if _, err := c.Read(make([]byte, 1)); err == nil {
+			continue
 		}
+		w.countBroken()
+		again, _, err := connectObserver(server, subject)
+		if err != nil {
+			continue // the old one is of no use either: in a second
+		}
+		w.keep(again)
+		c = again
 	}
 }
 
@@ -139,8 +154,10 @@ func (w *observerConns) countBroken() {
 
 func (w *observerConns) close() {
 	close(w.over)
+	w.mu.Lock()
 	for _, c := range w.conns {
 		_ = c.Close() // the server may have
 	}
+	w.mu.Unlock()
 	w.wait.Wait()
 }

@@ -100,25 +100,31 @@ func TestTheJudgeOfSlowDisks(t *testing.T) {
 
 func TestTheJudgeOfWatchers(t *testing.T) {
 	const base = 1 << 20
-	alone := measurement{took: []time.Duration{time.Second}, server: time.Second, nodes: time.Second}
-	good := measurement{watchers: 10, readers: 4, took: []time.Duration{2 * time.Second}, rss: base, saw: observerCounts{Read: 1}, events: 100, server: time.Second, nodes: time.Second}
+	second := []time.Duration{time.Second}
+	alone := measurement{took: second, rounds: second, server: time.Second, nodes: time.Second}
+	good := measurement{kind: crowdStopped, watchers: 10, took: second, rounds: second, rss: base, saw: observerCounts{Read: 1}, events: 100, server: time.Second, nodes: time.Second}
 	for name, c := range map[string]struct {
 		change func(*measurement)
 		find   string
 	}{
-		"nothing":             {func(*measurement) {}, ""},
-		"runs are slow":       {func(s *measurement) { s.took = []time.Duration{3 * time.Second} }, "runs took 3s before 10 watchers"},
-		"copies are dear":     {func(s *measurement) { s.server += 1000 * (copyCost + time.Microsecond) }, "a copy of an event for one of 10 watchers took"},
-		"the nodes pay":       {func(s *measurement) { s.nodes *= 2 }, "a run took the nodes 2s before 10 watchers"},
-		"the server grows":    {func(s *measurement) { s.rss += watchersGrowth + 1<<20 }, "the server grew"},
-		"readers are cut off": {func(s *measurement) { s.saw.Cut = 1 }, "1 of those that read were cut off"},
-		"nobody reads":        {func(s *measurement) { s.saw.Read = 0 }, "read 0 bytes"},
-		"no run ended":        {func(s *measurement) { s.took = nil }, "not measured"},
-		"no event was seen":   {func(s *measurement) { s.events = 0 }, "not measured"},
+		"nothing":               {func(*measurement) {}, ""},
+		"runs are slow":         {func(s *measurement) { s.rounds = []time.Duration{1300 * time.Millisecond} }, "1.30 times as long before 10 stopped watchers"},
+		"readers cost":          {func(s *measurement) { s.kind, s.rounds = crowdReaders, []time.Duration{1300 * time.Millisecond} }, ""},
+		"readers cost too much": {func(s *measurement) { s.kind, s.rounds = crowdReaders, []time.Duration{3 * time.Second} }, "3.00 times as long before 10 readers"},
+		"copies are dear":       {func(s *measurement) { s.server += 1000 * (copyCost + time.Microsecond) }, "a copy of an event for one of 10 stopped watchers took"},
+		"the nodes pay":         {func(s *measurement) { s.nodes *= 2 }, "a run took the nodes 2s before 10 stopped watchers"},
+		"the server grows":      {func(s *measurement) { s.rss += watchersGrowth + 1<<20 }, "the server grew"},
+		"slow ones are cut off": {func(s *measurement) { s.kind, s.saw.Cut = crowdSlow, 1 }, ""},
+		"readers are cut off":   {func(s *measurement) { s.kind, s.saw.Cut = crowdReaders, 1 }, "1 of them were cut off"},
+		"pages are cut off":     {func(s *measurement) { s.kind, s.saw.Cut = crowdPages, 1 }, "1 of them were cut off"},
+		"nobody reads":          {func(s *measurement) { s.kind, s.saw.Read = crowdPages, 0 }, "read 0 bytes"},
+		"no run ended":          {func(s *measurement) { s.took = nil }, "not measured"},
+		"no round was measured": {func(s *measurement) { s.rounds = nil }, "not measured"},
+		"no event was seen":     {func(s *measurement) { s.events = 0 }, "not measured"},
 	} {
 		s := good
 		c.change(&s)
-		finding(t, name, c.find, judged(func(t *testCluster) { (&watcherLoad{t}).judgeLoad(s, alone, 2, base) }))
+		finding(t, name, c.find, judged(func(t *testCluster) { (&watcherLoad{t}).judgeLoad(s, alone, base) }))
 	}
 }
 

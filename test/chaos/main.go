@@ -61,9 +61,10 @@
 // nodes die (budgetrace.go). It exits 1 if spent and reserved amounts exceed the limit at any step,
 // if the double counted more than is charged, or if no agent ever had to wait.
 //
-// With -watchers N, N/2 observers connect that never read, then N observers, and half of them read
-// (watchers.go). It exits 1 if the observers that never read make runs take twice as long, or
-// if the server's memory grows too much.
+// With -watchers N, N observers connect that never read, N that read a byte a second and connect again when they are
+// disconnected, N that read everything, and N pages over HTTP, in turn (watchers.go). It exits 1 if runs take more than
+// 1.25 times as long (p99, median of 5 rounds) next to all but those that read everything, or if the server's memory
+// grows too much.
 //
 // With -slow the disk beneath the servers is slow, and a node dies (slow.go). It exits 1
 // if a lease of a live node is lost, if those of the dead one are not taken over within the
@@ -158,10 +159,10 @@ func main() {
 	flag.IntVar(&o.leaks, "leaks", 0, "how many runs begin and end; nothing of them may be left")
 	flag.IntVar(&o.trees, "trees", 0, "how many times a tree of 85 agents is canceled, with all nodes well and with each fault of one node")
 	flag.IntVar(&o.storms, "bombs", 0, "how many spawn storms: runs whose every agent asks for more children than it may have, beside ordinary ones")
-	flag.IntVar(&o.watchers, "watchers", 0, "how many observers of all events, of which half read nothing and one a byte a second")
+	flag.IntVar(&o.watchers, "watchers", 0, "how many observers of each kind: stopped, slow, readers of all events, and pages over HTTP")
 	flag.IntVar(&o.races, "purses", 0, "how many budget races: runs of 64 agents that spend one limit, while nodes die between reservation, call and settlement")
 	flag.IntVar(&o.absences, "absences", 0, "how many runs of each kind are left alone for longer than they may work")
-	flag.StringVar(&o.look, "look", "", "be the process of such observers: SERVER SUBJECT HOW-MANY READERS")
+	flag.StringVar(&o.look, "look", "", "be the process of such observers: SERVER SUBJECT HOW-MANY KIND HTTP-URL")
 	flag.IntVar(&o.cancels, "cancels", 0, "percentage of runs that two users cancel, repeatedly")
 	flag.Int64Var(&o.tokens, "tokens", runTokens, "token limit of a run; a run that needs more ends by the limit")
 	flag.BoolVar(&o.poison, "poison", false, "entries that make their reader fail")

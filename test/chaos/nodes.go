@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,7 +61,8 @@ type nodeProcess struct {
 	name  string
 	cmd   *exec.Cmd
 	log   string
-	ready bool // requests are answered, and nothing was done to it
+	http  string // the address of its HTTP server, if the scenario needs one
+	ready bool   // requests are answered, and nothing was done to it
 	gone  chan struct{}
 	err   error // of Wait, once it is gone
 }
@@ -104,7 +106,13 @@ func (n *nodes) startNode() error {
 	if n.t.o.servers == 0 { // the server in this process does not sync, and reports that
 		m.cmd.Args = append(m.cmd.Args, "--durability", "lazy")
 	}
-	m.cmd.Env = append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
+	if n.t.o.watchers > 0 {
+		if m.http, err = freeAddress(); err != nil {
+			return errors.Join(err, log.Close())
+		}
+		m.cmd.Args = append(m.cmd.Args, "--http", m.http)
+	}
+	m.cmd.Env = append(os.Environ(), "TROUPE_HTTP_TOKEN="+httpToken, "HOME="+home, "XDG_CONFIG_HOME="+home, "XDG_STATE_HOME="+home, "TROUPE_MODEL=",
 		"ANTHROPIC_BASE_URL="+n.t.p.nodeURL(name), "ANTHROPIC_API_KEY=none", failpoint.DirVariable+"="+n.t.files.trapsDir(name))
 	m.cmd.Env = append(m.cmd.Env, natsVariables(n.t.broker.options(bus.RoleNode, name))...)
 	m.cmd.Env = append(m.cmd.Env, serviceVariables(n.t.broker.options(bus.RoleService, name))...)
@@ -138,6 +146,27 @@ func (n *nodes) startNode() error {
 	}
 	n.setReady(m, true)
 	return nil
+}
+
+// freeAddress is an address on which nobody listens.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// httpURL is the address of the HTTP server of one node.
+func (n *nodes) httpURL() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, m := range n.list {
+		if m.ready {
+			return "http://" + m.http
+		}
+	}
+	return "none"
 }
 
 // emptyHome is a directory without settings.
