@@ -14,7 +14,7 @@ import (
 const testRun = "01k9z3abcdefghjkmnpqrstvwx"
 
 func logged(agent string, n uint64) client.Event {
-	return client.Event{Published: event.Published{ID: fmt.Sprintf("%s.%s#%d.0", testRun, agent, n), Run: testRun, Agent: agent, Seq: n, Kind: "turn.started"}}
+	return client.Event{Published: event.Published{ID: fmt.Sprintf("%s.%s#%d.0", testRun, agent, n), Run: testRun, Agent: agent, Seq: n, Kind: event.KindTurnStarted}}
 }
 
 func newFeed(start client.Positions) *runFeed {
@@ -57,7 +57,7 @@ func takeIDs(t *testing.T, p *feedReader, seen client.Positions) (ids []string) 
 // A reader that comes later gets what it has not seen from the feed, without the pieces of replies that it may have had.
 func TestReadersJoinAFeed(t *testing.T) {
 	r := newFeed(client.Positions{})
-	delta := client.Event{Published: event.Published{ID: testRun + ".root#lease-1.0", Run: testRun, Agent: "root", Kind: "message.delta"}}
+	delta := client.Event{Published: event.Published{ID: testRun + ".root#lease-1.0", Run: testRun, Agent: "root", Kind: event.KindMessageDelta}}
 	addEvents(t, r, logged("root", 1), logged("root", 2), delta, logged("super", 1))
 	seen := client.Positions{}
 	seen.Advance(logged("root", 1))

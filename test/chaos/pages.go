@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/bus/names"
@@ -16,6 +17,12 @@ import (
 
 // httpToken is the token of the nodes' HTTP servers.
 const httpToken = "the-token-of-a-scenario"
+
+// A page comes back so many times, after a pause.
+const (
+	pageAttempts = 5
+	pagePause    = time.Second
+)
 
 // pagesPerRun is how many pages a run gets when it starts, of n pages in all: so all are open while several runs are
 // at work.
@@ -57,13 +64,28 @@ func (w *observerConns) openPages(server *url.URL, n int, address string) error 
 	for range n {
 		w.wait.Go(func() {
 			for run := range started {
-				if err := w.followPage(ctx, pages, address, run); err != nil && ctx.Err() == nil {
+				if !w.showRun(ctx, pages, address, run) {
 					w.countBroken()
 				}
 			}
 		})
 	}
 	return nil
+}
+
+// showRun follows a run to its end, and comes back when the stream breaks, as a page does.
+func (w *observerConns) showRun(ctx context.Context, pages *http.Client, address, run string) bool {
+	for range pageAttempts {
+		if w.followPage(ctx, pages, address, run) == nil || ctx.Err() != nil {
+			return true
+		}
+		select {
+		case <-time.After(pagePause):
+		case <-ctx.Done():
+			return true
+		}
+	}
+	return false
 }
 
 // followPage reads the events of a run until its end.
