@@ -19,7 +19,7 @@ func handleWoke(s State, f Woke) (State, []Effect) {
 			return s, []Effect{Arm{Timer: softTimer, Due: due}}
 		}
 		if !s.Soft {
-			s.events.publish(entryEvents, event.KindLimitSoft, event.LimitReached{What: "wall clock"})
+			s.events.publish(entryEvents, event.KindLimitSoft, event.LimitReached{What: "working time"})
 		}
 		s.Soft = true
 		return wakeIdle(s)

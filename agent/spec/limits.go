@@ -13,8 +13,8 @@ type Limits struct {
 	Vetoes     int   `msgpack:"v,omitempty" json:"vetoes"`         // stops that a policy or a hook sends back, in a row
 	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`  // output tokens a call; see OutputOf
 	Closing    int64 `msgpack:"l,omitempty" json:"closing_tokens"` // output tokens of a closing turn
-	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`        // wall clock until the closing turn
-	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`        // wall clock until the end
+	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`        // working time until the closing turn
+	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`        // working time until the end
 	Tokens     int64 `msgpack:"k,omitempty" json:"tokens"`         // own cap within the pool
 	Nano       int64 `msgpack:"n,omitempty" json:"nano_usd"`       // own cap in money
 }

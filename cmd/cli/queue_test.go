@@ -27,7 +27,7 @@ func TestARunBeyondTheLimitWaitsForItsTurn(t *testing.T) {
 		ready string
 	}{
 		{first.Start, func() (*watchedOutput, error) { r, err := first.StderrPipe(); return watchOutput(r), err }, "root-1-0 historian"},
-		{second.Start, func() (*watchedOutput, error) { r, err := second.StderrPipe(); return watchOutput(r), err }, "the run is queued at place 1"},
+		{second.Start, func() (*watchedOutput, error) { r, err := second.StderrPipe(); return watchOutput(r), err }, "the run is queued at position 1"},
 	} {
 		w, err := cmd.pipe()
 		if err != nil {

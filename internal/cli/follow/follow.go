@@ -101,7 +101,6 @@ func (f *Follower) AllowCancel() { f.sig.RunBegun.Store(true) }
 func (f *Follower) Accept(header []string) {
 	if !f.accepted {
 		f.PrintHeader(header)
-		f.logs.accepted = time.Now()
 	}
 	f.accepted, f.lost = true, time.Time{}
 }
@@ -314,7 +313,7 @@ func (f *Follower) note(text string) {
 	})
 }
 
-// Settle leaves the tree on the screen as it is.
+// Settle redraws the tree a last time and leaves it on the screen.
 func (f *Follower) Settle() {
 	f.dirty = true
 	f.redraw()
@@ -335,8 +334,8 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 	return *info.Result, info.State == client.RunParked, nil
 }
 
-// Finish prints the result, waits for the other runs of the node in this process, closes the node, and returns the exit
-// code as an error.
+// Finish prints the result, waits at most 5 s for the other runs of the node in this process, closes the node, and
+// returns the exit code as an error.
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
 	PrintAnswerHint(f.console, s, f.run, end)

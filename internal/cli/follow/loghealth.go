@@ -20,10 +20,10 @@ const (
 	// LogPatience is how long a run that is followed may be unable to write its
 	// log until the command gives up: --log-patience.
 	LogPatience = 2 * time.Minute
-	// A run that is quiet for logQuiet has its node asked whether it can write, and
-	// again every logPause.
-	logQuiet = 2 * time.Second
-	logPause = time.Second
+	// reportInterval is how often the nodes are asked whether they can write their logs.
+	reportInterval = time.Second
+	// lateEventGrace is how long after a report of an outage an event of its node may still be one of before the outage.
+	lateEventGrace = 2 * time.Second
 	// logAhead is how many answers may wait to be shown.
 	logAhead = 16
 )
@@ -33,13 +33,11 @@ const (
 // enforces its time limits.
 type logWatch struct {
 	patience time.Duration
-	hard     time.Duration // of the run's wall clock
-	accepted time.Time     // when the run was accepted
+	hard     time.Duration // the hard time limit of an agent: working time
 
 	down  *client.LogHealth // nil: as far as is known, the logs can be written
 	node  string            // that reported it
 	since time.Time         // when the report arrived
-	moved time.Time         // when the last entry of the run arrived
 	low   bool              // a node reported little room
 	begun atomic.Bool       // an agent of the run published an event: the run is not queued
 	place int               // in the queue, as last reported
@@ -77,7 +75,7 @@ func (w *logWatch) listen(ctx context.Context, s *session.Session, run string) (
 	}
 	go func() {
 		defer stop()
-		for session.Pause(ctx, logPause) == nil {
+		for session.Pause(ctx, reportInterval) == nil {
 			if !w.begun.Load() {
 				if info, err := s.State(ctx, run); err == nil && info.Position > 0 {
 					give(logReport{place: info.Position})
@@ -104,7 +102,7 @@ func (w *logWatch) process(n logReport, now time.Time) string {
 		return ""
 	case n.place > 0:
 		w.place = n.place
-		return fmt.Sprintf("the run is queued at place %d: it begins when others have ended (troupe list shows its place)", n.place)
+		return fmt.Sprintf("the run is queued at position %d; it begins when earlier runs have ended", n.place)
 	case n.info != nil && n.info.Low && w.down == nil:
 		if w.low {
 			return ""
@@ -135,9 +133,8 @@ func (w *logWatch) recordEvent(e client.Event, now time.Time) string {
 	if e.Agent != mailbox.Super { // its supervisor publishes events before the run is queued
 		w.begun.Store(true)
 	}
-	w.moved = now
 	switch {
-	case w.down == nil || now.Sub(w.since) <= logQuiet:
+	case w.down == nil || now.Sub(w.since) <= lateEventGrace:
 		return ""
 	case e.Node == w.node:
 		return w.recovered(now)
@@ -155,14 +152,14 @@ func (w *logWatch) queueNotice(e client.Event) string {
 	return w.process(logReport{place: q.Position}, time.Now())
 }
 
-// overdue fails once the run has waited for too long.
+// overdue fails once the run has waited for too long: for patience, or as long as an agent may work. The wait is measured
+// from the report of the outage, because a run that waited for a person before has not used up its working time.
 func (w *logWatch) overdue(run string, now time.Time) error {
 	if w.down == nil {
 		return nil
 	}
 	waited := now.Sub(w.since)
-	late := !w.accepted.IsZero() && now.Sub(w.accepted) > w.hard
-	if waited < w.patience && !late {
+	if waited < min(w.patience, w.hard) {
 		return nil
 	}
 	return &exit.Failure{Code: exit.NoNode, Err: fmt.Errorf("%w: %s; run %s waits for %s", errUnwritable, w.down.Why, run, waited.Round(time.Second)), Hint: w.remedyText(run)}
@@ -187,5 +184,5 @@ func (w *logWatch) stopError(run string, code int, err error) error {
 
 // interruptedError ends the command while the node cannot record a stop of the run.
 func (w *logWatch) interruptedError(run string, code int) error {
-	return &exit.Failure{Code: code, Err: fmt.Errorf("interrupted, but the cancel did not reach the run: %w: %s", errUnwritable, w.down.Why), Hint: w.remedyText(run)}
+	return &exit.Failure{Code: code, Err: fmt.Errorf("interrupted; the run cannot be canceled while its log cannot be written: %s", w.down.Why), Hint: w.remedyText(run)}
 }

@@ -2,18 +2,22 @@ package follow
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
+	"github.com/troupe-run/troupe/internal/cli/interrupt"
 )
 
 func downWatch(t *testing.T, timeout, patience time.Duration) (*logWatch, time.Time) {
 	t.Helper()
 	j, now := newLogWatch(patience, timeout.Milliseconds()), time.Now()
-	j.accepted = now
+
 	text := j.process(logReport{node: "a", info: &client.LogHealth{Why: "the disk of /x is full", Remedy: "free some"}}, now)
 	if !strings.Contains(text, "the disk of /x is full") || !strings.Contains(text, "free some") {
 		t.Errorf("it is told as %q", text)
@@ -32,6 +36,29 @@ func TestRunThatCannotWriteEndsAtItsTimeLimit(t *testing.T) {
 	if f := exit.Explain(err); f.Code != exit.NoNode || !errors.Is(err, errUnwritable) || !strings.Contains(f.Err.Error(), "the disk of /x is full") {
 		t.Errorf("it ends with %d: %v", f.Code, f.Err)
 	}
+}
+
+// A run that waited for a person for hours has used up no working time: the first outage of its log does not end it.
+func TestOutageAfterALongWaitHasItsWholePatience(t *testing.T) {
+	nowhere, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { nowhere.Close() })
+	synctest.Test(t, func(t *testing.T) {
+		f := New(&console.Console{Out: nowhere, Err: nowhere, Getenv: func(string) string { return "" }}, "r", &interrupt.Signals{}, time.Minute, time.Hour.Milliseconds())
+		f.Accept(nil)
+		<-time.After(5 * time.Hour)
+		f.logs.process(logReport{node: "a", info: &client.LogHealth{Why: "the disk is full"}}, time.Now())
+		<-time.After(30 * time.Second)
+		if err := f.Overdue(); err != nil {
+			t.Errorf("it has a minute: %v", err)
+		}
+		<-time.After(30 * time.Second)
+		if err := f.Overdue(); !errors.Is(err, errUnwritable) {
+			t.Errorf("after a minute: %v", err)
+		}
+	})
 }
 
 // TestPatienceWithAJournalIsBounded: and it begins anew when the journal was well.

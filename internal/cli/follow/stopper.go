@@ -31,7 +31,7 @@ func (st *stopper) escalate() error {
 	}
 	switch st.steps {
 	case 1:
-		st.f.note("stopping at the next safe boundary; again to kill")
+		st.f.note("stopping at the next safe boundary; press Ctrl-C again to exit now")
 		st.clock = time.NewTimer(cancelWait)
 		st.timer = st.clock.C
 		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
