@@ -286,7 +286,7 @@ func (p *feedReader) look(seen client.Positions) ([]feedEvent, <-chan struct{}, 
 	if p.next < r.first {
 		return nil, nil, errBehind
 	}
-	events := slices.Clone(r.events[p.next-r.first:])
+	events := slices.Clip(r.events[p.next-r.first:]) // no event is changed: readers share them
 	if len(events) == 0 {
 		p.equal = p.equal || maps.Equal(seen, r.seen)
 		return nil, r.changed, r.err

@@ -79,7 +79,10 @@ func (s *sseWriter) writeEvent(cursor, kind string, data []byte) error {
 		b.WriteString("event: " + kind + "\n")
 	}
 	b.WriteString("data: ")
-	b.Write(bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: ")))
+	if bytes.IndexByte(data, '\n') >= 0 {
+		data = bytes.ReplaceAll(data, []byte("\n"), []byte("\ndata: "))
+	}
+	b.Write(data)
 	b.WriteString("\n\n")
 	if b.Len() > bufferMax {
 		s.writeBuffer()
