@@ -49,27 +49,41 @@ func beginRun(s State) (State, []Effect) {
 	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
 	if !ok {
-		return s.endEmptyRun(tooLittle(s.Pool.Limit, t, first))
+		o, short := tooLittle(s.Pool.Limit, t, first)
+		s = s.publishEvent(event.KindBudgetDenied, event.BudgetChanged{Agent: m.ID, Why: o.Reason, Short: short})
+		return s.endEmptyRun(o)
 	}
 	s.Pool = pool
 	return startMember(s, m, t, nil)
 }
 
-// tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root.
-func tooLittle(limit budget.Limit, t spec.Task, request budget.AttemptRequest) spec.Outcome {
+// tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root, and the limit that
+// is short; nil: none, because the price is unknown.
+func tooLittle(limit budget.Limit, t spec.Task, request budget.AttemptRequest) (spec.Outcome, *event.BudgetShort) {
 	need := request.Price.Bound(request.Input, request.Closing)
-	o := spec.Outcome{Reason: spec.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call",
-		Detail: fmt.Sprintf("even a closing turn needs up to %d tokens", need.Tokens)}
-	room := limit.Room(budget.Amount{})
-	money := min(room.Nano, ownLimit(t.Limits).Room(budget.Amount{}).Nano)
-	switch {
+	o := spec.Outcome{Reason: spec.TokenBudget, Partial: true, Text: "nothing was found: the limit does not cover one model call"}
+	room, own := limit.Room(budget.Amount{}), ownLimit(t.Limits).Room(budget.Amount{})
+	short := event.BudgetShort{Of: event.ShortTokens, Whose: event.OfRun, Limit: room.Tokens, Need: need.Tokens}
+	if own.Tokens < short.Limit {
+		short.Whose, short.Limit = event.OfAgent, own.Tokens
+	}
+	lacks := short.Need - short.Limit
+	o.Detail = fmt.Sprintf("even a closing turn needs up to %d tokens, %d more than the %s's limit", need.Tokens, lacks, short.Whose)
+	switch money := min(room.Nano, own.Nano); {
 	case money == budget.Unlimited:
 	case !request.Price.Covered():
 		o.Reason, o.Detail = spec.CostBudget, "the price of "+t.Model.Name+" is not known, so a limit in money cannot be kept"
+		return o, nil
 	case need.Nano > money:
-		o.Reason, o.Detail = spec.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f", float64(need.Nano)/1e9)
+		short = event.BudgetShort{Of: event.ShortUSD, Whose: event.OfRun, Limit: money, Need: need.Nano}
+		if own.Nano < room.Nano {
+			short.Whose = event.OfAgent
+		}
+		lacks = short.Need - short.Limit
+		o.Reason, o.Detail = spec.CostBudget, fmt.Sprintf("even a closing turn needs up to $%.6f, $%.6f more than the %s's limit", float64(need.Nano)/1e9, float64(lacks)/1e9, short.Whose)
 	}
-	return o
+	short.Free = short.Limit
+	return o, &short
 }
 
 func ownLimit(l spec.Limits) budget.Limit {

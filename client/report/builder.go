@@ -40,8 +40,11 @@ func (b *builder) add(e client.Event) {
 		b.newest = at
 	}
 	switch e.Kind {
+	case event.KindBudgetReserved, event.KindBudgetSettled:
+		b.report.CostEstimated = b.report.CostEstimated || client.DataOf[event.BudgetChanged](e).Estimated
 	case event.KindRunFinished:
 		d := client.DataOf[event.Result](e)
+		b.report.CostEstimated = b.report.CostEstimated || d.CostEstimated
 		b.report.Ended, b.report.Reason, b.report.EndedAt = true, d.Reason, e.TS
 	case event.KindAgentSpawned:
 		d := client.DataOf[event.AgentSpawned](e)

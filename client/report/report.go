@@ -27,8 +27,10 @@ type Report struct {
 	EndedAt    string      `json:"ended_at,omitempty"`
 	DurationMS int64       `json:"duration_ms"` // until the newest event, of a run that has not ended
 	Totals
-	Agents []Agent `json:"agents"`
-	Steps  []*Step `json:"steps"` // in the order in which they began
+	// CostEstimated: list prices of models behind a gateway are part of the costs.
+	CostEstimated bool    `json:"cost_estimated,omitempty"`
+	Agents        []Agent `json:"agents"`
+	Steps         []*Step `json:"steps"` // in the order in which they began
 	// Guardrails are what guardrails found, in the order of time.
 	Guardrails []Guardrail `json:"guardrails,omitempty"`
 }

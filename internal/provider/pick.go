@@ -107,7 +107,8 @@ type Choice struct {
 	Model    string // the name within the provider
 	Why      string // one line for people, without secrets
 	Client   model.Client
-	// Paid: requests carry a key to the provider itself, or to a gateway in front of a model with a list price.
+	// Paid: requests carry a key to the provider itself, or to a gateway in front of a model with a list price,
+	// whose name may be misspelled.
 	Paid  bool
 	Bound CostBound
 	// Price is known for listed models at the provider's own address and for models inside
@@ -340,11 +341,12 @@ func (cfg Config) chooseGemini(name, why string) (Choice, error) {
 
 // fillFacts fills in the facts about a listed model. At another address than the provider's
 // own, the same name may have another price: there the list price is an estimate, unless the operator
-// states the price. A key for such an address counts as one that is billed.
+// states the price. A key for such an address counts as one that is billed if the model is listed, or a listed model is
+// probably meant: a typo must not take the default limit in money away.
 func (cfg Config) fillFacts(c Choice, own, hasKey bool) Choice {
 	f := factsOf(c.Provider, c.Model)
 	f.Price.Estimated = !own && f.Price.Known
-	paid := hasKey && (own || f.Price.Known)
+	paid := hasKey && (own || f.Price.Known || NearestModel(c.Name()) != "")
 	f = cfg.overriddenFacts(c.Provider, c.Model).Merge(f)
 	c.Window, c.MaxOutput, c.Price, c.Paid, c.Bound = f.Window, f.Output, f.Price, paid, BoundOf(c.Provider)
 	c.ownAddress, c.Frame = own, toolFrameTokens(c.Provider, c.Model)

@@ -40,7 +40,11 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	if left > 0 {
 		lines = append(lines, s.Dim("… "+FormatCount(left, "more line")))
 	}
-	lines = append(lines, Truncate(t.Summary(s, now), width))
+	summary := t.Summary(s, now)
+	if Width(summary) > width { // money and time matter more than the bar
+		summary = t.summary(s, now, false)
+	}
+	lines = append(lines, Truncate(summary, width))
 	return append(lines, t.writingLines(s, width, height-len(lines))...)
 }
 
@@ -210,16 +214,21 @@ func (m *member) elapsedSuffix(now time.Time) string {
 }
 
 // Summary is one line about the run as a whole: the budget and the counts.
-func (t *Tree) Summary(s Style, now time.Time) string {
+func (t *Tree) Summary(s Style, now time.Time) string { return t.summary(s, now, true) }
+
+func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 	end := t.Ended
 	if end.IsZero() {
 		end = now
 	}
 	var b strings.Builder
+	b.WriteString("tokens ")
+	if limit := t.Budget.Limit.Tokens; limit > 0 && bar {
+		b.WriteString(budgetBar(s, t.Budget.Used, t.Budget.Reserved, limit) + " ")
+	}
+	b.WriteString(formatTokens(t.Budget.Used))
 	if limit := t.Budget.Limit.Tokens; limit > 0 {
-		fmt.Fprintf(&b, "tokens %s %s/%s", budgetBar(s, t.Budget.Used, t.Budget.Reserved, limit), formatTokens(t.Budget.Used), formatTokens(limit))
-	} else {
-		fmt.Fprintf(&b, "tokens %s", formatTokens(t.Budget.Used))
+		b.WriteString("/" + formatTokens(limit))
 	}
 	if money := FormatMoney(t.Budget.UsedUSD, float64(t.Budget.Limit.Nano)/1e9, t.Budget.ReservedUSD, t.Budget.Estimated); money != "" {
 		b.WriteString("   " + money)

@@ -21,15 +21,19 @@ const (
 )
 
 // EventLine is one event as one line: when, which run and agent, what, and the
-// gist of its data.
-func EventLine(s Style, e client.Event) string {
+// gist of its data. estimated says that the costs of its run are estimates.
+func EventLine(s Style, e client.Event, estimated bool) string {
 	run := e.Run
 	if len(run) > runColumns {
 		run = run[len(run)-runColumns:]
 	}
 	line := s.Dim(timeOfDay(e.TS)) + " " + s.Dim(CleanLine(run)) + " " + s.Cyan(Pad(CleanLine(e.Agent), agentColumns)) + " " +
 		s.colorKind(e.Kind, Pad(CleanLine(e.Kind), kindColumns))
-	if d := EventDetail(e); d != "" {
+	text := EventDetail(e)
+	if d, ok := decodeData[event.ModelFinished](e); ok && estimated && e.Kind == event.KindModelFinished {
+		text = CleanLine(clipText(describeModelCall(d, true)))
+	}
+	if d := text; d != "" {
 		line += " " + Truncate(d, detailColumns)
 	}
 	return strings.TrimRight(line, " ")
@@ -132,7 +136,7 @@ func detail(e client.Event) (string, bool) {
 		return describeMessage(d), ok
 	case event.KindModelFinished, event.KindModelRetry, event.KindErrorRaised:
 		d, ok := decodeData[event.ModelFinished](e)
-		return describeModelCall(d), ok
+		return describeModelCall(d, false), ok
 	}
 	return describeAgent(e)
 }
@@ -261,7 +265,7 @@ func describeWarning(e client.Event) (string, bool) {
 	return text, true
 }
 
-func describeModelCall(d event.ModelFinished) string {
+func describeModelCall(d event.ModelFinished, estimated bool) string {
 	if d.Error != "" {
 		return fmt.Sprintf("%s  %s: %s", d.Model, d.Error, d.Detail)
 	}
@@ -270,7 +274,7 @@ func describeModelCall(d event.ModelFinished) string {
 		usage = fmt.Sprintf("%s in, %s out", formatTokens(d.Usage.Prompt()), formatTokens(d.Usage.Output))
 	}
 	if d.CostUSD > 0 {
-		usage += "  " + FormatUSD(d.CostUSD, false)
+		usage += "  " + FormatUSD(d.CostUSD, estimated)
 	}
 	return fmt.Sprintf("%s  %s  %s  %s", d.Model, d.Stop, usage, FormatDuration(time.Duration(d.TookMS)*time.Millisecond))
 }

@@ -197,7 +197,7 @@ func TestTreeIsDrawnFromEvents(t *testing.T) {
 		"● boss     turn 1   waits for 2 children               250",
 		"├─ ● anna  turn 2   grep TODO\\x1b[2J                     0",
 		"└─ · bert           queued                               0",
-		"tokens [█████▒▒▒▒▒░░░░░░░░░░] 250/1k   3 agents   0 tool c…",
+		"tokens 250/1k   3 agents   0 tool calls   00:05",
 	}
 	if d := cmp.Diff(want, tree.Lines(Style{}, now, 59, 24)); d != "" {
 		t.Error(d)
@@ -260,7 +260,7 @@ func TestEventLine(t *testing.T) {
 		`{"run":"r","agent":"super","kind":"warning.raised","data":{"what":"cancel","why":"enough","now":true,"live":2}}`:                                        "--:--:-- r super        warning.raised       cancel now: enough (2 agents live)",
 		`{"run":"r","agent":"root","kind":"tool.finished","data":{"call":"1-0","tool":"grep","bytes":4,"text":"abcd","took_ms":7}}`:                              "--:--:-- r root         tool.finished        1-0  grep  7ms  4 bytes  abcd",
 	} {
-		if got := EventLine(Style{}, parseEvent(t, doc)); got != want {
+		if got := EventLine(Style{}, parseEvent(t, doc), false); got != want {
 			t.Errorf("%s\n got %q\nwant %q", doc, got, want)
 		}
 	}
@@ -276,7 +276,7 @@ func FuzzEventLine(f *testing.F) {
 		if json.Unmarshal(doc, &e) != nil {
 			return
 		}
-		if line := EventLine(Style{}, e); strings.ContainsAny(line, "\n\r\x1b") {
+		if line := EventLine(Style{}, e, true); strings.ContainsAny(line, "\n\r\x1b") {
 			t.Errorf("%q", line)
 		}
 		var tree Tree

@@ -25,6 +25,7 @@ type Tree struct {
 	agents   map[string]*member
 	order    []string // of arrival
 	notice   string   // about the run as a whole
+	shortage string   // the limit that did not cover the newest attempt that was refused or made the last one
 	arranged *arrangement
 }
 
@@ -135,6 +136,9 @@ func (t *Tree) AgentName(id string) string {
 	return id
 }
 
+// Shortage says which limit did not cover a model call, and by how much; "": all were covered.
+func (t *Tree) Shortage() string { return t.shortage }
+
 // AddEvent adds the next event of the run.
 func (t *Tree) AddEvent(e client.Event) {
 	at, _ := time.Parse(time.RFC3339, e.TS) // zero if the sender wrote none
@@ -195,6 +199,9 @@ func (t *Tree) applyRunEvent(e client.Event, at time.Time) {
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetDenied, event.KindBudgetExhausted, event.KindBudgetChanged, event.KindBudgetOverrun:
 		if d, ok := decodeData[event.BudgetChanged](e); ok {
 			t.Budget = d
+			if d.Short != nil {
+				t.shortage = describeShortage(*d.Short)
+			}
 			if d.Why != "" && e.Kind != event.KindBudgetSettled {
 				t.notice = "closing: " + string(d.Why)
 			}

@@ -66,15 +66,18 @@ func WordsOr(list []string, without string) string {
 	return term.CleanLine(strings.Join(list, " "))
 }
 
-// CostText renders a cost in dollars; without a price it is unknown.
-func CostText(usd float64, known bool) string {
+// CostText renders a cost in dollars; without a price it is unknown, and an estimate has a ~ before it.
+func CostText(usd float64, known, estimated bool) string {
+	text := fmt.Sprintf("$%.4f", usd)
 	switch {
 	case !known:
 		return "unknown"
 	case usd == 0:
 		return "-"
+	case estimated:
+		return "~" + text
 	}
-	return fmt.Sprintf("$%.4f", usd)
+	return text
 }
 
 // Age is how long ago a stamp was.

@@ -128,14 +128,15 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 	}
 	p := cs.Console.NewPage()
 	b := d.Budget
-	known := d.Model.Price.Known
+	known, estimated := d.Model.Price.Known, info.Result != nil && info.Result.CostEstimated
+	cells := func(v budget.Amount) []string { return amountCells(v, known, estimated) }
 	rows := [][]string{
-		amountRow("limit", limitCells(b.Limit, known)),
-		amountRow("used", amountCells(b.Used, known)), amountRow("reserved", amountCells(b.Reserved, known)), amountRow("kept", amountCells(b.Kept, known)),
-		amountRow("charged_unknown", amountCells(b.Unknown, known)), amountRow("overrun", amountCells(b.Overrun, known)),
+		amountRow("limit", limitCells(b.Limit)),
+		amountRow("used", cells(b.Used)), amountRow("reserved", cells(b.Reserved)), amountRow("kept", cells(b.Kept)),
+		amountRow("charged_unknown", cells(b.Unknown)), amountRow("overrun", cells(b.Overrun)),
 	}
 	if !b.Carved.Zero() {
-		rows = append(rows, amountRow("carved", amountCells(b.Carved, known)))
+		rows = append(rows, amountRow("carved", cells(b.Carved)))
 	}
 	p.AddTable(slices.Concat(console.Left("RUN"), console.Right("TOKENS", "MONEY", "CALLS")), rows)
 	if b.Frozen {
@@ -152,7 +153,7 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 			own = term.FormatTokens(m.Limit.Tokens)
 		}
 		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), own, term.FormatTokens(m.Used.Tokens), term.FormatTokens(m.Reserved.Tokens),
-			term.FormatTokens(m.Kept.Tokens), moneyText(m.Used.Nano, known), fmt.Sprint(m.Used.Calls)})
+			term.FormatTokens(m.Kept.Tokens), console.CostText(float64(m.Used.Nano)/console.NanoUSD, known, estimated), fmt.Sprint(m.Used.Calls)})
 	}
 	if d.AgentsLeftOut > 0 {
 		rows = append(rows, []string{"…", "and " + console.CountOf(d.AgentsLeftOut, "agent")})
@@ -163,29 +164,18 @@ func (cs *Commands) printBudget(ctx context.Context, s *session.Session, run str
 
 func amountRow(name string, cells []string) []string { return append([]string{name}, cells...) }
 
-func amountCells(v budget.Amount, known bool) []string {
-	return []string{fmt.Sprint(v.Tokens), moneyText(v.Nano, known), fmt.Sprint(v.Calls)}
+func amountCells(v budget.Amount, known, estimated bool) []string {
+	return []string{fmt.Sprint(v.Tokens), console.CostText(float64(v.Nano)/console.NanoUSD, known, estimated), fmt.Sprint(v.Calls)}
 }
 
-func limitCells(l budget.Limit, known bool) []string {
-	cells := amountCells(budget.Amount(l), true)
+func limitCells(l budget.Limit) []string {
+	cells := amountCells(budget.Amount(l), true, false)
 	for i, v := range []int64{l.Tokens, l.Nano, l.Calls} {
 		if v == 0 {
 			cells[i] = "none"
 		}
 	}
 	return cells
-}
-
-// moneyText renders an amount; without a price the amount is unknown.
-func moneyText(nano int64, known bool) string {
-	switch {
-	case !known:
-		return "unknown"
-	case nano == 0:
-		return "-"
-	}
-	return console.USD(nano)
 }
 
 // changeBudget sends the change and shows the current budget once the change is in effect.

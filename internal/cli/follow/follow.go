@@ -339,7 +339,7 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
 	PrintAnswerHint(f.console, s, f.run, end)
-	err := f.console.PrintResult(end.Result)
+	err := f.PrintResult(end)
 	recordings.ReportUnplayed(f.console, s)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -358,6 +358,17 @@ func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Re
 		return err
 	}
 	return exit.WithCode(exit.ForReason(end.Result.Reason, f.sig.Terminated.Load()))
+}
+
+// PrintResult prints the result of the run. On a screen it also says which limit has ended the run, and by how much it was
+// short.
+func (f *Follower) PrintResult(end Ending) error {
+	r := end.Result
+	isShort := r.Reason == spec.TokenBudget || r.Reason == spec.CostBudget || r.Reason == spec.MaxToolCalls
+	if (f.console.Output == "" || f.console.Output == "text") && isShort && r.Detail == "" {
+		r.Detail = f.tree.Shortage()
+	}
+	return f.console.PrintResult(r)
 }
 
 // PrintAnswerHint says that a run waits for a person, and how to continue it. The commands work when they are pasted.

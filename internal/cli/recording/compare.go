@@ -57,14 +57,15 @@ compared, whatever came of it.`,
 
 // comparedRun is a run that is compared.
 type comparedRun struct {
-	Run     string  `json:"run_id"`
-	Fork    string  `json:"fork,omitempty"` // the point of another run that it began at
-	Reason  string  `json:"stop_reason"`    // "": it has not ended
-	Tokens  int64   `json:"tokens"`
-	CostUSD float64 `json:"total_cost_usd"`
-	Turns   int     `json:"num_turns"`
-	Agents  int     `json:"agents"`
-	Text    string  `json:"result"`
+	Run        string  `json:"run_id"`
+	Fork       string  `json:"fork,omitempty"` // the point of another run that it began at
+	Reason     string  `json:"stop_reason"`    // "": it has not ended
+	Tokens     int64   `json:"tokens"`
+	CostUSD    float64 `json:"total_cost_usd"`
+	IsEstimate bool    `json:"cost_estimated,omitempty"` // of the cost
+	Turns      int     `json:"num_turns"`
+	Agents     int     `json:"agents"`
+	Text       string  `json:"result"`
 
 	steps map[string][]comparedStep // of each agent, in the order in which they are compared
 }
@@ -112,7 +113,7 @@ func readCompared(f runfile.File) (c comparedRun, err error) {
 	if r.Super.Phase == "" {
 		return c, exit.UsageError("troupe verify "+f.Header.Run+" shows what is wrong", "%s: %v", f.Header.Run, replay.ErrNoLog)
 	}
-	c = comparedRun{Run: f.Header.Run, Fork: r.Super.Run.Fork, Tokens: r.Result.Budget.Used, CostUSD: r.Result.CostUSD, Turns: r.Result.Turns, Agents: r.Super.Count(),
+	c = comparedRun{Run: f.Header.Run, Fork: r.Super.Run.Fork, Tokens: r.Result.Budget.Used, CostUSD: r.Result.CostUSD, IsEstimate: r.Result.CostEstimated, Turns: r.Result.Turns, Agents: r.Super.Count(),
 		Text: r.Result.Text, steps: map[string][]comparedStep{}}
 	if r.Ended {
 		c.Reason = string(r.Result.Reason)
@@ -238,7 +239,7 @@ func (cs *Commands) printComparison(c comparison) error {
 	}
 	var lines []string
 	for _, side := range []comparedRun{c.A, c.B} {
-		line := fmt.Sprintf("%s: %s, %s, %s, %d tokens, %s", side.Run, cmp.Or(side.Reason, "not ended"), term.FormatCount(side.Agents, "agent"), term.FormatCount(side.Turns, "turn"), side.Tokens, term.FormatUSD(side.CostUSD, false))
+		line := fmt.Sprintf("%s: %s, %s, %s, %d tokens, %s", side.Run, cmp.Or(side.Reason, "not ended"), term.FormatCount(side.Agents, "agent"), term.FormatCount(side.Turns, "turn"), side.Tokens, term.FormatUSD(side.CostUSD, side.IsEstimate))
 		if side.Fork != "" {
 			line += ", a fork of " + side.Fork
 		}

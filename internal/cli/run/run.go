@@ -239,22 +239,39 @@ func (cs *Commands) headerLines(s *session.Session, r client.RunAccepted) []stri
 		lines = append(lines, cs.notPrinted(line)...)
 	}
 	budget := st.Dim("run    ") + term.CleanLine(r.RunID)
+	if r.Existed {
+		budget += cs.spentSoFar(s, r.RunID)
+	}
 	if r.Limit > 0 {
 		budget += st.Dim("   budget ") + term.FormatTokens(r.Limit) + " tokens"
 	}
 	if r.LimitUSD > 0 {
 		budget += ", " + term.FormatUSD(r.LimitUSD, false)
 	}
-	if r.Estimated {
-		budget += st.Dim(" (costs are estimates by list prices: the model is behind a gateway)")
-	}
 	lines = append(lines, budget)
+	if r.Estimated {
+		lines = append(lines, cs.notPrinted(st.Dim("note   ")+"the model is behind a gateway: costs (~) are estimates by list prices")...)
+	}
 	for _, n := range r.Notes {
 		if cs.conversation == "" || cs.Console.Verbose || !strings.HasPrefix(n, "it continues the conversation "+cs.conversation+" ") {
 			lines = append(lines, cs.notPrinted(st.Dim("note   ")+term.CleanLine(n))...)
 		}
 	}
 	return lines
+}
+
+// spentSoFar says what a run that existed before has used of its budget; "": that is not known.
+func (cs *Commands) spentSoFar(s *session.Session, run string) string {
+	info, err := s.Get(s.Context, run)
+	if err != nil || info.Result == nil {
+		return "" // the bar below shows it
+	}
+	b := info.Result.Budget
+	text := cs.Console.ErrStyle.Dim("   budget ") + term.FormatTokens(b.Used) + " of " + term.FormatTokens(b.Limit) + " tokens"
+	if money := term.FormatMoney(info.Result.CostUSD, b.LimitUSD, b.ReservedUSD, info.Result.CostEstimated); money != "" {
+		text += ", " + money
+	}
+	return text
 }
 
 // natsLine says at which server the events of the run can be watched.

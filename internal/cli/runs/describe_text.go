@@ -213,7 +213,7 @@ func addReport(p *console.Page, d description) {
 			end = m.Phase
 		}
 		rows = append(rows, []string{term.CleanLine(string(m.ID)), term.CleanLine(m.Name), fmt.Sprint(m.Turns), fmt.Sprint(m.Calls), term.FormatTokens(m.Tokens),
-			console.CostText(m.CostUSD, known), console.Took(m.ModelMS), console.Took(m.ToolMS), term.CleanLine(end)})
+			console.CostText(m.CostUSD, known, r.CostEstimated), console.Took(m.ModelMS), console.Took(m.ToolMS), term.CleanLine(end)})
 	}
 	allCalls := fmt.Sprint(calls)
 	if r.AgentsLeftOut > 0 {
@@ -221,7 +221,7 @@ func addReport(p *console.Page, d description) {
 		rows = append(rows, []string{"…", "and " + console.CountOf(r.AgentsLeftOut, "agent") + ": `troupe tree " + r.Run + "`"})
 	}
 	rows = append(rows, []string{"tree", console.CountOf(len(r.Agents)+r.AgentsLeftOut, "agent"), fmt.Sprint(r.Turns), allCalls, term.FormatTokens(r.Budget.Used),
-		console.CostText(r.CostUSD, known), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
+		console.CostText(r.CostUSD, known, r.CostEstimated), console.Took(r.ModelMS), console.Took(r.ToolMS), term.CleanLine(string(r.Reason))})
 	p.AddTable(slices.Concat(console.Left("ID", "AGENT"), console.Right("TURNS", "CALLS", "TOKENS", "COST", "MODEL", "TOOLS"), console.Left("END")), rows)
 	p.AddLine(fmt.Sprintf("%s in total; tokens: %s in, %s out, %s cache reads, %s cache writes", console.Took(r.DurationMS), term.FormatTokens(r.Usage.Input),
 		term.FormatTokens(r.Usage.Output), term.FormatTokens(r.Usage.CacheRead), term.FormatTokens(r.Usage.CacheCreation)))

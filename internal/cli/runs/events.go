@@ -55,14 +55,17 @@ func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run str
 	if err != nil {
 		return err
 	}
+	info, err := s.Get(ctx, run)
+	if err != nil {
+		return err
+	}
 	if flags.follow && s.Node != nil {
-		if info, err := s.Get(ctx, run); err != nil {
-			return err
-		} else if info.State != client.RunFinished {
+		if info.State != client.RunFinished {
 			return s.NotRunningError(run)
 		}
 		flags.follow = false
 	}
+	estimated := info.Result != nil && info.Result.CostEstimated
 	list := []json.RawMessage{}
 	err = s.Events(ctx, run, seen.Cursor(), flags.follow, func(e client.Event, raw []byte) error {
 		if !seen.Advance(e) || !flags.includes(e.Kind) {
@@ -74,7 +77,7 @@ func (cs *Commands) printEvents(ctx context.Context, s *session.Session, run str
 		case "jsonl":
 			cs.Console.PrintJSONLine(raw)
 		default:
-			return cs.Console.Write([]byte(term.EventLine(cs.Console.Style, e) + "\n"))
+			return cs.Console.Write([]byte(term.EventLine(cs.Console.Style, e, estimated) + "\n"))
 		}
 		return nil
 	})

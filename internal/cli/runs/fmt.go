@@ -74,7 +74,7 @@ func formatLine(style term.Style, line []byte) []byte {
 		}
 		return line
 	}
-	text := term.EventLine(style, e)
+	text := term.EventLine(style, e, false)
 	if bytes.HasSuffix(line, []byte("\n")) {
 		text += "\n"
 	}

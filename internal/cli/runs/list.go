@@ -49,10 +49,11 @@ finished, and interrupted: no process is there to continue it, and
 				}
 				head := []string{"RUN", "STATE", "STOP", "TURNS", "TOKENS", "COST", "AGE", "TITLE"}
 				if width, _ := term.Size(cs.Console.Out); term.IsTTY(cs.Console.Out) && width < wideColumns {
-					for i := range rows { // the subject of a run matters more than its cost
-						rows[i] = slices.Delete(rows[i], 3, 6)
+					shortenRuns(rows)
+					for i := range rows { // turns and tokens matter least
+						rows[i] = slices.Delete(rows[i], 3, 5)
 					}
-					head = slices.Delete(head, 3, 6)
+					head = slices.Delete(head, 3, 5)
 				}
 				return cs.Console.PrintTable(head, rows)
 			})
@@ -90,7 +91,30 @@ const (
 	tableRows    = 50 // of a table without --limit
 	titleColumns = 50
 	wideColumns  = 110 // of a terminal in which a row with its title has room
+	// runPrefixMin is how much of a run's id a narrow table shows at least: the time of a run to 1 ms, and a part that
+	// differs also between runs of the same ms. Commands take the beginning of an id.
+	runPrefixMin = 13
 )
+
+// shortenRuns shows as much of the ids of runs, in the first column, as tells them apart.
+func shortenRuns(rows [][]string) {
+	ids := make([]string, len(rows))
+	for i, row := range rows {
+		ids[i] = row[0]
+	}
+	slices.Sort(ids)
+	length := runPrefixMin
+	for i := 1; i < len(ids); i++ {
+		same := 0
+		for same < min(len(ids[i-1]), len(ids[i])) && ids[i-1][same] == ids[i][same] {
+			same++
+		}
+		length = max(length, same+1)
+	}
+	for _, row := range rows {
+		row[0] = row[0][:min(len(row[0]), length)]
+	}
+}
 
 func runRow(r client.RunInfo) []string {
 	row := []string{term.CleanLine(r.RunID), stateText(r), "-", "-", "-", "-", console.Age(r.Started), term.Truncate(term.CleanLine(r.Title), titleColumns)}
@@ -98,7 +122,7 @@ func runRow(r client.RunInfo) []string {
 		row[2] = term.CleanLine(string(d.Reason))
 		row[3] = fmt.Sprint(d.Turns)
 		row[4] = term.FormatTokens(d.Budget.Used) + "/" + term.FormatTokens(d.Budget.Limit)
-		row[5] = console.CostText(d.CostUSD, d.CostKnown)
+		row[5] = console.CostText(d.CostUSD, d.CostKnown, d.CostEstimated)
 		if money := term.FormatMoney(d.CostUSD, d.Budget.LimitUSD, d.Budget.ReservedUSD, d.CostEstimated); money != "" && d.CostKnown {
 			row[5] = money
 		}

@@ -47,7 +47,7 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	var rows [][]string
 	for _, a := range r.Agents {
 		names[a.ID] = a.Name
-		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals))
+		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals, r.CostEstimated))
 	}
 	for _, s := range r.Steps {
 		cs.drawStep(p, s, names[s.Agent])
@@ -56,7 +56,7 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	if r.Ended {
 		end = string(r.Reason)
 	}
-	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals))
+	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r.CostEstimated))
 	for _, g := range r.Guardrails {
 		p.AddLine(cs.describeFinding(g, names[g.Agent]))
 	}
@@ -68,9 +68,9 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	return p.Lines
 }
 
-func totalsRow(name string, t report.Totals) []string {
+func totalsRow(name string, t report.Totals, estimated bool) []string {
 	return []string{name, fmt.Sprint(t.Steps), console.Took(t.ModelMS), console.Took(t.ToolMS), term.FormatTokens(t.Usage.Prompt()), term.FormatTokens(t.Usage.Output),
-		term.FormatUSD(t.CostUSD, false), fmt.Sprint(t.Calls), fmt.Sprint(t.Skipped), fmt.Sprint(t.Failed)}
+		term.FormatUSD(t.CostUSD, estimated), fmt.Sprint(t.Calls), fmt.Sprint(t.Skipped), fmt.Sprint(t.Failed)}
 }
 
 func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
