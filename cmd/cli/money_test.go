@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
 )
 
 // gatewayHome is a home whose Anthropic models are behind a gateway. Commands are made by command.
@@ -104,9 +106,9 @@ func TestALimitThatIsShortIsNamed(t *testing.T) {
 	_, command := gatewayHome(t)
 	const claude = "anthropic/claude-sonnet-5-5"
 	for _, c := range []struct{ model, limit, value, screen, event string }{
-		{claude, "--max-tokens", "300", "stopped: token_budget: even a closing turn needs up to ", "budget.denied        root 0/300 used, 0 reserved token_budget: the run's limit of 300 tokens: 0 used, 300 free, the next call needs "},
+		{claude, "--max-tokens", "300", "stopped: token_budget: even a closing turn needs up to ", event.KindBudgetDenied + "        root 0/300 used, 0 reserved token_budget: the run's limit of 300 tokens: 0 used, 300 free, the next call needs "},
 		{claude, "--max-budget-usd", "0.0001", "more than the run's limit", "cost_budget: the run's limit of $0.0001: $0.00 used, $0.0001 free, the next call needs $"},
-		{"script/long.yaml", "--max-tokens", "2000", "stopped: token_budget: the run's limit of 2k tokens: ", "budget.exhausted"},
+		{"script/long.yaml", "--max-tokens", "2000", "stopped: token_budget: the run's limit of 2k tokens: ", event.KindBudgetExhausted},
 	} {
 		screen := openScreen(t, command("run", "-m", c.model, "--dir", "work", "--agents", ".", "--agent", "writer", c.limit, c.value, "Go."), 200, 24)
 		if code := screen.leave(); code != 3 || !strings.Contains(screen.String(), c.screen) {
