@@ -85,7 +85,7 @@ func (c *toolRules) onlyConfirms(call model.ToolCall) bool {
 func validateCall(s State, t model.ToolCall, index int) Call {
 	c := Call{ToolCall: t, Stage: Pending}
 	if s.tools.forbids(t.Name) { //mutant:forbidden-tool
-		return c.fail(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
+		return c.deny(fmt.Sprintf("forbidden: this agent may not use %s; it did not run. The tools are: %s", clip.Text(t.Name, history.NameBytesShown), s.tools.names))
 	}
 	toolSpec, known := s.tools.specs[t.Name]
 	if !known { //mutant:unknown-tool
@@ -166,6 +166,13 @@ const (
 )
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
+
+// deny ends a call that the rights of the agent, a rule or a hook do not permit, or about which nobody could be asked. A person who says no
+// directs the agent: that is no denial.
+func (c Call) deny(text string) Call {
+	c.Denied = true
+	return c.fail(text)
+}
 
 func (c Call) end(r model.ToolResult) Call {
 	r.Call = c.ID

@@ -45,7 +45,7 @@ func advanceCalls(s State) (State, []Effect) {
 func beginCall(s State, i int) (State, Effect) {
 	c := s.Calls[i]
 	if why := s.tools.approvalError(c); why != "" {
-		return s.withCall(i, c.fail(why).withLostNote()), nil
+		return s.withCall(i, c.deny(why).withLostNote()), nil
 	}
 	c.Attempt, c.Activation = c.Attempt+1, s.Activation //mutant:attempt-not-counted
 	switch {
@@ -140,6 +140,7 @@ func endBatch(s State) (State, []Effect) {
 	results, counted := calls.results()
 	s = s.appendMessage(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
+	s = noteObstacles(s, calls)
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})

@@ -131,7 +131,7 @@ func rewriteCall(s State, i int, c Call, v hookVerdict) (next State, fx []Effect
 		return s, nil, false
 	}
 	if c.Gate.Rewrites > rewritesMax {
-		next, fx = advanceCalls(s.withCall(i, c.fail("denied: hooks change its arguments again and again").withLostNote()))
+		next, fx = advanceCalls(s.withCall(i, c.deny("denied: hooks change its arguments again and again").withLostNote()))
 		return next, fx, true
 	}
 	c.Gate.Again++
@@ -168,7 +168,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	case spec.HookPrevent:
 		return haltByHook(s.withCall(i, c.fail(c.notRunText()+": the run was ended by "+v.reasonText()).withLostNote()), spec.PolicyBlocked, v.reasonText()) //mutant:prevented-call-runs
 	case spec.HookDeny:
-		c = c.fail("denied by " + v.reasonText()) //mutant:denied-call-runs
+		c = c.deny("denied by " + v.reasonText()) //mutant:denied-call-runs
 	case spec.HookAsk:
 		c.Gate.Permit.Asked = true
 		if c.Gate.AgreedReason == v.reasonText() {
@@ -176,7 +176,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 			break
 		}
 		if !s.mayAsk() {
-			c = c.fail("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
+			c = c.deny("denied: " + v.reasonText() + " wants a person to decide, and nobody can be asked") //mutant:ask-without-a-person
 			break
 		}
 		c = c.waitForPerson(v) //mutant:call-to-ask-about-runs
@@ -191,7 +191,7 @@ func callHooked(s State, i int, f Hooked) (State, []Effect) {
 	case spec.HookPass, spec.HookAllow:
 		c.Stage, c.Gate.Passed = Pending, true
 	default: // weigh knows no other
-		c = c.fail("denied: a hook decided " + string(v.decision) + ", which is no decision about a call")
+		c = c.deny("denied: a hook decided " + string(v.decision) + ", which is no decision about a call")
 	}
 	return advanceCalls(s.withCall(i, c.withLostNote()))
 }
@@ -260,7 +260,7 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 		return c.end(model.ToolResult{Text: "a person answered instead of the tool: " + cmp.Or(text, "nothing")})
 	default:
 		if f.By == byClock {
-			return c.fail("denied: " + text)
+			return c.deny("denied: " + text)
 		}
 		return c.fail(strings.TrimSuffix("denied by a person: "+text, ": ")) //mutant:person's-no-is-a-yes
 	}

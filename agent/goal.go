@@ -22,8 +22,12 @@ type goalProgress struct {
 	Small  int   // continuations in a row that brought little
 	// Kept is the text of nudged completions, with which the answer begins; if the
 	// answer has a schema, Kept is the newest text that fits it.
-	Kept string
-	End  spec.Reason // how the loop ends if the stop is allowed; "": completed
+	Kept       string
+	Asked      int    // times the agent was asked about obstacles
+	AskedAbout string // the newest obstacle of the last time
+	// IsConfirmed: an answer has said that the task is done although there were obstacles.
+	IsConfirmed bool
+	End         spec.Reason // how the loop ends if the stop is allowed; "": completed
 }
 
 // pursueGoal sends a claimed completion back if it lacks something that the task
@@ -160,6 +164,9 @@ func (s State) finalAnswer() string {
 		text = s.Goal.Kept
 	default:
 		text = s.Goal.Kept + "\n\n" + text
+	}
+	if rest, isDone := cutMark(text, doneMark); isDone && s.Goal.IsConfirmed {
+		text = rest
 	}
 	return clip.Text(text, answerBytesMax)
 }

@@ -83,7 +83,7 @@ func applyPermissions(s State, c Call) (State, Call) {
 		v.Why = "the question about it cannot be written: " + err.Error()
 	case permission.Deny:
 	}
-	c = c.fail(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
+	c = c.deny(c.notRunText() + ": denied: " + v.Why) //mutant:call-that-a-rule-denies-runs
 	s.events.publishVerdict(c, spec.HookDeny, v, s.tools.digest(c))
 	return s, c
 }

@@ -80,6 +80,7 @@ type State struct {
 	Gate              hookGate              // the hooks that the loop waits for, outside of calls
 	Remarks           []string              // of hooks that the loop did not wait for, and about dropped calls, until the next turn boundary
 	Goal              goalProgress          // how often a stop was sent back, and why
+	Obstacles         []obstacle            // what was not carried out, and has not succeeded since
 	HookEffects       hookEffects           // effects of hooks so far
 	AddedRules        []spec.PermissionRule // that people have added in this run
 	QuestionsAsked    int                   // questions that the loop has put to a person itself
@@ -143,6 +144,7 @@ type Call struct {
 	Attempt    int
 	Activation string // the activation that began it
 	Result     model.ToolResult
+	Denied     bool     // see deny
 	Tokens     int64    // the shell's count of Result; 0: not counted
 	Gate       callGate // the hooks and the person who decide about it
 	Born       int64    // Child: the clock when the child was requested

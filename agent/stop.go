@@ -17,9 +17,12 @@ func proposeCompletion(s State) (State, []Effect) {
 	if s.awaitsOthers() { //mutant:lingers-before-the-stop
 		return waitForOthers(s)
 	}
-	if _, isFailure := declaredFailure(s); !isFailure { // what has failed need not meet the requirements
+	if _, failed := declaredFailure(s); failed == "" { // what has failed need not meet the requirements
 		next, fx, busy := pursueGoal(s)
 		if busy {
+			return next, fx
+		}
+		if next, fx, busy = confirmEnd(next); busy {
 			return next, fx
 		}
 		s = next
@@ -85,19 +88,33 @@ func handleStopAllowed(s State, f StopAllowed) (State, []Effect) {
 
 // completedOutcome returns the outcome of an answer that may stand. An answer that declares a failure is none.
 func completedOutcome(s State) spec.Outcome {
-	if why, isFailure := declaredFailure(s); isFailure {
-		return spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Task.FailIf)}
+	if why, reason := declaredFailure(s); reason != "" {
+		return spec.Outcome{Reason: reason, Text: s.finalAnswer(), Partial: true, Detail: failureDetail(why, s.Task.FailIf)}
 	}
 	return spec.Outcome{Reason: cmp.Or(s.Goal.End, spec.Completed), Text: s.finalAnswer()}
 }
 
-// declaredFailure returns why the agent says that it has failed. Only an agent whose prompt names the mark says so
-// by it.
-func declaredFailure(s State) (why string, isFailure bool) {
-	if !strings.Contains(s.Task.System, spec.FailedMark) {
-		return "", false
+// declaredFailure returns why the agent says that it has failed, or refuses, and the reason with which it ends; "": it
+// says neither. Only an agent that was told of the marks, in its prompt or when it was asked about obstacles, says so by
+// them.
+func declaredFailure(s State) (why string, reason spec.Reason) {
+	if !strings.Contains(s.Task.System, spec.FailedMark) && s.Goal.Asked == 0 {
+		return "", ""
 	}
-	return spec.CutFailedMark(s.joinedText())
+	if rest, found := cutMark(s.joinedText(), spec.FailedMark); found {
+		return rest, spec.Failed
+	}
+	if rest, found := cutMark(s.joinedText(), spec.RefusedMark); found {
+		return rest, spec.Refused
+	}
+	return "", ""
+}
+
+// cutMark returns what follows a mark and a space at the beginning of an answer.
+func cutMark(answer, mark string) (rest string, found bool) {
+	rest, found = strings.CutPrefix(strings.TrimSpace(answer), mark)
+	trimmed := strings.TrimSpace(rest)
+	return trimmed, found && (trimmed == "" || trimmed != rest && !strings.HasPrefix(rest, trimmed))
 }
 
 const failureDetailMax = 400 // bytes of an answer that declares a failure

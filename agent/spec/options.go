@@ -21,6 +21,8 @@ type LoopOptions struct {
 	Continue  Continue `msgpack:"n,omitempty" json:"continue"`
 	// AskPeople: a person may be asked. Without it, a need for a person ends the loop.
 	AskPeople bool `msgpack:"a,omitempty" json:"ask_people,omitempty"`
+	// Obstacles: an agent that claims completion although calls were denied or failed is asked whether its task is done.
+	Obstacles bool `msgpack:"o,omitempty" json:"obstacles,omitempty"`
 	// QuestionMS is how long a question to a person stays open before it counts as denied; 0: for ever.
 	QuestionMS int64 `msgpack:"q,omitempty" json:"question_timeout_ms,omitempty"`
 	// Journal: the agent keeps a run journal by its three tools.
@@ -145,7 +147,7 @@ func DefaultLoopOptions() LoopOptions {
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
 		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
-		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true,
+		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true, Obstacles: true,
 		LimitNotes: LimitNotes{Near: notesNear, Last: notesLast},
 	}
 }

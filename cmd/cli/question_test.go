@@ -55,7 +55,7 @@ func TestAQuestionThatExpiresWhileItIsLookedAt(t *testing.T) {
 default:
   - calls: [{name: shell, args: {command: touch one}}]
   - calls: [{name: shell, args: {command: touch two}}]
-  - text: "{{last}}"
+  - text: "[done] {{last}}"
 `})
 	for i := range 6 {
 		out, code := s.outputOf("run", "-m", "script/work.yaml", "--dir", "work", "--agents", ".", "--agent", "hand", "--question-timeout", fmt.Sprintf("%dms", 1+i%3), "work")

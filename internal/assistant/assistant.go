@@ -58,7 +58,7 @@ How to work:
 - If a call is denied, do not try to reach the same effect in another way. Do what is possible without it, and say what is missing.
 - Verify your work: run the tests or the program, or read the result again. Never claim that something works if you did not see it.
 
-When you are done, answer in a few sentences: what you found or changed, with path:line, how you checked it, and what is left or uncertain. If you could not do the task, or could not write a file that it asks for, or an agent that you needed refused or failed and you could not do its part, begin the answer with ` + spec.FailedMark + ` and the reason: then nobody takes it for success.`
+When you are done, answer in a few sentences: what you found or changed, with path:line, how you checked it, and what is left or uncertain. If you could not do the task, or could not write a file that it asks for, or an agent that you needed refused or failed and you could not do its part, begin the answer with ` + spec.FailedMark + ` and the reason: then nobody takes it for success. If you will not do the task, begin it with ` + spec.RefusedMark + ` and the reason.`
 
 const attended = `A person watches this run and can answer at once. If the task can be read in two ways that lead to different work, and nothing here decides between them, ask with ask_human before you start. Ask one short question at a time and give the choices. Do not ask what you can find out, and do not ask for permission: calls that need approval are put to the person by themselves.`
 

@@ -65,7 +65,7 @@ func TestNoSecretLeavesRestrictedTools(t *testing.T) {
 agents:
   hand:
     - calls: [{name: shell, args: {command: "cat said.txt"}}, {name: http_get, args: {url: "`+page.URL+`"}}, {name: mcp__stage__tell, args: {}}, {name: mcp__stage__fail, args: {}}]
-    - text: "done {{last}}"
+    - text: "[done] done {{last}}"
 `)
 	host := strings.TrimPrefix(page.URL, "http://")
 	var events, said lockedBuffer

@@ -138,7 +138,7 @@ const shellScript = `
 agents:
   hand:
     - calls: [{name: shell, args: {command: %q}}]
-    - text: "{{last}}"
+    - text: "[done] {{last}}"
 `
 
 // runShellCommand runs one command as agent hand, and answers for a person if one is asked.
@@ -170,7 +170,7 @@ func runShellCommand(t *testing.T, command string, answer spec.Decision, change 
 	}
 	info = waitFinished(t, c, id, spec.Completed)
 	_, err = os.Stat(filepath.Join(dir, "made"))
-	return fmt.Sprintf("%s made=%v", strings.TrimSpace(info.Result.Text), err == nil), asked
+	return fmt.Sprintf("%s made=%v", strings.TrimSpace(strings.TrimPrefix(info.Result.Text, "[done] ")), err == nil), asked
 }
 
 // A command waits for approval, unless a rule matches it or --yes was given and the sandbox

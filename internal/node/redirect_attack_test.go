@@ -30,7 +30,7 @@ func TestAttackRedirectLeavesTheGrantedHost(t *testing.T) {
 	operator := agentfile.ToolRule{Name: "http_get", Allow: []string{granted.Listener.Addr().String(), "localhost:" + port}, Private: []string{"127.0.0.1/32", "::1/128"}}
 	for _, deny := range [][]spec.PermissionRule{nil, {{Text: "http_get(domain:localhost)"}}} {
 		for address, want := range map[string]string{granted.URL: away + " on another host", away: "never started: denied"} {
-			script := fmt.Sprintf("agents:\n  reader:\n    - calls: [{name: http_get, args: {url: %q}}]\n    - text: \"{{last}}\"\n", address)
+			script := fmt.Sprintf("agents:\n  reader:\n    - calls: [{name: http_get, args: {url: %q}}]\n    - text: \"[done] {{last}}\"\n", address)
 			h := startNode(t, t.TempDir(), func(c *Config) {
 				c.Roots, c.Tools, c.Permissions.Deny = []string{agents}, []agentfile.ToolRule{operator}, deny
 			})

@@ -34,7 +34,7 @@ agents:
     - text: "{{last}}"
   hand:
     - calls: [%s]
-    - text: "{{last}}"
+    - text: "[done] {{last}}"
 `, background, call))
 	return dir, client.RunRequest{Agent: "lead", Agents: agents, Dir: dir, Model: model}
 }

@@ -36,7 +36,7 @@ func TestAttackRunCannotForgeTrustedFiles(t *testing.T) {
 	}
 	calls = append(calls, `{name: shell, args: {command: "mv var old; mv .config old2; mkdir -p var/state .config/troupe/agents; echo forged >var/state/forged"}}`,
 		`{name: edit_file, args: {path: .config/troupe/agents/mine.md, old: x, new: forged}}`, `{name: shell, args: {command: "ln -s var/state link"}}`)
-	text := "agents:\n  hand:\n    - calls: [" + strings.Join(calls, ", ") + "]\n    - calls: [{name: read_file, args: {path: link/node.json}}]\n    - text: \"{{last}}\"\n"
+	text := "agents:\n  hand:\n    - calls: [" + strings.Join(calls, ", ") + "]\n    - calls: [{name: read_file, args: {path: link/node.json}}]\n    - text: \"[done] {{last}}\"\n"
 	h := startNode(t, state, func(c *Config) {
 		c.Roots, c.Tools = []string{home, agents}, []agentfile.ToolRule{{Name: "shell", Allow: []string{"*"}}}
 	})

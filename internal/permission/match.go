@@ -2,6 +2,7 @@ package permission
 
 import (
 	"encoding/json"
+	"path"
 	"slices"
 	"strings"
 
@@ -38,6 +39,17 @@ func factsOf(c Call) (f callFacts) {
 	_ = json.Unmarshal([]byte(c.Args), &f) // arguments that do not fit have no facts: the schema refuses them
 	return f
 }
+
+// WrittenPath is the path that a call of a tool that writes files names; "" for any other call.
+func WrittenPath(tool, args string) string {
+	if !slices.Contains(WriteTools, tool) {
+		return ""
+	}
+	return path.Clean(strings.TrimSpace(factsOf(Call{Tool: tool, Args: args}).Path))
+}
+
+// IsShell reports whether a tool runs command lines.
+func IsShell(tool string) bool { return tool == shellTool }
 
 // allows reports whether a rule that allows fits a call: it must be certain.
 func (r Rule) allows(c Call) bool {

@@ -35,7 +35,11 @@ func (j *goalJudge) countTurn(before, after *agent.State) {
 			j.fail("%s is sent back %d times in a row by hooks", j.actor.id, j.blocks)
 		}
 	case spec.CriteriaUnmet:
-		if j.unmet++; j.unmet > cmp.Or(after.Task.LoopOptions.Require.Tries, spec.RequireTries) {
+		most := cmp.Or(after.Task.LoopOptions.Require.Tries, spec.RequireTries)
+		if after.Task.LoopOptions.Obstacles {
+			most += obstacleAsksMax
+		}
+		if j.unmet++; j.unmet > most {
 			j.fail("%s is sent back %d times for what is missing", j.actor.id, j.unmet)
 		}
 	case spec.BudgetNudge:
@@ -92,6 +96,9 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 		_, ok := v.(string)
 		fits = fits && ok
 	}
+	if text := deniedAndLeft(after.History); after.Task.LoopOptions.Obstacles && text != "" {
+		j.fail("%s is completed although %s was denied, and does not say that its task is done", a.id, text)
+	}
 	if r.Schema != "" && !fits {
 		j.fail("%s is completed with %q, which does not fit %s", a.id, o.Text, r.Schema)
 	}
@@ -107,4 +114,38 @@ func hasEvidence(history []model.Message, e spec.Evidence) bool {
 		}
 	}
 	return false
+}
+
+const (
+	doneMark        = "[done]" // what an agent says whose task is done although calls were denied
+	obstacleAsksMax = 2        // how often it is asked whether its task is done
+)
+
+// deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say that the
+// task is done all the same.
+func deniedAndLeft(history []model.Message) string {
+	denied, answer := map[string]bool{}, ""
+	for i, m := range history {
+		if m.Role == model.Assistant && !m.Tombstone {
+			answer = m.Text
+		}
+		for k, r := range m.Results {
+			if i == 0 || k >= len(history[i-1].Calls) {
+				continue
+			}
+			c := history[i-1].Calls[k]
+			if strings.HasPrefix(r.Text, "never started: denied: the rule ") {
+				denied[c.Name+" "+c.Args] = true
+			} else if !r.Error {
+				delete(denied, c.Name+" "+c.Args)
+			}
+		}
+	}
+	if strings.HasPrefix(answer, doneMark) {
+		return ""
+	}
+	for call := range denied {
+		return call
+	}
+	return ""
 }

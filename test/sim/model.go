@@ -1,7 +1,10 @@
 package sim
 
 import (
+	"strings"
+
 	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 )
@@ -122,6 +125,9 @@ func (fm *fakeModel) composeReply(reply *model.Reply, r *job, t modelHabits) {
 	if !(first && fm.percent(85)) && (fm.percent(t.final) || tired || noTools) {
 		if m.Text == "" {
 			m.Text = "done because " + itoa(fm.IntN(10))
+		}
+		if last := r.request.Messages[max(0, len(r.request.Messages)-1):]; len(last) == 1 && strings.Contains(last[0].Text, doneMark) {
+			m.Text = oneOf(fm.dice, doneMark+" ", spec.FailedMark+" ", "") + m.Text
 		}
 		if fm.permille(8) {
 			reply.Stop = model.StopRefusal

@@ -35,6 +35,7 @@ func drawPermissions(p *seedPlan, o *supervisor.Opened) {
 		}
 	}
 	o.LoopOptions.QuestionMS = oneOf[int64](d, 0, 0, 200, 2000)
+	o.LoopOptions.Obstacles = true
 	if !p.isOn(faultHead) { // docs/gaps.md: an end by a cancel goes unnoticed if the log of the agent lost its head
 		o.ParkMS = oneOf[int64](d, 0, 0, 0, 500, 60_000)
 	}

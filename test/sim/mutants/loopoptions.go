@@ -68,6 +68,7 @@ var ofManners = []Mutant{
 	{"failed-partial-is-kept", "A15: what a failed attempt said is a tombstone", own(Never)},
 
 	{"criteria-for-ever", "A27: a completion is sent back a bounded number of times", own(Raise("1"))},
+	{"obstacle-is-success", "K2: an answer that only reports an obstacle is not completed", own(Always)},
 	{"failure-is-evidence", "A27: evidence is a success", own(Without(1, 4))},
 	{"answer-without-its-schema", "A27: an answer fits its schema", own(Never)},
 	{"nudged-for-ever", "A22: continuations that bring little end", own(Raise("1"))},
