@@ -81,7 +81,7 @@ var refusals = []struct {
 }{
 	{"was canceled", placeRefusedCanceled}, {"this agent was stopped", placeRefusedCanceled}, {"this agent has ended", placeRefusedCanceled}, {"not delegated: the run is ending", placeRefusedCanceled},
 	{"there is no agent", placeRefusedUnknown},
-	{"deep at most", placeRefusedDepth},
+	{"nested at most", placeRefusedDepth},
 	{"live children", placeRefusedChildren},
 	{"a run may have", placeRefusedAgents},
 	{"budget does not cover", placeRefusedBudget},
