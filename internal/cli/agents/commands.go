@@ -12,7 +12,7 @@ import (
 func (cs *Commands) Agents() *cobra.Command {
 	c := command.Group("agents", "List and check the available agents",
 		"Agents are built in, or Markdown files: see docs/agentfiles.md and `troupe agents list`.", "  troupe agents list\n  troupe agents validate")
-	c.AddCommand(cs.listCommand(), cs.describeCommand(), cs.validateCommand(), cs.promptCommand())
+	c.AddCommand(cs.listCommand(), cs.describeCommand(), cs.validateCommand(), cs.promptCommand(), cs.slashCommands())
 	return c
 }
 

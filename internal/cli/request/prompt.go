@@ -30,6 +30,13 @@ func (r *Flags) readPrompt(a *console.Console, args []string) error {
 	case len(args) == 0 && term.IsTTY(a.In):
 		return exit.UsageError(`troupe run "what to do"; or - to read it from stdin`, "there is no prompt")
 	}
+	if len(words) > 0 { // what comes from stdin is data: it calls no command
+		text, err := r.expandCommand(a, words[0])
+		if err != nil {
+			return err
+		}
+		words[0] = text
+	}
 	parts := words
 	if wantsStdin || len(words) == 0 || isPiped(a.In) {
 		text, late, err := readStdin(a.In, !wantsStdin && len(words) > 0)

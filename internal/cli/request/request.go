@@ -124,6 +124,10 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 
 // CompleteMessage makes the request for one message of a chat. It does not read stdin: the next messages come from there.
 func (r *Flags) CompleteMessage(a *console.Console, origins *Origins, c *cobra.Command, text string) error {
+	text, err := r.expandCommand(a, text)
+	if err != nil {
+		return err
+	}
 	r.Request.Prompt = text
 	return r.completeFlags(a, origins, c)
 }
