@@ -1,8 +1,11 @@
 package supervisor
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 )
@@ -23,6 +26,47 @@ func (o Opened) grantTools(parent, deny []string, def Definition) (rights, denie
 		}
 	}
 	return rights, denied
+}
+
+// noteCutTools publishes which tools that the own list of a child names are not granted to it, and why: once for a parent's
+// definition and a child's.
+func noteCutTools(s State, parent Member, def Definition, rights []string) State {
+	pair := parent.Name + "\x00" + def.Name
+	if slices.Contains(s.cutNoted, pair) {
+		return s
+	}
+	var denied, missing []string
+	for _, t := range s.Run.Tools {
+		switch {
+		case !slices.Contains(def.Tools, t.Name), slices.Contains(rights, t.Name), slices.Contains(def.Deny, t.Name):
+		case slices.Contains(parent.Deny, t.Name):
+			denied = append(denied, t.Name)
+		default:
+			missing = append(missing, t.Name)
+		}
+	}
+	if len(denied)+len(missing) == 0 {
+		return s
+	}
+	s.cutNoted = append(slices.Clip(s.cutNoted), pair)
+	var why []string
+	if len(missing) > 0 {
+		why = append(why, joinTools(missing)+": not among the tools of "+parent.Name)
+	}
+	if len(denied) > 0 {
+		why = append(why, joinTools(denied)+": denied to "+parent.Name)
+	}
+	return s.publishEvent(event.KindWarningRaised, event.Warning{What: def.Name + " has fewer tools than its own list, because its parent has", Why: strings.Join(why, "; "), Live: s.Live})
+}
+
+const toolsShown = 8
+
+// joinTools joins the first names of a list, and counts the rest.
+func joinTools(names []string) string {
+	if more := len(names) - toolsShown; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:toolsShown], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // forbiddenTools lists the tools of the run that a member may not use, and those that it is denied

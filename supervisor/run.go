@@ -174,6 +174,8 @@ type State struct {
 	queue   reservationQueue
 	holders allowanceHolders
 	events  []event.Event // of the step under way
+	// cutNoted are the pairs of parent and child whose lost tools an event has named.
+	cutNoted []string
 }
 
 // Member is one agent of the run.

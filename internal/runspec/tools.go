@@ -68,9 +68,11 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 		return t, err
 	}
 	t.warnings = append(t.warnings, unknown...)
-	t.tools = slices.DeleteFunc(t.tools, func(s model.ToolSpec) bool {
+	isCut := func(s model.ToolSpec) bool {
 		return len(allowed) > 0 && !slices.Contains(allowed, s.Name) || slices.Contains(disallowed, s.Name)
-	})
+	}
+	t.warnings = append(t.warnings, noteCutAgents(t, isCut)...)
+	t.tools = slices.DeleteFunc(t.tools, isCut)
 	classified, warnings, err := b.cfg.Tools.ClassifyTools(t.tools, req.settings)
 	if err != nil {
 		return t, err
@@ -147,6 +149,34 @@ func checkToolsLeft(req acceptedRequest, root supervisor.Definition, tools []mod
 	}
 	return refuse.Bad("correct `tools` in its file, or leave the key out: then the agent has all tools; `troupe tools list` shows them",
 		"the agent %s has none of the tools that its file names: %.200s", root.Name, strings.Join(named, ", "))
+}
+
+// noteCutAgents names the agents of files that lose tools of their own lists, because the request keeps the run from these.
+func noteCutAgents(t toolGrants, isCut func(model.ToolSpec) bool) []string {
+	var cut []string
+	for _, s := range t.tools {
+		if isCut(s) {
+			cut = append(cut, s.Name)
+		}
+	}
+	var agents []string
+	all := toolset.ToolNames(t.tools)
+	for _, d := range t.definitions {
+		lost := slices.DeleteFunc(agentfile.ExpandNames(d.Tools, all), func(name string) bool {
+			return !slices.Contains(cut, name) || name == readresult.Name
+		})
+		if len(lost) > 0 && d.Source != "" {
+			agents = append(agents, fmt.Sprintf("%s (%.200s)", d.Name, strings.Join(lost, ", ")))
+		}
+	}
+	if len(agents) == 0 {
+		return nil
+	}
+	const shown = 5
+	if more := len(agents) - shown; more > 0 {
+		agents = append(agents[:shown], fmt.Sprintf("%d more", more))
+	}
+	return []string{"--allowed-tools or --disallowed-tools take tools from agents whose files name them: " + strings.Join(agents, ", ")}
 }
 
 func refNames(refs []agentfile.ToolRef) []string {
