@@ -177,8 +177,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 		return refuse("%s", why)
 	}
 	parent.Children++
-	s = noteCutTools(s, parent, def, m.Rights)
-	s, fx := startMember(s.put(parent), m, t, f.Past) //mutant:answer-before-the-end
+	s, fx := startMember(noteCutTools(s, parent, def, m.Rights).put(parent), m, t, f.Past) //mutant:answer-before-the-end
 	if m.Background {
 		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
 	}
