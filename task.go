@@ -37,7 +37,7 @@ type Task struct {
 	MaxDepth, MaxChildren, MaxMessages, MaxAgents int
 	client.AgentLimits                                  // of each agent
 	ToolRetries                                   int   // of a call after a temporary failure
-	UseTokens                                     int64 // output tokens that the root agent is told to use up
+	UseTokens                                     int64 // output tokens for the root agent to use up
 	// MaxBudgetUSD is the limit in US dollars. It is counted in billionths of a dollar; parts of one are cut off, and less
 	// than one is refused.
 	MaxBudgetUSD float64

@@ -167,7 +167,7 @@ const (
 
 func (c Call) fail(text string) Call { return c.end(model.ToolResult{Text: text, Error: true}) }
 
-// deny ends a call that the rights of the agent, a rule or a hook do not permit, or about which nobody could be asked. A person who says no
+// deny ends a call that the rights of the agent, a rule or a hook do not permit, or that no person could approve. A person who says no
 // directs the agent: that is no denial.
 func (c Call) deny(text string) Call {
 	c.Denied = true

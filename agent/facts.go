@@ -54,7 +54,7 @@ type Granted struct {
 	By *VerdictOrigin `msgpack:"by,omitempty"`
 	// Allowance is held for further attempts, which may begin without another grant.
 	Allowance *budget.Allowance `msgpack:"h,omitempty"`
-	// Left is what is left of the run's budget, for notes to the model.
+	// Left is the rest of the run's budget, for notes to the model.
 	Left *RunLeft `msgpack:"rl,omitempty"`
 }
 
@@ -246,7 +246,7 @@ type Settle struct {
 type ProposeStop struct {
 	Proposal int    `msgpack:"p"`
 	Text     string `msgpack:"t"`
-	// Results are the tools of which the agent has a successful result, in order, at most resultsMax.
+	// Results are the tools with a successful result, in order, at most resultsMax.
 	Results []string     `msgpack:"r,omitempty"`
 	Facts   *PolicyFacts `msgpack:"pf,omitempty"`
 }

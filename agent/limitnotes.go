@@ -15,14 +15,14 @@ import (
 // limit is near by the share of it that is used, and also if what is left covers only a few turns, so
 // that the note comes in time whatever a turn costs.
 
-// RunLeft is what is left of the run's budget when it grants a reservation. All agents of the run
+// RunLeft is the rest of the run's budget when it grants a reservation. All agents of the run
 // share it.
 type RunLeft struct {
 	Left budget.Amount `msgpack:"l"`
 	Of   budget.Limit  `msgpack:"o"`
 }
 
-// limitKind is a limit that the model is told about.
+// limitKind is a kind of limit in the notes to the model.
 type limitKind int
 
 const (
@@ -59,7 +59,7 @@ type limitNotes struct {
 	calls int           // by this agent, when run came
 }
 
-// withRun records what is left of the run's budget, if a grant says it, and what the agent has used
+// withRun records the rest of the run's budget, if a grant has it, and what the agent has used
 // until then.
 func (n limitNotes) withRun(left *RunLeft, spent budget.Amount, calls int) limitNotes {
 	if left != nil {
@@ -68,7 +68,7 @@ func (n limitNotes) withRun(left *RunLeft, spent budget.Amount, calls int) limit
 	return n
 }
 
-// remaining is what is left of a limit: the tighter of the agent's own and the run's.
+// remaining is the rest of a limit: the tighter of the agent's own and the run's.
 type remaining struct {
 	left, of int64
 	turn     int64 // what one turn takes at most; 0: not known
@@ -115,7 +115,7 @@ func (r remaining) level(n spec.LimitNotes) noteLevel {
 	return notNear
 }
 
-// ofAgent is what is left of the agent's own limit; without a limit, it is nothing.
+// ofAgent is the rest of the agent's own limit; without a limit, it is nothing.
 func (r remaining) ofAgent(left, of int64) remaining {
 	if of <= 0 {
 		return remaining{}
@@ -138,7 +138,7 @@ func tighter(a, b remaining) remaining {
 	return a
 }
 
-// remainingLimits lists what is left of each limit.
+// remainingLimits lists the rest of each limit.
 func remainingLimits(s State) [limitKinds]remaining {
 	var list [limitKinds]remaining
 	l := s.Task.Limits

@@ -13,7 +13,7 @@ import (
 
 // An obstacle is something that the agent wanted to do and that was not done: a call that a rule or a hook denied, a file
 // that could not be written, a tool with a side effect that failed, or a child that refused or failed. It is gone once the
-// same thing succeeds. An agent that claims completion beside an obstacle says which holds: its task is done all the same
+// same thing succeeds. An agent that claims completion despite an obstacle says what is true: its task is done anyway
 // (doneMark), or it failed or refuses (spec.FailedMark, spec.RefusedMark). Any other answer is no success.
 type obstacle struct {
 	Target string // what a later success must concern
@@ -69,7 +69,7 @@ func obstacleTarget(c Call) (target string, fails bool) {
 	}
 }
 
-// confirmEnd asks an agent that claims completion beside obstacles what holds, a bounded number of times. busy is
+// confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times. busy is
 // false if the loop may stop.
 func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 	if len(s.Obstacles) == 0 { //mutant:obstacle-is-success
@@ -87,7 +87,7 @@ func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 	s.Goal.Asked++
 	s.Goal.AskedAbout = s.Obstacles[len(s.Obstacles)-1].Target
 	text := "These calls were not carried out:\n- " + strings.Join(obstacleTexts(s.Obstacles), "\n- ") +
-		"\nIf your task is done all the same, give your final answer again, begun with " + doneMark +
+		"\nIf your task is done anyway, give your final answer again, begun with " + doneMark +
 		". If it is not done, begin it with " + spec.FailedMark + " and the reason, or with " + spec.RefusedMark + " if you will not do it. Any other answer counts as failed."
 	next, fx = endTurn(sendOnwards(s, text), spec.CriteriaUnmet)
 	return next, fx, true

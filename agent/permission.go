@@ -186,13 +186,13 @@ const AlwaysRun = "run"
 // questionTimer is due when the open question expires.
 const questionTimer = "question"
 
-// expiredAnswer is the answer that counts if nobody gave one in time.
+// expiredAnswer is the answer to a question that has expired.
 func expiredAnswer(s State) Answered {
 	within := time.Duration(s.Task.LoopOptions.QuestionMS) * time.Millisecond
 	return Answered{Query: s.Suspended.Question.Query, Decision: spec.Deny, Text: "nobody answered within " + within.String(), By: byClock}
 }
 
-// handleQuestionTimer denies what nobody has answered in time.
+// handleQuestionTimer denies a call whose question has expired.
 func handleQuestionTimer(s State) (State, []Effect) {
 	q := s.Suspended.Question
 	switch {

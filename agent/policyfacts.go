@@ -47,7 +47,7 @@ type StopVetoed struct {
 	By       *VerdictOrigin `msgpack:"by,omitempty"`
 }
 
-// decidedBy is the rule because of which a turn begins that was granted; nil: no rule is the reason.
+// decidedBy is the rule that caused the granted turn; nil: no rule did.
 func decidedBy(s State, f Granted) *VerdictOrigin {
 	if s.Transition == spec.StopVeto {
 		return s.VetoedBy
@@ -91,7 +91,7 @@ func newProposal(s State) ProposeStop {
 	return p
 }
 
-// toolsWithResults are the tools of which the record has a successful result, in order.
+// toolsWithResults are the tools with a successful result in the record, in order.
 func (t transcript) toolsWithResults() []string {
 	names, found := map[string]string{}, map[string]bool{}
 	for _, m := range t.History {

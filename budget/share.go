@@ -35,7 +35,7 @@ func (p Pool) sharerOf(parent string) string {
 	return parent
 }
 
-// restFor is what is left of the agent's share and of those above it.
+// restFor is the rest of the agent's share and of those above it.
 func (p Pool) restFor(a Account) Amount {
 	rest := a.carved()
 	for a.Sharer != "" {

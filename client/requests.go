@@ -107,7 +107,7 @@ type RunAccepted struct {
 	// Conversation is the conversation of the run, and Ahead how many of its runs have not ended; "": it has none.
 	Conversation string `json:"conversation_id,omitempty"`
 	Ahead        int    `json:"ahead,omitempty"`
-	// LimitUSD is the limit in dollars; 0: none. Estimated: a list price stands for the price of a gateway.
+	// LimitUSD is the limit in dollars; 0: none. Estimated: list prices are used for a gateway.
 	LimitUSD     float64 `json:"max_budget_usd,omitempty"`
 	Estimated    bool    `json:"estimated,omitempty"`
 	UserSettings bool    `json:"user_settings,omitempty"` // the node has applied the user's own files in ~/.claude

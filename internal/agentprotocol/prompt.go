@@ -245,7 +245,7 @@ func (p *promptRun) handle(e client.Event) {
 	}
 }
 
-// startWork runs work beside the run, unless the prompt has ended.
+// startWork runs work in parallel with the run, unless the prompt has ended.
 func (p *promptRun) startWork(work func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -138,7 +138,7 @@ func (p *promptRun) withdrawQuestion(agent string, a event.QueryAnswered) {
 	}
 }
 
-// lookForQuestions looks for the questions of which an event has no text.
+// lookForQuestions looks for questions without a text in their event.
 func (p *promptRun) lookForQuestions() {
 	for range questionLooks {
 		if found, err := p.putQuestions(); err == nil && found {

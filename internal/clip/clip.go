@@ -68,7 +68,7 @@ func Middle(s string, n int) string {
 	return head + fmt.Sprintf("\n%s%d lines, %d bytes are not shown here …]\n", middleMark, lines, len(left)) + tail
 }
 
-// middleMark begins the line that stands for what Middle leaves out.
+// middleMark begins the line in place of the text that Middle leaves out.
 const middleMark = "[… "
 
 // IsMiddle reports whether Middle has left out a part of a text.

@@ -17,5 +17,5 @@ func suggestKey(key string) string {
 	return "; the keys are " + strings.Join(names, ", ")
 }
 
-// NearestName returns the name that a misspelled word probably stands for, or "".
+// NearestName returns the name that a misspelled word probably means, or "".
 func NearestName(word string, names []string) string { return suggest.Nearest(word, names) }

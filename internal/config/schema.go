@@ -44,7 +44,7 @@ var settingMeanings = map[string]string{
 	"fallback":            "models that are tried in order when the first fails for good",
 	"fail_if":             "sentences: if one of them holds, the run has failed",
 	"json_schema":         "file with the JSON Schema that an answer must meet",
-	"use_tokens":          "output tokens that the root agent is told to use up; it may stop at 90 %, or when continuing brings little",
+	"use_tokens":          "output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little",
 	"require":             "what an answer needs: results of tools, and a JSON Schema",
 	"criteria":            "another name of require",
 	"continue":            "output tokens that the agent is told to use up before its answer is accepted",

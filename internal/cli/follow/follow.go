@@ -259,7 +259,7 @@ func (f *Follower) checkOften(s *session.Session) (parked bool, err error) {
 	return f.checkParked(s)
 }
 
-// checkParked asks the person on behalf of agents that wait for an answer, and draws the tree if nobody has to be
+// checkParked asks the person on behalf of agents that wait for an answer, and draws the tree if no one has to be
 // asked. It reports whether the run is parked and no person can be asked here.
 func (f *Follower) checkParked(s *session.Session) (parked bool, err error) {
 	if f.tree.CountAsking() > 0 && !f.tree.IsToolRunning() && time.Since(f.asked) >= session.AskPause {

@@ -224,7 +224,7 @@ func (c changes) report(n filechange.Net) fileReport {
 	return r
 }
 
-// describeContent says what a file contained of which no difference is shown, and why.
+// describeContent says what a file contained if no difference is shown, and why none is.
 func describeContent(s spec.FileState, why string) string {
 	switch {
 	case !s.Exists():

@@ -21,7 +21,7 @@ func NoteClaudeSettings(a *console.Console) {
 	}
 }
 
-// checkClaudeSettings reports what is wrong with the settings of Claude Code, of the user and of the directory: a node names
+// checkClaudeSettings reports errors in the settings of Claude Code, of the user and of the directory: a node names
 // only the place.
 func (r *Flags) checkClaudeSettings() error {
 	if r.Resume != "" {

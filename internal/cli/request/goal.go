@@ -35,7 +35,7 @@ func (r *Flags) addGoalFlags(f *pflag.FlagSet) {
 	f.StringArrayVar(&q.FailureConditions, "fail-if", nil, fmt.Sprintf("condition under which the run has failed, a sentence that agents read; may be repeated, at most %d", spec.FailureConditionsMax))
 	f.StringSliceVar(&r.goal.guardrails, "guardrails", nil, "ready guardrails of all agents, NAME, NAME:ACTION or NAME:ACTION:SEVERITY: secrets, injection, size; warn, block or end; low, medium, high or critical")
 	f.StringVar(&r.goal.schema, "json-schema", "", "file with the JSON Schema of the answer, at most 32 KiB")
-	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens that the root agent is told to use up; it may stop at 90 %, or when continuing brings little")
+	f.Int64Var(&q.UseTokens, "use-tokens", 0, "output tokens for the root agent to use up; it may stop at 90 %, or when continuing brings little")
 }
 
 // completeGoal reads the files behind the flags and the settings.

@@ -50,7 +50,7 @@ func (r *Flags) userPolicy() (p supervisor.Policy, err error) {
 	return policy.Parse(file, []byte(user.Policy))
 }
 
-// checkDirectoryPolicy reports what is wrong with the policy in the settings of the directory: a node names only the
+// checkDirectoryPolicy reports errors in the policy of the settings of the directory: a node names only the
 // place.
 func checkDirectoryPolicy(dir string) error {
 	if dir == "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/term"
 )
 
-// stdinWord is the argument that stands for stdin.
+// stdinWord is the argument for stdin.
 const stdinWord = "-"
 
 // stdinWait is how long a command with a prompt waits for the first byte of a pipe on its stdin. Many programs start

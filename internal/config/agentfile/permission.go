@@ -7,7 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// allToolsWords lists the words that stand for all tools.
+// allToolsWords lists the words for all tools.
 var allToolsWords = []string{"*", "all", "all tools"}
 
 // readTools takes a list of tools, or OpenCode's mapping of names to on and off.

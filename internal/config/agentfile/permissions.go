@@ -124,7 +124,7 @@ var (
 	partlyGranted = append([]string{"http_get", "skill"}, permission.ReadTools...)
 )
 
-// GrantsPart reports whether a ref grants a part of a tool, of which nothing else is allowed.
+// GrantsPart reports whether a ref grants only a part of a tool.
 func GrantsPart(r ToolRef) bool {
 	return r.Args != "" && r.Args != "*" && slices.Contains(partlyGranted, r.Name)
 }
