@@ -78,7 +78,7 @@ func Uncovered(rules []string, command string) string {
 // ErrRule is the error of a rule that would never fit a command, or another one than it says.
 var ErrRule = errors.New("not a rule for commands")
 
-// Check reports why a rule is none: it has no words, or a * elsewhere than at its end.
+// Check reports why a rule is none: it has no words, a * elsewhere than at its end, or what no single command has.
 func Check(text string) error {
 	if strings.TrimSpace(text) == AnyCommand {
 		return nil
@@ -91,8 +91,25 @@ func Check(text string) error {
 		return fmt.Errorf("%w: it has a control character", ErrRule)
 	case slices.ContainsFunc(r.words, func(w string) bool { return strings.Contains(w, "*") }):
 		return fmt.Errorf("%w: a * may stand only at its end, as in git log:*", ErrRule)
+	case isAssignment(r.words[0]):
+		return fmt.Errorf("%w: it begins with the assignment %.40q, and rules are compared with commands without their assignments; write the command alone", ErrRule, r.words[0])
+	}
+	if i := slices.IndexFunc(r.words, isOperator); i >= 0 {
+		return fmt.Errorf("%w: it has the operator %q, and each command of a line is compared by itself; write one rule for each command", ErrRule, r.words[i])
 	}
 	return nil
+}
+
+// isAssignment reports whether a word at the beginning of a command sets a variable.
+func isAssignment(word string) bool {
+	name, _, found := strings.Cut(word, "=")
+	return found && syntax.ValidName(strings.TrimSuffix(name, "+"))
+}
+
+// isOperator reports whether a word of a rule is, or ends with, what separates or redirects commands in a line.
+func isOperator(word string) bool {
+	return slices.Contains([]string{"&&", "||", "|", "|&", "&"}, word) || strings.HasSuffix(word, ";") ||
+		strings.HasPrefix(strings.TrimLeft(word, "0123456789&"), ">") || strings.HasPrefix(strings.TrimLeft(word, "0123456789"), "<")
 }
 
 // Fit returns the rule that fits exactly this command line; "" if no rule does, because the line is

@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -100,5 +101,23 @@ func TestACommandIsAllowedByRulesOnlyWhereItIsOneCommand(t *testing.T) {
 	}
 	if !rule.Allowed([]string{"*"}, "a; b") || rule.Allowed(nil, "ls") || rule.Allowed([]string{":*"}, "ls") {
 		t.Error("* is any command, and nothing is none")
+	}
+}
+
+// A rule that could never fit a command is an error: a deny rule that matches nothing would be a false sense of safety.
+func TestRulesThatWouldMatchNothingAreErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"a && b": `operator "&&"`, "cat x | sh:*": `operator "|"`, "cd x; make": `operator "x;"`, "make >out": `operator ">out"`, "make 2>&1": `operator "2>&1"`,
+		"make &>out": `operator "&>out"`, "sort <in": `operator "<in"`, "sleep 9 &": `operator "&"`,
+		"FOO=1 make:*": `assignment "FOO=1"`, "PATH+=:x make": `assignment "PATH+=:x"`,
+	} {
+		if err := rule.Check(text); !errors.Is(err, rule.ErrRule) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for _, text := range []string{"make FOO=1", "curl http://h/?a=1&b=2:*", "git log:*", "go test ./...", "1=2"} {
+		if err := rule.Check(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }
