@@ -77,7 +77,7 @@ agents:
     - calls: [{name: delegate, args: {agent: guest, task: go}}, {name: delegate, args: {agent: mute, task: go}}]
     - text: "{{result.0}} / {{result.1}}"
   guest: [{calls: [{name: greet, args: {name: Ann}}]}, {text: "{{last}}"}]
-  mute: [{calls: [{name: greet, args: {name: Bob}}, {name: delegate, args: {agent: guest, task: go}}]}, {text: "{{result.0}}"}]
+  mute: [{calls: [{name: greet, args: {name: Bob}}, {name: delegate, args: {agent: guest, task: go}}]}, {text: "[done] {{result.0}}"}]
 `, troupe.Config{Tools: []tool.Tool{greetTool()}, Agents: agents})
 	r, err := n.Run(testContext(t), troupe.Task{Prompt: "greet"})
 	if err != nil || !strings.Contains(r.Text, "Salve, Ann") || strings.Contains(r.Text, "Bob") {

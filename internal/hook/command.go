@@ -75,6 +75,9 @@ func encodeInput(c Call) ([]byte, error) {
 		if !json.Valid(in.ToolInput) {
 			in.ToolInput = json.RawMessage("null")
 		}
+		if isClaudeHook(c.Hook) {
+			toClaude(&in)
+		}
 	}
 	switch c.Hook.Point {
 	case spec.HookPostTool, spec.HookToolError, spec.HookToolResult:
@@ -140,7 +143,11 @@ func runCommand(ctx context.Context, c Call, more []string) (spec.HookAnswer, er
 	if err := json.Unmarshal(stdout, &said); err != nil {
 		return none, fmt.Errorf("its output is not JSON: %w", err)
 	}
-	return said.toAnswer(c.Hook.Point)
+	answer, err := said.toAnswer(c.Hook.Point)
+	if answer.Args != "" && isClaudeHook(c.Hook) {
+		answer.Args = fromClaude(c.Data.Tool, answer.Args, c.Workspace)
+	}
+	return answer, err
 }
 
 func appendStderr(stderr string) string {

@@ -98,6 +98,38 @@ func encodeJSON(t *testing.T, v any) string {
 	return string(data)
 }
 
+// Hooks of a settings.json of Claude Code read and write the names of its tools and arguments; other hooks read troupe's.
+func TestHooksOfClaudeCodeReadItsNames(t *testing.T) {
+	for name, c := range map[string]struct{ tool, args, want, given, gets string }{
+		"a command":     {"shell", `{"command":"make"}`, `"tool_name":"Bash","tool_input":{"command":"make"}`, `{"command":"make -n"}`, `{"command":"make -n"}`},
+		"a file":        {"read_file", `{"path":"a/b.go","limit":3}`, `"tool_name":"Read","tool_input":{"file_path":"DIR/a/b.go","limit":3}`, `{"file_path":"DIR/c.go"}`, `{"path":"c.go"}`},
+		"an edit":       {"edit_file", `{"path":"/x","old":"a","new":"b"}`, `"tool_name":"Edit","tool_input":{"file_path":"/x","new_string":"b","old_string":"a"}`, `{"file_path":"/x","old_string":"a","new_string":"c"}`, `{"new":"c","old":"a","path":"/x"}`},
+		"a delegate":    {"delegate", `{"agent":"helper","task":"go"}`, `"tool_name":"Task","tool_input":{"prompt":"go","subagent_type":"helper"}`, `{"subagent_type":"helper","prompt":"stay"}`, `{"agent":"helper","task":"stay"}`},
+		"a tool of MCP": {"mcp__bank__pay", `{"path":"p"}`, `"tool_name":"mcp__bank__pay","tool_input":{"path":"p"}`, `{"path":"q"}`, `{"path":"q"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			given := strings.ReplaceAll(c.given, "DIR", dir)
+			command := `cat >in; echo '{"hookSpecificOutput":{"permissionDecision":"allow","updatedInput":` + given + `}}'`
+			ask := func(hookName string) (input string, answer spec.HookAnswer) {
+				answer = runHooks(t, nil, hook.Call{Workspace: dir}, agent.RunHooks{Point: spec.HookPreTool,
+					Hooks: []spec.Hook{{Name: hookName, Point: spec.HookPreTool, Command: command}}, Input: spec.HookData{Tool: c.tool, Args: c.args}})[0]
+				data, err := os.ReadFile(filepath.Join(dir, "in"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(data), answer
+			}
+			if in, answer := ask("claude.PreToolUse.1"); !strings.Contains(in, strings.ReplaceAll(c.want, "DIR", dir)) || answer.Args != c.gets {
+				t.Errorf("it read %s and gave %q %s", in, answer.Args, answer.Failed)
+			}
+			if in, answer := ask("PreToolUse.1"); !strings.Contains(in, `"tool_name":"`+c.tool+`","tool_input":`+c.args) || answer.Args != given {
+				t.Errorf("another hook read %s and gave %q %s", in, answer.Args, answer.Failed)
+			}
+		})
+	}
+}
+
 // TestStdin: a command reads what hooks of other tools read, and more.
 func TestStdin(t *testing.T) {
 	dir := t.TempDir()
