@@ -158,7 +158,7 @@ var wrongAgents = []wrongInput{
 	usage("run $OK --dir . --disallowed-tools shel hi", `no tool is called "shel"`, "did you mean shell?"),
 	usage("run $OK --allowed-tools shell hi", "leaves the agent assistant no tool", "--dir"),
 	usage("run $OK --dir . --require-tool greb hi", "a result of greb is required", "grep"),
-	usage("run $OK --agent chain hi", "the prompt of chain is no plan", "historian > auditor"),
+	usage("run $OK --agent chain hi", "the prompt of chain must name the agents of the plan", "historian > auditor"),
 	usage("agents describe nobody", `"nobody"`),
 	usage("mcp test nobody", `no MCP server "nobody"`, "troupe mcp list"),
 	usage("describe nope", `there is no run "nope"`, "troupe list"),

@@ -23,7 +23,7 @@ func TestUpAppliesTheUsersFilesOfClaudeCode(t *testing.T) {
 		"work/team/hand.md": "---\nname: hand\ndescription: Works.\ntools: Bash\n---\nWork.\n",
 		"work/note.md":      "x",
 		"work/show.yaml":    "repeat: true\ndefault:\n  - calls: [{name: shell, args: {command: 'echo \"<$GREETING>\"'}}]\n  - text: '{{last}}'\n",
-		"work/remove.yaml":  "repeat: true\ndefault:\n  - calls: [{name: shell, args: {command: 'rm note.md'}}]\n  - text: '{{last}}'\n",
+		"work/remove.yaml":  "repeat: true\ndefault:\n  - calls: [{name: shell, args: {command: 'rm note.md'}}]\n  - text: '[done] {{last}}'\n",
 	})
 	bin, err := exec.LookPath("upnode")
 	if err != nil {

@@ -30,7 +30,7 @@ default:
   - calls: [{name: read_order, args: {order: O-104}}]
   - calls: [{name: issue_refund, args: {order: O-104, amount: 40}}]
   - calls: [{name: search_refund_policy, args: {query: late}}]
-  - text: "I may not issue the refund. The evidence is there: {{last}}."
+  - text: "[done] I may not issue the refund. The evidence is there: {{last}}."
 `},
 	{name: "forbidden again and again", replies: `
 default:

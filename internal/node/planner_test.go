@@ -94,7 +94,7 @@ func TestPlansThatCannotBeFollowed(t *testing.T) {
 	noLeaks(t)
 	h := startNode(t, t.TempDir())
 	c := connectClient(t, h)
-	for prompt, told := range map[string]string{"Look at this.": "is no plan", "historian > nobody: Look.": `there is no agent "nobody"`} {
+	for prompt, told := range map[string]string{"Look at this.": "must name the agents of the plan", "historian > nobody: Look.": `there is no agent "nobody"`} {
 		_, err := c.Run(testContext(t), client.RunRequest{RunID: client.NewID(), Agent: "chain", Prompt: prompt, Model: "builtin/scout"})
 		var refused *client.Error
 		if !errors.As(err, &refused) || refused.Code != client.CodeBad || !strings.Contains(refused.Text, told) || refused.Hint == "" {
