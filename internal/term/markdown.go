@@ -18,11 +18,15 @@ var (
 )
 
 // Markdown draws the Markdown that models write, for a terminal of width columns: headings, lists, quotes, code,
-// strong text and links. It wraps words, and leaves code and tables as they are. The text must be clean (CleanText).
+// tables, strong text and links. It wraps words, and leaves code as it is. The text must be clean (CleanText).
 func (s Style) Markdown(text string, width int) []string {
 	width = max(doingMin, min(width, markdownWidth))
-	var lines, para []string
+	var lines, para, table []string
 	flush := func() {
+		if len(table) > 0 {
+			lines = append(lines, s.drawTable(table, width)...)
+			table = nil
+		}
 		if len(para) > 0 {
 			lines = append(lines, s.wrapInline(strings.Join(para, " "), "", "", width)...)
 			para = nil
@@ -31,6 +35,9 @@ func (s Style) Markdown(text string, width int) []string {
 	fence := ""
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 		trimmed := strings.TrimSpace(line)
+		if len(table) > 0 && !tableLine.MatchString(line) {
+			flush()
+		}
 		switch {
 		case fence != "":
 			if len(trimmed) >= len(fence) && strings.Trim(trimmed, fence[:1]) == "" {
@@ -53,8 +60,10 @@ func (s Style) Markdown(text string, width int) []string {
 			flush()
 			lines = append(lines, s.Dim(strings.Repeat("─", min(width, barColumns))))
 		case tableLine.MatchString(line):
-			flush()
-			lines = append(lines, line)
+			if len(para) > 0 {
+				flush()
+			}
+			table = append(table, line)
 		case listLine.MatchString(line):
 			flush()
 			m := listLine.FindStringSubmatch(line)
