@@ -46,12 +46,18 @@ func TestARunSurvivesACrashAtEachOfItsEntries(t *testing.T) {
 			t.Errorf("%d crashes and %d agents", tr.Crashes, len(tr.Result.Agents))
 		}
 	}
-	undisturbed := troupetest.Start(t, shop(), shopReplies).Run(troupe.Task{Prompt: "Do we need bolts?"})
-	check(t, undisturbed, 0)
-	if undisturbed.Entries < 10 {
-		t.Errorf("%d entries", undisturbed.Entries)
+	fewest := 0 // an allowance that ends in time saves an entry, so not every run has as many
+	for range 3 {
+		undisturbed := troupetest.Start(t, shop(), shopReplies).Run(troupe.Task{Prompt: "Do we need bolts?"})
+		check(t, undisturbed, 0)
+		if fewest == 0 || undisturbed.Entries < fewest {
+			fewest = undisturbed.Entries
+		}
 	}
-	for entry := 1; entry <= undisturbed.Entries; entry++ {
+	if fewest < 10 {
+		t.Errorf("%d entries", fewest)
+	}
+	for entry := 1; entry <= fewest; entry++ {
 		t.Run(fmt.Sprint(entry), func(t *testing.T) {
 			t.Parallel()
 			n := troupetest.Start(t, shop(), shopReplies)

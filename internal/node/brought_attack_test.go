@@ -99,11 +99,13 @@ func TestAttackChangedCopyOfARecordedRequestIsRefused(t *testing.T) {
 	refused("more rights", changed)
 	records, old := filepath.Join(state, "brought"), time.Now().Add(-time.Hour)
 	entries, err := os.ReadDir(records)
-	if err != nil || len(entries) != 1 {
+	if err != nil || len(entries) != 2 { // of the request, and of its directory
 		t.Fatalf("%v %v", entries, err)
 	}
-	if err := os.Chtimes(filepath.Join(records, entries[0].Name()), old, old); err != nil {
-		t.Fatal(err)
+	for _, e := range entries {
+		if err := os.Chtimes(filepath.Join(records, e.Name()), old, old); err != nil {
+			t.Fatal(err)
+		}
 	}
 	refused("an hour later", own)
 	bring()

@@ -102,7 +102,7 @@ func TestInvalidLoopOptionsAreRefused(t *testing.T) {
 			r.JSONSchema = json.RawMessage(`{"title":"` + strings.Repeat("x", 40000) + `"}`)
 		},
 		"continue.tokens is -2":         func(r *client.RunRequest) { r.UseTokens = -2 },
-		"hooks and prompts do not come": func(r *client.RunRequest) { r.LoopOptions = &spec.LoopOptions{Hooks: make([]spec.Hook, 1)} },
+		"a request cannot bring hooks or prompts": func(r *client.RunRequest) { r.LoopOptions = &spec.LoopOptions{Hooks: make([]spec.Hook, 1)} },
 		"watch.of is 1000":              func(r *client.RunRequest) { r.LoopOptions = &spec.LoopOptions{Watch: spec.Watch{Of: 1000}} },
 		`context.model "nobody/x": model: not a model name`: func(r *client.RunRequest) {
 			r.LoopOptions = &spec.LoopOptions{Context: spec.Context{Model: &spec.Model{Name: "nobody/x"}}}

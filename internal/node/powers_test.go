@@ -253,7 +253,7 @@ func TestCommandOutputMasksTheEnvFile(t *testing.T) {
 	})
 	c := connectClient(t, h)
 	id := beginRun(t, c, client.RunRequest{Agent: "hand", Agents: agents, Dir: dir, Model: writeScript(t, fmt.Sprintf(shellScript, "cut -d= -f2 .env"))})
-	if info := waitFinished(t, c, id, spec.Completed); info.Result.Text != "[masked]\n" {
+	if info := waitFinished(t, c, id, spec.Completed); info.Result.Text != "[done] [masked]\n" {
 		t.Errorf("%q", info.Result.Text)
 	}
 }

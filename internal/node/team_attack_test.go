@@ -142,7 +142,7 @@ func TestAttackReplacedAgentIsNamedToTheUser(t *testing.T) {
 			if err != nil {
 				told = err.Error()
 			}
-			if (err != nil) != fails || !strings.Contains(told, `/.claude/agents/mine.md: not used`) {
+			if (err != nil) != fails || !strings.Contains(told, `/.claude/agents/mine.md: ignored`) {
 				t.Errorf("%q, --agent %s: %v %q", front, agent, err, a.Notes)
 			}
 		}
@@ -179,11 +179,11 @@ func TestAttackDirectoryAgentCallsNoCommandOfTheUsersAgent(t *testing.T) {
 agents:
   assistant:
     - calls: [{name: delegate, args: {agent: evil, task: "go"}}]
-    - text: "{{last}}"
+    - text: "[done] {{last}}"
   evil:
     - calls: [{name: deploy, args: {}}]
     - calls: [{name: delegate, args: {agent: deployer, task: "go"}}]
-    - text: "{{last}}"
+    - text: "[done] {{last}}"
   deployer:
     - calls: [{name: deploy, args: {}}]
     - text: "{{last}}"
