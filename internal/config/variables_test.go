@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -20,6 +22,38 @@ var foreignVariables = []Variable{
 	{"NO_COLOR, CLICOLOR_FORCE, TERM", "colours of a terminal"},
 	{"XDG_STATE_HOME, XDG_CONFIG_HOME", "the state directory, and the directory of the user's settings"},
 	{"TRACEPARENT", "the trace that a run belongs to"},
+	{"OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "the receiver of spans, if no setting names one; the first gets `/v1/traces` appended ([telemetry.md](telemetry.md))"},
+	{"OTEL_EXPORTER_OTLP_PROTOCOL, OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "`http/protobuf` only"},
+	{"OTEL_EXPORTER_OTLP_HEADERS, OTEL_EXPORTER_OTLP_TIMEOUT, OTEL_EXPORTER_OTLP_COMPRESSION", "headers (masked everywhere), milliseconds, `gzip` or `none`; also with `OTLP_TRACES_`"},
+	{"OTEL_EXPORTER_OTLP_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, OTEL_EXPORTER_OTLP_CLIENT_KEY", "files for TLS with the receiver of spans"},
+	{"OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG", "which traces are sent"},
+	{"OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", "what describes the node in spans"},
+	{"OTEL_BSP_SCHEDULE_DELAY, OTEL_BSP_MAX_QUEUE_SIZE, OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "milliseconds between requests, spans that wait, spans of a request"},
+	{"OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true: spans have the texts of people, models and tools"},
+	{"OTEL_TRACES_EXPORTER, OTEL_SDK_DISABLED", "`none`, `true`: no span is sent"},
+}
+
+// The table has each variable of OpenTelemetry that the telemetry of a node reads.
+func TestVariablesOfTelemetryAreDocumented(t *testing.T) {
+	sources, err := filepath.Glob("../telemetry/*.go")
+	if err != nil || len(sources) == 0 {
+		t.Fatal(sources, err)
+	}
+	var names string
+	for _, v := range foreignVariables {
+		names += v.Name + ", "
+	}
+	for _, file := range sources {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range regexp.MustCompile(`"(OTEL_[A-Z_]*[A-Z])"`).FindAllStringSubmatch(string(raw), -1) {
+			if !strings.Contains(names, found[1]+", ") {
+				t.Errorf("%s reads %s, which docs/cli.md does not name", file, found[1])
+			}
+		}
+	}
 }
 
 // Every variable stands in the table of docs/cli.md; -update writes it.
