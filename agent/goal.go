@@ -25,6 +25,7 @@ type goalProgress struct {
 	Kept       string
 	Asked      int    // times the agent was asked about obstacles
 	AskedAbout string // the newest obstacle of the last time
+	Answer     string // the answer about which it was asked; an answer that is only a mark confirms it
 	// IsConfirmed: an answer has said that the task is done although there were obstacles.
 	IsConfirmed bool
 	End         spec.Reason // how the loop ends if the stop is allowed; "": completed
@@ -57,7 +58,11 @@ func missingItems(s State, r spec.Require) (fitting string, missing []string) {
 	if r.Schema == "" {
 		return "", missing
 	}
-	fitting, err := s.tools.fitAnswer(s.joinedText())
+	answer := s.joinedText()
+	if rest, isDone := cutMark(answer, doneMark); isDone && len(s.Obstacles) > 0 {
+		answer = rest
+	}
+	fitting, err := s.tools.fitAnswer(answer)
 	switch {
 	case err == nil:
 	case s.Goal.Kept != "": // the continuation has no better answer
@@ -166,7 +171,7 @@ func (s State) finalAnswer() string {
 		text = s.Goal.Kept + "\n\n" + text
 	}
 	if rest, isDone := cutMark(text, doneMark); isDone && s.Goal.IsConfirmed {
-		text = rest
+		text = cmp.Or(rest, s.Goal.Answer)
 	}
 	return clip.Text(text, answerBytesMax)
 }

@@ -24,73 +24,120 @@ type obstacle struct {
 const doneMark = "[done]"
 
 const (
-	obstaclesMax     = 16 // that are remembered: the newest
+	obstaclesMax     = 64 // that are remembered; later ones are not
 	obstacleAsksMax  = 2  // how often one agent is asked about obstacles
 	obstacleArgs     = 160
 	obstacleResult   = 300
-	obstaclesInWhole = 3 // named in the detail of an outcome
+	obstaclesInWhole = 3  // named in the detail of an outcome
+	obstaclesListed  = 16 // named to the model
 )
 
-// noteObstacles records what the calls of a batch met, and drops what has succeeded meanwhile.
+// noteObstacles records what the calls of a batch met, and drops what has succeeded meanwhile. A success drops only
+// obstacles of earlier batches: the calls of one batch are about different things.
 func noteObstacles(s State, calls []Call) State {
 	if !s.Task.LoopOptions.Obstacles {
 		return s
 	}
 	list := slices.Clone(s.Obstacles)
 	for _, c := range calls {
-		target, fails := obstacleTarget(c)
-		if fails || !c.Result.Error {
-			list = slices.DeleteFunc(list, func(o obstacle) bool { return o.Target == target })
+		target, _ := obstacleTarget(c)
+		list = slices.DeleteFunc(list, func(o obstacle) bool { return o.Target == target && !c.Result.Error && !startsChild(c) })
+	}
+	for _, c := range calls {
+		if target, fails := obstacleTarget(c); fails {
+			list = addObstacle(list, obstacle{Target: target, Text: describeObstacle(c)})
 		}
-		if !fails {
-			continue
-		}
-		list = lastItems(append(list, obstacle{Target: target, Text: describeObstacle(c)}), obstaclesMax)
 	}
 	s.Obstacles = list
 	return s
 }
 
+// noteFailedChild records that a child in the background has failed.
+func noteFailedChild(s State, child backgroundChild, f Messaged) State {
+	if s.Task.LoopOptions.Obstacles && f.Error {
+		text := "background agent " + child.Name + ": " + clip.Text(strings.Join(strings.Fields(f.Text), " "), obstacleResult)
+		s.Obstacles = addObstacle(slices.Clone(s.Obstacles), obstacle{Target: "child " + string(child.Child), Text: text})
+	}
+	return s
+}
+
+// addObstacle adds an obstacle in the place of an older one about the same target.
+func addObstacle(list []obstacle, o obstacle) []obstacle {
+	list = slices.DeleteFunc(list, func(old obstacle) bool { return old.Target == o.Target })
+	if len(list) >= obstaclesMax {
+		return list
+	}
+	return append(list, o)
+}
+
+// startsChild reports whether a call only started a child, whose answer comes later.
+func startsChild(c Call) bool {
+	var args delegateArgs
+	decodeArgs(c.Args, &args)
+	return c.isDelegation() && args.Background
+}
+
 // obstacleTarget returns what a call was about, and whether it is an obstacle that it came to nothing. A read that
-// fails, a command that exits with an error, and a call that the model got wrong are none: they are information.
+// fails, and a command that exits with an error, are none: they are information. Neither is a call that the model got
+// wrong, unless it was to write a file: nothing but a later write makes up for it.
 func obstacleTarget(c Call) (target string, fails bool) {
 	ran := c.Attempt > 0
+	path := permission.WrittenPath(c.Name, c.Args)
 	switch {
 	case c.isDelegation():
-		var args delegateArgs
-		decodeArgs(c.Args, &args)
-		return "agent " + args.Agent, c.Result.Error
-	case permission.WrittenPath(c.Name, c.Args) != "":
-		return "file " + permission.WrittenPath(c.Name, c.Args), c.Result.Error && (c.Denied || ran)
+		return fmt.Sprintf("call %d", callTarget(c)), c.Result.Error
+	case path == "." && !c.Result.Error || path != "" && path != ".":
+		return "file " + path, c.Result.Error
 	case c.Denied || permission.IsShell(c.Name):
 		return fmt.Sprintf("call %d", callTarget(c)), c.Denied
+	case path == ".": // the arguments name no file
+		return "tool " + c.Name, c.Result.Error
 	default:
 		return "tool " + c.Name, c.Result.Error && ran && c.Class != model.Read && c.Name != askTool
 	}
 }
 
-// confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times. busy is
-// false if the loop may stop.
+// confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times.
+// busy is false if the loop may stop.
 func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 	if len(s.Obstacles) == 0 { //mutant:obstacle-is-success
 		return s, nil, false
 	}
-	if _, isDone := cutMark(s.joinedText(), doneMark); isDone {
+	text := s.joinedText()
+	if _, isDone := cutMark(text, doneMark); isDone {
 		s.Obstacles, s.Goal.IsConfirmed = nil, true
 		return s, nil, false
 	}
-	if ending, _ := s.reachedLimit(); ending != "" || s.Goal.Asked >= obstacleAsksMax || s.Goal.AskedAbout == s.Obstacles[len(s.Obstacles)-1].Target {
+	newest := s.Obstacles[len(s.Obstacles)-1].Target
+	again := s.Goal.AskedAbout == newest
+	if ending, _ := s.reachedLimit(); ending != "" || s.Goal.Asked >= obstacleAsksMax || again && !namesMark(text) {
 		next, fx = finishAgent(s, spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true,
 			Detail: clip.Marked("not carried out: "+strings.Join(obstacleTexts(lastItems(s.Obstacles, obstaclesInWhole)), "; "), failureDetailMax, "…")})
 		return next, fx, true
 	}
 	s.Goal.Asked++
-	s.Goal.AskedAbout = s.Obstacles[len(s.Obstacles)-1].Target
-	text := "These calls were not carried out:\n- " + strings.Join(obstacleTexts(s.Obstacles), "\n- ") +
+	s.Goal.AskedAbout = newest
+	if s.Goal.Answer == "" || !again {
+		s.Goal.Answer = s.finalAnswer()
+	}
+	next, fx = endTurn(sendOnwards(s, obstacleQuestion(s.Obstacles, again)), spec.CriteriaUnmet)
+	return next, fx, true
+}
+
+// obstacleQuestion asks an agent whether its task is done. again: its last answer had a mark in another place.
+func obstacleQuestion(list []obstacle, again bool) string {
+	if again {
+		return "The first word of your answer must be " + doneMark + ", " + spec.FailedMark + " or " + spec.RefusedMark + ", exactly so, with nothing before it."
+	}
+	return "These calls were not carried out:\n- " + strings.Join(obstacleTexts(lastItems(list, obstaclesListed)), "\n- ") +
 		"\nIf your task is done anyway, give your final answer again, begun with " + doneMark +
 		". If it is not done, begin it with " + spec.FailedMark + " and the reason, or with " + spec.RefusedMark + " if you will not do it. Any other answer counts as failed."
-	next, fx = endTurn(sendOnwards(s, text), spec.CriteriaUnmet)
-	return next, fx, true
+}
+
+// namesMark reports whether an answer has a mark in another place than at its beginning.
+func namesMark(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc([]string{doneMark, spec.FailedMark, spec.RefusedMark}, func(mark string) bool { return strings.Contains(text, mark) })
 }
 
 // describeObstacle describes a call and its result on one line, for the model and for people.

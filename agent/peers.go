@@ -170,6 +170,7 @@ func handleMessaged(s State, f Messaged) (State, []Effect) {
 			return s, nil // the agent awaits no such answer
 		}
 		s = creditChild(s, s.BackgroundChildren[i].Born, f.WorkedMS)
+		s = noteFailedChild(s, s.BackgroundChildren[i], f)
 		s.BackgroundChildren = slices.Delete(slices.Clone(s.BackgroundChildren), i, i+1)
 	}
 	if f.Call != "" {

@@ -110,11 +110,18 @@ func declaredFailure(s State) (why string, reason spec.Reason) {
 	return "", ""
 }
 
-// cutMark returns what follows a mark and a space at the beginning of an answer.
+// markDecoration may stand around a mark: models write it in bold, as code, in quotes or with a colon.
+const markDecoration = "*_`\"'>:"
+
+// cutMark returns what follows a mark at the beginning of an answer. A link and a longer word are no mark.
 func cutMark(answer, mark string) (rest string, found bool) {
-	rest, found = strings.CutPrefix(strings.TrimSpace(answer), mark)
+	text := strings.TrimLeft(strings.TrimSpace(answer), markDecoration+" ")
+	if len(text) < len(mark) || !strings.EqualFold(text[:len(mark)], mark) {
+		return "", false
+	}
+	rest = strings.TrimLeft(text[len(mark):], markDecoration)
 	trimmed := strings.TrimSpace(rest)
-	return trimmed, found && (trimmed == "" || trimmed != rest && !strings.HasPrefix(rest, trimmed))
+	return trimmed, trimmed == "" || rest != text[len(mark):] || !strings.HasPrefix(rest, trimmed)
 }
 
 const failureDetailMax = 400 // bytes of an answer that declares a failure
