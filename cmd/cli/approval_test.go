@@ -133,6 +133,31 @@ func TestAQuestionThatIsAnsweredElsewhere(t *testing.T) {
 	}
 }
 
+// Of two runs at one terminal, one asks at a time, so that a key answers the question on the screen and the terminal is put
+// back as it was.
+func TestTwoRunsAtOneTerminalAskOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	h := askingHome(t)
+	troupe := h.command(askingArgs()...)
+	shell := exec.Command("sh", "-c", `"$@" --run-id second </dev/tty & "$@"; wait; echo "both ended"`, "sh")
+	shell.Args = append(shell.Args, troupe.Args...)
+	shell.Dir, shell.Env = troupe.Dir, troupe.Env
+	s := openScreen(t, shell, 100, 60)
+	s.until("one key:", "another program reads the keys of this terminal")
+	if n := strings.Count(s.String(), "always: shell(touch one)"); n != 1 {
+		t.Errorf("%d questions are on the screen\n%s", n, s)
+	}
+	for _, run := range []string{"asked", "second"} {
+		if out, err := h.command("cancel", run).CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	s.until("both ended")
+	if s.leave(); s.readsKeys() {
+		t.Errorf("the shell gets keys\n%s", s)
+	}
+}
+
 // Ctrl-Z puts the terminal back for the shell, and fg puts the question again.
 func TestAQuestionAfterCtrlZ(t *testing.T) {
 	t.Parallel()

@@ -30,6 +30,8 @@ func TestOnlyASingleKeyInAQuietMomentAnswers(t *testing.T) {
 		"after a pause":                {keys: []key{{300, "e"}, {801, "y"}}, want: 'y'},
 		"a paste":                      {keys: []key{{900, "yes"}}, early: true},
 		"a paste in two parts":         {keys: []key{{900, "y"}, {930, "es"}}, early: true},
+		"the beginning of a word":      {rule: "shell(make)", keys: []key{{900, "p"}, {1100, "w"}, {1300, "d"}}, early: true},
+		"a key that is held":           {keys: []key{{600, "y"}, {700, "y"}, {800, "y"}}, early: true},
 		"an arrow":                     {keys: []key{{900, "\x1b[A"}}, early: true},
 		"Alt and a key":                {keys: []key{{900, "\x1by"}}, early: true},
 		"another letter":               {keys: []key{{900, "q"}}},

@@ -23,6 +23,7 @@ type terminalUser struct {
 	open    *openQuestion   // on the screen; nil: none
 	settled map[string]bool // queries that were answered here
 	away    bool            // the input has ended
+	waits   bool            // the user was told that another program reads the terminal
 	mode    atomic.Pointer[terminalMode]
 }
 
@@ -81,11 +82,23 @@ func (p *terminalUser) askNext(s *session.Session, f *Follower) error {
 	}
 	for _, q := range list {
 		if q.RunID == f.run && !p.settled[q.Agent+" "+q.Query] {
+			if isTaken(p.console.In) {
+				p.sayWaits()
+				return nil
+			}
 			f.Settle()
 			return p.putQuestion(q, f.tree.AgentName(q.Agent))
 		}
 	}
 	return nil
+}
+
+// sayWaits says once that a question waits until another program has ended reading the keys of the terminal.
+func (p *terminalUser) sayWaits() {
+	if !p.waits {
+		p.waits = true
+		p.console.Say(p.console.ErrStyle.Dim("a question of this run waits: another program reads the keys of this terminal"))
+	}
 }
 
 // putQuestion shows a question and begins to read its answer. What was typed before does not answer it.

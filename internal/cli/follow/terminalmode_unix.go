@@ -30,6 +30,13 @@ func newTerminalMode(f *os.File, resumed func()) *terminalMode {
 	return &terminalMode{file: f, resumed: resumed}
 }
 
+// isTaken reports whether another program reads the keys of a terminal: its question comes first, and the mode that it
+// found is the one to go back to.
+func isTaken(f *os.File) bool {
+	now, err := unix.IoctlGetTermios(int(f.Fd()), getMode)
+	return err == nil && now.Lflag&unix.ICANON == 0
+}
+
 // dropTyped drops what was typed and is not read yet.
 func (m *terminalMode) dropTyped() {
 	if now, err := unix.IoctlGetTermios(int(m.file.Fd()), getMode); err == nil {
