@@ -15,11 +15,14 @@ const (
 	// reportBytesMax is for report.md and report.json together: they are sent
 	// twice, once written and once in the next prompt.
 	reportBytesMax = 9000
-	togetherMin    = 4 // findings below which two replies serve better than one
-	quoteShown     = 110
-	hotRows        = 8
-	languageRows   = 8
-	reportLimits   = 12
+	// largeReportBytesMax is reportBytesMax where many agents that read a large repository have used most of the run's tokens.
+	largeReportBytesMax = 7500
+	largeTeam           = 4
+	togetherMin         = 4 // findings below which two replies serve better than one
+	quoteShown          = 110
+	hotRows             = 8
+	languageRows        = 8
+	reportLimits        = 12
 )
 
 // planWrites returns the next calls that write the report: both files in one reply if a useful
@@ -50,6 +53,10 @@ func (inv *investigation) planWrites(t *conversation) []wantedCall {
 // fitReport writes these files with as many findings as fit; kept is -1 if they do not fit
 // even without findings.
 func (inv *investigation) fitReport(t *conversation, names []string) (calls []wantedCall, kept int) {
+	most := reportBytesMax
+	if len(inv.answers) >= largeTeam {
+		most = largeReportBytesMax
+	}
 	build := func(n int) ([]wantedCall, bool) {
 		var calls []wantedCall
 		bytes, cost := 0, int64(0)
@@ -63,7 +70,7 @@ func (inv *investigation) fitReport(t *conversation, names []string) (calls []wa
 			cost += w.tokenCost(t.tokens)
 			calls = append(calls, w)
 		}
-		return calls, bytes <= reportBytesMax && cost <= t.max
+		return calls, bytes <= most && cost <= t.max
 	}
 	// Fewer findings never make a longer report.
 	over := sort.Search(len(inv.findings)+1, func(n int) bool { _, ok := build(n); return !ok })
