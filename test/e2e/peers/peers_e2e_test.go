@@ -117,7 +117,7 @@ func startRun(t *testing.T, servers map[string]any, calls ...string) (*client.Cl
 	for _, c := range calls {
 		text += "    - calls: [" + c + "]\n"
 	}
-	text += "    - text: \"{{last}}\"\n"
+	text += "    - text: \"[done] {{last}}\"\n"
 	// The reference server calls its write_file destructive, which always asks a
 	// person; here the operator says otherwise, as he may.
 	writes := agentfile.ToolRule{Name: "mcp__files__write_file", Class: model.Effect}
