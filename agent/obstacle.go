@@ -84,6 +84,8 @@ func obstacleTarget(c Call) (target string, fails bool) {
 	ran := c.Attempt > 0
 	path := permission.WrittenPath(c.Name, c.Args)
 	switch {
+	case c.SaidNo: // the person directs the agent
+		return fmt.Sprintf("call %d", callTarget(c)), false
 	case c.isDelegation():
 		return fmt.Sprintf("call %d", callTarget(c)), c.Result.Error
 	case path == "." && !c.Result.Error || path != "" && path != ".":

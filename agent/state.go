@@ -145,6 +145,7 @@ type Call struct {
 	Activation string // the activation that began it
 	Result     model.ToolResult
 	Denied     bool     // see deny
+	SaidNo     bool     // a person denied it
 	Tokens     int64    // the shell's count of Result; 0: not counted
 	Gate       callGate // the hooks and the person who decide about it
 	Born       int64    // Child: the clock when the child was requested

@@ -101,9 +101,9 @@ func TestInvalidLoopOptionsAreRefused(t *testing.T) {
 		"bytes, at most 32768": func(r *client.RunRequest) {
 			r.JSONSchema = json.RawMessage(`{"title":"` + strings.Repeat("x", 40000) + `"}`)
 		},
-		"continue.tokens is -2":         func(r *client.RunRequest) { r.UseTokens = -2 },
+		"continue.tokens is -2":                   func(r *client.RunRequest) { r.UseTokens = -2 },
 		"a request cannot bring hooks or prompts": func(r *client.RunRequest) { r.LoopOptions = &spec.LoopOptions{Hooks: make([]spec.Hook, 1)} },
-		"watch.of is 1000":              func(r *client.RunRequest) { r.LoopOptions = &spec.LoopOptions{Watch: spec.Watch{Of: 1000}} },
+		"watch.of is 1000":                        func(r *client.RunRequest) { r.LoopOptions = &spec.LoopOptions{Watch: spec.Watch{Of: 1000}} },
 		`context.model "nobody/x": model: not a model name`: func(r *client.RunRequest) {
 			r.LoopOptions = &spec.LoopOptions{Context: spec.Context{Model: &spec.Model{Name: "nobody/x"}}}
 		},
