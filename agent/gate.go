@@ -262,7 +262,7 @@ func (c Call) applyDecision(f Answered, digest string) Call {
 		if f.By == byClock {
 			return c.deny("denied: " + text)
 		}
-		c.SaidNo = true
+		c.DeniedByPerson = true
 		return c.fail(strings.TrimSuffix("denied by a person: "+text, ": ")) //mutant:person's-no-is-a-yes
 	}
 }

@@ -24,12 +24,12 @@ type obstacle struct {
 const doneMark = "[done]"
 
 const (
-	obstaclesMax     = 64 // that are remembered; later ones are not
-	obstacleAsksMax  = 2  // how often one agent is asked about obstacles
-	obstacleArgs     = 160
-	obstacleResult   = 300
-	obstaclesInWhole = 3  // named in the detail of an outcome
-	obstaclesListed  = 16 // named to the model
+	obstaclesMax     = 64  // that are remembered; later ones are not
+	obstacleAsksMax  = 2   // how often one agent is asked about obstacles
+	obstacleArgs     = 160 // bytes of a call that its text shows
+	obstacleResult   = 300 // bytes of its result
+	obstaclesInWhole = 3   // named in the detail of an outcome
+	obstaclesListed  = 16  // named to the model
 )
 
 // noteObstacles records what the calls of a batch met, and drops what has succeeded meanwhile. A success drops only
@@ -40,8 +40,11 @@ func noteObstacles(s State, calls []Call) State {
 	}
 	list := slices.Clone(s.Obstacles)
 	for _, c := range calls {
+		if c.Result.Error || startsChild(c) {
+			continue
+		}
 		target, _ := obstacleTarget(c)
-		list = slices.DeleteFunc(list, func(o obstacle) bool { return o.Target == target && !c.Result.Error && !startsChild(c) })
+		list = slices.DeleteFunc(list, func(o obstacle) bool { return o.Target == target || o.Target == toolTarget(c) })
 	}
 	for _, c := range calls {
 		if target, fails := obstacleTarget(c); fails {
@@ -81,23 +84,26 @@ func startsChild(c Call) bool {
 // fails, and a command that exits with an error, are none: they are information. Neither is a call that the model got
 // wrong, unless it was to write a file: nothing but a later write makes up for it.
 func obstacleTarget(c Call) (target string, fails bool) {
-	ran := c.Attempt > 0
+	exact, whole := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
 	path := permission.WrittenPath(c.Name, c.Args)
 	switch {
-	case c.SaidNo: // the person directs the agent
-		return fmt.Sprintf("call %d", callTarget(c)), false
+	case c.DeniedByPerson:
+		return exact, false
 	case c.isDelegation():
-		return fmt.Sprintf("call %d", callTarget(c)), c.Result.Error
-	case path == "." && !c.Result.Error || path != "" && path != ".":
+		return exact, c.Result.Error
+	case path == ".": // the arguments name no file
+		return whole, c.Result.Error
+	case path != "":
 		return "file " + path, c.Result.Error
 	case c.Denied || permission.IsShell(c.Name):
-		return fmt.Sprintf("call %d", callTarget(c)), c.Denied
-	case path == ".": // the arguments name no file
-		return "tool " + c.Name, c.Result.Error
-	default:
-		return "tool " + c.Name, c.Result.Error && ran && c.Class != model.Read && c.Name != askTool
+		return exact, c.Denied
 	}
+	ran := c.Attempt > 0
+	return whole, c.Result.Error && ran && c.Class != model.Read && c.Name != askTool
 }
+
+// toolTarget is the target of an obstacle that any success of the tool removes.
+func toolTarget(c Call) string { return "tool " + c.Name }
 
 // confirmEnd asks an agent that claims completion despite obstacles whether its task is done, at most obstacleAsksMax times.
 // busy is false if the loop may stop.

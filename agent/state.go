@@ -144,13 +144,14 @@ type Call struct {
 	Attempt    int
 	Activation string // the activation that began it
 	Result     model.ToolResult
-	Denied     bool     // see deny
-	SaidNo     bool     // a person denied it
-	Tokens     int64    // the shell's count of Result; 0: not counted
-	Gate       callGate // the hooks and the person who decide about it
-	Born       int64    // Child: the clock when the child was requested
-	Tries      int      // attempts that failed transiently
-	Due        int64    // stamp of the next attempt, while Retrying
+	Denied     bool // its permissions, a rule or a hook denied it: see deny
+	// DeniedByPerson: a person said no. That directs the agent, so it is no obstacle.
+	DeniedByPerson bool
+	Tokens         int64    // the shell's count of Result; 0: not counted
+	Gate           callGate // the hooks and the person who decide about it
+	Born           int64    // Child: the clock when the child was requested
+	Tries          int      // attempts that failed transiently
+	Due            int64    // stamp of the next attempt, while Retrying
 }
 
 // callGate is what hooks and people have decided about a call, before it runs and after it has failed.

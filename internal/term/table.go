@@ -27,7 +27,7 @@ func (s Style) drawTable(lines []string, width int) []string {
 	widths := make([]int, columns)
 	for _, row := range append([][]string{head}, body...) {
 		for i := range min(columns, len(row)) {
-			widths[i] = max(widths[i], Width(s.plainCell(row[i])))
+			widths[i] = max(widths[i], Width(plainCell(row[i])))
 		}
 	}
 	if !narrowColumns(widths, width-columnGap*(columns-1)) {
@@ -46,7 +46,7 @@ func (s Style) drawTable(lines []string, width int) []string {
 }
 
 // plainCell is the text of a cell without marks and colours.
-func (Style) plainCell(cell string) string {
+func plainCell(cell string) string {
 	var b strings.Builder
 	for _, span := range parseInline(cell) {
 		b.WriteString(span.text)
