@@ -50,7 +50,7 @@ func TestInvestigationStaysWithinItsTokens(t *testing.T) {
 	if small := newDriver(t, directoryTools(t, sampleRepository(t))); small.runAgent("coordinator", task) == "" || small.totalTokens() > runAim {
 		t.Errorf("%d tokens for a small repository", small.totalTokens())
 	}
-	if n := len(readFile(t, dir, "report.md")) + len(readFile(t, dir, "report.json")); n > 9000 {
+	if n := len(readFile(t, dir, "report.md")) + len(readFile(t, dir, "report.json")); n > 7500 { // four agents have read it
 		t.Errorf("reports of %d bytes", n)
 	}
 }
