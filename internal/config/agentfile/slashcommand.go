@@ -209,7 +209,7 @@ func FindSlashCommand(list []SlashCommand, name string) (c SlashCommand, similar
 		if c.Name == name {
 			return c, "", true
 		}
-		names = append(names, c.Name)
+		names = append(names, "/"+c.Name)
 		if _, file, ok := strings.Cut(c.Name, ":"); ok && (file == name || strings.HasSuffix(file, ":"+name)) {
 			named = append(named, c)
 		}
@@ -217,7 +217,7 @@ func FindSlashCommand(list []SlashCommand, name string) (c SlashCommand, similar
 	if len(named) == 1 {
 		return named[0], "", true
 	}
-	return c, didYouMean(name, names), false
+	return c, didYouMean("/"+name, names), false
 }
 
 // Expand returns the prompt of a command with its arguments, the command lines that it leaves to the agent, and the files of
