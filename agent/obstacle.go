@@ -17,8 +17,22 @@ import (
 // (doneMark), or it failed or refuses (spec.FailedMark, spec.RefusedMark). Any other answer is no success.
 type obstacle struct {
 	Target string // what a later success must concern
-	Text   string // the call and its result, for the model and the outcome
+	Call   string // on one line
+	Why    string // on one line: what denied it, or the words of a tool or an agent
+	Denied bool
 }
+
+// question is the obstacle in a message of the loop. Words of tools and agents are not in it: the model has read them as
+// theirs, and in a message of the loop they could pass for an instruction.
+func (o obstacle) question() string {
+	if o.Denied {
+		return o.Call + ": " + o.Why
+	}
+	return o.Call + ": failed"
+}
+
+// detail is the obstacle in the outcome, for people.
+func (o obstacle) detail() string { return o.Call + ": " + o.Why }
 
 // doneMark begins the final answer of an agent whose task is done although there are obstacles.
 const doneMark = "[done]"
@@ -48,7 +62,7 @@ func noteObstacles(s State, calls []Call) State {
 	}
 	for _, c := range calls {
 		if target, fails := obstacleTarget(c); fails {
-			list = addObstacle(list, obstacle{Target: target, Text: describeObstacle(c)})
+			list = addObstacle(list, newObstacle(target, c))
 		}
 	}
 	s.Obstacles = list
@@ -58,8 +72,8 @@ func noteObstacles(s State, calls []Call) State {
 // noteFailedChild records that a child in the background has failed.
 func noteFailedChild(s State, child backgroundChild, f Messaged) State {
 	if s.Task.LoopOptions.Obstacles && f.Error {
-		text := "background agent " + child.Name + ": " + clip.Text(strings.Join(strings.Fields(f.Text), " "), obstacleResult)
-		s.Obstacles = addObstacle(slices.Clone(s.Obstacles), obstacle{Target: "child " + string(child.Child), Text: text})
+		s.Obstacles = addObstacle(slices.Clone(s.Obstacles), obstacle{Target: "child " + string(child.Child),
+			Call: fmt.Sprintf("background agent %s (%s)", child.Name, child.Child), Why: oneLine(f.Text)})
 	}
 	return s
 }
@@ -120,7 +134,7 @@ func confirmEnd(s State) (next State, fx []Effect, busy bool) {
 	again := s.Goal.AskedAbout == newest
 	if ending, _ := s.reachedLimit(); ending != "" || s.Goal.Asked >= obstacleAsksMax || again && !namesMark(text) {
 		next, fx = finishAgent(s, spec.Outcome{Reason: spec.Failed, Text: s.finalAnswer(), Partial: true,
-			Detail: clip.Marked("not carried out: "+strings.Join(obstacleTexts(lastItems(s.Obstacles, obstaclesInWhole)), "; "), failureDetailMax, "…")})
+			Detail: clip.Marked("not carried out: "+joinObstacles(lastItems(s.Obstacles, obstaclesInWhole), obstacle.detail, "; "), failureDetailMax, "…")})
 		return next, fx, true
 	}
 	s.Goal.Asked++
@@ -137,7 +151,7 @@ func obstacleQuestion(list []obstacle, again bool) string {
 	if again {
 		return "The first word of your answer must be " + doneMark + ", " + spec.FailedMark + " or " + spec.RefusedMark + ", exactly so, with nothing before it."
 	}
-	return "These calls were not carried out:\n- " + strings.Join(obstacleTexts(lastItems(list, obstaclesListed)), "\n- ") +
+	return "These calls were not carried out:\n- " + joinObstacles(lastItems(list, obstaclesListed), obstacle.question, "\n- ") +
 		"\nIf your task is done anyway, give your final answer again, begun with " + doneMark +
 		". If it is not done, begin it with " + spec.FailedMark + " and the reason, or with " + spec.RefusedMark + " if you will not do it. Any other answer counts as failed."
 }
@@ -148,16 +162,20 @@ func namesMark(text string) bool {
 	return slices.ContainsFunc([]string{doneMark, spec.FailedMark, spec.RefusedMark}, func(mark string) bool { return strings.Contains(text, mark) })
 }
 
-// describeObstacle describes a call and its result on one line, for the model and for people.
-func describeObstacle(c Call) string {
+// newObstacle describes a call and what it came to.
+func newObstacle(target string, c Call) obstacle {
 	shows, _, _ := strings.Cut(permission.Show(c.Name, c.Args), "\n")
-	return clip.Text(shows, obstacleArgs) + ": " + clip.Text(strings.Join(strings.Fields(c.Result.Text), " "), obstacleResult)
+	return obstacle{Target: target, Call: clip.Text(shows, obstacleArgs), Why: oneLine(c.Result.Text), Denied: c.Denied}
 }
 
-func obstacleTexts(list []obstacle) []string {
+func oneLine(text string) string {
+	return clip.Text(strings.Join(strings.Fields(text), " "), obstacleResult)
+}
+
+func joinObstacles(list []obstacle, describe func(obstacle) string, between string) string {
 	texts := make([]string, len(list))
 	for i, o := range list {
-		texts[i] = o.Text
+		texts[i] = describe(o)
 	}
-	return texts
+	return strings.Join(texts, between)
 }
