@@ -96,7 +96,7 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 		_, ok := v.(string)
 		fits = fits && ok
 	}
-	if text := deniedAndLeft(after.History); after.Task.LoopOptions.Obstacles && text != "" {
+	if text := deniedAndLeft(after.History[min(after.Recalled, len(after.History)):]); after.Task.LoopOptions.Obstacles && text != "" {
 		j.fail("%s is completed although %s was denied, and does not say that its task is done", a.id, text)
 	}
 	if r.Schema != "" && !fits {
@@ -121,8 +121,8 @@ const (
 	obstacleAsksMax = 2        // how often it is asked whether its task is done
 )
 
-// deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say that the
-// task is done all the same.
+// deniedAndLeft returns a call that a rule denied and that has not succeeded since, if the last answer does not say that
+// the task is done anyway. history begins with the agent's own task.
 func deniedAndLeft(history []model.Message) string {
 	denied, answer := map[string]bool{}, ""
 	for i, m := range history {
