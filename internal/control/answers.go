@@ -40,7 +40,7 @@ func (c *commander) answerQuery(ctx context.Context, r client.AnswerRequest) (an
 		return nil, err
 	}
 	claim := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: r.Request, AtMS: time.Now().UnixMilli()}
-	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.summary)
+	err = c.cfg.Runs.claimAnswer(ctx, r.RunID, claim, l.seen())
 	if bus.IsUnavailable(err) || bus.IsFull(err) { // the answer counts by its place in the log
 		c.logger().Warn("a question was not marked as answered in the index", "run", r.RunID, "agent", q.Agent, "error", err)
 	} else if err != nil {
@@ -141,25 +141,45 @@ func findQuestion(l runView, r client.AnswerRequest) (supervisor.OpenQuestion, b
 	return supervisor.OpenQuestion{}, false
 }
 
+// A run works before it has a row, and the row holds the marks. So the mark of a run without one is tried again for
+// rowLag, every questionPause. A run of a full index stays without one: then its log decides.
+const rowLag = 5 * time.Second
+
 // claimAnswer marks a question as answered by a request, unless another request has. open is the
-// Summary that holds the question.
-func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuestion, open supervisor.Summary) error {
+// Summary that holds the question. The row forgets a mark once its question is closed.
+func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuestion, open RowSummary) error {
+	for late := time.Now().Add(rowLag); ; {
+		missing, err := r.tryClaim(ctx, run, claim, open)
+		if err != nil || !missing || !time.Now().Before(late) {
+			return err
+		}
+		select {
+		case <-time.After(questionPause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryClaim is claimAnswer for a run that may have no row yet.
+func (r *Runs) tryClaim(ctx context.Context, run string, claim AnsweredQuestion, open RowSummary) (missing bool, err error) {
 	var refusal error
-	err := r.changeRow(ctx, run, func(row *Row) bool {
+	err = r.changeRow(ctx, run, func(row *Row) bool {
 		refusal = nil
 		i := slices.IndexFunc(row.Answered, claim.isSameQuestion)
+		missing = row.RunID == ""
 		switch {
-		case row.RunID == "": // no row, so no mark: the log decides
+		case missing:
 			return false
 		case i >= 0 && row.Answered[i].Request == claim.Request:
 			return false
-		case i >= 0:
+		case i >= 0, row.hasClosed(claim, open):
 			refusal = &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%q in %s is answered already", claim.Query, run),
 				Hint: "`troupe run --resume " + run + "` continues a run that no node has"}
 			return false
 		}
 		if len(row.Answered) >= answeredMax {
-			row.dropClosed(open, time.UnixMilli(claim.AtMS))
+			row.dropClosed(open.Summary, time.UnixMilli(claim.AtMS))
 		}
 		if len(row.Answered) >= answeredMax {
 			refusal = &client.Error{Code: client.CodeLimit, Text: fmt.Sprintf("no node has read the last %d answers of %s", answeredMax, run), Retry: retryAfter,
@@ -169,7 +189,7 @@ func (r *Runs) claimAnswer(ctx context.Context, run string, claim AnsweredQuesti
 		row.Answered = append(row.Answered, claim)
 		return true
 	})
-	return cmp.Or(err, refusal)
+	return missing, cmp.Or(err, refusal)
 }
 
 // dropClosed removes the marks of questions that are no longer open. A mark that is young may be that

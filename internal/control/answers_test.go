@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -116,6 +117,54 @@ func TestOneOfTwoAnswersCounts(t *testing.T) {
 	}
 }
 
+// Who looked at a question before another answer closed it does not answer it again: the row has forgotten the mark with
+// the question.
+func TestAnAnswerToAQuestionThatWasClosedMeanwhileIsRefused(t *testing.T) {
+	t.Parallel()
+	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	if _, err := runs.Add(t.Context(), client.RunInfo{RunID: "r", State: client.RunLive}); err != nil {
+		t.Fatal(err)
+	}
+	q := supervisor.OpenQuestion{Agent: "root", Query: "q", Asked: 3}
+	open := RowSummary{supervisor.Summary{Phase: supervisor.Live, Questions: []supervisor.OpenQuestion{q}}, 3, mailbox.Form}
+	claim := func(request string) error {
+		return runs.claimAnswer(t.Context(), "r", AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: request, AtMS: time.Now().UnixMilli()}, open)
+	}
+	if err := claim("first"); err != nil {
+		t.Fatal(err)
+	}
+	closed := open
+	closed.Questions, closed.Place = nil, 4
+	if err := runs.repair(t.Context(), "r", closed); err != nil {
+		t.Fatal(err)
+	}
+	if err := claim("second"); !hasCode(err, client.CodeConflict) {
+		t.Errorf("the second answer: %v", err)
+	}
+}
+
+// A run may be answered before the process that opened it has written its row.
+func TestTheMarkOfARunWithoutARowWaitsForIt(t *testing.T) {
+	t.Parallel()
+	runs := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	listed := make(chan error, 1)
+	time.AfterFunc(3*questionPause, func() {
+		_, err := runs.Add(context.Background(), client.RunInfo{RunID: "r", State: client.RunLive})
+		listed <- err
+	})
+	mark := AnsweredQuestion{Agent: "root", Query: "q", Asked: 3, Request: "a", AtMS: time.Now().UnixMilli()}
+	if err := runs.claimAnswer(t.Context(), "r", mark, RowSummary{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-listed; err != nil {
+		t.Fatal(err)
+	}
+	row, _, err := runs.getRow(t.Context(), "r")
+	if err != nil || len(row.Answered) != 1 {
+		t.Errorf("%+v %v", row.Answered, err)
+	}
+}
+
 // A process marked the question and may have died. Once it cannot append its answer any more, the log
 // of the agent tells whether it did, and the row remembers that.
 func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
@@ -139,7 +188,7 @@ func TestADoubtfulMarkIsCheckedOnce(t *testing.T) {
 		{"old, and the log does not ask", 2 * requestTimeout, true},
 	} {
 		mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a-" + fmt.Sprint(tt.logged), AtMS: time.Now().Add(-tt.age).UnixMilli()}
-		if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.summary); err != nil {
+		if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
 			t.Fatal(err)
 		}
 		if row, _, err = c.cfg.Runs.getRow(t.Context(), "r"); err != nil {
@@ -175,15 +224,15 @@ func TestARowForgetsNoAnswer(t *testing.T) {
 	}
 	for i := range answeredMax {
 		open.Questions = append(open.Questions, supervisor.OpenQuestion{Agent: mark(i, old).Agent, Query: "q", Asked: uint64(i)})
-		if err := runs.claimAnswer(t.Context(), "r", mark(i, old), open); err != nil {
+		if err := runs.claimAnswer(t.Context(), "r", mark(i, old), RowSummary{Summary: open}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), open); !client.Busy(err) {
+	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), RowSummary{Summary: open}); !client.Busy(err) {
 		t.Errorf("one more: %v", err)
 	}
 	open.QuestionsCut = true
-	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), supervisor.Summary{QuestionsCut: true}); !client.Busy(err) {
+	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), RowSummary{Summary: supervisor.Summary{QuestionsCut: true}}); !client.Busy(err) {
 		t.Errorf("one more, by a Summary that leaves out questions: %v", err)
 	}
 	row, _, err := runs.getRow(t.Context(), "r")
@@ -191,7 +240,7 @@ func TestARowForgetsNoAnswer(t *testing.T) {
 		t.Errorf("%+v: all answered, %v", row.Answered, err)
 	}
 	open.Questions, open.QuestionsCut = open.Questions[1:], false // the first has been read
-	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), open); err != nil {
+	if err := runs.claimAnswer(t.Context(), "r", mark(answeredMax, time.Now()), RowSummary{Summary: open}); err != nil {
 		t.Errorf("one more, after one was read: %v", err)
 	}
 }

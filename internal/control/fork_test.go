@@ -140,3 +140,26 @@ func resultsOf(s agent.State) string {
 	}
 	return all.String()
 }
+
+// TestTheAnswerOfAForkIsMarkedAsGiven: the question that a fork answers is open for the supervisor until the agent has read
+// its log. Nobody is asked it again meanwhile; a question without an answer stays open.
+func TestTheAnswerOfAForkIsMarkedAsGiven(t *testing.T) {
+	t.Parallel()
+	f := recordedFiles(t)["../replay/testdata/runs/0.1.0/parked_and_answered.jsonl"]
+	answered, err := forkedRun(f, client.RunRequest{RunID: "other", Instead: "the blue one"}, forkPoint{f.Header.Run, "root", "1-0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	summary := answered.replayed.Super.Summary(true)
+	marks := answered.answeredQuestions()
+	if len(summary.Questions) != 1 || len(marks) != 1 || !marks[0].names(summary.Questions[0]) || !marks[0].Logged {
+		t.Errorf("%+v: %+v", summary.Questions, marks)
+	}
+	unanswered := answered
+	if unanswered.replayed, err = replayWhole(f.Entries, f.Header.Run); err != nil {
+		t.Fatal(err)
+	}
+	if marks := unanswered.answeredQuestions(); len(marks) != 0 {
+		t.Errorf("no one has answered: %+v", marks)
+	}
+}

@@ -36,6 +36,16 @@ type runView struct {
 	damage  string             // of the supervisor's log, if a replay found any
 	// replayed is the state that a replay has found; nil: the row was enough.
 	replayed *supervisor.State
+	place    uint64 // of the last entry that the replay has read
+}
+
+// seen is the summary with the place up to which the log was read for it.
+func (l runView) seen() RowSummary {
+	place := l.place
+	if l.replayed == nil && l.row.Summary != nil {
+		place = l.row.Summary.Place
+	}
+	return RowSummary{l.summary, place, mailbox.Form}
 }
 
 // state returns the state of the run. If its log is gone or does not exist yet, the row counts.
@@ -161,7 +171,7 @@ func (c *lookup) replayView(ctx context.Context, row Row) (runView, error) {
 	if err != nil {
 		return runView{row: row}, err
 	}
-	l := runView{row: row, summary: r.state.Summary(true), damage: r.damage, replayed: &r.state}
+	l := runView{row: row, summary: r.state.Summary(true), damage: r.damage, replayed: &r.state, place: r.place}
 	if r.state.Phase == "" || r.damage != "" || c.cfg.Runs == nil {
 		return l, nil
 	}

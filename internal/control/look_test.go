@@ -65,7 +65,7 @@ func TestARequestRepairsARowThatNoNodeWrites(t *testing.T) {
 	expect("after an entry that changes nothing", client.RunParked, 2)
 	q := l.questions()[0]
 	mark := AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "a1", AtMS: time.Now().UnixMilli()}
-	if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.summary); err != nil {
+	if err := c.cfg.Runs.claimAnswer(t.Context(), "r", mark, l.seen()); err != nil {
 		t.Fatal(err)
 	}
 	if l := expect("after the answer", client.RunLive, 2); len(l.questions()) != 0 {

@@ -254,8 +254,8 @@ func (c *opener) listRestored(ctx context.Context, checked checkedRestore) error
 	if _, err = c.cfg.Runs.Record(ctx, checked.run, report, true); err != nil {
 		return err
 	}
-	for _, a := range checked.answered { // or the run seems to wait until its agents have read the answers
-		if err := c.cfg.Runs.claimAnswer(ctx, checked.run, a, report.State.Summary(true)); err != nil {
+	for _, a := range checked.answeredQuestions() { // or the run seems to wait until its agents have read the answers
+		if err := c.cfg.Runs.claimAnswer(ctx, checked.run, a, RowSummary{report.State.Summary(true), report.Place, mailbox.Form}); err != nil {
 			return err
 		}
 	}

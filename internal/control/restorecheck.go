@@ -288,6 +288,21 @@ func (c *checkedRestore) addAnswers(r client.RestoreRequest, now time.Time) (ent
 	return entries, nil
 }
 
+// answeredQuestions are the questions that are open for the supervisor and have an answer: one given in advance, or one
+// in the log of the agent, which had not told the supervisor that it goes on. A row remembers answeredMax of them.
+func (c *checkedRestore) answeredQuestions() []AnsweredQuestion {
+	answered := slices.Clone(c.answered)
+	for _, q := range c.replayed.Super.Summary(true).Questions {
+		s, ok := c.replayed.Agents[q.Agent]
+		isOpen := !ok || s.Phase == agent.Waiting && s.Suspended.Question.Query == q.Query
+		if isOpen || slices.ContainsFunc(answered, func(a AnsweredQuestion) bool { return a.names(q) }) || len(answered) >= answeredMax {
+			continue
+		}
+		answered = append(answered, AnsweredQuestion{Agent: q.Agent, Query: q.Query, Asked: q.Asked, Request: "logged", Logged: true})
+	}
+	return answered
+}
+
 // describeOpen names the questions that are open in a file.
 func describeOpen(s supervisor.Summary) string {
 	var open []string

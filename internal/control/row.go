@@ -72,6 +72,12 @@ func (r Row) isAllAnswered(s supervisor.Summary) bool {
 	return !s.QuestionsCut && !slices.ContainsFunc(s.Questions, func(q supervisor.OpenQuestion) bool { return !r.isAnswered(q) })
 }
 
+// hasClosed reports whether a question that was open by an older Summary is closed by that of the row.
+func (r Row) hasClosed(q AnsweredQuestion, older RowSummary) bool {
+	s := r.Summary
+	return s != nil && s.Form <= mailbox.Form && s.Place > older.Place && !s.QuestionsCut && !slices.ContainsFunc(s.Questions, q.names)
+}
+
 // setSummary replaces an older Summary. A row that has none was not written by the node that
 // opened the run, so setSummary fills it in.
 func (r *Row) setSummary(s RowSummary) (changed bool) {
