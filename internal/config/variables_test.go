@@ -19,6 +19,7 @@ var foreignVariables = []Variable{
 	{"GEMINI_API_KEY, GOOGLE_API_KEY, GOOGLE_GEMINI_BASE_URL", "how to reach Gemini"},
 	{"OLLAMA_HOST", "where Ollama answers (default 127.0.0.1:11434)"},
 	{"NATS_URL, NATS_CONTEXT, NATS_CREDS, NATS_NKEY, NATS_USER, NATS_PASSWORD, NATS_TOKEN, NATS_CERT, NATS_KEY, NATS_CA, NATS_INBOX_PREFIX", "the server, as for the nats CLI"},
+	{"CLAUDE_CONFIG_DIR", "where Claude Code keeps its user's own agents, rules, hooks and skills (default ~/.claude)"},
 	{"NO_COLOR, CLICOLOR_FORCE, TERM", "colours of a terminal"},
 	{"XDG_STATE_HOME, XDG_CONFIG_HOME", "the state directory, and the directory of the user's settings"},
 	{"TRACEPARENT", "the trace that a run belongs to"},

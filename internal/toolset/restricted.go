@@ -1,6 +1,7 @@
 package toolset
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -118,11 +119,11 @@ func (b *Builder) NamedOnlySpecs() ([]model.ToolSpec, error) {
 // agent's file, source, is not part of the directory: a working directory must not put its
 // own text into the user's agents.
 func (b *Builder) SkillPlaces(dir, source string) skill.Places {
-	home, config := b.cfg.Env("HOME"), b.cfg.Env("XDG_CONFIG_HOME")
-	if config == "" && home != "" {
-		config = filepath.Join(home, ".config")
+	home, config, claude := b.cfg.Env("HOME"), b.cfg.Env("XDG_CONFIG_HOME"), b.cfg.Env("CLAUDE_CONFIG_DIR")
+	if home != "" {
+		config, claude = cmp.Or(config, filepath.Join(home, ".config")), cmp.Or(claude, filepath.Join(home, ".claude"))
 	}
-	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config), Mine: !cameWithDirectory(source, dir)}
+	return skill.Places{Dir: dir, User: skill.UserPlaces(home, config, claude), Mine: !cameWithDirectory(source, dir)}
 }
 
 // cameWithDirectory reports whether a file came with the directory of the run; false if there is no

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,6 +19,9 @@ func TrustedDirs(state string) []string {
 	dirs := append([]string{statedir.StateDir(state), filepath.Dir(config.UserFile())}, agentfile.UserDirs()...)
 	if home := agentfile.ClaudeHome(); home != "" {
 		dirs = append(dirs, home)
+	}
+	if home, err := os.UserHomeDir(); err == nil { // another process may have no CLAUDE_CONFIG_DIR
+		dirs = append(dirs, filepath.Join(home, ".claude"))
 	}
 	return dirs
 }

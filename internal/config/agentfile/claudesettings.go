@@ -1,6 +1,7 @@
 package agentfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -24,8 +25,14 @@ const (
 	claudeUserName = "~/.claude/" + claudeUserFile
 )
 
-// ClaudeHome returns the directory of the user's own files of Claude Code; "" if the user has no home directory.
+// ClaudeHome returns the directory of the user's own files of Claude Code: CLAUDE_CONFIG_DIR, or ~/.claude; "" if the user
+// has no home directory.
 func ClaudeHome() string {
+	if dir := os.Getenv("CLAUDE_CONFIG_DIR"); dir != "" {
+		if abs, err := filepath.Abs(dir); err == nil {
+			return abs
+		}
+	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return ""
@@ -39,6 +46,8 @@ type ClaudeSettings struct {
 	// Own: it is the user's own, and no run can change it. Any other only takes trust away, because anyone may have written it.
 	Own         bool
 	Permissions spec.Permissions
+	// NoBypass: no run may have the mode bypassPermissions (permissions.disableBypassPermissionsMode).
+	NoBypass bool
 	// HasEnv: it has variables for commands (LoadClaudeEnv).
 	HasEnv bool
 	// Without are the parts that have no effect, for a note.
@@ -153,6 +162,11 @@ func (r *claudeReader) readPermissions(d *decoder, key string, n *yaml.Node) {
 		"ask":         func(_ *decoder, k string, n *yaml.Node) { r.readGuards(k, n, &r.out.Permissions.Ask) },
 		"deny":        func(_ *decoder, k string, n *yaml.Node) { r.readGuards(k, n, &r.out.Permissions.Deny) },
 		"defaultMode": func(_ *decoder, k string, n *yaml.Node) { r.readMode(k, n) },
+		"disableBypassPermissionsMode": func(d *decoder, k string, n *yaml.Node) {
+			if r.out.NoBypass = n.Kind == yaml.ScalarNode && n.Value == "disable"; !r.out.NoBypass {
+				d.rejectValue(n, k, `"disable"`)
+			}
+		},
 	}
 	d.readFields(n, key+".", known)
 	if n.Kind != yaml.MappingNode {
@@ -190,7 +204,7 @@ func (r *claudeReader) readAllow(key string, n *yaml.Node) {
 // readGuards reads rules that ask or deny.
 func (r *claudeReader) readGuards(key string, n *yaml.Node, into *[]spec.PermissionRule) {
 	for _, item := range r.listItems(key, n) {
-		text, known := r.translate(item.Value)
+		text, known := r.translate(aboutNotebooks(item.Value))
 		rule, err := ParseRule(text, r.placeOf(item), false)
 		name, _, _ := strings.Cut(rule.Text, "(")
 		if !known && (err != nil || IsForeign(name)) { // any other name may be that of a command or of a tool in Go
@@ -240,6 +254,16 @@ func (r *claudeReader) placeOf(n *yaml.Node) string {
 
 // literal escapes the letters that mean something else than themselves in a pattern.
 var literal = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, "]", `\]`, "{", `\{`, "}", `\}`)
+
+// aboutNotebooks makes a rule for the tool that edits notebooks, which troupe does not have, one for the tools that write
+// files: a notebook is a file.
+func aboutNotebooks(rule string) string {
+	ref := parseToolRefs([]string{strings.TrimSpace(rule)})[0]
+	if !strings.EqualFold(ref.Name, "NotebookEdit") {
+		return rule
+	}
+	return ToolRef{Name: "Edit", Args: cmp.Or(ref.Args, "**/*.ipynb")}.String()
+}
 
 // translate returns a rule of Claude Code in a form that ParseRule reads; known is false if troupe has no such tool.
 func (r *claudeReader) translate(text string) (rule string, known bool) {

@@ -47,6 +47,8 @@ func TestRulesOfClaudeCode(t *testing.T) {
 		{false, `{"permissions": {"defaultMode": "plan"}}`, "plan", ""},
 		{true, `{"permissions": {"defaultMode": "bypassPermissions"}}`, "", "permissions.defaultMode bypassPermissions"},
 		{true, `{"permissions": {"defaultMode": "auto"}}`, "", "permissions.defaultMode auto"},
+		{false, `{"permissions": {"deny": ["NotebookEdit"], "ask": ["NotebookEdit(/a.ipynb)"]}}`, "ask edit_file(/a.ipynb)|deny edit_file(**/*.ipynb)|", ""},
+		{true, `{"permissions": {"allow": ["NotebookEdit"]}}`, "", "rules for NotebookEdit (troupe has no such tools)"},
 		{true, `{"sandbox": {}, "a\u001bb": 1, "permissions": {"additionalDirectories": []}}`, "", "permissions.additionalDirectories;sandbox, a?b"},
 	} {
 		got, err := parseClaude(c.own, c.text)
@@ -79,6 +81,7 @@ func TestABrokenFileOfClaudeCodeIsAnError(t *testing.T) {
 		`{"permissions": {"denny": ["Bash"]}}`:                                                 `unknown key "denny"; did you mean deny?`,
 		`{"permissions": {"defaultMode": "plna"}}`:                                             "write default, acceptEdits",
 		`{"permissions": {}, "permissions": {"deny": ["Bash"]}}`:                               `key "permissions" is used twice`,
+		`{"permissions": {"disableBypassPermissionsMode": true}}`:                              `write "disable"`,
 		`{"permissions": []}`:                                                                  "permissions is a list",
 		strings.Repeat("[", 40) + strings.Repeat("]", 40):                                      "nested more than 32 levels deep",
 		`{"permissions": {"deny": [` + strings.Repeat(`"Bash(a)",`, rulesMax) + `"Bash(b)"]}}`: "more than 256 rules",

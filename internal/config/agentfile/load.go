@@ -24,8 +24,8 @@ func UserDirs() (dirs []string) {
 	if config, err := os.UserConfigDir(); err == nil {
 		dirs = append(dirs, filepath.Join(config, "troupe", "agents"))
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		dirs = append(dirs, filepath.Join(home, ".claude", "agents"))
+	if home := ClaudeHome(); home != "" {
+		dirs = append(dirs, filepath.Join(home, "agents"))
 	}
 	return dirs
 }

@@ -69,14 +69,17 @@ type Places struct {
 
 var localPlaces = []string{".troupe/skills", ".agents/skills", ".claude/skills"}
 
-// UserPlaces returns the places of a user with this home and configuration directory.
-func UserPlaces(home, config string) []string {
+// UserPlaces returns the places of a user with this home, configuration directory, and directory of Claude Code.
+func UserPlaces(home, config, claude string) []string {
 	var list []string
 	if config != "" {
 		list = append(list, filepath.Join(config, "troupe", "skills"), filepath.Join(config, "agents", "skills"))
 	}
 	if home != "" {
-		list = append(list, filepath.Join(home, ".agents", "skills"), filepath.Join(home, ".claude", "skills"))
+		list = append(list, filepath.Join(home, ".agents", "skills"))
+	}
+	if claude != "" {
+		list = append(list, filepath.Join(claude, "skills"))
 	}
 	return list
 }

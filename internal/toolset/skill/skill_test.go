@@ -43,7 +43,7 @@ func loadSkill(t *testing.T, p skill.Places, name string) tool.Result {
 //behaviour:shows D2
 func TestSkillBodyIsLoadedOnDemand(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
-	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, filepath.Join(home, ".config"))}
+	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, filepath.Join(home, ".config"), filepath.Join(home, ".claude"))}
 	putSkill(t, filepath.Join(dir, ".claude/skills"), "review", skillText("review", "Reads code."))
 	putSkill(t, filepath.Join(dir, ".troupe/skills"), "review", skillText("review", "Reads our code. Use it before a merge."))
 	putSkill(t, filepath.Join(home, ".claude/skills"), "pdf", skillText("pdf", "Fills forms."))
@@ -129,7 +129,7 @@ func TestOnlySoManySkillsAreOffered(t *testing.T) {
 // Whose agent asks decides whose skill a name means, also where that one is broken.
 func TestTheUsersSkillsGoFirstForTheUsersAgents(t *testing.T) {
 	dir, home := t.TempDir(), t.TempDir()
-	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, "")}
+	p := skill.Places{Dir: dir, User: skill.UserPlaces(home, "", filepath.Join(home, ".claude"))}
 	putSkill(t, filepath.Join(dir, ".claude/skills"), "review", skillText("review", "Theirs."))
 	putSkill(t, filepath.Join(dir, ".claude/skills"), "broken", skillText("broken", "Theirs."))
 	putSkill(t, filepath.Join(home, ".claude/skills"), "review", skillText("review", "Mine."))
