@@ -15,6 +15,8 @@ type balancer struct {
 	wakeup  wakeup
 	store   *leaseStore
 	planner *planner
+	// unlogged counts the changes since the last line of the log: a balance among nodes moves shards one at a time.
+	unlogged struct{ gained, lost int }
 }
 
 // runPlan takes and gives away what the present view asks for.
@@ -176,8 +178,22 @@ func (b *balancer) reportChanges(gained, lost []int) {
 	if len(gained)+len(lost) == 0 {
 		return
 	}
-	b.cfg.Logger.Info("shards", "node", b.cfg.Node.ID, "gained", b.cfg.shardNames(gained), "lost", b.cfg.shardNames(lost))
+	b.unlogged.gained += len(gained)
+	b.unlogged.lost += len(lost)
+	b.cfg.Logger.Debug("shards changed", "node", b.cfg.Node.ID, "gained", b.cfg.shardNames(gained), "lost", b.cfg.shardNames(lost))
 	b.cfg.ShardsChanged(gained, lost)
+}
+
+// logChanges logs how many shards were gained and lost since the last such line. Only the goroutine that plans calls it.
+func (b *balancer) logChanges() {
+	if b.unlogged.gained+b.unlogged.lost == 0 {
+		return
+	}
+	b.state.RLock()
+	held := len(b.state.holdings.held)
+	b.state.RUnlock()
+	b.cfg.Logger.Info("shards changed", "node", b.cfg.Node.ID, "gained", b.unlogged.gained, "lost", b.unlogged.lost, "held", held)
+	b.unlogged.gained, b.unlogged.lost = 0, 0
 }
 
 // reportTaken reports shards that were taken.

@@ -161,9 +161,11 @@ func (k *Keeper) run(ctx context.Context, stopWatch func()) {
 		k.balancer.runPlan(work)
 		select {
 		case <-ctx.Done():
+			k.balancer.logChanges()
 			return
 		case <-k.wakeup:
 		case <-tick.C:
+			k.balancer.logChanges()
 			if k.watcher.checkTick() {
 				stopWatch = k.watcher.restartWatches(ctx, stopWatch)
 			}

@@ -104,7 +104,11 @@ func (r *renewer) publishChanges(ctx context.Context) {
 		r.renewNode(ctx)
 	}
 	if changed {
-		r.cfg.Logger.Info("the node leaves, or stays again", "node", r.cfg.Node.ID, "leaving", leaving)
+		text := "leaving: other nodes take the shards of this node"
+		if !leaving {
+			text = "staying: this node takes shards again"
+		}
+		r.cfg.Logger.Info(text, "node", r.cfg.Node.ID)
 		r.renewNode(ctx)
 	}
 }
