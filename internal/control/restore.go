@@ -255,7 +255,8 @@ func (c *opener) listRestored(ctx context.Context, checked checkedRestore) error
 		return err
 	}
 	for _, a := range checked.answeredQuestions() { // or the run seems to wait until its agents have read the answers
-		if err := c.cfg.Runs.claimAnswer(ctx, checked.run, a, RowSummary{report.State.Summary(true), report.Place, mailbox.Form}); err != nil {
+		err := c.cfg.Runs.claimAnswer(ctx, checked.run, a, RowSummary{report.State.Summary(true), report.Place, mailbox.Form})
+		if err != nil && !hasCode(err, client.CodeConflict) { // then its agent has read the answer already
 			return err
 		}
 	}
