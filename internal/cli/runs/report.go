@@ -47,7 +47,7 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	var rows [][]string
 	for _, a := range r.Agents {
 		names[a.ID] = a.Name
-		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals, r.CostEstimated))
+		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals, r))
 	}
 	for _, s := range r.Steps {
 		cs.drawStep(p, s, names[s.Agent])
@@ -56,21 +56,36 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	if r.Ended {
 		end = string(r.Reason)
 	}
-	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r.CostEstimated))
+	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r))
 	for _, g := range r.Guardrails {
 		p.AddLine(cs.describeFinding(g, names[g.Agent]))
 	}
 	p.AddLine("")
-	p.AddTable(append(console.Left("AGENT"), console.Right("STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS", "SKIP", "FAIL")...), rows)
+	heads := []string{"STEPS", "MODEL", "TOOLS", "IN", "OUT", "COST", "CALLS"}
+	if r.Totals.Skipped > 0 {
+		heads = append(heads, "SKIP")
+	}
+	if r.Totals.Failed > 0 {
+		heads = append(heads, "FAIL")
+	}
+	p.AddTable(append(console.Left("AGENT"), console.Right(heads...)...), rows)
 	if r.Unknown > 0 {
 		p.AddLine(cs.Console.Style.Yellow(fmt.Sprintf("%s of unknown usage: the result of the run charges what was reserved for them", console.CountOf(r.Unknown, "model call"))))
 	}
 	return p.Lines
 }
 
-func totalsRow(name string, t report.Totals, estimated bool) []string {
-	return []string{name, fmt.Sprint(t.Steps), console.Took(t.ModelMS), console.Took(t.ToolMS), term.FormatTokens(t.Usage.Prompt()), term.FormatTokens(t.Usage.Output),
-		term.FormatUSD(t.CostUSD, estimated), fmt.Sprint(t.Calls), fmt.Sprint(t.Skipped), fmt.Sprint(t.Failed)}
+// totalsRow is a row of the table of sums. It counts skipped and failed calls if the run has any.
+func totalsRow(name string, t report.Totals, r report.Report) []string {
+	row := []string{name, fmt.Sprint(t.Steps), console.Took(t.ModelMS), console.Took(t.ToolMS), term.FormatTokens(t.Usage.Prompt()), term.FormatTokens(t.Usage.Output),
+		term.FormatUSD(t.CostUSD, r.CostEstimated), fmt.Sprint(t.Calls)}
+	if r.Totals.Skipped > 0 {
+		row = append(row, fmt.Sprint(t.Skipped))
+	}
+	if r.Totals.Failed > 0 {
+		row = append(row, fmt.Sprint(t.Failed))
+	}
+	return row
 }
 
 func (cs *Commands) drawStep(p *console.Page, s *report.Step, name string) {
@@ -103,7 +118,7 @@ func (cs *Commands) describeFinding(g report.Guardrail, name string) string {
 }
 
 func (cs *Commands) describeReportedCall(c *report.Call) string {
-	text := term.CleanLine(c.ID) + " " + cs.Console.Style.Bold(term.CleanLine(c.Tool)) + " " + term.Truncate(term.CleanLine(c.Arguments), argsBytes)
+	text := term.CleanLine(c.ID) + " " + cs.Console.Style.Bold(term.CleanLine(c.Tool))
 	switch {
 	case c.Skipped:
 		text += cs.Console.Style.Yellow("  skipped")
@@ -121,7 +136,7 @@ func (cs *Commands) describeReportedCall(c *report.Call) string {
 	if c.Error != "" {
 		text += "  " + cs.Console.Style.Red(term.CleanLine(c.Error))
 	}
-	return text
+	return text + "  " + term.Truncate(term.CleanLine(c.Arguments), argsBytes) // last, because a narrow terminal cuts the line
 }
 
 func sortedNames(m map[string]float64) []string {
