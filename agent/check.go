@@ -111,6 +111,10 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	case sendTool:
 		c.Sends, c.Class = true, model.Read
 	case delegateTool:
+		if namesForeign(s.Task.Foreign, c.Args) { //mutant:foreign-agent-is-a-child
+			c.Class = model.Effect // the shell calls an agent of another program as it calls a tool
+			break
+		}
 		c.Child = spec.ID(fmt.Sprintf("%s-%d-%d", s.Task.ID, s.Turn+1, index))
 		c.Class = model.Read // children of one reply run in parallel
 	}
@@ -150,8 +154,18 @@ func delegationError(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), goalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
+	case strings.Contains(asked.Agent, "/") && (asked.Background || asked.Fork || asked.schemaText() != ""): //mutant:foreign-agent-in-the-background
+		return "an agent of another program takes a task and nothing else: leave out background, fork and schema"
 	}
 	return asked.misshaped()
+}
+
+// namesForeign reports whether a delegation is to one of these agents of other programs. Any other name is the
+// supervisor's to judge, which knows no agent with a slash in its name.
+func namesForeign(foreign []string, args string) bool {
+	var asked delegateArgs
+	decodeArgs(args, &asked)
+	return slices.Contains(foreign, asked.Agent)
 }
 
 // Bounds of the texts that one agent sends to another, so that each fits an entry.

@@ -38,10 +38,19 @@ func (o Opened) delegateNames(own Definition) []string {
 	return names
 }
 
+// foreignDelegates lists the agents of other programs that a definition names. No definition has a slash in its name.
+func (d Definition) foreignDelegates() (names []string) {
+	for _, name := range d.Delegates {
+		if strings.Contains(name, "/") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // describeDelegates lists in the description of a tool exactly the agents to which its caller may
 // delegate. If their descriptions are longer than DelegateTextMax in total, the longest are clipped.
-func (o Opened) describeDelegates(t model.ToolSpec, own Definition) model.ToolSpec {
-	list := o.delegatesOf(own)
+func describeDelegates(t model.ToolSpec, list []Definition, foreign []string) model.ToolSpec {
 	var b strings.Builder
 	b.WriteString(t.Description + " Agents:")
 	most := descriptionShare(list)
@@ -51,6 +60,12 @@ func (o Opened) describeDelegates(t model.ToolSpec, own Definition) model.ToolSp
 			text = strings.ToValidUTF8(text[:most], "") + "…"
 		}
 		fmt.Fprintf(&b, " %s (%s)", d.Name, text)
+	}
+	for _, name := range foreign {
+		fmt.Fprintf(&b, " %s (an agent of another program on this NATS server)", name)
+	}
+	if len(foreign) > 0 {
+		b.WriteString(" Agents of other programs know nothing but the task: background, fork and schema are not for them.")
 	}
 	t.Description = b.String()
 	return t

@@ -46,12 +46,16 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		t.Limits.Children = o.Limits.Children
 	}
 	t.Forbidden = o.forbiddenTools(m)
+	delegates, foreign := o.delegatesOf(def), def.foreignDelegates()
+	if m.Depth+1 >= o.Limits.Depth { //mutant:leaf-by-depth
+		delegates = nil
+	}
 	for _, toolSpec := range o.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
-		leaf := toolSpec.Name == delegateTool && (m.Depth+1 >= o.Limits.Depth || len(o.delegatesOf(def)) == 0) //mutant:leaf-by-depth
+		leaf := toolSpec.Name == delegateTool && len(delegates)+len(foreign) == 0
 		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
 			if toolSpec.Name == delegateTool {
-				toolSpec = o.describeDelegates(toolSpec, def)
+				toolSpec, t.Foreign = describeDelegates(toolSpec, delegates, foreign), foreign
 			}
 			t.Tools = append(t.Tools, toolSpec)
 		}

@@ -66,6 +66,8 @@ type Task struct {
 	// AddedRules are rules that people have added in the run so far.
 	AddedRules []PermissionRule `msgpack:"pg,omitempty"`
 	Forbidden  []string         `msgpack:"f,omitempty"` // tools of the run that this agent may not use
+	// Foreign are the agents of other programs that this agent may call, as HARNESS/OWNER/NAME.
+	Foreign []string `msgpack:"fo,omitempty"`
 	// PolicyFacts: the agent reports to its supervisor what the rules of a policy need to know.
 	PolicyFacts bool `msgpack:"pf,omitempty"`
 	// Past is the run before this one in its conversation, for the root.

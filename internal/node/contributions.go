@@ -88,7 +88,10 @@ func (o Contributions) checkReferences(set *tool.Set, filed bool) error {
 			}
 		}
 		for _, name := range d.Delegates {
-			if !filed && !slices.Contains(agents, name) {
+			if err := agentfile.CheckDelegate(name); err != nil {
+				return fmt.Errorf("%w: agent %s: %w", ErrContribution, d.Name, err)
+			}
+			if !filed && !agentfile.IsForeignAgent(name) && !slices.Contains(agents, name) {
 				return fmt.Errorf("%w: agent %s: there is no agent %q to delegate to%s", ErrContribution, d.Name, name, didYouMean(name, agents))
 			}
 		}

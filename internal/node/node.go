@@ -288,6 +288,15 @@ func (h *Node) URL() string {
 func (h *Node) NewClient() (*client.Client, error) { return h.newClient() }
 
 func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
+	nc, err := h.connectClient(options...)
+	if err != nil {
+		return nil, err
+	}
+	return client.New(nc, h.names), nil
+}
+
+// connectClient makes a connection with the rights of a client. Close ends it.
+func (h *Node) connectClient(options ...nats.Option) (*nats.Conn, error) {
 	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient, options...) }
 	if h.embedded == nil {
 		o := h.cfg.Bus
@@ -302,7 +311,7 @@ func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
 	h.localMu.Lock()
 	defer h.localMu.Unlock()
 	h.localConns = append(h.localConns, nc)
-	return client.New(nc, h.names), nil
+	return nc, nil
 }
 
 // Close stops the node. The next owner takes up the work in progress from the logs.

@@ -19,16 +19,18 @@ import (
 // MCPServer is an MCP server that a run would have.
 type MCPServer = toolset.RunServer
 
-// newToolset makes the builder of agents' tools.
-func (c Config) newToolset(dirs *workspace.Directories, hub *mcpclient.Hub, blobs mailbox.Blobs) *toolset.Builder {
-	return toolset.New(toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
-		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker, CommandEnv: c.envOfCommands})
+// newToolset makes the builder of agents' tools for a node that does not run.
+func (c Config) newToolset() *toolset.Builder { return toolset.New(c.toolsetConfig(nil, nil, nil, nil)) }
+
+func (c Config) toolsetConfig(dirs *workspace.Directories, hub *mcpclient.Hub, blobs mailbox.Blobs, call foreignCall) toolset.Config {
+	return toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
+		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker, CommandEnv: c.envOfCommands, CallAgent: call}
 }
 
 // OptInTools returns the tools that a run on a node with this configuration has only if they
 // are named.
 func OptInTools(cfg Config) ([]model.ToolSpec, error) {
-	return cfg.withDefaults().newToolset(nil, nil, nil).NamedOnlySpecs()
+	return cfg.withDefaults().newToolset().NamedOnlySpecs()
 }
 
 // ListServers returns the MCP servers that a run in a directory would have: see
@@ -36,7 +38,7 @@ func OptInTools(cfg Config) ([]model.ToolSpec, error) {
 func ListServers(cfg Config, dir, named, agents string) ([]MCPServer, []string, error) {
 	cfg = cfg.withDefaults()
 	cfg.requestsFromUser = true
-	return cfg.newToolset(nil, nil, nil).ListServers(dir, named, agents)
+	return cfg.newToolset().ListServers(dir, named, agents)
 }
 
 // ServerDir is toolset.ServerDir.
@@ -48,7 +50,7 @@ func (h *Node) assembleBuilders() {
 	if h.blobs != nil {
 		blobs = h.blobs
 	}
-	h.toolset = h.cfg.newToolset(h.directories, h.mcpHub, blobs)
+	h.toolset = toolset.New(h.cfg.toolsetConfig(h.directories, h.mcpHub, blobs, agentCaller(h)))
 	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
 		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), ClaudeHome: h.cfg.ClaudeHome, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
 	for _, t := range h.cfg.Contributions.Tools {

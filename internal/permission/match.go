@@ -57,7 +57,7 @@ func (r Rule) allows(c Call) bool {
 		return false
 	}
 	if r.pattern == "" {
-		return true
+		return !callsForeign(c) // a rule that allows an agent of another program names it
 	}
 	f := factsOf(c)
 	switch {
@@ -67,7 +67,7 @@ func (r Rule) allows(c Call) bool {
 		host, ok := hostOf(f.URL)
 		return ok && matchesHost(r.pattern, host)
 	case c.Tool == delegateTool:
-		return f.Agent == r.pattern
+		return matchesAgent(r.pattern, f.Agent)
 	case c.Tool == skillTool:
 		return f.Name == r.pattern
 	}
@@ -110,7 +110,7 @@ func (r Rule) catches(c Call) fit {
 		host, ok := hostOf(f.URL)
 		return certain(!ok || matchesHost(r.pattern, host))
 	case c.Tool == delegateTool:
-		return certain(f.Agent == r.pattern)
+		return certain(matchesAgent(r.pattern, f.Agent))
 	case c.Tool == skillTool:
 		return certain(f.Name == r.pattern)
 	}

@@ -114,11 +114,10 @@ func (r Rule) checkPattern() error {
 		return checkDomain(r.pattern)
 	case slices.Contains(WriteTools, r.tool) || slices.Contains(ReadTools, r.tool):
 		return checkPath(r.pattern)
-	case r.tool == delegateTool || r.tool == skillTool:
-		if strings.ContainsAny(r.pattern, "*()") {
-			return fmt.Errorf("%q takes exactly one name", r.tool)
-		}
-		return nil
+	case r.tool == delegateTool:
+		return checkAgentPattern(r.pattern)
+	case r.tool == skillTool:
+		return checkSkillPattern(r.pattern)
 	}
 	return errors.New("this tool takes no pattern; use its name alone")
 }

@@ -296,6 +296,11 @@ func (p agentRules) decideByDefault(c Call, t Tool, writable []string) Verdict {
 			return Verdict{Decision: Allow, By: ByMode, MayWriteAny: true, Why: "permission mode acceptEdits allows writes in the directory"}
 		}
 		return Verdict{Decision: Ask, By: ByDefault, Why: "no rule allows writing this file"}
+	case callsForeign(c):
+		if p.Yes {
+			return Verdict{Decision: Allow, By: ByYes, Why: "--yes allows agents of other programs"}
+		}
+		return Verdict{Decision: Ask, By: ByDefault, Why: "no rule allows " + factsOf(c).Agent}
 	case strings.HasPrefix(c.Tool, "mcp__") && t.Class != model.Read:
 		if p.Yes {
 			return Verdict{Decision: Allow, By: ByYes, Why: "--yes allows tools of MCP servers"}
@@ -328,7 +333,7 @@ var loopTools = []string{"delegate", "send_message", "ask_human", "get_run_journ
 
 // changes reports whether a call may change something outside of the run.
 func changes(c Call, t Tool) bool {
-	return t.Class != model.Read && !slices.Contains(loopTools, c.Tool)
+	return callsForeign(c) || t.Class != model.Read && !slices.Contains(loopTools, c.Tool)
 }
 
 // name shows a rule with its place.

@@ -132,6 +132,11 @@ func RuleFor(c Call) string {
 			return webTool + "(" + domainWord + host + ")"
 		}
 		return ""
+	case callsForeign(c):
+		if r, err := ParseAllow(delegateTool + "(" + f.Agent + ")"); err == nil && r.pattern == f.Agent && !strings.Contains(f.Agent, "*") {
+			return r.text
+		}
+		return ""
 	case isFamily(WriteTools, c.Tool, c.Tool):
 		local, ok := localPath(c.Workspace, f.Path)
 		if !ok || local == "." || strings.ContainsAny(local, `*?[]{}\()`) {

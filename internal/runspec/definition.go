@@ -37,6 +37,9 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	}
 	def.Permissions = &own
 	def.Limits, def.Carved = withShare(def.Limits, m.limits, d.Budget.Share), d.Budget.Share > 0
+	if t, def.Delegates, err = coveredDelegates(t, req, max(m.limits.Nano, def.Limits.Nano), d); err != nil {
+		return t, err
+	}
 	hooks := namedHooks(d)
 	var summaries *spec.Model
 	if d.Model != "" {

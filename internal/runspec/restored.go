@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/guardrail"
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
@@ -169,6 +170,8 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 		return refused("the hooks of its agent %.80q are not those that the agent has here", d.Name)
 	case what != "":
 		return refused("its agent %.80q has %s, which it does not have here", d.Name, what)
+	case slices.ContainsFunc(d.Delegates, func(name string) bool { return agentfile.IsForeignAgent(name) && !slices.Contains(f.Delegates, name) }):
+		return refused("its agent %.80q may call agents of other programs that its file here does not name", d.Name)
 	case d.Memory != f.Memory && d.Memory != "":
 		return refused("its agent %.80q keeps the notes of the %.20s, here it does not", d.Name, d.Memory)
 	case d.Pool != f.Pool && d.Pool != "":

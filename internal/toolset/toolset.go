@@ -5,6 +5,7 @@
 package toolset
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +49,9 @@ type Config struct {
 	Hub *mcpclient.Hub
 	// Blobs holds results that were clipped.
 	Blobs mailbox.Blobs
+	// CallAgent gives a task to an agent of another program, HARNESS/OWNER/NAME, and returns its answer, which may be a part of
+	// it if there is an error. Default: agents of other programs cannot be called.
+	CallAgent func(ctx context.Context, name, task string) (string, error)
 	// CommandEnv returns the variables (NAME=value) of the user's own settings for commands of a run in a directory.
 	// Default: there are none.
 	CommandEnv func(workspace string) []string
@@ -106,6 +110,7 @@ func (b *Builder) MakeSet(t spec.Task) (*tool.Set, error) {
 	}
 	tools = slices.Concat(tools, own, memory)
 	tools = append(tools, b.RemoteTools(t)...)
+	tools = append(tools, b.foreignTools(t, mask)...)
 	reader, err := b.reader()
 	if err != nil {
 		return nil, fmt.Errorf("toolset: %w", err)

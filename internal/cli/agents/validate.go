@@ -111,7 +111,7 @@ func (cs *Commands) validationLines(c validation) []string {
 // checkReferences checks what depends on other agents, or on other packages.
 func checkReferences(d agentfile.Definition, known map[string]bool) (problems, notes []console.Remark) {
 	for _, name := range d.Delegates {
-		if known[name] {
+		if known[name] || agentfile.IsForeignAgent(name) {
 			continue
 		}
 		text := fmt.Sprintf("it may call %q, and there is no such agent", name)

@@ -214,7 +214,7 @@ func (d *decoder) checkDefinition() {
 	if d.def.Prompt == "" {
 		d.addNote(0, "the body is empty: the agent has no system prompt of its own")
 	}
-	d.readDelegates()
+	d.readToolDelegates()
 	d.checkLoopOptions(d.lines[ownKey])
 	d.noteKeptKeys()
 	d.noteMissingTools()

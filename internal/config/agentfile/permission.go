@@ -106,8 +106,8 @@ func (d *decoder) readAllowedAgents(key string, n *yaml.Node) []string {
 // agentName is troupe's name of an agent that another tool calls PLUGIN:NAME.
 func agentName(name string) string { return sanitizeName(name[strings.LastIndexByte(name, ':')+1:]) }
 
-// readDelegates reads the agents that are in the list of tools: Agent(a, b).
-func (d *decoder) readDelegates() {
+// readToolDelegates reads the agents that are in the list of tools: Agent(a, b).
+func (d *decoder) readToolDelegates() {
 	if d.def.Delegates != nil {
 		return
 	}

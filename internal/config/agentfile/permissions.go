@@ -174,6 +174,10 @@ func (d Definition) WithoutTrust() (less Definition, off []string) {
 	if d.Memory == agentmemory.User { // a repository's agent must not read what the user's agents note elsewhere
 		d.Memory, off = agentmemory.Project, append(off, "notes of the user (memory: user)")
 	}
+	d, reaches := d.withoutForeignDelegates()
+	if reaches {
+		off = append(off, "agents of other programs (x-troupe.delegates)")
+	}
 	d.Untrusted, d.Tools = true, slices.Clone(d.Tools)
 	for i, ref := range d.Tools {
 		if ref.Args != "" && slices.Contains(partlyAllowed, ref.Name) {

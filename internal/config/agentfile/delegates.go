@@ -1,0 +1,45 @@
+package agentfile
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// foreignForm is the form of the name of an agent of another program: three tokens of a subject of NATS.
+var foreignForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}$`)
+
+// readDelegates reads the names of agents: those of the run, and HARNESS/OWNER/NAME of other programs.
+func readDelegates(d *decoder, key string, n *yaml.Node) {
+	d.def.Delegates = d.readList(n, key)
+	for _, name := range d.def.Delegates {
+		if err := CheckDelegate(name); err != nil {
+			d.addProblem(n.Line+1, "%s: %v", key, err)
+		}
+	}
+}
+
+// CheckDelegate refuses a name that looks like an agent of another program and cannot be called: such an agent is named
+// by three tokens of its subject, HARNESS/OWNER/NAME.
+func CheckDelegate(name string) error {
+	if !IsForeignAgent(name) && !strings.HasPrefix(name, "agents.") || foreignForm.MatchString(name) {
+		return nil
+	}
+	return fmt.Errorf("%.80q names no agent of another program; write HARNESS/OWNER/NAME with letters, digits, _ and -, such as cc/derek/reviewer", name)
+}
+
+// IsForeignAgent reports whether a name is that of an agent of another program: no agent of a run has a slash in its name.
+func IsForeignAgent(name string) bool { return strings.Contains(name, "/") }
+
+// withoutForeignDelegates removes the agents of other programs. An agent that may then call nobody still names its
+// delegates: an empty list.
+func (d Definition) withoutForeignDelegates() (less Definition, removed bool) {
+	if !slices.ContainsFunc(d.Delegates, IsForeignAgent) {
+		return d, false
+	}
+	d.Delegates = slices.DeleteFunc(slices.Clone(d.Delegates), IsForeignAgent)
+	return d, true
+}

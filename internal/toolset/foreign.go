@@ -1,0 +1,76 @@
+package toolset
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/tool"
+)
+
+// foreignTimeout bounds a call of an agent of another program, unless the operator's rule about the tool delegate says
+// otherwise.
+const foreignTimeout = 10 * time.Minute
+
+// unknownCostMetric counts a call whose cost nobody reports, in the log and the report of a run.
+const unknownCostMetric = "cost_unknown"
+
+// foreignAgents is the tool that calls agents of other programs: the loop passes a delegation to one of them on as a call
+// of a tool.
+type foreignAgents struct {
+	names   []string
+	call    func(ctx context.Context, name, task string) (string, error)
+	timeout time.Duration
+	mask    *redact.Masker
+}
+
+var (
+	errNotForeign  = errors.New("toolset: the agent file of this agent does not name it; nothing was sent")
+	errNoAgentCall = errors.New("toolset: this node cannot call agents of other programs; nothing was sent")
+)
+
+// foreignTools returns the tool that calls agents of other programs, if the task names any.
+func (b *Builder) foreignTools(t spec.Task, mask *redact.Masker) []tool.Tool {
+	if len(t.Foreign) == 0 {
+		return nil
+	}
+	f := foreignAgents{names: t.Foreign, call: b.cfg.CallAgent, timeout: foreignTimeout, mask: mask}
+	if rule := b.OperatorRule(f.Spec().Name); rule.Timeout > 0 {
+		f.timeout = rule.Timeout
+	}
+	return []tool.Tool{f}
+}
+
+// Spec describes the tool as the loop does, with the class that its calls have here.
+func (f foreignAgents) Spec() model.ToolSpec {
+	s := agent.DelegateSpec("", true)
+	s.Class = model.Effect
+	return s
+}
+
+// Limits of a call.
+func (f foreignAgents) Limits() tool.Limits { return tool.Limits{Timeout: f.timeout} }
+
+// Call gives the task to the agent and waits for its answer. Secrets that the node knows do not leave the machine.
+func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
+	var args struct{ Agent, Task string }
+	if err := json.Unmarshal(c.Args, &args); err != nil {
+		return tool.Result{}, fmt.Errorf("toolset: delegate: %w", err)
+	}
+	switch {
+	case !slices.Contains(f.names, args.Agent): // a hook may have changed the name
+		return tool.Result{}, fmt.Errorf("%.200q: %w", args.Agent, errNotForeign)
+	case f.call == nil:
+		return tool.Result{}, errNoAgentCall
+	}
+	c.Metric(unknownCostMetric, 1)
+	text, err := f.call(ctx, args.Agent, f.mask.MaskText(args.Task))
+	return tool.Result{Text: text}, err
+}
