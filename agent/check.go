@@ -111,7 +111,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 	case sendTool:
 		c.Sends, c.Class = true, model.Read
 	case delegateTool:
-		if namesForeign(s.Task.Foreign, c.Args) { //mutant:foreign-agent-is-a-child
+		if namesForeign(s.Task.Foreign, c.Args) {
 			c.Class = model.Effect // the shell calls an agent of another program as it calls a tool
 			break
 		}
@@ -154,7 +154,7 @@ func delegationError(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), goalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
-	case strings.Contains(asked.Agent, "/") && (asked.Background || asked.Fork || asked.schemaText() != ""): //mutant:foreign-agent-in-the-background
+	case strings.Contains(asked.Agent, "/") && (asked.Background || asked.Fork || asked.schemaText() != ""):
 		return "an agent of another program takes a task and nothing else: leave out background, fork and schema"
 	}
 	return asked.misshaped()

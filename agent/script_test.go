@@ -432,6 +432,9 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 			task.Tools = append(task.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: toolSchema(name)})
 		}
 	}
+	if arg, ok := d.Arg("foreign"); ok {
+		task.Foreign = arg.Vals
+	}
 	task.Hashes, task.Media = parseVersions(d, "hashes"), parseMedia(t, d)
 	task.LoopOptions.Hooks = parseHooks(t, d)
 	task.LoopOptions.AskPeople, task.LoopOptions.Obstacles = d.HasArg("ask-people"), d.HasArg("obstacles")

@@ -189,6 +189,9 @@ func printTask(t spec.Task) string {
 	if len(t.Forbidden) > 0 {
 		out += fmt.Sprintf(" forbidden=(%s)", strings.Join(t.Forbidden, " "))
 	}
+	if len(t.Foreign) > 0 {
+		out += fmt.Sprintf(" foreign=(%s)", strings.Join(t.Foreign, " "))
+	}
 	l := t.Limits
 	for _, limit := range []struct {
 		name  string

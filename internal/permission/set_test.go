@@ -45,17 +45,18 @@ func TestModesDecideWhatNoRuleFits(t *testing.T) {
 	t.Parallel()
 	const allow, confined, ask, deny = permission.Allow, permission.AllowConfined, permission.Ask, permission.Deny
 	calls := []struct{ tool, args string }{
+		{"delegate", `{"agent":"cc/derek/reviewer","task":"x"}`},
 		{"read_file", at("a.go")}, {"write_file", at("report.md")}, {"write_file", at("a.go")}, {"edit_file", at("a.go")}, {"shell", command("make")},
 		{"shell", command("mkdir x")}, {"mcp__files__put", `{}`}, {"mcp__bank__pay", `{}`}, {"delegate", `{"task":"x"}`},
 	}
 	for mode, want := range map[spec.PermissionMode][]permission.Decision{
-		"":                   {allow, allow, ask, ask, ask, ask, ask, ask, allow},
-		spec.ModeDefault:     {allow, allow, ask, ask, ask, ask, ask, ask, allow},
-		spec.ModeAcceptEdits: {allow, allow, allow, allow, ask, confined, ask, ask, allow},
-		spec.ModePlan:        {allow, deny, deny, deny, deny, deny, deny, deny, allow},
-		spec.ModeDontAsk:     {allow, allow, deny, deny, deny, deny, deny, deny, allow},
-		spec.ModeBypass:      {allow, allow, allow, allow, allow, allow, allow, ask, allow},
-		"unknown":            {deny, deny, deny, deny, deny, deny, deny, deny, deny},
+		"":                   {ask, allow, allow, ask, ask, ask, ask, ask, ask, allow},
+		spec.ModeDefault:     {ask, allow, allow, ask, ask, ask, ask, ask, ask, allow},
+		spec.ModeAcceptEdits: {ask, allow, allow, allow, allow, ask, confined, ask, ask, allow},
+		spec.ModePlan:        {deny, allow, deny, deny, deny, deny, deny, deny, deny, allow},
+		spec.ModeDontAsk:     {deny, allow, allow, deny, deny, deny, deny, deny, deny, allow},
+		spec.ModeBypass:      {allow, allow, allow, allow, allow, allow, allow, allow, ask, allow},
+		"unknown":            {deny, deny, deny, deny, deny, deny, deny, deny, deny, deny},
 	} {
 		for i, c := range calls {
 			if got := decide(spec.Permissions{Mode: mode}, c.tool, c.args); got.Decision != want[i] {
