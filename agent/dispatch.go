@@ -92,7 +92,9 @@ func handleStarted(s State, f Started) (State, []Effect) {
 	if c.Stage != Starting || c.Attempt != f.Attempt { //mutant:started-of-its-attempt
 		return s, nil
 	}
-	c.Stage, c.Activation = Running, f.Activation
+	if c.Stage, c.Activation = Running, f.Activation; c.Name == delegateTool {
+		s.Foreign++
+	}
 	return s.withCall(i, c), []Effect{c.newToolCall(s.Turn)}
 }
 

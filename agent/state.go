@@ -70,6 +70,7 @@ type State struct {
 	Force   string  // tool choice of the next request: "", "any" or a tool
 	ModelMS int64
 	ToolMS  int64
+	Foreign int // calls of agents of other programs
 
 	Sense             tokenSense // measurements of how the model in use counts tokens
 	Fold              Fold       // the summary that replaces the beginning of History in prompts

@@ -67,7 +67,7 @@ type Closed struct {
 // newFinish returns the message with which the agent ends.
 func newFinish(s State) Finish {
 	return Finish{Outcome: s.Outcome, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Node: s.Node,
-		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.Worked}
+		ModelMS: s.ModelMS, ToolMS: s.ToolMS, WorkedMS: s.Worked, Foreign: s.Foreign}
 }
 
 // countSent counts the messages to the supervisor among effects, and writes the count into those that carry it.

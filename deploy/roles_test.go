@@ -148,7 +148,7 @@ func TestRolesHaveLeastPrivilege(t *testing.T) {
 		{"subscribe", "_INBOX_system.x", "system"},
 		{"publish", "$SRV.PING", "client"},
 		{"subscribe", "$SRV.PING", "service"},
-		{"publish", "agents.prompt.troupe.o.n", "client"},
+		{"publish", "agents.prompt.troupe.o.n", "node client"},
 		{"subscribe", "agents.prompt.troupe.o.n", "service"},
 		{"publish", "agents.query.troupe.o.x", "client"},
 		{"subscribe", "agents.query.troupe.o.x", "service"},

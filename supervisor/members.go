@@ -134,7 +134,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	case !slices.Contains(parent.Rights, delegateTool):
 		return refuse("this agent may not delegate")
 	case !known || !slices.Contains(s.Run.delegateNames(own), name):
-		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(s.Run.delegateNames(own), ", "))
+		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(append(s.Run.delegateNames(own), own.foreignDelegates()...), ", "))
 	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
 		return refuse("agents may be nested at most %d deep", l.Depth)
 	case parent.Children >= l.Children: //mutant:live-children-unlimited
@@ -224,6 +224,7 @@ func finishMember(s State, from spec.ID, f agent.Finish) (State, []Effect) {
 		return s.countReported(m), nil
 	}
 	m.Outcome, m.Turns, m.Calls, m.Usage, m.Node = f.Outcome, f.Turns, f.Calls, f.Usage, f.Node
+	s.Foreign += max(0, f.Foreign)
 	m.ModelMS, m.ToolMS, m.WorkedMS = max(0, f.ModelMS), max(0, f.ToolMS), max(0, f.WorkedMS)
 	s = s.takeBack(m, budget.Amount{}) // it has settled all that it began //mutant:allowance-not-returned-at-the-end
 	return endMember(s, m)

@@ -11,7 +11,7 @@ import (
 func (s State) Result() event.Result {
 	r := event.Result{Type: "result", Run: s.Run.Run, Conversation: s.Run.Conversation, Reason: s.Outcome.Reason,
 		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail, Journal: s.Outcome.Journal,
-		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known, CostEstimated: s.Run.estimatesPrices(),
+		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0, CostEstimated: s.Run.estimatesPrices(),
 		Budget: event.BudgetResult{LimitUSD: float64(s.Pool.Limit.Nano) / 1e9, ReservedUSD: float64(s.Pool.Held.Nano) / 1e9, Limit: s.Pool.Limit.Tokens, Used: s.Pool.Spent.Tokens, Reserved: s.Pool.Held.Tokens,
 			Unknown: s.Pool.Unknown.Tokens, Overrun: s.Pool.Overrun.Tokens, Frozen: s.Frozen}}
 	end := s.Ended

@@ -152,6 +152,7 @@ type State struct {
 	Pool          budget.Pool
 	Frozen        bool // no turn is granted but closing ones
 	Usage         model.Usage
+	Foreign       int   // calls of agents of other programs by members that have finished
 	Live          int   // members that have not finished
 	Parked        int   // members that wait for a person
 	ParkDue       int64 // when the run ends, if it waits for people alone until then; 0: it does not, or has no clock

@@ -327,7 +327,7 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 		o.Partial = o.Reason != spec.Completed
 		return agent.Finish{Outcome: o, Turns: argNumber(t, d, "turns", 1), Calls: argNumber(t, d, "calls", 0), Node: "n1", Ordinal: argNumber(t, d, "messages", 0),
 			Usage:   model.Usage{Input: int64(argNumber(t, d, "tokens", 0)), Output: int64(argNumber(t, d, "output", 0))},
-			ModelMS: int64(argNumber(t, d, "model-ms", 0)), ToolMS: int64(argNumber(t, d, "tool-ms", 0))}
+			ModelMS: int64(argNumber(t, d, "model-ms", 0)), ToolMS: int64(argNumber(t, d, "tool-ms", 0)), Foreign: argNumber(t, d, "foreign", 0)}
 	}
 	return parseCommand(t, d)
 }

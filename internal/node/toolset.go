@@ -20,7 +20,9 @@ import (
 type MCPServer = toolset.RunServer
 
 // newToolset makes the builder of agents' tools for a node that does not run.
-func (c Config) newToolset() *toolset.Builder { return toolset.New(c.toolsetConfig(nil, nil, nil, nil)) }
+func (c Config) newToolset() *toolset.Builder {
+	return toolset.New(c.toolsetConfig(nil, nil, nil, nil))
+}
 
 func (c Config) toolsetConfig(dirs *workspace.Directories, hub *mcpclient.Hub, blobs mailbox.Blobs, call foreignCall) toolset.Config {
 	return toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),

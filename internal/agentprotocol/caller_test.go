@@ -1,0 +1,109 @@
+package agentprotocol
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/nats-io/nats.go"
+)
+
+// shortWait is how long a caller of these tests waits for a message.
+const shortWait = 50 * time.Millisecond
+
+// An agent that stops in the middle is noticed by its silence, one that never acknowledges by the shorter wait before it, and
+// an answer that comes faster than it is read says that a part is lost.
+//
+//behaviour:shows H5
+func TestSilenceOfAForeignAgent(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	for name, k := range map[string]struct {
+		sends []string
+		want  error
+		text  string
+	}{
+		"mute":   {nil, errNoAck, ""},
+		"stops":  {[]string{`{"type":"status","data":"ack"}`, `{"type":"response","data":"A ä"}`}, errVanished, "[partial: the first 4 bytes of an answer that did not end]\nA ä"},
+		"header": {[]string{`{"type":"response"}`}, errMalformed, ""},
+		"number": {[]string{`{"type":"response","data":{"text":1}}`}, errMalformed, ""},
+	} {
+		_, err := nc.Subscribe("agents.prompt.cc.derek."+name, func(m *nats.Msg) {
+			for _, body := range k.sends {
+				if err := m.Respond([]byte(body)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := foreignCaller{nc, shortWait, shortWait}.call(t.Context(), "cc/derek/"+name, "Review A.")
+		if !errors.Is(err, k.want) || text != k.text || !strings.Contains(err.Error(), "cc/derek/"+name) {
+			t.Errorf("%s: %q %v", name, text, err)
+		}
+	}
+}
+
+// A name that is not three tokens reaches no subject, and the end of the context ends the wait at once.
+//
+//behaviour:shows H5
+func TestCallsThatReachNobody(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	sub, err := nc.SubscribeSync("agents.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "helper", "cc/derek", "cc/derek/reviewer/x", "cc/*/x", "cc/derek/>", "cc/de rek/x", "cc/derek.x/y", "$SYS/a/b", "cc//x", "cc/derek/x\n"} {
+		if text, err := CallAgent(t.Context(), nc, name, "Review A."); !errors.Is(err, errNobody) || text != "" {
+			t.Errorf("%q: %q %v", name, text, err)
+		}
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n, _, err := sub.Pending(); n != 0 || err != nil {
+		t.Errorf("%d messages went out, %v", n, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		if _, err := sub.NextMsg(time.Minute); err == nil { // the prompt has arrived
+			cancel()
+		}
+	}()
+	if _, err := CallAgent(ctx, nc, "cc/derek/reviewer", "Review A."); !errors.Is(err, errNoWait) {
+		t.Errorf("after the end of the context: %v", err)
+	}
+}
+
+// Any messages are an answer within its limit, or an error that says what is known.
+func FuzzForeignAnswers(f *testing.F) {
+	for _, seed := range []string{"", "{", `{"type":"response","data":"x"}`, `{"type":"response","data":{"text":"x","more":1}}`, `{"type":"response","data":null}`,
+		`{"type":"query","data":{"prompt":"which?"}}`, `{"type":"query","data":[]}`, `{"type":"status","data":{}}`, `{"type":7}`, "\xff", `{"type":"response","data":"\ud800"}`} {
+		f.Add([]byte(seed), "", "")
+	}
+	f.Add([]byte(`{"error":"rate_limited","message":"wait"}`), "429", "busy")
+	f.Fuzz(func(t *testing.T, data []byte, code, words string) {
+		var a foreignAnswer
+		a.text.WriteString(strings.Repeat("x", answerBytesMax-len(data)/2))
+		m := &nats.Msg{Data: data}
+		if code != "" {
+			m.Header = nats.Header{"Nats-Service-Error-Code": {code}, "Nats-Service-Error": {words}}
+		}
+		err := a.add(m)
+		switch {
+		case a.text.Len() > answerBytesMax || !utf8.ValidString(a.text.String()):
+			t.Errorf("%q: %d bytes of text", data, a.text.Len())
+		case code != "" && !errors.Is(err, errForeign):
+			t.Errorf("%q %q: %v", code, words, err)
+		case err != nil && (len(err.Error()) > 4*wordsShown+1024 && utf8.Valid(data) && len(code)+len(words) < wordsShown):
+			t.Errorf("%q: an error of %d bytes", data, len(err.Error()))
+		case err == nil && a.ended != (len(data) == 0):
+			t.Errorf("%q ends the stream: %v", data, a.ended)
+		}
+	})
+}
