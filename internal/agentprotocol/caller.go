@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
 // Limits of a call of an agent of another program.
@@ -51,8 +50,9 @@ func CallAgent(ctx context.Context, conn *nats.Conn, name, task string) (string,
 }
 
 func (f foreignCaller) call(ctx context.Context, name, task string) (string, error) {
-	if err := agentfile.CheckDelegate(name); err != nil || !agentfile.IsForeignAgent(name) {
-		return "", fmt.Errorf("agentprotocol: %.80q is no agent of another program: %w", name, errNobody)
+	subject, err := names.ForeignPrompt(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", errNobody, err)
 	}
 	prompt, err := json.Marshal(map[string]string{"prompt": task})
 	if err != nil {
@@ -67,7 +67,7 @@ func (f foreignCaller) call(ctx context.Context, name, task string) (string, err
 	if err := sub.SetPendingLimits(pendingChunksMax, pendingBytesMax); err != nil {
 		return "", fmt.Errorf("agentprotocol: inbox: %w", err)
 	}
-	if err := f.conn.PublishRequest("agents.prompt."+strings.ReplaceAll(name, "/", "."), inbox, prompt); err != nil {
+	if err := f.conn.PublishRequest(subject, inbox, prompt); err != nil {
 		return "", fmt.Errorf("agentprotocol: the task was not sent: %w", err)
 	}
 	var a foreignAnswer

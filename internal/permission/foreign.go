@@ -25,7 +25,7 @@ func matchesAgent(pattern, name string) bool {
 func checkAgentPattern(pattern string) error {
 	name, wild := strings.CutSuffix(pattern, "/*")
 	if strings.ContainsAny(name, "*()") || wild && (name == "" || strings.Count(name, "/") > 1) {
-		return fmt.Errorf("%q takes the name of one agent, or HARNESS/* or HARNESS/OWNER/* for agents of other programs", delegateTool)
+		return fmt.Errorf("%q takes exactly one name; HARNESS/* and HARNESS/OWNER/* are about agents of other programs", delegateTool)
 	}
 	return nil
 }

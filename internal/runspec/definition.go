@@ -40,7 +40,6 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if t, def.Delegates, err = coveredDelegates(t, req, max(m.limits.Nano, def.Limits.Nano), d); err != nil {
 		return t, err
 	}
-	hooks := namedHooks(d)
 	var summaries *spec.Model
 	if d.Model != "" {
 		choice, err := b.cfg.Routes.ChooseNamed(d.Model)
@@ -57,7 +56,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	}
 	t.warnings = append(t.warnings, warnings...)
 	def.LoopOptions = options
-	def.LoopOptions.Hooks, def.LoopOptions.Dynamic = hooks, ""
+	def.LoopOptions.Hooks, def.LoopOptions.Dynamic = namedHooks(d), ""
 	if options.Context.Model == nil {
 		def.LoopOptions.Context.Model = summaries
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -257,4 +258,20 @@ func KVSubject(bucket, key string) (string, error) {
 		}
 	}
 	return "$KV." + bucket + "." + key, nil
+}
+
+// foreignForm is the form of the name of an agent of another program: three tokens of its subject. The protocol recommends
+// lower-case letters, but agents exist that have others.
+var foreignForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}$`)
+
+// errForeignAgent says that a name is not that of an agent of another program.
+var errForeignAgent = errors.New("names: not HARNESS/OWNER/NAME with letters, digits, _ and -, such as cc/derek/reviewer")
+
+// ForeignPrompt is the subject at which an agent of another program, HARNESS/OWNER/NAME, takes prompts unless it has
+// registered another.
+func ForeignPrompt(name string) (string, error) {
+	if !foreignForm.MatchString(name) {
+		return "", fmt.Errorf("%.80q: %w", name, errForeignAgent)
+	}
+	return "agents." + AgentPrompt + "." + strings.ReplaceAll(name, "/", "."), nil
 }

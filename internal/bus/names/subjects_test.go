@@ -122,3 +122,20 @@ func FuzzBox(f *testing.F) {
 		}
 	})
 }
+
+// The name of an agent of another program becomes one subject with five tokens, or none.
+func FuzzForeignPrompts(f *testing.F) {
+	for _, seed := range []string{"cc/derek/reviewer", "cc/derek", "a/b/c/d", "*/b/c", "a/>/c", "a.b/c/d", "$SYS/a/b", "a/b/c\n", "//"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		subject, err := names.ForeignPrompt(name)
+		if err != nil {
+			return
+		}
+		tokens := strings.Split(subject, ".")
+		if len(tokens) != 5 || tokens[0] != "agents" || tokens[1] != "prompt" || strings.Join(tokens[2:], "/") != name || strings.ContainsAny(subject, "*>$ \t\r\n") {
+			t.Errorf("%q is %q", name, subject)
+		}
+	})
+}

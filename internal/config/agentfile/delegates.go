@@ -2,15 +2,13 @@ package agentfile
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// foreignForm is the form of the name of an agent of another program: three tokens of a subject of NATS.
-var foreignForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}/[A-Za-z0-9_-]{1,63}$`)
+	"github.com/troupe-run/troupe/internal/bus/names"
+)
 
 // readDelegates reads the names of agents: those of the run, and HARNESS/OWNER/NAME of other programs.
 func readDelegates(d *decoder, key string, n *yaml.Node) {
@@ -25,7 +23,10 @@ func readDelegates(d *decoder, key string, n *yaml.Node) {
 // CheckDelegate refuses a name that looks like an agent of another program and cannot be called: such an agent is named
 // by three tokens of its subject, HARNESS/OWNER/NAME.
 func CheckDelegate(name string) error {
-	if !IsForeignAgent(name) && !strings.HasPrefix(name, "agents.") || foreignForm.MatchString(name) {
+	if !IsForeignAgent(name) && !strings.HasPrefix(name, "agents.") {
+		return nil
+	}
+	if _, err := names.ForeignPrompt(name); err == nil {
 		return nil
 	}
 	return fmt.Errorf("%.80q names no agent of another program; write HARNESS/OWNER/NAME with letters, digits, _ and -, such as cc/derek/reviewer", name)
