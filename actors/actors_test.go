@@ -60,8 +60,8 @@ func playClient(t *testing.T, post mailbox.Post, lease uint64, client model.Clie
 func stageOf(t *testing.T, cfg actors.Config) *testNode {
 	t.Helper()
 	s := &testNode{t: t, over: make(chan event.Result, 16), seen: make(chan event.Published, 4096)}
-	cfg.Over = func(_ string, r event.Result) { s.over <- r }
-	cfg.Events = func(e event.Published) {
+	cfg.OnResult = func(_ string, r event.Result) { s.over <- r }
+	cfg.OnEvent = func(e event.Published) {
 		if s.onEvent != nil {
 			s.onEvent(e.Kind)
 		}

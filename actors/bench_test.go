@@ -150,9 +150,9 @@ func benchTurns(b *testing.B, post mailbox.Store, s benchShape) {
 	client := benchClient(s)
 	over := make(chan event.Result, s.runs)
 	node, err := actors.Start(context.Background(), actors.Config{Post: post, Lease: 1,
-		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r event.Result) { over <- r }})
+		Model:    func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools:    func(spec.Task) (*tool.Set, error) { return set, nil },
+		OnResult: func(_ string, r event.Result) { over <- r }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -228,7 +228,7 @@ func BenchmarkIdleAgent(b *testing.B) {
 		post := memory.New(memory.Config{})
 		node, err := actors.Start(context.Background(), actors.Config{Post: post, Lease: 1,
 			Model: func(string) (model.Client, string, error) { return busy, "m", nil },
-			Events: func(e event.Published) {
+			OnEvent: func(e event.Published) {
 				if e.Kind == event.KindModelRetry {
 					waiting <- struct{}{}
 				}

@@ -34,19 +34,19 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 	case activation.Later:
 		deliver := s.factSender(c)
 		time.AfterFunc(a.Pause, func() { deliver(a.Fact) })
-	case activation.PublishNotes:
+	case activation.PublishEvents:
 		for _, e := range activation.EventsOf(s.addr, a.Parent, s.cfg.Name, a.N, a.Stamp, a.Notes) {
-			s.cfg.Events(e)
+			s.cfg.OnEvent(e)
 		}
 	case activation.PublishRestart:
-		s.cfg.Events(a.Event(s.addr, s.cfg.Name))
+		s.cfg.OnEvent(a.Event(s.addr, s.cfg.Name))
 	case activation.PublishState:
-		if s.cfg.Changed != nil {
-			s.cfg.Changed(s.addr.Run(), a.Place, a.State)
+		if s.cfg.OnRunChanged != nil {
+			s.cfg.OnRunChanged(s.addr.Run(), a.Place, a.State)
 		}
 	case activation.PublishResult:
-		if s.cfg.Over != nil {
-			s.cfg.Over(s.addr.Run(), a.Result)
+		if s.cfg.OnResult != nil {
+			s.cfg.OnResult(s.addr.Run(), a.Result)
 		}
 	case activation.Warn:
 		s.log.Warn(a.Text, a.Args...)

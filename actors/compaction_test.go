@@ -69,10 +69,10 @@ func TestARunStaysWithinItsWindow(t *testing.T) {
 	})
 	w := &watchedEvents{kinds: map[string]int{}}
 	over := make(chan event.Result, 1)
-	node, err := actors.Start(t.Context(), actors.Config{Post: memory.New(memory.Config{}), Lease: 1, Events: w.recordEvent,
-		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r event.Result) { over <- r }})
+	node, err := actors.Start(t.Context(), actors.Config{Post: memory.New(memory.Config{}), Lease: 1, OnEvent: w.recordEvent,
+		Model:    func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools:    func(spec.Task) (*tool.Set, error) { return set, nil },
+		OnResult: func(_ string, r event.Result) { over <- r }})
 	if err != nil {
 		t.Fatal(err)
 	}

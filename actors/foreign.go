@@ -21,8 +21,8 @@ func (r *router) leaveNewerLog(m newerLog) {
 	}
 	r.foreign[m.at] = struct{}{}
 	r.cfg.Logger.Error("a log was written by a newer troupe: upgrade this node, which leaves the log to others", "actor", m.at, "why", m.why)
-	if r.cfg.Events != nil {
-		r.cfg.Events(event.Published{V: 1, ID: fmt.Sprintf("%s#foreign.%s", m.at, r.cfg.Name), TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
+	if r.cfg.OnEvent != nil {
+		r.cfg.OnEvent(event.Published{V: 1, ID: fmt.Sprintf("%s#foreign.%s", m.at, r.cfg.Name), TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindWarningRaised,
 			Data: event.Warning{What: "node " + r.cfg.Name + " is too old for this log and leaves it to others", Why: m.why}})
 	}

@@ -107,11 +107,11 @@ func (r *router) giveUpActor(c actor.Context, m actorHopeless) {
 func (r *router) publishHalt(m actorHopeless) {
 	result := supervisor.State{Phase: supervisor.Over, Run: supervisor.Opened{Run: m.at.Run()},
 		Outcome: spec.Outcome{Reason: spec.ResumeUnsafe, Partial: true, Detail: m.why}}.Result()
-	if r.cfg.Events != nil {
-		r.cfg.Events(event.Published{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
+	if r.cfg.OnEvent != nil {
+		r.cfg.OnEvent(event.Published{V: 1, ID: string(m.at.Bare()) + "#given_up", TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindRunFinished, Data: result})
 	}
-	if r.cfg.Over != nil {
-		r.cfg.Over(m.at.Run(), result)
+	if r.cfg.OnResult != nil {
+		r.cfg.OnResult(m.at.Run(), result)
 	}
 }

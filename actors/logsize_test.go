@@ -74,9 +74,9 @@ func logSize(t *testing.T, calls int) (bytes, conversation int64) {
 	post := memory.New(memory.Config{})
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(t.Context(), actors.Config{Post: post, Lease: 1,
-		Model: func(string) (model.Client, string, error) { return client, "m", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r event.Result) { over <- r }})
+		Model:    func(string) (model.Client, string, error) { return client, "m", nil },
+		Tools:    func(spec.Task) (*tool.Set, error) { return set, nil },
+		OnResult: func(_ string, r event.Result) { over <- r }})
 	if err != nil {
 		t.Fatal(err)
 	}

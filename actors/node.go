@@ -103,12 +103,12 @@ type Config struct {
 	Blobs mailbox.Blobs
 	// Events receives the events, in order per log; it must not block. Deltas come from other
 	// goroutines. Default: no events are made, so they cost nothing.
-	Events func(event.Published)
+	OnEvent func(event.Published)
 	// Changed receives the state of a run whose supervisor has read the entry at place, whenever
 	// its Summary changes, and now and then. It must not block. Default: no calls.
-	Changed func(run string, place uint64, s supervisor.State)
+	OnRunChanged func(run string, place uint64, s supervisor.State)
 	// Over receives, at least once, the result of a run that is over. It must not block.
-	Over func(run string, r event.Result)
+	OnResult func(run string, r event.Result)
 	// Logger is for the operator. Default: discard.
 	Logger *slog.Logger
 

@@ -13,11 +13,11 @@ import (
 // publishProgress publishes how far a call has come, as its tool reports it. Like a delta, this is
 // no entry, and may be lost.
 func (s *shell) publishProgress(e agent.CallTool) func(tool.Progress) {
-	if s.cfg.Events == nil {
+	if s.cfg.OnEvent == nil {
 		return nil
 	}
 	at, t := s.addr, s.state.Agent.State.Task
-	events, node, i := s.cfg.Events, s.cfg.Name, 0
+	events, node, i := s.cfg.OnEvent, s.cfg.Name, 0
 	return func(p tool.Progress) {
 		i++
 		events(event.Published{V: 1, ID: fmt.Sprintf("%s#call-%s.%d", at.Bare(), activation.AttemptKey(e.Call, e.Attempt), i), TS: event.FormatStamp(time.Now().UnixMilli()),

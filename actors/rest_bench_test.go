@@ -91,7 +91,7 @@ func newParkedNode(t testing.TB, post mailbox.Post, lease uint64) *parkedNode {
 		Model:   func(string) (model.Client, string, error) { return client, "m", nil },
 		Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
 		Resting: func(_ mailbox.Address, change int) { d.atRest.Add(int64(change)) },
-		Events: func(e event.Published) {
+		OnEvent: func(e event.Published) {
 			if d.listen.Load() && (e.Kind == event.KindQueryAnswered || e.Kind == event.KindModelStarted || e.Kind == event.KindRunFinished) {
 				d.events <- e
 			}

@@ -44,7 +44,7 @@ type shell struct {
 
 func newShell(ctx context.Context, cfg *Config, at mailbox.Address, epoch mailbox.Epoch, router *actor.PID) *shell {
 	s := &shell{ctx: ctx, cfg: cfg, log: cfg.Logger, router: router, addr: at, start: newNonce()}
-	s.state = activation.New(at, s.start, epoch, cfg.Name, cfg.Events != nil)
+	s.state = activation.New(at, s.start, epoch, cfg.Name, cfg.OnEvent != nil)
 	s.work.busy = func(change int) { cfg.Busy(at, change) }
 	return s
 }

@@ -217,14 +217,14 @@ func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
 // streamDeltas publishes a reply as it streams. Deltas are no entries: they may be lost. Only
 // replies of turns are published, not those of other model calls such as summaries.
 func (s *shell) streamDeltas(e agent.CallModel) func(model.Delta) {
-	if s.cfg.Events == nil || e.Purpose != agent.ForTurn {
+	if s.cfg.OnEvent == nil || e.Purpose != agent.ForTurn {
 		return nil
 	}
 	// The task and the call are large, and the function lives as long as the call.
 	t := s.state.Agent.State.Task
 	run, id, parent := t.Run, string(t.ID), string(t.Parent)
 	at, turn, reservation := s.addr, e.Turn, e.Reservation
-	events, node, i := s.cfg.Events, s.cfg.Name, 0
+	events, node, i := s.cfg.OnEvent, s.cfg.Name, 0
 	return func(d model.Delta) {
 		kind := event.KindMessageDelta
 		if d.Kind == model.ReasoningDelta {

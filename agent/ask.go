@@ -65,7 +65,7 @@ func parkFor(s State, q Park) (State, Effect) {
 // suspendForPerson asks the question of a suspension, and waits for the answer.
 func suspendForPerson(s State, w suspension) (State, Effect) {
 	if !s.Suspended.asksPerson() {
-		s.Parked = s.Now
+		s.AskedAt = s.Now
 	}
 	if w.Question.Due = 0; s.Task.LoopOptions.QuestionMS > 0 {
 		w.Question.Due = s.Now + s.Task.LoopOptions.QuestionMS
@@ -107,8 +107,8 @@ func escalateToPerson(s State, what string, without spec.Reason, then spec.Trans
 // endQuestion continues after the wait for a person, which does not count as the agent's time.
 func endQuestion(s State) (State, []Effect) {
 	fx := []Effect{Unpark{Query: s.Suspended.Question.Query}}
-	s.Began += s.Now - s.Parked //mutant:people's-time-counts
-	s.Parked = 0
+	s.Began += s.Now - s.AskedAt //mutant:people's-time-counts
+	s.AskedAt = 0
 	s = endSuspension(s)
 	return s, append(fx, s.allTimers()...)
 }

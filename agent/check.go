@@ -102,7 +102,7 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 		return c.fail(what + "; " + so)
 	}
 	switch t.Name {
-	case s.LoopDetection.Halted: //mutant:halted-tool-runs
+	case s.LoopDetection.BlockedTool: //mutant:halted-tool-runs
 		return c.fail("not run: " + t.Name + " goes in circles. Use another tool")
 	case askTool: // ask_human runs alone: no other call runs while a person is asked
 		if c.Class = model.Effect; !s.Task.LoopOptions.AskPeople { //mutant:ask-needs-a-person

@@ -117,7 +117,7 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 		s = recordBackground(s, c)
 	}
 	if s.Suspended.Why == AwaitsDriftAnswer {
-		return whileHalted(s, i, f)
+		return recordResultDuringQuestion(s, i, f)
 	}
 	s.ToolMS += f.TookMS
 	if mayRunAgain(s, c, f) {

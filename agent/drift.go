@@ -226,9 +226,9 @@ func handleDriftAnswer(s State, f Answered) (State, []Effect) {
 	return continueAsRecorded(s)
 }
 
-// whileHalted records a result that arrives while a person is asked; the result
+// recordResultDuringQuestion records a result that arrives while a person is asked; the result
 // begins nothing. Its guardrails are asked when the loop continues.
-func whileHalted(s State, i int, f Returned) (State, []Effect) {
+func recordResultDuringQuestion(s State, i int, f Returned) (State, []Effect) {
 	c := s.Calls[i]
 	s.ToolMS += f.TookMS
 	c.Tokens = f.Tokens

@@ -24,10 +24,10 @@ type loopDetection struct {
 	Level int              // of the ladder; 0: no repetition
 	Calm  int              // calls since the newest detection, or the last step down the ladder
 
-	Halted    string // the tool whose calls in the next reply are not run
-	Forced    bool   // the next reply has to ask a person, or the loop does
-	Failing   []failingTarget
-	Forbidden int // replies with forbidden proposals, in a row
+	BlockedTool string // the tool whose calls in the next reply are not run
+	Forced      bool   // the next reply has to ask a person, or the loop does
+	Failing     []failingTarget
+	Forbidden   int // replies with forbidden proposals, in a row
 }
 
 // rememberedCall is one call as loop detection remembers it.
@@ -107,7 +107,7 @@ func escalateLoop(s State) (next State, then spec.Transition, fx []Effect, busy 
 	case nudged:
 		return s.appendMessage(userMessage("You " + loop.description() + ". Try a different approach or a different tool.")), spec.LoopNudge, nil, false
 	case directed:
-		s.LoopDetection.Halted = loop.Tool
+		s.LoopDetection.BlockedTool = loop.Tool
 		other, instead := otherTools(s, loop.Tool)
 		s.Force = other
 		return s.appendMessage(userMessage("You " + loop.description() + ", although you were told. Calls of " + loop.Tool +

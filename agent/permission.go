@@ -102,7 +102,9 @@ func (c Call) permissionHook() []spec.Hook {
 }
 
 // mayAsk reports whether a person may be asked about a call.
-func (s State) mayAsk() bool { return s.Task.LoopOptions.AskPeople && !s.permissions.AsksNobody() }
+func (s State) mayAsk() bool {
+	return s.Task.LoopOptions.AskPeople && !s.permissions.DeniesInsteadOfAsking()
+}
 
 // digest is the SHA-256 of a call: of its tool, as the model was offered it, and of its arguments.
 func (t *toolRules) digest(c Call) string { return permission.Digest(t.specs[c.Name], c.Args) }

@@ -36,7 +36,7 @@ func (c Call) runsHere(asked string) bool {
 // nextTimer is when the next timer is due; the clocks stand still while a person is
 // asked, or only children work.
 func nextTimer(s State) int64 {
-	if s.Phase == "" || s.clockStands() {
+	if s.Phase == "" || s.isClockPaused() {
 		if s.Suspended.asksPerson() {
 			return s.Suspended.Question.Due
 		}

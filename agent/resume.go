@@ -61,7 +61,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		s = endCanceled(s)
 		return prependEffects(fx)(finishAgent(s, spec.Outcome{Reason: spec.LogDamaged, Text: partialResult(s), Partial: true, Detail: f.Damaged}))
 	}
-	if !s.clockStands() {
+	if !s.isClockPaused() {
 		fx = append(fx, s.allTimers()...) //mutant:late-timers-are-not-due
 	}
 	s.HookEffects.Unawaited = nil // they ended with the activation that ran them

@@ -10,7 +10,7 @@ func handleWoke(s State, f Woke) (State, []Effect) {
 	if f.Timer == questionTimer {
 		return handleQuestionTimer(s)
 	}
-	if s.Phase == Done || s.Phase == "" || s.clockStands() {
+	if s.Phase == Done || s.Phase == "" || s.isClockPaused() {
 		return s, nil // timers that still matter are armed again after the wait for a person, or for children
 	}
 	switch f.Timer {

@@ -255,7 +255,7 @@ func handleReplied(s State, f Replied) (State, []Effect) {
 	if s.ClosingReason == "" {
 		s.Turn++
 	}
-	s.Force, s.LoopDetection.Halted = "", ""
+	s.Force, s.LoopDetection.BlockedTool = "", ""
 	if s.Cancel != nil {
 		return prependEffects(fx)(finishBeforeCalls(s, calls))
 	}

@@ -5,7 +5,7 @@ import "github.com/troupe-run/troupe/agent/spec"
 // Limits count time at work. State.Began is the start of an agent's clock, moved forward by all time
 // that is not work:
 //
-//   - while a person is asked (State.Parked, see endQuestion);
+//   - while a person is asked (State.AskedAt, see endQuestion);
 //   - while the agent only waits for children: their own clocks run, each within the time
 //     that its parent had left when it delegated, and the working time of a child counts
 //     for its parent when the child answers, so a child that is parked costs nothing;
@@ -23,23 +23,23 @@ const restGraceMS = 60_000
 
 // workClock counts the time at work.
 type workClock struct {
-	Now    int64 // stamp of the last entry
-	Began  int64 // stamp of Submitted, moved on by the time that is not work
-	Stood  int64 // since when the clock stands, while Stands
-	Stands bool  // only children work
-	Parked int64 // since when a person is asked
-	Soft   bool  // the soft time limit has passed
-	Worked int64 // the clock at the end
+	Now      int64 // stamp of the last entry
+	Began    int64 // stamp of Submitted, moved on by the time that is not work
+	PausedAt int64 // since when the clock is paused, while Paused
+	Paused   bool  // only children work
+	AskedAt  int64 // since when a person is asked
+	Soft     bool  // the soft time limit has passed
+	Worked   int64 // the clock at the end
 }
 
 // elapsed is the time at work; asking: a person is asked meanwhile.
 func (c workClock) elapsed(asking bool) int64 {
 	now := c.Now
 	switch {
-	case c.Stands:
-		now = c.Stood
+	case c.Paused:
+		now = c.PausedAt
 	case asking:
-		now = c.Parked
+		now = c.AskedAt
 	}
 	return max(0, now-c.Began)
 }
@@ -56,8 +56,8 @@ func (c workClock) timers(l *spec.Limits) []Effect {
 // remaining is the time until the hard limit.
 func (c workClock) remaining(l *spec.Limits) int64 { return c.Began + l.HardMS - c.Now }
 
-// clockStands reports whether the clock stands still: a person is asked, or only children work.
-func (s State) clockStands() bool { return s.Stands || s.Suspended.asksPerson() }
+// isClockPaused reports whether the clock is paused: a person is asked, or only children work.
+func (s State) isClockPaused() bool { return s.Paused || s.Suspended.asksPerson() }
 
 // workTime is how long the agent has been at work, in milliseconds.
 func (s State) workTime() int64 {
@@ -81,10 +81,10 @@ func updateClock(s State, fx []Effect) (State, []Effect) {
 	waits := awaitsChildrenOnly(s)
 	switch {
 	case s.Phase == "" || s.Phase == Done:
-	case waits && !s.Stands: //mutant:waiting-for-children-counts
-		s.Stands, s.Stood = true, s.Now
-	case !waits && s.Stands:
-		s.Began, s.Stands = s.Began+s.Now-s.Stood, false
+	case waits && !s.Paused: //mutant:waiting-for-children-counts
+		s.Paused, s.PausedAt = true, s.Now
+	case !waits && s.Paused:
+		s.Began, s.Paused = s.Began+s.Now-s.PausedAt, false
 		if !s.Suspended.asksPerson() {
 			fx = append(fx, s.allTimers()...)
 		}
@@ -105,7 +105,7 @@ func creditChild(s State, born, worked int64) State {
 // before it, no process worked. An agent that was passivated, and was woken in time, had been
 // waiting for an answer of its supervisor or for its own retry: that time counts.
 func skipAbsence(s State, last int64) State {
-	if s.Phase == "" || s.Phase == Done || s.clockStands() {
+	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
 	if s.Rested && s.RestDue != 0 && s.Now <= s.RestDue+restGraceMS {
@@ -118,7 +118,7 @@ func skipAbsence(s State, last int64) State {
 // and its timer is later than a running process can be: the machine slept, or no log
 // could be written. A timer that fires in time shows that a process ran.
 func skipSleep(s State, f Fact, last int64) State {
-	if s.Phase == "" || s.Phase == Done || s.clockStands() {
+	if s.Phase == "" || s.Phase == Done || s.isClockPaused() {
 		return s
 	}
 	soft, hard, gate := s.Began+s.Task.Limits.SoftMS, s.Began+s.Task.Limits.HardMS, s.impatientAt()
@@ -171,7 +171,7 @@ func handleTimeLimitSet(s State, f TimeLimitSet) (State, []Effect) {
 	at := s.workTime()
 	s.Task.Limits.SoftMS, s.Task.Limits.HardMS = at+f.SoftMS, at+f.HardMS
 	s.Soft = false
-	if s.clockStands() {
+	if s.isClockPaused() {
 		return s, nil
 	}
 	return s, s.allTimers()

@@ -123,7 +123,7 @@ func (r *callRecord) endCall(e client.Event, d event.ToolCall) {
 
 // permissionAuthors are the authors of decisions of the permissions, by the words of their events.
 var permissionAuthors = map[string]string{permission.ByRule: ByRule, permission.ByMode: ByMode, permission.ByYes: ByYes,
-	permission.ByLimits: ByTool, permission.ByDefault: ByTool, permission.ByNobody: ByTool}
+	permission.ByGrants: ByTool, permission.ByDefault: ByTool, permission.ByNobody: ByTool}
 
 func (b *builder) addDecision(e client.Event, d event.ToolDecided) {
 	c := &b.call(e, d.Call, d.Tool).call

@@ -50,7 +50,7 @@ func edit() error {
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Over:  func(_ string, r event.Result) { over <- r },
+		OnResult:  func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err

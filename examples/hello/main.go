@@ -58,7 +58,7 @@ func hello() error {
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return tools, nil },
-		Over:  func(_ string, r event.Result) { over <- r },
+		OnResult:  func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err

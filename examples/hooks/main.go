@@ -74,8 +74,8 @@ func serve() error {
 		Hooks: map[string]actors.HookFunc{"purse": purse},
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
-		Over:  func(_ string, r event.Result) { over <- r },
-		Events: func(e event.Published) {
+		OnResult:  func(_ string, r event.Result) { over <- r },
+		OnEvent: func(e event.Published) {
 			if f, ok := e.Data.(event.HookFired); ok && f.Decision != "" {
 				fmt.Println(f.Hook, f.Decision, f.Text)
 			}

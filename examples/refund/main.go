@@ -43,12 +43,12 @@ func (s scenario) runScenario() error {
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return shop.toolSet() },
 		Hooks: map[string]actors.HookFunc{"compliance": checkCompliance},
-		Events: func(e event.Published) {
+		OnEvent: func(e event.Published) {
 			if asked, ok := e.Data.(event.AgentParked); ok && e.Kind == event.KindAgentParked {
 				ended <- fmt.Sprintf("%s (it waits): %s", asked.Reason, asked.Question)
 			}
 		},
-		Over: func(_ string, r event.Result) {
+		OnResult: func(_ string, r event.Result) {
 			ended <- fmt.Sprintf("%s: %s", r.Reason, cmp.Or(r.Detail, r.Text))
 		},
 	})

@@ -47,8 +47,8 @@ func analyze() error {
 		Post:  memory.New(memory.Config{}),
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Over:  func(_ string, r event.Result) { over <- r },
-		Events: func(e event.Published) {
+		OnResult:  func(_ string, r event.Result) { over <- r },
+		OnEvent: func(e event.Published) {
 			if note, ok := e.Data.(event.Stop); ok {
 				fmt.Println(strings.TrimSpace(e.Kind + " " + note.Why))
 			}

@@ -82,12 +82,12 @@ type (
 
 // Actions for observers and the operator.
 type (
-	// PublishNotes publishes the notes of entry N as events.
-	PublishNotes struct {
+	// PublishEvents publishes the events of entry N.
+	PublishEvents struct {
 		N      uint64
 		Stamp  int64 // stamp of the entry
 		Parent string
-		Notes  []Note
+		Notes  []StepEvent
 	}
 	// PublishRestart publishes that this activation continues an agent whose previous activation did not
 	// end in order; N is the entry of its claim. No log holds the event.

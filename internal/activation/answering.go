@@ -30,7 +30,7 @@ func (a pendingAnswers) addAnswers(r Read) pendingAnswers {
 
 // answerNext sends the next answer of a closed log; when all answers are sent, the activation
 // ends.
-func answerNext(s *stepCall) {
+func answerNext(s *stepContext) {
 	switch a := &s.answers; {
 	case a.flying:
 	case len(a.messages) > 0: //mutant:closed-log-ends-before-it-answers
@@ -50,7 +50,7 @@ func answerNext(s *stepCall) {
 	}
 }
 
-func handleAnswerSent(s *stepCall, f AnswerSent) {
+func handleAnswerSent(s *stepContext, f AnswerSent) {
 	s.answers.flying = false
 	switch {
 	case f.Err == nil, errors.Is(f.Err, mailbox.ErrClosed):

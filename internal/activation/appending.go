@@ -9,7 +9,7 @@ import (
 
 // requestOwnAppend appends a result to the actor's own log; the result counts once it is read back.
 // A superseded activation posts only what a tool itself returned (PROTOCOL P4).
-func requestOwnAppend(s *stepCall, o OwnResult) {
+func requestOwnAppend(s *stepContext, o OwnResult) {
 	if (s.Reader.Phase == Superseded || o.Start != s.Reader.Start) && o.Kind != "returned" || s.Reader.Phase == Closed {
 		return
 	}
@@ -26,7 +26,7 @@ func requestOwnAppend(s *stepCall, o OwnResult) {
 
 // handleOwnFailed handles a failed append to the own log: it replaces an entry that is too large by
 // a small one that says so, and retries an append that found no room.
-func handleOwnFailed(s *stepCall, f OwnFailed) {
+func handleOwnFailed(s *stepContext, f OwnFailed) {
 	full := errors.Is(f.Err, mailbox.ErrFull)
 	if id := s.idOf(f.Own); !full || id == s.final {
 		s.unread = withoutID(s.unread, id) // the entry is not in the log, and the activation does not wait for it
@@ -47,7 +47,7 @@ func handleOwnFailed(s *stepCall, f OwnFailed) {
 
 // appendAgain retries an append that found no room. An earlier attempt whose acknowledgement was lost
 // may be in the log: once it was read back, there is nothing to retry.
-func appendAgain(s *stepCall, o OwnResult) {
+func appendAgain(s *stepContext, o OwnResult) {
 	if id := s.idOf(o); o.Start == s.Reader.Start && id != s.final && !slices.Contains(s.unread, id) {
 		return
 	}
@@ -55,7 +55,7 @@ func appendAgain(s *stepCall, o OwnResult) {
 }
 
 // sendWaiting sends messages of the outbox, with one entry in flight to each receiver.
-func sendWaiting(s *stepCall, includeHeld bool) {
+func sendWaiting(s *stepContext, includeHeld bool) {
 	if s.Reader.Phase != Active {
 		return
 	}
@@ -72,7 +72,7 @@ func sendWaiting(s *stepCall, includeHeld bool) {
 	}
 }
 
-func sendEntry(s *stepCall, to mailbox.Address, messages []OutboxMessage) {
+func sendEntry(s *stepContext, to mailbox.Address, messages []OutboxMessage) {
 	data, err := mailbox.Encode(s.Reader.MessageEntry(messages))
 	if err != nil {
 		s.addActions(Fail{"send", err})
@@ -83,7 +83,7 @@ func sendEntry(s *stepCall, to mailbox.Address, messages []OutboxMessage) {
 
 // handleMessagesSent marks messages as acknowledged, or sends the same messages again if there was
 // no room.
-func handleMessagesSent(s *stepCall, f MessagesSent) {
+func handleMessagesSent(s *stepContext, f MessagesSent) {
 	switch {
 	case f.Err == nil:
 		s.Reader.Outbox.Acked(f.To)

@@ -9,7 +9,7 @@ import (
 )
 
 // requestClaim begins the activation, which does nothing until it has read back its claim.
-func requestClaim(s *stepCall) {
+func requestClaim(s *stepContext) {
 	e, err := s.Reader.Claim(s.Node, s.Reader.Damage)
 	var data []byte
 	if err == nil {
@@ -24,7 +24,7 @@ func requestClaim(s *stepCall) {
 
 // handleClaimAppended has the shell read the log up to the claim. If the activation claims while it
 // is active (see Read.Reclaim), it reads the claim back from the tail.
-func handleClaimAppended(s *stepCall, f ClaimAppended) {
+func handleClaimAppended(s *stepContext, f ClaimAppended) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrFull):
 		s.addActions(Warn{"the log has no room for a claim; retrying", []any{"actor", s.Reader.Addr}})
@@ -53,7 +53,7 @@ func (s State) isHopeless(log []mailbox.Message) bool {
 }
 
 // replayLog steps the log, then the entries of the tail that arrived meanwhile.
-func replayLog(s *stepCall, f LogRead) {
+func replayLog(s *stepContext, f LogRead) {
 	switch {
 	case s.stage != Claiming:
 		return

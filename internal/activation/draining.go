@@ -19,7 +19,7 @@ import (
 // beginDraining stops stepping the entries that the activation reads. An activation that has
 // only just begun first replays its log, or that log would count one more activation that failed
 // to.
-func beginDraining(s *stepCall) {
+func beginDraining(s *stepContext) {
 	if s.stage == Claiming && s.Reader.Phase == Replaying {
 		s.toDrain = true
 		return
@@ -31,7 +31,7 @@ func beginDraining(s *stepCall) {
 
 // stepEnding steps the facts that still matter while the activation drains or passivates: results of the activation's
 // own work, and its own entries as they are read back.
-func (s *stepCall) stepEnding(fact any) {
+func (s *stepContext) stepEnding(fact any) {
 	switch f := fact.(type) {
 	case EntryArrived:
 		lookForOwn(s, f.Message)
@@ -61,7 +61,7 @@ func (s *stepCall) stepEnding(fact any) {
 }
 
 // lookForOwn looks for own entries among the entries that are no longer stepped.
-func lookForOwn(s *stepCall, m mailbox.Message) {
+func lookForOwn(s *stepContext, m mailbox.Message) {
 	if m.Place <= s.last {
 		return
 	}
@@ -82,7 +82,7 @@ func lookForOwn(s *stepCall, m mailbox.Message) {
 
 // releaseLog ends a draining activation once the log holds all results of its work, and the
 // Released that says so.
-func releaseLog(s *stepCall) {
+func releaseLog(s *stepContext) {
 	switch {
 	case len(s.work) > 0: //mutant:drain-leaves-work-behind
 	case s.Reader.Phase != Active:
@@ -101,7 +101,7 @@ func releaseLog(s *stepCall) {
 
 // beginPassivation begins to free the actor's memory if nothing is under way; from here on, no
 // entry is stepped.
-func beginPassivation(s *stepCall, early bool) {
+func beginPassivation(s *stepContext, early bool) {
 	due, ok := s.Reader.MayPassivate()
 	if soon := s.now + AskPause.Milliseconds(); s.Super != nil && due > 0 && due < soon {
 		due = soon // the supervisor has nothing else to do: the next activation asks
@@ -117,7 +117,7 @@ func beginPassivation(s *stepCall, early bool) {
 }
 
 // isFree reports whether this activation has nothing under way and is about to begin nothing.
-func isFree(s *stepCall) bool {
+func isFree(s *stepContext) bool {
 	return s.stage == Following && !s.toDrain && !s.closing && s.Reader.Phase == Active && len(s.unread) == 0 && len(s.postponed) == 0 &&
 		s.proof == "" && len(s.work) == 0 && s.leaseHeld
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // EventsOf makes the events of entry n of a log from the notes of its steps.
-func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []Note) []event.Published {
+func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []StepEvent) []event.Published {
 	if len(notes) == 0 {
 		return nil
 	}

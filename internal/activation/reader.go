@@ -38,8 +38,8 @@ type OutboxMessage struct {
 	Hold bool
 }
 
-// Note is something that happened in a step, for observers.
-type Note struct {
+// StepEvent is something that happened in a step, for observers.
+type StepEvent struct {
 	Kind string
 	Turn int
 	Data any
@@ -49,7 +49,7 @@ type Note struct {
 type Stepped struct {
 	Messages []OutboxMessage // without N and I
 	World    []any           // effects for the world, in order
-	Notes    []Note
+	Notes    []StepEvent
 	Err      error // the fact did not decode: the step changed nothing
 }
 
@@ -155,8 +155,8 @@ func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Mac
 // Read is the result of reading one entry.
 type Read struct {
 	N     uint64
-	World []any  // effects to begin now, only while active
-	Notes []Note // of all steps of the entry, whether active or not
+	World []any       // effects to begin now, only while active
+	Notes []StepEvent // of all steps of the entry, whether active or not
 	// Activated says that this entry is the activation's own claim, and that the claim has
 	// become current.
 	Activated bool

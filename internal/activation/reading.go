@@ -11,7 +11,7 @@ import (
 
 // handleEntryArrived reads an entry of the tail, or keeps it until the log before it has been
 // replayed.
-func handleEntryArrived(s *stepCall, m mailbox.Message) {
+func handleEntryArrived(s *stepContext, m mailbox.Message) {
 	if s.stage == Claiming {
 		s.ahead = append(s.ahead[:len(s.ahead):len(s.ahead)], m) // the router bounds how many
 		return
@@ -22,7 +22,7 @@ func handleEntryArrived(s *stepCall, m mailbox.Message) {
 }
 
 // readEntry reads one entry and carries out what follows from it.
-func readEntry(s *stepCall, m mailbox.Message) {
+func readEntry(s *stepContext, m mailbox.Message) {
 	if m.Place <= s.last {
 		return // the replay and the tail overlap
 	}
@@ -32,7 +32,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 		if !s.reported {
 			s.addActions(ReportNewerLog{s.Reader.Foreign})
 		}
-		supersedeStep(s)
+		supersedeActivation(s)
 		return
 	}
 	if r.Err != nil {
@@ -45,9 +45,9 @@ func readEntry(s *stepCall, m mailbox.Message) {
 	s.answers = s.answers.addAnswers(r)
 	if r.Activated {
 		requestOwnAppend(s, s.OwnResult("checkpoint", "0", agent.Checkpoint{}))
-		publishReplayedNotes(s)
+		publishReplayedEvents(s)
 	}
-	publishNotes(s, r, m.At)
+	publishEvents(s, r, m.At)
 	publishRestart(s, r, m.At)
 	publishState(s)
 	if r.Activated && s.Super != nil && s.Super.Ended() {
@@ -55,7 +55,7 @@ func readEntry(s *stepCall, m mailbox.Message) {
 	}
 	switch {
 	case r.Reclaim && !s.leaseHeld:
-		supersedeStep(s)
+		supersedeActivation(s)
 		return
 	case r.Reclaim:
 		requestClaim(s)
@@ -68,9 +68,9 @@ func readEntry(s *stepCall, m mailbox.Message) {
 
 // advanceOutput does what is possible now: it reports a superseded activation that has no work left, sends outbox
 // messages, answers for a closed log, closes a finished log, or appends a due checkpoint.
-func advanceOutput(s *stepCall) {
+func advanceOutput(s *stepContext) {
 	if s.Reader.Phase == Superseded {
-		supersedeStep(s)
+		supersedeActivation(s)
 		if len(s.work) == 0 {
 			s.addActions(ReportGone{})
 			return
@@ -96,7 +96,7 @@ func advanceOutput(s *stepCall) {
 }
 
 // countArrived counts the entries that arrived through the tail.
-func countArrived(s *stepCall, n int) {
+func countArrived(s *stepContext, n int) {
 	if s.arrived += n; s.arrived >= ArrivedEvery {
 		s.addActions(ReportEntriesTaken{s.arrived})
 		s.arrived = 0
@@ -105,7 +105,7 @@ func countArrived(s *stepCall, n int) {
 
 // catchUp reads the entries that a detached activation was not sent, one part at a time. The
 // activation has already read the entries that it was sent before.
-func catchUp(s *stepCall, through uint64) {
+func catchUp(s *stepContext, through uint64) {
 	switch {
 	case s.stage == Claiming:
 		s.through = through
@@ -118,7 +118,7 @@ func catchUp(s *stepCall, through uint64) {
 }
 
 // handleTailRead continues after a part has been read.
-func handleTailRead(s *stepCall, f TailRead) {
+func handleTailRead(s *stepContext, f TailRead) {
 	switch {
 	case errors.Is(f.Err, mailbox.ErrClosed):
 	case f.Err != nil || f.Entries == 0:
@@ -129,10 +129,10 @@ func handleTailRead(s *stepCall, f TailRead) {
 	}
 }
 
-// supersedeStep stops all deciding and beginning. It cancels model calls, because no activation
+// supersedeActivation stops all deciding and beginning. It cancels model calls, because no activation
 // would read their replies; tools run to their end, and what they return is posted as
 // evidence.
-func supersedeStep(s *stepCall) {
+func supersedeActivation(s *stepContext) {
 	s.Reader.Supersede()
 	if s.reported {
 		return
@@ -142,39 +142,39 @@ func supersedeStep(s *stepCall) {
 	s.addActions(DisarmTimers{}, LeaveThrottle{}, ReportSuperseded{})
 }
 
-// publishNotes publishes the notes of an entry. While replaying it keeps them, because the
+// publishEvents publishes the events of an entry. While replaying it keeps them, because the
 // previous activation may have crashed before it published them.
-func publishNotes(s *stepCall, r Read, stamp int64) {
+func publishEvents(s *stepContext, r Read, stamp int64) {
 	switch {
 	case len(r.Notes) == 0:
 	case s.Reader.Phase == Replaying:
 		s.notes = append(s.notes[:len(s.notes):len(s.notes)], replayedNotes{r.N, stamp, r.Notes})
 	default:
-		s.addActions(PublishNotes{r.N, stamp, s.parentAgent(), r.Notes})
+		s.addActions(PublishEvents{r.N, stamp, s.parentAgent(), r.Notes})
 	}
 }
 
-// publishReplayedNotes publishes the notes of entries that were replayed above the ack floor: the
+// publishReplayedEvents publishes the events of entries that were replayed above the ack floor: the
 // previous activation may or may not have published them. The ids are the same, so observers
 // can drop duplicates.
-func publishReplayedNotes(s *stepCall) {
+func publishReplayedEvents(s *stepContext) {
 	for _, h := range s.notes {
 		if h.n > s.Reader.Floor() {
-			s.addActions(PublishNotes{h.n, h.stamp, s.parentAgent(), h.notes})
+			s.addActions(PublishEvents{h.n, h.stamp, s.parentAgent(), h.notes})
 		}
 	}
 	s.notes = nil
 }
 
 // publishRestart publishes that a crash, a kill or a lost lease ended the previous activation of an agent.
-func publishRestart(s *stepCall, r Read, stamp int64) {
+func publishRestart(s *stepContext, r Read, stamp int64) {
 	if phase := s.Reader.interrupted; r.Activated && phase != "" {
 		s.addActions(PublishRestart{r.N, stamp, s.parentAgent(), s.Agent.State.Turn, event.AgentResumed{Phase: string(phase), Activation: s.Reader.Start}})
 	}
 }
 
 // parentAgent is the agent that delegated to this one.
-func (s *stepCall) parentAgent() string {
+func (s *stepContext) parentAgent() string {
 	if s.Agent == nil {
 		return ""
 	}
@@ -182,7 +182,7 @@ func (s *stepCall) parentAgent() string {
 }
 
 // publishResult publishes the result of a run that is over.
-func publishResult(s *stepCall) {
+func publishResult(s *stepContext) {
 	s.resultPublished = true
 	publishState(s)
 	s.addActions(PublishResult{s.Super.State.Result()})
@@ -190,7 +190,7 @@ func publishResult(s *stepCall) {
 
 // closeLog ends the log with an entry that carries the agent's Finish, or without the Finish
 // if it fits no entry.
-func closeLog(s *stepCall) {
+func closeLog(s *stepContext) {
 	last, err := s.Reader.Closing()
 	if err == nil {
 		_, _, err = encodeOwn(s, s.OwnResult(last.Kind(), "", last))
@@ -203,7 +203,7 @@ func closeLog(s *stepCall) {
 }
 
 // encodeOwn makes the entry of a result.
-func encodeOwn(s *stepCall, o OwnResult) (id string, data []byte, err error) {
+func encodeOwn(s *stepContext, o OwnResult) (id string, data []byte, err error) {
 	e, err := s.Reader.OwnEntryOf(o.Epoch, o.Start, o.Kind, o.Key, o.Body)
 	if err == nil {
 		data, err = mailbox.Encode(e)

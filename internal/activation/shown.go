@@ -14,7 +14,7 @@ type shownState struct {
 
 // publishState publishes the state of a run when its Summary has changed, and every StateGap
 // entries. A replay publishes nothing until the activation is current.
-func publishState(s *stepCall) {
+func publishState(s *stepContext) {
 	if s.Super == nil || s.Reader.Phase != Active && s.Reader.Phase != Closed || s.Reader.Deleted {
 		return
 	}

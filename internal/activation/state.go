@@ -63,7 +63,7 @@ type State struct {
 type replayedNotes struct {
 	n     uint64
 	stamp int64
-	notes []Note
+	notes []StepEvent
 }
 
 // New makes an activation that has done nothing yet: the first fact that Step takes is

@@ -17,8 +17,8 @@ const (
 // router.
 const ArrivedEvery = 16
 
-// stepCall is one call of Step in progress.
-type stepCall struct {
+// stepContext is one call of Step in progress.
+type stepContext struct {
 	State
 	now       int64
 	leaseHeld bool
@@ -30,7 +30,7 @@ type stepCall struct {
 // deterministic and has no effects of its own: the caller carries the actions out, in order.
 // A State is stepped once: see State.
 func Step(state State, in Input) (State, []Action) {
-	s := &stepCall{State: state, now: in.Now, leaseHeld: in.LeaseHeld, nodeLease: in.Lease}
+	s := &stepContext{State: state, now: in.Now, leaseHeld: in.LeaseHeld, nodeLease: in.Lease}
 	if s.stage == Draining || s.stage == Passivating {
 		s.stepEnding(in.Fact)
 	} else {
@@ -39,13 +39,13 @@ func Step(state State, in Input) (State, []Action) {
 	return s.State, s.actions
 }
 
-func (s *stepCall) addActions(actions ...Action) { s.actions = append(s.actions, actions...) }
+func (s *stepContext) addActions(actions ...Action) { s.actions = append(s.actions, actions...) }
 
 // deliverLater delivers a fact after the pause before the next attempt.
-func (s *stepCall) deliverLater(fact any) { s.addActions(Later{RetryPause, fact}) }
+func (s *stepContext) deliverLater(fact any) { s.addActions(Later{RetryPause, fact}) }
 
 // stepReading steps a fact while the activation claims or follows its log.
-func (s *stepCall) stepReading(fact any) {
+func (s *stepContext) stepReading(fact any) {
 	switch f := fact.(type) {
 	case Activate, ClaimAgain:
 		requestClaim(s)
@@ -89,7 +89,7 @@ func (s *stepCall) stepReading(fact any) {
 }
 
 // stepWork steps facts about work under way.
-func (s *stepCall) stepWork(fact any) {
+func (s *stepContext) stepWork(fact any) {
 	switch f := fact.(type) {
 	case WorkDone:
 		handleWorkEnd(s, f.Own.Start, f.Own.Key)

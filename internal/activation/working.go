@@ -17,7 +17,7 @@ import (
 // continues the work that it began (P3).
 
 // beginEffects begins effects, or postpones them while the lease is over.
-func beginEffects(s *stepCall, effects []any) {
+func beginEffects(s *stepContext, effects []any) {
 	if len(effects) == 0 || s.toDrain { // the next activation begins what this one never begins
 		return
 	}
@@ -31,7 +31,7 @@ func beginEffects(s *stepCall, effects []any) {
 }
 
 // doEffect begins one effect, whose result becomes an own entry.
-func doEffect(s *stepCall, effect any) {
+func doEffect(s *stepContext, effect any) {
 	switch e := effect.(type) {
 	case agent.CallModel:
 		performWork(s, e, ModelKey(e.Reservation))
@@ -64,7 +64,7 @@ func doEffect(s *stepCall, effect any) {
 	}
 }
 
-func performWork(s *stepCall, effect any, key string) {
+func performWork(s *stepContext, effect any, key string) {
 	if key != "" {
 		s.work = withID(s.work, key)
 	}
@@ -72,14 +72,14 @@ func performWork(s *stepCall, effect any, key string) {
 }
 
 // endWork forgets work, and cancels it if it is under way.
-func endWork(s *stepCall, key string) {
+func endWork(s *stepContext, key string) {
 	s.work = withoutID(s.work, key)
 	s.addActions(EndWork{key})
 }
 
 // handleWorkEnd notes the end of work if this activation began it; otherwise the key may belong
 // to another attempt.
-func handleWorkEnd(s *stepCall, start, key string) bool {
+func handleWorkEnd(s *stepContext, start, key string) bool {
 	if start == s.Reader.Start {
 		endWork(s, key)
 	}
@@ -88,7 +88,7 @@ func handleWorkEnd(s *stepCall, start, key string) bool {
 
 // giveUpWork cancels work whose result no activation will read: model calls and hooks. Tools
 // continue.
-func giveUpWork(s *stepCall) {
+func giveUpWork(s *stepContext) {
 	for _, key := range s.work {
 		if strings.HasPrefix(key, modelPrefix) || strings.HasPrefix(key, hookPrefix) {
 			endWork(s, key)
@@ -97,7 +97,7 @@ func giveUpWork(s *stepCall) {
 }
 
 // postponeEffects keeps effects until the lease holds and the activation is proven to be current.
-func postponeEffects(s *stepCall, effects ...any) {
+func postponeEffects(s *stepContext, effects ...any) {
 	if s.Reader.Phase != Active || s.toDrain {
 		return
 	}
@@ -110,7 +110,7 @@ func postponeEffects(s *stepCall, effects ...any) {
 // proveLease checks whether the node holds the log again. Another node may have claimed the
 // log meanwhile, with a claim that this activation has not read yet: so it appends an own
 // entry, and the postponed effects wait until it has read that entry back.
-func proveLease(s *stepCall) {
+func proveLease(s *stepContext) {
 	switch {
 	case len(s.postponed) == 0 || s.Reader.Phase != Active:
 	case !s.leaseHeld:
@@ -124,7 +124,7 @@ func proveLease(s *stepCall) {
 }
 
 // doPostponed begins the postponed effects: no other node claimed the log before this place.
-func doPostponed(s *stepCall) {
+func doPostponed(s *stepContext) {
 	effects := s.postponed
 	s.proof, s.postponed, s.provenLease = "", nil, s.proofLease
 	beginEffects(s, dropAborted(s, effects))
@@ -132,7 +132,7 @@ func doPostponed(s *stepCall) {
 
 // dropAborted removes tool calls that were aborted while they were postponed: they never
 // begin, and the log says so.
-func dropAborted(s *stepCall, effects []any) []any {
+func dropAborted(s *stepContext, effects []any) []any {
 	aborted := map[string]bool{}
 	for _, effect := range effects {
 		if e, ok := effect.(agent.AbortTool); ok {
@@ -154,7 +154,7 @@ func dropAborted(s *stepCall, effects []any) []any {
 // it arms the timer again, and reports whether it did. It does so while a node of its pool is alive, and for one more period after
 // that node was last seen, because another node may be about to replace it. The machine
 // learns of the timer only after that; a new activation begins the wait anew.
-func extendFirstMessageWait(s *stepCall, f TimerFired) bool {
+func extendFirstMessageWait(s *stepContext, f TimerFired) bool {
 	pool, unseen := s.UnseenPool(f.Timer)
 	if !unseen || !f.Served && !s.awaited[f.Timer] {
 		return false

@@ -81,7 +81,7 @@ type Owner struct {
 	pools     poolList
 	busy      []atomic.Int64 // work in progress, by slot
 	reading   *readSet
-	taking    *shardResumer
+	taking    *shardTakeover
 	buckets   *bus.Buckets // nil: the node is alone
 	admission runAdmission
 	census    actorCounter

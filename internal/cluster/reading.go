@@ -143,7 +143,7 @@ const (
 // followStream reads the gained shards of a stream and then has their unfinished runs taken up,
 // with retries; it stops reading lost shards once they have no shell left.
 func (o streamReader) followStream(l *streamShards) {
-	due := map[int]struct{}{} // gained, and not passed on to the shardResumer yet
+	due := map[int]struct{}{} // gained, and not passed on to the shardTakeover yet
 	var again <-chan time.Time
 	for {
 		select {
@@ -155,7 +155,7 @@ func (o streamReader) followStream(l *streamShards) {
 		err := o.attachShards(l, due)
 		for s := range due {
 			if o.reading.isRead[s].Load() {
-				o.taking.startTakeUp(s)
+				o.taking.startTakeover(s)
 				delete(due, s)
 			}
 		}

@@ -107,9 +107,12 @@ func (s *runSweep) run(ctx context.Context) error {
 	if err != nil || len(open) == 0 { // the newest entries of ended runs say nothing
 		return err
 	}
-	whole := s.why == sweepStarted && !s.t.IsShared()
-	pass := s.t.newRequeuePass(whole)
-	defer pass.settleDoubts(ctx, whole)
+	begin := s.t.newRequeuePass
+	if s.why == sweepStarted && !s.t.IsShared() {
+		begin = s.t.newWholeRequeuePass
+	}
+	pass := begin()
+	defer pass.settleDoubts(ctx)
 	each := s.inspectHeads(open, pass)
 	if !s.t.IsShared() {
 		err = s.t.cfg.Post.Heads(ctx, each)

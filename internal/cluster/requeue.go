@@ -16,18 +16,20 @@ import (
 type requeuePass struct {
 	t     unfinishedFinder
 	doubt []mailbox.Address // the newest entry is a request: the run may be queued
+	whole bool              // it covers all logs of the node: the queue waits for its end
 }
 
-// newRequeuePass begins a pass. If whole is set, the pass covers all logs of the node, and the
-// queue does not move until settleDoubts, so that runs that have begun are counted first.
-func (o unfinishedFinder) newRequeuePass(whole bool) *requeuePass {
+// newRequeuePass begins a pass over some logs of the node.
+func (o unfinishedFinder) newRequeuePass() *requeuePass { return &requeuePass{t: o} }
+
+// newWholeRequeuePass begins a pass over all logs of the node. The queue does not move until
+// settleDoubts, so that runs that have begun are counted first.
+func (o unfinishedFinder) newWholeRequeuePass() *requeuePass {
 	a := &o.admission
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if whole {
-		a.counting++
-	}
-	return &requeuePass{t: o}
+	a.counting++
+	return &requeuePass{t: o, whole: true}
 }
 
 // inspectLog decides by the newest entry of a log. A request, such as a steer, does not show
@@ -45,7 +47,7 @@ func (r *requeuePass) inspectLog(d mailbox.Message) {
 
 // settleDoubts ends a pass: the supervisors in doubt first, because the queue then shows
 // whether their agents wait.
-func (r *requeuePass) settleDoubts(ctx context.Context, whole bool) {
+func (r *requeuePass) settleDoubts(ctx context.Context) {
 	a := &r.t.admission
 	for _, at := range r.doubt {
 		if at.Agent() != mailbox.Super {
@@ -62,7 +64,7 @@ func (r *requeuePass) settleDoubts(ctx context.Context, whole bool) {
 			r.wakeActor(at)
 		}
 	}
-	if whole {
+	if r.whole {
 		a.mu.Lock()
 		a.counting--
 		a.mu.Unlock()

@@ -126,7 +126,7 @@ func (o *Owner) KeepShards(ctx context.Context) error {
 		return err
 	}
 	o.keeper.Store(k)
-	o.taking = unfinishedFinder{o}.newTakeUps()
+	o.taking = unfinishedFinder{o}.newShardTakeover()
 	for _, l := range lines {
 		l.wakeReader() // for shards gained before there was an actor to act on them
 		o.cfg.Work.Go(func() { streamReader{o}.followStream(l) })

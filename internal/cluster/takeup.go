@@ -10,10 +10,10 @@ import (
 	"github.com/troupe-run/troupe/internal/control"
 )
 
-// shardResumer wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
+// shardTakeover wakes the unfinished runs of gained shards. Each shard has its own attempts, so an
 // unreadable shard does not block the others: the node keeps its lease, retries after growing
 // pauses, and reports the shard until it can be read or another node has it.
-type shardResumer struct {
+type shardTakeover struct {
 	ctx    context.Context
 	try    func(ctx context.Context, slot int) error
 	holds  func(slot int) bool
@@ -22,31 +22,31 @@ type shardResumer struct {
 	pause  time.Duration             // before the second attempt
 
 	mu    sync.Mutex
-	state map[int]*shardTakeUp
+	state map[int]*takeoverState
 	turn  chan struct{}
 	wait  *sync.WaitGroup
 }
 
-// shardTakeUp is one shard whose runs are being taken up.
-type shardTakeUp struct {
+// takeoverState is the work at one shard.
+type takeoverState struct {
 	again   bool // the shard was gained again meanwhile
 	running bool
 }
 
 const (
-	takeUpsAtOnce = 16               // attempts at once, not counting long ones
-	takeUpTurn    = 5 * time.Second  // after which an attempt counts as long
-	pauseMax      = 30 * time.Second // between two attempts at a shard that cannot be read
+	takeoversAtOnce = 16               // attempts at once, not counting long ones
+	takeoverTurn    = 5 * time.Second  // after which an attempt counts as long
+	pauseMax        = 30 * time.Second // between two attempts at a shard that cannot be read
 )
 
-// startTakeUp takes up the runs of a shard in a goroutine. If one is at work on the shard, it begins
+// startTakeover takes over the runs of a shard in a goroutine. If one is at work on the shard, it begins
 // again after it is done, because the shard was gained again.
-func (u *shardResumer) startTakeUp(slot int) {
+func (u *shardTakeover) startTakeover(slot int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
 	if t == nil {
-		t = &shardTakeUp{}
+		t = &takeoverState{}
 		u.state[slot] = t
 	}
 	if t.running {
@@ -54,11 +54,11 @@ func (u *shardResumer) startTakeUp(slot int) {
 		return
 	}
 	t.running = true
-	u.wait.Go(func() { u.retryTakeUp(slot) })
+	u.wait.Go(func() { u.retryTakeover(slot) })
 }
 
-// retryTakeUp tries until the runs of a shard are taken up, or the shard is lost.
-func (u *shardResumer) retryTakeUp(slot int) {
+// retryTakeover tries until the runs of a shard are taken over, or the shard is lost.
+func (u *shardTakeover) retryTakeover(slot int) {
 	taking := growingTimeout{first: u.first, most: takeUpMost}
 	pause, failed := u.pause, false
 	for {
@@ -70,7 +70,7 @@ func (u *shardResumer) retryTakeUp(slot int) {
 			if failed {
 				u.report(slot, nil)
 			}
-			if u.endTakeUp(slot) {
+			if u.endTakeover(slot) {
 				return
 			}
 			taking, pause, failed = growingTimeout{first: u.first, most: takeUpMost}, u.pause, false
@@ -87,8 +87,8 @@ func (u *shardResumer) retryTakeUp(slot int) {
 	}
 }
 
-// endTakeUp ends the work at a shard, unless it was gained again meanwhile.
-func (u *shardResumer) endTakeUp(slot int) bool {
+// endTakeover ends the work at a shard, unless it was gained again meanwhile.
+func (u *shardTakeover) endTakeover(slot int) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	t := u.state[slot]
@@ -96,9 +96,9 @@ func (u *shardResumer) endTakeUp(slot int) bool {
 	return !t.running
 }
 
-// tryInTurn waits for a turn and makes one attempt. After takeUpTurn the attempt continues, and another
+// tryInTurn waits for a turn and makes one attempt. After takeoverTurn the attempt continues, and another
 // shard may begin one: a slow shard must not hold up the others.
-func (u *shardResumer) tryInTurn(ctx context.Context, slot int) error {
+func (u *shardTakeover) tryInTurn(ctx context.Context, slot int) error {
 	select {
 	case u.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -107,7 +107,7 @@ func (u *shardResumer) tryInTurn(ctx context.Context, slot int) error {
 	var once sync.Once
 	leave := func() { once.Do(func() { <-u.turn }) }
 	defer leave()
-	late := time.AfterFunc(takeUpTurn, leave)
+	late := time.AfterFunc(takeoverTurn, leave)
 	defer late.Stop()
 	return u.try(ctx, slot)
 }
@@ -115,16 +115,16 @@ func (u *shardResumer) tryInTurn(ctx context.Context, slot int) error {
 // unfinishedFinder finds and wakes the unfinished runs of logs that an Owner has gained.
 type unfinishedFinder struct{ *Owner }
 
-// newTakeUps makes the take-ups of a node.
-func (o unfinishedFinder) newTakeUps() *shardResumer {
-	return &shardResumer{ctx: o.cfg.Life, try: o.takeUpShard, report: o.reportReadability, first: openTimeout, pause: followPause, state: map[int]*shardTakeUp{},
-		turn: make(chan struct{}, takeUpsAtOnce), wait: o.cfg.Work,
+// newShardTakeover makes the takeover of shards of a node.
+func (o unfinishedFinder) newShardTakeover() *shardTakeover {
+	return &shardTakeover{ctx: o.cfg.Life, try: o.takeOverShard, report: o.reportReadability, first: openTimeout, pause: followPause, state: map[int]*takeoverState{},
+		turn: make(chan struct{}, takeoversAtOnce), wait: o.cfg.Work,
 		holds: func(slot int) bool { _, ok := o.keeper.Load().Holds(slot); return ok }}
 }
 
-// takeUpShard wakes or queues the actors of unfinished runs in one shard and records passivated ones (newWaker). If it
-// finds runs that the index lacked, it has all shards taken up again.
-func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
+// takeOverShard wakes or queues the actors of unfinished runs in one shard and records passivated ones (newWaker). If it
+// finds runs that the index lacked, it has all shards taken over again.
+func (o unfinishedFinder) takeOverShard(ctx context.Context, slot int) error {
 	s := o.keeper.Load().ShardAt(slot)
 	list, err := o.reading.index.readShared(ctx, o.cfg.Runs.List)
 	if err != nil {
@@ -141,8 +141,8 @@ func (o unfinishedFinder) takeUpShard(ctx context.Context, slot int) error {
 	if err != nil {
 		return err
 	}
-	pass := o.newRequeuePass(false)
-	defer pass.settleDoubts(ctx, false)
+	pass := o.newRequeuePass()
+	defer pass.settleDoubts(ctx)
 	if err := o.cfg.Streams.HeadsOf(ctx, s.Pool, []int{s.N}, o.newWaker(open, pass)); err != nil {
 		return fmt.Errorf("cluster: %w", err)
 	}

@@ -35,7 +35,7 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 	var wait sync.WaitGroup
 	done, bad, mended := map[int]bool{}, map[int]bool{}, false
 	ctx, end := context.WithCancel(t.Context())
-	u := &shardResumer{ctx: ctx, first: 20 * time.Millisecond, pause: time.Millisecond, state: map[int]*shardTakeUp{}, turn: make(chan struct{}, 1), wait: &wait,
+	u := &shardTakeover{ctx: ctx, first: 20 * time.Millisecond, pause: time.Millisecond, state: map[int]*takeoverState{}, turn: make(chan struct{}, 1), wait: &wait,
 		holds: func(slot int) bool { return slot != lost },
 		report: func(slot int, err error) {
 			mu.Lock()
@@ -62,7 +62,7 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 			return nil
 		}}
 	for s := range 16 {
-		u.startTakeUp(s)
+		u.startTakeover(s)
 	}
 	is := func(taken int, wrong ...int) func() bool {
 		return func() bool {
@@ -76,7 +76,7 @@ func TestOneUnreadableShardDoesNotKeepTheOthersFromBeingTakenUp(t *testing.T) {
 	mended = true
 	mu.Unlock()
 	waitUntil(t, "the two are taken up as well", is(15))
-	u.startTakeUp(lost) // another node gave it back
+	u.startTakeover(lost) // another node gave it back
 	waitUntil(t, "what is gained again is looked at again", is(16))
 	end()
 	wait.Wait()

@@ -120,8 +120,8 @@ func (t *caseRun) startNode(ctx context.Context) error {
 	t.lease++
 	var err error
 	t.node, err = actors.Start(context.WithoutCancel(ctx), actors.Config{Name: nodeName, Post: t.post, Lease: t.lease,
-		Model: t.models.clientFor, Tools: t.mocks.newToolSet, Hooks: t.hooks.hookFuncs(), Events: func(e event.Published) { t.enqueueMessage(e) },
-		Over: func(_ string, r event.Result) { t.enqueueMessage(r) }})
+		Model: t.models.clientFor, Tools: t.mocks.newToolSet, Hooks: t.hooks.hookFuncs(), OnEvent: func(e event.Published) { t.enqueueMessage(e) },
+		OnResult: func(_ string, r event.Result) { t.enqueueMessage(r) }})
 	if err != nil {
 		return fmt.Errorf("eval: %w", err)
 	}

@@ -34,9 +34,9 @@ type Contributions struct {
 // ErrContribution: a contribution of the program cannot be used.
 var ErrContribution = errors.New("node: not usable")
 
-// checkAndComplete checks all fields and fills in the defaults of an agent file. filed means that runs may also have
+// checkAndComplete checks all fields and fills in the defaults of an agent file. mayHaveAgentFiles means that runs may also have
 // agents of files.
-func (o Contributions) checkAndComplete(filed bool) (Contributions, error) {
+func (o Contributions) checkAndComplete(mayHaveAgentFiles bool) (Contributions, error) {
 	set, err := tool.NewSet(o.Tools...)
 	if err != nil {
 		return o, fmt.Errorf("%w: %w", ErrContribution, err)
@@ -55,7 +55,7 @@ func (o Contributions) checkAndComplete(filed bool) (Contributions, error) {
 			return o, fmt.Errorf("%w: two agents are called %s", ErrContribution, d.Name)
 		}
 	}
-	if err := o.checkReferences(set, filed); err != nil {
+	if err := o.checkReferences(set, mayHaveAgentFiles); err != nil {
 		return o, err
 	}
 	for name, c := range o.Models {
@@ -68,7 +68,7 @@ func (o Contributions) checkAndComplete(filed bool) (Contributions, error) {
 
 // checkReferences checks that the tools and delegates that agents name exist. Tools of MCP servers are not known yet,
 // and delegates are not if they may be in files.
-func (o Contributions) checkReferences(set *tool.Set, filed bool) error {
+func (o Contributions) checkReferences(set *tool.Set, mayHaveAgentFiles bool) error {
 	var tools []string
 	for _, s := range set.Specs() {
 		tools = append(tools, s.Name)
@@ -91,7 +91,7 @@ func (o Contributions) checkReferences(set *tool.Set, filed bool) error {
 			if err := agentfile.CheckDelegate(name); err != nil {
 				return fmt.Errorf("%w: agent %s: %w", ErrContribution, d.Name, err)
 			}
-			if !filed && !agentfile.IsForeignAgent(name) && !slices.Contains(agents, name) {
+			if !mayHaveAgentFiles && !agentfile.IsForeignAgent(name) && !slices.Contains(agents, name) {
 				return fmt.Errorf("%w: agent %s: there is no agent %q to delegate to%s", ErrContribution, d.Name, name, didYouMean(name, agents))
 			}
 		}

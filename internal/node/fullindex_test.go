@@ -56,7 +56,7 @@ func TestAFullIndexRefusesRunsAndLosesNoEnd(t *testing.T) {
 	if _, err := h.runs.Record(ctx, "ends", control.Report{Result: &result}, true); !bus.IsFull(err) {
 		t.Fatalf("the index was not full: %v", err)
 	}
-	h.index.recordResult("ends", result)
+	h.indexWriter.recordResult("ends", result)
 	isFinished := func() bool {
 		info, _, err := h.runs.Get(t.Context(), "ends")
 		if err != nil {

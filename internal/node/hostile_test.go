@@ -86,9 +86,9 @@ func awaitRows(t *testing.T, h *Node, c *client.Client) {
 		})
 	}
 	waitUntil(t, "no row is being written", func() bool {
-		h.index.mu.Lock()
-		defer h.index.mu.Unlock()
-		return len(h.index.pending) == 0
+		h.indexWriter.mu.Lock()
+		defer h.indexWriter.mu.Unlock()
+		return len(h.indexWriter.pending) == 0
 	})
 }
 

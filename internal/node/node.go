@@ -62,7 +62,7 @@ type Node struct {
 	http        atomic.Pointer[httpapi.Server] // nil: the node serves no HTTP, or not yet
 	agentHost   *agentprotocol.Host            // nil: no agent is exported
 	runs        *control.Runs
-	index       *indexWriter        // of rows of runs
+	indexWriter *indexWriter        // of rows of runs
 	watch       *runWatch           // what operators see of the runs
 	spans       *telemetry.Exporter // nil: they are not exported
 	toolset     *toolset.Builder
@@ -81,7 +81,7 @@ type Node struct {
 	logHealth   logHealth             // whether the logs can be written
 	lastDenied  atomic.Pointer[error] // the last right that the server refused
 	cancelStart context.CancelFunc    // of a start that cannot succeed
-	proof       bus.Proof             // the checks of the server's promises
+	serverProof bus.Proof             // the checks of the server's promises
 	// httpToken is the credential of http; httpTokenFresh: no state directory has it yet.
 	httpToken      string
 	httpTokenFresh bool
@@ -132,7 +132,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	h := &Node{cfg: cfg, names: names, routes: cfg.newRoutes(recordings), recordings: recordings, mask: mask,
 		directories: workspace.New(cfg.StateDir, recordings.Dir()), httpToken: token, httpTokenFresh: fresh}
 	h.publisher = newEventPublisher(h.sendEvents, cfg.Logger)
-	h.index = newIndexWriter(h)
+	h.indexWriter = newIndexWriter(h)
 	h.watch = newRunWatch(cfg.Logger, h.newMetrics())
 	h.logHealth.node = h
 	h.lifetime, h.endLifetime = context.WithCancel(context.WithoutCancel(ctx))
@@ -154,7 +154,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 }
 
 func (h *Node) startComponents(ctx context.Context) error {
-	if err := h.openConnections(); err != nil {
+	if err := h.startServerAndConnect(); err != nil {
 		return err
 	}
 	if err := h.cfg.approveModel(h.recordings); err != nil { // now the state directory exists, closed to others
@@ -180,12 +180,12 @@ func (h *Node) startComponents(ctx context.Context) error {
 	var rowAdded func(string)
 	if h.embedded != nil {
 		h.runs.OwnAlone()
-		rowAdded = h.index.recordAdded
+		rowAdded = h.indexWriter.recordAdded
 	}
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
 	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(), HookEnv: h.cfg.envOfCommands,
-		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, Events: h.queueEvent, Changed: h.index.recordState, Over: h.index.recordResult, IdleTimeout: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
+		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, OnEvent: h.queueEvent, OnRunChanged: h.indexWriter.recordState, OnResult: h.indexWriter.recordResult, IdleTimeout: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
 	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}
 	}
@@ -219,9 +219,9 @@ func (h *Node) startComponents(ctx context.Context) error {
 	return nil
 }
 
-// openConnections opens the five connections, for logs, readers, events, leases and requests: to the
+// startServerAndConnect starts the embedded server, if the node has one, and opens the five connections, for logs, readers, events, leases and requests: to the
 // embedded server, or to an external server with the given credentials.
-func (h *Node) openConnections() error {
+func (h *Node) startServerAndConnect() error {
 	if err := statedir.CheckLogStore(h.cfg.LogStore); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (h *Node) openConnections() error {
 	}
 	// Without a handler the library writes to stderr an error that an observer can cause: a
 	// reply to a subject to which this node may not publish.
-	quiet := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+	onConnError := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 		h.cfg.Logger.Debug("NATS connection error", "error", err)
 		if errors.Is(err, nats.ErrPermissionViolation) {
 			h.lastDenied.Store(&err)
@@ -246,7 +246,7 @@ func (h *Node) openConnections() error {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
 		}
-		o.Extra = append(slices.Clone(o.Extra), quiet)
+		o.Extra = append(slices.Clone(o.Extra), onConnError)
 		return bus.Connect(o)
 	}
 	if !h.cfg.Bus.NamesServer() {
@@ -257,7 +257,7 @@ func (h *Node) openConnections() error {
 			return err
 		}
 		h.embedded = e
-		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, quiet) }
+		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, onConnError) }
 	}
 	var err error
 	if h.logConn, err = dial(bus.RoleNode); err != nil {

@@ -25,7 +25,7 @@ func (h *Node) newOwner() *cluster.Owner {
 	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL, ReconcileEvery: h.cfg.ReconcileEvery,
 		MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.NoActors,
 		Names: h.names, Leases: h.leaseConn, Post: h.post, Streams: h.streams, Logs: h.redactedLogs(), Runs: h.runs, Node: func() *actors.Node { return h.actorNode }, Publish: h.queueEvent, LaneFound: func(conversation string) { h.lanes.add(conversation, "") },
-		Proof: &h.proof, LogHealth: h.logHealth.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})
+		Proof: &h.serverProof, LogHealth: h.logHealth.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})
 }
 
 // Drain gives up all logs: see cluster.Owner.Drain.

@@ -26,16 +26,16 @@ func (h *Node) proveServer(ctx context.Context) error {
 	} else {
 		c.LogRoom = h.post.Room
 	}
-	h.proof, err = bus.ProveDurability(ctx, c)
+	h.serverProof, err = bus.ProveDurability(ctx, c)
 	if err != nil {
 		return err
 	}
-	for _, f := range h.proof.Findings {
+	for _, f := range h.serverProof.Findings {
 		if f.Status != bus.Proven {
-			h.cfg.Logger.Warn("a promise of the server is not proven", "profile", h.proof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
+			h.cfg.Logger.Warn("a promise of the server is not proven", "profile", h.serverProof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
 		}
 	}
-	return h.proof.Err()
+	return h.serverProof.Err()
 }
 
 // openWitness returns a source that reports how the servers store entries, nil if there is
@@ -63,11 +63,11 @@ func (h *Node) openWitness() (w bus.ServerWitness, done func(), err error) {
 }
 
 // Proof returns the result of that check at the start of the node.
-func (h *Node) Proof() bus.Proof { return h.proof }
+func (h *Node) Proof() bus.Proof { return h.serverProof }
 
 // describeSelf is what the control service reports about a node that owns all logs.
 func (h *Node) describeSelf() client.NodeInfo {
-	i := client.NodeInfo{Profile: string(h.proof.Profile), Unproven: strings.Join(h.proof.UnprovenChecks(), ", "), Proof: &h.proof,
+	i := client.NodeInfo{Profile: string(h.serverProof.Profile), Unproven: strings.Join(h.serverProof.UnprovenChecks(), ", "), Proof: &h.serverProof,
 		LogHealth: h.logHealth.clientInfo(), HTTP: h.HTTPURL()}
 	h.logOwner.FillCounts(&i)
 	return i

@@ -40,7 +40,7 @@ const (
 	ByRule    = "a rule"
 	ByMode    = "the permission mode"
 	ByYes     = "--yes"
-	ByLimits  = "the tools that the agent may use"
+	ByGrants  = "the tools that the agent may use"
 	ByDefault = "the default of the tool"
 	ByNobody  = "permissions that cannot be read"
 )
@@ -64,7 +64,7 @@ type Set struct {
 type agentRules struct {
 	spec.Permissions
 	allow, ask, deny []Rule
-	limits           [][]Rule // a call of a tool that a list names must fit a rule of that list
+	grants           [][]Rule // a call of a tool that a list names must fit a rule of that list
 }
 
 // Compile compiles the permissions of an agent and those of its ancestors. If any of them cannot be read, the Set
@@ -78,7 +78,7 @@ func Compile(list []spec.Permissions, workspace string, writable []string) *Set 
 		}
 		c.allow, c.ask, c.deny = s.parse(p.Allow, ParseAllow), s.parse(p.Ask, ParseGuard), s.parse(p.Deny, ParseGuard)
 		for _, rules := range p.Limits() {
-			c.limits = append(c.limits, s.parse(rules, ParseAllow))
+			c.grants = append(c.grants, s.parse(rules, ParseAllow))
 		}
 		s.list = append(s.list, c)
 	}
@@ -118,8 +118,8 @@ func (s *Set) Decide(c Call, t Tool, added []spec.PermissionRule) Verdict {
 	return strictest
 }
 
-// AsksNobody reports whether one of the modes lets nobody be asked.
-func (s *Set) AsksNobody() bool {
+// DeniesInsteadOfAsking reports whether one of the modes denies a call where another one would ask a person.
+func (s *Set) DeniesInsteadOfAsking() bool {
 	return s != nil && slices.ContainsFunc(s.list, func(p agentRules) bool { return p.Mode == spec.ModeDontAsk })
 }
 
@@ -141,12 +141,12 @@ func (p agentRules) decide(c Call, t Tool, writable []string, added []spec.Permi
 	if c.Tool == shellTool && !t.Command {
 		doubt = cmp.Or(doubt, p.whyCommandsAsk())
 	}
-	only := p.brokenLimit(c)
+	only := p.unmetGrant(c)
 	switch {
 	case denying >= 0: //mutant:denied-by-no-rule
 		return Verdict{Decision: Deny, By: ByRule, Rule: p.Deny[denying], Why: "the rule " + name(p.Deny[denying]) + " denies it"}
 	case len(only) > 0:
-		return Verdict{Decision: Deny, By: ByLimits, Why: "the agent may use " + c.Tool + " only for " + strings.Join(only, ", ")}
+		return Verdict{Decision: Deny, By: ByGrants, Why: "the agent may use " + c.Tool + " only for " + strings.Join(only, ", ")}
 	case p.Mode == spec.ModePlan && changes(c, t): //mutant:plan-changes-something
 		return Verdict{Decision: Deny, By: ByMode, Why: "permission mode plan: nothing that changes something runs"}
 	}
@@ -177,10 +177,10 @@ func (p agentRules) whyCommandsAsk() string {
 	return ""
 }
 
-// brokenLimit returns the rules of the first limit that names the tool of a call and that the call fits none of; nil:
+// unmetGrant returns the rules of the first limit that names the tool of a call and that the call fits none of; nil:
 // there is none.
-func (p agentRules) brokenLimit(c Call) (only []string) {
-	for _, limit := range p.limits {
+func (p agentRules) unmetGrant(c Call) (only []string) {
+	for _, limit := range p.grants {
 		about := slices.DeleteFunc(slices.Clone(limit), func(r Rule) bool { return r.tool != c.Tool })
 		if len(about) == 0 || slices.ContainsFunc(about, func(r Rule) bool { return r.allows(c) }) {
 			continue

@@ -52,7 +52,7 @@ func (ps *processes) carryOut(sh *shell, action activation.Action) {
 		ps.killShell(sh)
 	case activation.Warn:
 		ps.traceLine("%s warns: %s %v", sh.start, act.Text, act.Args)
-	case activation.OwnReadBack, activation.PublishNotes, activation.PublishRestart, activation.PublishState:
+	case activation.OwnReadBack, activation.PublishEvents, activation.PublishRestart, activation.PublishState:
 	default:
 		if !ps.performWork(sh, action) {
 			ps.receiveReport(sh, action)

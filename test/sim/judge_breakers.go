@@ -20,7 +20,7 @@ type breakerJudge struct {
 // is halted, or a person is asked.
 func (j *breakerJudge) checkForced(before, after *agent.State) {
 	a := j.actor
-	j.halted = before.LoopDetection.Halted
+	j.halted = before.LoopDetection.BlockedTool
 	if !before.LoopDetection.Forced || before.ClosingReason != "" || after.Phase == agent.Done || after.Phase == agent.Waiting || after.Phase == agent.Hooking {
 		return
 	}

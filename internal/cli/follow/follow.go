@@ -22,7 +22,7 @@ const (
 	RedrawInterval = 100 * time.Millisecond
 	cancelWait     = 5 * time.Second  // from a stop at the boundary to a stop now
 	endWait        = 15 * time.Second // from a stop now to giving up on a result
-	EventsAhead    = 256
+	EventBuffer    = 256
 	// takeoverTimeout is how long a node elsewhere may be gone in the middle of a run.
 	takeoverTimeout = 60 * time.Second
 )
@@ -67,8 +67,8 @@ type eventItem struct {
 
 // New makes a follower of a run whose log may be unwritable for patience, with the
 // soft time limit of the run; 0 is the default.
-func New(a *console.Console, run string, sig *interrupt.Signals, patience time.Duration, softMS int64) *Follower {
-	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, logs: newLogWatch(patience, softMS)}
+func New(a *console.Console, run string, sig *interrupt.Signals, patience, softLimit time.Duration) *Follower {
+	f := &Follower{console: a, run: run, sig: sig, positions: client.Positions{}, logs: newLogWatch(patience, softLimit)}
 	tty := term.CanDraw(a.Err, a.Getenv)
 	if tty && !a.Quiet && !a.Verbose && a.Output != "stream-json" {
 		f.live = &term.LiveRegion{Out: a.Err, Size: func() (int, int) { return term.Size(a.Err) }}
@@ -134,7 +134,7 @@ func (f *Follower) ContinueAfterLoss(s *session.Session) bool {
 func (f *Follower) Watch(s *session.Session) (Ending, error) {
 	ctx, cancel := context.WithCancel(s.Context)
 	defer cancel()
-	events, done := make(chan eventItem, EventsAhead), make(chan error, 1)
+	events, done := make(chan eventItem, EventBuffer), make(chan error, 1)
 	go func() {
 		done <- s.Events(ctx, f.run, f.positions.Cursor(), true, func(e client.Event, raw []byte) error {
 			select {
@@ -167,7 +167,7 @@ func (f *Follower) Watch(s *session.Session) (Ending, error) {
 			}
 			return f.finalResult(s)
 		case n := <-news:
-			if text := f.logs.process(n, time.Now()); text != "" {
+			if text := f.logs.applyReport(n, time.Now()); text != "" {
 				f.note(text)
 			}
 		case <-tick.C:

@@ -24,8 +24,8 @@ const (
 	reportInterval = time.Second
 	// lateEventGrace is how long after a report of an outage an event of its node may still be one of before the outage.
 	lateEventGrace = 2 * time.Second
-	// logAhead is how many answers may wait to be shown.
-	logAhead = 16
+	// reportBuffer is how many answers may wait to be shown.
+	reportBuffer = 16
 )
 
 // logWatch tracks whether the node of a run can write its logs. A run whose log
@@ -52,17 +52,17 @@ type logReport struct {
 }
 
 // newLogWatch watches for a run with a soft time limit; 0 is the default.
-func newLogWatch(patience time.Duration, softMS int64) *logWatch {
+func newLogWatch(patience, softLimit time.Duration) *logWatch {
 	hard := int64(spec.HardDefaultMS)
-	if softMS > 0 {
-		hard = spec.HardLimitMS(softMS)
+	if softLimit > 0 {
+		hard = spec.HardLimitMS(softLimit.Milliseconds())
 	}
 	return &logWatch{patience: patience, hard: time.Duration(hard) * time.Millisecond}
 }
 
 // listen returns the reports of the nodes until ctx ends.
 func (w *logWatch) listen(ctx context.Context, s *session.Session, run string) (<-chan logReport, error) {
-	news := make(chan logReport, logAhead)
+	news := make(chan logReport, reportBuffer)
 	give := func(n logReport) {
 		select {
 		case news <- n:
@@ -95,8 +95,8 @@ func (w *logWatch) listen(ctx context.Context, s *session.Session, run string) (
 	return news, nil
 }
 
-// process processes a report of a node, and returns the line to show; "" shows nothing.
-func (w *logWatch) process(n logReport, now time.Time) string {
+// applyReport takes in a report of a node, and returns the line to show; "" shows nothing.
+func (w *logWatch) applyReport(n logReport, now time.Time) string {
 	switch {
 	case n.place > 0 && w.place != 0:
 		return ""
@@ -115,13 +115,13 @@ func (w *logWatch) process(n logReport, now time.Time) string {
 	case n.info != nil && !n.info.Low:
 		w.down = n.info
 	case w.down != nil && n.node == w.node:
-		return w.recovered(now)
+		return w.endOutage(now)
 	}
 	return ""
 }
 
-// recovered notes that the node can write again, and returns the line to show.
-func (w *logWatch) recovered(now time.Time) string {
+// endOutage records that the node can write again, and returns the line to show.
+func (w *logWatch) endOutage(now time.Time) string {
 	w.down = nil
 	return fmt.Sprintf("the logs can be written again after %s: the run continues", now.Sub(w.since).Round(100*time.Millisecond))
 }
@@ -137,7 +137,7 @@ func (w *logWatch) recordEvent(e client.Event, now time.Time) string {
 	case w.down == nil || now.Sub(w.since) <= lateEventGrace:
 		return ""
 	case e.Node == w.node:
-		return w.recovered(now)
+		return w.endOutage(now)
 	}
 	w.down = nil
 	return ""
@@ -149,7 +149,7 @@ func (w *logWatch) queueNotice(e client.Event) string {
 	if e.Kind != event.KindRunQueued || json.Unmarshal(e.Data, &q) != nil {
 		return ""
 	}
-	return w.process(logReport{place: q.Position}, time.Now())
+	return w.applyReport(logReport{place: q.Position}, time.Now())
 }
 
 // overdue fails once the run has waited for too long: for patience, or as long as an agent may work. The wait is measured

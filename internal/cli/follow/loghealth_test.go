@@ -16,9 +16,9 @@ import (
 
 func downWatch(t *testing.T, timeout, patience time.Duration) (*logWatch, time.Time) {
 	t.Helper()
-	j, now := newLogWatch(patience, timeout.Milliseconds()), time.Now()
+	j, now := newLogWatch(patience, timeout), time.Now()
 
-	text := j.process(logReport{node: "a", info: &client.LogHealth{Why: "the disk of /x is full", Remedy: "free some"}}, now)
+	text := j.applyReport(logReport{node: "a", info: &client.LogHealth{Why: "the disk of /x is full", Remedy: "free some"}}, now)
 	if !strings.Contains(text, "the disk of /x is full") || !strings.Contains(text, "free some") {
 		t.Errorf("it is told as %q", text)
 	}
@@ -46,10 +46,10 @@ func TestOutageAfterALongWaitHasItsWholePatience(t *testing.T) {
 	}
 	t.Cleanup(func() { nowhere.Close() })
 	synctest.Test(t, func(t *testing.T) {
-		f := New(&console.Console{Out: nowhere, Err: nowhere, Getenv: func(string) string { return "" }}, "r", &interrupt.Signals{}, time.Minute, time.Hour.Milliseconds())
+		f := New(&console.Console{Out: nowhere, Err: nowhere, Getenv: func(string) string { return "" }}, "r", &interrupt.Signals{}, time.Minute, time.Hour)
 		f.Accept(nil)
 		<-time.After(5 * time.Hour)
-		f.logs.process(logReport{node: "a", info: &client.LogHealth{Why: "the disk is full"}}, time.Now())
+		f.logs.applyReport(logReport{node: "a", info: &client.LogHealth{Why: "the disk is full"}}, time.Now())
 		<-time.After(30 * time.Second)
 		if err := f.Overdue(); err != nil {
 			t.Errorf("it has a minute: %v", err)
@@ -70,7 +70,7 @@ func TestPatienceWithAJournalIsBounded(t *testing.T) {
 	if err := j.overdue("r", now.Add(10*time.Second)); err == nil {
 		t.Error("it waits for ever")
 	}
-	if text := j.process(logReport{node: "a", info: nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
+	if text := j.applyReport(logReport{node: "a", info: nil}, now.Add(11*time.Second)); !strings.Contains(text, "after 11s") {
 		t.Errorf("the end is told as %q", text)
 	}
 	if err := j.overdue("r", now.Add(time.Hour)); err != nil {
@@ -82,7 +82,7 @@ func TestPatienceWithAJournalIsBounded(t *testing.T) {
 // another node cannot write; and what that node says is ended only by its own word.
 func TestAnotherNodesJournalEndsNoRun(t *testing.T) {
 	j, now := downWatch(t, 0, 10*time.Second)
-	j.process(logReport{node: "b", info: nil}, now.Add(time.Second))
+	j.applyReport(logReport{node: "b", info: nil}, now.Add(time.Second))
 	if j.down == nil {
 		t.Error("another node's word ended it")
 	}
@@ -104,7 +104,7 @@ func TestEventBeforeTheReportOfItsNode(t *testing.T) {
 	if text := j.recordEvent(rootEvent("a"), now.Add(6*time.Second)); !strings.Contains(text, "after 6s: the run continues") {
 		t.Errorf("the end is told as %q", text)
 	}
-	if text := j.process(logReport{node: "a", info: nil}, now.Add(7*time.Second)); text != "" {
+	if text := j.applyReport(logReport{node: "a", info: nil}, now.Add(7*time.Second)); text != "" {
 		t.Errorf("it is told again: %q", text)
 	}
 }

@@ -101,7 +101,7 @@ func (cs *Commands) followRun(flags *request.Flags, demo *demo) error {
 	}
 	sig := interrupt.Catch()
 	defer sig.Stop()
-	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.LogPatience, flags.Request.TimeoutMS)
+	f := follow.New(cs.Console, flags.Request.RunID, sig, flags.LogPatience, time.Duration(flags.Request.TimeoutMS)*time.Millisecond)
 	flags.Request.Interactive = f.HasPerson() && !flags.Request.Resume
 	var s *session.Session
 	for {

@@ -71,7 +71,7 @@ func (cs *Commands) followTree(ctx context.Context, s *session.Session, run stri
 	live := term.LiveRegion{Out: cs.Console.Out, Size: func() (int, int) { return term.Size(cs.Console.Out) }}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	events, done := make(chan client.Event, follow.EventsAhead), make(chan error, 1)
+	events, done := make(chan client.Event, follow.EventBuffer), make(chan error, 1)
 	go func() {
 		done <- s.Events(ctx, run, nil, true, func(e client.Event, _ []byte) error {
 			select {
