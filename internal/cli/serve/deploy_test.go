@@ -195,7 +195,7 @@ func TestSystemdUnit(t *testing.T) {
 // TestImages: what the images run by default consists of flags that exist.
 func TestImages(t *testing.T) {
 	commands := 0
-	for line := range strings.Lines(readText(t, "deploy/Dockerfile")) {
+	for line := range strings.Lines(readText(t, "deploy/Dockerfile") + readText(t, "deploy/release.Dockerfile")) {
 		if list, ok := strings.CutPrefix(line, "CMD "); ok {
 			commands++
 			var args []string
@@ -207,8 +207,8 @@ func TestImages(t *testing.T) {
 			}
 		}
 	}
-	if commands != 2 {
-		t.Errorf("%d commands, want those of 2 images", commands)
+	if commands != 3 {
+		t.Errorf("%d commands, want those of 3 images", commands)
 	}
 }
 
