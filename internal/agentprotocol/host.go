@@ -27,18 +27,18 @@ const (
 	serviceName     = "agents"
 	queueGroup      = "agents"
 	protocolVersion = "0.3"
-	// HeartbeatDefault is the interval between heartbeats of an agent.
-	HeartbeatDefault = 30 * time.Second
-	// AnswerTimeoutDefault is how long a run may wait for an answer of the caller.
-	AnswerTimeoutDefault = 10 * time.Minute
+	// heartbeatDefault is the interval between heartbeats of an agent.
+	heartbeatDefault = 30 * time.Second
+	// answerTimeoutDefault is how long a run may wait for an answer of the caller.
+	answerTimeoutDefault = 10 * time.Minute
 	// keepAliveInterval is how often a stream shows that it is alive: callers give up after 60 s of silence.
 	keepAliveInterval = 20 * time.Second
 	// payloadBytesMax is the most bytes of a prompt with its attachments, unless the server passes on less.
 	payloadBytesMax = 4 << 20
 	// PromptsAtOnce is how many prompts a node answers at once. It refuses further ones.
 	PromptsAtOnce = 64
-	// AgentsMax is how many agents a node exports.
-	AgentsMax = 64
+	// agentsMax is how many agents a node exports.
+	agentsMax = 64
 )
 
 // Usage is the text of the flag that exports agents.
@@ -56,9 +56,9 @@ type Config struct {
 	Owner string
 	// Node and Machine are the names of the node and of its machine, Version is that of the program.
 	Node, Machine, Version string
-	// Heartbeat is the interval between heartbeats of an agent. Default: HeartbeatDefault.
+	// Heartbeat is the interval between heartbeats of an agent. Default: heartbeatDefault.
 	Heartbeat time.Duration
-	// AnswerTimeout is how long a run may wait for an answer of the caller. Default: AnswerTimeoutDefault.
+	// AnswerTimeout is how long a run may wait for an answer of the caller. Default: answerTimeoutDefault.
 	AnswerTimeout time.Duration
 	// Redact redacts secrets in what callers get. Default: nothing is redacted.
 	Redact func([]byte) []byte
@@ -97,16 +97,16 @@ func Serve(cfg Config) (*Host, error) {
 		cfg.Redact = func(data []byte) []byte { return data }
 	}
 	if cfg.Heartbeat <= 0 {
-		cfg.Heartbeat = HeartbeatDefault
+		cfg.Heartbeat = heartbeatDefault
 	}
 	if cfg.AnswerTimeout <= 0 {
-		cfg.AnswerTimeout = AnswerTimeoutDefault
+		cfg.AnswerTimeout = answerTimeoutDefault
 	}
 	h := &Host{cfg: cfg, payloadMax: int(min(cfg.Conn.MaxPayload(), payloadBytesMax)), promptSlots: make(chan struct{}, PromptsAtOnce)}
 	h.ctx, h.end = context.WithCancel(context.Background())
 	for _, a := range cfg.Agents {
-		if len(h.agents) == AgentsMax {
-			cfg.Logger.Warn("agent not exported: the node exports as many as it may", "agent", a.Name, "limit", AgentsMax)
+		if len(h.agents) == agentsMax {
+			cfg.Logger.Warn("agent not exported: the node exports as many as it may", "agent", a.Name, "limit", agentsMax)
 			continue
 		}
 		if err := names.CheckToken(a.Name); err != nil {

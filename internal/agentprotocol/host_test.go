@@ -37,7 +37,7 @@ func connectServer(t *testing.T) *nats.Conn {
 func TestLimitsOnAnyServer(t *testing.T) {
 	nc := connectServer(t)
 	many := []Agent{{Name: "helper", Description: "Helps.\nA lot."}, {Name: "Not A Token"}}
-	for range AgentsMax {
+	for range agentsMax {
 		many = append(many, Agent{Name: "a" + strings.ToLower(nats.NewInbox()[7:20])})
 	}
 	h, err := Serve(Config{Conn: nc, Client: client.New(nc, names.Names{}), Agents: many, Owner: "ops", Machine: "m", Version: "1.0.0"})
@@ -49,7 +49,7 @@ func TestLimitsOnAnyServer(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if n := len(h.Subjects()); n != AgentsMax || h.Subjects()[0] != "agents.prompt.troupe.ops.helper" {
+	if n := len(h.Subjects()); n != agentsMax || h.Subjects()[0] != "agents.prompt.troupe.ops.helper" {
 		t.Errorf("%d agents are exported: %q", n, h.Subjects()[0])
 	}
 	if i := h.agents[0].service.Info(); i.Description != "Helps. A lot." || i.Endpoints[0].Metadata["max_payload"] != "4MB" && i.Endpoints[1].Metadata["max_payload"] != "4MB" {

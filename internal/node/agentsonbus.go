@@ -18,9 +18,9 @@ import (
 type AgentsOnBus struct {
 	// Owner is a token of the agents' subjects; the nodes of one cluster have the same. Default: AgentsOwner.
 	Owner string
-	// Heartbeat is the interval between heartbeats of an agent. Default: agentprotocol.HeartbeatDefault.
+	// Heartbeat is the interval between heartbeats of an agent. Default: 30 s.
 	Heartbeat time.Duration
-	// AnswerTimeout is how long a run may wait for an answer of its caller. Default: agentprotocol.AnswerTimeoutDefault.
+	// AnswerTimeout is how long a run may wait for an answer of its caller. Default: 10 minutes.
 	AnswerTimeout time.Duration
 }
 

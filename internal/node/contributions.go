@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/assistant"
+	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
@@ -88,10 +89,13 @@ func (o Contributions) checkReferences(set *tool.Set, mayHaveAgentFiles bool) er
 			}
 		}
 		for _, name := range d.Delegates {
-			if err := agentfile.CheckDelegate(name); err != nil {
-				return fmt.Errorf("%w: agent %s: %w", ErrContribution, d.Name, err)
+			if agentfile.IsForeignAgent(name) {
+				if _, err := names.ForeignPrompt(name); err != nil {
+					return fmt.Errorf("%w: agent %s: delegate %w", ErrContribution, d.Name, err)
+				}
+				continue
 			}
-			if !mayHaveAgentFiles && !agentfile.IsForeignAgent(name) && !slices.Contains(agents, name) {
+			if !mayHaveAgentFiles && !slices.Contains(agents, name) {
 				return fmt.Errorf("%w: agent %s: there is no agent %q to delegate to%s", ErrContribution, d.Name, name, didYouMean(name, agents))
 			}
 		}

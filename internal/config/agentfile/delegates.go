@@ -14,15 +14,15 @@ import (
 func readDelegates(d *decoder, key string, n *yaml.Node) {
 	d.def.Delegates = d.readList(n, key)
 	for _, name := range d.def.Delegates {
-		if err := CheckDelegate(name); err != nil {
+		if err := checkDelegate(name); err != nil {
 			d.addProblem(n.Line+1, "%s: %v", key, err)
 		}
 	}
 }
 
-// CheckDelegate refuses a name that looks like an agent of another program and cannot be called: such an agent is named
+// checkDelegate refuses a name that looks like an agent of another program and cannot be called: such an agent is named
 // by three tokens of its subject, HARNESS/OWNER/NAME.
-func CheckDelegate(name string) error {
+func checkDelegate(name string) error {
 	if !IsForeignAgent(name) && !strings.HasPrefix(name, "agents.") {
 		return nil
 	}
