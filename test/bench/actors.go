@@ -89,8 +89,8 @@ func openActors(ctx context.Context, s setup, post mailbox.Post, stop func() err
 			}
 			return client, s.script.name, nil
 		},
-		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
-		Over:  a.takeResult,
+		Tools:    func(spec.Task) (*tool.Set, error) { return set, nil },
+		OnResult: a.takeResult,
 	})
 	if err != nil {
 		return nil, errors.Join(err, stop())
