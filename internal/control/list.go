@@ -77,7 +77,7 @@ func (f runFilter) selectRows(rows []rawRow) (selected []Row) {
 func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]int) map[string]viewResult {
 	var open []Row
 	for _, row := range rows {
-		if row.State != client.RunFinished && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
+		if row.State != client.RunFinished && !c.cfg.Runs.isElsewhere(row) && places[row.RunID] == 0 && len(open) < verifiedRowsMax {
 			open = append(open, row)
 		}
 	}
@@ -92,6 +92,10 @@ func (c *viewer) viewNewest(ctx context.Context, rows []Row, places map[string]i
 func (c *viewer) currentInfo(ctx context.Context, row Row, place int, looks map[string]viewResult) (client.RunInfo, error) {
 	info := withPosition(row.RunInfo, place)
 	if row.State == client.RunFinished || info.Position > 0 {
+		return info, nil
+	}
+	if c.cfg.Runs.isElsewhere(row) {
+		info.State = client.RunInterrupted
 		return info, nil
 	}
 	r, ok := looks[row.RunID]

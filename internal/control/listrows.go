@@ -44,7 +44,7 @@ func (r *Runs) List(ctx context.Context) ([]client.RunInfo, error) {
 	return list, nil
 }
 
-// listRows is List for whole rows.
+// listRows is List for whole rows. It leaves out runs whose logs this process does not read.
 func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
 	all, err := r.rawRows(ctx, func(string) bool { return true })
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *Runs) listRows(ctx context.Context) ([]Row, error) {
 	}
 	rows := make([]Row, 0, len(all))
 	for _, raw := range all {
-		if row, ok := raw.decode(); ok {
+		if row, ok := raw.decode(); ok && !r.isElsewhere(row) {
 			rows = append(rows, row)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/bus/statedir"
 )
 
 // Runs is the index of runs: a hint for lists, kept in a key-value bucket. The log of a run
@@ -22,6 +23,9 @@ type Runs struct {
 	// ListQuiet is how long List waits for a row that the bucket claims to have, while the
 	// bucket answers: a corrupt row never comes. Default ListQuietDefault.
 	ListQuiet time.Duration
+	// LogStore is where this process keeps logs: statedir.LogsInFiles or LogsInJetStream; "": it does not say. One index can
+	// list runs of both: the nodes of `troupe up` use streams of a server whose own node would use files.
+	LogStore string
 
 	written writtenRows
 	recent  recentResults
@@ -128,6 +132,9 @@ func (r *Runs) writeChange(ctx context.Context, run string, row Row, revision ui
 	}
 	row.RunID = run
 	row.RunInfo = summarizeRow(row.RunInfo)
+	if revision == 0 {
+		row.LogStore = r.LogStore
+	}
 	data, err := json.Marshal(row)
 	if err != nil {
 		return false, fmt.Errorf("control: index %s: %w", run, err)
@@ -220,8 +227,25 @@ func (r *Runs) getRow(ctx context.Context, run string) (row Row, ok bool, err er
 	if row, ok = r.own.findUnwritten(run); ok {
 		return row, true, nil
 	}
-	row, _, err = r.readRow(ctx, run)
+	if row, _, err = r.readRow(ctx, run); err == nil && r.isElsewhere(row) {
+		return row, false, elsewhereError(row)
+	}
 	return row, row.RunID != "", err
+}
+
+// isElsewhere reports whether the logs of a run are in a store that this process does not read. To it, such a run would seem
+// to have lost its logs.
+func (r *Runs) isElsewhere(row Row) bool {
+	return row.LogStore != "" && r.LogStore != "" && row.LogStore != r.LogStore
+}
+
+func elsewhereError(row Row) error {
+	if row.LogStore == statedir.LogsInFiles {
+		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the logs of %s are files of the state directory, which the nodes of this server do not read", row.RunID),
+			Hint: "stop `troupe up`, or the server, and send the command again: troupe run wrote these files, and a command without a server reads them"}
+	}
+	return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("the logs of %s are streams of a server, which this process does not read", row.RunID),
+		Hint: "start `troupe up`, which has run it, and send the command again"}
 }
 
 // readRow reads a row with its revision. A row that does not decode counts as missing.

@@ -177,6 +177,9 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.runs = control.OpenRuns(buckets)
+	if h.runs.LogStore = statedir.LogsInJetStream; h.embedded != nil {
+		h.runs.LogStore = h.embedded.LogStore()
+	}
 	var rowAdded func(string)
 	if h.embedded != nil {
 		h.runs.OwnAlone()

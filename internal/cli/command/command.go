@@ -57,6 +57,10 @@ func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 	return pflag.NormalizedName(b.String())
 }
 
+// commandsElsewhere are names that other programs have for commands of troupe.
+var commandsElsewhere = map[string]string{"stop": "cancel", "kill": "cancel", "abort": "cancel", "ps": "list", "ls": "list", "logs": "events", "log": "events",
+	"resume": "run --resume RUN", "continue": "run --resume RUN", "status": "describe", "show": "describe", "inspect": "describe"}
+
 // RejectUnknown fails for a word that is no command, with the one that was probably meant.
 func RejectUnknown(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
@@ -67,7 +71,11 @@ func RejectUnknown(c *cobra.Command, args []string) error {
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	if near := config.NearestName(args[0], names); near != "" {
+	near := config.NearestName(args[0], names)
+	if other := commandsElsewhere[args[0]]; other != "" && !c.HasParent() {
+		near = other
+	}
+	if near != "" {
 		hint = "did you mean " + near + "?"
 	}
 	return exit.UsageError(hint, "unknown command %q", args[0])
