@@ -107,8 +107,10 @@ func (f foreignCaller) next(ctx context.Context, sub *nats.Subscription, first b
 		return nil, errNoWait
 	case waiting.Err() != nil:
 		return nil, late
-	case errors.Is(err, nats.ErrNoResponders):
+	case errors.Is(err, nats.ErrNoResponders) && first:
 		return nil, errNobody
+	case errors.Is(err, nats.ErrNoResponders): // no server says so in a stream that has begun
+		return nil, errMalformed
 	case errors.Is(err, nats.ErrSlowConsumer):
 		return nil, errOverrun
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -23,6 +24,9 @@ const (
 	lookAgainAfter = 10 * time.Second
 	// callerName is who started a run, as its log has it, unless the prompt says otherwise.
 	callerName = "agent protocol"
+	// noForeignCalls keeps a run that another program has started from calling agents of other programs. Such a call may lead
+	// back here: agents that call each other would start runs without end, each with a budget of its own.
+	noForeignCalls = "delegate(*/*)"
 )
 
 // promptRun is the run of one prompt.
@@ -148,6 +152,7 @@ func (p *promptRun) start(e envelope, agent, trace string) (a client.RunAccepted
 	c, r := p.host.cfg.Client, e.Run
 	r.RunID, r.Prompt, r.Agent = p.id, e.Prompt, agent
 	r.Caller, r.Trace = cmp.Or(r.Caller, callerName), cmp.Or(r.Trace, trace)
+	r.DisallowedTools = append(slices.Clone(r.DisallowedTools), noForeignCalls)
 	for _, f := range e.Attachments {
 		file, err := c.Attach(p.ctx, p.id, f.Name, f.Type, f.Data)
 		if err != nil {

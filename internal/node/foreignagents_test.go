@@ -353,6 +353,36 @@ func TestForeignAgentIsNotAskedAgainAfterACrash(t *testing.T) {
 	}
 }
 
+// An agent that calls itself by the protocol calls itself once: a run that another program has started calls no agents of
+// other programs. Otherwise each call would start a run with a budget of its own, without end.
+//
+//behaviour:shows H5
+func TestExportedAgentThatCallsItselfEnds(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("CLAUDE_CONFIG_DIR", home)
+	loop := "---\nname: loop\ndescription: Calls itself.\nx-troupe: {delegates: [troupe/ops/loop], export: true}\n---\nWork.\n"
+	if err := os.MkdirAll(filepath.Join(home, "agents"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(home, "agents", "loop.md"), []byte(loop), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	permissions := spec.Permissions{Allow: []spec.PermissionRule{{Text: "delegate(troupe/*)"}}}
+	h, _ := startAgentsOnBus(t, `
+repeat: true
+default:
+  - calls: [{name: delegate, args: {agent: troupe/ops/loop, task: "Again."}}]
+  - text: "[done] It said: {{last}}"
+`, func(c *Config) { c.UserDirs, c.Permissions = true, permissions })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Agent: "loop", Prompt: "Begin."})
+	info := waitFinished(t, c, id, spec.Completed)
+	list, err := c.List(testContext(t))
+	if err != nil || len(list) != 2 || !strings.Contains(info.Result.Text, "delegate(*/*)") {
+		t.Errorf("%d runs, %v: %s", len(list), err, info.Result.Text)
+	}
+}
+
 // The agents that a node exports are such agents, too.
 //
 //behaviour:shows H5

@@ -14,9 +14,15 @@ func callsForeign(c Call) bool {
 	return c.Tool == delegateTool && strings.Contains(factsOf(c).Agent, "/")
 }
 
-// matchesAgent compares a pattern with the name of an agent: the name itself, or HARNESS/* and HARNESS/OWNER/* for all
-// agents of other programs whose names begin so.
+// allForeign is the pattern of all agents of other programs.
+const allForeign = "*/*"
+
+// matchesAgent compares a pattern with the name of an agent: the name itself, HARNESS/* and HARNESS/OWNER/* for all agents
+// of other programs whose names begin so, or allForeign.
 func matchesAgent(pattern, name string) bool {
+	if pattern == allForeign {
+		return strings.Contains(name, "/")
+	}
 	prefix, wild := strings.CutSuffix(pattern, "*")
 	return pattern == name || wild && len(name) > len(prefix) && strings.HasPrefix(name, prefix)
 }
@@ -24,8 +30,11 @@ func matchesAgent(pattern, name string) bool {
 // checkAgentPattern refuses a pattern that matchesAgent does not understand.
 func checkAgentPattern(pattern string) error {
 	name, wild := strings.CutSuffix(pattern, "/*")
+	if pattern == allForeign {
+		return nil
+	}
 	if strings.ContainsAny(name, "*()") || wild && (name == "" || strings.Count(name, "/") > 1) {
-		return fmt.Errorf("%q takes exactly one name; HARNESS/* and HARNESS/OWNER/* are about agents of other programs", delegateTool)
+		return fmt.Errorf("%q takes exactly one name; HARNESS/*, HARNESS/OWNER/* and */* are about agents of other programs", delegateTool)
 	}
 	return nil
 }

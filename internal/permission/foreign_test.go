@@ -33,6 +33,8 @@ func TestRulesAboutAgentsOfOtherPrograms(t *testing.T) {
 		{allow: "delegate(cc/*)", deny: "delegate", args: call, want: permission.Deny},
 		{yes: true, deny: "delegate(cc/derek/*)", args: call, want: permission.Deny},
 		{deny: "delegate(cc/*)", args: `{"agent":"cc","task":"x"}`, want: permission.Allow},
+		{yes: true, deny: "delegate(*/*)", args: call, want: permission.Deny},
+		{deny: "delegate(*/*)", args: `{"agent":"helper","task":"x"}`, want: permission.Allow},
 		{allow: "delegate(", args: call, want: permission.Deny},
 		{allow: "delegate(*/x)", args: call, want: permission.Deny},
 		{allow: "delegate(cc*)", args: call, want: permission.Deny},
