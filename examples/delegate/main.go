@@ -47,10 +47,10 @@ func edit() error {
 	}
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  memory.New(memory.Config{}),
-		Lease: 1, // the first owner of these logs
-		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		OnResult:  func(_ string, r event.Result) { over <- r },
+		Post:     memory.New(memory.Config{}),
+		Lease:    1, // the first owner of these logs
+		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		OnResult: func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err

@@ -54,11 +54,11 @@ func hello() error {
 
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  memory.New(memory.Config{}),
-		Lease: 1, // the first owner of these logs
-		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return tools, nil },
-		OnResult:  func(_ string, r event.Result) { over <- r },
+		Post:     memory.New(memory.Config{}),
+		Lease:    1, // the first owner of these logs
+		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		Tools:    func(spec.Task) (*tool.Set, error) { return tools, nil },
+		OnResult: func(_ string, r event.Result) { over <- r },
 	})
 	if err != nil {
 		return err

@@ -69,12 +69,12 @@ func serve() error {
 	}
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  memory.New(memory.Config{}),
-		Lease: 1, // the first owner of these logs
-		Hooks: map[string]actors.HookFunc{"purse": purse},
-		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		Tools: func(spec.Task) (*tool.Set, error) { return set, nil },
-		OnResult:  func(_ string, r event.Result) { over <- r },
+		Post:     memory.New(memory.Config{}),
+		Lease:    1, // the first owner of these logs
+		Hooks:    map[string]actors.HookFunc{"purse": purse},
+		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		Tools:    func(spec.Task) (*tool.Set, error) { return set, nil },
+		OnResult: func(_ string, r event.Result) { over <- r },
 		OnEvent: func(e event.Published) {
 			if f, ok := e.Data.(event.HookFired); ok && f.Decision != "" {
 				fmt.Println(f.Hook, f.Decision, f.Text)

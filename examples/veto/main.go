@@ -44,10 +44,10 @@ func analyze() error {
 	}
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  memory.New(memory.Config{}),
-		Lease: 1, // the first owner of these logs
-		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
-		OnResult:  func(_ string, r event.Result) { over <- r },
+		Post:     memory.New(memory.Config{}),
+		Lease:    1, // the first owner of these logs
+		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
+		OnResult: func(_ string, r event.Result) { over <- r },
 		OnEvent: func(e event.Published) {
 			if note, ok := e.Data.(event.Stop); ok {
 				fmt.Println(strings.TrimSpace(e.Kind + " " + note.Why))
