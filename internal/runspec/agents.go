@@ -95,9 +95,12 @@ func (t agentSet) unknownAgentError(name string) error {
 	return refuse.Bad(hint, "there is no agent %q", name)
 }
 
-// nearestAgent returns the agent that a misspelled name probably means; "": none.
-func (t agentSet) nearestAgent(name string) string {
+// nearestAgent returns the agent, of the set or found elsewhere, that a misspelled name probably means; "": none.
+func (t agentSet) nearestAgent(name string, found ...agentfile.Definition) string {
 	names := []string{assistant.Name}
+	for _, d := range found {
+		names = append(names, d.Name)
+	}
 	for _, d := range t.definitions {
 		names = append(names, d.Name)
 	}

@@ -94,7 +94,11 @@ func (b *Builder) findFiles(t agentSet, req acceptedRequest) (f foundAgents, err
 		case isHidden:
 			return f, refuse.Bad("fix or remove the file of the directory, or name the other with --agents", "there is no agent %q that can be used: %s", name, text)
 		case broken != nil:
-			return f, refuse.Bad("fix the file, or name another agent", "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
+			hint := "fix the file, or name another agent"
+			if near := t.nearestAgent(name, f.definitions...); near != "" {
+				hint = "did you mean " + near + "? Otherwise fix the file"
+			}
+			return f, refuse.Bad(hint, "there is no agent %q that can be read: %s", name, b.cfg.Trust.DescribeErrors(broken))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(hidden)) {

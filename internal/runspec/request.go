@@ -239,7 +239,7 @@ func (b *Builder) checkScripts(r client.RunRequest) error {
 func badScript(route, path string, isOpen bool, err error) error {
 	switch {
 	case errors.Is(err, scriptfile.ErrScript):
-		return refuse.Bad("see docs/models.md", "model %s: it is not a script%s", route, safefile.ErrorLine(err))
+		return refuse.Bad("see docs/models.md#scripted-models", "model %s: it is not a script%s", route, safefile.ErrorLine(err))
 	case isOpen && errors.Is(err, fs.ErrNotExist):
 		return refuse.Bad("name an existing one", "model %s: there is no such file", route)
 	case isOpen && !errors.Is(err, routes.ErrNotApproved):
