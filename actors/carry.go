@@ -35,7 +35,7 @@ func (s *shell) carryOut(c actor.Context, action activation.Action) {
 		deliver := s.factSender(c)
 		time.AfterFunc(a.Pause, func() { deliver(a.Fact) })
 	case activation.PublishEvents:
-		for _, e := range activation.EventsOf(s.addr, a.Parent, s.cfg.Name, a.N, a.Stamp, a.Notes) {
+		for _, e := range activation.EventsOf(s.addr, a.Parent, s.cfg.Name, a.N, a.Stamp, a.Events) {
 			s.cfg.OnEvent(e)
 		}
 	case activation.PublishRestart:

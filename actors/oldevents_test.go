@@ -55,7 +55,7 @@ func eventsOf(t *testing.T, data []byte) string {
 			readers[e.At] = l
 		}
 		r := l.Next(mailbox.Message{To: e.At, At: e.Stamp, Place: l.N + 1, Data: e.Data})
-		for _, event := range activation.EventsOf(e.At, "", "", r.N, l.At, r.Notes) {
+		for _, event := range activation.EventsOf(e.At, "", "", r.N, l.At, r.Events) {
 			if err := out.Encode(event); err != nil {
 				t.Fatal(err)
 			}

@@ -136,7 +136,7 @@ func replayLogs(t *testing.T, data []byte) string {
 		if r.Err != nil {
 			fmt.Fprintf(&b, "  %d not counted\n", r.N)
 		}
-		for _, told := range activation.EventsOf(e.At, "", "", r.N, l.At, r.Notes) {
+		for _, told := range activation.EventsOf(e.At, "", "", r.N, l.At, r.Events) {
 			fmt.Fprintf(&b, "  %d * %s %s turn %d %s\n", r.N, told.ID, told.Kind, told.Turn, wireHash(t, told.Data))
 		}
 	}

@@ -55,7 +55,7 @@ func (a *Agent) Step(f Fact) Stepped {
 	}
 	if a.Watch {
 		for _, n := range stepped.Events {
-			out.Notes = append(out.Notes, StepEvent{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
+			out.Events = append(out.Events, StepEvent{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
 		}
 	}
 	return out
@@ -130,7 +130,7 @@ func (s *Supervisor) Step(f Fact) Stepped {
 	}
 	if s.Watch {
 		for _, n := range stepped.Events {
-			out.Notes = append(out.Notes, StepEvent{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
+			out.Events = append(out.Events, StepEvent{Kind: n.Kind, Turn: n.Turn, Data: n.Data})
 		}
 	}
 	return out

@@ -7,17 +7,17 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// EventsOf makes the events of entry n of a log from the notes of its steps.
-func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, notes []StepEvent) []event.Published {
-	if len(notes) == 0 {
+// EventsOf makes the events of entry n of a log from the events of its steps.
+func EventsOf(at mailbox.Address, parent, node string, n uint64, stamp int64, steps []StepEvent) []event.Published {
+	if len(steps) == 0 {
 		return nil
 	}
 	entry := string(at.Bare()) + "#" + strconv.FormatUint(n, 10) + "."
 	common := event.Published{V: 1, TS: event.FormatStamp(stamp), Run: at.Run(), Agent: at.Agent(), Parent: parent, Node: node, Seq: n}
-	events := make([]event.Published, len(notes))
-	for i, note := range notes {
+	events := make([]event.Published, len(steps))
+	for i, e := range steps {
 		events[i] = common
-		events[i].ID, events[i].Kind, events[i].Turn, events[i].Data = entry+strconv.Itoa(i), note.Kind, note.Turn, note.Data
+		events[i].ID, events[i].Kind, events[i].Turn, events[i].Data = entry+strconv.Itoa(i), e.Kind, e.Turn, e.Data
 	}
 	return events
 }

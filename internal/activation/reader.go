@@ -49,7 +49,7 @@ type StepEvent struct {
 type Stepped struct {
 	Messages []OutboxMessage // without N and I
 	World    []any           // effects for the world, in order
-	Notes    []StepEvent
+	Events   []StepEvent
 	Err      error // the fact did not decode: the step changed nothing
 }
 
@@ -154,9 +154,9 @@ func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Mac
 
 // Read is the result of reading one entry.
 type Read struct {
-	N     uint64
-	World []any       // effects to begin now, only while active
-	Notes []StepEvent // of all steps of the entry, whether active or not
+	N      uint64
+	World  []any       // effects to begin now, only while active
+	Events []StepEvent // of all steps of the entry, whether active or not
 	// Activated says that this entry is the activation's own claim, and that the claim has
 	// become current.
 	Activated bool
@@ -353,7 +353,7 @@ func (l *LogReader) stepItem(item mailbox.Item, from mailbox.Address, damaged bo
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, r.Err)
 	}
 	out.World = append(out.World, r.World...)
-	out.Notes = append(out.Notes, r.Notes...)
+	out.Events = append(out.Events, r.Events...)
 	return r.Messages
 }
 

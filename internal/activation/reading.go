@@ -146,11 +146,11 @@ func supersedeActivation(s *stepContext) {
 // previous activation may have crashed before it published them.
 func publishEvents(s *stepContext, r Read, stamp int64) {
 	switch {
-	case len(r.Notes) == 0:
+	case len(r.Events) == 0:
 	case s.Reader.Phase == Replaying:
-		s.notes = append(s.notes[:len(s.notes):len(s.notes)], replayedNotes{r.N, stamp, r.Notes})
+		s.unpublished = append(s.unpublished[:len(s.unpublished):len(s.unpublished)], replayedEvents{r.N, stamp, r.Events})
 	default:
-		s.addActions(PublishEvents{r.N, stamp, s.parentAgent(), r.Notes})
+		s.addActions(PublishEvents{r.N, stamp, s.parentAgent(), r.Events})
 	}
 }
 
@@ -158,12 +158,12 @@ func publishEvents(s *stepContext, r Read, stamp int64) {
 // previous activation may or may not have published them. The ids are the same, so observers
 // can drop duplicates.
 func publishReplayedEvents(s *stepContext) {
-	for _, h := range s.notes {
+	for _, h := range s.unpublished {
 		if h.n > s.Reader.Floor() {
-			s.addActions(PublishEvents{h.n, h.stamp, s.parentAgent(), h.notes})
+			s.addActions(PublishEvents{h.n, h.stamp, s.parentAgent(), h.events})
 		}
 	}
-	s.notes = nil
+	s.unpublished = nil
 }
 
 // publishRestart publishes that a crash, a kill or a lost lease ended the previous activation of an agent.

@@ -37,7 +37,7 @@ type State struct {
 	through         uint64            // the tail detached it during the replay; its log extends at least to this place
 	arrived         int               // entries that arrived through the tail and were not reported to the router
 	last            uint64            // place of the last entry read
-	notes           []replayedNotes   // of entries read while replaying
+	unpublished     []replayedEvents  // of entries read while replaying
 	delayTimerRuns  bool              // messages are held back, and the timer that ends that runs
 	closing         bool              // Closed is being appended
 	marked          uint64            // how much was read when the last Checkpoint was appended
@@ -59,16 +59,16 @@ type State struct {
 	awaited map[string]bool // timers of members that were given more time
 }
 
-// replayedNotes are the notes of one entry that was read while replaying.
-type replayedNotes struct {
-	n     uint64
-	stamp int64
-	notes []StepEvent
+// replayedEvents are the events of one entry that was read while replaying.
+type replayedEvents struct {
+	n      uint64
+	stamp  int64
+	events []StepEvent
 }
 
 // New makes an activation that has done nothing yet: the first fact that Step takes is
 // Activate. Start is a nonce, epoch the fencing token that the activation tries to claim.
-// With watch, its steps make notes for observers.
+// With watch, its steps make events for observers.
 func New(at mailbox.Address, start string, epoch mailbox.Epoch, node string, watch bool) State {
 	s := State{Node: node, StartsMax: StartsMax, stage: Claiming, provenLease: epoch.Lease}
 	var machine Machine

@@ -129,7 +129,7 @@ func (t *eventReplay) replayEntry(m mailbox.Message) error {
 	if l.agent != nil {
 		parent = string(l.agent.State.Task.Parent)
 	}
-	for _, e := range activation.EventsOf(m.To, parent, t.cfg.Name, r.N, l.reader.At, r.Notes) {
+	for _, e := range activation.EventsOf(m.To, parent, t.cfg.Name, r.N, l.reader.At, r.Events) {
 		raw, err := EncodeEvent(e, t.cfg.OmitTexts)
 		if err != nil {
 			return err

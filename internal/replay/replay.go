@@ -111,7 +111,7 @@ func (r *replayer) readEntry(m mailbox.Message) {
 	if l.agent != nil {
 		parent = string(l.agent.State.Task.Parent)
 	}
-	r.run.Events = append(r.run.Events, activation.EventsOf(m.To, parent, r.options.Node, out.N, l.reader.At, out.Notes)...)
+	r.run.Events = append(r.run.Events, activation.EventsOf(m.To, parent, r.options.Node, out.N, l.reader.At, out.Events)...)
 }
 
 // collectEnd copies what the machines came to.

@@ -165,7 +165,7 @@ func eachEvent(ctx context.Context, logs mailbox.Post, at mailbox.Address, each 
 	reader := activation.NewLogReader(at, "", mailbox.Epoch{}, machine)
 	err := logs.Read(ctx, at, 0, 0, func(m mailbox.Message) error {
 		r := reader.Next(m)
-		return each(r.N, reader.At, activation.EventsOf(at, "", "", r.N, reader.At, r.Notes))
+		return each(r.N, reader.At, activation.EventsOf(at, "", "", r.N, reader.At, r.Events))
 	})
 	if errors.Is(err, errEnough) {
 		return nil

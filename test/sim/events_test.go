@@ -91,7 +91,7 @@ func seedEvents(t *testing.T, seed int64, kinds map[string]int) []byte {
 		l := activation.NewLogReader(box.At, "", mailbox.Epoch{}, m)
 		for _, entry := range box.Entries {
 			read := l.Next(entry)
-			for _, e := range activation.EventsOf(box.At, "", "", read.N, l.At, read.Notes) {
+			for _, e := range activation.EventsOf(box.At, "", "", read.N, l.At, read.Events) {
 				kinds[e.Kind]++
 				if err := out.Encode(e); err != nil {
 					t.Error(err)
