@@ -24,7 +24,7 @@ func agentCaller(h *Node) foreignCall {
 		if conn != nil {
 			return conn, nil
 		}
-		nc, err := h.connectClient()
+		nc, err := dialClient(h)
 		if err != nil {
 			return nil, fmt.Errorf("node: no connection for agents of other programs: %w", err)
 		}

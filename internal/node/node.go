@@ -291,15 +291,15 @@ func (h *Node) URL() string {
 func (h *Node) NewClient() (*client.Client, error) { return h.newClient() }
 
 func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
-	nc, err := h.connectClient(options...)
+	nc, err := dialClient(h, options...)
 	if err != nil {
 		return nil, err
 	}
 	return client.New(nc, h.names), nil
 }
 
-// connectClient makes a connection with the rights of a client. Close ends it.
-func (h *Node) connectClient(options ...nats.Option) (*nats.Conn, error) {
+// dialClient makes a connection with the rights of a client. Close ends it.
+func dialClient(h *Node, options ...nats.Option) (*nats.Conn, error) {
 	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient, options...) }
 	if h.embedded == nil {
 		o := h.cfg.Bus
