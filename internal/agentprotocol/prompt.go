@@ -38,6 +38,9 @@ type promptRun struct {
 	// woken says that a run that waited for a person may go on.
 	woken chan struct{}
 	work  sync.WaitGroup // questions
+	// allHeard is closed by the event that ends the run: the text of the turns came before it.
+	allHeard  chan struct{}
+	hearsLast sync.Once
 
 	mu    sync.Mutex
 	open  bool // the run is accepted: its text is sent
@@ -73,7 +76,7 @@ func (h *Host) servePrompt(a *exportedAgent, m promptRequest) {
 		return
 	}
 	out.send(chunkStatus, statusAck)
-	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, woken: make(chan struct{}, 1), asked: map[string]context.CancelFunc{}}
+	p := &promptRun{host: h, out: out, id: cmp.Or(e.Run.RunID, client.NewID()), ctx: ctx, woken: make(chan struct{}, 1), allHeard: make(chan struct{}), asked: map[string]context.CancelFunc{}}
 	p.text.Send = p.sendText
 	a.addRun(p)
 	defer a.removeRun(p)
@@ -138,6 +141,7 @@ func (p *promptRun) answerPrompt(e envelope, agent, trace string) *problem {
 	if err != nil {
 		return problemOf(err)
 	}
+	p.awaitEvents(info)
 	return p.finish(info)
 }
 
@@ -234,7 +238,10 @@ func (p *promptRun) handle(e client.Event) {
 	case event.KindQueryAnswered:
 		p.withdrawQuestion(e.Agent, client.DataOf[event.QueryAnswered](e))
 		p.wakeUp()
-	case event.KindRunFinished, event.KindAgentResumed:
+	case event.KindRunFinished:
+		p.hearsLast.Do(func() { close(p.allHeard) })
+		p.wakeUp()
+	case event.KindAgentResumed:
 		p.wakeUp()
 	case event.KindBudgetReserved, event.KindBudgetSettled, event.KindBudgetChanged:
 		b := client.DataOf[event.BudgetChanged](e)
@@ -300,6 +307,22 @@ func (p *promptRun) await(watch *client.RunWatch, existed bool) (info client.Run
 		p.setWaiting(false)
 	}
 	return info, err
+}
+
+// lateEventsMax is how long a prompt waits for the events of a run that has ended. They may be lost.
+const lateEventsMax = time.Second
+
+// awaitEvents waits until the events of a run that has ended were heard: its state may be known before they arrive, and
+// the result has the text of the last turn alone.
+func (p *promptRun) awaitEvents(info client.RunInfo) {
+	if info.State != client.RunFinished || p.quiet {
+		return
+	}
+	select {
+	case <-p.allHeard:
+	case <-time.After(lateEventsMax):
+	case <-p.ctx.Done():
+	}
 }
 
 // finish sends the rest of the answer.

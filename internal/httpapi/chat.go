@@ -199,6 +199,9 @@ func (s *Server) completeChat(w http.ResponseWriter, r *http.Request) {
 	done := context.AfterFunc(r.Context(), cancel)
 	reply.begin()
 	info, err := watch.WaitNew(r.Context())
+	if err == nil {
+		reply.awaitEvents(r.Context())
+	}
 	stop()
 	if done(); r.Context().Err() != nil { // the wait may have ended before the cancel began
 		cancel()

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -61,6 +62,9 @@ type chatReply struct {
 	head    ChatCompletion
 	usage   bool // a stream ends with the usage
 	stopped chan struct{}
+	// allHeard is closed by the event that ends the run: the text of the turns came before it.
+	allHeard  chan struct{}
+	hearsLast sync.Once
 
 	mu     sync.Mutex
 	open   bool   // the header was sent
@@ -70,7 +74,7 @@ type chatReply struct {
 }
 
 func newChatReply(w http.ResponseWriter, q ChatRequest, run string) *chatReply {
-	c := &chatReply{w: w, stopped: make(chan struct{}),
+	c := &chatReply{w: w, stopped: make(chan struct{}), allHeard: make(chan struct{}),
 		head: ChatCompletion{ID: "chatcmpl-" + run, Object: "chat.completion", Created: time.Now().Unix(), Model: q.Model, Choices: []ChatChoice{}}}
 	c.text.Send = c.sendText
 	if q.Stream {
@@ -114,6 +118,25 @@ func (c *chatReply) hear(e client.Event) {
 	defer c.mu.Unlock()
 	if !c.closed {
 		c.text.Handle(e)
+	}
+	if e.Kind == event.KindRunFinished {
+		c.hearsLast.Do(func() { close(c.allHeard) })
+	}
+}
+
+// lateEventsMax is how long a stream waits for the events of a run that has ended. They may be lost.
+const lateEventsMax = time.Second
+
+// awaitEvents waits until the events of a run that has ended were heard: its state may be known before they arrive, and
+// the result has the text of the last turn alone.
+func (c *chatReply) awaitEvents(ctx context.Context) {
+	if c.out == nil {
+		return
+	}
+	select {
+	case <-c.allHeard:
+	case <-time.After(lateEventsMax):
+	case <-ctx.Done():
 	}
 }
 
