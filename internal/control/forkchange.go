@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/internal/suggest"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -157,11 +157,12 @@ func parseInstead(text string) (spec.Decision, string) {
 
 // checkInstead refuses a word that is almost a decision: as a text it would be the result of the call that is asked about.
 func checkInstead(text string) error {
-	word := spec.Decision(strings.ToLower(strings.TrimSpace(text)))
-	if word == spec.TextOnly || !slices.Contains(decisions, word) || text == string(word) {
-		return nil
+	for _, d := range decisions {
+		if d != spec.TextOnly && text != string(d) && suggest.Misspells(text, string(d)) {
+			return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("instead %.40q is almost the decision %s", text, d), Hint: "write " + string(d) + ", or a longer text"}
+		}
 	}
-	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("instead %.40q is almost the decision %s", text, word), Hint: "write " + string(word) + ", or a longer text"}
+	return nil
 }
 
 // mark tells an agent that what it has under way is its original's.

@@ -1,7 +1,10 @@
 // Package suggest finds the name that a misspelled word probably stands for.
 package suggest
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // WordMax bounds the words that are compared.
 const WordMax = 64
@@ -54,3 +57,19 @@ func Nearest(word string, names []string) string {
 	}
 	return best
 }
+
+// Misspells reports whether a word is almost a name, or is it in other letters of case. In a short name another letter
+// makes another word: ship is not skip.
+func Misspells(word, name string) bool {
+	word = strings.ToLower(strings.TrimSpace(word))
+	if len(word) > WordMax {
+		return false
+	}
+	if len(name) < shortName && len(word) == len(name) {
+		return slices.Equal(slices.Sorted(slices.Values([]byte(word))), slices.Sorted(slices.Values([]byte(name))))
+	}
+	return EditDistance(word, name) <= (len(name)+1)/4
+}
+
+// shortName is the length below which Misspells knows no replaced letters.
+const shortName = 6

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/exit"
 	"github.com/troupe-run/troupe/internal/cli/request"
 	"github.com/troupe-run/troupe/internal/cli/session"
-	"github.com/troupe-run/troupe/internal/suggest"
 	"github.com/troupe-run/troupe/internal/term"
 )
 
@@ -35,10 +33,8 @@ func (cs *Commands) Answer() *cobra.Command {
 			}
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				r := request.ParseAnswer(run, who, args[1], args[2])
-				if r.Decision == spec.TextOnly {
-					if err := checkAnswerText(args[2]); err != nil {
-						return err
-					}
+				if err := request.CheckAnswerText(r); err != nil {
+					return err
 				}
 				if len(args) == 4 {
 					if r.Decision != spec.Deny && r.Decision != spec.Skip {
@@ -61,24 +57,6 @@ func (cs *Commands) Answer() *cobra.Command {
 	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	return c
-}
-
-// checkAnswerText refuses a word that is almost a decision: as a text it would be the result of the call.
-func checkAnswerText(text string) error {
-	for _, d := range []spec.Decision{spec.Approve, spec.Deny, spec.Skip} {
-		if isAlmost(strings.ToLower(strings.TrimSpace(text)), string(d)) {
-			return exit.UsageError("write "+string(d)+", or a text of more words", "%.40q is almost the answer %s, and as a text it would be the result of the call", text, d)
-		}
-	}
-	return nil
-}
-
-// isAlmost reports whether a word is a misspelled decision. Another letter makes another word of a short one: ship is not skip.
-func isAlmost(word, decision string) bool {
-	if len(decision) < 6 && len(word) == len(decision) {
-		return slices.Equal(slices.Sorted(slices.Values([]byte(word))), slices.Sorted(slices.Values([]byte(decision))))
-	}
-	return suggest.EditDistance(word, decision) <= (len(decision)+1)/4
 }
 
 // Questions makes the command questions.

@@ -258,7 +258,13 @@ func (p *terminalUser) takeLine(s *session.Session, in typedInput) error {
 	case o.lineFor != 0:
 		return p.send(s, o.keys.decide(o.lineFor, text))
 	}
-	return p.send(s, request.ParseDecision(o.question, text))
+	r := request.ParseDecision(o.question, text)
+	if err := request.CheckAnswerText(r); err != nil {
+		p.console.Say(p.console.ErrStyle.Yellow(err.Error()))
+		p.withdraw() // it is put again
+		return nil
+	}
+	return p.send(s, r)
 }
 
 // takeKey takes the key that was pressed, once no other one follows.

@@ -105,7 +105,11 @@ func (flags restoreFlags) complete(getenv func(string) string) (client.RestoreRe
 		if !ok || query == "" || answer == "" {
 			return r, exit.UsageError("write QUERY=ANSWER, such as --answer 2-0.1=approve", "--answer %q has no question or no answer", text)
 		}
-		r.Answers = append(r.Answers, parseAnswer(query, answer))
+		a := parseAnswer(query, answer)
+		if err := request.CheckAnswerText(a); err != nil {
+			return r, err
+		}
+		r.Answers = append(r.Answers, a)
 	}
 	for _, path := range []*string{&r.Named.Agents, &r.Named.Dir, &r.Named.MCPConfig} {
 		if *path == "" {

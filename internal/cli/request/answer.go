@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/suggest"
 )
 
 // UserName names the user of this process to those who read later who decided.
@@ -47,6 +48,19 @@ func ParseAnswer(run, agent, query, text string) client.AnswerRequest {
 		r.Decision, r.Text = spec.TextOnly, text
 	}
 	return r
+}
+
+// CheckAnswerText refuses a text that is almost a decision: it would be the result of the call that is asked about.
+func CheckAnswerText(r client.AnswerRequest) error {
+	if r.Decision != spec.TextOnly {
+		return nil
+	}
+	for _, d := range []spec.Decision{spec.Approve, spec.Deny, spec.Skip} {
+		if suggest.Misspells(r.Text, string(d)) {
+			return exit.UsageError("write "+string(d)+", or a text of more words", "%.40q is almost the answer %s, and as a text it would be the result of the call", r.Text, d)
+		}
+	}
+	return nil
 }
 
 // ParseDecision parses what a person types at a question. If it asks for an approval, one letter decides, and a denial
