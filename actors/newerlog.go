@@ -16,17 +16,17 @@ type newerLog struct {
 
 // leaveNewerLog notes a log that no shell of this node may act on, and reports it.
 func (r *router) leaveNewerLog(m newerLog) {
-	if r.foreign == nil {
-		r.foreign = map[mailbox.Address]struct{}{}
+	if r.newer == nil {
+		r.newer = map[mailbox.Address]struct{}{}
 	}
-	r.foreign[m.at] = struct{}{}
+	r.newer[m.at] = struct{}{}
 	r.cfg.Logger.Error("a log was written by a newer troupe: upgrade this node, which leaves the log to others", "actor", m.at, "why", m.why)
 	if r.cfg.OnEvent != nil {
 		r.cfg.OnEvent(event.Published{V: 1, ID: fmt.Sprintf("%s#foreign.%s", m.at, r.cfg.Name), TS: event.FormatStamp(time.Now().UnixMilli()), Run: m.at.Run(),
 			Agent: m.at.Agent(), Node: r.cfg.Name, Kind: event.KindWarningRaised,
 			Data: event.Warning{What: "node " + r.cfg.Name + " is too old for this log and leaves it to others", Why: m.why}})
 	}
-	if r.cfg.Foreign != nil {
-		r.cfg.Foreign(m.at, m.why)
+	if r.cfg.OnNewerLog != nil {
+		r.cfg.OnNewerLog(m.at, m.why)
 	}
 }

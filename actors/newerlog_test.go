@@ -23,9 +23,9 @@ func TestANodeLeavesLogsThatAreNewer(t *testing.T) {
 		met := make(chan string, 4)
 		client, set := scriptModel(t, `{agents: {boss: [{text: "done"}]}}`), toolSet(t)
 		s := stageOf(t, actors.Config{Name: "test", Post: post, Lease: 1,
-			Model:   func(string) (model.Client, string, error) { return client, "m", nil },
-			Tools:   func(spec.Task) (*tool.Set, error) { return set, nil },
-			Foreign: func(at mailbox.Address, why string) { met <- why }})
+			Model:      func(string) (model.Client, string, error) { return client, "m", nil },
+			Tools:      func(spec.Task) (*tool.Set, error) { return set, nil },
+			OnNewerLog: func(at mailbox.Address, why string) { met <- why }})
 		openRun(t, s, openedRun("r1"))
 		if why := <-met; why == "" {
 			t.Error("it is not said why")

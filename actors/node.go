@@ -67,9 +67,9 @@ type Config struct {
 	// Tools makes the tools of an agent. It is called once for each activation that calls a
 	// tool. Default: no tools.
 	Tools func(spec.Task) (*tool.Set, error)
-	// Foreign receives a log that is newer than this node, which never acts on it again. It
+	// OnNewerLog receives a log that is newer than this node, which never acts on it again. It
 	// must not block.
-	Foreign func(at mailbox.Address, why string)
+	OnNewerLog func(at mailbox.Address, why string)
 	// Differs lists the configuration drift of this node from a task's Hashes, with "" for a
 	// part that the node lacks. It is called outside the actors whenever a shell starts on an
 	// agent that has its task. Default: nothing is compared.

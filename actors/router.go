@@ -38,7 +38,7 @@ type router struct {
 	recent []mailbox.Address // the addresses in gone, oldest first
 
 	handOffs []*handOff
-	foreign  map[mailbox.Address]struct{} // logs that are newer than this program
+	newer    map[mailbox.Address]struct{} // logs that are newer than this program
 
 	starts     uint64 // of all shells: each start under one lease has a higher number than those before
 	most       int    // shells at once, since the maps were made
@@ -145,7 +145,7 @@ func (r *router) findShell(c actor.Context, at mailbox.Address) *shellPlace {
 	if _, ok := r.cfg.Holds(at); !ok || r.handOffOf(at) != nil {
 		return nil
 	}
-	if _, newer := r.foreign[at]; newer {
+	if _, newer := r.newer[at]; newer {
 		return nil
 	}
 	if p == nil {

@@ -187,7 +187,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 	}
 	h.logOwner = h.newOwner()
 	h.assembleBuilders()
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, Foreign: h.logOwner.PassNewerShard, Hooks: h.goHooks(), HookEnv: h.cfg.envOfCommands,
+	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, OnNewerLog: h.logOwner.PassNewerShard, Hooks: h.goHooks(), HookEnv: h.cfg.envOfCommands,
 		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, OnEvent: h.queueEvent, OnRunChanged: h.indexWriter.recordState, OnResult: h.indexWriter.recordResult, IdleTimeout: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
 	if h.cfg.NoActors {
 		cfg.Post = passiveStore{h.redactedLogs()}
@@ -222,8 +222,8 @@ func (h *Node) startComponents(ctx context.Context) error {
 	return nil
 }
 
-// startServerAndConnect starts the embedded server, if the node has one, and opens the five connections, for logs, readers, events, leases and requests: to the
-// embedded server, or to an external server with the given credentials.
+// startServerAndConnect starts the embedded server, if the node has one, and opens the five connections, for logs, readers,
+// events, leases and requests: to the embedded server, or to an external server with the given credentials.
 func (h *Node) startServerAndConnect() error {
 	if err := statedir.CheckLogStore(h.cfg.LogStore); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
 	return client.New(nc, h.names), nil
 }
 
-// dialClient makes a connection with the rights of a client. Close ends it.
+// dialClient makes a connection with the rights of a client, which ends when the node closes.
 func dialClient(h *Node, options ...nats.Option) (*nats.Conn, error) {
 	connect := func() (*nats.Conn, error) { return h.embedded.Connect(bus.RoleClient, options...) }
 	if h.embedded == nil {
