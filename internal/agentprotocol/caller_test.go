@@ -48,6 +48,30 @@ func TestSilenceOfAForeignAgent(t *testing.T) {
 	}
 }
 
+// The server says that nobody is there only before an agent has answered. The same message later, which any program can send,
+// does not say that the task was not taken.
+func TestNoRespondersInAStreamIsNoProofThatNobodyActed(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	_, err := nc.Subscribe("agents.prompt.cc.derek.late", func(m *nats.Msg) {
+		if err := m.Respond([]byte(`{"type":"status","data":"ack"}`)); err != nil {
+			t.Error(err)
+		}
+		if err := m.RespondMsg(&nats.Msg{Header: nats.Header{"Status": {"503"}}}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := CallAgent(t.Context(), nc, "cc/derek/late", "Review A."); err == nil || errors.Is(err, errNobody) || !strings.Contains(err.Error(), "what it did is unknown") {
+		t.Errorf("after the acknowledgement: %v", err)
+	}
+	if _, err := CallAgent(t.Context(), nc, "cc/derek/absent", "Review A."); !errors.Is(err, errNobody) {
+		t.Errorf("without an agent: %v", err)
+	}
+}
+
 // A name that is not three tokens reaches no subject, and the end of the context ends the wait at once.
 //
 //behaviour:shows H5

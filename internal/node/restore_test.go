@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -266,6 +267,9 @@ func forgeries(t *testing.T) []forgery {
 		{"a rule", "a rule that allows", opened(func(o *supervisor.Opened) { o.Permissions.Allow = []spec.PermissionRule{{Text: "shell(rm:*)"}} })},
 		{"a rule of an agent", "a rule that allows", opened(func(o *supervisor.Opened) {
 			o.Definitions[0].Permissions = &spec.Permissions{Allow: []spec.PermissionRule{{Text: "shell(rm:*)"}}}
+		})},
+		{"an agent of another program", "may call agents of other programs", opened(func(o *supervisor.Opened) {
+			o.Definitions[0].Delegates = append(slices.Clone(o.Definitions[0].Delegates), "cc/derek/reviewer")
 		})},
 		{"a mode of an agent", "mode bypassPermissions", opened(func(o *supervisor.Opened) {
 			o.Definitions[0].Permissions = &spec.Permissions{Mode: "bypassPermissions"}

@@ -1,8 +1,10 @@
 package shard_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -65,6 +67,31 @@ type leaseNode struct {
 	rest map[int]func() // of busy shards that are to be quiet
 	took map[int]bool   // shards that were gained
 	gave func()         // is called when some are lost
+	log  safeBuffer
+}
+
+// safeBuffer is a log that is read while it is written.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *safeBuffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(data)
+}
+
+// linesWith counts the lines that have a text.
+func (b *safeBuffer) linesWith(text string) (n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for line := range strings.Lines(b.text.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *leaseNode) recordChanges(gained, lost []int) {
@@ -146,7 +173,8 @@ func startLeaseNodeOver(t *testing.T, nc *nats.Conn, name string, ttl time.Durat
 		m.busy[s] = true
 	}
 	m.Keeper, err = shard.Start(t.Context(), shard.Config{JS: js, Buckets: openBuckets(t, nc), Names: names, Node: shard.Node{Name: name},
-		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, IsBusy: m.isBusy, DrainShard: m.drainSlot, ShardsChanged: m.recordChanges})
+		Pools: []shard.Pool{{Name: "default", Shards: shards}}, TTL: ttl, IsBusy: m.isBusy, DrainShard: m.drainSlot, ShardsChanged: m.recordChanges,
+		Logger: slog.New(slog.NewTextHandler(&m.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,6 +261,10 @@ func nodesShareTheShards(t *testing.T) {
 	waitUntil(t, "two nodes hold all", isHeldByBest(a, c))
 	a.closeKeeper(t)
 	c.closeKeeper(t)
+	// The first node gave away its shards one at a time; each line of the log sums up what changed since the last one.
+	if n := a.log.linesWith("shards changed"); n == 0 || n >= shards/2 {
+		t.Errorf("%d lines about shards", n)
+	}
 }
 
 // TestTheShardsOfADeadNodeAreTakenUnderAHigherEpoch: when its leases expire, without
