@@ -3,7 +3,9 @@ package agent
 // Forked says that a fork has copied this log from that of another run: what seems to be under way was begun by the
 // original. It comes once, behind the copied entries and before the fork's first activation.
 type Forked struct {
-	Of string `msgpack:"o"` // the run, agent and point that was forked
+	// Of is the run, agent and point that was forked; "": the run itself was moved into another directory, so what is under
+	// way is its own, as after a crash.
+	Of string `msgpack:"o"`
 	// Note is for the model, at the next turn boundary.
 	Note string `msgpack:"t,omitempty"`
 }
@@ -21,7 +23,7 @@ func handleForked(s State, f Forked) State {
 	if s.Phase == "" || s.Phase == Done {
 		return s
 	}
-	s.Fork.Copied = true
+	s.Fork.Copied = s.Fork.Copied || f.Of != ""
 	if f.Note != "" {
 		s.Remarks = append(s.Remarks[:len(s.Remarks):len(s.Remarks)], f.Note)
 	}

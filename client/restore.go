@@ -2,8 +2,12 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -14,8 +18,8 @@ type RestoreRequest struct {
 	RunID  string   `json:"run_id"` // of the run in the file
 	Upload string   `json:"upload"`
 	Parts  []string `json:"parts"` // of the file, in order
-	// Named holds the files that the run may use here, as for a new run: Dir, Agents and MCPConfig. Other fields are
-	// ignored.
+	// Named holds the files that the run may use here, as for a new run: Dir, Agents and MCPConfig. It goes on in Dir, which
+	// may be another directory than that of the file. Other fields are ignored.
 	Named RunRequest `json:"named"`
 	// Answers are decisions about questions that are open in the file. RunID and Request of each are ignored.
 	Answers []AnswerRequest `json:"answers,omitempty"`
@@ -51,12 +55,28 @@ func Restore(ctx context.Context, c *Client, file []byte, r RestoreRequest) (don
 		return done, removeUpload(ctx, c, r.Upload, fmt.Errorf("client: restore: send the file: %w", err))
 	}
 	for done.More = true; done.More; {
-		done = Restored{}
-		if err := c.askNode(ctx, "restore", r, &done); err != nil {
+		if done, err = askRestore(ctx, c, r); err != nil {
 			return done, removeUpload(ctx, c, r.Upload, err)
 		}
 	}
 	return done, nil
+}
+
+// askRestore sends a request whose file is there. One that names a directory goes to the nodes of this machine, if there
+// are any.
+func askRestore(ctx context.Context, c *Client, r RestoreRequest) (done Restored, err error) {
+	if r.Named.Dir != "" {
+		machine, _ := os.Hostname() // empty without one
+		subject, err := c.names.MachineCommand("restore", machine)
+		if err == nil {
+			err = c.askAt(ctx, subject, "restore", r, &done)
+		}
+		if !errors.Is(err, nats.ErrNoResponders) {
+			return done, err
+		}
+	}
+	err = c.askNode(ctx, "restore", r, &done)
+	return done, err
 }
 
 // removeUpload removes the parts of a file whose restore ended with an error, also after the end of ctx.

@@ -44,6 +44,9 @@ type Config struct {
 	// CheckRestored refuses a run from a file that has a right which a new run would not get here; named are the files
 	// that it may use. Default: no run is restored.
 	CheckRestored func(o supervisor.Opened, named client.RunRequest) error
+	// PlaceRestored returns where a run from a file goes on in the directory that named names: the directory without
+	// links, and the node pool. Default: a run goes on where it was.
+	PlaceRestored func(named client.RunRequest) (dir, pool string, err error)
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
@@ -166,12 +169,14 @@ func Serve(cfg Config) (*Control, error) {
 			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
 		}
 	}
-	here, err := cfg.Names.MachineCommand("run", cfg.Machine)
-	if err == nil {
-		err = svc.AddEndpoint("run-here", handlers["run"], micro.WithEndpointSubject(here))
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("control: run: %w", err), c.Close())
+	for _, verb := range []string{"run", "restore"} { // their requests may name a directory of this machine
+		here, err := cfg.Names.MachineCommand(verb, cfg.Machine)
+		if err == nil {
+			err = svc.AddEndpoint(verb+"-here", handlers[verb], micro.WithEndpointSubject(here))
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("control: %s: %w", verb, err), c.Close())
+		}
 	}
 	// The server must know the endpoints before the node reports that it is up.
 	if err := cfg.Conn.Flush(); err != nil {

@@ -75,12 +75,17 @@ func (w forkChanges) isMarkedAtPoint(s agent.State) bool {
 
 // command makes the entry of a request that the fork makes. Its id names the fork, because a fork of a fork has it, too.
 func (w forkChanges) command(to mailbox.Address, key string, fact interface{ Kind() string }) (mailbox.Message, error) {
+	return command(to, "fork-"+key+"-"+w.request.RunID, fact, w.atMS)
+}
+
+// command makes the entry of a request with an id.
+func command(to mailbox.Address, id string, fact interface{ Kind() string }, atMS int64) (mailbox.Message, error) {
 	body, err := mailbox.Marshal(fact)
 	if err != nil {
 		return mailbox.Message{}, err
 	}
-	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "fork-" + key + "-" + w.request.RunID, Kind: fact.Kind(), Body: body}}})
-	return mailbox.Message{To: to, At: w.atMS, Data: data}, err
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: id, Kind: fact.Kind(), Body: body}}})
+	return mailbox.Message{To: to, At: atMS, Data: data}, err
 }
 
 var errNothingToChange = errors.New("there is nothing to change")

@@ -22,15 +22,17 @@ import (
 // errForkedLog says that a log cannot be copied, because it is not whole.
 var errForkedLog = errors.New("control: a log of the run is damaged")
 
+// A restored run that goes on in another directory, or in the node pool of another machine, is copied by the same code. It
+// keeps its id and its stamps.
+
 // forkedLogs copies logs.
 type forkedLogs struct {
-	from, to string // the runs
-	point    string // RUN@AGENT:POINT, for the record
-	dir      string // that takes the place of the original's
-	caller   string // who forks
-	shift    int64  // of stamps, in milliseconds
+	from, to string                     // the runs
+	open     func(o *supervisor.Opened) // changes the first entry of the run
+	pools    map[mailbox.Address]string // of agents, by their address without a pool; nil: as they were
+	shift    int64                      // of stamps, in milliseconds
 
-	tasks map[messageID]taskBody // that the supervisor of the fork sends
+	tasks map[messageID]taskBody // that the supervisor of the copy sends
 }
 
 // messageID names a message of the supervisor.
@@ -46,7 +48,11 @@ func (f *forkedLogs) address(a mailbox.Address) mailbox.Address {
 	if a.Run() != f.from {
 		return a
 	}
-	return mailbox.Address(f.to + strings.TrimPrefix(string(a), f.from))
+	copied := mailbox.Address(f.to + strings.TrimPrefix(string(a), f.from))
+	if pool, ok := f.pools[a.Bare()]; ok {
+		return copied.In(pool)
+	}
+	return copied
 }
 
 // copyLogs copies the logs of a cut. The entries of each log are in order, one log after the other.
@@ -132,7 +138,7 @@ func (f *forkedLogs) copyEntry(at mailbox.Address, e mailbox.Entry) ([]byte, err
 func (f *forkedLogs) copyBody(item mailbox.Item, from mailbox.Address) ([]byte, error) {
 	switch item.Kind {
 	case supervisor.Opened{}.Kind():
-		return changeBody(item.Body, f.changeOpened)
+		return changeBody(item.Body, f.open)
 	case agent.Submitted{}.Kind():
 		if task, ok := f.tasks[messageID{item.N, item.I}]; ok && from.Agent() == mailbox.Super {
 			return task, nil
@@ -161,25 +167,24 @@ func changeBody[T any](body []byte, change func(*T)) ([]byte, error) {
 	return mailbox.Marshal(v)
 }
 
-// changeOpened makes the first entry of the fork.
-func (f *forkedLogs) changeOpened(o *supervisor.Opened) {
-	o.Run, o.Fork, o.Conversation, o.Caller = f.to, f.point, "", f.caller
+// moveOpened changes the directory of a run.
+func moveOpened(o *supervisor.Opened, dir string) {
 	if o.Workspace == "" {
 		return
 	}
 	was := o.Workspace
-	o.Workspace = f.dir
-	inFork := func(path string) string {
+	o.Workspace = dir
+	moved := func(path string) string {
 		if rest, err := filepath.Rel(was, path); filepath.IsAbs(path) && err == nil && filepath.IsLocal(rest) {
-			return filepath.Join(f.dir, rest)
+			return filepath.Join(dir, rest)
 		}
 		return path
 	}
 	for i := range o.Servers {
-		o.Servers[i].Source = inFork(o.Servers[i].Source)
+		o.Servers[i].Source = moved(o.Servers[i].Source)
 	}
 	for i := range o.Definitions {
-		o.Definitions[i].Source = inFork(o.Definitions[i].Source)
+		o.Definitions[i].Source = moved(o.Definitions[i].Source)
 	}
 }
 

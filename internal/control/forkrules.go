@@ -12,9 +12,9 @@ import (
 // machinePath begins the pattern of a rule that names a path of the machine, and not one below the run's directory.
 const machinePath = "(//"
 
-// checkRulesHold refuses a fork for which a rule that denies or asks would no longer hold: it names a path in the directory of
-// the original, and the files of the fork are in a copy.
-func checkRulesHold(o supervisor.Opened, dir string) error {
+// checkRulesHold refuses a fork, or a move, after which a rule that denies or asks would no longer hold: it names a path in the
+// directory of the original, and the files are in a copy. instead says what else the user may do.
+func checkRulesHold(o supervisor.Opened, dir, instead string) error {
 	all := []*spec.Permissions{o.Permissions}
 	for _, d := range o.Definitions {
 		all = append(all, d.Permissions)
@@ -25,7 +25,7 @@ func checkRulesHold(o supervisor.Opened, dir string) error {
 		}
 		for _, rule := range slices.Concat(p.Deny, p.Ask) {
 			if place, ok := placeOfRule(rule.Text); ok && (isWithin(place, o.Workspace) || isWithin(o.Workspace, place) && !isWithin(dir, place)) {
-				return badFile("name a path below the directory in the rule of the original, such as Read(./secrets/**), or fork the history of its root: RUN@TURN",
+				return badFile("name a path below the directory in the rule of the original, such as Read(./secrets/**), or "+instead,
 					"the rule %.200s names a path in the directory of the original, and would not hold in the copy %s", rule.Text, dir)
 			}
 		}

@@ -26,13 +26,13 @@ func TestAttackRulesThatWouldNotHoldInAFork(t *testing.T) {
 			"the run's denials":   {Workspace: "/home/me/proj", Permissions: &spec.Permissions{Deny: rules}},
 			"an agent's question": {Workspace: "/home/me/proj", Definitions: []supervisor.Definition{{Permissions: &spec.Permissions{Ask: rules}}}},
 		} {
-			if got := checkRulesHold(o, "/home/me/proj-fork-1") != nil; got != want {
+			if got := checkRulesHold(o, "/home/me/proj-fork-1", "") != nil; got != want {
 				t.Errorf("%s: %s: refused %v, want %v", place, text, got, want)
 			}
 		}
 	}
 	o := supervisor.Opened{Workspace: "/home/me/proj", Permissions: &spec.Permissions{Deny: []spec.PermissionRule{{Text: "read_file(//home/me/**)"}}}}
-	if checkRulesHold(o, "/srv/copy") == nil {
+	if checkRulesHold(o, "/srv/copy", "") == nil {
 		t.Error("the rule fits the original's directory, and not the copy")
 	}
 }

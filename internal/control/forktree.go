@@ -18,6 +18,7 @@ import (
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // A fork of a tree is a new run that begins as another one was at a point: RUN@AGENT:POINT (docs/fork.md). It is
@@ -169,11 +170,14 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 	if err := checkForkDir(r.Dir, original.Super.Run.Workspace); err != nil {
 		return nil, err
 	}
-	if err := checkRulesHold(original.Super.Run, r.Dir); err != nil {
+	if err := checkRulesHold(original.Super.Run, r.Dir, "fork the history of its root: RUN@TURN"); err != nil {
 		return nil, err
 	}
 	at := forkTime(r.RunID, now).UnixMilli()
-	logs := &forkedLogs{from: p.run, to: r.RunID, point: p.String(), dir: r.Dir, caller: r.Caller, shift: at - newestStamp(cut)}
+	logs := &forkedLogs{from: p.run, to: r.RunID, shift: at - newestStamp(cut), open: func(o *supervisor.Opened) {
+		o.Run, o.Fork, o.Conversation, o.Caller = r.RunID, p.String(), "", r.Caller
+		moveOpened(o, r.Dir)
+	}}
 	what, err := newForkChanges(r, p, original, at)
 	if err == nil {
 		cut, err = what.change(cut)

@@ -62,6 +62,9 @@ func (c *opener) checkRestore(f runfile.File, r client.RestoreRequest, now time.
 	if err := checkStamps(f.Entries, now); err != nil {
 		return checked, err
 	}
+	if f, err = c.moveRestored(f, r.Named, now); err != nil {
+		return checked, err
+	}
 	checked, err = c.judgeLogs(f, r.Named)
 	if err != nil {
 		return checked, err

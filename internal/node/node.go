@@ -210,7 +210,7 @@ func (h *Node) startComponents(ctx context.Context) error {
 		return err
 	}
 	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.requestLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
-		Build: h.buildRun, CheckRestored: h.checkRestored, RowAdded: rowAdded, LogHealth: h.logHealth.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes,
+		Build: h.buildRun, CheckRestored: h.checkRestored, PlaceRestored: func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(h.builder, named) }, RowAdded: rowAdded, LogHealth: h.logHealth.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes,
 		RetainAge: h.cfg.RetainAge, RetainBytes: h.cfg.RetainBytes, LogsStored: logsStored(h), BlobRoom: h.blobs.Room, BlobStrays: h.blobs.Strays, Publish: h.queueEvent, Now: h.cfg.now, Logger: h.cfg.Logger})
 	if err != nil {
 		return err

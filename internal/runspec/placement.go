@@ -46,9 +46,7 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 		}
 		return p, nil
 	}
-	if req.workspace != "" {
-		p.pool = names.MachinePool(b.cfg.Machine)
-	}
+	p.pool = b.cfg.poolOf(req.workspace)
 	specs, err := b.cfg.Tools.DirectorySpecs(req.workspace)
 	if err != nil {
 		return p, err
@@ -84,6 +82,14 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 		}
 	}
 	return p, nil
+}
+
+// poolOf is the node pool of a run with a directory; "" is DefaultPool.
+func (c Config) poolOf(dir string) string {
+	if c.Pools == nil || dir == "" {
+		return ""
+	}
+	return names.MachinePool(c.Machine)
 }
 
 // withoutMissingPools leaves out the agents that are not required and whose pools do not exist.

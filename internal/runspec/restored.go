@@ -51,6 +51,15 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 	return compareRights(b, o, fresh)
 }
 
+// PlaceRestored returns where a run from a file goes on, if it does so in the directory that a request names: the directory
+// without links, and the node pool of a new run with that directory.
+func PlaceRestored(b *Builder, named client.RunRequest) (dir, pool string, err error) {
+	if dir, _, err = b.cfg.Trust.CheckNamed(named, "dir", named.Dir, b.cfg.Trust.Roots); err != nil {
+		return "", "", err
+	}
+	return dir, b.cfg.poolOf(dir), nil
+}
+
 // checkRecordedLimits refuses limits that no request may have.
 func checkRecordedLimits(o supervisor.Opened) error {
 	l := o.Limits
@@ -66,7 +75,7 @@ func explainRefused(o supervisor.Opened, err error) error {
 	}
 	hint := known.Hint
 	if o.Workspace != "" {
-		hint += "; the run works in " + o.Workspace + ": name it with --dir, or restore it on a node that has it as a root"
+		hint += "; the run works in " + o.Workspace + ": name it with --dir, or a copy of it, or restore it on a node that has it as a root"
 	}
 	return &client.Error{Code: known.Code, Text: "a new run like " + o.Run + " would be refused here: " + known.Text, Hint: hint}
 }
@@ -138,7 +147,7 @@ func compareRights(b *Builder, o, fresh supervisor.Opened) error {
 		return err
 	}
 	if o.Pool != fresh.Pool {
-		return refused("its agents live in the node pool %q, here they would live in %q", o.Pool, fresh.Pool)
+		return refused("its agents live in the node pool %q, here they would live in %q; --dir names the directory in which it goes on here", o.Pool, fresh.Pool)
 	}
 	for _, r := range o.Permissions.Deny { // one that takes a tool away would keep its class from the comparison
 		if r.From == fromDisallowed && !hasRule(fresh.Permissions.Deny, r) {

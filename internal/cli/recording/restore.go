@@ -42,7 +42,8 @@ the same idempotency keys. So --original-stopped must confirm that the original 
 
 The file is not trusted: it must keep the rules of the logs, and the run may do nothing
 that a new run could not do here. --dir, --agents and --mcp-config name what it may use,
-as for a new run (docs/dump.md).`,
+as for a new run (docs/dump.md). If --dir is not the directory of the file, it must be a
+copy of it: the run goes on there, and its agents live in the node pool of this machine.`,
 		Example: `  troupe restore run.jsonl --original-stopped; troupe run --resume 01k9z3
   troupe restore run.jsonl --original-stopped --accept-approvals --approve 2-0.1
   troupe restore run.jsonl --original-stopped --answer root-1-0/1-0.1="use the second one"`,
@@ -55,7 +56,7 @@ as for a new run (docs/dump.md).`,
 	c.Flags().StringArrayVar(&flags.approved, "approve", nil, "approve this open question: QUERY, or AGENT/QUERY; may be repeated")
 	c.Flags().StringArrayVar(&flags.answers, "answer", nil, "answer an open question: QUERY=ANSWER, or AGENT/QUERY=ANSWER, where ANSWER is approve, deny, skip or a text; may be repeated")
 	c.Flags().StringVar(&q.Named.Agents, "agents", "", "directory of the agent files that the run may use")
-	c.Flags().StringVar(&q.Named.Dir, "dir", "", "directory in which the run worked, and may work on")
+	c.Flags().StringVar(&q.Named.Dir, "dir", "", "directory in which the run goes on: the one in which it worked, or a copy of it")
 	c.Flags().StringVar(&q.Named.MCPConfig, "mcp-config", "", "MCP server config file that the run may use")
 	c.Flags().StringVarP(&q.Named.Model, "model", "m", "", "script that the run may use as its model")
 	return c

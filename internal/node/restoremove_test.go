@@ -1,0 +1,155 @@
+package node
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// waitingWriter dumps a run that works in a directory, and waits for an approval of a write. Its node is gone.
+func waitingWriter(t *testing.T, agents, dir string) (f runfile.File, script string) {
+	t.Helper()
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, agents} })
+	c := connectClient(t, h)
+	script = writeScript(t, writers(2, 2))
+	run := beginRun(t, c, client.RunRequest{Model: script, Agents: agents, Agent: "boss", Dir: dir})
+	awaitEvents(t, c, run, event.KindQueryAsked, 2)
+	if info, err := c.Wait(testContext(t), run); err != nil || info.State != client.RunParked {
+		t.Fatalf("%+v %v", info, err)
+	}
+	f = dumpRun(t, c, run)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return f, script
+}
+
+// poolsIn are the node pools of the agents that a file names.
+func poolsIn(f runfile.File) map[string]string {
+	pools := map[string]string{}
+	for _, m := range f.Entries {
+		pools[m.To.Agent()] = m.To.Pool()
+	}
+	return pools
+}
+
+// TestRestoreInTheNodePoolOfAnotherMachine: a run with a directory moves from a node with its own logs to a shared server, into a copy of its
+// directory and into the node pool of that machine; from there to another machine of the server; and from there to a node with its own
+// logs. Each time the file was dumped while it waited, and at the end its files are in the last directory alone.
+//
+//behaviour:shows F5
+func TestRestoreInTheNodePoolOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	agents := writersAgents(t)
+	dirs := []string{t.TempDir(), t.TempDir(), t.TempDir(), t.TempDir()}
+	f, script := waitingWriter(t, agents, dirs[0])
+	run := f.Header.Run
+	named := func(dir string) client.RestoreRequest {
+		return client.RestoreRequest{OriginalStopped: true, AcceptApprovals: true, Named: client.RunRequest{Agents: agents, Dir: dir, Model: script}}
+	}
+	for i, machine := range []string{"one", "two"} {
+		e := startSharedServer(t)
+		h := joinAs(t, e, machine, func(c *Config) { c.Roots = []string{dirs[i+1], agents} })
+		pool := names.MachinePool(machine)
+		holdsAll(t, "default", h)
+		holdsAll(t, pool, h)
+		c := connectClient(t, h)
+		r := named("")
+		if _, err := sendRestore(t, c, f, r); err == nil {
+			t.Fatalf("a run moves to %s although its request does not say so", machine)
+		}
+		if _, err := sendRestore(t, c, f, named(dirs[0])); codeOf(err) == "" || codeOf(err) == client.CodeInternal {
+			t.Errorf("the first directory is no root here: %v", err)
+		}
+		r = named(dirs[i+1])
+		if i == 0 { // the next question waits for the last node
+			r.Answers = []client.AnswerRequest{{Query: "1-0.0", Agent: "root-1-0", Decision: spec.Approve}}
+		}
+		if done, err := sendRestore(t, c, f, r); err != nil || done.Logs != 4 {
+			t.Fatalf("%+v %v", done, err)
+		}
+		awaitEvents(t, c, run, event.KindQueryAsked, 3)
+		if info, err := c.Wait(testContext(t), run); err != nil || info.State != client.RunParked {
+			t.Fatalf("%+v %v", info, err)
+		}
+		checkWhole(t, c, run)
+		f = dumpRun(t, c, run)
+		for agent, in := range poolsIn(f) {
+			if want := map[bool]string{true: "", false: pool}[agent == mailbox.Super]; in != want {
+				t.Errorf("%s lives in the pool %q, want %q", agent, in, want)
+			}
+		}
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dirs[3], agents} })
+	c := connectClient(t, h)
+	if _, err := sendRestore(t, c, f, named(dirs[3])); err != nil {
+		t.Fatal(err)
+	}
+	if r := waitAnswering(t, c, run); r.Reason != spec.Completed || !strings.Contains(r.Text, "all wrote") {
+		t.Errorf("%+v", r)
+	}
+	for _, m := range checkWhole(t, c, run) {
+		if m.To.Pool() != "" {
+			t.Errorf("an entry of %s", m.To)
+		}
+	}
+	for i, dir := range dirs {
+		for _, name := range []string{"0.txt", "1.txt"} {
+			_, err := os.Stat(filepath.Join(dir, name))
+			if want := i == 3 || i == 1 && name == "0.txt"; (err == nil) != want {
+				t.Errorf("%s of directory %d is there: %v", name, i, err == nil)
+			}
+		}
+	}
+}
+
+// TestAttackRestoreIntoAnotherDirectory: a file whose task was changed cannot be moved, so no move hides the change; and a run moves only
+// into a directory that a new run may have.
+//
+//behaviour:shows F5
+func TestAttackRestoreIntoAnotherDirectory(t *testing.T) {
+	t.Parallel()
+	agents, dir, to := writersAgents(t), t.TempDir(), t.TempDir()
+	f, script := waitingWriter(t, agents, dir)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{to, agents} })
+	c := connectClient(t, h)
+	r := client.RestoreRequest{OriginalStopped: true, Named: client.RunRequest{Agents: agents, Dir: to, Model: script}}
+	changed := runfile.File{Header: f.Header}
+	for _, m := range f.Entries {
+		if m.To.Agent() == "root-1-0" {
+			m.Data = []byte(strings.Replace(string(m.Data), "write", "wrote", 1))
+		}
+		changed.Entries = append(changed.Entries, m)
+	}
+	if _, err := sendRestore(t, c, changed, r); codeOf(err) != client.CodeBad {
+		t.Errorf("a changed task was moved: %v", err)
+	}
+	link := filepath.Join(to, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, place := range []string{dir, link, t.TempDir(), filepath.Join(to, "missing"), "/"} {
+		r.Named.Dir = place
+		if _, err := sendRestore(t, c, f, r); codeOf(err) == "" || codeOf(err) == client.CodeInternal {
+			t.Errorf("it was moved to %s: %v", place, err)
+		}
+	}
+	if logs, err := h.post.Addresses(testContext(t), f.Header.Run); err != nil || len(logs) != 0 {
+		t.Errorf("what was refused has left %v, %v", logs, err)
+	}
+	r.Named.Dir = to
+	if _, err := sendRestore(t, c, f, r); err != nil {
+		t.Error(err)
+	}
+}
