@@ -172,7 +172,7 @@ func (m *tapedMachine) Step(f activation.Fact) activation.Stepped {
 	for _, l := range out.Messages {
 		fmt.Fprintf(m.to, "  %d > %s %s %.8x\n", f.N, l.To, l.Kind, sha256.Sum256(l.Body))
 	}
-	for _, w := range out.World {
+	for _, w := range out.Effects {
 		fmt.Fprintf(m.to, "  %d ! %s %s\n", f.N, effectWord(w), digestValue(w))
 	}
 	return out

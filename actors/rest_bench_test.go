@@ -31,7 +31,7 @@ import (
 // B/run is the heap of the node for one run at rest, both its actors: what it has
 // with them beyond what it has without, after a collection. It is printed for the
 // node that ran them, and for the next one, which has only seen the logs' newest
-// entries (B/run-next); takeup-ms is how long that took. The wake is measured from
+// entries (B/run-next); takeover-ms is how long that took. The wake is measured from
 // before the append of the answer until the agent has stepped it (wake), and
 // until it calls its model again, for which its supervisor wakes too (model).
 var parked = flag.Int("actors.parked", 1000, "how many runs wait in the benchmark of resting")
@@ -206,7 +206,7 @@ func BenchmarkResting(b *testing.B) {
 				b.ReportMetric(f.ran, "B/run")
 				b.ReportMetric(f.next, "B/run-next")
 				b.ReportMetric(float64(f.goroutines), "goroutines")
-				b.ReportMetric(float64(f.took.Milliseconds()), "takeup-ms")
+				b.ReportMetric(float64(f.took.Milliseconds()), "takeover-ms")
 				f.second.wakeRuns(b, min(*parked, 500))
 				f.second.node.Stop()
 			}

@@ -298,8 +298,8 @@ type ReportLog struct {
 	Ended *spec.Outcome `msgpack:"o,omitempty"`
 	// Ordinal counts the messages of this agent to its supervisor, this one included, and Heard the messages
 	// that it received from its supervisor; 0: not counted.
-	Ordinal int `msgpack:"r,omitempty"`
-	Heard   int `msgpack:"h,omitempty"`
+	Ordinal  int `msgpack:"r,omitempty"`
+	Received int `msgpack:"h,omitempty"`
 }
 
 // Kind words of messages to the supervisor.

@@ -78,7 +78,7 @@ func (r *factSource) fillFact(v reflect.Value, name string) {
 		}
 	case reflect.String:
 		switch name {
-		case "Life":
+		case "Activation":
 			v.SetString(string(rune('a' + r.nextByte()%3)))
 		case "Query", "Timer":
 			if name == "Timer" {

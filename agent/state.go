@@ -187,7 +187,7 @@ func (s State) appendMessage(m model.Message) State {
 
 // appendSteering appends a message that a person sent after the task: it survives every fold.
 func appendSteering(s State, text string) State {
-	s.Heard = append(slices.Clip(s.Heard), len(s.History))
+	s.UserMessages = append(slices.Clip(s.UserMessages), len(s.History))
 	return s.appendMessage(model.Message{Role: model.User, Text: text})
 }
 

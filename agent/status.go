@@ -85,7 +85,7 @@ func countSent(s State, fx []Effect) (State, []Effect) {
 			f.Ordinal = s.Sent
 			fx[i] = f
 		case ReportLog:
-			f.Ordinal, f.Heard = s.Sent, s.Received
+			f.Ordinal, f.Received = s.Sent, s.Received
 			fx[i] = f
 		default: // the other messages carry no count
 		}

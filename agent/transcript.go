@@ -13,10 +13,10 @@ import (
 // except that a message may become a tombstone.
 type transcript struct {
 	// History holds exactly what was appended, in order.
-	History  []model.Message
-	Recalled int   // messages of History that are of an earlier one
-	Heard    []int // messages of History that people said after the task
-	Withheld []int // messages of History that no result may show
+	History      []model.Message
+	Recalled     int   // messages of History that are of an earlier one
+	UserMessages []int // messages of History that people said after the task
+	Withheld     []int // messages of History that no result may show
 
 	tape *sharedTape // of History
 }
@@ -74,7 +74,7 @@ func (t transcript) joinedText() string {
 		case m.Tombstone:
 		case m.Role == model.Assistant && goesOn && len(m.Calls) == 0:
 			pieces, goesOn = append(pieces, m.Text), false
-		case m.Role != model.User || slices.Contains(t.Heard, i):
+		case m.Role != model.User || slices.Contains(t.UserMessages, i):
 			i = 0
 		case m.Text == continuePrompt:
 			goesOn = true
@@ -105,7 +105,7 @@ func (t transcript) hasText(text string, upto int) bool {
 func (t transcript) directionsBefore(upto int) string {
 	var said []string
 	room := voicesBytesMax
-	for _, i := range slices.Backward(t.Heard) {
+	for _, i := range slices.Backward(t.UserMessages) {
 		if i >= upto {
 			continue
 		}

@@ -40,7 +40,7 @@ func beginRun(s State) (State, []Effect) {
 	if !ok {
 		return s.endEmptyRun(spec.Outcome{Reason: spec.PolicyBlocked, Partial: true, Detail: fmt.Sprintf("there is no agent %q", f.Root)})
 	}
-	m := Member{ID: spec.Root, Name: def.Name, Pool: s.Run.Place(def)}
+	m := Member{ID: spec.Root, Name: def.Name, NodePool: s.Run.PoolFor(def)}
 	m.Rights, m.Deny = s.Run.grantTools(nil, nil, def)
 	t := s.Run.newTask(m, def, f.Goal)
 	t.Permissions = s.Run.permissionsOf(def, nil)
@@ -100,7 +100,7 @@ func (s State) endEmptyRun(o spec.Outcome) (State, []Effect) {
 func startMember(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
 	s.Live++
 	m.FirstMessageDue = s.Now + FirstMessageMS
-	s = s.put(m).publishEvent(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.Pool})
+	s = s.put(m).publishEvent(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.NodePool})
 	var fx []Effect
 	if len(past) > 0 {
 		fx = append(fx, Tell{To: m.ID, Fact: agent.Recalled{Messages: past}})
@@ -146,7 +146,7 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	case !s.Pool.Overrun.Zero():
 		return refuse("a provider billed more than its rules allow, so the run is ending")
 	}
-	m := Member{ID: f.Child, Parent: from, Pool: s.Run.Place(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
+	m := Member{ID: f.Child, Parent: from, NodePool: s.Run.PoolFor(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
 	m.Rights, m.Deny = s.Run.grantTools(parent.Rights, parent.Deny, def)
 	t := s.Run.newTask(m, def, f.Goal)
 	if keepsUserNotes(t, parent) {

@@ -12,11 +12,11 @@ import (
 // DefaultPool is the node pool of all supervisors, and of agents that no definition places.
 const DefaultPool = "default"
 
-// Place is the node pool in which an agent of a definition lives; "" is DefaultPool. A
+// PoolFor is the node pool in which an agent of a definition lives; "" is DefaultPool. A
 // pool without a node answers nothing: messages to it wait, and a child that sends no
 // first message in time is given up, with the pool in the reason.
-func (o Opened) Place(def Definition) string {
-	pool := cmp.Or(def.Pool, o.Pool)
+func (o Opened) PoolFor(def Definition) string {
+	pool := cmp.Or(def.NodePool, o.NodePool)
 	if pool == DefaultPool {
 		return ""
 	}
@@ -26,7 +26,7 @@ func (o Opened) Place(def Definition) string {
 // RootPlace is the node pool in which the root lives.
 func (o Opened) RootPlace() string {
 	def, _ := o.findDefinition(o.Root)
-	return o.Place(def)
+	return o.PoolFor(def)
 }
 
 // FirstMessageMS is how long a member may take to send its first message.
@@ -48,7 +48,7 @@ func (s State) markFirstMessage(m Member, fx []Effect) (State, []Effect) {
 func (s State) Unseen(timer string) (pool string, ok bool) {
 	id, sign := strings.CutPrefix(timer, firstMessageTimer)
 	m, known := s.Member(spec.ID(id))
-	return cmp.Or(m.Pool, DefaultPool), sign && known && !m.Seen && !m.Done
+	return cmp.Or(m.NodePool, DefaultPool), sign && known && !m.Seen && !m.Done
 }
 
 // handleTimer handles a timer. A member that has sent nothing is given up: its parent
@@ -69,8 +69,8 @@ func handleTimer(s State, f agent.Woke) (State, []Effect) {
 		return s, []Effect{Arm{Timer: f.Timer, Due: m.FirstMessageDue}}
 	}
 	detail := "no sign of life"
-	if m.Pool != "" {
-		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.Pool)
+	if m.NodePool != "" {
+		detail += fmt.Sprintf(" from pool %s: is a node of it there?", m.NodePool)
 	}
 	next, fx := giveUpMember(s, m, spec.Outcome{Reason: spec.Timeout, Partial: true, Detail: detail}, "")
 	// If this log lost its tail, the member reads the question alone: see agent/status.go.

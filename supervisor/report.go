@@ -21,7 +21,7 @@ func (s State) Result() event.Result {
 	r.DurationMS, r.Cancel = end-s.Began, s.cancelProgress()
 	s.Members(func(m Member) {
 		account := s.Pool.Account(string(m.ID))
-		a := event.AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.Pool, Turns: m.Turns, Calls: m.Calls, Phase: "live",
+		a := event.AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.NodePool, Turns: m.Turns, Calls: m.Calls, Phase: "live",
 			Tokens: account.Spent.Tokens, CostUSD: float64(account.Spent.Nano) / 1e9, Reason: m.Outcome.Reason,
 			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS}
 		if m.ID != spec.Root {

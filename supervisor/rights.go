@@ -130,7 +130,7 @@ func inheritHooks(own, bound []spec.Hook, elsewhere bool) []spec.Hook {
 // bindChild tightens the task of a child to its parent's hooks and remaining
 // budget, whose account is given. why says why the child is refused; it is empty if the child is accepted.
 func bindChild(t spec.Task, child, parent Member, account budget.Account) (bound spec.Task, why string) {
-	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, parent.binding, child.Pool != parent.Pool) //mutant:hooks-not-inherited
+	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, parent.binding, child.NodePool != parent.NodePool) //mutant:hooks-not-inherited
 	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(parent.binding) > 0 {
 		return t, why
 	}

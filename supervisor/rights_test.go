@@ -51,14 +51,14 @@ var rightsOfTrees = []string{"search", "charge", "write", "delegate", "shell", "
 
 func (g treeGrower) growRun() supervisor.Opened {
 	o := supervisor.Opened{Run: "r", Goal: "Compare.", Root: "a", Limits: spec.RunLimits{Depth: 5, Tokens: int64(g.IntN(2)) * 4_000_000},
-		Workspace: g.pickWord("", "/work"), Pool: g.pickWord("", "home"), Writable: []string{"report.md"},
+		Workspace: g.pickWord("", "/work"), NodePool: g.pickWord("", "home"), Writable: []string{"report.md"},
 		Servers: []spec.Server{{Name: "git"}, {Name: "web"}}, Commands: []spec.Command{{Name: "charge", Line: "./charge"}}}
 	o.LoopOptions.Hooks = g.growHooks()
 	for _, n := range rightsOfTrees {
 		o.Tools = append(o.Tools, model.ToolSpec{Name: n})
 	}
 	for _, name := range []string{"a", "b", "c", "d"} {
-		d := supervisor.Definition{Name: name, Tools: g.pickSome(rightsOfTrees), Deny: g.pickSome(rightsOfTrees[:g.IntN(3)]), Offer: g.pickSome(rightsOfTrees), Pool: g.pickWord("", "", "gpu")}
+		d := supervisor.Definition{Name: name, Tools: g.pickSome(rightsOfTrees), Deny: g.pickSome(rightsOfTrees[:g.IntN(3)]), Offer: g.pickSome(rightsOfTrees), NodePool: g.pickWord("", "", "gpu")}
 		if d.Tools != nil && g.IntN(3) > 0 {
 			d.Tools = append(d.Tools, "delegate")
 		}

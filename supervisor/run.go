@@ -43,8 +43,8 @@ type Definition struct {
 	// of its prompt.
 	Source string `msgpack:"u,omitempty" json:"source,omitempty"`
 	Hash   string `msgpack:"h,omitempty" json:"hash,omitempty"`
-	// Pool is the node pool in which such an agent lives; "" is the pool of the run's agents.
-	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
+	// NodePool is the node pool in which such an agent lives; "" is the pool of the run's agents.
+	NodePool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 	// Memory says whose notes the agent keeps beyond the run: agentmemory.User or Project; "": it has no memory.
 	Memory string `msgpack:"me,omitempty" json:"memory,omitempty"`
 }
@@ -114,9 +114,9 @@ type Opened struct {
 	Hashes map[string]string `msgpack:"h,omitempty" json:"hashes,omitempty"`
 	// Past describes the history that the root received before the run was opened.
 	Past *spec.HistoryOrigin `msgpack:"f,omitempty" json:"past,omitempty"`
-	// Pool is the node pool of agents whose definitions name none: that of the machine
+	// NodePool is the node pool of agents whose definitions name none: that of the machine
 	// that has the Workspace. "" is DefaultPool, where all supervisors live.
-	Pool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
+	NodePool string `msgpack:"pl,omitempty" json:"pool,omitempty"`
 	// Unpriced are the models that may be called under a limit in money although their
 	// price is unknown: a person has named them.
 	Unpriced []string `msgpack:"np,omitempty" json:"unpriced,omitempty"`
@@ -183,7 +183,7 @@ type State struct {
 type Member struct {
 	ID              spec.ID
 	Parent          spec.ID
-	Pool            string // where its log is; "": DefaultPool
+	NodePool        string // where its log is; "": DefaultPool
 	Call            string // of the parent, that it answers
 	Background      bool   // its answer is a message: the call was answered when it was born
 	Name            string
@@ -206,7 +206,7 @@ type Member struct {
 	ToolMS          int64
 	WorkedMS        int64
 	Sent            int // messages sent to it
-	Heard           int // messages received from it
+	Received        int // messages received from it
 	Node            string
 	Query           *agent.Park
 	Outcome         spec.Outcome

@@ -223,8 +223,8 @@ func printMembers(s supervisor.State) string {
 		} else if m.Query != nil {
 			state = "parked query=" + m.Query.Query
 		}
-		if m.Pool != "" {
-			state += " pool=" + m.Pool
+		if m.NodePool != "" {
+			state += " pool=" + m.NodePool
 		}
 		a := s.Pool.Account(string(m.ID))
 		fmt.Fprintf(&b, "%s %s %s children=%d turns=%d rights=(%s) spent=%d held=%d kept=%d\n", m.ID, m.Name, state, m.Children, m.Turns,
@@ -337,7 +337,7 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	t.Helper()
 	switch d.Cmd {
 	case "report-log":
-		r := agent.ReportLog{Node: "n2", Ordinal: argNumber(t, d, "messages", 0), Heard: argNumber(t, d, "received", 0)}
+		r := agent.ReportLog{Node: "n2", Ordinal: argNumber(t, d, "messages", 0), Received: argNumber(t, d, "received", 0)}
 		if reason := argValue(t, d, "ended"); reason != "" {
 			r.Ended = &spec.Outcome{Reason: spec.Reason(reason), Partial: true}
 		}
@@ -399,7 +399,7 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 		case "parked-at-most":
 			o.ParkMS, _ = parseDurations(t, rest+" "+rest)
 		case "directory":
-			o.Workspace, o.Pool, _ = strings.Cut(rest, " ")
+			o.Workspace, o.NodePool, _ = strings.Cut(rest, " ")
 		case "policy-form":
 			o.PolicyForm = supervisor.PolicyFormVersioned
 		case "conversation":
@@ -439,7 +439,7 @@ func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervis
 		}
 		return arg.Vals
 	}
-	def := supervisor.Definition{Name: name, Pool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def := supervisor.Definition{Name: name, NodePool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
 	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = argValue(t, in, "schema"), readHooks(list("hooks"))
 	def.Limits = spec.Limits{Tokens: int64(argNumber(t, in, "tokens", 0)), Nano: int64(argNumber(t, in, "nano", 0)), Turns: argNumber(t, in, "turns", 0),
 		Calls: argNumber(t, in, "calls", 0)}

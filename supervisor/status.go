@@ -106,7 +106,7 @@ func (s State) countReceived(e Input) State {
 	default:
 		s.Inquiry.LastMessage = s.Now
 	}
-	m.Heard++
+	m.Received++
 	return s.put(m)
 }
 
@@ -141,7 +141,7 @@ func askStatus(m Member, activation string) Effect {
 // were sent to it: the missing ones may be on their way, and arrive before a question.
 // Its first activation is not asked: the same step answers its first message.
 func (m Member) mayLackMessages(f agent.ReportLog) bool {
-	return m.Node != "" && f.Ordinal != 0 && f.Heard < m.Sent && !m.Done && f.Damaged == "" && f.Ended == nil
+	return m.Node != "" && f.Ordinal != 0 && f.Received < m.Sent && !m.Done && f.Damaged == "" && f.Ended == nil
 }
 
 // lostByRun says how many messages of a member the log of the run lacks, by the member's
@@ -151,20 +151,20 @@ func (m Member) lostByRun(fact Fact) string {
 	if f, ok := fact.(agent.Finish); ok {
 		sent = f.Ordinal
 	}
-	if m.Done || sent <= m.Heard+1 { //mutant:lost-messages-are-not-counted
+	if m.Done || sent <= m.Received+1 { //mutant:lost-messages-are-not-counted
 		return ""
 	}
-	return fmt.Sprintf("%s has sent %d messages, and the log of the run has %d of them", m.ID, sent-1, m.Heard)
+	return fmt.Sprintf("%s has sent %d messages, and the log of the run has %d of them", m.ID, sent-1, m.Received)
 }
 
 // lostByMember says that a member's log has lost messages that it sent: by its own
 // count it has sent fewer than the log of the run holds.
 func (m Member) lostByMember(fact Fact) string {
 	sent := sentByOwnCount(fact)
-	if m.Done || sent == 0 || sent > m.Heard {
+	if m.Done || sent == 0 || sent > m.Received {
 		return ""
 	}
-	return fmt.Sprintf("the log of %s has %d of the messages that it sent, and %d were received", m.ID, sent-1, m.Heard)
+	return fmt.Sprintf("the log of %s has %d of the messages that it sent, and %d were received", m.ID, sent-1, m.Received)
 }
 
 // sentByOwnCount is the number that a status or a return gives its own message; 0: it has none.

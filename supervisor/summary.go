@@ -105,7 +105,7 @@ func (s State) Summary(full bool) Summary {
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count()}
 	agentBytes, questionBytes := 0, 0
 	s.Members(func(m Member) {
-		a := AgentSummary{ID: m.ID, Pool: m.Pool, Node: m.Node, Done: m.Done, Stopping: m.Stopping, Silent: m.Silent}
+		a := AgentSummary{ID: m.ID, Pool: m.NodePool, Node: m.Node, Done: m.Done, Stopping: m.Stopping, Silent: m.Silent}
 		r.Tally.count(a)
 		if !a.isCounted() {
 			return
@@ -118,7 +118,7 @@ func (s State) Summary(full bool) Summary {
 		if m.Query == nil {
 			return
 		}
-		q := OpenQuestion{Agent: m.ID, Pool: m.Pool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
+		q := OpenQuestion{Agent: m.ID, Pool: m.NodePool, Query: m.Query.Query, Reason: m.Query.Reason, Call: m.Query.Call, Question: m.Query.Question, Asked: m.asked,
 			Digest: m.Query.Digest, Rule: m.Query.Rule, DueMS: m.Query.Due, AskedMS: m.askedMS}
 		if questionBytes += q.size(); full || questionBytes <= summaryQuestionsBytesMax {
 			r.Questions = append(r.Questions, q)

@@ -33,7 +33,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if def.Model != nil {
 		t.Model = *def.Model
 	}
-	if m.Pool != o.Place(Definition{}) { // its pool does not have the directory, nor the notes
+	if m.NodePool != o.PoolFor(Definition{}) { // its pool does not have the directory, nor the notes
 		t.Workspace, t.Memory = "", ""
 	}
 	if m.Depth == 0 && o.Past != nil && o.Past.Conversation != "" {

@@ -21,9 +21,9 @@ type Permissions struct {
 	Confined bool `msgpack:"c,omitempty" json:"confined,omitempty"`
 	// Yes: writes in the directory, and commands that the sandbox confines, need no question.
 	Yes bool `msgpack:"y,omitempty" json:"yes,omitempty"`
-	// PassesShell: the agent only passes the shell on to its children, so no command is its own, and only
+	// ShellForChildren: the agent only passes the shell on to its children, so no command is its own, and only
 	// the rules that deny or ask bind them.
-	PassesShell bool `msgpack:"p,omitempty" json:"passes_shell,omitempty"`
+	ShellForChildren bool `msgpack:"p,omitempty" json:"passes_shell,omitempty"`
 	// NoUserNotes: anyone may have written the agent's file, so its children do not reach notes of the user.
 	NoUserNotes bool `msgpack:"n,omitempty" json:"no_user_notes,omitempty"`
 	// UserEnv: a command of the user started the run, so its commands get the variables of the user's own settings, as the
@@ -142,7 +142,7 @@ func (p Permissions) Merge(own *Permissions) Permissions {
 	case own.Mode != "":
 		p.Mode = own.Mode.Stricter(p.Mode)
 	}
-	p.Yes, p.PassesShell, p.NoUserNotes, p.UserEnv = p.Yes || own.Yes, p.PassesShell || own.PassesShell, p.NoUserNotes || own.NoUserNotes, p.UserEnv || own.UserEnv
+	p.Yes, p.ShellForChildren, p.NoUserNotes, p.UserEnv = p.Yes || own.Yes, p.ShellForChildren || own.ShellForChildren, p.NoUserNotes || own.NoUserNotes, p.UserEnv || own.UserEnv
 	return p
 }
 
@@ -151,6 +151,6 @@ func (p Permissions) Equal(o Permissions) bool {
 	same := func(a, b []PermissionRule) bool {
 		return slices.EqualFunc(a, b, func(x, y PermissionRule) bool { return x.Text == y.Text && x.Confined == y.Confined })
 	}
-	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.PassesShell == o.PassesShell && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv &&
+	return p.Mode == o.Mode && p.Confined == o.Confined && p.Yes == o.Yes && p.ShellForChildren == o.ShellForChildren && p.NoUserNotes == o.NoUserNotes && p.UserEnv == o.UserEnv &&
 		same(p.Allow, o.Allow) && same(p.Ask, o.Ask) && same(p.Deny, o.Deny) && slices.EqualFunc(p.Limits(), o.Limits(), same)
 }

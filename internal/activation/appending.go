@@ -54,8 +54,14 @@ func appendAgain(s *stepContext, o OwnResult) {
 	requestOwnAppend(s, o)
 }
 
-// sendWaiting sends messages of the outbox, with one entry in flight to each receiver.
-func sendWaiting(s *stepContext, includeHeld bool) {
+// sendReady sends the messages of the outbox that need not wait for others.
+func sendReady(s *stepContext) { sendOutbox(s, false) }
+
+// sendHeld sends the messages of the outbox, also those that waited for others to the same receiver.
+func sendHeld(s *stepContext) { sendOutbox(s, true) }
+
+// sendOutbox sends messages of the outbox, with one entry in flight to each receiver.
+func sendOutbox(s *stepContext, includeHeld bool) {
 	if s.Reader.Phase != Active {
 		return
 	}

@@ -126,7 +126,7 @@ func (p *agentPair) runToRest() {
 				r := l.Next(p.logs[l.Addr][p.read[l.Addr]])
 				p.mustSucceed(r.Err)
 				p.read[l.Addr]++
-				for _, e := range r.World {
+				for _, e := range r.Effects {
 					p.carryOut(l, e)
 				}
 				for {

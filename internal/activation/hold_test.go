@@ -19,7 +19,7 @@ func TestAgent_HoldsSettlements(t *testing.T) {
 	step := func(f agent.Fact, from mailbox.Address) []activation.OutboxMessage {
 		t.Helper()
 		n++
-		out := a.Step(activation.Fact{N: n, Life: "a", From: from, Kind: f.Kind(), Body: decodeBody(t, f)})
+		out := a.Step(activation.Fact{N: n, Activation: "a", From: from, Kind: f.Kind(), Body: decodeBody(t, f)})
 		if out.Err != nil {
 			t.Fatal(out.Err)
 		}

@@ -36,14 +36,14 @@ func (a *Agent) Step(f Fact) Stepped {
 		return Stepped{Err: fmt.Errorf("fact %q from %s: %w", f.Kind, f.From, errStranger)}
 	}
 	before := a.State
-	e := agent.Input{N: f.N, At: f.At, Activation: f.Life, FromSupervisor: f.From != "", Damaged: f.Damaged, Fact: fact}
+	e := agent.Input{N: f.N, At: f.At, Activation: f.Activation, FromSupervisor: f.From != "", Damaged: f.Damaged, Fact: fact}
 	next, stepped := agent.Step(before, e)
 	a.State = next
 	var out Stepped
 	for _, fx := range stepped.Effects {
 		ask, ok := fx.(agent.SupervisorMessage)
 		if !ok {
-			out.World = append(out.World, fx)
+			out.Effects = append(out.Effects, fx)
 			continue
 		}
 		body, err := mailbox.Marshal(ask)
@@ -104,7 +104,7 @@ func (s *Supervisor) Step(f Fact) Stepped {
 	}
 	_, ask := fact.(agent.SupervisorMessage)
 	m, known := s.State.Member(from)
-	if ask != (from != "") || known && m.Pool != f.From.Pool() {
+	if ask != (from != "") || known && m.NodePool != f.From.Pool() {
 		return Stepped{Err: fmt.Errorf("fact %q from %q: %w", f.Kind, f.From, errStranger)}
 	}
 	before := s.State
@@ -115,7 +115,7 @@ func (s *Supervisor) Step(f Fact) Stepped {
 	for _, fx := range stepped.Effects {
 		tell, ok := fx.(supervisor.Tell)
 		if !ok {
-			out.World = append(out.World, fx)
+			out.Effects = append(out.Effects, fx)
 			continue
 		}
 		body, err := mailbox.Marshal(tell.Fact)
@@ -124,7 +124,7 @@ func (s *Supervisor) Step(f Fact) Stepped {
 		}
 		to := mailbox.At(s.Addr.Run(), string(tell.To)).In(f.From.Pool())
 		if m, ok := next.Member(tell.To); ok {
-			to = to.In(m.Pool)
+			to = to.In(m.NodePool)
 		}
 		out.Messages = append(out.Messages, OutboxMessage{To: to, Kind: tell.Fact.Kind(), Body: body})
 	}

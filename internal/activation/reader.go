@@ -17,13 +17,13 @@ import (
 
 // Fact is one item of a log that counts, as a Machine steps it.
 type Fact struct {
-	N       uint64 // index of its entry
-	At      int64  // stamp, never decreasing
-	Life    string // nonce of the current activation
-	From    mailbox.Address
-	Damaged bool // the sender's log is shorter than at an earlier read
-	Kind    string
-	Body    []byte
+	N          uint64 // index of its entry
+	At         int64  // stamp, never decreasing
+	Activation string // nonce of the current activation
+	From       mailbox.Address
+	Damaged    bool // the sender's log is shorter than at an earlier read
+	Kind       string
+	Body       []byte
 }
 
 // OutboxMessage is a message that an actor sends to another.
@@ -48,7 +48,7 @@ type StepEvent struct {
 // Stepped is what a Machine returns for a fact.
 type Stepped struct {
 	Messages []OutboxMessage // without N and I
-	World    []any           // effects for the world, in order
+	Effects  []any           // effects for the world, in order
 	Events   []StepEvent
 	Err      error // the fact did not decode: the step changed nothing
 }
@@ -154,9 +154,9 @@ func NewLogReader(addr mailbox.Address, start string, epoch mailbox.Epoch, m Mac
 
 // Read is the result of reading one entry.
 type Read struct {
-	N      uint64
-	World  []any       // effects to begin now, only while active
-	Events []StepEvent // of all steps of the entry, whether active or not
+	N       uint64
+	Effects []any       // effects to begin now, only while active
+	Events  []StepEvent // of all steps of the entry, whether active or not
 	// Activated says that this entry is the activation's own claim, and that the claim has
 	// become current.
 	Activated bool
@@ -229,7 +229,7 @@ func (l *LogReader) Next(m mailbox.Message) Read {
 		out.Repeat = []OutboxMessage{*l.last}
 	}
 	if l.Phase != Active { //mutant:acts-before-own-resumed
-		out.World = nil
+		out.Effects = nil
 	}
 	return out
 }
@@ -347,12 +347,12 @@ var ownOnly = map[string]bool{"replied": true, "barred": true, "admitted": true,
 	"hooked": true, "released": true, "checkpoint": true, "closed": true}
 
 func (l *LogReader) stepItem(item mailbox.Item, from mailbox.Address, damaged bool, out *Read) []OutboxMessage {
-	r := l.machine.Step(Fact{N: l.N, At: l.At, Life: l.currentNonce, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
+	r := l.machine.Step(Fact{N: l.N, At: l.At, Activation: l.currentNonce, From: from, Damaged: damaged, Kind: item.Kind, Body: item.Body})
 	if r.Err != nil {
 		l.Garbage++
 		out.Err = fmt.Errorf("entry %d of %s: %w", l.N, l.Addr, r.Err)
 	}
-	out.World = append(out.World, r.World...)
+	out.Effects = append(out.Effects, r.Effects...)
 	out.Events = append(out.Events, r.Events...)
 	return r.Messages
 }

@@ -60,7 +60,7 @@ func readEntry(s *stepContext, m mailbox.Message) {
 	case r.Reclaim:
 		requestClaim(s)
 	}
-	beginEffects(s, r.World)
+	beginEffects(s, r.Effects)
 	if s.proof != "" && r.Own == s.proof {
 		doPostponed(s)
 	}
@@ -79,7 +79,7 @@ func advanceOutput(s *stepContext) {
 	if s.stage == Claiming {
 		return
 	}
-	sendWaiting(s, false)
+	sendReady(s)
 	switch {
 	case s.Reader.Phase == Closed:
 		if s.Super != nil && !s.resultPublished && !s.Reader.Deleted {

@@ -74,7 +74,7 @@ func (s *stepContext) stepReading(fact any) {
 		}
 	case HoldExpired:
 		s.delayTimerRuns = false
-		sendWaiting(s, true)
+		sendHeld(s)
 	case AnswerSent:
 		handleAnswerSent(s, f)
 	case AnswerAgain:

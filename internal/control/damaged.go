@@ -290,7 +290,7 @@ func (c *canceler) giveUpSilent(ctx context.Context, r client.CancelRequest, of 
 	}
 	super := mailbox.At(r.RunID, mailbox.Super)
 	s.Members(func(m supervisor.Member) {
-		why := ends[mailbox.At(r.RunID, string(m.ID)).In(m.Pool)].whySilent()
+		why := ends[mailbox.At(r.RunID, string(m.ID)).In(m.NodePool)].whySilent()
 		if !m.Done && isCanceled(of, m.ID) && why != "" {
 			f := supervisor.GivenUp{Agent: m.ID, Why: "canceled: " + why}
 			err = errors.Join(err, c.cfg.Node.Command(ctx, super, "cancel_gave_up."+string(m.ID), f.Kind(), f))

@@ -49,7 +49,7 @@ func (c *viewer) getRun(ctx context.Context, r client.GetRequest) (any, error) {
 	}
 	d := describeRun(s)
 	m, _ := s.Member(spec.Root)
-	root, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.Pool))
+	root, err := ReplayAgent(ctx, c.cfg.Post, mailbox.At(r.RunID, string(spec.Root)).In(m.NodePool))
 	if err != nil {
 		return info, err
 	}

@@ -197,7 +197,7 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 		s, known := w.original.Agents[m.ID]
 		marked := string(m.ID) == w.point.agent && w.isMarkedAtPoint(s)
 		if known && s.Phase != "" && s.Phase != agent.Done && !marked {
-			add(mailbox.At(logs.to, string(m.ID)).In(m.Pool), "mark", w.mark(s))
+			add(mailbox.At(logs.to, string(m.ID)).In(m.NodePool), "mark", w.mark(s))
 		}
 	})
 	return entries, err

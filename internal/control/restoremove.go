@@ -21,7 +21,7 @@ func (c *opener) moveRestored(f runfile.File, named client.RunRequest, now time.
 		return f, err
 	}
 	dir, pool, err := c.cfg.PlaceRestored(named)
-	if err != nil || dir == o.Workspace && pool == o.Pool {
+	if err != nil || dir == o.Workspace && pool == o.NodePool {
 		return f, err
 	}
 	was := o.Workspace
@@ -34,9 +34,9 @@ func (c *opener) moveRestored(f runfile.File, named client.RunRequest, now time.
 	if err != nil {
 		return f, err
 	}
-	o.Pool = pool
+	o.NodePool = pool
 	logs := forkedLogs{from: f.Header.Run, to: f.Header.Run, pools: poolsOf(original.Super, o), open: func(o *supervisor.Opened) {
-		o.Pool = pool
+		o.NodePool = pool
 		moveOpened(o, dir)
 	}}
 	moved := f
@@ -69,7 +69,7 @@ func poolsOf(s supervisor.State, o supervisor.Opened) map[mailbox.Address]string
 		if i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == m.Name }); i >= 0 {
 			def = o.Definitions[i]
 		}
-		pools[mailbox.At(o.Run, string(m.ID))] = o.Place(def)
+		pools[mailbox.At(o.Run, string(m.ID))] = o.PoolFor(def)
 	})
 	return pools
 }

@@ -76,9 +76,9 @@ func listExportedAgents(h *Node) []agentprotocol.Agent {
 }
 
 // AgentSubjects lists the subjects at which exported agents take prompts.
-func (h *Node) AgentSubjects() []string {
-	if h.agentHost == nil {
+func (n *Node) AgentSubjects() []string {
+	if n.agentHost == nil {
 		return nil
 	}
-	return h.agentHost.Subjects()
+	return n.agentHost.Subjects()
 }

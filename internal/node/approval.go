@@ -30,4 +30,4 @@ func (c Config) approveModel(t routes.Recordings) error {
 }
 
 // ApproveRequest is the function ApproveRequest with the node's own Config.
-func (h *Node) ApproveRequest(r client.RunRequest) error { return ApproveRequest(h.cfg, r) }
+func (n *Node) ApproveRequest(r client.RunRequest) error { return ApproveRequest(n.cfg, r) }

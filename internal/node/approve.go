@@ -11,8 +11,8 @@ import (
 )
 
 // goHooks are the functions of the operator, and troupe's own.
-func (h *Node) goHooks() map[string]hook.Func {
-	all := maps.Clone(h.cfg.GoHooks)
+func (n *Node) goHooks() map[string]hook.Func {
+	all := maps.Clone(n.cfg.GoHooks)
 	if all == nil {
 		all = map[string]hook.Func{}
 	}

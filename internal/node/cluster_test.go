@@ -45,8 +45,8 @@ func startSharedNode(t *testing.T, e *embedded.Server, name string, ttl time.Dur
 }
 
 // cutNetwork takes a node off the network for good, as the death of its machine would.
-func (h *Node) cutNetwork() {
-	for _, nc := range []*nats.Conn{h.serviceConn, h.leaseConn, h.readerConn, h.logConn, h.eventConn} {
+func (n *Node) cutNetwork() {
+	for _, nc := range []*nats.Conn{n.serviceConn, n.leaseConn, n.readerConn, n.logConn, n.eventConn} {
 		nc.Close()
 	}
 }

@@ -138,44 +138,44 @@ func (t *eventPublisher) close() {
 // queueEvent queues one event for observers. The actors do not wait for observers. If the server
 // is in this process and the event has no subscriber, the server would drop it: then queueEvent
 // does not encode, mask and queue the event.
-func (h *Node) queueEvent(e event.Published) {
-	h.watch.observe(e)
-	if h.spans != nil {
-		h.spans.Observe(e)
+func (n *Node) queueEvent(e event.Published) {
+	n.watch.observe(e)
+	if n.spans != nil {
+		n.spans.Observe(e)
 	}
-	if h.embedded != nil {
-		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)
-		if err == nil && !h.embedded.HasInterest(subject) {
+	if n.embedded != nil {
+		subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
+		if err == nil && !n.embedded.HasInterest(subject) {
 			return
 		}
 	}
-	h.publisher.add(e)
+	n.publisher.add(e)
 }
 
 // sendEvents sends events to observers. It encodes all of them before it sends the first: the
 // connection flushes as soon as data is written.
-func (h *Node) sendEvents(list []event.Published) {
+func (n *Node) sendEvents(list []event.Published) {
 	type message struct {
 		subject string
 		data    []byte
 	}
 	ready := make([]message, 0, len(list))
-	failed := func(id string, err error) { h.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
+	failed := func(id string, err error) { n.cfg.Logger.Warn("an event was not published", "event", id, "error", err) }
 	for _, e := range list {
-		subject, err := h.names.EventSubject(e.Run, e.Agent, e.Kind)
+		subject, err := n.names.EventSubject(e.Run, e.Agent, e.Kind)
 		if err != nil {
 			failed(e.ID, err)
 			continue
 		}
-		raw, err := control.EncodeEvent(e, h.cfg.OmitTexts)
+		raw, err := control.EncodeEvent(e, n.cfg.OmitTexts)
 		if err != nil {
 			failed(e.ID, err)
 			continue
 		}
-		ready = append(ready, message{subject, h.mask.MaskBytes(raw)})
+		ready = append(ready, message{subject, n.mask.MaskBytes(raw)})
 	}
 	for _, m := range ready {
-		if err := h.eventConn.Publish(m.subject, m.data); err != nil {
+		if err := n.eventConn.Publish(m.subject, m.data); err != nil {
 			failed(m.subject, err)
 		}
 	}

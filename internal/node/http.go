@@ -56,17 +56,17 @@ func (c Config) httpToken() (token string, fresh bool, err error) {
 }
 
 // serveHTTP begins to serve HTTP, if the node is to.
-func (h *Node) serveHTTP() error {
-	c := h.cfg.HTTP
+func (n *Node) serveHTTP() error {
+	c := n.cfg.HTTP
 	if c == nil {
 		return nil
 	}
-	if h.httpTokenFresh {
-		if err := statedir.WriteHTTPToken(statedir.StateDir(h.cfg.StateDir), h.httpToken); err != nil {
+	if n.httpTokenFresh {
+		if err := statedir.WriteHTTPToken(statedir.StateDir(n.cfg.StateDir), n.httpToken); err != nil {
 			return err
 		}
 	}
-	requests, err := h.newClient(nats.SyncQueueLen(streamAhead))
+	requests, err := n.newClient(nats.SyncQueueLen(streamAhead))
 	if err != nil {
 		return err
 	}
@@ -74,24 +74,24 @@ func (h *Node) serveHTTP() error {
 	if err != nil {
 		return err
 	}
-	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: h.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Agents: h.listAgents, Ready: h.checkReady, Metrics: h.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: h.listToolAgents, Answers: c.MCPAnswers}), Logger: h.cfg.Logger})
+	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
+		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: n.listToolAgents, Answers: c.MCPAnswers}), Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
-	h.http.Store(s)
-	if h.embedded != nil {
-		return h.embedded.AnnounceHTTP(s.URL())
+	n.http.Store(s)
+	if n.embedded != nil {
+		return n.embedded.AnnounceHTTP(s.URL())
 	}
 	return nil
 }
 
 // listAgents lists the agents that a run without a directory may begin with: those of the program and of
 // the user, and the built-in ones.
-func (h *Node) listAgents() []httpapi.Agent {
+func (n *Node) listAgents() []httpapi.Agent {
 	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
 	if err != nil {
-		h.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
+		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
 	}
 	var list []httpapi.Agent
 	add := func(name, description string) {
@@ -99,7 +99,7 @@ func (h *Node) listAgents() []httpapi.Agent {
 			list = append(list, httpapi.Agent{Name: name, Description: description})
 		}
 	}
-	for _, d := range h.cfg.Contributions.Agents {
+	for _, d := range n.cfg.Contributions.Agents {
 		add(d.Name, d.Description)
 	}
 	for _, b := range investigator.BuiltinAgents() {
@@ -113,9 +113,9 @@ func (h *Node) listAgents() []httpapi.Agent {
 
 // listToolAgents lists the agents that MCP clients get as tools: those of the program, those of the user that
 // are exported, and the built-in one that begins runs.
-func (h *Node) listToolAgents() []mcpserver.Agent {
+func (n *Node) listToolAgents() []mcpserver.Agent {
 	var list []mcpserver.Agent
-	for _, d := range h.cfg.Contributions.Agents {
+	for _, d := range n.cfg.Contributions.Agents {
 		list = append(list, mcpserver.Agent{Name: d.Name, Description: d.Description})
 	}
 	for _, b := range investigator.BuiltinAgents() {
@@ -125,7 +125,7 @@ func (h *Node) listToolAgents() []mcpserver.Agent {
 	}
 	defs, _, err := agentfile.Load(agentfile.UserDirs()...)
 	if err != nil {
-		h.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
+		n.cfg.Logger.Debug("some agent files of the user are broken", "error", err)
 	}
 	for _, d := range defs {
 		known := slices.ContainsFunc(list, func(a mcpserver.Agent) bool { return a.Name == d.Name })
@@ -137,8 +137,8 @@ func (h *Node) listToolAgents() []mcpserver.Agent {
 }
 
 // HTTPURL is the address of the HTTP server; "" without one.
-func (h *Node) HTTPURL() string {
-	if s := h.http.Load(); s != nil {
+func (n *Node) HTTPURL() string {
+	if s := n.http.Load(); s != nil {
 		return s.URL()
 	}
 	return ""
@@ -149,16 +149,16 @@ var errNotReady = errors.New("node: not ready")
 
 // checkReady returns why the node cannot take work now: it is connected, its logs can be written, and
 // it owns logs or takes part in sharing them.
-func (h *Node) checkReady() error {
-	for _, nc := range []*nats.Conn{h.logConn, h.leaseConn, h.serviceConn} {
+func (n *Node) checkReady() error {
+	for _, nc := range []*nats.Conn{n.logConn, n.leaseConn, n.serviceConn} {
 		if !nc.IsConnected() {
 			return fmt.Errorf("%w: the connection to the NATS server is %s", errNotReady, strings.ToLower(nc.Status().String()))
 		}
 	}
-	if i := h.logHealth.clientInfo(); i != nil && !i.Low {
+	if i := n.logHealth.clientInfo(); i != nil && !i.Low {
 		return fmt.Errorf("%w: the logs cannot be written: %s: %s", errNotReady, i.Why, i.Remedy)
 	} else if i != nil {
 		return fmt.Errorf("%w: the disk has little room, and new runs are refused: %s", errNotReady, i.Remedy)
 	}
-	return h.logOwner.CheckOwnership()
+	return n.logOwner.CheckOwnership()
 }

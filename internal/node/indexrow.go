@@ -125,11 +125,11 @@ func (w *indexWriter) writeRow(run string, urgent <-chan struct{}) {
 }
 
 // pause waits; it returns false once the node closes.
-func (h *Node) pause(d time.Duration) bool {
+func (n *Node) pause(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
-	case <-h.lifetime.Done():
+	case <-n.lifetime.Done():
 		return false
 	}
 }
@@ -159,16 +159,16 @@ func (w *indexWriter) writeOnce(run string, report control.Report) error {
 }
 
 // addRow adds the row of a run that has none, unless the run was deleted: before, or while the row was written.
-func (h *Node) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
-	buried, err := control.IsDeleted(ctx, h.post, run)
+func (n *Node) addRow(ctx context.Context, run string, report control.Report) (done control.Recorded, err error) {
+	buried, err := control.IsDeleted(ctx, n.post, run)
 	if err != nil || buried {
 		return done, err
 	}
-	if done, err = h.runs.Record(ctx, run, report, true); err != nil {
+	if done, err = n.runs.Record(ctx, run, report, true); err != nil {
 		return done, err
 	}
-	if buried, err = control.IsDeleted(ctx, h.post, run); err == nil && buried {
-		return control.Recorded{}, h.runs.Remove(ctx, run)
+	if buried, err = control.IsDeleted(ctx, n.post, run); err == nil && buried {
+		return control.Recorded{}, n.runs.Remove(ctx, run)
 	}
 	return done, err
 }

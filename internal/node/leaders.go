@@ -23,52 +23,52 @@ const (
 
 // awaitLeaders retries do while JetStream, one of its streams or one of its buckets has no
 // leader, for a limited time. It logs what the node waits for.
-func (h *Node) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
-	refused := func() bool { return h.lastDenied.Load() != nil } // a right that the server refused does not come later
-	return leaderWait{wait: h.cfg.ServerWait, refused: refused, try: leaderTryTimeout, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
-		h.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
+func (n *Node) awaitLeaders(ctx context.Context, do func(context.Context) error) error {
+	refused := func() bool { return n.lastDenied.Load() != nil } // a right that the server refused does not come later
+	return leaderWait{wait: n.cfg.ServerWait, refused: refused, try: leaderTryTimeout, pause: leaderRetryPause, onWait: func(err error, left time.Duration) {
+		n.cfg.Logger.Warn("the server has no leader for what the node needs; the node waits", "for", left.Round(time.Second), "error", err)
 	}}.run(ctx, do)
 }
 
 // openStores opens the logs and the buckets.
-func (h *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error) {
+func (n *Node) openStores(ctx context.Context) (buckets *bus.Buckets, err error) {
 	var logs, blobs int64
-	if h.embedded != nil {
-		logs, blobs = h.embedded.StoreShares() // of a disk that may be small
+	if n.embedded != nil {
+		logs, blobs = n.embedded.StoreShares() // of a disk that may be small
 	}
-	if h.embedded != nil && h.embedded.LogStore() == statedir.LogsInFiles {
-		h.post, err = local.Open(ctx, local.Config{Dir: statedir.LogsDir(h.embedded.StateDir()), BytesMax: uint64(logs), Lazy: h.cfg.Lazy,
-			Stalled: h.logHealth.reportStall, Logger: h.cfg.Logger})
+	if n.embedded != nil && n.embedded.LogStore() == statedir.LogsInFiles {
+		n.post, err = local.Open(ctx, local.Config{Dir: statedir.LogsDir(n.embedded.StateDir()), BytesMax: uint64(logs), Lazy: n.cfg.Lazy,
+			Stalled: n.logHealth.reportStall, Logger: n.cfg.Logger})
 		if err != nil {
-			h.post = nil
+			n.post = nil
 			return nil, err
 		}
 	}
-	err = h.awaitLeaders(ctx, func(ctx context.Context) (err error) {
-		if h.embedded == nil {
-			if err = bus.CheckJetStream(ctx, h.logConn); err != nil {
+	err = n.awaitLeaders(ctx, func(ctx context.Context) (err error) {
+		if n.embedded == nil {
+			if err = bus.CheckJetStream(ctx, n.logConn); err != nil {
 				return err
 			}
 		}
-		if h.post == nil {
-			if err = h.openStreams(ctx, logs); err != nil {
+		if n.post == nil {
+			if err = n.openStreams(ctx, logs); err != nil {
 				return err
 			}
 		}
-		buckets, err = bus.ConnectBuckets(ctx, h.logConn, bus.BucketConfig{Names: h.names, BlobBytesMax: blobs})
+		buckets, err = bus.ConnectBuckets(ctx, n.logConn, bus.BucketConfig{Names: n.names, BlobBytesMax: blobs})
 		return err
 	})
 	return buckets, err
 }
 
 // openStreams opens the logs in JetStream.
-func (h *Node) openStreams(ctx context.Context, bytesMax int64) error {
-	post, err := jetstream.Open(ctx, h.logConn, jetstream.Config{Names: h.names, Reader: h.readerConn, BytesMax: bytesMax, Others: h.embedded == nil,
-		Stalled: h.logHealth.reportStall, Logger: h.cfg.Logger})
+func (n *Node) openStreams(ctx context.Context, bytesMax int64) error {
+	post, err := jetstream.Open(ctx, n.logConn, jetstream.Config{Names: n.names, Reader: n.readerConn, BytesMax: bytesMax, Others: n.embedded == nil,
+		Stalled: n.logHealth.reportStall, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
-	h.post, h.streams = post, post
+	n.post, n.streams = post, post
 	return nil
 }
 

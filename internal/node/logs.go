@@ -8,14 +8,14 @@ import (
 )
 
 // redactedLogs returns the logs for writers: appends redact known secrets.
-func (h *Node) redactedLogs() redact.Store { return redact.Store{Store: h.post, Mask: h.mask} }
+func (n *Node) redactedLogs() redact.Store { return redact.Store{Store: n.post, Mask: n.mask} }
 
 // requestLogs returns the logs for requests.
-func (h *Node) requestLogs() mailbox.Store {
-	if h.cfg.watchRequests != nil {
-		return h.cfg.watchRequests(h.redactedLogs())
+func (n *Node) requestLogs() mailbox.Store {
+	if n.cfg.watchRequests != nil {
+		return n.cfg.watchRequests(n.redactedLogs())
 	}
-	return h.redactedLogs()
+	return n.redactedLogs()
 }
 
 // logsStored returns the function that measures the logs in all streams; nil: they are in files, which Room measures.

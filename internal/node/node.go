@@ -153,149 +153,149 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	return h, nil
 }
 
-func (h *Node) startComponents(ctx context.Context) error {
-	if err := h.startServerAndConnect(); err != nil {
+func (n *Node) startComponents(ctx context.Context) error {
+	if err := n.startServerAndConnect(); err != nil {
 		return err
 	}
-	if err := h.cfg.approveModel(h.recordings); err != nil { // now the state directory exists, closed to others
+	if err := n.cfg.approveModel(n.recordings); err != nil { // now the state directory exists, closed to others
 		return err
 	}
-	buckets, err := h.openStores(ctx)
+	buckets, err := n.openStores(ctx)
 	if err != nil {
 		return err
 	}
-	h.post = wrapLogs(ctx, h.post)
+	n.post = wrapLogs(ctx, n.post)
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := h.proveServer(ctx); err != nil {
+	if err := n.proveServer(ctx); err != nil {
 		return err
 	}
-	if err := startSpans(h); err != nil {
+	if err := startSpans(n); err != nil {
 		return err
 	}
-	if h.blobs, err = jetstream.OpenBlobs(ctx, h.logConn, buckets.Blobs, h.names); err != nil {
+	if n.blobs, err = jetstream.OpenBlobs(ctx, n.logConn, buckets.Blobs, n.names); err != nil {
 		return err
 	}
-	h.runs = control.OpenRuns(buckets)
-	if h.runs.LogStore = statedir.LogsInJetStream; h.embedded != nil {
-		h.runs.LogStore = h.embedded.LogStore()
+	n.runs = control.OpenRuns(buckets)
+	if n.runs.LogStore = statedir.LogsInJetStream; n.embedded != nil {
+		n.runs.LogStore = n.embedded.LogStore()
 	}
 	var rowAdded func(string)
-	if h.embedded != nil {
-		h.runs.OwnAlone()
-		rowAdded = h.indexWriter.recordAdded
+	if n.embedded != nil {
+		n.runs.OwnAlone()
+		rowAdded = n.indexWriter.recordAdded
 	}
-	h.logOwner = h.newOwner()
-	h.assembleBuilders()
-	cfg := actors.Config{Name: h.cfg.Name, Post: h.redactedLogs(), Model: h.routes.ResolveClient, Tools: h.toolset.MakeSet, Differs: h.builder.FindDifferences, OnNewerLog: h.logOwner.PassNewerShard, Hooks: h.goHooks(), HookEnv: h.cfg.envOfCommands,
-		Blobs: redact.Blobs{Blobs: h.blobs, Mask: h.mask}, OnEvent: h.queueEvent, OnRunChanged: h.indexWriter.recordState, OnResult: h.indexWriter.recordResult, IdleTimeout: h.cfg.IdleTimeout, Logger: h.cfg.Logger}
-	if h.cfg.NoActors {
-		cfg.Post = passiveStore{h.redactedLogs()}
+	n.logOwner = n.newOwner()
+	n.assembleBuilders()
+	cfg := actors.Config{Name: n.cfg.Name, Post: n.redactedLogs(), Model: n.routes.ResolveClient, Tools: n.toolset.MakeSet, Differs: n.builder.FindDifferences, OnNewerLog: n.logOwner.PassNewerShard, Hooks: n.goHooks(), HookEnv: n.cfg.envOfCommands,
+		Blobs: redact.Blobs{Blobs: n.blobs, Mask: n.mask}, OnEvent: n.queueEvent, OnRunChanged: n.indexWriter.recordState, OnResult: n.indexWriter.recordResult, IdleTimeout: n.cfg.IdleTimeout, Logger: n.cfg.Logger}
+	if n.cfg.NoActors {
+		cfg.Post = passiveStore{n.redactedLogs()}
 	}
-	cfg.ThrottleOf, cfg.Rates = h.routes.ThrottleName, h.routes.RatesOf
-	if h.throttles, err = h.newThrottleSync(buckets); err != nil {
+	cfg.ThrottleOf, cfg.Rates = n.routes.ThrottleName, n.routes.RatesOf
+	if n.throttles, err = n.newThrottleSync(buckets); err != nil {
 		return err
 	}
-	cfg.PublishNotice = h.throttles.queueNotice
-	if err := h.logOwner.ConfigureActors(ctx, buckets, &cfg); err != nil {
+	cfg.PublishNotice = n.throttles.queueNotice
+	if err := n.logOwner.ConfigureActors(ctx, buckets, &cfg); err != nil {
 		return err
 	}
-	h.logOwner.ObserveActors(&cfg)
-	traceActors(h.spans, &cfg)
-	if h.actorNode, err = actors.Start(h.programs.CountIn(context.Background()), cfg); err != nil {
+	n.logOwner.ObserveActors(&cfg)
+	traceActors(n.spans, &cfg)
+	if n.actorNode, err = actors.Start(n.programs.CountIn(context.Background()), cfg); err != nil {
 		return err
 	}
-	h.background.Go(func() { h.throttles.run(h.lifetime) })
-	if err := h.logOwner.KeepShards(ctx); err != nil {
+	n.background.Go(func() { n.throttles.run(n.lifetime) })
+	if err := n.logOwner.KeepShards(ctx); err != nil {
 		return err
 	}
-	h.control, err = control.Serve(control.Config{Conn: h.serviceConn, Names: h.names, Post: h.requestLogs(), Node: h.actorNode, Runs: h.runs, Blobs: h.blobs,
-		Build: h.buildRun, CheckRestored: h.checkRestored, PlaceRestored: func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(h.builder, named) }, RowAdded: rowAdded, LogHealth: h.logHealth.clientInfo, Queue: h.logOwner.QueueView(), Cluster: h.logOwner.ClusterView(), Self: h.describeSelf, Name: h.cfg.Name, Machine: h.cfg.Machine, NoActors: h.cfg.NoActors, OmitTexts: h.cfg.OmitTexts, Redact: h.mask.MaskBytes,
-		RetainAge: h.cfg.RetainAge, RetainBytes: h.cfg.RetainBytes, LogsStored: logsStored(h), BlobRoom: h.blobs.Room, BlobStrays: h.blobs.Strays, Publish: h.queueEvent, Now: h.cfg.now, Logger: h.cfg.Logger})
+	n.control, err = control.Serve(control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
+		Build: n.buildRun, CheckRestored: n.checkRestored, PlaceRestored: func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(n.builder, named) }, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, OmitTexts: n.cfg.OmitTexts, Redact: n.mask.MaskBytes,
+		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Now: n.cfg.now, Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
-	h.lanes.open(h.control)
-	if h.cfg.ResumeAll && !h.cfg.NoActors || h.logOwner.IsShared() { // it also takes up the runs of each shard that it gains
-		return h.logOwner.StartReconciling(ctx)
+	n.lanes.open(n.control)
+	if n.cfg.ResumeAll && !n.cfg.NoActors || n.logOwner.IsShared() { // it also takes up the runs of each shard that it gains
+		return n.logOwner.StartReconciling(ctx)
 	}
 	return nil
 }
 
 // startServerAndConnect starts the embedded server, if the node has one, and opens the five connections, for logs, readers,
 // events, leases and requests: to the embedded server, or to an external server with the given credentials.
-func (h *Node) startServerAndConnect() error {
-	if err := statedir.CheckLogStore(h.cfg.LogStore); err != nil {
+func (n *Node) startServerAndConnect() error {
+	if err := statedir.CheckLogStore(n.cfg.LogStore); err != nil {
 		return err
 	}
-	if h.cfg.Bus.NamesServer() && h.cfg.LogStore == statedir.LogsInFiles {
+	if n.cfg.Bus.NamesServer() && n.cfg.LogStore == statedir.LogsInFiles {
 		return fmt.Errorf("%w: --log-store local needs a node of its own; with a server (-s), leave --log-store (log_store) out", statedir.ErrLogStore)
 	}
 	// Without a handler the library writes to stderr an error that an observer can cause: a
 	// reply to a subject to which this node may not publish.
 	onConnError := nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
-		h.cfg.Logger.Debug("NATS connection error", "error", err)
+		n.cfg.Logger.Debug("NATS connection error", "error", err)
 		if errors.Is(err, nats.ErrPermissionViolation) {
-			h.lastDenied.Store(&err)
+			n.lastDenied.Store(&err)
 			if strings.Contains(err.Error(), streamCreation) { // the request is never answered
-				h.cancelStart()
+				n.cancelStart()
 			}
 		}
 	})
 	dial := func(r bus.Role) (*nats.Conn, error) {
-		o := h.cfg.Bus
+		o := n.cfg.Bus
 		o.InboxPrefix = cmp.Or(o.InboxPrefix, bus.InboxPrefix(r))
-		if d := h.cfg.ServiceBus; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
+		if d := n.cfg.ServiceBus; r == bus.RoleService && (d.Creds != "" || d.NKey != "" || d.User != "" || d.Token != "") {
 			o.Creds, o.NKey, o.User, o.Password, o.Token = d.Creds, d.NKey, d.User, d.Password, d.Token
 			o.InboxPrefix = cmp.Or(d.InboxPrefix, bus.InboxPrefix(r))
 		}
 		o.Extra = append(slices.Clone(o.Extra), onConnError)
 		return bus.Connect(o)
 	}
-	if !h.cfg.Bus.NamesServer() {
-		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(h.cfg.StateDir), Port: h.cfg.Port,
-			DontListen: h.cfg.DontListen, NoPort: h.cfg.NoPort, ConfigHome: h.cfg.ConfigHome, OpenWatch: h.cfg.OpenWatch, OpenControl: h.cfg.OpenControl,
-			Lazy: h.cfg.Lazy, LogStore: h.cfg.LogStore, Names: h.names, OnDiskChange: h.logHealth.reportDisk, Logger: h.cfg.Logger})
+	if !n.cfg.Bus.NamesServer() {
+		e, err := embedded.Start(embedded.Config{StateDir: statedir.StateDir(n.cfg.StateDir), Port: n.cfg.Port,
+			DontListen: n.cfg.DontListen, NoPort: n.cfg.NoPort, ConfigHome: n.cfg.ConfigHome, OpenWatch: n.cfg.OpenWatch, OpenControl: n.cfg.OpenControl,
+			Lazy: n.cfg.Lazy, LogStore: n.cfg.LogStore, Names: n.names, OnDiskChange: n.logHealth.reportDisk, Logger: n.cfg.Logger})
 		if err != nil {
 			return err
 		}
-		h.embedded = e
+		n.embedded = e
 		dial = func(r bus.Role) (*nats.Conn, error) { return e.Connect(r, onConnError) }
 	}
 	var err error
-	if h.logConn, err = dial(bus.RoleNode); err != nil {
+	if n.logConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	if h.readerConn, err = dial(bus.RoleNode); err != nil {
+	if n.readerConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	if h.eventConn, err = dial(bus.RoleNode); err != nil {
+	if n.eventConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	if h.leaseConn, err = dial(bus.RoleNode); err != nil {
+	if n.leaseConn, err = dial(bus.RoleNode); err != nil {
 		return err
 	}
-	h.serviceConn, err = dial(bus.RoleService)
+	n.serviceConn, err = dial(bus.RoleService)
 	return err
 }
 
 // URL returns the address of the embedded server; "" for an external one.
-func (h *Node) URL() string {
-	if h.embedded == nil {
+func (n *Node) URL() string {
+	if n.embedded == nil {
 		return ""
 	}
-	return h.embedded.URL()
+	return n.embedded.URL()
 }
 
 // NewClient returns a client inside the process, for concurrent use like the function itself. Close ends its connection.
-func (h *Node) NewClient() (*client.Client, error) { return h.newClient() }
+func (n *Node) NewClient() (*client.Client, error) { return n.newClient() }
 
-func (h *Node) newClient(options ...nats.Option) (*client.Client, error) {
-	nc, err := dialClient(h, options...)
+func (n *Node) newClient(options ...nats.Option) (*client.Client, error) {
+	nc, err := dialClient(n, options...)
 	if err != nil {
 		return nil, err
 	}
-	return client.New(nc, h.names), nil
+	return client.New(nc, n.names), nil
 }
 
 // dialClient makes a connection with the rights of a client, which ends when the node closes.
@@ -318,53 +318,53 @@ func dialClient(h *Node, options ...nats.Option) (*nats.Conn, error) {
 }
 
 // Close stops the node. The next owner takes up the work in progress from the logs.
-func (h *Node) Close() (err error) {
+func (n *Node) Close() (err error) {
 	var errs []error
-	defer func() { err = errors.Join(err, h.recordings.Close()) }() // after the last model call
-	if s := h.http.Load(); s != nil {
+	defer func() { err = errors.Join(err, n.recordings.Close()) }() // after the last model call
+	if s := n.http.Load(); s != nil {
 		errs = append(errs, s.Close())
 	}
-	if h.agentHost != nil {
-		errs = append(errs, h.agentHost.Close())
+	if n.agentHost != nil {
+		errs = append(errs, n.agentHost.Close())
 	}
-	if h.control != nil {
-		errs = append(errs, h.control.Close())
+	if n.control != nil {
+		errs = append(errs, n.control.Close())
 	}
-	if h.actorNode != nil {
-		h.actorNode.Stop()
+	if n.actorNode != nil {
+		n.actorNode.Stop()
 	}
-	if !h.programs.Wait(process.EndMax) {
+	if !n.programs.Wait(process.EndMax) {
 		errs = append(errs, errPrograms)
 	}
-	if h.logOwner != nil {
-		h.logOwner.StopQueue()
+	if n.logOwner != nil {
+		n.logOwner.StopQueue()
 	}
-	h.mcpHub.Close()
-	h.endLifetime()
-	if h.logOwner != nil {
-		h.logOwner.Close()
+	n.mcpHub.Close()
+	n.endLifetime()
+	if n.logOwner != nil {
+		n.logOwner.Close()
 	}
-	h.background.Wait()
-	if h.spans != nil {
-		h.spans.Close()
+	n.background.Wait()
+	if n.spans != nil {
+		n.spans.Close()
 	}
-	errs = append(errs, h.directories.Close())
-	if h.post != nil {
-		errs = append(errs, h.post.Close())
+	errs = append(errs, n.directories.Close())
+	if n.post != nil {
+		errs = append(errs, n.post.Close())
 	}
-	if h.eventConn != nil {
-		h.publisher.close()
+	if n.eventConn != nil {
+		n.publisher.close()
 	}
-	h.localMu.Lock()
-	conns := slices.Concat(h.localConns, []*nats.Conn{h.serviceConn, h.leaseConn, h.readerConn, h.logConn, h.eventConn})
-	h.localMu.Unlock()
+	n.localMu.Lock()
+	conns := slices.Concat(n.localConns, []*nats.Conn{n.serviceConn, n.leaseConn, n.readerConn, n.logConn, n.eventConn})
+	n.localMu.Unlock()
 	for _, nc := range conns {
 		if nc != nil {
 			nc.Close()
 		}
 	}
-	if h.embedded != nil {
-		errs = append(errs, h.embedded.Close())
+	if n.embedded != nil {
+		errs = append(errs, n.embedded.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -21,17 +21,17 @@ const PoolPatienceDefault = cluster.PoolPatienceDefault
 const ReconcileEveryDefault = cluster.ReconcileEveryDefault
 
 // newOwner makes the part of the node that owns logs.
-func (h *Node) newOwner() *cluster.Owner {
-	return cluster.New(cluster.Config{Name: h.cfg.Name, Machine: h.cfg.Machine, Pools: h.cfg.Pools, PoolPatience: h.cfg.PoolPatience, LeaseTTL: h.cfg.LeaseTTL, ReconcileEvery: h.cfg.ReconcileEvery,
-		MaxLiveRuns: h.cfg.MaxLiveRuns, MaxQueuedRuns: h.cfg.MaxQueuedRuns, Alone: h.embedded != nil || h.cfg.NoActors,
-		Names: h.names, Leases: h.leaseConn, Post: h.post, Streams: h.streams, Logs: h.redactedLogs(), Runs: h.runs, Node: func() *actors.Node { return h.actorNode }, Publish: h.queueEvent, LaneFound: func(conversation string) { h.lanes.add(conversation, "") },
-		Proof: &h.serverProof, LogHealth: h.logHealth.clientInfo, Mask: h.mask, Life: h.lifetime, Work: &h.background, Logger: h.cfg.Logger})
+func (n *Node) newOwner() *cluster.Owner {
+	return cluster.New(cluster.Config{Name: n.cfg.Name, Machine: n.cfg.Machine, Pools: n.cfg.Pools, PoolPatience: n.cfg.PoolPatience, LeaseTTL: n.cfg.LeaseTTL, ReconcileEvery: n.cfg.ReconcileEvery,
+		MaxLiveRuns: n.cfg.MaxLiveRuns, MaxQueuedRuns: n.cfg.MaxQueuedRuns, Alone: n.embedded != nil || n.cfg.NoActors,
+		Names: n.names, Leases: n.leaseConn, Post: n.post, Streams: n.streams, Logs: n.redactedLogs(), Runs: n.runs, Node: func() *actors.Node { return n.actorNode }, Publish: n.queueEvent, LaneFound: func(conversation string) { n.lanes.add(conversation, "") },
+		Proof: &n.serverProof, LogHealth: n.logHealth.clientInfo, Mask: n.mask, Life: n.lifetime, Work: &n.background, Logger: n.cfg.Logger})
 }
 
 // Drain gives up all logs: see cluster.Owner.Drain.
-func (h *Node) Drain(ctx context.Context) error { return h.logOwner.Drain(ctx) }
+func (n *Node) Drain(ctx context.Context) error { return n.logOwner.Drain(ctx) }
 
 // UnfinishedRuns lists the runs that have not ended.
-func (h *Node) UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error) {
-	return h.logOwner.UnfinishedRuns(ctx)
+func (n *Node) UnfinishedRuns(ctx context.Context) ([]client.RunInfo, error) {
+	return n.logOwner.UnfinishedRuns(ctx)
 }

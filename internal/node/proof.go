@@ -14,46 +14,46 @@ const systemInbox = "_INBOX_system"
 
 // proveServer checks the promises of the server. A node does not start on a server that was seen
 // to break one; it reports those that it cannot check.
-func (h *Node) proveServer(ctx context.Context) error {
-	w, done, err := h.openWitness()
+func (n *Node) proveServer(ctx context.Context) error {
+	w, done, err := n.openWitness()
 	if err != nil {
 		return err
 	}
 	defer done()
-	c := bus.ProofConfig{Conn: h.logConn, Names: h.names, Lazy: h.cfg.Lazy, Witness: w, Want: h.cfg.Profile}
-	if h.streams != nil {
-		c.Streams = h.streams.Streams()
+	c := bus.ProofConfig{Conn: n.logConn, Names: n.names, Lazy: n.cfg.Lazy, Witness: w, Want: n.cfg.Profile}
+	if n.streams != nil {
+		c.Streams = n.streams.Streams()
 	} else {
-		c.LogRoom = h.post.Room
+		c.LogRoom = n.post.Room
 	}
-	h.serverProof, err = bus.ProveDurability(ctx, c)
+	n.serverProof, err = bus.ProveDurability(ctx, c)
 	if err != nil {
 		return err
 	}
-	for _, f := range h.serverProof.Findings {
+	for _, f := range n.serverProof.Findings {
 		if f.Status != bus.Proven {
-			h.cfg.Logger.Warn("a promise of the server is not proven", "profile", h.serverProof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
+			n.cfg.Logger.Warn("a promise of the server is not proven", "profile", n.serverProof.Profile, "check", f.Check, "status", f.Status, "detail", f.Detail, "remedy", f.Remedy)
 		}
 	}
-	return h.serverProof.Err()
+	return n.serverProof.Err()
 }
 
 // openWitness returns a source that reports how the servers store entries, nil if there is
 // none; done closes it.
-func (h *Node) openWitness() (w bus.ServerWitness, done func(), err error) {
+func (n *Node) openWitness() (w bus.ServerWitness, done func(), err error) {
 	done = func() {}
-	s := h.cfg.System
+	s := n.cfg.System
 	switch {
-	case h.embedded != nil:
-		return h.embedded, done, nil
-	case h.cfg.Bus.Owner != "":
-		return bus.NodeFileWitness{Dir: h.cfg.Bus.Owner}, done, nil
-	case len(h.cfg.Monitor) > 0:
-		return bus.MonitorURLs(h.cfg.Monitor), done, nil
+	case n.embedded != nil:
+		return n.embedded, done, nil
+	case n.cfg.Bus.Owner != "":
+		return bus.NodeFileWitness{Dir: n.cfg.Bus.Owner}, done, nil
+	case len(n.cfg.Monitor) > 0:
+		return bus.MonitorURLs(n.cfg.Monitor), done, nil
 	case s.Creds == "" && s.NKey == "" && s.User == "":
 		return nil, done, nil
 	}
-	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+h.logConn.ConnectedAddr()), h.cfg.Bus.TLSCert, h.cfg.Bus.TLSKey, h.cfg.Bus.TLSCA
+	s.Servers, s.TLSCert, s.TLSKey, s.TLSCA = cmp.Or(s.Servers, "nats://"+n.logConn.ConnectedAddr()), n.cfg.Bus.TLSCert, n.cfg.Bus.TLSKey, n.cfg.Bus.TLSCA
 	s.InboxPrefix = cmp.Or(s.InboxPrefix, systemInbox)
 	nc, err := bus.Connect(s)
 	if err != nil {
@@ -63,21 +63,21 @@ func (h *Node) openWitness() (w bus.ServerWitness, done func(), err error) {
 }
 
 // Proof returns the result of that check at the start of the node.
-func (h *Node) Proof() bus.Proof { return h.serverProof }
+func (n *Node) Proof() bus.Proof { return n.serverProof }
 
 // describeSelf is what the control service reports about a node that owns all logs.
-func (h *Node) describeSelf() client.NodeInfo {
-	i := client.NodeInfo{Profile: string(h.serverProof.Profile), Unproven: strings.Join(h.serverProof.UnprovenChecks(), ", "), Proof: &h.serverProof,
-		LogHealth: h.logHealth.clientInfo(), HTTP: h.HTTPURL()}
-	h.logOwner.FillCounts(&i)
+func (n *Node) describeSelf() client.NodeInfo {
+	i := client.NodeInfo{Profile: string(n.serverProof.Profile), Unproven: strings.Join(n.serverProof.UnprovenChecks(), ", "), Proof: &n.serverProof,
+		LogHealth: n.logHealth.clientInfo(), HTTP: n.HTTPURL()}
+	n.logOwner.FillCounts(&i)
 	return i
 }
 
 // WatchCommand returns the command that observes the embedded server, without its arguments; ""
 // without a port, and for an external one.
-func (h *Node) WatchCommand() string {
-	if h.embedded == nil {
+func (n *Node) WatchCommand() string {
+	if n.embedded == nil {
 		return ""
 	}
-	return h.embedded.WatchCommand()
+	return n.embedded.WatchCommand()
 }

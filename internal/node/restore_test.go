@@ -277,7 +277,7 @@ func forgeries(t *testing.T) []forgery {
 		{"no permissions", "no permissions", opened(func(o *supervisor.Opened) { o.Permissions = nil })},
 		{"a writable place", "may write to", opened(func(o *supervisor.Opened) { o.Writable = append(o.Writable, "/") })},
 		{"a directory", "would be refused here", opened(func(o *supervisor.Opened) { o.Workspace = "/" })},
-		{"a pool", "node pool", opened(func(o *supervisor.Opened) { o.Pool = "gpu" })},
+		{"a pool", "node pool", opened(func(o *supervisor.Opened) { o.NodePool = "gpu" })},
 		{"a script", "cannot name a script|not a script|would be refused", opened(func(o *supervisor.Opened) { o.Model.Name = "script//etc/passwd" })},
 		{"a class", "is declared as", opened(func(o *supervisor.Opened) {
 			for i := range o.Tools {

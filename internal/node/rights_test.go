@@ -209,10 +209,10 @@ func TestDeniedCommandsOfAllSourcesAddUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	every := []string{"shell(git push:*)", "shell(touch:*)", "shell(curl)"}
-	if p := permissionsOf(t, o, "hand"); !slices.Equal(ruleTexts(p.Deny), append(slices.Clone(every), "shell(rm:*)", "write_file(x)")) || p.PassesShell {
+	if p := permissionsOf(t, o, "hand"); !slices.Equal(ruleTexts(p.Deny), append(slices.Clone(every), "shell(rm:*)", "write_file(x)")) || p.ShellForChildren {
 		t.Errorf("%+v", p)
 	}
-	if p := permissionsOf(t, o, "passer"); !slices.Equal(ruleTexts(p.Deny), append(slices.Clone(every), "shell(dd:*)")) || !p.PassesShell {
+	if p := permissionsOf(t, o, "passer"); !slices.Equal(ruleTexts(p.Deny), append(slices.Clone(every), "shell(dd:*)")) || !p.ShellForChildren {
 		t.Errorf("%+v", p)
 	}
 	if d := findDefinition(t, o, "hand"); slices.Contains(d.Deny, "shell") || slices.Contains(d.Deny, "write_file") || strings.Contains(strings.Join(a.Notes, "\n"), "without all of shell") {

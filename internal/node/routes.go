@@ -11,4 +11,4 @@ func (c Config) newRoutes(recordings routes.Recordings) *routes.Resolver {
 
 // CountReplayed returns how many recorded exchanges were replayed, and how many there are; none if
 // this node does not replay.
-func (h *Node) CountReplayed() (played, all int) { return h.recordings.CountReplayed() }
+func (n *Node) CountReplayed() (played, all int) { return n.recordings.CountReplayed() }

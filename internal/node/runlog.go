@@ -82,21 +82,21 @@ func (w *runWatch) forget(run string) {
 }
 
 // newMetrics makes the metrics of the node; nil: it serves no HTTP.
-func (h *Node) newMetrics() *metrics.Recorder {
-	if h.cfg.HTTP == nil {
+func (n *Node) newMetrics() *metrics.Recorder {
+	if n.cfg.HTTP == nil {
 		return nil
 	}
-	return metrics.New(metrics.Config{Node: h.cfg.Name, Version: control.Version(), Read: h.readGauges, Logger: h.cfg.Logger})
+	return metrics.New(metrics.Config{Node: n.cfg.Name, Version: control.Version(), Read: n.readGauges, Logger: n.cfg.Logger})
 }
 
-func (h *Node) readGauges() metrics.Gauges {
+func (n *Node) readGauges() metrics.Gauges {
 	var i client.NodeInfo
-	h.logOwner.FillCounts(&i)
-	j := h.logHealth.clientInfo()
+	n.logOwner.FillCounts(&i)
+	j := n.logHealth.clientInfo()
 	var spans telemetry.Stats
-	if h.spans != nil {
-		spans = h.spans.Stats()
+	if n.spans != nil {
+		spans = n.spans.Stats()
 	}
-	return metrics.Gauges{SpansExported: spans.Exported, SpansDropped: spans.Dropped, SpansWaiting: spans.Waiting, RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsActive: i.Live, AgentsResting: i.Resting, EventsDropped: h.publisher.dropped.Load(),
-		LogsWritable: j == nil || j.Low, Ready: h.checkReady() == nil}
+	return metrics.Gauges{SpansExported: spans.Exported, SpansDropped: spans.Dropped, SpansWaiting: spans.Waiting, RunsActive: i.LiveRuns, RunsQueued: i.QueuedRuns, AgentsActive: i.Live, AgentsResting: i.Resting, EventsDropped: n.publisher.dropped.Load(),
+		LogsWritable: j == nil || j.Low, Ready: n.checkReady() == nil}
 }

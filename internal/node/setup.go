@@ -77,13 +77,13 @@ const streamCreation = "$JS.API.STREAM.CREATE."
 // explainDenied adds the missing right to the error of a request without a reply, if the
 // connection knows it: a server reports a missing right separately from the request, which
 // then times out. A node that may not create streams needs those of all its pools.
-func (h *Node) explainDenied(err error) error {
-	refused := h.lastDenied.Load()
+func (n *Node) explainDenied(err error) error {
+	refused := n.lastDenied.Load()
 	switch {
 	case refused == nil:
 		return err
 	case strings.Contains((*refused).Error(), streamCreation):
-		return fmt.Errorf("%w; first make what is missing, with credentials that may: troupe-node --setup --pools %s: %w: %w", ErrDenied, strings.Join(h.cfg.Pools, ","), *refused, err)
+		return fmt.Errorf("%w; first make what is missing, with credentials that may: troupe-node --setup --pools %s: %w: %w", ErrDenied, strings.Join(n.cfg.Pools, ","), *refused, err)
 	}
 	return fmt.Errorf("%w: %w: %w", ErrDenied, *refused, err)
 }

@@ -22,13 +22,13 @@ type TaskRun struct {
 // OpenTaskRun opens a run, or finds the one that exists. The caller must Close it. On a shared server the request
 // does not end with ctx: a run that is accepted after the caller's context ended must be canceled, and until it is
 // accepted there is nothing to cancel.
-func (h *Node) OpenTaskRun(ctx context.Context, ask *client.Client, r *client.RunRequest) (t *TaskRun, err error) {
-	t = &TaskRun{control: h.control, id: r.RunID}
+func (n *Node) OpenTaskRun(ctx context.Context, ask *client.Client, r *client.RunRequest) (t *TaskRun, err error) {
+	t = &TaskRun{control: n.control, id: r.RunID}
 	// The wait begins before the run: it may end at once.
 	var accepted client.RunAccepted
-	if h.embedded != nil {
-		t.local = h.runs.NewWaiter(r.RunID)
-		accepted, err = h.control.OpenRun(ctx, r)
+	if n.embedded != nil {
+		t.local = n.runs.NewWaiter(r.RunID)
+		accepted, err = n.control.OpenRun(ctx, r)
 	} else if t.watch, err = ask.NewRunWatch(r.RunID); err == nil {
 		accepted, err = ask.Run(context.WithoutCancel(ctx), *r)
 	} else {

@@ -69,16 +69,16 @@ const (
 )
 
 // newThrottleSync prepares the sharing. The actors call told.
-func (h *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
-	js, err := jetstream.New(h.logConn)
+func (n *Node) newThrottleSync(b *bus.Buckets) (*throttleSync, error) {
+	js, err := jetstream.New(n.logConn)
 	if err != nil {
 		return nil, fmt.Errorf("node: %w", err)
 	}
 	var id [8]byte
 	rand.Read(id[:]) // never fails: crypto/rand ends the process instead
-	g := &throttleSync{js: js, bucket: b.Gates, name: h.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: h.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
-		localNode: func() *actors.Node { return h.actorNode }, wakeup: make(chan struct{}, 1),
-		warn: func(what string, err error) { h.cfg.Logger.Warn(what, "error", err) }}
+	g := &throttleSync{js: js, bucket: b.Gates, name: n.names.ThrottleBucket(), id: hex.EncodeToString(id[:]), countNodes: n.logOwner.CountSharers, pending: map[string]pendingNotice{}, kept: map[string]keptRates{},
+		localNode: func() *actors.Node { return n.actorNode }, wakeup: make(chan struct{}, 1),
+		warn: func(what string, err error) { n.cfg.Logger.Warn(what, "error", err) }}
 	return g, nil
 }
 

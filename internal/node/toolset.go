@@ -47,31 +47,31 @@ func ListServers(cfg Config, dir, named, agents string) ([]MCPServer, []string, 
 func ServerDir(source string) string { return toolset.ServerDir(source) }
 
 // assembleBuilders makes the builders of runs and of their agents' tools.
-func (h *Node) assembleBuilders() {
+func (n *Node) assembleBuilders() {
 	var blobs mailbox.Blobs
-	if h.blobs != nil {
-		blobs = h.blobs
+	if n.blobs != nil {
+		blobs = n.blobs
 	}
-	h.toolset = toolset.New(h.cfg.toolsetConfig(h.directories, h.mcpHub, blobs, agentCaller(h)))
-	cfg := runspec.Config{Routes: h.routes, Recordings: h.recordings, Model: h.cfg.Model, Trust: h.cfg.trustPolicy(), Tools: h.toolset,
-		Agents: h.cfg.Contributions.Agents, Hooks: h.cfg.Hooks, Permissions: h.cfg.Permissions, ProjectRules: h.cfg.projectRules(), ClaudeHome: h.cfg.ClaudeHome, Env: h.cfg.Env, SearchParentDirs: h.cfg.SearchParentDirs, Mask: h.mask, Blobs: blobs, Machine: h.cfg.Machine}
-	for _, t := range h.cfg.Contributions.Tools {
+	n.toolset = toolset.New(n.cfg.toolsetConfig(n.directories, n.mcpHub, blobs, agentCaller(n)))
+	cfg := runspec.Config{Routes: n.routes, Recordings: n.recordings, Model: n.cfg.Model, Trust: n.cfg.trustPolicy(), Tools: n.toolset,
+		Agents: n.cfg.Contributions.Agents, Hooks: n.cfg.Hooks, Permissions: n.cfg.Permissions, ProjectRules: n.cfg.projectRules(), ClaudeHome: n.cfg.ClaudeHome, Env: n.cfg.Env, SearchParentDirs: n.cfg.SearchParentDirs, Mask: n.mask, Blobs: blobs, Machine: n.cfg.Machine}
+	for _, t := range n.cfg.Contributions.Tools {
 		cfg.OwnTools = append(cfg.OwnTools, t.Spec().Name)
 	}
-	if h.logOwner != nil && h.embedded == nil && !h.cfg.NoActors {
-		cfg.Pools = &runspec.NodePools{Exists: h.logOwner.HasPool, Serving: h.logOwner.ServingNodes}
+	if n.logOwner != nil && n.embedded == nil && !n.cfg.NoActors {
+		cfg.Pools = &runspec.NodePools{Exists: n.logOwner.HasPool, Serving: n.logOwner.ServingNodes}
 	}
-	h.builder = runspec.New(cfg)
+	n.builder = runspec.New(cfg)
 }
 
 // buildRun makes the first entry of a run from a client's request.
-func (h *Node) buildRun(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
-	return h.builder.Build(r)
+func (n *Node) buildRun(r client.RunRequest) (supervisor.Opened, client.RunAccepted, error) {
+	return n.builder.Build(r)
 }
 
 // checkRestored refuses a run from a file that has more rights than a new one would get here.
-func (h *Node) checkRestored(o supervisor.Opened, named client.RunRequest) error {
-	return runspec.CheckRestored(h.builder, o, named)
+func (n *Node) checkRestored(o supervisor.Opened, named client.RunRequest) error {
+	return runspec.CheckRestored(n.builder, o, named)
 }
 
 // projectRules returns the function that reads the user's rules for a directory; nil for a node that does

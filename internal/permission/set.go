@@ -205,7 +205,7 @@ func (p agentRules) decideUndenied(c Call, t Tool, doubt string, writable []stri
 		return Verdict{Decision: Ask, By: ByDefault, Why: "the tool is marked irreversible"}
 	case doubt != "":
 		return Verdict{Decision: Ask, By: ByRule, Why: doubt}
-	case p.PassesShell && c.Tool == shellTool:
+	case p.ShellForChildren && c.Tool == shellTool:
 		return Verdict{Decision: Allow, MayWriteAny: true}
 	case p.Mode == spec.ModeBypass && !(p.Confined && c.Tool == shellTool):
 		return Verdict{Decision: Allow, By: ByMode, MayWriteAny: true, Why: "permission mode bypassPermissions"}

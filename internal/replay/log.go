@@ -102,7 +102,7 @@ func (l *replayedLog) Step(f activation.Fact) activation.Stepped {
 		l.noteDecision(identity{f.N, l.sent}, decision{to: m.To, kind: m.Kind, body: m.Body})
 		l.sent++
 	}
-	for _, effect := range out.World {
+	for _, effect := range out.Effects {
 		if key := effectKey(effect); key != "" {
 			l.asked[key] = struct{}{}
 		}

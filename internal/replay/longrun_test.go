@@ -67,7 +67,7 @@ func (p *pump) run() {
 					p.t.Fatal(r.Err)
 				}
 				p.read[l.Addr]++
-				for _, effect := range r.World {
+				for _, effect := range r.Effects {
 					p.carryOut(l, effect)
 				}
 				for to, messages, ok := l.Outbox.Take(true); ok; to, messages, ok = l.Outbox.Take(true) {

@@ -27,7 +27,7 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	if def.Tools = d.GrantedTools(); len(def.Tools) > 0 {
 		def.Tools = append(def.Tools, readresult.Name) // an agent that may see a result may see all of it
 	}
-	def.Deny, def.Pool = d.DeniedTools(), d.Placement.Pool
+	def.Deny, def.NodePool = d.DeniedTools(), d.Placement.Pool
 	if d.PermissionMode == spec.ModePlan {
 		def.Deny = append(def.Deny, onlyReads)
 	}

@@ -149,7 +149,7 @@ func withPassedShell(defs []supervisor.Definition, root string) []supervisor.Def
 	for i, d := range defs {
 		if d.Name != root && d.Offer != nil && !slices.Contains(d.Offer, shell.Name) {
 			own := spec.Permissions{}.Merge(d.Permissions)
-			own.PassesShell = true
+			own.ShellForChildren = true
 			defs[i].Permissions = &own
 		}
 	}

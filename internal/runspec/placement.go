@@ -39,10 +39,10 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 	p.definitions = slices.Clone(t.definitions)
 	if b.cfg.Pools == nil {
 		for i, d := range p.definitions {
-			if d.Pool != "" && d.Pool != names.DefaultPool {
-				p.warnings = append(p.warnings, fmt.Sprintf("agent %s asks for pool %s; a node with its own server ignores pools", d.Name, d.Pool))
+			if d.NodePool != "" && d.NodePool != names.DefaultPool {
+				p.warnings = append(p.warnings, fmt.Sprintf("agent %s asks for pool %s; a node with its own server ignores pools", d.Name, d.NodePool))
 			}
-			p.definitions[i].Pool = ""
+			p.definitions[i].NodePool = ""
 		}
 		return p, nil
 	}
@@ -63,13 +63,13 @@ func (b *Builder) placeAgents(ctx context.Context, req acceptedRequest, t toolGr
 	if p.definitions, p.warnings, err = b.withoutMissingPools(ctx, p.definitions, required); err != nil {
 		return p, err
 	}
-	run := supervisor.Opened{Pool: p.pool}
+	run := supervisor.Opened{NodePool: p.pool}
 	for i, d := range p.definitions {
-		if d.Pool == "" {
+		if d.NodePool == "" {
 			continue
 		}
-		reasons[d.Pool] = cmp.Or(reasons[d.Pool], d.Name)
-		if run.Place(d) != run.Place(supervisor.Definition{}) && req.workspace != "" {
+		reasons[d.NodePool] = cmp.Or(reasons[d.NodePool], d.Name)
+		if run.PoolFor(d) != run.PoolFor(supervisor.Definition{}) && req.workspace != "" {
 			p.definitions[i].Offer = offerWithout(d, t.tools, specs)
 		}
 	}
@@ -95,11 +95,11 @@ func (c Config) poolOf(dir string) string {
 // withoutMissingPools leaves out the agents that are not required and whose pools do not exist.
 func (b *Builder) withoutMissingPools(ctx context.Context, defs []supervisor.Definition, required map[string]bool) (kept []supervisor.Definition, warnings []string, err error) {
 	for _, d := range defs {
-		if d.Pool == "" || required[d.Name] {
+		if d.NodePool == "" || required[d.Name] {
 			kept = append(kept, d)
 			continue
 		}
-		wrong, refused := b.checkPool(ctx, d.Pool, d.Name), (*client.Error)(nil)
+		wrong, refused := b.checkPool(ctx, d.NodePool, d.Name), (*client.Error)(nil)
 		switch {
 		case wrong == nil:
 			kept = append(kept, d)

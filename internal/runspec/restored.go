@@ -146,8 +146,8 @@ func compareRights(b *Builder, o, fresh supervisor.Opened) error {
 	if err := b.checkScripts(client.RunRequest{Fallback: routesOf(o.LoopOptions)}); err != nil {
 		return err
 	}
-	if o.Pool != fresh.Pool {
-		return refused("its agents live in the node pool %q, here they would live in %q; --dir names the directory in which it goes on here", o.Pool, fresh.Pool)
+	if o.NodePool != fresh.NodePool {
+		return refused("its agents live in the node pool %q, here they would live in %q; --dir names the directory in which it goes on here", o.NodePool, fresh.NodePool)
 	}
 	for _, r := range o.Permissions.Deny { // one that takes a tool away would keep its class from the comparison
 		if r.From == fromDisallowed && !hasRule(fresh.Permissions.Deny, r) {
@@ -183,8 +183,8 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 		return refused("its agent %.80q may call agents of other programs that its file here does not name", d.Name)
 	case d.Memory != f.Memory && d.Memory != "":
 		return refused("its agent %.80q keeps the notes of the %.20s, here it does not", d.Name, d.Memory)
-	case d.Pool != f.Pool && d.Pool != "":
-		return refused("its agent %.80q lives in the node pool %.80q, here it would not", d.Name, d.Pool)
+	case d.NodePool != f.NodePool && d.NodePool != "":
+		return refused("its agent %.80q lives in the node pool %.80q, here it would not", d.Name, d.NodePool)
 	}
 	if d.Model != nil && (f.Model == nil || f.Model.Name != d.Model.Name) {
 		if err := b.checkScripts(client.RunRequest{Model: d.Model.Name}); err != nil {
@@ -237,7 +237,7 @@ func looserPermissions(p, than spec.Permissions) string {
 		return "an approval of all writes in the directory"
 	case p.UserEnv && !than.UserEnv:
 		return "the variables of the user's settings in its commands"
-	case than.PassesShell && !p.PassesShell:
+	case than.ShellForChildren && !p.ShellForChildren:
 		return "a shell of its own"
 	case !sameRules(p.Only, than.Only), !slices.EqualFunc(p.Within, than.Within, sameRules):
 		return "other calls that it is kept to"

@@ -170,7 +170,7 @@ func (b *Builder) buildWhole(r client.RunRequest) (o supervisor.Opened, a client
 		Model: models.model, Why: models.choice.Why, Limits: models.limits, Agent: models.agentLimits, RootTurns: r.MaxTurns, Policy: team.policy, PolicyForm: supervisor.PolicyFormVersioned,
 		Caller: r.Caller, Priority: r.Priority, Constraints: r.Constraints, Criteria: r.Criteria, FailIf: r.FailureConditions, Trace: r.Trace,
 		Workspace: req.workspace, Writable: toolset.WritablePaths(), LoopOptions: models.options, Permissions: &permissions,
-		Hashes: recorded.hashes, Pool: placed.pool, Unpriced: r.AllowUnpriced, ParkMS: parkTimeout(r.ParkTimeout, team.parkMS[team.root])}
+		Hashes: recorded.hashes, NodePool: placed.pool, Unpriced: r.AllowUnpriced, ParkMS: parkTimeout(r.ParkTimeout, team.parkMS[team.root])}
 	o.LoopOptions.Hooks = hooks.hooks
 	pinOutputLimits(&o)
 	if len(prompts.definitions) > 0 {

@@ -247,7 +247,7 @@ func newScribe(at mailbox.Address) *stepRecorder {
 // Step records the messages and the effects of a step.
 func (s *stepRecorder) Step(f activation.Fact) activation.Stepped {
 	out := s.Machine.Step(f)
-	text, err := json.Marshal([]any{f.N, f.At, f.Life, f.From, f.Kind, out.Messages, out.World})
+	text, err := json.Marshal([]any{f.N, f.At, f.Activation, f.From, f.Kind, out.Messages, out.Effects})
 	if err != nil {
 		text = []byte(err.Error())
 	}

@@ -168,7 +168,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 		j.denied = true
 	}
 	j.judges.drift.noteApproval(a, &before, after, f.Kind, decision)
-	for _, effect := range out.World {
+	for _, effect := range out.Effects {
 		j.checkEffect(before, after, effect)
 	}
 	j.checkLogQuestion(before, out)
@@ -234,7 +234,7 @@ func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Ste
 	case agent.AwaitsThrottle:
 		j.pauses.checkPause(before, after, out)
 	case agent.AwaitsRetry:
-		if !slices.ContainsFunc(out.World, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == w.Due }) {
+		if !slices.ContainsFunc(out.Effects, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == w.Due }) {
 			j.fail("%s waits for nothing", a.id)
 		}
 	case agent.AwaitsPerson, agent.AwaitsDriftAnswer:
@@ -272,7 +272,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.checkTranscript(before, after)
 	j.checkLimits(before, after, f)
 	j.pauses.checkRefusals(before, after, f)
-	if f.Kind == "resumed" && isPaused(after) && !slices.ContainsFunc(out.World, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
+	if f.Kind == "resumed" && isPaused(after) && !slices.ContainsFunc(out.Effects, func(e any) bool { _, ok := e.(agent.AwaitThrottle); return ok }) {
 		j.fail("%s has waited at the gate of its model, and its next activation does not", j.actor.id)
 	}
 	j.permits.noteFact(before, after, f)
@@ -280,7 +280,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 	j.permits.noteQuestion(after, out)
 	j.prompts.checkCompaction(before, after)
 	j.background.checkBackground(before, after, f, out)
-	for _, effect := range out.World {
+	for _, effect := range out.Effects {
 		j.calls.noteEffect(after, effect)
 		switch e := effect.(type) {
 		case agent.CallModel:

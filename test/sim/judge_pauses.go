@@ -25,11 +25,11 @@ func isPaused(st *agent.State) bool { return st.Suspended.Why == agent.AwaitsThr
 // and that a timer ends the wait.
 func (j *pauseJudge) checkPause(before, after *agent.State, out activation.Stepped) {
 	a := j.actor
-	asks := slices.ContainsFunc(out.World, func(e any) bool {
+	asks := slices.ContainsFunc(out.Effects, func(e any) bool {
 		w, ok := e.(agent.AwaitThrottle)
 		return ok && w.Pause == after.ThrottleWait.N && w.Model != ""
 	})
-	armed := slices.ContainsFunc(out.World, func(e any) bool {
+	armed := slices.ContainsFunc(out.Effects, func(e any) bool {
 		arm, ok := e.(agent.Arm)
 		return ok && arm.Due == after.ThrottleWait.Since+patienceOf(after)
 	})

@@ -78,7 +78,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 	j.judges.budget.checkRecalls(after, f)
 	j.judges.tree.checkEnds(&before, after, f, out)
 	j.judges.messages.checkMessages(&before, after, f, out)
-	for _, effect := range out.World {
+	for _, effect := range out.Effects {
 		if _, ok := effect.(supervisor.Publish); ok {
 			j.over++
 		}

@@ -60,7 +60,7 @@ func TestEveryPrefix(t *testing.T) {
 			now := &present{hooks: map[string]agent.RunHooks{}, timers: map[string]int64{}}
 			for i, f := range l.Facts {
 				entries++
-				now.take(m.Step(f).World)
+				now.take(m.Step(f).Effects)
 				for _, b := range branches {
 					histories++
 					d := &future{present: now.clone(), dice: newDice(seed + int64(i)), judge: j, state: m.State}
