@@ -6,6 +6,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
 )
 
 // callJudge knows which calls may begin: what hooks and people said about them, and when they may run again.
@@ -106,7 +107,7 @@ func (j *callJudge) checkDecision(after *agent.State, gate agent.RunHooks, d spe
 		if i >= 0 && after.Calls[i].Args != gate.Input.Args {
 			j.fail("%s has %s with the arguments %s, and it ran with %s", a.id, gate.Input.Call, after.Calls[i].Args, gate.Input.Args)
 		}
-		if (d == spec.HookTrip || d == spec.HookDeny) && i >= 0 && gate.Input.Result != "" && strings.Contains(after.Calls[i].Result.Text, gate.Input.Result) {
+		if (d == spec.HookTrip || d == spec.HookDeny) && gate.Input.Result != "" && showsResult(after, gate.Input.Call, gate.Input.Result) {
 			j.fail("%s keeps the result of %s, and a guardrail did not pass it", a.id, gate.Input.Call)
 		}
 		if d == spec.HookTrip && after.Phase != agent.Done && after.Cancel == nil {
@@ -130,17 +131,28 @@ func (j *callJudge) checkResult(before, after *agent.State, e agent.Returned) {
 	}
 	c := before.Calls[i]
 	judges := slices.ContainsFunc(j.hooksOf(after, spec.HookToolResult, c.Name), func(h spec.Hook) bool { return !h.Report })
-	shown := slices.ContainsFunc(after.Calls, func(c agent.Call) bool {
-		return c.ID == e.Call && c.Stage == agent.Ended && strings.Contains(c.Result.Text, e.Text)
-	})
-	if n := len(after.History); n > len(before.History) {
-		for _, r := range after.History[n-1].Results {
-			shown = shown || r.Call == e.Call && strings.Contains(r.Text, e.Text)
-		}
-	}
-	if judges && shown {
+	if judges && showsResult(after, e.Call, e.Text) {
 		j.fail("%s keeps the result of %s (%s), which its guardrails have not judged", j.actor.id, e.Call, c.Name)
 	}
+}
+
+// showsResult reports whether the result of a call that has ended, or the one in the history if the
+// calls of its reply are all answered, contains a text.
+func showsResult(s *agent.State, call, text string) bool {
+	if slices.ContainsFunc(s.Calls, func(c agent.Call) bool {
+		return c.ID == call && c.Stage == agent.Ended && strings.Contains(c.Result.Text, text)
+	}) {
+		return true
+	}
+	for _, m := range slices.Backward(s.History) {
+		if m.Role == model.Assistant {
+			break
+		}
+		if slices.ContainsFunc(m.Results, func(r model.ToolResult) bool { return r.Call == call && strings.Contains(r.Text, text) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // noteApproval records a person's approval of a call, and checks that a denial of the run ends the loop.
