@@ -7,6 +7,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/hook"
+	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -57,9 +58,11 @@ func (d caseDecoder) readRun(c *Case, line int) error {
 			return d.badFile(c.Opened.Line, "case %s: run: %v", c.ID, err)
 		}
 	}
-	if err := o.Policy.Validate(); err != nil {
+	compiled, err := policy.Compile(o.Policy) // the case has rules as people write them
+	if err != nil {
 		return d.badFile(c.Opened.Line, "case %s: run: %v", c.ID, err)
 	}
+	o.Policy = compiled
 	c.opened = o
 	return nil
 }
