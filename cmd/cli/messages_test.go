@@ -34,6 +34,8 @@ var wrongInputs = slices.Concat(wrongCommands, wrongFlags, wrongFiles, wrongMode
 var wrongCommands = []wrongInput{
 	usage("runn hi", `unknown command "runn"`, "did you mean run?"),
 	usage("lst", `unknown command "lst"`, "did you mean list?"),
+	usage("help ru", `unknown command "ru"`, "did you mean run?"),
+	usage("run -m script/nope.yaml hi", "model script/nope.yaml: there is no file ", "scripted-models"),
 	usage("cancel", "cancel takes RUN, not 0 arguments", "--help shows an example"),
 	usage("tree", "tree takes RUN", "troupe tree --help"),
 	usage("list extra", "takes no arguments", `"extra"`),

@@ -56,6 +56,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	root.SetGlobalNormalizationFunc(command.NormalizeFlag)
 	root.SetFlagErrorFunc(command.ExplainFlagError)
 	a.addCommands(root)
+	groupFlags(root, a.console.Out)
 	return root
 }
 
@@ -94,6 +95,18 @@ func (a *app) addCommands(root *cobra.Command) {
 	addGroup(root, last, settings.Config(), checks.Doctor(), cases.Eval(), a.completion().Completion(), a.manCommand(), checks.Version())
 	root.AddCommand(connectionTopic(root.PersistentFlags()), environmentTopic())
 	root.SetHelpCommandGroupID(last)
+	root.InitDefaultHelpCmd()
+	help, _, _ := root.Find([]string{"help"}) // it is there
+	help.Args = rejectUnknownTopic
+}
+
+// rejectUnknownTopic fails for what is neither a command nor a topic of the help.
+func rejectUnknownTopic(c *cobra.Command, args []string) error {
+	found, rest, err := c.Root().Find(args)
+	if err != nil || len(rest) > 0 {
+		return command.RejectUnknown(found, rest)
+	}
+	return nil
 }
 
 func (a *app) completion() *completion.Commands {

@@ -31,7 +31,7 @@ func planCoordinator(t *conversation) plannedReply {
 		}
 	}
 	if !t.sawAnything() {
-		return plannedReply{refuses: inv.wanted || inv.changes, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
+		return plannedReply{refuses: true, text: "I could see nothing here: " + strings.Join(append(t.describeGaps(look), "no other look was possible"), "; ") +
 			". Nothing was reported or written. " + lookAdvice}
 	}
 	inv.profile = profileDirectory(t, inv.reportName)

@@ -79,8 +79,8 @@ func streamWords(ctx context.Context, text string, emit func(model.Delta)) error
 // lookAdvice says what a run needs for a report.
 const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and the tools list_dir and glob. " + notAnLLM + "."
 
-// plannedReply is one reply: text, calls, or both. A reply that refuses says why what was asked for, a report or other
-// work, is not done; without such a request it is an answer like any other.
+// plannedReply is one reply: text, calls, or both. A reply that refuses says why what was asked for is not done: a
+// report or other work, or any answer of an agent that could see nothing.
 type plannedReply struct {
 	text    string
 	calls   []wantedCall
@@ -99,7 +99,7 @@ func (m plannedReply) tokenCost(c *tokenCounter) int64 {
 // planReply selects the rules of the agent's role.
 func planReply(t *conversation) plannedReply {
 	if len(t.offered) == 0 && len(t.exchanges) == 0 && !t.closing {
-		return plannedReply{refuses: wantsReport.MatchString(t.asked) || asksForWork(t.asked), text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + lookAdvice}
+		return plannedReply{refuses: true, text: "I was offered no tools, so I could see nothing here and can report nothing about it. " + lookAdvice}
 	}
 	if j, ok := jobsByName()[t.role]; ok {
 		return planChild(t, j)
@@ -108,7 +108,7 @@ func planReply(t *conversation) plannedReply {
 		return planCoordinator(t)
 	}
 	if !t.canLook() && !t.sawAnything() {
-		return plannedReply{refuses: wantsReport.MatchString(t.asked) || asksForWork(t.asked), text: "I was offered no tool that looks at a directory, so I could see nothing here and can report nothing about it. " + lookAdvice}
+		return plannedReply{refuses: true, text: "I was offered no tool that looks at a directory, so I could see nothing here and can report nothing about it. " + lookAdvice}
 	}
 	return planChild(t, surveyor)
 }

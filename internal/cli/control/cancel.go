@@ -70,6 +70,9 @@ type cancelReport struct {
 // cancelTimeout is how long a cancel waits for the end of the run; tools may take a minute.
 const cancelTimeout = 90 * time.Second
 
+// cancelNoteAfter is how long a cancel waits before it says what it waits for.
+const cancelNoteAfter = 2 * time.Second
+
 // accountTimeout is how long a node may take to answer.
 const accountTimeout = 10 * time.Second
 
@@ -106,6 +109,12 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 		r.WaitMS = -1 // of a node that is not ready yet
 	}
 	r.sent = true
+	if !r.Now && r.wait > 0 { // calls in progress may take long
+		note := time.AfterFunc(cancelNoteAfter, func() {
+			cs.Console.Say("waiting until " + r.RunID + " is at a safe boundary: calls in progress end first (--now aborts them)")
+		})
+		defer note.Stop()
+	}
 	account, err := s.Cancel(ctx, r.CancelRequest)
 	if err != nil {
 		return err

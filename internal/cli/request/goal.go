@@ -3,8 +3,10 @@ package request
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -179,6 +181,9 @@ func absoluteModel(route string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return "", fmt.Errorf("model %s: %w", route, err)
+	}
+	if _, err := os.Stat(abs); errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(path) { // a whole path may be one of the node's machine
+		return "", exit.UsageError("name an existing file; see docs/models.md#scripted-models", "model %s: there is no file %s", route, abs)
 	}
 	return scriptPrefix + abs, nil
 }
