@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/model"
 )
@@ -53,6 +54,15 @@ func calibrate(s State, r model.Reply) State {
 	}
 	s.Sense = know
 	return s
+}
+
+// FirstAttemptRequest returns the request of a task's first turn, including imported history. The supervisor admits an
+// agent (root or child) by it.
+func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptRequest {
+	t.Limits = t.Limits.WithDefaults(t.Depth)
+	s := adoptHistory(State{Task: t, ImportedHistory: importedHistory{Messages: past}})
+	s.tools = toolPermissions(s.Task)
+	return restoreJournal(s).appendMessage(firstMessage(t)).attemptRequest()
 }
 
 // Counts reports whether token counts of texts are useful: only a loop that

@@ -77,7 +77,10 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 		}
 	case Thinking:
 		unsent := whole || s.Fork.Originals // the original's request is the original's to pay for
-		if unsent && s.Cancel == nil {      // its reservation was granted and not used
+		if unsent && s.Cancel == nil && s.NextModel != nil {
+			return prependEffects(fx)(replaceReservation(s))
+		}
+		if unsent && s.Cancel == nil { // its reservation was granted and not used
 			return s, append(fx, newModelCall(s))
 		}
 		return prependEffects(fx)(lostModelCall(s, unsent)) //mutant:lost-reply-waited-for

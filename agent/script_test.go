@@ -13,6 +13,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/test/scripts"
 	"github.com/troupe-run/troupe/model"
 )
@@ -400,6 +401,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return parseResumed(t, d)
 	case "forked":
 		return agent.Forked{Of: firstArgument(d), Note: d.Input}
+	case "model-set":
+		return agent.ModelSet{Model: spec.Model{Name: firstArgument(d), Window: int64(argumentNumber(t, d, "window", 0)), Price: budget.Price{Known: true, Input: int64(argumentNumber(t, d, "price", 0)), Output: int64(argumentNumber(t, d, "price", 0))}}}
 	case "released":
 		return agent.Released{Rests: d.HasArg("rests"), Due: restDue(t, d)}
 	case "checkpoint":

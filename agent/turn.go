@@ -20,6 +20,7 @@ func handleSubmitted(s State, f Submitted) (State, []Effect) {
 		return s, nil
 	}
 	s.Task = f.Task
+	s = adoptModel(s)
 	s.Task.Limits = s.Task.Limits.WithDefaults(s.Task.Depth)
 	s.Began = s.Now
 	s = adoptHistory(s)
@@ -58,7 +59,7 @@ func endTurn(s State, transition spec.Transition) (State, []Effect) {
 		// The closing turn was denied because the fallback in use has no known price (skipUnpriced).
 		return finishAgent(s, spec.Outcome{Reason: s.ClosingReason, Text: partialResult(s), Partial: true})
 	}
-	s, transition = deliverMail(s, transition)
+	s, transition = deliverMail(adoptModel(s), transition)
 	s, fx, busy := beginCompaction(s, transition)
 	if busy {
 		return s, fx
@@ -90,6 +91,7 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
 // allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
 func requestReservation(s State, transition spec.Transition) (State, []Effect) {
+	s = adoptModel(s)
 	s.Phase, s.Transition, s.Purpose = Reserving, transition, ForTurn
 	s.Reservation++
 	request := s.attemptRequest()
@@ -136,15 +138,6 @@ func (s State) attemptRequest() budget.AttemptRequest {
 	return request
 }
 
-// FirstAttemptRequest returns the request of a task's first turn, including imported history. The supervisor admits an
-// agent (root or child) by it.
-func FirstAttemptRequest(t spec.Task, past ...model.Message) budget.AttemptRequest {
-	t.Limits = t.Limits.WithDefaults(t.Depth)
-	s := adoptHistory(State{Task: t, ImportedHistory: importedHistory{Messages: past}})
-	s.tools = toolPermissions(s.Task)
-	return restoreJournal(s).appendMessage(firstMessage(t)).attemptRequest()
-}
-
 // handleGranted begins an attempt. A grant of only the closing turn ends the loop after
 // that turn, for the reason that the supervisor names.
 func handleGranted(s State, f Granted) (State, []Effect) {
@@ -158,6 +151,9 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	}
 	if s.Cancel != nil { //mutant:granted-after-cancel
 		return finishCanceled(s)
+	}
+	if s.NextModel != nil {
+		return replaceReservation(s)
 	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
 		return returnReservation(s) // this node differs: ask before using the reservation
@@ -215,6 +211,9 @@ func handleDenied(s State, f Denied) (State, []Effect) {
 	}
 	if s.Cancel != nil {
 		return finishCanceled(s)
+	}
+	if s.NextModel != nil { // it was denied to the model before
+		return anotherAttempt(adoptModel(s))
 	}
 	if s.Purpose == ForSummary {
 		return compactWithoutModel(s)

@@ -1,8 +1,10 @@
 package supervisor
 
 import (
+	"maps"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
@@ -11,7 +13,7 @@ import (
 func (s State) Result() event.Result {
 	r := event.Result{Type: "result", Run: s.Run.Run, Conversation: s.Run.Conversation, Reason: s.Outcome.Reason,
 		Partial: s.Outcome.Partial, Text: s.Outcome.Text, Detail: s.Outcome.Detail, Journal: s.Outcome.Journal,
-		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0, CostEstimated: s.Run.estimatesPrices(),
+		CostUSD: float64(s.Pool.Spent.Nano) / 1e9, CostKnown: s.Run.Model.Price.Known && s.Foreign == 0 && !s.before.unknown, CostEstimated: s.before.estimated || s.Run.estimatesPrices(),
 		Budget: event.BudgetResult{LimitUSD: float64(s.Pool.Limit.Nano) / 1e9, ReservedUSD: float64(s.Pool.Held.Nano) / 1e9, Limit: s.Pool.Limit.Tokens, Used: s.Pool.Spent.Tokens, Reserved: s.Pool.Held.Tokens,
 			Unknown: s.Pool.Unknown.Tokens, Overrun: s.Pool.Overrun.Tokens, Frozen: s.Frozen}}
 	end := s.Ended
@@ -48,6 +50,23 @@ func (s State) Result() event.Result {
 	r.Subtype = event.Subtype(r.Reason)
 	r.IsError = r.Subtype != "success"
 	return r
+}
+
+// modelsBefore is what is known of the prices of the models that a fork has replaced.
+type modelsBefore struct{ unknown, estimated bool }
+
+// applyModel changes the model of agents that the run begins from here on, unless their definitions name one. The agents
+// of a fork that have begun read the change in their own logs.
+func applyModel(s State, f agent.ModelSet) State {
+	if s.Pool.Spent.Tokens > 0 {
+		s.before = modelsBefore{s.before.unknown || !s.Run.Model.Price.Known, s.before.estimated || s.Run.Model.Price.Estimated}
+	}
+	s.Run.Model, s.Run.LoopOptions.Context.Model, s.Run.Why = f.Model, f.Summaries, "the run was forked with it"
+	s.Run.Hashes = maps.Clone(s.Run.Hashes)
+	if s.Run.Hashes != nil {
+		s.Run.Hashes[spec.RouteOf(f.Model.Name)] = f.Version
+	}
+	return s
 }
 
 // estimatesPrices reports whether a model of the run has only a list price.

@@ -169,6 +169,7 @@ type State struct {
 
 	PolicySetBy string // who replaced the policy last; "": nobody, it is that of the request
 	PolicySetAt int64
+	before      modelsBefore
 
 	Inquiry memberInquiry
 	members roster

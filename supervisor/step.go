@@ -73,7 +73,7 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[GivenUp](body)
 	case LaneStarted{}.Kind():
 		f, err = decodeAs[LaneStarted](body)
-	case "canceled", "woke", "resumed", "released", "checkpoint", "closed":
+	case "canceled", "model_set", "woke", "resumed", "released", "checkpoint", "closed":
 		return decodeAgent(kind, body)
 	default:
 		a, ok, err := agent.DecodeSupervisorMessage(kind, body)
@@ -183,12 +183,22 @@ func stepInput(s State, e Input) (State, []Effect) {
 		return verifyMemberLog(s, e.From, f)
 	case agent.Status: // its count was compared: see status.go
 		return handleStatus(s, e.From)
+	default:
+		return stepOther(s, f)
+	}
+}
+
+// stepOther handles what no agent has sent: commands, timers, and entries of activations.
+func stepOther(s State, fact Fact) (State, []Effect) {
+	switch f := fact.(type) {
 	case agent.Canceled:
 		return cancelByCommand(s, f)
 	case PolicySet:
 		return applyPolicy(s, f), nil
 	case LimitSet:
 		return applyLimits(s, f)
+	case agent.ModelSet:
+		return applyModel(s, f), nil
 	case GivenUp:
 		return handleGivenUp(s, f)
 	case agent.Woke:
@@ -200,7 +210,7 @@ func stepInput(s State, e Input) (State, []Effect) {
 	case agent.Checkpoint, agent.Closed, LaneStarted:
 		return s, nil
 	default:
-		panic("supervisor: unknown fact " + e.Fact.Kind())
+		panic("supervisor: unknown fact " + fact.Kind())
 	}
 }
 

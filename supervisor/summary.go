@@ -100,7 +100,7 @@ func (s State) SummaryKey() SummaryKey {
 
 // Summary sums up the run. With full, nothing is left out.
 func (s State) Summary(full bool) Summary {
-	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known,
+	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known && !s.before.unknown,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count()}
 	agentBytes, questionBytes := 0, 0

@@ -38,6 +38,7 @@ func TestALogBeginsWithATaskOrIsDamaged(t *testing.T) {
 		"a cancel before its task":        {root, letter(agent.Canceled{}.Kind()), false},
 		"a client's cancel before it":     {root, command(agent.Canceled{}.Kind()), false},
 		"a client's steering before it":   {root, command(agent.Steered{}.Kind()), false},
+		"the model of a fork":             {root, command(agent.ModelSet{}.Kind()), false},
 		"its tombstone":                   {root, own(root, agent.Closed{}.Kind(), ""), false},
 		"a message of its supervisor":     {root, letter(agent.Granted{}.Kind()), true},
 		"a claim":                         {root, own(root, agent.Resumed{}.Kind(), "a"), true},

@@ -6,23 +6,31 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// TaskOf reads the task of an agent from its log, if the log holds one.
-func TaskOf(at mailbox.Address, log []mailbox.Message) (spec.Task, bool) {
+// TaskOf reads the task of an agent from its log, if the log holds one, with the model that a fork has set.
+func TaskOf(at mailbox.Address, log []mailbox.Message) (t spec.Task, ok bool) {
 	if at.Agent() == mailbox.Super {
-		return spec.Task{}, false
+		return t, false
 	}
 	super := mailbox.At(at.Run(), mailbox.Super)
+	var set *agent.ModelSet
 	for _, m := range log {
 		e, err := mailbox.Decode(m.Data)
-		if err != nil || e.From != super {
+		if err != nil || e.From != super && e.From != "" {
 			continue
 		}
 		for _, item := range e.Items {
 			var f agent.Submitted
-			if item.Kind == f.Kind() && mailbox.Unmarshal(item.Body, &f) == nil {
-				return f.Task, true
+			var newest agent.ModelSet
+			switch {
+			case e.From == super && !ok && item.Kind == f.Kind() && mailbox.Unmarshal(item.Body, &f) == nil:
+				t, ok = f.Task, true
+			case e.From == "" && item.Kind == newest.Kind() && mailbox.Unmarshal(item.Body, &newest) == nil:
+				set = &newest
 			}
 		}
 	}
-	return spec.Task{}, false
+	if ok && set != nil {
+		t = set.Apply(t)
+	}
+	return t, ok
 }

@@ -47,6 +47,7 @@ type Config struct {
 	// PlaceRestored returns where a run from a file goes on in the directory that named names: the directory without
 	// links, and the node pool. Default: a run goes on where it was.
 	PlaceRestored func(named client.RunRequest) (dir, pool string, err error)
+	ForkModel     modelChooser // default: a fork keeps the model
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.

@@ -22,7 +22,7 @@ import (
 func forkedRun(f runfile.File, r client.RunRequest, p forkPoint) (checkedRestore, error) {
 	now := time.UnixMilli(newestStamp(f.Entries)).Add(time.Hour)
 	c := newOpener(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil }})
-	entries, err := makeFork(f.Entries, r, p, now)
+	entries, err := makeFork(f.Entries, r, p, now, nil)
 	if err != nil {
 		return checkedRestore{}, err
 	}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,10 +22,16 @@ type forkChanges struct {
 	point    forkPoint
 	original *recorded.Run
 	policy   *supervisor.Policy
+	model    *agent.ModelSet
+	nano     int64 // limit in money that the model needs; 0: the one that the run has
 	atMS     int64
 }
 
-func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at int64) (forkChanges, error) {
+// modelChooser returns the model with which a fork of a run goes on, and the limit in money that it needs; nil and 0: those of
+// the run.
+type modelChooser func(o supervisor.Opened, named client.RunRequest) (set *agent.ModelSet, nano int64, err error)
+
+func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at int64, choose modelChooser) (forkChanges, error) {
 	what := forkChanges{request: r, point: p, original: original, atMS: at}
 	if r.Policy != nil {
 		compiled, err := policy.Compile(*r.Policy)
@@ -33,7 +40,13 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 		}
 		what.policy = &compiled
 	}
-	if r.MaxBudgetUSD > 0 && !original.Super.Summary(true).Priced {
+	if choose != nil {
+		var err error
+		if what.model, what.nano, err = choose(original.Super.Run, r); err != nil {
+			return what, err
+		}
+	}
+	if r.MaxBudgetUSD > 0 && what.model == nil && !original.Super.Summary(true).Priced {
 		return what, &client.Error{Code: client.CodeBad, Text: "the price of " + original.Super.Run.Model.Name + " is unknown, so a limit in money cannot be kept", Hint: "limit the tokens"}
 	}
 	return what, nil
@@ -58,7 +71,11 @@ func (w forkChanges) change(cut []mailbox.Message) ([]mailbox.Message, error) {
 		m.At, m.Nanos = cut[last].At, cut[last].Nanos
 		changed, err = append(changed, m), errors.Join(err, failed)
 	}
-	if s := w.original.Agents[spec.ID(w.point.agent)]; w.isMarkedAtPoint(s) {
+	s := w.original.Agents[spec.ID(w.point.agent)]
+	if set := w.modelOf(s.Task); set != nil && s.Phase != agent.Done { // before the mark: a reply that follows is of the model before
+		insert("model", *set)
+	}
+	if w.isMarkedAtPoint(s) {
 		insert("mark", w.mark(s))
 	}
 	if w.request.Prompt != "" {
@@ -190,18 +207,55 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 		add(super, "policy", supervisor.PolicySet{Policy: *w.policy, By: byFork})
 	}
 	r := w.request
-	if limits := (spec.RunLimits{Tokens: r.MaxTokens, Nano: int64(r.MaxBudgetUSD * usdNano), Calls: r.MaxToolCalls}); limits != (spec.RunLimits{}) {
+	if limits := (spec.RunLimits{Tokens: r.MaxTokens, Nano: cmp.Or(int64(r.MaxBudgetUSD*usdNano), w.nano), Calls: r.MaxToolCalls}); limits != (spec.RunLimits{}) {
 		add(super, "limits", supervisor.LimitSet{Limits: limits, Patch: true, By: byFork})
+	}
+	if w.model != nil {
+		add(super, "model", *w.model)
 	}
 	w.original.Super.Members(func(m supervisor.Member) {
 		s, known := w.original.Agents[m.ID]
-		marked := string(m.ID) == w.point.agent && w.isMarkedAtPoint(s)
-		if known && s.Phase != "" && s.Phase != agent.Done && !marked {
-			add(mailbox.At(logs.to, string(m.ID)).In(m.NodePool), "mark", w.mark(s))
+		to, isPoint := mailbox.At(logs.to, string(m.ID)).In(m.NodePool), string(m.ID) == w.point.agent
+		if known && s.Phase != "" && s.Phase != agent.Done && !(isPoint && w.isMarkedAtPoint(s)) {
+			add(to, "mark", w.mark(s))
+		}
+		task := s.Task
+		if !known || s.Phase == "" { // its task is on the way
+			task.Name = m.Name
+		}
+		if set := w.modelOf(task); set != nil && !m.Done && s.Phase != agent.Done && !isPoint {
+			add(to, "model", *set)
 		}
 	})
 	return entries, err
 }
+
+// modelOf returns the other model for an agent; nil: it keeps its own. An agent whose definition names a model keeps it, and so
+// does one that has another model for its summaries.
+func (w forkChanges) modelOf(t spec.Task) *agent.ModelSet {
+	o := w.original.Super.Run
+	if i := slices.IndexFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Name == t.Name }); w.model == nil || i >= 0 && o.Definitions[i].Model != nil {
+		return nil
+	}
+	set := *w.model
+	if own, run := t.LoopOptions.Context.Model, o.LoopOptions.Context.Model; own != nil && (run == nil || own.Name != run.Name) {
+		set.Summaries = own
+	}
+	return &set
+}
+
+// modelNotes says which agents of a fork keep a model of their own although the request names one.
+func modelNotes(o supervisor.Opened, named string) (notes []string) {
+	for _, d := range o.Definitions {
+		if named != "" && d.Model != nil && len(notes) < modelNotesMax {
+			notes = append(notes, fmt.Sprintf("agent %s keeps the model of its definition: %s", d.Name, d.Model.Name))
+		}
+	}
+	return notes
+}
+
+// modelNotesMax is the most agents that are named.
+const modelNotesMax = 8
 
 // usdNano is how many billionths of a dollar, in which money is counted, a dollar has.
 const usdNano = 1e9

@@ -87,9 +87,7 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 	}
 	run := checked.replayed.Super.Run
 	notes := []string{fmt.Sprintf("a fork of %s; agents: %d, tokens settled until then: %d", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}
-	if r.Model != "" && r.Model != run.Model.Name {
-		notes = append(notes, fmt.Sprintf("the model is that of the original, and not %.200s", r.Model))
-	}
+	notes = append(notes, modelNotes(run, r.Model)...)
 	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: "of the forked run", Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9, Notes: notes}, nil
 }
 
@@ -148,7 +146,7 @@ func (c *opener) forkFile(ctx context.Context, r client.RunRequest, p forkPoint)
 		return f, checked, err
 	}
 	f = runfile.File{Header: runfile.Header{Run: r.RunID, Dump: true, WrittenBy: Version()}, Blobs: map[string][]byte{}}
-	if f.Entries, err = makeFork(entries, r, p, c.cfg.Now()); err != nil {
+	if f.Entries, err = makeFork(entries, r, p, c.cfg.Now(), c.cfg.ForkModel); err != nil {
 		return f, checked, err
 	}
 	if err := c.copyBlobs(ctx, p.run, &f); err != nil {
@@ -162,7 +160,7 @@ func (c *opener) forkFile(ctx context.Context, r client.RunRequest, p forkPoint)
 }
 
 // makeFork makes the entries of a fork from those of its original.
-func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now time.Time) ([]mailbox.Message, error) {
+func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now time.Time, choose modelChooser) ([]mailbox.Message, error) {
 	cut, original, err := cutTree(entries, p)
 	if err != nil {
 		return nil, err
@@ -178,7 +176,7 @@ func makeFork(entries []mailbox.Message, r client.RunRequest, p forkPoint, now t
 		o.Run, o.Fork, o.Conversation, o.Caller = r.RunID, p.String(), "", r.Caller
 		moveOpened(o, r.Dir)
 	}}
-	what, err := newForkChanges(r, p, original, at)
+	what, err := newForkChanges(r, p, original, at, choose)
 	if err == nil {
 		cut, err = what.change(cut)
 	}

@@ -209,9 +209,9 @@ func (n *Node) startComponents(ctx context.Context) error {
 	if err := n.logOwner.KeepShards(ctx); err != nil {
 		return err
 	}
-	n.control, err = control.Serve(control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
-		Build: n.buildRun, CheckRestored: n.checkRestored, PlaceRestored: func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(n.builder, named) }, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, OmitTexts: n.cfg.OmitTexts, Redact: n.mask.MaskBytes,
-		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Now: n.cfg.now, Logger: n.cfg.Logger})
+	n.control, err = control.Serve(withRestore(n, control.Config{Conn: n.serviceConn, Names: n.names, Post: n.requestLogs(), Node: n.actorNode, Runs: n.runs, Blobs: n.blobs,
+		Build: n.buildRun, RowAdded: rowAdded, LogHealth: n.logHealth.clientInfo, Queue: n.logOwner.QueueView(), Cluster: n.logOwner.ClusterView(), Self: n.describeSelf, Name: n.cfg.Name, Machine: n.cfg.Machine, NoActors: n.cfg.NoActors, OmitTexts: n.cfg.OmitTexts, Redact: n.mask.MaskBytes,
+		RetainAge: n.cfg.RetainAge, RetainBytes: n.cfg.RetainBytes, LogsStored: logsStored(n), BlobRoom: n.blobs.Room, BlobStrays: n.blobs.Strays, Publish: n.queueEvent, Now: n.cfg.now, Logger: n.cfg.Logger}))
 	if err != nil {
 		return err
 	}

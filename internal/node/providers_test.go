@@ -128,3 +128,57 @@ func TestARunGoesThroughThreeProviders(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAForkGoesOnWithAnotherProvider: a fork of a run of one provider goes on with a model of another. What the first one thought stays with it, the
+// request is one that the other provider takes, and each turn is paid at the prices of its own model. A limit in money holds for the other model, too.
+//
+//behaviour:shows D6
+func TestAForkGoesOnWithAnotherProvider(t *testing.T) {
+	t.Parallel()
+	d := &threeProviders{}
+	s := httptest.NewServer(d)
+	defer s.Close()
+	env := map[string]string{"OPENAI_API_KEY": "sk-o", "OPENAI_BASE_URL": s.URL + "/v1", "OPENAI_API": "responses", "ANTHROPIC_API_KEY": "sk-a", "ANTHROPIC_BASE_URL": s.URL}
+	agents := t.TempDir()
+	writeText(t, "---\nname: clerk\ndescription: Probes.\nx-troupe:\n  tools: [{name: probe, description: Probes., command: 'echo the sky is blue', effect: read}]\n---\nProbe.\n", agents+"/clerk.md")
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots, c.Env = []string{agents}, func(k string) string { return env[k] } })
+	c := connectClient(t, h)
+	first := beginRun(t, c, client.RunRequest{Agent: "clerk", Agents: agents, Model: "openai/gpt-6-sol", MaxTokens: 500_000,
+		JSONSchema: json.RawMessage(`{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}`)})
+	before := *waitFinished(t, c, first, spec.ModelError).Result
+	fork := client.RunRequest{RunID: client.NewID(), Fork: first + "@root:1", Agents: agents, Model: "anthropic/claude-sonnet-5-5"}
+	a, err := c.Run(testContext(t), fork)
+	if err != nil || a.Model != fork.Model || a.LimitUSD != 1 {
+		t.Fatalf("%+v %v", a, err)
+	}
+	r := *waitFinished(t, c, fork.RunID, spec.Completed).Result
+	checkWhole(t, c, fork.RunID)
+	checkExactBudget(t, fork.RunID, r)
+	to, known := h.routes.ChoiceOf(fork.Model)
+	from, knownFrom := h.routes.ChoiceOf("openai/gpt-6-sol")
+	if known != nil || knownFrom != nil {
+		t.Fatal(known, knownFrom)
+	}
+	paid := from.Price.Cost(model.Usage{Input: 30, Output: 9, Reasoning: 4}).Nano + to.Price.Cost(model.Usage{Input: 40, Output: 7}).Nano
+	if r.Text != `{"colour":"blue"}` || !r.CostKnown || int64(r.CostUSD*1e9+0.5) != paid || before.CostUSD >= r.CostUSD {
+		t.Errorf("%q for %g, want %d billionths; the first turn has cost %g", r.Text, r.CostUSD, paid, before.CostUSD)
+	}
+	for why, q := range map[string]client.RunRequest{
+		"is unknown, so the limit in money of the fork cannot be kept": {Model: "openai/nobody-knows", MaxBudgetUSD: 1},
+		"nobody": {Model: "nobody/knows"},
+		"script": {Model: "script//etc/passwd"},
+	} {
+		q.RunID, q.Fork, q.Agents = client.NewID(), fork.Fork, agents
+		if _, err := c.Run(testContext(t), q); codeOf(err) == "" || codeOf(err) == client.CodeInternal || !strings.Contains(err.Error(), why) {
+			t.Errorf("%s: %v", q.Model, err)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if want := []string{"openai", "openai", "anthropic"}; !slices.Equal(d.asked, want) {
+		t.Errorf("asked %q", d.asked)
+	}
+	for _, err := range d.bad {
+		t.Error(err)
+	}
+}

@@ -3,10 +3,12 @@ package node
 import (
 	"path/filepath"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
+	"github.com/troupe-run/troupe/internal/control"
 	"github.com/troupe-run/troupe/internal/mcpclient"
 	"github.com/troupe-run/troupe/internal/runspec"
 	"github.com/troupe-run/troupe/internal/toolset"
@@ -69,9 +71,16 @@ func (n *Node) buildRun(r client.RunRequest) (supervisor.Opened, client.RunAccep
 	return n.builder.Build(r)
 }
 
-// checkRestored refuses a run from a file that has more rights than a new one would get here.
-func (n *Node) checkRestored(o supervisor.Opened, named client.RunRequest) error {
-	return runspec.CheckRestored(n.builder, o, named)
+// withRestore adds what decides about restored and forked runs.
+func withRestore(n *Node, c control.Config) control.Config {
+	c.CheckRestored = func(o supervisor.Opened, named client.RunRequest) error {
+		return runspec.CheckRestored(n.builder, o, named)
+	}
+	c.PlaceRestored = func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(n.builder, named) }
+	c.ForkModel = func(o supervisor.Opened, named client.RunRequest) (*agent.ModelSet, int64, error) {
+		return runspec.ForkModel(n.builder, o, named)
+	}
+	return c
 }
 
 // projectRules returns the function that reads the user's rules for a directory; nil for a node that does

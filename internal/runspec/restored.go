@@ -88,6 +88,9 @@ func requestLike(o supervisor.Opened, named client.RunRequest) client.RunRequest
 		AskTools: rulesFrom(p.Ask, fromAsk), DisallowedTools: rulesFrom(p.Deny, fromDisallowed),
 		AllowedTools: rulesFrom(slices.Concat(p.Allow, p.Only), fromAllowed),
 		LoopOptions:  &spec.LoopOptions{AskPeople: o.LoopOptions.AskPeople, Journal: o.LoopOptions.Journal}}
+	if named.Fork != "" { // it goes on with the model that it names
+		r.Model = cmp.Or(named.Model, r.Model)
+	}
 	for _, f := range o.LoopOptions.Fallbacks {
 		r.Fallback = append(r.Fallback, f.Name)
 	}

@@ -59,6 +59,7 @@ compared, whatever came of it.`,
 type comparedRun struct {
 	Run        string  `json:"run_id"`
 	Fork       string  `json:"fork,omitempty"` // the point of another run that it began at
+	Model      string  `json:"model"`          // of the run, at its end
 	Reason     string  `json:"stop_reason"`    // "": it has not ended
 	Tokens     int64   `json:"tokens"`
 	CostUSD    float64 `json:"total_cost_usd"`
@@ -113,7 +114,7 @@ func readCompared(f runfile.File) (c comparedRun, err error) {
 	if r.Super.Phase == "" {
 		return c, exit.UsageError("troupe verify "+f.Header.Run+" shows what is wrong", "%s: %v", f.Header.Run, replay.ErrNoLog)
 	}
-	c = comparedRun{Run: f.Header.Run, Fork: r.Super.Run.Fork, Tokens: r.Result.Budget.Used, CostUSD: r.Result.CostUSD, IsEstimate: r.Result.CostEstimated, Turns: r.Result.Turns, Agents: r.Super.Count(),
+	c = comparedRun{Run: f.Header.Run, Fork: r.Super.Run.Fork, Model: r.Super.Run.Model.Name, Tokens: r.Result.Budget.Used, CostUSD: r.Result.CostUSD, IsEstimate: r.Result.CostEstimated, Turns: r.Result.Turns, Agents: r.Super.Count(),
 		Text: r.Result.Text, steps: map[string][]comparedStep{}}
 	if r.Ended {
 		c.Reason = string(r.Result.Reason)
@@ -240,6 +241,9 @@ func (cs *Commands) printComparison(c comparison) error {
 	var lines []string
 	for _, side := range []comparedRun{c.A, c.B} {
 		line := fmt.Sprintf("%s: %s, %s, %s, %d tokens, %s", side.Run, cmp.Or(side.Reason, "not ended"), term.FormatCount(side.Agents, "agent"), term.FormatCount(side.Turns, "turn"), side.Tokens, term.FormatUSD(side.CostUSD, side.IsEstimate))
+		if c.A.Model != c.B.Model {
+			line += ", model " + side.Model
+		}
 		if side.Fork != "" {
 			line += ", a fork of " + side.Fork
 		}
