@@ -37,6 +37,8 @@ type Restored struct {
 	Entries int      `json:"entries"`
 	// Existed: the run was restored from this file before.
 	Existed bool `json:"existed,omitempty"`
+	// Notes say how the restored run differs from the one in the file.
+	Notes []string `json:"notes,omitempty"`
 	// More: only a part is restored. Send the request again.
 	More bool `json:"more,omitempty"`
 }

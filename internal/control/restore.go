@@ -70,7 +70,7 @@ func (c *opener) restoreRun(ctx context.Context, r client.RestoreRequest) (any, 
 	if err != nil {
 		return nil, err
 	}
-	reply := client.Restored{RunID: r.RunID, State: checked.state(), Logs: len(checked.logs), Entries: len(f.Entries), Existed: held.committed}
+	reply := client.Restored{Notes: checked.notes(), RunID: r.RunID, State: checked.state(), Logs: len(checked.logs), Entries: len(f.Entries), Existed: held.committed}
 	if !held.committed {
 		if reply.More, err = c.importRun(ctx, f, checked, held); err != nil || reply.More {
 			return reply, err
@@ -87,6 +87,14 @@ func (c *opener) restoreRun(ctx context.Context, r client.RestoreRequest) (any, 
 		return nil, err
 	}
 	return reply, c.cfg.Blobs.Drop(ctx, r.Upload)
+}
+
+// notes says how the restored run differs from the one in the file, beside what the request names.
+func (c checkedRestore) notes() (notes []string) {
+	if o := c.replayed.Super.Run; o.InLane && o.Conversation == "" && !c.isOver() {
+		notes = append(notes, "it was a run of a conversation, and goes on without it; `troupe run --fork "+c.run+"` begins with its history")
+	}
+	return notes
 }
 
 // readUpload reads the file from the parts that the client has sent.

@@ -174,8 +174,6 @@ func (c checkedRestore) checkOriginal(f runfile.File, r client.RestoreRequest) e
 	switch {
 	case c.isOver():
 		return nil
-	case c.replayed.Super.Run.InLane:
-		return badFile("ask in a new conversation", "%s is a run of a conversation and has not ended: other runs wait for it, and they are not in the file", c.run)
 	case !r.OriginalStopped:
 		return &client.Error{Code: client.CodeConflict, Text: fmt.Sprintf("%s had not ended when it was dumped (%s): if the original works too, both repeat each other's side effects", c.run, f.Header.State),
 			Hint: "make sure that no node will continue the original, then add --original-stopped"}

@@ -153,3 +153,61 @@ func TestAttackRestoreIntoAnotherDirectory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestARunOfAConversationIsRestoredOutOfIt: it goes on with what the conversation gave it, and is in nobody's way: a conversation of that name
+// here has its own runs. One that waits for its turn is not restored, and one that is over stays in it.
+//
+//behaviour:shows F5
+func TestARunOfAConversationIsRestoredOutOfIt(t *testing.T) {
+	t.Parallel()
+	agents, script := writeAskerAgent(t), writeScript(t, asker)
+	talk := client.RunRequest{Model: script, Agents: agents, Agent: "asker", Conversation: "talk"}
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	waits := beginRun(t, c, talk)
+	if info, err := c.Wait(testContext(t), waits); err != nil || info.State != client.RunParked {
+		t.Fatalf("%+v %v", info, err)
+	}
+	queued := beginRun(t, c, talk)
+	waitFile, queuedFile := dumpRun(t, c, waits), dumpRun(t, c, queued)
+	if err := c.Answer(testContext(t), client.AnswerRequest{RunID: waits, Query: "1-0.1", Decision: spec.TextOnly, Text: "the blue one"}); err != nil {
+		t.Fatal(err)
+	}
+	waitFinished(t, c, waits, spec.Completed)
+	overFile := dumpRun(t, c, waits)
+
+	h = startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c = connectClient(t, h)
+	here := beginRun(t, c, talk)
+	if info, err := c.Wait(testContext(t), here); err != nil || info.State != client.RunParked {
+		t.Fatalf("%+v %v", info, err)
+	}
+	r := client.RestoreRequest{OriginalStopped: true, Named: client.RunRequest{Agents: agents}, Answers: []client.AnswerRequest{{Query: "1-0.1", Decision: spec.TextOnly, Text: "the red one"}}}
+	done, err := sendRestore(t, c, waitFile, r)
+	if err != nil || len(done.Notes) != 1 || !strings.Contains(done.Notes[0], "goes on without it") {
+		t.Fatalf("%+v %v", done, err)
+	}
+	info := waitFinished(t, c, waits, spec.Completed)
+	if !strings.Contains(info.Result.Text, "the red one") || info.Result.Conversation != "" {
+		t.Errorf("%+v", info.Result)
+	}
+	checkWhole(t, c, waits)
+	if again, err := sendRestore(t, c, waitFile, r); err != nil || !again.Existed {
+		t.Errorf("the same restore again: %+v %v", again, err)
+	}
+	if info, err := c.Get(testContext(t), here); err != nil || info.State != client.RunParked {
+		t.Errorf("the conversation here: %+v %v", info, err)
+	}
+	if _, err := sendRestore(t, c, queuedFile, r); codeOf(err) != client.CodeBad || !strings.Contains(err.Error(), "has not begun") {
+		t.Errorf("a queued run: %v", err)
+	}
+
+	h = startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c = connectClient(t, h)
+	if done, err := sendRestore(t, c, overFile, client.RestoreRequest{Named: r.Named}); err != nil || len(done.Notes) > 0 {
+		t.Fatalf("%+v %v", done, err)
+	}
+	if info := waitFinished(t, c, waits, spec.Completed); info.Result.Conversation != "talk" {
+		t.Errorf("%+v", info.Result)
+	}
+}

@@ -168,6 +168,7 @@ func (cs *Commands) reportRestored(s *session.Session, path string, done client.
 		text = fmt.Sprintf("%s was restored from %s before", done.RunID, path)
 	}
 	lines := []string{text}
+	lines = append(lines, done.Notes...)
 	switch {
 	case done.State == client.RunFinished:
 	case s.Node != nil:
