@@ -5,6 +5,7 @@ package verify
 
 type amount struct {
 	Tokens int64 `msgpack:"t"`
+	Calls  int64 `msgpack:"c"`
 }
 
 type claimBody struct {
@@ -18,15 +19,48 @@ type callBody struct { // started, returned
 	Killed  bool   `msgpack:"k"`
 }
 
-type repliedBody struct {
-	Reservation int `msgpack:"l"`
+type usageBody struct {
+	Input         int64 `msgpack:"i"`
+	Output        int64 `msgpack:"o"`
+	CacheRead     int64 `msgpack:"r"`
+	CacheCreation int64 `msgpack:"w"`
+}
+
+func (u usageBody) total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheCreation }
+
+type answerBody struct { // replied, failed
+	Reservation int  `msgpack:"l"`
+	Unbilled    bool `msgpack:"u"`
 	Reply       struct {
 		Message struct {
 			Calls []struct {
 				Name string `msgpack:"n"`
 			} `msgpack:"c"`
 		} `msgpack:"m"`
+		Usage usageBody `msgpack:"u"`
+		Known bool      `msgpack:"k"`
 	} `msgpack:"r"`
+}
+
+type decisionBody struct { // answered
+	Query    string `msgpack:"q"`
+	Decision string `msgpack:"d"`
+	Digest   string `msgpack:"g"`
+	Always   string `msgpack:"a"`
+}
+
+type parkBody struct {
+	Query    string `msgpack:"q"`
+	Question string `msgpack:"t"`
+	Reason   string `msgpack:"r"`
+	Call     string `msgpack:"c"`
+	Digest   string `msgpack:"g"`
+	Due      int64  `msgpack:"e"`
+}
+
+type hookedBody struct {
+	ID    string `msgpack:"i"`
+	Point string `msgpack:"p"`
 }
 
 type outcome struct {
@@ -46,6 +80,7 @@ type closedBody struct {
 
 type canceledBody struct {
 	Why string `msgpack:"w"`
+	Of  string `msgpack:"o"`
 	As  string `msgpack:"a"`
 }
 
@@ -55,6 +90,7 @@ type reportBody struct { // back
 
 type reserveBody struct {
 	Reservation int `msgpack:"l"`
+	Turn        int `msgpack:"t"`
 	Request     struct {
 		Input  int64 `msgpack:"i"`
 		Output int64 `msgpack:"o"`
@@ -70,11 +106,17 @@ type grantedBody struct {
 }
 
 type settleBody struct {
-	Reservation int    `msgpack:"l"`
-	Used        amount `msgpack:"u"`
-	Lost        bool   `msgpack:"x"`
-	Under       int    `msgpack:"w"`
-	Taken       amount `msgpack:"k"`
+	Reservation int       `msgpack:"l"`
+	Used        amount    `msgpack:"u"`
+	Usage       usageBody `msgpack:"g"`
+	Lost        bool      `msgpack:"x"`
+	Turn        int       `msgpack:"t"`
+	Under       int       `msgpack:"w"`
+	Taken       amount    `msgpack:"k"`
+}
+
+type delegateBody struct {
+	Child string `msgpack:"i"`
 }
 
 type returnBody struct { // return_allowance
@@ -87,6 +129,9 @@ type openedBody struct {
 	Limits struct {
 		Tokens int64 `msgpack:"t"`
 	} `msgpack:"l"`
+	Tools    []toolBody    `msgpack:"t"`
+	Commands []commandBody `msgpack:"z"`
+	Writable []string      `msgpack:"e"`
 }
 
 type toolBody struct {
@@ -94,13 +139,55 @@ type toolBody struct {
 	Class string `msgpack:"c"`
 }
 
+type commandBody struct {
+	Name string `msgpack:"n"`
+	Line string `msgpack:"l"`
+}
+
+type hookBody struct {
+	Name    string `msgpack:"n"`
+	Point   string `msgpack:"p"`
+	Tools   string `msgpack:"t"`
+	Command string `msgpack:"c"`
+	Report  bool   `msgpack:"r"`
+	Of      string `msgpack:"w"`
+	Rules   string `msgpack:"u"`
+}
+
+// permissionsBody has the rules as they are in an entry: the text, where it was written, and whether it is confined,
+// separated by zero bytes.
+type permissionsBody struct {
+	Mode        string     `msgpack:"m"`
+	Allow       [][]byte   `msgpack:"a"`
+	Ask         [][]byte   `msgpack:"k"`
+	Deny        [][]byte   `msgpack:"d"`
+	Only        [][]byte   `msgpack:"o"`
+	Within      [][][]byte `msgpack:"w"`
+	Confined    bool       `msgpack:"c"`
+	Yes         bool       `msgpack:"y"`
+	PassesShell bool       `msgpack:"p"`
+	NoUserNotes bool       `msgpack:"n"`
+	UserEnv     bool       `msgpack:"u"`
+}
+
 type submittedBody struct {
 	Task struct {
-		ID        string     `msgpack:"i"`
-		Parent    string     `msgpack:"p"`
-		Tools     []toolBody `msgpack:"t"`
-		Forbidden []string   `msgpack:"f"`
+		ID          string            `msgpack:"i"`
+		Parent      string            `msgpack:"p"`
+		Tools       []toolBody        `msgpack:"t"`
+		Forbidden   []string          `msgpack:"f"`
+		Commands    []commandBody     `msgpack:"z"`
+		Writable    []string          `msgpack:"u"`
+		Permissions []permissionsBody `msgpack:"pe"`
+		AddedRules  [][]byte          `msgpack:"pg"`
+		LoopOptions struct {
+			Hooks []hookBody `msgpack:"h"`
+		} `msgpack:"a"`
 	} `msgpack:"t"`
+}
+
+type allowRuleBody struct {
+	Rule []byte `msgpack:"r"`
 }
 
 type proposalBody struct {

@@ -11,16 +11,6 @@ import (
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// attempt is one attempt of a tool call.
-type attempt struct {
-	name     string // of the tool; "": unknown
-	started  uint64 // entry; 0: none
-	returned uint64
-	body     []byte // of the first result
-	life     string // activation that began it
-	unbegun  bool   // the activation that was to begin it was drained before
-}
-
 // message is an item of another actor.
 type message struct {
 	entry uint64
@@ -49,19 +39,26 @@ type log struct {
 	damaged bool
 	deleted bool
 
-	calls    []string // names of the calls of the last reply
+	now      int64           // the stamp, never decreasing
+	own      map[string]bool // items of activations that were read, by id and content
+	answers  []answer        // of models
+	turns    map[int]*answer // see repliesOf
 	attempts map[string]*attempt
-	order    []string // keys of attempts
+	order    []*attempt      // as they were first named
+	gated    map[string]bool // calls about which hooks were asked
+	requests map[string]bool // commands, by id
+	decided  []decision      // of people about questions
 	inbox    []message
 	seen     map[string][]byte // messages by sender and identity
 	last     map[mailbox.Address]message
 
 	task     *submittedBody
+	taskAt   uint64 // its entry
 	tasks    int
 	classes  map[string]string // of the tools
 	canceled uint64
 	cancel   canceledBody
-	granted  map[int]grantedBody
+	granted  map[int]grant
 	finish   *finishBody // that Closed names
 
 	opened        []openedBody
@@ -69,8 +66,8 @@ type log struct {
 }
 
 func newLog(at mailbox.Address) *log {
-	return &log{at: at, lives: map[string]bool{}, attempts: map[string]*attempt{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
-		classes: map[string]string{}, granted: map[int]grantedBody{}}
+	return &log{at: at, lives: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{}, gated: map[string]bool{}, requests: map[string]bool{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
+		classes: map[string]string{}, granted: map[int]grant{}}
 }
 
 func (l *log) find(rule Rule, entry uint64, format string, args ...any) {
@@ -79,10 +76,14 @@ func (l *log) find(rule Rule, entry uint64, format string, args ...any) {
 
 func (l *log) isSuper() bool { return l.at.Agent() == mailbox.Super }
 
-// decode decodes the body of an item; a body that does not decode is a finding.
+// decode decodes the body of an item of the newest entry; a body that does not decode is a finding.
 func (l *log) decode(item mailbox.Item, into any) bool {
-	if err := mailbox.Unmarshal(item.Body, into); err != nil {
-		l.find(Readable, l.n, "the body of %q does not decode: %v", item.Kind, err)
+	return l.decodeOf(l.n, item.Kind, item.Body, into)
+}
+
+func (l *log) decodeOf(entry uint64, kind string, body []byte, into any) bool {
+	if err := mailbox.Unmarshal(body, into); err != nil {
+		l.find(Readable, entry, "the body of %q does not decode: %v", kind, err)
 		return false
 	}
 	return true
@@ -91,6 +92,7 @@ func (l *log) decode(item mailbox.Item, into any) bool {
 // read reads the next entry.
 func (l *log) read(m mailbox.Message) {
 	l.n++
+	l.now = max(l.now, m.At)
 	sum := sha256.New()
 	sum.Write(l.chain[:])
 	sum.Write(m.Data)
@@ -153,10 +155,22 @@ func (l *log) readOwn(e mailbox.Entry) {
 	}
 	for _, item := range e.Items {
 		l.checkID(e, item)
-		if current || item.Kind == "returned" {
+		if (current || item.Kind == "returned") && !l.isRepeated(item) {
 			l.readFact(e, item)
 		}
 	}
+}
+
+// isRepeated reports whether an item of an activation was read before: an append that was not acknowledged in time is
+// sent again, and the log may then hold it twice.
+func (l *log) isRepeated(item mailbox.Item) bool {
+	sum := sha256.Sum256(item.Body)
+	key := item.ID + " " + string(sum[:])
+	if l.own[key] {
+		return true
+	}
+	l.own[key] = true
+	return false
 }
 
 func higher(a, b mailbox.Epoch) bool {
@@ -203,18 +217,14 @@ func (l *log) checkID(e mailbox.Entry, item mailbox.Item) {
 
 func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 	switch item.Kind {
-	case "replied":
-		var b repliedBody
-		if l.decode(item, &b) {
-			l.calls = nil
-			for _, c := range b.Reply.Message.Calls {
-				l.calls = append(l.calls, c.Name)
-			}
-		}
+	case "replied", "failed":
+		l.readAnswer(item)
 	case "started":
 		l.readStarted(e, item)
 	case "returned":
 		l.readReturned(item)
+	case "hooked":
+		l.readHooked(item)
 	case "released": // everything that the activation began has a result: the other calls never began
 		for _, a := range l.attempts {
 			if a.returned == 0 && a.life == e.Start {
@@ -229,64 +239,18 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 	}
 }
 
-// attemptOf returns an attempt of a call of the last reply: the id of a call is TURN-INDEX.
-func (l *log) attemptOf(b callBody) *attempt {
-	key := b.Call + "." + strconv.Itoa(b.Attempt)
-	a := l.attempts[key]
-	if a == nil {
-		a = &attempt{}
-		if _, index, ok := strings.Cut(b.Call, "-"); ok {
-			if i, err := strconv.Atoi(index); err == nil && i >= 0 && i < len(l.calls) {
-				a.name = l.calls[i]
-			}
-		}
-		l.attempts[key] = a
-		l.order = append(l.order, key)
-	}
-	return a
-}
-
-func (l *log) readStarted(e mailbox.Entry, item mailbox.Item) {
-	var b callBody
-	if !l.decode(item, &b) {
-		return
-	}
-	a := l.attemptOf(b)
-	if a.started > 0 && !a.unbegun && a.life != e.Start {
-		l.find(StartedOnce, l.n, "attempt %d of call %s began in entry %d already", b.Attempt, b.Call, a.started)
-	}
-	a.started, a.life, a.unbegun = l.n, e.Start, false
-}
-
-func (l *log) readReturned(item mailbox.Item) {
-	var b callBody
-	if !l.decode(item, &b) || b.Attempt == 0 {
-		return
-	}
-	a := l.attemptOf(b)
-	class := l.classes[a.name]
-	if a.started == 0 && !b.Killed && (class == "effect" || class == "irreversible") {
-		l.find(StartedFirst, l.n, "call %s of %s, whose class is %s, has a result, and no entry says that it began", b.Call, a.name, class)
-	}
-	if l.closed > 0 && a.started > l.closed && !b.Killed { // its beginning may be on its way when the log is closed
-		l.find(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end", b.Attempt, b.Call, a.started, l.closed)
-	}
-	if a.returned > 0 && !bytes.Equal(a.body, item.Body) {
-		l.find(AnsweredOnce, l.n, "attempt %d of call %s has another result in entry %d", b.Attempt, b.Call, a.returned)
-	}
-	if a.returned == 0 {
-		a.returned, a.body = l.n, item.Body
-	}
-}
-
-// readCommands reads the commands of clients.
+// readCommands reads the commands of clients, each once.
 func (l *log) readCommands(e mailbox.Entry) {
 	for _, item := range e.Items {
+		if item.ID == "" || l.requests[item.ID] {
+			continue
+		}
+		l.requests[item.ID] = true
 		switch item.Kind {
 		case "canceled":
-			if l.canceled == 0 && l.isSuper() && l.decode(item, &l.cancel) {
-				l.canceled = l.n
-			}
+			l.readCancel(item)
+		case "answered":
+			l.readDecision(item)
 		case "opened":
 			var b openedBody
 			if len(l.opened) == 0 && l.decode(item, &b) {
@@ -298,14 +262,13 @@ func (l *log) readCommands(e mailbox.Entry) {
 	}
 }
 
-// checkEnd checks what is known once the whole log was read.
-func (l *log) checkEnd() {
-	if l.closed == 0 || l.claims != 1 || l.canceled > 0 { // a crash or a cancel leaves calls without a result
+func (l *log) readCancel(item mailbox.Item) {
+	var b canceledBody
+	if !l.decode(item, &b) {
 		return
 	}
-	for _, key := range l.order {
-		if a := l.attempts[key]; a.started > 0 && !a.unbegun && a.returned == 0 && l.finish != nil && l.finish.Outcome.Reason == "completed" {
-			l.find(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed", key)
-		}
+	l.damaged = l.damaged || b.As == logDamaged
+	if l.canceled == 0 && (!l.isSuper() || b.Of == "" || b.Of == "root") {
+		l.canceled, l.cancel = l.n, b
 	}
 }

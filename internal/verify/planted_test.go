@@ -115,12 +115,15 @@ const (
 	children = "children_side_by_side"
 )
 
-// plants are violations, at least one for each rule.
-var plants = []struct {
+// violation is a violation that is planted into a run, and the rule that finds it.
+type violation struct {
 	name, run string
 	rule      verify.Rule
 	plant     func(r *runLog)
-}{
+}
+
+// plants are violations of how logs are written and what actors send. callPlants are those of what agents do.
+var plants = []violation{
 	{"an entry that is no entry", plain, verify.Readable, func(r *runLog) { r.entries[r.find("root", "checkpoint")].raw = []byte{0xc1, 2, 3} }},
 	{"a body that is no body", plain, verify.Readable, func(r *runLog) { r.item("super", "settle").Body = r.body("x") }},
 	{"a log without its head", plain, verify.Head, func(r *runLog) { i := r.find("root", "submitted"); r.entries = slices.Delete(r.entries, i, i+1) }},
@@ -214,13 +217,19 @@ var plants = []struct {
 	}},
 }
 
-// TestPlantedViolations: each planted violation is found by its rule, and without it nothing is.
+// TestPlantedViolations: each planted violation is found by its rule, and without it nothing is. Each rule has one.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
-	if len(plants) < 20 {
-		t.Fatal(len(plants))
+	all := slices.Concat(plants, callPlants)
+	if len(all) < 30 {
+		t.Error(len(all))
 	}
-	for _, p := range plants {
+	for _, rule := range verify.Rules() {
+		if !slices.ContainsFunc(all, func(p violation) bool { return p.rule == rule }) {
+			t.Errorf("no violation of %s is planted", rule)
+		}
+	}
+	for _, p := range all {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			if f := openRunLog(t, p.run).verify().Findings; len(f) > 0 {

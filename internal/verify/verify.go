@@ -32,12 +32,21 @@ const (
 	Unchanged    Rule = "unchanged"          // a message that is sent again is the same
 	InOrder      Rule = "in-order"           // the messages of a sender arrive in order
 	Delivered    Rule = "finish-delivered"   // an agent whose log is closed has sent its end, once
-	Reserved     Rule = "reserved-first"     // what is settled was reserved before
+	Reserved     Rule = "reserved-first"     // what is answered or settled was reserved before
 	Settled      Rule = "settled-once"       // what was reserved is settled, once
+	OneReply     Rule = "one-reply"          // a reservation has one answer of a model
+	Amount       Rule = "settled-amount"     // a settlement is of what its answer reports
 	Limit        Rule = "within-limit"       // settled and reserved tokens are within the limit
-	Canceled     Rule = "nothing-after-stop" // an agent asks for nothing after its cancel
-	Rights       Rule = "rights-shrink"      // a child has no tool that its parent may not use
+	Canceled     Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
+	Approved     Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
+	Rights       Rule = "rights-shrink"      // a child may nothing that its parent may not
 )
+
+// Rules are all rules.
+func Rules() []Rule {
+	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst, AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
+		Delivered, Reserved, Settled, OneReply, Amount, Limit, Canceled, Approved, Rights}
+}
 
 // Finding is a broken rule with its place.
 type Finding struct {
@@ -75,7 +84,7 @@ type Report struct {
 
 // Logs verifies the logs of one run. The entries of each log must be in order; the logs may be mixed.
 func Logs(entries []mailbox.Message) Report {
-	v := &verifier{logs: map[mailbox.Address]*log{}}
+	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{}, delegated: map[string]bool{}}
 	for _, m := range entries {
 		l := v.logs[m.To]
 		if l == nil {
@@ -98,34 +107,50 @@ type verifier struct {
 	order  []*log
 	report Report
 
-	overrun bool // a provider billed more than was reserved
+	accounts   map[mailbox.Address]*account
+	addedRules map[string]bool // by people, for the rest of the run
+	delegated  map[string]bool // agents to which another one has delegated
+	overrun    bool            // a provider billed more than was reserved
 }
 
 func (v *verifier) collect() {
 	r := &v.report
 	r.Logs, r.Findings = len(v.order), []Finding{}
 	for _, l := range v.order {
-		l.checkEnd()
 		r.Damaged = r.Damaged || l.damaged
-	}
-	for _, l := range v.order {
 		r.Chained += l.chained
 		r.Calls += len(l.attempts)
 		r.Messages += len(l.inbox)
 	}
 	if super := v.super(); super != nil {
 		v.checkMoney(super)
+		v.checkAddedRules(super)
 		v.certify(super)
+		if !r.Damaged {
+			v.checkAgents(super)
+		}
 	}
 	if !r.Damaged {
 		for _, l := range v.order {
 			v.checkMessages(l)
-			v.checkStop(l)
-			v.checkRights(l)
 		}
 	}
 	for _, l := range v.order {
 		r.Findings = append(r.Findings, l.findings...)
+	}
+}
+
+// checkAgents checks the logs of agents against that of the run.
+func (v *verifier) checkAgents(super *log) {
+	v.checkUnanswered(super)
+	for _, l := range v.order {
+		if l.isSuper() || l.deleted {
+			continue
+		}
+		v.checkAnswers(l)
+		v.checkCalls(l)
+		v.checkStop(l)
+		v.checkRights(l)
 	}
 }
 

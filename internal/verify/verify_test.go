@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,6 +79,54 @@ func TestRecordedMailboxesKeepTheRules(t *testing.T) {
 		}
 		for _, f := range verify.Logs(entries).Findings {
 			t.Errorf("%s: %s", path, f)
+		}
+	}
+}
+
+// TestLogsOfALiveRunKeepTheRules: the logs of a run at work are read one after the other, each at a later moment. That
+// breaks no rule, whichever log is read first.
+func TestLogsOfALiveRunKeepTheRules(t *testing.T) {
+	t.Parallel()
+	paths, err := filepath.Glob("../replay/testdata/runs/*/*.jsonl")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(len(paths), err)
+	}
+	random := rand.New(rand.NewPCG(18, 0))
+	for _, path := range paths {
+		entries := readFile(t, path) // in the order in which they were stored
+		for range 60 {
+			moments := map[mailbox.Address]int{}
+			for _, m := range entries {
+				moments[m.To] = 0
+			}
+			moment := 0
+			for at := range moments { // in a random order
+				moment += random.IntN(len(entries) - moment) // the last entry closes the log of the run
+				moments[at] = moment
+			}
+			var read []mailbox.Message
+			for i, m := range entries {
+				if i < moments[m.To] || i == 0 { // a run whose log is empty is not known
+					read = append(read, m)
+				}
+			}
+			for _, f := range verify.Logs(read).Findings {
+				t.Errorf("%s, read at %v: %s", path, moments, f)
+			}
+		}
+	}
+}
+
+// TestRulesAreDocumented: the page that users read names every rule.
+func TestRulesAreDocumented(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/replay.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range verify.Rules() {
+		if !bytes.Contains(page, []byte("`"+string(rule)+"`")) {
+			t.Errorf("docs/replay.md does not name %s", rule)
 		}
 	}
 }

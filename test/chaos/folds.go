@@ -266,6 +266,7 @@ func (t *clusterJudge) judgeLogs(post *jetstream.Post, r *finishedRun, effects m
 	for _, p := range f.problems {
 		t.found.addOf(r.id, "%s", p)
 	}
+	t.verifyLogs(f, r)
 	for kind, n := range f.stale {
 		t.stale[kind] += n
 	}

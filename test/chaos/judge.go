@@ -47,10 +47,12 @@ type clusterJudge struct {
 	children, elsewhere int            // all children, and those that began on another node than their parent
 	canceled            int            // runs
 	zombies             zombieJudge
+	verified            verifiedRuns
 }
 
 func newClusterJudge(t *testCluster) *clusterJudge {
-	return &clusterJudge{testCluster: t, stale: map[string]int{}, zombies: zombieJudge{t, map[string]zombieActions{}}}
+	return &clusterJudge{testCluster: t, stale: map[string]int{}, zombies: zombieJudge{t, map[string]zombieActions{}},
+		verified: verifiedRuns{keep: t.o.keptRuns(t.files.dir)}}
 }
 
 // judgeAll checks the runs and their logs, the zombies, the takeovers and the processes.
@@ -195,9 +197,10 @@ func (t *clusterJudge) printSummary() error {
 effects: %d doubles, %d again by a person's word; a person was asked %d times
 model: %d requests, %d malformed, %d without a break would be; %d tokens charged without an answer
 entries that activations wrote after they were superseded, by kind: %v; all were as if they were not there, but for what tools returned
+%s
 %s%s%s%s%s%s%s%s%d problems
 `, len(t.faults), time.Since(t.began).Round(time.Second), len(t.load.runs), reasons, quantile(took, 0.5), quantile(took, 0.99), quantile(took, 1),
-		doubles, allowed, asked, requests, len(t.p.bad), t.o.requestsOfRun()*len(t.load.runs), unknown, t.stale,
+		doubles, allowed, asked, requests, len(t.p.bad), t.o.requestsOfRun()*len(t.load.runs), unknown, t.stale, &t.verified,
 		t.observer.takeoverLine(killed, t.o.ttl+takeoverMore), t.observer.takeoverLine(stopped, t.o.ttl+takeoverMore), t.observer.takeoverLine(drained, t.o.ttl+takeoverMore), t.observer.takeoverLine(pointed, t.o.ttl+takeoverMore), t.observer.takeoverLine(zombie, t.o.ttl+takeoverMore), t.zombies.describeGroups(), t.placementLine(), t.cancelLine(), len(t.found.list))
 	switch {
 	case t.o.broken:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -33,9 +34,10 @@ func playKills(o options, p *provider, dir string, whole time.Duration) error {
 	fmt.Println("  # | killed at | last entry                     | outcome       | ledger | doubles | problem")
 	random := rand.New(rand.NewPCG(o.seed, 0))
 	completed, doubles, problems := 0, 0, 0
+	verified := &verifiedRuns{keep: o.keptRuns(dir)}
 	for i := range o.kills {
 		at := time.Duration(random.Int64N(int64(whole)))
-		r := killOne(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), at)
+		r := killOne(o, p, filepath.Join(dir, fmt.Sprintf("run%d", i)), at, verified)
 		fmt.Printf("%3d | %9v | %-30s | %-13s | %2d/%-3d | %7d | %s\n", i+1, r.killed.Round(time.Millisecond), r.last, r.outcome,
 			r.counted, r.expected, r.doubles, r.problem)
 		if r.outcome == "completed" {
@@ -49,6 +51,7 @@ func playKills(o options, p *provider, dir string, whole time.Duration) error {
 	p.mu.Lock()
 	bad := len(p.bad)
 	p.mu.Unlock()
+	fmt.Println(verified)
 	fmt.Printf("%d kills: %d completed, %d doubles, %d problems; %d requests, %d malformed\n", o.kills, completed, doubles, problems, p.requests, bad)
 	if o.control {
 		if doubles == 0 {
@@ -220,7 +223,7 @@ func measureRun(o options, p *provider, dir string) (time.Duration, error) {
 const resumeTimeout = 60 * time.Second
 
 // killOne kills one run and resumes it.
-func killOne(o options, p *provider, dir string, at time.Duration) (r killedRun) {
+func killOne(o options, p *provider, dir string, at time.Duration, verified *verifiedRuns) (r killedRun) {
 	r.killed, r.expected = at, o.turns-1+4
 	s, err := newTestDir(o, p, dir)
 	if err != nil {
@@ -255,6 +258,11 @@ func killOne(o options, p *provider, dir string, at time.Duration) (r killedRun)
 	if r.problem == "" {
 		r.problem = s.describeProblem(r)
 	}
+	problems, err := verified.judgeStored(s)
+	if err != nil {
+		problems = append(problems, "logs: "+err.Error())
+	}
+	r.problem = strings.Join(append(slices.DeleteFunc([]string{r.problem}, func(p string) bool { return p == "" }), problems...), "; ")
 	return r
 }
 

@@ -23,7 +23,15 @@ type actor struct {
 	shadow   shadowReader
 	damaged  bool // its log was damaged, or garbage was forged in its name: many invariants no longer hold
 	closed   bool
-	reopened bool // … and a message was sent to it since
+	reopened bool            // … and a message was sent to it since
+	forged   map[string]bool // entries of its log that no actor wrote, by their bytes
+}
+
+func (a *actor) noteForged(data []byte) {
+	if a.forged == nil {
+		a.forged = map[string]bool{}
+	}
+	a.forged[string(data)] = true
 }
 
 // newestPlace is the place of the newest entry.

@@ -232,6 +232,7 @@ func (in *injector) writeGarbage() {
 			data[i] = byte(in.IntN(256))
 		}
 		in.store.appendEntry(a.addr, data, "garbage bytes")
+		a.noteForged(data)
 		return
 	case 1: // another run
 		e.From = "02OTHER.super"
@@ -247,7 +248,9 @@ func (in *injector) writeGarbage() {
 	if e.From == stranger {
 		in.population.forged[stranger] = true
 	}
-	in.store.appendEntry(a.addr, in.store.encodeEntry(e), "garbage "+string(e.From)+" "+kind)
+	data := in.store.encodeEntry(e)
+	in.store.appendEntry(a.addr, data, "garbage "+string(e.From)+" "+kind)
+	a.noteForged(data)
 }
 
 // drainShell makes a shell drain: it reads no more, so it begins nothing more; the work that it

@@ -89,7 +89,7 @@ func (s *sim) fillResult(res *seedResult) {
 		return
 	}
 	for _, a := range s.population.actors {
-		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log, a.damaged})
+		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log, a.damaged, a.forged})
 		if a.shadow.agent != nil {
 			res.Logs = append(res.Logs, agentLog{a.id, a.shadow.facts, a.shadow.rotten})
 		}
@@ -114,7 +114,8 @@ type agentLog struct {
 type actorLog struct {
 	At      mailbox.Address
 	Entries []mailbox.Message
-	Damaged bool // by the simulator
+	Damaged bool            // by the simulator
+	Forged  map[string]bool // entries that no actor wrote, by their bytes
 }
 
 // seedResult is the outcome of a seed.

@@ -1,0 +1,111 @@
+package verify
+
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// decision is what a person answered to a question.
+type decision struct {
+	entry uint64
+	at    int64
+	body  decisionBody
+}
+
+func (d decision) approves(q question) bool {
+	b := d.body
+	return b.Query == q.body.Query && b.Decision == "approve" && (b.Digest == "" || b.Digest == q.body.Digest) && (q.body.Due == 0 || d.at < q.body.Due)
+}
+
+// question is what an agent asked a person.
+type question struct {
+	entry uint64 // in the log of the run
+	cause uint64 // in the log of the agent
+	body  parkBody
+}
+
+func (l *log) readDecision(item mailbox.Item) {
+	var b decisionBody
+	if l.decode(item, &b) {
+		l.decided = append(l.decided, decision{l.n, l.now, b})
+	}
+}
+
+// approvalBetween returns the first approval of a call between two entries; 0: there is none.
+func (v *verifier) approvalBetween(l *log, call string, after, before uint64) uint64 {
+	for _, d := range l.decided {
+		if d.entry <= after || d.entry >= before {
+			continue
+		}
+		for _, q := range v.account(l.at).questions {
+			if q.body.Call == call && q.cause < d.entry && d.approves(q) {
+				return d.entry
+			}
+		}
+	}
+	return 0
+}
+
+// checkBegun checks that an attempt of a side effect that follows another one begins by an approval of its own: the
+// outcome of the other one is unknown, so a person decides, and each decision counts once.
+func (v *verifier) checkBegun(l *log, a *attempt, tool string) {
+	before := l.attempts[attemptKey(a.call, a.no-1)]
+	if before == nil || before.started == 0 || before.unbegun || a.started < before.started {
+		return
+	}
+	if v.approvalBetween(l, a.call, before.started, a.started) == 0 {
+		l.find(Approved, a.started, "attempt %d of call %s of %s begins, attempt %d began in entry %d, and between them nobody approved that it begins again",
+			a.no, a.call, tool, before.no, before.started)
+	}
+}
+
+// checkAsked checks that a call about which a person was asked begins by the approval of the newest question.
+func (v *verifier) checkAsked(l *log, a *attempt) {
+	if a.started == 0 {
+		return
+	}
+	var newest *question
+	for i, q := range v.account(l.at).questions {
+		if q.body.Call == a.call && q.cause < a.started {
+			newest = &v.account(l.at).questions[i]
+		}
+	}
+	if newest == nil || v.approvalBetween(l, a.call, newest.cause, a.started) > 0 {
+		return
+	}
+	l.find(Approved, a.started, "attempt %d of call %s begins, and nobody has approved question %s about it (entry %d of %s)",
+		a.no, a.call, newest.body.Query, newest.entry, v.super().at)
+}
+
+// checkAddedRules checks that the rules that were added to the run come from approvals that say so.
+func (v *verifier) checkAddedRules(super *log) {
+	v.addedRules = map[string]bool{}
+	for _, m := range super.inbox {
+		if m.kind != "allow_rule" {
+			continue
+		}
+		var b allowRuleBody
+		if !super.decodeOf(m.entry, m.kind, m.body, &b) {
+			continue
+		}
+		text, _, _ := strings.Cut(string(b.Rule), ruleSeparator)
+		v.addedRules[text] = true
+		from := v.logs[m.from]
+		if from == nil || from.n < m.n || v.report.Damaged {
+			continue
+		}
+		if !from.isAlways(m.n) {
+			super.find(Approved, m.entry, "%s adds the rule %.200q, and its entry %d is no approval for the rest of the run", m.from, text, m.n)
+		}
+	}
+}
+
+func (l *log) isAlways(entry uint64) bool {
+	for _, d := range l.decided {
+		if d.entry == entry && d.body.Decision == "approve" && d.body.Always == "run" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,166 @@
+package verify
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// attempt is one attempt of a tool call.
+type attempt struct {
+	call     string // TURN-INDEX
+	no       int    // from 1
+	started  uint64 // the newest entry that says that it begins; 0: none
+	returned uint64
+	body     []byte // of the first result
+	killed   bool
+	life     string // activation that began it
+	unbegun  bool   // the activation that was to begin it was drained before
+}
+
+func attemptKey(call string, no int) string { return call + "." + strconv.Itoa(no) }
+
+func (l *log) attemptOf(b callBody) *attempt {
+	key := attemptKey(b.Call, b.Attempt)
+	a := l.attempts[key]
+	if a == nil {
+		a = &attempt{call: b.Call, no: b.Attempt}
+		l.attempts[key] = a
+		l.order = append(l.order, a)
+	}
+	return a
+}
+
+func (l *log) readStarted(e mailbox.Entry, item mailbox.Item) {
+	var b callBody
+	if !l.decode(item, &b) {
+		return
+	}
+	a := l.attemptOf(b)
+	if a.started > 0 && !a.unbegun && a.life != e.Start {
+		l.find(StartedOnce, l.n, "attempt %d of call %s began in entry %d already", b.Attempt, b.Call, a.started)
+	}
+	a.started, a.life, a.unbegun = l.n, e.Start, false
+}
+
+func (l *log) readReturned(item mailbox.Item) {
+	var b callBody
+	if !l.decode(item, &b) || b.Attempt == 0 {
+		return
+	}
+	a := l.attemptOf(b)
+	if l.closed > 0 && a.started > l.closed && !b.Killed { // its beginning may be on its way when the log is closed
+		l.find(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end", b.Attempt, b.Call, a.started, l.closed)
+	}
+	if a.returned > 0 && !bytes.Equal(a.body, item.Body) {
+		l.find(AnsweredOnce, l.n, "attempt %d of call %s has another result in entry %d", b.Attempt, b.Call, a.returned)
+	}
+	if a.returned == 0 {
+		a.returned, a.body, a.killed = l.n, item.Body, b.Killed
+	}
+}
+
+// readHooked notes the call that hooks were asked about: their gate is POINT.CALL.ATTEMPT, and may have more numbers.
+func (l *log) readHooked(item mailbox.Item) {
+	var b hookedBody
+	if !l.decode(item, &b) {
+		return
+	}
+	if _, rest, ok := strings.Cut(b.ID, "."); ok {
+		call, _, _ := strings.Cut(rest, ".")
+		l.gated[call] = true
+	}
+}
+
+// callOf splits the id of a call, which is TURN-INDEX.
+func callOf(id string) (turn, index int, ok bool) {
+	t, i, ok := strings.Cut(id, "-")
+	turn, err := strconv.Atoi(t)
+	index, err2 := strconv.Atoi(i)
+	return turn, index, ok && err == nil && err2 == nil && index >= 0
+}
+
+// toolOf returns the tool of a call, and the reply that asks for it; nil: the logs do not say which reply that is.
+func (v *verifier) toolOf(l *log, call string) (string, *answer) {
+	turn, index, ok := callOf(call)
+	if a := v.repliesOf(l)[turn]; ok && a != nil && index < len(a.calls) {
+		return a.calls[index], a
+	}
+	return "", nil
+}
+
+// isEffect reports whether a class is one of which an attempt begins at most once for each decision to begin it.
+func isEffect(class string) bool { return class == "effect" || class == "irreversible" }
+
+// checkCalls checks the calls of an agent by the replies that ask for them.
+func (v *verifier) checkCalls(l *log) {
+	for _, a := range l.order {
+		tool, _ := v.toolOf(l, a.call)
+		class := l.classes[tool]
+		if a.returned > 0 && a.started == 0 && !a.killed && isEffect(class) {
+			l.find(StartedFirst, a.returned, "call %s of %s, whose class is %s, has a result, and no entry says that it began", a.call, tool, class)
+		}
+		if isEffect(class) {
+			v.checkBegun(l, a, tool)
+		}
+		v.checkAsked(l, a)
+	}
+	if l.finish == nil || l.finish.Outcome.Reason != "completed" || l.canceled > 0 {
+		return
+	}
+	if l.claims == 1 { // a crash leaves calls without a result
+		for _, a := range l.order {
+			if a.started > 0 && !a.unbegun && a.returned == 0 {
+				l.find(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed", attemptKey(a.call, a.no))
+			}
+		}
+	}
+	v.checkReads(l)
+}
+
+// checkReads finds reading calls without a result: no entry says that one begins, but the settlement of a reply says
+// how many of its calls were to run.
+func (v *verifier) checkReads(l *log) {
+	if l.task == nil || l.mayDenyReads() {
+		return
+	}
+	for turn, a := range v.repliesOf(l) {
+		s := v.account(l.at).settled[a.reservation]
+		must := int(s.body.Used.Calls)
+		var reads []string
+		for i, tool := range a.calls {
+			call := strconv.Itoa(turn) + "-" + strconv.Itoa(i)
+			switch {
+			case l.classes[tool] != "read" || slices.Contains(withoutResult, tool) || l.gated[call] || v.account(l.at).isAsked(call):
+				must--
+			default:
+				reads = append(reads, call)
+			}
+		}
+		for _, call := range reads {
+			if slices.ContainsFunc(l.order, func(a *attempt) bool { return a.call == call && a.returned > 0 }) {
+				must--
+			}
+		}
+		if must > 0 {
+			l.find(AnsweredOnce, a.entry, "%d calls of the reply were to run (entry %d of %s), and of the reading calls %s %d have no result, although the agent completed",
+				s.body.Used.Calls, s.entry, v.super().at, strings.Join(reads, ", "), must)
+		}
+	}
+}
+
+// withoutResult are the tools that the loop itself answers, or another actor, or a person.
+var withoutResult = []string{"ask_human", "delegate", "handoff", "send_message", "get_run_journal", "update_run_journal", "append_run_journal_entry"}
+
+// mayDenyReads reports whether the task has rules by which a reading call does not run, which no entry records.
+func (l *log) mayDenyReads() bool {
+	for _, p := range l.task.Task.Permissions {
+		if p.Mode == "dontAsk" || len(p.Deny)+len(p.Ask)+len(p.Only)+len(p.Within) > 0 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(l.task.Task.LoopOptions.Hooks, func(h hookBody) bool { return h.Point == "output" || h.Point == "pre_tool" })
+}

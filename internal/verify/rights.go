@@ -1,0 +1,108 @@
+package verify
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// bindingPoints are the points at which the hooks of a parent bind its children, too.
+var bindingPoints = []string{"input", "output", "post_sampling", "pre_tool", "tool_error", "tool_result", "post_tool"}
+
+// ruleSeparator separates the text of a permission rule from where it was written.
+const ruleSeparator = "\x00"
+
+// checkRights checks the rights of an agent against those of the run and of its parent.
+func (v *verifier) checkRights(l *log) {
+	if l.task == nil {
+		return
+	}
+	find := func(format string, args ...any) { l.find(Rights, l.taskAt, format, args...) }
+	t := l.task.Task
+	for _, tool := range t.Tools {
+		if slices.Contains(t.Forbidden, tool.Name) {
+			find("the agent is offered %s, which is forbidden to it", tool.Name)
+		}
+	}
+	if super := v.super(); len(super.opened) > 0 {
+		checkRunRights(l.task, super.opened[0], find)
+	}
+	for _, p := range v.order {
+		if t.Parent != "" && p.task != nil && p.task.Task.ID == t.Parent {
+			v.checkChildRights(l.task, p.task, find)
+		}
+	}
+}
+
+// checkRunRights checks that an agent has nothing that its run does not have.
+func checkRunRights(agent *submittedBody, run openedBody, find func(string, ...any)) {
+	t := agent.Task
+	for _, tool := range t.Tools {
+		i := slices.IndexFunc(run.Tools, func(o toolBody) bool { return o.Name == tool.Name })
+		switch {
+		case i < 0:
+			find("the agent is offered %s, which is no tool of the run", tool.Name)
+		case run.Tools[i].Class != tool.Class:
+			find("the agent is offered %s as %s, and the run has it as %s", tool.Name, tool.Class, run.Tools[i].Class)
+		}
+	}
+	for _, c := range t.Commands {
+		if !slices.Contains(run.Commands, c) {
+			find("the agent has the command %s, which is none of the run", c.Name)
+		}
+	}
+	for _, path := range t.Writable {
+		if !slices.Contains(run.Writable, path) {
+			find("the agent may write %q, which the run may not", path)
+		}
+	}
+}
+
+// checkChildRights checks that an agent may nothing that its parent may not.
+func (v *verifier) checkChildRights(agent, parent *submittedBody, find func(string, ...any)) {
+	t, p := agent.Task, parent.Task
+	for _, name := range p.Forbidden {
+		if !slices.Contains(t.Forbidden, name) {
+			find("%s is forbidden to the parent %s and not to the agent", name, p.ID)
+		}
+	}
+	for i, own := range p.Permissions {
+		if !slices.ContainsFunc(t.Permissions, func(o permissionsBody) bool { return o.text() == own.text() }) {
+			find("the permissions %d of the parent %s do not bind the agent", i+1, p.ID)
+		}
+	}
+	for _, h := range p.LoopOptions.Hooks {
+		if h.Of != "root" && slices.Contains(bindingPoints, h.Point) && !slices.Contains(t.LoopOptions.Hooks, h) {
+			find("the hook %q of the parent %s does not bind the agent", cmp.Or(h.Name, h.Command), p.ID)
+		}
+	}
+	for _, r := range t.AddedRules {
+		if text, _, _ := strings.Cut(string(r), ruleSeparator); !v.addedRules[text] {
+			find("the agent has the rule %.200q, which nobody added to the run", text)
+		}
+	}
+}
+
+// text is what permissions decide by, wherever their rules were written.
+func (p permissionsBody) text() string {
+	limits := p.Within
+	if len(p.Only) > 0 {
+		limits = slices.Insert(slices.Clone(limits), 0, p.Only)
+	}
+	lists := []any{ruleTexts(p.Allow), ruleTexts(p.Ask), ruleTexts(p.Deny)}
+	for _, list := range limits {
+		lists = append(lists, ruleTexts(list))
+	}
+	return fmt.Sprintf("%q %v %v %v %v %v %q", p.Mode, p.Confined, p.Yes, p.PassesShell, p.NoUserNotes, p.UserEnv, lists)
+}
+
+func ruleTexts(rules [][]byte) []string {
+	texts := make([]string, len(rules))
+	for i, r := range rules {
+		text, rest, _ := strings.Cut(string(r), ruleSeparator)
+		_, _, confined := strings.Cut(rest, ruleSeparator)
+		texts[i] = fmt.Sprintf("%s %v", text, confined)
+	}
+	return texts
+}
