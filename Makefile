@@ -9,7 +9,7 @@ CHAOS ?=
 BENCH ?= -rounds 5
 TTL ?= 3s
 
-.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage page browser
+.PHONY: lint race build licenses check cold sim verify exhaustive exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5 mutants chaos cluster purses brokers partitions power full absences rots trees bombs watchers slow fuzz bench bench-peers e2e eval picture attacks damage collector page browser
 build:    ; CGO_ENABLED=0 go build -o bin/troupe ./cmd/cli && CGO_ENABLED=0 go build -o bin/troupe-node ./cmd/node && cp LICENSE NOTICE THIRD_PARTY_LICENSES bin/
 # after a change of go.mod: the terms that are shipped with the binaries, and the list of what is linked
 licenses: ; go run -C build ./licenses "$$PWD"
@@ -26,7 +26,7 @@ verify:   ; go test ./test/sim -run TestSimulatedRunsKeepTheRules -count=1 -time
 # What `go test ./...` samples, in full: each stream of a provider is cut after every byte, and so on.
 exhaustive: exhaustive-1 exhaustive-2 exhaustive-3 exhaustive-4 exhaustive-5
 exhaustive-1: ; go test -count=1 -timeout 20m ./model/anthropic ./model/gemini -wiretest.cuts=-1
-exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./internal/toolset/builtin -run '^TestAttack' -builtin.all
+exhaustive-2: ; go test -count=1 ./internal/investigator -scout.files=5000 -scout.limits=1 && go test -count=1 ./internal/toolset/builtin -run '^TestAttack' -builtin.all && $(MAKE) collector
 exhaustive-3: ; go test -count=1 ./internal/node -run RandomPoints -node.forks=50 && go test -count=1 ./agent -agent.every=1 && go test -count=1 ./internal/process -run TestAttack -proc.looks=200
 exhaustive-4: ; $(MAKE) damage && go test -count=1 ./mailbox/local -local.all
 exhaustive-5: ; go test -count=1 -timeout 20m ./model/openai -wiretest.cuts=-1
@@ -80,6 +80,8 @@ attacks:  ; go test -count=1 -run '^TestAttack' ./... && go test -tags attacks -
 metrics:  build ; sh deploy/prometheus/check.sh
 # All kinds of damage to a run in all modes; `go test ./...` tries each kind in one mode, another each day.
 damage:   ; go test ./internal/node -run '^TestAttackDamagedRunsCanBeEnded$$' -count=1 -host.damage all
+# The OpenTelemetry Collector receives the spans of a run on two nodes: two minutes, most of them to compile it.
+collector: ; cd test/collector && go vet ./... && go test -count=1 -v .
 eval:     ; go run ./cmd/cli eval test/evals
 picture:  build ; sh docs/picture.sh
 

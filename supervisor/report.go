@@ -25,7 +25,7 @@ func (s State) Result() event.Result {
 		account := s.Pool.Account(string(m.ID))
 		a := event.AgentResult{ID: m.ID, Name: m.Name, Node: m.Node, Pool: m.NodePool, Turns: m.Turns, Calls: m.Calls, Phase: "live",
 			Tokens: account.Spent.Tokens, CostUSD: float64(account.Spent.Nano) / 1e9, Reason: m.Outcome.Reason,
-			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS}
+			Usage: m.Usage, ModelMS: m.ModelMS, ToolMS: m.ToolMS, GivenUp: m.GivenUp}
 		if m.ID != spec.Root {
 			parent := m.Parent
 			a.Parent = &parent

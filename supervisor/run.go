@@ -196,6 +196,7 @@ type Member struct {
 	FirstMessageDue int64 // until when its first message must come
 	Stopping        bool  // told to stop, by itself or with an agent above it, while the run continues
 	Done            bool
+	GivenUp         bool // the run ended it without its own end
 	Silent          bool // given up after the cancel: it has not reported its end itself
 	Turns           int
 	Calls           int

@@ -61,7 +61,9 @@ type AgentResult struct {
 	ToolMS  int64       `json:"tool_ms"`
 	Reason  spec.Reason `json:"stop_reason"`
 	Phase   string      `json:"phase"` // live, parked, done
-	Query   *OpenQuery  `json:"query,omitempty"`
+	// GivenUp: the run ended it without its own end, because no node could activate it.
+	GivenUp bool       `json:"given_up,omitempty"`
+	Query   *OpenQuery `json:"query,omitempty"`
 }
 
 // OpenQuery is a question that waits for a person.

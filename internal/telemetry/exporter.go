@@ -147,6 +147,7 @@ func (x *Exporter) Observe(e event.Published) {
 	}
 	if d, ok := e.Data.(event.Result); ok {
 		x.queue.add(runSpan(e, d, x.texts()))
+		x.endGivenUp(e, d)
 		return
 	}
 	if !isFollowed(e.Kind) {

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -224,12 +225,58 @@ func (x *Exporter) resendAgent(at mailbox.Address) {
 	}
 }
 
-// resendRun sends the span of a run, if it has ended.
+// endGivenUp sends the spans of agents that their run has given up: their own logs end them never. What was read
+// of such a log, if anything, says when the agent began and which of its calls are open.
+func (x *Exporter) endGivenUp(e event.Published, d event.Result) {
+	if !slices.ContainsFunc(d.Agents, isGivenUp) {
+		return
+	}
+	x.work.Go(func() {
+		for _, a := range d.Agents {
+			if isGivenUp(a) {
+				x.queue.add(x.givenUpSpans(e, a)...)
+			}
+		}
+	})
+}
+
+func isGivenUp(a event.AgentResult) bool { return a.GivenUp }
+
+// givenUpSpans are the span of an agent that the run has given up, and those of its open calls; none, if it came back and
+// ended itself.
+func (x *Exporter) givenUpSpans(e event.Published, a event.AgentResult) []span {
+	end := stampOf(e)
+	l := newLogSpans(e.Run, string(a.ID), x.texts())
+	at, err := x.findLog(mailbox.At(e.Run, string(a.ID)))
+	if err == nil {
+		err = eachEvent(x.life, x.cfg.Logs, at, func(_ uint64, _ int64, events []event.Published) error {
+			for _, one := range events {
+				l.read(one)
+			}
+			return nil
+		})
+	}
+	if err != nil {
+		x.reportUnread(err)
+	}
+	if l.ended {
+		return nil
+	}
+	l.name, l.startedMS = cmp.Or(l.name, a.Name), cmp.Or(l.startedMS, end)
+	if a.Parent != nil {
+		l.parent = *a.Parent
+	}
+	l.endAgent(event.AgentFinished{Name: a.Name, Reason: a.Reason, Partial: true, Turns: a.Turns, Calls: a.Calls, Usage: a.Usage}, end)
+	return l.done
+}
+
+// resendRun sends the span of a run, if it has ended, and of the agents that it has given up.
 func (x *Exporter) resendRun(at mailbox.Address) error {
 	return eachEvent(x.life, x.cfg.Logs, at, func(_ uint64, _ int64, events []event.Published) error {
 		for _, e := range events {
 			if d, ok := e.Data.(event.Result); ok {
 				x.queue.add(runSpan(e, d, x.texts()))
+				x.endGivenUp(e, d)
 			}
 		}
 		return nil
