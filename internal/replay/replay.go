@@ -50,6 +50,7 @@ type Run struct {
 	Difference *Difference
 
 	superEntries uint64
+	run          string // its id
 }
 
 // ErrNoLog says that there is nothing to replay.
@@ -124,7 +125,7 @@ func (r *replayer) collectEnd() {
 		} else {
 			r.run.Boundaries = l.boundaries
 			r.run.Super, r.run.Result = l.super.State, l.super.State.Result()
-			r.run.Ended, r.run.superEntries = l.isClosed(), l.reader.N
+			r.run.Ended, r.run.superEntries, r.run.run = l.isClosed(), l.reader.N, l.at.Run()
 		}
 		switch {
 		case r.run.Damage != nil || damaged:

@@ -21,3 +21,17 @@ func EachFact(entries []mailbox.Message, do func(m mailbox.Message, fact agent.F
 		}
 	}
 }
+
+// HasEnd reports whether the log of the run is closed: no decision follows.
+func HasEnd(entries []mailbox.Message) bool {
+	for i := len(entries) - 1; i >= 0; i-- {
+		m := entries[i]
+		if m.To.Agent() != mailbox.Super {
+			continue
+		}
+		if e, err := mailbox.Decode(m.Data); err == nil && e.From == m.To && len(e.Items) > 0 && e.Items[0].Kind == (agent.Closed{}).Kind() {
+			return true
+		}
+	}
+	return false
+}

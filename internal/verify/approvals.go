@@ -22,6 +22,7 @@ func (d decision) approves(q question) bool {
 type question struct {
 	entry uint64 // in the log of the run
 	cause uint64 // in the log of the agent
+	from  mailbox.Address
 	body  parkBody
 }
 

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -53,4 +54,38 @@ func why(text string) string {
 		return ""
 	}
 	return fmt.Sprintf(": %q", text)
+}
+
+// checkTold checks that the logs show what is told of the run.
+func (v *verifier) checkTold(super *log, told Told) {
+	reason := v.report.Certificate.Reason
+	switch {
+	case told.State == "finished" && super.closed == 0:
+		super.find(Ended, super.n, "the run is told to have finished, and its log has no end: its last entries are missing, or its supervisor was given up before it wrote them")
+	case told.Reason != "" && reason != told.Reason:
+		super.find(Ended, super.n, "the run is told to have stopped as %s, and the logs show %q", told.Reason, reason)
+	case told.State == "parked" && len(v.openQuestions(super)) == 0:
+		super.find(Ended, super.n, "the run is told to wait for a person, and no question is open: the entries that asked it are missing, or others follow")
+	}
+}
+
+// openQuestions returns the questions that no agent has withdrawn, in the order in which they were asked.
+func (v *verifier) openQuestions(super *log) (open []question) {
+	for _, m := range super.inbox {
+		switch m.kind {
+		case "park":
+			var b parkBody
+			if mailbox.Unmarshal(m.body, &b) == nil {
+				open = append(open, question{m.entry, m.n, m.from, b})
+			}
+		case "unpark":
+			var b parkBody
+			if mailbox.Unmarshal(m.body, &b) == nil {
+				open = slices.DeleteFunc(open, func(q question) bool { return q.from == m.from && q.body.Query == b.Query })
+			}
+		case "finish":
+			open = slices.DeleteFunc(open, func(q question) bool { return q.from == m.from })
+		}
+	}
+	return open
 }

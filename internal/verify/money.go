@@ -72,7 +72,7 @@ func (v *verifier) readAccounts(super *log) {
 		case "park":
 			var b parkBody
 			if super.decodeOf(m.entry, m.kind, m.body, &b) {
-				a.questions = append(a.questions, question{m.entry, m.n, b})
+				a.questions = append(a.questions, question{m.entry, m.n, m.from, b})
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 type runLog struct {
 	t       *testing.T
 	entries []plantedEntry
+	told    verify.Told
 }
 
 type plantedEntry struct {
@@ -25,8 +26,9 @@ type plantedEntry struct {
 // openRunLog decodes a recorded run. The entries lose their hashes, so that a violation shows by its own rule.
 func openRunLog(t *testing.T, name string) *runLog {
 	t.Helper()
-	r := &runLog{t: t}
-	for _, m := range readFile(t, "../replay/testdata/runs/0.1.0/"+name+".jsonl") {
+	file := readRunFile(t, "../replay/testdata/runs/0.1.0/"+name+".jsonl")
+	r := &runLog{t: t, told: toldBy(t, file)}
+	for _, m := range file.Entries {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil {
 			t.Fatal(err)
@@ -50,7 +52,7 @@ func (r *runLog) verify() verify.Report {
 		}
 		log[i] = mailbox.Message{To: e.to, Data: data}
 	}
-	return verify.Logs(log)
+	return verify.Run(log, r.told)
 }
 
 // find returns the place of the first entry in a log, "root" or "super", that begins with a kind.

@@ -147,6 +147,12 @@ var callPlants = []violation{
 	{"a child with a rule that nobody added", children, verify.Rights, func(r *runLog) {
 		r.child(func(task map[string]any) { task["pg"] = []any{[]byte("shell(rm:*)")} })
 	}},
+	{"a finished run without its end", plain, verify.Ended, func(r *runLog) {
+		i := r.find("super", "closed")
+		r.entries = slices.Delete(r.entries, i, i+1)
+	}},
+	{"a run that stopped otherwise than is told", plain, verify.Ended, func(r *runLog) { r.told.Reason = "vetoed" }},
+	{"a parked run without its question", unknown, verify.Ended, func(r *runLog) { r.item("super", "park").Kind = "unpark" }},
 	{"a message of another agent", children, verify.Cause, func(r *runLog) {
 		for i := range r.entries {
 			if e := &r.entries[i]; e.To() == "root" && e.Items[0].Kind == "returned" && e.From.Agent() == mailbox.Super {

@@ -40,12 +40,13 @@ const (
 	Canceled     Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
 	Approved     Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
 	Rights       Rule = "rights-shrink"      // a child may nothing that its parent may not
+	Ended        Rule = "as-told"            // the logs show the state and the end that are told of the run
 )
 
 // Rules are all rules.
 func Rules() []Rule {
 	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst, AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
-		Delivered, Reserved, Settled, OneReply, Amount, Limit, Canceled, Approved, Rights}
+		Delivered, Reserved, Settled, OneReply, Amount, Limit, Canceled, Approved, Rights, Ended}
 }
 
 // Finding is a broken rule with its place.
@@ -82,8 +83,17 @@ type Report struct {
 	Damaged bool `json:"damaged,omitempty"`
 }
 
+// Told is what is told of a run beside its logs, as by the first line of its file.
+type Told struct {
+	State  string // "finished", "parked", or another, which leaves no trace in the logs
+	Reason string // why it stopped; "": nothing is told
+}
+
 // Logs verifies the logs of one run. The entries of each log must be in order; the logs may be mixed.
-func Logs(entries []mailbox.Message) Report {
+func Logs(entries []mailbox.Message) Report { return Run(entries, Told{}) }
+
+// Run verifies the logs of one run, and what is told of it.
+func Run(entries []mailbox.Message, told Told) Report {
 	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{}, delegated: map[string]bool{}}
 	for _, m := range entries {
 		l := v.logs[m.To]
@@ -96,7 +106,7 @@ func Logs(entries []mailbox.Message) Report {
 	}
 	slices.SortFunc(v.order, func(a, b *log) int { return cmp.Compare(a.at, b.at) })
 	v.report.Entries = len(entries)
-	v.collect()
+	v.collect(told)
 	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry)) })
 	return v.report
 }
@@ -113,7 +123,7 @@ type verifier struct {
 	overrun    bool            // a provider billed more than was reserved
 }
 
-func (v *verifier) collect() {
+func (v *verifier) collect(told Told) {
 	r := &v.report
 	r.Logs, r.Findings = len(v.order), []Finding{}
 	for _, l := range v.order {
@@ -126,6 +136,7 @@ func (v *verifier) collect() {
 		v.checkMoney(super)
 		v.checkAddedRules(super)
 		v.certify(super)
+		v.checkTold(super, told)
 		if !r.Damaged {
 			v.checkAgents(super)
 		}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -85,24 +86,64 @@ func refuseRedacted(f runfile.File) error {
 	return exit.UsageError("name the run itself, or a file without --redact", "the file of %s is redacted: it has no content", f.Header.Run)
 }
 
-// ReadRun reads the logs of a run from a node, with the result that the node knows. A run that is live
-// moves on meanwhile, so that one log may end earlier than another.
+// ReadRun reads the logs of a run from a node, with the state and the result that the node knows. A run that is live
+// moves on meanwhile, so that one log may end earlier than another. Of a run that has finished they are read again, for a
+// moment, until they have the end: the last entry follows the result.
 func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, error) {
-	info, err := c.Get(ctx, run)
-	if err != nil {
-		return runfile.File{}, err
+	f := runfile.File{Header: runfile.Header{Run: run, WrittenBy: control.Version()}}
+	for try := 1; ; try++ {
+		info, err := c.Get(ctx, run)
+		if err != nil {
+			return f, err
+		}
+		if f.Entries, err = c.Logs(ctx, run); err != nil {
+			return f, err
+		}
+		f.Header.State = string(info.State)
+		switch {
+		case info.State == client.RunFinished && (runfile.HasEnd(f.Entries) || try == endTries):
+			return f, tellResult(&f, info)
+		case info.State == client.RunParked:
+			now, err := c.Get(ctx, run) // a person may have answered meanwhile
+			if err == nil && now.State != info.State {
+				f.Header.State = string(client.RunLive)
+			}
+			return f, err
+		case info.State != client.RunFinished:
+			return f, nil
+		}
+		if err := pause(ctx, endPause); err != nil {
+			return f, err
+		}
 	}
-	f := runfile.File{Header: runfile.Header{Run: run, WrittenBy: control.Version(), State: string(info.State)}}
-	if f.Entries, err = c.Logs(ctx, run); err != nil {
-		return f, err
+}
+
+// How often, and after which pause, the logs of a finished run are read until they have its end.
+const (
+	endTries = 20
+	endPause = 50 * time.Millisecond
+)
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if info.State != client.RunFinished || info.Result == nil {
-		return f, nil
+}
+
+// tellResult notes the result of a finished run in the header.
+func tellResult(f *runfile.File, info client.RunInfo) (err error) {
+	if info.Result == nil {
+		return nil
 	}
 	if f.Header.Result, err = json.Marshal(info.Result); err != nil {
-		return f, fmt.Errorf("the result of %s: %w", run, err)
+		return fmt.Errorf("the result of %s: %w", info.RunID, err)
 	}
-	return f, nil
+	return nil
 }
 
 // ReadBlobs adds the contents of changed files, whole results and attachments to the logs of a run: each blob

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -28,7 +29,8 @@ otherwise, the first difference is shown: the entry, the state before it, the re
 decision and the new one. docs/replay.md says what the logs record and what not.
 
 FILE is a run file, as "troupe export RUN --logs" writes it: an argument with a dot or
-a slash is a file. A run that has not ended is replayed as far as its logs go.
+a slash is a file. A run that has not ended is replayed as far as its logs go; of a file
+that calls its run finished or parked, the logs must show that.
 
 The exit code is 0 if the replay came to the end of the logs, 1 if a log is damaged,
 and with --assert 1 also if this version decides otherwise.`,
@@ -89,7 +91,7 @@ func (cs *Commands) replay(f runfile.File, assert bool) error {
 	}
 	r.Difference = run.Difference
 	if r.Difference == nil && r.Damage == "" {
-		r.Difference = run.CompareResult(f.Header.Result)
+		r.Difference = cmp.Or(run.CompareState(f.Header.State), run.CompareResult(f.Header.Result))
 	}
 	r.Same = r.Difference == nil && r.Damage == ""
 	if err := cs.printReplay(r); err != nil {

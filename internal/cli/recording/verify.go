@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -48,7 +49,11 @@ func (cs *Commands) verify(f runfile.File) error {
 	if f.Header.Redacted {
 		return exit.UsageError("verify the run itself, or a file that is not redacted", "the file of %s is redacted: its hashes no longer hold", f.Header.Run)
 	}
-	r := verifyReport{Run: f.Header.Run, Report: verify.Logs(f.Entries)}
+	told, err := toldBy(f)
+	if err != nil {
+		return err
+	}
+	r := verifyReport{Run: f.Header.Run, Report: verify.Run(f.Entries, told)}
 	r.Kept = len(r.Findings) == 0
 	if err := cs.printVerify(r); err != nil {
 		return err
@@ -57,6 +62,19 @@ func (cs *Commands) verify(f runfile.File) error {
 		return exit.WithCode(exit.Failed)
 	}
 	return nil
+}
+
+// toldBy returns what a file tells of its run beside the logs.
+func toldBy(f runfile.File) (verify.Told, error) {
+	var result struct {
+		Reason string `json:"stop_reason"`
+	}
+	if len(f.Header.Result) > 0 {
+		if err := json.Unmarshal(f.Header.Result, &result); err != nil {
+			return verify.Told{}, exit.UsageError("troupe export RUN --logs writes a run file", "the result in the file of %s does not decode: %s", f.Header.Run, err)
+		}
+	}
+	return verify.Told{State: f.Header.State, Reason: result.Reason}, nil
 }
 
 func (cs *Commands) printVerify(r verifyReport) error {

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/runfile"
+	"github.com/troupe-run/troupe/mailbox"
+)
+
+// recordedRun reads a recorded run of an earlier version.
+func recordedRun(t *testing.T, name string) runfile.File {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "internal", "replay", "testdata", "runs", "0.1.0", name+".jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := runfile.Read(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// writeRun writes a run file, whose hash fits what it holds.
+func (s testHome) writeRun(name string, f runfile.File) string {
+	s.t.Helper()
+	path := filepath.Join(s.home, name+".jsonl")
+	var out bytes.Buffer
+	if err := runfile.Write(&out, f); err != nil {
+		s.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
+
+// TestARunWithoutItsLastEntry: of a run that its file calls finished, or parked, the last entry of the log of the run was
+// removed, and the file was sealed again. Neither command passes that.
+func TestARunWithoutItsLastEntry(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	for name, want := range map[string]string{"completes_within_budget": "has no end", "parked_for_a_person": "no question is open"} {
+		f := recordedRun(t, name)
+		whole := s.writeRun(name, f)
+		last := -1
+		for i, m := range f.Entries {
+			if m.To.Agent() == mailbox.Super {
+				last = i
+			}
+		}
+		f.Entries = slices.Delete(slices.Clone(f.Entries), last, last+1)
+		cut := s.writeRun(name+"-cut", f)
+		for _, command := range [][]string{{"replay", "--assert"}, {"verify"}} {
+			if out, code := s.outputOf(append(command, whole)...); code != 0 {
+				t.Errorf("%q %s: exit %d: %s", command, name, code, out)
+			}
+			if out, code := s.outputOf(append(command, cut)...); code != 1 || !strings.Contains(out, want) {
+				t.Errorf("%q %s without its last entry: exit %d: %s", command, name, code, out)
+			}
+		}
+	}
+}
