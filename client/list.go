@@ -29,7 +29,7 @@ func (c *Client) List(ctx context.Context) ([]RunInfo, error) {
 // ListRuns returns the runs that a request selects, newest first. It asks for as many pages as it
 // needs, so the reply may show runs at different times.
 func (c *Client) ListRuns(ctx context.Context, r ListRequest) ([]RunInfo, error) {
-	all, most := []RunInfo{}, r.Limit
+	all, most, seen := []RunInfo{}, r.Limit, map[string]bool{}
 	for {
 		var page []RunInfo
 		err := c.askNode(ctx, "list", r, &page)
@@ -38,8 +38,11 @@ func (c *Client) ListRuns(ctx context.Context, r ListRequest) ([]RunInfo, error)
 			return all, nil
 		case err != nil:
 			return nil, err
-		case len(page) == 0 || r.Before != "" && page[0].RunID >= r.Before: // it ignores Before
+		case len(page) == 0 || seen[page[0].RunID] || page[0].RunID == r.Before: // it ignores Before
 			return all, nil
+		}
+		for _, run := range page {
+			seen[run.RunID] = true
 		}
 		all = append(all, page...)
 		if most > 0 && len(all) >= most {

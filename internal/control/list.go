@@ -28,6 +28,7 @@ func (c *viewer) listRuns(ctx context.Context, r client.ListRequest) (any, error
 	if err != nil {
 		return nil, err
 	}
+	rows = f.olderRows(rows)
 	selected, places := f.selectRows(rows), c.cfg.Queue.allPlaces()
 	looks := c.viewNewest(ctx, selected, places)
 	list, size := []client.RunInfo{}, 0
@@ -184,8 +185,19 @@ func joinWords[T ~string](list []T) string {
 	return strings.Join(words, ", ")
 }
 
-func (f runFilter) wantsID(run string) bool {
-	return strings.HasPrefix(run, f.r.Prefix) && (f.r.Before == "" || run < f.r.Before)
+func (f runFilter) wantsID(run string) bool { return strings.HasPrefix(run, f.r.Prefix) }
+
+// olderRows returns the rows of the runs that are older than the one of Before. If that one was deleted meanwhile,
+// its id tells its age.
+func (f runFilter) olderRows(rows []rawRow) []rawRow {
+	if f.r.Before == "" {
+		return rows
+	}
+	if i := slices.IndexFunc(rows, func(row rawRow) bool { return row.run == f.r.Before }); i >= 0 {
+		return rows[i+1:]
+	}
+	age := rawRow{run: f.r.Before}.age()
+	return slices.DeleteFunc(rows, func(row rawRow) bool { return row.age() >= age })
 }
 
 // wantsStart reports whether a run with this start is selected. A start that is missing is old.

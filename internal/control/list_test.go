@@ -58,6 +58,32 @@ func TestListSelectsRuns(t *testing.T) {
 	}
 }
 
+// TestRunsWithIDsOfPeopleAreListedByTheirStart: an id that a person has chosen says nothing about the age of its run.
+func TestRunsWithIDsOfPeopleAreListedByTheirStart(t *testing.T) {
+	index := OpenRuns(bucketsOf(t, startEmbedded(t)))
+	want := []string{"aa", "01jd0000000000000000000000", "zz"} // of the years 2025, 2024 and 2020
+	for run, began := range map[string]string{"zz": "2020-01-01T00:00:00Z", want[1]: "2024-11-18T00:00:00Z", "aa": "2025-01-01T00:00:00Z"} {
+		if _, err := index.Add(t.Context(), client.RunInfo{RunID: run, State: client.RunFinished, Started: began}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := newControl(Config{Runs: index}).views
+	if got := listIDs(t, c, client.ListRequest{}); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var pages []string
+	for r := (client.ListRequest{Limit: 1}); len(pages) <= len(want); r.Before = pages[len(pages)-1] {
+		page := listIDs(t, c, r)
+		if len(page) == 0 {
+			break
+		}
+		pages = append(pages, page...)
+	}
+	if !slices.Equal(pages, want) {
+		t.Errorf("page by page %q, want %q", pages, want)
+	}
+}
+
 // TestListIsPagedWithoutAGap: pages of what fits a reply hold every run once.
 func TestListIsPagedWithoutAGap(t *testing.T) {
 	const runs = 5000

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oklog/ulid/v2"
 
 	"github.com/troupe-run/troupe/client"
 )
@@ -22,6 +24,20 @@ const settleRoundsMax = 8
 type rawRow struct {
 	run  string
 	data []byte
+}
+
+// age sorts runs by their start: the id of a run begins with it, or, if a person has chosen the id, the row has it.
+func (r rawRow) age() string {
+	if id, err := ulid.ParseStrict(strings.ToUpper(r.run)); err == nil {
+		return id.String()
+	}
+	row, _ := r.decode() // an unreadable one is left out of lists
+	began, err := time.Parse(time.RFC3339, row.Started)
+	var id ulid.ULID
+	if err != nil || id.SetTime(ulid.Timestamp(began)) != nil {
+		return r.run
+	}
+	return id.String() + r.run
 }
 
 // decode returns the row; ok is false if it is unreadable.
@@ -156,5 +172,9 @@ func (l *rowList) add(e jetstream.KeyValueEntry) {
 }
 
 func (l *rowList) newestFirst() []rawRow {
-	return slices.SortedFunc(maps.Values(l.rows), func(a, b rawRow) int { return cmp.Compare(b.run, a.run) })
+	ages := make(map[string]string, len(l.rows))
+	for run, row := range l.rows {
+		ages[run] = row.age()
+	}
+	return slices.SortedFunc(maps.Values(l.rows), func(a, b rawRow) int { return cmp.Compare(ages[b.run], ages[a.run]) })
 }
