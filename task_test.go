@@ -13,6 +13,7 @@ import (
 
 // notInTask are the fields of a request that no Task sets, with the reason.
 var notInTask = map[string]string{
+	"Holder":      "the node fills it in",
 	"Interactive": "a program answers questions by Client().Answer, not at a terminal",
 	"PaidLimit":   "the command line sets it: its settings may bring a token limit that the user did not choose",
 	"Resume":      "Run with the RunID waits for the run; a new time limit is a request of Client().Run",

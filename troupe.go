@@ -178,7 +178,12 @@ func (n *Node) openRun(ctx context.Context, t *Task) (taskRun, error) {
 	r := t.request()
 	r.Dir = cmp.Or(r.Dir, n.cfg.Dir)
 	if r.Agent == "" && len(n.cfg.Agents) > 0 {
-		r.Agent = n.cfg.Agents[0].Name
+		switch handedOff, err := n.isHandedOff(ctx, r.Conversation); {
+		case err != nil:
+			return nil, err
+		case !handedOff:
+			r.Agent = n.cfg.Agents[0].Name
+		}
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -187,6 +192,19 @@ func (n *Node) openRun(ctx context.Context, t *Task) (taskRun, error) {
 		return nil, err
 	}
 	return n.host.openRun(ctx, n.client, r)
+}
+
+// isHandedOff reports whether an agent has handed off a conversation: the node then knows which one has it.
+func (n *Node) isHandedOff(ctx context.Context, conversation string) (bool, error) {
+	if conversation == "" {
+		return false, nil
+	}
+	info, err := n.client.Conversations().Get(ctx, conversation)
+	var refused *client.Error
+	if errors.As(err, &refused) && refused.Code == client.CodeNotFound { // it begins with this run
+		return false, nil
+	}
+	return info.HandedTo != "", err
 }
 
 // finishRun returns the result of a run whose wait has ended.

@@ -110,8 +110,8 @@ func validateCall(s State, t model.ToolCall, index int) Call {
 		}
 	case sendTool:
 		c.Sends, c.Class = true, model.Read
-	case delegateTool:
-		if namesForeign(s.Task.Foreign, c.Args) {
+	case delegateTool, handoffTool:
+		if t.Name == delegateTool && namesForeign(s.Task.Foreign, c.Args) {
 			c.Class = model.Effect // the shell calls an agent of another program as it calls a tool
 			break
 		}
@@ -139,6 +139,8 @@ func (c *toolRules) argumentError(tool, args string) (what, so string) {
 		return questionError(args), "nobody was asked"
 	case delegateTool:
 		return delegationError(args), "it was not delegated"
+	case handoffTool:
+		return handoffError(args), "it was not handed off"
 	case sendTool:
 		return messageError(args), "it was not sent"
 	}

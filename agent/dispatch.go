@@ -57,7 +57,11 @@ func beginCall(s State, i int) (State, Effect) {
 		return parkFor(s.withCall(i, c), c.askedQuestion())
 	case c.isDelegation():
 		c.Stage, c.Attempt, c.Born = Running, 0, s.workTime()
-		e, why := delegationOf(s, c)
+		request := delegationOf
+		if c.isHandoff() {
+			request = handoffOf
+		}
+		e, why := request(s, c)
 		if why != "" {
 			return s.withCall(i, c.fail(why)), nil
 		}
@@ -112,7 +116,11 @@ func handleReturned(s State, f Returned) (State, []Effect) {
 	if c.Stage != Running || c.Attempt != f.Attempt { //mutant:late-result-of-other-attempt
 		return s, nil
 	}
-	s = creditChild(s, c.Born, f.WorkedMS)
+	s = noteHandedAnswer(creditChild(s, c.Born, f.WorkedMS), i, f)
+	c = s.Calls[i]
+	if f.Live && c.isHandoff() {
+		return acceptHandoff(s, i), nil
+	}
 	if f.Live && c.isDelegation() { // the child is live, whatever this agent waits for //mutant:refused-child-is-waited-for
 		s = recordBackground(s, c)
 	}
@@ -143,6 +151,9 @@ func endBatch(s State) (State, []Effect) {
 	s = s.appendMessage(model.Message{Role: model.ToolRole, Results: results, Tokens: counted})
 	s.Calls = nil
 	s = noteObstacles(s, calls)
+	if o, ended := handedOutcome(s, calls); ended {
+		return finishAgent(s, o)
+	}
 	if s.Useless >= s.Task.Limits.Malformed {
 		return finishAgent(s, spec.Outcome{Reason: spec.Malformed, Text: partialResult(s), Partial: true,
 			Detail: fmt.Sprintf("%d useless replies in a row", s.Useless)})

@@ -39,6 +39,8 @@ type Recalled struct {
 	// Journal is the run journal as it stood, as the arguments of update_run_journal. Without it the agent
 	// rebuilds the journal from the calls that edited it, which a history may no longer have.
 	Journal string `msgpack:"j,omitempty"`
+	// Obstacles are what the agent of that history has not carried out: whoever answers in its place says what is true.
+	Obstacles []obstacle `msgpack:"o,omitempty"`
 }
 
 // Granted opens a reservation: one attempt of a model call may begin. Closing grants
@@ -114,10 +116,12 @@ type Returned struct {
 	// is a part of it (PROTOCOL P15: it was stored before this was written).
 	Ref  string `msgpack:"b,omitempty"`
 	Size int64  `msgpack:"z,omitempty"`
-	// Live: the requested child works in the background and answers later.
+	// Live: the requested child works in the background, or has the conversation, and answers later.
 	Live bool `msgpack:"l,omitempty"`
 	// WorkedMS is how long the child that answers was at work.
 	WorkedMS int64 `msgpack:"w,omitempty"`
+	// Outcome is how the agent ended that the conversation was handed off to.
+	Outcome *spec.Outcome `msgpack:"oc,omitempty"`
 	// Files are what the call changed in files of the directory, and FilesLost why there may be more. No
 	// decision depends on them.
 	Files     []spec.FileChange `msgpack:"fc,omitempty"`
@@ -145,11 +149,6 @@ type Canceled struct {
 	As spec.Reason `msgpack:"a,omitempty"`
 }
 
-// Steered is a user's message to a running agent.
-type Steered struct {
-	Text string `msgpack:"t"`
-}
-
 // Woke reports that a timer is due. It counts only if its entry's stamp confirms that.
 type Woke struct {
 	Timer string `msgpack:"t"`
@@ -171,7 +170,6 @@ func (Returned) Kind() string    { return "returned" }
 func (StopAllowed) Kind() string { return "stop_allowed" }
 func (StopVetoed) Kind() string  { return "stop_vetoed" }
 func (Canceled) Kind() string    { return "canceled" }
-func (Steered) Kind() string     { return "steered" }
 func (Woke) Kind() string        { return "woke" }
 func (Resumed) Kind() string     { return "resumed" }
 func (Checkpoint) Kind() string  { return "checkpoint" }
@@ -329,7 +327,7 @@ func decodeMessageAs[T SupervisorMessage](body func(any) error) (SupervisorMessa
 
 var supervisorMessages = map[string]func(func(any) error) (SupervisorMessage, error){
 	"reserve": decodeMessageAs[Reserve], "settle": decodeMessageAs[Settle], "return_allowance": decodeMessageAs[ReturnAllowance], "delegate": decodeMessageAs[Delegate], "propose_stop": decodeMessageAs[ProposeStop], "send": decodeMessageAs[Send],
-	"park": decodeMessageAs[Park], "allow_rule": decodeMessageAs[AllowRule], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
+	"steered": decodeMessageAs[Steered], "messaged": decodeMessageAs[Messaged], "park": decodeMessageAs[Park], "allow_rule": decodeMessageAs[AllowRule], "unpark": decodeMessageAs[Unpark], "finish": decodeMessageAs[Finish], "back": decodeMessageAs[ReportLog], "vouch": decodeMessageAs[VerifyLog], "status": decodeMessageAs[Status],
 }
 
 // CallModel begins an attempt under an open reservation.

@@ -18,6 +18,8 @@ type importedHistory struct {
 	Messages []model.Message
 	Fold     *history.Summary
 	Journal  string // see Recalled
+	// Obstacles are those of its agent.
+	Obstacles []obstacle
 }
 
 // handleRecalled handles a part of an earlier history, before the task. A part 0 starts
@@ -42,6 +44,7 @@ func handleRecalled(s State, f Recalled) (State, []Effect) {
 	if f.Journal != "" {
 		s.ImportedHistory.Journal = f.Journal
 	}
+	s.ImportedHistory.Obstacles = append(slices.Clip(s.ImportedHistory.Obstacles), f.Obstacles...)
 	return s, nil
 }
 
@@ -55,6 +58,9 @@ func adoptHistory(s State) State {
 	if s.ImportedHistory.Journal != "" && s.Task.LoopOptions.Journal {
 		j, _ := s.Journal.applyCall(journalUpdate, s.ImportedHistory.Journal)
 		s = editJournal(s, j)
+	}
+	if s.Task.LoopOptions.Obstacles {
+		s.Obstacles = lastItems(s.ImportedHistory.Obstacles, obstaclesMax)
 	}
 	mended, fold := history.Mend(s.ImportedHistory.Messages, s.ImportedHistory.Fold)
 	if fold != nil {

@@ -16,10 +16,10 @@ import (
 // same thing succeeds. An agent that claims completion despite an obstacle says what is true: its task is done anyway
 // (doneMark), or it failed or refuses (spec.FailedMark, spec.RefusedMark). Any other answer is no success.
 type obstacle struct {
-	Target string // what a later success must concern
-	Call   string // on one line
-	Why    string // on one line: what denied it, or the words of a tool or an agent
-	Denied bool
+	Target string `msgpack:"t"` // what a later success must concern
+	Call   string `msgpack:"c"` // on one line
+	Why    string `msgpack:"w"` // on one line: what denied it, or the words of a tool or an agent
+	Denied bool   `msgpack:"d,omitempty"`
 }
 
 // question is the obstacle in a message of the loop. Words of tools and agents are not in it: the model has read them as

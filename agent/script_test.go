@@ -180,7 +180,9 @@ func printEffect(fx agent.Effect) string {
 	case agent.Settle:
 		return printSettle(e)
 	case agent.Delegate:
-		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + printHistory(e) + sentOff(e)
+		return fmt.Sprintf("delegate %s child=%s agent=%q task=%q", e.Call, e.Child, e.Name, e.Goal) + printHandoff(e) + printHistory(e) + sentOff(e)
+	case agent.Steered, agent.Messaged:
+		return printPassedOn(e)
 	case agent.Send:
 		return fmt.Sprintf("send %s to=%q %q", e.Call, e.To, e.Text)
 	case agent.ProposeStop:
@@ -325,7 +327,7 @@ func parseFact(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.Fact
 		return agent.Returned{Call: runningCall(d, p.state), Attempt: argumentNumber(t, d, "attempt", 1), Text: longText(t, d, d.Input), Error: d.HasArg("error") || d.HasArg("killed") || transient,
 			Killed: d.HasArg("killed"), Transient: transient, Ref: argumentValue(t, d, "ref"), Size: int64(argumentNumber(t, d, "size", 0))}
 	case "answer": // of a child, from the supervisor
-		return agent.Returned{Call: firstArgument(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live"), WorkedMS: workedMS(t, d)}
+		return agent.Returned{Call: firstArgument(d), Text: d.Input, Error: d.HasArg("error"), Live: d.HasArg("live"), WorkedMS: workedMS(t, d), Outcome: handedOutcome(t, d)}
 	}
 	return parseControl(t, d, p)
 }
@@ -463,6 +465,9 @@ func parseTask(t *testing.T, d *datadriven.TestData) spec.Task {
 func toolSchema(name string) string {
 	if name == "delegate" {
 		return agent.DelegateSpec("", true).Schema
+	}
+	if name == "handoff" {
+		return agent.HandoffSpec().Schema
 	}
 	if name == "send_message" {
 		return agent.SendSpec().Schema

@@ -146,7 +146,9 @@ type Call struct {
 	Attempt    int
 	Activation string // the activation that began it
 	Result     model.ToolResult
-	Denied     bool // its permissions, a rule or a hook denied it: see deny
+	Denied     bool          // its permissions, a rule or a hook denied it: see deny
+	Taken      bool          // a handoff: the other agent has the conversation
+	Handed     *handedAnswer // a handoff: how the other agent has ended
 	// DeniedByPerson: a person said no. That directs the agent, so it is no obstacle.
 	DeniedByPerson bool
 	Tokens         int64    // the shell's count of Result; 0: not counted

@@ -18,6 +18,7 @@ func Step(s State, in Input) (State, Output) {
 		s = skipSleep(s, in.Fact, lastStamp)
 	}
 	s, fx := stepFact(s, in)
+	s, fx = passOn(s, fx) //mutant:steering-stays-with-the-caller
 	fx = append(fx, armNewQuestion(before, s)...)
 	s, events := takeEvents(before, s)
 	if s.Allowance.Next != nil {

@@ -303,6 +303,7 @@ func appendReply(s State, r model.Reply) (State, []Call) {
 		m.Calls[i].ID = fmt.Sprintf("%d-%d", s.Turn+1, i) //mutant:provider-ids-kept
 		calls[i] = validateCall(s, m.Calls[i], i)
 	}
+	calls = refuseHandoffsBesideCalls(calls)
 	if r.UsageKnown {
 		u := r.Usage
 		m.Usage = &u
@@ -374,19 +375,13 @@ func finishAgent(s State, o spec.Outcome) (State, []Effect) {
 	s.BackgroundChildren, s.Mail = nil, nil
 	// The last message must fit an entry, whatever a provider or a person wrote.
 	o.Text, o.Detail = clip.Text(o.Text, answerBytesMax), clip.Text(o.Detail, detailBytesMax)
-	if o.Reason != spec.Completed {
+	if o.Reason != spec.Completed && o.Journal == "" { // one that handed off has that of the other agent
 		o.Journal = s.Journal.fullText()
 	}
 	s.Phase, s.Suspended, s.Outcome = Done, suspension{}, o
 	s.events.publish(stopEvents, event.KindAgentFinished, event.AgentFinished{Name: s.Task.Name, Reason: o.Reason, Partial: o.Partial, Detail: o.Detail,
 		Text: o.Text, Turns: s.Turn, Calls: s.ToolCalls, Usage: s.Usage, Journal: o.Journal})
 	return s, append(fx, newFinish(s))
-}
-
-// prependEffects puts effects in front of those that follow. It is curried so that the results of
-// another step can be its arguments: prependEffects(fx)(endTurn(s, reason)).
-func prependEffects(first []Effect) func(State, []Effect) (State, []Effect) {
-	return func(s State, fx []Effect) (State, []Effect) { return s, append(first, fx...) }
 }
 
 // handleSteered keeps a user's message for the next turn boundary, and wakes an agent that waits only for others.

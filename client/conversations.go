@@ -22,6 +22,8 @@ type ConversationInfo struct {
 	Active  string `json:"active,omitempty"`
 	Waiting int    `json:"waiting"`
 	Count   int    `json:"count"` // of all its runs
+	// HandedTo is the agent that has the conversation by a handoff: it gets the messages that name no agent.
+	HandedTo string `json:"handed_to,omitempty"`
 	// Changed is when a message was posted, or a run began or ended; RFC 3339.
 	Changed string `json:"changed"`
 	// Runs are those that have begun or ended, in that order, then those that wait, in the order in which they will

@@ -92,7 +92,8 @@ type DefinitionInfo struct {
 	PromptHash  string      `json:"prompt_sha256"`
 	Tools       []string    `json:"tools"` // null: all of its parent's
 	Deny        []string    `json:"deny,omitempty"`
-	Delegates   []string    `json:"delegates"`       // null: any
+	Delegates   []string    `json:"delegates"` // null: any
+	Handoffs    []string    `json:"handoffs,omitempty"`
 	Model       string      `json:"model,omitempty"` // "": the run's
 	Limits      spec.Limits `json:"limits"`
 	// LoopOptions are the definition's own; they override those of the run.

@@ -15,6 +15,7 @@ type AgentLimits struct {
 	MaxMalformed      int64 `json:"max_malformed,omitempty"`      // useless replies in a row
 	MaxCuts           int64 `json:"max_cuts,omitempty"`           // continuations of a cut reply, in a row
 	MaxVetoes         int64 `json:"max_vetoes,omitempty"`         // answers sent back, in a row
+	MaxHandoffs       int64 `json:"max_handoffs,omitempty"`       // of one conversation, in one run
 }
 
 // Field returns the limit of that name: a field of a request. nil: there is none.
@@ -38,6 +39,8 @@ func (l *AgentLimits) Field(name string) *int64 {
 		return &l.MaxCuts
 	case "max_vetoes":
 		return &l.MaxVetoes
+	case "max_handoffs":
+		return &l.MaxHandoffs
 	}
 	return nil
 }

@@ -20,9 +20,12 @@ import (
 type RunRequest struct {
 	// RunID is chosen by the client (a lower-case ULID), so that a repeated request is
 	// harmless.
-	RunID        string  `json:"run_id"`
-	Prompt       string  `json:"prompt"`
-	Agent        string  `json:"agent,omitempty"`
+	RunID  string `json:"run_id"`
+	Prompt string `json:"prompt"`
+	Agent  string `json:"agent,omitempty"`
+	// Holder is the agent that has the conversation by a handoff: it gets a prompt for which the request names no agent.
+	// The node that opens the run fills it in.
+	Holder       string  `json:"-"`
 	Agents       string  `json:"agents,omitempty"`     // directory of agent files
 	MCPConfig    string  `json:"mcp_config,omitempty"` // file of MCP servers
 	Dir          string  `json:"dir,omitempty"`
@@ -387,14 +390,4 @@ func (n NodeInfo) Held() (sum int) {
 type DrainRequest struct {
 	Node string `json:"node"`
 	Undo bool   `json:"undo,omitempty"`
-}
-
-// Fold is a compaction: in later prompts Text replaces the first Upto messages.
-type Fold struct {
-	Upto int  `json:"upto"`
-	Turn int  `json:"turn"`
-	Deep bool `json:"deep,omitempty"`
-	// Plain says that no model wrote Text: it is an excerpt of the messages.
-	Plain bool   `json:"plain,omitempty"`
-	Text  string `json:"text"`
 }

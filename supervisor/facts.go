@@ -17,6 +17,8 @@ type PolicyFacts struct {
 	Agent  spec.ID `json:"agent"`
 	Name   string  `json:"name"` // of its definition
 	Answer string  `json:"answer,omitempty"`
+	// Answers are the agents, by id and definition, in whose place the agent answers: they have handed off to it.
+	Answers []string `json:"answers_for,omitempty"`
 	// Results are the tools of which the agent has a successful result; known at a stop.
 	Results []string `json:"results,omitempty"`
 
@@ -186,7 +188,7 @@ func (s State) turnFacts(m Member) PolicyFacts {
 // stopFacts are the facts of a proposed stop.
 func stopFacts(s State, m Member, p agent.ProposeStop) PolicyFacts {
 	f := s.turnFacts(m.withFacts(p.Facts))
-	f.Answer, f.Results = p.Text, p.Results
+	f.Answer, f.Results, f.Answers = p.Text, p.Results, s.members.callersOf(m)
 	return f
 }
 

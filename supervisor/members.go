@@ -10,7 +10,6 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/budget"
-	"github.com/troupe-run/troupe/model"
 )
 
 // handleOpened begins the run, unless it waits for its turn in a lane. A second Opened changes nothing: a
@@ -44,7 +43,7 @@ func beginRun(s State) (State, []Effect) {
 	m.Rights, m.Deny = s.Run.grantTools(nil, nil, def)
 	t := s.Run.newTask(m, def, f.Goal)
 	t.Permissions = s.Run.permissionsOf(def, nil)
-	m.binding, m.permissions = bindingHooks(t), t.Permissions
+	m.binding, m.hooks, m.permissions = bindingHooks(t), t.LoopOptions.Hooks, t.Permissions
 	first := agent.FirstAttemptRequest(t)
 	first.Input += pastBound(f.Past)
 	pool, ok := s.Pool.Admit(string(m.ID), ownLimit(t.Limits), first)
@@ -54,7 +53,7 @@ func beginRun(s State) (State, []Effect) {
 		return s.endEmptyRun(o)
 	}
 	s.Pool = pool
-	return startMember(s, m, t, nil)
+	return startMember(s, m, t, agent.Recalled{})
 }
 
 // tooLittle returns the outcome of a run whose limits do not cover even the closing turn of the root, and the limit that
@@ -97,13 +96,13 @@ func (s State) endEmptyRun(o spec.Outcome) (State, []Effect) {
 }
 
 // startMember adds a member and sends it its imported history and its task.
-func startMember(s State, m Member, t spec.Task, past []model.Message) (State, []Effect) {
+func startMember(s State, m Member, t spec.Task, past agent.Recalled) (State, []Effect) {
 	s.Live++
 	m.FirstMessageDue = s.Now + FirstMessageMS
 	s = s.put(m).publishEvent(event.KindAgentSpawned, event.AgentSpawned{Agent: m.ID, Name: t.Name, Parent: t.Parent, Depth: t.Depth, Pool: m.NodePool})
 	var fx []Effect
-	if len(past) > 0 {
-		fx = append(fx, Tell{To: m.ID, Fact: agent.Recalled{Messages: past}})
+	if len(past.Messages) > 0 {
+		fx = append(fx, Tell{To: m.ID, Fact: past})
 	}
 	return s, append(fx,
 		Tell{To: m.ID, Fact: agent.Submitted{Task: t}},
@@ -118,70 +117,120 @@ func delegateTask(s State, from spec.ID, f agent.Delegate) (State, []Effect) {
 	if _, exists := s.Member(f.Child); !ok || exists || !strings.HasPrefix(string(f.Child), string(from)+"-") { //mutant:child-exists
 		return s, nil
 	}
-	refuse := func(format string, args ...any) (State, []Effect) {
-		return s, []Effect{Tell{To: from, Fact: agent.Returned{Call: f.Call, Error: true, Text: "not delegated: " + fmt.Sprintf(format, args...)}}}
+	f.Name = cmp.Or(f.Name, parent.Name)
+	def, _ := s.Run.findDefinition(f.Name)
+	if why := whyNotDelegated(s, parent, f); why != "" {
+		return s, []Effect{refuseDelegation(from, f, why)}
 	}
-	name := f.Name
-	if name == "" {
-		name = parent.Name
+	m := newChild(s.Run, parent, def, f)
+	t, why := childTask(s, m, parent, def, f)
+	if why != "" {
+		return s, []Effect{refuseDelegation(from, f, why)}
 	}
+	m.permissions, m.binding, m.hooks = t.Permissions, bindingHooks(t), t.LoopOptions.Hooks //mutant:hooks-not-passed-on
+	first := agent.FirstAttemptRequest(t)
+	if first.Input > taskBytesMax { // Input counts each byte as a token, so it bounds the size of the entry
+		return s, []Effect{refuseDelegation(from, f, fmt.Sprintf("its instructions, tools and goal are more than %d bytes", taskBytesMax))}
+	}
+	if len(f.Past) > 0 {
+		first = agent.FirstAttemptRequest(t, f.Past...)
+		first.Input += budget.Text(f.Journal)
+	}
+	if s.Pool, why = admitChild(s.Pool, m, t, def, first); why != "" {
+		return s, []Effect{refuseDelegation(from, f, why)}
+	}
+	parent.Children++
+	if f.HandsOff {
+		parent.HandedTo = m.ID
+	}
+	s, fx := startMember(noteCutTools(s, parent, def, m.Rights).put(parent), m, t, agent.Recalled{Messages: f.Past, Journal: f.Journal, Obstacles: f.Obstacles}) //mutant:answer-before-the-end
+	switch {
+	case f.HandsOff:
+		fx = append(fx, Tell{To: from, Fact: agent.Returned{Call: f.Call, Live: true, Text: fmt.Sprintf("%s (%s) has the conversation", m.ID, m.Name)}})
+	case m.Background:
+		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
+	}
+	return s, fx
+}
+
+// refuseDelegation answers a delegation or handoff that begins nothing.
+func refuseDelegation(to spec.ID, f agent.Delegate, why string) Effect {
+	what := "not delegated: "
+	if f.HandsOff {
+		what = "not handed off: "
+	}
+	return Tell{To: to, Fact: agent.Returned{Call: f.Call, Error: true, Text: what + why}}
+}
+
+// whyNotDelegated says why a member may not start a child; "" if it may.
+func whyNotDelegated(s State, parent Member, f agent.Delegate) string {
+	_, known := s.Run.findDefinition(f.Name)
 	own, _ := s.Run.findDefinition(parent.Name)
-	def, known := s.Run.findDefinition(name)
 	l := s.Run.Limits
 	switch {
 	case s.Cancel != nil || s.Phase != Live || parent.Stopping || parent.Done: //mutant:delegate-after-the-end
-		return refuse("%s", whyEnding(s, parent))
+		return whyEnding(s, parent)
+	case f.HandsOff && whyNotHandedOff(s.Run, parent, own, f) != "":
+		return whyNotHandedOff(s.Run, parent, own, f)
+	case f.HandsOff:
 	case !slices.Contains(parent.Rights, delegateTool):
-		return refuse("this agent may not delegate")
-	case !known || !slices.Contains(s.Run.delegateNames(own), name):
-		return refuse("there is no agent %q for you; the agents are: %s", name, strings.Join(append(s.Run.delegateNames(own), own.foreignDelegates()...), ", "))
+		return "this agent may not delegate"
+	case !known || !slices.Contains(s.Run.delegateNames(own), f.Name):
+		return fmt.Sprintf("there is no agent %q for you; the agents are: %s", f.Name, strings.Join(append(s.Run.delegateNames(own), own.foreignDelegates()...), ", "))
 	case parent.Depth+1 >= l.Depth: //mutant:depth-limit
-		return refuse("agents may be nested at most %d deep", l.Depth)
+		return fmt.Sprintf("agents may be nested at most %d deep", l.Depth)
+	}
+	switch {
 	case parent.Children >= l.Children: //mutant:live-children-unlimited
-		return refuse("an agent may have at most %d live children", l.Children)
+		return fmt.Sprintf("an agent may have at most %d live children", l.Children)
 	case s.Count() >= l.Agents: //mutant:agents-unlimited
-		return refuse("a run may have at most %d agents", l.Agents)
+		return fmt.Sprintf("a run may have at most %d agents", l.Agents)
 	case s.Frozen:
-		return refuse("the budget is frozen, so the run is ending")
+		return "the budget is frozen, so the run is ending"
 	case !s.Pool.Overrun.Zero():
-		return refuse("a provider billed more than its rules allow, so the run is ending")
+		return "a provider billed more than its rules allow, so the run is ending"
 	}
-	m := Member{ID: f.Child, Parent: from, NodePool: s.Run.PoolFor(def), Call: f.Call, Name: name, Depth: parent.Depth + 1, Background: f.Background}
-	m.Rights, m.Deny = s.Run.grantTools(parent.Rights, parent.Deny, def)
-	t := s.Run.newTask(m, def, f.Goal)
+	return ""
+}
+
+// newChild is a member that a delegation or a handoff begins. One that takes a conversation over stands where its caller
+// stood.
+func newChild(o Opened, parent Member, def Definition, f agent.Delegate) Member {
+	m := Member{ID: f.Child, Parent: parent.ID, NodePool: o.PoolFor(def), Call: f.Call, Name: f.Name, Depth: parent.Depth + 1, Background: f.Background}
+	if f.HandsOff {
+		m.Depth, m.Handoffs = parent.Depth, parent.Handoffs+1
+	}
+	m.Rights, m.Deny = o.grantTools(parent.Rights, parent.Deny, def)
+	return m
+}
+
+// childTask builds the task of a child within the rights, hooks, budget and time of its parent; why is set if it is refused.
+func childTask(s State, m, parent Member, def Definition, f agent.Delegate) (t spec.Task, why string) {
+	t = s.Run.newTask(m, def, f.Goal)
 	if keepsUserNotes(t, parent) {
-		return refuse("%s keeps notes of the user, and nobody has approved the file of %s or of an agent above it; name their directory with --agents", name, parent.Name)
+		return t, fmt.Sprintf("%s keeps notes of the user, and nobody has approved the file of %s or of an agent above it; name their directory with --agents", m.Name, parent.Name)
 	}
-	if f.Schema != "" && t.LoopOptions.Require.Schema != "" {
-		return refuse("%s answers by a schema of its own; delegate without one", name)
+	binding := parent.binding
+	switch {
+	case f.HandsOff:
+		if t, why = handedTask(t, m, parent, def, f); why != "" {
+			return t, why
+		}
+		binding = handedHooks(parent.hooks)
+	case f.Schema != "" && t.LoopOptions.Require.Schema != "":
+		return t, m.Name + " answers by a schema of its own; delegate without one"
+	default:
+		t.LoopOptions.Require.Schema = cmp.Or(f.Schema, t.LoopOptions.Require.Schema)
 	}
-	t.LoopOptions.Require.Schema = cmp.Or(f.Schema, t.LoopOptions.Require.Schema)
-	t, why := bindChild(t, m, parent, s.Pool.Account(string(parent.ID)))
-	if why != "" {
-		return refuse("%s", why)
+	if t, why = bindChild(t, binding, m.NodePool != parent.NodePool, s.Pool.Account(string(parent.ID))); why != "" {
+		return t, why
 	}
 	t.Limits = withinParentTime(t.Limits, f)
 	t.Permissions, t.AddedRules = s.Run.permissionsOf(def, parent.permissions), s.AddedRules
 	if tooManyRules(t.Permissions) {
-		return refuse("its permission rules, with those of its parents, are more than %d bytes", rulesBytesMax)
+		return t, fmt.Sprintf("its permission rules, with those of its parents, are more than %d bytes", rulesBytesMax)
 	}
-	m.permissions, m.binding = t.Permissions, bindingHooks(t) //mutant:hooks-not-passed-on
-	first := agent.FirstAttemptRequest(t)
-	if first.Input > taskBytesMax { // Input counts each byte as a token, so it bounds the size of the entry
-		return refuse("its instructions, tools and goal are more than %d bytes", taskBytesMax)
-	}
-	if len(f.Past) > 0 {
-		first = agent.FirstAttemptRequest(t, f.Past...)
-	}
-	if s.Pool, why = admitChild(s.Pool, m, t, def, first); why != "" {
-		return refuse("%s", why)
-	}
-	parent.Children++
-	s, fx := startMember(noteCutTools(s, parent, def, m.Rights).put(parent), m, t, f.Past) //mutant:answer-before-the-end
-	if m.Background {
-		fx = append(fx, Tell{To: from, Fact: backgroundAnswer(m)})
-	}
-	return s, fx
+	return t, ""
 }
 
 // admitChild opens a child's account and, if its definition has one, carves its share. refusal says why not; "" if the
@@ -274,6 +323,9 @@ func endMember(s State, m Member) (State, []Effect) {
 // childAnswer is a child's result as its parent reads it. A partial result says so.
 func childAnswer(m Member) agent.Returned {
 	r := agent.Returned{Call: m.Call, Text: m.Outcome.Text, WorkedMS: m.WorkedMS}
+	if m.Handoffs > 0 {
+		r.Outcome = &m.Outcome
+	}
 	if m.Outcome.Partial {
 		r.Text = fmt.Sprintf("[stopped early: %s — this result is partial]", m.Outcome.Reason)
 		for _, text := range []string{m.Outcome.Detail, m.Outcome.Text} {

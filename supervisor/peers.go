@@ -33,6 +33,12 @@ func deliverMessage(s State, from spec.ID, f agent.Send) (State, []Effect) {
 		return s, answer(true, "not sent: the agents of a run may send %d messages", limit)
 	}
 	to, why := s.members.findRecipient(m, f.To)
+	switch to = s.members.holder(to); {
+	case why == "" && to.ID == from:
+		why = "that is yourself"
+	case why == "" && to.Done:
+		why = fmt.Sprintf("%s (%s), which had the conversation, has finished: %s", to.ID, to.Name, to.Outcome.Reason)
+	}
 	if why != "" {
 		return s, answer(true, "not sent: %s", why) //mutant:message-not-answered
 	}

@@ -73,7 +73,7 @@ func (p Policy) Decide(on string, f PolicyFacts) Verdict {
 }
 
 func (r Rule) isAbout(f PolicyFacts) bool {
-	return r.Agent == "" || r.Agent == string(f.Agent) || r.Agent == f.Name
+	return r.Agent == "" || r.Agent == string(f.Agent) || r.Agent == f.Name || r.On == OnStop && slices.Contains(f.Answers, r.Agent)
 }
 
 func (r Rule) holds(f PolicyFacts) bool {

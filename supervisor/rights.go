@@ -127,11 +127,12 @@ func inheritHooks(own, bound []spec.Hook, elsewhere bool) []spec.Hook {
 	return own
 }
 
-// bindChild tightens the task of a child to its parent's hooks and remaining
-// budget, whose account is given. why says why the child is refused; it is empty if the child is accepted.
-func bindChild(t spec.Task, child, parent Member, account budget.Account) (bound spec.Task, why string) {
-	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, parent.binding, child.NodePool != parent.NodePool) //mutant:hooks-not-inherited
-	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(parent.binding) > 0 {
+// bindChild tightens the task of a child to the hooks of its parent that bind it and to the parent's remaining budget, whose
+// account is given. elsewhere: it works in another node pool. why says why the child is refused; it is empty if the child
+// is accepted.
+func bindChild(t spec.Task, binding []spec.Hook, elsewhere bool, account budget.Account) (bound spec.Task, why string) {
+	t.LoopOptions.Hooks = inheritHooks(t.LoopOptions.Hooks, binding, elsewhere) //mutant:hooks-not-inherited
+	if why := tooManyHooks(t.LoopOptions.Hooks); why != "" && len(binding) > 0 {
 		return t, why
 	}
 	left, spent := remainingBudget(account)

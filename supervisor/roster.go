@@ -43,7 +43,7 @@ func (r roster) put(m Member) roster {
 
 // looksLike reports whether a Summary shows two states of a member alike.
 func (m *Member) looksLike(next Member) bool {
-	return m.Node == next.Node && m.Done == next.Done && m.Stopping == next.Stopping && m.Silent == next.Silent && m.Query == next.Query
+	return m.Node == next.Node && m.Done == next.Done && m.Stopping == next.Stopping && m.Silent == next.Silent && m.Query == next.Query && m.HandedTo == next.HandedTo
 }
 
 func (r roster) size() int {
@@ -110,7 +110,7 @@ func (r roster) stopOrphans(m Member) (roster, []Effect) {
 // id, or one of the sender's live children or siblings by its name.
 func (r roster) findRecipient(m Member, to string) (found Member, why string) {
 	if to == "parent" {
-		to = string(m.Parent)
+		to = string(r.beginner(m).Parent)
 	}
 	found, ok := r.get(spec.ID(to))
 	switch {
@@ -149,7 +149,7 @@ func (r roster) eachRelative(m Member, each func(Member)) {
 			each(c)
 		}
 	})
-	if m.ID == spec.Root {
+	if m = r.beginner(m); m.ID == spec.Root {
 		return
 	}
 	r.eachBelow(m.Parent, func(c Member) {

@@ -28,9 +28,11 @@ type Definition struct {
 	// Deny is taken away from the agent and all its descendants.
 	Deny []string `msgpack:"y,omitempty" json:"deny,omitempty"`
 	// Delegates are the definitions it may delegate to; nil: all but those that are OnlyNamed, empty: none.
-	Delegates []string    `msgpack:"g" json:"delegates,omitempty"`
-	Model     *spec.Model `msgpack:"m,omitempty" json:"model,omitempty"`
-	Limits    spec.Limits `msgpack:"l,omitempty" json:"limits"`
+	Delegates []string `msgpack:"g" json:"delegates,omitempty"`
+	// Handoffs are the definitions to which it may hand off its conversation; nil: none.
+	Handoffs []string    `msgpack:"hf,omitempty" json:"handoffs,omitempty"`
+	Model    *spec.Model `msgpack:"m,omitempty" json:"model,omitempty"`
+	Limits   spec.Limits `msgpack:"l,omitempty" json:"limits"`
 	// Carved: the pool holds the agent's own limits of tokens and money for it from its start to its end.
 	Carved bool `msgpack:"cv,omitempty" json:"carved,omitempty"`
 	// OnlyNamed: only definitions that name it delegate to it.
@@ -189,6 +191,8 @@ type Member struct {
 	Background      bool   // its answer is a message: the call was answered when it was born
 	Name            string
 	Depth           int
+	Handoffs        int     // how often the conversation was handed off until it came to this member; 0: it began its own
+	HandedTo        spec.ID // the member to which it has handed off; "": it has its conversation itself
 	Rights          []string
 	Deny            []string
 	Children        int   // live ones
@@ -215,8 +219,8 @@ type Member struct {
 	queueKey        uint64 // key in the queue, 0: none
 	askedMS         int64  // the stamp of that entry
 	asked           uint64 // the entry that holds Query
-	// binding holds the hooks of its task that bind its children.
-	binding []spec.Hook
+	// hooks are those of its task, and binding those of them that bind its children.
+	hooks, binding []spec.Hook
 	// permissions are those of its task: they bind its children, too.
 	permissions []spec.Permissions
 }

@@ -162,7 +162,7 @@ func printTold(f agent.Fact) string {
 	case agent.Denied:
 		return strings.TrimSpace(fmt.Sprintf("denied %d why=%s%s %s", f.Reservation, f.Why, printOrigin(f.By), f.Detail))
 	case agent.Returned:
-		return fmt.Sprintf("returned %s error=%t%s %q", f.Call, f.Error, markLive(f), f.Text)
+		return fmt.Sprintf("returned %s error=%t%s%s %q", f.Call, f.Error, markLive(f), printHanded(f), f.Text)
 	case agent.Messaged:
 		return fmt.Sprintf("messaged from=%s (%s) call=%s error=%t %q", f.From, f.Name, f.Call, f.Error, f.Text)
 	case agent.LogVerified:
@@ -211,7 +211,7 @@ func printTask(t spec.Task) string {
 	if t.Caller != "" {
 		out += fmt.Sprintf(" caller=%s constraints=%q criteria=%q trace=%s", t.Caller, t.Constraints, t.Criteria, t.Trace)
 	}
-	return out + fmt.Sprintf(" %q", t.Goal)
+	return out + printRequire(t) + fmt.Sprintf(" %q", t.Goal)
 }
 
 func printMembers(s supervisor.State) string {
@@ -310,9 +310,11 @@ func parseFact(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 			Taken: takenAmount(t, d), Keep: budget.Amount{Tokens: int64(argNumber(t, d, "keep", 0))}}
 	case "delegate":
 		return agent.Delegate{Call: argValue(t, d, "call"), Child: spec.ID(argValue(t, d, "from") + "-" + argValue(t, d, "call")), Name: argValue(t, d, "agent"), Goal: d.Input, Past: pastMessages(t, d),
-			Background: d.HasArg("background"), Schema: strings.Trim(argValue(t, d, "schema"), "'"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)), HardMS: int64(argNumber(t, d, "hard-ms", 0))}
+			HandsOff: d.HasArg("handoff"), Require: parseRequire(t, d), Journal: argValue(t, d, "journal"), Background: d.HasArg("background"), Schema: strings.Trim(argValue(t, d, "schema"), "'"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)), HardMS: int64(argNumber(t, d, "hard-ms", 0))}
 	case "send":
 		return agent.Send{Call: argValue(t, d, "call"), To: argValue(t, d, "to"), Text: d.Input}
+	case "steered", "messaged":
+		return passedOn(t, d)
 	case "propose-stop":
 		results, _ := d.Arg("results")
 		return agent.ProposeStop{Proposal: argNumber(t, d, "proposal", 1), Text: d.Input, Results: results.Vals, Facts: parseFacts(t, d)}
@@ -386,7 +388,9 @@ func parseOpened(t *testing.T, d *datadriven.TestData) supervisor.Opened {
 			o.Goal = rest
 		case "tools":
 			for _, name := range strings.Fields(rest) {
-				o.Tools = append(o.Tools, model.ToolSpec{Name: name, Class: model.Read})
+				if o.Tools = append(o.Tools, model.ToolSpec{Name: name, Class: model.Read}); name == "handoff" {
+					o.Tools[len(o.Tools)-1] = agent.HandoffSpec()
+				}
 			}
 		case "agent":
 			o.Definitions = append(o.Definitions, parseDefinition(t, d, rest))
@@ -439,10 +443,11 @@ func parseDefinition(t *testing.T, d *datadriven.TestData, line string) supervis
 		}
 		return arg.Vals
 	}
-	def := supervisor.Definition{Name: name, NodePool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates")}
+	def := supervisor.Definition{Name: name, NodePool: argValue(t, in, "pool"), Tools: list("tools"), Deny: list("deny"), Offer: list("offer"), Delegates: list("delegates"), Handoffs: list("handoffs")}
+	def.LoopOptions.Require = parseRequire(t, in)
 	def.LoopOptions.Require.Schema, def.LoopOptions.Hooks = argValue(t, in, "schema"), readHooks(list("hooks"))
 	def.Limits = spec.Limits{Tokens: int64(argNumber(t, in, "tokens", 0)), Nano: int64(argNumber(t, in, "nano", 0)), Turns: argNumber(t, in, "turns", 0),
-		Calls: argNumber(t, in, "calls", 0)}
+		Calls: argNumber(t, in, "calls", 0), Handoffs: argNumber(t, in, "max-handoffs", 0)}
 	def.Carved = argValue(t, in, "carved") == "true"
 	if m := argValue(t, in, "model"); m != "" {
 		def.Model = &spec.Model{Name: m, Price: parsePrice(t, in)}

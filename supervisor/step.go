@@ -167,6 +167,8 @@ func stepInput(s State, e Input) (State, []Effect) {
 		return delegateTask(s, e.From, f)
 	case agent.Send:
 		return deliverMessage(s, e.From, f)
+	case agent.Steered, agent.Messaged:
+		return passOn(s, e.From, f.(agent.Fact))
 	case agent.ProposeStop:
 		return decideStop(s, e.From, f)
 	case agent.Park:
@@ -242,7 +244,7 @@ func stepUnopened(s State, e Input) (State, []Effect) {
 			s.Began = s.Now
 			return s.endEmptyRun(spec.Outcome{Reason: spec.LogDamaged, Partial: true, Detail: f.Damaged})
 		}
-	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.AllowRule:
+	case agent.Reserve, agent.Settle, agent.ReturnAllowance, agent.Delegate, agent.Send, agent.ProposeStop, agent.Park, agent.VerifyLog, agent.ReportLog, agent.Finish, agent.Status, agent.Unpark, agent.AllowRule, agent.Steered, agent.Messaged:
 		// There are no agents before Opened: the log has lost its head.
 		s.Began = s.Now
 		detail := "an agent sent a message before the run was opened"

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 )
 
@@ -30,6 +31,9 @@ type Summary struct {
 	// Reason and Detail say how the run ended.
 	Reason spec.Reason `json:"reason,omitempty"`
 	Detail string      `json:"detail,omitempty"`
+	// Root is the definition of the root, of a run of a conversation, and HandedTo the agent that its root has handed off to.
+	Root     string                    `json:"root,omitempty"`
+	HandedTo *event.ConversationHolder `json:"handed_to,omitempty"`
 	// Canceled and CanceledNow say that the supervisor has read a cancel of the run; CancelTargets is how
 	// many agents were live then.
 	Canceled      bool `json:"canceled,omitempty"`
@@ -103,6 +107,9 @@ func (s State) Summary(full bool) Summary {
 	r := Summary{Phase: s.Phase, Active: s.Activation != "", BeganMS: s.Began, Parked: s.IsParked(), Priced: s.Run.Model.Price.Known && !s.before.unknown,
 		Reason: s.Outcome.Reason, Detail: clipDetail(s.Outcome.Detail),
 		Canceled: s.Cancel != nil, CanceledNow: s.Cancel != nil && s.Cancel.Now, CancelTargets: s.CancelTargets, Joined: s.Count()}
+	if r.HandedTo = s.members.handedTo(); s.Run.Conversation != "" {
+		r.Root = s.Run.Root
+	}
 	agentBytes, questionBytes := 0, 0
 	s.Members(func(m Member) {
 		a := AgentSummary{ID: m.ID, Pool: m.NodePool, Node: m.Node, Done: m.Done, Stopping: m.Stopping, Silent: m.Silent}

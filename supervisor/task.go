@@ -36,7 +36,7 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if m.NodePool != o.PoolFor(Definition{}) { // its pool does not have the directory, nor the notes
 		t.Workspace, t.Memory = "", ""
 	}
-	if m.Depth == 0 && o.Past != nil && o.Past.Conversation != "" {
+	if m.ID == spec.Root && o.Past != nil && o.Past.Conversation != "" {
 		t.Past = o.Past
 	}
 	if m.Depth == 0 && o.RootTurns > 0 {
@@ -46,16 +46,19 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 		t.Limits.Children = o.Limits.Children
 	}
 	t.Forbidden = o.forbiddenTools(m)
-	delegates, foreign := o.delegatesOf(def), def.foreignDelegates()
+	delegates, foreign, handoffs := o.delegatesOf(def), def.foreignDelegates(), o.handoffsOf(def)
 	if m.Depth+1 >= o.Limits.Depth { //mutant:leaf-by-depth
 		delegates = nil
 	}
 	for _, toolSpec := range o.Tools {
 		offered := def.Offer == nil || slices.Contains(def.Offer, toolSpec.Name)
-		leaf := toolSpec.Name == delegateTool && len(delegates)+len(foreign) == 0
+		leaf := toolSpec.Name == delegateTool && len(delegates)+len(foreign) == 0 || toolSpec.Name == handoffTool && len(handoffs) == 0
 		if offered && !leaf && slices.Contains(m.Rights, toolSpec.Name) {
-			if toolSpec.Name == delegateTool {
+			switch toolSpec.Name {
+			case delegateTool:
 				toolSpec, t.Foreign = describeDelegates(toolSpec, delegates, foreign), foreign
+			case handoffTool:
+				toolSpec = describeHandoffs(toolSpec, handoffs)
 			}
 			t.Tools = append(t.Tools, toolSpec)
 		}
@@ -119,7 +122,8 @@ func tighterLimits(a, b spec.Limits) spec.Limits {
 		Turns: least(a.Turns, b.Turns), Calls: least(a.Calls, b.Calls), ReplyCalls: least(a.ReplyCalls, b.ReplyCalls),
 		Parallel: least(a.Parallel, b.Parallel), Children: least(a.Children, b.Children),
 		Malformed: least(a.Malformed, b.Malformed), Cuts: least(a.Cuts, b.Cuts), Retries: least(a.Retries, b.Retries), Vetoes: least(a.Vetoes, b.Vetoes),
-		Output: least64(a.Output, b.Output), Closing: least64(a.Closing, b.Closing), SoftMS: least64(a.SoftMS, b.SoftMS),
+		Handoffs: least(a.Handoffs, b.Handoffs),
+		Output:   least64(a.Output, b.Output), Closing: least64(a.Closing, b.Closing), SoftMS: least64(a.SoftMS, b.SoftMS),
 		HardMS: least64(a.HardMS, b.HardMS), Tokens: least64(a.Tokens, b.Tokens), Nano: least64(a.Nano, b.Nano),
 	}
 }

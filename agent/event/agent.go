@@ -20,6 +20,13 @@ type AgentSaid struct {
 	Bytes int     `json:"bytes"`
 }
 
+// AgentHandedOff is agent.handed_off: another agent has the conversation of this one now, and answers in its place.
+type AgentHandedOff struct {
+	Call string  `json:"call"`
+	To   spec.ID `json:"to"`
+	Name string  `json:"name"` // of its definition
+}
+
 // AgentWaiting is agent.waiting: the agent has claimed completion and waits for
 // its background children.
 type AgentWaiting struct {

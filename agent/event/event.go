@@ -17,6 +17,7 @@ type Event struct {
 // Kinds of events about an agent and its questions.
 const (
 	KindAgentFinished          Kind = "agent.finished"
+	KindAgentHandedOff         Kind = "agent.handed_off"
 	KindAgentParked            Kind = "agent.parked"
 	KindAgentResumed           Kind = "agent.resumed"
 	KindAgentRestarted         Kind = "agent.restarted"
@@ -128,6 +129,7 @@ const (
 func RunKinds() map[Kind]any {
 	return map[Kind]any{
 		KindAgentFinished:          AgentFinished{},
+		KindAgentHandedOff:         AgentHandedOff{},
 		KindAgentParked:            AgentParked{},
 		KindAgentResumed:           AgentResumed{},
 		KindAgentRestarted:         AgentResumed{},

@@ -15,12 +15,14 @@ type Result struct {
 	Reason       spec.Reason `json:"stop_reason"`
 	Partial      bool        `json:"partial"`
 	Text         string      `json:"result"`
-	Detail       string      `json:"detail,omitempty"`
-	Journal      string      `json:"journal,omitempty"` // the root's, of a run that did not complete
-	Turns        int         `json:"num_turns"`
-	DurationMS   int64       `json:"duration_ms"`
-	CostUSD      float64     `json:"total_cost_usd"`
-	CostKnown    bool        `json:"cost_known"`
+	// HandedTo is the agent that has the conversation, if the root has handed it off.
+	HandedTo   *ConversationHolder `json:"handed_to,omitempty"`
+	Detail     string              `json:"detail,omitempty"`
+	Journal    string              `json:"journal,omitempty"` // the root's, of a run that did not complete
+	Turns      int                 `json:"num_turns"`
+	DurationMS int64               `json:"duration_ms"`
+	CostUSD    float64             `json:"total_cost_usd"`
+	CostKnown  bool                `json:"cost_known"`
 	// CostEstimated: list prices of models behind a gateway are part of the cost.
 	CostEstimated bool          `json:"cost_estimated,omitempty"`
 	ModelMS       int64         `json:"model_ms"` // time that models took, summed over the tree
@@ -31,6 +33,12 @@ type Result struct {
 	// AgentsLeftOut is how many agents a result leaves out because the list would be larger than a message may be.
 	AgentsLeftOut int           `json:"agents_left_out,omitempty"`
 	Cancel        *CancelResult `json:"cancel,omitempty"`
+}
+
+// ConversationHolder is the agent that a conversation was handed off to.
+type ConversationHolder struct {
+	Agent spec.ID `json:"agent"`
+	Name  string  `json:"name"` // of its definition
 }
 
 // BudgetResult is the pool at the end, in tokens and dollars.

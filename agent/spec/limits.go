@@ -2,21 +2,22 @@ package spec
 
 // Limits of one agent. Zero means the default that WithDefaults gives.
 type Limits struct {
-	Turns      int   `msgpack:"t,omitempty" json:"turns"`          // model turns; 20 for a root, 80 for a child
-	Calls      int   `msgpack:"c,omitempty" json:"tool_calls"`     // tool calls of this agent; 0: only the run's limit
-	ReplyCalls int   `msgpack:"r,omitempty" json:"reply_calls"`    // calls run of one reply
-	Parallel   int   `msgpack:"p,omitempty" json:"parallel"`       // tools at once
-	Children   int   `msgpack:"h,omitempty" json:"children"`       // live children
-	Malformed  int   `msgpack:"m,omitempty" json:"malformed"`      // useless replies in a row
-	Cuts       int   `msgpack:"u,omitempty" json:"cuts"`           // continuations after a cut output, in a row
-	Retries    int   `msgpack:"y,omitempty" json:"retries"`        // attempts after a failed model call, in a row
-	Vetoes     int   `msgpack:"v,omitempty" json:"vetoes"`         // stops that a policy or a hook sends back, in a row
-	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`  // output tokens a call; see OutputOf
-	Closing    int64 `msgpack:"l,omitempty" json:"closing_tokens"` // output tokens of a closing turn
-	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`        // working time until the closing turn
-	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`        // working time until the end
-	Tokens     int64 `msgpack:"k,omitempty" json:"tokens"`         // own cap within the pool
-	Nano       int64 `msgpack:"n,omitempty" json:"nano_usd"`       // own cap in money
+	Turns      int   `msgpack:"t,omitempty" json:"turns"`               // model turns; 20 for a root, 80 for a child
+	Calls      int   `msgpack:"c,omitempty" json:"tool_calls"`          // tool calls of this agent; 0: only the run's limit
+	ReplyCalls int   `msgpack:"r,omitempty" json:"reply_calls"`         // calls run of one reply
+	Parallel   int   `msgpack:"p,omitempty" json:"parallel"`            // tools at once
+	Children   int   `msgpack:"h,omitempty" json:"children"`            // live children
+	Malformed  int   `msgpack:"m,omitempty" json:"malformed"`           // useless replies in a row
+	Cuts       int   `msgpack:"u,omitempty" json:"cuts"`                // continuations after a cut output, in a row
+	Retries    int   `msgpack:"y,omitempty" json:"retries"`             // attempts after a failed model call, in a row
+	Vetoes     int   `msgpack:"v,omitempty" json:"vetoes"`              // stops that a policy or a hook sends back, in a row
+	Handoffs   int   `msgpack:"hf,omitempty" json:"handoffs,omitempty"` // of the conversation that it has
+	Output     int64 `msgpack:"o,omitempty" json:"output_tokens"`       // output tokens a call; see OutputOf
+	Closing    int64 `msgpack:"l,omitempty" json:"closing_tokens"`      // output tokens of a closing turn
+	SoftMS     int64 `msgpack:"s,omitempty" json:"soft_ms"`             // working time until the closing turn
+	HardMS     int64 `msgpack:"d,omitempty" json:"hard_ms"`             // working time until the end
+	Tokens     int64 `msgpack:"k,omitempty" json:"tokens"`              // own cap within the pool
+	Nano       int64 `msgpack:"n,omitempty" json:"nano_usd"`            // own cap in money
 }
 
 // Defaults of Limits (CONTRACT: each is also a flag or a setting).
@@ -30,6 +31,7 @@ const (
 	cutsDefault      = 3
 	RetriesMax       = 3
 	VetoesMax        = 8
+	HandoffsMax      = 8
 	OutputDefault    = 4096 // of a model whose own limit is unknown
 	outputShare      = 8    // by default, one call may write at most this part of a budget: others need some, too
 	closingDefault   = 768
@@ -105,4 +107,12 @@ func (l Limits) VetoesInARow() int {
 		return VetoesMax
 	}
 	return max(l.Vetoes, 0)
+}
+
+// HandoffsInAll is how often a conversation may be handed off. It counts from the agent that began it.
+func (l Limits) HandoffsInAll() int {
+	if l.Handoffs == 0 {
+		return HandoffsMax
+	}
+	return max(l.Handoffs, 0)
 }

@@ -62,6 +62,8 @@ func listNamedLimits() []NamedLimit {
 			count(func(l *Limits) *int { return &l.Cuts })},
 		{"max_vetoes", "max_vetoes", Off, inARowMax, "how often in a row a policy or a hook may send an answer back; -1 for never (default 8)",
 			count(func(l *Limits) *int { return &l.Vetoes })},
+		{"max_handoffs", "max_handoffs", Off, inARowMax, "how often a conversation may be handed off from agent to agent within a run; -1 for never (default 8)",
+			count(func(l *Limits) *int { return &l.Handoffs })},
 	}
 }
 

@@ -45,6 +45,7 @@ var limitsTable = map[string]limitDoors{
 	"Limits.Cuts":       everywhere("max_cuts"),
 	"Limits.Retries":    everywhere("max_retries"),
 	"Limits.Vetoes":     everywhere("max_vetoes"),
+	"Limits.Handoffs":   everywhere("max_handoffs"),
 	"Limits.Output":     everywhere("max_output_tokens"),
 	"Limits.Closing":    everywhere("closing_tokens"),
 	"Limits.SoftMS":     {"timeout", "timeout", "x-troupe.timeout", "timeout_ms"},

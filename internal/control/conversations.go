@@ -88,7 +88,7 @@ func (c *lookup) settledLane(ctx context.Context, conversation string) (s *lane.
 			return nil, nil, err
 		}
 		if is.Phase == lane.Finished || is.Phase == lane.Missing {
-			over := lane.Over{Run: r.ID, Reason: is.Reason, History: is.History}
+			over := is.Over(r.ID)
 			s.Apply(lane.Entry{At: time.Now().UnixMilli(), Fact: over})
 			ended = append(ended, over)
 		}
@@ -97,7 +97,7 @@ func (c *lookup) settledLane(ctx context.Context, conversation string) (s *lane.
 }
 
 func describeLane(conversation string, s *lane.State) client.ConversationInfo {
-	info := client.ConversationInfo{Conversation: conversation, Count: len(s.Runs), Waiting: len(s.Queue())}
+	info := client.ConversationInfo{Conversation: conversation, Count: len(s.Runs), Waiting: len(s.Queue()), HandedTo: s.Holder}
 	if r, ok := s.ActiveRun(); ok {
 		info.Active = r.ID
 	}

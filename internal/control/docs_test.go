@@ -136,7 +136,7 @@ func TestVerbsAreDocumented(t *testing.T) {
 				continue
 			}
 			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if !slices.Contains(named, name) {
+			if name != "-" && !slices.Contains(named, name) {
 				t.Errorf("docs/control.md: %s has a field %s", verb, name)
 			}
 		}

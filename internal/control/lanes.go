@@ -1,9 +1,11 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
@@ -225,6 +227,10 @@ func (c *lookup) standingOf(ctx context.Context, run string) (lane.Standing, err
 		return lane.Standing{}, err
 	}
 	st := lane.Standing{Phase: lane.Live, Reason: view.summary.Reason, History: view.summary.Joined > 0}
+	st.Root = view.summary.Root
+	if h := view.summary.HandedTo; h != nil {
+		st.HandedTo, st.Holder = h.Agent, h.Name
+	}
 	switch {
 	case view.state() == client.RunFinished:
 		st.Phase = lane.Finished
@@ -270,12 +276,14 @@ func (c *laneKeeper) startInLane(ctx context.Context, conversation string, s *la
 // before it has the history up to there.
 func (c *lookup) newestHistory(ctx context.Context, s *lane.State) (of lane.Run, t logHistory, found bool, err error) {
 	for _, r := range s.Histories() {
-		at, err := c.agentAddress(ctx, r.ID, spec.Root)
-		if err == nil {
-			t, err = c.readHistory(ctx, at, -1, 0)
-		}
-		if !isAbsent(err) {
-			return r, t, err == nil, err
+		for _, id := range slices.Compact([]spec.ID{cmp.Or(r.HandedTo, spec.Root), spec.Root}) { // one that never began has no log
+			at, err := c.agentAddress(ctx, r.ID, id)
+			if err == nil {
+				t, err = c.readHistory(ctx, at, -1, 0)
+			}
+			if !isAbsent(err) {
+				return r, t, err == nil, err
+			}
 		}
 	}
 	return lane.Run{}, logHistory{}, false, nil

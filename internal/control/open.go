@@ -97,9 +97,14 @@ func (c *opener) continueExisting(ctx context.Context, r client.RunRequest) (acc
 func (c *opener) buildOpened(ctx context.Context, r client.RunRequest, asked string) (supervisor.Opened, client.RunAccepted, error) {
 	sent := r
 	sent.Conversation = asked
+	holder, err := c.holderOf(ctx, r)
+	if err != nil {
+		return supervisor.Opened{}, client.RunAccepted{}, err
+	}
+	sent.Holder = holder
 	opened, accepted, err := c.cfg.Build(sent)
 	if err != nil {
-		return opened, accepted, err
+		return opened, accepted, explainHolder(err, r.Conversation, holder)
 	}
 	opened.Conversation, opened.InLane = r.Conversation, r.Conversation != ""
 	if r.Fork == "" && r.History == nil {

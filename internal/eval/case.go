@@ -116,6 +116,7 @@ type Agent struct {
 	Allowed     []string  `yaml:"allowed_tools,omitempty"`
 	Denied      []string  `yaml:"forbidden_tools,omitempty"`
 	Delegates   []string  `yaml:"delegates,omitempty"`
+	Handoffs    []string  `yaml:"handoffs,omitempty"`
 	Model       string    `yaml:"model,omitempty"` // a route of models, or builtin/chain, builtin/consolidate, builtin/delegate
 	Limits      Limits    `yaml:"limits,omitempty"`
 	LoopOptions yaml.Node `yaml:"loop_options,omitempty"`

@@ -31,7 +31,7 @@ func (c *Case) openedEntry() supervisor.Opened {
 	}
 	for i, a := range c.Agents {
 		d := supervisor.Definition{Name: a.Name, Description: a.Description, System: a.System,
-			Tools: a.Allowed, Deny: a.Denied, Delegates: a.Delegates, Limits: a.Limits.agentLimits(), LoopOptions: a.loopOptions}
+			Tools: a.Allowed, Deny: a.Denied, Delegates: a.Delegates, Handoffs: a.Handoffs, Limits: a.Limits.agentLimits(), LoopOptions: a.loopOptions}
 		d.Limits.Turns = a.Limits.Turns
 		if i == 0 {
 			d.Deny = slices.Concat(d.Deny, c.Denied)
@@ -89,6 +89,9 @@ func (c *Case) toolNames() []string {
 	if len(c.Agents) > 1 {
 		names["delegate"] = true
 	}
+	if slices.ContainsFunc(c.Agents, func(a Agent) bool { return len(a.Handoffs) > 0 }) {
+		names["handoff"] = true
+	}
 	return slices.Sorted(maps.Keys(names))
 }
 
@@ -113,7 +116,7 @@ func (c *Case) mockSpec(name string) model.ToolSpec {
 // serves them.
 var servedTools = func() map[string]model.ToolSpec {
 	all := map[string]model.ToolSpec{}
-	for _, toolSpec := range append(agent.JournalTools(), agent.AskSpec(), agent.SendSpec(), agent.DelegateSpec("", true)) {
+	for _, toolSpec := range append(agent.JournalTools(), agent.AskSpec(), agent.SendSpec(), agent.DelegateSpec("", true), agent.HandoffSpec()) {
 		all[toolSpec.Name] = toolSpec
 	}
 	return all

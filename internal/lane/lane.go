@@ -43,6 +43,8 @@ type Run struct {
 	Reason   spec.Reason `json:"stop_reason,omitempty"`
 	// History says that the run left a history with which the next run begins.
 	History bool `json:"history,omitempty"`
+	// HandedTo is the agent of the run that has its conversation, and whose history counts; "": the root.
+	HandedTo spec.ID `json:"handed_to,omitempty"`
 	// By is the process that began it.
 	By string `json:"-"`
 }
@@ -52,6 +54,9 @@ type State struct {
 	// Runs are all runs: those that have begun or ended, in the order in which they did, then those that
 	// wait, in the order in which they will begin.
 	Runs []Run
+	// Holder is the agent, by its definition, that has the conversation by a handoff; "": nobody has handed it off, or a
+	// later message has named another agent.
+	Holder string
 	// Entries is how many entries were applied.
 	Entries int
 	// Deleted is the place of the newest entry that emptied the lane; 0: there is none.
@@ -80,6 +85,11 @@ type (
 		Run     string      `msgpack:"r"`
 		Reason  spec.Reason `msgpack:"w,omitempty"`
 		History bool        `msgpack:"h,omitempty"`
+		// Root is the definition of its root; HandedTo and Holder are the agent and the definition that the root has handed
+		// the conversation off to.
+		Root     string  `msgpack:"o,omitempty"`
+		HandedTo spec.ID `msgpack:"t,omitempty"`
+		Holder   string  `msgpack:"n,omitempty"`
 	}
 	// Moved puts a waiting run before another one; "" is the end of the queue.
 	Moved struct {
@@ -201,6 +211,14 @@ func (s *State) end(f Over, at int64) {
 	s.Runs[i].History = f.History && began
 	if !began {
 		s.settle(i)
+		return
+	}
+	s.Runs[i].HandedTo = f.HandedTo
+	switch {
+	case f.Holder != "":
+		s.Holder = f.Holder
+	case f.Root != "" && f.Root != s.Holder:
+		s.Holder = ""
 	}
 }
 

@@ -18,6 +18,16 @@ type Standing struct {
 	Phase   Phase
 	Reason  spec.Reason // of a finished run
 	History bool        // it left a history
+	// Root is the definition of its root; HandedTo and Holder are the agent and the definition that the root has handed the
+	// conversation off to.
+	Root     string
+	HandedTo spec.ID
+	Holder   string
+}
+
+// Over is the fact that the run has ended.
+func (st Standing) Over(run string) Over {
+	return Over{Run: run, Reason: st.Reason, History: st.History, Root: st.Root, HandedTo: st.HandedTo, Holder: st.Holder}
 }
 
 // Action is what a node does next about a lane.
@@ -99,7 +109,7 @@ func (s *State) stepActive(r Run, me string, nowMS int64, standing func(string) 
 	case err != nil:
 		return nil, err
 	case st.Phase == Finished, st.Phase == Missing:
-		return Append{Over{Run: r.ID, Reason: st.Reason, History: st.History}}, nil
+		return Append{st.Over(r.ID)}, nil
 	case st.Phase == Live:
 		return Rest{}, nil
 	case r.By == me || nowMS-r.BegunMS >= StartPatienceMS: //mutant:dead-starter-keeps-the-lane

@@ -99,6 +99,11 @@ func (o Contributions) checkReferences(set *tool.Set, mayHaveAgentFiles bool) er
 				return fmt.Errorf("%w: agent %s: there is no agent %q to delegate to%s", ErrContribution, d.Name, name, didYouMean(name, agents))
 			}
 		}
+		for _, name := range d.Handoffs {
+			if !slices.Contains(agents, name) && (!mayHaveAgentFiles || agentfile.IsForeignAgent(name)) {
+				return fmt.Errorf("%w: agent %s: there is no agent %q to hand off to%s", ErrContribution, d.Name, name, didYouMean(name, agents))
+			}
+		}
 	}
 	return nil
 }

@@ -39,6 +39,14 @@ func checkAgentPattern(pattern string) error {
 	return nil
 }
 
+// checkHandoffPattern refuses a pattern that is not the name of one agent of the run.
+func checkHandoffPattern(pattern string) error {
+	if strings.ContainsAny(pattern, "*()/") {
+		return fmt.Errorf("%q takes exactly one name of an agent of the run", handoffTool)
+	}
+	return nil
+}
+
 // checkSkillPattern refuses a pattern that is not the name of one skill.
 func checkSkillPattern(pattern string) error {
 	if strings.ContainsAny(pattern, "*()") {

@@ -68,6 +68,8 @@ func (r Rule) allows(c Call) bool {
 		return ok && matchesHost(r.pattern, host)
 	case c.Tool == delegateTool:
 		return matchesAgent(r.pattern, f.Agent)
+	case c.Tool == handoffTool:
+		return f.Agent == r.pattern
 	case c.Tool == skillTool:
 		return f.Name == r.pattern
 	}
@@ -111,6 +113,8 @@ func (r Rule) catches(c Call) fit {
 		return certain(!ok || matchesHost(r.pattern, host))
 	case c.Tool == delegateTool:
 		return certain(matchesAgent(r.pattern, f.Agent))
+	case c.Tool == handoffTool:
+		return certain(f.Agent == r.pattern)
 	case c.Tool == skillTool:
 		return certain(f.Name == r.pattern)
 	}

@@ -23,6 +23,7 @@ const (
 	shellTool    = "shell"
 	webTool      = "http_get"
 	delegateTool = "delegate"
+	handoffTool  = "handoff"
 	skillTool    = "skill"
 	showTool     = "git_show"
 )
@@ -116,6 +117,8 @@ func (r Rule) checkPattern() error {
 		return checkPath(r.pattern)
 	case r.tool == delegateTool:
 		return checkAgentPattern(r.pattern)
+	case r.tool == handoffTool:
+		return checkHandoffPattern(r.pattern)
 	case r.tool == skillTool:
 		return checkSkillPattern(r.pattern)
 	}
@@ -124,7 +127,7 @@ func (r Rule) checkPattern() error {
 
 // TakesPattern reports whether rules may be about a part of a tool, by a pattern.
 func TakesPattern(tool string) bool {
-	return slices.Contains([]string{shellTool, webTool, delegateTool, skillTool}, tool) || slices.Contains(WriteTools, tool) || slices.Contains(ReadTools, tool)
+	return slices.Contains([]string{shellTool, webTool, delegateTool, handoffTool, skillTool}, tool) || slices.Contains(WriteTools, tool) || slices.Contains(ReadTools, tool)
 }
 
 func checkPath(pattern string) error {

@@ -112,6 +112,9 @@ func TestDenyWinsOverAskOverAllow(t *testing.T) {
 		{"", "", "mcp__*", "mcp__files__put", `{}`, permission.Deny},
 		{"mcp__bank__pay", "", "", "mcp__bank__pay", `{}`, permission.Ask},
 		{"", "", "delegate(helper)", "delegate", `{"agent":"helper","task":"x"}`, permission.Deny},
+		{"", "", "handoff(helper)", "handoff", `{"agent":"helper","message":"x"}`, permission.Deny},
+		{"", "", "handoff(helper)", "handoff", `{"agent":"other","message":"x"}`, permission.Allow},
+		{"", "", "delegate(helper)", "handoff", `{"agent":"helper","message":"x"}`, permission.Allow},
 		{"", "", "delegate(helper)", "delegate", `{"agent":"other","task":"x"}`, permission.Allow},
 	} {
 		got := decide(spec.Permissions{Allow: rules(c.allow), Ask: rules(c.ask), Deny: rules(c.deny)}, c.tool, c.args)

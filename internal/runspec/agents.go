@@ -45,7 +45,7 @@ func (t agentSet) hasAgent(name string) bool {
 // resolveAgents lists the agents of the run: the built-in ones, the one that follows a plan,
 // those of the program, and those of agent files. Later ones take precedence.
 func (b *Builder) resolveAgents(req acceptedRequest, m modelSelection) (agentSet, error) {
-	t := agentSet{root: cmp.Or(req.Agent, defaultAgent(m.choice.Provider))}
+	t := agentSet{root: cmp.Or(rootOf(req.RunRequest), defaultAgent(m.choice.Provider))}
 	t.definitions = b.builtinAgents(req)
 	var err error
 	if t, err = b.addAssistant(t, req); err != nil {
@@ -118,9 +118,9 @@ func (b *Builder) builtinAgents(req acceptedRequest) (list []supervisor.Definiti
 			Limits: spec.Limits{Turns: a.MaxTurns, Output: a.MaxOutput}}
 		if d.Name == coordinatorID {
 			d.Offer = append(slices.Clone(d.Offer), b.cfg.OwnTools...)
-			d.OnlyNamed = d.Name == req.Agent || !slices.Contains(req.agents, d.Name)
+			d.OnlyNamed = d.Name == rootOf(req.RunRequest) || !slices.Contains(req.agents, d.Name)
 		} else {
-			d.OnlyNamed = req.workspace == "" && cmp.Or(req.Agent, coordinatorID) != coordinatorID && !slices.Contains(req.agents, d.Name)
+			d.OnlyNamed = req.workspace == "" && cmp.Or(rootOf(req.RunRequest), coordinatorID) != coordinatorID && !slices.Contains(req.agents, d.Name)
 		}
 		list = append(list, d)
 	}
@@ -139,11 +139,11 @@ func builtinRights(a investigator.Agent) []string {
 // planAgent returns the agent that follows a plan, if the run begins with it: the agents to
 // which it delegates are the run's, with the run's model; it itself follows rules.
 func (b *Builder) planAgent(req acceptedRequest) ([]supervisor.Definition, error) {
-	i := slices.IndexFunc(orchestrator.BuiltinAgents(), func(a orchestrator.Agent) bool { return a.Name == req.Agent })
+	i := slices.IndexFunc(orchestrator.BuiltinAgents(), func(a orchestrator.Agent) bool { return a.Name == rootOf(req.RunRequest) })
 	if i < 0 {
 		return nil, nil
 	}
-	if _, ok := orchestrator.ParsePlan(req.Agent, req.Prompt); !ok {
+	if _, ok := orchestrator.ParsePlan(rootOf(req.RunRequest), req.Prompt); !ok {
 		return nil, refuse.Bad(`troupe run --agent `+req.Agent+` "`+orchestrator.ExamplePlan(req.Agent)+`"`, "the prompt of %s must name the agents of the plan", req.Agent)
 	}
 	a := orchestrator.BuiltinAgents()[i]

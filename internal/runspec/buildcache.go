@@ -45,6 +45,7 @@ func (b *Builder) cacheKey(r client.RunRequest) string {
 		return ""
 	}
 	isOwn := b.cfg.ClaudeHome != "" && b.cfg.Trust.IsOwnRequest(r)
+	r.Agent = rootOf(r)
 	r.RunID, r.Prompt, r.Conversation, r.Caller, r.Trace = "", "", "", "", ""
 	key, err := json.Marshal(r)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/agentmemory"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
@@ -17,16 +18,14 @@ import (
 
 // registerAgent adds one agent and its commands. It replaces an agent of the same name.
 func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelection, d agentfile.Definition) (agentSet, error) {
-	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Source: d.Path, Hash: HashVersion(d.Prompt),
+	def := supervisor.Definition{Name: d.Name, Description: d.Description, System: d.Prompt, Delegates: d.Delegates, Handoffs: d.Handoffs, Source: d.Path, Hash: HashVersion(d.Prompt),
 		Limits: d.Limits}
 	def.Limits.Turns, def.Limits.Tokens, def.Limits.Nano = d.MaxTurns, d.Budget.Tokens, int64(d.Budget.USD*usdNano)
 	if ms := d.Timeout.Milliseconds(); ms > 0 {
 		def.Limits.SoftMS, def.Limits.HardMS = ms, spec.HardLimitMS(ms)
 	}
 	t.parkMS = withParkTimeout(t.parkMS, d)
-	if def.Tools = d.GrantedTools(); len(def.Tools) > 0 {
-		def.Tools = append(def.Tools, readresult.Name) // an agent that may see a result may see all of it
-	}
+	def.Tools = ownTools(d)
 	def.Deny, def.NodePool = d.DeniedTools(), d.Placement.Pool
 	if d.PermissionMode == spec.ModePlan {
 		def.Deny = append(def.Deny, onlyReads)
@@ -85,6 +84,18 @@ func (b *Builder) registerAgent(t agentSet, req acceptedRequest, m modelSelectio
 	t.definitions = slices.DeleteFunc(slices.Clone(t.definitions), func(known supervisor.Definition) bool { return known.Name == d.Name })
 	t.definitions = append(t.definitions, def)
 	return t, nil
+}
+
+// ownTools returns the tools that a definition grants its agent; nil grants all tools of its parent.
+func ownTools(d agentfile.Definition) []string {
+	names := d.GrantedTools()
+	if len(names) > 0 {
+		names = append(names, readresult.Name) // an agent that may see a result may see all of it
+	}
+	if names != nil && len(d.Handoffs) > 0 {
+		names = append(names, agent.HandoffSpec().Name) // it is granted by its own key
+	}
+	return names
 }
 
 // agentOptions returns the loop options of an agent file that differ from the run's.

@@ -30,7 +30,7 @@ const namesFree = 1 << 10
 
 func definitionSize(d supervisor.Definition) int {
 	names := 0
-	for _, list := range [][]string{d.Tools, d.Offer, d.Deny, d.Delegates} {
+	for _, list := range [][]string{d.Tools, d.Offer, d.Deny, d.Delegates, d.Handoffs} {
 		for _, name := range list {
 			names += len(name) + nameBytes
 		}
@@ -118,6 +118,7 @@ func reachableFrom(all []supervisor.Definition, from []string) (list []superviso
 		seen[name] = true
 		d := all[i]
 		list = append(list, d)
+		open = append(open, d.Handoffs...)
 		if d.Delegates != nil {
 			open = append(open, d.Delegates...)
 			continue

@@ -37,7 +37,7 @@ type modelSelection struct {
 // chooseModels finds the models that the request names, and the limits of the run.
 func (b *Builder) chooseModels(ctx context.Context, req acceptedRequest) (m modelSelection, err error) {
 	m.choice, err = b.cfg.Routes.ChooseModel(ctx, req.Model)
-	if own := modelOfAgent(b.cfg.Agents, req.Agent); errors.Is(err, provider.ErrNoModel) && own != "" {
+	if own := modelOfAgent(b.cfg.Agents, rootOf(req.RunRequest)); errors.Is(err, provider.ErrNoModel) && own != "" {
 		m.choice, err = b.cfg.Routes.ChooseModel(ctx, own)
 	}
 	if err != nil {

@@ -76,8 +76,8 @@ func (b *Builder) acceptRequest(r client.RunRequest) (acceptedRequest, error) {
 // requestedAgents are the agents that a request names: the root, and those of its plan.
 func requestedAgents(r client.RunRequest) []string {
 	var names []string
-	if r.Agent != "" {
-		names = append(names, r.Agent)
+	if root := rootOf(r); root != "" {
+		names = append(names, root)
 	}
 	if slices.Contains(orchestrator.RouteNames(), r.Agent) {
 		if p, ok := orchestrator.ParsePlan(r.Agent, r.Prompt); ok {
@@ -86,6 +86,10 @@ func requestedAgents(r client.RunRequest) []string {
 	}
 	return names
 }
+
+// rootOf returns the agent that a request names or, in a conversation that was handed off, the one that has it; "": the
+// default.
+func rootOf(r client.RunRequest) string { return cmp.Or(r.Agent, r.Holder) }
 
 // checkRequest refuses a request that no node could execute as it is.
 func checkRequest(r client.RunRequest) error {

@@ -77,7 +77,7 @@ func denyCommands(t agentSet, untrusted []string) agentSet {
 // teamNotesMax is how many notes a run shows about agents that its request does not name.
 const teamNotesMax = 3
 
-// namedAgents are the agents that a request names, and those that their files name as delegates.
+// namedAgents are the agents that a request names, and those that their files name as delegates, or for handoffs.
 func namedAgents(requested []string, files []agentfile.Definition) map[string]bool {
 	named := map[string]bool{}
 	for open := slices.Clone(requested); len(open) > 0; {
@@ -87,7 +87,7 @@ func namedAgents(requested []string, files []agentfile.Definition) map[string]bo
 		}
 		named[name] = true
 		if i := slices.IndexFunc(files, func(d agentfile.Definition) bool { return d.Name == name }); i >= 0 {
-			open = append(open, files[i].Delegates...)
+			open = append(append(open, files[i].Delegates...), files[i].Handoffs...)
 		}
 	}
 	return named

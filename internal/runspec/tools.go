@@ -52,7 +52,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 	t.definitions[root].Deny = slices.Concat(t.definitions[root].Deny, disallowed)
 	t.definitions[root] = withAllowedTools(t.definitions[root], allowed)
 	brought := slices.Concat(in.tools, found.tools)
-	if t.tools, err = b.listTools(req, m.options, brought); err != nil {
+	if t.tools, err = b.listTools(req, m.options, brought, handsOff(t.definitions)); err != nil {
 		return t, err
 	}
 	restricted, err := b.grantRestricted(req, allowed, t)
@@ -96,7 +96,7 @@ func (b *Builder) resolveTools(req acceptedRequest, m modelSelection, in agentSe
 
 // listTools returns the tools of the directory, those of the loop, and those of the program
 // and of agent files.
-func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, brought []model.ToolSpec) ([]model.ToolSpec, error) {
+func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, brought []model.ToolSpec, handsOff bool) ([]model.ToolSpec, error) {
 	specs, err := b.cfg.Tools.DirectorySpecs(req.workspace)
 	if err != nil {
 		return nil, err
@@ -106,6 +106,9 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, broug
 		return nil, err
 	}
 	loop := []model.ToolSpec{agent.DelegateSpec(" Several calls in one reply run side by side.", true), agent.SendSpec()}
+	if handsOff {
+		loop = append(loop, agent.HandoffSpec())
+	}
 	if options.AskPeople {
 		loop = append(loop, agent.AskSpec())
 	}
@@ -113,6 +116,11 @@ func (b *Builder) listTools(req acceptedRequest, options spec.LoopOptions, broug
 		loop = append(loop, agent.JournalTools()...)
 	}
 	return slices.Concat(specs, loop, reader, brought), nil
+}
+
+// handsOff reports whether an agent of the run may hand off its conversation.
+func handsOff(list []supervisor.Definition) bool {
+	return slices.ContainsFunc(list, func(d supervisor.Definition) bool { return len(d.Handoffs) > 0 })
 }
 
 // withAllowedTools offers the root the tools that the request allows by name, also those that a built-in definition

@@ -169,6 +169,8 @@ func (r treeRow) drawRow(s Style, names, width int, now time.Time) string {
 // markAndActivity returns an agent's mark and its current activity.
 func (m *member) markAndActivity(s Style, now time.Time) (mark, doing string) {
 	switch {
+	case m.reason == "completed" && m.handedTo != "":
+		return s.Green("✓"), "handed off to " + CleanLine(m.handedTo) + m.elapsedSuffix(now)
 	case m.reason == "completed":
 		return s.Green("✓"), "done" + m.elapsedSuffix(now)
 	case m.reason != "":

@@ -170,6 +170,9 @@ func describeAgent(e client.Event) (string, bool) {
 	case event.KindMessageAgent:
 		d, ok := decodeData[event.AgentSaid](e)
 		return fmt.Sprintf("from %s  %s", d.From, d.Text), ok
+	case event.KindAgentHandedOff:
+		d, ok := decodeData[event.AgentHandedOff](e)
+		return fmt.Sprintf("to %s  → %s", d.Name, d.To), ok
 	case event.KindAgentWaiting:
 		d, ok := decodeData[event.AgentWaiting](e)
 		return fmt.Sprintf("for %s", FormatCount(len(d.Children), "agent")), ok

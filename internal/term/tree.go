@@ -92,6 +92,7 @@ type member struct {
 	reason           spec.Reason
 	detail           string
 	asks             bool
+	handedTo         string // the agent that has its conversation
 	writing          string // the end of the text that its model is writing
 }
 
@@ -283,6 +284,11 @@ func (m *member) applyEvent(e client.Event) {
 	case event.KindToolStarted, event.KindDelegationRequested:
 		if d, ok := decodeData[event.ToolCall](e); ok {
 			m.calls = append(m.callsWithout(d.Call), openCall{d.Call, callLabel(d), d.Child != ""})
+		}
+	case event.KindAgentHandedOff:
+		if d, ok := decodeData[event.AgentHandedOff](e); ok {
+			m.handedTo, m.calls = clipText(d.Name), m.callsWithout(d.Call)
+			m.activity = "handed off to " + m.handedTo
 		}
 	case event.KindAgentWaiting:
 		m.activity = "waits for its children"

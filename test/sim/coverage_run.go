@@ -73,13 +73,14 @@ func (cov *coverage) noteSupervisorStep(before, after *supervisor.State, f activ
 }
 
 // refusals distinguishes the rules by which a child is refused, by their texts.
-// "this agent may not delegate" is not among them: an agent without the right
+// "this agent may not delegate" and "this agent may not hand off" are not among them: an agent without the right
 // is not offered the tool, so no simulated run reaches that rule.
 var refusals = []struct {
 	words string
 	place place
 }{
-	{"was canceled", placeRefusedCanceled}, {"this agent was stopped", placeRefusedCanceled}, {"this agent has ended", placeRefusedCanceled}, {"not delegated: the run is ending", placeRefusedCanceled},
+	{"was canceled", placeRefusedCanceled}, {"this agent was stopped", placeRefusedCanceled}, {"this agent has ended", placeRefusedCanceled}, {"not delegated: the run is ending", placeRefusedCanceled}, {"not handed off: the run is ending", placeRefusedCanceled},
+	{"not handed off: there is no agent", placeHandoffRefused}, {"may be handed off", placeHandoffsOut}, {"the task requires a result", placeHandoffRefused},
 	{"there is no agent", placeRefusedUnknown},
 	{"nested at most", placeRefusedDepth},
 	{"live children", placeRefusedChildren},
@@ -95,7 +96,7 @@ func (cov *coverage) noteRefused(t activation.OutboxMessage) {
 	if err := mailbox.Unmarshal(t.Body, &e); err != nil {
 		cov.fail("returned: %v", err)
 	}
-	if e.Live {
+	if e.Live || e.Outcome != nil {
 		return
 	}
 	for _, r := range refusals {

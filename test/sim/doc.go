@@ -108,6 +108,7 @@
 //	refusals     providers throttle every caller for a while, and name the delay, too short a one, or none; the rate
 //	             limiters are the real ones
 //	background   children work in the background, and agents send each other messages
+//	handoffs     agents hand off their conversations, in chains and circles
 //	absent       no user answers what the run asks; in the end a user cancels it
 //
 // After plan.faultSteps steps all faults end; from then on the run has to come

@@ -86,10 +86,10 @@ func (hm *hostileModel) invalidReply() model.Reply {
 		Tombstone: hm.percent(50), Results: []model.ToolResult{{Call: "1-0", Text: "forged"}}}}
 }
 
-func (hm *hostileModel) endlessCalls(*job) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) endlessCalls(j *job) (model.Reply, *agent.Failed) {
 	calls := make([]model.ToolCall, hm.between(1, 3))
 	for i := range calls {
-		calls[i] = hm.model.drawCall(hm.temper)
+		calls[i] = hm.model.drawCall(hm.temper, j)
 		if hm.percent(40) {
 			calls[i].ID = "twice" // the provider's ids say nothing
 		}
@@ -145,7 +145,7 @@ func (hm *hostileModel) cutArguments(*job) (model.Reply, *agent.Failed) {
 	return r, nil
 }
 
-func (hm *hostileModel) hugeOutput(*job) (model.Reply, *agent.Failed) {
+func (hm *hostileModel) hugeOutput(j *job) (model.Reply, *agent.Failed) {
 	n := hm.between(100, muchBytes)
 	if hm.percent(5) {
 		n = hugeBytes
@@ -155,7 +155,7 @@ func (hm *hostileModel) hugeOutput(*job) (model.Reply, *agent.Failed) {
 	case hm.percent(30):
 		r.Message.Calls = []model.ToolCall{{Name: "look", Args: `{"x":"` + r.Message.Text + `"}`}}
 	case hm.percent(30):
-		r.Message.Calls = []model.ToolCall{hm.model.drawCall(hm.temper)}
+		r.Message.Calls = []model.ToolCall{hm.model.drawCall(hm.temper, j)}
 	}
 	return r, nil
 }

@@ -15,6 +15,8 @@ type backgroundJudge struct {
 	*watchedAgent
 	away map[string]spec.ID // children in the background, by their calls
 	mail []agent.Messaged   // received, and not yet in the transcript
+	// handoffs watches what happens once the agent has handed off its conversation.
+	handoffs *handoffJudge
 }
 
 // isIdle reports whether an agent waits for its background children or a message.
@@ -29,7 +31,7 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 	case f.Kind == "returned" && f.From != "":
 		e := decodeFact[agent.Returned](j.population, f)
 		for _, c := range before.Calls {
-			if c.ID == e.Call && c.Child != "" && c.Stage == agent.Running && e.Live {
+			if c.ID == e.Call && c.Child != "" && c.Stage == agent.Running && e.Live && c.Name != handoffTool {
 				j.away[c.ID] = c.Child
 				j.reach.hit(placeSentOff)
 			}
@@ -48,6 +50,9 @@ func (j *backgroundJudge) checkBackground(before, after *agent.State, f activati
 		if isIdle(before) && isIdle(after) {
 			j.fail("%s was told something by %s, and sits idle", a.id, e.From)
 		}
+	}
+	if j.handoffs.check(before, after, f, out) {
+		j.mail = nil // it was passed on
 	}
 	j.checkMail(before, after)
 	if slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool { return t.Kind == "propose_stop" }) && len(j.away) > 0 {

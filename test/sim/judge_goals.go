@@ -19,6 +19,7 @@ type goalJudge struct {
 	nudges   int   // to use up a budget
 	nudgedAt int64 // output tokens at the last of them
 	small    int   // in a row that brought little
+	handoffs *handoffJudge
 }
 
 // countTurn counts the reasons that start another turn of the loop.
@@ -81,7 +82,7 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 	}
 	r := after.Task.LoopOptions.Require
 	for _, e := range r.Evidence {
-		if !hasEvidence(after.History, e) {
+		if !hasEvidence(after.History, e) && !hasEvidence(j.handoffs.laterHistory(), e) {
 			j.fail("%s is completed without the evidence %+v", a.id, e)
 		}
 	}
@@ -96,7 +97,7 @@ func (j *goalJudge) checkEnd(after *agent.State) {
 		_, ok := v.(string)
 		fits = fits && ok
 	}
-	if text := deniedAndLeft(after.History[min(after.Recalled, len(after.History)):]); after.Task.LoopOptions.Obstacles && text != "" {
+	if text := deniedAndLeft(after.History[min(after.Recalled, len(after.History)):]); after.Task.LoopOptions.Obstacles && text != "" && j.handoffs.call == "" {
 		j.fail("%s is completed although %s was denied, and does not say that its task is done", a.id, text)
 	}
 	if r.Schema != "" && !fits {

@@ -72,6 +72,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 			}
 			j.judges.tree.checkSpawn(after, id)
 			j.judges.tree.checkRights(after, id, t)
+			j.judges.tree.checkHistory(after, t, out.Messages)
 		}
 	}
 	j.judges.budget.checkQueue(after)

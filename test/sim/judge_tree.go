@@ -60,6 +60,7 @@ func (j *treeJudge) checkSpawn(after *supervisor.State, id spec.ID) {
 	if after.Count() > l.Agents && !j.isOn(faultLimits) {
 		j.fail("%d agents, %d are allowed", after.Count(), l.Agents)
 	}
+	j.checkHandoff(after, m)
 	if m.Depth >= l.Depth && id != spec.Root {
 		j.fail("%s lives %d deep, %d are allowed", id, m.Depth, l.Depth)
 	}
@@ -95,6 +96,9 @@ func (j *treeJudge) checkRights(after *supervisor.State, id spec.ID, t activatio
 	}
 	j.tasks[id] = f.Task
 	c, _ := after.Member(id)
+	if schema := j.tasks[c.Parent].LoopOptions.Require.Schema; c.Handoffs > 0 && schema != "" && f.Task.LoopOptions.Require.Schema != schema {
+		j.fail("%s answers in the place of %s by another schema", id, c.Parent)
+	}
 	p, born := after.Member(c.Parent)
 	if id == spec.Root || !born {
 		return
@@ -110,6 +114,9 @@ func (j *treeJudge) checkRights(after *supervisor.State, id spec.ID, t activatio
 		}
 	}
 	for _, h := range j.tasks[c.Parent].LoopOptions.Hooks {
+		if c.Handoffs > 0 && h.Point == spec.HookStop && !slices.Contains(f.Task.LoopOptions.Hooks, h) {
+			j.fail("the stop hook %s of %s does not judge the answer of %s, which is its own", h.Name, c.Parent, id)
+		}
 		about := h.Point == spec.HookContext || h.Point == spec.HookStop || h.Point == spec.HookStopFailure || h.Of == spec.OfRoot
 		if !about && !slices.Contains(f.Task.LoopOptions.Hooks, h) {
 			j.fail("the hook %s at %s binds %s and not its child %s", h.Name, h.Point, c.Parent, id)

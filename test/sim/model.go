@@ -134,10 +134,14 @@ func (fm *fakeModel) composeReply(reply *model.Reply, r *job, t modelHabits) {
 		}
 		return
 	}
+	if fm.isOn(faultHandoffs) && fm.percent(handoffOdds(r)) {
+		m.Calls, reply.Stop = []model.ToolCall{fm.drawHandoff(r)}, model.StopTools
+		return
+	}
 	n := fm.between(1, 4)
 	parent := fm.population.byAddr[mailbox.At(runName, string(r.shell.state.Agent.State.Task.Parent))]
 	for i := range n {
-		call := fm.drawCall(t)
+		call := fm.drawCall(t, r)
 		if parent != nil && parent.isIdle() && fm.percent(70) {
 			call = fm.drawMessage()
 		}
@@ -160,7 +164,7 @@ const messagesMax = 16
 const cutMark = "CUT"
 
 // drawCall is one tool call of a reply.
-func (fm *fakeModel) drawCall(t modelHabits) model.ToolCall {
+func (fm *fakeModel) drawCall(t modelHabits, r *job) model.ToolCall {
 	if fm.percent(t.bad) {
 		return oneOf(fm.dice,
 			model.ToolCall{Name: "fly", Args: `{}`},
@@ -172,6 +176,8 @@ func (fm *fakeModel) drawCall(t modelHabits) model.ToolCall {
 	}
 	wanted := fm.opened.LoopOptions.Require.Evidence
 	switch {
+	case fm.isOn(faultHandoffs) && fm.percent(10): // beside others, mostly
+		return fm.drawHandoff(r)
 	case fm.isOn(faultBackground) && fm.percent(30):
 		return fm.drawMessage()
 	case len(wanted) > 0 && fm.percent(40): // the task says which evidence is required

@@ -201,6 +201,14 @@ const (
 	placeRuleDenied
 	placeQuestionExpired
 	placeAnswerRefused
+	placeHandedOff
+	placeHandedOn
+	placeHandoffRefused
+	placeHandoffsOut
+	placeHandoffBesideCalls
+	placeHandoffTakeover
+	placeHandoffCanceled
+	placeHandoffPassedOn
 	placesMax
 )
 
@@ -234,7 +242,9 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"a closed log repeats its end", "a log has lost its head", "the log of the run has lost its tail",
 	"an allowance is granted", "an allowance is recalled", "an allowance is returned", "an attempt under an allowance",
 	"an attempt that outlives its allowance",
-	"a call that a person approved", "a call that a rule denies", "a question that expires", "an answer about another call"}
+	"a call that a person approved", "a call that a rule denies", "a question that expires", "an answer about another call",
+	"a conversation is handed off", "a conversation is handed on", "a handoff is refused", "too many handoffs", "a handoff beside other calls",
+	"takeover after a handoff", "cancel after a handoff", "a message is passed on"}
 
 // String names a place.
 func (p place) String() string {

@@ -51,12 +51,13 @@ const (
 	faultHead                             // an agent's log loses its head
 	faultRunTail                          // the log of the run loses its tail
 	faultPermissions                      // rules and modes decide about calls; questions expire
+	faultHandoffs                         // agents hand off their conversations
 	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -121,6 +122,12 @@ func newPlan(d dice, force *faultSet) seedPlan {
 		if faultSet(1)<<i == faultPermissions {
 			if p.rate%permissionsEvery == 0 {
 				p.faults |= faultPermissions
+			}
+			continue
+		}
+		if faultSet(1)<<i == faultHandoffs {
+			if p.rate%handoffsEvery == 0 {
+				p.faults |= faultHandoffs
 			}
 			continue
 		}
@@ -245,6 +252,9 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 	}
 	if p.isOn(faultPermissions) {
 		drawPermissions(p, &o)
+	}
+	if p.isOn(faultHandoffs) {
+		drawHandoffs(d, &o)
 	}
 	return o
 }

@@ -76,6 +76,7 @@ func (cs *Commands) describeAgent(r Roster, i Info) error {
 	p.AddPairs([2]string{"name", i.Name}, [2]string{"from", i.From}, [2]string{"description", i.Description}, [2]string{"model", cmp.Or(i.Model, "the run's")},
 		[2]string{"tools", console.WordsOr(i.Tools, "all of its parent's")}, [2]string{"not", strings.Join(i.Disallowed, " ")},
 		[2]string{"commands", strings.Join(i.Commands, " ")}, [2]string{"delegates to", console.WordsOr(i.Delegates, "any")},
+		[2]string{"hands off to", strings.Join(i.Handoffs, " ")},
 		[2]string{"turns", turns}, [2]string{"budget", budgetText(doc)}, [2]string{"timeout", orEmpty(console.Took(doc.TimeoutMS))},
 		[2]string{"fallback", strings.Join(doc.Fallback, ", ")}, [2]string{"permissions", doc.PermissionMode}, [2]string{"effort", doc.Effort},
 		[2]string{"skills", strings.Join(doc.Skills, ", ")}, [2]string{"memory", doc.Memory}, [2]string{"mcp", strings.Join(doc.MCPServers, ", ")},

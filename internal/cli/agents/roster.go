@@ -22,6 +22,7 @@ type Info struct {
 	Tools       []string `json:"tools"` // null: all of its parent's
 	Disallowed  []string `json:"disallowed_tools,omitempty"`
 	Delegates   []string `json:"delegates"` // null: any
+	Handoffs    []string `json:"handoffs,omitempty"`
 	MaxTurns    int      `json:"max_turns,omitempty"`
 	Commands    []string `json:"commands,omitempty"`
 	PromptBytes int      `json:"prompt_bytes"`
@@ -54,7 +55,7 @@ func (g *Sources) ReadRoster() (Roster, error) {
 	}
 	for _, d := range defs {
 		i := Info{Name: d.Name, From: d.Path, Description: d.Description, Model: d.Model, Tools: toolRefNames(d.Tools), Disallowed: toolRefNames(d.DisallowedTools),
-			Delegates: d.Delegates, MaxTurns: d.MaxTurns, PromptBytes: len(d.Prompt), def: &d}
+			Delegates: d.Delegates, Handoffs: d.Handoffs, MaxTurns: d.MaxTurns, PromptBytes: len(d.Prompt), def: &d}
 		for _, c := range d.Commands {
 			i.Commands = append(i.Commands, c.Name)
 		}

@@ -110,11 +110,14 @@ func (cs *Commands) validationLines(c validation) []string {
 
 // checkReferences checks what depends on other agents, or on other packages.
 func checkReferences(d agentfile.Definition, known map[string]bool) (problems, notes []console.Remark) {
-	for _, name := range d.Delegates {
+	for i, name := range slices.Concat(d.Delegates, d.Handoffs) {
 		if known[name] || agentfile.IsForeignAgent(name) {
 			continue
 		}
 		text := fmt.Sprintf("it may call %q, and there is no such agent", name)
+		if i >= len(d.Delegates) {
+			text = fmt.Sprintf("it may hand off to %q, and there is no such agent", name)
+		}
 		if near := config.NearestName(name, sortedNames(known)); near != "" {
 			text += "; did you mean " + near + "?"
 		}

@@ -88,8 +88,16 @@ func (cs *Commands) show() *cobra.Command {
 				if cs.Console.Output != "table" {
 					return cs.Console.PrintData(c)
 				}
-				if err := cs.printRuns(c.Runs); err != nil || c.Journal == "" {
+				if err := cs.printRuns(c.Runs); err != nil {
 					return err
+				}
+				if c.HandedTo != "" {
+					if err := cs.Console.Print("\nhanded off to " + term.CleanLine(c.HandedTo)); err != nil {
+						return err
+					}
+				}
+				if c.Journal == "" {
+					return nil
 				}
 				return cs.Console.Print("\njournal\n" + cleanLines(c.Journal))
 			})

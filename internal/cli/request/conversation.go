@@ -72,6 +72,22 @@ func (r *Flags) ResolveConversation(s *session.Session) error {
 	return exit.UsageError(hint, "--%s %s: there is no run of the directory %s", conversationFlag, LastConversation, q.Dir)
 }
 
+// resolveAgent names no agent for a message of a conversation that was handed off: the node then chooses the agent that has
+// it.
+func (r *Flags) resolveAgent(s *session.Session) error {
+	if !r.KeepsHolder || r.Request.Agent == "" {
+		return nil
+	}
+	info, err := s.Conversations().Get(s.Context, r.Request.Conversation)
+	if isRefusal(err) {
+		return nil // the conversation has not begun
+	}
+	if info.HandedTo != "" {
+		r.Request.Agent = ""
+	}
+	return err
+}
+
 // isSameDir reports whether two paths name one directory, or none.
 func isSameDir(a, b string) bool {
 	if a == b || a == "" || b == "" {

@@ -17,6 +17,9 @@ func (flags *Flags) Send(s *session.Session, stateDir string) (client.RunAccepte
 	if err := flags.ResolveConversation(s); err != nil {
 		return client.RunAccepted{}, err
 	}
+	if err := flags.resolveAgent(s); err != nil {
+		return client.RunAccepted{}, err
+	}
 	r := flags.Request
 	if origin, turn, at := strings.Cut(r.Fork, "@"); origin != "" {
 		run, err := s.FindRun(s.Context, origin)

@@ -28,6 +28,8 @@ func (cs *Commands) Chat() *cobra.Command {
 		Short: "Talk with an agent: each line is a message of one conversation",
 		Long: `Read messages, one a line, run each and print its answer. All of them belong to one
 conversation: each run goes on with the history and the journal of the one before it.
+--agent names the agent that gets the first message; if it hands off the conversation,
+later messages go to the agent that has it.
 The conversation stays; "troupe chat --conversation ID" goes on with it, today or
 another day. An empty line is skipped; "/exit" or the end of the input ends the chat.
 A message whose run fails is reported, and the next one goes on; the exit code is then
@@ -86,6 +88,7 @@ func (cs *Commands) chat(c *cobra.Command, flags *request.Flags) error {
 			break
 		}
 		err := cs.say(c, *flags, text)
+		flags.KeepsHolder = true // --agent begins the conversation; later messages go to the agent that has it
 		if err == nil {
 			continue
 		}

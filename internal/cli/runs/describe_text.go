@@ -34,7 +34,7 @@ func (cs *Commands) drawDescription(d description) []string {
 		}
 	}
 	p.AddHeading("Agents")
-	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO"), definitionRows(d.Description))
+	p.AddTable(console.Left("NAME", "MODEL", "TOOLS", "DELEGATES TO", "HANDS OFF TO"), definitionRows(d.Description))
 	p.AddHeading("Tools")
 	p.AddTable(console.Left("NAME", "CLASS", "DESCRIPTION"), toolRows(offeredTools(d.Description)))
 	p.AddHeading("Report")
@@ -154,7 +154,7 @@ func definitionRows(o *client.Description) [][]string {
 			tools = console.WordsOr(offered, "none")
 		}
 		rows = append(rows, []string{term.CleanLine(d.Name), term.CleanLine(cmp.Or(d.Model, "the run's")), tools,
-			console.WordsOr(d.Delegates, "any")})
+			console.WordsOr(d.Delegates, "any"), console.WordsOr(d.Handoffs, "none")})
 	}
 	return rows
 }

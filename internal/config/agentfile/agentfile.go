@@ -71,6 +71,7 @@ type Definition struct {
 
 	Budget      Budget
 	Delegates   []string // names of agents it may call; nil: not said, empty: none
+	Handoffs    []string // names of agents to which it may hand off its conversation
 	Timeout     time.Duration
 	ParkTimeout time.Duration // of the runs that begin with it
 	Fallback    []string      // models, "provider/model", tried in this order

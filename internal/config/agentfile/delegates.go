@@ -20,6 +20,25 @@ func readDelegates(d *decoder, key string, n *yaml.Node) {
 	}
 }
 
+// readHandoffs reads the names of agents of the run. An agent of another program knows nothing of the run, so no
+// conversation can be handed off to it.
+func readHandoffs(d *decoder, key string, n *yaml.Node) {
+	d.def.Handoffs = d.readList(n, key)
+	for _, name := range d.def.Handoffs {
+		if err := checkHandoff(name); err != nil {
+			d.addProblem(n.Line+1, "%s: %v", key, err)
+		}
+	}
+}
+
+// checkHandoff refuses a name that no agent of a run has.
+func checkHandoff(name string) error {
+	if IsForeignAgent(name) || strings.TrimSpace(name) == "" {
+		return fmt.Errorf("%.80q is not the name of an agent of the run; a conversation can be handed off to none of another program, which x-troupe.delegates may name", name)
+	}
+	return nil
+}
+
 // checkDelegate refuses a name that looks like an agent of another program and cannot be called: such an agent is named
 // by three tokens of its subject, HARNESS/OWNER/NAME.
 func checkDelegate(name string) error {

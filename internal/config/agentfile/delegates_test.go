@@ -33,3 +33,19 @@ func TestDelegatesOfOtherPrograms(t *testing.T) {
 		t.Errorf("an agent that may call nobody else may call all: %v, %v", less.Delegates, err)
 	}
 }
+
+// A conversation can be handed off to agents of the run alone, and the key grants no other delegate.
+func TestHandoffs(t *testing.T) {
+	t.Parallel()
+	parse := func(list string) (Definition, error) {
+		d, _, err := Parse("triage.md", []byte("---\nname: triage\ndescription: Finds who can help.\nx-troupe:\n  handoffs: "+list+"\n---\nFind out.\n"))
+		return d, err
+	}
+	d, err := parse("[billing, shipping]")
+	if err != nil || !slices.Equal(d.Handoffs, []string{"billing", "shipping"}) || d.Delegates != nil {
+		t.Errorf("%q %q %v", d.Handoffs, d.Delegates, err)
+	}
+	if _, err := parse("[cc/derek/x]"); err == nil || !strings.Contains(err.Error(), "triage.md:5") || !strings.Contains(err.Error(), "x-troupe.delegates") {
+		t.Errorf("an agent of another program: %v", err)
+	}
+}

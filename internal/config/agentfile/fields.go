@@ -56,6 +56,7 @@ func init() { // the readers refer to the tables
 	ownFields = map[string]fieldReader{
 		"budget":    func(d *decoder, k string, n *yaml.Node) { d.readFields(n, k+".", budgetFields) },
 		"delegates": readDelegates,
+		"handoffs":  readHandoffs,
 		"timeout":   func(d *decoder, k string, n *yaml.Node) { d.def.Timeout = d.readDuration(n, k) },
 		"question_timeout": func(d *decoder, k string, n *yaml.Node) {
 			d.def.LoopOptions.QuestionMS = d.readDuration(n, k).Milliseconds()
