@@ -5,7 +5,14 @@ package verify
 
 type amount struct {
 	Tokens int64 `msgpack:"t"`
+	Nano   int64 `msgpack:"n"` // of a dollar, times 10⁹
 	Calls  int64 `msgpack:"c"`
+}
+
+// originBody is the rule of the policy that decided.
+type originBody struct {
+	Version int    `msgpack:"v"`
+	Rule    string `msgpack:"r"`
 }
 
 type claimBody struct {
@@ -29,8 +36,10 @@ type usageBody struct {
 func (u usageBody) total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheCreation }
 
 type answerBody struct { // replied, failed
-	Reservation int  `msgpack:"l"`
-	Unbilled    bool `msgpack:"u"`
+	Reservation int    `msgpack:"l"`
+	Class       string `msgpack:"c"`
+	Detail      string `msgpack:"d"`
+	Unbilled    bool   `msgpack:"u"`
 	Reply       struct {
 		Message struct {
 			Calls []struct {
@@ -59,8 +68,17 @@ type parkBody struct {
 }
 
 type hookedBody struct {
-	ID    string `msgpack:"i"`
-	Point string `msgpack:"p"`
+	ID      string `msgpack:"i"`
+	Point   string `msgpack:"p"`
+	Answers []struct {
+		Hook     string `msgpack:"h"`
+		Decision string `msgpack:"d"`
+		Text     string `msgpack:"t"`
+	} `msgpack:"a"`
+}
+
+type wokeBody struct {
+	Timer string `msgpack:"t"`
 }
 
 type outcome struct {
@@ -72,6 +90,7 @@ type finishBody struct {
 	Outcome outcome `msgpack:"o"`
 	Turns   int     `msgpack:"t"`
 	Calls   int     `msgpack:"c"`
+	Worked  int64   `msgpack:"w"` // milliseconds
 }
 
 type closedBody struct {
@@ -92,14 +111,19 @@ type reserveBody struct {
 	Reservation int `msgpack:"l"`
 	Turn        int `msgpack:"t"`
 	Request     struct {
-		Input  int64 `msgpack:"i"`
-		Output int64 `msgpack:"o"`
+		Input   int64 `msgpack:"i"`
+		Output  int64 `msgpack:"o"`
+		Closing int64 `msgpack:"c"`
 	} `msgpack:"a"`
 }
 
-type grantedBody struct {
-	Reservation int   `msgpack:"l"`
-	Output      int64 `msgpack:"o"`
+type grantedBody struct { // granted, denied
+	Reservation int         `msgpack:"l"`
+	Output      int64       `msgpack:"o"`
+	Closing     bool        `msgpack:"f"`
+	Why         string      `msgpack:"w"`
+	Detail      string      `msgpack:"d"`
+	By          *originBody `msgpack:"by"`
 	Allowance   *struct {
 		Room amount `msgpack:"r"`
 	} `msgpack:"h"`
@@ -126,9 +150,7 @@ type returnBody struct { // return_allowance
 }
 
 type openedBody struct {
-	Limits struct {
-		Tokens int64 `msgpack:"t"`
-	} `msgpack:"l"`
+	Limits   amount        `msgpack:"l"`
 	Tools    []toolBody    `msgpack:"t"`
 	Commands []commandBody `msgpack:"z"`
 	Writable []string      `msgpack:"e"`
@@ -180,6 +202,11 @@ type submittedBody struct {
 		Writable    []string          `msgpack:"u"`
 		Permissions []permissionsBody `msgpack:"pe"`
 		AddedRules  [][]byte          `msgpack:"pg"`
+		Limits      struct {
+			Turns int   `msgpack:"t"`
+			Soft  int64 `msgpack:"s"`
+			Hard  int64 `msgpack:"d"`
+		} `msgpack:"l"`
 		LoopOptions struct {
 			Hooks []hookBody `msgpack:"h"`
 		} `msgpack:"a"`
@@ -190,8 +217,15 @@ type allowRuleBody struct {
 	Rule []byte `msgpack:"r"`
 }
 
-type proposalBody struct {
-	Proposal int `msgpack:"p"`
+type proposalBody struct { // propose_stop, stop_allowed, stop_vetoed
+	Proposal int         `msgpack:"p"`
+	Why      string      `msgpack:"w"`
+	Final    bool        `msgpack:"f"`
+	By       *originBody `msgpack:"by"`
+}
+
+type limitBody struct { // limit_set
+	Limits amount `msgpack:"l"`
 }
 
 const logDamaged = "log_damaged"

@@ -63,11 +63,22 @@ func (l *log) readReturned(item mailbox.Item) {
 	}
 }
 
+// verdict is what a hook decided.
+type verdict struct {
+	entry                       uint64
+	point, hook, decision, text string
+}
+
 // readHooked notes the call that hooks were asked about: their gate is POINT.CALL.ATTEMPT, and may have more numbers.
 func (l *log) readHooked(item mailbox.Item) {
 	var b hookedBody
 	if !l.decode(item, &b) {
 		return
+	}
+	for _, a := range b.Answers {
+		if a.Decision != "" && a.Decision != "allow" {
+			l.hooked = append(l.hooked, verdict{l.n, b.Point, a.Hook, a.Decision, a.Text})
+		}
 	}
 	if _, rest, ok := strings.Cut(b.ID, "."); ok {
 		call, _, _ := strings.Cut(rest, ".")

@@ -1,54 +1,221 @@
 package verify
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/mailbox"
 )
 
-// certify says how the run came to its stop.
+// certify says how the run came to its stop, or what it waits for: the rule that decided, and the entries that show it.
 func (v *verifier) certify(super *log) {
-	c := &v.report.Certificate
-	add := func(format string, args ...any) { c.Facts = append(c.Facts, fmt.Sprintf(format, args...)) }
+	c := &certifier{v, super, v.logs[mailbox.At(super.at.Run(), "root")], &v.report.Certificate}
 	if super.canceled > 0 {
-		add("a cancel is entry %d of %s%s", super.canceled, super.at, why(super.cancel.Why))
+		c.add("a cancel is entry %d of %s%s", super.canceled, super.at, why(super.cancel.Why))
 	}
+	c.addStops()
 	for _, m := range super.inbox {
-		if m.from.Agent() != "root" {
-			continue
-		}
-		item := mailbox.Item{Kind: m.kind, Body: m.body}
-		switch m.kind {
-		case "propose_stop":
-			var b proposalBody
-			if mailbox.Unmarshal(item.Body, &b) == nil {
-				add("root proposed stop %d in its entry %d (entry %d of %s)", b.Proposal, m.n, m.entry, super.at)
-			}
-		case "finish":
-			var b finishBody
-			if mailbox.Unmarshal(item.Body, &b) == nil {
-				c.Reason = b.Outcome.Reason
-				add("root ended as %s after %d turns and %d calls (entry %d of %s)%s", b.Outcome.Reason, b.Turns, b.Calls, m.entry, super.at, why(b.Outcome.Detail))
-			}
+		var b finishBody
+		if m.from.Agent() == "root" && m.kind == "finish" && mailbox.Unmarshal(m.body, &b) == nil {
+			c.Reason = b.Outcome.Reason
+			c.addRule(m, b)
+			c.add("root ended as %s after %d turns and %d calls (entry %d of %s)%s", b.Outcome.Reason, b.Turns, b.Calls, m.entry, super.at, why(b.Outcome.Detail))
 		}
 	}
-	if root := v.logs[mailbox.At(super.at.Run(), "root")]; root != nil {
-		for _, m := range root.inbox {
-			if m.kind == "stop_allowed" || m.kind == "stop_vetoed" {
-				add("the supervisor answered %s (entry %d of %s)", m.kind, m.entry, root.at)
+	if c.Reason == "" {
+		for _, q := range v.openQuestions(super) {
+			c.Waits, c.Rule = q.body.Reason, "a person decides"
+			call := ""
+			if q.body.Call != "" {
+				call = " about call " + q.body.Call
 			}
+			c.add("%s waits for the answer to question %s%s since its entry %d (entry %d of %s)%s", q.from.Agent(), q.body.Query, call, q.cause, q.entry, super.at, why(q.body.Question))
 		}
 	}
 	if super.closed > 0 {
-		add("the log of the run is closed (entry %d of %s)", super.closed, super.at)
+		c.add("the log of the run is closed (entry %d of %s)", super.closed, super.at)
 	}
+}
+
+// certifier makes a certificate.
+type certifier struct {
+	*verifier
+	super, root *log
+	*Certificate
+}
+
+func (c *certifier) add(format string, args ...any) {
+	c.Facts = append(c.Facts, fmt.Sprintf(format, args...))
+}
+
+// addStops adds the last proposed stop with its answer, and counts those before it.
+func (c *certifier) addStops() {
+	proposed, proposals := message{}, 0
+	var last proposalBody
+	for _, m := range c.super.inbox {
+		if m.from.Agent() == "root" && m.kind == "propose_stop" && mailbox.Unmarshal(m.body, &last) == nil {
+			proposed, proposals = m, proposals+1
+		}
+	}
+	if proposals == 0 {
+		return
+	}
+	if proposals > 1 {
+		c.add("root proposed to stop %d times before, and the supervisor refused", proposals-1)
+	}
+	c.add("root proposed stop %d in its entry %d (entry %d of %s)", last.Proposal, proposed.n, proposed.entry, c.super.at)
+	if c.root == nil {
+		return
+	}
+	for _, m := range c.root.inbox {
+		var b proposalBody
+		if (m.kind == "stop_allowed" || m.kind == "stop_vetoed") && mailbox.Unmarshal(m.body, &b) == nil && b.Proposal == last.Proposal {
+			final := ""
+			if b.Final {
+				final = " for good"
+			}
+			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.root.at, why(b.Why))
+			c.Rule = "policy" + b.By.text()
+		}
+	}
+}
+
+func (o *originBody) text() string {
+	switch {
+	case o == nil:
+		return ""
+	case o.Rule == "":
+		return fmt.Sprintf(" by the policy, version %d", o.Version)
+	}
+	return fmt.Sprintf(" by the rule %q of the policy, version %d", o.Rule, o.Version)
+}
+
+// addRule adds the rule by which root ended, with its figures.
+func (c *certifier) addRule(end message, b finishBody) {
+	if c.root == nil || c.root.task == nil {
+		return
+	}
+	limits := c.root.task.Task.Limits
+	switch reason := b.Outcome.Reason; reason {
+	case "completed", "vetoed":
+		return // the answer to the proposed stop is the rule
+	case "max_turns":
+		c.Rule = "limit of turns"
+		c.add("the limit is %d turns (entry %d of %s; 0: that of the version)", limits.Turns, c.root.taskAt, c.root.at)
+	case "timeout":
+		c.Rule = "limit of working time"
+		c.add("the limits are %d ms until the closing turn and %d ms until the end (entry %d of %s; 0: those of the version), root worked %d ms",
+			limits.Soft, limits.Hard, c.root.taskAt, c.root.at, b.Worked)
+		for _, timer := range []string{"soft", "hard"} {
+			if at := c.root.woke[timer]; at > 0 {
+				c.add("the %s limit was due (entry %d of %s)", timer, at, c.root.at)
+			}
+		}
+	case "canceled", "aborted_streaming", "aborted_tools":
+		c.Rule = "cancel"
+		if c.root.canceled > 0 {
+			c.add("root read the cancel in its entry %d", c.root.canceled)
+		}
+	case "guardrail", "policy_blocked", "stop_hook_prevented", "tool_failure":
+		c.addHook(reason)
+	case "model_error", "refused", "prompt_too_long":
+		c.Rule = "answer of the model"
+		if n := len(c.root.answers); n > 0 && c.root.answers[n-1].failure != "" {
+			c.add("the model failed (entry %d of %s)%s", c.root.answers[n-1].entry, c.root.at, why(c.root.answers[n-1].failure))
+		}
+	default:
+		c.Rule = reason
+	}
+	c.addLastGrant(end)
+}
+
+func (c *certifier) addHook(reason string) {
+	c.Rule = "hook"
+	if n := len(c.root.hooked); n > 0 {
+		h := c.root.hooked[n-1]
+		c.Rule = fmt.Sprintf("hook %q", h.hook)
+		c.add("the hook %q decided %s at %s (entry %d of %s)%s", h.hook, h.decision, h.point, h.entry, c.root.at, why(h.text))
+		return
+	}
+	c.Rule = reason
+}
+
+// addLastGrant adds the answer of the supervisor that left no ordinary turn, with the figures of the pool at that moment.
+func (c *certifier) addLastGrant(end message) {
+	for _, m := range slices.Backward(c.root.inbox) {
+		var b grantedBody
+		if m.kind != "granted" && m.kind != "denied" || mailbox.Unmarshal(m.body, &b) != nil || m.kind == "granted" && !b.Closing {
+			continue
+		}
+		what := "granted only a closing turn"
+		if m.kind == "denied" {
+			what = "denied the request"
+		}
+		c.Rule = cmp.Or(b.Why, c.Rule)
+		if b.By != nil {
+			c.Rule = "policy" + b.By.text()
+		}
+		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(), m.entry, c.root.at, why(b.Detail))
+		c.addPool(min(m.n, end.entry), b.Reservation)
+		return
+	}
+}
+
+// addPool adds what was settled and held when an entry of the log of the run was read, and what the request asks for.
+func (c *certifier) addPool(entry uint64, reservation int) {
+	var limit, settled amount
+	held := int64(0)
+	for _, l := range c.super.limits {
+		if l.entry <= entry {
+			limit = l.amount
+		}
+	}
+	for _, l := range c.order {
+		a := c.account(l.at)
+		for number, s := range a.settled {
+			switch {
+			case s.entry <= entry && s.body.Lost:
+				settled.Tokens += max(a.asked[number].bound, s.body.Taken.Tokens)
+			case s.entry <= entry:
+				settled.Tokens, settled.Nano, settled.Calls = settled.Tokens+s.body.Used.Tokens, settled.Nano+s.body.Used.Nano, settled.Calls+s.body.Used.Calls
+			}
+		}
+		for number, r := range a.asked {
+			g, granted := l.granted[number]
+			if s, ok := a.settled[number]; granted && g.cause < entry && (!ok || s.entry > entry) {
+				held += r.bound
+			}
+		}
+	}
+	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %d tokens (up to entry %d of %s)", limit.text(limit), settled.text(limit), held, entry, c.super.at)
+	if r, ok := c.account(c.root.at).asked[reservation]; ok {
+		q := r.body.Request
+		c.add("the request asks for up to %d tokens, %d of the prompt and %d of the reply, and after it a closing turn must fit: up to %d more (entry %d of %s)", r.bound, q.Input,
+			q.Output, r.bound+q.Closing, r.entry, c.super.at)
+	}
+}
+
+// text lists the parts of an amount that are limited.
+func (a amount) text(limit amount) string {
+	var parts []string
+	if limit.Tokens > 0 {
+		parts = append(parts, fmt.Sprintf("%d tokens", a.Tokens))
+	}
+	if limit.Nano > 0 {
+		parts = append(parts, fmt.Sprintf("$%.6f", float64(a.Nano)/1e9))
+	}
+	if limit.Calls > 0 {
+		parts = append(parts, fmt.Sprintf("%d calls", a.Calls))
+	}
+	return cmp.Or(strings.Join(parts, ", "), "nothing")
 }
 
 func why(text string) string {
 	const whyBytes = 200
 	if len(text) > whyBytes {
-		text = text[:whyBytes] + "…"
+		text = strings.ToValidUTF8(text[:whyBytes], "") + "…"
 	}
 	if text == "" {
 		return ""

@@ -44,10 +44,12 @@ type log struct {
 	answers  []answer        // of models
 	turns    map[int]*answer // see repliesOf
 	attempts map[string]*attempt
-	order    []*attempt      // as they were first named
-	gated    map[string]bool // calls about which hooks were asked
-	requests map[string]bool // commands, by id
-	decided  []decision      // of people about questions
+	order    []*attempt        // as they were first named
+	gated    map[string]bool   // calls about which hooks were asked
+	hooked   []verdict         // what hooks decided, but passing
+	woke     map[string]uint64 // timers
+	requests map[string]bool   // commands, by id
+	decided  []decision        // of people about questions
 	inbox    []message
 	seen     map[string][]byte // messages by sender and identity
 	last     map[mailbox.Address]message
@@ -62,11 +64,17 @@ type log struct {
 	finish   *finishBody // that Closed names
 
 	opened        []openedBody
+	limits        []limits // of the run, as they were set
 	limitsChanged bool
 }
 
+type limits struct {
+	entry uint64
+	amount
+}
+
 func newLog(at mailbox.Address) *log {
-	return &log{at: at, lives: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{}, gated: map[string]bool{}, requests: map[string]bool{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
+	return &log{at: at, lives: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{}, gated: map[string]bool{}, woke: map[string]uint64{}, requests: map[string]bool{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
 		classes: map[string]string{}, granted: map[int]grant{}}
 }
 
@@ -225,6 +233,11 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 		l.readReturned(item)
 	case "hooked":
 		l.readHooked(item)
+	case "woke":
+		var b wokeBody
+		if l.decode(item, &b) {
+			l.woke[b.Timer] = l.n
+		}
 	case "released": // everything that the activation began has a result: the other calls never began
 		for _, a := range l.attempts {
 			if a.returned == 0 && a.life == e.Start {
@@ -255,8 +268,15 @@ func (l *log) readCommands(e mailbox.Entry) {
 			var b openedBody
 			if len(l.opened) == 0 && l.decode(item, &b) {
 				l.opened = append(l.opened, b)
+				l.limits = append(l.limits, limits{l.n, b.Limits})
 			}
-		case "limit_set", "given_up":
+		case "limit_set":
+			l.limitsChanged = true
+			var b limitBody
+			if l.decode(item, &b) {
+				l.limits = append(l.limits, limits{l.n, b.Limits})
+			}
+		case "given_up":
 			l.limitsChanged = true
 		}
 	}

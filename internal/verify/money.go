@@ -12,6 +12,7 @@ type account struct {
 
 // request is a reservation that was asked for.
 type request struct {
+	entry uint64 // in the log of the run
 	body  reserveBody
 	bound int64 // tokens
 }
@@ -51,13 +52,13 @@ func (v *verifier) readAccounts(super *log) {
 		case "reserve":
 			var b reserveBody
 			if super.decodeOf(m.entry, m.kind, m.body, &b) {
-				a.asked[b.Reservation] = request{b, b.Request.Input + b.Request.Output}
+				a.asked[b.Reservation] = request{m.entry, b, b.Request.Input + b.Request.Output}
 			}
 		case "return_allowance":
 			var b returnBody
 			if super.decodeOf(m.entry, m.kind, m.body, &b) && b.Open {
 				a.returned[b.Reservation] = true
-				a.asked[b.Reservation] = request{bound: b.Taken.Tokens}
+				a.asked[b.Reservation] = request{entry: m.entry, bound: b.Taken.Tokens}
 			}
 		case "settle":
 			var b settleBody

@@ -12,12 +12,14 @@ type answer struct {
 	calls       []string // names of the tools
 	known       bool     // the usage
 	usage       usageBody
+	failure     string // class and text
 }
 
 // grant is a reservation that the supervisor granted.
 type grant struct {
 	grantedBody
 	entry uint64
+	cause uint64 // in the log of the run
 }
 
 func (l *log) readAnswer(item mailbox.Item) {
@@ -28,6 +30,9 @@ func (l *log) readAnswer(item mailbox.Item) {
 	a := answer{entry: l.n, kind: item.Kind, reservation: b.Reservation, known: b.Reply.Known || b.Unbilled, usage: b.Reply.Usage}
 	if b.Unbilled {
 		a.usage = usageBody{}
+	}
+	if b.Class != "" {
+		a.failure = b.Class + ": " + b.Detail
 	}
 	for _, c := range b.Reply.Message.Calls {
 		a.calls = append(a.calls, c.Name)

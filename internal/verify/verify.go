@@ -64,6 +64,8 @@ func (f Finding) String() string {
 // Certificate says how a run came to its stop, with the facts that show it.
 type Certificate struct {
 	Reason string   `json:"stop_reason,omitempty"` // "": it has not ended
+	Waits  string   `json:"waits,omitempty"`       // the reason of a question that is open
+	Rule   string   `json:"rule,omitempty"`        // by which it stopped
 	Facts  []string `json:"facts,omitempty"`
 }
 

@@ -96,13 +96,22 @@ func (cs *Commands) printVerify(r verifyReport) error {
 	if r.Damaged {
 		lines = append(lines, "the logs record that one of them was damaged: the rules between logs were not checked")
 	}
-	if r.Certificate.Reason == "" {
-		lines = append(lines, "the run has not ended")
-	} else {
-		lines = append(lines, "the run stopped as "+r.Certificate.Reason+":")
-	}
+	lines = append(lines, stopLine(r.Certificate))
 	for _, fact := range r.Certificate.Facts {
 		lines = append(lines, "  "+fact)
 	}
 	return cs.Console.PrintLines(slices.Clip(lines))
+}
+
+// stopLine says how a run stopped, in one line.
+func stopLine(c verify.Certificate) string {
+	switch {
+	case c.Reason == "" && c.Waits != "":
+		return "the run has not ended: it waits for a person (" + c.Waits + "):"
+	case c.Reason == "":
+		return "the run has not ended"
+	case c.Rule == "" || c.Rule == c.Reason:
+		return "the run stopped as " + c.Reason + ":"
+	}
+	return "the run stopped as " + c.Reason + ", by: " + c.Rule
 }
