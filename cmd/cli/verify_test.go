@@ -66,3 +66,45 @@ func TestARunWithoutItsLastEntry(t *testing.T) {
 		}
 	}
 }
+
+// TestAChangedByteOfARunFileIsNamed: both commands refuse a file of which a byte was changed, and name the line and the entry.
+func TestAChangedByteOfARunFileIsNamed(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	path := s.writeRun("changed", recordedRun(t, "completes_within_budget"))
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bytes.SplitAfter(data, []byte("\n"))
+	i := bytes.Index(lines[4], []byte(`"data":"`)) + 60 // the fourth entry
+	if lines[4][i]++; lines[4][i] == '{' || lines[4][i] == '[' || lines[4][i] == ':' {
+		lines[4][i] -= 2
+	}
+	if err := os.WriteFile(path, bytes.Join(lines, nil), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"replay", "verify"} {
+		if text, code := s.errorOf(command, path); code != 2 || !strings.Contains(text, "line") || !strings.Contains(text, "eval.root") || !strings.Contains(text, "the file was changed") {
+			t.Errorf("%s: exit %d: %s", command, code, text)
+		}
+	}
+}
+
+// TestVerifyShowsWhyARunStopped: the certificate that the command prints names the rule, its figures and the entries.
+func TestVerifyShowsWhyARunStopped(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	for name, want := range map[string][]string{
+		"token_budget":        {"the run stopped as token_budget:", "the limit of the run was 5000 tokens; settled were 3955 tokens", "(entry 83 of eval.root)"},
+		"timeout_hard":        {"the run stopped as timeout, by: limit of working time", "the hard limit was due (entry 7 of eval.root)"},
+		"parked_for_a_person": {"it waits for a person (needs_human)", "root waits for the answer to question 1-0.1 about call 1-0"},
+	} {
+		out, code := s.outputOf("verify", s.writeRun(name, recordedRun(t, name)))
+		for _, text := range want {
+			if code != 0 || !strings.Contains(out, text) {
+				t.Errorf("%s: exit %d, no %q: %s", name, code, text, out)
+			}
+		}
+	}
+}

@@ -38,6 +38,7 @@ type reader struct {
 	last  string                     // reference of the blob of the line before
 	size  int64                      // of that blob
 	ended bool
+	lines readLines
 }
 
 func wrong(format string, args ...any) error {
@@ -134,6 +135,7 @@ func (r *reader) readEntry(data []byte) error {
 	if err := decode(data, &l); err != nil {
 		return err
 	}
+	r.lines.note(r.line, data, l)
 	pool := l.Log.Pool()
 	last, known := r.logs[l.Log]
 	switch {
@@ -154,7 +156,7 @@ func (r *reader) readEntry(data []byte) error {
 	case len(r.blobs) > 0:
 		return wrong("an entry follows the blobs")
 	}
-	r.logs[l.Log] = l.Place
+	r.logs[l.Log], r.lines.entries = l.Place, append(r.lines.entries, r.line)
 	r.file.Entries = append(r.file.Entries, mailbox.Message{To: l.Log, Place: l.Place, At: l.At, Nanos: l.Nanos, Data: l.Data})
 	return nil
 }
@@ -218,7 +220,9 @@ func (r *reader) readEnd(data []byte) error {
 	case !t.End || t.Lines != r.line-1:
 		return wrong("the end says %d lines before it", t.Lines)
 	case t.SHA256 != hex.EncodeToString(r.sum.Sum(nil)):
-		return wrong("the hash of the lines before it is another one: the file was changed")
+		line, text := r.locate()
+		r.line = line
+		return wrong("%s", text)
 	case len(r.file.Entries) != h.Entries || len(r.logs) != h.Logs:
 		return wrong("%d entries of %d logs, the header says %d of %d", len(r.file.Entries), len(r.logs), h.Entries, h.Logs)
 	}
