@@ -172,6 +172,7 @@ type State struct {
 	PolicySetBy string // who replaced the policy last; "": nobody, it is that of the request
 	PolicySetAt int64
 	before      modelsBefore
+	others      OthersUse // that are not in this run
 
 	Inquiry memberInquiry
 	members roster

@@ -18,7 +18,7 @@ import (
 
 // Dump makes the command dump.
 func (cs *Commands) Dump() *cobra.Command {
-	var path string
+	var path, who string
 	var redacted bool
 	c := &cobra.Command{
 		Use: "dump RUN", Args: command.Exactly("RUN"),
@@ -31,14 +31,22 @@ without a node (docs/dump.md).
 
 The file holds what the logs hold: prompts, results and answers. With --redact it has no
 content: only which agent sent which kind of message, and when. Such a file cannot be
-replayed.`,
+replayed.
+
+With --agent the file has one agent, such as root-1-0, and those below it, as a run of its
+own: the agent is its root, with its history, journal, pending calls and open questions, and
+with the budget that the other agents have left.`,
 		Example: `  troupe dump last -O run.jsonl; troupe verify ./run.jsonl
   troupe dump 01k9z3 | gzip > run.jsonl.gz
+  troupe dump 01k9z3 --agent root-1-0 -O agent.jsonl
   troupe dump 01k9z3 --redact -O report.jsonl`,
 		Annotations: map[string]string{command.Formats: "json jsonl yaml"},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				f, err := readDump(ctx, s.Client, run)
+				if err == nil && who != "" {
+					f, err = takeAgent(f, who)
+				}
 				if err == nil && redacted {
 					f, err = runfile.Redact(f)
 				}
@@ -49,6 +57,7 @@ replayed.`,
 			})
 		},
 	}
+	c.Flags().StringVar(&who, "agent", "", "only this agent and those below it, as a run of its own (`troupe timeline` shows ids)")
 	c.Flags().StringVarP(&path, "out", "O", "", "write to this file, which must not exist yet (default stdout)")
 	c.Flags().BoolVar(&redacted, "redact", false, "leave out all content")
 	return c
