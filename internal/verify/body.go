@@ -36,10 +36,8 @@ type usageBody struct {
 func (u usageBody) total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheCreation }
 
 type answerBody struct { // replied, failed
-	Reservation int    `msgpack:"l"`
-	Class       string `msgpack:"c"`
-	Detail      string `msgpack:"d"`
-	Unbilled    bool   `msgpack:"u"`
+	Reservation int  `msgpack:"l"`
+	Unbilled    bool `msgpack:"u"`
 	Reply       struct {
 		Message struct {
 			Calls []struct {
@@ -49,6 +47,11 @@ type answerBody struct { // replied, failed
 		Usage usageBody `msgpack:"u"`
 		Known bool      `msgpack:"k"`
 	} `msgpack:"r"`
+}
+
+type failureBody struct { // failed, beside answerBody
+	Class  string `msgpack:"c"`
+	Detail string `msgpack:"d"`
 }
 
 type decisionBody struct { // answered

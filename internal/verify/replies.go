@@ -31,8 +31,9 @@ func (l *log) readAnswer(item mailbox.Item) {
 	if b.Unbilled {
 		a.usage = usageBody{}
 	}
-	if b.Class != "" {
-		a.failure = b.Class + ": " + b.Detail
+	var f failureBody
+	if item.Kind == "failed" && l.decode(item, &f) {
+		a.failure = f.Class + ": " + f.Detail
 	}
 	for _, c := range b.Reply.Message.Calls {
 		a.calls = append(a.calls, c.Name)
