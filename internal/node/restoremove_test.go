@@ -211,3 +211,35 @@ func TestARunOfAConversationIsRestoredOutOfIt(t *testing.T) {
 		t.Errorf("%+v", info.Result)
 	}
 }
+
+// TestAnAgentAtWorkIsRestoredAlone: one of two children is dumped while both work, and goes on as the root of a run of its own, on another
+// node. Its budget is that of the whole run less what was used; the sibling is not in it.
+//
+//behaviour:shows F5
+func TestAnAgentAtWorkIsRestoredAlone(t *testing.T) {
+	t.Parallel()
+	family, gate, agents := heldFamily(t)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	run := beginRun(t, c, client.RunRequest{Model: family, Agents: agents, Agent: "boss", MaxTokens: 900_000})
+	awaitEvents(t, c, run, event.KindToolStarted, 2)
+	f := dumpRun(t, c, run)
+	f.Header.Run = client.NewID()
+	entries, err := runfile.TakeAgent(f.Entries, "root-1-1", f.Header.Run, f.Entries[0].At)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Entries = entries
+	to := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c = connectClient(t, to)
+	done, err := sendRestore(t, c, f, client.RestoreRequest{OriginalStopped: true, Named: client.RunRequest{Agents: agents, Model: family}})
+	if err != nil || done.Logs != 2 || done.State != client.RunLive {
+		t.Fatalf("%+v %v", done, err)
+	}
+	openGate(t, gate)
+	r := *waitFinished(t, c, f.Header.Run, spec.Completed).Result
+	if !strings.HasPrefix(r.Text, "waited: open") || len(r.Agents) != 1 || r.Budget.Limit != 900_000 || r.Budget.Used <= r.Agents[0].Tokens || r.Budget.Reserved != 0 {
+		t.Errorf("%+v", r)
+	}
+	checkWhole(t, c, f.Header.Run)
+}

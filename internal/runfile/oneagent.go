@@ -213,8 +213,15 @@ func (t *taking) takeSupervisor() (kept []mailbox.Message, err error) {
 		}
 		before = append(before, uint64(len(kept)))
 	}
+	commands := 0
 	for i := range kept {
 		kept[i].Place = uint64(i + 1)
+		if e, err := mailbox.Decode(kept[i].Data); err == nil && e.From == "" {
+			commands++
+		}
+	}
+	if commands > commandsMax {
+		return nil, fmt.Errorf("%w: its budget depends on others at more than %d moments", ErrOneAgent, commandsMax)
 	}
 	return kept, nil
 }
@@ -240,6 +247,9 @@ func (t *taking) othersUse(s supervisor.State) supervisor.OthersUse {
 	})
 	return o
 }
+
+// commandsMax leaves room for the requests that the new run will get: a log has at most RequestsMax.
+const commandsMax = activation.RequestsMax * 3 / 4
 
 // findStart returns the index of the entry that began the agent, and the activation of the supervisor that read it.
 func (t *taking) findStart(log []mailbox.Message) (start int, activation string, err error) {

@@ -1,9 +1,12 @@
 package runfile
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
@@ -79,6 +82,9 @@ func (t *taking) takeLog(log []mailbox.Message) (taken []mailbox.Message, err er
 				now, next = next[0], next[1:]
 				known[was] = now
 			}
+			if err := t.checkSameMessage(item, now.Body, m.To); err != nil {
+				return nil, err
+			}
 			e.Items[k].N, e.Items[k].I, e.Items[k].Body = now.N, now.I, now.Body
 		}
 		if m, err = t.rewrite(m, e, nil, &hashes); err != nil {
@@ -87,6 +93,49 @@ func (t *taking) takeLog(log []mailbox.Message) (taken []mailbox.Message, err er
 		taken = append(taken, m)
 	}
 	return taken, nil
+}
+
+// checkSameMessage refuses a message that would say something else in the new run: what an agent has read is its history. Only a grant
+// may have another size.
+func (t *taking) checkSameMessage(item mailbox.Item, body []byte, of mailbox.Address) error {
+	switch {
+	case item.Kind == (agent.Submitted{}).Kind():
+		return checkSameRights(item, body, of)
+	case item.Kind == (agent.Granted{}).Kind() || bytes.Equal(item.Body, body):
+		return nil
+	case item.Kind == (agent.Returned{}).Kind():
+		renamed, err := change(item.Body, func(f *agent.Returned) { f.Text = strings.ReplaceAll(f.Text, t.id+"-", string(spec.Root)+"-") })
+		if err == nil && bytes.Equal(renamed, body) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s of %s would say something else without the other agents", ErrOneAgent, item.Kind, of)
+}
+
+// checkSameRights refuses a task that the new run would give with other rights or limits: agents above bind those below them to
+// their hooks, permission rules and tools, and they are not in the new run.
+func checkSameRights(item mailbox.Item, body []byte, of mailbox.Address) error {
+	var was, now agent.Submitted
+	if err := errors.Join(mailbox.Unmarshal(item.Body, &was), mailbox.Unmarshal(body, &now)); err != nil {
+		return fmt.Errorf("%w: the task of %s: %w", ErrOneAgent, of, err)
+	}
+	a, b := was.Task, now.Task
+	for _, part := range []struct {
+		what string
+		same bool
+	}{
+		{"its permission rules", reflect.DeepEqual(a.Permissions, b.Permissions) && reflect.DeepEqual(a.AddedRules, b.AddedRules)},
+		{"its hooks", slices.Equal(a.LoopOptions.Hooks, b.LoopOptions.Hooks)},
+		{"its tools", reflect.DeepEqual(a.Tools, b.Tools) && slices.Equal(a.Commands, b.Commands) && slices.Equal(a.Servers, b.Servers) && slices.Equal(a.Foreign, b.Foreign)},
+		{"the tools that are forbidden to it", !slices.ContainsFunc(a.Forbidden, func(name string) bool { return !slices.Contains(b.Forbidden, name) })},
+		{"its directory", a.Workspace == b.Workspace && slices.Equal(a.Writable, b.Writable) && a.Memory == b.Memory},
+		{"its limits", a.Limits.WithDefaults(a.Depth) == b.Limits.WithDefaults(b.Depth)},
+	} {
+		if !part.same {
+			return fmt.Errorf("%w: as the root of a run, %s would be others for %s: agents above it bind it to theirs", ErrOneAgent, part.what, of)
+		}
+	}
+	return nil
 }
 
 // marks ends the logs: each agent at work reads that what is under way was begun in the other run, and the other agents hold
