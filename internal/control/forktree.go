@@ -88,7 +88,11 @@ func (c *opener) forkTree(ctx context.Context, r client.RunRequest, p forkPoint)
 	run := checked.replayed.Super.Run
 	notes := []string{fmt.Sprintf("a fork of %s; agents: %d, tokens settled until then: %d", p, len(checked.replayed.Agents), checked.replayed.Super.Pool.Spent.Tokens)}
 	notes = append(notes, modelNotes(run, r.Model)...)
-	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: "of the forked run", Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9, Notes: notes}, nil
+	why := "of the forked run"
+	if r.Model != "" {
+		why = "named for the fork"
+	}
+	return client.RunAccepted{RunID: r.RunID, Model: run.Model.Name, Why: why, Limit: run.Limits.Tokens, LimitUSD: float64(run.Limits.Nano) / 1e9, Notes: notes}, nil
 }
 
 // checkSameFork refuses a request for a fork whose id another run has: its client would take that run for the fork.
@@ -250,7 +254,7 @@ func forkError(p forkPoint, err error) error {
 	if known := (*client.Error)(nil); errors.As(err, &known) {
 		return err
 	}
-	return badFile("name RUN@AGENT:TURN, or RUN@AGENT:CALL for a call or a question; `troupe tree "+p.run+"` and `troupe transcript "+p.run+"` show them", "%s: %v", p, err)
+	return badFile("name RUN@AGENT:TURN, or RUN@AGENT:CALL for a call or a question; `troupe describe "+p.run+"` and `troupe transcript "+p.run+"` show them", "%s: %v", p, err)
 }
 
 // checkForkDir refuses a directory that the fork would share with its original.

@@ -79,7 +79,7 @@ func (c *viewer) exportHistory(ctx context.Context, r client.ExportRequest) (any
 		r.Agent = string(spec.Root)
 	}
 	if err := names.CheckToken(r.Agent); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe describe` shows the ids of agents"}
 	}
 	turn := -1
 	if r.Turn != nil {

@@ -141,8 +141,11 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 	if accepted.Ahead > 0 {
 		accepted.Notes = append(accepted.Notes, fmt.Sprintf("the run waits: %d earlier runs of the conversation %s have not ended", accepted.Ahead, conversation))
 		c.cfg.laneKnown(conversation)
-	} else if h := s.Histories(); len(h) > 0 {
-		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it continues the conversation %s after %s", conversation, h[0].ID))
+		return accepted, nil
+	}
+	earlier := s.Histories()
+	if i := slices.IndexFunc(earlier, func(r lane.Run) bool { return r.ID != accepted.RunID }); i >= 0 { // this run may have ended by now
+		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it continues the conversation %s after %s", conversation, earlier[i].ID))
 	}
 	return accepted, nil
 }

@@ -30,7 +30,7 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 		r.Agent = string(spec.Root)
 	}
 	if err := names.CheckToken(r.Agent); err != nil {
-		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe tree` shows the agents"}
+		return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe describe` shows the ids of agents"}
 	}
 	at, err := c.agentAddress(ctx, r.RunID, spec.ID(r.Agent))
 	if err != nil {

@@ -62,7 +62,7 @@ func badRequestID(err error) error {
 }
 
 func noAgent(id spec.ID, run string) error {
-	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", id, run), Hint: "`troupe tree` shows the agents"}
+	return &client.Error{Code: client.CodeNotFound, Text: fmt.Sprintf("there is no agent %q in %s", id, run), Hint: "`troupe describe` shows the ids of agents"}
 }
 
 func isNotFound(err error) bool { return hasCode(err, client.CodeNotFound) }

@@ -46,7 +46,7 @@ func CheckRestored(b *Builder, o supervisor.Opened, named client.RunRequest) err
 	b = New(cfg)
 	fresh, _, err := b.buildWhole(requestLike(o, named))
 	if err != nil {
-		return explainRefused(o, err)
+		return explainRefused(o, named, err)
 	}
 	return compareRights(b, o, fresh)
 }
@@ -68,13 +68,16 @@ func checkRecordedLimits(o supervisor.Opened) error {
 }
 
 // explainRefused explains why a run like the recorded one cannot be opened here.
-func explainRefused(o supervisor.Opened, err error) error {
+func explainRefused(o supervisor.Opened, named client.RunRequest, err error) error {
 	known := (*client.Error)(nil)
 	if !errors.As(err, &known) {
 		return err
 	}
 	hint := known.Hint
-	if o.Workspace != "" {
+	if named.Agents == "" && slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Source != "" }) {
+		hint = "name the directory of its agent files with --agents; " + hint
+	}
+	if o.Workspace != "" && named.Fork == "" { // a fork has a copy
 		hint += "; the run works in " + o.Workspace + ": name it with --dir, or a copy of it, or restore it on a node that has it as a root"
 	}
 	return &client.Error{Code: known.Code, Text: "a new run like " + o.Run + " would be refused here: " + known.Text, Hint: hint}

@@ -23,6 +23,8 @@ type Console struct {
 	Output  string
 	Color   string
 	JSON    bool
+	// outputAsked: Output is not the default of the command.
+	outputAsked bool
 	Quiet   bool
 	Verbose bool
 
@@ -47,7 +49,7 @@ func (c *Console) Report(f *exit.Failure) {
 		return
 	}
 	text := exit.PlainText(f.Err)
-	if c.JSON || strings.Contains(c.Output, "json") {
+	if c.JSON || c.outputAsked && strings.Contains(c.Output, "json") {
 		doc := struct {
 			Type  string `json:"type"`
 			Error string `json:"error"`
@@ -102,6 +104,7 @@ func (c *Console) ChooseOutput(can []string) error {
 		}
 		c.Output = "json"
 	}
+	c.outputAsked = c.Output != ""
 	if c.Output == "jsonl" && slices.Contains(can, "stream-json") {
 		c.Output = "stream-json"
 	}

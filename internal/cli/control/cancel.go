@@ -100,7 +100,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 		return cs.printCanceled(cancelReport{Run: r.RunID, Agent: r.Agent, Already: !r.endedRun(before.Result), Stopped: stoppedAgents(r.live, before.Result), Result: before.Result})
 	}
 	if r.Agent != "" && !hasAgent(before.Result, r.Agent) {
-		return exit.UsageError("troupe tree "+r.RunID+" shows the agents", "run %s has no agent %q", r.RunID, r.Agent)
+		return exit.UsageError("troupe describe "+r.RunID+" shows the ids of agents", "run %s has no agent %q", r.RunID, r.Agent)
 	}
 	if !r.asked {
 		r.live = liveAgents(before.Result, r.Agent)

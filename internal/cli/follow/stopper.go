@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/troupe-run/troupe/client"
@@ -31,7 +32,7 @@ func (st *stopper) escalate() error {
 	}
 	switch st.steps {
 	case 1:
-		st.f.note("stopping at the next safe boundary; press Ctrl-C again to exit now")
+		st.f.note(fmt.Sprintf("stopping at the next safe boundary, in %s at the latest; press Ctrl-C again to exit now", cancelWait))
 		st.clock = time.NewTimer(cancelWait)
 		st.timer = st.clock.C
 		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})

@@ -66,7 +66,7 @@ server. Kill a node and watch the others take over. Ctrl-C stops them all.
 
 The nodes run the program troupe-node, found next to this one, in PATH, or by
 --node-binary.`,
-		Example:     "  troupe up --nodes 3 --root ~/src\n  troupe up --nodes 3 &\n  troupe nodes list\n  troupe run \"Say hello\"",
+		Example:     "  troupe up --nodes 3 --root ~/src\n  troupe up --nodes 3 &\n  troupe nodes list\n  troupe run --dir . \"Investigate this directory\"",
 		Annotations: map[string]string{command.Formats: "text"},
 		RunE:        func(*cobra.Command, []string) error { return cs.startNodes(u) },
 	}

@@ -118,7 +118,7 @@ func (cs *Commands) withChanges(text, who string, do func(changes) error) error 
 		}
 		h := readHistory(f.Entries)
 		if who != "" && !slices.ContainsFunc(f.Entries, func(m mailbox.Message) bool { return m.To.Agent() == who }) {
-			return exit.UsageError("troupe tree "+f.Header.Run+" shows the agents", "%s has no agent %q", f.Header.Run, who)
+			return exit.UsageError("troupe describe "+f.Header.Run+" shows the ids of agents", "%s has no agent %q", f.Header.Run, who)
 		}
 		return do(changes{file: f, dir: h.Dir, nets: h.Nets(who), lost: h.Lost, blob: blob, agent: who})
 	}

@@ -57,7 +57,7 @@ with the budget that the other agents have left.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "only this agent and those below it, as a run of its own (`troupe timeline` shows ids)")
+	c.Flags().StringVar(&who, "agent", "", "only this agent and those below it, as a run of its own (`troupe describe` shows ids)")
 	c.Flags().StringVarP(&path, "out", "O", "", "write to this file, which must not exist yet (default stdout)")
 	c.Flags().BoolVar(&redacted, "redact", false, "leave out all content")
 	return c

@@ -31,7 +31,7 @@ func takeAgent(f runfile.File, who string) (runfile.File, error) {
 		r, err = judgeTaken(entries)
 	}
 	if err != nil {
-		return f, exit.UsageError("`troupe timeline "+run+"` shows its agents; `troupe dump "+run+"` writes the whole run", "agent %.80s of %s: %v", who, run, err)
+		return f, exit.UsageError("`troupe describe "+run+"` shows the ids of its agents; `troupe dump "+run+"` writes the whole run", "agent %.80s of %s: %v", who, run, err)
 	}
 	f.Header.Run, f.Header.Result, f.Entries = id, nil, entries
 	switch {

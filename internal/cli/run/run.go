@@ -35,8 +35,8 @@ func (cs *Commands) Run() *cobra.Command {
 Without a server (-s, --context, NATS_URL) the run goes to the node that owns the
 state directory; if there is none, to a node in this process.
 
-Ctrl-C stops the run at its next safe boundary and prints the result; a second
-one ends this process at once.
+Ctrl-C stops the run at its next safe boundary, and after 5 s at once, and prints
+the result; a second one ends this process.
 
 Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or time,
 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and 143

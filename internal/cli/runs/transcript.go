@@ -118,7 +118,7 @@ func (cs *Commands) resolveAgent(ctx context.Context, s *session.Session, run, w
 	case 1:
 		return ids[0], nil
 	case 0:
-		return "", exit.UsageError("troupe tree "+run+" shows the agents", "run %s has no agent %q", run, word)
+		return "", exit.UsageError("troupe describe "+run+" shows the ids of agents", "run %s has no agent %q", run, word)
 	}
 	return "", exit.UsageError("name one by its id: "+strings.Join(ids, ", "), "run %s has %d agents %q", run, len(ids), word)
 }
