@@ -20,13 +20,13 @@ type Console struct {
 	In, Out, Err *os.File
 	Getenv       func(string) string
 
-	Output  string
-	Color   string
-	JSON    bool
+	Output string
+	Color  string
+	JSON   bool
 	// outputAsked: Output is not the default of the command.
 	outputAsked bool
-	Quiet   bool
-	Verbose bool
+	Quiet       bool
+	Verbose     bool
 
 	// Secrets knows the secrets of this process; nil: none.
 	Secrets  func() *redact.Masker
