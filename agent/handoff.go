@@ -54,7 +54,7 @@ type handedAnswer struct {
 }
 
 // refuseHandoffsBesideCalls ends the handoffs of a reply that makes other calls, too: their results would come after the
-// conversation has gone, so nobody would read them.
+// conversation has gone, so no agent would read them.
 func refuseHandoffsBesideCalls(calls []Call) []Call {
 	if len(calls) < 2 {
 		return calls

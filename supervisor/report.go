@@ -53,7 +53,7 @@ func (s State) Result() event.Result {
 	return r
 }
 
-// modelsBefore is what is known of the prices of the models that a fork has replaced.
+// modelsBefore says how well the prices of the models that a fork has replaced are known.
 type modelsBefore struct{ unknown, estimated bool }
 
 // applyModel changes the model of agents that the run begins from here on, unless their definitions name one. The agents

@@ -89,7 +89,7 @@ func (c *opener) restoreRun(ctx context.Context, r client.RestoreRequest) (any, 
 	return reply, c.cfg.Blobs.Drop(ctx, r.Upload)
 }
 
-// notes says how the restored run differs from the one in the file, beside what the request names.
+// notes says how the restored run differs from the one in the file, without what the request names.
 func (c checkedRestore) notes() (notes []string) {
 	if o := c.replayed.Super.Run; o.InLane && o.Conversation == "" && !c.isOver() {
 		notes = append(notes, "it was a run of a conversation, and goes on without it; `troupe run --fork "+c.run+"` begins with its history")

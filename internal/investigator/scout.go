@@ -79,8 +79,8 @@ func streamWords(ctx context.Context, text string, emit func(model.Delta)) error
 // lookAdvice says what a run needs for a report.
 const lookAdvice = "Give the run a directory, as with `troupe run --dir .`, and the tools list_dir and glob. " + notAnLLM + "."
 
-// plannedReply is one reply: text, calls, or both. A reply that refuses says why what was asked for is not done: a
-// report or other work, or any answer of an agent that could see nothing.
+// plannedReply is one reply: text, calls, or both. A reply that refuses says why the task is not done:
+// a report or other work, or any answer of an agent that could see nothing.
 type plannedReply struct {
 	text    string
 	calls   []wantedCall

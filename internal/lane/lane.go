@@ -54,7 +54,7 @@ type State struct {
 	// Runs are all runs: those that have begun or ended, in the order in which they did, then those that
 	// wait, in the order in which they will begin.
 	Runs []Run
-	// Holder is the agent, by its definition, that has the conversation by a handoff; "": nobody has handed it off, or a
+	// Holder is the agent, by its definition, that has the conversation by a handoff; "": it was not handed off, or a
 	// later message has named another agent.
 	Holder string
 	// Entries is how many entries were applied.

@@ -35,20 +35,20 @@ func (r *Run) CompareResult(recorded []byte) *Difference {
 	return d
 }
 
-// States of a run as its file tells them, of which its logs have a trace.
+// States in the first line of a file that leave a trace in the logs.
 const (
 	stateFinished = "finished"
 	stateParked   = "parked"
 )
 
-// CompareState compares the state that is told of a run with its logs; nil: they agree, or the state leaves no trace. A
-// run that is told to have finished has the end of its log, and one that is parked a question without an answer.
-func (r *Run) CompareState(told string) *Difference {
-	d := &Difference{Log: mailbox.At(r.run, mailbox.Super), Entry: r.superEntries, State: "the last entry of the log of the run", Recorded: "the run is " + told}
+// CompareState compares the state that a file gives for its run with the logs; nil: they agree, or the state leaves no trace.
+// The log of a finished run has its end, and the log of a parked one a question without an answer.
+func (r *Run) CompareState(claimed string) *Difference {
+	d := &Difference{Log: mailbox.At(r.run, mailbox.Super), Entry: r.superEntries, State: "the last entry of the log of the run", Recorded: "the run is " + claimed}
 	switch {
-	case told == stateFinished && !r.Ended:
+	case claimed == stateFinished && !r.Ended:
 		d.New = "the log of the run has no end: its last entries are missing, or its supervisor was given up before it wrote them"
-	case told == stateParked && (r.Ended || r.Super.Parked == 0):
+	case claimed == stateParked && (r.Ended || r.Super.Parked == 0):
 		d.New = "no question is open: the entries that asked it are missing, or others follow"
 	default:
 		return nil

@@ -225,8 +225,8 @@ func (x *Exporter) resendAgent(at mailbox.Address) {
 	}
 }
 
-// endGivenUp sends the spans of agents that their run has given up: their own logs end them never. What was read
-// of such a log, if anything, says when the agent began and which of its calls are open.
+// endGivenUp sends the spans of agents that their run has given up: their own logs have no end. The part of
+// such a log that can be read says when the agent began and which of its calls are open.
 func (x *Exporter) endGivenUp(e event.Published, d event.Result) {
 	if !slices.ContainsFunc(d.Agents, isGivenUp) {
 		return

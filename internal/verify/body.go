@@ -49,7 +49,7 @@ type answerBody struct { // replied, failed
 	} `msgpack:"r"`
 }
 
-type failureBody struct { // failed, beside answerBody
+type failureBody struct { // failed; the rest is answerBody
 	Class  string `msgpack:"c"`
 	Detail string `msgpack:"d"`
 }

@@ -103,7 +103,7 @@ func (v *verifier) toolOf(l *log, call string) (string, *answer) {
 	return "", nil
 }
 
-// isEffect reports whether a class is one of which an attempt begins at most once for each decision to begin it.
+// isEffect reports whether an attempt at a tool of this class begins at most once for each decision to begin it.
 func isEffect(class string) bool { return class == "effect" || class == "irreversible" }
 
 // checkCalls checks the calls of an agent by the replies that ask for them.

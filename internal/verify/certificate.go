@@ -223,16 +223,16 @@ func why(text string) string {
 	return fmt.Sprintf(": %q", text)
 }
 
-// checkTold checks that the logs show what is told of the run.
-func (v *verifier) checkTold(super *log, told Told) {
+// checkClaim checks that the logs show the claimed state and end of the run.
+func (v *verifier) checkClaim(super *log, claim Claim) {
 	reason := v.report.Certificate.Reason
 	switch {
-	case told.State == "finished" && super.closed == 0:
-		super.find(Ended, super.n, "the run is told to have finished, and its log has no end: its last entries are missing, or its supervisor was given up before it wrote them")
-	case told.Reason != "" && reason != told.Reason:
-		super.find(Ended, super.n, "the run is told to have stopped as %s, and the logs show %q", told.Reason, reason)
-	case told.State == "parked" && len(v.openQuestions(super)) == 0:
-		super.find(Ended, super.n, "the run is told to wait for a person, and no question is open: the entries that asked it are missing, or others follow")
+	case claim.State == "finished" && super.closed == 0:
+		super.find(Ended, super.n, "its node says that the run has finished, and its log has no end: its last entries are missing, or its supervisor was given up before it wrote them")
+	case claim.Reason != "" && reason != claim.Reason:
+		super.find(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason, reason)
+	case claim.State == "parked" && len(v.openQuestions(super)) == 0:
+		super.find(Ended, super.n, "its node says that the run waits for a person, and no question is open: the entries that asked it are missing, or others follow")
 	}
 }
 

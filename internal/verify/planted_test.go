@@ -14,7 +14,7 @@ import (
 type runLog struct {
 	t       *testing.T
 	entries []plantedEntry
-	told    verify.Told
+	claim   verify.Claim
 }
 
 type plantedEntry struct {
@@ -27,7 +27,7 @@ type plantedEntry struct {
 func openRunLog(t *testing.T, name string) *runLog {
 	t.Helper()
 	file := readRunFile(t, "../replay/testdata/runs/0.1.0/"+name+".jsonl")
-	r := &runLog{t: t, told: toldBy(t, file)}
+	r := &runLog{t: t, claim: claimOf(t, file)}
 	for _, m := range file.Entries {
 		e, err := mailbox.Decode(m.Data)
 		if err != nil {
@@ -52,7 +52,7 @@ func (r *runLog) verify() verify.Report {
 		}
 		log[i] = mailbox.Message{To: e.to, Data: data}
 	}
-	return verify.Run(log, r.told)
+	return verify.Run(log, r.claim)
 }
 
 // find returns the place of the first entry in a log, "root" or "super", that begins with a kind.

@@ -151,7 +151,7 @@ var callPlants = []violation{
 		i := r.find("super", "closed")
 		r.entries = slices.Delete(r.entries, i, i+1)
 	}},
-	{"a run that stopped otherwise than is told", plain, verify.Ended, func(r *runLog) { r.told.Reason = "vetoed" }},
+	{"a run that stopped for another reason than its file says", plain, verify.Ended, func(r *runLog) { r.claim.Reason = "vetoed" }},
 	{"a parked run without its question", unknown, verify.Ended, func(r *runLog) { r.item("super", "park").Kind = "unpark" }},
 	{"a message of another agent", children, verify.Cause, func(r *runLog) {
 		for i := range r.entries {

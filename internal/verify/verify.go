@@ -40,7 +40,7 @@ const (
 	Canceled     Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
 	Approved     Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
 	Rights       Rule = "rights-shrink"      // a child may nothing that its parent may not
-	Ended        Rule = "as-told"            // the logs show the state and the end that are told of the run
+	Ended        Rule = "as-claimed"         // the logs show the claimed state and end of the run
 )
 
 // Rules are all rules.
@@ -85,17 +85,17 @@ type Report struct {
 	Damaged bool `json:"damaged,omitempty"`
 }
 
-// Told is what is told of a run beside its logs, as by the first line of its file.
-type Told struct {
+// Claim is the state of a run as its node, or the first line of its file, gives it.
+type Claim struct {
 	State  string // "finished", "parked", or another, which leaves no trace in the logs
-	Reason string // why it stopped; "": nothing is told
+	Reason string // why it stopped; "": unknown
 }
 
 // Logs verifies the logs of one run. The entries of each log must be in order; the logs may be mixed.
-func Logs(entries []mailbox.Message) Report { return Run(entries, Told{}) }
+func Logs(entries []mailbox.Message) Report { return Run(entries, Claim{}) }
 
-// Run verifies the logs of one run, and what is told of it.
-func Run(entries []mailbox.Message, told Told) Report {
+// Run verifies the logs of one run against the rules and against the claim about it.
+func Run(entries []mailbox.Message, claim Claim) Report {
 	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{}, delegated: map[string]bool{}}
 	for _, m := range entries {
 		l := v.logs[m.To]
@@ -108,7 +108,7 @@ func Run(entries []mailbox.Message, told Told) Report {
 	}
 	slices.SortFunc(v.order, func(a, b *log) int { return cmp.Compare(a.at, b.at) })
 	v.report.Entries = len(entries)
-	v.collect(told)
+	v.collect(claim)
 	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry)) })
 	return v.report
 }
@@ -125,7 +125,7 @@ type verifier struct {
 	overrun    bool            // a provider billed more than was reserved
 }
 
-func (v *verifier) collect(told Told) {
+func (v *verifier) collect(claim Claim) {
 	r := &v.report
 	r.Logs, r.Findings = len(v.order), []Finding{}
 	for _, l := range v.order {
@@ -138,7 +138,7 @@ func (v *verifier) collect(told Told) {
 		v.checkMoney(super)
 		v.checkAddedRules(super)
 		v.certify(super)
-		v.checkTold(super, told)
+		v.checkClaim(super, claim)
 		if !r.Damaged {
 			v.checkAgents(super)
 		}

@@ -20,8 +20,8 @@ func readFile(t *testing.T, path string) []mailbox.Message {
 	return readRunFile(t, path).Entries
 }
 
-// toldBy returns what the first line of a file tells of its run.
-func toldBy(t *testing.T, f runfile.File) verify.Told {
+// claimOf returns what the first line of a file tells of its run.
+func claimOf(t *testing.T, f runfile.File) verify.Claim {
 	t.Helper()
 	var result struct {
 		Reason string `json:"stop_reason"`
@@ -29,7 +29,7 @@ func toldBy(t *testing.T, f runfile.File) verify.Told {
 	if err := json.Unmarshal(f.Header.Result, &result); len(f.Header.Result) > 0 && err != nil {
 		t.Fatal(err)
 	}
-	return verify.Told{State: f.Header.State, Reason: result.Reason}
+	return verify.Claim{State: f.Header.State, Reason: result.Reason}
 }
 
 func readRunFile(t *testing.T, path string) runfile.File {
@@ -55,7 +55,7 @@ func TestRecordedRunsKeepTheRules(t *testing.T) {
 	var chained, calls, settled int
 	for _, path := range paths {
 		file := readRunFile(t, path)
-		r := verify.Run(file.Entries, toldBy(t, file))
+		r := verify.Run(file.Entries, claimOf(t, file))
 		for _, f := range r.Findings {
 			t.Errorf("%s: %s", path, f)
 		}

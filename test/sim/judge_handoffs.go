@@ -99,7 +99,7 @@ func (j *handoffJudge) check(before, after *agent.State, f activation.Fact, out 
 	return open
 }
 
-// laterHistory is the history of the agent that has the conversation; nil: nobody else has it.
+// laterHistory is the history of the agent that has the conversation; nil: the agent itself has it.
 func (j *handoffJudge) laterHistory() []model.Message {
 	a := j.population.byAddr[mailbox.At(runName, string(j.to))]
 	if j.call == "" || a == nil || a.shadow.agent == nil {

@@ -49,11 +49,11 @@ func (cs *Commands) verify(f runfile.File) error {
 	if f.Header.Redacted {
 		return exit.UsageError("verify the run itself, or a file that is not redacted", "the file of %s is redacted: its hashes no longer hold", f.Header.Run)
 	}
-	told, err := toldBy(f)
+	claim, err := claimOf(f)
 	if err != nil {
 		return err
 	}
-	r := verifyReport{Run: f.Header.Run, Report: verify.Run(f.Entries, told)}
+	r := verifyReport{Run: f.Header.Run, Report: verify.Run(f.Entries, claim)}
 	r.Kept = len(r.Findings) == 0
 	if err := cs.printVerify(r); err != nil {
 		return err
@@ -64,17 +64,17 @@ func (cs *Commands) verify(f runfile.File) error {
 	return nil
 }
 
-// toldBy returns what a file tells of its run beside the logs.
-func toldBy(f runfile.File) (verify.Told, error) {
+// claimOf returns the state of a run that the first line of its file gives.
+func claimOf(f runfile.File) (verify.Claim, error) {
 	var result struct {
 		Reason string `json:"stop_reason"`
 	}
 	if len(f.Header.Result) > 0 {
 		if err := json.Unmarshal(f.Header.Result, &result); err != nil {
-			return verify.Told{}, exit.UsageError("troupe export RUN --logs writes a run file", "the result in the file of %s does not decode: %s", f.Header.Run, err)
+			return verify.Claim{}, exit.UsageError("troupe export RUN --logs writes a run file", "the result in the file of %s does not decode: %s", f.Header.Run, err)
 		}
 	}
-	return verify.Told{State: f.Header.State, Reason: result.Reason}, nil
+	return verify.Claim{State: f.Header.State, Reason: result.Reason}, nil
 }
 
 func (cs *Commands) printVerify(r verifyReport) error {

@@ -48,7 +48,7 @@ type Flags struct {
 	history         string
 	policyFile      string
 	imported        *history.Transcript // of the file history
-	KeepsHolder     bool                // the agent of the request gets the prompt only if nobody has handed off the conversation
+	KeepsHolder     bool                // the agent of the request gets the prompt only if the conversation was not handed off
 	Detach          bool
 	Copy            string // directory that was copied for a fork, until a node may have accepted the run
 	MaxLiveRuns     int    // runs of a node in this process
