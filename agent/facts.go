@@ -336,7 +336,7 @@ type CallModel struct {
 	Request     model.Request
 	Model       string // "provider/model"
 	Turn        int
-	Purpose     Purpose
+	Purpose     callPurpose
 }
 
 // Begin appends Started for a call; the call itself follows when the loop reads that entry.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/oklog/ulid/v2"
@@ -78,8 +79,13 @@ func (c *Client) FindRun(ctx context.Context, text string) (string, error) {
 	case len(found) == 1:
 		return found[0].RunID, nil
 	}
-	if _, err := c.State(ctx, text); err == nil {
-		return text, nil // it is whole, and others begin with it
+	isWhole := slices.ContainsFunc(found, func(info RunInfo) bool { return info.RunID == text })
+	if !isWhole {
+		_, err := c.State(ctx, text)
+		isWhole = err == nil
+	}
+	if isWhole { // others begin with it
+		return text, nil
 	}
 	ids := make([]string, len(found))
 	for i, info := range found {

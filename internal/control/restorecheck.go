@@ -11,7 +11,6 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
-	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/verify"
@@ -98,7 +97,7 @@ func (c *opener) judgeLogs(f runfile.File, named client.RunRequest) (checked che
 	if err := c.cfg.CheckRestored(opened, named); err != nil {
 		return checked, err
 	}
-	if err := errors.Join(checkPolicies(f.Entries), c.checkSecrets(f)); err != nil {
+	if err := errors.Join(c.checkChanges(opened, named, f.Entries), c.checkSecrets(f)); err != nil {
 		return checked, err
 	}
 	if report := verify.Logs(f.Entries); len(report.Findings) > 0 {
@@ -112,7 +111,7 @@ func (c *opener) judgeLogs(f runfile.File, named client.RunRequest) (checked che
 		return checked, badFile("dump the run again; a run that has lost the end of a log is not restored",
 			"a log of the file has lost its end: other logs know %d messages of entries that it lacks, and the run would do again what they record", n)
 	}
-	return checked, nil
+	return checked, c.checkModels(opened, named, checked.replayed)
 }
 
 func badFile(hint, format string, args ...any) error {
@@ -199,26 +198,6 @@ func (c *opener) checkSecrets(f runfile.File) error {
 	for ref, data := range f.Blobs {
 		if !bytes.Equal(c.cfg.Redact(data), data) {
 			return refused("the blob " + ref)
-		}
-	}
-	return nil
-}
-
-// checkPolicies refuses policies that no request could set.
-func checkPolicies(entries []mailbox.Message) error {
-	for _, m := range entries {
-		e, err := mailbox.Decode(m.Data)
-		if err != nil || e.From != "" || m.To.Agent() != mailbox.Super {
-			continue
-		}
-		for _, item := range e.Items {
-			var set supervisor.PolicySet
-			if item.Kind != set.Kind() || mailbox.Unmarshal(item.Body, &set) != nil {
-				continue
-			}
-			if _, err := policy.Compile(set.Policy); err != nil {
-				return badFile(policyHint, "a policy that was set while the run worked: %v", err)
-			}
 		}
 	}
 	return nil

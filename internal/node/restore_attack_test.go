@@ -239,6 +239,29 @@ func TestAttackRestoredRights(t *testing.T) {
 			set := supervisor.PolicySet{Policy: supervisor.Policy{Rules: []supervisor.Rule{{Name: "x", On: "no such moment"}}}}
 			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
 		}},
+		{"a limit of tokens that was set and no request could set", "max_tokens", func(f *runfile.File) {
+			set := supervisor.LimitSet{Limits: spec.RunLimits{Tokens: 1 << 60}}
+			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
+		}},
+		{"a negative limit that was set", "limits that were set", func(f *runfile.File) {
+			set := supervisor.LimitSet{Limits: spec.RunLimits{Tokens: -5}}
+			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
+		}},
+		{"a script that was set as the model of an agent", "not a script|cannot name a script", func(f *runfile.File) {
+			set := agent.ModelSet{Model: spec.Model{Name: "script//etc/passwd"}}
+			f.Entries = append(f.Entries, commandEntry(t, rootLog(t, *f), set))
+		}},
+		{"a script that was set as the model of the run", "not a script|cannot name a script", func(f *runfile.File) {
+			set := agent.ModelSet{Model: spec.Model{Name: "script//etc/passwd"}}
+			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
+		}},
+		{"a model without a price that was set under a limit in money", "no credentials for openai/unheard-of|the price of openai/unheard-of", func(f *runfile.File) {
+			limit := supervisor.LimitSet{Limits: spec.RunLimits{Nano: 1_000_000}, Patch: true}
+			set := agent.ModelSet{Model: spec.Model{Name: "openai/unheard-of"}}
+			last := commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set)
+			last.Place++
+			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), limit), last)
+		}},
 	} {
 		changed := runfile.File{Header: f.Header, Entries: slices.Clone(f.Entries)}
 		a.change(&changed)
@@ -247,6 +270,16 @@ func TestAttackRestoredRights(t *testing.T) {
 			t.Errorf("%s: %v, want %q", a.name, err, a.told)
 		}
 	}
+}
+
+// rootLog returns the address of the log of the root, with its node pool.
+func rootLog(t *testing.T, f runfile.File) mailbox.Address {
+	t.Helper()
+	i := slices.IndexFunc(f.Entries, func(m mailbox.Message) bool { return m.To.Agent() == string(spec.Root) })
+	if i < 0 {
+		t.Fatal("no log of the root")
+	}
+	return f.Entries[i].To
 }
 
 // TestAttackUploadOfAnotherRun: a restore removes its upload, so an upload under the id of a run is refused.

@@ -343,7 +343,8 @@ func commandEntry(t *testing.T, to mailbox.Address, f agent.Fact) mailbox.Messag
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "forged", Kind: f.(interface{ Kind() string }).Kind(), Body: body}}})
+	kind := f.(interface{ Kind() string }).Kind()
+	data, err := mailbox.Encode(mailbox.Entry{Form: mailbox.Form, Items: []mailbox.Item{{ID: "forged-" + kind, Kind: kind, Body: body}}})
 	if err != nil {
 		t.Fatal(err)
 	}

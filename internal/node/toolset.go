@@ -76,6 +76,12 @@ func withRestore(n *Node, c control.Config) control.Config {
 	c.CheckRestored = func(o supervisor.Opened, named client.RunRequest) error {
 		return runspec.CheckRestored(n.builder, o, named)
 	}
+	c.CheckRestoredChange = func(o supervisor.Opened, named client.RunRequest, change control.RecordedChange) error {
+		if change.Limits != nil {
+			return runspec.CheckSetLimits(o, *change.Limits)
+		}
+		return runspec.CheckSetModel(n.builder, o, named, change.Model, change.Nano)
+	}
 	c.PlaceRestored = func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(n.builder, named) }
 	c.ForkModel = func(o supervisor.Opened, named client.RunRequest) (*agent.ModelSet, int64, error) {
 		return runspec.ForkModel(n.builder, o, named)

@@ -57,6 +57,30 @@ func ForkModel(b *Builder, o supervisor.Opened, named client.RunRequest) (set *a
 	return &agent.ModelSet{Model: m, Summaries: summaries, Version: HashVersion(baseModel(m))}, nano, nil
 }
 
+// CheckSetModel refuses a model that the logs of a recorded run set, if a fork of the run could not have it here under a
+// limit in money; 0: none.
+func CheckSetModel(b *Builder, o supervisor.Opened, named client.RunRequest, route string, nano int64) error {
+	cfg := b.cfg
+	cfg.Trust = cfg.Trust.ForRequest(named)
+	o.Limits.Nano = max(o.Limits.Nano, nano)
+	_, _, err := ForkModel(New(cfg), o, client.RunRequest{Model: route, MaxTokens: o.Limits.Tokens})
+	return explainRefused(o, named, err)
+}
+
+// CheckSetLimits refuses limits in the logs of a recorded run that no request may set.
+func CheckSetLimits(o supervisor.Opened, set supervisor.LimitSet) error {
+	o.Limits = set.Limits
+	if set.SoftMS < 0 || set.HardMS < 0 {
+		return refuse.Bad(dumpedLimitsHint, "the logs of %s set a negative time limit", o.Run)
+	}
+	if err := checkRecordedLimits(o); err != nil {
+		return err
+	}
+	return checkLimits(client.RunRequest{TimeoutMS: set.SoftMS})
+}
+
+const dumpedLimitsHint = "dump the run again: no command sets such a limit"
+
 // providerOf is the provider of a route.
 func providerOf(route string) string {
 	name, _, _ := strings.Cut(route, "/")

@@ -70,7 +70,7 @@ func checkRecordedLimits(o supervisor.Opened) error {
 // explainRefused explains why a run like the recorded one cannot be opened here.
 func explainRefused(o supervisor.Opened, named client.RunRequest, err error) error {
 	known := (*client.Error)(nil)
-	if !errors.As(err, &known) {
+	if !errors.As(err, &known) { // also nil
 		return err
 	}
 	hint := known.Hint

@@ -41,8 +41,8 @@ const delegation = `{"fixtures": [
 func TestARunOverTheWireOfEachProvider(t *testing.T) {
 	troupe := buildTroupe(t)
 	for provider, env := range map[string]func(*mockprovider.MockServer) string{
-		"anthropic": func(m *mockprovider.MockServer) string { return "ANTHROPIC_BASE_URL=" + m.AnthropicURL() },
-		"openai":    func(m *mockprovider.MockServer) string { return "OPENAI_BASE_URL=" + m.OpenAIURL() },
+		"anthropic": func(m *mockprovider.MockServer) string { return "ANTHROPIC_BASE_URL=" + m.URL },
+		"openai":    func(m *mockprovider.MockServer) string { return "OPENAI_BASE_URL=" + m.URL + "/v1" },
 	} {
 		t.Run(provider, func(t *testing.T) {
 			m, err := mockprovider.Start(t.Context(), mockprovider.Config{Fixtures: []byte(delegation), Dir: t.TempDir(), Log: t.Output()})

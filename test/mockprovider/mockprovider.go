@@ -176,12 +176,6 @@ func (m *MockServer) Close() error {
 	return nil
 }
 
-// AnthropicURL is the value of ANTHROPIC_BASE_URL.
-func (m *MockServer) AnthropicURL() string { return m.URL }
-
-// OpenAIURL is the value of OPENAI_BASE_URL.
-func (m *MockServer) OpenAIURL() string { return m.URL + "/v1" }
-
 // JournalEntry is one request that the mock got. The mock writes the bodies of all
 // providers in the form of Chat Completions, and leaves out credentials.
 type JournalEntry struct {

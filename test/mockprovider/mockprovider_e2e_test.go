@@ -48,15 +48,15 @@ func startMock(t *testing.T) (*mockprovider.MockServer, []providerClient) {
 			t.Error(err)
 		}
 	})
-	a, err := anthropic.New(anthropic.Config{BaseURL: m.AnthropicURL(), APIKey: key})
+	a, err := anthropic.New(anthropic.Config{BaseURL: m.URL, APIKey: key})
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := openai.New(openai.Config{BaseURL: m.OpenAIURL(), APIKey: key, Structured: openai.StructuredAlways})
+	o, err := openai.New(openai.Config{BaseURL: m.URL + "/v1", APIKey: key, Structured: openai.StructuredAlways})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := openai.New(openai.Config{BaseURL: m.OpenAIURL(), APIKey: key, API: openai.APIResponses, Structured: openai.StructuredAlways})
+	r, err := openai.New(openai.Config{BaseURL: m.URL + "/v1", APIKey: key, API: openai.APIResponses, Structured: openai.StructuredAlways})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,122 @@
+package control
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/policy"
+	recorded "github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// RecordedChange is a change of a run after its first entry.
+type RecordedChange struct {
+	// Limits were set while the run worked; nil: the change is about a model.
+	Limits *supervisor.LimitSet
+	// Model is the route of a model that the run goes on with, and Nano its limit in money; 0: none.
+	Model string
+	Nano  int64
+}
+
+// checkChanges refuses policies and limits that no request could set.
+func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest, entries []mailbox.Message) error {
+	for _, m := range entries {
+		e, err := mailbox.Decode(m.Data)
+		if err != nil || e.From != "" || m.To.Agent() != mailbox.Super {
+			continue
+		}
+		for _, item := range e.Items {
+			if err := c.checkChange(opened, named, item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {
+	var (
+		rules  supervisor.PolicySet
+		limits supervisor.LimitSet
+	)
+	switch {
+	case item.Kind == rules.Kind() && mailbox.Unmarshal(item.Body, &rules) == nil:
+		if _, err := policy.Compile(rules.Policy); err != nil {
+			return badFile(policyHint, "a policy that was set while the run worked: %v", err)
+		}
+	case item.Kind == limits.Kind() && mailbox.Unmarshal(item.Body, &limits) == nil:
+		if name, n := negativeLimit(limits.Limits); n < 0 {
+			return badFile(dumpHint, "limits that were set while the run worked: %s is %d", name, n)
+		}
+		return c.judgeChange(opened, named, RecordedChange{Limits: &limits})
+	}
+	return nil
+}
+
+func (c *opener) judgeChange(opened supervisor.Opened, named client.RunRequest, change RecordedChange) error {
+	if c.cfg.CheckRestoredChange == nil {
+		return nil
+	}
+	return c.cfg.CheckRestoredChange(opened, named, change)
+}
+
+// checkModels refuses models that were set in the logs (agent.ModelSet), if the run goes on with them and a new run could
+// not have them here. Those of its first entry were judged with it.
+func (c *opener) checkModels(opened supervisor.Opened, named client.RunRequest, run *recorded.Run) error {
+	if run.Super.Phase == supervisor.Over {
+		return nil
+	}
+	routes := map[string]bool{}
+	add := func(m *spec.Model) {
+		if m != nil {
+			routes[m.Name] = true
+		}
+	}
+	add(&run.Super.Run.Model)
+	add(run.Super.Run.LoopOptions.Context.Model)
+	for _, s := range run.Agents {
+		if s.Phase == agent.Done {
+			continue
+		}
+		add(&s.Task.Model)
+		add(s.Task.LoopOptions.Context.Model)
+		if s.NextModel != nil {
+			add(&s.NextModel.Model)
+			add(s.NextModel.Summaries)
+		}
+	}
+	for _, known := range openedModels(opened) {
+		delete(routes, known)
+	}
+	for _, route := range slices.Sorted(maps.Keys(routes)) {
+		if err := c.judgeChange(opened, named, RecordedChange{Model: route, Nano: run.Super.Pool.Limit.Nano}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openedModels are the models that the first entry of a run names.
+func openedModels(o supervisor.Opened) []string {
+	routes := []string{o.Model.Name}
+	add := func(options spec.LoopOptions) {
+		for _, m := range options.Fallbacks {
+			routes = append(routes, m.Name)
+		}
+		if m := options.Context.Model; m != nil {
+			routes = append(routes, m.Name)
+		}
+	}
+	add(o.LoopOptions)
+	for _, d := range o.Definitions {
+		if d.Model != nil {
+			routes = append(routes, d.Model.Name)
+		}
+		add(d.LoopOptions)
+	}
+	return routes
+}
