@@ -43,9 +43,7 @@ type Config struct {
 	Build func(client.RunRequest) (supervisor.Opened, client.RunAccepted, error)
 	// CheckRestored refuses a run from a file that has a right which a new run would not get here; named are the files
 	// that it may use. Default: no run is restored.
-	CheckRestored func(o supervisor.Opened, named client.RunRequest) error
-	// CheckRestoredChange refuses a change in the logs of such a run that no request could make here. Default: it is not
-	// judged.
+	CheckRestored       func(o supervisor.Opened, named client.RunRequest) error
 	CheckRestoredChange func(o supervisor.Opened, named client.RunRequest, change RecordedChange) error
 	// PlaceRestored returns where a run from a file goes on in the directory that named names: the directory without
 	// links, and the node pool. Default: a run goes on where it was.

@@ -13,7 +13,8 @@ import (
 	"github.com/troupe-run/troupe/supervisor"
 )
 
-// RecordedChange is a change of a run after its first entry.
+// RecordedChange is a change of a run after its first entry. Config.CheckRestoredChange refuses one that no request could
+// make here; without it, none is judged.
 type RecordedChange struct {
 	// Limits were set while the run worked; nil: the change is about a model.
 	Limits *supervisor.LimitSet

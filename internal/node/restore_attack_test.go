@@ -239,6 +239,31 @@ func TestAttackRestoredRights(t *testing.T) {
 			set := supervisor.PolicySet{Policy: supervisor.Policy{Rules: []supervisor.Rule{{Name: "x", On: "no such moment"}}}}
 			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
 		}},
+	} {
+		checkForgery(t, c, a, f, r)
+	}
+}
+
+// checkForgery complains of a file that is restored although its author has forged it.
+func checkForgery(t *testing.T, c *client.Client, a forgery, f runfile.File, r client.RestoreRequest) {
+	t.Helper()
+	changed := runfile.File{Header: f.Header, Entries: slices.Clone(f.Entries)}
+	a.change(&changed)
+	_, err := sendRestore(t, c, changed, r)
+	if err == nil || !slices.ContainsFunc(strings.Split(a.told, "|"), func(told string) bool { return strings.Contains(err.Error(), told) }) {
+		t.Errorf("%s: %v, want %q", a.name, err, a.told)
+	}
+}
+
+// TestAttackRestoredChanges: limits and models that the logs set after the first entry are judged like those of the first.
+//
+//behaviour:shows F5
+func TestAttackRestoredChanges(t *testing.T) {
+	t.Parallel()
+	f, dir, agents := askedCommand(t)
+	c := connectClient(t, startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{dir, agents} }))
+	r := client.RestoreRequest{OriginalStopped: true, AcceptApprovals: true, Named: client.RunRequest{Agents: agents, Dir: dir}}
+	for _, a := range []forgery{
 		{"a limit of tokens that was set and no request could set", "max_tokens", func(f *runfile.File) {
 			set := supervisor.LimitSet{Limits: spec.RunLimits{Tokens: 1 << 60}}
 			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
@@ -263,12 +288,7 @@ func TestAttackRestoredRights(t *testing.T) {
 			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), limit), last)
 		}},
 	} {
-		changed := runfile.File{Header: f.Header, Entries: slices.Clone(f.Entries)}
-		a.change(&changed)
-		_, err := sendRestore(t, c, changed, r)
-		if err == nil || !slices.ContainsFunc(strings.Split(a.told, "|"), func(told string) bool { return strings.Contains(err.Error(), told) }) {
-			t.Errorf("%s: %v, want %q", a.name, err, a.told)
-		}
+		checkForgery(t, c, a, f, r)
 	}
 }
 
