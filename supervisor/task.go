@@ -39,8 +39,8 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 	if m.ID == spec.Root && o.Past != nil && o.Past.Conversation != "" {
 		t.Past = o.Past
 	}
-	if m.Depth == 0 && o.RootTurns > 0 {
-		t.Limits.Turns = o.RootTurns
+	if m.Depth == 0 { // an agent that takes over from the root, too
+		t.Limits = tighterLimits(t.Limits, spec.Limits{Turns: o.RootTurns})
 	}
 	if t.Limits.Children == 0 {
 		t.Limits.Children = o.Limits.Children
