@@ -40,6 +40,9 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 		}
 		what.policy = &compiled
 	}
+	if err := what.checkIsRead(); err != nil {
+		return what, err
+	}
 	if choose != nil {
 		var err error
 		if what.model, what.nano, err = choose(original.Super.Run, r); err != nil {
@@ -50,6 +53,24 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 		return what, &client.Error{Code: client.CodeBad, Text: "the price of " + original.Super.Run.Model.Name + " is unknown, so a limit in money cannot be kept", Hint: "limit the tokens"}
 	}
 	return what, nil
+}
+
+// checkIsRead refuses a prompt for an agent that has handed off its conversation: it makes no request that would hold the prompt.
+func (w forkChanges) checkIsRead() error {
+	caller, _ := w.original.Super.Member(spec.ID(w.point.agent))
+	holder := caller
+	for holder.HandedTo != "" {
+		next, known := w.original.Super.Member(holder.HandedTo)
+		if !known {
+			break
+		}
+		holder = next
+	}
+	if w.request.Prompt == "" || holder.ID == caller.ID {
+		return nil
+	}
+	return badFile(fmt.Sprintf("fork the agent that has it: %s@%s:TURN; or %s before its handoff", w.point.run, holder.ID, caller.ID),
+		"%s: %s has handed off the conversation to %s (%s) and reads no prompt", w.point, caller.ID, holder.ID, holder.Name)
 }
 
 // change puts the prompt before the last entry of the agent, which is the point, and changes what that entry says.
@@ -122,6 +143,9 @@ func (w forkChanges) changeEntry(m mailbox.Message) ([]mailbox.Message, error) {
 		if err != nil {
 			return nil, err
 		}
+		if changed && item.Kind == (agent.Returned{}).Kind() && e.From.Agent() == mailbox.Super {
+			return nil, w.refuseInstead()
+		}
 		if changed {
 			items[i].Body, found = body, true
 		}
@@ -132,6 +156,15 @@ func (w forkChanges) changeEntry(m mailbox.Message) ([]mailbox.Message, error) {
 	e.Items = items
 	m.Data, err = mailbox.Encode(e)
 	return []mailbox.Message{m}, err
+}
+
+// refuseInstead refuses another result of a call that the supervisor has answered: its log says what it has answered.
+func (w forkChanges) refuseInstead() error {
+	child := w.point.agent + "-" + w.point.point
+	if _, begun := w.original.Super.Member(spec.ID(child)); begun {
+		return badFile("fork the child: "+w.point.run+"@"+child+":TURN", "%s: the result of a delegation cannot be replaced", w.point)
+	}
+	return badFile("fork at a turn before the call, with a prompt", "%s: the answer of the supervisor cannot be replaced", w.point)
 }
 
 // changeFact changes the result of the call, or the answer to the question, that the point names.
