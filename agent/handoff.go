@@ -75,9 +75,14 @@ func handoffOf(s State, c Call) (e Delegate, why string) {
 	var args handoffArgs
 	decodeArgs(c.Args, &args)
 	e = Delegate{Call: c.ID, Child: c.Child, Name: args.Agent, Goal: args.Message, HandsOff: true, Require: unmetRequirements(s), Journal: s.JournalArgs(),
-		Obstacles: lastItems(s.Obstacles, obstaclesListed), Past: historyForHandoff(s)}
+		Obstacles: lastItems(obstaclesBesideHandoffs(s, c), obstaclesListed), Past: historyForHandoff(s)}
 	e.SoftMS, e.HardMS = s.timeLeft()
 	return e, ""
+}
+
+// obstaclesBesideHandoffs are the obstacles without denied handoffs: the handoff that is requested makes up for them.
+func obstaclesBesideHandoffs(s State, c Call) []obstacle {
+	return slices.DeleteFunc(slices.Clone(s.Obstacles), func(o obstacle) bool { return o.Target == toolTarget(c) })
 }
 
 // unmetRequirements are the requirements of the task that the record does not meet yet: the agent that takes over has to.

@@ -96,13 +96,16 @@ func startsChild(c Call) bool {
 
 // obstacleTarget returns what a call was about, and whether it is an obstacle that it came to nothing. A read that
 // fails, and a command that exits with an error, are none: they are information. Neither is a call that the model got
-// wrong, unless it was to write a file: nothing but a later write makes up for it.
+// wrong, unless it was to write a file: nothing but a later write makes up for it. A handoff that was not accepted for
+// another reason than a denial is none: the agent still has the conversation, and its answer or a later handoff makes up for it.
 func obstacleTarget(c Call) (target string, fails bool) {
 	exact, whole := fmt.Sprintf("call %d", callTarget(c)), toolTarget(c)
 	path := permission.WrittenPath(c.Name, c.Args)
 	switch {
 	case c.DeniedByPerson:
 		return exact, false
+	case c.isHandoff():
+		return whole, c.Denied
 	case c.isDelegation():
 		return exact, c.Result.Error
 	case path == ".": // the arguments name no file

@@ -104,3 +104,56 @@ func TestAConversationIsHandedOff(t *testing.T) {
 		t.Errorf("triage has the conversation again: %s", text)
 	}
 }
+
+// A handoff that the loop or the supervisor has refused does not make the run a failure: the agent hands off alone, or answers
+// itself.
+//
+//behaviour:shows K9
+func TestARefusedHandoffIsNoFailure(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ replies, want string }{
+		"beside another call": {`[{calls: [{name: handoff, args: {agent: billing, message: "Refund order 7."}}, {name: get_run_journal}]},
+    {calls: [{name: handoff, args: {agent: billing, message: "Please refund order 7."}}]}]`, "billing: refunded.\n"},
+		"none are allowed": {`[{calls: [{name: handoff, args: {agent: billing, message: "Refund order 7."}}]}, {text: "Refunded."}]`, "Refunded.\n"},
+	} {
+		files := map[string]string{"team/triage.md": handoffTeam["team/triage.md"], "team/billing.md": handoffTeam["team/billing.md"],
+			"play.yaml": "agents:\n  triage: " + c.replies + "\n  billing: [{text: x}, {text: \"billing: refunded.\"}]\n"}
+		s := newTestHome(t, files)
+		args := []string{"run", "-q", "-m", "script/play.yaml", "--agents", "team", "--agent", "triage", "--run-id", "first"}
+		if name == "none are allowed" {
+			args = append(args, "--max-handoffs", "-1")
+		}
+		if out, code := s.outputOf(append(args, "My order 7 is broken.")...); code != 0 || out != c.want {
+			t.Errorf("%s: %d %q", name, code, out)
+		}
+	}
+}
+
+// At a point where an agent has handed off, nobody would read the prompt of a fork; the result of a delegation is in the log of the
+// supervisor, too. Both are refused with the name of the agent to fork.
+//
+//behaviour:shows K9
+func TestAForkAtAHandoffNamesTheHolder(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, map[string]string{"team/triage.md": handoffTeam["team/triage.md"], "team/billing.md": "---\nname: billing\ndescription: d\nx-troupe: {delegates: []}\n---\nx\n",
+		"play.yaml": `
+agents:
+  triage: [{calls: [{name: handoff, args: {agent: billing, message: "Refund order 7."}}]}]
+  billing: [{text: unheard}, {text: "billing: {{user}}"}, {text: "billing: {{user}}"}]
+`})
+	if out, code := s.outputOf("run", "-q", "-m", "script/play.yaml", "--agents", "team", "--agent", "triage", "--run-id", "first", "My order 7 is broken."); code != 0 {
+		t.Fatalf("%d %s", code, out)
+	}
+	fork := []string{"run", "-q", "-m", "script/play.yaml", "--agents", "team", "--fork"}
+	stderr, code := s.errorOf(append(fork, "first@root:1", "what if")...)
+	if code != 2 || !strings.Contains(stderr, "root has handed off the conversation to root-1-0 (billing)") || !strings.Contains(stderr, "first@root-1-0:TURN") {
+		t.Errorf("a prompt that nobody reads: %d %s", code, stderr)
+	}
+	if stderr, code = s.errorOf(append(fork, "first@root:1-0", "--instead", "no")...); code != 2 || !strings.Contains(stderr, "the result of a delegation cannot be replaced") ||
+		!strings.Contains(stderr, "fork the child: first@root-1-0:TURN") {
+		t.Errorf("another result of the handoff: %d %s", code, stderr)
+	}
+	if stderr, code = s.errorOf(append(fork, "first@root-1-0:1", "what if")...); code != 0 {
+		t.Errorf("the agent that has the conversation: %d %s", code, stderr)
+	}
+}
