@@ -143,11 +143,20 @@ func (c *laneKeeper) enterLane(ctx context.Context, conversation string, accepte
 		c.cfg.laneKnown(conversation)
 		return accepted, nil
 	}
-	earlier := s.Histories()
-	if i := slices.IndexFunc(earlier, func(r lane.Run) bool { return r.ID != accepted.RunID }); i >= 0 { // this run may have ended by now
-		accepted.Notes = append(accepted.Notes, fmt.Sprintf("it continues the conversation %s after %s", conversation, earlier[i].ID))
+	if note := continuedNote(conversation, accepted.RunID, s.Histories()); note != "" {
+		accepted.Notes = append(accepted.Notes, note)
 	}
 	return accepted, nil
+}
+
+// continuedNote names the run whose history a run continues; "": none. The run itself may be among the histories: it may
+// have ended since.
+func continuedNote(conversation, run string, histories []lane.Run) string {
+	i := slices.IndexFunc(histories, func(r lane.Run) bool { return r.ID != run })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("it continues the conversation %s after %s", conversation, histories[i].ID)
 }
 
 // isRunWithoutLane reports whether a conversation is named after a run that began without one: the conversation
