@@ -13,6 +13,7 @@ import (
 	"github.com/troupe-run/troupe/internal/policy"
 	"github.com/troupe-run/troupe/internal/refuse"
 	"github.com/troupe-run/troupe/internal/toolset"
+	"github.com/troupe-run/troupe/internal/trust"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -76,6 +77,9 @@ func explainRefused(o supervisor.Opened, named client.RunRequest, err error) err
 	hint := known.Hint
 	if named.Agents == "" && slices.ContainsFunc(o.Definitions, func(d supervisor.Definition) bool { return d.Source != "" }) {
 		hint = "name the directory of its agent files with --agents; " + hint
+	}
+	if _, isScript := trust.ScriptPath(o.Model.Name); isScript && named.Model == "" {
+		hint = "name the script with -m script/FILE; " + hint
 	}
 	if o.Workspace != "" && named.Fork == "" { // a fork has a copy
 		hint += "; the run works in " + o.Workspace + ": name it with --dir, or a copy of it, or restore it on a node that has it as a root"
