@@ -236,7 +236,7 @@ func TestTheStockNatsCLI(t *testing.T) {
 	readable := s.startSubscriber("--translate", filepath.Join(s.bin, "troupe")+" fmt --color never")
 	// `nats sub` does not say when it is subscribed: it is once it hears something.
 	for len(plain.allLines()) == 0 || len(readable.allLines()) == 0 {
-		s.startRun("hello")
+		s.startRun("--dir", s.repo, "What is this?")
 	}
 
 	result := s.startRun("--dir", s.repo, "Investigate this repository and write report.md")
