@@ -314,12 +314,6 @@ type Error struct {
 
 func (e *Error) Error() string { return fmt.Sprintf("node: %s (%s)", e.Text, e.Code) }
 
-// TranscriptRequest asks for one agent's messages; the agent "" is the root.
-type TranscriptRequest struct {
-	RunID string `json:"run_id"`
-	Agent string `json:"agent,omitempty"`
-}
-
 // NodeInfo is one live node.
 type NodeInfo struct {
 	ID      string `json:"id"`

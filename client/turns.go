@@ -99,13 +99,3 @@ func (t *requestTurns) explainWait(v *verbTurns, verb string) error {
 	}
 	return fmt.Errorf("client: %s: %w", verb, errCrowded)
 }
-
-// Fold is a compaction: in later prompts Text replaces the first Upto messages.
-type Fold struct {
-	Upto int  `json:"upto"`
-	Turn int  `json:"turn"`
-	Deep bool `json:"deep,omitempty"`
-	// Plain says that no model wrote Text: it is an excerpt of the messages.
-	Plain bool   `json:"plain,omitempty"`
-	Text  string `json:"text"`
-}
