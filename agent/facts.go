@@ -294,7 +294,7 @@ type ReportLog struct {
 	// Ended is how the agent ended, if it has: its Finish may have arrived before the
 	// supervisor knew of the agent.
 	Ended *spec.Outcome `msgpack:"o,omitempty"`
-	// Ordinal counts the messages of this agent to its supervisor, this one included, and Heard the messages
+	// Ordinal counts the messages of this agent to its supervisor, this one included, and Received the messages
 	// that it received from its supervisor; 0: not counted.
 	Ordinal  int `msgpack:"r,omitempty"`
 	Received int `msgpack:"h,omitempty"`
@@ -336,7 +336,7 @@ type CallModel struct {
 	Request     model.Request
 	Model       string // "provider/model"
 	Turn        int
-	Purpose     callPurpose
+	Purpose     Purpose
 }
 
 // Begin appends Started for a call; the call itself follows when the loop reads that entry.

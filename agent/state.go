@@ -65,9 +65,9 @@ type State struct {
 	Suspended          suspension        // Waiting: for what, and what follows
 	Outcome            spec.Outcome
 
-	Purpose callPurpose // of the newest reservation
-	Route   int         // the model in use: 0 is Task.Model, n is the nth fallback
-	Force   string      // tool choice of the next request: "", "any" or a tool
+	Purpose Purpose // of the newest reservation
+	Route   int     // the model in use: 0 is Task.Model, n is the nth fallback
+	Force   string  // tool choice of the next request: "", "any" or a tool
 	ModelMS int64
 	ToolMS  int64
 	Foreign int // calls of agents of other programs
@@ -106,13 +106,13 @@ type State struct {
 	events      stepEvents      // of the step under way
 }
 
-// callPurpose is what a model call is for.
-type callPurpose string
+// Purpose is what a model call is for.
+type Purpose string
 
 // Purposes of a reservation.
 const (
-	ForTurn    callPurpose = ""
-	ForSummary callPurpose = "summary" // of what a compaction takes out of the prompt
+	ForTurn    Purpose = ""
+	ForSummary Purpose = "summary" // of what a compaction takes out of the prompt
 )
 
 // Anchor is a prefix of the prompt whose size the provider reported.

@@ -9,7 +9,7 @@ import (
 type modelAttempt struct {
 	model       string
 	reservation int
-	purpose     callPurpose
+	purpose     Purpose
 	turn        int
 }
 

@@ -59,21 +59,21 @@ type AttemptRequest struct {
 	Final bool `msgpack:"f,omitempty"`
 }
 
-// grantVerdict is the answer to an AttemptRequest.
-type grantVerdict string
+// Verdict is the answer to an AttemptRequest.
+type Verdict string
 
 // Verdicts. Wait: other reservations hold the missing amount, ask again when one settles.
 const (
-	Granted grantVerdict = "granted"
-	Closing grantVerdict = "closing" // only the closing turn fits
-	Wait    grantVerdict = "wait"
-	Denied  grantVerdict = "denied"
-	Stale   grantVerdict = "stale" // the reservation is closed already
+	Granted Verdict = "granted"
+	Closing Verdict = "closing" // only the closing turn fits
+	Wait    Verdict = "wait"
+	Denied  Verdict = "denied"
+	Stale   Verdict = "stale" // the reservation is closed already
 )
 
 // Grant says what an attempt may use.
 type Grant struct {
-	Verdict grantVerdict
+	Verdict Verdict
 	Output  int64
 	Calls   int64
 	Short   Short // what was short, unless Granted in full

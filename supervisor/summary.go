@@ -40,8 +40,8 @@ type Summary struct {
 	CanceledNow   bool `json:"canceled_now,omitempty"`
 	CancelTargets int  `json:"told,omitempty"`
 	// Joined is how many agents the run ever had.
-	Joined int        `json:"joined,omitempty"`
-	Tally  agentTally `json:"tally"`
+	Joined int   `json:"joined,omitempty"`
+	Tally  Tally `json:"tally"`
 	// Agents are those that have not ended, and those that a cancel has ended. AgentsCut says that
 	// some are left out.
 	Agents    []AgentSummary `json:"agents,omitempty"`
@@ -51,8 +51,8 @@ type Summary struct {
 	QuestionsCut bool           `json:"questions_cut,omitempty"`
 }
 
-// agentTally counts agents.
-type agentTally struct {
+// Tally counts agents.
+type Tally struct {
 	// Live counts those that have not ended, by node.
 	Live map[string]int `json:"live,omitempty"`
 	// Stopped counts those that were canceled alone, without the run, and have reported their end;
@@ -163,7 +163,7 @@ func bytesInJSON(text string) (n int) {
 // isCounted reports whether the account of a cancel may count the agent.
 func (a AgentSummary) isCounted() bool { return !a.Done || a.Stopping || a.Silent }
 
-func (t *agentTally) count(a AgentSummary) {
+func (t *Tally) count(a AgentSummary) {
 	switch {
 	case !a.Done:
 		if t.Live == nil {
@@ -179,7 +179,7 @@ func (t *agentTally) count(a AgentSummary) {
 
 // TallyOf counts the agents that a cancel of one agent includes: the agent and all below it; for
 // the root or "", all. ok is false if the Summary leaves out agents that may be among them.
-func (r Summary) TallyOf(of spec.ID) (t agentTally, ok bool) {
+func (r Summary) TallyOf(of spec.ID) (t Tally, ok bool) {
 	if of == "" || of == spec.Root {
 		return r.Tally, true
 	}
@@ -192,7 +192,7 @@ func (r Summary) TallyOf(of spec.ID) (t agentTally, ok bool) {
 }
 
 // LiveAgents is how many agents have not ended.
-func (t agentTally) LiveAgents() (sum int) {
+func (t Tally) LiveAgents() (sum int) {
 	for _, n := range t.Live {
 		sum += n
 	}

@@ -12,14 +12,14 @@ const (
 	MetricNameBytes = 64
 )
 
-// metricValue is one figure that a tool has reported about a call.
-type metricValue struct {
+// Metric is one figure that a tool has reported about a call.
+type Metric struct {
 	Name  string  `msgpack:"n"`
 	Value float64 `msgpack:"v"`
 }
 
 // Metrics are the figures of one call, sorted by name.
-type Metrics []metricValue
+type Metrics []Metric
 
 // Set returns the metrics with a figure, which replaces an earlier one of the same name. ok is false if the
 // figure breaks a limit: a name that is empty, too long or not made of a-z, A-Z, 0-9 and ._/-, a value that is
@@ -28,7 +28,7 @@ func (m Metrics) Set(name string, value float64) (out Metrics, ok bool) {
 	if !isMetricName(name) || math.IsNaN(value) || math.IsInf(value, 0) {
 		return m, false
 	}
-	i, found := slices.BinarySearchFunc(m, name, func(a metricValue, b string) int { return strings.Compare(a.Name, b) })
+	i, found := slices.BinarySearchFunc(m, name, func(a Metric, b string) int { return strings.Compare(a.Name, b) })
 	if !found && len(m) >= MetricsMax {
 		return m, false
 	}
@@ -37,7 +37,7 @@ func (m Metrics) Set(name string, value float64) (out Metrics, ok bool) {
 		out[i].Value = value
 		return out, true
 	}
-	return slices.Insert(out, i, metricValue{name, value}), true
+	return slices.Insert(out, i, Metric{name, value}), true
 }
 
 // Map returns the figures within the limits by name, nil for none.

@@ -40,6 +40,17 @@ type LoopOptions struct {
 	Dynamic string `msgpack:"y,omitempty" json:"dynamic,omitempty"`
 }
 
+// Models are the routes of the models that loops with these options may call beside their own.
+func (o LoopOptions) Models() (routes []string) {
+	for _, m := range o.Fallbacks {
+		routes = append(routes, m.Name)
+	}
+	if m := o.Context.Model; m != nil {
+		routes = append(routes, m.Name)
+	}
+	return routes
+}
+
 // LimitNotes say when the model is told what is left of its turns, time, tokens, money and tool calls:
 // at the percentages of a limit that are used up, once for each. Near 0 is off.
 type LimitNotes struct {

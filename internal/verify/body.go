@@ -190,7 +190,7 @@ type permissionsBody struct {
 	Within      [][][]byte `msgpack:"w"`
 	Confined    bool       `msgpack:"c"`
 	Yes         bool       `msgpack:"y"`
-	PassesShell bool       `msgpack:"p"`
+	ShellForChildren bool       `msgpack:"p"`
 	NoUserNotes bool       `msgpack:"n"`
 	UserEnv     bool       `msgpack:"u"`
 }
