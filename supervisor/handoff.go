@@ -117,6 +117,9 @@ func passOn(s State, from spec.ID, f agent.Fact) (State, []Effect) {
 	return s, []Effect{Tell{To: to.ID, Fact: f}}
 }
 
+// HolderOf returns the member that has the conversation of a member: itself, or the one it was handed off to.
+func HolderOf(s State, m Member) Member { return s.members.holder(m) }
+
 // holder is the member that has the conversation of a member: itself, or the one it was handed off to.
 func (r roster) holder(m Member) Member {
 	for m.HandedTo != "" {

@@ -58,14 +58,7 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 // checkIsRead refuses a prompt for an agent that has handed off its conversation: it makes no request that would hold the prompt.
 func (w forkChanges) checkIsRead() error {
 	caller, _ := w.original.Super.Member(spec.ID(w.point.agent))
-	holder := caller
-	for holder.HandedTo != "" {
-		next, known := w.original.Super.Member(holder.HandedTo)
-		if !known {
-			break
-		}
-		holder = next
-	}
+	holder := supervisor.HolderOf(w.original.Super, caller)
 	if w.request.Prompt == "" || holder.ID == caller.ID {
 		return nil
 	}

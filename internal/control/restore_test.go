@@ -39,7 +39,8 @@ func FuzzRestoredEntry(f *testing.F) {
 			}
 		}
 	}
-	c := newOpener(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil }})
+	c := newOpener(&Config{Redact: bytes.Clone, CheckRestored: func(supervisor.Opened, client.RunRequest) error { return nil },
+		CheckRestoredChange: func(supervisor.Opened, client.RunRequest, RecordedChange) error { return nil }})
 	f.Fuzz(func(t *testing.T, which uint8, at uint16, stamp int64, data []byte) {
 		file := files[int(which)%len(files)]
 		file.Entries = append([]mailbox.Message(nil), file.Entries...)

@@ -14,7 +14,7 @@ import (
 )
 
 // RecordedChange is a change of a run after its first entry. Config.CheckRestoredChange refuses one that no request could
-// make here; without it, none is judged.
+// make here; a node with CheckRestored has it, too.
 type RecordedChange struct {
 	// Limits were set while the run worked; nil: the change is about a model.
 	Limits *supervisor.LimitSet
@@ -53,16 +53,9 @@ func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, 
 		if name, n := negativeLimit(limits.Limits); n < 0 {
 			return badFile(dumpHint, "limits that were set while the run worked: %s is %d", name, n)
 		}
-		return c.judgeChange(opened, named, RecordedChange{Limits: &limits})
+		return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Limits: &limits})
 	}
 	return nil
-}
-
-func (c *opener) judgeChange(opened supervisor.Opened, named client.RunRequest, change RecordedChange) error {
-	if c.cfg.CheckRestoredChange == nil {
-		return nil
-	}
-	return c.cfg.CheckRestoredChange(opened, named, change)
 }
 
 // checkModels refuses models that were set in the logs (agent.ModelSet), if the run goes on with them and a new run could
@@ -90,34 +83,13 @@ func (c *opener) checkModels(opened supervisor.Opened, named client.RunRequest, 
 			add(s.NextModel.Summaries)
 		}
 	}
-	for _, known := range openedModels(opened) {
+	for _, known := range opened.Models() {
 		delete(routes, known)
 	}
 	for _, route := range slices.Sorted(maps.Keys(routes)) {
-		if err := c.judgeChange(opened, named, RecordedChange{Model: route, Nano: run.Super.Pool.Limit.Nano}); err != nil {
+		if err := c.cfg.CheckRestoredChange(opened, named, RecordedChange{Model: route, Nano: run.Super.Pool.Limit.Nano}); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// openedModels are the models that the first entry of a run names.
-func openedModels(o supervisor.Opened) []string {
-	routes := []string{o.Model.Name}
-	add := func(options spec.LoopOptions) {
-		for _, m := range options.Fallbacks {
-			routes = append(routes, m.Name)
-		}
-		if m := options.Context.Model; m != nil {
-			routes = append(routes, m.Name)
-		}
-	}
-	add(o.LoopOptions)
-	for _, d := range o.Definitions {
-		if d.Model != nil {
-			routes = append(routes, d.Model.Name)
-		}
-		add(d.LoopOptions)
-	}
-	return routes
 }

@@ -28,7 +28,7 @@ func (c *Case) newScriptedModels() *scriptedModels {
 		p.clients[route] = s.Client("")
 	}
 	if c.opened != nil { // the script has the replies of all models of the run
-		for _, route := range modelRoutes(*c.opened) {
+		for _, route := range c.opened.Models() {
 			p.clients[route] = p.clients[routeName]
 		}
 	}

@@ -76,25 +76,6 @@ func loopOptionsOf(o *supervisor.Opened) []*spec.LoopOptions {
 	return list
 }
 
-// modelRoutes are the models that a run may call.
-func modelRoutes(o supervisor.Opened) []string {
-	list := []string{o.Model.Name}
-	for _, def := range o.Definitions {
-		if def.Model != nil {
-			list = append(list, def.Model.Name)
-		}
-	}
-	for _, options := range loopOptionsOf(&o) {
-		for _, m := range options.Fallbacks {
-			list = append(list, m.Name)
-		}
-		if m := options.Context.Model; m != nil {
-			list = append(list, m.Name)
-		}
-	}
-	return list
-}
-
 // checkRecorded checks the recorded end.
 func (d caseDecoder) checkRecorded(c *Case, line int) error {
 	if c.Recorded == nil {

@@ -272,6 +272,10 @@ func TestAttackRestoredChanges(t *testing.T) {
 			set := supervisor.LimitSet{Limits: spec.RunLimits{Tokens: -5}}
 			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
 		}},
+		{"a time limit without end that was set", "set time limits of", func(f *runfile.File) {
+			set := supervisor.LimitSet{Patch: true, SoftMS: 1000, HardMS: 1 << 60}
+			f.Entries = append(f.Entries, commandEntry(t, mailbox.At(f.Header.Run, mailbox.Super), set))
+		}},
 		{"a script that was set as the model of an agent", "not a script|cannot name a script", func(f *runfile.File) {
 			set := agent.ModelSet{Model: spec.Model{Name: "script//etc/passwd"}}
 			f.Entries = append(f.Entries, commandEntry(t, rootLog(t, *f), set))

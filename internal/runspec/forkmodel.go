@@ -70,8 +70,8 @@ func CheckSetModel(b *Builder, o supervisor.Opened, named client.RunRequest, rou
 // CheckSetLimits refuses limits in the logs of a recorded run that no request may set.
 func CheckSetLimits(o supervisor.Opened, set supervisor.LimitSet) error {
 	o.Limits = set.Limits
-	if set.SoftMS < 0 || set.HardMS < 0 {
-		return refuse.Bad(dumpedLimitsHint, "the logs of %s set a negative time limit", o.Run)
+	if most := spec.HardLimitMS(spec.TimeoutMaxMS); set.SoftMS < 0 || set.HardMS < 0 || set.HardMS > most {
+		return refuse.Bad(dumpedLimitsHint, "the logs of %s set time limits of %d and %d ms: they may be 0 to %d", o.Run, set.SoftMS, set.HardMS, most)
 	}
 	if err := checkRecordedLimits(o); err != nil {
 		return err

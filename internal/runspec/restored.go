@@ -153,7 +153,7 @@ func compareRights(b *Builder, o, fresh supervisor.Opened) error {
 	if o.Workspace != fresh.Workspace {
 		return refused("its directory %.200q is a link to %.200q, which may lead elsewhere later", o.Workspace, fresh.Workspace)
 	}
-	if err := b.checkScripts(client.RunRequest{Fallback: routesOf(o.LoopOptions)}); err != nil {
+	if err := b.checkScripts(client.RunRequest{Fallback: o.LoopOptions.Models()}); err != nil {
 		return err
 	}
 	if o.NodePool != fresh.NodePool {
@@ -201,21 +201,10 @@ func compareDefinition(b *Builder, d supervisor.Definition, here []supervisor.De
 			return err
 		}
 	}
-	if !reflect.DeepEqual(routesOf(d.LoopOptions), routesOf(f.LoopOptions)) {
-		return b.checkScripts(client.RunRequest{Fallback: routesOf(d.LoopOptions)})
+	if !reflect.DeepEqual(d.LoopOptions.Models(), f.LoopOptions.Models()) {
+		return b.checkScripts(client.RunRequest{Fallback: d.LoopOptions.Models()})
 	}
 	return nil
-}
-
-// routesOf returns the models that loop options name.
-func routesOf(o spec.LoopOptions) (routes []string) {
-	for _, f := range o.Fallbacks {
-		routes = append(routes, f.Name)
-	}
-	if c := o.Context.Model; c != nil {
-		routes = append(routes, c.Name)
-	}
-	return routes
 }
 
 // sameHooks reports whether recorded hooks are those that a new run would have. The recorded ones may have more ready

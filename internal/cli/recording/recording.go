@@ -112,7 +112,7 @@ func ReadRun(ctx context.Context, c *client.Client, run string) (runfile.File, e
 		case info.State != client.RunFinished:
 			return f, nil
 		}
-		if err := pause(ctx, endPause); err != nil {
+		if err := session.Pause(ctx, endPause); err != nil {
 			return f, err
 		}
 	}
@@ -123,17 +123,6 @@ const (
 	endTries = 20
 	endPause = 50 * time.Millisecond
 )
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
 
 // tellResult notes the result of a finished run in the header.
 func tellResult(f *runfile.File, info client.RunInfo) (err error) {
