@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/internal/suggest"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
@@ -164,13 +165,13 @@ func (w forkChanges) refuseInstead() error {
 func (w forkChanges) changeFact(item mailbox.Item) (body []byte, changed bool, err error) {
 	switch item.Kind {
 	case agent.Returned{}.Kind():
-		body, err = changeBody(item.Body, func(f *agent.Returned) {
+		body, err = runfile.ChangeBody(item.Body, func(f *agent.Returned) {
 			if changed = f.Call == w.point.point; changed {
 				*f = agent.Returned{Call: f.Call, Attempt: f.Attempt, Text: w.request.Instead, TookMS: f.TookMS, WorkedMS: f.WorkedMS}
 			}
 		})
 	case agent.Answered{}.Kind():
-		body, err = changeBody(item.Body, func(f *agent.Answered) {
+		body, err = runfile.ChangeBody(item.Body, func(f *agent.Answered) {
 			if changed = f.Query == w.point.point; changed {
 				f.Decision, f.Text = parseInstead(w.request.Instead)
 				f.By, f.Always = byFork, ""

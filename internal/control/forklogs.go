@@ -2,7 +2,6 @@ package control
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/internal/activation"
+	"github.com/troupe-run/troupe/internal/runfile"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -81,19 +81,8 @@ func (f *forkedLogs) copyLogs(cut []mailbox.Message) (copied []mailbox.Message, 
 	return copied, nil
 }
 
-// hashChain is the chain of hashes over a log (PROTOCOL P12).
-type hashChain struct {
-	chain  [sha256.Size]byte
-	hashes [][]byte // of the first 1, 2, … entries
-}
-
-func (c *hashChain) add(data []byte) {
-	c.chain = sha256.Sum256(append(c.chain[:], data...))
-	c.hashes = append(c.hashes, bytes.Clone(c.chain[:16]))
-}
-
 func (f *forkedLogs) copyLog(log []mailbox.Message) ([]mailbox.Message, error) {
-	var before, after hashChain
+	var before, after runfile.HashChain
 	copied := make([]mailbox.Message, len(log))
 	for i, m := range log {
 		e, err := mailbox.Decode(m.Data)
@@ -101,16 +90,16 @@ func (f *forkedLogs) copyLog(log []mailbox.Message) ([]mailbox.Message, error) {
 			return nil, fmt.Errorf("%w: entry %d of %s: %w", errForkedLog, i+1, m.To, err)
 		}
 		if len(e.Hash) > 0 {
-			if e.Floor == 0 || e.Floor > uint64(i) || !bytes.Equal(e.Hash, before.hashes[e.Floor-1]) {
+			if e.Floor == 0 || e.Floor > uint64(i) || !bytes.Equal(e.Hash, before.Hashes[e.Floor-1]) {
 				return nil, fmt.Errorf("%w: entry %d of %s does not have the hash of the entries before it", errForkedLog, i+1, m.To)
 			}
-			e.Hash = after.hashes[e.Floor-1]
+			e.Hash = after.Hashes[e.Floor-1]
 		}
-		before.add(m.Data)
+		before.Add(m.Data)
 		if m.Data, err = f.copyEntry(m.To, e); err != nil {
 			return nil, fmt.Errorf("control: fork: entry %d of %s: %w", i+1, m.To, err)
 		}
-		after.add(m.Data)
+		after.Add(m.Data)
 		m.To, m.At, m.Imported = f.address(m.To), m.At+f.shift, false
 		copied[i] = m
 	}
@@ -138,15 +127,15 @@ func (f *forkedLogs) copyEntry(at mailbox.Address, e mailbox.Entry) ([]byte, err
 func (f *forkedLogs) copyBody(item mailbox.Item, from mailbox.Address) ([]byte, error) {
 	switch item.Kind {
 	case supervisor.Opened{}.Kind():
-		return changeBody(item.Body, f.open)
+		return runfile.ChangeBody(item.Body, f.open)
 	case agent.Submitted{}.Kind():
 		if task, ok := f.tasks[messageID{item.N, item.I}]; ok && from.Agent() == mailbox.Super {
 			return task, nil
 		}
 	case agent.Park{}.Kind():
-		return changeBody(item.Body, func(p *agent.Park) { p.Due = f.later(p.Due) })
+		return runfile.ChangeBody(item.Body, func(p *agent.Park) { p.Due = f.later(p.Due) })
 	case agent.Released{}.Kind():
-		return changeBody(item.Body, func(r *agent.Released) { r.Due = f.later(r.Due) })
+		return runfile.ChangeBody(item.Body, func(r *agent.Released) { r.Due = f.later(r.Due) })
 	}
 	return item.Body, nil
 }
@@ -156,15 +145,6 @@ func (f *forkedLogs) later(due int64) int64 {
 		return 0
 	}
 	return due + f.shift
-}
-
-func changeBody[T any](body []byte, change func(*T)) ([]byte, error) {
-	var v T
-	if err := mailbox.Unmarshal(body, &v); err != nil {
-		return nil, err
-	}
-	change(&v)
-	return mailbox.Marshal(v)
 }
 
 // moveOpened changes the directory of a run.

@@ -2,7 +2,6 @@ package runfile
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 
@@ -56,8 +55,7 @@ type locatedLog struct {
 	at     mailbox.Address
 	lines  []int // of its entries
 	data   [][]byte
-	hashes [][]byte
-	chain  [sha256.Size]byte
+	hashes HashChain
 	whole  int // how many of its first entries a hash has confirmed
 
 	carrier int // the first entry whose hash does not fit, 0: none
@@ -65,12 +63,12 @@ type locatedLog struct {
 }
 
 func (l *locatedLog) read(m mailbox.Message, line int) {
-	l.chain = sha256.Sum256(append(bytes.Clone(l.chain[:]), m.Data...))
-	l.lines, l.data, l.hashes = append(l.lines, line), append(l.data, m.Data), append(l.hashes, bytes.Clone(l.chain[:16]))
+	l.lines, l.data = append(l.lines, line), append(l.data, m.Data)
+	l.hashes.Add(m.Data)
 	e, err := mailbox.Decode(m.Data)
 	switch {
 	case err != nil || e.From != m.To || e.Floor == 0:
-	case e.Floor >= uint64(len(l.lines)) || !bytes.Equal(e.Hash, l.hashes[e.Floor-1]):
+	case e.Floor >= uint64(len(l.lines)) || !bytes.Equal(e.Hash, l.hashes.Hashes[e.Floor-1]):
 		l.carrier, l.floor = len(l.lines), int(min(e.Floor, uint64(len(l.lines)-1)))
 	default:
 		l.whole = max(l.whole, int(e.Floor))

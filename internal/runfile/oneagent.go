@@ -2,7 +2,6 @@ package runfile
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -161,17 +160,6 @@ func (t *taking) address(a mailbox.Address) mailbox.Address {
 	return mailbox.At(t.to, t.name(a.Agent())).In(a.Pool())
 }
 
-// chain is that of the hashes of a log (PROTOCOL P12).
-type chain struct {
-	sum    [sha256.Size]byte
-	hashes [][]byte // of the first 1, 2, … entries
-}
-
-func (c *chain) add(data []byte) {
-	c.sum = sha256.Sum256(append(c.sum[:], data...))
-	c.hashes = append(c.hashes, bytes.Clone(c.sum[:16]))
-}
-
 // takeSupervisor keeps the part of the supervisor's log that concerns the agents.
 func (t *taking) takeSupervisor() (kept []mailbox.Message, err error) {
 	log := t.logs[mailbox.At(t.from, mailbox.Super)]
@@ -179,7 +167,7 @@ func (t *taking) takeSupervisor() (kept []mailbox.Message, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var hashes chain
+	var hashes HashChain
 	var known supervisor.OthersUse
 	before := make([]uint64, 0, len(log)) // how many of the entries up to each are kept
 	for i, m := range log {
@@ -203,7 +191,7 @@ func (t *taking) takeSupervisor() (kept []mailbox.Message, err error) {
 					return nil, err
 				}
 				o.At, o.Nanos, known = m.At, m.Nanos, now
-				hashes.add(o.Data)
+				hashes.Add(o.Data)
 				kept = append(kept, o)
 			}
 			if m, err = t.rewrite(m, e, before, &hashes); err != nil {
@@ -272,15 +260,15 @@ func (t *taking) findStart(log []mailbox.Message) (start int, activation string,
 }
 
 // rewrite encodes an entry in the new run. before maps indexes of the log; nil: they stay.
-func (t *taking) rewrite(m mailbox.Message, e mailbox.Entry, before []uint64, hashes *chain) (mailbox.Message, error) {
+func (t *taking) rewrite(m mailbox.Message, e mailbox.Entry, before []uint64, hashes *HashChain) (mailbox.Message, error) {
 	if e.Floor > 0 && before != nil {
 		e.Floor = before[min(e.Floor, uint64(len(before)))-1]
 	}
 	if len(e.Hash) > 0 {
-		if e.Floor == 0 || e.Floor > uint64(len(hashes.hashes)) {
+		if e.Floor == 0 || e.Floor > uint64(len(hashes.Hashes)) {
 			return m, fmt.Errorf("%w: an entry of %s has the hash of entries that are not there", ErrOneAgent, m.To)
 		}
-		e.Hash = hashes.hashes[e.Floor-1]
+		e.Hash = hashes.Hashes[e.Floor-1]
 	}
 	to := t.address(m.To)
 	for i, item := range e.Items {
@@ -295,7 +283,7 @@ func (t *taking) rewrite(m mailbox.Message, e mailbox.Entry, before []uint64, ha
 	if err != nil {
 		return m, fmt.Errorf("%w: %s: %w", ErrOneAgent, m.To, err)
 	}
-	hashes.add(data)
+	hashes.Add(data)
 	m.To, m.Data, m.Imported = to, data, false
 	return m, nil
 }
@@ -314,29 +302,29 @@ func (t *taking) keptItems(e mailbox.Entry) (kept []mailbox.Item, err error) {
 		}
 		switch item.Kind {
 		case supervisor.Opened{}.Kind():
-			item.Body, err = change(item.Body, t.open)
+			item.Body, err = ChangeBody(item.Body, t.open)
 		case supervisor.LaneStarted{}.Kind():
 			keeps = false
 		case agent.Delegate{}.Kind():
-			item.Body, err = change(item.Body, func(f *agent.Delegate) { f.Child = spec.ID(t.name(string(f.Child))) })
+			item.Body, err = ChangeBody(item.Body, func(f *agent.Delegate) { f.Child = spec.ID(t.name(string(f.Child))) })
 		case agent.Send{}.Kind():
-			item.Body, err = change(item.Body, func(f *agent.Send) {
+			item.Body, err = ChangeBody(item.Body, func(f *agent.Send) {
 				if below(t.id, f.To) {
 					f.To = t.name(f.To)
 				}
 			})
 		case agent.Canceled{}.Kind():
-			item.Body, err = change(item.Body, func(f *agent.Canceled) {
+			item.Body, err = ChangeBody(item.Body, func(f *agent.Canceled) {
 				if keeps = f.Of == "" || below(t.id, string(f.Of)); keeps && f.Of != "" {
 					f.Of = spec.ID(t.name(string(f.Of)))
 				}
 			})
 		case supervisor.GivenUp{}.Kind():
-			item.Body, err = change(item.Body, func(f *supervisor.GivenUp) {
+			item.Body, err = ChangeBody(item.Body, func(f *supervisor.GivenUp) {
 				keeps, f.Agent = below(t.id, string(f.Agent)), spec.ID(t.name(string(f.Agent)))
 			})
 		case agent.Woke{}.Kind():
-			item.Body, err = change(item.Body, func(f *agent.Woke) {
+			item.Body, err = ChangeBody(item.Body, func(f *agent.Woke) {
 				if kind, who, ok := strings.Cut(f.Timer, "/"); ok {
 					keeps, f.Timer = below(t.id, who), kind+"/"+t.name(who)
 				}
@@ -350,15 +338,6 @@ func (t *taking) keptItems(e mailbox.Entry) (kept []mailbox.Item, err error) {
 		}
 	}
 	return kept, nil
-}
-
-func change[T any](body []byte, do func(*T)) ([]byte, error) {
-	var v T
-	if err := mailbox.Unmarshal(body, &v); err != nil {
-		return nil, err
-	}
-	do(&v)
-	return mailbox.Marshal(v)
 }
 
 // open changes the first entry of the run: its root is the agent, with the rights and limits that the agent has. The tree may

@@ -60,7 +60,7 @@ func (w *messageWatch) Step(f activation.Fact) activation.Stepped {
 
 // takeLog copies the log of an agent, with the messages of the new run's supervisor.
 func (t *taking) takeLog(log []mailbox.Message) (taken []mailbox.Message, err error) {
-	var hashes chain
+	var hashes HashChain
 	known := map[[2]uint64]activation.OutboxMessage{} // by the old identity
 	next := t.sent[t.address(log[0].To).Bare()]
 	for i, m := range log {
@@ -104,7 +104,7 @@ func (t *taking) checkSameMessage(item mailbox.Item, body []byte, of mailbox.Add
 	case item.Kind == (agent.Granted{}).Kind() || bytes.Equal(item.Body, body):
 		return nil
 	case item.Kind == (agent.Returned{}).Kind():
-		renamed, err := change(item.Body, func(f *agent.Returned) { f.Text = strings.ReplaceAll(f.Text, t.id+"-", string(spec.Root)+"-") })
+		renamed, err := ChangeBody(item.Body, func(f *agent.Returned) { f.Text = strings.ReplaceAll(f.Text, t.id+"-", string(spec.Root)+"-") })
 		if err == nil && bytes.Equal(renamed, body) {
 			return nil
 		}
