@@ -182,17 +182,17 @@ type hookBody struct {
 // permissionsBody has the rules as they are in an entry: the text, where it was written, and whether it is confined,
 // separated by zero bytes.
 type permissionsBody struct {
-	Mode        string     `msgpack:"m"`
-	Allow       [][]byte   `msgpack:"a"`
-	Ask         [][]byte   `msgpack:"k"`
-	Deny        [][]byte   `msgpack:"d"`
-	Only        [][]byte   `msgpack:"o"`
-	Within      [][][]byte `msgpack:"w"`
-	Confined    bool       `msgpack:"c"`
-	Yes         bool       `msgpack:"y"`
+	Mode             string     `msgpack:"m"`
+	Allow            [][]byte   `msgpack:"a"`
+	Ask              [][]byte   `msgpack:"k"`
+	Deny             [][]byte   `msgpack:"d"`
+	Only             [][]byte   `msgpack:"o"`
+	Within           [][][]byte `msgpack:"w"`
+	Confined         bool       `msgpack:"c"`
+	Yes              bool       `msgpack:"y"`
 	ShellForChildren bool       `msgpack:"p"`
-	NoUserNotes bool       `msgpack:"n"`
-	UserEnv     bool       `msgpack:"u"`
+	NoUserNotes      bool       `msgpack:"n"`
+	UserEnv          bool       `msgpack:"u"`
 }
 
 type submittedBody struct {
