@@ -40,31 +40,53 @@ func (s testHome) writeRun(name string, f runfile.File) string {
 	return path
 }
 
-// TestARunWithoutItsLastEntry: of a run that its file calls finished, or parked, the last entry of the log of the run was
+// TestARunWithoutItsLastEntries: of a run that its file calls finished, or parked, the last entries of the log of the run were
 // removed, and the file was sealed again. Neither command passes that.
-func TestARunWithoutItsLastEntry(t *testing.T) {
+func TestARunWithoutItsLastEntries(t *testing.T) {
 	t.Parallel()
 	s := newTestHome(t, nil)
-	for name, want := range map[string]string{"completes_within_budget": "has no end", "parked_for_a_person": "no question is open"} {
+	for name, c := range map[string]struct {
+		lost int
+		want [2]string // of replay and verify
+	}{
+		"completes_within_budget": {2, [2]string{"the run is not over", "lacks the end of root"}},
+		"parked_for_a_person":     {1, [2]string{"no question is open", "no question is open"}},
+	} {
 		f := recordedRun(t, name)
-		whole := s.writeRun(name, f)
-		last := -1
-		for i, m := range f.Entries {
-			if m.To.Agent() == mailbox.Super {
-				last = i
-			}
-		}
-		f.Entries = slices.Delete(slices.Clone(f.Entries), last, last+1)
-		cut := s.writeRun(name+"-cut", f)
-		for _, command := range [][]string{{"replay", "--assert"}, {"verify"}} {
+		whole, cut := s.writeRun(name, f), s.writeRun(name+"-cut", withoutLast(f, c.lost))
+		for i, command := range [][]string{{"replay", "--assert"}, {"verify"}} {
 			if out, code := s.outputOf(append(command, whole)...); code != 0 {
 				t.Errorf("%q %s: exit %d: %s", command, name, code, out)
 			}
-			if out, code := s.outputOf(append(command, cut)...); code != 1 || !strings.Contains(out, want) {
-				t.Errorf("%q %s without its last entry: exit %d: %s", command, name, code, out)
+			if out, code := s.outputOf(append(command, cut)...); code != 1 || !strings.Contains(out, c.want[i]) {
+				t.Errorf("%q %s without its last %d entries: exit %d: %s", command, name, c.lost, code, out)
 			}
 		}
 	}
+}
+
+// TestARunWhoseLogWasNotClosed: a process may end after a run is over and before it closed its log. Both commands pass that.
+func TestARunWhoseLogWasNotClosed(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	path := s.writeRun("open", withoutLast(recordedRun(t, "completes_within_budget"), 1))
+	if out, code := s.outputOf("replay", "--assert", path); code != 0 || !strings.Contains(out, "the run ended: completed (its process ended before it closed the log)") {
+		t.Errorf("replay: exit %d: %s", code, out)
+	}
+	if out, code := s.outputOf("verify", path); code != 0 || !strings.Contains(out, "root ended as completed") || strings.Contains(out, "is closed") {
+		t.Errorf("verify: exit %d: %s", code, out)
+	}
+}
+
+// withoutLast returns the file without the last entries of the log of the run.
+func withoutLast(f runfile.File, lost int) runfile.File {
+	f.Entries = slices.Clone(f.Entries)
+	for i := len(f.Entries) - 1; i >= 0 && lost > 0; i-- {
+		if f.Entries[i].To.Agent() == mailbox.Super {
+			f.Entries, lost = slices.Delete(f.Entries, i, i+1), lost-1
+		}
+	}
+	return f
 }
 
 // TestAChangedByteOfARunFileIsNamed: both commands refuse a file of which a byte was changed, and name the line and the entry.

@@ -41,7 +41,8 @@ type Run struct {
 	Messages  int  // recorded messages that were compared with those that this version sends
 	Answers   int  // own entries that were compared with what this version asks for
 	Unchecked int  // messages whose sender's log was read before it held their cause
-	Ended     bool // the supervisor's log is closed
+	Ended     bool // the run is over: its result is final
+	Closed    bool // the supervisor's log has its last entry; a process may end before it writes that of a run that is over
 	// ReadErr is the first entry that could not be read. Such an entry decides nothing.
 	ReadErr error
 	// Damage describes a log whose own hashes show that it is not whole, while no entry records that.
@@ -125,7 +126,8 @@ func (r *replayer) collectEnd() {
 		} else {
 			r.run.Boundaries = l.boundaries
 			r.run.Super, r.run.Result = l.super.State, l.super.State.Result()
-			r.run.Ended, r.run.superEntries, r.run.run = l.isClosed(), l.reader.N, l.at.Run()
+			r.run.Ended, r.run.Closed = l.super.State.Phase == supervisor.Over, l.isClosed()
+			r.run.superEntries, r.run.run = l.reader.N, l.at.Run()
 		}
 		switch {
 		case r.run.Damage != nil || damaged:

@@ -42,12 +42,13 @@ const (
 )
 
 // CompareState compares the state that a file gives for its run with the logs; nil: they agree, or the state leaves no trace.
-// The log of a finished run has its end, and the log of a parked one a question without an answer.
+// A finished run is over, and a parked one has a question without an answer. The entry that closes the log may be missing: a
+// process may end after the result is known and before it wrote that entry, and no decision follows from it.
 func (r *Run) CompareState(claimed string) *Difference {
 	d := &Difference{Log: mailbox.At(r.run, mailbox.Super), Entry: r.superEntries, State: "the last entry of the log of the run", Recorded: "the run is " + claimed}
 	switch {
 	case claimed == stateFinished && !r.Ended:
-		d.New = "the log of the run has no end: its last entries are missing, or its supervisor was given up before it wrote them"
+		d.New = "the run is not over: its last entries are missing, or its supervisor was given up before it wrote them"
 	case claimed == stateParked && (r.Ended || r.Super.Parked == 0):
 		d.New = "no question is open: the entries that asked it are missing, or others follow"
 	default:

@@ -226,14 +226,26 @@ func why(text string) string {
 // checkClaim checks that the logs show the claimed state and end of the run.
 func (v *verifier) checkClaim(super *log, claim Claim) {
 	reason := v.report.Certificate.Reason
-	switch {
-	case claim.State == "finished" && super.closed == 0:
-		super.find(Ended, super.n, "its node says that the run has finished, and its log has no end: its last entries are missing, or its supervisor was given up before it wrote them")
+	switch working := v.workingAgent(super); {
+	case claim.State == "finished" && super.closed == 0 && (reason == "" || working != ""):
+		super.find(Ended, super.n, "its node says that the run has finished, and its log lacks the end of %s: its last entries are missing, or its supervisor was given up before it wrote them", cmp.Or(working, "root"))
 	case claim.Reason != "" && reason != claim.Reason:
 		super.find(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason, reason)
 	case claim.State == "parked" && len(v.openQuestions(super)) == 0:
 		super.find(Ended, super.n, "its node says that the run waits for a person, and no question is open: the entries that asked it are missing, or others follow")
 	}
+}
+
+// workingAgent returns an agent that has a log and whose end the log of the run lacks; "": all have ended. With all of them ended
+// the run is over, also if a process ended before it wrote the entry that closes the log.
+func (v *verifier) workingAgent(super *log) string {
+	for _, l := range v.order {
+		ended := func(m message) bool { return m.from == l.at && m.kind == "finish" }
+		if !l.isSuper() && !l.deleted && !v.report.Damaged && !slices.ContainsFunc(super.inbox, ended) {
+			return l.at.Agent()
+		}
+	}
+	return ""
 }
 
 // openQuestions returns the questions that no agent has withdrawn, in the order in which they were asked.

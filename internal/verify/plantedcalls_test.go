@@ -148,8 +148,13 @@ var callPlants = []violation{
 		r.child(func(task map[string]any) { task["pg"] = []any{[]byte("shell(rm:*)")} })
 	}},
 	{"a finished run without its end", plain, verify.Ended, func(r *runLog) {
-		i := r.find("super", "closed")
-		r.entries = slices.Delete(r.entries, i, i+1)
+		r.entries = slices.Delete(r.entries, r.find("super", "finish"), r.find("super", "closed")+1)
+	}},
+	{"a finished run without the end of a child", children, verify.Ended, func(r *runLog) {
+		for _, kind := range []string{"closed", "finish"} {
+			i := r.find("super", kind)
+			r.entries = slices.Delete(r.entries, i, i+1)
+		}
 	}},
 	{"a run that stopped for another reason than its file says", plain, verify.Ended, func(r *runLog) { r.claim.Reason = "vetoed" }},
 	{"a parked run without its question", unknown, verify.Ended, func(r *runLog) { r.item("super", "park").Kind = "unpark" }},

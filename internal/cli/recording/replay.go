@@ -55,6 +55,7 @@ type replayReport struct {
 	Run        string             `json:"run_id"`
 	Same       bool               `json:"same"`
 	Ended      bool               `json:"ended"`
+	Closed     bool               `json:"closed"` // the log of the run has the entry that closes it
 	StopReason string             `json:"stop_reason,omitempty"`
 	Logs       int                `json:"logs"`
 	Entries    int                `json:"entries"`
@@ -78,7 +79,7 @@ func (cs *Commands) replay(f runfile.File, assert bool) error {
 	if errors.Is(run.Err(), replay.ErrNoLog) {
 		return exit.UsageError("troupe list shows the runs", "%s has no log of a supervisor: there is nothing to replay", f.Header.Run)
 	}
-	r := replayReport{Run: f.Header.Run, Ended: run.Ended, StopReason: string(run.Super.Outcome.Reason), Logs: len(run.Agents) + 1, Entries: run.Entries,
+	r := replayReport{Run: f.Header.Run, Ended: run.Ended, Closed: run.Closed, StopReason: string(run.Super.Outcome.Reason), Logs: len(run.Agents) + 1, Entries: run.Entries,
 		Messages: run.Messages, OwnEntries: run.Answers, Unchecked: run.Unchecked, TookMS: float64(took.Microseconds()) / 1000}
 	if run.Ended {
 		r.Result = &run.Result
@@ -120,6 +121,8 @@ func (cs *Commands) printReplay(r replayReport) error {
 	case d != nil:
 		lines = append(lines, cs.Console.Style.Red(fmt.Sprintf("this version decides otherwise, first at entry %d of %s", d.Entry, d.Log)),
 			"  before:   "+d.State, "  recorded: "+d.Recorded, "  now:      "+d.New)
+	case r.Ended && !r.Closed:
+		lines = append(lines, "this version decides the same; the run ended: "+r.StopReason+" (its process ended before it closed the log)")
 	case r.Ended:
 		lines = append(lines, "this version decides the same; the run ended: "+r.StopReason)
 	default:
