@@ -186,6 +186,39 @@ func TestReplayIsCompared(t *testing.T) {
 	}
 }
 
+// TestLogsOfACaseAreVerified: logs that break a rule, or do not show the reported end, are a difference of the case.
+func TestLogsOfACaseAreVerified(t *testing.T) {
+	t.Parallel()
+	cases, err := ParseCases("x.yaml", []byte("case_id: x\ngoal: y\nmodel: [{text: Four.}]\nexpected: {stop_reason: completed}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cases[0]
+	tr, err := c.runToEnd(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tr.collectRecord()
+	if err != nil || r.verification != nil {
+		t.Fatal(err, r.verification)
+	}
+	log, err := tr.readLog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if verifyLogs(slices.Delete(slices.Clone(log), 2, 3), tr.claimEnd()) == nil {
+		t.Error("a log that lacks an entry is not seen")
+	}
+	tr.reported.Reason = spec.Vetoed
+	if err := verifyLogs(log, tr.claimEnd()); err == nil || !strings.Contains(err.Error(), "as-claimed") {
+		t.Errorf("another end than the reported one: %v", err)
+	}
+	r.verification = errors.New("planted")
+	if list := c.Expected.listDifferences(r); len(list) != 1 || list[0] != "the logs break a rule: planted" {
+		t.Error(list)
+	}
+}
+
 // TestRatesOfAReport: the rates are those of their definitions.
 func TestRatesOfAReport(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ type caseRecord struct {
 	runs            int
 	prompts         []string // requests to models
 	replay          error
+	verification    error
 	unfired         []Intervention
 }
 
@@ -46,6 +47,9 @@ func (x Expected) listDifferences(r caseRecord) []string {
 	}
 	if r.replay != nil {
 		add("replay differs: %v", r.replay)
+	}
+	if r.verification != nil {
+		add("the logs break a rule: %v", r.verification)
 	}
 	return list
 }

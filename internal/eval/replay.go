@@ -3,11 +3,13 @@ package eval
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/replay"
+	"github.com/troupe-run/troupe/internal/verify"
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -69,4 +71,27 @@ const clipBytes = 300
 
 func clipText(raw []byte) string {
 	return clip.Marked(string(raw), clipBytes, "…")
+}
+
+// claimEnd is the end of the run as its node has reported it.
+func (t *caseRun) claimEnd() verify.Claim {
+	switch {
+	case t.reported != nil:
+		return verify.Claim{State: "finished", Reason: string(t.reported.Reason)}
+	case t.parked:
+		return verify.Claim{State: "parked"}
+	}
+	return verify.Claim{}
+}
+
+// verifyLogs checks the logs of a trial against the rules of the logs, and that they show the claimed end.
+func verifyLogs(log []mailbox.Message, claim verify.Claim) error {
+	r := verify.Run(log, claim)
+	switch {
+	case len(r.Findings) > 0:
+		return fmt.Errorf("%d findings, first %s", len(r.Findings), r.Findings[0])
+	case r.Damaged:
+		return errors.New("they record that one of them was damaged")
+	}
+	return nil
 }

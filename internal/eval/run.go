@@ -81,7 +81,7 @@ func (t *caseRun) collectRecord() (caseRecord, error) {
 		return caseRecord{replay: err}, fmt.Errorf("eval: %w", err)
 	}
 	f := replayLogs(log)
-	r := caseRecord{result: f.Result, parked: t.parked, events: f.Events, prompts: t.models.sentPrompts(), replay: compareReport(f, t.reported, t.published)}
+	r := caseRecord{result: f.Result, parked: t.parked, events: f.Events, prompts: t.models.sentPrompts(), replay: compareReport(f, t.reported, t.published), verification: verifyLogs(log, t.claimEnd())}
 	for _, e := range t.published {
 		if e.Seq == 0 { // a delta: it is in no log
 			r.events = append(r.events, e)

@@ -31,11 +31,12 @@ func (cs *Commands) Eval() *cobra.Command {
 		Long: `Run the cases of files, and of directories in which each .yaml, .yml and .json file
 holds cases. A case is a real run: the same loop, supervisor and logs, in memory;
 only the model is scripted and the tools are mocked. Its logs are replayed
-afterwards and must give the same end. No key and no network are needed.
+afterwards and must give the same end, and they are verified ("troupe verify"). No key
+and no network are needed.
 
 With --bless, the expectations of cases that fail are rewritten in their files, so that
 they describe the new result; read the difference before you keep it. A forbidden tool
-that ran and a replay that differs stay failures. "troupe fixture" makes a case of a run.
+that ran, a replay that differs and logs that break a rule stay failures. "troupe fixture" makes a case of a run.
 
 The exit code is 0 if all cases pass, 1 if one does not, 2 if a file is not one
 of cases. docs/evals.md shows the form of a case.`,
