@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -128,5 +129,28 @@ func TestVerifyShowsWhyARunStopped(t *testing.T) {
 				t.Errorf("%s: exit %d, no %q: %s", name, code, text, out)
 			}
 		}
+	}
+}
+
+// TestVerifyPrintsTheSums: the sums of the budget and the limit in force are in the output, as text and as data.
+func TestVerifyPrintsTheSums(t *testing.T) {
+	t.Parallel()
+	s := newTestHome(t, nil)
+	path := s.writeRun("budgeted", recordedRun(t, "token_budget"))
+	out, code := s.outputOf("verify", path)
+	if want := "settled: 4239 tokens, 29 calls; limit: 5000 tokens\n"; code != 0 || !strings.Contains(out, want) {
+		t.Errorf("exit %d: %s", code, out)
+	}
+	out, code = s.outputOf("verify", path, "-o", "json")
+	var report struct {
+		Sums struct {
+			Limit, Settled struct {
+				Tokens int64 `json:"tokens"`
+				Calls  int64 `json:"tool_calls"`
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.Sums.Settled.Tokens != 4239 || report.Sums.Limit.Tokens != 5000 {
+		t.Errorf("exit %d, %v: %+v", code, err, report)
 	}
 }

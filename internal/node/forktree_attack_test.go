@@ -1,6 +1,7 @@
 package node
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/verify"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/supervisor"
 )
@@ -36,7 +38,7 @@ func TestALiveTreeIsForked(t *testing.T) {
 		}
 		runs = append(runs, r.RunID)
 	}
-	late := client.RunRequest{RunID: client.NewID(), Fork: first + "@root-1-0:0", Agents: agents, Model: model}
+	late := client.RunRequest{RunID: client.NewID(), Fork: first + "@root-1-0:0", Agents: agents, Model: model, MaxTokens: forkLimit, MaxToolCalls: 150}
 	if _, err := c.Run(testContext(t), late); err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +49,19 @@ func TestALiveTreeIsForked(t *testing.T) {
 			t.Errorf("%s: %s %q", run, r.Reason, r.Text)
 		}
 		checkExactBudget(t, run, r)
-		checkWhole(t, c, run)
+		report := verify.Run(checkWhole(t, c, run), verify.Claim{State: "finished", Reason: string(r.Reason)})
+		if s := report.Sums; s.Settled.Tokens != r.Budget.Used || s.Held.Tokens != 0 || s.Limit.Tokens != r.Budget.Limit || len(report.Findings) > 0 {
+			t.Errorf("%s: the logs show %+v, the result %+v: %v", run, s, r.Budget, report.Findings)
+		}
+		facts := strings.Join(report.Certificate.Facts, "\n")
+		if named := strings.Contains(facts, fmt.Sprintf("a fork of %s, its limit is %d tokens, 150 calls (set by fork in entry", late.Fork, forkLimit)); named != (run == late.RunID) {
+			t.Errorf("%s: the certificate names another limit:\n%s", run, facts)
+		}
 	}
 }
+
+// forkLimit is the limit in tokens of one fork of TestALiveTreeIsForked.
+const forkLimit = 4_321_000
 
 // TestAForkAsksAboutSideEffectsOfItsOriginal: a side effect that the original had begun at the point does not run again by
 // itself. The answer at the point is another one in the fork.

@@ -4,9 +4,34 @@ package verify
 // for ever.
 
 type amount struct {
-	Tokens int64 `msgpack:"t"`
-	Nano   int64 `msgpack:"n"` // of a dollar, times 10⁹
-	Calls  int64 `msgpack:"c"`
+	Tokens int64 `msgpack:"t" json:"tokens"`
+	Nano   int64 `msgpack:"n" json:"nano_usd"` // of a dollar, times 10⁹
+	Calls  int64 `msgpack:"c" json:"tool_calls"`
+}
+
+// priceBody is what a token costs, in billionths of a dollar.
+type priceBody struct {
+	tierBody
+	Long    tierBody `msgpack:"l"`
+	Longest tierBody `msgpack:"m"`
+}
+
+// tierBody is the price of a call whose prompt has more than Above tokens.
+type tierBody struct {
+	Above         int64 `msgpack:"a"`
+	Input         int64 `msgpack:"i"`
+	Output        int64 `msgpack:"o"`
+	CacheRead     int64 `msgpack:"r"`
+	CacheCreation int64 `msgpack:"w"`
+}
+
+type modelBody struct {
+	Price priceBody `msgpack:"p"`
+}
+
+type modelSetBody struct {
+	Model     modelBody  `msgpack:"m"`
+	Summaries *modelBody `msgpack:"s"`
 }
 
 // originBody is the rule of the policy that decided.
@@ -107,22 +132,26 @@ type canceledBody struct {
 }
 
 type reportBody struct { // back
-	Damaged string `msgpack:"d"`
+	Damaged string   `msgpack:"d"`
+	Ended   *outcome `msgpack:"o"`
 }
 
 type reserveBody struct {
 	Reservation int `msgpack:"l"`
 	Turn        int `msgpack:"t"`
 	Request     struct {
-		Input   int64 `msgpack:"i"`
-		Output  int64 `msgpack:"o"`
-		Closing int64 `msgpack:"c"`
+		Input   int64     `msgpack:"i"`
+		Output  int64     `msgpack:"o"`
+		Closing int64     `msgpack:"c"`
+		Calls   int64     `msgpack:"n"`
+		Price   priceBody `msgpack:"p"`
 	} `msgpack:"a"`
 }
 
 type grantedBody struct { // granted, denied
 	Reservation int         `msgpack:"l"`
 	Output      int64       `msgpack:"o"`
+	Calls       int64       `msgpack:"c"`
 	Closing     bool        `msgpack:"f"`
 	Why         string      `msgpack:"w"`
 	Detail      string      `msgpack:"d"`
@@ -147,12 +176,14 @@ type delegateBody struct {
 }
 
 type returnBody struct { // return_allowance
+	Grant       int    `msgpack:"g"`
 	Reservation int    `msgpack:"l"`
 	Open        bool   `msgpack:"o"`
 	Taken       amount `msgpack:"k"`
 }
 
 type openedBody struct {
+	Fork     string        `msgpack:"fo"`
 	Limits   amount        `msgpack:"l"`
 	Tools    []toolBody    `msgpack:"t"`
 	Commands []commandBody `msgpack:"z"`
@@ -205,13 +236,21 @@ type submittedBody struct {
 		Writable    []string          `msgpack:"u"`
 		Permissions []permissionsBody `msgpack:"pe"`
 		AddedRules  [][]byte          `msgpack:"pg"`
+		Model       modelBody         `msgpack:"m"`
 		Limits      struct {
-			Turns int   `msgpack:"t"`
-			Soft  int64 `msgpack:"s"`
-			Hard  int64 `msgpack:"d"`
+			Turns  int   `msgpack:"t"`
+			Soft   int64 `msgpack:"s"`
+			Hard   int64 `msgpack:"d"`
+			Tokens int64 `msgpack:"k"`
+			Nano   int64 `msgpack:"n"`
+			Calls  int   `msgpack:"c"`
 		} `msgpack:"l"`
 		LoopOptions struct {
-			Hooks []hookBody `msgpack:"h"`
+			Hooks     []hookBody  `msgpack:"h"`
+			Fallbacks []modelBody `msgpack:"f"`
+			Context   struct {
+				Model *modelBody `msgpack:"m"`
+			} `msgpack:"c"`
 		} `msgpack:"a"`
 	} `msgpack:"t"`
 }
@@ -228,7 +267,32 @@ type proposalBody struct { // propose_stop, stop_allowed, stop_vetoed
 }
 
 type limitBody struct { // limit_set
-	Limits amount `msgpack:"l"`
+	Limits struct {
+		amount
+		Depth    int `msgpack:"d"`
+		Children int `msgpack:"h"`
+		Agents   int `msgpack:"a"`
+		Messages int `msgpack:"m"`
+	} `msgpack:"l"`
+	Patch  bool   `msgpack:"p"`
+	Soft   int64  `msgpack:"ts"`
+	Freeze bool   `msgpack:"f"`
+	By     string `msgpack:"b"`
+}
+
+// namesOnlyTime reports whether the other limits, and a freeze, stay as they are.
+func (b limitBody) namesOnlyTime() bool {
+	l := b.Limits
+	return b.Soft > 0 && b.Patch && !b.Freeze && l.amount == amount{} && l.Depth == 0 && l.Children == 0 && l.Agents == 0 && l.Messages == 0
+}
+
+type othersBody struct { // others_use
+	Spent amount `msgpack:"s"`
+	Held  amount `msgpack:"h"`
+}
+
+type givenUpBody struct {
+	Agent string `msgpack:"a"`
 }
 
 const logDamaged = "log_damaged"

@@ -15,6 +15,7 @@ func (v *verifier) certify(super *log) {
 	if super.canceled > 0 {
 		c.add("a cancel is entry %d of %s%s", super.canceled, super.at, why(super.cancel.Why))
 	}
+	c.addLimits()
 	c.addStops()
 	for _, m := range super.inbox {
 		var b finishBody
@@ -165,37 +166,48 @@ func (c *certifier) addLastGrant(end message) {
 
 // addPool adds what was settled and held when an entry of the log of the run was read, and what the request asks for.
 func (c *certifier) addPool(entry uint64, reservation int) {
-	var limit, settled amount
-	held := int64(0)
-	for _, l := range c.super.limits {
-		if l.entry <= entry {
-			limit = l.amount
-		}
-	}
-	for _, l := range c.order {
-		a := c.account(l.at)
-		for number, s := range a.settled {
-			switch {
-			case s.entry <= entry && s.body.Lost:
-				settled.Tokens += max(a.asked[number].bound, s.body.Taken.Tokens)
-			case s.entry <= entry:
-				settled.Tokens, settled.Nano, settled.Calls = settled.Tokens+s.body.Used.Tokens, settled.Nano+s.body.Used.Nano, settled.Calls+s.body.Used.Calls
-			}
-		}
-		for number, r := range a.asked {
-			g, granted := l.granted[number]
-			if s, ok := a.settled[number]; granted && g.cause < entry && (!ok || s.entry > entry) {
-				held += r.bound
-			}
-		}
-	}
-	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %d tokens (up to entry %d of %s)", limit.text(limit), settled.text(limit), held, entry, c.super.at)
+	f := c.ledger.before(entry)
+	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %s (up to entry %d of %s)", f.limit.text(f.limit), f.settled.text(f.limit), f.held.text(f.limit), entry, c.super.at)
 	if r, ok := c.account(c.root.at).asked[reservation]; ok {
 		q := r.body.Request
 		c.add("the request asks for up to %d tokens, %d of the prompt and %d of the reply, and after it a closing turn must fit: up to %d more (entry %d of %s)", r.bound, q.Input,
 			q.Output, r.bound+q.Closing, r.entry, c.super.at)
 	}
 }
+
+// addLimits adds of which run a fork is and under which limit it runs, and what providers have billed above reservations.
+func (c *certifier) addLimits() {
+	if len(c.super.opened) == 0 {
+		return
+	}
+	if of := c.super.opened[0].Fork; of != "" {
+		set := "as its original began"
+		for _, b := range c.super.budget[1:] {
+			if b.setsLimit() {
+				set = fmt.Sprintf("set by %s in entry %d of %s; its original began with %s", cmp.Or(b.set.By, "a person"), b.entry, c.super.at, c.super.budget[0].set.Limits.all())
+			}
+		}
+		c.add("the run is a fork of %s, its limit is %s (%s)", of, c.ledger.limit.all(), set)
+	}
+	if over := c.ledger.overrun; over != (amount{}) {
+		c.add("providers have billed %s more than was reserved (first in entry %d of %s)", over.text(over), c.ledger.overAt, c.super.at)
+	}
+}
+
+// String lists the sums for people.
+func (s Sums) String() string {
+	text := "settled: " + s.Settled.all()
+	if s.Held != (amount{}) {
+		text += "; held: " + s.Held.all()
+	}
+	if s.Overrun != (amount{}) {
+		text += "; billed above reservations: " + s.Overrun.all()
+	}
+	return text + "; limit: " + s.Limit.all()
+}
+
+// all lists the parts of an amount that are not zero.
+func (a amount) all() string { return a.text(a) }
 
 // text lists the parts of an amount that are limited.
 func (a amount) text(limit amount) string {

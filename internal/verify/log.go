@@ -63,14 +63,22 @@ type log struct {
 	granted  map[int]grant
 	finish   *finishBody // that Closed names
 
-	opened        []openedBody
-	limits        []limits // of the run, as they were set
-	limitsChanged bool
+	opened []openedBody
+	budget []budgetChange
+	models []modelSetBody // that take the place of the model of the task
 }
 
-type limits struct {
-	entry uint64
-	amount
+// budgetChange is a command about the budget of a run. One of the three is set.
+type budgetChange struct {
+	entry  uint64
+	set    *limitBody
+	others *othersBody
+	gone   string // an agent that is given up
+}
+
+// setsLimit reports whether the command sets a limit of tokens, money or tool calls.
+func (c budgetChange) setsLimit() bool {
+	return c.set != nil && !c.set.Freeze && !c.set.namesOnlyTime()
 }
 
 func newLog(at mailbox.Address) *log {
@@ -268,17 +276,39 @@ func (l *log) readCommands(e mailbox.Entry) {
 			var b openedBody
 			if len(l.opened) == 0 && l.decode(item, &b) {
 				l.opened = append(l.opened, b)
-				l.limits = append(l.limits, limits{l.n, b.Limits})
+				first := &limitBody{}
+				first.Limits.amount = b.Limits
+				l.budget = append(l.budget, budgetChange{entry: l.n, set: first})
 			}
-		case "limit_set":
-			l.limitsChanged = true
-			var b limitBody
+		case "model_set":
+			var b modelSetBody
 			if l.decode(item, &b) {
-				l.limits = append(l.limits, limits{l.n, b.Limits})
+				l.models = append(l.models, b)
 			}
-		case "given_up":
-			l.limitsChanged = true
+		default:
+			l.readBudget(item)
 		}
+	}
+}
+
+// readBudget reads a command about the budget of a run that was opened.
+func (l *log) readBudget(item mailbox.Item) {
+	c := budgetChange{entry: l.n}
+	known := false
+	switch item.Kind {
+	case "limit_set":
+		c.set = &limitBody{}
+		known = l.decode(item, c.set)
+	case "others_use":
+		c.others = &othersBody{}
+		known = l.decode(item, c.others)
+	case "given_up":
+		var b givenUpBody
+		known = l.decode(item, &b)
+		c.gone = b.Agent
+	}
+	if known && len(l.opened) > 0 {
+		l.budget = append(l.budget, c)
 	}
 }
 

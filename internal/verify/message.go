@@ -51,7 +51,7 @@ func (l *log) readMessage(item mailbox.Item) {
 		var b grantedBody
 		if l.decode(item, &b) {
 			if _, known := l.granted[b.Reservation]; !known {
-				l.granted[b.Reservation] = grant{b, l.n, item.N}
+				l.granted[b.Reservation] = grant{b, l.n, item.N, item.I}
 			}
 		}
 	case "canceled":

@@ -82,14 +82,8 @@ func (v *verifier) readAccounts(super *log) {
 // checkMoney checks reservations and settlements in the log of the run.
 func (v *verifier) checkMoney(super *log) {
 	v.readAccounts(super)
-	for _, c := range super.opened {
-		v.report.TokenLimit = c.Limits.Tokens
-	}
-	whole, limit := !v.report.Damaged, v.report.TokenLimit
-	if whole && limit > 0 && !super.limitsChanged && !v.overrun && v.report.Tokens > limit {
-		super.find(Limit, super.n, "%d tokens were settled, the limit is %d", v.report.Tokens, limit)
-	}
-	if whole && super.closed > 0 {
+	v.checkSums(super)
+	if !v.report.Damaged && super.closed > 0 {
 		v.checkOpen(super)
 	}
 }
@@ -103,11 +97,9 @@ func (v *verifier) settle(super *log, a *account, m message, b settleBody, whole
 	}
 	a.settled[b.Reservation] = settlement{m.entry, m.n, b}
 	v.report.Settled++
-	r, asked := a.asked[b.Reservation]
-	bound := r.bound
+	_, asked := a.asked[b.Reservation]
 	switch {
 	case b.Under > 0:
-		bound, asked = b.Taken.Tokens, true
 		if known && agent.granted[b.Under].Allowance == nil {
 			super.find(Reserved, m.entry, "reservation %d of %s was taken out of grant %d, which has no allowance", b.Reservation, m.from, b.Under)
 		}
@@ -117,11 +109,9 @@ func (v *verifier) settle(super *log, a *account, m message, b settleBody, whole
 			super.find(Reserved, m.entry, "reservation %d of %s is settled, and was not granted", b.Reservation, m.from)
 		}
 	}
-	if b.Lost {
-		return // its bound counts, which the log of the agent shows
+	if !b.Lost { // else its bound counts
+		v.report.Tokens += b.Used.Tokens
 	}
-	v.report.Tokens += b.Used.Tokens
-	v.overrun = v.overrun || asked && b.Used.Tokens > bound
 }
 
 // checkOpen finds grants that were never settled, of agents that have ended by themselves.

@@ -78,12 +78,18 @@ func (r *runLog) item(agent, kind string) *mailbox.Item {
 func (r *runLog) edit(agent, kind string, change func(body map[string]any)) {
 	r.t.Helper()
 	item := r.item(agent, kind)
+	item.Body = r.changed(item.Body, change)
+}
+
+// changed returns a body that is changed.
+func (r *runLog) changed(raw []byte, change func(body map[string]any)) []byte {
+	r.t.Helper()
 	var body map[string]any
-	if err := mailbox.Unmarshal(item.Body, &body); err != nil {
+	if err := mailbox.Unmarshal(raw, &body); err != nil {
 		r.t.Fatal(err)
 	}
 	change(body)
-	item.Body = r.body(body)
+	return r.body(body)
 }
 
 func (r *runLog) body(v any) []byte {
@@ -124,7 +130,7 @@ type violation struct {
 	plant     func(r *runLog)
 }
 
-// plants are violations of how logs are written and what actors send. callPlants are those of what agents do.
+// plants are violations of how logs are written and what actors send. callPlants are those of what agents do, sumPlants those of the budget.
 var plants = []violation{
 	{"an entry that is no entry", plain, verify.Readable, func(r *runLog) { r.entries[r.find("root", "checkpoint")].raw = []byte{0xc1, 2, 3} }},
 	{"a body that is no body", plain, verify.Readable, func(r *runLog) { r.item("super", "settle").Body = r.body("x") }},
@@ -222,7 +228,7 @@ var plants = []violation{
 // TestPlantedViolations: each planted violation is found by its rule, and without it nothing is. Each rule has one.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(plants, callPlants)
+	all := slices.Concat(plants, callPlants, sumPlants)
 	if len(all) < 30 {
 		t.Error(len(all))
 	}

@@ -17,8 +17,24 @@ const (
 // command puts a command of a client into a log.
 func (r *runLog) command(at int, agent, kind string, body any) {
 	to := r.entries[r.find(agent, "resumed")].to
-	r.entries = slices.Insert(r.entries, at, plantedEntry{to: to, Entry: mailbox.Entry{Form: mailbox.Form,
+	r.put(at, plantedEntry{to: to, Entry: mailbox.Entry{Form: mailbox.Form,
 		Items: []mailbox.Item{{Kind: kind, ID: "planted-" + kind, Body: r.body(body)}}}})
+}
+
+// put puts an entry into its log. The messages that later entries of the log have caused name the new numbers of their causes.
+func (r *runLog) put(at int, e plantedEntry) {
+	r.entries = slices.Insert(r.entries, at, e)
+	place := r.placeOf(at)
+	for i := range r.entries {
+		if m := &r.entries[i]; m.From == e.to && m.to != e.to {
+			m.Items = slices.Clone(m.Items)
+			for k := range m.Items {
+				if m.Items[k].N >= place {
+					m.Items[k].N++
+				}
+			}
+		}
+	}
 }
 
 // message puts a message of root into the log of the run.
@@ -181,7 +197,7 @@ func TestHonestRepeatsKeepTheRules(t *testing.T) {
 				continue
 			}
 			at := r.findLast(e.to, e.Start)
-			r.entries = slices.Insert(r.entries, at, e)
+			r.put(at, e)
 			for _, f := range r.verify().Findings {
 				t.Errorf("%s, entry %d again at %d: %s", name, i, at, f)
 			}

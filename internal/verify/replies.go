@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"slices"
+
 	"github.com/troupe-run/troupe/mailbox"
 )
 
@@ -20,6 +22,7 @@ type grant struct {
 	grantedBody
 	entry uint64
 	cause uint64 // in the log of the run
+	i     int    // number within the messages of the cause
 }
 
 func (l *log) readAnswer(item mailbox.Item) {
@@ -127,6 +130,9 @@ func (v *verifier) checkAmount(l *log, a *answer, s settlement) {
 		v.super().find(Amount, s.entry, "reservation %d of %s is settled as lost, and its answer in entry %d reports %d tokens", a.reservation, l.at, a.entry, a.usage.total())
 	case a.known && used != a.usage.total(), !a.known && used != 0:
 		v.super().find(Amount, s.entry, "reservation %d of %s is settled with %d tokens, and its answer in entry %d reports %d", a.reservation, l.at, used, a.entry, a.usage.total())
+	case a.known && l.task != nil && !slices.Contains(l.costs(a.usage), s.body.Used.Nano):
+		v.super().find(Amount, s.entry, "reservation %d of %s is settled with $%.9f, which the %d tokens of its answer in entry %d cost at no model of the agent", a.reservation, l.at,
+			float64(s.body.Used.Nano)/1e9, used, a.entry)
 	}
 }
 

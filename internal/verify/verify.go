@@ -36,7 +36,8 @@ const (
 	Settled      Rule = "settled-once"       // what was reserved is settled, once
 	OneReply     Rule = "one-reply"          // a reservation has one answer of a model
 	Amount       Rule = "settled-amount"     // a settlement is of what its answer reports
-	Limit        Rule = "within-limit"       // settled and reserved tokens are within the limit
+	Granted      Rule = "granted-as-asked"   // a grant is of no more than its request asks for, and of a closing turn where nothing else may begin
+	Limit        Rule = "within-limit"       // what is settled and held is within the limits when a grant is made
 	Canceled     Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
 	Approved     Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
 	Rights       Rule = "rights-shrink"      // a child may nothing that its parent may not
@@ -46,7 +47,7 @@ const (
 // Rules are all rules.
 func Rules() []Rule {
 	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst, AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
-		Delivered, Reserved, Settled, OneReply, Amount, Limit, Canceled, Approved, Rights, Ended}
+		Delivered, Reserved, Settled, OneReply, Amount, Granted, Limit, Canceled, Approved, Rights, Ended}
 }
 
 // Finding is a broken rule with its place.
@@ -79,10 +80,19 @@ type Report struct {
 	Messages    int         `json:"messages"` // between actors
 	Calls       int         `json:"calls"`    // attempts that have a beginning or a result
 	Settled     int         `json:"settled"`  // reservations
-	Tokens      int64       `json:"tokens"`   // settled
+	Tokens      int64       `json:"tokens"`   // settled, as answers reported them
 	TokenLimit  int64       `json:"token_limit,omitempty"`
+	Sums        Sums        `json:"sums"`
 	// Damaged: the logs record that one of them was damaged. The rules between logs are then not checked.
 	Damaged bool `json:"damaged,omitempty"`
+}
+
+// Sums are the sums of the budget at the end of the logs. A call whose cost is unknown counts with all that it could cost.
+type Sums struct {
+	Limit   amount `json:"limit"` // in force; 0: there is none
+	Settled amount `json:"settled"`
+	Held    amount `json:"held"`    // by open reservations and allowances
+	Overrun amount `json:"overrun"` // part of Settled: billed by providers above what was reserved
 }
 
 // Claim is the state of a run as its node, or the first line of its file, gives it.
@@ -122,7 +132,7 @@ type verifier struct {
 	accounts   map[mailbox.Address]*account
 	addedRules map[string]bool // by people, for the rest of the run
 	delegated  map[string]bool // agents to which another one has delegated
-	overrun    bool            // a provider billed more than was reserved
+	ledger     *ledger
 }
 
 func (v *verifier) collect(claim Claim) {

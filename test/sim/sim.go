@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/internal/throttle"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // sim is one run of one seed. It has no goroutine and no clock.
@@ -88,6 +89,7 @@ func (s *sim) fillResult(res *seedResult) {
 	if !s.records {
 		return
 	}
+	res.Super = s.population.super.shadow.super.State
 	for _, a := range s.population.actors {
 		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log, a.damaged, a.forged})
 		if a.shadow.agent != nil {
@@ -129,7 +131,8 @@ type seedResult struct {
 	Script []string   // with seedOptions.Trace
 	Logs   []agentLog // with seedOptions.Record
 
-	Mailboxes []actorLog // with seedOptions.Record
+	Mailboxes []actorLog       // with seedOptions.Record
+	Super     supervisor.State // with seedOptions.Record: at the end of the log of the run
 }
 
 // Bounds of a run.

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/troupe-run/troupe/budget"
 	"github.com/troupe-run/troupe/internal/verify"
 	"github.com/troupe-run/troupe/mailbox"
 )
@@ -21,8 +22,8 @@ var blamedSeeds = []int64{235, 303, 34, 107}
 const verifyParts = 4
 
 // TestSimulatedRunsKeepTheRules: a verification that shares nothing with the machines finds no broken rule in
-// the logs of simulated runs with crashes, takeovers, forged entries and repeated messages. Seeds are played until
-// that many without damage were judged. A forged entry may be found, and nothing else may. Of a run whose logs were
+// the logs of simulated runs with crashes, takeovers, forged entries and repeated messages, and the sums that it finds
+// are those of the supervisor. Seeds are played until that many without damage were judged. A forged entry may be found, and nothing else may. Of a run whose logs were
 // damaged, the other logs are judged by the rules that concern one log.
 func TestSimulatedRunsKeepTheRules(t *testing.T) {
 	t.Parallel()
@@ -48,6 +49,17 @@ func TestSimulatedRunsKeepTheRules(t *testing.T) {
 }
 
 type verifiedSeeds struct{ judged, damaged, entries, forged atomic.Int64 }
+
+// compareSums compares the sums that the logs show with those of the supervisor, which they must equal.
+func compareSums(t *testing.T, run seedResult, got verify.Sums) {
+	t.Helper()
+	pool := run.Super.Pool
+	spent := budget.Amount{Tokens: got.Settled.Tokens, Nano: got.Settled.Nano, Calls: got.Settled.Calls}
+	over := budget.Amount{Tokens: got.Overrun.Tokens, Nano: got.Overrun.Nano}
+	if spent != pool.Spent || over != pool.Overrun || got.Limit.Tokens != pool.Limit.Tokens || got.Limit.Nano != pool.Limit.Nano || got.Held.Tokens != pool.Held.Tokens {
+		t.Errorf("seed %d: the logs show %+v, and the supervisor has %+v", run.Seed, got, pool)
+	}
+}
 
 // ofOneLog are the rules that concern one log alone, whatever was lost of another one.
 var ofOneLog = []verify.Rule{verify.Readable, verify.Head, verify.Chain, verify.Floor, verify.Claimed, verify.OneActing, verify.OwnID, verify.StartedOnce}
@@ -79,6 +91,9 @@ func verifySeed(t *testing.T, seed int64, sum *verifiedSeeds) bool {
 		default:
 			t.Errorf("seed %d: %s", seed, f)
 		}
+	}
+	if whole {
+		compareSums(t, run, r.Sums)
 	}
 	sum.entries.Add(int64(r.Entries))
 	if whole {

@@ -20,8 +20,8 @@ func (cs *Commands) Verify() *cobra.Command {
 		Short: "Check a run's logs against the rules, and show why it stopped",
 		Long: `Check the logs of a run by the logs alone, with code that shares nothing with the loop:
 the hashes chain, one activation acts at a time, a side effect begins once and has one
-result, tokens are reserved before they are settled and settled once, within the limit,
-nothing is asked for after a cancel, and rights only shrink. docs/replay.md lists the
+result, tokens, money and tool calls are reserved before they are settled, settled once, and
+within the limits in force, nothing is asked for after a cancel, and rights only shrink. docs/replay.md lists the
 rules. Then print how the run came to its stop, with the entries that show it.
 
 The exit code is 0 if no rule is broken, 1 if one is.`,
@@ -81,12 +81,8 @@ func (cs *Commands) printVerify(r verifyReport) error {
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(r)
 	}
-	limit := ""
-	if r.TokenLimit > 0 {
-		limit = fmt.Sprintf(" of %d", r.TokenLimit)
-	}
-	lines := []string{fmt.Sprintf("%s: %d entries of %d logs; %d hashes, %d messages, %d attempts of calls and %d settlements checked; %d tokens%s settled",
-		r.Run, r.Entries, r.Logs, r.Chained, r.Messages, r.Calls, r.Settled, r.Tokens, limit)}
+	lines := []string{fmt.Sprintf("%s: %d entries of %d logs; %d hashes, %d messages, %d attempts of calls and %d settlements checked",
+		r.Run, r.Entries, r.Logs, r.Chained, r.Messages, r.Calls, r.Settled), r.Sums.String()}
 	for _, f := range r.Findings {
 		lines = append(lines, cs.Console.Style.Red("broken: "+f.String()))
 	}
