@@ -1,6 +1,7 @@
 package report
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,8 @@ type builder struct {
 	agents        map[string]int // index in report.Agents
 	steps         map[stepKey]*Step
 	calls         map[callKey]*Call
+	// unpriced: the run does not know all that it costs.
+	unpriced bool
 }
 
 type stepKey struct {
@@ -45,6 +48,7 @@ func (b *builder) add(e client.Event) {
 	case event.KindRunFinished:
 		d := client.DataOf[event.Result](e)
 		b.report.CostEstimated = b.report.CostEstimated || d.CostEstimated
+		b.unpriced = !d.CostKnown
 		b.report.Ended, b.report.Reason, b.report.EndedAt = true, d.Reason, e.TS
 	case event.KindAgentSpawned:
 		d := client.DataOf[event.AgentSpawned](e)
@@ -99,7 +103,6 @@ func (b *builder) addAttempt(e client.Event, d event.ModelFinished) {
 	s.Attempts = append(s.Attempts, Attempt{Model: d.Model, Purpose: d.Purpose, Finish: d.Stop, LatencyMS: d.TookMS, Usage: d.Usage, UsageKnown: d.UsageKnown,
 		CostUSD: d.CostUSD, Error: d.Error, Detail: clip.Text(d.Detail, errorBytesMax)})
 	s.ModelMS += d.TookMS
-	s.CostUSD += d.CostUSD
 	s.Usage = s.Usage.Add(d.Usage)
 	if d.Purpose == "" {
 		s.Model, s.Finish = d.Model, d.Stop
@@ -158,12 +161,14 @@ func (c *Call) endCall(e client.Event, d event.ToolCall) {
 // Report sums up the events so far.
 func (b *builder) finish() Report {
 	r := b.report
-	r.Totals = Totals{}
+	r.Totals = noSteps()
+	unpriced := b.unpriced && !slices.ContainsFunc(r.Steps, (*Step).hasUnknownCall) // such a call alone makes the cost of a run unknown
 	r.Agents = append([]Agent{}, b.report.Agents...)
 	for i := range r.Agents {
-		r.Agents[i].Totals = Totals{}
+		r.Agents[i].Totals = noSteps()
 	}
 	for _, s := range r.Steps {
+		s.setCost(unpriced)
 		s.ToolMS = 0
 		for _, c := range s.Calls {
 			if c.Child == "" {
@@ -179,10 +184,36 @@ func (b *builder) finish() Report {
 	return r
 }
 
+// noSteps is the sum of no step: it has cost nothing.
+func noSteps() Totals { return Totals{CostUSD: new(float64), CostKnown: true} }
+
+// hasUnknownCall reports whether a call of the step was made by another program that did not say what it has cost.
+func (s *Step) hasUnknownCall() bool {
+	return slices.ContainsFunc(s.Calls, func(c *Call) bool { return c.Metrics["cost_unknown"] > 0 })
+}
+
+// setCost sums up the attempts of the step. unpriced: what no price is known for is reported as 0.
+func (s *Step) setCost(unpriced bool) {
+	sum := 0.0
+	s.CostKnown = !s.hasUnknownCall()
+	for _, a := range s.Attempts {
+		sum += a.CostUSD
+		s.CostKnown = s.CostKnown && !(unpriced && a.CostUSD == 0 && a.Usage.Total() > 0)
+	}
+	if s.CostUSD = nil; s.CostKnown {
+		s.CostUSD = &sum
+	}
+}
+
 func (t *Totals) addStep(s *Step) {
 	t.Steps++
 	t.Attempts += len(s.Attempts)
-	t.ModelMS, t.ToolMS, t.CostUSD = t.ModelMS+s.ModelMS, t.ToolMS+s.ToolMS, t.CostUSD+s.CostUSD
+	t.ModelMS, t.ToolMS = t.ModelMS+s.ModelMS, t.ToolMS+s.ToolMS
+	if t.CostKnown = t.CostKnown && s.CostKnown; t.CostKnown {
+		*t.CostUSD += *s.CostUSD
+	} else {
+		t.CostUSD = nil
+	}
 	t.Usage = t.Usage.Add(s.Usage)
 	for _, a := range s.Attempts {
 		if !a.UsageKnown {

@@ -58,10 +58,12 @@ type Totals struct {
 	ModelMS  int64       `json:"model_ms"`
 	ToolMS   int64       `json:"tool_ms"` // without delegations
 	Usage    model.Usage `json:"usage"`
-	// CostUSD is the price of the usage that providers have reported. An attempt of unknown usage costs what was
-	// reserved for it, which only the result of the run has.
-	CostUSD float64 `json:"cost_usd"`
-	Unknown int     `json:"attempts_of_unknown_usage"`
+	// CostUSD is the price of the usage that providers have reported; nil: the price of a model is not known, or another
+	// program did not say what a call has cost. An attempt of unknown usage costs what was reserved for it, which only the
+	// result of the run has.
+	CostUSD   *float64 `json:"cost_usd"`
+	CostKnown bool     `json:"cost_known"` // CostUSD is not nil
+	Unknown   int      `json:"attempts_of_unknown_usage"`
 }
 
 // Agent is the part of one agent in the sums.
@@ -83,7 +85,8 @@ type Step struct {
 	ModelMS   int64       `json:"model_ms"`                // of all attempts
 	ToolMS    int64       `json:"tool_ms"`                 // of all calls, without delegations
 	Usage     model.Usage `json:"usage"`
-	CostUSD   float64     `json:"cost_usd"`
+	CostUSD   *float64    `json:"cost_usd"` // nil: it is not known
+	CostKnown bool        `json:"cost_known"`
 	// Transition is why the loop went on after the step; "": it did not, or has not yet.
 	Transition spec.Transition `json:"transition,omitempty"`
 	Attempts   []Attempt       `json:"attempts"`
@@ -127,6 +130,11 @@ type Call struct {
 	begun time.Time
 }
 
+// runViewer is what a client has beside the events: the state of a run, which says whether the prices of its models are known.
+type runViewer interface {
+	Get(ctx context.Context, run string) (client.RunInfo, error)
+}
+
 // Read makes the report of a run.
 func Read(ctx context.Context, c client.EventReader, run string) (Report, error) {
 	b := newBuilder(run)
@@ -136,6 +144,11 @@ func Read(ctx context.Context, c client.EventReader, run string) (Report, error)
 	})
 	if err != nil {
 		return Report{}, err
+	}
+	if viewer, ok := c.(runViewer); ok && !b.report.Ended { // the end of a run says it itself
+		if info, err := viewer.Get(ctx, run); err == nil && info.Result != nil {
+			b.unpriced = !info.Result.CostKnown
+		}
 	}
 	return b.finish(), nil
 }

@@ -120,3 +120,26 @@ func TestALimitThatIsShortIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// What has no price costs an unknown sum, in the report too: neither its table nor its document says that it was free.
+func TestTheReportOfAModelWithoutAPriceKnowsNoCost(t *testing.T) {
+	t.Parallel()
+	_, command := gatewayHome(t)
+	const model = "anthropic/house-model"
+	if out, err := command("run", "-m", model, "--allow-unpriced", model, "--dir", "work", "--agents", ".", "--agent", "writer", "Go.").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, c := range []struct {
+		args         []string
+		want, absent string
+	}{
+		{[]string{"report", "last"}, "unknown", "$0"},
+		{[]string{"report", "last", "-o", "json"}, `"cost_usd": null`, `"cost_usd": 0`},
+		{[]string{"report", "last", "-o", "json"}, `"cost_known": false`, `"cost_known": true`},
+	} {
+		out, err := command(c.args...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) || strings.Contains(string(out), c.absent) {
+			t.Errorf("%v: %v, want %q and no %q:\n%s", c.args, err, c.want, c.absent, out)
+		}
+	}
+}

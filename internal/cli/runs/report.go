@@ -45,10 +45,9 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	p := cs.Console.NewPage()
 	names := map[string]string{}
 	var rows [][]string
-	unknown := unknownCosts(r)
 	for _, a := range r.Agents {
 		names[a.ID] = a.Name
-		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals, r, unknown[a.ID]))
+		rows = append(rows, totalsRow(term.CleanLine(a.Name)+" "+cs.Console.Style.Dim(term.CleanLine(a.ID)), a.Totals, r))
 	}
 	for _, s := range r.Steps {
 		cs.drawStep(p, s, names[s.Agent])
@@ -57,7 +56,7 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	if r.Ended {
 		end = string(r.Reason)
 	}
-	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r, len(unknown) > 0))
+	rows = append(rows, totalsRow(cs.Console.Style.Bold(term.CleanLine(end))+" after "+console.Took(r.DurationMS), r.Totals, r))
 	for _, g := range r.Guardrails {
 		p.AddLine(cs.describeFinding(g, names[g.Agent]))
 	}
@@ -76,24 +75,11 @@ func (cs *Commands) drawReport(r report.Report) []string {
 	return p.Lines
 }
 
-// unknownCosts are the agents that have made calls whose cost nobody reports.
-func unknownCosts(r report.Report) map[string]bool {
-	agents := map[string]bool{}
-	for _, s := range r.Steps {
-		for _, c := range s.Calls {
-			if c.Metrics["cost_unknown"] > 0 {
-				agents[s.Agent] = true
-			}
-		}
-	}
-	return agents
-}
-
 // totalsRow is a row of the table of sums. It counts skipped and failed calls if the run has any.
-func totalsRow(name string, t report.Totals, r report.Report, costUnknown bool) []string {
-	cost := term.FormatUSD(t.CostUSD, r.CostEstimated)
-	if costUnknown {
-		cost = "unknown"
+func totalsRow(name string, t report.Totals, r report.Report) []string {
+	cost := "unknown"
+	if t.CostUSD != nil {
+		cost = term.FormatUSD(*t.CostUSD, r.CostEstimated)
 	}
 	row := []string{name, fmt.Sprint(t.Steps), console.Took(t.ModelMS), console.Took(t.ToolMS), term.FormatTokens(t.Usage.Prompt()), term.FormatTokens(t.Usage.Output),
 		cost, fmt.Sprint(t.Calls)}
