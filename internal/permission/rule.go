@@ -152,6 +152,15 @@ func (r Rule) Tool() string { return r.tool }
 // IsWhole reports whether the rule is about all calls of its tool.
 func (r Rule) IsWhole() bool { return r.pattern == "" }
 
+// Agent returns the one agent of the run that the rule is about, if it is about delegating or handing off to one.
+func (r Rule) Agent() (name string, ok bool) {
+	isOne := (r.tool == delegateTool || r.tool == handoffTool) && r.pattern != "" && !strings.ContainsAny(r.pattern, "*/")
+	return r.pattern, isOne
+}
+
+// IsAbout reports whether a rule with this name of a tool, which may hold a *, is about a tool.
+func IsAbout(name, tool string) bool { return Rule{tool: name}.isAbout(tool) }
+
 // isAbout reports whether the rule is about a tool.
 func (r Rule) isAbout(tool string) bool {
 	if before, after, ok := strings.Cut(r.tool, "*"); ok {
