@@ -35,3 +35,25 @@ func HasEnd(entries []mailbox.Message) bool {
 	}
 	return false
 }
+
+// EachAgent calls do for every agent that has a log, in the order of their first entries, with the name of its definition; ""
+// if no entry has it.
+func EachAgent(entries []mailbox.Message, do func(id, name string)) {
+	var ids []string
+	names := map[string]string{}
+	for _, m := range entries {
+		if id := m.To.Agent(); id != mailbox.Super {
+			if _, known := names[id]; !known {
+				ids, names[id] = append(ids, id), ""
+			}
+		}
+	}
+	EachFact(entries, func(m mailbox.Message, fact agent.Fact, _ bool) {
+		if f, ok := fact.(agent.Submitted); ok {
+			names[m.To.Agent()] = f.Task.Name
+		}
+	})
+	for _, id := range ids {
+		do(id, names[id])
+	}
+}

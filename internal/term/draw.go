@@ -8,6 +8,8 @@ import (
 
 const (
 	nameColumns  = 34 // most of the column of names, with its branches
+	idColumns    = 14 // most of the column of ids
+	idsFrom      = 72 // a narrower line has no room for ids
 	turnColumns  = 9
 	tokenColumns = 7
 	barColumns   = 20
@@ -32,10 +34,10 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 		most := max(1, height-2) // the line that counts the omitted rows takes another
 		left, rows = len(rows)-most, rows[:most]
 	}
-	names := nameRoom(namesWidth(rows), width)
+	room := columnsOf(rows).within(width)
 	var lines []string
 	for _, r := range rows {
-		lines = append(lines, Truncate(r.drawRow(s, names, width, now), width))
+		lines = append(lines, Truncate(r.drawRow(s, room, width, now), width))
 	}
 	if left > 0 {
 		lines = append(lines, s.Dim("… "+FormatCount(left, "more line")))
@@ -48,18 +50,43 @@ func (t *Tree) Lines(s Style, now time.Time, width, height int) []string {
 	return append(lines, t.writingLines(s, width, height-len(lines))...)
 }
 
-// namesWidth returns the columns of the widest name with its branches and its mark.
-func namesWidth(rows []treeRow) (names int) {
+// treeColumns are the columns of the names, with their branches and marks, and of the ids; without ids: 0.
+type treeColumns struct{ names, ids int }
+
+// columnsOf returns the columns that rows need. The id of an agent that is alone is no news.
+func columnsOf(rows []treeRow) (need treeColumns) {
 	for _, r := range rows {
 		if r.m != nil {
-			names = max(names, Width(r.branch)+2+Width(CleanLine(r.m.displayName())))
+			need.names = max(need.names, Width(r.branch)+2+Width(CleanLine(r.m.displayName())))
+			need.ids = max(need.ids, Width(CleanLine(r.m.shownID())))
 		}
 	}
-	return names
+	if len(rows) < 2 {
+		need.ids = 0
+	}
+	return need
 }
 
-// nameRoom returns the columns of the names in a line of width columns.
-func nameRoom(names, width int) int { return min(names, nameColumns, max(doingMin, width/2)) }
+// within returns the columns that a line of width columns has for them.
+func (c treeColumns) within(width int) treeColumns {
+	c.names, c.ids = min(c.names, nameColumns, max(doingMin, width/2)), min(c.ids, idColumns)
+	if width < idsFrom {
+		c.ids = 0
+	}
+	return c
+}
+
+// drawID draws an id in its column, with two spaces before it: its end behind "…" if it is longer, as --agent takes it.
+func (c treeColumns) drawID(s Style, id string) string {
+	if c.ids == 0 {
+		return ""
+	}
+	if id = CleanLine(id); Width(id) > c.ids {
+		runes := []rune(id)
+		id = "…" + string(runes[max(0, len(runes)-c.ids+1):])
+	}
+	return "  " + s.Dim(Pad(id, c.ids))
+}
 
 // writingShown is how many lines of the text that the first agent is writing stand below the tree.
 const writingShown = 5
@@ -143,6 +170,14 @@ func isSubtreeDone(m *member, children map[string][]*member) bool {
 	return true
 }
 
+// shownID is the id of an agent that is shown beside its name; "": the name is the id.
+func (m *member) shownID() string {
+	if m.name == "" {
+		return ""
+	}
+	return m.id
+}
+
 func (m *member) displayName() string {
 	if m.name == "" {
 		return m.id
@@ -150,19 +185,20 @@ func (m *member) displayName() string {
 	return m.name
 }
 
-func (r treeRow) drawRow(s Style, names, width int, now time.Time) string {
+func (r treeRow) drawRow(s Style, columns treeColumns, width int, now time.Time) string {
 	if r.m == nil {
 		return s.Dim(fmt.Sprintf("%s✓ %d more done", r.branch, r.moreDone))
 	}
 	m := r.m
 	mark, doing := m.markAndActivity(s, now)
-	name := Pad(CleanLine(m.displayName()), max(1, names-Width(r.branch)-2))
+	name := Pad(CleanLine(m.displayName()), max(1, columns.names-Width(r.branch)-2))
+	id := columns.drawID(s, m.shownID())
 	turn := ""
 	if m.turn > 0 {
 		turn = fmt.Sprintf("turn %d", m.turn)
 	}
-	room := max(doingMin, width-names-turnColumns-tokenColumns-4)
-	return s.Dim(r.branch) + mark + " " + s.Bold(name) + "  " + s.Dim(Pad(turn, turnColumns)) + Pad(doing, room) + " " +
+	room := max(doingMin, width-columns.names-Width(id)-turnColumns-tokenColumns-4)
+	return s.Dim(r.branch) + mark + " " + s.Bold(name) + id + "  " + s.Dim(Pad(turn, turnColumns)) + Pad(doing, room) + " " +
 		fmt.Sprintf("%*s", tokenColumns, formatTokens(m.tokens))
 }
 
@@ -236,6 +272,9 @@ func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 		b.WriteString("   " + money)
 	}
 	fmt.Fprintf(&b, "   %s   %s", FormatCount(len(t.agents), "agent"), FormatCount(t.Calls, "tool call"))
+	if t.Handoffs > 0 {
+		b.WriteString("   " + FormatCount(t.Handoffs, "handoff"))
+	}
 	if !t.Began.IsZero() {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))
 	}

@@ -65,8 +65,10 @@ func (t *Timeline) Window(s Style, now time.Time, width, from, count int) (axis 
 	}
 	order := t.tree.arrange()
 	rows := order.rows[min(from, len(order.rows)):min(from+count, len(order.rows))]
-	names := min(max(0, order.names-2), nameColumns, max(doingMin, width/3)) // a bar has no mark before its name
-	columns := max(barMin, width-names-tookColumns-2)
+	room := order.need.within(width)
+	names := min(max(0, order.need.names-2), nameColumns, max(doingMin, width/3)) // a bar has no mark before its name
+	head := names + Width(room.drawID(s, ""))
+	columns := max(barMin, width-head-tookColumns-2)
 	total := max(1, t.visibleEnd(now).Sub(t.began).Milliseconds())
 	spans := map[string][]Span{}
 	for _, r := range rows {
@@ -79,10 +81,10 @@ func (t *Timeline) Window(s Style, now time.Time, width, from, count int) (axis 
 	for _, r := range rows {
 		list := spans[r.m.id]
 		name := Pad(CleanLine(r.m.displayName()), max(1, names-Width(r.branch)))
-		bars = append(bars, Truncate(s.Dim(r.branch)+s.Bold(name)+" "+drawBar(s, list, columns, total, used)+" "+
+		bars = append(bars, Truncate(s.Dim(r.branch)+s.Bold(name)+room.drawID(s, r.m.shownID())+" "+drawBar(s, list, columns, total, used)+" "+
 			fmt.Sprintf("%*s", tookColumns, activeTime(list)), width))
 	}
-	return Truncate(Pad("", names)+" "+s.Dim(drawAxis(columns, total)), width), bars, drawLegend(s, used, width)
+	return Truncate(Pad("", head)+" "+s.Dim(drawAxis(columns, total)), width), bars, drawLegend(s, used, width)
 }
 
 // drawBar makes one bar. Each column shows the kind that took most of its time.

@@ -2,6 +2,7 @@ package term
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -17,7 +18,9 @@ type Tree struct {
 	Ended  time.Time // zero while the run lives
 	Budget event.BudgetChanged
 	Calls  int // tool calls that have ended
-	Result *event.Result
+	// Handoffs is how often a conversation was handed off from one agent to another.
+	Handoffs int
+	Result   *event.Result
 	// AgentsMax is how many agents the tree keeps: the events of later ones are ignored, and IsFull is set; 0: all.
 	AgentsMax int
 	IsFull    bool
@@ -31,10 +34,10 @@ type Tree struct {
 
 // arrangement is the order in which the agents are drawn. It is made anew once an agent, a parent or a name has come.
 type arrangement struct {
-	rows  []treeRow
-	ids   []string
-	at    map[string]int // index in rows
-	names int            // columns of the widest name with its branches
+	rows []treeRow
+	ids  []string
+	at   map[string]int // index in rows
+	need treeColumns
 }
 
 func (t *Tree) arrange() *arrangement {
@@ -42,7 +45,7 @@ func (t *Tree) arrange() *arrangement {
 		return t.arranged
 	}
 	rows := t.listRows(false)
-	a := &arrangement{rows: rows, ids: make([]string, len(rows)), at: make(map[string]int, len(rows)), names: namesWidth(rows)}
+	a := &arrangement{rows: rows, ids: make([]string, len(rows)), at: make(map[string]int, len(rows)), need: columnsOf(rows)}
 	for i, r := range rows {
 		a.ids[i], a.at[r.m.id] = r.m.id, i
 	}
@@ -62,7 +65,7 @@ func (t *Tree) Row(s Style, id string, width int, now time.Time) string {
 	if !ok {
 		return ""
 	}
-	return Truncate(a.rows[i].drawRow(s, nameRoom(a.names, width), width, now), width)
+	return Truncate(a.rows[i].drawRow(s, a.need.within(width), width, now), width)
 }
 
 // ParentOf returns the id of the agent that has delegated to an agent; "" for the first one.
@@ -92,6 +95,7 @@ type member struct {
 	reason           spec.Reason
 	detail           string
 	asks             bool
+	inModel          bool   // a call of its model is in progress
 	handedTo         string // the agent that has its conversation
 	writing          string // the end of the text that its model is writing
 }
@@ -116,6 +120,27 @@ func (t *Tree) IsToolRunning() bool {
 		}
 	}
 	return false
+}
+
+// CallsInProgress lists what the agents at or below one are doing that a cancel lets end, one line each: calls of tools and of
+// models. "" is for all agents.
+func (t *Tree) CallsInProgress(below string) (lines []string) {
+	for _, id := range t.arrange().ids {
+		m := t.agents[id]
+		if m.reason != "" || m.asks || below != "" && id != below && !strings.HasPrefix(id, below+"-") {
+			continue
+		}
+		head := CleanLine(id) + " " + CleanLine(m.displayName()) + ": "
+		for _, c := range m.calls {
+			if !c.child {
+				lines = append(lines, head+CleanLine(c.label))
+			}
+		}
+		if m.inModel {
+			lines = append(lines, head+"a call of its model")
+		}
+	}
+	return lines
 }
 
 // CountAsking counts the queries that wait for the user: how many agents ask.
@@ -165,15 +190,16 @@ func (t *Tree) AddEvent(e client.Event) {
 			m.began, m.activity = at, "started"
 		}
 	case event.KindAgentResumed:
-		m.activity = "resumed"
+		m.activity, m.inModel = "resumed", false
 	case event.KindAgentFinished:
 		if d, ok := decodeData[event.AgentFinished](e); ok {
 			m.reason, m.detail, m.ended = spec.Reason(clipText(string(d.Reason))), clipText(d.Detail), at
 			m.turn, m.calls, m.asks = d.Turns, nil, false
 		}
 	default:
+		m.trackModel(e.Kind)
 		m.applyEvent(e)
-		t.countToolCall(e)
+		t.countWork(e)
 	}
 }
 
@@ -247,9 +273,22 @@ func (t *Tree) nameMember(m *member, name string) {
 	}
 }
 
-func (t *Tree) countToolCall(e client.Event) {
-	if e.Kind == event.KindToolFinished {
+func (t *Tree) countWork(e client.Event) {
+	switch e.Kind {
+	case event.KindToolFinished:
 		t.Calls++
+	case event.KindAgentHandedOff:
+		t.Handoffs++
+	}
+}
+
+// trackModel keeps whether a call of the agent's model is in progress.
+func (m *member) trackModel(kind string) {
+	switch kind {
+	case event.KindModelStarted:
+		m.inModel = true
+	case event.KindModelFinished, event.KindModelRetry, event.KindErrorRaised:
+		m.inModel = false
 	}
 }
 

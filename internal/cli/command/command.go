@@ -37,6 +37,9 @@ const (
 	RunFormats  = "text json stream-json yaml"
 )
 
+// AgentFlag is the help of a flag that names an agent of a run.
+const AgentFlag = "the agent's id, or its name if only one agent has it"
+
 // NormalizeFlag accepts the names that other agent CLIs use: --allowedTools is
 // --allowed-tools, --output-format is --output.
 func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {

@@ -32,7 +32,11 @@ func (cs *Commands) Answer() *cobra.Command {
 				return err
 			}
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
-				r := request.ParseAnswer(run, who, args[1], args[2])
+				id, err := s.FindAgent(ctx, run, who)
+				if err != nil {
+					return err
+				}
+				r := request.ParseAnswer(run, id, args[1], args[2])
 				if err := request.CheckAnswerText(r); err != nil {
 					return err
 				}
@@ -53,7 +57,7 @@ func (cs *Commands) Answer() *cobra.Command {
 			})
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "agent that asks (default: the one that asked QUERY)")
+	c.Flags().StringVar(&who, "agent", "", "agent that asks: "+command.AgentFlag+" (default: the one that asked QUERY)")
 	c.Flags().StringVar(&always, "always", "", "approve calls like this one, too: run for the rest of the run, project for all your runs in its directory")
 	c.Flags().StringVar(&digest, "digest", "", "SHA-256 of the call, from troupe questions -o json; the answer is refused if the call has changed")
 	return c

@@ -16,17 +16,21 @@ func (cs *Commands) Steer() *cobra.Command {
 	c := &cobra.Command{
 		Use: "steer RUN TEXT", Args: command.Exactly("RUN", "TEXT"),
 		Short:       "Send a message to a working agent; it reads it at its next turn",
-		Example:     `  troupe steer 01k9z3 "Leave the vendored code out"`,
+		Example:     "  troupe steer 01k9z3 \"Leave the vendored code out\"\n  troupe steer 01k9z3 --agent historian \"Only this year\"",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
-				if err := s.Steer(ctx, client.SteerRequest{RunID: run, Agent: who, Text: args[1]}); err != nil {
+				id, err := s.FindAgent(ctx, run, who)
+				if err == nil {
+					err = s.Steer(ctx, client.SteerRequest{RunID: run, Agent: id, Text: args[1]})
+				}
+				if err != nil {
 					return err
 				}
 				return cs.printRecorded(ctx, s, run)
 			})
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	c.Flags().StringVar(&who, "agent", "", command.AgentFlag+" (default root)")
 	return c
 }

@@ -44,8 +44,12 @@ with the budget that the other agents have left.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				f, err := readDump(ctx, s.Client, run)
-				if err == nil && who != "" {
-					f, err = takeAgent(f, who)
+				id := ""
+				if err == nil {
+					id, err = agentIn(f, who)
+				}
+				if err == nil && id != "" {
+					f, err = takeAgent(f, id)
 				}
 				if err == nil && redacted {
 					f, err = runfile.Redact(f)
@@ -57,7 +61,7 @@ with the budget that the other agents have left.`,
 			})
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "only this agent and those below it, as a run of its own (`troupe describe` shows ids)")
+	c.Flags().StringVar(&who, "agent", "", "only this agent and those below it, as a run of its own: "+command.AgentFlag)
 	c.Flags().StringVarP(&path, "out", "O", "", "write to this file, which must not exist yet (default stdout)")
 	c.Flags().BoolVar(&redacted, "redact", false, "leave out all content")
 	return c

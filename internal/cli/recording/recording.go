@@ -40,6 +40,13 @@ func exactlyOne(c *cobra.Command, args []string) error {
 // isPath reports whether an argument is a file: the id of a run has neither a dot nor a slash.
 func isPath(text string) bool { return strings.ContainsAny(text, `./\`) }
 
+// agentIn returns the id of the agent of a file that a person means: see session.ChooseAgent.
+func agentIn(f runfile.File, word string) (string, error) {
+	var agents []session.NamedAgent
+	runfile.EachAgent(f.Entries, func(id, name string) { agents = append(agents, session.NamedAgent{ID: id, Name: name}) })
+	return session.ChooseAgent(f.Header.Run, word, agents)
+}
+
 // Load reads the logs of a run: from a run file, or from a node.
 func (cs *Commands) Load(text string) (f runfile.File, err error) {
 	if isPath(text) {

@@ -75,6 +75,11 @@ func (cs *Commands) restore(path string, flags restoreFlags) error {
 		return err
 	}
 	r.RunID = f.Header.Run
+	for i := range r.Answers {
+		if r.Answers[i].Agent, err = agentIn(f, r.Answers[i].Agent); err != nil {
+			return err
+		}
+	}
 	data, err := Encode(f)
 	if err != nil {
 		return err

@@ -48,7 +48,11 @@ func (cs *Commands) prepareFork(flags *request.Flags) error {
 	sig := interrupt.Catch()
 	defer sig.Stop()
 	err := cs.Sessions.VisitRun(session.ToInspect, origin, func(ctx context.Context, s *session.Session, run string) error {
-		flags.Request.Fork = run + "@" + point
+		who, err := s.FindAgent(ctx, run, who)
+		if err != nil {
+			return err
+		}
+		flags.Request.Fork = run + "@" + who + ":" + at
 		entries, cut, err := readCut(ctx, s, run, who, at)
 		if err != nil {
 			return err

@@ -58,7 +58,11 @@ timeline, transcripts, budget and why it stopped (docs/ui.md).`,
 				after = nil
 			}
 			return cs.Sessions.VisitRun(session.ToInspect, text, func(ctx context.Context, s *session.Session, run string) error {
-				doc, err := s.Export(ctx, run, who, after)
+				id, err := s.FindAgent(ctx, run, who)
+				if err != nil {
+					return err
+				}
+				doc, err := s.Export(ctx, run, id, after)
 				if err != nil {
 					return err
 				}
@@ -66,7 +70,7 @@ timeline, transcripts, budget and why it stopped (docs/ui.md).`,
 			})
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "agent's id (default root)")
+	c.Flags().StringVar(&who, "agent", "", command.AgentFlag+" (default root)")
 	c.Flags().BoolVar(&logs, "logs", false, "write all logs of the run as a run file")
 	c.Flags().BoolVar(&blobs, "blobs", false, "with --logs: also the blobs that the logs name")
 	c.Flags().BoolVar(&html, "html", false, "write one page of the run that opens from disk")
