@@ -62,6 +62,14 @@ func TestARunIsHandedOff(t *testing.T) {
 			t.Errorf("troupe %s shows no handoff: %d %s", strings.Join(args, " "), code, out)
 		}
 	}
+	if out, _ = s.outputOf("tree", "first"); !strings.Contains(out, "0 tool calls   1 handoff ") {
+		t.Errorf("the tree counts no handoff: %s", out)
+	}
+	for agent, want := range map[string]string{"triage": "── billing (root-1-0) took over at 20", "billing": "── took over from triage (root) at 20"} {
+		if out, _ = s.outputOf("transcript", "first", "--agent", agent); !strings.Contains(out, want) {
+			t.Errorf("the transcript of %s does not say who took over: %s", agent, out)
+		}
+	}
 	if out, code = s.outputOf("verify", "first"); code != 0 {
 		t.Errorf("its logs break a rule: %d %s", code, out)
 	}

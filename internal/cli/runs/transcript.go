@@ -25,6 +25,8 @@ type transcriptFlags struct {
 	all   bool // struck messages too, and nothing clipped
 	usage bool
 	call  string // the id of the one call to show, as a question about it does, and all of it
+
+	handoffs []handoff // of the run, if the agent has made one or taken over by one
 }
 
 // Transcript makes the command transcript.
@@ -49,7 +51,7 @@ With -o json messages are not clipped unless they exceed what a node can return.
 			})
 		},
 	}
-	c.Flags().StringVar(&flags.agent, "agent", "", "agent's id, or its name if it is unique (default root)")
+	c.Flags().StringVar(&flags.agent, "agent", "", command.AgentFlag+" (default root)")
 	c.Flags().StringVar(&flags.call, "call", "", "show this call in full, in the form of an approval question")
 	c.Flags().BoolVar(&flags.all, "all", false, "include messages removed from the prompt, and clip nothing")
 	return c
@@ -63,7 +65,7 @@ type transcriptDoc struct {
 }
 
 func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run string, flags transcriptFlags) error {
-	who, err := cs.resolveAgent(ctx, s, run, flags.agent)
+	who, err := s.FindAgent(ctx, run, flags.agent)
 	if err != nil {
 		return err
 	}
@@ -81,6 +83,9 @@ func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run
 	if flags.call != "" {
 		return cs.printCall(t, run, flags.call)
 	}
+	if flags.handoffs, err = readHandoffs(ctx, s, run, t); err != nil {
+		return err
+	}
 	return cs.Console.PrintLines(cs.drawTranscript(t, flags))
 }
 
@@ -96,33 +101,6 @@ func (cs *Commands) printCall(t transcriptDoc, run, id string) error {
 	return exit.UsageError("troupe transcript "+run+" shows the calls of an agent; --agent names another one", "agent %s of run %s has no call %q", t.Agent, run, id)
 }
 
-// resolveAgent finds an agent by its id, or by a name that only one has.
-func (cs *Commands) resolveAgent(ctx context.Context, s *session.Session, run, word string) (string, error) {
-	if word == "" {
-		return "", nil
-	}
-	info, err := s.Get(ctx, run)
-	if err != nil {
-		return "", err
-	}
-	var ids []string
-	for _, m := range session.AgentResults(info.Result) {
-		if string(m.ID) == word {
-			return word, nil
-		}
-		if m.Name == word {
-			ids = append(ids, string(m.ID))
-		}
-	}
-	switch len(ids) {
-	case 1:
-		return ids[0], nil
-	case 0:
-		return "", exit.UsageError("troupe describe "+run+" shows the ids of agents", "run %s has no agent %q", run, word)
-	}
-	return "", exit.UsageError("name one by its id: "+strings.Join(ids, ", "), "run %s has %d agents %q", run, len(ids), word)
-}
-
 const (
 	argsBytes   = 200 // of a call that is shown
 	resultLines = 8   // of a result that is shown
@@ -136,6 +114,7 @@ func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []str
 	for _, l := range term.Wrap(console.CleanText(t.System), p.Width) {
 		p.AddLine(cs.Console.Style.Dim(l))
 	}
+	cs.drawTaken(p, t.Agent, flags.handoffs)
 	folds := map[int]client.Fold{}
 	for _, f := range t.Folds {
 		folds[f.Upto] = f
@@ -149,6 +128,7 @@ func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []str
 			continue
 		}
 		cs.drawMessage(p, m, calls, flags)
+		cs.drawGiven(p, t.Agent, m, flags.handoffs)
 	}
 	if f, ok := folds[len(t.Messages)]; ok {
 		cs.drawCompaction(p, f)
