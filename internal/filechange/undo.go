@@ -16,10 +16,22 @@ import (
 // ErrRefused says that nothing was taken back, because of one or more files. Refusals has the reasons.
 var ErrRefused = errors.New("filechange: nothing was changed")
 
-// Refusals are the files that cannot be taken back, with the reasons.
-type Refusals []string
+// Refusals are the files that cannot be taken back.
+type Refusals []Refusal
 
-func (r Refusals) Error() string { return strings.Join(r, "; ") }
+// Refusal is a file that cannot be taken back, and why.
+type Refusal struct {
+	Path string
+	Err  error
+}
+
+func (r Refusals) Error() string {
+	var texts []string
+	for _, f := range r {
+		texts = append(texts, fmt.Sprintf("%q: %v", f.Path, f.Err))
+	}
+	return strings.Join(texts, "; ")
+}
 
 // Unwrap makes Refusals an ErrRefused.
 func (r Refusals) Unwrap() error { return ErrRefused }
@@ -45,7 +57,7 @@ func Undo(root *os.Root, nets []Net, blob func(ref string) ([]byte, error), dry 
 		}
 		r := &restore{Net: n}
 		if err := r.prepare(root, blob); err != nil {
-			refused = append(refused, fmt.Sprintf("%q: %v", n.Path, err))
+			refused = append(refused, Refusal{n.Path, err})
 		} else if !r.done {
 			list = append(list, r)
 		}

@@ -43,7 +43,7 @@ what is recorded.`,
 			return cs.withChanges(args[0], who, cs.printChanges)
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "only what this agent changed, by its id")
+	c.Flags().StringVar(&who, "agent", "", "only what this agent changed: "+command.AgentFlag)
 	return c
 }
 
@@ -58,21 +58,23 @@ func (cs *Commands) Undo() *cobra.Command {
 file gets the content and the mode that it had before. All of them, or none: the command
 refuses if a file is not as the run left it, because a person has edited it since, if its
 content before was not kept, or if some changes of the run were not recorded (unless
---partial is given). It follows no link, and changes no file of git.
+--partial is given). --skip leaves such a file as it is, and the rest is taken back. The
+command follows no link, and changes no file of git.
 
 Run it in the directory of the run, or name a directory with --dir. On a terminal the
 command asks for confirmation unless --yes is given; elsewhere --yes is required.`,
-		Example:     "  troupe undo last --dry-run\n  troupe undo 01k9z3 --agent root-1-0 --yes",
+		Example:     "  troupe undo last --dry-run\n  troupe undo 01k9z3 --agent root-1-0 --yes\n  troupe undo last --skip notes.md --skip 'docs/**'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.withChanges(args[0], who, func(c changes) error { return cs.undo(c, flags) })
 		},
 	}
-	c.Flags().StringVar(&who, "agent", "", "only what this agent changed, by its id")
+	c.Flags().StringVar(&who, "agent", "", "only what this agent changed: "+command.AgentFlag)
 	c.Flags().StringVar(&flags.dir, "dir", "", "directory in which the files are taken back (default: the current one, which must be that of the run)")
 	c.Flags().BoolVar(&flags.yes, "yes", false, "do not ask")
 	c.Flags().BoolVar(&flags.dry, "dry-run", false, "only list the files")
 	c.Flags().BoolVar(&flags.partial, "partial", false, "take back what is recorded, although other changes are not")
+	c.Flags().StringArrayVar(&flags.skip, "skip", nil, "leave this file as it is and take back the rest: a path, or a pattern such as 'docs/**'; may be repeated")
 	return c
 }
 
@@ -80,6 +82,7 @@ command asks for confirmation unless --yes is given; elsewhere --yes is required
 type undoFlags struct {
 	dir               string
 	yes, dry, partial bool
+	skip              []string // patterns of paths
 }
 
 // changes are what a run changed, and where its contents are.
@@ -116,10 +119,11 @@ func (cs *Commands) withChanges(text, who string, do func(changes) error) error 
 		if err := refuseRedacted(f); err != nil {
 			return err
 		}
-		h := readHistory(f.Entries)
-		if who != "" && !slices.ContainsFunc(f.Entries, func(m mailbox.Message) bool { return m.To.Agent() == who }) {
-			return exit.UsageError("troupe describe "+f.Header.Run+" shows the ids of agents", "%s has no agent %q", f.Header.Run, who)
+		who, err := agentIn(f, who)
+		if err != nil {
+			return err
 		}
+		h := readHistory(f.Entries)
 		return do(changes{file: f, dir: h.Dir, nets: h.Nets(who), lost: h.Lost, blob: blob, agent: who})
 	}
 	if isPath(text) {
@@ -258,6 +262,8 @@ type undoReport struct {
 	Files []string `json:"files"`
 	Dry   bool     `json:"dry_run,omitempty"`
 	Lost  []string `json:"not_recorded,omitempty"`
+	// Skipped are the files that --skip left as they are.
+	Skipped []string `json:"skipped,omitempty"`
 }
 
 func (cs *Commands) undo(c changes, flags undoFlags) error {
@@ -270,9 +276,14 @@ func (cs *Commands) undo(c changes, flags undoFlags) error {
 		return err
 	}
 	defer func() { _ = root.Close() }()
+	all := len(c.nets)
+	skipped, err := c.skip(flags.skip)
+	if err != nil {
+		return err
+	}
 	paths, err := filechange.Undo(root, c.nets, c.blob, true)
 	if refused := (filechange.Refusals)(nil); errors.As(err, &refused) {
-		return exit.UsageError("nothing was changed. troupe diff "+run+" shows what the run did", "%d of %d files cannot be taken back: %s", len(refused), len(c.nets), refused.Error())
+		return exit.UsageError("nothing was changed. "+skipHint(refused)+"; troupe diff "+run+" shows what the run did", "%d of %d files cannot be taken back: %s", len(refused), all, refused.Error())
 	}
 	if err != nil {
 		return err
@@ -292,7 +303,7 @@ func (cs *Commands) undo(c changes, flags undoFlags) error {
 			return fmt.Errorf("undo: %w", err)
 		}
 	}
-	r := undoReport{Run: run, Dir: at, Files: append([]string{}, paths...), Dry: flags.dry, Lost: c.lost}
+	r := undoReport{Run: run, Dir: at, Files: append([]string{}, paths...), Dry: flags.dry, Lost: c.lost, Skipped: skipped}
 	if cs.Console.Output != "table" {
 		return cs.Console.PrintData(r)
 	}
@@ -309,6 +320,9 @@ func (cs *Commands) printUndo(r undoReport) error {
 		end = countFiles(len(r.Files)) + " would be taken back"
 	}
 	lines = append(lines, end)
+	for _, path := range r.Skipped {
+		lines = append(lines, "left as it is: "+term.CleanLine(path))
+	}
 	for _, text := range r.Lost {
 		lines = append(lines, "not all changes are recorded, and what is not stays: "+term.CleanLine(text))
 	}
