@@ -46,6 +46,7 @@ const opensPerProcessor = 2
 type viewer struct {
 	*lookup
 	pages *eventPages
+	lost  lostCalls
 }
 
 // newOpener makes the parts that change runs.

@@ -44,6 +44,7 @@ func (c *viewer) listQuestions(ctx context.Context, _ struct{}) (any, error) {
 				Digest: q.Digest, Rule: q.Rule, AskedMS: q.AskedMS, DueMS: q.DueMS}})
 		}
 	}
+	c.showLostCalls(ctx, questions)
 	slices.SortStableFunc(questions, func(a, b Question) int { return cmp.Compare(a.Query.AskedMS, b.Query.AskedMS) })
 	return fitQuestions(questions)
 }

@@ -50,7 +50,7 @@ unreachable. An unreachable node starts nothing once its lease has expired.`,
 		},
 	}
 	c.Flags().BoolVar(&r.Now, "now", false, "abort running model calls and tools")
-	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and its descendants")
+	c.Flags().StringVar(&r.Agent, "agent", "", "stop only this agent and its descendants: "+command.AgentFlag)
 	c.Flags().DurationVar(&wait, "wait", cancelTimeout, "how long to wait for the end; 0 only sends the request and reports the agents that have stopped already")
 	return c
 }
@@ -99,8 +99,8 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 	if before.State == client.RunFinished {
 		return cs.printCanceled(cancelReport{Run: r.RunID, Agent: r.Agent, Already: !r.endedRun(before.Result), Stopped: stoppedAgents(r.live, before.Result), Result: before.Result})
 	}
-	if r.Agent != "" && !hasAgent(before.Result, r.Agent) {
-		return exit.UsageError("troupe describe "+r.RunID+" shows the ids of agents", "run %s has no agent %q", r.RunID, r.Agent)
+	if r.Agent, err = s.FindAgent(ctx, r.RunID, r.Agent); err != nil {
+		return err
 	}
 	if !r.asked {
 		r.live = liveAgents(before.Result, r.Agent)
@@ -111,7 +111,7 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 	r.sent = true
 	if !r.Now && r.wait > 0 { // calls in progress may take long
 		note := time.AfterFunc(cancelNoteAfter, func() {
-			cs.Console.Say("waiting until " + r.RunID + " is at a safe boundary: calls in progress end first (--now aborts them)")
+			cs.sayAwaited(ctx, s, r)
 		})
 		defer note.Stop()
 	}
@@ -145,6 +145,30 @@ func (cs *Commands) cancelRun(ctx context.Context, s *session.Session, r *cancel
 		if err := session.Pause(ctx, session.AskPause); err != nil && ctx.Err() == nil {
 			return err
 		}
+	}
+}
+
+// awaitedCallsShown is how many calls in progress a cancel names.
+const awaitedCallsShown = 5
+
+// sayAwaited says what a cancel waits for: the calls that are in progress, by the events of the run.
+func (cs *Commands) sayAwaited(ctx context.Context, s *session.Session, r *cancelRequest) {
+	cs.Console.Say("waiting until " + r.RunID + " is at a safe boundary: calls in progress end first (--now aborts them)")
+	var t term.Tree
+	err := s.Events(ctx, r.RunID, nil, false, func(e client.Event, _ []byte) error {
+		t.AddEvent(e)
+		return nil
+	})
+	if err != nil {
+		return // the cancel itself reports what keeps it from the node
+	}
+	calls := t.CallsInProgress(r.Agent)
+	for i, c := range calls {
+		if i == awaitedCallsShown {
+			cs.Console.Say(fmt.Sprintf("  and %s more", term.FormatCount(len(calls)-i, "call")))
+			break
+		}
+		cs.Console.Say("  " + c)
 	}
 }
 
@@ -195,15 +219,6 @@ func (r *cancelRequest) stoppedText(s *session.Session, known string) string {
 		return reply.Text
 	}
 	return known
-}
-
-func hasAgent(r *event.Result, id string) bool {
-	for _, m := range session.AgentResults(r) {
-		if string(m.ID) == id {
-			return true
-		}
-	}
-	return false
 }
 
 // liveAgents returns the agents, at or below one agent, that have not finished.
