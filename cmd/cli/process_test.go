@@ -390,7 +390,8 @@ func TestTheSecondInterruptKills(t *testing.T) {
 	}
 	stderr := watchOutput(pipe)
 	stderr.until(t, "root-1-0 historian")
-	for _, wait := range []string{"stopping at the next safe boundary", ""} {
+	const second = "kills the calls in progress and exits at once; troupe run --resume slow then completes the cancel"
+	for _, wait := range []string{"stopping at the next safe boundary, in 5s at the latest; a second Ctrl-C " + second, "exiting now, before the run has stopped: the second Ctrl-C " + second} {
 		if err := cmd.Process.Signal(os.Interrupt); err != nil {
 			t.Fatal(err)
 		}

@@ -5,7 +5,7 @@ package follow
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
@@ -339,7 +339,7 @@ func (f *Follower) parkedResult(s *session.Session) (r event.Result, still bool,
 func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Recordings) error {
 	f.Settle()
 	PrintAnswerHint(f.console, s, f.run, end)
-	err := f.PrintResult(end)
+	err := f.PrintResult(s, end)
 	recordings.ReportUnplayed(f.console, s)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -361,27 +361,21 @@ func (f *Follower) Finish(s *session.Session, end Ending, recordings *session.Re
 }
 
 // PrintResult prints the result of the run. On a screen it also says which limit has ended the run, and by how much it was
-// short.
-func (f *Follower) PrintResult(end Ending) error {
+// short. Of a canceled run it prints what the agent has said, and names the tools whose results it leaves out.
+func (f *Follower) PrintResult(s *session.Session, end Ending) error {
 	r := end.Result
 	isShort := r.Reason == spec.TokenBudget || r.Reason == spec.CostBudget || r.Reason == spec.MaxToolCalls
 	if (f.console.Output == "" || f.console.Output == "text") && isShort && r.Detail == "" {
 		r.Detail = f.tree.Shortage()
 	}
-	return f.console.PrintResult(r)
-}
-
-// PrintAnswerHint says that a run waits for a person, and how to continue it. The commands work when they are pasted.
-func PrintAnswerHint(a *console.Console, s *session.Session, run string, end Ending) {
-	if !end.parked {
-		return
+	if isText := f.console.Output == "" || f.console.Output == "text"; !isText || !slices.Contains(canceledReasons, r.Reason) {
+		return f.console.PrintResult(r)
 	}
-	for _, m := range end.Result.Agents {
-		if m.Query != nil {
-			a.Say(a.ErrStyle.Yellow(fmt.Sprintf("%s asks: %s", term.CleanLine(m.Name), term.QuestionLine(m.Query.Question))))
-			a.Say("answer it: " + s.Command(fmt.Sprintf("answer %s %s approve --agent %s", run, term.CleanLine(m.Query.Query), term.CleanLine(string(m.ID)))) +
-				`   # or deny, skip, "a text"`)
-		}
+	said, left := splitCanceled(r.Text)
+	r.Text = said
+	err := f.console.PrintResult(r)
+	if left != "" {
+		f.console.Say(f.console.ErrStyle.Dim("not printed: " + left + "; " + s.Command("result "+f.run) + " prints it, " + s.Command("transcript "+f.run) + " shows all"))
 	}
-	a.Say("then continue: " + s.Command("run --resume "+run))
+	return err
 }

@@ -32,7 +32,9 @@ func (st *stopper) escalate() error {
 	}
 	switch st.steps {
 	case 1:
-		st.f.note(fmt.Sprintf("stopping at the next safe boundary, in %s at the latest; press Ctrl-C again to exit now", cancelWait))
+		st.f.note(fmt.Sprintf("stopping at the next safe boundary, in %s at the latest; a second Ctrl-C %s", cancelWait, st.secondInterrupt()))
+		farewell := st.f.console.ErrStyle.Yellow("exiting now, before the run has stopped: the second Ctrl-C " + st.secondInterrupt())
+		st.f.sig.Farewell.Store(&farewell)
 		st.clock = time.NewTimer(cancelWait)
 		st.timer = st.clock.C
 		_, err := st.session.Cancel(st.session.Context, client.CancelRequest{RunID: st.f.run, Why: why, WaitMS: -1})
@@ -44,6 +46,14 @@ func (st *stopper) escalate() error {
 		return err
 	}
 	return errStillRunning
+}
+
+// secondInterrupt says what a second Ctrl-C does.
+func (st *stopper) secondInterrupt() string {
+	if st.session.Node == nil { // another process runs it
+		return "ends this command, and the node goes on stopping the run: " + st.session.Command("result --wait "+st.f.run)
+	}
+	return "kills the calls in progress and exits at once; " + st.session.Command("run --resume "+st.f.run) + " then completes the cancel"
 }
 
 func (st *stopper) close() {

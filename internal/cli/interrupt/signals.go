@@ -4,6 +4,7 @@ package interrupt
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync/atomic"
@@ -23,6 +24,7 @@ type Signals struct {
 	Ending      atomic.Bool            // the process is about to end
 	LastAct     atomic.Pointer[func()] // what the second one still runs
 	Terminal    atomic.Pointer[func()] // puts the terminal back; the second one runs it first
+	Farewell    atomic.Pointer[string] // the line on stderr that says what the second one does
 	cancelStart context.CancelFunc
 	received    chan os.Signal
 }
@@ -59,6 +61,9 @@ func (s *Signals) exitNow() {
 	s.Ending.Store(true)
 	if f := s.Terminal.Load(); f != nil {
 		(*f)()
+	}
+	if text := s.Farewell.Load(); text != nil {
+		fmt.Fprintln(os.Stderr, *text)
 	}
 	if f := s.LastAct.Load(); f != nil {
 		done := make(chan struct{})

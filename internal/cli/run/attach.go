@@ -49,7 +49,7 @@ func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string
 	}
 	f.Settle()
 	follow.PrintAnswerHint(cs.Console, s, run, end)
-	if err := f.PrintResult(end); err != nil {
+	if err := f.PrintResult(s, end); err != nil {
 		return err
 	}
 	return exit.WithCode(exit.ForReason(end.Result.Reason, false))
