@@ -307,7 +307,7 @@ func (l *log) readBudget(item mailbox.Item) {
 		known = l.decode(item, &b)
 		c.gone = b.Agent
 	}
-	if known && len(l.opened) > 0 {
+	if known && len(l.opened) > 0 && l.closed == 0 { // after the end nothing counts
 		l.budget = append(l.budget, c)
 	}
 }
