@@ -22,17 +22,19 @@ agents:
 `
 
 func main() {
-	if err := review(context.Background()); err != nil {
+	if err := review(context.Background(), ""); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func review(ctx context.Context) (err error) {
+// review keeps its logs in a directory; "": in one that it removes.
+func review(ctx context.Context, stateDir string) (err error) {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
 	}
 	node, err := troupe.Start(ctx, troupe.Config{
+		StateDir: stateDir,
 		Agents: []troupe.Agent{
 			{Name: "historian", Description: "Knows who wrote it."},
 			{Name: "critic", Description: "Judges it."},

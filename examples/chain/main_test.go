@@ -1,5 +1,11 @@
 package main
 
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/test/judged"
+)
+
 func Example() {
 	main()
 	// Output:
@@ -21,4 +27,13 @@ func Example() {
 	// It holds.
 	//
 	// troupe: node: there is no agent "nobody" (400)
+}
+
+// TestLogs: the logs of the two runs that begin replay to their ends and keep the rules.
+func TestLogs(t *testing.T) {
+	dir := t.TempDir()
+	if err := review(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	judged.Dir(t, dir, 2)
 }

@@ -32,7 +32,11 @@ func main() {
 	}
 	dir := must(os.MkdirTemp("", "crash"))
 	defer os.RemoveAll(dir)
+	crash(dir)
+}
 
+// crash kills the first process of a run and ends the run in this one. The logs are in the directory.
+func crash(dir string) {
 	first := exec.Command(os.Args[0])
 	first.Env = append(os.Environ(), dirEnv+"="+dir)
 	events := bufio.NewScanner(must(first.StderrPipe()))
@@ -64,7 +68,7 @@ func live(dir, delay string) (result event.Result) {
 	ctx := context.Background()
 	scripted := must(script.Parse(fmt.Appendf(nil, replies, delay)))
 	node := must(troupe.Start(ctx, troupe.Config{
-		StateDir: filepath.Join(dir, "state"),
+		StateDir: stateDir(dir),
 		Tools:    []tool.Tool{count},
 		Agents:   []troupe.Agent{{Name: "clerk", Description: "Counts."}},
 		Models:   map[string]model.Client{"script/crash": scripted.Client("")},
@@ -80,6 +84,9 @@ func live(dir, delay string) (result event.Result) {
 	}
 	return result
 }
+
+// stateDir has the logs.
+func stateDir(dir string) string { return filepath.Join(dir, "state") }
 
 // ledger is the file to which the tool writes a line each time it runs.
 func ledger(dir string) string { return filepath.Join(dir, "calls") }

@@ -17,19 +17,27 @@ type article struct{ Name string }
 func stock(_ context.Context, a article) (int, error) { return map[string]int{"bolt": 12}[a.Name], nil }
 
 func main() {
-	ctx := context.Background()
+	if err := order(context.Background(), ""); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// order keeps the logs of its run in a directory; "": in one that it removes.
+func order(ctx context.Context, stateDir string) error {
 	node, err := troupe.Start(ctx, troupe.Config{
-		Agents: []troupe.Agent{{Name: "clerk", Description: "Decides what to order.", Prompt: "Keep 20 of each item in stock."}},
-		Tools:  []tool.Tool{tool.Func("stock", "How many of an item are in stock.", model.Read, stock)},
-		Models: offline, Model: "script/clerk",
+		StateDir: stateDir,
+		Agents:   []troupe.Agent{{Name: "clerk", Description: "Decides what to order.", Prompt: "Keep 20 of each item in stock."}},
+		Tools:    []tool.Tool{tool.Func("stock", "How many of an item are in stock.", model.Read, stock)},
+		Models:   offline, Model: "script/clerk",
 	})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	defer func() { _ = node.Close() }()
-	order, _, err := troupe.Answer[struct{ Pieces int }](ctx, node, troupe.Task{Prompt: "Do we need bolts?"})
+	answer, _, err := troupe.Answer[struct{ Pieces int }](ctx, node, troupe.Task{Prompt: "Do we need bolts?"})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
-	fmt.Println("pieces to order:", order.Pieces)
+	fmt.Println("pieces to order:", answer.Pieces)
+	return nil
 }

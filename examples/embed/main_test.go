@@ -1,6 +1,21 @@
 package main
 
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/test/judged"
+)
+
 func Example() {
 	main()
 	// Output: pieces to order: 8
+}
+
+// TestLogs: the logs of the run replay to its end and keep the rules.
+func TestLogs(t *testing.T) {
+	dir := t.TempDir()
+	if err := order(t.Context(), dir); err != nil {
+		t.Fatal(err)
+	}
+	judged.Dir(t, dir, 1)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -30,12 +31,12 @@ type ask struct {
 }
 
 func main() {
-	if err := hello(); err != nil {
+	if err := hello(memory.New(memory.Config{})); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func hello() error {
+func hello(logs mailbox.Post) error {
 	greeting, err := tool.New("greeting", "Say how a language greets.", model.Read,
 		func(_ context.Context, in ask, _ tool.Call) (string, error) {
 			return map[string]string{"en": "Hello", "la": "Salve"}[in.Language], nil
@@ -54,7 +55,7 @@ func hello() error {
 
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:     memory.New(memory.Config{}),
+		Post:     logs,
 		Lease:    1, // the first owner of these logs
 		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools:    func(spec.Task) (*tool.Set, error) { return tools, nil },

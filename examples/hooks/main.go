@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -47,12 +48,12 @@ func purse(_ context.Context, c actors.HookCall) (spec.HookAnswer, error) {
 }
 
 func main() {
-	if err := serve(); err != nil {
+	if err := serve(memory.New(memory.Config{})); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func serve() error {
+func serve(logs mailbox.Post) error {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func serve() error {
 	}
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:     memory.New(memory.Config{}),
+		Post:     logs,
 		Lease:    1, // the first owner of these logs
 		Hooks:    map[string]actors.HookFunc{"purse": purse},
 		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },

@@ -1,9 +1,25 @@
 package main
 
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/test/judged"
+	"github.com/troupe-run/troupe/mailbox/memory"
+)
+
 func Example() {
 	main()
 	// Output:
 	// purse deny nobody refunds more than 100
 	// evidence block Name the evidence.
 	// The refund was refused. Evidence: denied by hook purse: nobody refunds more than 100
+}
+
+// TestLogs: the logs of the run replay to its end and keep the rules.
+func TestLogs(t *testing.T) {
+	logs := memory.New(memory.Config{})
+	if err := serve(logs); err != nil {
+		t.Fatal(err)
+	}
+	judged.Store(t, logs, 1)
 }

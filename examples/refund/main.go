@@ -14,6 +14,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -23,14 +24,14 @@ import (
 
 func main() {
 	for _, s := range scenarios {
-		if err := s.runScenario(); err != nil {
+		if err := s.runScenario(memory.New(memory.Config{})); err != nil {
 			log.Fatal(err)
 		}
 	}
 }
 
 // runScenario runs one scenario and reports how it ended and which tools ran.
-func (s scenario) runScenario() error {
+func (s scenario) runScenario(logs mailbox.Post) error {
 	scripted, err := script.Parse([]byte(s.replies))
 	if err != nil {
 		return err
@@ -38,7 +39,7 @@ func (s scenario) runScenario() error {
 	shop := &refundShop{broken: s.broken}
 	ended := make(chan string, 8)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:  memory.New(memory.Config{}),
+		Post:  logs,
 		Lease: 1, // the first owner of these logs
 		Model: func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		Tools: func(spec.Task) (*tool.Set, error) { return shop.toolSet() },

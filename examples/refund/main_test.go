@@ -1,5 +1,12 @@
 package main
 
+import (
+	"testing"
+
+	"github.com/troupe-run/troupe/internal/test/judged"
+	"github.com/troupe-run/troupe/mailbox/memory"
+)
+
 //behaviour:shows J3
 func Example() {
 	main()
@@ -28,4 +35,15 @@ func Example() {
 	// no end in sight
 	//   max_turns: Not sure yet.
 	//   ran: search_refund_policy, read_order, search_refund_policy, read_order, search_refund_policy, read_order, search_refund_policy, read_order; refunds issued: 0
+}
+
+// TestLogs: the logs of each scenario replay to its end, or to its question, and keep the rules.
+func TestLogs(t *testing.T) {
+	for _, s := range scenarios {
+		logs := memory.New(memory.Config{})
+		if err := s.runScenario(logs); err != nil {
+			t.Fatal(err)
+		}
+		judged.Store(t, logs, 1)
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/mailbox/memory"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/model/script"
@@ -32,19 +33,19 @@ var policy = supervisor.Policy{Version: 1, Rules: []supervisor.Rule{{
 }}}
 
 func main() {
-	if err := analyze(); err != nil {
+	if err := analyze(memory.New(memory.Config{})); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func analyze() error {
+func analyze(logs mailbox.Post) error {
 	scripted, err := script.Parse([]byte(replies))
 	if err != nil {
 		return err
 	}
 	over := make(chan event.Result, 1)
 	node, err := actors.Start(context.Background(), actors.Config{
-		Post:     memory.New(memory.Config{}),
+		Post:     logs,
 		Lease:    1, // the first owner of these logs
 		Model:    func(string) (model.Client, string, error) { return scripted.Client(""), "script", nil },
 		OnResult: func(_ string, r event.Result) { over <- r },
