@@ -12,7 +12,7 @@ import (
 
 var (
 	mapGroup = regexp.MustCompile(`(internal/(?:[a-z]+/)?)\{([^}]*)\}`)
-	mapPath  = regexp.MustCompile(`internal/[a-z/]+`)
+	mapPath  = regexp.MustCompile(`internal/[a-z0-9/]+`)
 )
 
 // TestTheCodeMapNamesEveryPackage: a package below internal has a place in the code map of ARCHITECTURE.md, itself or by

@@ -46,7 +46,7 @@ func TestNATS(t *testing.T) {
 func TestProviderSDKs(t *testing.T) {
 	for _, f := range readSources(t) {
 		for p, spec := range f.importSpecs() {
-			for _, sdk := range []string{"github.com/anthropics/", "github.com/openai/", "google.golang.org/genai"} {
+			for _, sdk := range []string{"github.com/anthropics/", "github.com/openai/", "google.golang.org/genai", "github.com/a2aproject/"} {
 				if strings.HasPrefix(p, sdk) && !f.isBelow("test/judges") {
 					t.Errorf("%s imports %s: only test/judges does, a module of its own", f.lineOf(spec), p)
 				}
@@ -113,7 +113,7 @@ var layers = [][]string{
 	{"internal/safefile", "internal/ui"},
 	{"model", "mailbox", "internal/clip", "internal/dispatcher", "internal/failpoint", "internal/multimatch", "internal/process", "internal/prompt",
 		"internal/bus/statedir", "internal/suggest", "internal/throttle", "internal/workdir", "internal/permission/rule"},
-	{"budget", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
+	{"budget", "internal/a2aclient", "internal/node/killable", "mailbox/memory", "mailbox/boxtest", "model/script", "internal/sandbox", "internal/modelhttp", "internal/orchestrator",
 		"internal/redact", "internal/schema", "internal/bus/names"},
 	{"agent/spec"},
 	{"agent/event", "agent/history", "internal/config", "internal/filechange", "internal/lane", "internal/permission"},

@@ -1,0 +1,151 @@
+package a2aclient
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// agentCard is what this package reads of an agent's card: of version 1.0, and of 0.3, whose fields are below.
+type agentCard struct {
+	Name                string
+	SupportedInterfaces []cardInterface
+	Capabilities        struct {
+		Streaming  bool
+		Extensions []struct {
+			URI      string
+			Required bool
+		}
+	}
+
+	URL, ProtocolVersion, PreferredTransport string
+	AdditionalInterfaces                     []struct{ URL, Transport string }
+}
+
+// cardInterface is one way to call an agent.
+type cardInterface struct {
+	URL, ProtocolBinding, ProtocolVersion, Tenant string
+}
+
+// target is where and how an agent is called.
+type target struct {
+	endpoint  *url.URL
+	dialect   dialect
+	version   string // of the header A2A-Version
+	tenant    string
+	streaming bool
+	header    [2]string // the credential; empty: there is none
+}
+
+// bindingJSONRPC is the one binding that this package speaks, in the words of cards.
+const bindingJSONRPC = "JSONRPC"
+
+// findTarget reads the card of an agent. After an error nothing was sent to the agent.
+func (c *Caller) findTarget(ctx context.Context, a Agent) (target, error) {
+	var t target
+	name, value, err := a.header(c.cfg.Env)
+	if err != nil {
+		return t, err
+	}
+	t.header = [2]string{name, value}
+	at, err := a.cardURL()
+	if err != nil {
+		return t, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cardTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return t, fmt.Errorf("%w: %w", errSetting, err)
+	}
+	res, err := c.do(req, t)
+	if err != nil {
+		return t, fmt.Errorf("its card at %s cannot be read: %w", at.Redacted(), err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return t, fmt.Errorf("its card at %s cannot be read: %w", at.Redacted(), statusError(res))
+	}
+	data, err := readAll(res.Body, cardBytesMax)
+	if err != nil {
+		return t, fmt.Errorf("its card at %s cannot be read: %w", at.Redacted(), err)
+	}
+	var card agentCard
+	if err := json.Unmarshal(data, &card); err != nil || card.Name == "" {
+		return t, fmt.Errorf("what is at %s is no card of an agent", at.Redacted())
+	}
+	return card.choose(t, a, at)
+}
+
+// choose chooses how the agent is called. Its card may be anyone's who can write to that server, so it leads to no other.
+func (k agentCard) choose(t target, a Agent, at *url.URL) (target, error) {
+	for _, e := range k.Capabilities.Extensions {
+		if e.Required {
+			return t, fmt.Errorf("the agent requires the extension %.200q, which troupe does not speak", e.URI)
+		}
+	}
+	t.streaming = k.Capabilities.Streaming
+	var elsewhere string
+	for _, i := range k.interfaces() {
+		t.dialect, t.version, t.tenant = dialectV1, i.ProtocolVersion, i.Tenant
+		if strings.HasPrefix(i.ProtocolVersion, "0.3") {
+			t.dialect = dialectV03
+		}
+		text := i.URL
+		if a.Endpoint != "" {
+			text = a.Endpoint
+		}
+		u, err := parseURL(text)
+		switch {
+		case err != nil:
+			elsewhere = fmt.Sprintf("%.200q", text)
+		case a.Endpoint == "" && origin(u) != origin(at):
+			elsewhere = fmt.Sprintf("%.200q", origin(u))
+		default:
+			t.endpoint = u
+			return t, nil
+		}
+	}
+	if elsewhere != "" {
+		return t, fmt.Errorf("its card leads to %s, which is not the server of the card; if that is right, name the address as endpoint of a2a_agents.%s", elsewhere, a.Name)
+	}
+	return t, fmt.Errorf("its card names no interface of the binding %s in version 1.0 or 0.3, which are what troupe speaks", bindingJSONRPC)
+}
+
+// interfaces lists the interfaces that this package speaks, those of version 1 first.
+func (k agentCard) interfaces() (list []cardInterface) {
+	var old []cardInterface
+	for _, i := range k.SupportedInterfaces {
+		i.ProtocolVersion = majorMinor(i.ProtocolVersion)
+		switch {
+		case !strings.EqualFold(i.ProtocolBinding, bindingJSONRPC):
+		case strings.HasPrefix(i.ProtocolVersion, "1."):
+			list = append(list, i)
+		case i.ProtocolVersion == "0.3":
+			old = append(old, i)
+		}
+	}
+	if majorMinor(k.ProtocolVersion) != "0.3" {
+		return append(list, old...)
+	}
+	if k.PreferredTransport == "" || strings.EqualFold(k.PreferredTransport, bindingJSONRPC) {
+		old = append(old, cardInterface{URL: k.URL, ProtocolVersion: "0.3"})
+	}
+	for _, i := range k.AdditionalInterfaces {
+		if strings.EqualFold(i.Transport, bindingJSONRPC) {
+			old = append(old, cardInterface{URL: i.URL, ProtocolVersion: "0.3"})
+		}
+	}
+	return append(list, old...)
+}
+
+// majorMinor returns the part of a version that the protocol compares: 1.0 of 1.0.1. Without a version it is 1.0.
+func majorMinor(version string) string {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return cmp.Or(major, "1") + "." + cmp.Or(minor, "0")
+}
