@@ -2,9 +2,11 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/model"
 )
 
@@ -203,9 +205,23 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 	return parkFor(s, Park{ //mutant:parked-without-a-question
 		Query: fmt.Sprintf("%s.%d", c.ID, c.Attempt), Call: c.ID, Reason: spec.ResumeUnsafe,
 		Question: fmt.Sprintf("%s (call %s, attempt %d) was started and its outcome is unknown. "+
-			"approve: run it again; skip: go on without; or say what happened.", c.Name, c.ID, c.Attempt),
+			"approve: run it again; skip: go on without; or say what happened.", c.lostName(), c.ID, c.Attempt),
 	})
 }
+
+// lostName names a call in the question about its outcome. The name of a delegation to an agent of A2A says who had which task.
+// Logs of earlier releases have the question about other agents of other programs, which stays as they have it.
+func (c Call) lostName() string {
+	var asked delegateArgs
+	decodeArgs(c.Args, &asked)
+	if c.Name != delegateTool || !strings.HasPrefix(asked.Agent, "a2a/") {
+		return c.Name
+	}
+	return fmt.Sprintf("%s to %s with the task %q", c.Name, asked.Agent, clip.Text(asked.Task, taskShown))
+}
+
+// taskShown bounds the task in a question.
+const taskShown = 400
 
 // endCanceled appends the results of calls that will not continue to the transcript.
 func endCanceled(s State) State {

@@ -38,6 +38,9 @@ func (o Opened) delegateNames(own Definition) []string {
 	return names
 }
 
+// a2aPrefix begins the name of an agent that is called by the protocol A2A.
+const a2aPrefix = "a2a/"
+
 // foreignDelegates lists the agents of other programs that a definition names. No definition has a slash in its name.
 func (d Definition) foreignDelegates() (names []string) {
 	for _, name := range d.Delegates {
@@ -62,7 +65,11 @@ func describeDelegates(t model.ToolSpec, list []Definition, foreign []string) mo
 		fmt.Fprintf(&b, " %s (%s)", d.Name, text)
 	}
 	for _, name := range foreign {
-		fmt.Fprintf(&b, " %s (an agent of another program on this NATS server)", name)
+		where := "on this NATS server"
+		if strings.HasPrefix(name, a2aPrefix) {
+			where = "that is called by A2A"
+		}
+		fmt.Fprintf(&b, " %s (an agent of another program %s)", name, where)
 	}
 	if len(foreign) > 0 {
 		b.WriteString(" Agents of other programs know nothing but the task: background, fork and schema are not for them.")

@@ -18,6 +18,8 @@ type foreignAnswer struct {
 	text     strings.Builder
 	messages int  // of any kind
 	ended    bool // the agent has sent the end of the stream
+	acks     int  // an agent acknowledges a task once
+	progress func(words string)
 }
 
 var (
@@ -58,7 +60,24 @@ func (a *foreignAnswer) add(m *nats.Msg) error {
 		// Nothing is published to the subject that the agent names for the answer: it could be any.
 		return fmt.Errorf("%w: %s", errQuestion, quoteWords(q.Prompt))
 	}
-	return nil // a status, or a kind of chunk that a later version has
+	if chunk.Type == chunkStatus {
+		return a.addStatus(chunk.Data)
+	}
+	return nil // a kind of chunk that a later version has
+}
+
+// addStatus reads a status. Agents that are not in one queue group all take a task.
+func (a *foreignAnswer) addStatus(data json.RawMessage) error {
+	word, ok := readString(data)
+	if ok && word == statusAck {
+		if a.acks++; a.acks > 1 {
+			return errTwoAgents
+		}
+	}
+	if ok && a.progress != nil {
+		a.progress(word)
+	}
+	return nil
 }
 
 // addResponse adds a part of the text: a string, or an object with one.

@@ -32,6 +32,7 @@ var (
 	errNoWait     = errors.New("the wait for the agent ended; it may still be at work, and what it did is unknown")
 	errOverrun    = errors.New("the agent sent faster than its answer could be read, and a part of it is lost; what it did is unknown")
 	errTooLong    = fmt.Errorf("the answer is longer than %d bytes and is cut here; what the agent did after it is unknown", answerBytesMax)
+	errTwoAgents  = errors.New("two agents took the task at this name, and their answers are mixed; what they did is unknown")
 	errMalformed  = errors.New("the agent sent a message that is no chunk of the protocol; what it did is unknown")
 	errConnection = errors.New("the connection to the NATS server failed; what the agent did is unknown")
 )
@@ -40,13 +41,14 @@ var (
 type foreignCaller struct {
 	conn         *nats.Conn
 	ack, silence time.Duration
+	progress     func(words string)
 }
 
 // CallAgent gives a task to an agent of another program, which is named by three tokens of its subject, HARNESS/OWNER/NAME,
 // and returns its answer. With an error the text is what had arrived until then. The end of ctx ends the wait at once; the
-// protocol has no signal that would stop the agent.
-func CallAgent(ctx context.Context, conn *nats.Conn, name, task string) (string, error) {
-	return foreignCaller{conn, ackTimeout, silenceMax}.call(ctx, name, task)
+// protocol has no signal that would stop the agent. progress, if it is not nil, gets words about how far the agent is.
+func CallAgent(ctx context.Context, conn *nats.Conn, name, task string, progress func(words string)) (string, error) {
+	return foreignCaller{conn, ackTimeout, silenceMax, progress}.call(ctx, name, task)
 }
 
 func (f foreignCaller) call(ctx context.Context, name, task string) (string, error) {
@@ -70,7 +72,7 @@ func (f foreignCaller) call(ctx context.Context, name, task string) (string, err
 	if err := f.conn.PublishRequest(subject, inbox, prompt); err != nil {
 		return "", fmt.Errorf("agentprotocol: the task was not sent: %w", err)
 	}
-	var a foreignAnswer
+	a := foreignAnswer{progress: f.progress}
 	if err := f.collect(ctx, sub, &a); err != nil {
 		return a.partial(), fmt.Errorf("%s: %w", name, err)
 	}

@@ -41,10 +41,35 @@ func TestSilenceOfAForeignAgent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := foreignCaller{nc, shortWait, shortWait}.call(t.Context(), "cc/derek/"+name, "Review A.")
+		text, err := foreignCaller{nc, shortWait, shortWait, nil}.call(t.Context(), "cc/derek/"+name, "Review A.")
 		if !errors.Is(err, k.want) || text != k.text || !strings.Contains(err.Error(), "cc/derek/"+name) {
 			t.Errorf("%s: %q %v", name, text, err)
 		}
+	}
+}
+
+// Two agents that are not in one queue group both take a task. Their answers are not taken for one.
+//
+//behaviour:shows H5
+func TestTwoForeignAgentsAtOneSubject(t *testing.T) {
+	t.Parallel()
+	nc := connectServer(t)
+	for range 2 {
+		_, err := nc.Subscribe("agents.prompt.cc.derek.twins", func(m *nats.Msg) {
+			for _, body := range []string{`{"type":"status","data":"ack"}`, `{"type":"response","data":"A is safe."}`} {
+				if err := m.Respond([]byte(body)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var words []string
+	text, err := foreignCaller{nc, shortWait, time.Minute, func(w string) { words = append(words, w) }}.call(t.Context(), "cc/derek/twins", "Review A.")
+	if !errors.Is(err, errTwoAgents) || !strings.HasPrefix(text, "[partial") || len(words) != 1 || words[0] != "ack" {
+		t.Errorf("%q %v, progress %q", text, err, words)
 	}
 }
 
@@ -64,10 +89,10 @@ func TestNoRespondersInAStreamIsNoProofThatNobodyActed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := CallAgent(t.Context(), nc, "cc/derek/late", "Review A."); err == nil || errors.Is(err, errNobody) || !strings.Contains(err.Error(), "what it did is unknown") {
+	if _, err := CallAgent(t.Context(), nc, "cc/derek/late", "Review A.", nil); err == nil || errors.Is(err, errNobody) || !strings.Contains(err.Error(), "what it did is unknown") {
 		t.Errorf("after the acknowledgement: %v", err)
 	}
-	if _, err := CallAgent(t.Context(), nc, "cc/derek/absent", "Review A."); !errors.Is(err, errNobody) {
+	if _, err := CallAgent(t.Context(), nc, "cc/derek/absent", "Review A.", nil); !errors.Is(err, errNobody) {
 		t.Errorf("without an agent: %v", err)
 	}
 }
@@ -83,7 +108,7 @@ func TestCallsThatReachNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", "helper", "cc/derek", "cc/derek/reviewer/x", "cc/*/x", "cc/derek/>", "cc/de rek/x", "cc/derek.x/y", "$SYS/a/b", "cc//x", "cc/derek/x\n"} {
-		if text, err := CallAgent(t.Context(), nc, name, "Review A."); !errors.Is(err, errNobody) || text != "" {
+		if text, err := CallAgent(t.Context(), nc, name, "Review A.", nil); !errors.Is(err, errNobody) || text != "" {
 			t.Errorf("%q: %q %v", name, text, err)
 		}
 	}
@@ -99,7 +124,7 @@ func TestCallsThatReachNobody(t *testing.T) {
 			cancel()
 		}
 	}()
-	if _, err := CallAgent(ctx, nc, "cc/derek/reviewer", "Review A."); !errors.Is(err, errNoWait) {
+	if _, err := CallAgent(ctx, nc, "cc/derek/reviewer", "Review A.", nil); !errors.Is(err, errNoWait) {
 		t.Errorf("after the end of the context: %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/troupe-run/troupe/agent/spec"
 
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/hook"
@@ -102,6 +103,8 @@ type Config struct {
 	// Tools are the operator's rules about tools; they take precedence over what the tools
 	// declare.
 	Tools []agentfile.ToolRule
+	// A2AAgents are the agents of the protocol A2A that the operator's settings name (docs/a2a.md). Default none.
+	A2AAgents []a2aclient.Agent
 	// Servers is the file in which the operator names MCP servers. Default none.
 	Servers string
 	// Env reads the environment. Default os.Getenv.

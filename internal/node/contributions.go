@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/troupe-run/troupe/internal/assistant"
-	"github.com/troupe-run/troupe/internal/bus/names"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/investigator"
@@ -90,7 +89,7 @@ func (o Contributions) checkReferences(set *tool.Set, mayHaveAgentFiles bool) er
 		}
 		for _, name := range d.Delegates {
 			if agentfile.IsForeignAgent(name) {
-				if _, err := names.ForeignPrompt(name); err != nil {
+				if err := agentfile.CheckForeignAgent(name); err != nil {
 					return fmt.Errorf("%w: agent %s: delegate %w", ErrContribution, d.Name, err)
 				}
 				continue

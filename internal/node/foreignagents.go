@@ -7,15 +7,26 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
+	"github.com/troupe-run/troupe/internal/toolset"
 )
 
 // foreignCall gives a task to an agent of another program: see toolset.Config.CallAgent.
-type foreignCall func(ctx context.Context, name, task string) (string, error)
+type foreignCall func(ctx context.Context, c toolset.AgentCall) (string, error)
 
-// agentCaller calls agents of other programs over one connection with the rights of a client, which the first call makes: a
-// connection that writes logs must not publish at subjects that others choose, nor one that answers requests.
-func agentCaller(h *Node) foreignCall {
+// a2aNames returns the agents of the protocol A2A that the node can call, as agent files name them.
+func (c Config) a2aNames() (names []string) {
+	for _, a := range c.A2AAgents {
+		names = append(names, a2aclient.NamePrefix+a.Name)
+	}
+	return names
+}
+
+// agentCaller calls agents of other programs: those of the protocol A2A with web, the others over one connection with the rights
+// of a client, which the first call makes: a connection that writes logs must not publish at subjects that others choose, nor one
+// that answers requests.
+func agentCaller(h *Node, web *a2aclient.Caller) foreignCall {
 	var mu sync.Mutex
 	var conn *nats.Conn
 	connect := func() (*nats.Conn, error) {
@@ -31,11 +42,14 @@ func agentCaller(h *Node) foreignCall {
 		conn = nc
 		return conn, nil
 	}
-	return func(ctx context.Context, name, task string) (string, error) {
+	return func(ctx context.Context, c toolset.AgentCall) (string, error) {
+		if a2aclient.IsName(c.Name) {
+			return web.Call(ctx, a2aclient.Request{Name: c.Name, Task: c.Task, Key: c.Key, Progress: c.Progress})
+		}
 		nc, err := connect()
 		if err != nil {
 			return "", err
 		}
-		return agentprotocol.CallAgent(ctx, nc, name, task)
+		return agentprotocol.CallAgent(ctx, nc, c.Name, c.Task, c.Progress)
 	}
 }

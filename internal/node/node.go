@@ -18,6 +18,7 @@ import (
 
 	"github.com/troupe-run/troupe/actors"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/agentprotocol"
 	"github.com/troupe-run/troupe/internal/bus"
 	"github.com/troupe-run/troupe/internal/bus/embedded"
@@ -72,7 +73,8 @@ type Node struct {
 	mask        *redact.Masker // of all that leaves the process
 	directories *workspace.Directories
 	mcpHub      *mcpclient.Hub // connections to MCP servers
-	localConns  []*nats.Conn   // of clients in this process; guarded by localMu
+	a2a         *a2aclient.Caller
+	localConns  []*nats.Conn // of clients in this process; guarded by localMu
 	localMu     sync.Mutex
 	background  sync.WaitGroup // goroutines that Close waits for
 	logOwner    *cluster.Owner // decides on which logs this node acts
@@ -340,6 +342,9 @@ func (n *Node) Close() (err error) {
 		n.logOwner.StopQueue()
 	}
 	n.mcpHub.Close()
+	if n.a2a != nil {
+		n.a2a.Close()
+	}
 	n.endLifetime()
 	if n.logOwner != nil {
 		n.logOwner.Close()

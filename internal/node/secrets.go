@@ -25,6 +25,11 @@ func (c Config) newMasker(more ...string) *redact.Masker {
 	for _, name := range provider.AddressVariables() {
 		find.Addresses = append(find.Addresses, c.Env(name))
 	}
+	for _, a := range c.A2AAgents {
+		if a.TokenEnv != "" {
+			find.Credentials = append(find.Credentials, c.Env(a.TokenEnv))
+		}
+	}
 	find.Credentials = append(find.Credentials, telemetry.SecretsOf(c.Env)...)
 	find.Addresses = append(find.Addresses, c.Telemetry.Endpoint)
 	for _, o := range []bus.Options{c.Bus, c.ServiceBus, c.System} {

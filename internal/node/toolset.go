@@ -6,6 +6,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/config"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/control"
@@ -28,7 +29,7 @@ func (c Config) newToolset() *toolset.Builder {
 
 func (c Config) toolsetConfig(dirs *workspace.Directories, hub *mcpclient.Hub, blobs mailbox.Blobs, call foreignCall) toolset.Config {
 	return toolset.Config{Rules: c.Tools, ProgramTools: c.Contributions.Tools, Servers: c.Servers, StateDir: c.StateDir, Env: c.Env, Trust: c.trustPolicy(),
-		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker, CommandEnv: c.envOfCommands, CallAgent: call}
+		Directories: dirs, Hub: hub, Blobs: blobs, Mask: c.newMasker, CommandEnv: c.envOfCommands, CallAgent: call, A2AAgents: c.a2aNames()}
 }
 
 // OptInTools returns the tools that a run on a node with this configuration has only if they
@@ -54,7 +55,8 @@ func (n *Node) assembleBuilders() {
 	if n.blobs != nil {
 		blobs = n.blobs
 	}
-	n.toolset = toolset.New(n.cfg.toolsetConfig(n.directories, n.mcpHub, blobs, agentCaller(n)))
+	n.a2a = a2aclient.New(a2aclient.Config{Agents: n.cfg.A2AAgents, Env: n.cfg.Env})
+	n.toolset = toolset.New(n.cfg.toolsetConfig(n.directories, n.mcpHub, blobs, agentCaller(n, n.a2a)))
 	cfg := runspec.Config{Routes: n.routes, Recordings: n.recordings, Model: n.cfg.Model, Trust: n.cfg.trustPolicy(), Tools: n.toolset,
 		Agents: n.cfg.Contributions.Agents, Hooks: n.cfg.Hooks, Permissions: n.cfg.Permissions, ProjectRules: n.cfg.projectRules(), ClaudeHome: n.cfg.ClaudeHome, Env: n.cfg.Env, SearchParentDirs: n.cfg.SearchParentDirs, Mask: n.mask, Blobs: blobs, Machine: n.cfg.Machine}
 	for _, t := range n.cfg.Contributions.Tools {

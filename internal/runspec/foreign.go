@@ -9,8 +9,12 @@ import (
 
 // coveredDelegates returns the delegates that an agent may have. Nobody reports what an agent of another program costs, so
 // under a limit in money it is treated as a model without a price: it needs the consent of the user or the operator by its
-// name. A run whose own agent lacks the consent is refused; any other agent goes without the delegate.
-func coveredDelegates(t agentSet, req acceptedRequest, nano int64, d agentfile.Definition) (agentSet, []string, error) {
+// name. A run whose own agent lacks the consent is refused; any other agent goes without the delegate. unknown are those that
+// this node does not know; another one, where the agent may live, may know them.
+func coveredDelegates(t agentSet, req acceptedRequest, nano int64, d agentfile.Definition, unknown []string) (agentSet, []string, error) {
+	for _, name := range unknown {
+		t.addWarning("%s: no a2a_agents of troupe.yaml on this node names %s, so a call of it fails here", d.Path, name)
+	}
 	isUncovered := func(name string) bool {
 		return agentfile.IsForeignAgent(name) && nano != 0 && !slices.Contains(req.AllowUnpriced, name)
 	}

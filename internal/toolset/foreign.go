@@ -6,10 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/a2aclient"
+	"github.com/troupe-run/troupe/internal/clip"
+	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/redact"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
@@ -22,11 +26,27 @@ const foreignTimeout = 10 * time.Minute
 // unknownCostMetric counts a call whose cost nobody reports, in the log and the report of a run.
 const unknownCostMetric = "cost_unknown"
 
+// AgentCall is a task for an agent of another program.
+type AgentCall struct {
+	Name string // HARNESS/OWNER/NAME, or a2a/NAME
+	Task string
+	// Key is the same when the same call runs again.
+	Key string
+	// Progress gets the words of the agent about its work, unchecked. It may be called at any rate.
+	Progress func(words string)
+}
+
+// Bounds of the progress of an agent of another program.
+const (
+	progressPause = 500 * time.Millisecond // between two reports that are passed on
+	progressBytes = 200                    // of a report
+)
+
 // foreignAgents is the tool that calls agents of other programs: the loop passes a delegation to one of them on as a call
 // of a tool.
 type foreignAgents struct {
 	names   []string
-	call    func(ctx context.Context, name, task string) (string, error)
+	call    func(ctx context.Context, c AgentCall) (string, error)
 	timeout time.Duration
 	mask    *redact.Masker
 }
@@ -46,6 +66,16 @@ func (b *Builder) foreignTools(t spec.Task, mask *redact.Masker) []tool.Tool {
 		f.timeout = rule.Timeout
 	}
 	return []tool.Tool{f}
+}
+
+// UnknownAgents returns those of these delegates that are agents of the protocol A2A and that this node cannot call.
+func (b *Builder) UnknownAgents(delegates []string) (unknown []string) {
+	for _, name := range delegates {
+		if a2aclient.IsName(name) && !slices.Contains(b.cfg.A2AAgents, name) {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
 }
 
 // Spec describes the tool as the loop does, with the class that its calls have here.
@@ -71,6 +101,22 @@ func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, erro
 		return tool.Result{}, errNoAgentCall
 	}
 	c.Metric(unknownCostMetric, 1)
-	text, err := f.call(ctx, args.Agent, f.mask.MaskText(args.Task))
+	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task), Key: c.Key, Progress: f.passProgress(c.Progress)})
 	return tool.Result{Text: text}, err
+}
+
+// passProgress passes words of the agent on to those who watch, cleaned, shortened and not too often.
+func (f foreignAgents) passProgress(pass func(tool.Progress)) func(string) {
+	var mu sync.Mutex
+	var last string
+	var at time.Time
+	return func(words string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if words == last || time.Since(at) < progressPause {
+			return
+		}
+		last, at = words, time.Now()
+		pass(tool.Progress{Message: clip.Marked(permission.VisibleLine(f.mask.MaskText(words)), progressBytes, "…")})
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/console"
 	"github.com/troupe-run/troupe/internal/cli/exit"
@@ -81,6 +82,13 @@ func (cs *Commands) validateAgents(g Sources, places []string) error {
 	for _, d := range defs {
 		known[d.Name] = true
 	}
+	own, err := agentfile.LoadShared(config.UserFile())
+	if err != nil { // without its addresses, no agent of A2A can be called
+		c.Notes = append(c.Notes, console.Remark{Path: config.UserFile(), Text: "it cannot be read: troupe config validate says why"})
+	}
+	for _, a := range own.A2AAgents {
+		known[a2aclient.NamePrefix+a.Name] = true
+	}
 	for _, d := range defs {
 		problems, notes := checkReferences(d, known)
 		c.Problems, c.Notes = append(c.Problems, problems...), append(c.Notes, notes...)
@@ -111,10 +119,13 @@ func (cs *Commands) validationLines(c validation) []string {
 // checkReferences checks what depends on other agents, or on other packages.
 func checkReferences(d agentfile.Definition, known map[string]bool) (problems, notes []console.Remark) {
 	for i, name := range slices.Concat(d.Delegates, d.Handoffs) {
-		if known[name] || agentfile.IsForeignAgent(name) {
+		if known[name] || agentfile.IsForeignAgent(name) && !a2aclient.IsName(name) {
 			continue
 		}
 		text := fmt.Sprintf("it may call %q, and there is no such agent", name)
+		if a2aclient.IsName(name) {
+			text = fmt.Sprintf("it may call %q, and no a2a_agents of %s names it", name, config.UserFile())
+		}
 		if i >= len(d.Delegates) {
 			text = fmt.Sprintf("it may hand off to %q, and there is no such agent", name)
 		}

@@ -7,10 +7,11 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/bus/names"
 )
 
-// readDelegates reads the names of agents: those of the run, and HARNESS/OWNER/NAME of other programs.
+// readDelegates reads the names of agents: those of the run, and HARNESS/OWNER/NAME or a2a/NAME of other programs.
 func readDelegates(d *decoder, key string, n *yaml.Node) {
 	d.def.Delegates = d.readList(n, key)
 	for _, name := range d.def.Delegates {
@@ -39,16 +40,21 @@ func checkHandoff(name string) error {
 	return nil
 }
 
-// checkDelegate refuses a name that looks like an agent of another program and cannot be called: such an agent is named
-// by three tokens of its subject, HARNESS/OWNER/NAME.
+// CheckForeignAgent refuses a name that is not that of an agent of another program: such an agent is named by three tokens of
+// its subject, HARNESS/OWNER/NAME, or by its name in the operator's settings, a2a/NAME.
+func CheckForeignAgent(name string) error {
+	if _, err := names.ForeignPrompt(name); err == nil || a2aclient.IsName(name) {
+		return nil
+	}
+	return fmt.Errorf("%.80q names no agent of another program; write HARNESS/OWNER/NAME or a2a/NAME with letters, digits, _ and -, such as cc/derek/reviewer", name)
+}
+
+// checkDelegate refuses a name that looks like an agent of another program and cannot be called.
 func checkDelegate(name string) error {
 	if !IsForeignAgent(name) && !strings.HasPrefix(name, "agents.") {
 		return nil
 	}
-	if _, err := names.ForeignPrompt(name); err == nil {
-		return nil
-	}
-	return fmt.Errorf("%.80q names no agent of another program; write HARNESS/OWNER/NAME with letters, digits, _ and -, such as cc/derek/reviewer", name)
+	return CheckForeignAgent(name)
 }
 
 // IsForeignAgent reports whether a name is that of an agent of another program: no agent of a run has a slash in its name.

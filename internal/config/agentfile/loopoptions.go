@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/internal/a2aclient"
 	"github.com/troupe-run/troupe/internal/safefile"
 	"github.com/troupe-run/troupe/model"
 )
@@ -22,6 +23,8 @@ import (
 type SharedSettings struct {
 	LoopOptions spec.LoopOptions
 	Tools       []ToolRule // sorted by name
+	// A2AAgents are the agents of the protocol A2A that agent files may name as delegates.
+	A2AAgents []a2aclient.Agent
 	// Permissions are the rules and the mode of the file.
 	Permissions spec.Permissions
 	// Guardrails are the ready guardrails that the file switches on.
@@ -58,7 +61,7 @@ type ToolRule struct {
 // SharedKeys returns the keys of a settings file that Share reads; other packages read the
 // rest.
 func SharedKeys() []string {
-	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions", "policy")
+	return append(slices.Sorted(maps.Keys(loopOptionFields())), "tools", "permissions", "policy", a2aKey)
 }
 
 // LoadShared reads a settings file. A missing file is an empty one.
@@ -84,6 +87,9 @@ func parseDirShared(file string, data []byte, err error) (SharedSettings, error)
 	}
 	if err == nil {
 		err = checkDirPermissions(file, out.Permissions)
+	}
+	if err == nil {
+		err = rejectA2AAgents(file, out.A2AAgents)
 	}
 	if err != nil {
 		return SharedSettings{}, err
@@ -127,6 +133,8 @@ func parseShared(path string, data []byte) (SharedSettings, error) {
 		switch key.Value {
 		case "tools":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Tools = d.readToolRules(k, n) }
+		case a2aKey:
+			read = func(d *decoder, k string, n *yaml.Node) { out.A2AAgents = readA2AAgents(d, k, n) }
 		case "guardrails":
 			read = func(d *decoder, k string, n *yaml.Node) { out.Guardrails = d.readGuardrails(k, n) }
 		case "policy":
