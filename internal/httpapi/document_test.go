@@ -79,9 +79,11 @@ var operations = map[string]operation{
 	"GET /api/v1/openapi.json":      {summary: "This document", answers: map[int]any{200: anyDocument{}}},
 	"POST /v1/chat/completions": {summary: "A run of the agent that model names, in the form of OpenAI", body: ChatRequest{}, loose: true, stream: "chat.completion.chunk, then [DONE]",
 		answers: map[int]any{200: ChatCompletion{}}},
-	"POST /mcp":              {summary: "A message of the Model Context Protocol, streamable HTTP without sessions", body: anyDocument{}, stream: "messages of the protocol", answers: map[int]any{200: anyDocument{}, 202: nil}},
-	"GET /v1/models":         {summary: "The agents that a run without a directory may begin with", answers: map[int]any{200: ChatModels{}}},
-	"GET /v1/models/{model}": {summary: "One agent", answers: map[int]any{200: ChatModel{}}},
+	"GET /a2a/{agent}/.well-known/agent-card.json": {summary: "The card of an agent, for programs that speak A2A", answers: map[int]any{200: anyDocument{}, 404: Problem{}}},
+	"POST /a2a/{agent}":                            {summary: "A request of the Agent2Agent protocol about an agent, JSON-RPC", body: anyDocument{}, stream: "responses of the protocol", answers: map[int]any{200: anyDocument{}}},
+	"POST /mcp":                                    {summary: "A message of the Model Context Protocol, streamable HTTP without sessions", body: anyDocument{}, stream: "messages of the protocol", answers: map[int]any{200: anyDocument{}, 202: nil}},
+	"GET /v1/models":                               {summary: "The agents that a run without a directory may begin with", answers: map[int]any{200: ChatModels{}}},
+	"GET /v1/models/{model}":                       {summary: "One agent", answers: map[int]any{200: ChatModel{}}},
 }
 
 // makeDocument makes the OpenAPI document from the routes, their descriptions and the Go types.
@@ -89,7 +91,7 @@ func makeDocument(t *testing.T) []byte {
 	t.Helper()
 	d := documentMaker{t: t, schemas: map[string]any{}}
 	paths := map[string]map[string]any{}
-	s := Server{cfg: Config{Metrics: http.NotFoundHandler(), MCP: http.NotFoundHandler()}}
+	s := Server{cfg: Config{Metrics: http.NotFoundHandler(), MCP: http.NotFoundHandler(), A2A: http.NotFoundHandler()}}
 	described := map[string]bool{}
 	for _, r := range s.routes() {
 		key := r.method + " " + r.path

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/a2aserver"
 )
 
 // DefaultAddress is where a node with a server of its own listens, if the port is free.
@@ -65,6 +66,8 @@ type Config struct {
 	Metrics http.Handler
 	// MCP serves /mcp. Default: there is none.
 	MCP http.Handler
+	// A2A serves the cards and the tasks of agents below /a2a/. Default: there are none.
+	A2A http.Handler
 	// Logger receives what goes wrong in the server. Default: discard.
 	Logger *slog.Logger
 }
@@ -247,31 +250,36 @@ func (s *Server) routes() []route {
 		list = append(list, route{"GET", "/metrics", s.cfg.Metrics.ServeHTTP})
 	}
 	if s.cfg.MCP != nil {
-		list = append(list, route{"POST", "/mcp", s.serveMCP})
+		list = append(list, route{"POST", "/mcp", s.passOn(s.cfg.MCP)})
+	}
+	if s.cfg.A2A != nil {
+		list = append(list, route{"GET", a2aserver.CardPath, s.cfg.A2A.ServeHTTP}, route{"POST", a2aserver.Path, s.passOn(s.cfg.A2A)})
 	}
 	return list
 }
 
-// serveMCP passes a request of the Model Context Protocol on. A call may take as long as a run.
-func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
-		refuseError(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many calls and streams as it serves at once", Retry: 5 * time.Second})
-		return
+// passOn passes requests of another protocol on. A call may take as long as a run.
+func (s *Server) passOn(to http.Handler) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case s.streams <- struct{}{}:
+			defer func() { <-s.streams }()
+		default:
+			refuseError(w, &client.Error{Code: client.CodeLimit, Text: "the server has as many calls and streams as it serves at once", Retry: 5 * time.Second})
+			return
+		}
+		raw, err := io.ReadAll(r.Body)
+		if err != nil {
+			refuse(w, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")
+			return
+		}
+		if b, ok := r.Body.(*timedBody); ok {
+			b.arrived()
+		}
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see limitRequest
+		r.Body = io.NopCloser(bytes.NewReader(raw))
+		to.ServeHTTP(w, r)
 	}
-	raw, err := io.ReadAll(r.Body)
-	if err != nil {
-		refuse(w, http.StatusRequestEntityTooLarge, "the body is too large, or did not arrive whole", "")
-		return
-	}
-	if b, ok := r.Body.(*timedBody); ok {
-		b.arrived()
-	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // see limitRequest
-	r.Body = io.NopCloser(bytes.NewReader(raw))
-	s.cfg.MCP.ServeHTTP(w, r)
 }
 
 // limitRequest bounds the body of a request, and the times in which it must arrive and be answered. A

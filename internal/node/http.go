@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/troupe-run/troupe/internal/a2aserver"
 	"github.com/troupe-run/troupe/internal/bus/statedir"
 	"github.com/troupe-run/troupe/internal/config/agentfile"
 	"github.com/troupe-run/troupe/internal/control"
@@ -75,7 +76,8 @@ func (n *Node) serveHTTP() error {
 		return err
 	}
 	s, err := httpapi.Serve(l, httpapi.Config{Client: requests, Token: n.httpToken, Hosts: c.Hosts, OpenProbes: c.OpenProbes,
-		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: n.listToolAgents, Answers: c.MCPAnswers}), Logger: n.cfg.Logger})
+		Agents: n.listAgents, Ready: n.checkReady, Metrics: n.watch.metrics, MCP: mcpserver.NewHandler(mcpserver.Config{Client: requests, Version: control.Version(), Agents: n.listToolAgents, Answers: c.MCPAnswers}),
+		A2A: a2aserver.NewHandler(a2aserver.Config{Client: requests, Version: control.Version(), Agents: func() []a2aserver.Agent { return listA2AAgents(n) }}), Logger: n.cfg.Logger})
 	if err != nil {
 		return err
 	}
@@ -107,6 +109,14 @@ func (n *Node) listAgents() []httpapi.Agent {
 	}
 	for _, d := range defs {
 		add(d.Name, d.Description)
+	}
+	return list
+}
+
+// listA2AAgents lists the agents that are offered by A2A: the same as by the Synadia Agent Protocol.
+func listA2AAgents(n *Node) (list []a2aserver.Agent) {
+	for _, a := range listExportedAgents(n) {
+		list = append(list, a2aserver.Agent{Name: a.Name, Description: a.Description})
 	}
 	return list
 }
