@@ -9,11 +9,13 @@ import { file } from "./file";
 export function Tree({ model, selected, open, select }: { model: RunModel; selected: string; open: (id: string) => void; select: (id: string) => void }) {
   const [at, setAt] = useState(selected);
   const rows = model.rows();
+  const story = new Map<string, string>(); // of few agents, so that a tree of 10,000 looks none of them up in a list
+  for (const h of model.handoffs) for (const id of [h.from, h.to]) if (!story.has(id)) story.set(id, model.story(id).join("; "));
   return (
     <>
       <div class="head" aria-hidden="true"><span class="grow">Agent</span><span class="w8">State</span><span class="num narrow">Turn</span><span class="num narrow">Calls</span><span class="num">Tokens</span><span class="num">Dollars</span><span class="w8 narrow">Node</span></div>
       <Rows<Agent> rows={rows} id={(a) => a.id} label="Agents" selected={at} select={(id) => { setAt(id); select(id); }} open={(a) => open(a.id)} row={(a) => <>
-        <span class="grow"><span class="branch">{"· ".repeat(Math.min(a.depth, 12))}</span><b>{line(a.name, 40)}</b> <small>{a.id}</small> <small class="doing">{line(a.doing, 40)}</small></span>
+        <span class="grow"><span class="branch">{"· ".repeat(Math.min(a.depth, 12))}</span><b>{line(a.name, 40)}</b> <small>{a.id}</small> <small class="doing">{line(a.doing, 40)}</small> <small>{story.has(a.id) ? "· " + line(story.get(a.id), 120) : ""}</small></span>
         <span class="w8"><Badge state={a.state === "done" ? a.reason || "done" : a.state} /></span><span class="num narrow">{a.turn}</span><span class="num narrow">{a.calls}</span><span class="num">{tokens(a.tokens)}</span><span class="num">{usd(a.usd)}</span><span class="w8 narrow">{line(a.node, 20)}</span></>} />
     </>
   );
@@ -38,26 +40,28 @@ export function Transcript({ run, agent, model }: { run: string; agent: string; 
       {data?.system && <details><summary>System prompt, {data.system.length} characters</summary><Text text={data.system} /></details>}
       {!!data?.folds?.length && <p class="quiet">{data.folds.length} compactions: later prompts have a summary in place of the first messages.</p>}
       {hidden > 0 && <p class="quiet">{hidden} messages are retracted: they stay in the record and are never sent.</p>}
-      {shown.map((m, i) => <Said key={i} m={m} results={results} all={all} />)}
+      {model.handoffs.filter((h) => h.to === agent).map((h) => <p key={h.from + h.call} class="handoff">{line(model.taken(h))}</p>)}
+      {shown.map((m, i) => <Said key={i} m={m} results={results} all={all} given={(call) => model.handoffs.filter((h) => h.from === agent && h.call === call).map((h) => model.given(h)).join("; ")} />)}
       {delta && <section class="said assistant" aria-live="off"><h3>assistant, as it arrives</h3><Text text={delta} /></section>}
     </div>
   );
 }
 
-function Said({ m, results, all }: { m: Message; results: Map<string, { text: string; error?: boolean }>; all: boolean }) {
+function Said({ m, results, all, given }: { m: Message; results: Map<string, { text: string; error?: boolean }>; all: boolean; given: (call: string) => string }) {
   return (
     <section class={"said " + (m.role === "assistant" ? "assistant" : "user")}>
       <h3>{line(m.role)}{m.tombstone ? ", retracted" : ""}{m.usage ? <small> {tokens(m.usage.input_tokens)} in, {tokens(m.usage.output_tokens)} out</small> : null}</h3>
       {m.text && <Text text={m.text} />}
       {(m.calls ?? []).map((c) => {
-        const r = results.get(c.id);
-        return (
+        const r = results.get(c.id), taken = given(c.id);
+        return (<>
           <details key={c.id} open={all} class={r?.error ? "call failed" : "call"}>
             <summary><b>{line(c.name, 60)}</b> <code>{line(c.args, 120)}</code> {r ? <small>{r.error ? "failed, " : ""}{r.text.length} characters</small> : <small>no result yet</small>}</summary>
             <Args text={c.args} />
             {r && (looksLikeDiff(r.text) ? <Diff text={r.text} /> : <Text text={r.text} />)}
           </details>
-        );
+          {taken && <p class="handoff">{line(taken)}</p>}
+        </>);
       })}
     </section>
   );
@@ -86,7 +90,7 @@ export function Messages({ model, run }: { model: RunModel; run: string }) {
   return (
     <div class="pad" tabIndex={0} role="region" aria-label="View">
       <p class="quiet">The messages between agents, the newest {list.length}. To watch them on NATS: <code>nats --context troupe sub 'troupe.evt.{run}.{">"}'</code></p>
-      <ol class="messages">{list.map((n, i) => <li key={i}><time>{n.at.slice(11, 23)}</time> <b>{line(n.from)}</b> → <b>{line(n.to) || "a child"}</b> <Badge state={n.kind} /> <span>{line(n.text, 400)}</span> <code>troupe.evt.{run}.{line(n.kind === "delegate" ? n.from : n.to)}.{n.kind === "message" ? "message.agent" : n.kind === "delegate" ? "delegation.requested" : "delegation.finished"}</code></li>)}</ol>
+      <ol class="messages">{list.map((n, i) => <li key={i}><time>{n.at.slice(11, 23)}</time> <b>{line(n.from)}</b> → <b>{line(n.to) || "a child"}</b> <Badge state={n.kind} /> <span>{line(n.text, 400)}</span> <code>troupe.evt.{run}.{line(n.kind === "delegate" || n.kind === "handoff" ? n.from : n.to)}.{n.kind === "message" ? "message.agent" : n.kind === "delegate" || n.kind === "handoff" ? "delegation.requested" : "delegation.finished"}</code></li>)}</ol>
       {!list.length && <p class="empty">No agent has sent a message to another one.</p>}
     </div>
   );

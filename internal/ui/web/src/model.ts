@@ -2,17 +2,21 @@
 import type { AgentResult, Event, Result } from "./api";
 
 export interface Agent { id: string; name: string; parent: string; depth: number; state: string; turn: number; calls: number; tokens: number; usd: number; node: string; reason: string; doing: string; seen: { calls: number; tokens: number; usd: number } }
+/** Handoff is the moment at which one agent took over the conversation of another. */
+export interface Handoff { at: string; from: string; to: string; call: string }
 export interface Note { at: string; from: string; to: string; kind: string; text: string }
 
 const recentMax = 2000;
 const notesMax = 2000;
 const samplesMax = 4000;
+const handoffsMax = 2000;
 
 export class RunModel {
   agents = new Map<string, Agent>();
   children = new Map<string, string[]>();
   recent: Event[] = [];
   notes: Note[] = [];
+  handoffs: Handoff[] = []; // the newest
   samples: [number, number, number, number][] = []; // seconds, used, held, limit
   delta = new Map<string, string>();
   changed = new Map<string, number>(); // of the transcript of an agent
@@ -93,6 +97,7 @@ export class RunModel {
       case "tool.finished": a.doing = ""; break;
       case "message.assistant": this.delta.delete(e.agent); break;
       case "message.agent": this.note(e, d.from, e.agent, "message", d.text); break;
+      case "agent.handed_off": this.handOff(e, d); break;
       case "delegation.requested": this.note(e, e.agent, d.child ?? "", "delegate", d.args); break;
       case "delegation.finished": this.note(e, d.child ?? "", e.agent, "answer", d.text); break;
     }
@@ -101,6 +106,24 @@ export class RunModel {
   private note(e: Event, from: string, to: string, kind: string, text: string | undefined): void {
     this.notes.push({ at: e.ts, from, to, kind, text: text ?? "" });
     if (this.notes.length > 2 * notesMax) this.notes = this.notes.slice(-notesMax);
+  }
+
+  private handOff(e: Event, d: Record<string, any>): void {
+    this.handoffs.push({ at: e.ts, from: e.agent, to: d.to, call: d.call });
+    if (this.handoffs.length > 2 * handoffsMax) this.handoffs = this.handoffs.slice(-handoffsMax);
+    if (d.name) this.agent(d.to).name = d.name;
+    this.changed.set(e.agent, (this.changed.get(e.agent) ?? 0) + 1);
+    for (let i = this.notes.length - 1; i >= 0; i--) if (this.notes[i].kind === "delegate" && this.notes[i].from === e.agent && this.notes[i].to === d.to) { this.notes[i].kind = "handoff"; break; }
+  }
+
+  /** given and taken say in words what a handoff is for the agent that gave the conversation, and for the one that took it. */
+  given(h: Handoff): string { return `${this.called(h.to)} took over at ${h.at.slice(11, 19)}`; }
+  taken(h: Handoff): string { return `took over from ${this.called(h.from)} at ${h.at.slice(11, 19)}`; }
+  private called(id: string): string { return `${this.agents.get(id)?.name ?? id} (${id})`; }
+
+  /** story is given and taken of an agent in the order of time. */
+  story(id: string): string[] {
+    return this.handoffs.filter((h) => h.from === id || h.to === id).map((h) => (h.to === id ? this.taken(h) : this.given(h)));
   }
 
   /** rows lists the agents in the order of the tree. */

@@ -62,7 +62,7 @@ export function Run({ run, tab, agent }: { run: string; tab: string; agent: stri
       <div class="bar">
         <h1>{line(info?.title || model.started?.goal || run, 120)}</h1>
         {info && <Badge state={info.state === "finished" ? r?.stop_reason ?? "finished" : info.state} />}
-        <span class="quiet">{b ? tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + " tokens" : ""}{r?.total_cost_usd ? " · " + usd(r.total_cost_usd) : ""} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}</span>
+        <span class="quiet">{b ? tokens(b.used) + (b.limit ? " of " + tokens(b.limit) : "") + " tokens" : ""}{r?.total_cost_usd ? " · " + usd(r.total_cost_usd) : ""} · {model.agents.size} {model.agents.size === 1 ? "agent" : "agents"}{model.handoffs.length ? ` · ${model.handoffs.length} ${model.handoffs.length === 1 ? "handoff" : "handoffs"}` : ""}</span>
         <span class={"status " + status} role="status">{statusText[status]}{status === "reading" ? `: ${model.count} events` : ""}</span>
         {live && <span class="buttons"><button onClick={() => setForm("steer")}>Steer <kbd>s</kbd></button><button onClick={() => setForm("budget")}>Budget <kbd>b</kbd></button><button class="danger" onClick={() => setForm("cancel")}>Cancel <kbd>x</kbd></button></span>}
       </div>
