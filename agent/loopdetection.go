@@ -23,6 +23,7 @@ type loopDetection struct {
 	Loop  detectedLoop     // the newest detection
 	Level int              // of the ladder; 0: no repetition
 	Calm  int              // calls since the newest detection, or the last step down the ladder
+	Told  int              // the turn of the newest step up the ladder, where steps are apart
 
 	BlockedTool string // the tool whose calls in the next reply are not run
 	Forced      bool   // the next reply has to ask a person, or the loop does
@@ -69,7 +70,7 @@ const (
 const seenMax = 64
 
 // watchCalls examines a batch that has ended: a detected loop leads to a nudge, then
-// a directive, then a question. busy is true if the loop waits for a person now,
+// a directive, then a question, with Apart replies between them. busy is true if the loop waits for a person now,
 // or has ended.
 func watchCalls(s State, calls []Call, transition spec.Transition) (next State, then spec.Transition, fx []Effect, busy bool) {
 	if answeredByPerson(calls) {
@@ -90,9 +91,15 @@ func watchCalls(s State, calls []Call, transition spec.Transition) (next State, 
 		s.LoopDetection = s.LoopDetection.steppedDown(w, kept)
 		return s, transition, nil, false
 	}
+	if w.Apart > 0 && s.LoopDetection.Level > 0 && s.Turn <= s.LoopDetection.Told+w.Apart {
+		return s, transition, nil, false // the model has just been told: its next replies show whether it has understood
+	}
 	s.LoopDetection.Loops++
 	s.LoopDetection.Loop, s.LoopDetection.Calm = loop, 0
 	s.LoopDetection.Level = min(s.LoopDetection.Level+1, forced)
+	if w.Apart > 0 {
+		s.LoopDetection.Told = s.Turn
+	}
 	s.events.publish(loopEvents, event.KindLoopDetected, event.LoopDetected{Tier: string(loop.Tier), Tool: loop.Tool, Times: loop.Times})
 	if ending, _ := s.reachedLimit(); ending != "" {
 		return s, transition, nil, false // a limit ends it now

@@ -13,12 +13,13 @@ import (
 )
 
 // parseWatch reads what a script's task says of loops, breakers and people:
-// `watch`, `breaker` or `failures=N refuse=N`, `ask-people`, `polling=(…)`, `forbidden=(…)`.
+// `watch apart=N`, `breaker` or `failures=N refuse=N`, `ask-people`, `polling=(…)`, `forbidden=(…)`.
 func parseWatch(t *testing.T, d *datadriven.TestData, task *spec.Task) {
 	t.Helper()
 	m := &task.LoopOptions
 	if d.HasArg("watch") {
 		m.Watch = spec.DefaultLoopOptions().Watch
+		m.Watch.Apart = argumentNumber(t, d, "apart", 0) // as tasks of earlier releases have it
 	}
 	if d.HasArg("breaker") {
 		m.Breaker = spec.DefaultLoopOptions().Breaker

@@ -104,6 +104,9 @@ type Watch struct {
 	Identical int `msgpack:"i,omitempty" json:"identical,omitempty"` // same tool and arguments
 	Pattern   int `msgpack:"p,omitempty" json:"pattern,omitempty"`   // same tool, other arguments
 	Stuck     int `msgpack:"s,omitempty" json:"stuck,omitempty"`     // same tool, same result
+	// Apart is how many replies a model gets after one step of the ladder before the next step may follow. Tasks of earlier
+	// releases have 0: there a step may follow the reply that was given the one before.
+	Apart int `msgpack:"a,omitempty" json:"apart,omitempty"`
 	// Polling are tools that are made to be called again.
 	Polling []string `msgpack:"l,omitempty" json:"polling,omitempty"`
 }
@@ -144,6 +147,7 @@ const (
 	WatchIdentical   = 3
 	WatchPattern     = 4
 	WatchStuck       = 3
+	watchApart       = 1
 	BreakerFailures  = 2
 	BreakerForbidden = 3
 	ContinuePercent  = 90
@@ -156,7 +160,7 @@ const (
 func DefaultLoopOptions() LoopOptions {
 	return LoopOptions{
 		Context:     Context{Percent: CompactPercent, Tail: CompactTail, PruneTail: PruneTail, Within: LadderTurns, Summary: SummaryTokens},
-		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck},
+		Watch:       Watch{Of: WatchOf, Identical: WatchIdentical, Pattern: WatchPattern, Stuck: WatchStuck, Apart: watchApart},
 		Breaker:     Breaker{Failures: BreakerFailures, Forbidden: BreakerForbidden},
 		ToolRetries: ToolRetriesMax, PatienceMS: PatienceMS, AskPeople: true, Journal: true, Obstacles: true,
 		LimitNotes: LimitNotes{Near: notesNear, Last: notesLast},

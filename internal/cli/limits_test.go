@@ -74,6 +74,7 @@ var limitsTable = map[string]limitDoors{
 	"LoopOptions.Watch.Of":          {detailOf, "watch.of", "x-troupe.watch.of", "loop_options.watch.of"},
 	"LoopOptions.Watch.Identical":   {detailOf, "watch.identical", "x-troupe.watch.identical", "loop_options.watch.identical"},
 	"LoopOptions.Watch.Pattern":     {detailOf, "watch.pattern", "x-troupe.watch.pattern", "loop_options.watch.pattern"},
+	"LoopOptions.Watch.Apart":       {detailOf, "watch.apart", "x-troupe.watch.apart", "loop_options.watch.apart"},
 	"LoopOptions.Watch.Stuck":       {detailOf, "watch.stuck", "x-troupe.watch.stuck", "loop_options.watch.stuck"},
 	"LoopOptions.Breaker.Failures":  {detailOf, "breaker.failures", "x-troupe.breaker.failures", "loop_options.breaker.failures"},
 	"LoopOptions.Breaker.Forbidden": {detailOf, "breaker.forbidden", "x-troupe.breaker.forbidden", "loop_options.breaker.forbidden"},

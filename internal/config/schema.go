@@ -196,7 +196,7 @@ func orOff(s ...*jsonschema.Schema) *jsonschema.Schema {
 func treeSchema(key string) *jsonschema.Schema {
 	switch key { // each schema is used in one place, so none is shared
 	case "watch":
-		return orOff(countsSchema("of", "identical", "pattern", "stuck"))
+		return orOff(countsSchema("of", "identical", "pattern", "stuck", "apart"))
 	case "breaker":
 		return orOff(countsSchema("failures", "forbidden"))
 	case "continue":

@@ -269,7 +269,7 @@ func readContinue(d *decoder, key string, n *yaml.Node) {
 	}
 }
 
-// readWatch reads off, or {of: 6, identical: 3, pattern: 4, stuck: 3}: missing keys keep
+// readWatch reads off, or {of: 6, identical: 3, pattern: 4, stuck: 3, apart: 1}: missing keys keep
 // their defaults.
 func readWatch(d *decoder, key string, n *yaml.Node) {
 	w := &d.def.LoopOptions.Watch
@@ -281,9 +281,9 @@ func readWatch(d *decoder, key string, n *yaml.Node) {
 	*w = spec.DefaultLoopOptions().Watch
 	w.Polling = polling
 	number := func(into *int) fieldReader {
-		return func(d *decoder, k string, n *yaml.Node) { *into = d.readCount(n, k, "a number of calls, such as 6") }
+		return func(d *decoder, k string, n *yaml.Node) { *into = d.readCount(n, k, "a number, such as 6") }
 	}
-	d.readFields(n, key+".", map[string]fieldReader{"of": number(&w.Of), "identical": number(&w.Identical), "pattern": number(&w.Pattern), "stuck": number(&w.Stuck)})
+	d.readFields(n, key+".", map[string]fieldReader{"of": number(&w.Of), "identical": number(&w.Identical), "pattern": number(&w.Pattern), "stuck": number(&w.Stuck), "apart": number(&w.Apart)})
 	if w.Of == 0 {
 		w.Of = spec.Off
 	}

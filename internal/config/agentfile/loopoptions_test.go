@@ -58,7 +58,7 @@ func TestMannersThatMakeNoSenseAreRefused(t *testing.T) {
 		"require: {evidence: [{contains: x}]}": "require.evidence has no tool",
 		"require: {schema: {$ref: '#'}}":       "leads back to itself",
 		"output_schema: {type: [3]}":           "the schema of the answer",
-		"watch: {of: 6.5.1}":                   "write a number of calls",
+		"watch: {of: 6.5.1}":                   "write a number",
 		"watch: {of: 101}":                     "watch.of is 101",
 		"breaker: {failure: 2}":                "did you mean failures?",
 		"context: {percent: 99}":               "context.percent is 99",
