@@ -108,3 +108,63 @@ func checkExamples(t *testing.T, root, c *cobra.Command) {
 		t.Errorf("%s: its examples show other commands", c.CommandPath())
 	}
 }
+
+// An example fits a terminal of 80 columns, as the topics of the help do.
+func TestExamplesFitATerminal(t *testing.T) {
+	t.Parallel()
+	root := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0).newRoot()
+	texts := map[string]string{}
+	for _, c := range leafCommands(root) {
+		texts[c.CommandPath()] = c.Example
+	}
+	for _, c := range root.Commands() {
+		if c.Name() == "connection" || c.Name() == "environment" {
+			texts["troupe help "+c.Name()] = c.Long
+		}
+	}
+	if texts["troupe help environment"] == "" {
+		t.Fatal("there is no topic about the environment")
+	}
+	for _, c := range root.Commands() {
+		if n := len("  ") + max(len(c.Name()), 13) + len(" ") + len(c.Short); n > helpColumns {
+			t.Errorf("%s: %d columns in the list of commands: %s", c.Name(), n, c.Short)
+		}
+	}
+	for path, text := range texts {
+		for line := range strings.Lines(text) {
+			if n := len(strings.TrimSuffix(line, "\n")); n > helpColumns {
+				t.Errorf("%s: %d columns: %s", path, n, line)
+			}
+		}
+	}
+}
+
+// docs/cli.md lists all commands in the groups of the help.
+func TestTheTableOfGroupsIsWhole(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := newApp(&console.Console{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: func(string) string { return "" }}, 0).newRoot()
+	for _, g := range root.Groups() {
+		title := strings.TrimSuffix(g.Title, ":")
+		_, row, found := strings.Cut(string(page), "\n| "+title+" | ")
+		row, _, _ = strings.Cut(row, "\n")
+		if !found {
+			t.Errorf("there is no row %q", title)
+		}
+		var want []string
+		for _, c := range root.Commands() {
+			if c.GroupID == g.ID && c.Name() != "help" {
+				want = append(want, "`"+c.Name()+"`")
+			}
+		}
+		got := strings.Fields(strings.TrimSuffix(row, "|"))
+		slices.Sort(got)
+		slices.Sort(want)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the table has %v, the help %v", title, got, want)
+		}
+	}
+}

@@ -67,7 +67,7 @@ func (a *app) addCommands(root *cobra.Command) {
 	watch := screen.Commands{Console: a.console, Sessions: a.sessions}
 	browser := page.Commands{Console: a.console, Sessions: a.sessions}
 	steer := control.Commands{Console: a.console, Sessions: a.sessions}
-	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Attach(), show.Result(), start.Demo(), watch.Top(), browser.UI())
+	addGroup(root, "Run and follow", start.Run(), start.Start(), start.Chat(), start.Follow(), show.Result(), start.Demo(), watch.Top(), browser.UI())
 	rules := policies.Commands{Console: a.console, Sessions: a.sessions}
 	talks := conversations.Commands{Console: a.console, Sessions: a.sessions}
 	addGroup(root, "Conversations", talks.Conversations(), talks.Lanes())

@@ -12,7 +12,11 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/command"
 	"github.com/troupe-run/troupe/internal/cli/reference"
 	"github.com/troupe-run/troupe/internal/config"
+	"github.com/troupe-run/troupe/internal/term"
 )
+
+// helpColumns is how wide texts and examples of the help are at most.
+const helpColumns = 80
 
 // connectionFlags are the flags of the nats CLI that a topic of the help lists, instead of the help of every
 // command.
@@ -28,9 +32,10 @@ func hideConnectionFlags(f *pflag.FlagSet) {
 // connectionTopic is `troupe help connection`.
 func connectionTopic(flags *pflag.FlagSet) *cobra.Command {
 	var b strings.Builder
-	b.WriteString("Which node a command talks to: the NATS server of -s or --context, else the owner of the state\n" +
-		"directory (--store-dir), else a node in this process. These flags have the names and the environment\n" +
-		"variables of the nats CLI; every command takes them.\n\n")
+	b.WriteString("Which node a command talks to: the NATS server of -s or --context, else the\n" +
+		"owner of the state directory (--store-dir), else a node in this process. These\n" +
+		"flags have the names and the environment variables of the nats CLI; every\n" +
+		"command takes them.\n\n")
 	for _, name := range append([]string{"server", "context"}, connectionFlags...) {
 		f := flags.Lookup(name)
 		_, usage := pflag.UnquoteUsage(f)
@@ -42,9 +47,16 @@ func connectionTopic(flags *pflag.FlagSet) *cobra.Command {
 // environmentTopic is `troupe help environment`.
 func environmentTopic() *cobra.Command {
 	var b strings.Builder
-	b.WriteString("A flag takes precedence over a variable, a variable over troupe.yaml. docs/cli.md also lists the\nvariables of the providers and of the nats CLI.\n\n")
+	b.WriteString("A flag takes precedence over a variable, a variable over troupe.yaml.\ndocs/cli.md also lists the variables of the providers and of the nats CLI.\n\n")
+	const nameColumns = 27
 	for _, v := range config.Variables() {
-		fmt.Fprintf(&b, "  %-26s %s\n", v.Name, v.Meaning)
+		for i, line := range term.Wrap(v.Meaning, helpColumns-nameColumns-3) {
+			name := v.Name
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(&b, "  %-*s %s\n", nameColumns, name, line)
+		}
 	}
 	return &cobra.Command{Use: "environment", Short: "Environment variables that troupe reads and sets", Long: strings.TrimRight(b.String(), "\n")}
 }

@@ -62,7 +62,8 @@ func NormalizeFlag(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 
 // commandsElsewhere are names that other programs have for commands of troupe.
 var commandsElsewhere = map[string]string{"stop": "cancel", "kill": "cancel", "abort": "cancel", "ps": "list", "ls": "list", "logs": "events", "log": "events",
-	"resume": "run --resume RUN", "continue": "run --resume RUN", "status": "describe", "show": "describe", "inspect": "describe"}
+	"resume": "run --resume RUN", "continue": "run --resume RUN", "status": "describe", "show": "describe", "inspect": "describe",
+	"watch": "follow", "tail": "follow"}
 
 // RejectUnknown fails for a word that is no command, with the one that was probably meant.
 func RejectUnknown(c *cobra.Command, args []string) error {

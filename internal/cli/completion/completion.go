@@ -32,7 +32,7 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 func (cs *Commands) Completion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion SHELL",
-		Short: "Print a shell completion script for commands, flags, run ids and agents",
+		Short: "Print a shell completion script, also for run ids and agents",
 		Long:  "Print a script for " + strings.Join(shells, ", ") + ". Ids of runs and names of agents are completed as\nthey are at that moment.",
 		Example: `  source <(troupe completion bash)
   troupe completion zsh > "${fpath[1]}/_troupe"

@@ -33,7 +33,7 @@ type Commands struct {
 
 // Config makes the command config.
 func (cs *Commands) Config() *cobra.Command {
-	c := command.Group("config", "Show settings and their sources, validate a settings file, print its schema",
+	c := command.Group("config", "Show settings and their sources, or validate a settings file",
 		"Precedence: flag, environment variable TROUPE_*, troupe.yaml of the directory, the\nuser's file, default. The directory's file cannot set the state directory or model\nprices, and can only lower the limit in dollars.",
 		"  troupe config view\n  troupe config validate troupe.yaml")
 	c.AddCommand(cs.viewCommand(), cs.validateCommand(), cs.schemaCommand())
@@ -55,7 +55,7 @@ func (cs *Commands) viewCommand() *cobra.Command {
 		Short: "Show the effective value of every setting and its source",
 		Long: `Show the effective value of every setting for a run with the same flags, and its
 source: a flag, the environment, a file (with its line) or the default.`,
-		Example:     "  troupe config view\n  TROUPE_MAX_TURNS=5 troupe config view --dir ./project --max-tokens 10000 -o json | jq '.[] | select(.source != \"default\")'",
+		Example:     "  troupe config view\n  TROUPE_MAX_TURNS=5 troupe config view --dir ./project -o json |\n    jq '.[] | select(.source != \"default\")'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(c *cobra.Command, _ []string) error {
 			list, err := cs.effectiveSettings(c)
@@ -125,7 +125,7 @@ func (cs *Commands) defaultText(ctx context.Context, key string) string {
 	case "color":
 		return "auto"
 	case "output":
-		return "table, or text for run, start, attach and result"
+		return "table, or text for run, start, follow and result"
 	case "max_turns":
 		return fmt.Sprint(spec.TurnsRoot)
 	case "max_tokens":

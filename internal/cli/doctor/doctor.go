@@ -42,7 +42,7 @@ type checkup struct {
 func (cs *Commands) Doctor() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Args: command.NoArguments,
-		Short: "Check this machine's setup and report what is proven and what is not",
+		Short: "Check this machine's setup and report what is proven",
 		Long: `Check what a run needs on this machine: the state directory and its owner, the server,
 the disk and its durability, the model and the keys, git, the clock. Each check is
 proven, unproven (this command cannot verify it) or failed, with a remedy. The exit

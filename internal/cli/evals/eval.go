@@ -43,7 +43,8 @@ of cases. docs/evals.md shows the form of a case.`,
 		Example: `  troupe eval test/evals
   troupe eval test/evals/refund test/evals/endings/max_turns.yaml
   troupe eval test/evals -o json
-  troupe fixture last --expect recorded > case.yaml; troupe eval case.yaml --bless`,
+  troupe fixture last --expect recorded > case.yaml
+  troupe eval case.yaml --bless`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exit.UsageError("name files of cases, or directories of them", "eval takes at least one FILE")

@@ -75,7 +75,7 @@ func (cs *Commands) listCommand() *cobra.Command {
 		Long: `List the models whose price and window are known, with the date of the prices, and
 the model that a run here takes if it names none. Other models can be named, too:
 their price is unknown, not zero, so a limit in money cannot be kept for them.`,
-		Example:     "  troupe models list\n  troupe models list -o json | jq -r '.models[] | select(.usd_per_million_output < 3) | .name'",
+		Example:     "  troupe models list\n  troupe models list -o json |\n    jq -r '.models[] | select(.usd_per_million_output < 3) | .name'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(c *cobra.Command, _ []string) error {
 			over, err := cs.Sessions.Prices()

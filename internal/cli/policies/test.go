@@ -41,7 +41,8 @@ the first decision that differs, the run would have gone another way.
 The exit code is 2 if the file cannot be used.`,
 		Example: `  troupe policy test policy.yaml
   troupe policy test policy.yaml --facts facts.json
-  troupe policy test policy.yaml --run last -o json | jq '.boundaries[] | select(.verdict.vetoed)'`,
+  troupe policy test policy.yaml --run last -o json |
+    jq '.boundaries[] | select(.verdict.vetoed)'`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(c *cobra.Command, args []string) error {
 			if facts != "" && run != "" {

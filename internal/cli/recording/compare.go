@@ -27,7 +27,7 @@ import (
 func (cs *Commands) Compare() *cobra.Command {
 	return &cobra.Command{
 		Use: "compare RUN|FILE RUN|FILE", Args: command.Exactly("RUN|FILE", "RUN|FILE"),
-		Short: "Name the first difference of two runs, and compare their ends, costs and answers",
+		Short: "Name the first difference of two runs; compare ends and costs",
 		Long: `Compare two runs, such as a run and a fork of it (docs/fork.md): the first thing that an agent
 of one was told, said, called, got or was answered otherwise than the agent of the same id in
 the other, and the stop reason, the cost and the answer of both. Times are not compared.

@@ -21,7 +21,7 @@ func (cs *Commands) Replay() *cobra.Command {
 	var assert bool
 	c := &cobra.Command{
 		Use: "replay RUN|FILE", Args: exactlyOne,
-		Short: "Replay a run from its logs, and check that this version decides the same",
+		Short: "Replay a run: does this version decide the same?",
 		Long: `Replay a run offline, in memory: without a model, a tool, a key or a network. The
 recorded entries of every log are fed to the loop and the supervisor of this version,
 and what they decide is compared with what the logs record. If this version decides

@@ -46,7 +46,8 @@ as for a new run (docs/dump.md). If --dir is not the directory of the file, it m
 copy of it: the run goes on there, and its agents live in the node pool of this machine.`,
 		Example: `  troupe restore run.jsonl --original-stopped; troupe run --resume 01k9z3
   troupe restore run.jsonl --original-stopped --accept-approvals --approve 2-0.1
-  troupe restore run.jsonl --original-stopped --answer root-1-0/1-0.1="use the second one"`,
+  troupe restore run.jsonl --original-stopped \
+    --answer root-1-0/1-0.1="use the second one"`,
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE:        func(_ *cobra.Command, args []string) error { return cs.restore(args[0], flags) },
 	}
@@ -179,7 +180,7 @@ func (cs *Commands) reportRestored(s *session.Session, path string, done client.
 	case s.Node != nil:
 		lines = append(lines, "no node runs here: "+s.Command("run --resume "+done.RunID)+" continues it")
 	default:
-		lines = append(lines, "a node continues it: "+s.Command("attach "+done.RunID)+" shows it")
+		lines = append(lines, "a node continues it: "+s.Command("follow "+done.RunID)+" shows it")
 	}
 	return cs.Console.PrintLines(lines)
 }

@@ -1,4 +1,4 @@
-// Package run holds the commands that start and follow a run: run, start, chat, attach and demo.
+// Package run holds the commands that start and follow a run: run, start, chat, follow and demo.
 package run
 
 import (

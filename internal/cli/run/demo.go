@@ -41,7 +41,7 @@ func (cs *Commands) Demo() *cobra.Command {
 	var pace time.Duration
 	c := &cobra.Command{
 		Use:   "demo",
-		Short: "Show how a run survives kill -9: a scripted run of 20 s, without a key",
+		Short: "Show how a run survives kill -9: 20 s, scripted, without a key",
 		Long: `Run three scripted agents that ship nine orders. Each order is a tool call with a side effect: it appends a line
 to a ledger file. The command says how to kill it. "troupe demo --continue", in any terminal, takes the run over,
 finishes it, and checks the ledger: each order was shipped once, and the money of both processes was counted.

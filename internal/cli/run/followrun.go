@@ -13,23 +13,23 @@ import (
 	"github.com/troupe-run/troupe/internal/cli/session"
 )
 
-// Attach makes the command attach.
-func (cs *Commands) Attach() *cobra.Command {
+// Follow makes the command follow. It was called attach, a word that flags and requests have for files of a prompt.
+func (cs *Commands) Follow() *cobra.Command {
 	return &cobra.Command{
-		Use: "attach RUN", Args: command.Exactly("RUN"),
-		Short:       "Follow a run on a node and print its result; Ctrl-C only detaches",
-		Example:     "  troupe attach 01k9z3",
+		Use: "follow RUN", Aliases: []string{"attach"}, Args: command.Exactly("RUN"),
+		Short:       "Follow a run and print its result; Ctrl-C only detaches",
+		Example:     "  troupe follow 01k9z3\n  troupe follow last -o stream-json",
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
-				return cs.attachTo(ctx, s, run)
+				return cs.observe(ctx, s, run)
 			})
 		},
 	}
 }
 
-// attachTo shows a run without having anything to say about it.
-func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string) error {
+// observe shows a run without having anything to say about it.
+func (cs *Commands) observe(ctx context.Context, s *session.Session, run string) error {
 	info, err := s.Get(ctx, run)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (cs *Commands) attachTo(ctx context.Context, s *session.Session, run string
 	end, err := f.Watch(s)
 	if errors.Is(err, context.Canceled) && !s.IsGone(err) {
 		f.Settle()
-		cs.Console.Say("detached; the run continues: troupe attach " + run)
+		cs.Console.Say("detached; the run continues: " + s.Command("follow "+run))
 		return nil
 	}
 	if err != nil {

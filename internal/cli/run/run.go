@@ -42,13 +42,15 @@ Exit codes: 0 completed, 1 failed, 2 usage, 3 budget, 4 turns, calls or time,
 5 needs a person, 6 no NATS or node, 7 model provider, 8 refused, 130 and 143
 interrupted.`,
 		Example: `  troupe run --dir . "Investigate this repository and write report.md"
-  echo "Summarize" | troupe run -m anthropic/claude-sonnet-5-5 --max-budget-usd 0.50 -
+  echo "Summarize" | troupe run -m openai/gpt-6-sol --max-budget-usd 0.50 -
   troupe run -o json "..." | jq -r .result
   troupe run -o stream-json "..." | jq -c 'select(.kind == "tool.started")'
   troupe run --resume 01k9z3 --timeout 2h
   troupe run --fork 01k9z3@4 "Try it the other way"
-  troupe run --fork 01k9z3@root-1-0:4 "Look at the tests first"; troupe compare 01k9z3 last
-  troupe run --dir . --record rec/ "Say what this is"; troupe run --dir . --replay rec/ "Say what this is"`,
+  troupe run --fork 01k9z3@root-1-0:4 "Look at the tests first"
+  troupe compare 01k9z3 last
+  troupe run --dir . --record rec/ "Say what this is"
+  troupe run --dir . --replay rec/ "Say what this is"`,
 		Annotations: map[string]string{command.Formats: command.RunFormats},
 		RunE: func(c *cobra.Command, args []string) error {
 			if err := flags.Complete(cs.Console, cs.Origins, c, args); err != nil {

@@ -23,7 +23,7 @@ func (cs *Commands) Audit() *cobra.Command {
 permission mode, a hook or a person decided about: on which arguments, with the SHA-256 of
 the call, whether it began and how it ended; and each change of the policy, the limits and
 the rules of the run. Control characters in arguments are shown as escapes.`,
-		Example:     "  troupe audit 01k9z3\n  troupe audit 01k9z3 -o json | jq '.entries[] | select(.call.outcome == \"unknown\")'",
+		Example:     "  troupe audit 01k9z3\n  troupe audit 01k9z3 -o json |\n    jq '.entries[] | select(.call.outcome == \"unknown\")'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {

@@ -23,7 +23,7 @@ func (cs *Commands) Report() *cobra.Command {
 		Long: `Show each step of each agent: a reply of the model with its latency, usage and finish
 reason, and the calls of that reply with their arguments, the size of the result, latency,
 errors and the metrics that the tool reported. The sums are those of the steps.`,
-		Example:     "  troupe report 01k9z3\n  troupe report 01k9z3 -o json | jq '[.steps[].calls[] | {tool, latency_ms, metrics}]'",
+		Example:     "  troupe report 01k9z3\n  troupe report 01k9z3 -o json |\n    jq '[.steps[].calls[] | {tool, latency_ms, metrics}]'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {

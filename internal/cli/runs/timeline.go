@@ -22,7 +22,7 @@ what it waited for.
 
 With -o json each span has its agent, kind (turn, model, tool, waiting), name, and its
 start and end in milliseconds since the start of the run.`,
-		Example:     "  troupe timeline 01k9z3\n  troupe timeline 01k9z3 -o json | jq '[.[] | select(.kind == \"model\") | .end_ms - .start_ms] | add'",
+		Example:     "  troupe timeline 01k9z3\n  troupe timeline 01k9z3 -o json |\n    jq '[.[] | select(.kind == \"model\") | .end_ms - .start_ms] | add'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(_ *cobra.Command, args []string) error {
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {

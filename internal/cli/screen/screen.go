@@ -36,7 +36,7 @@ type Commands struct {
 func (cs *Commands) Top() *cobra.Command {
 	return &cobra.Command{
 		Use: "top [RUN]", Args: checkArguments,
-		Short: "Watch runs in a full-screen terminal view; answer questions, change limits, cancel",
+		Short: "Watch and steer runs on a screen of the terminal",
 		Long: `Show the runs of a running node in a full-screen terminal view: the tree of a run, its
 agents, transcripts, budget and timeline, and the questions that wait for you. The bottom
 line names the keys of each view, and ? shows all of them (docs/top.md). It works over SSH

@@ -21,7 +21,7 @@ func (cs *Commands) testServerCommand() *cobra.Command {
 		Use: "test SERVER", Args: command.Exactly("SERVER"),
 		Short:       "Start an MCP server and show its tools and which are allowed",
 		Long:        "Start an MCP server and show its tools and which are allowed. Nothing is pinned by it.",
-		Example:     "  troupe mcp test files\n  troupe mcp test files -o json | jq -r '.tools[] | select(.state != \"allowed\") | .name'",
+		Example:     "  troupe mcp test files\n  troupe mcp test files -o json |\n    jq -r '.tools[] | select(.state != \"allowed\") | .name'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := g.findServer(cs, args[0])

@@ -44,7 +44,7 @@ a tool twice does: read and idempotent ones may run again after a crash; an effe
 of unknown outcome waits for a person; irreversible ones run at most once.
 Those marked "if named" are only for agents that are given them by name, and need
 what docs/sandbox.md says.`,
-		Example:     "  troupe tools list\n  troupe tools list --agents ./team -o json | jq -r '.[] | select(.class != \"read\") | .name'",
+		Example:     "  troupe tools list\n  troupe tools list --agents ./team -o json |\n    jq -r '.[] | select(.class != \"read\") | .name'",
 		Annotations: map[string]string{command.Formats: command.DataFormats},
 		RunE: func(*cobra.Command, []string) error {
 			list, err := cs.runTools(&g)
