@@ -70,6 +70,8 @@ fuzz:     ; go test ./mailbox -run '^$$' -fuzz FuzzDecode -fuzztime $(DURATION)
 	go test ./client -run '^$$' -fuzz FuzzParsePositions -fuzztime $(DURATION)
 	go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime $(DURATION)
 	go test ./internal/control -run '^$$' -fuzz FuzzRestoredEntry -fuzztime $(DURATION)
+	go test ./internal/a2aclient -run '^$$' -fuzz FuzzA2AResults -fuzztime $(DURATION)
+	go test ./internal/a2aserver -run '^$$' -fuzz FuzzMessages -fuzztime $(DURATION)
 fuzz-files: ; go test ./internal/runfile -run '^$$' -fuzz FuzzRead -fuzztime 60s
 bench:    ; go test ./actors -run '^$$' -bench . -benchtime 3x
 # The same workloads in troupe, a floor and eino (docs/benchmarks.md). BENCH=-short for a first look.

@@ -1,6 +1,6 @@
-// Package peers has the MCP programs of others that our client is tried with:
-// the reference servers "everything" and "filesystem", and the suite that judges
-// whether a client keeps to the protocol. Its tests are built with the tag e2e:
+// Package peers has programs of others that troupe is tried with: the MCP reference servers "everything" and
+// "filesystem", the suite that judges whether a client keeps to that protocol, and a client and a server in the
+// official SDK of A2A for npm. Its tests are built with the tag e2e:
 //
 //	go test -tags e2e ./test/e2e/peers
 package peers
