@@ -28,6 +28,10 @@ type toolRules struct {
 // delegateTool is the one tool that the loop itself turns into a child agent.
 const delegateTool = "delegate"
 
+// a2aPrefix begins the name of an agent of another program that is called by the protocol A2A. Logs of earlier releases have
+// decisions about other agents of other programs, and none about these.
+const a2aPrefix = "a2a/"
+
 // delegateArgs are the arguments of delegate that the loop reads.
 type delegateArgs struct {
 	Agent, Task string
@@ -156,7 +160,9 @@ func delegationError(args string) string {
 		return fmt.Sprintf("the task is %d bytes, at most %d are allowed", len(args), goalBytesMax)
 	case strings.TrimSpace(asked.Task) == "":
 		return "the task is empty"
-	case strings.Contains(asked.Agent, "/") && (asked.Background || asked.Fork || asked.schemaText() != ""):
+	case strings.HasPrefix(asked.Agent, a2aPrefix) && (asked.Background || asked.Fork):
+		return "an agent of another program takes a task, and a schema of its answer: leave out background and fork"
+	case strings.Contains(asked.Agent, "/") && !strings.HasPrefix(asked.Agent, a2aPrefix) && (asked.Background || asked.Fork || asked.schemaText() != ""):
 		return "an agent of another program takes a task and nothing else: leave out background, fork and schema"
 	}
 	return asked.misshaped()

@@ -188,7 +188,7 @@ func (c *toolRules) fitAnswer(text string) (string, error) {
 	if c.answer == nil {
 		return "", errNoAnswers
 	}
-	text = jsonOf(strings.TrimSpace(text))
+	text = schema.ExtractJSON(text)
 	if len(text) > answerBytesMax {
 		return "", errLong
 	}
@@ -200,30 +200,6 @@ func (c *toolRules) fitAnswer(text string) (string, error) {
 		return "", err
 	}
 	return text, nil
-}
-
-const jsonFence = "```"
-
-func jsonOf(text string) string {
-	if json.Valid([]byte(text)) {
-		return text
-	}
-	found, open, from, at := text, false, 0, 0
-	for line := range strings.Lines(text) {
-		end := at + len(line)
-		info, fence := strings.CutPrefix(strings.TrimSpace(line), jsonFence)
-		switch {
-		case fence && open && info == "":
-			if block := strings.TrimSpace(text[from:at]); json.Valid([]byte(block)) {
-				found = block
-			}
-			open = false
-		case fence && !open:
-			open, from = true, end
-		}
-		at = end
-	}
-	return found
 }
 
 // schemaOf compiles a schema; it returns nil for a schema that cannot be used.

@@ -210,11 +210,10 @@ func unknownOutcome(s State, c Call) (State, Effect) {
 }
 
 // lostName names a call in the question about its outcome. The name of a delegation to an agent of A2A says who had which task.
-// Logs of earlier releases have the question about other agents of other programs, which stays as they have it.
 func (c Call) lostName() string {
 	var asked delegateArgs
 	decodeArgs(c.Args, &asked)
-	if c.Name != delegateTool || !strings.HasPrefix(asked.Agent, "a2a/") {
+	if c.Name != delegateTool || !strings.HasPrefix(asked.Agent, a2aPrefix) {
 		return c.Name
 	}
 	return fmt.Sprintf("%s to %s with the task %q", c.Name, asked.Agent, clip.Text(asked.Task, taskShown))

@@ -38,8 +38,8 @@ func (o Opened) delegateNames(own Definition) []string {
 	return names
 }
 
-// a2aPrefix begins the name of an agent that is called by the protocol A2A.
-const a2aPrefix = "a2a/"
+// isA2A reports whether the name of an agent of another program is that of one that is called by the protocol A2A.
+func isA2A(name string) bool { return strings.HasPrefix(name, "a2a/") }
 
 // foreignDelegates lists the agents of other programs that a definition names. No definition has a slash in its name.
 func (d Definition) foreignDelegates() (names []string) {
@@ -66,12 +66,15 @@ func describeDelegates(t model.ToolSpec, list []Definition, foreign []string) mo
 	}
 	for _, name := range foreign {
 		where := "on this NATS server"
-		if strings.HasPrefix(name, a2aPrefix) {
+		if isA2A(name) {
 			where = "that is called by A2A"
 		}
 		fmt.Fprintf(&b, " %s (an agent of another program %s)", name, where)
 	}
-	if len(foreign) > 0 {
+	switch {
+	case slices.ContainsFunc(foreign, isA2A):
+		b.WriteString(" Agents of other programs know nothing but the task: background and fork are not for them, and schema is only for those that are called by A2A.")
+	case len(foreign) > 0:
 		b.WriteString(" Agents of other programs know nothing but the task: background, fork and schema are not for them.")
 	}
 	t.Description = b.String()

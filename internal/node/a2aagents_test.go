@@ -95,6 +95,38 @@ func TestA2AAgentIsADelegate(t *testing.T) {
 	}
 }
 
+// The answer of an agent must fit the schema of the delegation: the agent is told it, and one that does not fit is an error.
+//
+//behaviour:shows H5
+func TestA2AAgentAnswersByASchema(t *testing.T) {
+	t.Parallel()
+	p := a2apeer.Start(t, false, func(w http.ResponseWriter, r a2apeer.Request) {
+		answer := `{"message":{"parts":[{"text":"Here:\n` + "```json" + `\n{\"grade\": 1}\n` + "```" + `"}]}}`
+		if strings.Contains(r.Task(), "Review B.") {
+			answer = `{"message":{"parts":[{"data":{"grade":"A"}}]}}`
+		}
+		a2apeer.Reply(w, answer)
+	})
+	dir := writeBoss(t, "a2a/reviewer")
+	model := writeScript(t, `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: a2a/reviewer, task: "Review {{task}}.", schema: {type: object, properties: {grade: {type: integer}}, required: [grade]}}}]
+    - text: "It said: {{last}}"
+`)
+	h := startBossNode(t, dir, nameA2AAgent(p))
+	for task, want := range map[string]string{"A": `{"grade": 1}`, "B": "its answer does not fit the schema"} {
+		id, c := askBoss(t, h, client.RunRequest{Prompt: task, Agents: dir, Model: model})
+		if end, _ := endOfCall(t, c, id); !strings.Contains(end.Text, want) || end.Error != (task == "B") || task == "A" && end.Text != want {
+			t.Errorf("%s: %+v", task, end)
+		}
+	}
+	got := p.Requests("SendMessage")
+	if len(got) != 2 || !strings.Contains(got[0].Task(), `fits this JSON Schema`) || !strings.Contains(got[0].Task(), `"grade"`) {
+		t.Errorf("%+v", got)
+	}
+}
+
 // How the agent ends is the result of the call, in words that say what is known.
 //
 //behaviour:shows H5

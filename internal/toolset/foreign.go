@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/troupe-run/troupe/internal/clip"
 	"github.com/troupe-run/troupe/internal/permission"
 	"github.com/troupe-run/troupe/internal/redact"
+	"github.com/troupe-run/troupe/internal/schema"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/tool"
 )
@@ -90,9 +92,16 @@ func (f foreignAgents) Limits() tool.Limits { return tool.Limits{Timeout: f.time
 
 // Call gives the task to the agent and waits for its answer. Secrets that the node knows do not leave the machine.
 func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, error) {
-	var args struct{ Agent, Task string }
+	var args struct {
+		Agent, Task string
+		Schema      json.RawMessage
+	}
 	if err := json.Unmarshal(c.Args, &args); err != nil {
 		return tool.Result{}, fmt.Errorf("toolset: delegate: %w", err)
+	}
+	fits, err := readAnswerSchema(args.Schema)
+	if err != nil {
+		return tool.Result{}, err
 	}
 	switch {
 	case !slices.Contains(f.names, args.Agent): // a hook may have changed the name
@@ -101,8 +110,58 @@ func (f foreignAgents) Call(ctx context.Context, c tool.Call) (tool.Result, erro
 		return tool.Result{}, errNoAgentCall
 	}
 	c.Metric(unknownCostMetric, 1)
-	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task), Key: c.Key, Progress: f.passProgress(c.Progress)})
+	text, err := f.call(ctx, AgentCall{Name: args.Agent, Task: f.mask.MaskText(args.Task + fits.request()), Key: c.Key, Progress: f.passProgress(c.Progress)})
+	if err == nil {
+		text, err = fits.check(text)
+	}
 	return tool.Result{Text: text}, err
+}
+
+// answerSchema is the schema that an answer must fit; the zero value is none.
+type answerSchema struct {
+	text     string
+	compiled *schema.Schema
+}
+
+var errNotFitting = errors.New("the agent has done the task, and its answer does not fit the schema")
+
+// readAnswerSchema reads the schema of a delegation: an object, or one as a text. The loop has refused one that cannot be used.
+func readAnswerSchema(raw json.RawMessage) (a answerSchema, err error) {
+	if a.text = strings.TrimSpace(string(raw)); a.text == "" || a.text == "null" {
+		return answerSchema{}, nil
+	}
+	var quoted string
+	if json.Unmarshal(raw, &quoted) == nil {
+		a.text = quoted
+	}
+	if a.compiled, err = schema.Compile(a.text); err != nil {
+		return a, fmt.Errorf("toolset: the schema of the answer cannot be used, and nothing was sent: %w", err)
+	}
+	return a, nil
+}
+
+// request is what the agent is told of the schema.
+func (a answerSchema) request() string {
+	if a.compiled == nil {
+		return ""
+	}
+	return "\n\nAnswer with one JSON value that fits this JSON Schema, and with nothing else:\n" + a.text
+}
+
+// check returns the JSON of an answer that fits. Otherwise the whole answer comes with the error.
+func (a answerSchema) check(answer string) (string, error) {
+	if a.compiled == nil {
+		return answer, nil
+	}
+	var v any
+	text := schema.ExtractJSON(answer)
+	if json.Unmarshal([]byte(text), &v) != nil {
+		return answer, fmt.Errorf("%w: it is not JSON, nor has it a block of ```json", errNotFitting)
+	}
+	if err := a.compiled.Validate(v); err != nil {
+		return answer, fmt.Errorf("%w: %w", errNotFitting, err)
+	}
+	return text, nil
 }
 
 // passProgress passes words of the agent on to those who watch, cleaned, shortened and not too often.
