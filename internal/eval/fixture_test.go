@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/eval"
 	"github.com/troupe-run/troupe/internal/fixture"
@@ -95,6 +97,75 @@ var fixes = map[string][]replaced{
 	"parked_for_a_person":                  {{"\nexpected:\n", "\nduring: [{after: query.asked, answer: {text: blue}}]\nexpected:\n"}},
 }
 
+// inBlocks is a YAML document with each key and element on a line of its own, as the fixes have them.
+func inBlocks(t *testing.T, doc []byte) string {
+	t.Helper()
+	var n yaml.Node
+	if err := yaml.Unmarshal(doc, &n); err != nil {
+		t.Fatal(err)
+	}
+	var unfold func(*yaml.Node)
+	unfold = func(n *yaml.Node) {
+		n.Style &^= yaml.FlowStyle
+		for _, one := range n.Content {
+			unfold(one)
+		}
+	}
+	unfold(&n)
+	out, err := eval.EncodeCases(&n, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TestAFixtureIsShort: a case has the agents and the tools that its replies have to do with, and short lists stand on one line.
+func TestAFixtureIsShort(t *testing.T) {
+	t.Parallel()
+	const spare = `
+case_id: spare
+goal: Look.
+agents: [{name: boss}, {name: helper}, {name: stranger}]
+mocked_tools: {look: [{status: ok}], smell: [{status: ok}], taste: [{status: ok}]}
+model:
+  agents:
+    boss:
+      - calls: [{name: delegate, args: {agent: helper, task: Help}}]
+      - text: Done.
+    helper:
+      - calls: [{name: look}]
+      - text: I looked.
+expected: {stop_reason: completed}
+`
+	cases, err := eval.ParseCases("spare.yaml", []byte(spare))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := cases[0].Record(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := fixture.Make(t.Context(), f, fixture.Options{})
+	if err != nil || !made.EndsAsRecorded() || !made.Verdict.Pass || len(made.Loosened) > 0 {
+		t.Fatalf("%v %+v %v", err, made.Verdict, made.Loosened)
+	}
+	raw, err := made.Encode(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := string(raw)
+	for _, absent := range []string{"stranger", "smell", "taste"} {
+		if strings.Contains(text, absent) {
+			t.Errorf("%s has nothing to do with the replies:\n%s", absent, text)
+		}
+	}
+	for _, want := range []string{"\n    watch: {of: 6, identical: 3, pattern: 4, stuck: 3, apart: 1}\n", "name: helper", "name: look"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q:\n%s", want, text)
+		}
+	}
+}
+
 // TestFixturesFailUntilTheirFix: the fixture of a failed run fails as the run failed, and passes after a fix.
 //
 //behaviour:shows J2
@@ -113,7 +184,7 @@ func TestFixturesFailUntilTheirFix(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			text := string(raw)
+			text := inBlocks(t, raw)
 			for _, r := range fix {
 				if !strings.Contains(text, r.old) {
 					t.Fatalf("nothing to mend: %q\n%s", r.old, text)
