@@ -68,6 +68,8 @@ type Task struct {
 	// in Dir, a copy of its directory, and Instead takes the place of the result or answer at that point. History is a
 	// history that client.Client.Recall has sent.
 	Conversation, Fork, Instead string
+	// Layers change the system prompt of the agent at the point of a fork of a tree.
+	Layers []spec.Layer
 	History                     *client.History
 	// Attach are images and documents of the prompt, which client.Client.Attach has sent.
 	Attach []client.Attachment
@@ -100,7 +102,7 @@ func (t *Task) request() *client.RunRequest {
 		PatienceMS:   max(milliseconds(t.Patience), spec.Off),
 		AllowedTools: t.AllowedTools, DisallowedTools: t.DisallowedTools, AskTools: t.AskTools,
 		PermissionMode: string(t.PermissionMode), Priority: t.Priority, Yes: t.Yes,
-		Conversation: t.Conversation, Fork: t.Fork, Instead: t.Instead, History: t.History, Attach: t.Attach,
+		Conversation: t.Conversation, Fork: t.Fork, Instead: t.Instead, Layers: t.Layers, History: t.History, Attach: t.Attach,
 		Constraints: t.Constraints, Criteria: t.Criteria, FailureConditions: t.FailureConditions, RequireTool: t.RequireTool,
 		JSONSchema: t.JSONSchema, Policy: t.Policy, LoopOptions: t.LoopOptions, NoAgentsMD: t.NoAgentsMD,
 		Caller: t.Caller, Trace: t.Trace,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/asynkron/protoactor-go/actor"
@@ -23,6 +24,7 @@ type activeWork struct {
 	cancels map[string]context.CancelCauseFunc // by key of the work
 	timers  map[string]*time.Timer
 	tools   *tool.Set
+	toolsOf []model.ToolSpec // for which tools was made
 	busy    func(change int)
 }
 
@@ -203,13 +205,15 @@ func (s *shell) callTool(c actor.Context, e agent.CallTool, p activation.Perform
 	}()
 }
 
+// taskTools returns the tools of the task. A change of the agent's tools makes a new set; a call that is under way keeps its own.
 func (s *shell) taskTools(t spec.Task) (*tool.Set, error) {
-	if s.work.tools != nil {
+	same := func(a, b model.ToolSpec) bool { return a.Name == b.Name }
+	if s.work.tools != nil && slices.EqualFunc(s.work.toolsOf, t.Tools, same) {
 		return s.work.tools, nil
 	}
 	set, err := s.cfg.Tools(t)
 	if err == nil {
-		s.work.tools = set
+		s.work.tools, s.work.toolsOf = set, t.Tools
 	}
 	return set, err
 }

@@ -64,6 +64,12 @@ func toolPermissions(t spec.Task) *toolRules {
 		skills: !slices.ContainsFunc(t.Commands, func(known spec.Command) bool { return known.Name == skillTool })}
 }
 
+// knows reports whether the agent may read of a tool.
+func (c *toolRules) knows(tool string) bool {
+	_, ok := c.specs[tool]
+	return ok
+}
+
 // forbids reports whether the run has the tool but this agent may not use it.
 func (c *toolRules) forbids(tool string) bool { return slices.Contains(c.forbidden, tool) }
 

@@ -37,13 +37,14 @@ func (s State) Estimate() int64 {
 
 // guessTokens is the estimate of a whole prompt before it is calibrated.
 func guessTokens(s State, sent []model.Message) int64 {
-	return budget.MessageTokens + budget.GuessText(s.Task.System) + budget.GuessText(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.GuessTools(s.Task.Tools) + budget.Guess(sent...)
+	stable, volatile := systemPrompt(s)
+	return budget.MessageTokens + budget.GuessText(stable) + budget.GuessText(volatile) + budget.GuessTools(s.Task.Tools) + budget.Guess(sent...)
 }
 
 // calibrate learns from a report: it compares the provider's count with the
 // estimate, for the part of the prompt that was only estimated when it was sent.
 func calibrate(s State, r model.Reply) State {
-	if !r.UsageKnown || s.HookEffects.Sent != nil {
+	if !r.UsageKnown || s.HookEffects.changedPrompt() {
 		return s
 	}
 	know := s.tokenMeasures()

@@ -18,7 +18,7 @@ const (
 
 // runHooksBeforeModel asks the hooks before a model call: context, then input.
 func runHooksBeforeModel(s State, why spec.Transition) (State, []Effect) {
-	s.HookEffects.Sent, s.Transition = nil, why
+	s.HookEffects.Sent, s.HookEffects.System, s.Transition = nil, nil, why
 	if next, fx, busy := openGate(s, spec.HookContext, Hooking, hookGate{ID: fmt.Sprintf("%s.%d", spec.HookContext, s.Reservation+1), Why: why}); busy {
 		return next, fx
 	}
@@ -31,7 +31,7 @@ func handleTransform(s State, why spec.Transition, v hookVerdict) (State, []Effe
 	if v.decision == spec.HookTrip {
 		return endByGuardrail(s, v)
 	}
-	s.HookEffects.Sent = v.messages
+	s.HookEffects.Sent, s.HookEffects.System = v.messages, v.system
 	return checkInput(s, why)
 }
 

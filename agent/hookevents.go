@@ -64,7 +64,7 @@ func publishGate(s State, f Hooked, v hookVerdict) State {
 			s.events.publishIn(hookEvents, turn, event.KindGuardrailEscalated, event.GuardrailFired{Guardrails: v.by, Point: f.Point, Decision: v.decision, Severity: v.severity, Why: v.text})
 		}
 	case spec.HookContext:
-		if v.messages != nil && v.decision != spec.HookTrip {
+		if (v.messages != nil || v.system != nil) && v.decision != spec.HookTrip {
 			s.events.publishIn(hookEvents, turn, event.KindContextTransformed, describeTransform(s.Prompt(), list, v))
 		}
 	}
@@ -73,16 +73,24 @@ func publishGate(s State, f Hooked, v hookVerdict) State {
 
 // describeTransform compares the prompt with the messages that replace it.
 func describeTransform(prompt []model.Message, list []judgedAnswer, v hookVerdict) event.ContextTransformed {
-	d := event.ContextTransformed{Messages: len(prompt), SentMessages: len(v.messages)}
+	d := event.ContextTransformed{Messages: len(prompt)}
 	for _, j := range list {
-		if !j.hook.Report && (j.answer.Messages != nil || j.answer.Sent > 0) {
+		if !j.hook.Report && (j.answer.Messages != nil || j.answer.Sent > 0 || j.answer.System != nil) {
 			d.Hooks = append(d.Hooks, j.hook.Name)
 		}
 	}
 	for _, m := range prompt {
 		d.Bytes += history.BytesOf(m)
 	}
-	for _, m := range v.messages {
+	sent := v.messages
+	if sent == nil {
+		sent = prompt
+	}
+	d.SentMessages = len(sent)
+	if v.system != nil {
+		d.SystemBytes = len(*v.system)
+	}
+	for _, m := range sent {
 		d.SentBytes += history.BytesOf(m)
 	}
 	return d

@@ -28,7 +28,12 @@ type hookEffects struct {
 	Output    int      // replies that guardrails did not pass, in a row
 	// Sent replaces the prompt this turn; nil: the prompt is sent.
 	Sent []model.Message
+	// System replaces the first part of the system prompt this turn; nil: it is sent as it is.
+	System *string
 }
+
+// changedPrompt reports whether hooks have changed what is sent this turn.
+func (h hookEffects) changedPrompt() bool { return h.Sent != nil || h.System != nil }
 
 // remarksMax is how many remarks of hooks enter at one turn boundary; only observers see further ones.
 const remarksMax = 16
@@ -99,6 +104,9 @@ func runGateHooks(s State) RunHooks {
 	switch s.Gate.Point {
 	case spec.HookContext, spec.HookInput:
 		e.Turn, e.Input.Messages = s.Turn+1, s.messagesToSend()
+		if s.Gate.Point == spec.HookContext {
+			e.Input.System, _ = systemPrompt(s)
+		}
 	case spec.HookOutput:
 		e.Input = replyHookData(s)
 	case spec.HookStop:

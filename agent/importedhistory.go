@@ -95,7 +95,8 @@ func (s State) JournalArgs() string {
 // Past is the agent's history as it stands. It answers open calls with their
 // results as known now.
 func (s State) Past() history.Transcript {
-	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: s.Task.System,
+	stable, _ := s.Task.SystemPrompt()
+	p := history.Transcript{Form: history.Form, Run: s.Task.Run, Agent: s.Task.ID, Name: s.Task.Name, Goal: s.Task.Goal, System: stable,
 		Model: s.currentModel().Name, Turn: s.Turn, Usage: s.Usage, Messages: history.WithoutMedia(s.History), Journal: s.Journal.fullText()}
 	if len(s.Calls) > 0 {
 		results := make([]model.ToolResult, len(s.Calls))

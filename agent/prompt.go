@@ -36,6 +36,16 @@ func (s State) Prompt() []model.Message {
 	return sent
 }
 
+// systemPrompt returns the system prompt of the next request: the part that stays the same, or what hooks have computed for this
+// turn in its place, and the part after it.
+func systemPrompt(s State) (stable, volatile string) {
+	stable, volatile = s.Task.SystemPrompt()
+	if s.HookEffects.System != nil {
+		stable = *s.HookEffects.System
+	}
+	return stable, s.Journal.systemText(volatile)
+}
+
 // coversRoute tells whether the provider of a model has reported the size of a part of the prompt.
 func (a Anchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == route }
 
@@ -43,7 +53,7 @@ func (a Anchor) coversRoute(route int) bool { return a.Tokens > 0 && a.Route == 
 // provider reported for the prefix, and the bytes of the rest.
 func (s State) InputBound() int64 {
 	var n int64
-	if s.Anchor.coversRoute(s.Route) && s.HookEffects.Sent == nil {
+	if s.Anchor.coversRoute(s.Route) && !s.HookEffects.changedPrompt() {
 		n = s.Anchor.Tokens
 		for _, m := range s.History[s.Anchor.Messages:] { //mutant:bound-without-tail
 			n += budget.Message(m)
@@ -52,7 +62,8 @@ func (s State) InputBound() int64 {
 			n += budget.Text(s.replySchema())
 		}
 	} else {
-		n = budget.EnvelopeTokens + budget.Text(s.Task.System) + budget.Text(s.Journal.systemText(s.Task.LoopOptions.Dynamic)) + budget.Tools(s.Task.Tools) + budget.Text(s.replySchema())
+		stable, volatile := systemPrompt(s)
+		n = budget.EnvelopeTokens + budget.Text(stable) + budget.Text(volatile) + budget.Tools(s.Task.Tools) + budget.Text(s.replySchema())
 		for _, m := range s.messagesToSend() {
 			n += budget.Message(m)
 		}

@@ -2,6 +2,8 @@ package agent_test
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
@@ -9,6 +11,7 @@ import (
 	"github.com/troupe-run/troupe/agent"
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/model"
 )
 
 // parseContext reads what a script's task says of its context: `window=N` with
@@ -59,8 +62,53 @@ func printFold(s agent.State) string {
 	return fmt.Sprintf("%d messages are folded\n%s\n", s.Fold.Upto, s.Fold.Text)
 }
 
-// printRequest prints the newest request.
-func printRequest(c agent.CallModel) string {
+// parseContextSet is `context-set add=(search:read) without=(delegate) by=ann`, and a layer on each line: `NAME PRIORITY TEXT`, after
+// which `below`, `merge` or `of=AGENT` may follow the priority. It is root-1-0's. No text removes the layer.
+func parseContextSet(t *testing.T, d *datadriven.TestData) agent.ContextSet {
+	t.Helper()
+	f := agent.ContextSet{By: argumentValue(t, d, "by")}
+	if arg, ok := d.Arg("add"); ok {
+		for _, v := range arg.Vals {
+			name, class, _ := strings.Cut(v, ":")
+			f.Tools = append(f.Tools, model.ToolSpec{Name: name, Class: model.Class(class), Schema: toolSchema(name)})
+		}
+	}
+	if arg, ok := d.Arg("without"); ok {
+		f.Without = arg.Vals
+	}
+	for line := range strings.Lines(d.Input) {
+		var l spec.Layer
+		name, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		priority, text, _ := strings.Cut(rest, " ")
+		l.Name, l.Owner, l.Agent = name, f.By, "root-1-0"
+		l.Priority, _ = strconv.Atoi(priority)
+		for {
+			word, after, _ := strings.Cut(text, " ")
+			of, isOf := strings.CutPrefix(word, "of=")
+			switch {
+			case word == "below":
+				l.Below = true
+			case word == "merge":
+				l.Merge = true
+			case isOf:
+				l.Agent = spec.ID(of)
+			}
+			if word != "below" && word != "merge" && !isOf {
+				break
+			}
+			text = after
+		}
+		l.Text = text
+		f.Layers = append(f.Layers, l)
+	}
+	return f
+}
+
+// printRequest prints the newest request; with tools, the names of those that it offers, too.
+func printRequest(c agent.CallModel, tools bool) string {
+	if tools {
+		return strings.Join(append([]string{"tools"}, toolNames(c.Request.Tools)...), " ") + "\n" + printRequest(c, false)
+	}
 	return fmt.Sprintf("model %s\nsystem %q\ndynamic %q\n%s", c.Model, c.Request.System, c.Request.Dynamic, printMessages(c.Request.Messages))
 }
 
@@ -135,4 +183,11 @@ func clipData(text string) string {
 		return text
 	}
 	return fmt.Sprintf("%s … (%d bytes)", text[:most], len(text))
+}
+
+func toolNames(tools []model.ToolSpec) (names []string) {
+	for _, t := range tools {
+		names = append(names, t.Name)
+	}
+	return names
 }

@@ -38,7 +38,7 @@ func parseHooks(t *testing.T, d *datadriven.TestData) []spec.Hook {
 }
 
 // hookedFact is what hooks answered to ID, line by line: `NAME DECISION TEXT`,
-// `NAME failed WHY`, `NAME args JSON`, `NAME messages JSON`; `pass` decides nothing. DECISION:SEVERITY adds a severity.
+// `NAME failed WHY`, `NAME args JSON`, `NAME messages JSON`, `NAME system TEXT`; `pass` decides nothing. DECISION:SEVERITY adds a severity.
 func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 	t.Helper()
 	f := agent.Hooked{ID: firstArgument(d)}
@@ -54,6 +54,8 @@ func hookedFact(t *testing.T, d *datadriven.TestData) agent.Hooked {
 			a.Failed, a.Text = text, ""
 		case "args":
 			a.Args, a.Text = text, ""
+		case "system":
+			a.Text, a.System = "", &text
 		case "messages":
 			a.Text, a.Messages = "", []model.Message{}
 			if err := json.Unmarshal([]byte(text), &a.Messages); err != nil {

@@ -68,7 +68,7 @@ func (p *scriptPlayer) playLine(t *testing.T, d *datadriven.TestData) string {
 	case "prompt":
 		return printMessages(p.state.Prompt())
 	case "request":
-		return printRequest(p.call)
+		return printRequest(p.call, d.HasArg("tools"))
 	case "fold":
 		return printFold(p.state)
 	case "past":
@@ -405,6 +405,8 @@ func parseControl(t *testing.T, d *datadriven.TestData, p *scriptPlayer) agent.F
 		return agent.Forked{Of: firstArgument(d), Note: d.Input}
 	case "model-set":
 		return agent.ModelSet{Model: spec.Model{Name: firstArgument(d), Window: int64(argumentNumber(t, d, "window", 0)), Price: budget.Price{Known: true, Input: int64(argumentNumber(t, d, "price", 0)), Output: int64(argumentNumber(t, d, "price", 0))}}}
+	case "context-set":
+		return parseContextSet(t, d)
 	case "released":
 		return agent.Released{Rests: d.HasArg("rests"), Due: restDue(t, d)}
 	case "checkpoint":

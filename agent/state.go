@@ -91,7 +91,8 @@ type State struct {
 	LogVerification logVerification
 	Whole           bool // the current activation began with nothing in progress
 	Fork            fork
-	NextModel       *ModelSet // takes the place of Task.Model before the next request; nil: none was set
+	NextModel       *ModelSet   // takes the place of Task.Model before the next request; nil: none was set
+	NextContext     *ContextSet // changes Task before the next request; nil: nothing was set
 
 	Released bool  // the current activation has ended in order: nothing of it is in progress
 	Rested   bool  // … because there was nothing to do

@@ -97,6 +97,8 @@ func stepFact(s State, in Input) (State, []Effect) {
 		return handleForked(s, f), nil
 	case ModelSet:
 		return handleModelSet(s, f), nil
+	case ContextSet:
+		return handleContextSet(s, f), nil
 	case Released:
 		s.Released, s.Rested, s.RestDue = true, f.Rests, f.Due
 		return s, nil

@@ -98,7 +98,7 @@ func completedOutcome(s State) spec.Outcome {
 // says neither. Only an agent that was told of the marks, in its prompt or when it was asked about obstacles, says so by
 // them.
 func declaredFailure(s State) (why string, reason spec.Reason) {
-	if !strings.Contains(s.Task.System, spec.FailedMark) && s.Goal.Asked == 0 {
+	if stable, _ := systemPrompt(s); !strings.Contains(stable, spec.FailedMark) && s.Goal.Asked == 0 {
 		return "", ""
 	}
 	if rest, found := cutMark(s.joinedText(), spec.FailedMark); found {

@@ -85,13 +85,13 @@ func beginTurn(s State, transition spec.Transition) (State, []Effect) {
 	if reason, transition := s.reachedLimit(); reason != "" {
 		return beginClosingTurn(s, reason, transition)
 	}
-	return runHooksBeforeModel(noteLimits(s), transition)
+	return runHooksBeforeModel(adoptContext(noteLimits(s)), transition)
 }
 
 // requestReservation requests the reservation of the next turn, or of the closing turn. If the agent's
 // allowance covers the attempt, the attempt takes its reservation from there, and nothing is requested.
 func requestReservation(s State, transition spec.Transition) (State, []Effect) {
-	s = adoptModel(s)
+	s = adoptContext(adoptModel(s))
 	s.Phase, s.Transition, s.Purpose = Reserving, transition, ForTurn
 	s.Reservation++
 	request := s.attemptRequest()
@@ -155,6 +155,9 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.NextModel != nil {
 		return replaceReservation(s)
 	}
+	if s.NextContext != nil && s.Purpose == ForTurn && !f.Closing && s.ClosingReason == "" {
+		return replaceOutdated(s)
+	}
 	if len(s.Drift.blocking(&s.Task)) > 0 { //mutant:reservation-used-before-the-answer
 		return returnReservation(s) // this node differs: ask before using the reservation
 	}
@@ -180,8 +183,9 @@ func newModelCall(s State) CallModel {
 		return callSummary(s)
 	}
 	m := s.currentModel()
+	stable, volatile := systemPrompt(s)
 	return CallModel{Reservation: s.Reservation, Turn: s.Turn + 1, Model: m.Name, Request: model.Request{
-		Model: m.Name, System: s.Task.System, Dynamic: s.Journal.systemText(s.Task.LoopOptions.Dynamic), Messages: s.messagesToSend(), Tools: s.Task.Tools,
+		Model: m.Name, System: stable, Dynamic: volatile, Messages: s.messagesToSend(), Tools: s.Task.Tools,
 		MaxOutput: s.Grant.Output, NoTools: s.ClosingReason != "", Choice: s.Force,
 		Temperature: m.Temperature, Effort: m.Effort, Schema: s.replySchema(),
 	}}
@@ -322,11 +326,11 @@ func settleReservation(s State, r model.Reply, calls int) (State, []Effect) {
 		e.Used = s.currentModel().Price.Cost(r.Usage)
 		s.Usage = s.Usage.Add(r.Usage)
 		s.Spent = s.Spent.Plus(e.Used)
-		if s.HookEffects.Sent == nil { // a prompt that hooks changed is no measure of the transcript
+		if !s.HookEffects.changedPrompt() { // a prompt that hooks changed is no measure of the transcript
 			s.Anchor = Anchor{Messages: len(s.History), Tokens: r.Usage.Total(), Route: s.Route, Formless: s.Task.LoopOptions.Require.Schema != "" && s.replySchema() == ""}
 		}
 	}
-	s.HookEffects.Sent = nil
+	s.HookEffects.Sent, s.HookEffects.System = nil, nil
 	e.Used.Calls = min(int64(calls), s.Grant.Calls)
 	s.Open = false
 	return settleAhead(s, e)

@@ -21,6 +21,7 @@ type hookVerdict struct {
 	args     string        // pre_tool: what the call runs with instead
 	rewriter int           // which hook of the point gave them, from 1; 0: it is asked again
 	messages []model.Message
+	system   *string
 	shows    string // what a person reads of the call that is asked about
 	// remarks are the answers of hooks that passed, if all of them did.
 	remarks []spec.HookAnswer
@@ -91,6 +92,8 @@ func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) str
 		return a.Failed
 	case !p.Knows(a.Decision):
 		return fmt.Sprintf("%q is no decision at %s", clip.Text(string(a.Decision), history.NameBytesShown), p)
+	case a.System != nil && len(*a.System) > hookSystemMax:
+		return fmt.Sprintf("its system prompt has %d bytes, and may have %d", len(*a.System), hookSystemMax)
 	case a.Messages != nil && p == spec.HookContext:
 		if err := history.Sendable(a.Messages); err != nil {
 			return err.Error()
@@ -107,6 +110,9 @@ func (r *hookRules) answerError(p spec.HookPoint, c Call, a spec.HookAnswer) str
 	}
 	return ""
 }
+
+// hookSystemMax bounds the system prompt that a hook computes for a turn.
+const hookSystemMax = 64 << 10
 
 func sameMedia(a, b model.Media) bool {
 	return a.Kind == b.Kind && a.Type == b.Type && a.Name == b.Name && a.Ref == b.Ref && a.Size == b.Size && a.Most == b.Most && a.Likely == b.Likely
@@ -149,6 +155,9 @@ func (r *hookRules) weigh(p spec.HookPoint, c Call, answers []spec.HookAnswer) h
 		instead = instead || j.answer.Decision == spec.HookOverride && j.answer.Args == ""
 		if j.answer.Messages != nil {
 			v.messages = j.answer.Messages
+		}
+		if j.answer.System != nil && p == spec.HookContext && j.failed == "" {
+			v.system = j.answer.System
 		}
 		if passes := v.decision == spec.HookPass || v.decision == spec.HookAllow; passes && j.failed == "" {
 			v.remarks = append(v.remarks, j.answer)

@@ -94,6 +94,8 @@ type RunRequest struct {
 	Fork string `json:"fork,omitempty"`
 	// Instead takes the place of that result or answer.
 	Instead string `json:"instead,omitempty"`
+	// Layers change the system prompt of the agent at the point of a fork of a tree.
+	Layers []spec.Layer `json:"layers,omitempty"`
 	// History is the history that the run begins with, sent by RecallRequest.
 	History *History `json:"history,omitempty"`
 	// Resume continues the run RunID, which must exist. Of the other fields only TimeoutMS counts: the new time limit.

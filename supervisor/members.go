@@ -201,6 +201,7 @@ func newChild(o Opened, parent Member, def Definition, f agent.Delegate) Member 
 		m.Depth, m.Handoffs = parent.Depth, parent.Handoffs+1
 	}
 	m.Rights, m.Deny = o.grantTools(parent.Rights, parent.Deny, def)
+	m.layers = passedOn(nil, parent.layers)
 	return m
 }
 
@@ -227,6 +228,7 @@ func childTask(s State, m, parent Member, def Definition, f agent.Delegate) (t s
 	}
 	t.Limits = withinParentTime(t.Limits, f)
 	t.Permissions, t.AddedRules = s.Run.permissionsOf(def, parent.permissions), s.AddedRules
+	t.Layers = m.layers
 	if tooManyRules(t.Permissions) {
 		return t, fmt.Sprintf("its permission rules, with those of its parents, are more than %d bytes", rulesBytesMax)
 	}

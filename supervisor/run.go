@@ -237,6 +237,8 @@ type Member struct {
 	hooks, binding []spec.Hook
 	// permissions are those of its task: they bind its children, too.
 	permissions []spec.Permissions
+	// layers are the parts of its system prompt that were set in this run, with those that it inherits.
+	layers []spec.Layer
 }
 
 // IsParked reports whether the run waits for people alone: a member is parked, and

@@ -171,6 +171,8 @@ func printTold(f agent.Fact) string {
 		return fmt.Sprintf("stop-allowed %d", f.Proposal) + printOrigin(f.By)
 	case agent.StopVetoed:
 		return fmt.Sprintf("stop-vetoed %d final=%t%s %q", f.Proposal, f.Final, printOrigin(f.By), f.Why)
+	case agent.ContextSet:
+		return printContext(f)
 	case agent.RuleAllowed:
 		return "rule-allowed " + f.Rule.Text
 	case agent.Canceled:
@@ -202,6 +204,7 @@ func printTask(t spec.Task) string {
 		}
 	}
 	out += hooksShown(t.LoopOptions.Hooks) + printPermissions(t)
+	out += printLayers(t.Layers)
 	if t.Workspace != "" {
 		out += " in=" + t.Workspace
 	}
@@ -357,6 +360,8 @@ func parseCommand(t *testing.T, d *datadriven.TestData) supervisor.Fact {
 	case "limits":
 		return supervisor.LimitSet{Limits: parseLimits(t, d), Patch: d.HasArg("patch"), Freeze: d.HasArg("freeze"), SoftMS: int64(argNumber(t, d, "soft-ms", 0)),
 			HardMS: int64(argNumber(t, d, "hard-ms", 0))}
+	case "context":
+		return parseContext(t, d)
 	case "lane-started":
 		f := supervisor.LaneStarted{Failed: d.Input, Reason: spec.Reason(argValue(t, d, "reason"))}
 		if after := argValue(t, d, "after"); after != "" {

@@ -69,6 +69,8 @@ func Decode(kind string, body func(into any) error) (f Fact, ok bool, err error)
 		f, err = decodeAs[PolicySet](body)
 	case "limit_set":
 		f, err = decodeAs[LimitSet](body)
+	case ContextSet{}.Kind():
+		f, err = decodeAs[ContextSet](body)
 	case "others_use":
 		f, err = decodeAs[OthersUse](body)
 	case "given_up":
@@ -203,6 +205,8 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 		return applyLimits(s, f)
 	case agent.ModelSet:
 		return applyModel(s, f), nil
+	case ContextSet:
+		return applyContext(s, f)
 	case OthersUse:
 		return applyOthers(s, f)
 	case GivenUp:

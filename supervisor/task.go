@@ -63,17 +63,23 @@ func (o Opened) newTask(m Member, def Definition, goal string) spec.Task {
 			t.Tools = append(t.Tools, toolSpec)
 		}
 	}
+	t.Commands, t.Servers = o.providersOf(t.Tools)
+	return t
+}
+
+// providersOf are the commands and servers of the run that run some of the tools.
+func (o Opened) providersOf(tools []model.ToolSpec) (commands []spec.Command, servers []spec.Server) {
 	for _, c := range o.Commands {
-		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return toolSpec.Name == c.Name }) {
-			t.Commands = append(t.Commands, c)
+		if slices.ContainsFunc(tools, func(t model.ToolSpec) bool { return t.Name == c.Name }) {
+			commands = append(commands, c)
 		}
 	}
 	for _, server := range o.Servers {
-		if slices.ContainsFunc(t.Tools, func(toolSpec model.ToolSpec) bool { return server.Has(toolSpec.Name) }) {
-			t.Servers = append(t.Servers, server)
+		if slices.ContainsFunc(tools, func(t model.ToolSpec) bool { return server.Has(t.Name) }) {
+			servers = append(servers, server)
 		}
 	}
-	return t
+	return commands, servers
 }
 
 // OfferedTools names the tools that a member is offered.

@@ -31,3 +31,21 @@ type JournalUpdated struct {
 	Bytes    int      `json:"bytes"`
 	Digest   string   `json:"digest,omitempty"`
 }
+
+// ContextChanged is context.changed: from here on, the system prompt or the tools of an agent are others.
+type ContextChanged struct {
+	By           string         `json:"by,omitempty"`
+	Layers       []LayerChanged `json:"layers,omitempty"`
+	ToolsAdded   []string       `json:"tools_added,omitempty"`
+	ToolsRemoved []string       `json:"tools_removed,omitempty"`
+}
+
+// LayerChanged is a part of a system prompt that was set or removed.
+type LayerChanged struct {
+	Name     string  `json:"name"`
+	Owner    string  `json:"owner,omitempty"`
+	Agent    spec.ID `json:"agent,omitempty"` // that it was set for; the agents below it inherit it
+	Priority int     `json:"priority,omitempty"`
+	Bytes    int     `json:"bytes"`
+	Removed  bool    `json:"removed,omitempty"`
+}

@@ -83,6 +83,7 @@ const (
 const (
 	KindContextCompacted   Kind = "context.compacted"
 	KindContextTransformed Kind = "context.transformed"
+	KindContextChanged     Kind = "context.changed"
 	KindJournalUpdated     Kind = "journal.updated"
 	KindRecoveryFired      Kind = "recovery.fired"
 )
@@ -175,6 +176,7 @@ func RunKinds() map[Kind]any {
 		KindHookFired:              HookFired{},
 		KindContextCompacted:       Compaction{},
 		KindContextTransformed:     ContextTransformed{},
+		KindContextChanged:         ContextChanged{},
 		KindJournalUpdated:         JournalUpdated{},
 		KindRecoveryFired:          Recovery{},
 		KindLoopDetected:           LoopDetected{},

@@ -43,6 +43,7 @@ type ContextTransformed struct {
 	Bytes        int      `json:"bytes"`
 	SentMessages int      `json:"sent_messages"` // instead
 	SentBytes    int      `json:"sent_bytes"`
+	SystemBytes  int      `json:"system_bytes,omitempty"` // of a system prompt that a hook has computed
 }
 
 // ToolDecided is tool.denied and tool.approved: what hooks or a person

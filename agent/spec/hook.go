@@ -117,6 +117,7 @@ type HookAnswer struct {
 	Shows    string          `msgpack:"w,omitempty"`
 	Args     string          `msgpack:"a,omitempty"` // JSON: pre_tool, the arguments to run with instead
 	Messages []model.Message `msgpack:"m,omitempty"` // context: the messages of this turn
+	System   *string         `msgpack:"y,omitempty"` // context: the system prompt of this turn, instead of all layers below priority 100
 	// Sent is how many messages a context hook answered with, if the next one has
 	// changed them again.
 	Sent int `msgpack:"s,omitempty"`
@@ -135,6 +136,7 @@ const HookShowsMax = 3 << 10
 type HookData struct {
 	Text     string          // of a reply, an answer, an error
 	Messages []model.Message // context, input: what is about to be sent
+	System   string          // context: the first part of the system prompt that is about to be sent
 	Call     string
 	Tool     string
 	Args     string

@@ -72,6 +72,9 @@ type Task struct {
 	PolicyFacts bool `msgpack:"pf,omitempty"`
 	// Past is the run before this one in its conversation, for the root.
 	Past *HistoryOrigin `msgpack:"ho,omitempty"`
+	// Layers are parts of the system prompt beside System and LoopOptions.Dynamic: those of agents above, and those that were
+	// set for this agent (SystemPrompt).
+	Layers []Layer `msgpack:"la,omitempty"`
 }
 
 // Command is a tool that is a command line. Its spec is among Task.Tools.

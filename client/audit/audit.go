@@ -29,9 +29,11 @@ const (
 	KindCall   = "call"
 	KindRule   = "rule"   // a person has added a rule
 	KindPolicy = "policy" // the policy of the run was replaced
-	KindLimits = "limits" // the limits of the run were changed, or it was frozen
-	KindRun    = "run"    // the run began or ended
-	KindAgent  = "agent"  // a question that is not about a call was answered
+	// KindContext: the system prompt or the tools of an agent were changed.
+	KindContext = "context"
+	KindLimits  = "limits" // the limits of the run were changed, or it was frozen
+	KindRun     = "run"    // the run began or ended
+	KindAgent   = "agent"  // a question that is not about a call was answered
 	// KindGuardrail: a guardrail did not pass a prompt, a reply or a result.
 	KindGuardrail = "guardrail"
 )

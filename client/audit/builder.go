@@ -226,6 +226,9 @@ func (b *builder) addChange(e client.Event) {
 	case event.KindPolicyApplied:
 		d := client.DataOf[event.PolicyApplied](e)
 		b.addEntry(e, Entry{Kind: KindPolicy, Text: fmt.Sprintf("version %d in force, rules: %d", d.Version, d.Rules), By: showText(d.By)})
+	case event.KindContextChanged:
+		d := client.DataOf[event.ContextChanged](e)
+		b.addEntry(e, Entry{Kind: KindContext, Text: contextText(d), By: showText(d.By)})
 	case event.KindBudgetChanged:
 		d := client.DataOf[event.BudgetChanged](e)
 		text := limitText(spec.RunLimits{Tokens: d.Limit.Tokens, Nano: d.Limit.Nano, Calls: d.Limit.Calls})
@@ -234,6 +237,25 @@ func (b *builder) addChange(e client.Event) {
 		}
 		b.addEntry(e, Entry{Kind: KindLimits, Text: text, By: showText(d.By)})
 	}
+}
+
+// contextText says which layers and tools of an agent were changed.
+func contextText(d event.ContextChanged) string {
+	var parts []string
+	for _, l := range d.Layers {
+		what := "layer "
+		if l.Removed {
+			what = "without layer "
+		}
+		parts = append(parts, what+showText(l.Name))
+	}
+	for _, name := range d.ToolsAdded {
+		parts = append(parts, "tool "+showText(name))
+	}
+	for _, name := range d.ToolsRemoved {
+		parts = append(parts, "without tool "+showText(name))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // addFinding records what a guardrail found.

@@ -13,9 +13,9 @@ import (
 // that may begin a log. If a client steers a run as soon as it is accepted, the steering may
 // overtake the task: see checkFirst. A fork puts another model before the task.
 var (
-	taskKinds    = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()}                        // from the supervisor
-	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind(), agent.ModelSet{}.Kind()} // from a client, to an agent
-	runKinds     = []string{supervisor.Opened{}.Kind(), agent.Canceled{}.Kind()}                                               // from a client, to a supervisor
+	taskKinds    = []string{agent.Submitted{}.Kind(), agent.Recalled{}.Kind(), agent.Canceled{}.Kind()}                                                   // from the supervisor
+	historyKinds = []string{agent.Recalled{}.Kind(), agent.Canceled{}.Kind(), agent.Steered{}.Kind(), agent.ModelSet{}.Kind(), agent.ContextSet{}.Kind()} // from a client, to an agent
+	runKinds     = []string{supervisor.Opened{}.Kind(), agent.Canceled{}.Kind()}                                                                          // from a client, to a supervisor
 )
 
 // checkFirst reports an entry that cannot be the first of its log, or the first from the

@@ -24,7 +24,7 @@ var flagGroups = []flagGroup{
 	{"Agents and tools", []string{"agents", "mcp-config", "no-agents-md", "effort", "fallback", "temperature", "priority"}},
 	{"Permissions", []string{"permission-mode", "allowed-tools", "disallowed-tools", "ask-tools", "guardrails", "policy", "question-timeout", "park-timeout"}},
 	{"What the answer must be", []string{"json-schema", "require-tool", "fail-if", "use-tokens"}},
-	{"History", []string{"conversation", "history", "fork", "instead", "run-id", "record", "replay"}},
+	{"History", []string{"conversation", "history", "fork", "instead", "layer", "run-id", "record", "replay"}},
 	{"Limits of the run", []string{"max-tokens", "max-tool-calls", "max-agents", "max-depth", "max-messages", "allow-unpriced", "allow-unbounded"}},
 	{"Limits of an agent", []string{"max-turns", "max-agent-tokens", "max-agent-tool-calls", "max-children", "max-output-tokens", "closing-tokens", "max-reply-calls", "max-parallel-tools",
 		"max-cuts", "max-malformed", "max-retries", "max-vetoes", "max-handoffs", "tool-retries", "patience"}},

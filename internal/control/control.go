@@ -49,6 +49,7 @@ type Config struct {
 	// links, and the node pool. Default: a run goes on where it was.
 	PlaceRestored func(named client.RunRequest) (dir, pool string, err error)
 	ForkModel     modelChooser // default: a fork keeps the model
+	FindTools     toolFinder   // default: none is added to live agents
 	// Cluster is the nodes that share the logs. nil: this node owns them alone.
 	Cluster *Cluster
 	// Self returns what a node that owns all logs reports about itself; its name is in Name.
@@ -56,8 +57,7 @@ type Config struct {
 	// Name of the node, and of the machine: runs are also opened by requests to the
 	// nodes of one machine.
 	Name, Machine string
-	// LogHealth describes why the node cannot write its logs: nil while it can, and has room.
-	// Default: it can.
+	// LogHealth describes why the node cannot write its logs: nil while it can, and has room. Default: it can.
 	LogHealth func() *client.LogHealth
 	// Queue describes the runs that are queued on this node. Default: none.
 	Queue Queue
@@ -124,7 +124,7 @@ func (c *Control) verbHandlers() map[string]verbHandler {
 		"nodes": handleJSON(c.views.listNodes), "drain": handleJSON(c.views.drainNodes), "export": handleJSON(c.views.exportHistory), "recall": handleJSON(c.runs.storeHistoryPart),
 		"conversations": handleJSON(c.views.listConversations), "lane": handleJSON(c.runs.changeLane),
 		"attach": handleJSON(c.runs.attachPart), "delete": handleJSON(c.runs.deleteRun), "prune": handleJSON(c.runs.pruneRuns),
-		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun),
+		"logs": handleJSON(c.views.listLogs), "blob": handleJSON(c.views.readBlob), "restore": handleJSON(c.runs.restoreRun), "context": handleJSON(c.runs.changeContext),
 	}
 }
 

@@ -60,7 +60,7 @@ func newForkChanges(r client.RunRequest, p forkPoint, original *recorded.Run, at
 func (w forkChanges) checkIsRead() error {
 	caller, _ := w.original.Super.Member(spec.ID(w.point.agent))
 	holder := supervisor.HolderOf(w.original.Super, caller)
-	if w.request.Prompt == "" || holder.ID == caller.ID {
+	if w.request.Prompt == "" && len(w.request.Layers) == 0 || holder.ID == caller.ID {
 		return nil
 	}
 	return badFile(fmt.Sprintf("fork the agent that has it: %s@%s:TURN; or %s before its handoff", w.point.run, holder.ID, caller.ID),
@@ -90,6 +90,9 @@ func (w forkChanges) change(cut []mailbox.Message) ([]mailbox.Message, error) {
 	if set := w.modelOf(s.Task); set != nil && s.Phase != agent.Done { // before the mark: a reply that follows is of the model before
 		insert("model", *set)
 	}
+	if len(w.request.Layers) > 0 && s.Phase != agent.Done {
+		insert("context", agent.ContextSet{Layers: w.layers(), By: byFork})
+	}
 	if w.isMarkedAtPoint(s) {
 		insert("mark", w.mark(s))
 	}
@@ -97,6 +100,15 @@ func (w forkChanges) change(cut []mailbox.Message) ([]mailbox.Message, error) {
 		insert("prompt", agent.Steered{Text: w.request.Prompt})
 	}
 	return append(append(changed, entry...), cut[last+1:]...), err
+}
+
+// layers are the layers of the request, as the agent of the point has them.
+func (w forkChanges) layers() []spec.Layer {
+	layers := slices.Clone(w.request.Layers)
+	for i := range layers {
+		layers[i].Agent, layers[i].Owner = spec.ID(w.point.agent), byFork
+	}
+	return layers
 }
 
 // isMarkedAtPoint reports whether the agent of the point reads its mark before the last entry, so that the next request
@@ -239,6 +251,9 @@ func (w forkChanges) marks(logs *forkedLogs) (entries []mailbox.Message, err err
 	}
 	if w.model != nil {
 		add(super, "model", *w.model)
+	}
+	if below := w.layers(); slices.ContainsFunc(below, func(l spec.Layer) bool { return l.Below }) { // the agents below get them from the supervisor
+		add(super, "context", supervisor.ContextSet{Agent: spec.ID(w.point.agent), Layers: below, By: byFork})
 	}
 	w.original.Super.Members(func(m supervisor.Member) {
 		s, known := w.original.Agents[m.ID]

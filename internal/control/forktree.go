@@ -13,6 +13,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/internal/runfile"
@@ -113,7 +114,7 @@ func (c *opener) checkSameFork(ctx context.Context, run string, p forkPoint) err
 }
 
 // forkFields are the fields of a request that a fork of a tree may have. Everything else is of the original.
-var forkFields = []string{"RunID", "Fork", "Prompt", "Instead", "Dir", "Agents", "MCPConfig", "Model", "Policy", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls",
+var forkFields = []string{"RunID", "Fork", "Prompt", "Instead", "Layers", "Dir", "Agents", "MCPConfig", "Model", "Policy", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls",
 	"Caller", "Trace", "Interactive"}
 
 // checkForkRequest refuses what a fork cannot have.
@@ -133,6 +134,14 @@ func checkForkRequest(r client.RunRequest, p forkPoint) error {
 		return &client.Error{Code: client.CodeBad, Text: "a limit is negative or too large", Hint: "0 leaves a limit as it was"}
 	case len(r.Prompt) > forkTextMax || len(r.Instead) > forkTextMax:
 		return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf("a text has more than %d bytes", forkTextMax), Hint: "send a shorter one"}
+	}
+	for _, l := range r.Layers {
+		if err := l.Validate(); err != nil {
+			return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: contextHint}
+		}
+	}
+	if err := spec.CheckLayers(r.Layers); err != nil {
+		return &client.Error{Code: client.CodeBad, Text: err.Error(), Hint: contextHint}
 	}
 	return checkInstead(r.Instead)
 }

@@ -31,6 +31,9 @@ func (c *opener) openRun(ctx context.Context, r client.RunRequest) (any, error) 
 	if r.Instead != "" {
 		return nil, &client.Error{Code: client.CodeBad, Text: "`instead` is only valid with a fork of a tree", Hint: "name the result or the question that it replaces: fork is RUN@AGENT:CALL or RUN@AGENT:QUESTION"}
 	}
+	if len(r.Layers) > 0 {
+		return nil, &client.Error{Code: client.CodeBad, Text: "`layers` are only valid with a fork of a tree", Hint: "name them in an agent file, or set them while the run works: `troupe context RUN --layer NAME=TEXT`"}
+	}
 	if r.Fork != "" || r.History != nil || len(r.Attach) > 0 {
 		done, err := c.locks.lockRun(ctx, r.RunID)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/internal/policy"
 	recorded "github.com/troupe-run/troupe/internal/replay"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
 )
 
@@ -18,6 +19,8 @@ import (
 type RecordedChange struct {
 	// Limits were set while the run worked; nil: the change is about a model.
 	Limits *supervisor.LimitSet
+	// Tools were added to an agent; nil: the change is about something else.
+	Tools []model.ToolSpec
 	// Model is the route of a model that the run goes on with, and Nano its limit in money; 0: none.
 	Model string
 	Nano  int64
@@ -27,16 +30,34 @@ type RecordedChange struct {
 func (c *opener) checkChanges(opened supervisor.Opened, named client.RunRequest, entries []mailbox.Message) error {
 	for _, m := range entries {
 		e, err := mailbox.Decode(m.Data)
-		if err != nil || e.From != "" || m.To.Agent() != mailbox.Super {
+		if err != nil {
 			continue
 		}
 		for _, item := range e.Items {
+			if err := c.checkContextSet(opened, named, item); err != nil {
+				return err
+			}
+			if e.From != "" || m.To.Agent() != mailbox.Super {
+				continue
+			}
 			if err := c.checkChange(opened, named, item); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// checkContextSet refuses tools that were added to an agent, if a new run could not have them here. It reads the changes in the logs
+// of agents, too: a supervisor passes them on, and a fork begins with one.
+func (c *opener) checkContextSet(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {
+	var f struct {
+		Tools []model.ToolSpec `msgpack:"t"` // of agent.ContextSet and of supervisor.ContextSet
+	}
+	if item.Kind != (agent.ContextSet{}).Kind() || mailbox.Unmarshal(item.Body, &f) != nil || len(f.Tools) == 0 {
+		return nil
+	}
+	return c.cfg.CheckRestoredChange(opened, named, RecordedChange{Tools: f.Tools})
 }
 
 func (c *opener) checkChange(opened supervisor.Opened, named client.RunRequest, item mailbox.Item) error {

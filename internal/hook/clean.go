@@ -40,6 +40,15 @@ func (r *Runner) sanitizeAnswer(c Call, a spec.HookAnswer) (spec.HookAnswer, err
 			return a, errSecret
 		}
 	}
+	if a.System != nil {
+		if c.Hook.Point != spec.HookContext {
+			return a, fmt.Errorf("it gave a system prompt, which means nothing at %s", c.Hook.Point)
+		}
+		if text := *a.System; text != c.Data.System {
+			masked := r.mask.MaskText(strings.ToValidUTF8(text, "\uFFFD"))
+			a.System = &masked
+		}
+	}
 	if a.Messages == nil {
 		return a, nil
 	}
@@ -90,6 +99,9 @@ func fitAnswers(answers []spec.HookAnswer) []spec.HookAnswer {
 	room := AnswersBytesMax
 	for i, a := range answers {
 		size := len(a.Text) + len(a.Shows) + len(a.Args) + len(a.Failed)
+		if a.System != nil {
+			size += len(*a.System)
+		}
 		if a.Messages != nil {
 			data, err := json.Marshal(a.Messages)
 			if err != nil {

@@ -49,6 +49,7 @@ type commandInput struct {
 	Turn     int             `json:"turn"`
 	Text     string          `json:"text,omitempty"`
 	Messages []model.Message `json:"messages,omitempty"`
+	System   string          `json:"system,omitempty"`
 	Error    bool            `json:"error,omitempty"`
 }
 
@@ -69,7 +70,7 @@ func hookEventName(c Call) string {
 func encodeInput(c Call) ([]byte, error) {
 	in := commandInput{SessionID: c.Run, Event: hookEventName(c), Cwd: c.Workspace, ToolName: c.Data.Tool, ToolUseID: c.Data.Call, Run: c.Run, Agent: c.Agent,
 		Parent: c.Parent, Name: c.Name, Hook: c.Hook.Name, Point: c.Hook.Point, ID: c.ID, Turn: c.Turn, Text: c.Data.Text,
-		Messages: c.Data.Messages, Error: c.Data.Error}
+		Messages: c.Data.Messages, System: c.Data.System, Error: c.Data.Error}
 	if c.Data.Tool != "" {
 		in.ToolInput = json.RawMessage(c.Data.Args)
 		if !json.Valid(in.ToolInput) {

@@ -99,6 +99,9 @@ func (r *Runner) runInSequence(ctx context.Context, about Call, hooks []spec.Hoo
 	for i, h := range hooks {
 		about.Hook = h
 		a := r.runHook(ctx, about)
+		if a.System != nil && a.Failed == "" && !h.Report {
+			about.Data.System = *a.System
+		}
 		if a.Messages != nil && a.Failed == "" && !h.Report {
 			about.Data.Messages, a.Sent = a.Messages, len(a.Messages)
 			if last >= 0 {

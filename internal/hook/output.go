@@ -29,6 +29,7 @@ type commandOutput struct {
 	Result   string           `json:"result"`   // of the call, with the decision override
 	Args     json.RawMessage  `json:"args"`     // of the call, instead of its own
 	Messages *[]model.Message `json:"messages"` // that are sent instead of the prompt
+	System   *string          `json:"system"`   // that is sent instead of the first part of the system prompt
 }
 
 // toAnswer returns the meaning of an output at a hook point.
@@ -50,6 +51,7 @@ func (o commandOutput) toAnswer(p spec.HookPoint) (spec.HookAnswer, error) {
 		}
 		a.Args = b.String()
 	}
+	a.System = o.System
 	if o.Messages != nil {
 		a.Messages = *o.Messages
 		if a.Messages == nil {

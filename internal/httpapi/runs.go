@@ -71,9 +71,12 @@ func (s *Server) startRun(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, code, accepted)
 }
 
+// runHandler answers a request about a run.
+type runHandler func(w http.ResponseWriter, r *http.Request, run string)
+
 // withRun is a handler of a path about one run. As in the CLI, {id} is a whole run id, the beginning
 // of exactly one, or "last".
-func (s *Server) withRun(handle func(w http.ResponseWriter, r *http.Request, run string)) http.HandlerFunc {
+func (s *Server) withRun(handle runHandler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		run, err := s.cfg.Client.FindRun(r.Context(), r.PathValue("id"))
 		if err != nil {

@@ -236,6 +236,8 @@ func (s *Server) routes() []route {
 		{"POST", run + "/answer", s.withRun(s.answerQuery)},
 		{"POST", run + "/budget", s.withRun(s.changeBudget)},
 		{"POST", run + "/policy", s.withRun(s.setPolicy)},
+		{"GET", run + "/context", s.withRun(getContext(s.cfg.Client))},
+		{"POST", run + "/context", s.withRun(setContext(s.cfg.Client))},
 		{"GET", "/api/v1/questions", s.listQuestions},
 		{"GET", "/api/v1/nodes", s.listNodes},
 		{"GET", "/api/v1/agents", s.listAgents},

@@ -82,11 +82,17 @@ func withRestore(n *Node, c control.Config) control.Config {
 		if change.Limits != nil {
 			return runspec.CheckSetLimits(o, *change.Limits)
 		}
+		if change.Tools != nil {
+			return runspec.CheckAddedTools(n.builder, o, change.Tools)
+		}
 		return runspec.CheckSetModel(n.builder, o, named, change.Model, change.Nano)
 	}
 	c.PlaceRestored = func(named client.RunRequest) (string, string, error) { return runspec.PlaceRestored(n.builder, named) }
 	c.ForkModel = func(o supervisor.Opened, named client.RunRequest) (*agent.ModelSet, int64, error) {
 		return runspec.ForkModel(n.builder, o, named)
+	}
+	c.FindTools = func(o supervisor.Opened, names []string) ([]model.ToolSpec, map[string]string, error) {
+		return runspec.FindTools(n.builder, o, names)
 	}
 	return c
 }

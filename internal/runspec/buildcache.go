@@ -41,7 +41,7 @@ func (b *Builder) cacheKey(r client.RunRequest) string {
 	if b.cfg.Pools != nil || b.cfg.Recordings.Dir() != "" { // node pools come and go, and each run has a recording of its own
 		return ""
 	}
-	if namesFiles(r) || r.Fork != "" || r.Instead != "" || r.History != nil {
+	if namesFiles(r) || r.Fork != "" || r.Instead != "" || len(r.Layers) > 0 || r.History != nil {
 		return ""
 	}
 	isOwn := b.cfg.ClaudeHome != "" && b.cfg.Trust.IsOwnRequest(r)

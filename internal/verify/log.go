@@ -133,7 +133,7 @@ func (l *log) read(m mailbox.Message) {
 }
 
 // heads are the kinds that may begin a log.
-var heads = []string{"submitted", "recalled", "opened", "canceled", "steered", "model_set"}
+var heads = []string{"submitted", "recalled", "opened", "canceled", "steered", "model_set", "context_set"}
 
 func (l *log) checkHead(e mailbox.Entry) {
 	if len(e.Items) == 0 {

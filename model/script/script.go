@@ -28,7 +28,8 @@
 // of the last tool result, {{result.N}} by the Nth result (from 0) of the last
 // tool message, {{task}} by the first and {{user}} by the last user message,
 // {{agent}} by the agent's name, {{n}} by the index of the reply (from 0) and
-// {{choice}} by the tool that the request forces, which a script may ignore.
+// {{choice}} by the tool that the request forces, which a script may ignore, and
+// {{system}} by the system prompt.
 package script
 
 import (

@@ -13,7 +13,7 @@ import (
 type replyVars map[string]string
 
 func newVars(req model.Request, agent string, n int) replyVars {
-	v := replyVars{"agent": agent, "n": strconv.Itoa(n), "choice": req.Choice, "last": "", "task": "", "user": ""}
+	v := replyVars{"agent": agent, "n": strconv.Itoa(n), "choice": req.Choice, "system": strings.TrimSpace(req.System + "\n\n" + req.Dynamic), "last": "", "task": "", "user": ""}
 	for _, m := range req.Messages {
 		switch {
 		case m.Tombstone:

@@ -15,7 +15,7 @@ import (
 )
 
 // forkFlags are the flags of a request that a fork of a tree may have: everything else is of its original.
-var forkFlags = []string{"fork", "instead", "dir", "agents", "mcp-config", "model", "policy", "max-tokens", "max-budget-usd", "max-tool-calls", "run-id"}
+var forkFlags = []string{"fork", "instead", "layer", "dir", "agents", "mcp-config", "model", "policy", "max-tokens", "max-budget-usd", "max-tool-calls", "run-id"}
 
 // forksTree reports whether --fork names a point of an agent: then the whole tree is forked.
 func (r *Flags) forksTree() bool { return strings.Contains(r.Request.Fork, ":") }
@@ -55,7 +55,7 @@ func (r *Flags) completeTreeFork(a *console.Console, origins *Origins, c *cobra.
 // keepForkFields leaves what a fork of a tree may have.
 func (r *Flags) keepForkFields(c *cobra.Command, dir string) error {
 	q := r.Request
-	kept := client.RunRequest{RunID: q.RunID, Fork: q.Fork, Prompt: q.Prompt, Instead: q.Instead, Agents: q.Agents, MCPConfig: q.MCPConfig, Policy: q.Policy, Caller: q.Caller, Trace: q.Trace}
+	kept := client.RunRequest{RunID: q.RunID, Fork: q.Fork, Prompt: q.Prompt, Instead: q.Instead, Layers: q.Layers, Agents: q.Agents, MCPConfig: q.MCPConfig, Policy: q.Policy, Caller: q.Caller, Trace: q.Trace}
 	for name, keep := range map[string]func(){"model": func() { kept.Model = q.Model }, "max-tokens": func() { kept.MaxTokens = q.MaxTokens },
 		"max-budget-usd": func() { kept.MaxBudgetUSD = q.MaxBudgetUSD }, "max-tool-calls": func() { kept.MaxToolCalls = q.MaxToolCalls }} {
 		if c.Flags().Changed(name) {

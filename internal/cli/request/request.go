@@ -46,6 +46,7 @@ type Flags struct {
 	temperature     float64
 	Resume          string
 	history         string
+	layers          []string
 	policyFile      string
 	imported        *history.Transcript // of the file history
 	KeepsHolder     bool                // the agent of the request gets the prompt only if the conversation was not handed off
@@ -93,6 +94,7 @@ func (r *Flags) AddFlags(f *pflag.FlagSet) {
 	f.StringVar(&r.policyFile, "policy", "", "file with the stop-veto policy, YAML or JSON: rules that may send an answer back, or end an agent")
 	f.StringVar(&q.Fork, "fork", "", "start with the history of another run: RUN for all of it, RUN@TURN up to that turn; RUN@AGENT:POINT forks the whole tree (docs/fork.md)")
 	f.StringVar(&q.Instead, "instead", "", "with --fork RUN@AGENT:POINT: the text that takes the place of the result of the call, or of the answer to the question, that POINT names")
+	f.StringArrayVar(&r.layers, "layer", nil, "with --fork RUN@AGENT:POINT: a part of the agent's system prompt from there on, NAME=TEXT or NAME=@FILE; system replaces its prompt")
 	f.StringVar(&r.history, "history", "", "start with the history in this file, as written by troupe export")
 	f.StringVar(&q.RunID, "run-id", "", "id of the run, a lower-case ULID; repeating the command with it returns the same run")
 }
@@ -102,7 +104,14 @@ func (r *Flags) Complete(a *console.Console, origins *Origins, c *cobra.Command,
 	if err := r.completeHistory(); err != nil {
 		return err
 	}
+	layers, err := ParseLayers(r.layers)
+	if err != nil {
+		return err
+	}
+	r.Request.Layers = layers
 	switch {
+	case len(layers) > 0 && !r.forksTree():
+		return exit.UsageError("set it while the run works: troupe context RUN --layer NAME=TEXT", "--layer is only valid with a fork of a tree")
 	case r.forksTree():
 		return r.completeTreeFork(a, origins, c, args)
 	case r.Request.Instead != "":

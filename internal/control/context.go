@@ -1,0 +1,167 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/troupe-run/troupe/agent"
+	"github.com/troupe-run/troupe/agent/spec"
+	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/bus/names"
+	"github.com/troupe-run/troupe/model"
+	"github.com/troupe-run/troupe/supervisor"
+)
+
+// toolFinder returns tools that agents of a run do not have yet, with their versions on this node. It refuses those that no new run
+// could have here.
+type toolFinder func(o supervisor.Opened, names []string) (tools []model.ToolSpec, versions map[string]string, err error)
+
+// contextByMax bounds the name of who changes a context, in bytes.
+const contextByMax = 200
+
+// layersAtOnce bounds the tools that one request adds, and half of its layers.
+const layersAtOnce = 32
+
+const contextHint = "`troupe context RUN` shows the layers and tools; see docs/context.md"
+
+// changeContext serves the verb context: it changes the context of an agent, or returns it if the request changes nothing.
+func (c *commander) changeContext(ctx context.Context, r client.ContextRequest) (any, error) {
+	if r.Agent != "" {
+		if err := names.CheckToken(r.Agent); err != nil {
+			return nil, &client.Error{Code: client.CodeBad, Text: "agent: " + err.Error(), Hint: "`troupe describe` shows the ids of agents"}
+		}
+	}
+	if !r.Changes() {
+		return c.readContext(ctx, r)
+	}
+	if len(r.By) > contextByMax {
+		return nil, badContext("by has %d bytes, at most %d are allowed", len(r.By), contextByMax)
+	}
+	if len(r.Layers) > 2*layersAtOnce || len(r.AddTools) > layersAtOnce {
+		return nil, badContext("%d layers and %d tools are set at once, at most %d and %d may be", len(r.Layers), len(r.AddTools), 2*layersAtOnce, layersAtOnce)
+	}
+	l, err := c.lookAtRun(ctx, r.RunID, r.Request)
+	if err != nil {
+		return nil, err
+	}
+	if l.summary.Phase == "" {
+		return nil, notFound(r.RunID)
+	}
+	full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+	if err != nil {
+		return nil, err
+	}
+	f := supervisor.ContextSet{Agent: spec.ID(r.Agent), Layers: r.Layers, Without: r.RemoveTools, By: r.By}
+	if err := c.checkRemoved(full.state.Run, r.RemoveTools); err != nil {
+		return nil, err
+	}
+	if len(r.AddTools) > 0 {
+		if c.cfg.FindTools == nil {
+			return nil, badContext("this node adds no tools")
+		}
+		if f.Tools, f.Hashes, err = c.cfg.FindTools(full.state.Run, r.AddTools); err != nil {
+			return nil, err
+		}
+	}
+	if l.state() != client.RunFinished {
+		if why := supervisor.CheckContext(full.state, f); why != "" {
+			return nil, badContext("%s", why)
+		}
+	}
+	return c.appendContext(ctx, l, r.Request, full.state, f)
+}
+
+// appendContext appends a change. Layers of the agent alone go into its own log, so that they are in order with steering and answers
+// of the same client. The rest is the supervisor's to decide about and to pass on.
+func (c *commander) appendContext(ctx context.Context, l runView, request string, s supervisor.State, f supervisor.ContextSet) (any, error) {
+	m, _ := s.Member(cmp.Or(f.Agent, spec.Root))
+	if f.Agent == "" {
+		m = supervisor.HolderOf(s, m)
+	}
+	f.Agent = m.ID
+	own := agent.ContextSet{By: f.By}
+	var below []spec.Layer
+	for _, layer := range f.Layers {
+		if layer.Below || supervisor.PassesOn(m, layer.Name) {
+			below = append(below, layer)
+		} else {
+			layer.Agent, layer.Owner = m.ID, cmp.Or(layer.Owner, f.By)
+			own.Layers = append(own.Layers, layer)
+		}
+	}
+	if len(own.Layers) > 0 {
+		if _, err := c.appendToViewed(ctx, l, request, m.ID, "", own.Kind(), own); err != nil {
+			return nil, err
+		}
+	}
+	if f.Layers = below; len(below)+len(f.Tools)+len(f.Without) == 0 {
+		return struct{}{}, nil
+	}
+	return c.appendToViewed(ctx, l, request, "", m.ID, f.Kind(), f)
+}
+
+// removedMax bounds the tools that one request takes away.
+const removedMax = 64
+
+// checkRemoved refuses names that are no tool of the run, and none that may have been added to it.
+func (c *commander) checkRemoved(o supervisor.Opened, tools []string) error {
+	if len(tools) > removedMax {
+		return badContext("%d tools are removed at once, at most %d may be", len(tools), removedMax)
+	}
+	further := slices.DeleteFunc(slices.Clone(tools), func(name string) bool {
+		return slices.ContainsFunc(o.Tools, func(t model.ToolSpec) bool { return t.Name == name })
+	})
+	if len(further) == 0 || c.cfg.FindTools == nil {
+		return nil
+	}
+	_, _, err := c.cfg.FindTools(o, further)
+	return err
+}
+
+func badContext(format string, args ...any) error {
+	return &client.Error{Code: client.CodeBad, Text: fmt.Sprintf(format, args...), Hint: contextHint}
+}
+
+// readContext returns the context of an agent, as its next request has it.
+func (c *commander) readContext(ctx context.Context, r client.ContextRequest) (any, error) {
+	if _, err := c.findRun(ctx, r.RunID); err != nil {
+		return nil, err
+	}
+	id := spec.ID(r.Agent)
+	if id == "" {
+		full, err := replaySupervisorLog(ctx, c.cfg.Post, r.RunID)
+		if err != nil {
+			return nil, err
+		}
+		root, _ := full.state.Member(spec.Root)
+		id = supervisor.HolderOf(full.state, root).ID
+	}
+	at, err := c.agentAddress(ctx, r.RunID, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ReplayAgent(ctx, c.cfg.Post, at)
+	if err != nil {
+		return nil, err
+	}
+	if s.Task.ID == "" {
+		return nil, c.explainNoAgent(ctx, id, r.RunID)
+	}
+	return agentContext(s), nil
+}
+
+// agentContext is the context of an agent with the change that waits for its next request.
+func agentContext(s agent.State) client.AgentContext {
+	t := s.Task
+	if s.NextContext != nil {
+		t = s.NextContext.Apply(t)
+	}
+	a := client.AgentContext{Agent: t.ID, Name: t.Name, Layers: t.PromptLayers(), Tools: []string{}, Waiting: s.NextContext != nil}
+	for _, tool := range t.Tools {
+		a.Tools = append(a.Tools, tool.Name)
+	}
+	slices.Sort(a.Tools)
+	return a
+}
