@@ -108,7 +108,7 @@ var requests = map[string]any{
 	"delete": &client.DeleteRequest{}, "prune": &client.PruneRequest{},
 	"logs": &client.LogsRequest{}, "blob": &client.BlobRequest{}, "restore": &client.RestoreRequest{},
 	"conversations": &client.ConversationsRequest{}, "lane": &client.LaneRequest{},
-	"nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
+	"context": &client.ContextRequest{}, "nodes": &NodesRequest{}, "drain": &client.DrainRequest{},
 }
 
 var example = regexp.MustCompile(`nats req troupe\.cmd\.([a-z]+) '([^']*)'`)

@@ -87,7 +87,7 @@ func TestAgentsThatNoneCanCallAreLeftOut(t *testing.T) {
 func TestEveryFieldOfARequestIsClassified(t *testing.T) {
 	t.Parallel()
 	ownTexts := []string{"RunID", "Prompt", "Conversation", "Caller", "Trace"}
-	notShared := []string{"Dir", "Agents", "MCPConfig", "Attach", "Fork", "Instead", "History"}
+	notShared := []string{"Dir", "Agents", "MCPConfig", "Attach", "Fork", "Instead", "Layers", "History"}
 	values := []string{"Agent", "Holder", "Model", "MaxTurns", "MaxTokens", "MaxBudgetUSD", "MaxToolCalls", "MaxDepth", "MaxChildren", "MaxMessages", "MaxAgents",
 		"TimeoutMS", "Temperature", "Effort", "Priority", "AllowedTools", "DisallowedTools", "AskTools", "PermissionMode", "QuestionTimeout", "ParkTimeout", "Yes", "Interactive",
 		"Constraints", "Criteria", "FailureConditions", "Policy", "Fallback", "Guardrails", "PaidLimit", "AllowUnpriced", "AllowUnbounded", "RequireTool", "JSONSchema", "UseTokens",
