@@ -69,8 +69,8 @@ type Task struct {
 	// history that client.Client.Recall has sent.
 	Conversation, Fork, Instead string
 	// Layers change the system prompt of the agent at the point of a fork of a tree.
-	Layers []spec.Layer
-	History                     *client.History
+	Layers  []spec.Layer
+	History *client.History
 	// Attach are images and documents of the prompt, which client.Client.Attach has sent.
 	Attach []client.Attachment
 

@@ -39,6 +39,7 @@ func (f ContextSet) Apply(t spec.Task) spec.Task {
 		return slices.Contains(f.Without, known.Name) || f.offers(known.Name)
 	}
 	t.Tools = append(slices.DeleteFunc(slices.Clone(t.Tools), gone), f.Tools...)
+	t.Commands = slices.DeleteFunc(slices.Clone(t.Commands), func(c spec.Command) bool { return slices.Contains(f.Without, c.Name) })
 	for _, c := range f.Commands {
 		if !slices.Contains(t.Commands, c) {
 			t.Commands = append(slices.Clip(t.Commands), c)

@@ -29,8 +29,8 @@ type Layer struct {
 // The layers that an agent's definition makes, with their priorities. Text that stays the same comes first, so that providers
 // can cache it.
 const (
-	SystemLayer  = "system"  // Task.System
-	ContextLayer = "context" // LoopOptions.Dynamic: the date, the directory
+	systemLayer  = "system"  // Task.System
+	contextLayer = "context" // LoopOptions.Dynamic: the date, the directory
 
 	systemPriority  = 10
 	layerPriority   = 50  // of a layer that names none
@@ -38,7 +38,7 @@ const (
 )
 
 // priorities are those of layers that take the place of a part of the definition and name none.
-var priorities = map[string]int{SystemLayer: systemPriority, ContextLayer: contextPriority}
+var priorities = map[string]int{systemLayer: systemPriority, contextLayer: contextPriority}
 
 // Limits of layers.
 const (
@@ -56,7 +56,7 @@ func (l Layer) Validate() error {
 		return fmt.Errorf("layer %s: its priority is %d, and may be 0 to 1000", l.Name, l.Priority)
 	case len(l.Text) > layersBytesMax:
 		return fmt.Errorf("layer %s: its text has %d bytes, and may have %d", l.Name, len(l.Text), layersBytesMax)
-	case l.Below && (l.Name == SystemLayer || l.Name == ContextLayer):
+	case l.Below && (l.Name == systemLayer || l.Name == contextLayer):
 		return fmt.Errorf("layer %s: each agent has its own, so that agents below inherit none; choose another name", l.Name)
 	}
 	return nil
@@ -123,8 +123,8 @@ func (t Task) PromptLayers() []Layer {
 	if at < 0 {
 		at = len(layers)
 	}
-	layers = slices.Insert(layers, at, Layer{Name: SystemLayer, Text: t.System, Priority: systemPriority, Owner: t.Name, Agent: t.ID},
-		Layer{Name: ContextLayer, Text: t.LoopOptions.Dynamic, Priority: contextPriority, Owner: t.Name, Agent: t.ID})
+	layers = slices.Insert(layers, at, Layer{Name: systemLayer, Text: t.System, Priority: systemPriority, Owner: t.Name, Agent: t.ID},
+		Layer{Name: contextLayer, Text: t.LoopOptions.Dynamic, Priority: contextPriority, Owner: t.Name, Agent: t.ID})
 	var sent []Layer
 	for i, l := range layers {
 		replaced := func(later Layer) bool { return later.Name == l.Name && !later.Merge }

@@ -43,7 +43,8 @@ func (c *viewer) readTranscript(ctx context.Context, r client.TranscriptRequest)
 	if s.Task.ID == "" {
 		return nil, c.explainNoAgent(ctx, spec.ID(r.Agent), r.RunID)
 	}
-	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: s.Task.System, Messages: s.History, Folds: folds})
+	system, _ := s.Task.SystemPrompt()
+	return fitTranscript(Transcript{Agent: s.Task.ID, Name: s.Task.Name, System: system, Messages: s.History, Folds: folds})
 }
 
 // agentAddress returns the address of an agent of a run.

@@ -28,7 +28,7 @@ func FindTools(b *Builder, o supervisor.Opened, names []string) (tools []model.T
 			tools = append(tools, o.Tools[i])
 			continue
 		}
-		t, err := b.findNamedOnly(o, name)
+		t, err := findNamedOnly(b, o, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -38,7 +38,7 @@ func FindTools(b *Builder, o supervisor.Opened, names []string) (tools []model.T
 }
 
 // findNamedOnly makes a tool that a run has only if it is named.
-func (b *Builder) findNamedOnly(o supervisor.Opened, name string) (t model.ToolSpec, err error) {
+func findNamedOnly(b *Builder, o supervisor.Opened, name string) (t model.ToolSpec, err error) {
 	switch {
 	case !slices.Contains(toolset.RestrictedTools, name):
 		known := append(toolset.ToolNames(o.Tools), toolset.RestrictedTools...)

@@ -54,6 +54,9 @@ those that live and those that begin later. A removed tool is removed from them,
 			}
 			return cs.Sessions.VisitRun(session.ToInspect, args[0], func(ctx context.Context, s *session.Session, run string) error {
 				r.RunID = run
+				if r.Agent, err = s.FindAgent(ctx, run, f.agent); err != nil {
+					return err
+				}
 				if !r.Changes() {
 					return cs.showContext(ctx, s, r)
 				}
@@ -64,7 +67,7 @@ those that live and those that begin later. A removed tool is removed from them,
 			})
 		},
 	}
-	c.Flags().StringVar(&f.agent, "agent", "", "agent's id (default: the one that has the conversation)")
+	c.Flags().StringVar(&f.agent, "agent", "", command.AgentFlag+" (default: the one that has the conversation)")
 	c.Flags().StringArrayVar(&f.layers, "layer", nil, "set a layer: NAME=TEXT, or NAME=@FILE; may be repeated")
 	c.Flags().StringArrayVar(&f.removed, "remove-layer", nil, "remove the layer NAME; may be repeated")
 	c.Flags().IntVar(&f.priority, "priority", 0, "place of the layers in the prompt, 1 to 1000 (default 50): the definition has 10, date and directory have 100")
