@@ -65,6 +65,9 @@ func TestARunIsHandedOff(t *testing.T) {
 	if out, _ = s.outputOf("tree", "first"); !strings.Contains(out, "0 tool calls   1 handoff ") {
 		t.Errorf("the tree counts no handoff: %s", out)
 	}
+	if stderr, _ := s.errorOf("follow", "first"); !strings.Contains(stderr, "triage  agent.handed_off  to billing") {
+		t.Errorf("who follows the run is not told: %s", stderr)
+	}
 	for agent, want := range map[string]string{"triage": "── billing (root-1-0) took over at 20", "billing": "── took over from triage (root) at 20"} {
 		if out, _ = s.outputOf("transcript", "first", "--agent", agent); !strings.Contains(out, want) {
 			t.Errorf("the transcript of %s does not say who took over: %s", agent, out)

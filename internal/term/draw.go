@@ -272,8 +272,8 @@ func (t *Tree) summary(s Style, now time.Time, bar bool) string {
 		b.WriteString("   " + money)
 	}
 	fmt.Fprintf(&b, "   %s   %s", FormatCount(len(t.agents), "agent"), FormatCount(t.Calls, "tool call"))
-	if t.Handoffs > 0 {
-		b.WriteString("   " + FormatCount(t.Handoffs, "handoff"))
+	if t.handoffs > 0 {
+		b.WriteString("   " + FormatCount(t.handoffs, "handoff"))
 	}
 	if !t.Began.IsZero() {
 		fmt.Fprintf(&b, "   %s", formatClock(end.Sub(t.Began)))

@@ -78,7 +78,7 @@ func IsImportant(e client.Event) bool {
 	case event.KindToolStarted:
 		d, ok := decodeData[event.ToolCall](e)
 		return ok && d.Class != model.Read && d.Class != ""
-	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
+	case event.KindAgentSpawned, event.KindAgentResumed, event.KindAgentRestarted, event.KindAgentFinished, event.KindDelegationRequested, event.KindAgentHandedOff, event.KindMessageAgent, event.KindQueryAsked, event.KindQueryAnswered,
 		event.KindStopVetoed, event.KindBudgetExhausted, event.KindBudgetDenied, event.KindBudgetOverrun, event.KindModelRetry, event.KindModelFallback, event.KindToolRetry, event.KindErrorRaised,
 		event.KindLimitSoft, event.KindWarningRaised, event.KindLoopDetected, event.KindRecoveryFired, event.KindContextCompacted, event.KindCheckpointResumeUnsafe, event.KindToolDenied, event.KindRunFinished:
 		return true

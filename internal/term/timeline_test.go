@@ -74,10 +74,10 @@ func buildTimeline(t *testing.T, docs []string) *Timeline {
 //behaviour:shows I4
 func TestTheTimelineIsBarsOverTheTimeOfTheRun(t *testing.T) {
 	want := []string{
-		"             0                  3.9s               7.9s           12.0s",
-		"coordinator  ··████████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░·█████████████    11.8s",
-		"├─ historian           ·█████▓▓▓▓▓▓▓▓▓▓▓▓▓──                                4.2s",
-		"└─ auditor             ·····████×××××██?????????????▓▓▓▓▓                   6.8s",
+		"                       0               4.0s            8.0s       12.0s",
+		"coordinator   root     ··██████░░░░░░░░░░░░░░░░░░░░░░░░░░░░░███████████    11.8s",
+		"├─ historian  root-1-0         ·████▓▓▓▓▓▓▓▓▓▓▓──                           4.2s",
+		"└─ auditor    root-1-1         ·····███××××██??????????▓▓▓▓                 6.8s",
 		"█ model   ▓ tool   ? waits for a person   × waits to try again",
 		"· waits for the budget   ░ waits for children   ─ rest of a turn",
 	}

@@ -18,8 +18,8 @@ type Tree struct {
 	Ended  time.Time // zero while the run lives
 	Budget event.BudgetChanged
 	Calls  int // tool calls that have ended
-	// Handoffs is how often a conversation was handed off from one agent to another.
-	Handoffs int
+	// Handoffs are those of conversations from one agent to another, the newest.
+	Handoffs []Handoff
 	Result   *event.Result
 	// AgentsMax is how many agents the tree keeps: the events of later ones are ignored, and IsFull is set; 0: all.
 	AgentsMax int
@@ -27,8 +27,9 @@ type Tree struct {
 
 	agents   map[string]*member
 	order    []string // of arrival
-	notice   string   // about the run as a whole
-	shortage string   // the limit that did not cover the newest attempt that was refused or made the last one
+	handoffs int
+	notice   string // about the run as a whole
+	shortage string // the limit that did not cover the newest attempt that was refused or made the last one
 	arranged *arrangement
 }
 
@@ -278,7 +279,7 @@ func (t *Tree) countWork(e client.Event) {
 	case event.KindToolFinished:
 		t.Calls++
 	case event.KindAgentHandedOff:
-		t.Handoffs++
+		t.addHandoff(e)
 	}
 }
 

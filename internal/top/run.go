@@ -160,7 +160,7 @@ func (l *eventLog) lines(m *Model, want func(eventLine) bool) (lines []string) {
 // isMessage reports whether an event is about what agents send each other.
 func isMessage(e eventLine) bool {
 	switch e.kind {
-	case event.KindMessageAgent, event.KindDelegationRequested, event.KindDelegationFinished, event.KindDelegationBackground, event.KindMessageUser:
+	case event.KindMessageAgent, event.KindAgentHandedOff, event.KindDelegationRequested, event.KindDelegationFinished, event.KindDelegationBackground, event.KindMessageUser:
 		return true
 	}
 	return false

@@ -104,7 +104,7 @@ func transcriptText(m *Model) []string {
 	}
 	lines := slices.Clone(t.lines)
 	head := m.style.Bold(cleanLine(m.run.tree().AgentName(m.run.agent))) + " " + m.style.Dim("("+cleanLine(m.run.agent)+")")
-	lines = slices.Insert(lines, 0, head)
+	lines = slices.Insert(lines, 0, slices.Concat([]string{head}, m.handoffLines())...)
 	switch {
 	case t.problem != "":
 		lines = append(lines, "", m.style.Red(cleanLine(t.problem)))
@@ -116,6 +116,20 @@ func transcriptText(m *Model) []string {
 	if text := strings.TrimSpace(term.CleanText(strings.ToValidUTF8(t.writing, ""))); text != "" {
 		lines = append(lines, "", m.style.Cyan("assistant")+m.style.Dim("  writes"))
 		lines = append(lines, term.Wrap(text, m.width)...)
+	}
+	return lines
+}
+
+// handoffLines say what the chosen agent has to do with handoffs.
+func (m *Model) handoffLines() (lines []string) {
+	tree := m.run.tree()
+	for _, h := range tree.Handoffs {
+		switch m.run.agent {
+		case h.Taker:
+			lines = append(lines, m.style.Yellow("── "+tree.DescribeTaken(h)))
+		case h.Giver:
+			lines = append(lines, m.style.Yellow("── "+tree.DescribeGiven(h)))
+		}
 	}
 	return lines
 }

@@ -55,7 +55,7 @@ func (cs *Commands) describeRun(ctx context.Context, s *session.Session, run str
 	d := description{RunInfo: info, Questions: []client.Question{}, Warnings: []json.RawMessage{}}
 	for _, m := range session.AgentResults(info.Result) {
 		if q := m.Query; q != nil {
-			d.Questions = append(d.Questions, client.Question{RunID: run, Agent: string(m.ID), Query: q.Query, Question: q.Question,
+			d.Questions = append(d.Questions, client.Question{RunID: run, Agent: string(m.ID), Query: q.Query, Question: s.QuestionText(run, m),
 				Reason: string(q.Reason), Call: q.Call})
 		}
 	}

@@ -26,7 +26,7 @@ type transcriptFlags struct {
 	usage bool
 	call  string // the id of the one call to show, as a question about it does, and all of it
 
-	handoffs []handoff // of the run, if the agent has made one or taken over by one
+	tree term.Tree // with the handoffs of the run, if the agent has made one or taken over by one
 }
 
 // Transcript makes the command transcript.
@@ -83,7 +83,7 @@ func (cs *Commands) printTranscript(ctx context.Context, s *session.Session, run
 	if flags.call != "" {
 		return cs.printCall(t, run, flags.call)
 	}
-	if flags.handoffs, err = readHandoffs(ctx, s, run, t); err != nil {
+	if flags.tree, err = readHandoffs(ctx, s, run, t); err != nil {
 		return err
 	}
 	return cs.Console.PrintLines(cs.drawTranscript(t, flags))
@@ -114,7 +114,7 @@ func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []str
 	for _, l := range term.Wrap(console.CleanText(t.System), p.Width) {
 		p.AddLine(cs.Console.Style.Dim(l))
 	}
-	cs.drawTaken(p, t.Agent, flags.handoffs)
+	cs.drawTaken(p, t.Agent, &flags.tree)
 	folds := map[int]client.Fold{}
 	for _, f := range t.Folds {
 		folds[f.Upto] = f
@@ -128,7 +128,7 @@ func (cs *Commands) drawTranscript(t transcriptDoc, flags transcriptFlags) []str
 			continue
 		}
 		cs.drawMessage(p, m, calls, flags)
-		cs.drawGiven(p, t.Agent, m, flags.handoffs)
+		cs.drawGiven(p, t.Agent, m, &flags.tree)
 	}
 	if f, ok := folds[len(t.Messages)]; ok {
 		cs.drawCompaction(p, f)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/troupe-run/troupe/agent/event"
+	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
 	"github.com/troupe-run/troupe/internal/cli/exit"
 )
@@ -18,6 +19,20 @@ func AgentResults(r *event.Result) []event.AgentResult {
 		return nil
 	}
 	return r.Agents
+}
+
+// QuestionText returns the open question of an agent. That of a call whose outcome is unknown comes from the list of questions,
+// to which the node adds what the call is.
+func (s *Session) QuestionText(run string, m event.AgentResult) string {
+	if m.Query.Reason == spec.ResumeUnsafe {
+		list, err := s.Questions(s.Context)
+		for _, q := range list {
+			if err == nil && q.RunID == run && q.Agent == string(m.ID) && q.Query == m.Query.Query {
+				return q.Question
+			}
+		}
+	}
+	return m.Query.Question
 }
 
 // NotRunningError is the error for a run to wait for that no node continues.

@@ -51,7 +51,7 @@ export function Timeline({ run, live, open }: { run: string; live: boolean; open
     width: el.clientWidth, height: shown.length * rowHeight + 60, legend: { show: false }, cursor: { y: false, points: { show: false } },
     scales: { x: { time: false }, y: { range: [0, shown.length], dir: -1 as const } },
     axes: [{ stroke: color("--quiet"), grid: { stroke: color("--line") }, values: (_, v) => v.map((n) => took(n * 1000)) },
-      { stroke: color("--text"), grid: { show: false }, size: Math.min(150, el.clientWidth / 3), splits: () => shown.map((_, i) => i + 0.5), values: () => shown.map((a) => line(a.name, el.clientWidth < 600 ? 12 : 20)) }],
+      { stroke: color("--text"), grid: { show: false }, size: Math.min(agents.length < 2 ? 150 : 210, el.clientWidth / 3), splits: () => shown.map((_, i) => i + 0.5), values: () => shown.map((a) => el.clientWidth < 600 || agents.length < 2 ? line(a.name, el.clientWidth < 600 ? 12 : 20) : line(a.name, 16) + " " + line(a.id, 14)) }],
     series: [{}, { stroke: "transparent", points: { show: false } }],
     hooks: { draw: [(u) => draw(u, now.current)] },
   }, [[0, end], [0, 0]], el) : null, [shown.length, from, run]);
