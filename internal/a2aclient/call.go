@@ -27,7 +27,8 @@ const (
 	silenceMax    = 60 * time.Second // of a stream; then the task is asked for
 	askTimeout    = 30 * time.Second // of a request about a task
 	cancelTimeout = 5 * time.Second
-	cancelWait    = 1500 * time.Millisecond // less than tool.AbandonGrace
+	learnWait     = 500 * time.Millisecond  // for the id of a task when the call has ended before it was known
+	cancelWait    = 1200 * time.Millisecond // for the answer to a cancel: with learnWait less than tool.AbandonGrace
 	pollFirst     = 500 * time.Millisecond  // grows to pollMost
 	pollMost      = 5 * time.Second
 	pollFailures  = 5 // in a row
@@ -93,6 +94,9 @@ type call struct {
 	target target
 	answer answer
 	tell   func(string)
+
+	learned   chan struct{} // closed once the id of the task is known
+	learnOnce sync.Once
 }
 
 // Call gives a task to an agent and returns its answer. With an error the text is what had arrived until then. The task is
@@ -114,15 +118,18 @@ func (c *Caller) run(ctx context.Context, r Request) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	k := &call{caller: c, target: t, tell: r.Progress}
+	k := &call{caller: c, target: t, tell: r.Progress, learned: make(chan struct{})}
 	if k.tell == nil {
 		k.tell = func(string) {}
 	}
 	params := t.message(r.Key, r.Task)
+	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	defer context.AfterFunc(ctx, func() { k.leave(stop) })()
 	if t.streaming {
-		err = k.stream(ctx, params)
+		err = k.stream(sending, params)
 	} else {
-		err = k.send(ctx, params)
+		err = k.send(sending, params)
 	}
 	if err == nil && !k.answer.isSettled() {
 		err = k.poll(ctx)
@@ -138,6 +145,17 @@ func (c *Caller) run(ctx context.Context, r Request) (string, error) {
 		err = k.cancel(ctx, err)
 	}
 	return text, err
+}
+
+// leave ends the wait for an agent. A task can only be canceled by its id, which is waited for a moment longer.
+func (k *call) leave(stop func()) {
+	timer := time.NewTimer(learnWait)
+	defer timer.Stop()
+	select {
+	case <-k.learned:
+	case <-timer.C:
+	}
+	stop()
 }
 
 // find returns the settings of an agent.
@@ -174,7 +192,11 @@ func whetherSent(sent bool, err error) error {
 
 // add reads a result, and tells those who watch.
 func (k *call) add(result json.RawMessage) error {
-	if err := k.answer.add(result); err != nil {
+	err := k.answer.add(result)
+	if k.answer.task != "" {
+		k.learnOnce.Do(func() { close(k.learned) })
+	}
+	if err != nil {
 		return err
 	}
 	k.tell(k.answer.progress())

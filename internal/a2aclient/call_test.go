@@ -355,6 +355,41 @@ func FuzzA2AResults(f *testing.F) {
 	})
 }
 
+// A call that ends before the id of its task has arrived waits for that a moment, so that the task is canceled.
+//
+//behaviour:shows H5
+func TestEarlyEndOfAnA2ACall(t *testing.T) {
+	t.Parallel()
+	for _, streams := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		p := a2apeer.Start(t, streams, func(w http.ResponseWriter, r a2apeer.Request) {
+			switch r.Method {
+			case dialectV1.stream:
+				cancel()
+				a2apeer.Send(w, a2apeer.TaskEvent("1", "WORKING"))
+				<-t.Context().Done()
+			case dialectV1.send:
+				cancel()
+				a2apeer.Reply(w, `{"task":`+a2apeer.TaskText("1", "WORKING")+`}`)
+			default:
+				a2apeer.Reply(w, a2apeer.TaskText("1", "CANCELED"))
+			}
+		})
+		if _, err := callReviewer(ctx, newCaller(t, p.URL)); !errors.Is(err, errNoWait) || !strings.Contains(err.Error(), "its task was canceled") || len(p.Requests(dialectV1.cancel)) != 1 {
+			t.Errorf("streams=%v: %v", streams, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	mute := a2apeer.Start(t, true, func(http.ResponseWriter, a2apeer.Request) {
+		cancel()
+		<-t.Context().Done()
+	})
+	began := time.Now()
+	if _, err := callReviewer(ctx, newCaller(t, mute.URL)); !errors.Is(err, errNoWait) || time.Since(began) > time.Minute/2 {
+		t.Errorf("an agent that says nothing: %v after %s", err, time.Since(began))
+	}
+}
+
 // The end of the context ends the call at once, and cancels a task that is known.
 func TestEndOfAnA2ACall(t *testing.T) {
 	t.Parallel()
