@@ -23,7 +23,7 @@ func handleForked(s State, f Forked) State {
 	if s.Phase == "" || s.Phase == Done {
 		return s
 	}
-	s.Fork.Copied = s.Fork.Copied || f.Of != ""
+	s.Fork.Copied = s.Fork.Copied || f.Of != "" //mutant:fork-is-not-marked
 	if f.Note != "" {
 		s.Remarks = append(s.Remarks[:len(s.Remarks):len(s.Remarks)], f.Note)
 	}

@@ -78,7 +78,7 @@ func handleResumed(s State, f Resumed) (State, []Effect) {
 			fx = append(fx, runGateHooks(s)) //mutant:gate-lost-in-a-crash
 		}
 	case Thinking:
-		unsent := whole || s.Fork.Originals // the original's request is the original's to pay for
+		unsent := whole || s.Fork.Originals // the original's request is the original's to pay for //mutant:fork-pays-for-its-original
 		if unsent && s.Cancel == nil && s.NextModel != nil {
 			return prependEffects(fx)(replaceReservation(s))
 		}
@@ -171,7 +171,7 @@ func lostCalls(s State) (State, []Effect) {
 		case c.Attempt >= callAttemptsMax:
 			s = s.withCall(i, c.fail(fmt.Sprintf("not run again: it was begun %d times, and its process ended each time before it did", c.Attempt)))
 			continue
-		case c.Class == model.Idempotent && s.Fork.Originals:
+		case c.Class == model.Idempotent && s.Fork.Originals: //mutant:original-repeated-by-a-fork
 			s, e = unknownOutcome(s, c)
 		case c.Class == model.Read || c.Class == model.Idempotent: //mutant:repeatable-call
 			s, e = enterCall(s, i)

@@ -152,7 +152,7 @@ func handleGranted(s State, f Granted) (State, []Effect) {
 	if s.Cancel != nil { //mutant:granted-after-cancel
 		return finishCanceled(s)
 	}
-	if s.NextModel != nil {
+	if s.NextModel != nil { //mutant:reservation-of-the-model-before
 		return replaceReservation(s)
 	}
 	if s.NextContext != nil && s.Purpose == ForTurn && !f.Closing && s.ClosingReason == "" {

@@ -25,10 +25,10 @@ func applyOthers(s State, f OthersUse) (State, []Effect) {
 	}{{&s.Pool.Spent, &was.Spent, &f.Spent}, {&s.Pool.Held, &was.Held, &f.Held}, {&s.Pool.Ahead, &was.Ahead, &f.Ahead},
 		{&s.Pool.Kept, &was.Kept, &f.Kept}, {&s.Pool.Carved, &was.Carved, &f.Carved}} {
 		*part.now = withinAmounts(*part.now)
-		*part.total = part.total.Minus(*part.was).Plus(*part.now)
+		*part.total = part.total.Minus(*part.was).Plus(*part.now) //mutant:others-use-counted-twice
 	}
 	s.others = f
-	return s.drainQueue()
+	return s.drainQueue() //mutant:others-wake-nobody
 }
 
 // othersMax is the most of anything that other agents can have: a file may hold any number, and sums must not overflow.

@@ -62,7 +62,7 @@ func applyModel(s State, f agent.ModelSet) State {
 	if s.Pool.Spent.Tokens > 0 {
 		s.before = modelsBefore{s.before.unknown || !s.Run.Model.Price.Known, s.before.estimated || s.Run.Model.Price.Estimated}
 	}
-	s.Run.Model, s.Run.LoopOptions.Context.Model, s.Run.Why = f.Model, f.Summaries, "the run was forked with it"
+	s.Run.Model, s.Run.LoopOptions.Context.Model, s.Run.Why = f.Model, f.Summaries, "the run was forked with it" //mutant:children-begin-with-the-model-before
 	s.Run.Hashes = maps.Clone(s.Run.Hashes)
 	if s.Run.Hashes != nil {
 		s.Run.Hashes[spec.RouteOf(f.Model.Name)] = f.Version

@@ -208,7 +208,7 @@ func stepOther(s State, fact Fact) (State, []Effect) {
 	case ContextSet:
 		return applyContext(s, f)
 	case OthersUse:
-		return applyOthers(s, f)
+		return applyOthers(s, f) //mutant:others-use-ignored
 	case GivenUp:
 		return handleGivenUp(s, f)
 	case agent.Woke:

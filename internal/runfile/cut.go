@@ -96,7 +96,7 @@ func (c *cut) shrink() (changed bool) {
 	for at, l := range c.logs {
 		earliest, isLost := lost[at]
 		for i, e := range l.entries[:l.kept] {
-			if isLost && e.floor >= earliest || c.isUncaused(e) {
+			if isLost && e.floor >= earliest || c.isUncaused(e) { //mutant:cut-consistent
 				l.kept, changed = i, true
 				break
 			}

@@ -54,7 +54,7 @@ func (c *cut) limitTo(at mailbox.Address, last int) {
 	stamp := c.logs[at].entries[last].message.Stamp()
 	needed := c.causesOf(at, last)
 	for other, l := range c.logs {
-		l.kept = max(needed[other], l.storedUntil(stamp))
+		l.kept = max(needed[other], l.storedUntil(stamp)) //mutant:cut-of-what-was-stored
 	}
 	c.logs[at].kept = last
 }

@@ -184,7 +184,7 @@ func (ps *processes) readNext(sh *shell) {
 	case sh.claim != nil:
 		claim := sh.claim.Claim
 		sh.claim = nil
-		f := activation.LogRead{Claim: claim, Differences: ps.drawDifferences(a)}
+		f := activation.LogRead{Claim: claim, Differences: ps.drawDifferences(a, claim.Place)}
 		if !ps.faultsEnded && ps.isOn(faultFailing) && ps.percent(8) {
 			f.Err = errNoLeader
 		} else {

@@ -53,6 +53,14 @@ func (a *actor) entriesBetween(after, through uint64) []mailbox.Message {
 	return part
 }
 
+// hasTask reports whether the log up to a place has the task of the agent.
+func (a *actor) hasTask(through uint64) bool {
+	return slices.ContainsFunc(a.entriesBetween(0, through), func(m mailbox.Message) bool {
+		e, err := mailbox.Decode(m.Data)
+		return err == nil && slices.ContainsFunc(e.Items, func(t mailbox.Item) bool { return t.Kind == (agent.Submitted{}).Kind() })
+	})
+}
+
 // An actor that waits has no shell (PROTOCOL P19). A node decides from the newest entry of a log and its length
 // alone whether the actor needs a shell: so every simulated takeover is by a
 // node that has read no more than that.

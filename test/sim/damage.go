@@ -24,6 +24,9 @@ func (ld *logDamager) loseHead() {
 		return
 	}
 	k := ld.between(1, len(a.log)-1)
+	if setsModel(a.log[k]) {
+		return // docs/gaps.md
+	}
 	for len(a.shells) > 0 {
 		ld.processes.killShell(a.shells[0])
 	}
@@ -37,6 +40,12 @@ func (ld *logDamager) loseHead() {
 	a.shadow.readAgain()
 }
 
+// setsModel reports whether an entry sets another model: it may begin a log, so a log whose head ends before it seems to be whole.
+func setsModel(m mailbox.Message) bool {
+	e, err := mailbox.Decode(m.Data)
+	return err == nil && len(e.Items) > 0 && e.From == "" && e.Items[0].Kind == "model_set"
+}
+
 // mayBeginLog reports whether an entry may begin an agent's log, as the judge reads PROTOCOL P26.
 func mayBeginLog(m mailbox.Message) bool {
 	e, err := mailbox.Decode(m.Data)
@@ -46,7 +55,7 @@ func mayBeginLog(m mailbox.Message) bool {
 	kind := e.Items[0].Kind
 	switch e.From {
 	case "":
-		return kind == "recalled" || kind == "canceled" || kind == "steered"
+		return kind == "recalled" || kind == "canceled" || kind == "steered" || kind == "model_set"
 	case mailbox.At(runName, mailbox.Super):
 		return kind == "submitted" || kind == "recalled" || kind == "canceled"
 	}
@@ -119,6 +128,9 @@ func (ld *logDamager) truncateLog() {
 	if at := placesOfStarted(a.log); len(at) > 0 && ld.percent(80) {
 		keep = at[ld.IntN(len(at))] // before a side effect, which its log then knows nothing of
 	}
+	if ld.isOn(faultModels) && !a.hasTask(a.log[keep-1].Place) {
+		return // docs/gaps.md
+	}
 	ld.markDamaged(a, keep)
 	ld.traceLine("truncate %s to %d entries", a.id, keep)
 	a.log = a.log[:keep:keep]
@@ -149,6 +161,9 @@ func placesOfStarted(log []mailbox.Message) (at []int) {
 // ack floor that a current activation has claimed.
 func (ld *logDamager) dropCovered(a *actor, covered int) {
 	k := ld.between(1, covered)
+	if k < len(a.log) && setsModel(a.log[k]) {
+		return // docs/gaps.md
+	}
 	ld.markDamaged(a, len(a.log)-k)
 	a.shadow.rotten = true
 	ld.traceLine("behead %s of %d entries", a.id, k)

@@ -109,6 +109,8 @@
 //	             limiters are the real ones
 //	background   children work in the background, and agents send each other messages
 //	handoffs     agents hand off their conversations, in chains and circles
+//	models       another model is set, for the run and its agents at work or for one agent, as in the logs of a fork
+//	others       agents that are not in the run use its budget, as in the logs of a run that was made of one agent
 //	absent       no user answers what the run asks; in the end a user cancels it
 //
 // After plan.faultSteps steps all faults end; from then on the run has to come
@@ -129,6 +131,13 @@
 // crash, hang, answer nonsense, twice and too late (hooks.go); the others are on
 // or off: watches (detectors and breakers), goals (evidence, schemas, budgets to
 // use up), folds (small windows), falls (fallback models).
+//
+// # Forks
+//
+// One seed in six or so is forked when it has ended (fork.go): the product cuts its logs at a turn, mostly one at which other agents
+// had something under way, and a second simulator reads the cut, gets the marks of a fork, at times another limit and
+// another model, and plays on to the end. All judges hold for it. Its states are the original's entry by entry; it is
+// not charged for a request of its original, and repeats nothing by itself that its original had begun.
 //
 // # Every prefix
 //

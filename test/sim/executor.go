@@ -148,6 +148,9 @@ func (ex *executor) callTool(sh *shell, e agent.CallTool) {
 	if (class == model.Effect || class == model.Irreversible) && e.Attempt > 1 && !a.damaged && !ex.effects.approved[key] {
 		ex.fail("%s: call %s (%s) is begun again, attempt %d, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
 	}
+	if ex.effects.originals[callKey{a.id, e.Call, e.Attempt - 1}] && !ex.effects.approved[key] {
+		ex.fail("%s: call %s (%s) is begun again, attempt %d, which the original of the fork had begun, and nobody said so", a.id, e.Call, e.Name, e.Attempt)
+	}
 	if class != model.Read && !a.damaged && !ex.effects.started[key] {
 		ex.fail("%s: call %s attempt %d (%s) begins without its Started in the log", a.id, e.Call, e.Attempt, e.Name)
 	}

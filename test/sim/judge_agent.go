@@ -31,7 +31,9 @@ type agentJudge struct {
 	clock      *clockJudge
 	pauses     *pauseJudge
 	background *backgroundJudge
-	resumes    int  // activations since Submitted
+	models     *modelJudge
+	resumes    int // activations since Submitted
+	forks      *forkJudge
 	denied     bool // a person ended the loop because of configuration drift
 }
 
@@ -41,7 +43,7 @@ func newAgentJudge(p *population, a *actor) *agentJudge {
 	permits := &permissionJudge{watchedAgent: s, asked: map[string]askedCall{}, approved: map[string]string{}}
 	calls := newCallJudge(s, breakers, permits)
 	return &agentJudge{watchedAgent: s, calls: calls, permits: permits, prompts: prompts, breakers: breakers, goals: &goalJudge{watchedAgent: s, calls: calls, handoffs: handoffs},
-		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}}
+		clock: &clockJudge{watchedAgent: s}, pauses: &pauseJudge{watchedAgent: s, prompts: prompts}, background: &backgroundJudge{watchedAgent: s, away: map[string]spec.ID{}, handoffs: handoffs}, models: &modelJudge{watchedAgent: s}, forks: &forkJudge{watchedAgent: s}}
 }
 
 func (j *agentJudge) checkFinal() {
@@ -167,6 +169,7 @@ func (j *agentJudge) checkStep(before agent.State, f activation.Fact, out activa
 	if decision == spec.Deny && before.Suspended.Why == agent.AwaitsDriftAnswer && after.Suspended.Why != agent.AwaitsDriftAnswer {
 		j.denied = true
 	}
+	j.forks.checkStep(&before, f, out)
 	j.judges.drift.noteApproval(a, &before, after, f.Kind, decision)
 	for _, effect := range out.Effects {
 		j.checkEffect(before, after, effect)
@@ -220,44 +223,6 @@ func (j *agentJudge) checkParallel(after *agent.State, e agent.CallTool) {
 	}
 }
 
-// checkWaiting checks that a waiting agent has said for what: its question was published to
-// a person, or a timer is armed.
-func (j *agentJudge) checkWaiting(before, after *agent.State, out activation.Stepped) {
-	a, w := j.actor, after.Suspended
-	if (after.Phase == agent.Waiting) != (w.Why != "") {
-		j.fail("%s is %s, and suspended for %q", a.id, after.Phase, w.Why)
-	}
-	if w.Why == before.Suspended.Why && w.Question == before.Suspended.Question {
-		return
-	}
-	switch w.Why {
-	case agent.AwaitsThrottle:
-		j.pauses.checkPause(before, after, out)
-	case agent.AwaitsRetry:
-		if !slices.ContainsFunc(out.Effects, func(e any) bool { arm, ok := e.(agent.Arm); return ok && arm.Due == w.Due }) {
-			j.fail("%s waits for nothing", a.id)
-		}
-	case agent.AwaitsPerson, agent.AwaitsDriftAnswer:
-		j.checkQuestion(after, w.Question, out)
-	case agent.AwaitsOthers: // see backgroundJudge
-	}
-}
-
-// checkQuestion checks that a person may be asked, and reads the question.
-func (j *agentJudge) checkQuestion(after *agent.State, q agent.Park, out activation.Stepped) {
-	a := j.actor
-	asked := slices.ContainsFunc(out.Messages, func(t activation.OutboxMessage) bool {
-		var p agent.Park
-		return t.Kind == "park" && mailbox.Unmarshal(t.Body, &p) == nil && p == q
-	})
-	if q.Reason != spec.ResumeUnsafe && !after.Task.LoopOptions.AskPeople {
-		j.fail("%s asks %q, and nobody can be asked", a.id, q.Question)
-	}
-	if !asked || strings.TrimSpace(q.Question) == "" || q.Reason == "" {
-		j.fail("%s waits for a person, and asks %+v (told %v)", a.id, q, asked)
-	}
-}
-
 // Bounds that the judge holds the loop to.
 const (
 	tooLongMax = 2 // prompts of turns that a provider refuses as too long: one compaction, then the end
@@ -276,6 +241,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 		j.fail("%s has waited at the gate of its model, and its next activation does not", j.actor.id)
 	}
 	j.permits.noteFact(before, after, f)
+	j.models.noteFact(before, f)
 	j.noteFact(before, after, f)
 	j.permits.noteQuestion(after, out)
 	j.prompts.checkCompaction(before, after)
@@ -284,6 +250,7 @@ func (j *agentJudge) checkLoop(before, after *agent.State, f activation.Fact, ou
 		j.calls.noteEffect(after, effect)
 		switch e := effect.(type) {
 		case agent.CallModel:
+			j.models.checkRequest(after, e)
 			j.prompts.checkRequest(after, e)
 		case agent.Begin:
 			j.calls.checkBegin(after, e.Call)
@@ -343,7 +310,7 @@ func (j *agentJudge) checkLimits(before, after *agent.State, f activation.Fact) 
 		j.fail("%s goes on after %d useless replies in a row", a.id, after.Useless)
 	case after.Retries > l.Retries:
 		j.fail("%s: %d retries of a model call, %d are allowed", a.id, after.Retries, l.Retries)
-	case after.Route < before.Route || after.Route > spec.FallbacksMax:
+	case after.Route < before.Route && after.Task.Model.Name == before.Task.Model.Name || after.Route > spec.FallbacksMax:
 		j.fail("%s goes from fallback %d to %d", a.id, before.Route, after.Route)
 	}
 	for _, c := range after.Calls {

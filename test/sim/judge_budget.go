@@ -26,6 +26,7 @@ type budgetJudge struct {
 	overCommitted   budget.Amount                    // over a limit that was lowered below what was committed
 	overWithClosing budget.Amount                    // the same, with what is reserved for closing turns
 	limitsSet       bool
+	others          supervisor.OthersUse // what agents that are not in the run have
 }
 
 func newBudgetJudge(p *population) *budgetJudge {
@@ -90,7 +91,7 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	if more := (budget.Amount{Tokens: -all.Tokens, Nano: -all.Nano}).Over(j.overWithClosing); more.Tokens > 0 || more.Nano > 0 {
 		j.fail("%+v are kept for closing turns beyond the limit %+v: spent %+v, held %+v, kept %+v", more, p.Limit, p.Spent, p.Held, p.Kept)
 	}
-	var held, kept, spent, ahead, carved budget.Amount
+	held, kept, spent, ahead, carved := j.others.Held, j.others.Kept, j.others.Spent, j.others.Ahead, j.others.Carved
 	live, parked := 0, 0
 	below := map[string]budget.Amount{}
 	after.Members(func(m supervisor.Member) {
@@ -136,9 +137,28 @@ func (j *budgetJudge) checkPool(before, after *supervisor.State, f activation.Fa
 	if live != after.Live || parked != after.Parked {
 		j.fail("%d live and %d parked, counted %d and %d", live, parked, after.Live, after.Parked)
 	}
-	if before.Pool.Spent.Tokens > p.Spent.Tokens || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
+	j.checkForward(before, p, f)
+}
+
+// checkForward checks that what is spent stays spent. In a damaged log it may have changed what other agents have spent.
+func (j *budgetJudge) checkForward(before *supervisor.State, p budget.Pool, f activation.Fact) {
+	back := before.Pool.Spent.Tokens > p.Spent.Tokens && !(f.Kind == j.others.Kind() && j.population.super.damaged)
+	if back || p.Held.Tokens < 0 || p.Kept.Tokens < 0 {
 		j.fail("the pool goes back: %+v", p)
 	}
+}
+
+// noteOthers notes what agents that are not in the run have. A bit of it may have changed in the log.
+func (j *budgetJudge) noteOthers(before *supervisor.State, fact activation.Fact) {
+	if fact.Kind != j.others.Kind() || before.Phase == "" || before.Phase == supervisor.Queued {
+		return
+	}
+	f := decodeFact[supervisor.OthersUse](j.population, fact)
+	for _, a := range []*budget.Amount{&f.Spent, &f.Held, &f.Ahead, &f.Kept, &f.Carved} {
+		a.Tokens, a.Nano, a.Calls = max(0, min(a.Tokens, 1<<52)), max(0, min(a.Nano, 1<<52)), max(0, min(a.Calls, 1<<52))
+	}
+	j.others = f
+	j.reach.hit(placeOthersUse)
 }
 
 func hasShare(s *supervisor.State, name string) bool {

@@ -8,10 +8,11 @@ type effectJudge struct {
 	started   map[callKey]bool // current Started in the log
 	approved  map[callKey]bool // a person approved that it runs again
 	gates     map[gateKey]int  // hooks run
+	originals map[callKey]bool // of a fork: calls that its original had under way
 }
 
 func newEffectJudge(env *environment) *effectJudge {
-	return &effectJudge{environment: env, begun: map[callKey]int{}, announced: map[string]bool{}, started: map[callKey]bool{}, approved: map[callKey]bool{}, gates: map[gateKey]int{}}
+	return &effectJudge{environment: env, begun: map[callKey]int{}, announced: map[string]bool{}, started: map[callKey]bool{}, approved: map[callKey]bool{}, gates: map[gateKey]int{}, originals: map[callKey]bool{}}
 }
 
 // checkMayBegin checks that nothing begins once this activation has read a cancel, or is done. (A

@@ -20,6 +20,7 @@ type promptJudge struct {
 	summaries          int             // asked for since the last turn
 	summaryReservation int             // of the newest of them
 	left               []string        // models that were given up
+	first              string          // the model that was set last
 	said               string          // the model of the last turn
 	sent               []model.Message // the last prompt of a turn, and its system prompt
 	head               string
@@ -35,6 +36,9 @@ func (j *promptJudge) checkRequest(after *agent.State, e agent.CallModel) {
 		return
 	}
 	j.summaries = 0
+	if set := a.shadow.judge.models.set; set != nil && set.Model.Name != j.first { // other models take the place of the first ones
+		j.first, j.left, j.said = set.Model.Name, nil, ""
+	}
 	if slices.Contains(j.left, e.Model) {
 		j.fail("%s calls %s again, which it had given up", a.id, e.Model)
 	}

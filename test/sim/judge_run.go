@@ -26,7 +26,7 @@ func (j *runJudge) checkEnd() {
 		j.fail("the run said %d times that it is over", j.over)
 	}
 	r := st.Result()
-	if r.Budget.Reserved != 0 || !st.Pool.Kept.Zero() || st.Waiting() != 0 {
+	if o := j.judges.budget.others; r.Budget.Reserved != o.Held.Tokens || st.Pool.Kept != o.Kept || st.Waiting() != 0 {
 		j.fail("at the end %d tokens are reserved, %+v kept, %d wait", r.Budget.Reserved, st.Pool.Kept, st.Waiting())
 	}
 	for _, a := range j.population.actors {
@@ -44,6 +44,8 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 		return
 	}
 	j.judges.policy.noteFact(j.population, f)
+	j.judges.models.noteFact(&before, f)
+	j.judges.budget.noteOthers(&before, f)
 	j.judges.budget.checkPool(&before, after, f)
 	j.judges.budget.dropWaiting(after, f)
 	j.judges.budget.noteRequest(&before, after, f, out)
@@ -72,6 +74,7 @@ func (j *runJudge) checkStep(before supervisor.State, f activation.Fact, out act
 			}
 			j.judges.tree.checkSpawn(after, id)
 			j.judges.tree.checkRights(after, id, t)
+			j.judges.models.checkTask(after, t)
 			j.judges.tree.checkHistory(after, t, out.Messages)
 		}
 	}

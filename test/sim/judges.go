@@ -16,6 +16,7 @@ type judges struct {
 	messages *messageJudge
 	drift    *driftJudge
 	futures  *futuresJudge
+	models   *runModelJudge
 	coverage *coverage
 }
 
@@ -26,7 +27,7 @@ func (js *judges) wireJudges(p *population) {
 	js.run = &runJudge{environment: env, population: p, judges: js}
 	js.budget, js.effects = newBudgetJudge(p), newEffectJudge(env)
 	js.tree, js.messages = newTreeJudge(p, js.coverage), newMessageJudge(p)
-	js.policy = newPolicyJudge(p)
+	js.policy, js.models = newPolicyJudge(p), &runModelJudge{population: p}
 	js.drift, js.futures = &driftJudge{environment: env, agreed: map[spec.ID][]string{}}, &futuresJudge{env}
 }
 

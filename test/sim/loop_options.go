@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/troupe-run/troupe/agent/spec"
@@ -127,5 +128,11 @@ func (p *seedPlan) allModels() map[string]spec.Model {
 	if m := p.opened.LoopOptions.Context.Model; m != nil {
 		all[m.Name] = *m
 	}
+	for _, d := range p.opened.Definitions {
+		if d.Model != nil {
+			all[d.Model.Name] = *d.Model
+		}
+	}
+	maps.Copy(all, p.setModels)
 	return all
 }

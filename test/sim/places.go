@@ -209,6 +209,12 @@ const (
 	placeHandoffTakeover
 	placeHandoffCanceled
 	placeHandoffPassedOn
+	placeModelSet
+	placeModelSetOverARequest
+	placeBegunWithModelSet
+	placeOthersUse
+	placeRunForked
+	placeRunForkedRequest
 	placesMax
 )
 
@@ -244,7 +250,9 @@ var placeNames = [placesMax]string{"reclaim", "checkpoint by length", "restart u
 	"an attempt that outlives its allowance",
 	"a call that a person approved", "a call that a rule denies", "a question that expires", "an answer about another call",
 	"a conversation is handed off", "a conversation is handed on", "a handoff is refused", "too many handoffs", "a handoff beside other calls",
-	"takeover after a handoff", "cancel after a handoff", "a message is passed on"}
+	"takeover after a handoff", "cancel after a handoff", "a message is passed on",
+	"another model is set", "another model is set over a request", "an agent begins with the model that was set", "other agents use the budget",
+	"a run is forked", "a fork goes on over a request of its original"}
 
 // String names a place.
 func (p place) String() string {

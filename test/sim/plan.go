@@ -52,12 +52,14 @@ const (
 	faultRunTail                          // the log of the run loses its tail
 	faultPermissions                      // rules and modes decide about calls; questions expire
 	faultHandoffs                         // agents hand off their conversations
+	faultModels                           // another model is set, for the run or for one agent
+	faultOthers                           // agents that are not in the run use its budget
 	faultsAll        faultSet = 1<<iota - 1
 )
 
 var faultNames = [...]string{"crash", "panic", "lost-ack", "late-copy", "failing", "two-holders", "zombie", "unfenced", "bucket",
 	"cancel", "tiny", "overrun", "storm", "truncate", "rot", "garbage", "steer", "clock", "veto", "limits", "differing", "slow",
-	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs"}
+	"hostile", "hooks", "watches", "goals", "folds", "falls", "absent", "hand-over", "refusals", "rest", "background", "head", "run-tail", "permissions", "handoffs", "models", "others"}
 
 // String lists the kinds that are on.
 func (f faultSet) String() string {
@@ -85,9 +87,10 @@ type seedPlan struct {
 	flood               bool
 	changesMisbehaviour bool // another misbehaviour for each reply
 	hooksNeverPass      bool
-	mixedPriorities     bool  // the families of agents have different ones, as runs may
-	window              int   // requests at once before anything was refused
-	perMinute           int64 // requests that a setting allows to each model; 0: there is no such setting
+	mixedPriorities     bool                  // the families of agents have different ones, as runs may
+	window              int                   // requests at once before anything was refused
+	perMinute           int64                 // requests that a setting allows to each model; 0: there is no such setting
+	setModels           map[string]spec.Model // that were set while the run lived
 }
 
 // modelHabits is how the model of a run behaves, in percent.
@@ -113,25 +116,8 @@ const (
 func newPlan(d dice, force *faultSet) seedPlan {
 	p := seedPlan{rate: d.between(rateMin, rateMax), faultSteps: d.between(faultStepsMin, faultStepsMax), answerPermille: oneOf(d, 5, 100, 500)}
 	for i := range faultNames {
-		if faultSet(1)<<i == faultDiffering { // derived from what was drawn already, so that the runs of the other seeds do not change
-			if p.rate%differingEvery == 0 {
-				p.faults |= faultDiffering
-			}
-			continue
-		}
-		if faultSet(1)<<i == faultPermissions {
-			if p.rate%permissionsEvery == 0 {
-				p.faults |= faultPermissions
-			}
-			continue
-		}
-		if faultSet(1)<<i == faultHandoffs {
-			if p.rate%handoffsEvery == 0 {
-				p.faults |= faultHandoffs
-			}
-			continue
-		}
-		if d.percent(faultOdds(1 << i)) {
+		on, derived := p.isDerived(1 << i)
+		if on || !derived && d.percent(faultOdds(1<<i)) {
 			p.faults |= 1 << i
 		}
 	}
@@ -155,6 +141,24 @@ func newPlan(d dice, force *faultSet) seedPlan {
 	p.mixedPriorities = p.isOn(faultRefusals) && p.rate%ratesEvery < 2
 	p.opened = drawRun(d, &p)
 	return p
+}
+
+// isDerived reports whether a kind of fault follows from what was drawn already, so that the runs of the other seeds do not
+// change, and whether it is on.
+func (p *seedPlan) isDerived(f faultSet) (on, derived bool) {
+	switch f {
+	case faultDiffering:
+		return p.rate%differingEvery == 0, true
+	case faultPermissions:
+		return p.rate%permissionsEvery == 0, true
+	case faultHandoffs:
+		return p.rate%handoffsEvery == 0, true
+	case faultModels:
+		return p.rate%modelsEvery == modelsAt, true
+	case faultOthers:
+		return p.rate%othersEvery == othersAt, true
+	}
+	return false, false
 }
 
 // faultOdds is how often a kind of fault is on. Faults that damage a log for
@@ -255,6 +259,9 @@ func drawRun(d dice, p *seedPlan) supervisor.Opened {
 	}
 	if p.isOn(faultHandoffs) {
 		drawHandoffs(d, &o)
+	}
+	if p.isOn(faultModels) {
+		giveClerksAModel(&o)
 	}
 	return o
 }

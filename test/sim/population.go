@@ -16,6 +16,8 @@ type population struct {
 	byAddr map[mailbox.Address]*actor
 	forged map[mailbox.Address]bool // garbage speaks in these names: no log can account for it
 	super  *actor
+
+	busyTurns []busyTurn
 }
 
 func newPopulation(env *environment, js *judges) *population {

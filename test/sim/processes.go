@@ -25,10 +25,10 @@ type processes struct {
 }
 
 // drawDifferences returns how the configuration on the node of a new shell differs from the
-// agent's task. A node compares them when it finds the task in the log.
-func (ps *processes) drawDifferences(a *actor) map[string]string {
+// agent's task. A node compares them when it finds the task in the log that it reads.
+func (ps *processes) drawDifferences(a *actor, through uint64) map[string]string {
 	st := a.shadow.agent
-	if ps.faultsEnded || !ps.isOn(faultDiffering) || st == nil || st.State.Phase == "" || ps.percent(40) {
+	if ps.faultsEnded || !ps.isOn(faultDiffering) || st == nil || st.State.Phase == "" || !a.hasTask(through) || ps.percent(40) {
 		return nil
 	}
 	return oneOf(ps.dice, nil,

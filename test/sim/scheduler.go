@@ -232,6 +232,9 @@ func (sc *scheduler) advanceTime() {
 			}
 		}
 	}
+	if sc.store.injector.releaseOthers() {
+		return
+	}
 	var next *shellTimer
 	var whose *shell
 	for _, a := range sc.population.actors {

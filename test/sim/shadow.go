@@ -8,6 +8,7 @@ import (
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/internal/activation"
 	"github.com/troupe-run/troupe/mailbox"
+	"github.com/troupe-run/troupe/supervisor"
 )
 
 // shadowReader reads a log the moment it grows, with a LogReader that has no start and so
@@ -82,6 +83,9 @@ func (w *shadowReader) resetReader(p *population, a *actor) {
 func (w *shadowReader) readAgain() {
 	old := *w
 	w.resetReader(old.population, old.actor)
+	if old.super != nil {
+		w.judges.budget.others, w.judges.models.set = supervisor.OthersUse{}, nil
+	}
 	w.cut, w.heard, w.granted, w.rotten, w.done, w.high = old.cut, old.heard, old.granted, old.rotten, old.done, old.high
 	for int(w.reader.N) < len(w.actor.log) {
 		w.readEntry()

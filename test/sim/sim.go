@@ -62,6 +62,16 @@ func simulateSeed(seed int64, o seedOptions) (res seedResult) {
 		s.fillResult(&res)
 	}()
 	s.openRun()
+	s.runToEnd()
+	if res.Err = simulateLane(seed); res.Err != nil {
+		return res
+	}
+	res.fork, res.Err = s.playFork(o)
+	return res
+}
+
+// runToEnd plays the run to its end.
+func (s *sim) runToEnd() {
 	for !s.population.allClosed() {
 		s.step++
 		switch {
@@ -71,6 +81,9 @@ func simulateSeed(seed int64, o seedOptions) (res seedResult) {
 			s.fail("the run does not end: %s", s.population.describeActors())
 		}
 		s.now += int64(s.IntN(tickMSMax))
+		if !s.faultsEnded {
+			s.injector.changeUse()
+		}
 		if !s.faultsEnded && s.permille(s.rate) {
 			s.injector.injectFault()
 			continue
@@ -78,8 +91,6 @@ func simulateSeed(seed int64, o seedOptions) (res seedResult) {
 		s.scheduler.runNext()
 	}
 	s.judges.run.checkEnd()
-	res.Err = simulateLane(seed)
-	return res
 }
 
 // fillResult reports what the seed came to.
@@ -90,6 +101,11 @@ func (s *sim) fillResult(res *seedResult) {
 		return
 	}
 	res.Super = s.population.super.shadow.super.State
+	if f := res.fork; f != nil {
+		res.Fork = &seedResult{}
+		f.fillResult(res.Fork)
+		res.Fork.Seed = s.seed
+	}
 	for _, a := range s.population.actors {
 		res.Mailboxes = append(res.Mailboxes, actorLog{a.addr, a.log, a.damaged, a.forged})
 		if a.shadow.agent != nil {
@@ -133,6 +149,8 @@ type seedResult struct {
 
 	Mailboxes []actorLog       // with seedOptions.Record
 	Super     supervisor.State // with seedOptions.Record: at the end of the log of the run
+	Fork      *seedResult      // with seedOptions.Record; nil: the run was not forked
+	fork      *sim
 }
 
 // Bounds of a run.
@@ -159,6 +177,7 @@ func (s *sim) openRun() {
 func (s *sim) stopFaults() {
 	s.faultsEnded = true
 	s.traceLine("calm: no fault happens from here on")
+	s.injector.releaseOthers()
 	for _, a := range s.population.actors {
 		a.slow = 0
 		for _, sh := range a.shells {

@@ -17,9 +17,10 @@ type logStore struct {
 	population *population
 	processes  *processes
 	injector   *injector
-	pending    []*pendingAppend // appends that have not been acknowledged
-	copies     []lateCopy       // copies that may still land
-	request    int              // number of the newest command
+	pending    []*pendingAppend  // appends that have not been acknowledged
+	copies     []lateCopy        // copies that may still land
+	request    int               // number of the newest command
+	order      []mailbox.Address // of the entries of all logs
 }
 
 // findDelegating is an agent below the root whose Delegate is on its way, if any.
@@ -142,6 +143,7 @@ func (l *logStore) appendEntry(to mailbox.Address, data []byte, name string) {
 		at -= int64(l.IntN(50))
 	}
 	a.log = append(a.log, mailbox.Message{To: to, Place: a.newestPlace() + 1, At: at, Data: data})
+	l.order = append(l.order, to)
 	l.traceLine("  log %s #%d: %s", to.Agent(), len(a.log), name)
 	a.shadow.readEntry()
 	a.reopened = a.reopened || a.closed && activation.Reopens(a.addr, data)

@@ -45,10 +45,10 @@ func TestSimulatedRunsKeepTheRules(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d runs judged, %d entries, %d forged entries found; and %d runs with damaged logs", sum.judged.Load(), sum.entries.Load(), sum.forged.Load(), sum.damaged.Load())
+	t.Logf("%d runs judged, %d entries, %d forged entries found; and %d runs with damaged logs, and %d forks", sum.judged.Load(), sum.entries.Load(), sum.forged.Load(), sum.damaged.Load(), sum.forks.Load())
 }
 
-type verifiedSeeds struct{ judged, damaged, entries, forged atomic.Int64 }
+type verifiedSeeds struct{ judged, damaged, entries, forged, forks atomic.Int64 }
 
 // compareSums compares the sums that the logs show with those of the supervisor, which they must equal.
 func compareSums(t *testing.T, run seedResult, got verify.Sums) {
@@ -72,6 +72,16 @@ func verifySeed(t *testing.T, seed int64, sum *verifiedSeeds) bool {
 	if run.Err != nil {
 		t.Error(run.Err)
 	}
+	if run.Fork != nil {
+		sum.forks.Add(1)
+		verifyBoxes(t, *run.Fork, new(verifiedSeeds))
+	}
+	return verifyBoxes(t, run, sum)
+}
+
+// verifyBoxes verifies the logs of a run.
+func verifyBoxes(t *testing.T, run seedResult, sum *verifiedSeeds) bool {
+	t.Helper()
 	var entries []mailbox.Message
 	damaged := map[mailbox.Address]bool{}
 	logs := map[mailbox.Address]actorLog{}
@@ -90,7 +100,7 @@ func verifySeed(t *testing.T, seed int64, sum *verifiedSeeds) bool {
 			sum.forged.Add(1)
 		case !whole && (damaged[f.Log] || !slices.Contains(ofOneLog, f.Rule)):
 		default:
-			t.Errorf("seed %d: %s", seed, f)
+			t.Errorf("seed %d: %s", run.Seed, f)
 		}
 	}
 	if whole {
