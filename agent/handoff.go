@@ -140,6 +140,7 @@ func passOn(s State, fx []Effect) (State, []Effect) {
 		return s, fx
 	}
 	for _, m := range s.Mail {
+		m.Call = "" // the call is one of this agent: the other one awaits no answer to it
 		fx = append(fx, m)
 	}
 	for _, text := range s.Steers {

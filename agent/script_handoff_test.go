@@ -34,7 +34,11 @@ func printHandoff(e agent.Delegate) string {
 // printPassedOn prints a message that an agent passes on to the one that has its conversation.
 func printPassedOn(e agent.Effect) string {
 	if m, ok := e.(agent.Messaged); ok {
-		return fmt.Sprintf("pass-on message of %s %q", m.From, m.Text)
+		text := fmt.Sprintf("pass-on message of %s %q", m.From, m.Text)
+		if m.Call != "" {
+			text += " call=" + m.Call
+		}
+		return text
 	}
 	return fmt.Sprintf("pass-on %q", e.(agent.Steered).Text)
 }
