@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"slices"
 	"strings"
@@ -38,6 +39,50 @@ const (
 	helpWidthMax = 120
 )
 
+// widthOfHelp returns the width of the help on a terminal.
+func widthOfHelp(terminal *os.File) int {
+	if !term.IsTTY(terminal) {
+		return helpWidth
+	}
+	columns, _ := term.Size(terminal)
+	return min(max(columns, helpWidthMin), helpWidthMax)
+}
+
+// fillParagraphs fills the paragraphs of a text that has a line wider than width anew. Lines that begin with a space stay.
+func fillParagraphs(text string, width int) string {
+	lines := strings.Split(text, "\n")
+	if !slices.ContainsFunc(lines, func(l string) bool { return term.Width(l) > width }) {
+		return text
+	}
+	var filled, paragraph []string
+	flush := func() {
+		if len(paragraph) > 0 {
+			filled, paragraph = append(filled, term.Wrap(strings.Join(paragraph, " "), width)...), nil
+		}
+	}
+	for _, l := range lines {
+		if l == "" || strings.HasPrefix(l, " ") {
+			flush()
+			filled = append(filled, l)
+			continue
+		}
+		paragraph = append(paragraph, l)
+	}
+	flush()
+	return strings.Join(filled, "\n")
+}
+
+// fillHelp makes the texts of the help fit the width of a terminal.
+func fillHelp(root *cobra.Command, terminal *os.File) {
+	root.SetHelpFunc(func(c *cobra.Command, _ []string) {
+		text := fillParagraphs(strings.TrimSpace(cmp.Or(c.Long, c.Short)), widthOfHelp(terminal)) + "\n\n"
+		if c.Runnable() || c.HasSubCommands() {
+			text += c.UsageString()
+		}
+		_, _ = c.OutOrStdout().Write([]byte(text)) // as cobra does: the help has no error to return
+	})
+}
+
 // groupFlags makes the help of a command and of those below it wrap flags to the width of a terminal, and
 // list many flags in groups.
 func groupFlags(root *cobra.Command, terminal *os.File) {
@@ -51,11 +96,7 @@ func groupFlags(root *cobra.Command, terminal *os.File) {
 		if err != nil {
 			return err
 		}
-		width := helpWidth
-		if term.IsTTY(terminal) {
-			columns, _ := term.Size(terminal)
-			width = min(max(columns, helpWidthMin), helpWidthMax)
-		}
+		width := widthOfHelp(terminal)
 		text := b.String()
 		for _, part := range []struct {
 			title string

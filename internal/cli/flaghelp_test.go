@@ -54,3 +54,15 @@ func TestHelpFitsATerminal(t *testing.T) {
 		}
 	}
 }
+
+// A text that is wider than the terminal is filled anew, between the lines that are indented.
+func TestTextsOfTheHelpFitTheTerminal(t *testing.T) {
+	t.Parallel()
+	text := "One two three four\nfive six.\n\n  troupe list -o json\nSeven eight nine ten"
+	if got, want := fillParagraphs(text, 15), "One two three\nfour five six.\n\n  troupe list -o json\nSeven eight\nnine ten"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := fillParagraphs(text, 40); got != text {
+		t.Errorf("a text that fits is %q", got)
+	}
+}

@@ -57,6 +57,7 @@ Without a NATS server and without a key, "troupe run" starts both in process.`,
 	root.SetFlagErrorFunc(command.ExplainFlagError)
 	a.addCommands(root)
 	groupFlags(root, a.console.Out)
+	fillHelp(root, a.console.Out)
 	return root
 }
 
