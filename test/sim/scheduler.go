@@ -34,7 +34,7 @@ func (sc *scheduler) mayPassivate(sh *shell) bool {
 	if !ok || due != 0 && due <= sc.now {
 		return false
 	}
-	if w := sh.actor.shadow.agent; w != nil && !asksPerson(&w.State) {
+	if w := sh.actor.shadow.agent; w != nil && !asksPerson(&w.State) && !sh.state.HasUnread() { // else the shell is behind what the log says
 		for _, c := range w.State.Calls {
 			if c.Stage == agent.Retrying && (due == 0 || due > c.Due) {
 				sc.fail("%s may rest until %d, and the next attempt of %s is due at %d", sh.start, due, c.ID, c.Due)
