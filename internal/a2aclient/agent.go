@@ -1,6 +1,6 @@
-// Package a2aclient calls agents of other programs by the Agent2Agent protocol (A2A), in its versions 1.0 and 0.3, over its
-// binding for JSON-RPC. The settings of the operator say where an agent is. Neither a model, nor the agent's card, nor a
-// redirect leads a request to another server.
+// Package a2aclient calls agents of other programs by the Agent2Agent protocol (A2A), in its versions 1.0 and 0.3, over
+// its binding for JSON-RPC. The settings of the operator say where an agent is. Neither a model, nor the agent's card,
+// nor a redirect leads a request to another server.
 package a2aclient
 
 import (
@@ -22,7 +22,8 @@ const cardPath = "/.well-known/agent-card.json"
 // Agent is an agent of another program, as the operator's settings name it.
 type Agent struct {
 	Name string // without NamePrefix
-	// URL is that of its card if it ends with .json, or else that of its server, below which the card is at the well-known path.
+	// URL is that of its card if it ends with .json, or else that of its server, below which the card is at the
+	// well-known path.
 	URL string
 	// Endpoint is where it is called. Default: where its card says, if that is on the server of URL.
 	Endpoint string
@@ -32,9 +33,6 @@ type Agent struct {
 	TokenHeader string
 }
 
-// errSetting says that the settings of an agent cannot be used.
-var errSetting = errors.New("a2a_agents")
-
 var (
 	nameForm     = regexp.MustCompile(`^[A-Za-z0-9_-]{1,63}$`)
 	variableForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -42,7 +40,8 @@ var (
 )
 
 // ownHeaders are the headers of a request that the protocol and HTTP define.
-var ownHeaders = regexp.MustCompile(`(?i)^(host|content-.*|accept.*|a2a-.*|connection|transfer-encoding|te|upgrade|trailer|expect|cookie|user-agent)$`)
+var ownHeaders = regexp.MustCompile(`(?i)^(host|content-.*|accept.*|a2a-.*|connection|transfer-encoding|te|upgrade|` +
+	`trailer|expect|cookie|user-agent)$`)
 
 // IsName reports whether a name in an agent file is that of an agent of this protocol, a2a/NAME.
 func IsName(name string) bool {
@@ -53,7 +52,7 @@ func IsName(name string) bool {
 // Validate reports what is wrong with an agent. The error names the key and the remedy.
 func (a Agent) Validate() error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("%w.%.80s: %s", errSetting, a.Name, fmt.Sprintf(format, args...))
+		return fmt.Errorf("a2a_agents.%.80s: %s", a.Name, fmt.Sprintf(format, args...))
 	}
 	switch {
 	case !nameForm.MatchString(a.Name):
@@ -105,7 +104,7 @@ func isLoopback(host string) bool {
 func (a Agent) cardURL() (*url.URL, error) {
 	u, err := parseURL(a.URL)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errSetting, err)
+		return nil, fmt.Errorf("a2a_agents.%s: url: %w", a.Name, err)
 	}
 	if !strings.HasSuffix(u.Path, ".json") {
 		u = u.JoinPath(cardPath)
@@ -123,7 +122,8 @@ func (a Agent) header(env func(string) string) (name, value string, err error) {
 	case token == "":
 		return "", "", fmt.Errorf("the variable %s of a2a_agents.%s is not set on this node", a.TokenEnv, a.Name)
 	case strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }):
-		return "", "", fmt.Errorf("the variable %s of a2a_agents.%s has characters that no header may have", a.TokenEnv, a.Name)
+		return "", "", fmt.Errorf("the variable %s of a2a_agents.%s has characters that no header may have",
+			a.TokenEnv, a.Name)
 	case a.TokenHeader != "":
 		return a.TokenHeader, token, nil
 	}

@@ -1,6 +1,7 @@
 package a2aclient
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -10,13 +11,15 @@ import (
 
 // answer is what an agent has answered so far.
 type answer struct {
-	task      string // the id of its task; "": none is known
-	state     taskState
-	isMessage bool   // it answers with a message, without a task
-	words     string // of its last status, or the text of that message
-	said      string // its last message in the history of the task
-	artifacts []artifact
-	size      int // of the texts of the artifacts
+	task       string // the id of its task; "": none is known
+	state      taskState
+	isMessage  bool   // it answers with a message, without a task
+	statusText string // of its last status, or the text of that message
+	artifacts  []artifact
+	size       int // of the texts of the artifacts
+
+	lastMessage    string // its last message in the history of the task
+	lastMessageErr error  // errTooLong if lastMessage is cut, which matters only if that is the answer
 }
 
 // artifact is one result of a task.
@@ -41,7 +44,7 @@ func (a *answer) add(data json.RawMessage) error {
 			return err
 		}
 		a.isMessage = true
-		a.words, err = cutText(joinParts(e.Message.Parts, "\n"), answerBytesMax)
+		a.statusText, err = cutText(joinParts(e.Message.Parts, "\n"), answerBytesMax)
 		return err
 	case e.Task != nil:
 		return a.addTask(*e.Task)
@@ -66,7 +69,7 @@ func (a *answer) addTask(t wireTask) error {
 	}
 	for _, m := range t.History {
 		if strings.EqualFold(strings.TrimPrefix(m.Role, "ROLE_"), "agent") {
-			a.said = clip.Prefix(joinParts(m.Parts, "\n"), answerBytesMax)
+			a.lastMessage, a.lastMessageErr = cutText(joinParts(m.Parts, "\n"), answerBytesMax)
 		}
 	}
 	if len(t.Artifacts) > 0 { // a server may leave out what it has sent before
@@ -100,12 +103,12 @@ func (a *answer) addStatus(s wireStatus) error {
 	a.state = state
 	if s.Message == nil {
 		if state != stateCompleted { // an agent may send its answer with the status before
-			a.words = ""
+			a.statusText = ""
 		}
 		return nil
 	}
 	var err error
-	a.words, err = cutText(joinParts(s.Message.Parts, "\n"), answerBytesMax)
+	a.statusText, err = cutText(joinParts(s.Message.Parts, "\n"), answerBytesMax)
 	return err
 }
 
@@ -134,59 +137,61 @@ func (a *answer) addArtifact(r wireArtifact, more bool) error {
 	return err
 }
 
-// text returns the answer: the artifacts of the task, or else the words with which it ended, or else the agent's last message.
-func (a *answer) text() string {
+// text returns the answer: the artifacts of the task, or else the text of its last status, or else the agent's last
+// message.
+func (a *answer) text() string { return cmp.Or(a.artifactText(), a.statusText, a.lastMessage) }
+
+// artifactText returns the texts of the artifacts.
+func (a *answer) artifactText() string {
 	var texts []string
 	for _, r := range a.artifacts {
 		if len(r.text) > 0 {
 			texts = append(texts, string(r.text))
 		}
 	}
-	switch {
-	case len(texts) > 0:
-		return strings.Join(texts, "\n\n")
-	case a.words != "":
-		return a.words
-	}
-	return a.said
+	return strings.Join(texts, "\n\n")
 }
 
-// partial returns what had arrived of an answer that did not end, marked as such; "" if there is nothing.
-func (a *answer) partial() string {
-	if a.size == 0 {
+// markPartial marks what had arrived of an answer that did not end; "" if there is nothing.
+func markPartial(text string) string {
+	if text == "" {
 		return ""
 	}
-	text := a.text()
 	return fmt.Sprintf("[partial: the first %d bytes of an answer that did not end]\n%s", len(text), text)
 }
 
 // result returns the answer, or an error that says how the task ended.
 func (a *answer) result() (string, error) {
+	artifacts := a.artifactText()
 	if a.isMessage || a.state == stateCompleted {
+		if artifacts == "" && a.statusText == "" && a.lastMessageErr != nil {
+			return markPartial(a.lastMessage), a.lastMessageErr
+		}
 		return a.text(), nil
 	}
-	words := "it gave no reason"
-	if a.words != "" {
-		words = quoteWords(a.words)
+	text, reason := markPartial(artifacts), "it gave no reason" // the text of the status is the reason
+	if a.statusText != "" {
+		reason = quoteText(a.statusText)
 	}
 	switch a.state {
 	case stateFailed:
-		return a.partial(), fmt.Errorf("%w: the task failed: %s", errForeign, words)
+		return text, fmt.Errorf("%w: the task failed: %s", errForeign, reason)
 	case stateRejected:
-		return a.partial(), fmt.Errorf("%w: it rejected the task: %s", errForeign, words)
+		return text, fmt.Errorf("%w: it rejected the task: %s", errForeign, reason)
 	case stateCanceled:
-		return a.partial(), fmt.Errorf("the task was canceled where the agent runs, and not by this run: %s. What it did before is unknown", words)
+		return text, fmt.Errorf("the task was canceled where the agent runs, and not by this run: %s. "+
+			"What it did before is unknown", reason)
 	case stateAuth:
-		return a.partial(), fmt.Errorf("%w: %s", errAuth, words)
+		return text, fmt.Errorf("%w: %s", errAuth, reason)
 	}
-	return a.partial(), fmt.Errorf("%w: %s", errQuestion, words)
+	return text, fmt.Errorf("%w: %s", errQuestion, reason)
 }
 
 // progress describes how far the agent is, for people who watch.
 func (a *answer) progress() string {
 	switch {
-	case a.words != "" && !a.isSettled():
-		return string(a.state) + ": " + a.words
+	case a.statusText != "" && !a.isSettled():
+		return string(a.state) + ": " + a.statusText
 	case a.size > 0:
 		return fmt.Sprintf("%s: %d bytes of its answer", a.state, a.size)
 	}
@@ -201,8 +206,8 @@ func cutText(text string, most int) (string, error) {
 	return text, nil
 }
 
-// clipWords shortens words of an agent inside of a sentence.
-func clipWords(text string) string { return clip.Text(strings.ToValidUTF8(text, "\uFFFD"), 200) }
+// clipText shortens text of an agent inside of a sentence.
+func clipText(text string) string { return clip.Text(strings.ToValidUTF8(text, "\uFFFD"), 200) }
 
-// quoteWords quotes words of an agent in an error, so that they do not pass for words of troupe.
-func quoteWords(text string) string { return fmt.Sprintf("%q", clip.Text(text, wordsShown)) }
+// quoteText quotes text of an agent in an error, so that it does not pass for words of troupe.
+func quoteText(text string) string { return fmt.Sprintf("%q", clip.Text(text, quotedBytesMax)) }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,36 +22,43 @@ const (
 	errorBytesMax  = 64 << 10 // the body of a response that is no success
 	artifactsMax   = 1000
 	idBytesMax     = 512
-	wordsShown     = 4 << 10 // words of an agent in an error
+	quotedBytesMax = 4 << 10 // text of an agent in an error
 
 	cardTimeout   = 15 * time.Second
 	silenceMax    = 60 * time.Second // of a stream; then the task is asked for
 	askTimeout    = 30 * time.Second // of a request about a task
 	cancelTimeout = 5 * time.Second
-	learnWait     = 500 * time.Millisecond  // for the id of a task when the call has ended before it was known
-	cancelWait    = 1200 * time.Millisecond // for the answer to a cancel: with learnWait less than tool.AbandonGrace
-	pollFirst     = 500 * time.Millisecond  // grows to pollMost
+	learnWait     = 500 * time.Millisecond // for the id of a task when the call has ended before it was known
+	// cancelWait is for the answer to a cancel: with learnWait less than tool.AbandonGrace.
+	cancelWait    = 1200 * time.Millisecond
+	pollFirst     = 500 * time.Millisecond // grows to pollMost
 	pollMost      = 5 * time.Second
 	pollFailures  = 5 // in a row
+	retryAfterMax = time.Minute
 )
 
 // Errors of a call. Each text tells a model what is known of the outcome.
 var (
-	errUnknown    = errors.New("this node knows no such agent: a2a_agents of its troupe.yaml does not name it; the task was not sent")
-	errNotSent    = errors.New("the task was not sent")
-	errForeign    = errors.New("the agent reports an error")
-	errQuestion   = errors.New("the agent asked a question and nobody answers it during a call; what it did before is unknown. Call it again with a task that answers the question")
-	errAuth       = errors.New("the agent wants an authorization that nobody gives during a call; what it did before is unknown")
-	errVanished   = errors.New("the agent stopped answering; what it did is unknown")
-	errNoWait     = errors.New("the wait for the agent ended; what it did is unknown")
-	errMalformed  = errors.New("the agent sent something that is no message of the protocol; what it did is unknown")
-	errTooLong    = fmt.Errorf("the answer is longer than %d bytes and is cut here; what the agent did after it is unknown", answerBytesMax)
+	errUnknown = errors.New("this node knows no such agent: a2a_agents of its troupe.yaml does not name it; " +
+		"the task was not sent")
+	errNotSent  = errors.New("the task was not sent")
+	errForeign  = errors.New("the agent reports an error")
+	errQuestion = errors.New("the agent asked a question and nobody answers it during a call; " +
+		"what it did before is unknown. Call it again with a task that answers the question")
+	errAuth = errors.New("the agent wants an authorization that nobody gives during a call; " +
+		"what it did before is unknown")
+	errVanished  = errors.New("the agent stopped answering; what it did is unknown")
+	errNoWait    = errors.New("the wait for the agent ended; what it did is unknown")
+	errMalformed = errors.New("the agent sent something that is no message of the protocol; what it did is unknown")
+	errTooLong   = fmt.Errorf("the answer is longer than %d bytes and is cut here; "+
+		"what the agent did after it is unknown", answerBytesMax)
 	errTooMany    = fmt.Errorf("the agent sent more than %d artifacts; what it did after them is unknown", artifactsMax)
 	errTooLarge   = errors.New("the agent sent too much; what it did is unknown")
 	errCredential = errors.New("the server refuses the credential (token_env), and did not take the request")
 	errServer     = errors.New("the server failed, and whether it took the request is unknown")
+	errBusy       = errors.New("the server does not take the request now")
 	errRefused    = errors.New("the server refuses the request")
-	errRedirect   = errors.New("the server sends the request on, which is not followed,")
+	errRedirect   = errors.New("the server answers with a redirect, which is not followed")
 )
 
 // Config of a Caller.
@@ -66,15 +74,19 @@ type Caller struct {
 	nextID atomic.Int64
 	ending sync.WaitGroup // cancels on their way
 
-	cardTimeout, silence, pollFirst, pollMost time.Duration // tests have shorter ones
+	cardTimeout, silence, learnWait, pollFirst, pollMost time.Duration // tests have others
 }
 
 // New returns a Caller.
 func New(cfg Config) *Caller {
-	return &Caller{cfg: cfg, http: newHTTPClient(), cardTimeout: cardTimeout, silence: silenceMax, pollFirst: pollFirst, pollMost: pollMost}
+	return &Caller{
+		cfg: cfg, http: newHTTPClient(), cardTimeout: cardTimeout, silence: silenceMax, learnWait: learnWait,
+		pollFirst: pollFirst, pollMost: pollMost,
+	}
 }
 
-// Close waits for the cancels that are on their way, each of which takes at most cancelTimeout, and closes idle connections.
+// Close waits for the cancels that are on their way, each of which takes at most cancelTimeout, and closes idle
+// connections.
 func (c *Caller) Close() {
 	c.ending.Wait()
 	c.http.CloseIdleConnections()
@@ -82,25 +94,27 @@ func (c *Caller) Close() {
 
 // Request is one task for an agent.
 type Request struct {
-	Name     string // a2a/NAME
-	Task     string
-	Key      string       // of the call: the same when a person lets it run again, so that an agent may notice the same message
-	Progress func(string) // what the agent says while it works; nil: nobody watches
+	Name string // a2a/NAME
+	Task string
+	// Key is that of the call: the same when a person lets it run again, so that an agent may notice the same message.
+	Key      string
+	Progress func(string) // is called with how far the agent is; nil: nobody watches
 }
 
 // call is a call under way.
 type call struct {
-	caller *Caller
-	target target
-	answer answer
-	tell   func(string)
+	caller     *Caller
+	target     target
+	answer     answer
+	onProgress func(string)
 
 	learned   chan struct{} // closed once the id of the task is known
 	learnOnce sync.Once
 }
 
-// Call gives a task to an agent and returns its answer. With an error the text is what had arrived until then. The task is
-// sent once. If the call ends before the task does, by the end of ctx or by an error, the agent is told to cancel the task.
+// Call gives a task to an agent and returns its answer. With an error the text is what had arrived until then. The task
+// is sent once. If the call ends before the task does, by the end of ctx or by an error, the agent is told to cancel
+// the task.
 func (c *Caller) Call(ctx context.Context, r Request) (string, error) {
 	text, err := c.run(ctx, r)
 	if err != nil {
@@ -118,14 +132,14 @@ func (c *Caller) run(ctx context.Context, r Request) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: %w", errNotSent, err)
 	}
-	k := &call{caller: c, target: t, tell: r.Progress, learned: make(chan struct{})}
-	if k.tell == nil {
-		k.tell = func(string) {}
+	k := &call{caller: c, target: t, onProgress: r.Progress, learned: make(chan struct{})}
+	if k.onProgress == nil {
+		k.onProgress = func(string) {}
 	}
 	params := t.message(r.Key, r.Task)
 	sending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	defer context.AfterFunc(ctx, func() { k.leave(stop) })()
+	defer context.AfterFunc(ctx, func() { k.leave(sending, stop) })()
 	if t.streaming {
 		err = k.stream(sending, params)
 	} else {
@@ -134,11 +148,11 @@ func (c *Caller) run(ctx context.Context, r Request) (string, error) {
 	if err == nil && !k.answer.isSettled() {
 		err = k.poll(ctx)
 	}
-	if ctx.Err() != nil && !k.answer.isSettled() {
+	if ctx.Err() != nil && !k.answer.isSettled() && !errors.Is(err, errNotSent) && !isVerdict(err) {
 		err = errNoWait
 	}
 	if err != nil {
-		return k.answer.partial(), k.cancel(ctx, err)
+		return markPartial(k.answer.text()), k.cancel(ctx, err)
 	}
 	text, err := k.answer.result()
 	if err != nil {
@@ -148,11 +162,12 @@ func (c *Caller) run(ctx context.Context, r Request) (string, error) {
 }
 
 // leave ends the wait for an agent. A task can only be canceled by its id, which is waited for a moment longer.
-func (k *call) leave(stop func()) {
-	timer := time.NewTimer(learnWait)
+func (k *call) leave(sending context.Context, stop func()) {
+	timer := time.NewTimer(k.caller.learnWait)
 	defer timer.Stop()
 	select {
 	case <-k.learned:
+	case <-sending.Done(): // the call has returned
 	case <-timer.C:
 	}
 	stop()
@@ -182,15 +197,17 @@ func whetherSent(sent bool, err error) error {
 	switch {
 	case !sent:
 		return fmt.Errorf("%w: its server is not reached: %w", errNotSent, err)
+	case asksElsewhere(err):
+		return fmt.Errorf("the server did not take the task: %w", err)
 	case errors.Is(err, errRedirect):
-		return fmt.Errorf("%w: %w", errNotSent, err)
+		return fmt.Errorf("whether the server took the task is unknown: %w", err)
 	case isVerdict(err):
 		return err
 	}
 	return fmt.Errorf("%w: %w", errVanished, err)
 }
 
-// add reads a result, and tells those who watch.
+// add reads a result and reports the progress.
 func (k *call) add(result json.RawMessage) error {
 	err := k.answer.add(result)
 	if k.answer.task != "" {
@@ -199,12 +216,12 @@ func (k *call) add(result json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	k.tell(k.answer.progress())
+	k.onProgress(k.answer.progress())
 	return nil
 }
 
-// stream sends the task and reads what the agent streams. nil: the task is settled, or its stream has ended before it, so that
-// it must be asked for.
+// stream sends the task and reads what the agent streams. nil: the task is settled, or its stream has ended before it,
+// so that it must be asked for.
 func (k *call) stream(ctx context.Context, params any) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -220,11 +237,18 @@ func (k *call) stream(ctx context.Context, params any) error {
 		}
 		return k.add(result)
 	}
-	silence := time.AfterFunc(time.Hour, stop)
-	silence.Stop() // until the task is known: only then it can be asked for
-	defer silence.Stop()
+	var silence *time.Timer // nil until the task is known: only then it can be asked for
+	defer func() {
+		if silence != nil {
+			silence.Stop()
+		}
+	}()
 	alive := func() {
-		if k.answer.task != "" {
+		switch {
+		case k.answer.task == "":
+		case silence == nil:
+			silence = time.AfterFunc(k.caller.silence, stop)
+		default:
 			silence.Reset(k.caller.silence)
 		}
 	}
@@ -247,12 +271,15 @@ func (k *call) stream(ctx context.Context, params any) error {
 
 // isVerdict reports whether an error is about what the agent or its server said, and not about the connection.
 func isVerdict(err error) bool {
-	for _, known := range []error{errForeign, errMalformed, errTooLong, errTooMany, errTooLarge, errCredential, errServer, errRefused} {
-		if errors.Is(err, known) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, errForeign, errMalformed, errTooLong, errTooMany, errTooLarge, errCredential, errRefused) ||
+		isPassing(err)
+}
+
+// isPassing reports whether a server that has answered like this may answer otherwise when it is asked again.
+func isPassing(err error) bool { return isAny(err, errServer, errBusy, errRedirect) }
+
+func isAny(err error, list ...error) bool {
+	return slices.ContainsFunc(list, func(known error) bool { return errors.Is(err, known) })
 }
 
 // poll asks for the task until it is settled. It only asks: the task is not sent again.
@@ -269,7 +296,9 @@ func (k *call) poll(ctx context.Context) error {
 		result, err := k.ask(ctx, k.target.dialect.get, map[string]any{"historyLength": historyLength}, askTimeout)
 		var t wireTask
 		switch {
-		case ctx.Err() != nil:
+		case isVerdict(err) && !isPassing(err):
+			return err
+		case err != nil && ctx.Err() != nil:
 			return errNoWait
 		case err == nil && json.Unmarshal(result, &t) != nil:
 			return errMalformed
@@ -278,31 +307,32 @@ func (k *call) poll(ctx context.Context) error {
 			if err := k.answer.addTask(t); err != nil {
 				return err
 			}
-			k.tell(k.answer.progress())
+			k.onProgress(k.answer.progress())
 			if k.answer.isSettled() {
 				return nil
 			}
-		case isVerdict(err) && !errors.Is(err, errServer):
-			return err
 		default:
 			if failures++; failures == pollFailures {
 				return fmt.Errorf("%w: it was asked %d times for its task: %w", errVanished, failures, err)
 			}
 		}
 		pause = min(pause*3/2, k.caller.pollMost)
-		timer.Reset(pause)
+		timer.Reset(max(pause, retryAfter(err)))
 	}
 }
 
 // ask sends a request about the task.
-func (k *call) ask(ctx context.Context, method string, more map[string]any, most time.Duration) (json.RawMessage, error) {
+func (k *call) ask(
+	ctx context.Context, method string, more map[string]any, most time.Duration,
+) (json.RawMessage, error) {
 	asking, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	result, _, err := k.caller.request(asking, k.target, method, k.target.aboutTask(k.answer.task, more))
 	return result, err
 }
 
-// cancel tells the agent to cancel a task that this call no longer waits for, and adds to the reason what became of that.
+// cancel tells the agent to cancel a task that this call no longer waits for, and adds to the reason what became of
+// that.
 func (k *call) cancel(ctx context.Context, why error) error {
 	if k.answer.task == "" || k.answer.state.isOver() {
 		return why

@@ -71,7 +71,7 @@ func TestHostileA2AStreams(t *testing.T) {
 		"comments":        {write(": hello\n\n: hello\n\n"), errVanished, 0, false},
 		"line of 5 MB":    {send(working, a2apeer.TextEvent("1", "a", long)), errTooLong, answerBytesMax, true},
 		"line of 10 MB":   {send(working, a2apeer.TextEvent("1", "a", long+long)), errTooLarge, 0, true},
-		"message of 5 MB": {send(`{"message":{"role":"ROLE_AGENT","parts":[{"text":"` + long + `"}]}}`), errTooLong, 0, false},
+		"message of 5 MB": {send(`{"message":{"role":"ROLE_AGENT","parts":[{"text":"` + long + `"}]}}`), errTooLong, answerBytesMax, false},
 		"endless text": {func(w http.ResponseWriter) {
 			for a2apeer.Send(w, working, a2apeer.TextEvent("1", "a", long[:64<<10])) {
 			}
@@ -80,7 +80,7 @@ func TestHostileA2AStreams(t *testing.T) {
 			status := a2apeer.StatusEvent("1", "WORKING", long[:64<<10])
 			for a2apeer.Send(w, status) {
 			}
-		}, errTooLarge, 0, true},
+		}, errTooLarge, 64 << 10, true},
 		"endless comments": {func(w http.ResponseWriter) {
 			a2apeer.Send(w, working)
 			for {
@@ -106,7 +106,7 @@ func TestHostileA2AStreams(t *testing.T) {
 type hostileStream struct {
 	stream   func(w http.ResponseWriter)
 	want     error
-	text     int // least bytes of the text
+	text     int // least bytes of the text; 0: there is none
 	canceled bool
 }
 
@@ -122,10 +122,10 @@ func checkHostileStream(t *testing.T, k hostileStream) {
 	c := newCaller(t, p.URL)
 	c.silence = time.Minute // a busy machine is no silence
 	text, err := callReviewer(t.Context(), c)
-	if !errors.Is(err, k.want) || len(text) < k.text || len(text) > answerBytesMax+4096 || !utf8.ValidString(text) {
+	if !errors.Is(err, k.want) || (text == "") != (k.text == 0) || len(text) < k.text || len(text) > answerBytesMax+4096 || !utf8.ValidString(text) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
-	if err != nil && (len(err.Error()) > 4*wordsShown || !strings.Contains(err.Error(), "a2a/reviewer")) {
+	if err != nil && (len(err.Error()) > 4*quotedBytesMax || !strings.Contains(err.Error(), "a2a/reviewer")) {
 		t.Errorf("an error of %d bytes: %.200v", len(err.Error()), err)
 	}
 	if n := len(p.Requests(dialectV1.cancel)); p.Tasks() != 1 || (n == 1) != k.canceled || n > 1 {
@@ -139,9 +139,11 @@ func checkHostileStream(t *testing.T, k hostileStream) {
 func TestBrokenA2AStreamIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, breaks := range map[string]func(w http.ResponseWriter){
-		"ends":   func(http.ResponseWriter) {},
-		"aborts": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
-		"silent": func(http.ResponseWriter) {},
+		"ends":             func(http.ResponseWriter) {},
+		"ends in an event": func(w http.ResponseWriter) { _, _ = io.WriteString(w, "data: {\"jsonrpc\":\"2.0\",\"resu") },
+		"ends in a word":   func(w http.ResponseWriter) { _, _ = io.WriteString(w, "dat") },
+		"aborts":           func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"silent":           func(http.ResponseWriter) {},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -299,7 +301,7 @@ func TestCardsOfA2AAgents(t *testing.T) {
 		`{"name":"a"}`:               "names no interface of the binding JSONRPC",
 		strings.Repeat(" ", 1<<20):   "too much",
 		`{"name":"a","supportedInterfaces":[{"url":"URL","protocolBinding":"GRPC","protocolVersion":"1.0"},{"url":"URL","protocolBinding":"JSONRPC","protocolVersion":"2.0"}]}`:                                                        "names no interface",
-		`{"name":"a","supportedInterfaces":[{"url":"file:///etc/passwd","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`:                                                                                                        "file:///etc/passwd",
+		`{"name":"a","supportedInterfaces":[{"url":"file:///etc/passwd","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`:                                                                                                        `names the address "file:///etc/passwd", which is no http or https URL`,
 		`{"name":"a","capabilities":{"extensions":[{"uri":"urn:x","required":true}]},"supportedInterfaces":[{"url":"URL","protocolBinding":"JSONRPC","protocolVersion":"1.0"}]}`:                                                       `requires the extension "urn:x"`,
 		`{"name":"a","url":"URL","protocolVersion":"0.3.0","preferredTransport":"GRPC"}`:                                                                                                                                               "names no interface",
 		`{"name":"a","url":"URL","protocolVersion":"0.3.0"}`:                                                                                                                                                                           "",
@@ -331,9 +333,10 @@ func TestCardsOfA2AAgents(t *testing.T) {
 func FuzzA2AResults(f *testing.F) {
 	for _, seed := range []string{"", "{}", "null", a2apeer.TaskEvent("1", "WORKING"), a2apeer.StatusEvent("1", "COMPLETED", "x"), a2apeer.TextEvent("1", "a", "x"), `{"kind":"task","id":"1","status":{"state":"input-required"}}`,
 		`{"kind":"status-update","taskId":"1","final":true,"status":{"state":"failed"}}`, `{"kind":"artifact-update","taskId":"1","artifact":{"artifactId":"a","parts":[{"kind":"file","file":{"uri":"x"}},{"kind":"data","data":[1]}]}}`,
-		`{"message":{"parts":[{"text":"\ud800"}]}}`, `{"kind":"message","parts":[{"kind":"text","text":"x"}]}`, `{"kind":"later"}`, `{"task":{"id":"1","history":[{"role":"agent","parts":[{"text":"x"}]}],"status":{"state":"completed"}}}`} {
+		`{"message":{"parts":[{"text":"\ud800"}]}}`, `{"kind":"message","parts":[{"kind":"text","text":"x"}]}`, `{"kind":"later"}`, `{"task":{"id":"1","status":{"state":"unknown"}}}`, `{"task":{"id":"1","history":[{"role":"agent","parts":[{"text":"x"}]}],"status":{"state":"completed"}}}`} {
 		f.Add([]byte(seed), []byte("data: "+seed+"\n\n"))
 	}
+	f.Add([]byte("{}"), []byte("data: {}\n\ndata: {\"resu"))
 	f.Fuzz(func(t *testing.T, data, stream []byte) {
 		a := answer{artifacts: []artifact{{id: "a", text: bytes.Repeat([]byte("x"), answerBytesMax-len(data)/2)}}}
 		a.size = len(a.artifacts[0].text)
@@ -349,7 +352,7 @@ func FuzzA2AResults(f *testing.F) {
 			joined = append(joined, e...)
 			return false, nil
 		})
-		if err != nil || len(joined) > len(stream)+bytes.Count(stream, []byte("\n"))+1 {
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) || len(joined) > len(stream)+bytes.Count(stream, []byte("\n"))+1 {
 			t.Errorf("%q: %d bytes of events, %v", stream, len(joined), err)
 		}
 	})

@@ -38,7 +38,8 @@ type target struct {
 	version   string // of the header A2A-Version
 	tenant    string
 	streaming bool
-	header    [2]string // the credential; empty: there is none
+
+	headerName, headerValue string // of the credential; empty: there is none
 }
 
 // bindingJSONRPC is the one binding that this package speaks, in the words of cards.
@@ -47,30 +48,15 @@ const bindingJSONRPC = "JSONRPC"
 // findTarget reads the card of an agent. After an error nothing was sent to the agent.
 func (c *Caller) findTarget(ctx context.Context, a Agent) (target, error) {
 	var t target
-	name, value, err := a.header(c.cfg.Env)
-	if err != nil {
+	var err error
+	if t.headerName, t.headerValue, err = a.header(c.cfg.Env); err != nil {
 		return t, err
 	}
-	t.header = [2]string{name, value}
 	at, err := a.cardURL()
 	if err != nil {
 		return t, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.cardTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
-	if err != nil {
-		return t, fmt.Errorf("%w: %w", errSetting, err)
-	}
-	res, err := c.do(req, t)
-	if err != nil {
-		return t, fmt.Errorf("its card at %s cannot be read: %w", at.Redacted(), err)
-	}
-	defer func() { _ = res.Body.Close() }()
-	if res.StatusCode != http.StatusOK {
-		return t, fmt.Errorf("its card at %s cannot be read: %w", at.Redacted(), statusError(res))
-	}
-	data, err := readAll(res.Body, cardBytesMax)
+	data, err := c.readCard(ctx, at, t)
 	if err != nil {
 		return t, fmt.Errorf("its card at %s cannot be read: %w", at.Redacted(), err)
 	}
@@ -81,7 +67,27 @@ func (c *Caller) findTarget(ctx context.Context, a Agent) (target, error) {
 	return card.choose(t, a, at)
 }
 
-// choose chooses how the agent is called. Its card may be anyone's who can write to that server, so it leads to no other.
+// readCard returns the bytes of a card.
+func (c *Caller) readCard(ctx context.Context, at *url.URL, t target) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.cardTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := c.do(req, t)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = res.Body.Close() }()
+	if res.StatusCode != http.StatusOK {
+		return nil, statusError(res)
+	}
+	return readAll(res.Body, cardBytesMax)
+}
+
+// choose chooses how the agent is called. Its card may be anyone's who can write to that server, so it leads to no
+// other.
 func (k agentCard) choose(t target, a Agent, at *url.URL) (target, error) {
 	for _, e := range k.Capabilities.Extensions {
 		if e.Required {
@@ -89,7 +95,7 @@ func (k agentCard) choose(t target, a Agent, at *url.URL) (target, error) {
 		}
 	}
 	t.streaming = k.Capabilities.Streaming
-	var elsewhere string
+	var problem string // of the last interface that cannot be called
 	for _, i := range k.interfaces() {
 		t.dialect, t.version, t.tenant = dialectV1, i.ProtocolVersion, i.Tenant
 		if strings.HasPrefix(i.ProtocolVersion, "0.3") {
@@ -102,18 +108,20 @@ func (k agentCard) choose(t target, a Agent, at *url.URL) (target, error) {
 		u, err := parseURL(text)
 		switch {
 		case err != nil:
-			elsewhere = fmt.Sprintf("%.200q", text)
+			problem = fmt.Sprintf("names the address %.200q, which is no http or https URL without a password", text)
 		case a.Endpoint == "" && origin(u) != origin(at):
-			elsewhere = fmt.Sprintf("%.200q", origin(u))
+			problem = fmt.Sprintf("leads to %.200q, which is not the server of the card", origin(u))
 		default:
 			t.endpoint = u
 			return t, nil
 		}
 	}
-	if elsewhere != "" {
-		return t, fmt.Errorf("its card leads to %s, which is not the server of the card; if that is right, name the address as endpoint of a2a_agents.%s", elsewhere, a.Name)
+	if problem != "" {
+		return t, fmt.Errorf("its card %s; if you know the right address, name it as endpoint of a2a_agents.%s",
+			problem, a.Name)
 	}
-	return t, fmt.Errorf("its card names no interface of the binding %s in version 1.0 or 0.3, which are what troupe speaks", bindingJSONRPC)
+	return t, fmt.Errorf("its card names no interface of the binding %s in version 1.0 or 0.3, "+
+		"which are what troupe speaks", bindingJSONRPC)
 }
 
 // interfaces lists the interfaces that this package speaks, those of version 1 first.

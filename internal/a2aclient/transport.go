@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -29,20 +30,23 @@ const (
 // newHTTPClient makes the client of all calls. No redirect leads to another server, and none repeats a task.
 func newHTTPClient() *http.Client {
 	dialer := &net.Dialer{Timeout: dialTimeout}
-	transport := &http.Transport{Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
-		ForceAttemptHTTP2: true, DisableCompression: true, MaxResponseHeaderBytes: headersMax, IdleConnTimeout: idleTimeout}
+	transport := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTimeout,
+		ForceAttemptHTTP2: true, DisableCompression: true, MaxResponseHeaderBytes: headersMax, IdleConnTimeout: idleTimeout,
+	}
 	return &http.Client{Transport: transport, CheckRedirect: func(r *http.Request, via []*http.Request) error {
 		if via[0].Method != http.MethodGet || origin(r.URL) != origin(via[0].URL) || len(via) > redirectsMax {
-			return fmt.Errorf("%w to %.200q", errRedirect, origin(r.URL))
+			return http.ErrUseLastResponse // which statusError describes
 		}
 		return nil
 	}}
 }
 
-// do sends a request with the credential of the agent. Its errors have no URL: what a server sends on to is its own text.
+// do sends a request with the credential of the agent. Its errors have no URL: what a server redirects to is its own
+// text.
 func (c *Caller) do(req *http.Request, t target) (*http.Response, error) {
-	if t.header[0] != "" {
-		req.Header.Set(t.header[0], t.header[1])
+	if t.headerName != "" {
+		req.Header.Set(t.headerName, t.headerValue)
 	}
 	res, err := c.http.Do(req)
 	var wrapped *url.Error
@@ -52,15 +56,20 @@ func (c *Caller) do(req *http.Request, t target) (*http.Response, error) {
 	return res, err
 }
 
-// post sends a request of JSON-RPC and returns the response, whose body the caller closes. sent says whether a byte of it may have
-// reached the server.
-func (c *Caller) post(ctx context.Context, t target, method string, params any, accept string) (res *http.Response, sent bool, err error) {
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": c.nextID.Add(1), "method": method, "params": params})
+// post sends a request of JSON-RPC and returns the response, whose body the caller closes. sent says whether a byte of
+// it may have reached the server.
+func (c *Caller) post(
+	ctx context.Context, t target, method string, params any, accept string,
+) (res *http.Response, sent bool, err error) {
+	request := map[string]any{"jsonrpc": "2.0", "id": c.nextID.Add(1), "method": method, "params": params}
+	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, false, fmt.Errorf("a2aclient: request: %w", err)
 	}
 	var connected atomic.Bool
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }})
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.endpoint.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, false, fmt.Errorf("a2aclient: request: %w", err)
@@ -75,7 +84,9 @@ func (c *Caller) post(ctx context.Context, t target, method string, params any, 
 }
 
 // request sends a request and returns its result.
-func (c *Caller) request(ctx context.Context, t target, method string, params any) (result json.RawMessage, sent bool, err error) {
+func (c *Caller) request(
+	ctx context.Context, t target, method string, params any,
+) (result json.RawMessage, sent bool, err error) {
 	res, sent, err := c.post(ctx, t, method, params, "application/json")
 	if err != nil {
 		return nil, sent, err
@@ -89,10 +100,14 @@ func (c *Caller) request(ctx context.Context, t target, method string, params an
 func readResult(res *http.Response) (json.RawMessage, error) {
 	if res.StatusCode != http.StatusOK {
 		data, err := readAll(res.Body, errorBytesMax)
-		if _, failed := decode(data); err == nil && errors.Is(failed, errForeign) && !isCredential(res.StatusCode) {
-			return nil, failed
+		_, failed := decode(data)
+		switch {
+		case err != nil || !errors.Is(failed, errForeign) || isCredential(res.StatusCode):
+			return nil, statusError(res)
+		case isBusy(res.StatusCode):
+			return nil, fmt.Errorf("%w: %w", statusError(res), failed)
 		}
-		return nil, statusError(res)
+		return nil, failed
 	}
 	data, err := readAll(res.Body, bodyBytesMax)
 	if err != nil {
@@ -105,17 +120,73 @@ func isCredential(status int) bool {
 	return status == http.StatusUnauthorized || status == http.StatusForbidden
 }
 
+func isBusy(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusRequestTimeout
+}
+
+// httpError is a response with a status that is no success.
+type httpError struct {
+	kind       error // what that says of the request
+	status     int
+	location   string // the server that a redirect leads to
+	retryAfter time.Duration
+}
+
+func (e *httpError) Error() string {
+	text := fmt.Sprintf("%v: HTTP %d %s", e.kind, e.status, http.StatusText(e.status)) // not the server's own words
+	if e.location != "" {
+		text += fmt.Sprintf(" to %.200q", e.location)
+	}
+	return text
+}
+
+func (e *httpError) Unwrap() error { return e.kind }
+
 // statusError describes a status that is no success.
 func statusError(res *http.Response) error {
-	text := http.StatusText(res.StatusCode) // not the server's own words
+	e := &httpError{kind: errRefused, status: res.StatusCode}
+	e.retryAfter = parseRetryAfter(res.Header.Get("Retry-After"))
 	switch code := res.StatusCode; {
 	case isCredential(code):
-		return fmt.Errorf("%w: HTTP %d %s", errCredential, code, text)
+		e.kind = errCredential
+	case isBusy(code):
+		e.kind = errBusy
 	case code >= http.StatusInternalServerError:
-		return fmt.Errorf("%w: HTTP %d %s", errServer, code, text)
-	default:
-		return fmt.Errorf("%w: HTTP %d %s", errRefused, code, text)
+		e.kind = errServer
+	case code >= http.StatusMultipleChoices && code < http.StatusBadRequest:
+		e.kind = errRedirect
+		if to, err := res.Location(); err == nil {
+			e.location = origin(to)
+		}
 	}
+	return e
+}
+
+// asksElsewhere reports whether an error is a redirect that says that the server did not take the request, and wants it
+// at another address.
+func asksElsewhere(err error) bool {
+	var e *httpError
+	return errors.As(err, &e) && (e.status == http.StatusTemporaryRedirect || e.status == http.StatusPermanentRedirect)
+}
+
+// retryAfter returns how long the server wants to be left alone after an error; 0 if it does not say.
+func retryAfter(err error) time.Duration {
+	if e := (*httpError)(nil); errors.As(err, &e) {
+		return e.retryAfter
+	}
+	return 0
+}
+
+// parseRetryAfter reads a header Retry-After, seconds or a date, up to retryAfterMax.
+func parseRetryAfter(text string) time.Duration {
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil {
+		return time.Duration(min(n, uint64(retryAfterMax/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	return min(max(time.Until(at), 0), retryAfterMax)
 }
 
 // readAll reads a body of at most so many bytes.
@@ -134,7 +205,8 @@ func isEventStream(res *http.Response) bool {
 }
 
 // readEvents reads a stream of server-sent events up to its end, or until take says that it is enough. alive is called
-// whenever something has arrived.
+// whenever something has arrived. A last event without its end is taken if it is whole JSON; else the stream is broken:
+// not every connection says that it ends too early.
 func readEvents(body io.Reader, alive func(), take func(data []byte) (enough bool, err error)) error {
 	lines := bufio.NewReaderSize(&countedReader{from: body, left: streamBytesMax, alive: alive}, 64<<10)
 	var data, line []byte
@@ -153,6 +225,9 @@ func readEvents(body io.Reader, alive func(), take func(data []byte) (enough boo
 		line = line[:0]
 		if value, ok := strings.CutPrefix(text, "data:"); ok {
 			data = append(append(data, strings.TrimPrefix(value, " ")...), '\n')
+		}
+		if err != nil && len(data) > 0 && !json.Valid(data) {
+			return io.ErrUnexpectedEOF
 		}
 		if (text == "" || err != nil) && len(data) > 0 {
 			enough, failed := take(data)

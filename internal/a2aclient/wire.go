@@ -16,13 +16,16 @@ type dialect struct {
 
 var (
 	dialectV1  = dialect{stream: "SendStreamingMessage", send: "SendMessage", get: "GetTask", cancel: "CancelTask"}
-	dialectV03 = dialect{stream: "message/stream", send: "message/send", get: "tasks/get", cancel: "tasks/cancel", old: true}
+	dialectV03 = dialect{
+		stream: "message/stream", send: "message/send", get: "tasks/get", cancel: "tasks/cancel", old: true,
+	}
 )
 
 // historyLength is how many messages of a task's history are asked for: the last one of the agent may be its answer.
 const historyLength = 4
 
-// message returns the parameters that send a task: one message of one text. The agent need not wait until it has done the task.
+// message returns the parameters that send a task: one message of one text. The agent need not wait until it has done
+// the task.
 func (t target) message(key, text string) map[string]any {
 	id := uuid.NewSHA1(uuid.NameSpaceOID, []byte(key)).String()
 	part, m := map[string]any{"text": text}, map[string]any{"messageId": id, "role": "ROLE_USER"}
@@ -72,14 +75,15 @@ func decode(data []byte) (json.RawMessage, error) {
 	}
 	switch {
 	case r.Error != nil:
-		return nil, fmt.Errorf("%w: %d %s", errForeign, r.Error.Code, quoteWords(r.Error.Message))
+		return nil, fmt.Errorf("%w: %d %s", errForeign, r.Error.Code, quoteText(r.Error.Message))
 	case len(r.Result) == 0 || string(r.Result) == "null":
 		return nil, errMalformed
 	}
 	return r.Result, nil
 }
 
-// event is one event of a stream, or the result of a request: a field of version 1.0, or by Kind the object itself, of 0.3.
+// event is one event of a stream, or the result of a request: a field of version 1.0, or by Kind the object itself, of
+// 0.3.
 type event struct {
 	Task           *wireTask
 	Message        *wireMessage
@@ -170,7 +174,7 @@ func parseEvent(data json.RawMessage) (e event, err error) {
 // taskState is the state of a task, in the words of version 0.3.
 type taskState string
 
-// The states of a task. In those that are not here it is at work.
+// The states of a task. Any other word is errMalformed: what it says of the task cannot be guessed.
 const (
 	stateCompleted taskState = "completed"
 	stateFailed    taskState = "failed"
@@ -180,13 +184,19 @@ const (
 	stateAuth      taskState = "auth-required"
 	stateSubmitted taskState = "submitted"
 	stateWorking   taskState = "working"
+	// stateUnknown is that of a server that cannot tell now (TASK_STATE_UNSPECIFIED in 1.0). The task may be at work, so
+	// it is asked for again until the call ends.
+	stateUnknown taskState = "unknown"
 )
 
 // parseState reads the word of either version.
 func parseState(word string) (taskState, bool) {
 	s := taskState(strings.ReplaceAll(strings.ToLower(strings.TrimPrefix(word, "TASK_STATE_")), "_", "-"))
 	switch s {
-	case stateCompleted, stateFailed, stateCanceled, stateRejected, stateInput, stateAuth, stateSubmitted, stateWorking:
+	case "unspecified":
+		return stateUnknown, true
+	case stateCompleted, stateFailed, stateCanceled, stateRejected, stateInput, stateAuth,
+		stateSubmitted, stateWorking, stateUnknown:
 		return s, true
 	}
 	return "", false
@@ -200,7 +210,7 @@ func (s taskState) isOver() bool {
 // text returns what the model reads of a part. Files are named, not fetched.
 func (p wirePart) text() string {
 	file := func(name, kind, where string) string {
-		return "[a file that is not shown: " + strings.TrimSpace(clipWords(name)+" "+clipWords(kind)) + where + "]"
+		return "[a file that is not shown: " + strings.TrimSpace(clipText(name)+" "+clipText(kind)) + where + "]"
 	}
 	switch {
 	case p.Text != nil:
@@ -208,11 +218,11 @@ func (p wirePart) text() string {
 	case len(p.Data) > 0 && string(p.Data) != "null":
 		return string(p.Data)
 	case p.File != nil && p.File.URI != "":
-		return file(p.File.Name, p.File.MimeType, " at "+clipWords(p.File.URI))
+		return file(p.File.Name, p.File.MimeType, " at "+clipText(p.File.URI))
 	case p.File != nil:
 		return file(p.File.Name, p.File.MimeType, fmt.Sprintf(" of %d bytes", len(p.File.Bytes)/4*3))
 	case p.URL != "":
-		return file(p.Filename, p.MediaType, " at "+clipWords(p.URL))
+		return file(p.Filename, p.MediaType, " at "+clipText(p.URL))
 	case p.Raw != "":
 		return file(p.Filename, p.MediaType, fmt.Sprintf(" of %d bytes", len(p.Raw)/4*3))
 	}
