@@ -3,7 +3,8 @@ package verify
 // The bodies of facts, as far as a rule needs them. The keys are those of docs/protocol.md and are in logs
 // for ever.
 
-type amount struct {
+// Amount is an amount of the budget.
+type Amount struct {
 	Tokens int64 `msgpack:"t" json:"tokens"`
 	Nano   int64 `msgpack:"n" json:"nano_usd"` // of a dollar, times 10⁹
 	Calls  int64 `msgpack:"c" json:"tool_calls"`
@@ -157,18 +158,18 @@ type grantedBody struct { // granted, denied
 	Detail      string      `msgpack:"d"`
 	By          *originBody `msgpack:"by"`
 	Allowance   *struct {
-		Room amount `msgpack:"r"`
+		Room Amount `msgpack:"r"`
 	} `msgpack:"h"`
 }
 
 type settleBody struct {
 	Reservation int       `msgpack:"l"`
-	Used        amount    `msgpack:"u"`
+	Used        Amount    `msgpack:"u"`
 	Usage       usageBody `msgpack:"g"`
 	Lost        bool      `msgpack:"x"`
 	Turn        int       `msgpack:"t"`
 	Under       int       `msgpack:"w"`
-	Taken       amount    `msgpack:"k"`
+	Taken       Amount    `msgpack:"k"`
 }
 
 type delegateBody struct {
@@ -179,12 +180,12 @@ type returnBody struct { // return_allowance
 	Grant       int    `msgpack:"g"`
 	Reservation int    `msgpack:"l"`
 	Open        bool   `msgpack:"o"`
-	Taken       amount `msgpack:"k"`
+	Taken       Amount `msgpack:"k"`
 }
 
 type openedBody struct {
 	Fork     string        `msgpack:"fo"`
-	Limits   amount        `msgpack:"l"`
+	Limits   Amount        `msgpack:"l"`
 	Tools    []toolBody    `msgpack:"t"`
 	Commands []commandBody `msgpack:"z"`
 	Writable []string      `msgpack:"e"`
@@ -268,7 +269,7 @@ type proposalBody struct { // propose_stop, stop_allowed, stop_vetoed
 
 type limitBody struct { // limit_set
 	Limits struct {
-		amount
+		Amount
 		Depth    int `msgpack:"d"`
 		Children int `msgpack:"h"`
 		Agents   int `msgpack:"a"`
@@ -283,12 +284,12 @@ type limitBody struct { // limit_set
 // namesOnlyTime reports whether the other limits, and a freeze, stay as they are.
 func (b limitBody) namesOnlyTime() bool {
 	l := b.Limits
-	return b.Soft > 0 && b.Patch && !b.Freeze && l.amount == amount{} && l.Depth == 0 && l.Children == 0 && l.Agents == 0 && l.Messages == 0
+	return b.Soft > 0 && b.Patch && !b.Freeze && l.Amount == Amount{} && l.Depth == 0 && l.Children == 0 && l.Agents == 0 && l.Messages == 0
 }
 
 type othersBody struct { // others_use
-	Spent amount `msgpack:"s"`
-	Held  amount `msgpack:"h"`
+	Spent Amount `msgpack:"s"`
+	Held  Amount `msgpack:"h"`
 }
 
 type givenUpBody struct {

@@ -11,14 +11,14 @@ import (
 
 // attempt is one attempt of a tool call.
 type attempt struct {
-	call     string // TURN-INDEX
-	no       int    // from 1
-	started  uint64 // the newest entry that says that it begins; 0: none
-	returned uint64
-	body     []byte // of the first result
-	killed   bool
-	life     string // activation that began it
-	unbegun  bool   // the activation that was to begin it was drained before
+	call       string // TURN-INDEX
+	no         int    // from 1
+	started    uint64 // the newest entry that says that it begins; 0: none
+	returned   uint64
+	body       []byte // of the first result
+	killed     bool
+	activation string // activation that began it
+	unbegun    bool   // the activation that was to begin it was drained before
 }
 
 func attemptKey(call string, no int) string { return call + "." + strconv.Itoa(no) }
@@ -29,7 +29,7 @@ func (l *log) attemptOf(b callBody) *attempt {
 	if a == nil {
 		a = &attempt{call: b.Call, no: b.Attempt}
 		l.attempts[key] = a
-		l.order = append(l.order, a)
+		l.attemptList = append(l.attemptList, a)
 	}
 	return a
 }
@@ -40,10 +40,10 @@ func (l *log) readStarted(e mailbox.Entry, item mailbox.Item) {
 		return
 	}
 	a := l.attemptOf(b)
-	if a.started > 0 && !a.unbegun && a.life != e.Start {
-		l.find(StartedOnce, l.n, "attempt %d of call %s began in entry %d already", b.Attempt, b.Call, a.started)
+	if a.started > 0 && !a.unbegun && a.activation != e.Start {
+		l.addFinding(StartedOnce, l.n, "attempt %d of call %s began in entry %d already", b.Attempt, b.Call, a.started)
 	}
-	a.started, a.life, a.unbegun = l.n, e.Start, false
+	a.started, a.activation, a.unbegun = l.n, e.Start, false
 }
 
 func (l *log) readReturned(item mailbox.Item) {
@@ -53,10 +53,10 @@ func (l *log) readReturned(item mailbox.Item) {
 	}
 	a := l.attemptOf(b)
 	if l.closed > 0 && a.started > l.closed && !b.Killed { // its beginning may be on its way when the log is closed
-		l.find(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end", b.Attempt, b.Call, a.started, l.closed)
+		l.addFinding(AfterEnd, l.n, "attempt %d of call %s began in entry %d and has a result, and entry %d is the end", b.Attempt, b.Call, a.started, l.closed)
 	}
 	if a.returned > 0 && !bytes.Equal(a.body, item.Body) {
-		l.find(AnsweredOnce, l.n, "attempt %d of call %s has another result in entry %d", b.Attempt, b.Call, a.returned)
+		l.addFinding(AnsweredOnce, l.n, "attempt %d of call %s has another result in entry %d", b.Attempt, b.Call, a.returned)
 	}
 	if a.returned == 0 {
 		a.returned, a.body, a.killed = l.n, item.Body, b.Killed
@@ -108,11 +108,11 @@ func isEffect(class string) bool { return class == "effect" || class == "irrever
 
 // checkCalls checks the calls of an agent by the replies that ask for them.
 func (v *verifier) checkCalls(l *log) {
-	for _, a := range l.order {
+	for _, a := range l.attemptList {
 		tool, _ := v.toolOf(l, a.call)
 		class := l.classes[tool]
 		if a.returned > 0 && a.started == 0 && !a.killed && isEffect(class) {
-			l.find(StartedFirst, a.returned, "call %s of %s, whose class is %s, has a result, and no entry says that it began", a.call, tool, class)
+			l.addFinding(StartedFirst, a.returned, "call %s of %s, whose class is %s, has a result, and no entry says that it began", a.call, tool, class)
 		}
 		if isEffect(class) {
 			v.checkBegun(l, a, tool)
@@ -123,9 +123,9 @@ func (v *verifier) checkCalls(l *log) {
 		return
 	}
 	if l.claims == 1 { // a crash leaves calls without a result
-		for _, a := range l.order {
+		for _, a := range l.attemptList {
 			if a.started > 0 && !a.unbegun && a.returned == 0 {
-				l.find(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed", attemptKey(a.call, a.no))
+				l.addFinding(AnsweredOnce, a.started, "call %s began and has no result, and the agent completed", attemptKey(a.call, a.no))
 			}
 		}
 	}
@@ -152,12 +152,12 @@ func (v *verifier) checkReads(l *log) {
 			}
 		}
 		for _, call := range reads {
-			if slices.ContainsFunc(l.order, func(a *attempt) bool { return a.call == call && a.returned > 0 }) {
+			if slices.ContainsFunc(l.attemptList, func(a *attempt) bool { return a.call == call && a.returned > 0 }) {
 				must--
 			}
 		}
 		if must > 0 {
-			l.find(AnsweredOnce, a.entry, "%d calls of the reply were to run (entry %d of %s), and of the reading calls %s %d have no result, although the agent completed",
+			l.addFinding(AnsweredOnce, a.entry, "%d calls of the reply were to run (entry %d of %s), and of the reading calls %s %d have no result, although the agent completed",
 				s.body.Used.Calls, s.entry, v.super().at, strings.Join(reads, ", "), must)
 		}
 	}

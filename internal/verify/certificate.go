@@ -43,7 +43,7 @@ func (v *verifier) certify(super *log) {
 // certifier makes a certificate.
 type certifier struct {
 	*verifier
-	super, root *log
+	superLog, rootLog *log
 	*Certificate
 }
 
@@ -55,7 +55,7 @@ func (c *certifier) add(format string, args ...any) {
 func (c *certifier) addStops() {
 	proposed, proposals := message{}, 0
 	var last proposalBody
-	for _, m := range c.super.inbox {
+	for _, m := range c.superLog.inbox {
 		if m.from.Agent() == "root" && m.kind == "propose_stop" && mailbox.Unmarshal(m.body, &last) == nil {
 			proposed, proposals = m, proposals+1
 		}
@@ -66,18 +66,18 @@ func (c *certifier) addStops() {
 	if proposals > 1 {
 		c.add("root proposed to stop %d times before, and the supervisor refused", proposals-1)
 	}
-	c.add("root proposed stop %d in its entry %d (entry %d of %s)", last.Proposal, proposed.n, proposed.entry, c.super.at)
-	if c.root == nil {
+	c.add("root proposed stop %d in its entry %d (entry %d of %s)", last.Proposal, proposed.n, proposed.entry, c.superLog.at)
+	if c.rootLog == nil {
 		return
 	}
-	for _, m := range c.root.inbox {
+	for _, m := range c.rootLog.inbox {
 		var b proposalBody
 		if (m.kind == "stop_allowed" || m.kind == "stop_vetoed") && mailbox.Unmarshal(m.body, &b) == nil && b.Proposal == last.Proposal {
 			final := ""
 			if b.Final {
 				final = " for good"
 			}
-			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.root.at, why(b.Why))
+			c.add("the supervisor answered %s%s%s (entry %d of %s)%s", m.kind, final, b.By.text(), m.entry, c.rootLog.at, why(b.Why))
 			c.Rule = "policy" + b.By.text()
 		}
 	}
@@ -95,36 +95,36 @@ func (o *originBody) text() string {
 
 // addRule adds the rule by which root ended, with its figures.
 func (c *certifier) addRule(end message, b finishBody) {
-	if c.root == nil || c.root.task == nil {
+	if c.rootLog == nil || c.rootLog.task == nil {
 		return
 	}
-	limits := c.root.task.Task.Limits
+	limits := c.rootLog.task.Task.Limits
 	switch reason := b.Outcome.Reason; reason {
 	case "completed", "vetoed":
 		return // the answer to the proposed stop is the rule
 	case "max_turns":
 		c.Rule = "limit of turns"
-		c.add("the limit is %d turns (entry %d of %s; 0: that of the version)", limits.Turns, c.root.taskAt, c.root.at)
+		c.add("the limit is %d turns (entry %d of %s; 0: that of the version)", limits.Turns, c.rootLog.taskAt, c.rootLog.at)
 	case "timeout":
 		c.Rule = "limit of working time"
 		c.add("the limits are %d ms until the closing turn and %d ms until the end (entry %d of %s; 0: those of the version), root worked %d ms",
-			limits.Soft, limits.Hard, c.root.taskAt, c.root.at, b.Worked)
+			limits.Soft, limits.Hard, c.rootLog.taskAt, c.rootLog.at, b.Worked)
 		for _, timer := range []string{"soft", "hard"} {
-			if at := c.root.woke[timer]; at > 0 {
-				c.add("the %s limit was due (entry %d of %s)", timer, at, c.root.at)
+			if at := c.rootLog.woke[timer]; at > 0 {
+				c.add("the %s limit was due (entry %d of %s)", timer, at, c.rootLog.at)
 			}
 		}
 	case "canceled", "aborted_streaming", "aborted_tools":
 		c.Rule = "cancel"
-		if c.root.canceled > 0 {
-			c.add("root read the cancel in its entry %d", c.root.canceled)
+		if c.rootLog.canceled > 0 {
+			c.add("root read the cancel in its entry %d", c.rootLog.canceled)
 		}
 	case "guardrail", "policy_blocked", "stop_hook_prevented", "tool_failure":
 		c.addHook(reason)
 	case "model_error", "refused", "prompt_too_long":
 		c.Rule = "answer of the model"
-		if n := len(c.root.answers); n > 0 && c.root.answers[n-1].failure != "" {
-			c.add("the model failed (entry %d of %s)%s", c.root.answers[n-1].entry, c.root.at, why(c.root.answers[n-1].failure))
+		if n := len(c.rootLog.answers); n > 0 && c.rootLog.answers[n-1].failure != "" {
+			c.add("the model failed (entry %d of %s)%s", c.rootLog.answers[n-1].entry, c.rootLog.at, why(c.rootLog.answers[n-1].failure))
 		}
 	default:
 		c.Rule = reason
@@ -134,10 +134,10 @@ func (c *certifier) addRule(end message, b finishBody) {
 
 func (c *certifier) addHook(reason string) {
 	c.Rule = "hook"
-	if n := len(c.root.hooked); n > 0 {
-		h := c.root.hooked[n-1]
+	if n := len(c.rootLog.hooked); n > 0 {
+		h := c.rootLog.hooked[n-1]
 		c.Rule = fmt.Sprintf("hook %q", h.hook)
-		c.add("the hook %q decided %s at %s (entry %d of %s)%s", h.hook, h.decision, h.point, h.entry, c.root.at, why(h.text))
+		c.add("the hook %q decided %s at %s (entry %d of %s)%s", h.hook, h.decision, h.point, h.entry, c.rootLog.at, why(h.text))
 		return
 	}
 	c.Rule = reason
@@ -145,7 +145,7 @@ func (c *certifier) addHook(reason string) {
 
 // addLastGrant adds the answer of the supervisor that left no ordinary turn, with the figures of the pool at that moment.
 func (c *certifier) addLastGrant(end message) {
-	for _, m := range slices.Backward(c.root.inbox) {
+	for _, m := range slices.Backward(c.rootLog.inbox) {
 		var b grantedBody
 		if m.kind != "granted" && m.kind != "denied" || mailbox.Unmarshal(m.body, &b) != nil || m.kind == "granted" && !b.Closing {
 			continue
@@ -158,7 +158,7 @@ func (c *certifier) addLastGrant(end message) {
 		if b.By != nil {
 			c.Rule = "policy" + b.By.text()
 		}
-		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(), m.entry, c.root.at, why(b.Detail))
+		c.add("the supervisor %s for %s%s (entry %d of %s)%s", what, cmp.Or(b.Why, "a limit of the agent"), b.By.text(), m.entry, c.rootLog.at, why(b.Detail))
 		c.addPool(min(m.n, end.entry), b.Reservation)
 		return
 	}
@@ -167,50 +167,50 @@ func (c *certifier) addLastGrant(end message) {
 // addPool adds what was settled and held when an entry of the log of the run was read, and what the request asks for.
 func (c *certifier) addPool(entry uint64, reservation int) {
 	f := c.ledger.before(entry)
-	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %s (up to entry %d of %s)", f.limit.text(f.limit), f.settled.text(f.limit), f.held.text(f.limit), entry, c.super.at)
-	if r, ok := c.account(c.root.at).asked[reservation]; ok {
+	c.add("the limit of the run was %s; settled were %s, and held for attempts under way %s (up to entry %d of %s)", f.limit.text(f.limit), f.settled.text(f.limit), f.held.text(f.limit), entry, c.superLog.at)
+	if r, ok := c.account(c.rootLog.at).asked[reservation]; ok {
 		q := r.body.Request
 		c.add("the request asks for up to %d tokens, %d of the prompt and %d of the reply, and after it a closing turn must fit: up to %d more (entry %d of %s)", r.bound, q.Input,
-			q.Output, r.bound+q.Closing, r.entry, c.super.at)
+			q.Output, r.bound+q.Closing, r.entry, c.superLog.at)
 	}
 }
 
 // addLimits adds of which run a fork is and under which limit it runs, and what providers have billed above reservations.
 func (c *certifier) addLimits() {
-	if len(c.super.opened) == 0 {
+	if len(c.superLog.opened) == 0 {
 		return
 	}
-	if of := c.super.opened[0].Fork; of != "" {
+	if of := c.superLog.opened[0].Fork; of != "" {
 		set := "as its original began"
-		for _, b := range c.super.budget[1:] {
+		for _, b := range c.superLog.budget[1:] {
 			if b.setsLimit() {
-				set = fmt.Sprintf("set by %s in entry %d of %s; its original began with %s", cmp.Or(b.set.By, "a person"), b.entry, c.super.at, c.super.budget[0].set.Limits.all())
+				set = fmt.Sprintf("set by %s in entry %d of %s; its original began with %s", cmp.Or(b.set.By, "a person"), b.entry, c.superLog.at, c.superLog.budget[0].set.Limits.all())
 			}
 		}
 		c.add("the run is a fork of %s, its limit is %s (%s)", of, c.ledger.limit.all(), set)
 	}
-	if over := c.ledger.overrun; over != (amount{}) {
-		c.add("providers have billed %s more than was reserved (first in entry %d of %s)", over.text(over), c.ledger.overAt, c.super.at)
+	if over := c.ledger.overrun; over != (Amount{}) {
+		c.add("providers have billed %s more than was reserved (first in entry %d of %s)", over.text(over), c.ledger.overAt, c.superLog.at)
 	}
 }
 
 // String lists the sums for people.
 func (s Sums) String() string {
 	text := "settled: " + s.Settled.all()
-	if s.Held != (amount{}) {
+	if s.Held != (Amount{}) {
 		text += "; held: " + s.Held.all()
 	}
-	if s.Overrun != (amount{}) {
+	if s.Overrun != (Amount{}) {
 		text += "; billed above reservations: " + s.Overrun.all()
 	}
 	return text + "; limit: " + s.Limit.all()
 }
 
 // all lists the parts of an amount that are not zero.
-func (a amount) all() string { return a.text(a) }
+func (a Amount) all() string { return a.text(a) }
 
 // text lists the parts of an amount that are limited.
-func (a amount) text(limit amount) string {
+func (a Amount) text(limit Amount) string {
 	var parts []string
 	if limit.Tokens > 0 {
 		parts = append(parts, fmt.Sprintf("%d tokens", a.Tokens))
@@ -240,18 +240,18 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 	reason := v.report.Certificate.Reason
 	switch working := v.workingAgent(super); {
 	case claim.State == "finished" && super.closed == 0 && (reason == "" || working != ""):
-		super.find(Ended, super.n, "its node says that the run has finished, and its log lacks the end of %s: its last entries are missing, or its supervisor was given up before it wrote them", cmp.Or(working, "root"))
+		super.addFinding(Ended, super.n, "its node says that the run has finished, and its log lacks the end of %s: its last entries are missing, or its supervisor was given up before it wrote them", cmp.Or(working, "root"))
 	case claim.Reason != "" && reason != claim.Reason:
-		super.find(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason, reason)
+		super.addFinding(Ended, super.n, "its node says that the run has stopped as %s, and the logs show %q", claim.Reason, reason)
 	case claim.State == "parked" && len(v.openQuestions(super)) == 0:
-		super.find(Ended, super.n, "its node says that the run waits for a person, and no question is open: the entries that asked it are missing, or others follow")
+		super.addFinding(Ended, super.n, "its node says that the run waits for a person, and no question is open: the entries that asked it are missing, or others follow")
 	}
 }
 
 // workingAgent returns an agent that has a log and whose end the log of the run lacks; "": all have ended. With all of them ended
 // the run is over, also if a process ended before it wrote the entry that closes the log.
 func (v *verifier) workingAgent(super *log) string {
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		ended := func(m message) bool { return m.from == l.at && m.kind == "finish" }
 		if !l.isSuper() && !l.deleted && !v.report.Damaged && !slices.ContainsFunc(super.inbox, ended) {
 			return l.at.Agent()

@@ -14,13 +14,13 @@ type ledger struct {
 	v     *verifier
 	super *log
 
-	limit   amount // of the run; a component of 0 is not limited
+	limit   Amount // of the run; a component of 0 is not limited
 	frozen  uint64 // the entry that froze the budget; 0: it is not frozen
-	overrun amount // billed above reservations; no calls
+	overrun Amount // billed above reservations; no calls
 	overAt  uint64 // the first entry with an overrun; 0: none
-	newOver amount // the part of the entry that is read
-	settled amount // without others
-	held    amount
+	newOver Amount // the part of the entry that is read
+	settled Amount // without others
+	held    Amount
 	others  othersBody
 	agents  map[mailbox.Address]*agentLedger
 	figures []figures
@@ -28,16 +28,16 @@ type ledger struct {
 
 // agentLedger is the part of one agent.
 type agentLedger struct {
-	settled amount
-	open    map[int]amount // what reservations hold
+	settled Amount
+	open    map[int]Amount // what reservations hold
 	closed  int            // the newest reservation that is closed
 	newest  uint64         // the entry that closed it, or with which the agent left
-	ahead   amount         // rest of the allowance
+	ahead   Amount         // rest of the allowance
 	aheadOf int            // the reservation with which it was granted; 0: none
 	left    bool           // it has ended, or was given up: what was open is spent
 }
 
-func (a *agentLedger) held() (sum amount) {
+func (a *agentLedger) held() (sum Amount) {
 	for _, h := range a.open {
 		sum = sum.plus(h)
 	}
@@ -48,23 +48,23 @@ func (a *agentLedger) held() (sum amount) {
 type figures struct {
 	entry                uint64
 	granted              bool // with the grants that the entry caused
-	limit, settled, held amount
+	limit, settled, held Amount
 }
 
-func (a amount) plus(b amount) amount {
-	return amount{a.Tokens + b.Tokens, a.Nano + b.Nano, a.Calls + b.Calls}
+func (a Amount) plus(b Amount) Amount {
+	return Amount{a.Tokens + b.Tokens, a.Nano + b.Nano, a.Calls + b.Calls}
 }
-func (a amount) minus(b amount) amount {
-	return amount{a.Tokens - b.Tokens, a.Nano - b.Nano, a.Calls - b.Calls}
+func (a Amount) minus(b Amount) Amount {
+	return Amount{a.Tokens - b.Tokens, a.Nano - b.Nano, a.Calls - b.Calls}
 }
 
 // over is what exceeds another amount.
-func (a amount) over(b amount) amount {
-	return amount{max(0, a.Tokens-b.Tokens), max(0, a.Nano-b.Nano), max(0, a.Calls-b.Calls)}
+func (a Amount) over(b Amount) Amount {
+	return Amount{max(0, a.Tokens-b.Tokens), max(0, a.Nano-b.Nano), max(0, a.Calls-b.Calls)}
 }
 
 // beyond is what exceeds a limit.
-func (a amount) beyond(limit amount) amount {
+func (a Amount) beyond(limit Amount) Amount {
 	over := a.over(limit)
 	if limit.Tokens == 0 {
 		over.Tokens = 0
@@ -95,7 +95,7 @@ func (v *verifier) checkSums(super *log) {
 	grants, inbox, changes := v.grantsByCause(super), super.inbox, super.budget
 	for entry := uint64(1); entry <= super.n; entry++ {
 		changed := false
-		b.newOver = amount{}
+		b.newOver = Amount{}
 		for ; len(changes) > 0 && changes[0].entry == entry; changes = changes[1:] {
 			b.change(changes[0])
 			changed = true
@@ -116,7 +116,7 @@ func (v *verifier) checkSums(super *log) {
 
 // grantsByCause returns the grants that the log of the run has caused, in order.
 func (v *verifier) grantsByCause(super *log) (grants []grantOf) {
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		if l.isSuper() || l.deleted {
 			continue
 		}
@@ -132,10 +132,10 @@ func (v *verifier) grantsByCause(super *log) (grants []grantOf) {
 	return grants
 }
 
-// find finds a broken rule, unless a log was damaged: what was settled is then not known.
-func (b *ledger) find(rule Rule, entry uint64, format string, args ...any) {
+// addFinding adds a broken rule, unless a log was damaged: what was settled is then not known.
+func (b *ledger) addFinding(rule Rule, entry uint64, format string, args ...any) {
 	if !b.v.report.Damaged {
-		b.super.find(rule, entry, format, args...)
+		b.super.addFinding(rule, entry, format, args...)
 	}
 }
 
@@ -156,7 +156,7 @@ func (b *ledger) before(entry uint64) (found figures) {
 func (b *ledger) of(at mailbox.Address) *agentLedger {
 	a := b.agents[at]
 	if a == nil {
-		a = &agentLedger{open: map[int]amount{}}
+		a = &agentLedger{open: map[int]Amount{}}
 		b.agents[at] = a
 	}
 	return a
@@ -178,9 +178,9 @@ func (b *ledger) change(c budgetChange) {
 		b.frozen = c.entry
 	case c.setsLimit():
 		b.frozen = 0
-		limit := c.set.Limits.amount
+		limit := c.set.Limits.Amount
 		if c.set.Patch {
-			limit = amount{cmp.Or(limit.Tokens, b.limit.Tokens), cmp.Or(limit.Nano, b.limit.Nano), cmp.Or(limit.Calls, b.limit.Calls)}
+			limit = Amount{cmp.Or(limit.Tokens, b.limit.Tokens), cmp.Or(limit.Nano, b.limit.Nano), cmp.Or(limit.Calls, b.limit.Calls)}
 		}
 		b.limit = limit
 	}
@@ -201,7 +201,7 @@ func (b *ledger) read(m message) bool {
 	case "settle":
 		var s settleBody
 		if mailbox.Unmarshal(m.body, &s) == nil {
-			b.settle(m, a, s)
+			b.closeReservation(m, a, s)
 		}
 	case "back":
 		var r reportBody
@@ -225,13 +225,13 @@ func (b *ledger) takeBack(a *agentLedger) bool {
 		return false
 	}
 	b.held = b.held.minus(a.ahead)
-	a.ahead, a.aheadOf = amount{}, 0
+	a.ahead, a.aheadOf = Amount{}, 0
 	return true
 }
 
 // forfeit spends an allowance: how many attempts have begun under it is not known.
 func (b *ledger) forfeit(a *agentLedger) {
-	lost := amount{a.ahead.Tokens, a.ahead.Nano, 0}
+	lost := Amount{a.ahead.Tokens, a.ahead.Nano, 0}
 	b.takeBack(a)
 	a.settled, b.settled = a.settled.plus(lost), b.settled.plus(lost)
 }
@@ -255,20 +255,20 @@ func (b *ledger) lose(a *agentLedger, reservation int) {
 }
 
 // openAhead opens a reservation for an attempt that began under an allowance.
-func (b *ledger) openAhead(m message, a *agentLedger, reservation int, taken amount, open bool) {
+func (b *ledger) openAhead(m message, a *agentLedger, reservation int, taken Amount, open bool) {
 	if !open || reservation <= a.closed || a.left {
 		return
 	}
-	if over := taken.over(a.ahead); over != (amount{}) {
-		b.find(Limit, m.entry, "%s has taken %s for reservation %d out of its allowance, of which %s are left", m.from, taken.all(), reservation, a.ahead.all())
+	if over := taken.over(a.ahead); over != (Amount{}) {
+		b.addFinding(Limit, m.entry, "%s has taken %s for reservation %d out of its allowance, of which %s are left", m.from, taken.all(), reservation, a.ahead.all())
 		taken = taken.minus(over)
 	}
 	a.ahead = a.ahead.minus(taken)
 	a.open[reservation] = taken
 }
 
-// settle closes a reservation.
-func (b *ledger) settle(m message, a *agentLedger, s settleBody) {
+// closeReservation closes a reservation by its settlement.
+func (b *ledger) closeReservation(m message, a *agentLedger, s settleBody) {
 	if s.Reservation <= a.closed || a.left {
 		return // it was spent in full
 	}
@@ -283,14 +283,14 @@ func (b *ledger) settle(m message, a *agentLedger, s settleBody) {
 	}
 	a.closed, a.newest = s.Reservation, m.entry
 	held, open := a.open[s.Reservation]
-	used := amount{max(0, s.Used.Tokens), max(0, s.Used.Nano), max(0, s.Used.Calls)}
+	used := Amount{max(0, s.Used.Tokens), max(0, s.Used.Nano), max(0, s.Used.Calls)}
 	if open && used.Calls > held.Calls {
-		b.find(Amount, m.entry, "reservation %d of %s is settled with %d tool calls, and %d were granted", s.Reservation, m.from, used.Calls, held.Calls)
+		b.addFinding(SettledAmount, m.entry, "reservation %d of %s is settled with %d tool calls, and %d were granted", s.Reservation, m.from, used.Calls, held.Calls)
 		used.Calls = held.Calls
 	}
 	switch {
 	case !open && (s.Lost || s.Under != 0): // nothing was sent under it, or the logs do not have its grant
-		used = amount{}
+		used = Amount{}
 	case s.Lost:
 		used.Tokens, used.Nano = held.Tokens, held.Nano
 	}
@@ -307,9 +307,9 @@ func (b *ledger) settle(m message, a *agentLedger, s settleBody) {
 }
 
 // noteOverrun notes what a provider has billed above a reservation.
-func (b *ledger) noteOverrun(m message, over amount) {
+func (b *ledger) noteOverrun(m message, over Amount) {
 	over.Calls = 0
-	if over == (amount{}) {
+	if over == (Amount{}) {
 		return
 	}
 	b.overrun, b.newOver = b.overrun.plus(over), b.newOver.plus(over)
@@ -324,12 +324,12 @@ func (b *ledger) grant(g grantOf) {
 	r, asked := b.v.account(g.at.at).asked[g.Reservation]
 	switch {
 	case !asked || r.entry > g.cause:
-		b.find(Reserved, g.cause, "reservation %d of %s is granted, and was not asked for", g.Reservation, g.at.at)
+		b.addFinding(Reserved, g.cause, "reservation %d of %s is granted, and was not asked for", g.Reservation, g.at.at)
 		return
 	case (a.left || g.Reservation <= a.closed) && a.newest == g.cause:
 		return // granted and closed in the same entry
 	case a.left || g.Reservation <= a.closed:
-		b.find(Reserved, g.cause, "reservation %d of %s is granted, and the agent has ended or has closed it", g.Reservation, g.at.at)
+		b.addFinding(Reserved, g.cause, "reservation %d of %s is granted, and the agent has ended or has closed it", g.Reservation, g.at.at)
 		return
 	}
 	b.checkGranted(g, r)
@@ -354,17 +354,17 @@ func (b *ledger) checkGranted(g grantOf, r request) {
 	if output := q.Output; g.Closing {
 		what = "a closing turn"
 		if g.Output > q.Closing || g.Calls > 0 || g.Allowance != nil {
-			b.find(Granted, g.cause, "reservation %d of %s is a closing turn of %d tokens with %d tool calls, and %d tokens without calls were asked for", g.Reservation, g.at.at, g.Output, g.Calls, q.Closing)
+			b.addFinding(Granted, g.cause, "reservation %d of %s is a closing turn of %d tokens with %d tool calls, and %d tokens without calls were asked for", g.Reservation, g.at.at, g.Output, g.Calls, q.Closing)
 		}
 	} else if g.Output > output || g.Calls > q.Calls {
-		b.find(Granted, g.cause, "reservation %d of %s is granted %s with %d tokens of output and %d tool calls, and %d and %d were asked for", g.Reservation, g.at.at, what, g.Output, g.Calls, output, q.Calls)
+		b.addFinding(Granted, g.cause, "reservation %d of %s is granted %s with %d tokens of output and %d tool calls, and %d and %d were asked for", g.Reservation, g.at.at, what, g.Output, g.Calls, output, q.Calls)
 	}
 	switch {
 	case g.Closing:
 	case b.frozen > 0 && b.frozen < g.cause:
-		b.find(Granted, g.cause, "reservation %d of %s is %s, and entry %d has frozen the budget: only closing turns are granted", g.Reservation, g.at.at, what, b.frozen)
+		b.addFinding(Granted, g.cause, "reservation %d of %s is %s, and entry %d has frozen the budget: only closing turns are granted", g.Reservation, g.at.at, what, b.frozen)
 	case b.overAt > 0 && b.overAt < g.cause:
-		b.find(Granted, g.cause, "reservation %d of %s is %s, and a provider has billed more than was reserved in entry %d: only closing turns are granted", g.Reservation, g.at.at, what, b.overAt)
+		b.addFinding(Granted, g.cause, "reservation %d of %s is %s, and a provider has billed more than was reserved in entry %d: only closing turns are granted", g.Reservation, g.at.at, what, b.overAt)
 	}
 }
 
@@ -372,16 +372,16 @@ func (b *ledger) checkGranted(g grantOf, r request) {
 func (b *ledger) checkLimits(g grantOf, a *agentLedger) {
 	settled, held := b.settled.plus(b.others.Spent), b.held.plus(b.others.Held)
 	settled = settled.minus(b.newOver) // the grant may have been made before a settlement of the same entry
-	if over := settled.plus(held).beyond(b.limit); over != (amount{}) {
-		b.find(Limit, g.cause, "with reservation %d of %s, %s are settled and %s held, and the limit of the run is %s", g.Reservation, g.at.at, settled.text(over), held.text(over), b.limit.text(over))
+	if over := settled.plus(held).beyond(b.limit); over != (Amount{}) {
+		b.addFinding(Limit, g.cause, "with reservation %d of %s, %s are settled and %s held, and the limit of the run is %s", g.Reservation, g.at.at, settled.text(over), held.text(over), b.limit.text(over))
 	}
 	if g.at.task == nil {
 		return
 	}
 	own := g.at.task.Task.Limits
-	limit := amount{own.Tokens, own.Nano, int64(own.Calls)}
-	if over := a.settled.plus(a.held()).beyond(limit); over != (amount{}) {
-		b.find(Limit, g.cause, "with reservation %d of %s, %s of the agent are settled and %s held, and its own limit is %s", g.Reservation, g.at.at, a.settled.text(over), a.held().text(over), limit.text(over))
+	limit := Amount{own.Tokens, own.Nano, int64(own.Calls)}
+	if over := a.settled.plus(a.held()).beyond(limit); over != (Amount{}) {
+		b.addFinding(Limit, g.cause, "with reservation %d of %s, %s of the agent are settled and %s held, and its own limit is %s", g.Reservation, g.at.at, a.settled.text(over), a.held().text(over), limit.text(over))
 	}
 }
 

@@ -31,28 +31,28 @@ type log struct {
 	whole    uint64 // entries that a hash has confirmed
 	findings []Finding
 
-	epoch   mailbox.Epoch
-	life    string          // the current activation
-	lives   map[string]bool // that have claimed
-	claims  int
-	closed  uint64
-	damaged bool
-	deleted bool
+	epoch       mailbox.Epoch
+	activation  string          // the current activation
+	activations map[string]bool // that have claimed
+	claims      int
+	closed      uint64
+	damaged     bool
+	deleted     bool
 
-	now      int64           // the stamp, never decreasing
-	own      map[string]bool // items of activations that were read, by id and content
-	answers  []answer        // of models
-	turns    map[int]*answer // see repliesOf
-	attempts map[string]*attempt
-	order    []*attempt        // as they were first named
-	gated    map[string]bool   // calls about which hooks were asked
-	hooked   []verdict         // what hooks decided, but passing
-	woke     map[string]uint64 // timers
-	requests map[string]bool   // commands, by id
-	decided  []decision        // of people about questions
-	inbox    []message
-	seen     map[string][]byte // messages by sender and identity
-	last     map[mailbox.Address]message
+	now         int64           // the stamp, never decreasing
+	own         map[string]bool // items of activations that were read, by id and content
+	answers     []answer        // of models
+	turns       map[int]*answer // see repliesOf
+	attempts    map[string]*attempt
+	attemptList []*attempt        // as they were first named
+	gated       map[string]bool   // calls about which hooks were asked
+	hooked      []verdict         // what hooks decided, but passing
+	woke        map[string]uint64 // timers
+	requests    map[string]bool   // commands, by id
+	decided     []decision        // of people about questions
+	inbox       []message
+	seen        map[string][]byte // messages by sender and identity
+	last        map[mailbox.Address]message
 
 	task     *submittedBody
 	taskAt   uint64 // its entry
@@ -82,11 +82,11 @@ func (c budgetChange) setsLimit() bool {
 }
 
 func newLog(at mailbox.Address) *log {
-	return &log{at: at, lives: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{}, gated: map[string]bool{}, woke: map[string]uint64{}, requests: map[string]bool{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
+	return &log{at: at, activations: map[string]bool{}, own: map[string]bool{}, attempts: map[string]*attempt{}, gated: map[string]bool{}, woke: map[string]uint64{}, requests: map[string]bool{}, seen: map[string][]byte{}, last: map[mailbox.Address]message{},
 		classes: map[string]string{}, granted: map[int]grant{}}
 }
 
-func (l *log) find(rule Rule, entry uint64, format string, args ...any) {
+func (l *log) addFinding(rule Rule, entry uint64, format string, args ...any) {
 	l.findings = append(l.findings, Finding{rule, l.at, entry, fmt.Sprintf(format, args...)})
 }
 
@@ -99,7 +99,7 @@ func (l *log) decode(item mailbox.Item, into any) bool {
 
 func (l *log) decodeOf(entry uint64, kind string, body []byte, into any) bool {
 	if err := mailbox.Unmarshal(body, into); err != nil {
-		l.find(Readable, entry, "the body of %q does not decode: %v", kind, err)
+		l.addFinding(Readable, entry, "the body of %q does not decode: %v", kind, err)
 		return false
 	}
 	return true
@@ -116,7 +116,7 @@ func (l *log) read(m mailbox.Message) {
 	l.hashes = append(l.hashes, slices.Clone(l.chain[:16]))
 	e, err := mailbox.Decode(m.Data)
 	if err != nil {
-		l.find(Readable, l.n, "%v", err)
+		l.addFinding(Readable, l.n, "%v", err)
 		return
 	}
 	if l.n == 1 {
@@ -137,13 +137,13 @@ var heads = []string{"submitted", "recalled", "opened", "canceled", "steered", "
 
 func (l *log) checkHead(e mailbox.Entry) {
 	if len(e.Items) == 0 {
-		l.find(Head, 1, "the first entry is empty")
+		l.addFinding(Head, 1, "the first entry is empty")
 		return
 	}
 	kind := e.Items[0].Kind
 	l.deleted = e.From == l.at && kind == "closed"
 	if !l.deleted && (e.From == l.at || !slices.Contains(heads, kind)) {
-		l.find(Head, 1, "the log begins with %q, so its first entries are lost", kind)
+		l.addFinding(Head, 1, "the log begins with %q, so its first entries are lost", kind)
 	}
 }
 
@@ -157,14 +157,14 @@ func (l *log) readOwn(e mailbox.Entry) {
 		l.readClaim(e, item)
 		return
 	}
-	current := e.Start != "" && e.Epoch == l.epoch && e.Start == l.life
+	current := e.Start != "" && e.Epoch == l.epoch && e.Start == l.activation
 	late := item.Kind == "returned" // what a tool returned is evidence, whoever appends it
 	switch {
-	case current || l.lives[e.Start] && !higher(e.Epoch, l.epoch) && e.Epoch != l.epoch: // superseded: it counts for nothing
-	case e.Epoch == l.epoch && e.Start != l.life && !late:
-		l.find(OneActing, l.n, "activation %q writes %q under the epoch %d-%d of activation %q", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start, l.life)
+	case current || l.activations[e.Start] && !higher(e.Epoch, l.epoch) && e.Epoch != l.epoch: // superseded: it counts for nothing
+	case e.Epoch == l.epoch && e.Start != l.activation && !late:
+		l.addFinding(OneActing, l.n, "activation %q writes %q under the epoch %d-%d of activation %q", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start, l.activation)
 	case !late:
-		l.find(Claimed, l.n, "activation %q writes %q under the epoch %d-%d, which it has not claimed", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start)
+		l.addFinding(Claimed, l.n, "activation %q writes %q under the epoch %d-%d, which it has not claimed", e.Start, item.Kind, e.Epoch.Lease, e.Epoch.Start)
 	}
 	if current {
 		l.checkFloor(e)
@@ -204,8 +204,8 @@ func (l *log) readClaim(e mailbox.Entry, item mailbox.Item) {
 	if !higher(e.Epoch, l.epoch) {
 		return // it lost: it must claim again before it acts
 	}
-	l.epoch, l.life = e.Epoch, e.Start
-	l.lives[e.Start] = true
+	l.epoch, l.activation = e.Epoch, e.Start
+	l.activations[e.Start] = true
 	l.claims++
 }
 
@@ -214,9 +214,9 @@ func (l *log) checkFloor(e mailbox.Entry) {
 	switch {
 	case e.Floor == 0:
 	case e.Floor >= l.n:
-		l.find(Floor, l.n, "it claims %d entries, and %d precede it", e.Floor, l.n-1)
+		l.addFinding(Floor, l.n, "it claims %d entries, and %d precede it", e.Floor, l.n-1)
 	case !bytes.Equal(e.Hash, l.hashes[e.Floor-1]):
-		l.find(Chain, l.n, "its hash is not that of the %d entries before it: one of the entries %d to %d was changed", e.Floor, l.whole+1, e.Floor)
+		l.addFinding(Chain, l.n, "its hash is not that of the %d entries before it: one of the entries %d to %d was changed", e.Floor, l.whole+1, e.Floor)
 	default:
 		l.chained++
 		l.whole = max(l.whole, e.Floor)
@@ -227,7 +227,7 @@ func (l *log) checkFloor(e mailbox.Entry) {
 func (l *log) checkID(e mailbox.Entry, item mailbox.Item) {
 	tail := "." + strconv.FormatUint(e.Epoch.Lease, 10) + "-" + strconv.FormatUint(e.Epoch.Start, 10) + "." + e.Start
 	if !strings.HasPrefix(item.ID, string(l.at)+"!"+item.Kind+".") || !strings.HasSuffix(item.ID, tail) {
-		l.find(OwnID, l.n, "its id is %.200q", item.ID)
+		l.addFinding(OwnID, l.n, "its id is %.200q", item.ID)
 	}
 }
 
@@ -248,7 +248,7 @@ func (l *log) readFact(e mailbox.Entry, item mailbox.Item) {
 		}
 	case "released": // everything that the activation began has a result: the other calls never began
 		for _, a := range l.attempts {
-			if a.returned == 0 && a.life == e.Start {
+			if a.returned == 0 && a.activation == e.Start {
 				a.unbegun = true
 			}
 		}
@@ -277,7 +277,7 @@ func (l *log) readCommands(e mailbox.Entry) {
 			if len(l.opened) == 0 && l.decode(item, &b) {
 				l.opened = append(l.opened, b)
 				first := &limitBody{}
-				first.Limits.amount = b.Limits
+				first.Limits.Amount = b.Limits
 				l.budget = append(l.budget, budgetChange{entry: l.n, set: first})
 			}
 		case "model_set":

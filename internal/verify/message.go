@@ -14,13 +14,13 @@ func (l *log) readMessages(e mailbox.Entry) {
 		key := fmt.Sprintf("%s %d %d", e.From, item.N, item.I)
 		if was, known := l.seen[key]; known {
 			if !bytes.Equal(was, item.Body) {
-				l.find(Unchanged, l.n, "message %d.%d of %s is sent again with another content", item.N, item.I, e.From)
+				l.addFinding(Unchanged, l.n, "message %d.%d of %s is sent again with another content", item.N, item.I, e.From)
 			}
 			continue
 		}
 		l.seen[key] = item.Body
 		if last, ok := l.last[e.From]; ok && (last.n > m.n || last.n == m.n && last.i > m.i) {
-			l.find(InOrder, l.n, "message %d.%d of %s arrives after %d.%d", m.n, m.i, e.From, last.n, last.i)
+			l.addFinding(InOrder, l.n, "message %d.%d of %s arrives after %d.%d", m.n, m.i, e.From, last.n, last.i)
 			continue
 		}
 		l.last[e.From] = m
@@ -39,7 +39,7 @@ func (l *log) readMessage(item mailbox.Item) {
 			return
 		}
 		if l.tasks++; l.tasks > 1 {
-			l.find(OneTask, l.n, "the agent gets another task")
+			l.addFinding(OneTask, l.n, "the agent gets another task")
 			return
 		}
 		l.task = &b
@@ -81,14 +81,14 @@ func (v *verifier) checkMessages(l *log) {
 		from := v.logs[m.from]
 		switch {
 		case !l.isSuper() && m.from.Agent() != mailbox.Super:
-			l.find(Cause, m.entry, "%q comes from %s, and agents get messages of the supervisor alone", m.kind, m.from)
+			l.addFinding(Cause, m.entry, "%q comes from %s, and agents get messages of the supervisor alone", m.kind, m.from)
 		case from == nil && !v.mayComeLater(m.from):
-			l.find(Cause, m.entry, "%q comes from %s, which has no log", m.kind, m.from)
+			l.addFinding(Cause, m.entry, "%q comes from %s, which has no log", m.kind, m.from)
 		case from == nil:
 		case !from.isSuper() && from.closed > 0 && m.n > from.closed && m.n <= from.n:
-			l.find(AfterEnd, m.entry, "%q was caused by entry %d of %s, whose end is entry %d", m.kind, m.n, m.from, from.closed)
+			l.addFinding(AfterEnd, m.entry, "%q was caused by entry %d of %s, whose end is entry %d", m.kind, m.n, m.from, from.closed)
 		case m.n == 0 || m.n > from.n && from.closed > 0:
-			l.find(Cause, m.entry, "%q names entry %d of %s, which has %d", m.kind, m.n, m.from, from.n)
+			l.addFinding(Cause, m.entry, "%q names entry %d of %s, which has %d", m.kind, m.n, m.from, from.n)
 		}
 	}
 	if l.isSuper() || l.closed == 0 {
@@ -104,6 +104,6 @@ func (v *verifier) checkMessages(l *log) {
 		}
 	}
 	if ends > 1 || ends == 0 && super.closed > 0 {
-		l.find(Delivered, l.closed, "the log is closed, and %d ends of the agent are in the log of the run", ends)
+		l.addFinding(Delivered, l.closed, "the log is closed, and %d ends of the agent are in the log of the run", ends)
 	}
 }

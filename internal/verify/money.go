@@ -63,7 +63,7 @@ func (v *verifier) readAccounts(super *log) {
 		case "settle":
 			var b settleBody
 			if super.decodeOf(m.entry, m.kind, m.body, &b) {
-				v.settle(super, a, m, b, whole)
+				v.readSettlement(super, a, m, b, whole)
 			}
 		case "delegate":
 			var b delegateBody
@@ -88,12 +88,12 @@ func (v *verifier) checkMoney(super *log) {
 	}
 }
 
-// settle checks one settlement.
-func (v *verifier) settle(super *log, a *account, m message, b settleBody, whole bool) {
+// readSettlement records a settlement, and checks that it is the first one of a reservation that was granted.
+func (v *verifier) readSettlement(super *log, a *account, m message, b settleBody, whole bool) {
 	agent := v.logs[m.from]
 	known := agent != nil && whole && m.n <= agent.n // the agent's log may have been read before
 	if s, twice := a.settled[b.Reservation]; twice && whole {
-		super.find(Settled, m.entry, "reservation %d of %s was settled in entry %d already", b.Reservation, m.from, s.entry)
+		super.addFinding(Settled, m.entry, "reservation %d of %s was settled in entry %d already", b.Reservation, m.from, s.entry)
 	}
 	a.settled[b.Reservation] = settlement{m.entry, m.n, b}
 	v.report.Settled++
@@ -101,12 +101,12 @@ func (v *verifier) settle(super *log, a *account, m message, b settleBody, whole
 	switch {
 	case b.Under > 0:
 		if known && agent.granted[b.Under].Allowance == nil {
-			super.find(Reserved, m.entry, "reservation %d of %s was taken out of grant %d, which has no allowance", b.Reservation, m.from, b.Under)
+			super.addFinding(Reserved, m.entry, "reservation %d of %s was taken out of grant %d, which has no allowance", b.Reservation, m.from, b.Under)
 		}
 	case known:
 		// An attempt under an allowance that was given back while it was under way is settled like a granted one.
 		if _, ok := agent.granted[b.Reservation]; !a.returned[b.Reservation] && (!asked || !ok && b.Used.Tokens > 0) {
-			super.find(Reserved, m.entry, "reservation %d of %s is settled, and was not granted", b.Reservation, m.from)
+			super.addFinding(Reserved, m.entry, "reservation %d of %s is settled, and was not granted", b.Reservation, m.from)
 		}
 	}
 	if !b.Lost { // else its bound counts
@@ -116,13 +116,13 @@ func (v *verifier) settle(super *log, a *account, m message, b settleBody, whole
 
 // checkOpen finds grants that were never settled, of agents that have ended by themselves.
 func (v *verifier) checkOpen(super *log) {
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		if l.isSuper() || l.closed == 0 {
 			continue
 		}
 		for reservation := range l.granted {
 			if _, ok := v.account(l.at).settled[reservation]; !ok {
-				super.find(Settled, super.closed, "reservation %d of %s was granted and never settled", reservation, l.at)
+				super.addFinding(Settled, super.closed, "reservation %d of %s was granted and never settled", reservation, l.at)
 			}
 		}
 	}

@@ -97,13 +97,13 @@ var callPlants = []violation{
 	{"another reply that nobody reserved for", plain, verify.Settled, func(r *runLog) { r.own(r.find("root", "closed"), "replied", "model-98", reply(98)) }},
 	{"a reply before its grant", plain, verify.Reserved, func(r *runLog) { r.own(r.find("root", "granted"), "replied", "model-1", reply(1)) }},
 	{"two replies under one reservation", plain, verify.OneReply, func(r *runLog) { r.own(r.find("root", "closed"), "replied", "model-1", reply(1)) }},
-	{"a settlement of another amount than its reply", plain, verify.Amount, func(r *runLog) {
+	{"a settlement of another amount than its reply", plain, verify.SettledAmount, func(r *runLog) {
 		r.edit("super", "settle", func(b map[string]any) { b["u"] = map[string]any{"t": 1} })
 	}},
-	{"a settlement as lost of what a reply reports", plain, verify.Amount, func(r *runLog) {
+	{"a settlement as lost of what a reply reports", plain, verify.SettledAmount, func(r *runLog) {
 		r.edit("super", "settle", func(b map[string]any) { b["u"], b["x"] = map[string]any{}, true })
 	}},
-	{"a settlement that no reply caused", plain, verify.Amount, func(r *runLog) { r.item("super", "settle").N-- }},
+	{"a settlement that no reply caused", plain, verify.SettledAmount, func(r *runLog) { r.item("super", "settle").N-- }},
 	{"a tool that begins after the cancel", canceled, verify.Canceled, func(r *runLog) {
 		at := r.find("root", "closed")
 		r.own(at, "started", "7-0.1", map[string]any{"c": "7-0", "a": 1})

@@ -117,10 +117,10 @@ var sumPlants = []violation{
 		r.opened(map[string]any{"t": 1 << 40})
 		r.bill(1 << 30)
 	}},
-	{"a settlement of more tool calls than were granted", plain, verify.Amount, func(r *runLog) {
+	{"a settlement of more tool calls than were granted", plain, verify.SettledAmount, func(r *runLog) {
 		r.edit("super", "settle", func(b map[string]any) { b["u"].(map[string]any)["c"] = 999 })
 	}},
-	{"a settlement of other money than its reply costs", plain, verify.Amount, func(r *runLog) {
+	{"a settlement of other money than its reply costs", plain, verify.SettledAmount, func(r *runLog) {
 		r.edit("super", "settle", func(b map[string]any) { b["u"].(map[string]any)["n"] = 12345 })
 	}},
 }

@@ -6,14 +6,14 @@ func (t tierBody) dearest() int64 { return max(t.Input, t.CacheRead, t.CacheCrea
 func (t tierBody) isBegun(prompt int64) bool { return t.Above > 0 && prompt > t.Above }
 
 // bound is the most that a call with that many tokens can cost: every input token at the dearest rate that may apply.
-func (p priceBody) bound(input, output int64) amount {
+func (p priceBody) bound(input, output int64) Amount {
 	in, out := p.dearest(), p.Output
 	for _, t := range []tierBody{p.Long, p.Longest} {
 		if t.isBegun(input) {
 			in, out = max(in, t.dearest()), max(out, t.Output)
 		}
 	}
-	return amount{Tokens: input + output, Nano: input*in + output*out}
+	return Amount{Tokens: input + output, Nano: input*in + output*out}
 }
 
 // cost is what a call costs, by its usage.

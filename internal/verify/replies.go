@@ -85,22 +85,22 @@ func (v *verifier) checkAnswers(l *log) {
 	for i := range l.answers {
 		a := &l.answers[i]
 		if first := l.answerTo(a.reservation); first != a {
-			l.find(OneReply, a.entry, "reservation %d was answered in entry %d already", a.reservation, first.entry)
+			l.addFinding(OneReply, a.entry, "reservation %d was answered in entry %d already", a.reservation, first.entry)
 			continue
 		}
 		s, settled := account.settled[a.reservation]
 		g, granted := l.granted[a.reservation]
 		switch {
 		case granted && g.entry > a.entry:
-			l.find(Reserved, a.entry, "reservation %d was answered before it was granted in entry %d", a.reservation, g.entry)
+			l.addFinding(Reserved, a.entry, "reservation %d was answered before it was granted in entry %d", a.reservation, g.entry)
 		case !granted && !l.hadAllowance(a):
-			l.find(Reserved, a.entry, "a model answered under reservation %d, which was not granted", a.reservation)
+			l.addFinding(Reserved, a.entry, "a model answered under reservation %d, which was not granted", a.reservation)
 		case !granted && settled && s.body.Under == 0 && !account.returned[a.reservation]:
-			l.find(Reserved, a.entry, "a model answered under reservation %d, which was neither granted nor taken out of an allowance", a.reservation)
+			l.addFinding(Reserved, a.entry, "a model answered under reservation %d, which was neither granted nor taken out of an allowance", a.reservation)
 		}
 		switch super := v.super(); {
 		case !settled && super.closed > 0:
-			l.find(Settled, a.entry, "reservation %d was answered and never settled", a.reservation)
+			l.addFinding(Settled, a.entry, "reservation %d was answered and never settled", a.reservation)
 		case settled:
 			v.checkAmount(l, a, s)
 		}
@@ -122,26 +122,26 @@ func (v *verifier) checkAmount(l *log, a *answer, s settlement) {
 	used := s.body.Used.Tokens
 	switch {
 	case s.cause < a.entry && used != 0: // it was settled before the answer came: all that is known is its bound
-		v.super().find(Amount, s.entry, "reservation %d of %s is settled with %d tokens before its answer in entry %d", a.reservation, l.at, used, a.entry)
+		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with %d tokens before its answer in entry %d", a.reservation, l.at, used, a.entry)
 	case s.cause > a.entry:
-		v.super().find(Amount, s.entry, "reservation %d of %s is settled by entry %d and was answered in entry %d", a.reservation, l.at, s.cause, a.entry)
+		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled by entry %d and was answered in entry %d", a.reservation, l.at, s.cause, a.entry)
 	case s.cause < a.entry:
 	case a.known && s.body.Lost:
-		v.super().find(Amount, s.entry, "reservation %d of %s is settled as lost, and its answer in entry %d reports %d tokens", a.reservation, l.at, a.entry, a.usage.total())
+		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled as lost, and its answer in entry %d reports %d tokens", a.reservation, l.at, a.entry, a.usage.total())
 	case a.known && used != a.usage.total(), !a.known && used != 0:
-		v.super().find(Amount, s.entry, "reservation %d of %s is settled with %d tokens, and its answer in entry %d reports %d", a.reservation, l.at, used, a.entry, a.usage.total())
+		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with %d tokens, and its answer in entry %d reports %d", a.reservation, l.at, used, a.entry, a.usage.total())
 	case a.known && l.task != nil && !slices.Contains(l.costs(a.usage), s.body.Used.Nano):
-		v.super().find(Amount, s.entry, "reservation %d of %s is settled with $%.9f, which the %d tokens of its answer in entry %d cost at no model of the agent", a.reservation, l.at,
+		v.super().addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with $%.9f, which the %d tokens of its answer in entry %d cost at no model of the agent", a.reservation, l.at,
 			float64(s.body.Used.Nano)/1e9, used, a.entry)
 	}
 }
 
 // checkUnanswered finds tokens that were settled without an answer that reports them.
 func (v *verifier) checkUnanswered(super *log) {
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		for reservation, s := range v.account(l.at).settled {
 			if a := l.answerTo(reservation); s.body.Used.Tokens > 0 && s.cause <= l.n && (a == nil || a.entry > s.cause) {
-				super.find(Amount, s.entry, "reservation %d of %s is settled with %d tokens, and no answer reports them", reservation, l.at, s.body.Used.Tokens)
+				super.addFinding(SettledAmount, s.entry, "reservation %d of %s is settled with %d tokens, and no answer reports them", reservation, l.at, s.body.Used.Tokens)
 			}
 		}
 	}
@@ -155,7 +155,7 @@ func (v *verifier) checkStop(l *log) {
 	}
 	for _, m := range super.inbox {
 		if m.from == l.at && m.n > l.canceled && (m.kind == "reserve" || m.kind == "delegate") {
-			super.find(Canceled, m.entry, "%s asks for %q in its entry %d, and read its cancel in entry %d", l.at, m.kind, m.n, l.canceled)
+			super.addFinding(Canceled, m.entry, "%s asks for %q in its entry %d, and read its cancel in entry %d", l.at, m.kind, m.n, l.canceled)
 		}
 	}
 	late := 0
@@ -165,12 +165,12 @@ func (v *verifier) checkStop(l *log) {
 			continue
 		}
 		if late++; late > 1 || l.granted[a.reservation].entry > l.canceled {
-			l.find(Canceled, a.entry, "a model answers under reservation %d, for which it was asked after the cancel in entry %d", a.reservation, l.canceled)
+			l.addFinding(Canceled, a.entry, "a model answers under reservation %d, for which it was asked after the cancel in entry %d", a.reservation, l.canceled)
 		}
 	}
-	for _, a := range l.order {
+	for _, a := range l.attemptList {
 		if began := v.earliest(l, a); a.returned > 0 && !a.killed && began > l.canceled {
-			l.find(Canceled, a.returned, "attempt %d of call %s has a result, and entry %d, by which it began, follows the cancel in entry %d", a.no, a.call, began, l.canceled)
+			l.addFinding(Canceled, a.returned, "attempt %d of call %s has a result, and entry %d, by which it began, follows the cancel in entry %d", a.no, a.call, began, l.canceled)
 		}
 	}
 }

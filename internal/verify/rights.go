@@ -18,68 +18,68 @@ func (v *verifier) checkRights(l *log) {
 	if l.task == nil {
 		return
 	}
-	find := func(format string, args ...any) { l.find(Rights, l.taskAt, format, args...) }
+	addFinding := func(format string, args ...any) { l.addFinding(Rights, l.taskAt, format, args...) }
 	t := l.task.Task
 	for _, tool := range t.Tools {
 		if slices.Contains(t.Forbidden, tool.Name) {
-			find("the agent is offered %s, which is forbidden to it", tool.Name)
+			addFinding("the agent is offered %s, which is forbidden to it", tool.Name)
 		}
 	}
 	if super := v.super(); len(super.opened) > 0 {
-		checkRunRights(l.task, super.opened[0], find)
+		checkRunRights(l.task, super.opened[0], addFinding)
 	}
-	for _, p := range v.order {
+	for _, p := range v.sortedLogs {
 		if t.Parent != "" && p.task != nil && p.task.Task.ID == t.Parent {
-			v.checkChildRights(l.task, p.task, find)
+			v.checkChildRights(l.task, p.task, addFinding)
 		}
 	}
 }
 
 // checkRunRights checks that an agent has nothing that its run does not have.
-func checkRunRights(agent *submittedBody, run openedBody, find func(string, ...any)) {
+func checkRunRights(agent *submittedBody, run openedBody, addFinding func(string, ...any)) {
 	t := agent.Task
 	for _, tool := range t.Tools {
 		i := slices.IndexFunc(run.Tools, func(o toolBody) bool { return o.Name == tool.Name })
 		switch {
 		case i < 0:
-			find("the agent is offered %s, which is no tool of the run", tool.Name)
+			addFinding("the agent is offered %s, which is no tool of the run", tool.Name)
 		case run.Tools[i].Class != tool.Class:
-			find("the agent is offered %s as %s, and the run has it as %s", tool.Name, tool.Class, run.Tools[i].Class)
+			addFinding("the agent is offered %s as %s, and the run has it as %s", tool.Name, tool.Class, run.Tools[i].Class)
 		}
 	}
 	for _, c := range t.Commands {
 		if !slices.Contains(run.Commands, c) {
-			find("the agent has the command %s, which is none of the run", c.Name)
+			addFinding("the agent has the command %s, which is none of the run", c.Name)
 		}
 	}
 	for _, path := range t.Writable {
 		if !slices.Contains(run.Writable, path) {
-			find("the agent may write %q, which the run may not", path)
+			addFinding("the agent may write %q, which the run may not", path)
 		}
 	}
 }
 
-// checkChildRights checks that an agent may nothing that its parent may not.
-func (v *verifier) checkChildRights(agent, parent *submittedBody, find func(string, ...any)) {
+// checkChildRights checks that an agent has no right that its parent lacks.
+func (v *verifier) checkChildRights(agent, parent *submittedBody, addFinding func(string, ...any)) {
 	t, p := agent.Task, parent.Task
 	for _, name := range p.Forbidden {
 		if !slices.Contains(t.Forbidden, name) {
-			find("%s is forbidden to the parent %s and not to the agent", name, p.ID)
+			addFinding("%s is forbidden to the parent %s and not to the agent", name, p.ID)
 		}
 	}
 	for i, own := range p.Permissions {
 		if !slices.ContainsFunc(t.Permissions, func(o permissionsBody) bool { return o.text() == own.text() }) {
-			find("the permissions %d of the parent %s do not bind the agent", i+1, p.ID)
+			addFinding("the permissions %d of the parent %s do not bind the agent", i+1, p.ID)
 		}
 	}
 	for _, h := range p.LoopOptions.Hooks {
 		if h.Of != "root" && slices.Contains(bindingPoints, h.Point) && !slices.Contains(t.LoopOptions.Hooks, h) {
-			find("the hook %q of the parent %s does not bind the agent", cmp.Or(h.Name, h.Command), p.ID)
+			addFinding("the hook %q of the parent %s does not bind the agent", cmp.Or(h.Name, h.Command), p.ID)
 		}
 	}
 	for _, r := range t.AddedRules {
 		if text, _, _ := strings.Cut(string(r), ruleSeparator); !v.addedRules[text] {
-			find("the agent has the rule %.200q, which nobody added to the run", text)
+			addFinding("the agent has the rule %.200q, which nobody added to the run", text)
 		}
 	}
 }

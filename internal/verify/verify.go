@@ -16,38 +16,38 @@ type Rule string
 
 // The rules.
 const (
-	Readable     Rule = "readable"           // every entry decodes, and so does every fact of it
-	Head         Rule = "head"               // a log begins with its task, its run, or an early command
-	Chain        Rule = "hash-chain"         // an own entry names the hash of the entries before it
-	Floor        Rule = "ack-floor"          // an own entry claims no more entries than precede it
-	Claimed      Rule = "claimed"            // whoever writes into its own log has claimed it
-	OneActing    Rule = "one-acts"           // one activation acts at a time
-	OwnID        Rule = "own-id"             // the id of an own entry names its log, kind, epoch and activation
-	AfterEnd     Rule = "after-end"          // nothing is done after the end of a log
-	StartedOnce  Rule = "started-once"       // an attempt of a call begins once
-	StartedFirst Rule = "started-first"      // a side effect has an entry that says that it begins
-	AnsweredOnce Rule = "answered-once"      // a call that began is answered, and by one result
-	OneTask      Rule = "one-task"           // an agent gets one task
-	Cause        Rule = "cause"              // a message has a cause in the log of its sender
-	Unchanged    Rule = "unchanged"          // a message that is sent again is the same
-	InOrder      Rule = "in-order"           // the messages of a sender arrive in order
-	Delivered    Rule = "finish-delivered"   // an agent whose log is closed has sent its end, once
-	Reserved     Rule = "reserved-first"     // what is answered or settled was reserved before
-	Settled      Rule = "settled-once"       // what was reserved is settled, once
-	OneReply     Rule = "one-reply"          // a reservation has one answer of a model
-	Amount       Rule = "settled-amount"     // a settlement is of what its answer reports
-	Granted      Rule = "granted-as-asked"   // a grant is of no more than its request asks for, and of a closing turn where nothing else may begin
-	Limit        Rule = "within-limit"       // what is settled and held is within the limits when a grant is made
-	Canceled     Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
-	Approved     Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
-	Rights       Rule = "rights-shrink"      // a child may nothing that its parent may not
-	Ended        Rule = "as-claimed"         // the logs show the claimed state and end of the run
+	Readable      Rule = "readable"           // every entry decodes, and so does every fact of it
+	Head          Rule = "head"               // a log begins with its task, its run, or an early command
+	Chain         Rule = "hash-chain"         // an own entry names the hash of the entries before it
+	Floor         Rule = "ack-floor"          // an own entry claims no more entries than precede it
+	Claimed       Rule = "claimed"            // whoever writes into its own log has claimed it
+	OneActing     Rule = "one-acts"           // one activation acts at a time
+	OwnID         Rule = "own-id"             // the id of an own entry names its log, kind, epoch and activation
+	AfterEnd      Rule = "after-end"          // nothing is done after the end of a log
+	StartedOnce   Rule = "started-once"       // an attempt of a call begins once
+	StartedFirst  Rule = "started-first"      // a side effect has an entry that says that it begins
+	AnsweredOnce  Rule = "answered-once"      // a call that began is answered, and by one result
+	OneTask       Rule = "one-task"           // an agent gets one task
+	Cause         Rule = "cause"              // a message has a cause in the log of its sender
+	Unchanged     Rule = "unchanged"          // a message that is sent again is the same
+	InOrder       Rule = "in-order"           // the messages of a sender arrive in order
+	Delivered     Rule = "finish-delivered"   // an agent whose log is closed has sent its end, once
+	Reserved      Rule = "reserved-first"     // what is answered or settled was reserved before
+	Settled       Rule = "settled-once"       // what was reserved is settled, once
+	OneReply      Rule = "one-reply"          // a reservation has one answer of a model
+	SettledAmount Rule = "settled-amount"     // a settlement is of what its answer reports
+	Granted       Rule = "granted-as-asked"   // a grant is of no more than its request asks for, and of a closing turn where nothing else may begin
+	Limit         Rule = "within-limit"       // what is settled and held is within the limits when a grant is made
+	Canceled      Rule = "nothing-after-stop" // an agent begins and asks for nothing after its cancel
+	Approved      Rule = "approval-once"      // a call that a person decides about begins by an approval, which counts once
+	Rights        Rule = "rights-shrink"      // a child has no right that its parent lacks
+	Ended         Rule = "as-claimed"         // the logs show the claimed state and end of the run
 )
 
 // Rules are all rules.
 func Rules() []Rule {
 	return []Rule{Readable, Head, Chain, Floor, Claimed, OneActing, OwnID, AfterEnd, StartedOnce, StartedFirst, AnsweredOnce, OneTask, Cause, Unchanged, InOrder,
-		Delivered, Reserved, Settled, OneReply, Amount, Granted, Limit, Canceled, Approved, Rights, Ended}
+		Delivered, Reserved, Settled, OneReply, SettledAmount, Granted, Limit, Canceled, Approved, Rights, Ended}
 }
 
 // Finding is a broken rule with its place.
@@ -89,10 +89,10 @@ type Report struct {
 
 // Sums are the sums of the budget at the end of the logs. A call whose cost is unknown counts with all that it could cost.
 type Sums struct {
-	Limit   amount `json:"limit"` // in force; 0: there is none
-	Settled amount `json:"settled"`
-	Held    amount `json:"held"`    // by open reservations and allowances
-	Overrun amount `json:"overrun"` // part of Settled: billed by providers above what was reserved
+	Limit   Amount `json:"limit"` // in force; 0: there is none
+	Settled Amount `json:"settled"`
+	Held    Amount `json:"held"`    // by open reservations and allowances
+	Overrun Amount `json:"overrun"` // part of Settled: billed by providers above what was reserved
 }
 
 // Claim is the state of a run as its node, or the first line of its file, gives it.
@@ -112,11 +112,11 @@ func Run(entries []mailbox.Message, claim Claim) Report {
 		if l == nil {
 			l = newLog(m.To)
 			v.logs[m.To] = l
-			v.order = append(v.order, l)
+			v.sortedLogs = append(v.sortedLogs, l)
 		}
 		l.read(m)
 	}
-	slices.SortFunc(v.order, func(a, b *log) int { return cmp.Compare(a.at, b.at) })
+	slices.SortFunc(v.sortedLogs, func(a, b *log) int { return cmp.Compare(a.at, b.at) })
 	v.report.Entries = len(entries)
 	v.collect(claim)
 	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry)) })
@@ -125,9 +125,9 @@ func Run(entries []mailbox.Message, claim Claim) Report {
 
 // verifier is a verification under way.
 type verifier struct {
-	logs   map[mailbox.Address]*log
-	order  []*log
-	report Report
+	logs       map[mailbox.Address]*log
+	sortedLogs []*log
+	report     Report
 
 	accounts   map[mailbox.Address]*account
 	addedRules map[string]bool // by people, for the rest of the run
@@ -137,8 +137,8 @@ type verifier struct {
 
 func (v *verifier) collect(claim Claim) {
 	r := &v.report
-	r.Logs, r.Findings = len(v.order), []Finding{}
-	for _, l := range v.order {
+	r.Logs, r.Findings = len(v.sortedLogs), []Finding{}
+	for _, l := range v.sortedLogs {
 		r.Damaged = r.Damaged || l.damaged
 		r.Chained += l.chained
 		r.Calls += len(l.attempts)
@@ -154,11 +154,11 @@ func (v *verifier) collect(claim Claim) {
 		}
 	}
 	if !r.Damaged {
-		for _, l := range v.order {
+		for _, l := range v.sortedLogs {
 			v.checkMessages(l)
 		}
 	}
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		r.Findings = append(r.Findings, l.findings...)
 	}
 }
@@ -166,7 +166,7 @@ func (v *verifier) collect(claim Claim) {
 // checkAgents checks the logs of agents against that of the run.
 func (v *verifier) checkAgents(super *log) {
 	v.checkUnanswered(super)
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		if l.isSuper() || l.deleted {
 			continue
 		}
@@ -178,7 +178,7 @@ func (v *verifier) checkAgents(super *log) {
 }
 
 func (v *verifier) super() *log {
-	for _, l := range v.order {
+	for _, l := range v.sortedLogs {
 		if l.at.Agent() == mailbox.Super {
 			return l
 		}
