@@ -285,6 +285,12 @@ func TestSettingsOfA2AAgents(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
+	wrong := Agent{Name: "a", URL: "ftp://x", Endpoint: "ftp://y"}
+	for range 50 { // of two that are wrong, the first one is named
+		if err := wrong.Validate(); err == nil || !strings.Contains(err.Error(), "url: ") {
+			t.Fatal(err)
+		}
+	}
 	for _, a := range []Agent{{Name: "a", URL: "http://agents.example.com"}, {Name: "a", URL: "http://127.0.0.1:1", TokenEnv: "T"}, {Name: "a", URL: "https://x/card.json", TokenEnv: "T", TokenHeader: "X-API-Key"}} {
 		if err := a.Validate(); err != nil {
 			t.Errorf("%+v: %v", a, err)

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/troupe-run/troupe/agent/event"
 	"github.com/troupe-run/troupe/agent/spec"
 	"github.com/troupe-run/troupe/client"
+	"github.com/troupe-run/troupe/internal/verify"
 	"github.com/troupe-run/troupe/mailbox"
 	"github.com/troupe-run/troupe/model"
 	"github.com/troupe-run/troupe/supervisor"
@@ -66,6 +68,52 @@ agents:
 	}
 	if len(origins) != 3 || origins["root"] != "root" || origins["root-1-0"] != "root" || origins["root-1-1"] != "root" {
 		t.Errorf("events name %v", origins)
+	}
+}
+
+// TestChangedContextsAreVerified: a run whose agents get and lose tools and layers while it works, and in which a child begins after
+// that, keeps the rules of the logs. If the client's change does not name the tool that the root got, it does not.
+func TestChangedContextsAreVerified(t *testing.T) {
+	t.Parallel()
+	_, gate, agents := heldFamily(t)
+	script := writeScript(t, `
+agents:
+  boss:
+    - calls: [{name: delegate, args: {agent: keeper, task: "first"}}]
+    - calls: [{name: delegate, args: {agent: keeper, task: "second"}}]
+    - text: "boss: {{result.0}} {{result.1}}"
+  keeper:
+    - calls: [{name: wait}]
+    - text: "keeper: {{system}} {{last}}"
+`)
+	h := startNode(t, t.TempDir(), func(c *Config) { c.Roots = []string{agents} })
+	c := connectClient(t, h)
+	id := beginRun(t, c, client.RunRequest{Model: script, Agents: agents, Agent: "boss"})
+	awaitEvents(t, c, id, event.KindToolStarted, 2) // the first keeper waits for the gate
+	for _, r := range []client.ContextRequest{
+		{RunID: id, Layers: []spec.Layer{{Name: "house", Text: "We sell boats.", Below: true}, {Name: "tone", Text: "Be brief."}}, AddTools: []string{"http_get"}},
+		{RunID: id, RemoveTools: []string{"wait"}, By: "ann"},
+	} {
+		if err := client.SetContext(testContext(t), c, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	awaitLayers(t, c, id, "root-1-0", "house")
+	openGate(t, gate)
+	waitFinished(t, c, id, spec.Completed)
+	f := dumpRun(t, c, id)
+	for _, found := range verify.Logs(f.Entries).Findings {
+		t.Error(found)
+	}
+	for i, m := range f.Entries {
+		f.Entries[i].Data = bytes.ReplaceAll(m.Data, []byte("http_get"), []byte("http_put"))
+		if m.To.Agent() == mailbox.Super && !bytes.Equal(m.Data, f.Entries[i].Data) {
+			break
+		}
+		f.Entries[i] = m
+	}
+	if found := verify.Logs(f.Entries).Findings; !slices.ContainsFunc(found, func(f verify.Finding) bool { return f.Rule == verify.Rights }) {
+		t.Errorf("a tool that no client has added is not found: %v", found)
 	}
 }
 

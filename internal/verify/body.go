@@ -173,7 +173,8 @@ type settleBody struct {
 }
 
 type delegateBody struct {
-	Child string `msgpack:"i"`
+	Child    string `msgpack:"i"`
+	HandsOff bool   `msgpack:"ho"`
 }
 
 type returnBody struct { // return_allowance
@@ -184,11 +185,47 @@ type returnBody struct { // return_allowance
 }
 
 type openedBody struct {
-	Fork     string        `msgpack:"fo"`
-	Limits   Amount        `msgpack:"l"`
-	Tools    []toolBody    `msgpack:"t"`
-	Commands []commandBody `msgpack:"z"`
-	Writable []string      `msgpack:"e"`
+	Fork        string           `msgpack:"fo"`
+	Definitions []definitionBody `msgpack:"d"`
+	Limits      Amount           `msgpack:"l"`
+	Tools       []toolBody       `msgpack:"t"`
+	Commands    []commandBody    `msgpack:"z"`
+	Servers     []serverBody     `msgpack:"ms"`
+	Writable    []string         `msgpack:"e"`
+}
+
+type definitionBody struct {
+	Name string   `msgpack:"n"`
+	Deny []string `msgpack:"y"`
+}
+
+// contextBody is a change of the prompt and the tools of an agent. That of a client in the log of a run names the agent.
+type contextBody struct { // context_set
+	Agent    string            `msgpack:"a"`
+	Layers   []layerBody       `msgpack:"l"`
+	Tools    []toolBody        `msgpack:"t"`
+	Commands []commandBody     `msgpack:"z"`
+	Servers  []serverBody      `msgpack:"ms"`
+	Without  []string          `msgpack:"w"`
+	Hashes   map[string]string `msgpack:"x"`
+}
+
+// layerBody is a part of a prompt. One without text removes that of its name and agent.
+type layerBody struct {
+	Name     string `msgpack:"n"`
+	Text     string `msgpack:"t"`
+	Priority int    `msgpack:"p"`
+	Owner    string `msgpack:"o"`
+	Agent    string `msgpack:"a"`
+	Below    bool   `msgpack:"b"`
+	Merge    bool   `msgpack:"m"`
+}
+
+type serverBody struct {
+	Name   string `msgpack:"n"`
+	Source string `msgpack:"s"`
+	Hash   string `msgpack:"h"`
+	Own    bool   `msgpack:"o"`
 }
 
 type toolBody struct {
@@ -231,12 +268,14 @@ type submittedBody struct {
 	Task struct {
 		ID          string            `msgpack:"i"`
 		Parent      string            `msgpack:"p"`
+		Name        string            `msgpack:"n"` // of its definition
 		Tools       []toolBody        `msgpack:"t"`
 		Forbidden   []string          `msgpack:"f"`
 		Commands    []commandBody     `msgpack:"z"`
 		Writable    []string          `msgpack:"u"`
 		Permissions []permissionsBody `msgpack:"pe"`
 		AddedRules  [][]byte          `msgpack:"pg"`
+		Layers      []layerBody       `msgpack:"la"` // that it inherits
 		Model       modelBody         `msgpack:"m"`
 		Limits      struct {
 			Turns  int   `msgpack:"t"`

@@ -11,15 +11,15 @@ import (
 
 // certify says how the run came to its stop, or what it waits for: the rule that decided, and the entries that show it.
 func (v *verifier) certify(super *log) {
-	c := &certifier{v, super, v.logs[mailbox.At(super.at.Run(), "root")], &v.report.Certificate}
+	c := &certifier{v, super, v.logOf("root"), &v.report.Certificate}
 	if super.canceled > 0 {
 		c.add("a cancel is entry %d of %s%s", super.canceled, super.at, why(super.cancel.Why))
 	}
 	c.addLimits()
 	c.addStops()
-	for _, m := range super.inbox {
+	for _, m := range super.endsOf("root") {
 		var b finishBody
-		if m.from.Agent() == "root" && m.kind == "finish" && mailbox.Unmarshal(m.body, &b) == nil {
+		if mailbox.Unmarshal(m.body, &b) == nil {
 			c.Reason = b.Outcome.Reason
 			c.addRule(m, b)
 			c.add("root ended as %s after %d turns and %d calls (entry %d of %s)%s", b.Outcome.Reason, b.Turns, b.Calls, m.entry, super.at, why(b.Outcome.Detail))
@@ -126,10 +126,12 @@ func (c *certifier) addRule(end message, b finishBody) {
 		if n := len(c.rootLog.answers); n > 0 && c.rootLog.answers[n-1].failure != "" {
 			c.add("the model failed (entry %d of %s)%s", c.rootLog.answers[n-1].entry, c.rootLog.at, why(c.rootLog.answers[n-1].failure))
 		}
+	case "token_budget", "cost_budget", "max_tool_calls":
+		c.Rule = reason
+		c.addLastGrant(end)
 	default:
 		c.Rule = reason
 	}
-	c.addLastGrant(end)
 }
 
 func (c *certifier) addHook(reason string) {
@@ -252,12 +254,21 @@ func (v *verifier) checkClaim(super *log, claim Claim) {
 // the run is over, also if a process ended before it wrote the entry that closes the log.
 func (v *verifier) workingAgent(super *log) string {
 	for _, l := range v.sortedLogs {
-		ended := func(m message) bool { return m.from == l.at && m.kind == "finish" }
-		if !l.isSuper() && !l.deleted && !v.report.Damaged && !slices.ContainsFunc(super.inbox, ended) {
+		if !l.isSuper() && !l.deleted && !v.report.Damaged && len(super.endsOf(l.at.Agent())) == 0 {
 			return l.at.Agent()
 		}
 	}
 	return ""
+}
+
+// endsOf returns the messages in the log of a run that say how an agent has ended.
+func (l *log) endsOf(agent string) (ends []message) {
+	for _, m := range l.inbox {
+		if m.from.Agent() == agent && m.kind == "finish" {
+			ends = append(ends, m)
+		}
+	}
+	return ends
 }
 
 // openQuestions returns the questions that no agent has withdrawn, in the order in which they were asked.

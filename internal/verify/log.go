@@ -54,18 +54,20 @@ type log struct {
 	seen        map[string][]byte // messages by sender and identity
 	last        map[mailbox.Address]message
 
-	task     *submittedBody
-	taskAt   uint64 // its entry
-	tasks    int
-	classes  map[string]string // of the tools
-	canceled uint64
-	cancel   canceledBody
-	granted  map[int]grant
-	finish   *finishBody // that Closed names
+	task      *submittedBody
+	taskAt    uint64 // its entry
+	taskCause uint64 // in the log of the run
+	tasks     int
+	classes   map[string]string // of the tools
+	canceled  uint64
+	cancel    canceledBody
+	granted   map[int]grant
+	finish    *finishBody // that Closed names
 
-	opened []openedBody
-	budget []budgetChange
-	models []modelSetBody // that take the place of the model of the task
+	opened   []openedBody
+	budget   []budgetChange
+	models   []modelSetBody // that take the place of the model of the task
+	contexts []contextChange
 }
 
 // budgetChange is a command about the budget of a run. One of the three is set.
@@ -285,6 +287,8 @@ func (l *log) readCommands(e mailbox.Entry) {
 			if l.decode(item, &b) {
 				l.models = append(l.models, b)
 			}
+		case "context_set":
+			l.readContext(item, 0)
 		default:
 			l.readBudget(item)
 		}

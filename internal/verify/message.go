@@ -43,7 +43,7 @@ func (l *log) readMessage(item mailbox.Item) {
 			return
 		}
 		l.task = &b
-		l.taskAt = l.n
+		l.taskAt, l.taskCause = l.n, item.N
 		for _, t := range b.Task.Tools {
 			l.classes[t.Name] = t.Class
 		}
@@ -53,6 +53,10 @@ func (l *log) readMessage(item mailbox.Item) {
 			if _, known := l.granted[b.Reservation]; !known {
 				l.granted[b.Reservation] = grant{b, l.n, item.N, item.I}
 			}
+		}
+	case "context_set":
+		if !l.isSuper() {
+			l.readContext(item, item.N)
 		}
 	case "canceled":
 		l.readCancel(item)
@@ -69,7 +73,7 @@ func (l *log) readMessage(item mailbox.Item) {
 // the other. It must be that of the root, or of an agent to which another one has delegated.
 func (v *verifier) mayComeLater(at mailbox.Address) bool {
 	super := v.super()
-	return super != nil && super.closed == 0 && (at.Agent() == "root" || v.delegated[at.Agent()])
+	return super != nil && super.closed == 0 && (at.Agent() == "root" || v.parents[at.Agent()] != "")
 }
 
 // checkMessages checks messages against the logs of their senders.
@@ -94,16 +98,11 @@ func (v *verifier) checkMessages(l *log) {
 	if l.isSuper() || l.closed == 0 {
 		return
 	}
-	super, ends := v.super(), 0
+	super := v.super()
 	if super == nil {
 		return
 	}
-	for _, m := range super.inbox {
-		if m.from == l.at && m.kind == "finish" {
-			ends++
-		}
-	}
-	if ends > 1 || ends == 0 && super.closed > 0 {
+	if ends := len(super.endsOf(l.at.Agent())); ends > 1 || ends == 0 && super.closed > 0 {
 		l.addFinding(Delivered, l.closed, "the log is closed, and %d ends of the agent are in the log of the run", ends)
 	}
 }

@@ -1,6 +1,10 @@
 package verify
 
-import "github.com/troupe-run/troupe/mailbox"
+import (
+	"strings"
+
+	"github.com/troupe-run/troupe/mailbox"
+)
 
 // account is what an agent has asked of the supervisor.
 type account struct {
@@ -68,7 +72,7 @@ func (v *verifier) readAccounts(super *log) {
 		case "delegate":
 			var b delegateBody
 			if super.decodeOf(m.entry, m.kind, m.body, &b) {
-				v.delegated[b.Child] = true
+				v.readDelegation(m.from.Agent(), b)
 			}
 		case "park":
 			var b parkBody
@@ -76,6 +80,13 @@ func (v *verifier) readAccounts(super *log) {
 				a.questions = append(a.questions, question{m.entry, m.n, m.from, b})
 			}
 		}
+	}
+}
+
+// readDelegation notes the parent of an agent. The supervisor begins an agent below the one that asks for it, and once.
+func (v *verifier) readDelegation(parent string, b delegateBody) {
+	if _, known := v.parents[b.Child]; !known && strings.HasPrefix(b.Child, parent+"-") {
+		v.parents[b.Child], v.successors[b.Child] = parent, b.HandsOff
 	}
 }
 

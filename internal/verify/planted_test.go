@@ -130,7 +130,8 @@ type violation struct {
 	plant     func(r *runLog)
 }
 
-// plants are violations of how logs are written and what actors send. callPlants are those of what agents do, sumPlants those of the budget.
+// plants are violations of how logs are written and what actors send. callPlants are those of what agents do, sumPlants those of
+// the budget, and contextPlants those of changes of tools and prompts.
 var plants = []violation{
 	{"an entry that is no entry", plain, verify.Readable, func(r *runLog) { r.entries[r.find("root", "checkpoint")].raw = []byte{0xc1, 2, 3} }},
 	{"a body that is no body", plain, verify.Readable, func(r *runLog) { r.item("super", "settle").Body = r.body("x") }},
@@ -228,7 +229,7 @@ var plants = []violation{
 // TestPlantedViolations: each planted violation is found by its rule, and without it nothing is. Each rule has one.
 func TestPlantedViolations(t *testing.T) {
 	t.Parallel()
-	all := slices.Concat(plants, callPlants, sumPlants)
+	all := slices.Concat(plants, callPlants, sumPlants, contextPlants)
 	if len(all) < 30 {
 		t.Error(len(all))
 	}

@@ -28,10 +28,9 @@ func (v *verifier) checkRights(l *log) {
 	if super := v.super(); len(super.opened) > 0 {
 		checkRunRights(l.task, super.opened[0], addFinding)
 	}
-	for _, p := range v.sortedLogs {
-		if t.Parent != "" && p.task != nil && p.task.Task.ID == t.Parent {
-			v.checkChildRights(l.task, p.task, addFinding)
-		}
+	if parent := v.parentOf(l); parent != nil {
+		v.checkChildRights(l.task, parent.task, addFinding)
+		v.checkChildContext(l, parent)
 	}
 }
 

@@ -106,7 +106,7 @@ func Logs(entries []mailbox.Message) Report { return Run(entries, Claim{}) }
 
 // Run verifies the logs of one run against the rules and against the claim about it.
 func Run(entries []mailbox.Message, claim Claim) Report {
-	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{}, delegated: map[string]bool{}}
+	v := &verifier{logs: map[mailbox.Address]*log{}, accounts: map[mailbox.Address]*account{}, parents: map[string]string{}, successors: map[string]bool{}}
 	for _, m := range entries {
 		l := v.logs[m.To]
 		if l == nil {
@@ -119,7 +119,9 @@ func Run(entries []mailbox.Message, claim Claim) Report {
 	slices.SortFunc(v.sortedLogs, func(a, b *log) int { return cmp.Compare(a.at, b.at) })
 	v.report.Entries = len(entries)
 	v.collect(claim)
-	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int { return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry)) })
+	slices.SortFunc(v.report.Findings, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Log, b.Log), cmp.Compare(a.Entry, b.Entry), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
 	return v.report
 }
 
@@ -130,8 +132,9 @@ type verifier struct {
 	report     Report
 
 	accounts   map[mailbox.Address]*account
-	addedRules map[string]bool // by people, for the rest of the run
-	delegated  map[string]bool // agents to which another one has delegated
+	addedRules map[string]bool   // by people, for the rest of the run
+	parents    map[string]string // of agents to which another one has delegated or handed off, by their delegation
+	successors map[string]bool   // agents to which another one has handed off its conversation
 	ledger     *ledger
 }
 
@@ -174,12 +177,16 @@ func (v *verifier) checkAgents(super *log) {
 		v.checkCalls(l)
 		v.checkStop(l)
 		v.checkRights(l)
+		v.checkContexts(l)
 	}
 }
 
-func (v *verifier) super() *log {
+func (v *verifier) super() *log { return v.logOf(mailbox.Super) }
+
+// logOf returns the log of an actor of the run, whatever node pool it is in; nil: it has none.
+func (v *verifier) logOf(actor string) *log {
 	for _, l := range v.sortedLogs {
-		if l.at.Agent() == mailbox.Super {
+		if l.at.Agent() == actor {
 			return l
 		}
 	}
